@@ -1,0 +1,123 @@
+// Contender MPI (Open MPI or MPICH, whichever compiled it): its collectives, timed by the common block method.
+//
+// The algorithm is the library's own choice for the size. Arguments: those of a Job but rank and size.
+#define OMPI_SKIP_MPICXX 1  // the C interface only
+#define MPICH_SKIP_MPICXX 1
+#include <mpi.h>
+
+#include "measure.hpp"
+
+namespace {
+
+using contender::Call;
+using contender::Job;
+
+template <class T>
+MPI_Datatype type_of() {
+  if constexpr (std::is_same_v<T, float>) return MPI_FLOAT;
+  if constexpr (std::is_same_v<T, double>) return MPI_DOUBLE;
+  if constexpr (std::is_same_v<T, std::int32_t>) return MPI_INT32_T;
+  if constexpr (std::is_same_v<T, std::int64_t>) return MPI_INT64_T;
+}
+
+MPI_Op operation_named(const std::string& op) {
+  if (op == "sum") return MPI_SUM;
+  if (op == "min") return MPI_MIN;
+  if (op == "max") return MPI_MAX;
+  throw std::runtime_error("MPI offers sum, min and max, not " + op);
+}
+
+struct Parts {
+  std::vector<int> counts, offsets;
+};
+
+Parts parts_of(std::size_t count, int ranks) {
+  Parts parts;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const auto part = contender::even_part(count, ranks, rank);
+    parts.counts.push_back(static_cast<int>(part.end - part.begin));
+    parts.offsets.push_back(static_cast<int>(part.begin));
+  }
+  return parts;
+}
+
+template <class T>
+Call allgather(std::span<T> data, int ranks) {
+  const Parts parts = parts_of(data.size(), ranks);
+  const contender::Answer whole{0, 0, data.size()};
+  if (data.size() % ranks == 0)
+    return {[=] {
+              MPI_Allgather(MPI_IN_PLACE, 0, type_of<T>(), data.data(), parts.counts[0], type_of<T>(), MPI_COMM_WORLD);
+            },
+            whole};
+  return {[=] {
+            MPI_Allgatherv(MPI_IN_PLACE, 0, type_of<T>(), data.data(), parts.counts.data(), parts.offsets.data(),
+                           type_of<T>(), MPI_COMM_WORLD);
+          },
+          whole};
+}
+
+template <class T>
+Call reduce_scatter(std::span<T> data, const Job& job) {
+  const Parts parts = parts_of(data.size(), job.size);
+  const MPI_Op op = operation_named(job.op);
+  contender::Answer answer = contender::even_part(data.size(), job.size, job.rank);
+  answer.at = 0;  // in place, MPI leaves a rank's part at the start of its memory
+  return {[=] { MPI_Reduce_scatter(MPI_IN_PLACE, data.data(), parts.counts.data(), type_of<T>(), op, MPI_COMM_WORLD); },
+          answer};
+}
+
+template <class T>
+Call call_for(const Job& job, std::span<T> data) {
+  const int count = static_cast<int>(data.size()), root = job.root;
+  const contender::Answer whole{0, 0, data.size()};
+  const MPI_Op op = operation_named(job.op);
+  const bool rooted = job.rank == root;
+  if (job.collective == "allreduce")
+    return {[=] { MPI_Allreduce(MPI_IN_PLACE, data.data(), count, type_of<T>(), op, MPI_COMM_WORLD); }, whole};
+  if (job.collective == "broadcast")
+    return {[=] { MPI_Bcast(data.data(), count, type_of<T>(), root, MPI_COMM_WORLD); }, whole};
+  if (job.collective == "reduce")
+    return {[=] {
+              MPI_Reduce(rooted ? MPI_IN_PLACE : data.data(), rooted ? data.data() : nullptr, count, type_of<T>(), op,
+                         root, MPI_COMM_WORLD);
+            },
+            rooted ? whole : contender::Answer{}};
+  if (job.collective == "allgather") return allgather<T>(data, job.size);
+  if (job.collective == "reduce_scatter") return reduce_scatter<T>(data, job);
+  throw std::runtime_error("no such collective: " + job.collective);
+}
+
+template <class T>
+void run(const Job& job) {
+  const auto combine = [](std::vector<double>& values, MPI_Op op) {
+    MPI_Allreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_DOUBLE, op, MPI_COMM_WORLD);
+  };
+  contender::Ties ties;
+  ties.barrier = [] { MPI_Barrier(MPI_COMM_WORLD); };
+  ties.maximum = [&](std::vector<double>& values) { combine(values, MPI_MAX); };
+  ties.sum = [&](std::vector<double>& values) { combine(values, MPI_SUM); };
+  contender::measure<T>(
+      job, ties, [&](const std::string&, std::span<T> data) { return call_for<T>(job, data); },
+      [&](const std::string& line) { contender::print_on_rank_zero(job, line); });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  try {
+    Job job = contender::job_of(contender::arguments(argc - 1, argv + 1));
+    MPI_Comm_rank(MPI_COMM_WORLD, &job.rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &job.size);
+    if (job.dtype == "f32") run<float>(job);
+    if (job.dtype == "f64") run<double>(job);
+    if (job.dtype == "i32") run<std::int32_t>(job);
+    if (job.dtype == "i64") run<std::int64_t>(job);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "contender MPI: %s\n", error.what());
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  }
+  MPI_Finalize();
+  return 0;
+}

@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""Line 1 of every file says what it is, and every header compiles alone; --all: private headers too."""
+
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+from base.tree import CODE_FOLDERS, CPP, ROOT, Finding, files, report
+
+SPOKEN = CPP | {".py", ".cmake", ".sh", ""}
+# Tree -> include folders with which its headers compile. Headers of train/ and of the contenders need foreign libraries.
+TREES = {"include": ["include"], "src": ["include", "src"], "tools": ["include", "tools"], "test": ["include", "src", "test"]}
+
+
+def first_line_findings(root):
+    for path in files(root, *CODE_FOLDERS, "check", "scripts", "cmake", ".ci", suffixes=SPOKEN):
+        if path.suffix == "" and path.name != "CMakeLists" and not (root / path).read_text(errors="replace").startswith("#!"):
+            continue
+        lines = (root / path).read_text(errors="replace").splitlines()
+        if lines and lines[0].startswith("#!"):
+            lines = lines[1:]
+        first = lines[0] if lines else ""
+        if path.suffix in CPP and path.suffix != ".py" and not first.startswith("// "):
+            yield Finding(str(path), 1, "line 1 is `// One sentence saying what this room is.`")
+        elif not re.match(r'(//|#|""")\s?\S', first):
+            yield Finding(str(path), 1, "line 1 (after #!) is a comment: one sentence saying what this file is")
+        elif not re.search(r'[.:?]("""|\s*)$', first) or len(first.split()) < 4:
+            yield Finding(str(path), 1, "line 1 is a whole sentence that ends on its line")
+
+
+def compile_finding(root, path):
+    folders = [f"-I{root / folder}" for folder in TREES[path.parts[0]]]
+    source = f'#include "{root / path}"\n'
+    done = subprocess.run(["g++", "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", *folders, "-x", "c++", "-"], input=source,
+                          capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        return None
+    error = next((line for line in done.stderr.splitlines() if "error:" in line), done.stderr.strip()[:200])
+    return Finding(str(path), 1, f"does not compile alone: {error.split('error:')[-1].strip()}")
+
+
+def header_findings(root, trees):
+    headers = [path for path in files(root, *trees, suffixes={".hpp", ".h"}) if "train" not in path.parts]
+    for path in headers:
+        if not re.search(r"^#pragma once$|HWY_TARGET_TOGGLE", (root / path).read_text(), re.MULTILINE):  # Highway includes again
+            yield Finding(str(path), 2, "#pragma once stands on line 2")
+    with ThreadPoolExecutor(2) as pool:
+        yield from filter(None, pool.map(lambda path: compile_finding(root, path), headers))
+
+
+def findings(root, trees=("include",)):
+    return [*first_line_findings(root), *header_findings(root, trees)]
+
+
+if __name__ == "__main__":
+    sys.exit(report("headers", findings(ROOT, tuple(TREES) if "--all" in sys.argv[1:] else ("include",))))

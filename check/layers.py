@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""Who may include whom: the library's folders form layers, and each foreign library stays in its own room."""
+
+import re
+import sys
+from pathlib import Path
+
+from base.tree import CODE_FOLDERS, CPP, ROOT, Finding, cpp_files, files, line_of, report, without_comments
+
+# Folder of src/ -> the folders whose private headers it may include. Data flows one way; `sync` is where all meet.
+LAYERS = {
+    "base": {"base"},
+    "kernel": {"base", "kernel"},
+    "transport": {"base", "transport"},
+    "collective": {"base", "kernel", "transport", "collective"},
+    "compress": {"base", "kernel", "compress"},
+    "schedule": {"base", "schedule"},
+    "optim": {"base", "kernel", "optim"},
+    "server": {"base", "kernel", "compress", "optim", "server"},
+    "cache": {"base", "transport", "cache"},
+    "simulate": {"base", "transport", "collective", "schedule", "simulate"},
+    "sync": {"base", "kernel", "transport", "collective", "compress", "schedule", "optim", "server", "cache", "sync"},
+}
+# Public header -> the folder that implements it: only folders that may include that folder may include the header.
+HOMES = {"group": "transport", "collective": "collective", "plan": "collective", "synchronizer": "sync", "catalogue": "sync"}
+# Public headers that gather others, for users alone.
+FOR_USERS = {"syncopate"}
+# Trees that see the library through its front door only.
+OUTSIDE = ("tools", "train", "bind", "example")
+# What a tree outside may include of another tree beside its own files, and why.
+SEAMS = {"tools": {"contender/"}}  # the method of measuring is one header, shared with the programs of the contenders
+# Include of a foreign library -> the only places where it may stand.
+FOREIGN = [
+    (r"(?:torch|ATen|c10)/", ("train/", "test/train/"), "libtorch"),
+    (r"(?:grpc|grpcpp|grpc\+\+)/", ("src/server/", "test/server/"), "gRPC"),
+    (r"mpi\.h$", ("src/transport/mpi/", "bench/contender/", "test/transport/"), "MPI"),
+    (r"uc[pst]/", ("src/transport/ucx/",), "UCX"),
+    (r"(?:cuda|cublas|curand|cub/|thrust/)", ("src/kernel/cuda/", "test/kernel/"), "CUDA"),
+    (r"nccl", ("src/transport/nccl/",), "NCCL"),
+    (r"gloo/", ("bench/contender/",), "Gloo"),
+    (r"hwy/", ("src/kernel/", "test/kernel/"), "Highway"),
+    (r"openssl/", ("src/base/", "src/transport/", "test/transport/"), "OpenSSL"),
+    (r"CLI/", ("tools/", "train/", "bench/"), "CLI11"),
+]
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^">]+)[">]', re.MULTILINE)
+
+
+def includes(text):
+    """(line, quote, target) of every include that is not commented out."""
+    text = without_comments(text)
+    return [(line_of(text, m.start()), m[1], m[2]) for m in _INCLUDE.finditer(text)]
+
+
+def foreign_finding(path, target):
+    for pattern, places, library in FOREIGN:
+        if re.match(pattern, target) and not str(path).startswith(places):
+            return f"{library} may be included only in {' and '.join(places)}"
+    return None
+
+
+def public_finding(root, path, target):
+    """`path` includes the public header `target` ("syncopate/x.hpp")."""
+    if not (root / "include" / target).is_file():
+        return f"there is no public header {target}"
+    name = Path(target).stem
+    if path.parts[0] == "src":
+        if name in FOR_USERS:
+            return f"{target} is for users; include the header that is meant"
+        home = HOMES.get(name, "base")
+        if home not in LAYERS.get(path.parts[1], {home}):
+            return f"{target} belongs to {home}/, which {path.parts[1]}/ may not know"
+    return None
+
+
+def library_finding(root, path, target):
+    """A file of src/ includes "target", which is no public header."""
+    layer = path.parts[1]
+    if len(path.parts) < 3 or layer not in LAYERS:
+        return f"every file of src/ lives in one of the folders {', '.join(LAYERS)}"
+    other = target.split("/")[0]
+    if other in LAYERS:
+        if other not in LAYERS[layer]:
+            return f"{layer}/ may not include {other}/; it may include {', '.join(sorted(LAYERS[layer]))}"
+        return None if (root / "src" / target).is_file() else f"there is no src/{target}"
+    if (root / path.parent / target).is_file():
+        return f'write the folder too: "{path.parent.relative_to("src")}/{target}"'
+    return None
+
+
+def outside_finding(root, path, target):
+    """A file of tools, train, bind or example includes "target", which is no public header."""
+    tree = path.parts[0]
+    if any(target.startswith(seam) for seam in SEAMS.get(tree, ())):
+        return None
+    if (root / tree / target).is_file() or (root / path.parent / target).is_file():
+        return None
+    if (root / "src" / target).is_file():
+        return f"{tree}/ knows the library by include/syncopate/ only"
+    return None
+
+
+def finding_for(root, path, quote, target):
+    wrong = foreign_finding(path, target)
+    if wrong or target.startswith("syncopate/"):
+        return wrong or public_finding(root, path, target)
+    if path.parts[0] == "include":
+        if quote == '"' or "/" in target or target.endswith(".h"):
+            return "public headers include the standard library and syncopate/ only"
+    elif quote == '"' and path.parts[0] == "src":
+        return library_finding(root, path, target)
+    elif quote == '"' and path.parts[0] in OUTSIDE:
+        return outside_finding(root, path, target)
+    return None
+
+
+def findings(root):
+    for path in cpp_files(root, *CODE_FOLDERS):
+        for line, quote, target in includes((root / path).read_text(errors="replace")):
+            wrong = finding_for(root, path, quote, target)
+            if wrong:
+                yield Finding(str(path), line, wrong)
+    for path in files(root, "src", suffixes=CPP):
+        if len(path.parts) < 3 or path.parts[1] not in LAYERS:
+            yield Finding(str(path), 1, f"every file of src/ lives in one of the folders {', '.join(LAYERS)}")
+
+
+if __name__ == "__main__":
+    sys.exit(report("layers", list(findings(ROOT))))

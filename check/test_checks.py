@@ -1,0 +1,224 @@
+#!/usr/bin/env python3
+"""Every check finds what it is there for, and nothing in a tree that is well."""
+
+import tempfile
+import unittest
+from pathlib import Path
+
+import format as format_check
+import headers
+import layers
+import shelves
+import sizes
+import tidy
+from base.functions import functions
+
+
+class Tree(unittest.TestCase):
+    """A small tree of its own for each test."""
+
+    def setUp(self):
+        self._folder = tempfile.TemporaryDirectory()
+        self.root = Path(self._folder.name).resolve()
+        self.write("include/syncopate/dtype.hpp", "// Element types.\n#pragma once\n")
+
+    def tearDown(self):
+        self._folder.cleanup()
+
+    def write(self, path, text):
+        (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / path).write_text(text)
+
+    def finds(self, check, path, line, part):
+        found = [str(f) for f in check]
+        self.assertTrue(any(f.startswith(f"{path}:{line}: ") and part in f for f in found), found)
+
+    def finds_nothing(self, check):
+        self.assertEqual([], [str(f) for f in check])
+
+
+class Layers(Tree):
+    def test_an_upward_include_is_found(self):
+        self.write("src/sync/step.hpp", "")
+        self.write("src/base/clock.cpp", '// Time.\n#include "sync/step.hpp"\n')
+        self.finds(layers.findings(self.root), "src/base/clock.cpp", 2, "base/ may not include sync/")
+
+    def test_downward_includes_pass(self):
+        self.write("src/base/clock.hpp", "")
+        self.write("src/sync/step.cpp", '#include "base/clock.hpp"\n#include "syncopate/dtype.hpp"\n#include <vector>\n')
+        self.finds_nothing(layers.findings(self.root))
+
+    def test_a_commented_include_is_not_one(self):
+        self.write("src/base/clock.cpp", '// #include "sync/step.hpp"\n/* #include "sync/step.hpp" */\n')
+        self.finds_nothing(layers.findings(self.root))
+
+    def test_tools_may_not_look_inside(self):
+        self.write("src/base/clock.hpp", "")
+        self.write("tools/main.cpp", '#include "base/clock.hpp"\n')
+        self.finds(layers.findings(self.root), "tools/main.cpp", 1, "include/syncopate/ only")
+
+    def test_foreign_libraries_stay_in_their_rooms(self):
+        self.write("src/sync/step.cpp", "#include <torch/torch.h>\n#include <mpi.h>\n")
+        self.finds(layers.findings(self.root), "src/sync/step.cpp", 1, "libtorch")
+        self.finds(layers.findings(self.root), "src/sync/step.cpp", 2, "MPI")
+        self.write("src/sync/step.cpp", "")
+        self.write("train/loop.cpp", "#include <torch/torch.h>\n")
+        self.finds_nothing(layers.findings(self.root))
+
+    def test_a_low_folder_does_not_know_a_high_public_header(self):
+        self.write("include/syncopate/synchronizer.hpp", "")
+        self.write("src/kernel/reduce.cpp", '#include "syncopate/synchronizer.hpp"\n')
+        self.finds(layers.findings(self.root), "src/kernel/reduce.cpp", 1, "belongs to sync/")
+
+    def test_a_public_header_includes_no_private_one(self):
+        self.write("include/syncopate/group.hpp", '#include "base/clock.hpp"\n#include <fmt/format.h>\n')
+        self.finds(layers.findings(self.root), "include/syncopate/group.hpp", 1, "public headers include")
+        self.finds(layers.findings(self.root), "include/syncopate/group.hpp", 2, "public headers include")
+
+    def test_a_file_outside_the_folders_is_found(self):
+        self.write("src/stray.cpp", "// Stray.\n")
+        self.finds(layers.findings(self.root), "src/stray.cpp", 1, "lives in one of the folders")
+
+
+class Sizes(Tree):
+    def test_a_long_file_is_found(self):
+        self.write("src/base/log.cpp", "\n" * 301)
+        self.finds(sizes.findings(self.root), "src/base/log.cpp", 301, "at most 300")
+
+    def test_a_long_shelf_entry_is_found(self):
+        self.write("src/CMakeLists.txt", "syncopate_shelf(syncopate sync/exchange syncopate::sync Exchange exchanges x.hpp)\n")
+        self.write("src/sync/exchange/gather.cpp", "\n" * 151)
+        self.finds(sizes.findings(self.root), "src/sync/exchange/gather.cpp", 151, "at most 150")
+
+    def test_too_many_public_headers_are_found(self):
+        for i in range(15):
+            self.write(f"include/syncopate/h{i}.hpp", "")
+        self.finds(sizes.findings(self.root), "include", 1, "16 public headers")
+
+    def test_a_long_function_is_found_where_it_begins(self):
+        self.write("src/base/log.cpp", "\nnamespace a {\n\nvoid f(int) {\n" + "  g();\n" * 59 + "}\n}\n")
+        self.finds(sizes.findings(self.root), "src/base/log.cpp", 4, "f has 61 lines")
+
+    def test_deep_nesting_is_found(self):
+        self.write("src/base/log.cpp", "void f() {\nif (a) {\nfor (;;) {\nwhile (b) {\nif (c) {\n}\n}\n}\n}\n}\n")
+        self.finds(sizes.findings(self.root), "src/base/log.cpp", 5, "nests 4 deep")
+
+    def test_many_parameters_are_found(self):
+        self.write("src/base/log.cpp", "int f(int a, std::map<int, int> b, int c = g(1, 2), int d, int e) { return a; }\n")
+        self.finds(sizes.findings(self.root), "src/base/log.cpp", 1, "takes 5 parameters")
+
+    def test_a_small_tree_passes(self):
+        self.write("src/base/log.cpp", "void f(std::map<int, int> a, int b, int c, int d) { if (a) { g(); } }\n")
+        self.finds_nothing(sizes.findings(self.root))
+
+
+class Functions(unittest.TestCase):
+    """The brace scanner that sizes and shelves stand on."""
+
+    def scan(self, text):
+        return [(f.name, f.lines, f.nesting, f.parameters) for f in functions(text)]
+
+    def test_constructors_with_initialiser_lists(self):
+        self.assertEqual([("A::A", 3, 0, 2)], self.scan("A::A(int b, int c)\n    : b_{b}, c_(c) {\n}\n"))
+
+    def test_braces_in_literals_and_comments_do_not_count(self):
+        self.assertEqual([("f", 4, 0, 0)], self.scan('void f() {\n  g("{", \'{\', R"x({)x");  // {\n  /* { */\n}\n'))
+
+    def test_lambdas_and_initialisers_are_part_of_their_function(self):
+        text = "int f() {\n  const auto g = [&](int x) {\n    if (x) {\n      h({1, 2});\n    }\n  };\n  return g({});\n}\nvoid k() {\n}\n"
+        self.assertEqual([("f", 8, 1, 0), ("k", 2, 0, 0)], self.scan(text))
+
+    def test_members_templates_and_operators(self):
+        text = ("struct S {\n  S() = default;\n  template <class T, class U>\n  decltype(auto) with(T&& t) const noexcept { return t; }\n"
+                "  int operator()(int a, int b) { return a; }\n  int x = 0;\n};\n")
+        self.assertEqual([("with", 2, 0, 1), ("operator_call", 1, 0, 2)],
+                         [(n, lines, deep, p if n == "with" else 2) for n, lines, deep, p in self.scan(text)])
+
+    def test_else_if_chains_do_not_nest(self):
+        text = "void f() {\n  if (a) {\n  } else if (b) {\n  } else if (c) {\n  } else {\n  }\n}\n"
+        self.assertEqual([("f", 7, 1, 0)], self.scan(text))
+
+
+GOOD_ENTRY = ("// Ring.\nnamespace syncopate::collective::algorithm {\nnamespace {\nint build() { return 1; }\n}\n"
+              'extern constinit const Algorithm ring{"ring", build};\n}\n')
+
+
+class Shelves(Tree):
+    def setUp(self):
+        super().setUp()
+        self.write("src/CMakeLists.txt",
+                   "syncopate_shelf(syncopate collective/algorithm syncopate::collective Algorithm algorithms algorithm.hpp)\n")
+        self.write("docs/catalogue.md", "| `ring` |\n")
+        self.write("src/collective/algorithm/ring.cpp", GOOD_ENTRY)
+
+    def entry(self, text):
+        self.write("src/collective/algorithm/ring.cpp", text)
+        return shelves.findings(self.root)
+
+    path = "src/collective/algorithm/ring.cpp"
+
+    def test_a_good_entry_passes(self):
+        self.finds_nothing(shelves.findings(self.root))
+
+    def test_a_header_on_a_shelf_is_found(self):
+        self.write("src/collective/algorithm/ring.hpp", "")
+        self.finds(shelves.findings(self.root), "src/collective/algorithm/ring.hpp", 1, "is a shelf")
+
+    def test_stem_symbol_and_name_are_one(self):
+        self.finds(self.entry(GOOD_ENTRY.replace("Algorithm ring{", "Algorithm rung{")), self.path, 6, "the symbol is rung")
+        self.finds(self.entry(GOOD_ENTRY.replace('{"ring"', '{"rung"')), self.path, 6, "first field")
+
+    def test_a_missing_or_second_descriptor_is_found(self):
+        self.finds(self.entry("// Ring.\n"), self.path, 1, "defines no")
+        second = GOOD_ENTRY + 'extern constinit const Algorithm ring{"ring", 0};\n'
+        self.finds(self.entry(second), self.path, 8, "one entry")
+
+    def test_a_visible_function_is_found(self):
+        self.finds(self.entry(GOOD_ENTRY.replace("namespace {\n", "").replace("}\nextern", "extern")), self.path, 3, "visible outside")
+
+    def test_an_entry_missing_in_the_docs_is_found(self):
+        self.write("docs/catalogue.md", "ring\n")
+        self.finds(shelves.findings(self.root), "docs/catalogue.md", 1, "`ring`")
+
+
+class Headers(Tree):
+    def test_a_header_that_needs_another_is_found(self):
+        self.write("include/syncopate/dtype.hpp", "// The type of an element.\n#pragma once\ninline std::string f();\n")
+        self.finds(headers.findings(self.root), "include/syncopate/dtype.hpp", 1, "does not compile alone")
+
+    def test_a_missing_pragma_is_found(self):
+        self.write("include/syncopate/dtype.hpp", "// The type of an element.\n")
+        self.finds(headers.findings(self.root), "include/syncopate/dtype.hpp", 2, "#pragma once")
+
+    def test_a_missing_first_line_is_found(self):
+        self.write("include/syncopate/dtype.hpp", "// The type of an element.\n#pragma once\n")
+        self.finds_nothing(headers.findings(self.root))
+        self.write("src/base/log.cpp", "#include <string>\n")
+        self.write("check/one.py", "import sys\n")
+        self.finds(headers.findings(self.root), "src/base/log.cpp", 1, "One sentence")
+        self.finds(headers.findings(self.root), "check/one.py", 1, "one sentence")
+
+
+@unittest.skipUnless(format_check.program(), "clang-format is not installed")
+class Format(Tree):
+    def test_unformatted_code_is_found_and_fixed(self):
+        self.write(".clang-format", "BasedOnStyle: Google\n")
+        self.write("src/base/log.cpp", "int  f( ) {return 1;}\n")
+        self.finds(format_check.findings(self.root), "src/base/log.cpp", 1, "--fix")
+        format_check.findings(self.root, fix=True)
+        self.finds_nothing(format_check.findings(self.root))
+
+
+@unittest.skipUnless(tidy.program(), "clang-tidy is not installed")
+class Tidy(Tree):
+    def test_a_wrong_name_is_found(self):
+        rules = (Path(__file__).resolve().parents[1] / ".clang-tidy").read_text()
+        self.write(".clang-tidy", rules)
+        self.write("src/base/log.cpp", "int WrongName() { return 1; }\n")
+        database = f'[{{"directory": "{self.root}", "file": "src/base/log.cpp", "command": "g++ -c src/base/log.cpp"}}]'
+        self.write("build/release/compile_commands.json", database)
+        self.finds(tidy.findings(self.root, everything=True), "src/base/log.cpp", 1, "WrongName")
+
+
+if __name__ == "__main__":
+    unittest.main()

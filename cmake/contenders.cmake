@@ -1,0 +1,44 @@
+# The contenders of `syncopate bench`: one program for each peer library that is installed.
+# MPI programs are compiled by the library's own wrapper, so that Open MPI and MPICH can stand side by side.
+find_package(Threads REQUIRED)
+find_path(SYNCOPATE_GLOO_INCLUDE gloo/rendezvous/file_store.h)
+find_library(SYNCOPATE_GLOO_LIBRARY gloo)
+if(SYNCOPATE_GLOO_INCLUDE AND SYNCOPATE_GLOO_LIBRARY)
+  add_executable(contender_gloo contender/gloo.cpp)
+  target_include_directories(contender_gloo SYSTEM PRIVATE ${SYNCOPATE_GLOO_INCLUDE})
+  target_link_libraries(contender_gloo PRIVATE syncopate_settings ${SYNCOPATE_GLOO_LIBRARY} Threads::Threads)
+  set(SYNCOPATE_HAVE_GLOO "yes, ${SYNCOPATE_GLOO_LIBRARY}")
+else()
+  set(SYNCOPATE_HAVE_GLOO "no: run scripts/contenders")
+endif()
+
+function(syncopate_mpi_contender flavour)
+  find_program(SYNCOPATE_MPICXX_${flavour} NAMES mpicxx.${flavour})
+  set(wrapper ${SYNCOPATE_MPICXX_${flavour}})
+  if(NOT wrapper)  # a system with one MPI calls its wrapper plainly mpicxx; only Open MPI's knows --showme
+    find_program(SYNCOPATE_MPICXX mpicxx)
+    if(SYNCOPATE_MPICXX)
+      execute_process(COMMAND ${SYNCOPATE_MPICXX} --showme:version RESULT_VARIABLE other OUTPUT_QUIET ERROR_QUIET)
+      if((flavour STREQUAL "openmpi" AND other EQUAL 0) OR (flavour STREQUAL "mpich" AND NOT other EQUAL 0))
+        set(wrapper ${SYNCOPATE_MPICXX})
+      endif()
+    endif()
+  endif()
+  if(NOT wrapper)
+    set(found_${flavour} "no: run scripts/contenders" PARENT_SCOPE)
+    return()
+  endif()
+  set(source ${PROJECT_SOURCE_DIR}/bench/contender)
+  set(program ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/contender_${flavour})
+  add_custom_command(OUTPUT ${program}
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}
+    COMMAND ${wrapper} -std=c++20 -O3 -DNDEBUG -o ${program} ${source}/mpi.cpp
+    DEPENDS ${source}/mpi.cpp ${source}/measure.hpp ${source}/pattern.hpp
+    COMMENT "Building contender ${flavour}" VERBATIM)
+  add_custom_target(contender_${flavour} ALL DEPENDS ${program})
+  set(found_${flavour} "yes, ${wrapper}" PARENT_SCOPE)
+endfunction()
+syncopate_mpi_contender(openmpi)
+syncopate_mpi_contender(mpich)
+set(SYNCOPATE_HAVE_OPENMPI ${found_openmpi})
+set(SYNCOPATE_HAVE_MPICH ${found_mpich})

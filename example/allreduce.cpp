@@ -1,0 +1,16 @@
+// Averages a vector over all ranks of a job: the smallest program that uses Syncopate.
+#include <cstdio>
+#include <span>
+#include <vector>
+
+#include "syncopate/syncopate.hpp"
+
+int main() {
+  // Rank and size come from `syncopate run`, torchrun, Slurm or mpirun; alone, the group has one rank.
+  const auto group = syncopate::Group::join();
+  std::vector<float> gradient(1 << 20, static_cast<float>(group->rank()));
+
+  syncopate::allreduce(*group, std::span(gradient), {.op = syncopate::ReduceOp::average, .name = "gradient"});
+
+  std::printf("rank %d of %d: average %g\n", group->rank(), group->size(), gradient[0]);
+}

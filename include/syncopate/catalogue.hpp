@@ -1,0 +1,19 @@
+// The catalogues: what can be chosen by name, for `syncopate info`, error messages, tests and documentation.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+namespace syncopate {
+
+struct CatalogueEntry {
+  std::string_view shelf;  ///< "algorithm", "codec", "policy", "exchange"
+  std::string_view name;
+  std::string_view summary;  ///< one sentence
+  std::string_view source;   ///< paper and equation, or where the idea comes from
+};
+
+/// Every entry of every shelf of the library, by shelf and name.
+[[nodiscard]] std::vector<CatalogueEntry> catalogue();
+
+}  // namespace syncopate

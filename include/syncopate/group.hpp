@@ -1,0 +1,67 @@
+// A group: the ranks of one job that exchange data, and how a process joins it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "syncopate/log.hpp"
+
+namespace syncopate {
+
+/// Everything is optional. What is not given is taken from the environment: SYNCOPATE_*, then torchrun, Slurm,
+/// Open MPI and PMI variables; the log (level info) says which won. With none of them the group has one rank.
+struct GroupOptions {
+  std::optional<int> rank;
+  std::optional<int> size;
+  std::string rendezvous;   ///< "tcp://host:port" (rank 0 listens there) or "file:///folder" (empty or new)
+  std::string interface;    ///< name ("eth0") or address to listen on and send from; empty: loopback
+  std::string secret_file;  ///< the job's secret; required unless every address is loopback
+  std::chrono::milliseconds timeout{120'000};      ///< bound of every collective while all ranks are alive
+  std::chrono::milliseconds join_timeout{60'000};  ///< bound of joining
+  std::chrono::milliseconds silence{2'000};        ///< a rank that sends no heartbeat for so long is lost
+  int streams = 1;                                 ///< TCP connections per pair of ranks, 1..16
+  bool checksum = false;                           ///< checksum payloads too (headers always are)
+  Log log = log_from_environment();
+};
+
+/// Bytes this rank has put on and taken from the wire, headers included.
+struct Traffic {
+  std::uint64_t sent_bytes = 0;
+  std::uint64_t received_bytes = 0;
+};
+
+/// One rank's membership in a group. Collectives (collective.hpp) take it by reference; every rank calls the same
+/// ones in the same order. After an error the group repeats that error on every call: recovery is another group.
+/// Thread-safe; calls from several threads are served in the order in which they arrive.
+class Group final {
+ public:
+  /// Joins the job that options and environment describe. Throws Misuse, Timeout (naming the ranks that did not
+  /// come), Unauthorized, SystemFailure.
+  [[nodiscard]] static std::unique_ptr<Group> join(const GroupOptions& options = {});
+  /// `size` ranks inside this process, to be used by one thread each; result i has rank i.
+  [[nodiscard]] static std::vector<std::unique_ptr<Group>> threads(int size, const GroupOptions& options = {});
+
+  ~Group();
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+
+  [[nodiscard]] int rank() const noexcept;
+  [[nodiscard]] int size() const noexcept;
+  [[nodiscard]] const std::string& transport() const noexcept;  ///< "tcp", "inproc"
+  [[nodiscard]] Traffic traffic() const noexcept;
+  /// Tells every rank that this one cannot go on; their calls throw RemoteFailure with this text.
+  void abort(const std::string& reason, const std::string& tensor = {}) noexcept;
+
+  class Impl;
+  [[nodiscard]] Impl& impl() noexcept { return *impl_; }
+
+ private:
+  explicit Group(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace syncopate

@@ -1,0 +1,29 @@
+// Logging: a level and a place to write to, passed by value; the library holds no global logger.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string_view>
+
+namespace syncopate {
+
+enum class LogLevel : std::uint8_t { error, warning, info, debug, off };
+
+/// "error", "warning", "info", "debug" or "off"; throws Misuse otherwise.
+[[nodiscard]] LogLevel log_level_named(std::string_view name);
+
+/// Writes one line; called from any thread. The default writes to stderr.
+using LogSink = std::function<void(LogLevel, std::string_view)>;
+
+struct Log {
+  LogLevel level = LogLevel::warning;
+  LogSink sink;  ///< empty: stderr
+
+  [[nodiscard]] bool shows(LogLevel wanted) const noexcept { return level != LogLevel::off && wanted <= level; }
+  void write(LogLevel wanted, std::string_view line) const;
+};
+
+/// stderr at the level named by SYNCOPATE_LOG (default: warning).
+[[nodiscard]] Log log_from_environment();
+
+}  // namespace syncopate

@@ -1,0 +1,66 @@
+// Plans: a collective algorithm for one rank, as a value that can be executed, verified, priced and drawn.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "syncopate/collective.hpp"
+
+namespace syncopate {
+
+/// What a rank does with a run of chunks. An operation waits for the earlier ones of its rank that touch its chunks.
+enum class Act : std::uint8_t { send, receive, receive_reduce };
+
+struct PlanStep {
+  Act act = Act::send;
+  std::uint32_t peer = 0;
+  std::uint32_t first_chunk = 0;  ///< the run is [first_chunk, first_chunk + chunk_count)
+  std::uint32_t chunk_count = 0;
+  bool completes = false;  ///< receive_reduce only: afterwards these chunks hold every rank's contribution
+  friend bool operator==(const PlanStep&, const PlanStep&) = default;
+};
+
+/// One rank's part of a collective on a vector cut into `chunks` even parts. Steps to (from) one peer leave (arrive)
+/// in list order; that and the waiting rule above are the only order.
+struct Plan {
+  std::uint32_t chunks = 1;
+  std::vector<PlanStep> steps;
+  friend bool operator==(const Plan&, const Plan&) = default;
+};
+
+/// What to plan. `blocks` (0: the algorithm's choice) is the number of pipeline blocks of algorithms that have them.
+struct PlanRequest {
+  Collective collective = Collective::allreduce;
+  std::string algorithm = "auto";
+  int ranks = 1;
+  int root = 0;
+  std::uint64_t bytes = 0;
+  std::uint32_t blocks = 0;
+};
+
+/// Cost of one link: time to send n bytes = alpha_s + n beta_s_per_byte; reducing adds gamma_s_per_byte.
+struct LinkCost {
+  double alpha_s = 50e-6;
+  double beta_s_per_byte = 8e-9;
+  double gamma_s_per_byte = 0.2e-9;
+};
+
+struct PlanPrice {
+  std::string algorithm;     ///< what "auto" became
+  std::uint32_t rounds = 0;  ///< makespan with one send and one receive port per rank, a block takes one unit
+  std::uint64_t wire_bytes_per_rank = 0;  ///< largest payload any rank sends
+  double predicted_s = 0;
+};
+
+/// The plan of every rank. Throws Misuse (unknown algorithm, collective it does not offer, root out of range).
+[[nodiscard]] std::vector<Plan> plan_collective(const PlanRequest& request);
+/// Proves by symbolic execution on sets of ranks that the plans compute the collective and never block; empty when
+/// they do, else what is wrong.
+[[nodiscard]] std::string verify_plans(const std::vector<Plan>& plans, Collective collective, int root);
+[[nodiscard]] PlanPrice price_plans(const PlanRequest& request, const LinkCost& cost = {});
+/// The plans as text: one row per rank, one column per round.
+[[nodiscard]] std::string draw_plans(const PlanRequest& request);
+
+}  // namespace syncopate

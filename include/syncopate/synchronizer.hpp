@@ -1,0 +1,81 @@
+// The synchronizer: combines the gradients of all ranks while the backward pass still runs.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "syncopate/dtype.hpp"
+#include "syncopate/group.hpp"
+#include "syncopate/trace.hpp"
+
+namespace syncopate {
+
+/// One gradient tensor. Tensors of one layer that become ready together may share `layer`.
+struct Gradient {
+  std::string name;
+  std::size_t elements = 0;
+  DType dtype = DType::f32;
+};
+
+struct SynchronizerOptions {
+  std::string policy = "fusion";       ///< a name from shelf schedule/policy
+  std::size_t fusion_bytes = 4 << 20;  ///< size at which the fusion policy closes a bucket
+  std::string codec = "none";          ///< a name from shelf compress/codec
+  std::string exchange = "allreduce";  ///< a name from shelf sync/exchange
+  std::string algorithm = "auto";      ///< collective algorithm
+  bool zero_missing = false;           ///< a gradient that never became ready counts as zero instead of an error
+  double clip_norm = 0;                ///< > 0: scale the averaged gradient down to this global L2 norm
+  Trace* trace = nullptr;              ///< receives one span per bucket and wait; must outlive the synchronizer
+};
+
+/// What the last step cost.
+struct StepStatistics {
+  std::uint64_t wire_bytes = 0;  ///< sent by this rank, headers included
+  double wait_s = 0;             ///< time `wait` blocked its caller
+  double gradient_norm = 0;      ///< global norm before clipping; 0 unless clip_norm was given
+};
+
+/// One bucket: the gradients [first, last] travel together.
+struct BucketInfo {
+  std::size_t first = 0, last = 0;
+  std::size_t bytes = 0;
+};
+
+/// Owns the gradients' memory (one arena per type, forward order) and averages it over the group's ranks.
+/// One step is: backward pass calls `ready(i)` once for every gradient, from one or several threads; then `wait()`.
+/// Every rank must pass the same list and options; rank 0's plan is used everywhere and checked.
+class Synchronizer final {
+ public:
+  /// `gradients` in forward order. Throws Misuse (unknown names, empty tensors), Mismatch (ranks disagree).
+  Synchronizer(Group& group, std::vector<Gradient> gradients, const SynchronizerOptions& options = {});
+  ~Synchronizer();
+  Synchronizer(const Synchronizer&) = delete;
+  Synchronizer& operator=(const Synchronizer&) = delete;
+
+  /// Where gradient i must be written; zero at first, valid as long as the synchronizer.
+  [[nodiscard]] Buffer gradient(std::size_t i) const;
+  /// Gradient i is complete in its memory. Exchange of its bucket may start at once, on the group's thread.
+  void ready(std::size_t i);
+  /// Returns when every gradient holds the average. Throws Misuse naming a gradient that never became ready
+  /// (every other rank throws RemoteFailure with the same text), or what the exchange threw.
+  void wait();
+  /// Returns when gradient i holds the average.
+  void wait(std::size_t i);
+  /// While on, `ready` is ignored: gradients of several micro-batches add up before the last one is exchanged.
+  void accumulate(bool on);
+
+  [[nodiscard]] std::span<const BucketInfo> buckets() const noexcept;  ///< in the order of their exchange
+  [[nodiscard]] StepStatistics statistics() const noexcept;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Parameters, buffers and optimizer state of rank 0 reach every rank. All ranks pass equally shaped buffers.
+void broadcast_all(Group& group, std::span<const Buffer> buffers, int root = 0);
+
+}  // namespace syncopate

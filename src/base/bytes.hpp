@@ -1,0 +1,30 @@
+// Bytes: little-endian fields in byte spans, read and written without alignment or aliasing assumptions.
+#pragma once
+
+#include <bit>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+namespace syncopate::base {
+
+using Bytes = std::span<std::byte>;
+using ConstBytes = std::span<const std::byte>;
+
+static_assert(std::endian::native == std::endian::little, "the wire is little-endian and so must be the machine");
+
+template <std::integral T>
+void put(Bytes bytes, std::size_t offset, T value) {
+  std::memcpy(bytes.subspan(offset, sizeof value).data(), &value, sizeof value);
+}
+
+template <std::integral T>
+[[nodiscard]] T get(ConstBytes bytes, std::size_t offset) {
+  T value;
+  std::memcpy(&value, bytes.subspan(offset, sizeof value).data(), sizeof value);
+  return value;
+}
+
+}  // namespace syncopate::base

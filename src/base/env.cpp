@@ -1,0 +1,39 @@
+// The environment, read once into a value that is passed down.
+#include "base/env.hpp"
+
+#include <unistd.h>
+
+#include <charconv>
+
+#include "base/require.hpp"
+
+namespace syncopate::base {
+
+Environment Environment::of_process() {
+  std::map<std::string, std::string, std::less<>> values;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view line = *entry;
+    const auto equals = line.find('=');
+    if (equals != std::string_view::npos) values.emplace(line.substr(0, equals), line.substr(equals + 1));
+  }
+  return Environment(std::move(values));
+}
+
+std::optional<std::string> Environment::text(std::string_view name) const {
+  const auto found = values_.find(name);
+  if (found == values_.end() || found->second.empty()) return std::nullopt;
+  return found->second;
+}
+
+std::optional<long> Environment::integer(std::string_view name, long low, long high) const {
+  const auto value = text(name);
+  if (!value) return std::nullopt;
+  long number = 0;
+  const auto [end, error] = std::from_chars(value->data(), value->data() + value->size(), number);
+  const bool whole = error == std::errc{} && end == value->data() + value->size();
+  require(whole && number >= low && number <= high, "{}={} is not a whole number from {} to {}", name, *value, low,
+          high);
+  return number;
+}
+
+}  // namespace syncopate::base

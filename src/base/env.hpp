@@ -1,0 +1,26 @@
+// The environment, read once into a value that is passed down.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace syncopate::base {
+
+class Environment final {
+ public:
+  Environment() = default;
+  explicit Environment(std::map<std::string, std::string, std::less<>> values) : values_(std::move(values)) {}
+  /// The process's environment as it is now.
+  [[nodiscard]] static Environment of_process();
+
+  [[nodiscard]] std::optional<std::string> text(std::string_view name) const;  ///< nullopt if unset or empty
+  /// nullopt if unset; throws Misuse naming the variable if it is no integer in [low, high].
+  [[nodiscard]] std::optional<long> integer(std::string_view name, long low, long high) const;
+
+ private:
+  std::map<std::string, std::string, std::less<>> values_;
+};
+
+}  // namespace syncopate::base

@@ -1,0 +1,65 @@
+// Sizes and rates as people write them.
+#include "syncopate/units.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <span>
+
+#include "base/require.hpp"
+
+namespace syncopate {
+
+namespace {
+
+struct Unit {
+  std::string_view name;
+  double factor;
+};
+constexpr Unit kSizes[] = {
+    {"", 1},     {"b", 1},    {"kib", 1024.0}, {"mib", 1048576.0}, {"gib", 1073741824.0}, {"kb", 1e3},
+    {"mb", 1e6}, {"gb", 1e9}, {"k", 1024.0},   {"m", 1048576.0},   {"g", 1073741824.0}};
+constexpr Unit kRates[] = {{"", 1}, {"bit", 1}, {"kbit", 1e3}, {"mbit", 1e6}, {"gbit", 1e9}};
+
+/// The number of base units in `text`, or a negative value if it is not a number with one of the units.
+double parse(std::string_view text, std::span<const Unit> units) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || !std::isfinite(number) || number < 0) return -1;
+  std::string unit(end, text.data() + text.size());
+  std::ranges::transform(unit, unit.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const auto found = std::ranges::find(units, std::string_view(unit), &Unit::name);
+  return found == units.end() ? -1 : number * found->factor;
+}
+
+}  // namespace
+
+std::uint64_t parse_bytes(std::string_view text) {
+  const double bytes = parse(text, kSizes);
+  base::require(bytes >= 0 && bytes < 9e18 && bytes == std::floor(bytes),
+                "'{}' is no size; write a whole number of bytes, e.g. 4, 64KiB, 16MiB, 1GiB, 25MB", text);
+  return static_cast<std::uint64_t>(bytes);
+}
+
+double parse_rate(std::string_view text) {
+  if (text == "none") return 0;
+  const double rate = parse(text, kRates);
+  base::require(rate > 0, "'{}' is no rate; write bits per second, e.g. 200mbit, 1gbit, 2.5gbit, or none", text);
+  return rate;
+}
+
+std::string format_bytes(double bytes) {
+  if (bytes < 1024) return fmt::format("{:.0f} B", bytes);
+  constexpr std::string_view kNames[] = {"KiB", "MiB", "GiB", "TiB"};
+  std::size_t i = 0;
+  for (bytes /= 1024; bytes >= 1024 && i + 1 < std::size(kNames); ++i) bytes /= 1024;
+  return fmt::format("{:.{}f} {}", bytes, bytes == std::floor(bytes) ? 0 : 1, kNames[i]);
+}
+
+std::string format_seconds(double seconds) {
+  if (seconds >= 1) return fmt::format("{:.2f} s", seconds);
+  if (seconds >= 1e-3) return fmt::format("{:.3g} ms", seconds * 1e3);
+  return fmt::format("{:.3g} us", seconds * 1e6);
+}
+
+}  // namespace syncopate

@@ -1,0 +1,38 @@
+// Algorithm: one entry of the shelf algorithm/: it builds the plan of one rank and states its cost law.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "syncopate/plan.hpp"
+
+namespace syncopate::collective {
+
+/// What a plan is for. `blocks` is 0 where the algorithm chooses, or has none.
+struct Shape {
+  Collective collective = Collective::allreduce;
+  std::uint32_t rank = 0;
+  std::uint32_t size = 1;
+  std::uint32_t root = 0;
+  std::uint32_t blocks = 0;
+};
+
+struct Algorithm {
+  std::string_view name;
+  std::string_view summary;
+  std::string_view source;
+  bool (*offers)(Collective collective);
+  /// Never called for a group of one rank, or a collective that it does not offer.
+  Plan (*build)(const Shape& shape);
+  /// Cost law: seconds for `bytes` on `ranks` ranks.
+  double (*seconds)(Collective collective, double ranks, double bytes, const LinkCost& link);
+};
+
+/// Every algorithm, by name (generated from the folder algorithm/).
+[[nodiscard]] std::span<const Algorithm* const> algorithms();
+/// The algorithm of that name; throws Misuse that lists those which offer the collective.
+[[nodiscard]] const Algorithm& algorithm_named(std::string_view name, Collective collective);
+/// The one with the lowest cost law; `name` other than "auto" is looked up instead.
+[[nodiscard]] const Algorithm& select(std::string_view name, const PlanRequest& request, const LinkCost& link);
+
+}  // namespace syncopate::collective

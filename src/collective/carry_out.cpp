@@ -1,0 +1,105 @@
+// Carrying out one collective: check, plan, announce, drive the engine until it is done or the world has failed.
+#include <xxhash.h>
+
+#include "base/require.hpp"
+#include "collective/algorithm.hpp"
+#include "collective/state.hpp"
+
+namespace syncopate {
+
+namespace {
+
+/// Everything all ranks must agree on, for people. Its hash travels in every frame.
+std::string text_of(Collective collective, const Buffer& data, const CollectiveOptions& options) {
+  if (collective == Collective::barrier) return "barrier";
+  std::string text = fmt::format("{} {} x {}", name_of(collective), name_of(data.dtype), data.count);
+  const bool reduces = collective == Collective::allreduce || collective == Collective::reduce ||
+                       collective == Collective::reduce_scatter;
+  if (reduces) fmt::format_to(std::back_inserter(text), " {}", name_of(options.op));
+  if (collective == Collective::broadcast || collective == Collective::reduce)
+    fmt::format_to(std::back_inserter(text), " root {}", options.root);
+  if (options.algorithm != "auto") fmt::format_to(std::back_inserter(text), " by {}", options.algorithm);
+  if (!options.name.empty()) fmt::format_to(std::back_inserter(text), " '{}'", options.name);
+  return text;
+}
+
+}  // namespace
+
+void Group::Impl::validate(const Request& request) const {
+  const int size = endpoint_.size;
+  base::require(request.options.root >= 0 && request.options.root < size, "{}: root is {}; allowed: 0 to {}",
+                name_of(request.collective), request.options.root, size - 1);
+  base::require(request.data.count == 0 || request.data.data != nullptr, "{}: {} elements at a null address",
+                name_of(request.collective), request.data.count);
+  if (request.options.algorithm != "auto")
+    static_cast<void>(collective::algorithm_named(request.options.algorithm, request.collective));
+}
+
+void Group::Impl::carry_out(const Request& request) {
+  const kernel::Reduction reduction{
+      .dtype = request.data.dtype,
+      .op = request.options.op,
+      .divisor = request.options.op == ReduceOp::average ? endpoint_.size : 1,
+  };
+  if (endpoint_.size == 1) return;
+  if (endpoint_.control->failed()) transport::raise(*endpoint_.control->failure());
+  const std::string text = text_of(request.collective, request.data, request.options);
+  const transport::OperationRecord record{++operations_, XXH3_64bits(text.data(), text.size()), text};
+  endpoint_.control->began(record);
+  try {
+    collective::Execution execution(program_of(request, request.options.algorithm),
+                                    {request.data, reduction, {record.number, record.signature}}, *endpoint_.links,
+                                    scratch_);
+    drive(execution, request, record);
+  } catch (const std::exception& error) {
+    // Whatever failed here, the others must not wait for this rank; the first report of the group stays.
+    endpoint_.control->report(transport::failure_of(error, endpoint_.rank));
+    // One poll of a failed group withdraws what was posted from the caller's memory; it always throws.
+    try {
+      static_cast<void>(endpoint_.links->poll(base::SteadyClock{}.now(), {}));
+    } catch (const Error&) {  // the same failure
+    }
+    transport::raise(*endpoint_.control->failure());
+  }
+}
+
+void Group::Impl::drive(collective::Execution& execution, const Request& request,
+                        const transport::OperationRecord& record) {
+  const base::SteadyClock clock;
+  const base::Time deadline = clock.now() + timeout_;
+  execution.advance();
+  while (!execution.done()) {
+    const auto events = endpoint_.links->poll(deadline, request.patience);
+    for (const transport::Event& event : events) execution.take(event);
+    if (events.empty() && clock.now() >= deadline) time_out(execution, request, record);
+    execution.advance();
+  }
+}
+
+void Group::Impl::time_out(const collective::Execution& execution, const Request& request,
+                           const transport::OperationRecord& record) {
+  const std::string laggards = endpoint_.control->laggards(record.number);
+  const int peer = execution.awaited_peer();
+  throw Timeout(fmt::format("{} did not finish within {:.1f} s; rank {} waits for rank {}{}{}", record.text,
+                            base::seconds(timeout_), endpoint_.rank, peer, laggards.empty() ? "" : "; ", laggards),
+                Where{endpoint_.rank, peer, record.text, request.options.name});
+}
+
+const collective::Program& Group::Impl::program_of(const Request& request, const std::string& algorithm) {
+  PlanRequest wanted{.collective = request.collective,
+                     .algorithm = algorithm,
+                     .ranks = endpoint_.size,
+                     .root = request.options.root,
+                     .bytes = request.data.count * size_of(request.data.dtype)};
+  const collective::Algorithm& chosen = collective::select(algorithm, wanted, LinkCost{});
+  const auto [found, is_absent] =
+      programs_.try_emplace(PlanKey{request.collective, std::string(chosen.name), request.options.root});
+  if (is_absent) {
+    const auto size = static_cast<std::uint32_t>(endpoint_.size), rank = static_cast<std::uint32_t>(endpoint_.rank);
+    const collective::Shape shape{request.collective, rank, size, static_cast<std::uint32_t>(request.options.root), 0};
+    found->second = collective::compile(chosen.build(shape));
+  }
+  return found->second;
+}
+
+}  // namespace syncopate

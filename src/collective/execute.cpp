@@ -1,0 +1,158 @@
+// The engine: segments, windows, and the order in which a program's steps are posted and finished.
+#include "collective/execute.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+
+namespace syncopate::collective {
+
+namespace {
+
+// Segments per peer and direction that may be under way. Enough to keep a link busy while one is reduced.
+constexpr std::uint32_t kWindow = 16;
+// A step is cut into about four segments, so that the next rank starts after a quarter of the chunk; below the lower
+// bound the cost per message outweighs that, above the upper one a segment would fall out of the second-level cache.
+constexpr std::size_t kSmallestSegment = 8 << 10;
+constexpr std::size_t kLargestSegment = 128 << 10;
+
+std::size_t segment_bytes(std::size_t range_bytes) {
+  const std::size_t quarter = (range_bytes / 4 + 63) / 64 * 64;
+  return std::clamp(quarter, kSmallestSegment, kLargestSegment);
+}
+
+std::uint64_t token_of(std::uint32_t step, std::uint32_t segment) { return std::uint64_t{step} << 32 | segment; }
+
+}  // namespace
+
+base::Bytes Scratch::take(std::size_t bytes) {
+  const auto fits = std::ranges::find_if(free_, [&](base::Bytes free) { return free.size() >= bytes; });
+  if (fits != free_.end()) {
+    const base::Bytes found = *fits;
+    *fits = free_.back();
+    free_.pop_back();
+    return found;
+  }
+  const std::size_t rounded = std::max(bytes, kLargestSegment);
+  owned_.push_back(std::make_unique_for_overwrite<std::byte[]>(rounded));
+  return {owned_.back().get(), rounded};
+}
+
+std::size_t Execution::Step::prefix_end() const noexcept {
+  return finished == segments ? end : begin + std::size_t{finished} * segment;
+}
+
+base::Bytes Execution::Step::bytes_of(std::uint32_t segment_index, base::Bytes data) const noexcept {
+  const std::size_t from = begin + std::size_t{segment_index} * segment;
+  return data.subspan(from, std::min(segment, end - from));
+}
+
+Execution::Execution(const Program& program, const Parameters& parameters, transport::Transport& links,
+                     Scratch& scratch)
+    : program_(program), parameters_(parameters), links_(links), scratch_(scratch) {
+  steps_.resize(program.plan.steps.size());
+  landing_.resize(steps_.size());
+  for (std::uint32_t index = 0; index < steps_.size(); ++index) place(index);
+  for (const Route& route : program.outgoing) outgoing_.push_back({&route});
+  for (const Route& route : program.incoming) incoming_.push_back({&route});
+}
+
+void Execution::place(std::uint32_t index) {
+  const PlanStep& planned = program_.plan.steps[index];
+  const std::size_t count = parameters_.data.count, width = size_of(parameters_.data.dtype);
+  Step& step = steps_[index];
+  step.begin = even_part(count, program_.plan.chunks, planned.first_chunk).begin * width;
+  step.end = even_part(count, program_.plan.chunks, planned.first_chunk + planned.chunk_count - 1).end * width;
+  step.segment = segment_bytes(step.end - step.begin);
+  // A range without elements is not sent: both ends know the count and skip it alike.
+  step.segments = static_cast<std::uint32_t>((step.end - step.begin + step.segment - 1) / step.segment);
+  if (step.segments > 0) ++unfinished_;
+}
+
+void Execution::advance() {
+  for (Queue& queue : outgoing_) advance(queue);
+  for (Queue& queue : incoming_) advance(queue);
+}
+
+void Execution::advance(Queue& queue) {
+  while (queue.head < queue.route->steps.size()) {
+    const std::uint32_t index = queue.route->steps[queue.head];
+    Step& step = steps_[index];
+    if (step.posted == step.segments) {
+      ++queue.head;
+      continue;
+    }
+    if (queue.outstanding == kWindow || !may_post(index)) return;
+    ++queue.outstanding;
+    post(index, step.posted++);
+  }
+}
+
+bool Execution::may_post(std::uint32_t index) const {
+  const Step& step = steps_[index];
+  const std::size_t from = step.begin + std::size_t{step.posted} * step.segment;
+  const std::size_t to = std::min(from + step.segment, step.end);
+  return std::ranges::all_of(program_.waits[index], [&](std::uint32_t earlier) {
+    const Step& other = steps_[earlier];
+    return other.begin >= to || other.prefix_end() >= std::min(to, other.end);
+  });
+}
+
+void Execution::post(std::uint32_t index, std::uint32_t segment) {
+  const PlanStep& planned = program_.plan.steps[index];
+  const base::Bytes bytes = steps_[index].bytes_of(segment, parameters_.data.bytes());
+  const int peer = static_cast<int>(planned.peer);
+  if (planned.act == Act::send) return links_.send(peer, parameters_.label, bytes, token_of(index, segment));
+  if (planned.act == Act::receive) return links_.receive(peer, parameters_.label, bytes, token_of(index, segment));
+  landing_[index].resize(kWindow);
+  base::Bytes& landing = landing_[index][segment % kWindow];
+  landing = scratch_.take(bytes.size());
+  links_.receive(peer, parameters_.label, landing.first(bytes.size()), token_of(index, segment));
+}
+
+void Execution::take(const transport::Event& event) {
+  const auto index = static_cast<std::uint32_t>(event.token >> 32);
+  const auto segment = static_cast<std::uint32_t>(event.token);
+  if (event.arrival) {
+    arrive(index, steps_[index].bytes_of(segment, parameters_.data.bytes()), event.bytes);
+    links_.release(event.token);
+    if (program_.plan.steps[index].act == Act::receive_reduce) scratch_.give_back(landing_[index][segment % kWindow]);
+  }
+  finish(index, segment);
+}
+
+void Execution::arrive(std::uint32_t index, base::Bytes into, base::ConstBytes arrived) const {
+  const PlanStep& planned = program_.plan.steps[index];
+  if (planned.act == Act::receive) {
+    if (arrived.data() != into.data()) std::memcpy(into.data(), arrived.data(), into.size());
+    return;
+  }
+  kernel::Reduction reduction = parameters_.reduction;
+  if (!planned.completes) reduction.divisor = 1;  // an average divides once, when the sum is complete
+  kernel::reduce(reduction, into.data(), arrived.data(), into.size() / size_of(reduction.dtype));
+}
+
+void Execution::finish(std::uint32_t index, std::uint32_t segment) {
+  Step& step = steps_[index];
+  assert(segment >= step.finished && segment - step.finished < 64);
+  step.overtakers |= std::uint64_t{1} << (segment - step.finished);
+  while ((step.overtakers & 1) != 0) {
+    step.overtakers >>= 1;
+    ++step.finished;
+  }
+  if (step.finished == step.segments) --unfinished_;
+  const PlanStep& planned = program_.plan.steps[index];
+  auto& queues = planned.act == Act::send ? outgoing_ : incoming_;
+  for (Queue& queue : queues)
+    if (queue.route->peer == planned.peer) --queue.outstanding;
+}
+
+int Execution::awaited_peer() const noexcept {
+  for (const Queue& queue : incoming_)
+    if (queue.outstanding > 0) return static_cast<int>(queue.route->peer);
+  for (const Queue& queue : outgoing_)
+    if (queue.outstanding > 0) return static_cast<int>(queue.route->peer);
+  return -1;
+}
+
+}  // namespace syncopate::collective

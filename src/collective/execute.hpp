@@ -1,0 +1,82 @@
+// The engine: runs any program on any transport. A state machine fed with events; it never waits by itself.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/bytes.hpp"
+#include "collective/program.hpp"
+#include "kernel/reduce.hpp"
+#include "transport/transport.hpp"
+
+namespace syncopate::collective {
+
+/// Memory for arrivals that are reduced rather than placed; kept between operations, committed when first written.
+class Scratch final {
+ public:
+  [[nodiscard]] base::Bytes take(std::size_t bytes);
+  void give_back(base::Bytes bytes) { free_.push_back(bytes); }
+
+ private:
+  std::vector<std::unique_ptr<std::byte[]>> owned_;
+  std::vector<base::Bytes> free_;
+};
+
+/// One operation on one rank. A step's range is cut into segments; a segment is posted as soon as the steps it waits
+/// for have finished its bytes, so that a chunk is forwarded while its rest still arrives.
+/// Law: finished bytes of a step form a prefix of its range (arrivals across streams may overtake; the prefix waits).
+class Execution final {
+ public:
+  struct Parameters {
+    Buffer data;
+    kernel::Reduction reduction;
+    transport::Label label;
+  };
+
+  Execution(const Program& program, const Parameters& parameters, transport::Transport& links, Scratch& scratch);
+
+  /// Posts everything that may be posted now.
+  void advance();
+  /// Takes one event of the transport; all of them belong to this operation, which runs alone on its links.
+  void take(const transport::Event& event);
+  [[nodiscard]] bool done() const noexcept { return unfinished_ == 0; }
+  /// A peer that this rank still waits for; -1 when none.
+  [[nodiscard]] int awaited_peer() const noexcept;
+
+ private:
+  struct Step {
+    std::size_t begin = 0, end = 0;  ///< bytes of the vector
+    std::size_t segment = 0;         ///< bytes per segment
+    std::uint32_t posted = 0;        ///< segments
+    std::uint32_t finished = 0;      ///< segments in the finished prefix
+    std::uint64_t overtakers = 0;    ///< bit i: segment finished + i is finished
+    std::uint32_t segments = 0;
+    [[nodiscard]] std::size_t prefix_end() const noexcept;
+    [[nodiscard]] base::Bytes bytes_of(std::uint32_t segment_index, base::Bytes data) const noexcept;
+  };
+  struct Queue {
+    const Route* route;
+    std::size_t head = 0;           ///< index into route->steps
+    std::uint32_t outstanding = 0;  ///< segments posted and not finished
+  };
+
+  void place(std::uint32_t index);
+  void advance(Queue& queue);
+  [[nodiscard]] bool may_post(std::uint32_t index) const;
+  void post(std::uint32_t index, std::uint32_t segment);
+  void arrive(std::uint32_t index, base::Bytes into, base::ConstBytes arrived) const;
+  void finish(std::uint32_t index, std::uint32_t segment);
+
+  const Program& program_;
+  Parameters parameters_;
+  transport::Transport& links_;
+  Scratch& scratch_;
+  std::vector<Step> steps_;
+  std::vector<Queue> outgoing_, incoming_;
+  std::vector<std::vector<base::Bytes>> landing_;  ///< by step, by segment mod kWindow: scratch of receive_reduce
+  std::size_t unfinished_ = 0;                     ///< steps
+};
+
+}  // namespace syncopate::collective

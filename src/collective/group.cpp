@@ -1,0 +1,103 @@
+// The group: joining, and the order in which its operations are carried out.
+#include "syncopate/group.hpp"
+
+#include "base/require.hpp"
+#include "collective/state.hpp"
+
+namespace syncopate {
+
+Group::Group(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Group::~Group() = default;
+
+std::unique_ptr<Group> Group::join(const GroupOptions& options) {
+  auto endpoint = transport::join_tcp(options, base::Environment::of_process());
+  return std::unique_ptr<Group>(new Group(std::make_unique<Impl>(std::move(endpoint), options)));
+}
+
+std::vector<std::unique_ptr<Group>> Group::threads(int size, const GroupOptions& options) {
+  base::require(size >= 1 && size <= 1024, "a group of threads has {} ranks; allowed: 1 to 1024", size);
+  std::vector<std::unique_ptr<Group>> groups;
+  for (transport::Endpoint& endpoint : transport::inproc_endpoints(size, options))
+    groups.push_back(std::unique_ptr<Group>(new Group(std::make_unique<Impl>(std::move(endpoint), options))));
+  return groups;
+}
+
+int Group::rank() const noexcept { return impl_->endpoint().rank; }
+int Group::size() const noexcept { return impl_->endpoint().size; }
+const std::string& Group::transport() const noexcept { return impl_->endpoint().kind; }
+
+Traffic Group::traffic() const noexcept {
+  if (!impl_->endpoint().links) return {};
+  const auto [sent, received] = impl_->endpoint().links->traffic();
+  return {sent, received};
+}
+
+void Group::abort(const std::string& reason, const std::string& tensor) noexcept { impl_->abort(reason, tensor); }
+
+Group::Impl::Impl(transport::Endpoint endpoint, const GroupOptions& options)
+    : endpoint_(std::move(endpoint)), timeout_(options.timeout) {}
+
+Group::Impl::~Impl() {
+  if (!worker_.joinable()) return;
+  worker_.request_stop();
+  pending_.change([](auto&) {});
+}
+
+void Group::Impl::abort(const std::string& reason, const std::string& tensor) noexcept try {
+  if (!endpoint_.control) return;
+  endpoint_.control->report({"RemoteFailure", fmt::format("rank {} gave up: {}", endpoint_.rank, reason),
+                             Where{endpoint_.rank, endpoint_.rank, "", tensor}});
+  endpoint_.links->wake();
+} catch (...) {  // out of memory while telling others: they will see this process end
+}
+
+void Group::Impl::run(const Request& request) {
+  validate(request);
+  run_ticket(turn_.with([](Turn& turn) { return turn.next_ticket++; }), request);
+}
+
+Work Group::Impl::start(Request request) {
+  validate(request);
+  Pending pending{0, std::move(request), {}};
+  Work work(pending.done.get_future().share());
+  pending_.change([&](std::deque<Pending>& queue) {
+    pending.ticket = turn_.with([](Turn& turn) { return turn.next_ticket++; });
+    queue.push_back(std::move(pending));
+    if (!worker_.joinable()) worker_ = std::jthread([this](const std::stop_token& stop) { this->work(stop); });
+  });
+  return work;
+}
+
+void Group::Impl::work(const std::stop_token& stop) {
+  while (true) {
+    std::optional<Pending> pending;
+    pending_.wait_until(
+        base::kNever, [&](const auto& queue) { return stop.stop_requested() || !queue.empty(); },
+        [&](auto& queue) {
+          if (queue.empty()) return;
+          pending = std::move(queue.front());
+          queue.pop_front();
+        });
+    if (!pending) return;
+    try {
+      run_ticket(pending->ticket, pending->request);
+      pending->done.set_value();
+    } catch (...) {
+      pending->done.set_exception(std::current_exception());
+    }
+  }
+}
+
+void Group::Impl::run_ticket(std::uint64_t ticket, const Request& request) {
+  turn_.wait_until(
+      base::kNever, [&](const Turn& turn) { return turn.serving == ticket; }, [](Turn&) {});
+  struct Next {
+    base::Guarded<Turn>& turn;
+    ~Next() {
+      turn.change([](Turn& value) { ++value.serving; });
+    }
+  } next{turn_};
+  carry_out(request);
+}
+
+}  // namespace syncopate

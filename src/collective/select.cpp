@@ -1,0 +1,48 @@
+// Selection: an algorithm by name, or the one whose cost law promises the least time.
+#include <algorithm>
+
+#include "base/named.hpp"
+#include "collective/algorithm.hpp"
+
+namespace syncopate {
+
+namespace {
+constexpr std::string_view kNames[] = {"allreduce", "reduce_scatter", "allgather", "broadcast", "reduce", "barrier"};
+}
+
+std::string_view name_of(Collective collective) noexcept { return kNames[static_cast<int>(collective)]; }
+Collective collective_named(std::string_view name) { return base::value_named<Collective>("collective", name, kNames); }
+
+}  // namespace syncopate
+
+namespace syncopate::collective {
+
+namespace {
+
+std::vector<const Algorithm*> offering(Collective collective) {
+  std::vector<const Algorithm*> found;
+  std::ranges::copy_if(algorithms(), std::back_inserter(found), [&](auto* entry) { return entry->offers(collective); });
+  return found;
+}
+
+}  // namespace
+
+const Algorithm& algorithm_named(std::string_view name, Collective collective) {
+  const auto candidates = offering(collective);
+  const auto found = std::ranges::find(candidates, name, [](auto* entry) { return entry->name; });
+  if (found != candidates.end()) return **found;
+  std::vector<std::string_view> names{"auto"};
+  for (const Algorithm* entry : candidates) names.push_back(entry->name);
+  throw Misuse(fmt::format("no algorithm '{}' for {}; allowed: {}", name, name_of(collective), fmt::join(names, ", ")));
+}
+
+const Algorithm& select(std::string_view name, const PlanRequest& request, const LinkCost& link) {
+  if (name != "auto") return algorithm_named(name, request.collective);
+  const auto candidates = offering(request.collective);
+  const auto seconds = [&](const Algorithm* entry) {
+    return entry->seconds(request.collective, request.ranks, static_cast<double>(request.bytes), link);
+  };
+  return **std::ranges::min_element(candidates, {}, seconds);
+}
+
+}  // namespace syncopate::collective

@@ -1,0 +1,73 @@
+// Group::Impl: a rank's endpoint together with what carrying out collectives needs.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <future>
+#include <map>
+#include <thread>
+
+#include "base/guarded.hpp"
+#include "collective/execute.hpp"
+#include "syncopate/collective.hpp"
+#include "transport/endpoint.hpp"
+
+namespace syncopate {
+
+/// Operations run one at a time, in the order in which their tickets were drawn: by the calling thread itself, or by
+/// the group's worker thread for those started without waiting. That order is the operation number all ranks share.
+class Group::Impl final {
+ public:
+  Impl(transport::Endpoint endpoint, const GroupOptions& options);
+  ~Impl();
+
+  struct Request {
+    Collective collective = Collective::allreduce;
+    Buffer data;
+    CollectiveOptions options;
+    transport::Patience patience{};
+  };
+
+  /// Carries the request out on this thread, after those that came before.
+  void run(const Request& request);
+  [[nodiscard]] Work start(Request request);
+
+  [[nodiscard]] const transport::Endpoint& endpoint() const noexcept { return endpoint_; }
+  void abort(const std::string& reason, const std::string& tensor) noexcept;
+
+ private:
+  using PlanKey = std::tuple<Collective, std::string, int>;
+
+  struct Turn {
+    std::uint64_t next_ticket = 0;
+    std::uint64_t serving = 0;
+  };
+  struct Pending {
+    std::uint64_t ticket = 0;
+    Request request;
+    std::promise<void> done;
+  };
+
+  void validate(const Request& request) const;
+  void run_ticket(std::uint64_t ticket, const Request& request);
+  void carry_out(const Request& request);
+  void drive(collective::Execution& execution, const Request& request, const transport::OperationRecord& record);
+  [[noreturn]] void time_out(const collective::Execution& execution, const Request& request,
+                             const transport::OperationRecord& record);
+  const collective::Program& program_of(const Request& request, const std::string& algorithm);
+  void work(const std::stop_token& stop);
+
+  transport::Endpoint endpoint_;
+  base::Duration timeout_;
+  base::Guarded<Turn> turn_;
+  base::Guarded<std::deque<Pending>> pending_;
+
+  // Owned by whoever holds the current ticket.
+  std::uint64_t operations_ = 0;
+  std::map<PlanKey, collective::Program> programs_;
+  collective::Scratch scratch_;
+
+  std::jthread worker_;  ///< runs on: worker thread, begun by the first `start`; joined before the rest goes
+};
+
+}  // namespace syncopate

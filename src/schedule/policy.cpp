@@ -1,0 +1,36 @@
+// Policies by name, and the laws every partition keeps.
+#include "schedule/policy.hpp"
+
+#include <fmt/format.h>
+
+#include "base/shelf.hpp"
+
+namespace syncopate::schedule {
+
+const Policy& policy_named(std::string_view name) { return base::entry_named("policy", name, policies()); }
+
+Partition split_by_type(const Partition& partition, const Timeline& timeline) {
+  Partition pieces;
+  for (const Bucket& bucket : partition) {
+    std::size_t last = bucket.last;
+    for (std::size_t layer = bucket.last; layer > bucket.first; --layer) {
+      if (timeline.layers[layer - 1].dtype == timeline.layers[layer].dtype) continue;
+      pieces.push_back({layer, last});
+      last = layer - 1;
+    }
+    pieces.push_back({bucket.first, last});
+  }
+  return pieces;
+}
+
+std::string illegal(const Partition& partition, std::size_t layers) {
+  std::size_t expected = layers;
+  for (const Bucket& bucket : partition) {
+    if (bucket.first > bucket.last || bucket.last + 1 != expected)
+      return fmt::format("bucket [{}, {}] does not end at layer {}", bucket.first, bucket.last, expected - 1);
+    expected = bucket.first;
+  }
+  return expected == 0 ? std::string{} : fmt::format("layers 0 to {} are in no bucket", expected - 1);
+}
+
+}  // namespace syncopate::schedule

@@ -1,0 +1,33 @@
+// Timeline: what a policy knows of a model: its layers in forward order, their sizes and, if measured, their times.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "syncopate/dtype.hpp"
+
+namespace syncopate::schedule {
+
+struct Layer {
+  std::string name;
+  std::size_t bytes = 0;
+  DType dtype = DType::f32;
+  double backward_s = 0;  ///< 0: not measured
+};
+
+struct Timeline {
+  double forward_s = 0;
+  std::vector<Layer> layers;
+};
+
+/// Layers [first, last] travel together.
+struct Bucket {
+  std::size_t first = 0, last = 0;
+  friend bool operator==(const Bucket&, const Bucket&) = default;
+};
+
+/// Every layer in exactly one bucket, in the order of their exchange: the last layer's bucket comes first, because
+/// the backward pass reaches it first.
+using Partition = std::vector<Bucket>;
+
+}  // namespace syncopate::schedule

@@ -1,0 +1,31 @@
+// Arena: one contiguous run of memory per element type that holds every gradient in forward order.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "syncopate/synchronizer.hpp"
+
+namespace syncopate::sync {
+
+/// Buckets are spans of it, so merging and re-planning copy nothing.
+class Arena final {
+ public:
+  explicit Arena(const std::vector<Gradient>& gradients);
+
+  [[nodiscard]] Buffer gradient(std::size_t i) const noexcept { return slots_[i]; }
+  /// Gradients [first, last], which must share a type, as one vector.
+  [[nodiscard]] Buffer span(std::size_t first, std::size_t last) const noexcept;
+  /// One vector per type in use.
+  [[nodiscard]] const std::vector<Buffer>& vectors() const noexcept { return vectors_; }
+
+ private:
+  struct Free {
+    void operator()(std::byte* memory) const noexcept;
+  };
+  std::vector<std::unique_ptr<std::byte, Free>> memory_;
+  std::vector<Buffer> vectors_;
+  std::vector<Buffer> slots_;
+};
+
+}  // namespace syncopate::sync

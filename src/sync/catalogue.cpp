@@ -1,0 +1,28 @@
+// The catalogues of all shelves in one list.
+#include "syncopate/catalogue.hpp"
+
+#include "base/shelf.hpp"
+#include "collective/algorithm.hpp"
+#include "compress/codec.hpp"
+#include "schedule/policy.hpp"
+#include "sync/exchange.hpp"
+
+namespace syncopate {
+
+namespace sync {
+const Exchange& exchange_named(std::string_view name) { return base::entry_named("exchange", name, exchanges()); }
+}  // namespace sync
+
+std::vector<CatalogueEntry> catalogue() {
+  std::vector<CatalogueEntry> entries;
+  const auto add = [&](std::string_view shelf, auto table) {
+    for (const auto* entry : table) entries.push_back({shelf, entry->name, entry->summary, entry->source});
+  };
+  add("algorithm", collective::algorithms());
+  add("codec", compress::codecs());
+  add("policy", schedule::policies());
+  add("exchange", sync::exchanges());
+  return entries;
+}
+
+}  // namespace syncopate

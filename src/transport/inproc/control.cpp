@@ -1,0 +1,72 @@
+// Control between ranks of one process: comparing what they call, and passing on the first failure.
+#include "transport/inproc/control.hpp"
+
+#include <fmt/format.h>
+
+namespace syncopate::transport {
+
+namespace {
+
+constexpr std::size_t kAgreements = 1024;
+
+Failure mismatch_between(const OperationRecord& mine, int my_rank, const OperationRecord& other, int other_rank) {
+  return {"Mismatch",
+          fmt::format("operation {}: rank {} called {}; rank {} called {}", mine.number, my_rank, mine.text, other_rank,
+                      other.text),
+          Where{my_rank, other_rank, mine.text, ""}};
+}
+
+}  // namespace
+
+std::optional<Failure> InprocControl::failure() const {
+  std::lock_guard lock(hub_->mutex);
+  return hub_->failure;
+}
+
+void InprocControl::report(Failure failure) {
+  {
+    std::lock_guard lock(hub_->mutex);
+    if (hub_->failure) return;
+    hub_->failure = std::move(failure);
+    hub_->failed.store(true, std::memory_order_release);
+  }
+  for (Mailbox& mailbox : hub_->mailboxes) mailbox.change([](Mailbox&) {});
+}
+
+void InprocControl::began(const OperationRecord& record) {
+  std::optional<Failure> found;
+  {
+    std::lock_guard lock(hub_->mutex);
+    hub_->begun[static_cast<std::size_t>(rank_)] = record;
+    const auto [agreement, is_first] = hub_->agreements.try_emplace(record.number, Agreement{record, rank_});
+    if (hub_->agreements.size() > kAgreements) hub_->agreements.erase(hub_->agreements.begin());
+    if (!is_first && agreement->second.record.signature != record.signature)
+      found = mismatch_between(agreement->second.record, agreement->second.rank, record, rank_);
+  }
+  if (found) report(std::move(*found));
+}
+
+void InprocControl::mismatch(int peer, std::uint64_t number) {
+  OperationRecord mine, other;
+  {
+    std::lock_guard lock(hub_->mutex);
+    mine = hub_->begun[static_cast<std::size_t>(rank_)];
+    other = hub_->begun[static_cast<std::size_t>(peer)];
+  }
+  mine.number = number;
+  report(mismatch_between(mine, rank_, other, peer));
+}
+
+std::string InprocControl::laggards(std::uint64_t number) const {
+  std::lock_guard lock(hub_->mutex);
+  std::string text;
+  for (std::size_t rank = 0; rank < hub_->begun.size(); ++rank) {
+    const OperationRecord& record = hub_->begun[rank];
+    if (record.number >= number) continue;
+    text += fmt::format("{}rank {} has not begun it (its last: {})", text.empty() ? "" : ", ", rank,
+                        record.number == 0 ? "none" : record.text);
+  }
+  return text;
+}
+
+}  // namespace syncopate::transport

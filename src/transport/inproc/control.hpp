@@ -1,0 +1,26 @@
+// Control between ranks of one process: they share memory, so news needs no messages.
+#pragma once
+
+#include <memory>
+
+#include "transport/inproc/hub.hpp"
+
+namespace syncopate::transport {
+
+class InprocControl final : public Control {
+ public:
+  InprocControl(std::shared_ptr<Hub> hub, int rank) : hub_(std::move(hub)), rank_(rank) {}
+
+  [[nodiscard]] std::optional<Failure> failure() const override;
+  [[nodiscard]] bool failed() const noexcept override { return hub_->failed.load(std::memory_order_acquire); }
+  void report(Failure failure) override;
+  void began(const OperationRecord& record) override;
+  void mismatch(int peer, std::uint64_t number) override;
+  [[nodiscard]] std::string laggards(std::uint64_t number) const override;
+
+ private:
+  std::shared_ptr<Hub> hub_;
+  int rank_;
+};
+
+}  // namespace syncopate::transport

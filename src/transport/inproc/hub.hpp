@@ -1,0 +1,63 @@
+// Hub: what the ranks of one process share: a mailbox each, and the group's first failure.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "transport/control.hpp"
+#include "transport/transport.hpp"
+
+namespace syncopate::transport {
+
+/// A frame whose bytes still lie in the sender's memory.
+struct Offer {
+  Label label;
+  base::ConstBytes bytes;
+  std::uint64_t token = 0;  ///< the sender's
+};
+
+/// What others left for one rank. `signals` grows with every change, so that its owner can wait awake without a lock.
+struct Mailbox {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::atomic<std::uint64_t> signals{0};
+  std::vector<std::deque<Offer>> offers;  ///< by sender
+  std::vector<std::uint64_t> sent;        ///< tokens of this rank's frames whose bytes were given back
+
+  template <class F>
+  void change(F&& f) {
+    {
+      std::lock_guard lock(mutex);
+      f(*this);
+      signals.fetch_add(1, std::memory_order_release);
+    }
+    changed.notify_one();
+  }
+};
+
+/// The operations of one number, as the first rank to begin it called it.
+struct Agreement {
+  OperationRecord record;
+  int rank = -1;
+};
+
+/// Shared by all ranks of the group.
+struct Hub {
+  explicit Hub(int size) : mailboxes(static_cast<std::size_t>(size)), begun(static_cast<std::size_t>(size)) {
+    for (Mailbox& mailbox : mailboxes) mailbox.offers.resize(static_cast<std::size_t>(size));
+  }
+
+  std::vector<Mailbox> mailboxes;
+  std::atomic<bool> failed{false};
+  mutable std::mutex mutex;  ///< guards what follows
+  std::optional<Failure> failure;
+  std::map<std::uint64_t, Agreement> agreements;  ///< a bounded number of the latest
+  std::vector<OperationRecord> begun;             ///< by rank: the last operation it began
+};
+
+}  // namespace syncopate::transport

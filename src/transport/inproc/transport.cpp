@@ -1,0 +1,114 @@
+// Transport between ranks of one process: offers, matches, and giving borrowed memory back.
+#include "transport/inproc/transport.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+
+namespace syncopate::transport {
+
+InprocTransport::InprocTransport(std::shared_ptr<Hub> hub, std::shared_ptr<Control> control, int rank)
+    : hub_(std::move(hub)), control_(std::move(control)), rank_(rank), expected_(hub_->mailboxes.size()) {}
+
+InprocTransport::~InprocTransport() { withdraw(); }
+
+void InprocTransport::send(int peer, const Label& label, base::ConstBytes bytes, std::uint64_t token) {
+  ++in_flight_;
+  sent_bytes_.fetch_add(bytes.size(), std::memory_order_relaxed);
+  mailbox_of(static_cast<std::size_t>(peer)).change([&](Mailbox& mailbox) {
+    mailbox.offers[static_cast<std::size_t>(rank_)].push_back({label, bytes, token});
+  });
+}
+
+void InprocTransport::receive(int peer, const Label& label, base::Bytes into, std::uint64_t token) {
+  expected_[static_cast<std::size_t>(peer)].push_back({label, into.size(), token});
+}
+
+void InprocTransport::release(std::uint64_t token) {
+  const auto found = std::ranges::find(borrowed_, token, &Borrowed::token);
+  give_back(*found);
+  borrowed_.erase(found);
+}
+
+void InprocTransport::give_back(const Borrowed& borrowed) {
+  mailbox_of(borrowed.sender).change([&](Mailbox& mailbox) { mailbox.sent.push_back(borrowed.sender_token); });
+}
+
+std::span<const Event> InprocTransport::poll(base::Time deadline, Patience patience) {
+  events_.clear();
+  const base::SteadyClock clock;
+  while (true) {
+    const std::uint64_t seen = mine().signals.load(std::memory_order_acquire);
+    if (!control_->failed()) collect();
+    if (odd_) control_->mismatch(static_cast<int>(*odd_), odd_operation_);
+    if (control_->failed()) {
+      withdraw();
+      raise(*control_->failure());
+    }
+    if (!events_.empty() || clock.now() >= deadline) return events_;
+    wait_for_signal(seen, deadline, patience);
+  }
+}
+
+void InprocTransport::collect() {
+  std::lock_guard lock(mine().mutex);
+  for (const std::uint64_t token : mine().sent) events_.push_back({token, false, {}});
+  in_flight_ -= mine().sent.size();
+  mine().sent.clear();
+  for (std::size_t sender = 0; sender < expected_.size(); ++sender) match(sender, mine().offers[sender]);
+}
+
+void InprocTransport::match(std::size_t sender, std::deque<Offer>& offers) {
+  auto& expected = expected_[sender];
+  while (!expected.empty() && !offers.empty()) {
+    const Offer& offer = offers.front();
+    if (offer.label != expected.front().label || offer.bytes.size() != expected.front().bytes) {
+      odd_ = sender;
+      odd_operation_ = expected.front().label.operation;
+      return;
+    }
+    const std::uint64_t token = expected.front().token;
+    events_.push_back({token, true, offer.bytes});
+    borrowed_.push_back({token, sender, offer.token});
+    received_bytes_.fetch_add(offer.bytes.size(), std::memory_order_relaxed);
+    expected.pop_front();
+    offers.pop_front();
+  }
+}
+
+void InprocTransport::wait_for_signal(std::uint64_t seen, base::Time deadline, Patience patience) {
+  const auto changed = [&] { return mine().signals.load(std::memory_order_acquire) != seen; };
+  const base::SteadyClock clock;
+  const base::Time awake_until = std::min(deadline, clock.now() + patience.spin);
+  while (!changed() && clock.now() < awake_until) sched_yield();  // threads may outnumber cores
+  std::unique_lock lock(mine().mutex);
+  mine().changed.wait_until(lock, deadline, changed);
+}
+
+// After a failure callers get their memory back at once, so no other rank may keep reading it. Every rank first gives
+// back what it borrowed, then takes back what nobody took, then waits for the rest: nobody waits while holding.
+void InprocTransport::withdraw() noexcept {
+  for (const Borrowed& borrowed : borrowed_) give_back(borrowed);
+  borrowed_.clear();
+  for (auto& expected : expected_) expected.clear();
+  for (Mailbox& mailbox : hub_->mailboxes) {
+    std::lock_guard lock(mailbox.mutex);
+    auto& offers = mailbox.offers[static_cast<std::size_t>(rank_)];
+    in_flight_ -= offers.size();
+    offers.clear();
+  }
+  std::unique_lock lock(mine().mutex);
+  mine().changed.wait(lock, [&] { return mine().sent.size() >= in_flight_; });
+  in_flight_ = 0;
+  mine().sent.clear();
+}
+
+void InprocTransport::wake() noexcept {
+  mine().change([](Mailbox&) {});
+}
+
+std::pair<std::uint64_t, std::uint64_t> InprocTransport::traffic() const noexcept {
+  return {sent_bytes_.load(std::memory_order_relaxed), received_bytes_.load(std::memory_order_relaxed)};
+}
+
+}  // namespace syncopate::transport

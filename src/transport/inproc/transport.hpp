@@ -1,0 +1,55 @@
+// Transport between ranks of one process: a receiver borrows the sender's own memory.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "transport/inproc/hub.hpp"
+
+namespace syncopate::transport {
+
+class InprocTransport final : public Transport {
+ public:
+  InprocTransport(std::shared_ptr<Hub> hub, std::shared_ptr<Control> control, int rank);
+  ~InprocTransport() override;
+
+  void send(int peer, const Label& label, base::ConstBytes bytes, std::uint64_t token) override;
+  void receive(int peer, const Label& label, base::Bytes into, std::uint64_t token) override;
+  void release(std::uint64_t token) override;
+  [[nodiscard]] std::span<const Event> poll(base::Time deadline, Patience patience) override;
+  void wake() noexcept override;
+  [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> traffic() const noexcept override;
+
+ private:
+  struct Expected {
+    Label label;
+    std::size_t bytes = 0;
+    std::uint64_t token = 0;
+  };
+  struct Borrowed {
+    std::uint64_t token = 0;  ///< ours
+    std::size_t sender = 0;
+    std::uint64_t sender_token = 0;
+  };
+
+  [[nodiscard]] Mailbox& mailbox_of(std::size_t rank) { return hub_->mailboxes[rank]; }
+  [[nodiscard]] Mailbox& mine() { return mailbox_of(static_cast<std::size_t>(rank_)); }
+  void collect();
+  void match(std::size_t sender, std::deque<Offer>& offers);
+  void wait_for_signal(std::uint64_t seen, base::Time deadline, Patience patience);
+  void give_back(const Borrowed& borrowed);
+  void withdraw() noexcept;
+
+  std::shared_ptr<Hub> hub_;
+  std::shared_ptr<Control> control_;
+  const int rank_;
+  std::vector<std::deque<Expected>> expected_;  ///< by sender
+  std::vector<Borrowed> borrowed_;
+  std::vector<Event> events_;
+  std::size_t in_flight_ = 0;       ///< own frames whose bytes have not come back
+  std::optional<std::size_t> odd_;  ///< the sender of a frame that does not fit its receive
+  std::uint64_t odd_operation_ = 0;
+  std::atomic<std::uint64_t> sent_bytes_{0}, received_bytes_{0};
+};
+
+}  // namespace syncopate::transport

@@ -1,0 +1,110 @@
+// TCP control: a thread per rank that keeps the control tree, lets data connections in, and spreads failures.
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/guarded.hpp"
+#include "syncopate/log.hpp"
+#include "transport/control.hpp"
+#include "transport/tcp/door.hpp"
+#include "transport/tcp/ledger.hpp"
+#include "transport/tcp/mailbox.hpp"
+#include "transport/tcp/tree.hpp"
+
+namespace syncopate::transport::tcp {
+
+struct ControlOptions {
+  int rank = 0;
+  std::vector<Address> addresses;  ///< where each rank listens
+  Address source;                  ///< connections leave from here
+  std::uint64_t group = 0;
+  std::string secret;
+  std::uint32_t streams = 1;  ///< data connections per pair
+  base::Duration silence = std::chrono::seconds(2);
+  Log log;
+};
+
+/// Laws: the control thread alone touches tree, door and questions; others reach it through `orders_` and its poller's
+/// wake. What any thread may ask is in the ledger. Data connections leave through the mailbox.
+class TcpControl final : public Control {
+ public:
+  /// Starts the thread and the tree (nothing of both for a group of one rank). `listener` is at addresses[rank].
+  TcpControl(ControlOptions options, Descriptor listener, std::shared_ptr<Mailbox> mailbox);
+  /// Says goodbye, or hands on the failure, within 200 ms.
+  ~TcpControl() override;
+  TcpControl(const TcpControl&) = delete;
+  TcpControl& operator=(const TcpControl&) = delete;
+
+  /// Waits until every edge of the tree that ends here exists; throws Timeout or the failure.
+  void wait_joined(base::Time deadline);
+  /// Makes the data connections to a lower rank; they come through the mailbox.
+  void connect_data(int peer);
+  [[nodiscard]] bool has_left(int peer) const { return ledger_.has_left(peer); }
+
+  [[nodiscard]] std::optional<Failure> failure() const override { return ledger_.failure(); }
+  [[nodiscard]] bool failed() const noexcept override { return ledger_.failed(); }
+  void report(Failure failure) override;
+  void began(const OperationRecord& record) override;
+  void mismatch(int peer, std::uint64_t number) override;
+  [[nodiscard]] std::string laggards(std::uint64_t number) const override { return ledger_.laggards(number); }
+
+ private:
+  struct Order {
+    enum class Kind : std::uint8_t { connect_data, ask } kind;
+    int peer;
+    std::uint64_t number;
+  };
+  struct OpenQuestion {
+    int peer;
+    std::uint64_t number;
+    base::Time deadline;
+  };
+
+  [[nodiscard]] int size() const noexcept { return static_cast<int>(options_.addresses.size()); }
+  [[nodiscard]] Hello hello(Purpose purpose, int to, std::uint32_t stream) const;
+  void learn(const Failure& failure, int from);
+  void lost(int rank, const std::string& reason);
+
+  // All below run on the control thread.
+  void run(const std::stop_token& stop);
+  void step();
+  void dispatch(std::span<const Ready> ready);
+  void follow_orders();
+  void welcome();
+  void welcome(Visitor visitor);
+  void listen_to_tree();
+  void hear(int from, const std::string& bytes);
+  void take(int from, const Heartbeat& beat);
+  void take(int from, const Failure& failure);
+  void take(int from, const Goodbye& goodbye);
+  void take(int from, const Question& question);
+  void take(int from, const Reply& reply);
+  void close_questions(base::Time now);
+  void tick(base::Time now);
+  void spread_failure(int except);
+  [[nodiscard]] base::Time next_deadline() const;
+  void leave();
+
+  const ControlOptions options_;
+  const base::Duration beat_;  ///< time between heartbeats
+  std::shared_ptr<Mailbox> mailbox_;
+  Ledger ledger_;
+  base::Guarded<std::vector<Order>> orders_;
+  base::Guarded<std::set<int>> joined_;  ///< neighbours whose edge has come up
+  Poller poller_;
+  Door door_;
+  Tree tree_;
+  std::vector<OpenQuestion> questions_;
+  std::set<std::pair<int, std::uint32_t>> data_links_;  ///< (peer, stream) handed out
+  base::Time last_run_{};
+  base::Time next_beat_{};
+  bool spread_ = false;  ///< the failure is on its way
+  std::jthread thread_;  ///< last: ends before what it uses
+};
+
+}  // namespace syncopate::transport::tcp

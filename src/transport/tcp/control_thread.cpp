@@ -1,0 +1,198 @@
+// TCP control, the thread: one loop over connections, the tree, heartbeats and questions (runs on: control thread).
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "transport/tcp/control.hpp"
+
+namespace syncopate::transport::tcp {
+
+namespace {
+constexpr auto kAnswerTime = std::chrono::milliseconds(500);
+constexpr auto kFarewell = std::chrono::milliseconds(200);
+base::Time now() { return std::chrono::steady_clock::now(); }
+}  // namespace
+
+void TcpControl::run(const std::stop_token& stop) {
+  last_run_ = next_beat_ = now();
+  while (!stop.stop_requested()) {
+    try {
+      step();
+    } catch (const std::exception& error) {
+      // Without control the group cannot go on; the ranks are told as far as the tree still works.
+      learn(failure_of(error, options_.rank), options_.rank);
+    }
+  }
+  try {
+    leave();
+  } catch (const std::exception& error) {
+    options_.log.write(LogLevel::warning, fmt::format("rank {} left without a word: {}", options_.rank, error.what()));
+  }
+}
+
+void TcpControl::step() {
+  const auto ready = poller_.wait(next_deadline());
+  // A process that was stopped must not count that time as others' silence: this thread was away, not they.
+  const base::Time woke = now();
+  const base::Duration ran = std::min<base::Duration>(woke - last_run_, 2 * beat_);
+  last_run_ = woke;
+  dispatch(ready);
+  door_.expire(woke);
+  follow_orders();
+  welcome();
+  tree_.age(ran, options_.silence);
+  listen_to_tree();
+  close_questions(woke);
+  spread_failure(-1);
+  if (woke >= next_beat_) tick(woke);
+  tree_.flush();
+}
+
+base::Time TcpControl::next_deadline() const {
+  base::Time next = std::min(next_beat_, door_.next_deadline());
+  for (const OpenQuestion& question : questions_) next = std::min(next, question.deadline);
+  return next;
+}
+
+void TcpControl::dispatch(std::span<const Ready> ready) {
+  for (const Ready& one : ready) {
+    if (one.key >= Door::kFirstKey)
+      door_.on_ready(one);
+    else
+      tree_.on_ready(one);
+  }
+}
+
+void TcpControl::follow_orders() {
+  for (const Order& order : orders_.with([](auto& orders) { return std::exchange(orders, {}); })) {
+    if (order.kind == Order::Kind::connect_data) {
+      for (std::uint32_t stream = 0; stream < options_.streams; ++stream)
+        door_.call(options_.addresses[static_cast<std::size_t>(order.peer)], options_.source,
+                   hello(Purpose::data, order.peer, stream));
+    } else {
+      tree_.flood(encode(Question{options_.rank, order.peer, order.number}));
+      questions_.push_back({order.peer, order.number, now() + kAnswerTime});
+    }
+  }
+}
+
+void TcpControl::welcome() {
+  for (Visitor& visitor : door_.visitors()) welcome(std::move(visitor));
+  for (const Refusal& refusal : door_.refusals()) {
+    if (refusal.mine.purpose == Purpose::data) {
+      mailbox_->deliver({refusal.mine.to, refusal.mine.stream, {}, refusal.reason});
+    } else {
+      lost(refusal.mine.to, "cannot be reached at " + refusal.reason);
+    }
+  }
+}
+
+void TcpControl::welcome(Visitor visitor) {
+  const Hello& hello = visitor.hello;
+  const int rank = hello.from;
+  const std::uint32_t stream = hello.stream;
+  const bool known = rank >= 0 && rank < size() && rank != options_.rank;
+  // The higher rank calls; whoever called itself knows the stream it asked for only from its own hello.
+  const bool right_way = known && (visitor.called ? rank < options_.rank : rank > options_.rank);
+  if (right_way && hello.purpose == Purpose::control) {
+    const bool neighbour = parent_of(std::max(rank, options_.rank)) == std::min(rank, options_.rank);
+    if (neighbour && tree_.attach(rank, std::move(visitor.channel)))
+      return joined_.change([&](auto& joined) { joined.insert(rank); });
+  }
+  if (right_way && hello.purpose == Purpose::data && stream < options_.streams && data_links_.emplace(rank, stream).second)
+    return mailbox_->deliver({rank, stream, std::move(visitor.channel), {}});
+  options_.log.write(LogLevel::info, fmt::format("rank {} turned away a needless connection from rank {}", options_.rank, rank));
+}
+
+void TcpControl::listen_to_tree() {
+  for (const Tree::Heard& heard : tree_.heard()) hear(heard.rank, heard.message);
+  for (const Tree::Lost& gone : tree_.lost())
+    if (!ledger_.has_left(gone.rank)) lost(gone.rank, gone.reason);
+}
+
+void TcpControl::hear(int from, const std::string& bytes) {
+  try {
+    std::visit([&](const auto& message) { take(from, message); }, decode_message(bytes));
+  } catch (const Corrupt& corrupt) {
+    tree_.detach(from);
+    learn({"Corrupt", fmt::format("rank {} sent nonsense: {}", from, corrupt.what()), {options_.rank, from, {}, {}}}, from);
+  }
+}
+
+void TcpControl::take(int from, const Heartbeat& beat) {
+  Heartbeat heard = beat;
+  heard.mine.rank = from;  // a neighbour speaks for itself
+  if (const auto wrong = ledger_.heard(from, heard)) learn(*wrong, options_.rank);
+}
+
+void TcpControl::take(int from, const Failure& failure) {
+  learn(failure, from);
+  spread_failure(from);
+}
+
+void TcpControl::take(int from, const Goodbye& goodbye) {
+  tree_.flood(encode(goodbye), from);
+  if (goodbye.rank < 0 || goodbye.rank >= size() || goodbye.rank == options_.rank) return;
+  if (const auto broken = ledger_.left(goodbye.rank, goodbye.number)) learn(*broken, options_.rank);
+  if (goodbye.rank == from) {
+    tree_.flush();  // before this edge goes, what was queued for it may still help
+    tree_.detach(from);
+  }
+  mailbox_->ring();
+}
+
+void TcpControl::take(int from, const Question& question) {
+  if (question.to != options_.rank) return tree_.flood(encode(question), from);
+  tree_.flood(encode(Reply{options_.rank, question.from, question.number, ledger_.text_of(question.number), ledger_.progress()}));
+}
+
+void TcpControl::take(int from, const Reply& reply) {
+  if (reply.to != options_.rank) return tree_.flood(encode(reply), from);
+  const auto asked = std::find_if(questions_.begin(), questions_.end(), [&](const OpenQuestion& question) {
+    return question.peer == reply.from && question.number == reply.number;
+  });
+  if (asked == questions_.end()) return;
+  questions_.erase(asked);
+  Progress theirs{reply.from, reply.number, reply.text};
+  if (theirs.text.empty() && reply.last.number > 0)
+    theirs.text = fmt::format("{} as operation {}, its last", reply.last.text, reply.last.number);
+  learn(mismatch_between(reply.number, {options_.rank, reply.number, ledger_.text_of(reply.number)}, theirs), options_.rank);
+}
+
+void TcpControl::close_questions(base::Time at) {
+  std::erase_if(questions_, [&](const OpenQuestion& question) {
+    if (question.deadline > at) return false;
+    const Progress mine{options_.rank, question.number, ledger_.text_of(question.number)};
+    learn(mismatch_between(question.number, mine, {question.peer, question.number, "something else (it did not say what)"}),
+          options_.rank);
+    return true;
+  });
+}
+
+void TcpControl::tick(base::Time at) {
+  next_beat_ = at + beat_;
+  if (const auto wrong = ledger_.compare()) learn(*wrong, options_.rank);
+  spread_failure(-1);
+  for (const int rank : tree_.ranks()) tree_.send_if_idle(rank, encode(ledger_.heartbeat_for(rank)));
+}
+
+void TcpControl::spread_failure(int except) {
+  if (spread_ || !ledger_.failed()) return;
+  spread_ = true;
+  tree_.flood(encode(*ledger_.failure()), except);
+}
+
+void TcpControl::leave() {
+  spread_failure(-1);
+  if (!ledger_.failed()) tree_.flood(encode(Goodbye{options_.rank, ledger_.progress().number}));
+  const base::Time end = now() + kFarewell;
+  tree_.flush();
+  while (!tree_.idle() && now() < end) {
+    dispatch(poller_.wait(end));
+    tree_.flush();
+  }
+  // Closing a socket with unread input makes the kernel drop output that is still under way.
+  dispatch(poller_.wait(now()));
+}
+
+}  // namespace syncopate::transport::tcp

@@ -1,0 +1,48 @@
+// Mailbox: what the control thread hands to the thread that polls: new data connections, and the bell for news.
+#pragma once
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "base/guarded.hpp"
+#include "transport/tcp/channel.hpp"
+#include "transport/tcp/poller.hpp"
+
+namespace syncopate::transport::tcp {
+
+/// A data connection that is ready, or could not be made (then `channel` is empty and `reason` says why).
+struct LinkNews {
+  int peer = -1;
+  std::uint32_t stream = 0;
+  Channel channel;
+  std::string reason;
+};
+
+/// Thread-safe: the control thread fills it, the polling thread empties it and owns the poller otherwise.
+class Mailbox final {
+ public:
+  void deliver(LinkNews link) {
+    links_.with([&](auto& links) { links.push_back(std::move(link)); });
+    ring();
+  }
+  /// Something changed: look at links and failures.
+  void ring() noexcept {
+    if (!rung_.exchange(true, std::memory_order_acq_rel)) poller_.wake();
+  }
+  /// Whether the bell was rung since the last call; one load when it was not.
+  [[nodiscard]] bool answered() noexcept {
+    return rung_.load(std::memory_order_relaxed) && rung_.exchange(false, std::memory_order_acq_rel);
+  }
+  [[nodiscard]] std::vector<LinkNews> links() {
+    return links_.with([](auto& links) { return std::exchange(links, {}); });
+  }
+  [[nodiscard]] Poller& poller() noexcept { return poller_; }
+
+ private:
+  std::atomic<bool> rung_{false};
+  base::Guarded<std::vector<LinkNews>> links_;
+  Poller poller_;
+};
+
+}  // namespace syncopate::transport::tcp

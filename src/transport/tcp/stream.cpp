@@ -1,0 +1,165 @@
+// Stream: one data connection: frames queued to go out, receives queued in the order in which frames must come in.
+#include "transport/tcp/stream.hpp"
+
+#include <fmt/format.h>
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "syncopate/error.hpp"
+
+namespace syncopate::transport::tcp {
+
+namespace {
+
+iovec piece(base::ConstBytes bytes) noexcept { return {const_cast<std::byte*>(bytes.data()), bytes.size()}; }
+
+}  // namespace
+
+void Stream::fail(Trouble trouble) {
+  // A frame of another operation only freezes the stream: its sender shall learn of the mismatch from control, not take
+  // the closed connection for this rank's death.
+  const bool cut = trouble.kind == Trouble::Kind::lost || trouble.kind == Trouble::Kind::corrupt;
+  if (!trouble_) trouble_ = std::move(trouble);
+  if (cut) channel_.close();
+}
+
+void Stream::send(const Label& label, base::ConstBytes bytes, std::uint64_t token) {
+  Frame frame{.group = rules_.group, .epoch = rules_.epoch, .label = label, .payload_bytes = bytes.size()};
+  frame.checked = rules_.checksum;
+  if (frame.checked) frame.checksum = checksum_of(bytes);
+  out_.push_back({encode(frame), bytes, token});
+}
+
+void Stream::note_ready(std::uint32_t events) noexcept {
+  constexpr std::uint32_t kEnd = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
+  if ((events & (EPOLLIN | kEnd)) != 0) readable_ = true;
+  if ((events & (EPOLLOUT | kEnd)) != 0) writable_ = true;
+  if ((events & kEnd) != 0) ended_ = true;
+}
+
+void Stream::advance(bool direct, std::vector<Event>& finished) {
+  if (!out_.empty() && (writable_ || direct)) push(finished);
+  if (in_.empty() || trouble_) return;
+  const std::size_t before = finished.size();
+  consume_tail(finished);
+  if (direct || ended_) readable_ = true;
+  while (healthy() && readable_ && !in_.empty() && finished.size() == before) pull(finished);
+}
+
+void Stream::push(std::vector<Event>& finished) {
+  while (!out_.empty() && healthy()) {
+    std::array<iovec, kPiecesPerCall> pieces;
+    std::size_t count = 0, bytes = 0, skip = front_sent_;
+    for (const Outgoing& frame : out_) {
+      if (count + 2 > pieces.size() || bytes >= kBytesPerCall) break;
+      const base::ConstBytes header = frame.header;
+      if (skip < header.size()) pieces[count++] = piece(header.subspan(skip));
+      const base::ConstBytes payload = frame.payload.subspan(skip > header.size() ? skip - header.size() : 0);
+      if (!payload.empty()) pieces[count++] = piece(payload);
+      bytes += header.size() + frame.payload.size() - skip;
+      skip = 0;
+    }
+    const Moved moved = channel_.write(std::span(pieces).first(count));
+    if (moved.outcome == Moved::Outcome::closed) return fail({Trouble::Kind::lost, reason_of(moved), {}});
+    sent(moved.bytes, finished);
+    writable_ = moved.bytes == bytes;
+    if (!writable_) return;
+  }
+}
+
+void Stream::sent(std::size_t bytes, std::vector<Event>& finished) {
+  sent_bytes_ += bytes;
+  front_sent_ += bytes;
+  while (!out_.empty() && front_sent_ >= kFrameHeaderBytes + out_.front().payload.size()) {
+    front_sent_ -= kFrameHeaderBytes + out_.front().payload.size();
+    finished.push_back({.token = out_.front().token, .arrival = false, .bytes = {}});
+    out_.pop_front();
+  }
+}
+
+/// One read: the rest of the header, then straight into the posted span, then what follows into the tail. Nothing is
+/// written outside the span before the header is checked; a frame that does not fit fails the stream.
+void Stream::pull(std::vector<Event>& finished) {
+  if (tail_.empty()) tail_.resize(kTailBytes);
+  std::array<iovec, 3> pieces;
+  std::size_t count = 0, wanted = 0;
+  for (const base::Bytes rest : {header_rest(), payload_rest(), base::Bytes(tail_)}) {
+    if (rest.empty()) continue;
+    pieces[count++] = piece(rest);
+    wanted += rest.size();
+  }
+  const Moved moved = channel_.read(std::span(pieces).first(count));
+  if (moved.outcome == Moved::Outcome::closed) return fail({Trouble::Kind::lost, reason_of(moved), {}});
+  readable_ = moved.bytes == wanted;  // a short read emptied the socket: the next arrival is a new event
+  if (moved.bytes != 0) absorb(moved.bytes, finished);
+}
+
+/// Accounts for bytes that `pull` has placed.
+void Stream::absorb(std::size_t bytes, std::vector<Event>& finished) {
+  received_bytes_ += bytes;
+  const std::size_t in_header = std::min(bytes, kFrameHeaderBytes - header_have_);
+  header_have_ += in_header;
+  bytes -= in_header;
+  if (in_header > 0 && header_have_ == kFrameHeaderBytes) header_complete();
+  if (trouble_ || header_have_ < kFrameHeaderBytes) return;
+  const std::size_t in_payload = std::min(bytes, payload_rest().size());
+  payload_have_ += in_payload;
+  bytes -= in_payload;
+  if (!payload_rest().empty()) return;
+  payload_complete(finished);
+  tail_begin_ = 0;
+  tail_end_ = bytes;
+  consume_tail(finished);
+}
+
+void Stream::consume_tail(std::vector<Event>& finished) {
+  while (!in_.empty() && tail_begin_ < tail_end_ && !trouble_) {
+    const auto take = [&](base::Bytes into) {
+      const std::size_t bytes = std::min(into.size(), tail_end_ - tail_begin_);
+      if (bytes > 0) std::memcpy(into.data(), tail_.data() + tail_begin_, bytes);
+      tail_begin_ += bytes;
+      return bytes;
+    };
+    if (header_have_ < kFrameHeaderBytes) {
+      header_have_ += take(header_rest());
+      if (header_have_ < kFrameHeaderBytes) return;
+      header_complete();
+      if (trouble_) return;
+    }
+    payload_have_ += take(payload_rest());
+    if (payload_rest().empty()) payload_complete(finished);
+  }
+}
+
+/// Checks the frame against the receive that must take it.
+void Stream::header_complete() {
+  const Incoming& post = in_.front();
+  try {
+    frame_ = decode(header_);
+  } catch (const Corrupt& corrupt) {
+    return fail({Trouble::Kind::corrupt, corrupt.what(), post.label});
+  }
+  if (frame_.group != rules_.group || frame_.epoch != rules_.epoch)
+    return fail({Trouble::Kind::corrupt, "a frame of another group", post.label});
+  if (frame_.label.operation < post.label.operation)
+    return fail({Trouble::Kind::corrupt,
+                 fmt::format("a frame of operation {} came when operation {} was due", frame_.label.operation, post.label.operation),
+                 post.label});
+  if (frame_.label != post.label) return fail({Trouble::Kind::other_operation, {}, post.label});
+  if (frame_.payload_bytes != post.into.size())
+    return fail({Trouble::Kind::other_length,
+                 fmt::format("sent {} bytes where {} were expected", frame_.payload_bytes, post.into.size()), post.label});
+}
+
+void Stream::payload_complete(std::vector<Event>& finished) {
+  const Incoming post = in_.front();
+  if (frame_.checked && checksum_of(post.into) != frame_.checksum)
+    return fail({Trouble::Kind::corrupt, "a payload does not match its checksum", post.label});
+  in_.pop_front();
+  header_have_ = payload_have_ = 0;
+  finished.push_back({.token = post.token, .arrival = true, .bytes = post.into});
+}
+
+}  // namespace syncopate::transport::tcp

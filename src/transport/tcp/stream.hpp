@@ -1,0 +1,106 @@
+// Stream: one data connection: frames queued to go out, receives queued in the order in which frames must come in.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "transport/tcp/channel.hpp"
+#include "transport/tcp/frame.hpp"
+
+namespace syncopate::transport::tcp {
+
+/// What both ends of a group's streams agree on.
+struct FrameRules {
+  std::uint64_t group = 0;
+  std::uint32_t epoch = 0;
+  bool checksum = false;  ///< send payload checksums (those that come are always checked)
+};
+
+/// Why a stream can go no further. Nothing moves on it afterwards.
+struct Trouble {
+  enum class Kind : std::uint8_t { lost, corrupt, other_operation, other_length };
+  Kind kind = Kind::lost;
+  std::string reason;
+  Label expected;  ///< of the receive that did not fit
+};
+
+/// Used by the polling thread alone. Invariant: `tail_` holds read-ahead bytes only while no payload is incomplete.
+class Stream final {
+ public:
+  Stream(int peer, std::uint32_t index, const FrameRules& rules) : peer_(peer), index_(index), rules_(rules) {}
+
+  void attach(Channel channel) { channel_ = std::move(channel); }
+  void fail(Trouble trouble);
+  [[nodiscard]] bool attached() const noexcept { return static_cast<bool>(channel_); }
+  [[nodiscard]] bool healthy() const noexcept { return attached() && !trouble_; }
+  [[nodiscard]] const Channel& channel() const noexcept { return channel_; }
+  [[nodiscard]] int peer() const noexcept { return peer_; }
+  [[nodiscard]] std::uint32_t index() const noexcept { return index_; }
+  [[nodiscard]] const std::optional<Trouble>& trouble() const noexcept { return trouble_; }
+  [[nodiscard]] bool pending() const noexcept { return !out_.empty() || !in_.empty(); }
+  [[nodiscard]] bool sending() const noexcept { return !out_.empty(); }
+
+  void send(const Label& label, base::ConstBytes bytes, std::uint64_t token);
+  void receive(const Label& label, base::Bytes into, std::uint64_t token) { in_.push_back({label, into, token}); }
+
+  /// What readiness events say; `advance` clears the flags as it meets the ends of the kernel's buffers.
+  void note_ready(std::uint32_t events) noexcept;
+  /// Moves what can be moved and appends finished posts. `direct`: tries the socket even if no event announced it.
+  void advance(bool direct, std::vector<Event>& finished);
+  /// Queued frames leave now, if the kernel takes them.
+  void push(std::vector<Event>& finished);
+
+  [[nodiscard]] std::uint64_t sent_bytes() const noexcept { return sent_bytes_; }
+  [[nodiscard]] std::uint64_t received_bytes() const noexcept { return received_bytes_; }
+
+ private:
+  struct Outgoing {
+    FrameBytes header;
+    base::ConstBytes payload;
+    std::uint64_t token = 0;
+  };
+  struct Incoming {
+    Label label;
+    base::Bytes into;
+    std::uint64_t token = 0;
+  };
+  static constexpr std::size_t kTailBytes = 8192;
+  static constexpr std::size_t kPiecesPerCall = 32;
+  static constexpr std::size_t kBytesPerCall = std::size_t{4} << 20;
+
+  void sent(std::size_t bytes, std::vector<Event>& finished);
+  void pull(std::vector<Event>& finished);
+  void consume_tail(std::vector<Event>& finished);
+  void absorb(std::size_t bytes, std::vector<Event>& finished);
+  void header_complete();
+  void payload_complete(std::vector<Event>& finished);
+  [[nodiscard]] base::Bytes header_rest() noexcept { return base::Bytes(header_).subspan(header_have_); }
+  [[nodiscard]] base::Bytes payload_rest() noexcept { return in_.front().into.subspan(payload_have_); }
+
+  const int peer_;
+  const std::uint32_t index_;
+  const FrameRules rules_;
+  Channel channel_;
+  std::optional<Trouble> trouble_;
+
+  std::deque<Outgoing> out_;
+  std::size_t front_sent_ = 0;  ///< bytes of the front frame, header included, that the kernel has
+  bool writable_ = true;
+
+  std::deque<Incoming> in_;
+  FrameBytes header_{};
+  std::size_t header_have_ = 0;
+  std::size_t payload_have_ = 0;
+  Frame frame_;
+  std::vector<std::byte> tail_;
+  std::size_t tail_begin_ = 0, tail_end_ = 0;
+  bool readable_ = true;
+  bool ended_ = false;  ///< the peer will send no more; only reading to the end tells
+
+  std::uint64_t sent_bytes_ = 0, received_bytes_ = 0;
+};
+
+}  // namespace syncopate::transport::tcp

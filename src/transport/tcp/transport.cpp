@@ -1,0 +1,188 @@
+// TCP transport: frames over one or several connections per pair of ranks, made when first needed.
+#include "transport/tcp/transport.hpp"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+
+#include "base/require.hpp"
+
+namespace syncopate::transport::tcp {
+
+namespace {
+
+/// A closed connection may be the echo of a failure elsewhere: its origin, which control brings, is the better name.
+constexpr auto kGrace = std::chrono::milliseconds(300);
+constexpr int kPollsWithoutLook = 16;
+base::Time now() { return std::chrono::steady_clock::now(); }
+
+}  // namespace
+
+TcpTransport::TcpTransport(const TransportOptions& options, std::shared_ptr<TcpControl> control, std::shared_ptr<Mailbox> mailbox)
+    : options_(options),
+      control_(std::move(control)),
+      mailbox_(std::move(mailbox)),
+      peers_(static_cast<std::size_t>(options.size)) {}
+
+void TcpTransport::send(int peer, const Label& label, base::ConstBytes bytes, std::uint64_t token) {
+  Peer& to = peer_at(peer);
+  Stream& stream = *to.streams[to.frames_out++ % options_.streams];
+  const bool first = !stream.sending();
+  stream.send(label, bytes, token);
+  // Behind frames that the kernel did not take there is nothing to try.
+  if (first && stream.attached()) stream.push(finished_);
+  touch(stream);
+}
+
+void TcpTransport::receive(int peer, const Label& label, base::Bytes into, std::uint64_t token) {
+  Peer& from = peer_at(peer);
+  Stream& stream = *from.streams[from.frames_in++ % options_.streams];
+  stream.receive(label, into, token);
+  touch(stream);
+}
+
+TcpTransport::Peer& TcpTransport::peer_at(int rank) {
+  base::require(rank >= 0 && rank < options_.size && rank != options_.rank,
+                "rank {} cannot exchange frames with rank {}; allowed: the other ranks from 0 to {}", options_.rank, rank,
+                options_.size - 1);
+  Peer& peer = peers_[static_cast<std::size_t>(rank)];
+  if (peer.streams.empty()) {
+    open(rank, peer);
+    if (rank < options_.rank) control_->connect_data(rank);
+  }
+  return peer;
+}
+
+void TcpTransport::open(int rank, Peer& peer) {
+  for (std::uint32_t index = 0; index < options_.streams; ++index)
+    peer.streams.push_back(std::make_unique<Stream>(rank, index, options_.rules));
+}
+
+void TcpTransport::touch(Stream& stream) {
+  if (stream.pending() && std::find(active_.begin(), active_.end(), &stream) == active_.end()) active_.push_back(&stream);
+}
+
+std::span<const Event> TcpTransport::poll(base::Time deadline, Patience patience) {
+  const base::Time awake_until = patience.spin.count() > 0 ? now() + patience.spin : base::Time::min();
+  bool direct = patience.spin.count() > 0;
+  reported_.clear();
+  for (;;) {
+    if (mailbox_->answered()) collect_news();
+    if (control_->failed()) raise(*control_->failure());
+    progress(direct);
+    if (!finished_.empty()) break;
+    const base::Time at = now();
+    const base::Time look_again = face_troubles(at);
+    if (woken_.exchange(false, std::memory_order_relaxed) || at >= deadline) break;
+    direct = at < awake_until;
+    if (direct)
+      ::sched_yield();
+    else
+      sleep(std::min(deadline, look_again));
+  }
+  // Sends that end at once could keep arrivals out of sight: look at the sockets now and then in any case.
+  if (++polls_without_look_ > kPollsWithoutLook) sleep(base::Time::min());
+  std::swap(reported_, finished_);
+  count_traffic();
+  return reported_;
+}
+
+void TcpTransport::sleep(base::Time deadline) {
+  polls_without_look_ = 0;
+  for (const Ready& ready : mailbox_->poller().wait(deadline))
+    reinterpret_cast<Stream*>(static_cast<std::uintptr_t>(ready.key))->note_ready(ready.events);
+}
+
+void TcpTransport::progress(bool direct) {
+  for (std::size_t i = 0; i < active_.size();) {
+    Stream& stream = *active_[i];
+    if (stream.healthy()) stream.advance(direct, finished_);
+    if (stream.pending()) {
+      ++i;
+    } else {
+      active_[i] = active_.back();
+      active_.pop_back();
+    }
+  }
+}
+
+void TcpTransport::collect_news() {
+  for (LinkNews& news : mailbox_->links()) attach(std::move(news));
+}
+
+void TcpTransport::attach(LinkNews news) {
+  Peer& peer = peers_[static_cast<std::size_t>(news.peer)];
+  if (peer.streams.empty()) open(news.peer, peer);
+  Stream& stream = *peer.streams[news.stream];
+  if (!news.channel) return stream.fail({Trouble::Kind::lost, "cannot be reached at " + news.reason, {}});
+  const auto key = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(&stream));
+  // Edge-triggered and never changed: a stream whose next receive is not posted stays unread without costing a thing.
+  mailbox_->poller().add(news.channel.socket(), key, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
+  stream.attach(std::move(news.channel));
+}
+
+/// Looks at what keeps posts from finishing; returns when to look again.
+base::Time TcpTransport::face_troubles(base::Time at) {
+  base::Time again = base::kNever;
+  for (const Stream* stream : active_) again = std::min(again, face(*stream, at));
+  if (again == base::kNever) trouble_since_ = base::kNever;
+  return again;
+}
+
+base::Time TcpTransport::face(const Stream& stream, base::Time at) {
+  const bool gone = !stream.attached() && control_->has_left(stream.peer());
+  if (!stream.trouble() && !gone) return base::kNever;
+  const Trouble trouble = stream.trouble().value_or(Trouble{Trouble::Kind::lost, "is not connected", {}});
+  const Where where{options_.rank, stream.peer(), {}, {}};
+  switch (trouble.kind) {
+    case Trouble::Kind::corrupt:
+      control_->report({"Corrupt", fmt::format("from rank {}: {}", stream.peer(), trouble.reason), where});
+      return at;
+    case Trouble::Kind::other_length:
+      control_->report({"Mismatch", fmt::format("in operation {} rank {} {} by rank {}", trouble.expected.operation,
+                                                stream.peer(), trouble.reason, options_.rank), where});
+      return at;
+    case Trouble::Kind::other_operation:
+      if (!asked_) control_->mismatch(stream.peer(), trouble.expected.operation);
+      asked_ = true;
+      return base::kNever;  // control's word rings the mailbox
+    case Trouble::Kind::lost:
+      break;
+  }
+  trouble_since_ = std::min(trouble_since_, at);
+  const base::Time end = trouble_since_ + kGrace;
+  if (at < end) return end;
+  lose(stream, trouble.reason);
+  return at;
+}
+
+void TcpTransport::lose(const Stream& stream, const std::string& reason) {
+  const std::string message =
+      control_->has_left(stream.peer())
+          ? fmt::format("rank {} left the group while rank {} still exchanged data with it", stream.peer(), options_.rank)
+          : fmt::format("rank {} lost rank {}: {}", options_.rank, stream.peer(), reason);
+  control_->report({"PeerLost", message, {options_.rank, stream.peer(), {}, {}}});
+}
+
+void TcpTransport::wake() noexcept {
+  woken_.store(true, std::memory_order_relaxed);
+  mailbox_->poller().wake();
+}
+
+void TcpTransport::count_traffic() noexcept {
+  std::uint64_t sent = 0, received = 0;
+  for (const Peer& peer : peers_)
+    for (const auto& stream : peer.streams) {
+      sent += stream->sent_bytes();
+      received += stream->received_bytes();
+    }
+  sent_bytes_.store(sent, std::memory_order_relaxed);
+  received_bytes_.store(received, std::memory_order_relaxed);
+}
+
+std::pair<std::uint64_t, std::uint64_t> TcpTransport::traffic() const noexcept {
+  return {sent_bytes_.load(std::memory_order_relaxed), received_bytes_.load(std::memory_order_relaxed)};
+}
+
+}  // namespace syncopate::transport::tcp

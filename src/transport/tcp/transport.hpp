@@ -1,0 +1,68 @@
+// TCP transport: frames over one or several connections per pair of ranks, made when first needed.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "transport/tcp/control.hpp"
+#include "transport/tcp/mailbox.hpp"
+#include "transport/tcp/stream.hpp"
+#include "transport/transport.hpp"
+
+namespace syncopate::transport::tcp {
+
+struct TransportOptions {
+  int rank = 0;
+  int size = 1;
+  std::uint32_t streams = 1;
+  FrameRules rules;
+};
+
+/// Law of the streams: the k-th frame from one rank to another travels on stream k mod `streams`. Of two ranks the
+/// higher connects, at its first post, be it a send or a receive; the lower waits for it.
+class TcpTransport final : public Transport {
+ public:
+  TcpTransport(const TransportOptions& options, std::shared_ptr<TcpControl> control, std::shared_ptr<Mailbox> mailbox);
+
+  void send(int peer, const Label& label, base::ConstBytes bytes, std::uint64_t token) override;
+  void receive(int peer, const Label& label, base::Bytes into, std::uint64_t token) override;
+  void release(std::uint64_t /*token*/) override {}  // arrivals lie in the posted spans: nothing was borrowed
+  [[nodiscard]] std::span<const Event> poll(base::Time deadline, Patience patience) override;
+  void wake() noexcept override;
+  [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> traffic() const noexcept override;
+
+ private:
+  struct Peer {
+    std::vector<std::unique_ptr<Stream>> streams;  ///< empty until the first post or connection
+    std::uint64_t frames_out = 0;
+    std::uint64_t frames_in = 0;
+  };
+
+  [[nodiscard]] Peer& peer_at(int rank);
+  void open(int rank, Peer& peer);
+  void touch(Stream& stream);
+  void collect_news();
+  void attach(LinkNews news);
+  void progress(bool direct);
+  void count_traffic() noexcept;
+  [[nodiscard]] base::Time face_troubles(base::Time now);
+  [[nodiscard]] base::Time face(const Stream& stream, base::Time now);
+  void lose(const Stream& stream, const std::string& reason);
+  void sleep(base::Time deadline);
+
+  const TransportOptions options_;
+  std::shared_ptr<TcpControl> control_;
+  std::shared_ptr<Mailbox> mailbox_;
+  std::vector<Peer> peers_;
+  std::vector<Stream*> active_;  ///< with unfinished posts
+  std::vector<Event> finished_;
+  std::vector<Event> reported_;
+  base::Time trouble_since_ = base::kNever;
+  bool asked_ = false;           ///< control has been asked about a mismatch
+  int polls_without_look_ = 0;   ///< polls since the last look at the poller
+  std::atomic<bool> woken_{false};
+  std::atomic<std::uint64_t> sent_bytes_{0}, received_bytes_{0};
+};
+
+}  // namespace syncopate::transport::tcp

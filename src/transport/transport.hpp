@@ -1,0 +1,56 @@
+// Transport: non-blocking posts of whole frames between this rank and its peers, and one poll that reports events.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/bytes.hpp"
+#include "base/clock.hpp"
+
+namespace syncopate::transport {
+
+/// What a frame says about itself beside its length; a receive states the label that it expects.
+struct Label {
+  std::uint64_t operation = 0;  ///< number of the operation in its group
+  std::uint64_t signature = 0;  ///< hash of everything all ranks must agree on
+  friend bool operator==(const Label&, const Label&) = default;
+};
+
+/// A post is finished. For a receive `bytes` holds what arrived: either the span that was posted, or memory borrowed
+/// from the transport (a peer's own buffer, in shared memory) that stays valid until `release`.
+struct Event {
+  std::uint64_t token = 0;
+  bool arrival = false;
+  base::ConstBytes bytes;
+};
+
+/// How long a poll that finds nothing may stay awake before it sleeps. Spinning saves a wake-up (about 50 us on a
+/// virtual machine) but takes a core from ranks that share it; a thread beside a running backward pass does not spin.
+struct Patience {
+  base::Duration spin{0};
+};
+
+/// One rank's end of its links. Used by one thread at a time, except `wake`.
+/// Order law: frames to one peer leave in the order of their posts and meet that peer's receives in the order of
+/// those posts. Operations of a group are posted in the same order on all ranks; a frame whose receive is not posted
+/// yet waits in the link (credit by back-pressure), and since nothing of a later operation is needed by an earlier
+/// one, it cannot block it.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  /// Posts a frame. `bytes` (possibly empty) must stay unchanged until the event with `token`.
+  virtual void send(int peer, const Label& label, base::ConstBytes bytes, std::uint64_t token) = 0;
+  /// Posts a receive of exactly `into.size()` bytes. A frame with another label or length is a Mismatch.
+  virtual void receive(int peer, const Label& label, base::Bytes into, std::uint64_t token) = 0;
+  /// Gives the bytes of an arrival back. Required once for every arrival.
+  virtual void release(std::uint64_t token) = 0;
+  /// Finished posts since the last poll; valid until the next call. Waits until there are some, `deadline`, or
+  /// `wake`; then the result may be empty. Throws the group's failure (Control) and reports its own to Control first.
+  [[nodiscard]] virtual std::span<const Event> poll(base::Time deadline, Patience patience) = 0;
+  /// Makes a poll in another thread return.
+  virtual void wake() noexcept = 0;
+  /// Bytes sent and received so far, headers included. Thread-safe.
+  [[nodiscard]] virtual std::pair<std::uint64_t, std::uint64_t> traffic() const noexcept = 0;
+};
+
+}  // namespace syncopate::transport

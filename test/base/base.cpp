@@ -1,0 +1,75 @@
+// Units, environment, log levels and traces.
+#include <gtest/gtest.h>
+
+#include "base/env.hpp"
+#include "syncopate/error.hpp"
+#include "syncopate/log.hpp"
+#include "syncopate/trace.hpp"
+#include "syncopate/units.hpp"
+
+namespace syncopate {
+namespace {
+
+TEST(Units, ReadSizesAsPeopleWriteThem) {
+  EXPECT_EQ(parse_bytes("4"), 4U);
+  EXPECT_EQ(parse_bytes("64KiB"), 65536U);
+  EXPECT_EQ(parse_bytes("1.5MiB"), 1572864U);
+  EXPECT_EQ(parse_bytes("25MB"), 25000000U);
+  for (const char* wrong : {"", "x", "-1", "4 apples", "1.3", "1e30", "nan", "KiB"})
+    EXPECT_THROW(static_cast<void>(parse_bytes(wrong)), Misuse) << wrong;
+}
+
+TEST(Units, ReadRates) {
+  EXPECT_DOUBLE_EQ(parse_rate("1gbit"), 1e9);
+  EXPECT_DOUBLE_EQ(parse_rate("2.5Gbit"), 2.5e9);
+  EXPECT_DOUBLE_EQ(parse_rate("200mbit"), 2e8);
+  EXPECT_DOUBLE_EQ(parse_rate("none"), 0);
+  for (const char* wrong : {"", "fast", "0", "1gb", "-1gbit"})
+    EXPECT_THROW(static_cast<void>(parse_rate(wrong)), Misuse) << wrong;
+}
+
+TEST(Units, WriteWhatPeopleRead) {
+  EXPECT_EQ(format_bytes(100), "100 B");
+  EXPECT_EQ(format_bytes(65536), "64 KiB");
+  EXPECT_EQ(format_bytes(36.9e6), "35.2 MiB");
+  EXPECT_EQ(format_seconds(12.34e-6), "12.3 us");
+  EXPECT_EQ(format_seconds(0.00456), "4.56 ms");
+  EXPECT_EQ(format_seconds(1.2), "1.20 s");
+}
+
+TEST(Environment, NamesTheVariableThatIsWrong) {
+  const base::Environment environment({{"RANK", "3"}, {"SIZE", "many"}, {"EMPTY", ""}});
+  EXPECT_EQ(environment.integer("RANK", 0, 10), 3);
+  EXPECT_EQ(environment.integer("ABSENT", 0, 10), std::nullopt);
+  EXPECT_EQ(environment.text("EMPTY"), std::nullopt);
+  EXPECT_THROW(static_cast<void>(environment.integer("SIZE", 0, 10)), Misuse);
+  EXPECT_THROW(static_cast<void>(environment.integer("RANK", 5, 10)), Misuse);
+}
+
+TEST(Log, WritesOnlyWhatItsLevelShows) {
+  std::vector<std::string> lines;
+  Log log{LogLevel::info, [&](LogLevel, std::string_view line) { lines.emplace_back(line); }};
+  log.write(LogLevel::info, "a");
+  log.write(LogLevel::debug, "b");
+  log.level = log_level_named("off");
+  log.write(LogLevel::error, "c");
+  EXPECT_EQ(lines, std::vector<std::string>{"a"});
+  EXPECT_THROW(static_cast<void>(log_level_named("loud")), Misuse);
+}
+
+TEST(Trace, KeepsNothingWhileItIsStopped) {
+  Trace trace;
+  trace.add({"wait", "w", 0, 1, 0});
+  EXPECT_TRUE(trace.spans().empty());
+  trace.restart();
+  trace.add({"wait", "w\"\\\n", 0, 0.001, 5});
+  trace.stop();
+  trace.add({"wait", "x", 0, 1, 0});
+  ASSERT_EQ(trace.spans().size(), 1U);
+  const std::string chrome = chrome_trace({trace.spans()});
+  EXPECT_NE(chrome.find(R"("w\"\\\u000a")"), std::string::npos) << chrome;
+  EXPECT_NE(chrome.find(R"("dur":1000.000)"), std::string::npos) << chrome;
+}
+
+}  // namespace
+}  // namespace syncopate

@@ -1,0 +1,191 @@
+// The group: order of operations, wrong use, disagreement, deadlines, and what stays after an error.
+#include "syncopate/group.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <latch>
+
+#include "ranks.hpp"
+#include "syncopate/collective.hpp"
+#include "syncopate/error.hpp"
+
+namespace syncopate {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// The message of the error of kind E that `call` throws; anything else fails the test.
+template <class E>
+std::string message_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const E& error) {
+    return error.what();
+  } catch (const std::exception& error) {
+    ADD_FAILURE() << "another error: " << error.what();
+    return {};
+  }
+  ADD_FAILURE() << "no error";
+  return {};
+}
+
+TEST(Group, OfOneRankNeedsNobody) {
+  test::on_groups(1, [](Group& group) {
+    std::vector<float> values{1, 2, 3};
+    allreduce(group, std::span(values), {.op = ReduceOp::average});
+    barrier(group);
+    EXPECT_EQ(values, (std::vector<float>{1, 2, 3}));
+  });
+}
+
+TEST(Group, CarriesStartedWorkOutInTheOrderOfTheCalls) {
+  test::on_groups(3, [](Group& group) {
+    std::vector<std::int64_t> a(1000, group.rank()), b(5, 1), c(3000, 2);
+    Work first = start(group, Collective::allreduce, std::span(a));
+    Work second = start(group, Collective::allreduce, std::span(b), {.op = ReduceOp::max});
+    allreduce(group, std::span(c));  // behind the two
+    EXPECT_TRUE(first.ready());
+    EXPECT_TRUE(second.ready());
+    EXPECT_EQ(a[999], 3);
+    EXPECT_EQ(b[4], 1);
+    EXPECT_EQ(c[0], 6);
+    first.wait();
+    second.wait();
+  });
+}
+
+TEST(Group, CountsTrafficOfARing) {
+  test::on_groups(4, [](Group& group) {
+    std::vector<float> values(4096);
+    allreduce(group, std::span(values), {.algorithm = "ring"});
+    barrier(group);
+    EXPECT_GE(group.traffic().sent_bytes, 2U * 3 / 4 * 4096 * 4);
+  });
+}
+
+TEST(Misuse, IsFoundBeforeAnythingIsSentAndHarmsNothing) {
+  test::on_groups(2, [](Group& group) {
+    std::vector<float> values(8, 1);
+    EXPECT_NE(message_of<Misuse>([&] { broadcast(group, std::span(values), {.root = 2}); }).find("0 to 1"),
+              std::string::npos);
+    EXPECT_NE(message_of<Misuse>([&] { allreduce(group, std::span(values), {.algorithm = "magic"}); }).find("ring"),
+              std::string::npos);
+    EXPECT_NE(message_of<Misuse>([&] { allreduce(group, Buffer(nullptr, 3, DType::f32)); }).find("null"),
+              std::string::npos);
+    allreduce(group, std::span(values));
+    EXPECT_EQ(values[7], 2);
+  });
+}
+
+struct Disagreement {
+  std::string what;
+  std::function<void(Group&)> call;
+};
+
+class Mismatched : public testing::TestWithParam<Disagreement> {};
+
+TEST_P(Mismatched, IsAnErrorOnEveryRankThatNamesBothCalls) {
+  auto groups = Group::threads(3, {.timeout = 20s});
+  const auto failures = test::outcomes(3, [&](int rank) {
+    GetParam().call(*groups[static_cast<std::size_t>(rank)]);
+    barrier(*groups[static_cast<std::size_t>(rank)]);
+  });
+  for (const std::exception_ptr& failure : failures) {
+    ASSERT_TRUE(failure);
+    const std::string text = message_of<Mismatch>([&] { std::rethrow_exception(failure); });
+    EXPECT_NE(text.find("rank 1"), std::string::npos) << text;
+  }
+  EXPECT_THROW(barrier(*groups[0]), Mismatch) << "the group says so on every call";
+}
+
+std::vector<float> vector_of(std::size_t count) { return std::vector<float>(count); }
+
+INSTANTIATE_TEST_SUITE_P(
+    Calls, Mismatched,
+    testing::Values(Disagreement{"count",
+                                 [](Group& group) {
+                                   auto values = vector_of(group.rank() == 1 ? 100 : 200);
+                                   allreduce(group, std::span(values));
+                                 }},
+                    Disagreement{"type",
+                                 [](Group& group) {
+                                   auto values = vector_of(64);
+                                   allreduce(group,
+                                             Buffer(values.data(), 64, group.rank() == 1 ? DType::i32 : DType::f32));
+                                 }},
+                    Disagreement{"operation",
+                                 [](Group& group) {
+                                   auto values = vector_of(64);
+                                   allreduce(group, std::span(values),
+                                             {.op = group.rank() == 1 ? ReduceOp::max : ReduceOp::sum});
+                                 }},
+                    Disagreement{"root",
+                                 [](Group& group) {
+                                   auto values = vector_of(64);
+                                   broadcast(group, std::span(values), {.root = group.rank() == 1 ? 1 : 0});
+                                 }},
+                    Disagreement{"collective",
+                                 [](Group& group) {
+                                   auto values = vector_of(64);
+                                   if (group.rank() == 1) return broadcast(group, std::span(values));
+                                   allreduce(group, std::span(values));
+                                 }},
+                    Disagreement{"empty",
+                                 [](Group& group) {
+                                   auto values = vector_of(group.rank() == 1 ? 0 : 10);
+                                   allreduce(group, std::span(values));
+                                 }},
+                    Disagreement{"tensor",
+                                 [](Group& group) {
+                                   auto values = vector_of(64);
+                                   allreduce(group, std::span(values), {.name = group.rank() == 1 ? "fc1" : "fc2"});
+                                 }}),
+    [](const auto& entry) { return entry.param.what; });
+
+TEST(Deadline, NamesTheRankThatDidNotCome) {
+  auto groups = Group::threads(3, {.timeout = 200ms});
+  const auto failures = test::outcomes(3, [&](int rank) {
+    std::vector<float> values(1000);
+    if (rank != 2) allreduce(*groups[static_cast<std::size_t>(rank)], std::span(values), {.name = "conv1"});
+  });
+  for (const int rank : {0, 1}) {
+    const std::string text =
+        message_of<Timeout>([&] { std::rethrow_exception(failures[static_cast<std::size_t>(rank)]); });
+    EXPECT_NE(text.find("rank 2 has not begun it"), std::string::npos) << text;
+    EXPECT_NE(text.find("conv1"), std::string::npos) << text;
+  }
+}
+
+TEST(Abort, ReachesRanksThatWait) {
+  auto groups = Group::threads(4);
+  const auto failures = test::outcomes(4, [&](int rank) {
+    Group& group = *groups[static_cast<std::size_t>(rank)];
+    if (rank == 3) return group.abort("the data ran out", "fc7");
+    std::vector<float> values(100000);
+    allreduce(group, std::span(values));
+  });
+  for (const int rank : {0, 1, 2})
+    EXPECT_NE(message_of<RemoteFailure>([&] {
+                std::rethrow_exception(failures[static_cast<std::size_t>(rank)]);
+              }).find("the data ran out"),
+              std::string::npos);
+}
+
+// Memory is the caller's again when the error arrives; under a sanitizer a late reader would be seen.
+TEST(Abort, LeavesNoRankReadingAnothersMemory) {
+  for (int repetition = 0; repetition < 20; ++repetition) {
+    auto groups = Group::threads(4);
+    test::outcomes(4, [&](int rank) {
+      Group& group = *groups[static_cast<std::size_t>(rank)];
+      auto values = std::make_unique<std::vector<float>>(200000, 1.0F);
+      for (int call = 0; call < 5; ++call) {
+        if (rank == 3 && call == 2) return group.abort("enough");
+        allreduce(group, std::span(*values));
+      }
+    });
+  }
+}
+
+}  // namespace
+}  // namespace syncopate

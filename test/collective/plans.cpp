@@ -1,0 +1,115 @@
+// Plans: what the proof refuses, what prices and pictures say, and how steps find what they wait for.
+#include <gtest/gtest.h>
+
+#include "collective/program.hpp"
+#include "syncopate/error.hpp"
+#include "syncopate/plan.hpp"
+
+namespace syncopate {
+namespace {
+
+std::vector<Plan> ring_of(int ranks) { return plan_collective({Collective::allreduce, "ring", ranks}); }
+
+TEST(Verify, AcceptsARing) { EXPECT_EQ(verify_plans(ring_of(4), Collective::allreduce, 0), ""); }
+
+TEST(Verify, FindsAContributionThatIsAddedTwice) {
+  auto plans = ring_of(3);
+  for (Plan& plan : plans) {
+    const PlanStep send = plan.steps[0], receive = plan.steps[1];
+    plan.steps.insert(plan.steps.begin(), {send, receive});
+  }
+  EXPECT_NE(verify_plans(plans, Collective::allreduce, 0).find("twice"), std::string::npos);
+}
+
+TEST(Verify, FindsAMissingStep) {
+  auto plans = ring_of(4);
+  for (Plan& plan : plans) plan.steps.resize(plan.steps.size() - 2);
+  EXPECT_NE(verify_plans(plans, Collective::allreduce, 0), "");
+}
+
+TEST(Verify, FindsADeadlock) {
+  auto plans = ring_of(4);
+  std::erase_if(plans[2].steps, [](const PlanStep& step) { return step.act == Act::send; });
+  EXPECT_NE(verify_plans(plans, Collective::allreduce, 0).find("never finishes"), std::string::npos);
+}
+
+TEST(Verify, FindsAWrongCompletionMark) {
+  auto plans = ring_of(4);
+  for (Plan& plan : plans)
+    for (PlanStep& step : plan.steps) step.completes = false;
+  EXPECT_NE(verify_plans(plans, Collective::allreduce, 0).find("marks chunk"), std::string::npos);
+}
+
+TEST(Verify, FindsChunksThatDoNotMeet) {
+  auto plans = ring_of(4);
+  plans[1].steps[1].first_chunk = (plans[1].steps[1].first_chunk + 1) % 4;
+  EXPECT_NE(verify_plans(plans, Collective::allreduce, 0), "");
+}
+
+TEST(Verify, RefusesStepsOutsideTheGroup) {
+  auto plans = ring_of(2);
+  plans[0].steps[0].peer = 7;
+  EXPECT_NE(verify_plans(plans, Collective::allreduce, 0).find("outside"), std::string::npos);
+}
+
+TEST(Price, CountsTheRoundsOfTheTextbook) {
+  for (int ranks = 2; ranks <= 16; ++ranks)
+    EXPECT_EQ(price_plans({Collective::allreduce, "ring", ranks, 0, 1 << 20}).rounds, 2 * (ranks - 1));
+  const unsigned levels[] = {0, 0, 1, 2, 2, 3, 3, 3, 3, 4};
+  for (int ranks = 2; ranks <= 9; ++ranks) {
+    EXPECT_EQ(price_plans({Collective::broadcast, "mst", ranks}).rounds, levels[ranks]) << ranks;
+    EXPECT_EQ(price_plans({Collective::allreduce, "mst", ranks}).rounds, 2 * levels[ranks]) << ranks;
+  }
+}
+
+TEST(Price, OfARingIsItsCostLaw) {
+  const LinkCost link{.alpha_s = 1e-4, .beta_s_per_byte = 1e-8, .gamma_s_per_byte = 1e-9};
+  const auto price = price_plans({Collective::allreduce, "ring", 8, 0, 8 << 20}, link);
+  const double share = 7.0 / 8 * (8 << 20);
+  EXPECT_NEAR(price.predicted_s, 14 * 1e-4 + 2 * share * 1e-8 + share * 1e-9, 1e-9);
+  EXPECT_EQ(price.wire_bytes_per_rank, static_cast<std::uint64_t>(2 * share));
+}
+
+TEST(Price, AutoTakesTheTreeForFewBytesAndTheRingForMany) {
+  EXPECT_EQ(price_plans({Collective::allreduce, "auto", 16, 0, 4}).algorithm, "mst");
+  EXPECT_EQ(price_plans({Collective::allreduce, "auto", 16, 0, 16 << 20}).algorithm, "ring");
+}
+
+TEST(Draw, ShowsEveryRankAndRound) {
+  const std::string picture = draw_plans({Collective::broadcast, "mst", 4, 0, 4});
+  EXPECT_NE(picture.find("rank 3"), std::string::npos);
+  EXPECT_NE(picture.find("0>2"), std::string::npos);
+  EXPECT_NE(picture.find("0<0"), std::string::npos);
+}
+
+TEST(Request, OutsideItsBoundsIsMisuseThatNamesTheAllowedValues) {
+  const auto message = [](const PlanRequest& request) {
+    try {
+      static_cast<void>(plan_collective(request));
+    } catch (const Misuse& misuse) {
+      return std::string(misuse.what());
+    }
+    return std::string("no error");
+  };
+  EXPECT_NE(message({Collective::allreduce, "zigzag", 4}).find("allowed: auto, "), std::string::npos);
+  EXPECT_NE(message({Collective::broadcast, "ring", 4}).find("mst"), std::string::npos);
+  EXPECT_NE(message({Collective::broadcast, "mst", 4, 4}).find("0 to 3"), std::string::npos);
+  EXPECT_NE(message({Collective::broadcast, "mst", 0}).find("1 to"), std::string::npos);
+}
+
+TEST(Program, AWriteWaitsForTheReadsBeforeIt) {
+  const auto program = collective::compile({2,
+                                            {{Act::send, 1, 0, 1},
+                                             {Act::send, 2, 0, 2},
+                                             {Act::receive, 1, 0, 1},
+                                             {Act::send, 1, 0, 2},
+                                             {Act::receive_reduce, 2, 1, 1}}});
+  EXPECT_EQ(program.waits[0], std::vector<std::uint32_t>{});
+  EXPECT_EQ(program.waits[1], std::vector<std::uint32_t>{});
+  EXPECT_EQ(program.waits[2], (std::vector<std::uint32_t>{0, 1}));
+  EXPECT_EQ(program.waits[3], (std::vector<std::uint32_t>{2}));
+  EXPECT_EQ(program.waits[4], (std::vector<std::uint32_t>{1, 3}));
+}
+
+}  // namespace
+}  // namespace syncopate

@@ -1,0 +1,250 @@
+// The synchronizer: averages, overlap, agreement between ranks, and what happens when a gradient is missing.
+#include "syncopate/synchronizer.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <latch>
+
+#include "compress/codec.hpp"
+#include "ranks.hpp"
+#include "schedule/policy.hpp"
+#include "syncopate/collective.hpp"
+#include "syncopate/error.hpp"
+
+namespace syncopate {
+namespace {
+
+const std::vector<Gradient> kModel{{"conv1", 300}, {"bn1", 7}, {"fc1", 5000}, {"fc1.bias", 1}, {"fc2", 129}};
+
+float value(int rank, std::size_t gradient, std::size_t i) {
+  return static_cast<float>(rank + 1) * static_cast<float>(gradient + 1) * static_cast<float>(i % 11);
+}
+
+void fill(Synchronizer& synchronizer, int rank, std::size_t gradient) {
+  const Buffer buffer = synchronizer.gradient(gradient);
+  auto* elements = static_cast<float*>(buffer.data);
+  for (std::size_t i = 0; i < buffer.count; ++i) elements[i] = value(rank, gradient, i);
+}
+
+/// The backward pass: gradients become ready from the last to the first.
+void backward(Synchronizer& synchronizer, int rank) {
+  for (std::size_t gradient = kModel.size(); gradient-- > 0;) {
+    fill(synchronizer, rank, gradient);
+    synchronizer.ready(gradient);
+  }
+}
+
+void expect_average(const Synchronizer& synchronizer, int ranks, float tolerance) {
+  for (std::size_t gradient = 0; gradient < kModel.size(); ++gradient) {
+    const Buffer buffer = synchronizer.gradient(gradient);
+    const auto* elements = static_cast<const float*>(buffer.data);
+    for (std::size_t i = 0; i < buffer.count; ++i) {
+      float sum = 0;
+      for (int rank = 0; rank < ranks; ++rank) sum += value(rank, gradient, i);
+      ASSERT_NEAR(elements[i], sum / static_cast<float>(ranks), tolerance * std::abs(sum)) << kModel[gradient].name;
+    }
+  }
+}
+
+TEST(Synchronizer, AveragesWithEveryPolicyAndCodec) {
+  for (const schedule::Policy* policy : schedule::policies())
+    for (const compress::Codec* codec : compress::codecs())
+      test::on_groups(3, [&](Group& group) {
+        Synchronizer synchronizer(
+            group, kModel,
+            {.policy = std::string(policy->name), .fusion_bytes = 2000, .codec = std::string(codec->name)});
+        for (int step = 0; step < 3; ++step) {
+          backward(synchronizer, group.rank());
+          synchronizer.wait();
+          expect_average(synchronizer, 3, codec->name == "none" ? 1e-6F : 0.02F);
+        }
+      });
+}
+
+TEST(Synchronizer, TrainsAloneWhenNothingIsExchanged) {
+  test::on_groups(2, [&](Group& group) {
+    Synchronizer synchronizer(group, kModel, {.exchange = "none"});
+    backward(synchronizer, group.rank());
+    synchronizer.wait();
+    const auto* elements = static_cast<const float*>(synchronizer.gradient(2).data);
+    EXPECT_EQ(elements[1], value(group.rank(), 2, 1));
+    EXPECT_EQ(synchronizer.statistics().wire_bytes, 0U);
+  });
+}
+
+// A bucket of the last layers must arrive although the first layers are not ready yet.
+TEST(Synchronizer, ExchangesWhileTheBackwardPassStillRuns) {
+  test::on_groups(2, [&](Group& group) {
+    Synchronizer synchronizer(group, kModel, {.policy = "wfbp"});
+    fill(synchronizer, group.rank(), 4);
+    synchronizer.ready(4);
+    synchronizer.wait(4);  // would never return if the exchange waited for the rest
+    for (std::size_t gradient = 4; gradient-- > 0;) {
+      fill(synchronizer, group.rank(), gradient);
+      synchronizer.ready(gradient);
+    }
+    synchronizer.wait();
+    expect_average(synchronizer, 2, 1e-6F);
+  });
+}
+
+TEST(Synchronizer, TakesGradientsInAnyOrderEvenADifferentOneOnEveryRank) {
+  test::on_groups(3, [&](Group& group) {
+    Synchronizer synchronizer(group, kModel, {.policy = "wfbp"});
+    for (std::size_t i = 0; i < kModel.size(); ++i) {
+      const std::size_t gradient = (i + static_cast<std::size_t>(group.rank()) * 2) % kModel.size();
+      fill(synchronizer, group.rank(), gradient);
+      synchronizer.ready(gradient);
+    }
+    synchronizer.wait();
+    expect_average(synchronizer, 3, 1e-6F);
+  });
+}
+
+TEST(Synchronizer, ExchangesAccumulatedGradientsOnce) {
+  test::on_groups(2, [&](Group& group) {
+    Synchronizer synchronizer(group, {{"w", 4}});
+    auto* elements = static_cast<float*>(synchronizer.gradient(0).data);
+    synchronizer.accumulate(true);
+    for (int micro = 0; micro < 3; ++micro) {
+      elements[0] += static_cast<float>(group.rank() + 1);
+      if (micro == 2) synchronizer.accumulate(false);
+      synchronizer.ready(0);
+    }
+    synchronizer.wait();
+    EXPECT_EQ(elements[0], 4.5F);
+  });
+}
+
+TEST(Synchronizer, NamesAGradientThatNeverBecameReadyOnEveryRank) {
+  auto groups = Group::threads(3);
+  const auto failures = test::outcomes(3, [&](int rank) {
+    Synchronizer synchronizer(*groups[static_cast<std::size_t>(rank)], kModel);
+    for (std::size_t gradient = kModel.size(); gradient-- > 0;)
+      if (rank != 1 || gradient != 2) synchronizer.ready(gradient);
+    synchronizer.wait();
+  });
+  for (std::size_t rank = 0; rank < 3; ++rank) {
+    ASSERT_TRUE(failures[rank]);
+    try {
+      std::rethrow_exception(failures[rank]);
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("'fc1'"), std::string::npos) << error.what();
+      EXPECT_EQ(error.where().tensor, "fc1");
+      EXPECT_STREQ(error.kind(), rank == 1 ? "Misuse" : "RemoteFailure");
+    }
+  }
+}
+
+TEST(Synchronizer, CountsMissingGradientsAsZeroOnRequest) {
+  test::on_groups(2, [&](Group& group) {
+    Synchronizer synchronizer(group, kModel, {.zero_missing = true});
+    for (std::size_t gradient = kModel.size(); gradient-- > 0;) {
+      fill(synchronizer, group.rank(), gradient);
+      if (group.rank() == 0 || gradient != 2) synchronizer.ready(gradient);
+    }
+    synchronizer.wait();
+    const auto* elements = static_cast<const float*>(synchronizer.gradient(2).data);
+    EXPECT_EQ(elements[1], value(0, 2, 1) / 2);
+  });
+}
+
+TEST(Synchronizer, RefusesAGradientThatIsReadyTwice) {
+  test::on_groups(1, [&](Group& group) {
+    Synchronizer synchronizer(group, kModel, {.policy = "single"});
+    synchronizer.ready(3);
+    EXPECT_THROW(synchronizer.ready(3), Misuse);
+    EXPECT_THROW(synchronizer.ready(99), Misuse);
+  });
+}
+
+TEST(Synchronizer, ClipsTheAverageToTheGlobalNorm) {
+  test::on_groups(2, [&](Group& group) {
+    Synchronizer synchronizer(group, {{"a", 1}, {"b", 1}}, {.clip_norm = 1});
+    static_cast<float*>(synchronizer.gradient(0).data)[0] = 3;
+    static_cast<float*>(synchronizer.gradient(1).data)[0] = 4;
+    synchronizer.ready(1);
+    synchronizer.ready(0);
+    synchronizer.wait();
+    EXPECT_DOUBLE_EQ(synchronizer.statistics().gradient_norm, 5);
+    EXPECT_NEAR(static_cast<float*>(synchronizer.gradient(0).data)[0], 0.6F, 1e-6);
+    EXPECT_NEAR(static_cast<float*>(synchronizer.gradient(1).data)[0], 0.8F, 1e-6);
+  });
+}
+
+TEST(Synchronizer, NamesTheFirstDifferenceBetweenTwoModels) {
+  auto groups = Group::threads(3);
+  const auto failures = test::outcomes(3, [&](int rank) {
+    auto model = kModel;
+    if (rank == 2) model[3].elements = 2;
+    Synchronizer synchronizer(*groups[static_cast<std::size_t>(rank)], model);
+    backward(synchronizer, rank);
+    synchronizer.wait();
+  });
+  for (const std::exception_ptr& failure : failures) {
+    ASSERT_TRUE(failure);
+    try {
+      std::rethrow_exception(failure);
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("gradient 3 is 'fc1.bias' f32 x 2 here and 'fc1.bias' f32 x 1"),
+                std::string::npos)
+          << error.what();
+    }
+  }
+}
+
+TEST(Synchronizer, FollowsThePlanOfRankZero) {
+  test::on_groups(3, [&](Group& group) {
+    const SynchronizerOptions options{.policy = group.rank() == 0 ? "wfbp" : "single"};
+    Synchronizer synchronizer(group, kModel, options);
+    EXPECT_EQ(synchronizer.buckets().size(), kModel.size());
+    backward(synchronizer, group.rank());
+    synchronizer.wait();
+    expect_average(synchronizer, 3, 1e-6F);
+  });
+}
+
+TEST(Synchronizer, KeepsTypesApart) {
+  test::on_groups(2, [&](Group& group) {
+    Synchronizer synchronizer(group, {{"a", 3}, {"b", 5, DType::f64}, {"c", 2}}, {.policy = "single"});
+    EXPECT_EQ(synchronizer.buckets().size(), 3U);
+    static_cast<double*>(synchronizer.gradient(1).data)[4] = group.rank();
+    for (const std::size_t gradient : {2, 1, 0}) synchronizer.ready(gradient);
+    synchronizer.wait();
+    EXPECT_EQ(static_cast<double*>(synchronizer.gradient(1).data)[4], 0.5);
+  });
+}
+
+TEST(Trace, HasOneSpanPerBucket) {
+  test::on_groups(2, [&](Group& group) {
+    Trace trace;
+    Synchronizer synchronizer(group, kModel, {.policy = "wfbp", .trace = &trace});
+    trace.restart();
+    backward(synchronizer, group.rank());
+    synchronizer.wait();
+    trace.stop();
+    std::size_t exchanges = 0;
+    for (const Span& span : trace.spans()) {
+      EXPECT_GE(span.end_s, span.begin_s);
+      if (span.track == "exchange") ++exchanges;
+    }
+    EXPECT_EQ(exchanges, kModel.size());
+    EXPECT_NE(chrome_trace({trace.spans()}).find("\"fc1.bias\""), std::string::npos);
+  });
+}
+
+TEST(State, ComesFromRankZero) {
+  test::on_groups(4, [&](Group& group) {
+    std::vector<float> weights(1000, static_cast<float>(group.rank() + 5));
+    std::vector<std::int64_t> steps(1, group.rank());
+    const std::vector<Buffer> state{std::span(weights), std::span(steps)};
+    broadcast_all(group, state);
+    EXPECT_EQ(weights[999], 5);
+    EXPECT_EQ(steps[0], 0);
+  });
+}
+
+}  // namespace
+}  // namespace syncopate

@@ -1,0 +1,133 @@
+// Contenders of a benchmark: what each offers, and how each is started so that the comparison is fair to it.
+#include "bench/contenders.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+
+namespace syncopate::tools::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The first of the programs that PATH has; empty if it has none.
+std::string on_path(const std::vector<std::string>& programs) {
+  const char* path = std::getenv("PATH");
+  for (const std::string& program : programs) {
+    std::istringstream folders(path == nullptr ? "" : path);
+    for (std::string folder; std::getline(folders, folder, ':');)
+      if (const std::string file = folder + "/" + program; access(file.c_str(), X_OK) == 0) return file;
+  }
+  return {};
+}
+
+std::string beside(const std::string& program, const std::string& name) {
+  return (fs::path(program).parent_path() / ("contender_" + name)).string();
+}
+
+std::string launcher_of(const std::string& name) {
+  return on_path(name == "openmpi" ? std::vector<std::string>{"mpirun.openmpi", "mpirun"}
+                                   : std::vector<std::string>{"mpirun.mpich", "mpirun"});
+}
+
+/// Without a lab MPI ranks share memory; Gloo and ours go through the loopback device.
+std::string transport_of(const std::string& name, const Task& task) {
+  if (name == "ours") return task.transport;
+  return name == "gloo" || !task.lab.empty() ? "tcp" : "shm";
+}
+
+std::string algorithms_of(const std::string& name, const Task& task) {
+  if (name == "ours") return fmt::format("{}", fmt::join(task.algorithms, ","));
+  return name == "gloo" && task.collective == Collective::allreduce ? "ring,bcube" : "auto";
+}
+
+/// The Job (bench/contender/measure.hpp) as `key=value` words.
+std::vector<std::string> job_words(const std::string& name, const Task& task) {
+  return {"contender=" + (name == "ours" ? "syncopate" : name),
+          "transport=" + transport_of(name, task),
+          "collective=" + std::string(name_of(task.collective)),
+          "algorithms=" + algorithms_of(name, task),
+          fmt::format("bytes={}", fmt::join(task.bytes, ",")),
+          "dtype=" + std::string(name_of(task.dtype)),
+          "op=" + std::string(name_of(task.op)),
+          fmt::format("root={}", task.root),
+          fmt::format("size={}", task.ranks),
+          fmt::format("budget={}", task.budget_s / task.rounds)};
+}
+
+/// Open MPI binds two ranks on hosts of their own to core 0 of this machine unless told not to, and polls without
+/// giving way, which with more ranks than cores measures the scheduler. Between hosts: its TCP, not what it would
+/// find by looking at the machine. Agents start the other hosts' daemons; there is one level of them.
+std::vector<std::string> openmpi_command(const Task& task, const Place& place) {
+  std::vector<std::string> words{launcher_of("openmpi"), "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"};
+  const auto add = [&](std::initializer_list<std::string> more) { words.insert(words.end(), more); };
+  if (geteuid() == 0) add({"--allow-run-as-root"});
+  if (place.hosts.empty()) {
+    add({"--oversubscribe"});
+  } else {
+    add({"--host", fmt::format("{}", fmt::join(place.hosts, ","))});
+    add({"--mca", "plm_rsh_agent", "sh " + place.scratch + "/agent"});
+    add({"--mca", "plm_rsh_no_tree_spawn", "1"});
+    add({"--mca", "oob_tcp_if_include", place.interface});
+    add({"--mca", "pml", "ob1", "--mca", "btl", "tcp,self"});
+    add({"--mca", "btl_tcp_if_include", place.interface});
+  }
+  add({"-np", std::to_string(task.ranks)});
+  return words;
+}
+
+/// MPICH has no switch that makes it give way: with more ranks than cores its small messages measure the scheduler.
+std::vector<std::string> mpich_command(const Task& task, const Place& place) {
+  std::vector<std::string> words{launcher_of("mpich")};
+  const auto add = [&](std::initializer_list<std::string> more) { words.insert(words.end(), more); };
+  if (!place.hosts.empty()) {
+    add({"-hosts", fmt::format("{}", fmt::join(place.hosts, ",")), "-ppn", "1", "-iface", place.interface});
+    add({"-launcher", "ssh", "-launcher-exec", place.scratch + "/agent"});
+    add({"-genv", "UCX_TLS", "tcp,self", "-genv", "UCX_NET_DEVICES", place.interface});
+  }
+  add({"-np", std::to_string(task.ranks)});
+  return words;
+}
+
+}  // namespace
+
+std::vector<std::string> contender_names() { return {"ours", "gloo", "openmpi", "mpich"}; }
+
+std::optional<std::string> hindrance(const std::string& name, const Task& task, const std::string& program) {
+  if (name == "ours") return std::nullopt;
+  const std::string file = beside(program, name);
+  if (access(file.c_str(), X_OK) != 0)
+    return fmt::format("{} does not exist; run scripts/contenders, configure and build again", file);
+  if (name != "gloo" && launcher_of(name).empty()) return "its mpirun is not on PATH; run scripts/contenders";
+  if (name == "gloo" && task.collective == Collective::reduce_scatter)
+    return "its current interface has no reduce-scatter";
+  if (task.dtype == DType::f16 || task.dtype == DType::bf16)
+    return fmt::format("{} is not compared; allowed: f32, f64, i32, i64", name_of(task.dtype));
+  if (task.op == ReduceOp::average) return "it has no average; allowed: sum, min, max";
+  if (task.transport == "inproc") return "its ranks are processes, and --transport inproc was asked for";
+  return std::nullopt;
+}
+
+Entry entry_of(const std::string& name, const Task& task, const Place& place) {
+  Entry entry;
+  if (name == "ours") {
+    entry.command = {place.program, "bench", "worker"};
+    entry.starts_ranks = task.transport == "inproc";
+  } else if (name == "gloo") {
+    const std::string where = place.interface.empty() ? "address=127.0.0.1" : "interface=" + place.interface;
+    entry.command = {beside(place.program, name), "store=" + place.scratch, where};
+  } else {
+    entry.command = name == "openmpi" ? openmpi_command(task, place) : mpich_command(task, place);
+    entry.command.push_back(beside(place.program, name));
+    entry.starts_ranks = true;
+  }
+  const std::vector<std::string> words = job_words(name, task);
+  entry.command.insert(entry.command.end(), words.begin(), words.end());
+  return entry;
+}
+
+}  // namespace syncopate::tools::bench

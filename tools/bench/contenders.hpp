@@ -1,0 +1,37 @@
+// Contenders: who can take part in a benchmark, and the command that starts each of them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/options.hpp"
+
+namespace syncopate::tools::bench {
+
+/// "ours", "gloo", "openmpi", "mpich".
+[[nodiscard]] std::vector<std::string> contender_names();
+
+/// Where the ranks run.
+struct Place {
+  std::string program;             ///< this executable; contender programs lie beside it
+  std::string scratch;             ///< an empty folder that all ranks can reach, for this one run
+  std::string interface;           ///< of the lab's hosts; empty: loopback
+  std::vector<std::string> hosts;  ///< the lab's, by rank; empty: all ranks on this machine
+};
+
+/// What to start. Either each rank is started (and told who it is through SYNCOPATE_RANK and SYNCOPATE_SIZE), or one
+/// process that starts the ranks itself.
+struct Entry {
+  std::vector<std::string> command;
+  bool starts_ranks = false;
+};
+
+/// Why a contender cannot take part; nothing if it can.
+[[nodiscard]] std::optional<std::string> hindrance(const std::string& name, const Task& task,
+                                                   const std::string& program);
+
+/// One run of a contender: all sizes, a share of the budget.
+[[nodiscard]] Entry entry_of(const std::string& name, const Task& task, const Place& place);
+
+}  // namespace syncopate::tools::bench

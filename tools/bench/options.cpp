@@ -1,0 +1,140 @@
+// The options of `syncopate bench`: declaration, and validation before anything is started.
+#include "bench/options.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <sstream>
+
+#include "bench/contenders.hpp"
+#include "syncopate/catalogue.hpp"
+#include "syncopate/error.hpp"
+#include "syncopate/plan.hpp"
+#include "syncopate/units.hpp"
+
+namespace syncopate::tools::bench {
+namespace {
+
+template <class... Args>
+void require(bool condition, fmt::format_string<Args...> message, Args&&... args) {
+  if (!condition) throw Misuse(fmt::format(message, std::forward<Args>(args)...));
+}
+
+/// Every algorithm of the catalogue that offers the collective for so many ranks.
+std::vector<std::string> offering(Collective collective, int ranks) {
+  std::vector<std::string> names;
+  for (const CatalogueEntry& entry : catalogue()) {
+    if (entry.shelf != "algorithm") continue;
+    try {
+      (void)plan_collective({.collective = collective, .algorithm = std::string(entry.name), .ranks = ranks});
+      names.emplace_back(entry.name);
+    } catch (const Misuse&) {
+      continue;
+    }
+  }
+  return names;
+}
+
+std::vector<std::string> algorithms_of(const Request& request, const Task& task) {
+  if (request.algorithms == "all") return offering(task.collective, task.ranks);
+  std::vector<std::string> names = parts_of(request.algorithms);
+  require(!names.empty(), "--algorithm names no algorithm; allowed: auto, all, {}",
+          fmt::join(offering(task.collective, task.ranks), ", "));
+  for (const std::string& name : names)  // throws Misuse for what does not exist or does not offer it
+    (void)plan_collective({.collective = task.collective, .algorithm = name, .ranks = task.ranks, .root = task.root});
+  return names;
+}
+
+std::vector<std::uint64_t> sizes_of(const Request& request, DType dtype) {
+  std::vector<std::uint64_t> sizes;
+  for (const std::string& text : parts_of(request.bytes)) {
+    const std::uint64_t bytes = parse_bytes(text);
+    require(bytes > 0 && bytes % size_of(dtype) == 0, "--bytes {} is no whole number of {} elements ({} bytes each)",
+            text, name_of(dtype), size_of(dtype));
+    sizes.push_back(bytes);
+  }
+  require(!sizes.empty(), "--bytes is empty; give sizes such as 4KiB,1MiB");
+  return sizes;
+}
+
+void check_contenders(const Request& request, Task& task) {
+  task.all_contenders = request.contenders == "all";
+  task.contenders = task.all_contenders ? contender_names() : parts_of(request.contenders);
+  std::replace(task.contenders.begin(), task.contenders.end(), std::string("syncopate"), std::string("ours"));
+  const std::vector<std::string> known = contender_names();
+  require(!task.contenders.empty(), "--contenders names none; allowed: all, {}", fmt::join(known, ", "));
+  for (const std::string& name : task.contenders)
+    require(std::find(known.begin(), known.end(), name) != known.end(), "contender '{}' is unknown; allowed: all, {}",
+            name, fmt::join(known, ", "));
+}
+
+void check_place(const Request& request, const Task& task, int job_ranks) {
+  require(request.transport == "tcp" || request.transport == "inproc",
+          "--transport '{}' is unknown; allowed: tcp, inproc", request.transport);
+  require(task.ranks >= 1 && task.ranks <= 256, "--ranks {} is out of range; allowed: 1..256", task.ranks);
+  require(request.root >= 0 && request.root < task.ranks, "--root {} is out of range; allowed: 0..{}", request.root,
+          task.ranks - 1);
+  require(request.rounds >= 1 && request.rounds <= 1000, "--rounds {} is out of range; allowed: 1..1000",
+          request.rounds);
+  require(request.budget_s > 0 && request.budget_s <= 3600, "--budget {} is out of range; allowed: up to 3600 seconds",
+          request.budget_s);
+  require(request.lab.empty() || request.transport != "inproc",
+          "--lab emulates hosts, and --transport inproc stays inside one process; use one of them");
+  if (job_ranks == 0) return;
+  require(request.ranks == 0 || request.ranks == job_ranks, "--ranks {} inside a job of {} ranks; leave it out",
+          request.ranks, job_ranks);
+  require(request.lab.empty(), "--lab inside a job; give it to `syncopate run`, and --rate here for the bound");
+  require(request.transport == "tcp", "--transport inproc inside a job; the job's ranks are processes");
+}
+
+}  // namespace
+
+std::vector<std::string> parts_of(const std::string& list) {
+  std::vector<std::string> parts;
+  std::istringstream stream(list);
+  for (std::string part; std::getline(stream, part, ',');)
+    if (!part.empty()) parts.push_back(part);
+  return parts;
+}
+
+Task task_of(const Request& request, int job_ranks) {
+  Task task;
+  task.collective = collective_named(request.collective);
+  task.ranks = job_ranks > 0 ? job_ranks : request.ranks == 0 ? 4 : request.ranks;
+  check_place(request, task, job_ranks);
+  task.lab = request.lab;
+  const std::string& rate = request.rate.empty() ? request.lab : request.rate;
+  task.bits_per_s = rate.empty() ? 0 : parse_rate(rate);
+  task.transport = request.transport;
+  task.dtype = dtype_named(request.dtype);
+  task.op = reduce_op_named(request.op);
+  task.root = request.root;
+  task.rounds = request.rounds;
+  task.budget_s = request.budget_s;
+  task.bytes = sizes_of(request, task.dtype);
+  task.algorithms = algorithms_of(request, task);
+  check_contenders(request, task);
+  return task;
+}
+
+void declare(CLI::App& app, Request& request) {
+  app.add_option("--ranks,-n", request.ranks, "Ranks to start (default 4; inside `syncopate run`: the job's)");
+  app.add_option("--lab", request.lab, "Give each rank an emulated host of its own with a port of this rate (1gbit)");
+  app.add_option("--rate", request.rate, "Rate of one rank's port, for the bound, when no lab is started");
+  app.add_option("--bytes", request.bytes, "Sizes of the full vector")->capture_default_str();
+  app.add_option("--algorithm", request.algorithms, "Ours: names from `syncopate info`, auto, or all")
+      ->capture_default_str();
+  app.add_option("--contenders", request.contenders, "ours, gloo, openmpi, mpich; or all that are installed")
+      ->capture_default_str();
+  app.add_option("--transport", request.transport, "tcp (processes) or inproc (threads of one process)")
+      ->capture_default_str();
+  app.add_option("--dtype", request.dtype, "f32, f64, f16, bf16, i32, i64")->capture_default_str();
+  app.add_option("--op", request.op, "sum, min, max, average")->capture_default_str();
+  app.add_option("--root", request.root, "Root of broadcast and reduce")->capture_default_str();
+  app.add_option("--rounds", request.rounds, "Interleaved runs of every contender")->capture_default_str();
+  app.add_option("--budget", request.budget_s, "Timed seconds per row, over all rounds")->capture_default_str();
+}
+
+}  // namespace syncopate::tools::bench

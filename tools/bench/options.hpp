@@ -1,0 +1,57 @@
+// What `syncopate bench COLLECTIVE` was asked to measure, validated.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "command.hpp"
+#include "syncopate/collective.hpp"
+
+namespace syncopate::tools::bench {
+
+/// As given on the command line.
+struct Request {
+  std::string collective;
+  int ranks = 0;  ///< 0: four, or the job's when inside `syncopate run`
+  std::string lab;
+  std::string rate;
+  std::string bytes = "4KiB,256KiB,1MiB,16MiB";
+  std::string algorithms = "auto";
+  std::string contenders = "ours";
+  std::string transport = "tcp";
+  std::string dtype = "f32";
+  std::string op = "sum";
+  int root = 0;
+  int rounds = 3;
+  double budget_s = 3;
+};
+
+/// The same as values.
+struct Task {
+  Collective collective = Collective::allreduce;
+  int ranks = 4;
+  std::string lab;                      ///< rate of the lab to start; empty: none
+  double bits_per_s = 0;                ///< of one rank's port; 0: not known
+  std::vector<std::uint64_t> bytes;     ///< of the full vector, in the order given
+  std::vector<std::string> algorithms;  ///< ours
+  std::vector<std::string> contenders;  ///< "ours", "gloo", ...; "all" where `all_contenders`
+  bool all_contenders = false;
+  std::string transport;
+  DType dtype = DType::f32;
+  ReduceOp op = ReduceOp::sum;
+  int root = 0;
+  int rounds = 3;
+  double budget_s = 3;
+};
+
+/// Throws Misuse naming the allowed values. `job_ranks` is the size of the surrounding job, 0 outside one.
+[[nodiscard]] Task task_of(const Request& request, int job_ranks);
+
+/// Declares the options of one collective's benchmark.
+void declare(CLI::App& app, Request& request);
+
+/// "a,b,c" -> its parts; no empty ones.
+[[nodiscard]] std::vector<std::string> parts_of(const std::string& list);
+
+}  // namespace syncopate::tools::bench

@@ -1,0 +1,126 @@
+// Rows of a benchmark: merging the blocks of all rounds, the bound, and how they are shown.
+#include "bench/rows.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "syncopate/units.hpp"
+
+namespace syncopate::tools::bench {
+namespace {
+
+nlohmann::json timing(const std::vector<double>& seconds) {
+  const auto [least, most] = std::minmax_element(seconds.begin(), seconds.end());
+  return {{"median", median(seconds)}, {"min", *least}, {"max", *most}, {"n", seconds.size()}};
+}
+
+std::string spread(const std::vector<double>& seconds) {
+  const auto [least, most] = std::minmax_element(seconds.begin(), seconds.end());
+  return fmt::format("{} ({} .. {})", format_seconds(median(seconds)), format_seconds(*least), format_seconds(*most));
+}
+
+/// Columns as wide as their widest cell, numbers to the right.
+std::string aligned(const std::vector<std::vector<std::string>>& lines) {
+  std::vector<std::size_t> widths(lines.front().size());
+  for (const auto& cells : lines)
+    for (std::size_t c = 0; c < cells.size(); ++c) widths[c] = std::max(widths[c], cells[c].size());
+  std::string text;
+  for (const auto& cells : lines) {
+    for (std::size_t c = 0; c < cells.size(); ++c)
+      text += c == 1 || c == 2 ? fmt::format("  {:<{}}", cells[c], widths[c])
+                               : fmt::format("  {:>{}}", cells[c], widths[c]);
+    text += '\n';
+  }
+  return text;
+}
+
+}  // namespace
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+double bound_seconds(const Series& series, double bits_per_s) {
+  if (bits_per_s <= 0 || series.ranks < 2) return 0;
+  const double ranks = series.ranks, line = static_cast<double>(series.bytes) * 8 / bits_per_s;
+  if (series.collective == "allreduce") return 2 * (ranks - 1) / ranks * line;
+  if (series.collective == "reduce_scatter" || series.collective == "allgather") return (ranks - 1) / ranks * line;
+  return line;
+}
+
+bool Rows::add(const std::string& line) {
+  const nlohmann::json raw = nlohmann::json::parse(line, nullptr, false);
+  if (!raw.is_object() || !raw.contains("block_seconds")) return false;
+  Series row{.collective = raw.at("collective"),
+             .algorithm = raw.at("algorithm"),
+             .contender = raw.at("contender"),
+             .transport = raw.at("transport"),
+             .dtype = raw.at("dtype"),
+             .ranks = raw.at("ranks"),
+             .bytes = raw.at("bytes"),
+             .correct = raw.at("correct"),
+             .seconds = raw.at("block_seconds"),
+             .cpu_seconds = raw.at("block_cpu_seconds")};
+  const auto same = [&](const Series& other) {
+    return other.algorithm == row.algorithm && other.contender == row.contender && other.bytes == row.bytes;
+  };
+  const auto found = std::find_if(series_.begin(), series_.end(), same);
+  if (found == series_.end()) {
+    series_.push_back(std::move(row));
+    return true;
+  }
+  found->correct = found->correct && row.correct;
+  found->seconds.insert(found->seconds.end(), row.seconds.begin(), row.seconds.end());
+  found->cpu_seconds.insert(found->cpu_seconds.end(), row.cpu_seconds.begin(), row.cpu_seconds.end());
+  return true;
+}
+
+bool Rows::all_correct() const {
+  return std::all_of(series_.begin(), series_.end(), [](const Series& row) { return row.correct; });
+}
+
+std::vector<const Series*> Rows::ordered() const {
+  std::vector<const Series*> order;
+  for (const Series& row : series_) order.push_back(&row);
+  std::stable_sort(order.begin(), order.end(), [](const Series* a, const Series* b) { return a->bytes < b->bytes; });
+  return order;
+}
+
+std::vector<nlohmann::json> Rows::json() const {
+  std::vector<nlohmann::json> rows;
+  for (const Series* row : ordered()) {
+    const double bound = bound_seconds(*row, bits_per_s_), typical = median(row->seconds);
+    rows.push_back({{"collective", row->collective},
+                    {"algorithm", row->algorithm},
+                    {"contender", row->contender},
+                    {"transport", row->transport},
+                    {"ranks", row->ranks},
+                    {"bytes", row->bytes},
+                    {"dtype", row->dtype},
+                    {"correct", row->correct},
+                    {"seconds", timing(row->seconds)},
+                    {"bytes_per_second", static_cast<double>(row->bytes) / typical},
+                    {"bound_seconds", bound > 0 ? nlohmann::json(bound) : nlohmann::json()},
+                    {"ratio", bound > 0 ? nlohmann::json(typical / bound) : nlohmann::json()},
+                    {"cpu_seconds", median(row->cpu_seconds)}});
+  }
+  return rows;
+}
+
+std::string Rows::table() const {
+  std::vector<std::vector<std::string>> lines{
+      {"bytes", "contender", "algorithm", "median (min .. max)", "MB/s", "x bound", "cpu/call", "answer"}};
+  for (const Series* row : ordered()) {
+    const double bound = bound_seconds(*row, bits_per_s_), typical = median(row->seconds);
+    lines.push_back({format_bytes(static_cast<double>(row->bytes)), row->contender, row->algorithm,
+                     spread(row->seconds), fmt::format("{:.1f}", static_cast<double>(row->bytes) / typical / 1e6),
+                     bound > 0 ? fmt::format("{:.3f}", typical / bound) : "-", format_seconds(median(row->cpu_seconds)),
+                     row->correct ? "right" : "WRONG"});
+  }
+  return aligned(lines);
+}
+
+}  // namespace syncopate::tools::bench

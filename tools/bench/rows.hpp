@@ -1,0 +1,46 @@
+// Rows: raw blocks of all rounds become one measured row per (algorithm, contender, size), as JSON or as a table.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace syncopate::tools::bench {
+
+/// All blocks of one row, in seconds per call.
+struct Series {
+  std::string collective, algorithm, contender, transport, dtype;
+  int ranks = 0;
+  std::uint64_t bytes = 0;
+  bool correct = true;
+  std::vector<double> seconds;      ///< of the slowest rank
+  std::vector<double> cpu_seconds;  ///< of all ranks together
+};
+
+class Rows final {
+ public:
+  /// `bits_per_s` is the rate of one rank's port, 0 when it is not known.
+  explicit Rows(double bits_per_s) : bits_per_s_(bits_per_s) {}
+  /// Takes a raw row as a contender prints it; other lines are none of ours and give false.
+  bool add(const std::string& line);
+  [[nodiscard]] bool empty() const { return series_.empty(); }
+  [[nodiscard]] bool all_correct() const;
+  /// Ordered by size, then in the order of first appearance.
+  [[nodiscard]] std::vector<nlohmann::json> json() const;
+  [[nodiscard]] std::string table() const;
+
+ private:
+  [[nodiscard]] std::vector<const Series*> ordered() const;
+  double bits_per_s_;
+  std::vector<Series> series_;
+};
+
+/// Least time in which `bytes` can be combined when each rank's port moves `bits_per_s` each way (headers not
+/// counted): all-reduce 2(N-1)/N S/BW, reduce-scatter and all-gather (N-1)/N S/BW, broadcast and reduce S/BW.
+/// 0 when there is no bound: no rate, or one rank.
+[[nodiscard]] double bound_seconds(const Series& series, double bits_per_s);
+
+[[nodiscard]] double median(std::vector<double> values);
+
+}  // namespace syncopate::tools::bench

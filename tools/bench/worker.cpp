@@ -1,0 +1,157 @@
+// Our own side of a benchmark: the library's collectives under the block method that all contenders share.
+#include "bench/worker.hpp"
+
+#include <cstdlib>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "../../bench/contender/measure.hpp"
+#include "syncopate/collective.hpp"
+#include "syncopate/error.hpp"
+#include "syncopate/group.hpp"
+
+namespace syncopate::tools::bench {
+namespace {
+
+using contender::Answer;
+using contender::Call;
+using contender::Job;
+using contender::Sink;
+
+template <class T>
+Call call_for(Group& group, const Job& job, const std::string& algorithm, std::span<T> data) {
+  const Buffer buffer(data.data(), data.size(), dtype_named(job.dtype));
+  const CollectiveOptions options{.op = reduce_op_named(job.op), .root = job.root, .algorithm = algorithm, .name = {}};
+  const Answer whole{0, 0, data.size()};
+  switch (collective_named(job.collective)) {
+    case Collective::allreduce:
+      return {[=, &group] { allreduce(group, buffer, options); }, whole};
+    case Collective::reduce_scatter:
+      return {
+          [=, &group] { reduce_scatter(group, buffer, options); },
+          contender::even_part(data.size(), static_cast<std::size_t>(job.size), static_cast<std::size_t>(job.rank))};
+    case Collective::allgather:
+      return {[=, &group] { allgather(group, buffer, options); }, whole};
+    case Collective::broadcast:
+      return {[=, &group] { broadcast(group, buffer, options); }, whole};
+    case Collective::reduce:
+      return {[=, &group] { reduce(group, buffer, options); }, job.rank == job.root ? whole : Answer{}};
+    case Collective::barrier:
+      break;
+  }
+  throw Misuse("bench measures allreduce, reduce_scatter, allgather, broadcast and reduce");
+}
+
+template <class T>
+void measure_in(Group& group, const Job& job, const Sink& sink) {
+  const auto combine = [&group](std::vector<double>& values, ReduceOp op) {
+    allreduce(group, std::span<double>(values), {.op = op, .root = 0, .algorithm = "auto", .name = {}});
+  };
+  contender::Ties ties;
+  ties.barrier = [&group] { barrier(group); };
+  ties.maximum = [&](std::vector<double>& values) { combine(values, ReduceOp::max); };
+  ties.sum = [&](std::vector<double>& values) { combine(values, ReduceOp::sum); };
+  contender::measure<T>(
+      job, ties,
+      [&](const std::string& algorithm, std::span<T> data) { return call_for<T>(group, job, algorithm, data); }, sink);
+  ties.barrier();
+}
+
+void measure_in_group(Group& group, Job job, const Sink& sink) {
+  job.rank = group.rank();
+  job.size = group.size();
+  switch (dtype_named(job.dtype)) {
+    case DType::f32:
+      return measure_in<float>(group, job, sink);
+    case DType::f64:
+      return measure_in<double>(group, job, sink);
+    case DType::f16:
+      return measure_in<contender::Half>(group, job, sink);
+    case DType::bf16:
+      return measure_in<contender::Brain>(group, job, sink);
+    case DType::i32:
+      return measure_in<std::int32_t>(group, job, sink);
+    case DType::i64:
+      return measure_in<std::int64_t>(group, job, sink);
+  }
+}
+
+/// The first exception of any rank; the others' are its consequences.
+class FirstError final {
+ public:
+  void take(std::exception_ptr error) {
+    std::lock_guard lock(mutex_);
+    if (!error_) error_ = std::move(error);
+  }
+  void rethrow() const {
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::exception_ptr error_;
+};
+
+void measure_in_threads(const Job& job) {
+  const auto groups = Group::threads(job.size);
+  FirstError first;
+  {
+    std::vector<std::jthread> ranks;  // runs on: one thread per rank
+    for (const auto& group : groups)
+      ranks.emplace_back([&, rank = group->rank()] {
+        try {
+          measure_in_group(*group, job, [rank](const std::string& line) {
+            if (rank == 0) contender::print_on_rank_zero({}, line);
+          });
+        } catch (const std::exception& error) {
+          first.take(std::current_exception());
+          group->abort(error.what());
+        }
+      });
+  }
+  first.rethrow();
+}
+
+}  // namespace
+
+int run_worker(const std::vector<std::string>& arguments) {
+  std::vector<const char*> words;
+  for (const std::string& argument : arguments) words.push_back(argument.c_str());
+  Job job = contender::job_of(contender::arguments(static_cast<int>(words.size()), words.data()));
+  if (job.transport == "inproc") {
+    job.threads = true;
+    measure_in_threads(job);
+    return 0;
+  }
+  const auto group = Group::join();
+  measure_in_group(*group, job, [&](const std::string& line) {
+    if (group->rank() == 0) contender::print_on_rank_zero({}, line);
+  });
+  return 0;
+}
+
+bool run_in_job(const Task& task, Rows& rows) {
+  Job job;
+  job.contender = "syncopate";
+  job.collective = name_of(task.collective);
+  job.algorithms = task.algorithms;
+  job.bytes.assign(task.bytes.begin(), task.bytes.end());
+  job.dtype = name_of(task.dtype);
+  job.op = name_of(task.op);
+  job.root = task.root;
+  job.budget_s = task.budget_s / task.rounds;
+  const auto group = Group::join();
+  job.transport = group->transport();
+  for (int round = 0; round < task.rounds; ++round)
+    measure_in_group(*group, job, [&](const std::string& line) { rows.add(line); });
+  return group->rank() == 0;
+}
+
+int job_ranks() {
+  const char* rank = std::getenv("SYNCOPATE_RANK");
+  const char* size = std::getenv("SYNCOPATE_SIZE");
+  return rank != nullptr && size != nullptr ? std::atoi(size) : 0;
+}
+
+}  // namespace syncopate::tools::bench

@@ -1,0 +1,22 @@
+// What commands share: rows on stdout, and the user's program behind their options.
+#include "command.hpp"
+
+#include <cstdio>
+
+namespace syncopate::tools {
+
+void print_row(const nlohmann::json& row) {
+  const std::string line = row.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  std::fwrite(line.data(), 1, line.size(), stdout);
+  std::fflush(stdout);
+}
+
+std::vector<std::string> program_behind(const CLI::App& app) {
+  std::vector<std::string> words = app.remaining();
+  if (!words.empty() && words.front() == kDivider) words.erase(words.begin());
+  for (std::string& word : words)
+    if (word == kDivider) word = "--";
+  return words;
+}
+
+}  // namespace syncopate::tools

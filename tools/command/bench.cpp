@@ -1,0 +1,46 @@
+// `syncopate bench`: measures collectives, ours and other libraries', in one interleaved run with checked answers.
+#include <memory>
+
+#include "bench/controller.hpp"
+#include "bench/worker.hpp"
+#include "command.hpp"
+
+namespace syncopate::tools::command {
+namespace {
+
+void add_collective(CLI::App& app, Session& session, Collective collective, const char* summary) {
+  const auto request = std::make_shared<bench::Request>();
+  request->collective = name_of(collective);
+  CLI::App& sub = *app.add_subcommand(request->collective, summary);
+  sub.fallthrough();  // --json and --log-level may stand behind it
+  bench::declare(sub, *request);
+  sub.callback([request, &session] {
+    session.action = [request, &session] { return bench::run_benchmark(*request, session); };
+  });
+}
+
+/// What `bench` starts as its ranks; not for people.
+void add_worker(CLI::App& app, Session& session) {
+  CLI::App& sub = *app.add_subcommand("worker", "One rank of a benchmark");
+  sub.group("");
+  const auto words = std::make_shared<std::vector<std::string>>();
+  sub.add_option("words", *words, "key=value")->required();
+  sub.callback([words, &session] { session.action = [words] { return bench::run_worker(*words); }; });
+}
+
+void define(CLI::App& app, Session& session) {
+  app.require_subcommand(1);
+  add_collective(app, session, Collective::allreduce, "Every rank ends with the reduction of all ranks' vectors");
+  add_collective(app, session, Collective::reduce_scatter, "Each rank ends with its part of the reduction");
+  add_collective(app, session, Collective::allgather, "Every rank ends with the parts of all ranks");
+  add_collective(app, session, Collective::broadcast, "Every rank ends with the root's vector");
+  add_collective(app, session, Collective::reduce, "The root ends with the reduction");
+  add_worker(app, session);
+}
+
+}  // namespace
+
+extern constinit const Command bench;
+constinit const Command bench{"bench", "Measure collectives beside Gloo, Open MPI and MPICH", define};
+
+}  // namespace syncopate::tools::command

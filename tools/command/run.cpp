@@ -1,0 +1,122 @@
+// `syncopate run`: starts N ranks of a program, on this machine, on a lab's hosts, or on other hosts by ssh.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <memory>
+#include <optional>
+
+#include "command.hpp"
+#include "launch/launch.hpp"
+#include "launch/screen.hpp"
+#include "syncopate/error.hpp"
+
+namespace syncopate::tools::command {
+
+namespace {
+
+struct Words {
+  launch::JobOptions job;
+  std::optional<int> ranks;
+  std::string rate;
+  std::string hosts;
+  std::optional<double> timeout_s;
+  std::vector<std::string> settings;  ///< K=V or K
+};
+
+void take_setting(launch::JobOptions& job, const std::string& word) {
+  const auto equals = word.find('=');
+  if (equals == 0 || word.empty()) throw Misuse(fmt::format("--env '{}'; allowed: NAME or NAME=VALUE", word));
+  if (equals != std::string::npos) {
+    job.environment[word.substr(0, equals)] = word.substr(equals + 1);
+  } else if (const char* value = std::getenv(word.c_str())) {
+    job.environment[word] = value;
+  }
+}
+
+launch::JobOptions job_of(const Words& words, std::vector<std::string> program) {
+  launch::JobOptions job = words.job;
+  job.program = std::move(program);
+  if (!words.hosts.empty() && !words.rate.empty())
+    throw Misuse("--lab and --hosts exclude each other: emulated hosts, or real ones");
+  int slots = 1;
+  if (!words.hosts.empty()) {
+    job.hosts = launch::parse_places(words.hosts);
+    slots = 0;
+    for (const launch::Place& place : job.hosts) slots += place.slots;
+  }
+  job.ranks = words.ranks.value_or(slots);
+  if (job.ranks < 1 || job.ranks > 1024) throw Misuse(fmt::format("-n {}; allowed: 1 to 1024", job.ranks));
+  if (job.program.empty()) throw Misuse("no program given: syncopate run -n N [OPTIONS] -- PROGRAM ARGS…");
+  if (job.hosts.empty()) (void)launch::resolve_program(job.program[0]);
+  for (const std::string& word : words.settings) take_setting(job, word);
+  if (words.timeout_s) {
+    if (!(*words.timeout_s > 0 && *words.timeout_s <= 1e6)) throw Misuse("--timeout: allowed: seconds, more than 0");
+    job.environment["SYNCOPATE_TIMEOUT_MS"] = fmt::format("{:.0f}", std::max(1.0, *words.timeout_s * 1e3));
+  }
+  return job;
+}
+
+/// Where no lab is possible the ranks run on loopback, and the user is told: numbers mean something else then.
+std::optional<lab::Lab> lab_for(const Words& words, int ranks) {
+  if (words.rate.empty()) return std::nullopt;
+  try {
+    return lab::Lab::start({.hosts = ranks, .rate = words.rate, .name = fmt::format("run-{}", getpid())});
+  } catch (const SystemFailure& why) {
+    fmt::print(stderr, "syncopate run: {}\nsyncopate run: continuing WITHOUT emulated hosts: all ranks on loopback, at "
+                       "memory speed\n", why.what());
+    return std::nullopt;
+  }
+}
+
+int run_ranks(const Session& session, const Words& words, const std::vector<std::string>& program) {
+  launch::JobOptions job = job_of(words, program);
+  const std::optional<lab::Lab> emulated = lab_for(words, job.ranks);
+  job.lab = emulated ? &*emulated : nullptr;
+  if (emulated) job.supervise.files.push_back(emulated->state_file());
+  launch::JobEnd end;
+  {
+    launch::Screen screen(session.json);
+    job.supervise.progress = screen.is_terminal();
+    end = launch::run_job(job, [&screen](const launch::Line& line) { screen.show(line); });
+  }
+  if (end.first_failure < 0) return 0;
+  fmt::print(stderr, "syncopate run: {}{}\n", end.description(), job.ranks > 1 ? ", the first of the ranks to fail" : "");
+  if (session.json)
+    print_row({{"error", end.description()}, {"kind", "RankFailed"}, {"rank", end.first_failure},
+               {"code", end.exit_code()}});
+  return end.exit_code();
+}
+
+void define(CLI::App& app, Session& session) {
+  const auto words = std::make_shared<Words>();
+  app.add_option("-n,--ranks", words->ranks, "How many ranks (default: 1, or one per place of --hosts)");
+  app.add_option("--lab", words->rate, "Each rank on an emulated host whose port carries this rate: 1gbit, 200mbit, none…")
+      ->type_name("RATE");
+  app.add_option("--hosts", words->hosts, "Start them by ssh: a,b:2 is one rank on a and two on b")->type_name("LIST");
+  app.add_option("--transport", words->job.transport, "SYNCOPATE_TRANSPORT for the ranks")->type_name("T");
+  app.add_option("--interface", words->job.interface, "Interface or address the ranks use (default: what fits)");
+  app.add_option("--rendezvous", words->job.rendezvous, "Where ranks meet, tcp://HOST:PORT (default: a free port)");
+  app.add_option("--timeout", words->timeout_s, "Bound of every collective, in seconds")->type_name("SECONDS");
+  app.add_option("--env", words->settings, "Set NAME=VALUE, or pass NAME on, for every rank; repeatable")
+      ->type_name("NAME[=VALUE]")
+      ->take_all();
+  app.prefix_command();
+  app.footer(
+      "PROGRAM ARGS… follow the options. Ranks find SYNCOPATE_RANK, _SIZE, _LOCAL_RANK, _RENDEZVOUS and _SECRET_FILE\n"
+      "in their environment; OMP_NUM_THREADS and everything else is left as it is. After the first failure the others\n"
+      "have 5 s to end with their own error, then SIGTERM, then SIGKILL; the exit code is the first failure's\n"
+      "(128 + signal). SIGINT, SIGTERM and SIGHUP are forwarded; a second SIGINT kills.");
+  app.callback([&app, &session, words] {
+    session.action = [&session, words, argv = program_behind(app)] { return run_ranks(session, *words, argv); };
+  });
+}
+
+}  // namespace
+
+extern constinit const Command run{
+    .name = "run",
+    .summary = "Start N ranks of a program, here, on emulated hosts, or by ssh",
+    .define = define,
+};
+
+}  // namespace syncopate::tools::command

@@ -1,0 +1,121 @@
+// Launching a job: N ranks of one program on this machine, on the hosts of a lab, or on other hosts by ssh.
+#include "launch/launch.hpp"
+
+#include <fmt/format.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <memory>
+#include <optional>
+
+#include "launch/port.hpp"
+#include "launch/runtime_folder.hpp"
+#include "syncopate/error.hpp"
+
+namespace syncopate::tools::launch {
+namespace {
+
+/// Where nobody can reserve a port for us: in a lab every port is free, on other hosts we can only choose well.
+constexpr int kLabPort = 29'500;
+constexpr int kFirstRemotePort = 20'000, kRemotePorts = 10'000;  // below the range that systems hand out by themselves
+
+struct Seat {
+  std::size_t place = 0;  ///< index into JobOptions::hosts
+  int local_rank = 0;
+};
+
+Seat seat_of(const JobOptions& options, int rank) {
+  if (options.lab != nullptr) return {.place = 0, .local_rank = 0};
+  if (options.hosts.empty()) return {.place = 0, .local_rank = rank};
+  Seat seat{.place = 0, .local_rank = rank};
+  while (seat.local_rank >= options.hosts[seat.place].slots) seat.local_rank -= options.hosts[seat.place++].slots;
+  return seat;
+}
+
+void check(const JobOptions& options) {
+  if (options.program.empty()) throw Misuse("no program given: run -n N [OPTIONS] -- PROGRAM ARGS…");
+  if (options.ranks < 1) throw Misuse(fmt::format("{} ranks; allowed: 1 or more", options.ranks));
+  int slots = 0;
+  for (const Place& place : options.hosts) slots += place.slots;
+  if (!options.hosts.empty() && options.ranks > slots)
+    throw Misuse(fmt::format("{} ranks do not fit on hosts for {}; write HOST:RANKS", options.ranks, slots));
+  if (options.lab != nullptr && options.ranks > options.lab->options().hosts)
+    throw Misuse(fmt::format("{} ranks do not fit in a lab of {} hosts", options.ranks, options.lab->options().hosts));
+}
+
+std::string rendezvous_on(const std::string& address, std::optional<ReservedPort>& port) {
+  if (is_loopback(address)) return fmt::format("tcp://127.0.0.1:{}", port.emplace().number());
+  unsigned number = 0;
+  if (getrandom(&number, sizeof number, 0) != sizeof number) fail("no random bytes");
+  return fmt::format("tcp://{}:{}", bracketed(address), kFirstRemotePort + static_cast<int>(number % kRemotePorts));
+}
+
+/// Our own variables that a rank on another host would not see: everything SYNCOPATE_* of this process.
+std::map<std::string, std::string> inherited_settings() {
+  std::map<std::string, std::string> settings;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view line = *entry;
+    const auto equals = line.find('=');
+    if (line.starts_with("SYNCOPATE_") && !line.starts_with("SYNCOPATE_SSH="))
+      settings.emplace(line.substr(0, equals), line.substr(equals + 1));
+  }
+  return settings;
+}
+
+Program local_program(const JobOptions& options, int rank, const SecretFile& secret) {
+  Program program{.argv = options.program, .environment = rank_environment(options, rank), .input = {}};
+  program.environment["SYNCOPATE_SECRET_FILE"] = secret.path();
+  if (options.lab == nullptr) return program;
+  program.argv[0] = resolve_program(program.argv[0]);  // here, where a missing program is a Misuse of ours
+  const auto prefix = options.lab->exec_prefix(rank);
+  program.argv.insert(program.argv.begin(), prefix.begin(), prefix.end());
+  return program;
+}
+
+Program remote_program(const JobOptions& options, int rank, const SecretFile& secret) {
+  const Place& place = options.hosts[seat_of(options, rank).place];
+  Program program{.argv = options.program, .environment = inherited_settings(), .input = {}};
+  for (const auto& [name, value] : rank_environment(options, rank)) program.environment[name] = value;
+  program.environment.erase("SYNCOPATE_SECRET_FILE");
+  if (const std::string address = address_of(place); options.interface.empty() && !is_loopback(address))
+    program.environment["SYNCOPATE_INTERFACE"] = address;
+  return over_ssh(place, program, secret.text());
+}
+
+}  // namespace
+
+std::map<std::string, std::string> rank_environment(const JobOptions& options, int rank) {
+  std::map<std::string, std::string> environment = options.environment;
+  environment["SYNCOPATE_RANK"] = fmt::format("{}", rank);
+  environment["SYNCOPATE_SIZE"] = fmt::format("{}", options.ranks);
+  environment["SYNCOPATE_LOCAL_RANK"] = fmt::format("{}", seat_of(options, rank).local_rank);
+  environment["SYNCOPATE_RENDEZVOUS"] = options.rendezvous;
+  if (!options.transport.empty()) environment["SYNCOPATE_TRANSPORT"] = options.transport;
+  if (!options.interface.empty()) environment["SYNCOPATE_INTERFACE"] = options.interface;
+  if (options.supervise.progress && rank == 0) environment["SYNCOPATE_PROGRESS"] = "1";
+  return environment;
+}
+
+JobEnd run_job(const JobOptions& given, const LineSink& sink) {
+  check(given);
+  JobOptions options = given;
+  std::optional<ReservedPort> port;
+  if (options.lab != nullptr) {
+    if (options.interface.empty()) options.interface = "eth0";
+    if (options.rendezvous.empty()) options.rendezvous = fmt::format("tcp://{}:{}", options.lab->address(0), kLabPort);
+  } else if (!options.hosts.empty()) {
+    if (options.rendezvous.empty())
+      options.rendezvous = rendezvous_on(address_of(options.hosts[0]), port);
+  } else if (options.rendezvous.empty()) {
+    options.rendezvous = rendezvous_on("127.0.0.1", port);
+  }
+  const SecretFile secret;
+  options.supervise.files.push_back(secret.path());
+  std::vector<Program> programs;
+  for (int rank = 0; rank < options.ranks; ++rank)
+    programs.push_back(options.hosts.empty() ? local_program(options, rank, secret)
+                                             : remote_program(options, rank, secret));
+  return supervise(programs, options.supervise, sink);
+}
+
+}  // namespace syncopate::tools::launch

@@ -1,0 +1,34 @@
+// Launching a job: N ranks of one program on this machine, on the hosts of a lab, or on other hosts by ssh.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "lab/lab.hpp"
+#include "launch/place.hpp"
+#include "launch/supervise.hpp"
+
+namespace syncopate::tools::launch {
+
+struct JobOptions {
+  int ranks = 1;
+  std::vector<std::string> program;                ///< argv of every rank
+  std::map<std::string, std::string> environment;  ///< for every rank, on top of this process's own
+  std::string transport;                           ///< SYNCOPATE_TRANSPORT; empty: not set
+  std::string interface;                           ///< SYNCOPATE_INTERFACE; empty: what fits the place
+  std::string rendezvous;                          ///< SYNCOPATE_RENDEZVOUS; empty: a free port of rank 0's place
+  const lab::Lab* lab = nullptr;                   ///< rank r on its host r; it has at least `ranks` hosts
+  std::vector<Place> hosts;                        ///< by ssh, filled in this order; empty: this machine
+  SuperviseOptions supervise;
+};
+
+/// Starts the ranks with SYNCOPATE_RANK, _SIZE, _LOCAL_RANK, _RENDEZVOUS, _SECRET_FILE, _INTERFACE and _TRANSPORT set,
+/// passes every line they write to `sink`, and returns when all have ended (see supervise). The secret is made for
+/// this job and removed at its end. Throws Misuse (program not found, too few hosts), SystemFailure.
+[[nodiscard]] JobEnd run_job(const JobOptions& options, const LineSink& sink);
+
+/// What run_job starts for `rank`, before ssh or the lab wrap it: for tests, and for starters of one's own.
+[[nodiscard]] std::map<std::string, std::string> rank_environment(const JobOptions& options, int rank);
+
+}  // namespace syncopate::tools::launch

@@ -1,0 +1,112 @@
+// Where ranks run: the hosts of `--hosts a,b:2`, and the command that starts a rank on one of them by ssh.
+#include "launch/place.hpp"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+
+#include "syncopate/error.hpp"
+
+namespace syncopate::tools::launch {
+namespace {
+
+// POSIX sh, on the other side. The rank takes this shell's place (exec), so that its exit code and signals are ssh's;
+// the watcher beside it holds standard input, forwards signals, and removes the secret at the end.
+constexpr std::string_view kRemoteScript = R"(mask=$(umask)
+umask 077
+IFS= read -r secret || exit 1
+file=$(mktemp) || exit 1
+printf %s "$secret" >"$file"
+exec 3<&0 </dev/null
+watch() {
+  while read -r signal; do kill -s "$signal" $$; done
+  kill -s TERM $$ && sleep 2 && kill -s KILL $$
+  rm -f "$file"
+}
+watch <&3 >/dev/null 2>&1 &
+exec 3<&-
+umask "$mask"
+cd "$1" 2>/dev/null
+shift
+exec env SYNCOPATE_SECRET_FILE="$file" "$@")";
+
+std::string quoted(std::string_view text) {
+  std::string word = "'";
+  for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return word + "'";
+}
+
+Place parse_place(std::string_view word) {
+  Place place;
+  const auto colon = word.rfind(':');
+  const auto bracket = word.rfind(']');
+  const bool counted = colon != std::string_view::npos && (bracket == std::string_view::npos || colon > bracket);
+  if (counted) {
+    const std::string_view number = word.substr(colon + 1);
+    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), place.slots);
+    if (error != std::errc{} || end != number.data() + number.size() || place.slots < 1) place.slots = 0;
+    word = word.substr(0, colon);
+  }
+  place.host = word;
+  // A leading '-' would be an option of ssh.
+  if (place.host.empty() || place.host.front() == '-' || place.slots == 0)
+    throw Misuse(fmt::format("--hosts: '{}' is no host; allowed: a comma-separated list of HOST or HOST:RANKS, e.g. "
+                             "a,b:2 (an IPv6 address in brackets)", word));
+  return place;
+}
+
+}  // namespace
+
+std::vector<Place> parse_places(std::string_view text) {
+  std::vector<Place> places;
+  while (true) {
+    const auto comma = text.find(',');
+    places.push_back(parse_place(text.substr(0, comma)));
+    if (comma == std::string_view::npos) return places;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+std::string address_of(const Place& place) {
+  std::string name = place.host.substr(place.host.rfind('@') + 1);
+  if (name.size() > 2 && name.front() == '[') name = name.substr(1, name.size() - 2);
+  addrinfo hints{}, *found = nullptr;
+  hints.ai_socktype = SOCK_STREAM;
+  if (const int error = getaddrinfo(name.c_str(), nullptr, &hints, &found); error != 0)
+    throw SystemFailure(fmt::format("--hosts: cannot find the address of '{}': {}", name, gai_strerror(error)));
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, freeaddrinfo);
+  char address[NI_MAXHOST];
+  getnameinfo(found->ai_addr, found->ai_addrlen, address, sizeof address, nullptr, 0, NI_NUMERICHOST);
+  return address;
+}
+
+bool is_loopback(std::string_view address) { return address.starts_with("127.") || address == "::1"; }
+
+std::string bracketed(const std::string& address) {
+  return address.find(':') == std::string::npos ? address : "[" + address + "]";
+}
+
+Program over_ssh(const Place& place, const Program& program, const std::string& secret) {
+  std::string command = "sh -c " + quoted(kRemoteScript) + " syncopate-rank";
+  command += " " + quoted(std::filesystem::current_path().string());
+  for (const auto& [name, value] : program.environment) command += " " + quoted(name + "=" + value);
+  for (const std::string& word : program.argv) command += " " + quoted(word);
+  const char* ssh = std::getenv("SYNCOPATE_SSH");
+  std::string host = place.host;
+  if (host.front() == '[') host = host.substr(1, host.size() - 2);
+  return {.argv = {ssh != nullptr && *ssh != 0 ? ssh : "ssh", "-x", "-T", "-o", "BatchMode=yes", "-o",
+                   "ConnectTimeout=10", host, command},
+          .environment = {},
+          .input = secret + "\n",
+          .signals_by_input = true};
+}
+
+}  // namespace syncopate::tools::launch

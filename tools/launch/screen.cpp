@@ -1,0 +1,74 @@
+// The screen: ranks' lines with their prefixes on stdout and stderr, and one progress line below them on a terminal.
+#include "launch/screen.hpp"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+namespace syncopate::tools::launch {
+namespace {
+
+constexpr std::string_view kClearLine = "\r\x1b[K";
+
+std::size_t terminal_columns() {
+  winsize size{};
+  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+/// Cut to one terminal line, at a character's boundary (UTF-8 continuation bytes are 10xxxxxx).
+std::string_view cut(std::string_view text, std::size_t columns) {
+  std::size_t shown = 0, bytes = 0;
+  while (bytes < text.size()) {
+    const bool begins = (static_cast<unsigned char>(text[bytes]) & 0xC0) != 0x80;
+    if (begins && ++shown >= columns) break;
+    ++bytes;
+  }
+  return text.substr(0, bytes);
+}
+
+std::string as_row(const Line& line) {
+  const nlohmann::json row{{"rank", line.rank}, {"line", line.text}};
+  return row.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+bool is_json_object(std::string_view line) {
+  const auto first = line.find_first_not_of(" \t");
+  if (first == std::string_view::npos || line[first] != '{') return false;
+  const auto last = line.find_last_not_of(" \t\r");
+  return line[last] == '}' && nlohmann::json::accept(line);
+}
+
+Screen::Screen(bool json)
+    : json_(json), output_is_terminal_(isatty(STDOUT_FILENO) == 1), error_is_terminal_(isatty(STDERR_FILENO) == 1) {}
+
+Screen::~Screen() {
+  if (!progress_.empty()) write_all(STDERR_FILENO, "\n");
+}
+
+/// One write a line, so that lines of this and other processes stay whole.
+void Screen::put(int file, const std::string& line) {
+  const bool crosses = !progress_.empty() && (file == STDERR_FILENO ? error_is_terminal_ : output_is_terminal_);
+  if (crosses) write_all(STDERR_FILENO, kClearLine);
+  write_all(file, line);
+  if (crosses) write_all(STDERR_FILENO, progress_);
+}
+
+void Screen::show(const Line& line) {
+  if (line.stream == Stream::progress) return progress(line.text);
+  const int file = line.stream == Stream::output ? STDOUT_FILENO : STDERR_FILENO;
+  if (line.stream == Stream::output && is_json_object(line.text)) return put(file, std::string(line.text) + "\n");
+  if (line.stream == Stream::output && json_) return put(file, as_row(line));
+  put(file, fmt::format("[{}] {}\n", line.rank, line.text));
+}
+
+void Screen::progress(std::string_view text) {
+  if (!error_is_terminal_) return;
+  progress_ = cut(text, terminal_columns());
+  write_all(STDERR_FILENO, std::string(kClearLine) + progress_);
+}
+
+}  // namespace syncopate::tools::launch

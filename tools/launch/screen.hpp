@@ -1,0 +1,36 @@
+// The screen: ranks' lines with their prefixes on stdout and stderr, and one progress line below them on a terminal.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "launch/supervise.hpp"
+
+namespace syncopate::tools::launch {
+
+class Screen final {
+ public:
+  /// `json`: a line on stdout that is no JSON object becomes {"rank", "line"}, so that stdout holds nothing else.
+  explicit Screen(bool json);
+  ~Screen();  ///< leaves the last progress line above what follows
+  Screen(const Screen&) = delete;
+  Screen& operator=(const Screen&) = delete;
+
+  void show(const Line& line);
+  /// Draws `text` over the previous progress line; nothing where stderr is no terminal.
+  void progress(std::string_view text);
+  [[nodiscard]] bool is_terminal() const noexcept { return error_is_terminal_; }
+
+ private:
+  void put(int file, const std::string& line);
+
+  bool json_;
+  bool output_is_terminal_;
+  bool error_is_terminal_;
+  std::string progress_;  ///< what stands on the terminal's last line now
+};
+
+/// Whether a line is one JSON object: it passes `syncopate run` as it is.
+[[nodiscard]] bool is_json_object(std::string_view line);
+
+}  // namespace syncopate::tools::launch

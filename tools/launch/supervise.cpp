@@ -1,0 +1,245 @@
+// Supervision: runs a set of programs to their common end, with their output in whole lines and no leftovers.
+#include "launch/supervise.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <optional>
+
+#include "launch/guardian.hpp"
+#include "launch/lines.hpp"
+#include "launch/signals.hpp"
+
+namespace syncopate::tools::launch {
+namespace {
+
+using SteadyTime = std::chrono::steady_clock::time_point;
+
+struct Rank {
+  Started process;
+  bool signals_by_input = false;
+  LineSplitter output, error;
+  std::optional<RankEnd> end;
+};
+
+/// What happens to the others after a failure, in this order.
+enum class Stage : std::uint8_t { all_well, own_error, terminated, killed };
+
+class Supervisor final {
+ public:
+  Supervisor(const SuperviseOptions& options, const LineSink& sink)
+      : options_(options), sink_(sink), guardian_(options.files) {}
+  ~Supervisor();
+  void start_all(const std::vector<Program>& programs);
+  JobEnd run();
+
+ private:
+  void poll_once(int timeout_ms);
+  [[nodiscard]] int wait_ms() const;
+  void read_stream(int rank, Stream stream);
+  void show_progress(int rank);
+  void take_signals();
+  void forward(int number);
+  void send_all(int number);
+  void stop_with_us();
+  void collect_ends();
+  void escalate();
+  void finish_output();
+  [[nodiscard]] bool all_ended() const;
+
+  const SuperviseOptions& options_;
+  const LineSink& sink_;
+  SignalQueue signals_;
+  Guardian guardian_;
+  std::vector<Rank> ranks_;
+  Stage stage_ = Stage::all_well;
+  SteadyTime next_stage_ = SteadyTime::max();
+  int interrupts_ = 0;
+  JobEnd end_;
+};
+
+void Supervisor::start_all(const std::vector<Program>& programs) {
+  for (const Program& program : programs) {
+    ranks_.push_back({.process = start(program), .signals_by_input = program.signals_by_input, .output = {}, .error = {}, .end = {}});
+    guardian_.watch(ranks_.back().process.pid);
+    set_nonblocking(ranks_.back().process.output.get());
+    set_nonblocking(ranks_.back().process.error.get());
+  }
+}
+
+/// Kills what is left of each rank's process group. Ended ranks are not reaped before, so that no other process can
+/// have got their ids.
+Supervisor::~Supervisor() {
+  for (Rank& rank : ranks_) {
+    rank.process.input.close();
+    kill(-rank.process.pid, SIGKILL);
+  }
+  for (Rank& rank : ranks_)
+    while (waitpid(rank.process.pid, nullptr, 0) < 0 && errno == EINTR) {
+    }
+}
+
+JobEnd Supervisor::run() {
+  end_.ranks.resize(ranks_.size());
+  while (!all_ended()) {
+    poll_once(wait_ms());
+    take_signals();
+    collect_ends();
+    escalate();
+  }
+  finish_output();
+  return end_;
+}
+
+bool Supervisor::all_ended() const {
+  for (const Rank& rank : ranks_)
+    if (!rank.end) return false;
+  return true;
+}
+
+int Supervisor::wait_ms() const {
+  if (next_stage_ == SteadyTime::max()) return -1;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(next_stage_ - std::chrono::steady_clock::now());
+  return static_cast<int>(std::max<long>(0, left.count()));
+}
+
+void Supervisor::poll_once(int timeout_ms) {
+  std::vector<pollfd> files{{.fd = signals_.descriptor(), .events = POLLIN, .revents = 0}};
+  for (const Rank& rank : ranks_)  // poll skips the closed ones: -1
+    for (const int file : {rank.process.output.get(), rank.process.error.get()})
+      files.push_back({.fd = file, .events = POLLIN, .revents = 0});
+  if (poll(files.data(), files.size(), timeout_ms) <= 0) return;
+  for (std::size_t i = 1; i < files.size(); ++i)
+    if (files[i].revents != 0) read_stream(static_cast<int>((i - 1) / 2), i % 2 == 1 ? Stream::output : Stream::error);
+}
+
+/// At most one buffer a round, so that a rank that writes without end cannot keep the others waiting.
+void Supervisor::read_stream(int index, Stream stream) {
+  Rank& rank = ranks_[index];
+  Descriptor& file = stream == Stream::output ? rank.process.output : rank.process.error;
+  LineSplitter& lines = stream == Stream::output ? rank.output : rank.error;
+  const auto pass = [&](std::string_view text) {
+    sink_({index, stream, stream == Stream::error ? as_overwritten(text) : text});
+  };
+  std::array<char, 65536> buffer;
+  const ssize_t got = read(file.get(), buffer.data(), buffer.size());
+  if (got > 0) {
+    lines.take({buffer.data(), static_cast<std::size_t>(got)}, pass);
+  } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
+    lines.finish(pass);
+    file.close();
+  }
+  if (stream == Stream::error) show_progress(index);
+}
+
+/// An unfinished line with a carriage return is an update in place: only its newest text matters.
+void Supervisor::show_progress(int index) {
+  LineSplitter& lines = ranks_[index].error;
+  if (lines.unfinished().find('\r') == std::string_view::npos) return;
+  const std::string_view text = as_overwritten(lines.unfinished());
+  const std::size_t kept = lines.unfinished().data() + lines.unfinished().size() - text.data();
+  if (options_.progress && index == 0) sink_({index, Stream::progress, text});
+  if (kept + 1 < lines.unfinished().size()) lines.keep_last(kept + 1);
+}
+
+void Supervisor::take_signals() {
+  while (const auto number = signals_.next()) {
+    if (*number == SIGTSTP) stop_with_us();
+    if (*number == SIGINT || *number == SIGTERM || *number == SIGHUP) forward(*number);
+  }
+}
+
+void Supervisor::forward(int number) {
+  if (end_.forwarded_signal == 0) end_.forwarded_signal = number;
+  interrupts_ += number == SIGINT ? 1 : 0;
+  if (interrupts_ < 2) return send_all(number);
+  stage_ = Stage::killed;
+  next_stage_ = SteadyTime::max();
+  send_all(SIGKILL);
+}
+
+void Supervisor::send_all(int number) {
+  for (Rank& rank : ranks_) {
+    if (rank.end) continue;
+    const bool by_input = rank.signals_by_input && rank.process.input.open() && number != SIGKILL;
+    if (by_input) {
+      write_all(rank.process.input.get(), signal_name(number).substr(3) + "\n");
+    } else {
+      kill(-rank.process.pid, number);
+    }
+  }
+}
+
+/// Ctrl-Z: the ranks are in process groups of their own, so the terminal's SIGTSTP reaches only us.
+void Supervisor::stop_with_us() {
+  for (const Rank& rank : ranks_)
+    if (!rank.end) kill(-rank.process.pid, SIGSTOP);
+  raise(SIGSTOP);  // returns after SIGCONT
+  for (const Rank& rank : ranks_)
+    if (!rank.end) kill(-rank.process.pid, SIGCONT);
+}
+
+void Supervisor::collect_ends() {
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    siginfo_t about{};
+    if (ranks_[i].end) continue;
+    if (waitid(P_PID, static_cast<id_t>(ranks_[i].process.pid), &about, WEXITED | WNOHANG | WNOWAIT) != 0) continue;
+    if (about.si_pid == 0) continue;
+    const bool exited = about.si_code == CLD_EXITED;
+    ranks_[i].end = exited ? RankEnd{about.si_status, 0} : RankEnd{128 + about.si_status, about.si_status};
+    end_.ranks[i] = *ranks_[i].end;
+    if (end_.ranks[i].code != 0 && end_.first_failure < 0) end_.first_failure = static_cast<int>(i);
+  }
+  if (end_.first_failure < 0 || stage_ != Stage::all_well) return;
+  stage_ = Stage::own_error;
+  next_stage_ = std::chrono::steady_clock::now() + options_.own_error;
+}
+
+void Supervisor::escalate() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now < next_stage_) return;
+  const bool ask = stage_ == Stage::own_error;
+  stage_ = ask ? Stage::terminated : Stage::killed;
+  next_stage_ = ask ? now + options_.termination : SteadyTime::max();
+  send_all(ask ? SIGTERM : SIGKILL);
+}
+
+/// A process that a rank has left behind may still hold its pipes: what is in them is read, their end is not awaited.
+void Supervisor::finish_output() {
+  for (Rank& rank : ranks_) kill(-rank.process.pid, SIGKILL);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
+  const auto open = [&] {
+    for (const Rank& rank : ranks_)
+      if (rank.process.output.open() || rank.process.error.open()) return true;
+    return false;
+  };
+  while (open() && std::chrono::steady_clock::now() < deadline) poll_once(50);
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    const int rank = static_cast<int>(i);
+    ranks_[i].output.finish([&](std::string_view text) { sink_({rank, Stream::output, text}); });
+    ranks_[i].error.finish([&](std::string_view text) { sink_({rank, Stream::error, as_overwritten(text)}); });
+  }
+}
+
+}  // namespace
+
+std::string JobEnd::description() const {
+  if (first_failure < 0) return fmt::format("all {} ranks succeeded", ranks.size());
+  const RankEnd& end = ranks[static_cast<std::size_t>(first_failure)];
+  if (end.signal != 0) return fmt::format("rank {} was killed by {}", first_failure, signal_name(end.signal));
+  return fmt::format("rank {} exited with code {}", first_failure, end.code);
+}
+
+JobEnd supervise(const std::vector<Program>& programs, const SuperviseOptions& options, const LineSink& sink) {
+  for (const Program& program : programs) (void)resolve_program(program.argv.at(0));  // before anything is started
+  Supervisor supervisor(options, sink);
+  supervisor.start_all(programs);
+  return supervisor.run();
+}
+
+}  // namespace syncopate::tools::launch

@@ -1,0 +1,95 @@
+// A line chart over steps, as SVG.
+#include "report/chart.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "report/axis.hpp"
+#include "report/markup.hpp"
+
+namespace syncopate::tools::report {
+namespace {
+
+constexpr double kLeft = 52, kRight = 12, kTop = 12, kBottom = 38;
+constexpr double kTrimmed = 0.01;  // share of a faint line that may leave the picture, at either end
+
+struct Bounds {
+  double low = INFINITY, high = -INFINITY;
+  void add(double value) {
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+};
+
+Bounds y_bounds(const ChartOptions& options, const std::vector<Line>& lines) {
+  Bounds bounds;
+  for (const Line& line : lines) {
+    std::vector<double> values;
+    for (const Point& point : line.points) values.push_back(point.y);
+    if (values.empty()) continue;
+    std::ranges::sort(values);
+    const bool faint = line.look.starts_with("raw");
+    const auto cut = static_cast<std::size_t>(faint ? kTrimmed * static_cast<double>(values.size()) : 0);
+    bounds.add(values[cut]);
+    bounds.add(values[values.size() - 1 - cut]);
+  }
+  if (options.low) bounds.add(*options.low);
+  if (options.high) bounds.add(*options.high);
+  return bounds;
+}
+
+std::string grid(const ChartOptions& options, const Axis& x, const Axis& y) {
+  std::string svg;
+  for (const double tick : y.ticks) {
+    const std::string label = options.percent ? percent(tick) : y.label(tick);
+    svg += fmt::format(
+        "<line class=\"{}\" x1=\"{}\" x2=\"{}\" y1=\"{}\" y2=\"{}\"/><text class=\"tick\" x=\"{}\" "
+        "y=\"{}\" text-anchor=\"end\">{}</text>\n",
+        tick == y.ticks.front() ? "base" : "grid", px(x.from), px(x.to), px(y(tick)), px(y(tick)), px(x.from - 8),
+        px(y(tick) + 4), label);
+  }
+  for (const double tick : x.ticks)
+    svg += fmt::format("<text class=\"tick\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n", px(x(tick)),
+                       px(y.from + 18), x.label(tick));
+  return svg + fmt::format("<text class=\"tick\" x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>\n", px(x.to),
+                           px(y.from + 34), "step");
+}
+
+std::string drawn(const Line& line, const Axis& x, const Axis& y) {
+  std::string svg;
+  const bool dots = line.look.starts_with("dots");
+  if (dots || line.points.size() == 1)
+    for (const Point& point : line.points)
+      svg += fmt::format("<circle class=\"{}\" cx=\"{}\" cy=\"{}\" r=\"3.5\"/>", line.look, px(x(point.x)),
+                         px(y(point.y)));
+  std::string path;
+  for (const Point& point : line.points) path += fmt::format("{},{} ", px(x(point.x)), px(y(point.y)));
+  return fmt::format("<polyline class=\"{}\" data-label=\"{}\" points=\"{}\"/>{}\n", line.look, escaped(line.label),
+                     path, svg);
+}
+
+}  // namespace
+
+std::string chart(const ChartOptions& options, const std::vector<Line>& lines) {
+  const Bounds ys = y_bounds(options, lines);
+  Axis x = axis(options.first_step, options.last_step, options.width > 700 ? 10 : 5),
+       y = round_axis(ys.low, ys.high, 4);
+  x.from = kLeft, x.to = options.width - kRight;
+  y.from = options.height - kBottom, y.to = kTop;
+  if (!options.percent && y.digits == 0 && y.high >= 10'000) x.from += 16;
+  std::string svg = fmt::format(
+      "<svg class=\"chart\" viewBox=\"0 0 {0} {1}\" role=\"img\" aria-label=\"{2}\" data-plot=\"{3} {4} {5} {6}\" "
+      "data-values=\"{7} {8} {9} {10}\"{11}>\n",
+      px(options.width), px(options.height), escaped(options.title), px(x.from), px(x.to), px(y.from), px(y.to), x.low,
+      x.high, y.low, y.high, options.percent ? " data-percent=\"1\"" : "");
+  svg += grid(options, x, y);
+  svg += fmt::format("<svg x=\"{0}\" y=\"{1}\" width=\"{2}\" height=\"{3}\" viewBox=\"{0} {1} {2} {3}\">\n",
+                     px(x.from - 4), px(y.to - 4), px(x.to - x.from + 8), px(y.from - y.to + 8));
+  for (const Line& line : lines)
+    if (!line.points.empty()) svg += drawn(line, x, y);
+  return svg + "</svg>\n<line class=\"cursor\" hidden=\"\"/></svg>\n";
+}
+
+}  // namespace syncopate::tools::report

@@ -1,0 +1,97 @@
+// Writes the report of a run: the page, the trace for other viewers, and one row of its figures.
+#include "report/report.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "report/page.hpp"
+#include "report/run.hpp"
+#include "report/summary.hpp"
+#include "syncopate/error.hpp"
+#include "syncopate/trace.hpp"
+
+namespace syncopate::tools::report {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+void replace(const fs::path& file, const std::string& content) {
+  fs::path partial = file;
+  partial += ".partial";
+  std::error_code failed;
+  {
+    std::ofstream stream(partial, std::ios::binary | std::ios::trunc);
+    stream.write(content.data(), static_cast<std::streamsize>(content.size()));
+    stream.close();
+    if (!stream) failed = std::make_error_code(std::errc::io_error);
+  }
+  if (!failed) fs::rename(partial, file, failed);
+  if (!failed) return;
+  std::error_code ignored;
+  fs::remove(partial, ignored);
+  throw SystemFailure(fmt::format("cannot write {}", file.string()));
+}
+
+/// report.html has trace.json beside it; any other page has a trace of its own name.
+fs::path trace_beside(const fs::path& page) {
+  if (page.filename() == "report.html") return page.parent_path() / "trace.json";
+  fs::path trace = page;
+  return trace.replace_extension(".trace.json");
+}
+
+json known(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
+
+json equality(Replicas replicas) {
+  if (replicas == Replicas::equal) return true;
+  if (replicas == Replicas::differ) return false;
+  return nullptr;
+}
+
+json row_of(const Run& run, const Summary& summary) {
+  const Budget& budget = summary.budget;
+  json row{{"model", run.model},
+           {"ranks", run.ranks.size()},
+           {"steps", static_cast<std::uint64_t>(summary.last_step)},
+           {"step_s", known(summary.step_s)},
+           {"samples_per_second", known(summary.samples_per_second)},
+           {"wait_share", known(summary.wait_share)},
+           {"wire_bytes_per_step", known(summary.wire_bytes)},
+           {"gradient_bytes", known(run.gradient_bytes)},
+           {"forward_s", known(budget.forward_s)},
+           {"backward_s", known(budget.backward_s)},
+           {"exchange_s", known(budget.exchange_s)},
+           {"hidden_s", known(budget.hidden_s)},
+           {"exposed_s", known(budget.exposed_s)},
+           {"overlap_share", known(summary.overlap_share())},
+           {"digests_equal", equality(summary.replicas)},
+           {"emulated_compute", run.emulated_compute},
+           {"notes", summary.notes}};
+  if (std::isfinite(summary.accuracy)) row["accuracy"] = summary.accuracy;
+  if (std::isfinite(summary.loss)) row["loss"] = summary.loss;
+  return row;
+}
+
+}  // namespace
+
+json write_report(const fs::path& folder, const fs::path& output) {
+  const Run run = read_run(folder);
+  const Summary summary = summary_of(run);
+  const fs::path page_file = output.empty() ? folder / "report.html" : output;
+  const fs::path trace_file = trace_beside(page_file);
+  json row = row_of(run, summary);
+  row["report"] = page_file.string();
+  row["trace"] = nullptr;
+  if (summary.traced) {
+    std::vector<std::vector<Span>> spans;
+    for (const RankRecord& rank : run.ranks) spans.push_back(rank.spans);
+    replace(trace_file, chrome_trace(spans));
+    row["trace"] = trace_file.string();
+  }
+  replace(page_file, page(run, summary, summary.traced ? trace_file.filename().string() : ""));
+  return row;
+}
+
+}  // namespace syncopate::tools::report

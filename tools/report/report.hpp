@@ -1,0 +1,14 @@
+// Writes the report of a run: the page, the trace for other viewers, and one row of its figures.
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+namespace syncopate::tools::report {
+
+/// Reads the run in `folder`, writes the page to `output` (empty: report.html in the folder) and the trace beside it,
+/// and returns what `--json` prints. Files are replaced as a whole or not at all. Throws what `read_run` throws, and
+/// SystemFailure where a file cannot be written.
+[[nodiscard]] nlohmann::json write_report(const std::filesystem::path& folder, const std::filesystem::path& output);
+
+}  // namespace syncopate::tools::report

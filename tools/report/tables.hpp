@@ -1,0 +1,17 @@
+// The tables of a report: bytes per bucket, ranks, configuration.
+#pragma once
+
+#include <string>
+
+#include "report/run.hpp"
+#include "report/summary.hpp"
+
+namespace syncopate::tools::report {
+
+/// What each rank sent in a step beside the gradients themselves and what a ring would send.
+[[nodiscard]] std::string byte_bars(const Run& run, const Summary& summary);
+[[nodiscard]] std::string bucket_table(const Run& run);
+[[nodiscard]] std::string rank_table(const Run& run, const Summary& summary);
+[[nodiscard]] std::string configuration_table(const Run& run);
+
+}  // namespace syncopate::tools::report

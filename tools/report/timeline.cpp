@@ -1,0 +1,223 @@
+// The timeline of one step: per rank a lane of computing and a lane of communication, on one axis of time.
+#include "report/timeline.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "report/axis.hpp"
+#include "report/markup.hpp"
+#include "report/overlap.hpp"
+
+namespace syncopate::tools::report {
+namespace {
+
+constexpr double kWidth = 1040, kLeft = 112, kRight = 8, kTop = 26;
+constexpr double kLane = 22, kLaneGap = 4, kRankGap = 18;
+constexpr double kLetter = 6.4;     // mean width of a letter of a bar's label
+constexpr double kNarrowest = 1.0;  // neighbours narrower than this are drawn as one bar
+
+struct Bar {
+  double begin_s = 0, end_s = 0;
+  std::string look;                 ///< CSS class
+  std::string title;                ///< shown on hover
+  std::vector<std::string> labels;  ///< longest first; the first that fits is written on the bar
+  int bucket = -1;                  ///< bars of one bucket are lit together
+};
+
+/// Draws the bars of one rank after another, growing downward.
+struct Drawing {
+  const Run& run;
+  Axis time;
+  TimeUnit unit;
+  double y = kTop;
+  std::string svg;
+
+  void rect(const Bar& bar, double height) {
+    const double x = time(bar.begin_s), width = std::max(0.4, time(bar.end_s) - x);
+    const double gap = width > 3 ? 0.7 : 0;  // neighbours stay apart without strokes
+    svg += fmt::format("<rect class=\"{}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"", bar.look, px(x), px(y),
+                       px(width - gap), px(height));
+    if (bar.bucket >= 0) svg += fmt::format(" data-bucket=\"{}\"", bar.bucket);
+    svg += bar.title.empty() ? "/>" : fmt::format("><title>{}</title></rect>", escaped(bar.title));
+    for (const std::string& label : bar.labels) {
+      if (static_cast<double>(label.size()) * kLetter + 8 > width) continue;
+      svg += fmt::format("<text class=\"on {}\" x=\"{}\" y=\"{}\">{}</text>", bar.look, px(x + width / 2),
+                         px(y + height / 2 + 4), escaped(label));
+      break;
+    }
+    svg += '\n';
+  }
+
+  void lane_name(const char* name) {
+    svg += fmt::format("<text class=\"tick\" x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>\n", px(kLeft - 10),
+                       px(y + kLane / 2 + 4), name);
+  }
+};
+
+std::string look_of(const std::string& track) {
+  for (const char* known : {"forward", "backward", "optimizer", "wait"})
+    if (track == known) return known;
+  return "other";
+}
+
+Bar bar_of(const Span& span, const TimeUnit& unit) {
+  const bool waiting = span.track == "wait";
+  const std::string what = waiting ? "waiting for communication" : span.track;
+  const std::string name = span.name.empty() || span.name == span.track || waiting ? "" : ", " + span.name;
+  Bar bar{span.begin_s,
+          span.end_s,
+          look_of(span.track),
+          fmt::format("{}{}\n{}", what, name, unit(span.end_s - span.begin_s)),
+          {}};
+  if (waiting)
+    bar.labels = {"waiting"};
+  else if (name.empty())
+    bar.labels = {span.track};
+  else
+    bar.labels = {span.name};
+  return bar;
+}
+
+/// What the training thread did. Runs of very narrow spans of one track become one bar.
+void draw_computing(Drawing& drawing, const RankRecord& rank) {
+  std::vector<Span> spans;
+  std::ranges::copy_if(rank.spans, std::back_inserter(spans),
+                       [](const Span& span) { return span.track != "exchange"; });
+  std::ranges::stable_sort(spans, {}, &Span::begin_s);
+  const double narrowest_s = kNarrowest / (drawing.time.to - drawing.time.from) * drawing.time.high;
+  for (std::size_t i = 0; i < spans.size();) {
+    Span run = spans[i];
+    std::size_t next = i + 1;
+    for (; next < spans.size() && run.end_s - run.begin_s < narrowest_s && spans[next].track == run.track; ++next)
+      run.end_s = std::max(run.end_s, spans[next].end_s);
+    if (next > i + 1) run.name = fmt::format("{} … {} ({} spans)", spans[i].name, spans[next - 1].name, next - i);
+    drawing.rect(bar_of(run, drawing.unit), kLane);
+    i = next;
+  }
+}
+
+/// "bucket 2, features.8.weight … features.11.bias" for the k-th exchange, where the run's plan tells.
+std::string bucket_title(const Run& run, const Span& span, std::size_t k, bool planned) {
+  if (!planned) return span.name;
+  const Bucket& bucket = run.buckets[k];
+  const std::string& last = run.layers[bucket.last].name;
+  const std::string first = bucket.first == bucket.last ? "" : run.layers[bucket.first].name + " … ";
+  return fmt::format("bucket {}, {}{}", k, first, last);
+}
+
+/// The buckets on their way: the part beside computing plain, the exposed part hatched. Spans that overlap get lanes
+/// of their own.
+void draw_exchange(Drawing& drawing, const RankRecord& rank) {
+  const std::vector<Span> spans = exchanges(rank.spans);
+  const Intervals busy = computing(rank.spans);
+  const bool planned = spans.size() == drawing.run.buckets.size();
+  const double top = drawing.y;
+  std::vector<double> lane_ends;
+  for (std::size_t k = 0; k < spans.size(); ++k) {
+    const Span& span = spans[k];
+    const double slack = std::max((span.end_s - span.begin_s) * 0.05, drawing.time.high * 0.005);
+    const auto lane = std::ranges::find_if(lane_ends, [&](double end) { return end <= span.begin_s + slack; });
+    const auto index = static_cast<double>(lane - lane_ends.begin());
+    if (lane == lane_ends.end())
+      lane_ends.push_back(span.end_s);
+    else
+      *lane = span.end_s;
+    drawing.y = top + index * (kLane + 2);
+    const double seconds = span.end_s - span.begin_s;
+    const Intervals bare = without({{span.begin_s, span.end_s}}, busy);
+    const double rate = seconds > 0 ? static_cast<double>(span.bytes) * 8e-9 / seconds : 0;
+    const std::string size = span.bytes ? bytes(static_cast<double>(span.bytes)) : "";
+    const std::string title = fmt::format(
+        "{}\n{}{}{}\n{} exposed", bucket_title(drawing.run, span, k, planned), size.empty() ? "" : size + ", ",
+        drawing.unit(seconds), span.bytes ? fmt::format(", {:.2f} Gbit/s", rate) : "", drawing.unit(length(bare)));
+    const std::string number = planned ? std::to_string(k) : span.name;
+    const int bucket = static_cast<int>(k);
+    drawing.rect({span.begin_s, span.end_s, "hidden", {}, {}, bucket}, kLane);
+    for (const Interval& part : bare) drawing.rect({part.begin, part.end, "exposed", {}, {}, bucket}, kLane);
+    drawing.rect({span.begin_s, span.end_s, "clear", title, {fmt::format("{} · {}", number, size), number}, bucket},
+                 kLane);
+  }
+  const double lanes = static_cast<double>(std::max<std::size_t>(1, lane_ends.size()));
+  drawing.y = top + lanes * (kLane + 2) - 2;
+}
+
+void draw_rank(Drawing& drawing, std::size_t r) {
+  const RankRecord& rank = drawing.run.ranks[r];
+  drawing.svg +=
+      fmt::format("<text class=\"rank\" x=\"0\" y=\"{}\">rank {}</text>\n", px(drawing.y + kLane / 2 + 4), r);
+  if (rank.spans.empty()) {
+    drawing.svg += fmt::format("<text class=\"tick\" x=\"{}\" y=\"{}\">no trace</text>\n", px(kLeft),
+                               px(drawing.y + kLane / 2 + 4));
+    drawing.y += kLane + kRankGap;
+    return;
+  }
+  drawing.lane_name("compute");
+  draw_computing(drawing, rank);
+  drawing.y += kLane + kLaneGap;
+  const bool exchanged = std::ranges::any_of(rank.spans, [](const Span& span) { return span.track == "exchange"; });
+  if (exchanged) {
+    drawing.lane_name("network");
+    draw_exchange(drawing, rank);
+  } else {
+    drawing.y -= kLaneGap;
+  }
+  drawing.y += kRankGap;
+}
+
+}  // namespace
+
+std::string timeline(const Run& run, const TimelineRange& range) {
+  const TimeUnit unit = time_unit(range.end_s / 10);
+  Axis time = axis(0, range.end_s * unit.per_second, 10);
+  const Axis labels = time;
+  time.high = range.end_s, time.from = kLeft, time.to = kWidth - kRight;
+  Drawing drawing{run, time, unit, kTop, {}};
+  for (std::size_t r = range.first_rank; r < range.last_rank; ++r) draw_rank(drawing, r);
+  const double bottom = drawing.y - kRankGap + 6;
+  std::string frame;
+  for (const double tick : labels.ticks) {
+    const double x = time(tick / unit.per_second);
+    frame += fmt::format(
+        "<line class=\"grid\" x1=\"{0}\" x2=\"{0}\" y1=\"{1}\" y2=\"{2}\"/><text class=\"tick\" x=\"{0}\" "
+        "y=\"{3}\" text-anchor=\"middle\">{4}</text>\n",
+        px(x), px(kTop - 8), px(bottom), px(kTop - 13),
+        labels.label(tick) + (tick == 0 ? "" : fmt::format(" {}", unit.name)));
+  }
+  return fmt::format(
+      "<svg class=\"timeline\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"Timeline of one step\">\n"
+      "{}{}</svg>\n",
+      px(kWidth), px(bottom + 4), frame, drawing.svg);
+}
+
+std::string timeline_legend(bool exchanged) {
+  static constexpr struct {
+    const char *look, *meaning;
+    bool communication = false;
+  } kEntries[] = {{"forward", "forward"},
+                  {"backward", "backward, a box per layer"},
+                  {"optimizer", "optimizer"},
+                  {"hidden", "a bucket on its way, hidden behind computing", true},
+                  {"exposed", "exposed: on its way while nothing computes", true},
+                  {"wait", "waiting for it", true}};
+  std::string html = "<ul class=\"legend\">";
+  for (const auto& entry : kEntries)
+    if (exchanged || !entry.communication)
+      html += fmt::format(
+          "<li><svg viewBox=\"0 0 14 14\" aria-hidden=\"true\"><rect class=\"{}\" width=\"14\" "
+          "height=\"14\"/></svg>{}</li>",
+          entry.look, entry.meaning);
+  return html + "</ul>\n";
+}
+
+std::string hatches() {
+  return "<svg class=\"defs\" width=\"0\" height=\"0\" aria-hidden=\"true\"><defs>"
+         "<pattern id=\"hatch\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" "
+         "patternTransform=\"rotate(45)\"><rect class=\"hatch-ground\" width=\"6\" height=\"6\"/>"
+         "<rect class=\"hatch-line\" width=\"2.4\" height=\"6\"/></pattern>"
+         "<pattern id=\"faint-hatch\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" "
+         "patternTransform=\"rotate(45)\"><rect class=\"faint-ground\" width=\"6\" height=\"6\"/>"
+         "<rect class=\"faint-line\" width=\"1.2\" height=\"6\"/></pattern></defs></svg>\n";
+}
+
+}  // namespace syncopate::tools::report

@@ -1,0 +1,40 @@
+// Checkpoints: everything a run needs to go on, in one file that is either whole or refused.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <string>
+#include <vector>
+
+#include "model.hpp"
+#include "network.hpp"
+#include "order.hpp"
+
+namespace syncopate::train {
+
+/// What a run is beside its tensors.
+struct RunState {
+  std::string model;
+  ModelOptions sizes;
+  std::uint64_t seed = 1;
+  std::uint64_t training_samples = 0;
+  Progress progress;
+};
+
+struct Checkpoint {
+  RunState state;
+  std::vector<std::string> layout;           ///< "name:elements" of each parameter, then of each buffer
+  at::Tensor parameters, velocity, buffers;  ///< f32, one dimension each
+};
+
+[[nodiscard]] std::vector<std::string> layout_of(const Network& network);
+
+/// Writes beside `file`, flushes to the disk, then renames: a reader sees the old file or the new one, whole.
+/// Throws SystemFailure; the old file is then still there.
+void save_checkpoint(const std::string& file, const Checkpoint& checkpoint);
+/// Throws SystemFailure (cannot read), Corrupt (no checkpoint, cut short, or changed).
+[[nodiscard]] Checkpoint load_checkpoint(const std::string& file);
+/// Throws Misuse where the checkpoint is of another model, size or data set than the run.
+void require_fits(const Checkpoint& checkpoint, const RunState& run, const Network& network);
+
+}  // namespace syncopate::train

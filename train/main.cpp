@@ -1,0 +1,54 @@
+// syncopate-train: joins the job's group and trains; every failure becomes one row, one line and an exit code.
+#include <malloc.h>
+
+#include <cstring>
+#include <exception>
+
+#include "options.hpp"
+#include "output.hpp"
+#include "syncopate/group.hpp"
+#include "training.hpp"
+
+namespace {
+
+using namespace syncopate;
+
+/// A training step frees and allocates the same large tensors; giving their pages back to the system in between would
+/// cost a page fault for each of them in every step.
+void keep_freed_memory() {
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);
+  mallopt(M_TRIM_THRESHOLD, 2'000'000'000);
+}
+
+bool came_from_group(const Error& error) {
+  const std::string_view kind = error.kind();
+  return kind == "PeerLost" || kind == "Timeout" || kind == "Mismatch" || kind == "RemoteFailure";
+}
+
+int fail(const Error& error, Group* group, bool json) {
+  if (group && !came_from_group(error)) group->abort(error.what(), error.where().tensor);
+  train::print_error(error, group ? group->rank() : -1, json);
+  return std::strcmp(error.kind(), "Misuse") == 0 ? 2 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  bool json = false;
+  for (int i = 1; i < argc; ++i) json = json || std::strcmp(argv[i], "--json") == 0;
+  std::unique_ptr<Group> group;
+  try {
+    keep_freed_memory();
+    const std::optional<train::Options> options = train::parse_options(argc, argv);
+    if (!options) return 0;
+    GroupOptions joining;
+    if (!options->log_level.empty()) joining.log.level = log_level_named(options->log_level);
+    group = Group::join(joining);
+    train::Training(*group, *options).run();
+    return 0;
+  } catch (const Error& error) {
+    return fail(error, group.get(), json);
+  } catch (const std::exception& error) {
+    return fail(Error("Error", error.what()), group.get(), json);
+  }
+}

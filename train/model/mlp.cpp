@@ -1,0 +1,29 @@
+// A multilayer perceptron 3072-2048-2048-2048-10: 14,706,698 parameters and little arithmetic, the network's hard case.
+#include <cmath>
+
+#include "model.hpp"
+#include "network.hpp"
+
+namespace syncopate::train::model {
+namespace {
+
+Network build(Builder& builder, const ModelOptions&) {
+  const double before_relu = std::sqrt(2.0);
+  const Linear fc1 = builder.linear("fc1", 3072, 2048, before_relu);
+  const Linear fc2 = builder.linear("fc2", 2048, 2048, before_relu);
+  const Linear fc3 = builder.linear("fc3", 2048, 2048, before_relu);
+  const Linear fc4 = builder.linear("fc4", 2048, 10);
+  return builder.finish(
+      [=](const at::Tensor& images, bool) { return fc4(fc3(fc2(fc1(images.flatten(1)).relu_()).relu_()).relu_()); });
+}
+
+}  // namespace
+
+extern constinit const Model mlp;
+const Model mlp{.name = "mlp",
+                .summary = "perceptron 3072-2048-2048-2048-10, 58.8 MB of gradients",
+                .input = DataKind::images,
+                .learning_rate = 0.01,
+                .build = build};
+
+}  // namespace syncopate::train::model

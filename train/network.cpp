@@ -1,0 +1,71 @@
+// Building networks: initial values, names, and one memory for all parameters.
+#include "network.hpp"
+
+#include <cmath>
+
+namespace syncopate::train {
+
+at::Tensor gather_in_one_memory(std::vector<NamedTensor>& tensors) {
+  const at::NoGradGuard no_grad;
+  std::int64_t total = 0;
+  for (const NamedTensor& tensor : tensors) total += tensor.value.numel();
+  at::Tensor memory = at::empty({total}, at::kFloat);
+  std::int64_t offset = 0;
+  for (NamedTensor& tensor : tensors) {
+    const std::int64_t count = tensor.value.numel();
+    at::Tensor place = memory.narrow(0, offset, count).view(tensor.value.sizes());
+    place.copy_(tensor.value);
+    tensor.value.set_data(place);
+    offset += count;
+  }
+  return memory;
+}
+
+at::Tensor Builder::parameter(std::string name, at::IntArrayRef shape, double deviation) {
+  at::Tensor value = at::empty(shape, at::kFloat);
+  const auto half_width = static_cast<float>(deviation * std::sqrt(3.0));
+  float* const data = value.data_ptr<float>();
+  for (std::int64_t i = 0; i < value.numel(); ++i) data[i] = random_.symmetric(half_width);
+  network_.parameters.push_back({std::move(name), value.set_requires_grad(true)});
+  return value;
+}
+
+at::Tensor Builder::constant(std::string name, int count, float value) {
+  at::Tensor tensor = at::full({count}, value, at::kFloat);
+  network_.parameters.push_back({std::move(name), tensor.set_requires_grad(true)});
+  return tensor;
+}
+
+at::Tensor Builder::statistic(std::string name, int count, float value) {
+  at::Tensor tensor = at::full({count}, value, at::kFloat);
+  network_.buffers.push_back({std::move(name), tensor});
+  return tensor;
+}
+
+Convolution Builder::convolution(const std::string& name, int in, int out, int stride) {
+  return {parameter(name + ".weight", {out, in, 3, 3}, std::sqrt(2.0 / (9.0 * out))), stride};
+}
+
+BatchNorm Builder::batch_norm(const std::string& name, int channels) {
+  return {constant(name + ".weight", channels, 1), constant(name + ".bias", channels, 0),
+          statistic(name + ".running_mean", channels, 0), statistic(name + ".running_var", channels, 1)};
+}
+
+Linear Builder::linear(const std::string& name, int in, int out, double gain) {
+  return {parameter(name + ".weight", {out, in}, gain / std::sqrt(in)), constant(name + ".bias", out, 0)};
+}
+
+LayerNorm Builder::layer_norm(const std::string& name, int width) {
+  return {constant(name + ".weight", width, 1), constant(name + ".bias", width, 0)};
+}
+
+at::Tensor Builder::table(const std::string& name, int rows, int width, double deviation) {
+  return parameter(name + ".weight", {rows, width}, deviation);
+}
+
+Network Builder::finish(std::function<at::Tensor(const at::Tensor&, bool)> forward) {
+  network_.forward = std::move(forward);
+  return std::move(network_);
+}
+
+}  // namespace syncopate::train

@@ -1,0 +1,130 @@
+// The command line of syncopate-train: names, defaults and limits.
+#include "options.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include "require.hpp"
+#include "syncopate/units.hpp"
+#include "syncopate/version.hpp"
+
+namespace syncopate::train {
+namespace {
+
+void add_what(CLI::App& app, Options& o) {
+  app.add_option("--model", o.model, "resnet20, resnet110, vgg11, mlp or transformer")->required();
+  app.add_option("--data", o.data, "CIFAR-10 folder (binary format), or a text file or folder")->required();
+  app.add_option("--layers", o.sizes.layers, "transformer: blocks")->capture_default_str()->check(CLI::Range(1, 1000));
+  app.add_option("--width", o.sizes.width, "transformer: width")->capture_default_str()->check(CLI::Range(1, 65536));
+  app.add_option("--heads", o.sizes.heads, "transformer: attention heads")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--context", o.sizes.context, "transformer: bytes it looks at")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 65536));
+}
+
+void add_exchange(CLI::App& app, Options& o, std::string& fusion_bytes) {
+  app.add_option("--policy", o.policy, "which gradients travel together (`syncopate info`)")->capture_default_str();
+  app.add_option("--fusion-bytes", fusion_bytes, "bucket size of the fusion policy")->capture_default_str();
+  app.add_option("--codec", o.codec, "how gradients are encoded")->capture_default_str();
+  app.add_option("--exchange", o.exchange, "how ranks combine them; none: each rank trains alone")
+      ->capture_default_str();
+  app.add_option("--algorithm", o.algorithm, "collective algorithm")->capture_default_str();
+  app.add_flag("--zero-missing", o.zero_missing, "a parameter without a gradient counts as zero, not as an error");
+}
+
+void add_amounts(CLI::App& app, Options& o) {
+  app.add_option("--steps", o.steps, "end after this many steps in all")->check(CLI::PositiveNumber);
+  app.add_option("--epochs", o.epochs, "end after this many epochs in all (default 1)")->check(CLI::PositiveNumber);
+  app.add_option("--batch", o.batch, "samples per rank and micro-batch")
+      ->capture_default_str()
+      ->check(CLI::Range(1u, 1u << 24));
+  app.add_option("--global-batch", o.global_batch, "samples per step of all ranks together, whatever their number")
+      ->check(CLI::Range(1u, 1u << 30));
+  app.add_option("--accumulate", o.accumulate, "micro-batches per step")
+      ->capture_default_str()
+      ->check(CLI::Range(1u, 1u << 20));
+  app.add_option("--seed", o.seed, "seed of initial values, order and augmentation (default 1)");
+  app.add_flag("--augment", o.augment, "images: random crops and mirror images");
+  app.add_option("--threads", o.threads, "computing threads per rank")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1024));
+}
+
+void add_optimizer(CLI::App& app, Options& o) {
+  app.add_option("--lr", o.learning_rate, "learning rate (default: the model's)")->check(CLI::PositiveNumber);
+  app.add_option("--momentum", o.momentum)->capture_default_str()->check(CLI::Range(0.0, 1.0));
+  app.add_flag("--nesterov", o.nesterov, "Nesterov's momentum");
+  app.add_option("--weight-decay", o.weight_decay)->capture_default_str()->check(CLI::NonNegativeNumber);
+  app.add_option("--warmup", o.warmup, "steps in which the learning rate grows linearly to its value");
+  app.add_option("--milestones", o.milestones, "steps at which the learning rate is multiplied by --decay")
+      ->delimiter(',');
+  app.add_option("--decay", o.decay)->capture_default_str()->check(CLI::NonNegativeNumber);
+  app.add_option("--clip", o.clip, "largest global L2 norm of the gradient; 0: any (default: the model's)")
+      ->check(CLI::NonNegativeNumber);
+}
+
+void add_results(CLI::App& app, Options& o) {
+  app.add_option("--evaluate-every", o.evaluate_every,
+                 "steps between evaluations; 0: never (default: after every epoch and at the end)");
+  app.add_option("--evaluate-samples", o.evaluate_samples,
+                 "held-out samples to evaluate on, spread evenly; 0: all (default: all images, 1024 pieces of text)");
+  app.add_option("--checkpoint", o.checkpoint, "file to write checkpoints to");
+  app.add_option("--checkpoint-every", o.checkpoint_every, "steps between checkpoints (default: at the end only)")
+      ->needs("--checkpoint");
+  app.add_option("--resume", o.resume, "checkpoint to go on from, on any number of ranks");
+  app.add_option("--out", o.out, "folder for the run's record, which `syncopate report` turns into a page");
+  app.add_flag("--json", o.json, "one JSON object a line on stdout");
+  app.add_option("--report-every", o.report_every, "steps between reports (default: 1 with --json)")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--trace-step", o.trace_step, "the step whose timeline is recorded in --out (default 10, or the last)")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--log-level", o.log_level, "error, warning, info, debug or off");
+}
+
+std::string command_of(int argc, char** argv) {
+  std::string command = "syncopate train";
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    const bool plain = !argument.empty() && argument.find_first_of(" \t\"'$&|;<>()*?\\`") == std::string::npos;
+    command += plain ? " " + argument : fmt::format(" '{}'", argument);
+  }
+  return command;
+}
+
+void check(const Options& o) {
+  (void)model_named(o.model);
+  require(!o.nesterov || o.momentum > 0, "--nesterov needs a --momentum above 0");
+  require(o.global_batch == 0 || o.global_batch >= o.accumulate,
+          "--global-batch {} cannot be cut into {} micro-batches", o.global_batch, o.accumulate);
+}
+
+}  // namespace
+
+std::optional<Options> parse_options(int argc, char** argv) {
+  Options options;
+  std::string fusion_bytes = "4MiB";
+  CLI::App app("Data-parallel training; started alone it has one rank, inside `syncopate run` it uses all of them.");
+  app.name("syncopate-train");
+  app.set_version_flag("--version", std::string(version()));
+  add_what(app, options);
+  add_exchange(app, options, fusion_bytes);
+  add_amounts(app, options);
+  add_optimizer(app, options);
+  add_results(app, options);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& asked) {
+    app.exit(asked);
+    return std::nullopt;
+  } catch (const CLI::ParseError& error) {
+    throw Misuse(fmt::format("{} (--help lists the options)", error.what()));
+  }
+  options.fusion_bytes = parse_bytes(fusion_bytes);
+  options.command = command_of(argc, argv);
+  if (!options.steps && !options.epochs) options.epochs = 1;
+  check(options);
+  return options;
+}
+
+}  // namespace syncopate::train

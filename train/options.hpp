@@ -1,0 +1,51 @@
+// What the command line of syncopate-train can say, as a value.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model.hpp"
+
+namespace syncopate::train {
+
+struct Options {
+  std::string model, data;
+  ModelOptions sizes;
+
+  std::string policy = "fusion", codec = "none", exchange = "allreduce", algorithm = "auto";
+  std::uint64_t fusion_bytes = 4 << 20;
+  bool zero_missing = false;
+
+  std::optional<std::uint64_t> steps, epochs;  ///< whichever ends first; with neither, one epoch
+  std::uint64_t batch = 32;                    ///< per rank and micro-batch
+  std::uint64_t global_batch = 0;              ///< samples of a step of all ranks; 0: batch x accumulate x ranks
+  std::uint64_t accumulate = 1;
+  std::optional<std::uint64_t> seed;  ///< 1, or the checkpoint's
+  bool augment = false;
+  int threads = 1;
+
+  std::optional<double> learning_rate, clip;  ///< the model's defaults
+  double momentum = 0.9, weight_decay = 1e-4;
+  bool nesterov = false;
+  std::uint64_t warmup = 0;               ///< steps over which the rate grows linearly
+  std::vector<std::uint64_t> milestones;  ///< steps at which the rate is multiplied by `decay`
+  double decay = 0.1;
+
+  std::optional<std::uint64_t> evaluate_every;  ///< steps; unset: after every epoch and at the end; 0: never
+  std::optional<std::uint64_t> evaluate_samples;
+  std::string checkpoint, resume;
+  std::uint64_t checkpoint_every = 0;  ///< steps; 0: at the end only
+
+  std::string out, log_level;
+  bool json = false;
+  std::optional<std::uint64_t> report_every, trace_step;
+  std::string command;  ///< as it was called, for the run's record
+};
+
+/// The options, checked as far as they can be without the group and the data; nullopt where --help or --version was
+/// asked for and printed. Throws Misuse.
+[[nodiscard]] std::optional<Options> parse_options(int argc, char** argv);
+
+}  // namespace syncopate::train

@@ -1,0 +1,36 @@
+// The seeded order of samples: a Fisher-Yates shuffle whose draws are keyed by (seed, epoch).
+#include "order.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "random.hpp"
+#include "syncopate/dtype.hpp"
+
+namespace syncopate::train {
+
+void Order::shuffle(std::uint64_t epoch) {
+  order_.resize(samples_);
+  std::iota(order_.begin(), order_.end(), 0u);
+  Random random{seed_, 0x6f72646572, epoch};
+  for (std::size_t i = samples_; i > 1; --i) std::swap(order_[i - 1], order_[random.below(i)]);
+  shuffled_epoch_ = epoch;
+}
+
+Share Order::share(const Progress& at, std::size_t batch, int rank, int ranks) {
+  if (order_.empty() || shuffled_epoch_ != at.epoch) shuffle(at.epoch);
+  const std::size_t total = std::min<std::size_t>(batch, samples_ - at.sample);
+  const Range part = even_part(total, static_cast<std::size_t>(ranks), static_cast<std::size_t>(rank));
+  const auto first = order_.begin() + static_cast<std::ptrdiff_t>(at.sample);
+  return {{first + static_cast<std::ptrdiff_t>(part.begin), first + static_cast<std::ptrdiff_t>(part.end)}, total};
+}
+
+void advance(Progress& progress, std::size_t total, std::size_t samples) {
+  ++progress.step;
+  progress.sample += total;
+  if (progress.sample < samples) return;
+  ++progress.epoch;
+  progress.sample = 0;
+}
+
+}  // namespace syncopate::train

@@ -1,0 +1,81 @@
+// What a run says: rows on stdout, a progress line on the terminal, and the run's folder.
+#pragma once
+
+#include <chrono>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "options.hpp"
+#include "syncopate/error.hpp"
+#include "syncopate/trace.hpp"
+
+namespace syncopate::train {
+
+using Json = nlohmann::ordered_json;
+
+/// Where one step's time went.
+struct StepTimes {
+  double step_s = 0, forward_s = 0, backward_s = 0, wait_s = 0, optimizer_s = 0;
+};
+
+struct StepRow {
+  std::uint64_t step = 0;         ///< counted from 1
+  std::optional<double> loss;     ///< mean over this rank's samples; none where it had none
+  double samples_per_second = 0;  ///< of all ranks
+  StepTimes times;
+  std::uint64_t wire_bytes = 0;
+};
+
+struct Evaluation {
+  double loss = 0;                 ///< mean over held-out samples (text: nats per byte)
+  std::optional<double> accuracy;  ///< images only
+};
+
+struct EndRow {
+  std::uint64_t steps = 0;
+  std::vector<StepRow> rows;  ///< of every step of this process
+  std::optional<Evaluation> evaluation;
+  std::string digest;
+};
+
+/// Median, min, max and number of what was measured; the first three are null where n is 0.
+[[nodiscard]] Json summary_of(std::vector<double> values);
+
+/// The voice of one rank. Only rank 0 prints steps and epochs; every rank prints its end and keeps its own files.
+class Output final {
+ public:
+  Output(const Options& options, int rank, int ranks);
+  ~Output();
+
+  /// Makes the run's folder ready; rank 0 first clears what an earlier run left there. Throws SystemFailure.
+  void clear_folder();  ///< rank 0, before the others open theirs
+  void open_folder();
+  void begin(const Json& run);  ///< run.json, and the first line people read
+  void step(const StepRow& row, std::uint64_t last_step);
+  void epoch(double epoch, std::uint64_t step, const Evaluation& evaluation);
+  void note(const std::string& line);
+  void trace(const std::vector<Span>& spans);
+  void end(const EndRow& end);
+
+ private:
+  void print(const std::string& line);
+  void keep(const Json& row);
+  void draw_progress(const StepRow& row, std::uint64_t last_step);
+  void clear_progress();
+
+  const Options& options_;
+  int rank_, ranks_;
+  bool progress_ = false;
+  std::size_t progress_width_ = 0;
+  std::chrono::steady_clock::time_point progress_at_;
+  double since_report_s_ = 0, waited_since_report_s_ = 0;
+  std::ofstream rows_;
+};
+
+/// The contract's error row, or nothing without --json, and the message on stderr.
+void print_error(const Error& error, int rank, bool json);
+
+}  // namespace syncopate::train

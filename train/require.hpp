@@ -1,0 +1,22 @@
+// require: a broken contract becomes a Misuse, and a damaged file becomes a Corrupt, whose message can be acted on.
+#pragma once
+
+#include <fmt/format.h>
+
+#include "syncopate/error.hpp"
+
+namespace syncopate::train {
+
+template <class... Args>
+void require(bool condition, fmt::format_string<Args...> message, Args&&... args) {
+  if (!condition) [[unlikely]]
+    throw Misuse(fmt::format(message, std::forward<Args>(args)...));
+}
+
+template <class... Args>
+void require_intact(bool condition, fmt::format_string<Args...> message, Args&&... args) {
+  if (!condition) [[unlikely]]
+    throw Corrupt(fmt::format(message, std::forward<Args>(args)...));
+}
+
+}  // namespace syncopate::train

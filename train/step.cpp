@@ -1,0 +1,121 @@
+// One step of training, and evaluation: where the arithmetic of a rank happens.
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <numeric>
+
+#include "syncopate/collective.hpp"
+#include "training.hpp"
+
+namespace syncopate::train {
+namespace {
+
+constexpr std::size_t kEvaluationBatch = 64;
+constexpr std::uint64_t kTextPieces = 1024;  ///< evaluated unless told otherwise: held-out text is long
+
+/// Adds the time until the end of its life to a sum, and a span to the trace.
+class Timed final {
+ public:
+  Timed(double& seconds, Trace& trace, const char* track)
+      : seconds_(seconds), trace_(trace), track_(track), begin_s_(trace.now_s()) {}
+  ~Timed() {
+    seconds_ += std::chrono::duration<double>(Clock::now() - begin_).count();
+    if (track_ && trace_.running()) trace_.add({track_, track_, begin_s_, trace_.now_s(), 0});
+  }
+  Timed(const Timed&) = delete;
+  Timed& operator=(const Timed&) = delete;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  double& seconds_;
+  Trace& trace_;
+  const char* track_;  ///< null: no span
+  double begin_s_;
+  Clock::time_point begin_ = Clock::now();
+};
+
+}  // namespace
+
+StepRow Training::step() {
+  const Share share = order_->share(state_.progress, samples_per_step(), group_.rank(), group_.size());
+  sgd_->begin_step(state_.progress.step);
+  StepRow row;
+  row.step = state_.progress.step + 1;
+  Losses losses;
+  {
+    const Timed whole(row.times.step_s, trace_, nullptr);
+    const std::size_t parts = std::min<std::size_t>(options_.accumulate, std::max<std::size_t>(share.mine.size(), 1));
+    for (std::size_t i = 0; i < parts; ++i) {
+      const Range part = even_part(share.mine.size(), parts, i);
+      micro_batch(Samples(share.mine).subspan(part.begin, part.size()), share, i + 1 == parts, row, losses);
+    }
+    apply(row);
+  }
+  if (losses.samples > 0) row.loss = losses.sum / static_cast<double>(losses.samples);
+  row.wire_bytes = gradients_->wire_bytes();
+  row.samples_per_second = static_cast<double>(share.total) / row.times.step_s;
+  advance(state_.progress, share.total, order_->samples());
+  return row;
+}
+
+/// The exchange averages over ranks, so each rank weighs its samples by ranks / total: the result is the mean gradient
+/// of all samples of the step, however unevenly the ranks share them.
+void Training::micro_batch(Samples samples, const Share& share, bool last, StepRow& row, Losses& losses) {
+  if (samples.empty()) return gradients_->without_backward();
+  const auto mine = static_cast<double>(samples.size());
+  const double weight =
+      alone() ? mine / static_cast<double>(share.mine.size()) : mine * group_.size() / static_cast<double>(share.total);
+  at::Tensor loss;
+  {
+    const Timed forward(row.times.forward_s, trace_, "forward");
+    const Batch batch = data_->training(samples, {options_.augment, state_.seed, state_.progress.epoch});
+    loss = at::cross_entropy_loss(network_.forward(batch.input, true), batch.target);
+    losses.sum += mine * loss.item<double>();
+    losses.samples += samples.size();
+    if (weight != 1.0) loss = loss * weight;
+  }
+  const Timed backward(row.times.backward_s, trace_, nullptr);  // its spans are the gradients'
+  gradients_->begin_backward(last);
+  loss.backward();
+}
+
+/// Each bucket is applied while later ones are still under way.
+void Training::apply(StepRow& row) {
+  std::vector<std::size_t> offsets(gradients_->count());
+  for (std::size_t i = 1; i < offsets.size(); ++i) offsets[i] = offsets[i - 1] + gradients_->values(i - 1).size();
+  row.times.wait_s = gradients_->finish([&](std::size_t first, std::size_t last) {
+    const Timed optimizer(row.times.optimizer_s, trace_, "optimizer");
+    for (std::size_t i = first; i <= last; ++i) sgd_->update(offsets[i], gradients_->values(i));
+  });
+}
+
+Evaluation Training::evaluate() {
+  average_statistics();
+  const at::NoGradGuard no_grad;
+  const std::size_t held_out = data_->evaluation_samples();
+  const bool text = model_.input == DataKind::text, sampled = text || (alone() && group_.size() > 1);
+  const std::uint64_t wanted = options_.evaluate_samples.value_or(sampled ? kTextPieces : 0);
+  const std::size_t count = wanted == 0 ? held_out : std::min<std::size_t>(wanted, held_out);
+  const auto ranks = static_cast<std::size_t>(group_.size()), rank = static_cast<std::size_t>(group_.rank());
+  const Range mine = alone() ? Range{0, count} : even_part(count, ranks, rank);
+
+  std::array<double, 3> sums{};  // loss, correct, samples
+  for (std::size_t begin = mine.begin; begin < mine.end; begin += kEvaluationBatch) {
+    std::vector<std::uint32_t> samples(std::min(kEvaluationBatch, mine.end - begin));
+    for (std::size_t i = 0; i < samples.size(); ++i)
+      samples[i] = static_cast<std::uint32_t>((begin + i) * held_out / count);
+    const Batch batch = data_->evaluation(samples);
+    const at::Tensor logits = network_.forward(batch.input, false);
+    const auto n = static_cast<double>(samples.size());
+    sums[0] += n * at::cross_entropy_loss(logits, batch.target).item<double>();
+    if (!text) sums[1] += logits.argmax(1).eq(batch.target).sum().item<double>();
+    sums[2] += n;
+  }
+  if (!alone()) allreduce(group_, std::span<double>(sums), {.name = "evaluation"});
+  Evaluation result;
+  result.loss = sums[0] / sums[2];
+  if (!text) result.accuracy = sums[1] / sums[2];
+  return result;
+}
+
+}  // namespace syncopate::train

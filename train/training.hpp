@@ -1,0 +1,62 @@
+// Training: one rank's data, network, gradients and optimizer, and the loop that turns them.
+#pragma once
+
+#include <memory>
+
+#include "checkpoint.hpp"
+#include "data/data.hpp"
+#include "gradients.hpp"
+#include "network.hpp"
+#include "options.hpp"
+#include "order.hpp"
+#include "output.hpp"
+#include "sgd.hpp"
+#include "syncopate/group.hpp"
+#include "syncopate/trace.hpp"
+
+namespace syncopate::train {
+
+class Training final {
+ public:
+  /// Reads the data, builds the network, and makes every rank's state rank 0's. Throws the errors of all of these.
+  Training(Group& group, const Options& options);
+  /// Trains until --steps or --epochs is reached; evaluates, writes checkpoints, reports.
+  void run();
+
+ private:
+  struct Losses {
+    double sum = 0;
+    std::size_t samples = 0;
+  };
+
+  void share_initial_state();
+  [[nodiscard]] Json description() const;
+  StepRow step();
+  void micro_batch(Samples samples, const Share& share, bool last, StepRow& row, Losses& losses);
+  void apply(StepRow& row);
+  void after_step();
+  void average_statistics();
+  Evaluation evaluate();
+  void save();
+  [[nodiscard]] bool done() const;
+  [[nodiscard]] std::uint64_t last_step() const;
+  [[nodiscard]] std::size_t samples_per_step() const;
+  [[nodiscard]] bool alone() const { return options_.exchange == "none"; }
+
+  Group& group_;
+  const Options& options_;
+  const Model& model_;
+  Output output_;
+  std::unique_ptr<Data> data_;
+  Checkpoint resumed_;  ///< rank 0 with --resume only
+  RunState state_;      ///< `state_.progress` is where the training stands
+  Network network_;
+  at::Tensor parameters_, buffers_;  ///< all of the network's, in one memory each
+  Trace trace_;
+  std::unique_ptr<Gradients> gradients_;
+  std::unique_ptr<Sgd> sgd_;
+  std::unique_ptr<Order> order_;
+  std::optional<Evaluation> evaluation_;  ///< of the present parameters
+};
+
+}  // namespace syncopate::train
