@@ -18,6 +18,8 @@ endif()
 add_library(syncopate_settings INTERFACE)
 target_compile_options(syncopate_settings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor
   -Wno-missing-field-initializers)  # aggregates of options leave out what keeps its default
+# Same bits on every processor: no product is fused into a sum where the instruction set happens to offer it.
+target_compile_options(syncopate_settings INTERFACE -ffp-contract=off)
 if(SYNCOPATE_SANITIZE)
   # Sanitizer builds keep asserts and frame pointers: their job is to explain.
   string(REPLACE "-DNDEBUG" "" CMAKE_CXX_FLAGS_RELWITHDEBINFO "${CMAKE_CXX_FLAGS_RELWITHDEBINFO}")

@@ -8,7 +8,7 @@
 
 namespace syncopate::collective {
 
-/// What a plan is for. `blocks` is 0 where the algorithm chooses, or has none.
+/// What a plan is for. `blocks` counts for algorithms that have them, and is at least 1 there.
 struct Shape {
   Collective collective = Collective::allreduce;
   std::uint32_t rank = 0;
@@ -26,6 +26,8 @@ struct Algorithm {
   Plan (*build)(const Shape& shape);
   /// Cost law: seconds for `bytes` on `ranks` ranks.
   double (*seconds)(Collective collective, double ranks, double bytes, const LinkCost& link);
+  /// The best number of pipeline blocks; null where an algorithm has none.
+  std::uint32_t (*blocks)(double ranks, double bytes, const LinkCost& link) = nullptr;
 };
 
 /// Every algorithm, by name (generated from the folder algorithm/).
@@ -34,5 +36,7 @@ struct Algorithm {
 [[nodiscard]] const Algorithm& algorithm_named(std::string_view name, Collective collective);
 /// The one with the lowest cost law; `name` other than "auto" is looked up instead.
 [[nodiscard]] const Algorithm& select(std::string_view name, const PlanRequest& request, const LinkCost& link);
+/// The shape of every rank's plan by this algorithm: as the request says, with the best blocks where it names none.
+[[nodiscard]] Shape shape_of(const PlanRequest& request, const Algorithm& algorithm, const LinkCost& link);
 
 }  // namespace syncopate::collective

@@ -8,6 +8,7 @@ namespace {
 
 void check(const PlanRequest& request) {
   base::require(request.ranks >= 1 && request.ranks <= 65536, "ranks is {}; allowed: 1 to 65536", request.ranks);
+  base::require(request.blocks <= 65536, "blocks is {}; allowed: 0 (the best) to 65536", request.blocks);
   base::require(request.root >= 0 && request.root < request.ranks, "root is {}; allowed: 0 to {} (ranks - 1)",
                 request.root, request.ranks - 1);
 }
@@ -18,12 +19,9 @@ std::vector<Plan> plan_collective(const PlanRequest& request) {
   check(request);
   const collective::Algorithm& algorithm = collective::select(request.algorithm, request, LinkCost{});
   std::vector<Plan> plans;
-  const auto size = static_cast<std::uint32_t>(request.ranks);
-  for (std::uint32_t rank = 0; rank < size; ++rank) {
-    const collective::Shape shape{request.collective, rank, size, static_cast<std::uint32_t>(request.root),
-                                  request.blocks};
-    plans.push_back(size == 1 ? Plan{} : algorithm.build(shape));
-  }
+  collective::Shape shape = collective::shape_of(request, algorithm, LinkCost{});
+  for (shape.rank = 0; shape.rank < shape.size; ++shape.rank)
+    plans.push_back(shape.size == 1 ? Plan{} : algorithm.build(shape));
   return plans;
 }
 

@@ -92,13 +92,11 @@ const collective::Program& Group::Impl::program_of(const Request& request, const
                      .root = request.options.root,
                      .bytes = request.data.count * size_of(request.data.dtype)};
   const collective::Algorithm& chosen = collective::select(algorithm, wanted, LinkCost{});
+  collective::Shape shape = collective::shape_of(wanted, chosen, LinkCost{});
+  shape.rank = static_cast<std::uint32_t>(endpoint_.rank);
   const auto [found, is_absent] =
-      programs_.try_emplace(PlanKey{request.collective, std::string(chosen.name), request.options.root});
-  if (is_absent) {
-    const auto size = static_cast<std::uint32_t>(endpoint_.size), rank = static_cast<std::uint32_t>(endpoint_.rank);
-    const collective::Shape shape{request.collective, rank, size, static_cast<std::uint32_t>(request.options.root), 0};
-    found->second = collective::compile(chosen.build(shape));
-  }
+      programs_.try_emplace(PlanKey{request.collective, chosen.name, request.options.root, shape.blocks});
+  if (is_absent) found->second = collective::compile(chosen.build(shape));
   return found->second;
 }
 

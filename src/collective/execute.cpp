@@ -51,7 +51,6 @@ Execution::Execution(const Program& program, const Parameters& parameters, trans
                      Scratch& scratch)
     : program_(program), parameters_(parameters), links_(links), scratch_(scratch) {
   steps_.resize(program.plan.steps.size());
-  landing_.resize(steps_.size());
   for (std::uint32_t index = 0; index < steps_.size(); ++index) place(index);
   for (const Route& route : program.outgoing) outgoing_.push_back({&route});
   for (const Route& route : program.incoming) incoming_.push_back({&route});
@@ -70,6 +69,7 @@ void Execution::place(std::uint32_t index) {
 }
 
 void Execution::advance() {
+  if (held_ > 0) reduce_held();
   for (Queue& queue : outgoing_) advance(queue);
   for (Queue& queue : incoming_) advance(queue);
 }
@@ -82,15 +82,16 @@ void Execution::advance(Queue& queue) {
       ++queue.head;
       continue;
     }
-    if (queue.outstanding == kWindow || !may_post(index)) return;
+    const bool lands_beside = program_.plan.steps[index].act == Act::receive_reduce;
+    if (queue.outstanding == kWindow || (!lands_beside && !may_touch(index, step.posted))) return;
     ++queue.outstanding;
     post(index, step.posted++);
   }
 }
 
-bool Execution::may_post(std::uint32_t index) const {
+bool Execution::may_touch(std::uint32_t index, std::uint32_t segment) const {
   const Step& step = steps_[index];
-  const std::size_t from = step.begin + std::size_t{step.posted} * step.segment;
+  const std::size_t from = step.begin + std::size_t{segment} * step.segment;
   const std::size_t to = std::min(from + step.segment, step.end);
   return std::ranges::all_of(program_.waits[index], [&](std::uint32_t earlier) {
     const Step& other = steps_[earlier];
@@ -104,32 +105,64 @@ void Execution::post(std::uint32_t index, std::uint32_t segment) {
   const int peer = static_cast<int>(planned.peer);
   if (planned.act == Act::send) return links_.send(peer, parameters_.label, bytes, token_of(index, segment));
   if (planned.act == Act::receive) return links_.receive(peer, parameters_.label, bytes, token_of(index, segment));
-  landing_[index].resize(kWindow);
-  base::Bytes& landing = landing_[index][segment % kWindow];
-  landing = scratch_.take(bytes.size());
-  links_.receive(peer, parameters_.label, landing.first(bytes.size()), token_of(index, segment));
+  landings_.push_back({index, segment, scratch_.take(bytes.size())});
+  links_.receive(peer, parameters_.label, landings_.back().bytes.first(bytes.size()), token_of(index, segment));
 }
 
 void Execution::take(const transport::Event& event) {
   const auto index = static_cast<std::uint32_t>(event.token >> 32);
   const auto segment = static_cast<std::uint32_t>(event.token);
-  if (event.arrival) {
-    arrive(index, steps_[index].bytes_of(segment, parameters_.data.bytes()), event.bytes);
-    links_.release(event.token);
-    if (program_.plan.steps[index].act == Act::receive_reduce) scratch_.give_back(landing_[index][segment % kWindow]);
-  }
+  if (!event.arrival) return finish(index, segment);
+  if (program_.plan.steps[index].act == Act::receive_reduce) return land(index, segment, event);
+  const base::Bytes into = steps_[index].bytes_of(segment, parameters_.data.bytes());
+  if (event.bytes.data() != into.data()) std::memcpy(into.data(), event.bytes.data(), into.size());
+  links_.release(event.token);
   finish(index, segment);
 }
 
-void Execution::arrive(std::uint32_t index, base::Bytes into, base::ConstBytes arrived) const {
-  const PlanStep& planned = program_.plan.steps[index];
-  if (planned.act == Act::receive) {
-    if (arrived.data() != into.data()) std::memcpy(into.data(), arrived.data(), into.size());
+// Borrowed bytes that cannot be reduced yet are copied and given back: their owner may wait for just that.
+void Execution::land(std::uint32_t index, std::uint32_t segment, const transport::Event& event) {
+  const auto landing = std::ranges::find_if(
+      landings_, [&](const Landing& entry) { return entry.step == index && entry.segment == segment; });
+  assert(landing != landings_.end());
+  if (!may_touch(index, segment)) {
+    if (event.bytes.data() != landing->bytes.data())
+      std::memcpy(landing->bytes.data(), event.bytes.data(), event.bytes.size());
+    links_.release(event.token);
+    landing->held = true;
+    ++held_;
     return;
   }
+  reduce(index, segment, event.bytes);
+  links_.release(event.token);
+  scratch_.give_back(landing->bytes);
+  *landing = landings_.back();
+  landings_.pop_back();
+  finish(index, segment);
+}
+
+void Execution::reduce(std::uint32_t index, std::uint32_t segment, base::ConstBytes arrived) const {
+  const base::Bytes into = steps_[index].bytes_of(segment, parameters_.data.bytes());
   kernel::Reduction reduction = parameters_.reduction;
-  if (!planned.completes) reduction.divisor = 1;  // an average divides once, when the sum is complete
+  if (!program_.plan.steps[index].completes) reduction.divisor = 1;  // an average divides once, at the full sum
   kernel::reduce(reduction, into.data(), arrived.data(), into.size() / size_of(reduction.dtype));
+}
+
+void Execution::reduce_held() {
+  for (std::size_t i = 0; i < landings_.size();) {
+    const Landing landing = landings_[i];
+    if (!landing.held || !may_touch(landing.step, landing.segment)) {
+      ++i;
+      continue;
+    }
+    reduce(landing.step, landing.segment, landing.bytes);
+    scratch_.give_back(landing.bytes);
+    landings_[i] = landings_.back();
+    landings_.pop_back();
+    --held_;
+    finish(landing.step, landing.segment);
+    i = 0;  // what just finished may be what another landing waits for
+  }
 }
 
 void Execution::finish(std::uint32_t index, std::uint32_t segment) {

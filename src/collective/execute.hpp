@@ -25,7 +25,8 @@ class Scratch final {
 };
 
 /// One operation on one rank. A step's range is cut into segments; a segment is posted as soon as the steps it waits
-/// for have finished its bytes, so that a chunk is forwarded while its rest still arrives.
+/// for have finished its bytes, so that a chunk is forwarded while its rest still arrives. What is to be reduced may
+/// arrive before that, beside the vector: two ranks that exchange the same chunk would otherwise wait for each other.
 /// Law: finished bytes of a step form a prefix of its range (arrivals across streams may overtake; the prefix waits).
 class Execution final {
  public:
@@ -62,11 +63,20 @@ class Execution final {
     std::uint32_t outstanding = 0;  ///< segments posted and not finished
   };
 
+  /// An arrival beside the vector: posted, or (held) there and waiting for its turn to be reduced.
+  struct Landing {
+    std::uint32_t step = 0, segment = 0;
+    base::Bytes bytes;
+    bool held = false;
+  };
+
   void place(std::uint32_t index);
   void advance(Queue& queue);
-  [[nodiscard]] bool may_post(std::uint32_t index) const;
+  [[nodiscard]] bool may_touch(std::uint32_t index, std::uint32_t segment) const;
   void post(std::uint32_t index, std::uint32_t segment);
-  void arrive(std::uint32_t index, base::Bytes into, base::ConstBytes arrived) const;
+  void land(std::uint32_t index, std::uint32_t segment, const transport::Event& event);
+  void reduce(std::uint32_t index, std::uint32_t segment, base::ConstBytes arrived) const;
+  void reduce_held();
   void finish(std::uint32_t index, std::uint32_t segment);
 
   const Program& program_;
@@ -75,8 +85,9 @@ class Execution final {
   Scratch& scratch_;
   std::vector<Step> steps_;
   std::vector<Queue> outgoing_, incoming_;
-  std::vector<std::vector<base::Bytes>> landing_;  ///< by step, by segment mod kWindow: scratch of receive_reduce
-  std::size_t unfinished_ = 0;                     ///< steps
+  std::vector<Landing> landings_;
+  std::size_t held_ = 0;        ///< landings
+  std::size_t unfinished_ = 0;  ///< steps
 };
 
 }  // namespace syncopate::collective

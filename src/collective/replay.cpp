@@ -47,9 +47,14 @@ class Stage final {
   Replay run() {
     while (unfinished_ > 0) {
       if (begin_all()) continue;
-      if (ends_.empty()) break;
-      now_ = ends_.top();
-      ends_.pop();
+      if (arrivals_.empty()) break;
+      now_ = arrivals_.top().first;
+      while (!arrivals_.empty() && arrivals_.top().first <= now_) {
+        arrive(arrivals_.top().second);
+        arrivals_.pop();
+      }
+      while (land_any()) {
+      }
     }
     replay_.makespan = latest_;
     if (unfinished_ > 0) replay_.stuck = describe();
@@ -77,7 +82,9 @@ class Stage final {
       const auto in = static_cast<std::size_t>(found - incoming.begin());
       if (receiver.received[in] == found->steps.size()) continue;
       const std::uint32_t receive_step = found->steps[receiver.received[in]];
-      if (ready(sender, step) && ready(receiver, receive_step)) best = {out, in, step, receive_step, route.peer};
+      const bool may_travel = receiver.program.plan.steps[receive_step].act == Act::receive_reduce;
+      if (ready(sender, step) && (may_travel || ready(receiver, receive_step)))
+        best = {out, in, step, receive_step, route.peer};
     }
     return best;
   }
@@ -101,11 +108,31 @@ class Stage final {
     ++sender.sent[found.route_out];
     ++receiver.received[found.route_in];
     sender.send_port = receiver.receive_port = end;
-    sender.finished[found.send_step] = receiver.finished[found.receive_step] = end;
-    unfinished_ -= 2;
-    latest_ = std::max(latest_, end);
-    ends_.push(end);
+    arrivals_.emplace(end, replay_.transfers.size());
+    replay_.moments.push_back({replay_.transfers.size(), false});
     replay_.transfers.push_back({from, found.to, found.send_step, found.receive_step, now_, end});
+  }
+
+  void arrive(std::size_t transfer) {
+    const Transfer& arrived = replay_.transfers[transfer];
+    players_[arrived.from].finished[arrived.send_step] = now_;
+    --unfinished_;
+    landing_.push_back(transfer);
+  }
+
+  bool land_any() {
+    const auto lands = std::ranges::find_if(landing_, [&](std::size_t transfer) {
+      const Transfer& arrived = replay_.transfers[transfer];
+      return ready(players_[arrived.to], arrived.receive_step);
+    });
+    if (lands == landing_.end()) return false;
+    const Transfer& arrived = replay_.transfers[*lands];
+    players_[arrived.to].finished[arrived.receive_step] = now_;
+    --unfinished_;
+    latest_ = now_;
+    replay_.moments.push_back({*lands, true});
+    landing_.erase(lands);
+    return true;
   }
 
   std::string describe() const {
@@ -125,7 +152,9 @@ class Stage final {
   std::vector<Player> players_;
   std::size_t unfinished_ = 0;
   double now_ = 0, latest_ = 0;
-  std::priority_queue<double, std::vector<double>, std::greater<>> ends_;
+  using Arrival = std::pair<double, std::size_t>;  // when, which transfer
+  std::priority_queue<Arrival, std::vector<Arrival>, std::greater<>> arrivals_;
+  std::vector<std::size_t> landing_;  ///< transfers that have arrived and not landed
   Replay replay_;
 };
 

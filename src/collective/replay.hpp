@@ -17,14 +17,22 @@ struct Transfer {
   double begin = 0, end = 0;
 };
 
+/// A transfer reads its chunks when it begins and changes the receiver's when it lands.
+struct Moment {
+  std::size_t transfer = 0;
+  bool lands = false;
+};
+
 struct Replay {
   std::vector<Transfer> transfers;  ///< in the order of their begins
+  std::vector<Moment> moments;      ///< in the order in which they happen
   double makespan = 0;
   std::string stuck;  ///< empty when every step was carried out; else who waits for what
 };
 
-/// Every rank has one send and one receive port; a transfer occupies one of each for `duration(step)`, and begins when
-/// both ends have finished the earlier steps on its chunks and on its route. Ranks prefer earlier steps.
+/// Every rank has one send and one receive port; a transfer occupies one of each for `duration(receive step)`, and
+/// begins when its turn on its route has come and its ends have finished the earlier steps on its chunks; what is to be
+/// reduced may travel before the receiver has finished those, and lands when it has. Ranks prefer earlier steps.
 [[nodiscard]] Replay replay(const std::vector<Plan>& plans, const std::function<double(const PlanStep&)>& duration);
 
 }  // namespace syncopate::collective

@@ -45,4 +45,14 @@ const Algorithm& select(std::string_view name, const PlanRequest& request, const
   return **std::ranges::min_element(candidates, {}, seconds);
 }
 
+Shape shape_of(const PlanRequest& request, const Algorithm& algorithm, const LinkCost& link) {
+  Shape shape{.collective = request.collective,
+              .size = static_cast<std::uint32_t>(request.ranks),
+              .root = static_cast<std::uint32_t>(request.root),
+              .blocks = request.blocks};
+  if (algorithm.blocks != nullptr && shape.blocks == 0)
+    shape.blocks = algorithm.blocks(request.ranks, static_cast<double>(request.bytes), link);
+  return shape;
+}
+
 }  // namespace syncopate::collective

@@ -36,7 +36,8 @@ class Group::Impl final {
   void abort(const std::string& reason, const std::string& tensor) noexcept;
 
  private:
-  using PlanKey = std::tuple<Collective, std::string, int>;
+  /// Collective, algorithm, root, blocks: what a program depends on beside rank and size.
+  using PlanKey = std::tuple<Collective, std::string_view, int, std::uint32_t>;
 
   struct Turn {
     std::uint64_t next_ticket = 0;

@@ -15,7 +15,8 @@ namespace {
 using Contributors = std::vector<bool>;
 
 struct Proof {
-  std::vector<std::vector<Contributors>> held;  ///< by rank, by chunk
+  std::vector<std::vector<Contributors>> held;        ///< by rank, by chunk
+  std::vector<std::vector<Contributors>> travelling;  ///< by transfer, by chunk of its run: as they were at its begin
   std::string flaw;
 };
 
@@ -37,24 +38,38 @@ Proof initial(const std::vector<Plan>& plans, Collective collective, int root) {
   return proof;
 }
 
-void combine(Proof& proof, const collective::Transfer& transfer, const PlanStep& step, std::size_t chunk) {
-  const Contributors& sent = proof.held[transfer.from][chunk];
-  Contributors& kept = proof.held[transfer.to][chunk];
-  if (step.act == Act::receive) {
-    kept = sent;
-    return;
+void combine(Proof& proof, std::size_t rank, std::size_t chunk, const Contributors& sent) {
+  Contributors& kept = proof.held[rank][chunk];
+  for (std::size_t other = 0; other < sent.size(); ++other) {
+    if (sent[other] && kept[other])
+      proof.flaw = fmt::format("rank {} adds rank {}'s contribution to chunk {} twice", rank, other, chunk);
+    kept[other] = kept[other] || sent[other];
   }
-  for (std::size_t rank = 0; rank < sent.size(); ++rank) {
-    if (sent[rank] && kept[rank])
-      proof.flaw = fmt::format("rank {} adds rank {}'s contribution to chunk {} twice", transfer.to, rank, chunk);
-    kept[rank] = kept[rank] || sent[rank];
-  }
-  if ((count_of(kept) == kept.size()) != step.completes)
-    proof.flaw = fmt::format("rank {} marks chunk {} as {} when it holds {} of {} contributions", transfer.to, chunk,
-                             step.completes ? "complete" : "incomplete", count_of(kept), kept.size());
 }
 
-void apply(Proof& proof, const std::vector<Plan>& plans, const collective::Transfer& transfer) {
+void depart(Proof& proof, const PlanStep& out, std::size_t rank) {
+  const auto first = proof.held[rank].begin() + out.first_chunk;
+  proof.travelling.emplace_back(first, first + out.chunk_count);
+}
+
+void land(Proof& proof, const std::vector<Contributors>& sent, const PlanStep& in, std::size_t rank) {
+  for (std::size_t i = 0; i < sent.size() && proof.flaw.empty(); ++i) {
+    const std::size_t chunk = in.first_chunk + i;
+    if (in.act == Act::receive) {
+      proof.held[rank][chunk] = sent[i];
+      continue;
+    }
+    combine(proof, rank, chunk, sent[i]);
+    const std::size_t got = count_of(proof.held[rank][chunk]), ranks = proof.held.size();
+    if (proof.flaw.empty() && (got == ranks) != in.completes)
+      proof.flaw = fmt::format("rank {} marks chunk {} as {} when it holds {} of {} contributions", rank, chunk,
+                               in.completes ? "complete" : "incomplete", got, ranks);
+  }
+}
+
+void apply(Proof& proof, const std::vector<Plan>& plans, const collective::Replay& run,
+           const collective::Moment& moment) {
+  const collective::Transfer& transfer = run.transfers[moment.transfer];
   const PlanStep& out = plans[transfer.from].steps[transfer.send_step];
   const PlanStep& in = plans[transfer.to].steps[transfer.receive_step];
   if (out.first_chunk != in.first_chunk || out.chunk_count != in.chunk_count) {
@@ -62,8 +77,8 @@ void apply(Proof& proof, const std::vector<Plan>& plans, const collective::Trans
                              out.chunk_count, transfer.to, in.first_chunk, in.chunk_count);
     return;
   }
-  for (std::size_t chunk = in.first_chunk; chunk < in.first_chunk + in.chunk_count; ++chunk)
-    combine(proof, transfer, in, chunk);
+  if (moment.lands) return land(proof, proof.travelling[moment.transfer], in, transfer.to);
+  depart(proof, out, transfer.from);
 }
 
 /// Must this rank hold this chunk at the end?
@@ -106,8 +121,8 @@ std::string verify_plans(const std::vector<Plan>& plans, Collective collective, 
   const auto run = collective::replay(plans, [](const PlanStep&) { return 1.0; });
   if (!run.stuck.empty()) return run.stuck;
   Proof proof = initial(plans, collective, root);
-  for (const collective::Transfer& transfer : run.transfers) {
-    apply(proof, plans, transfer);
+  for (const collective::Moment& moment : run.moments) {
+    apply(proof, plans, run, moment);
     if (!proof.flaw.empty()) return proof.flaw;
   }
   return missing(proof, collective, root);

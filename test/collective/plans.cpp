@@ -1,6 +1,8 @@
 // Plans: what the proof refuses, what prices and pictures say, and how steps find what they wait for.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "collective/program.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/plan.hpp"
@@ -62,6 +64,24 @@ TEST(Price, CountsTheRoundsOfTheTextbook) {
   }
 }
 
+// Linear-pipeline paper section 3, as corrected: m + p - 2, m + p - 2, and m + max(m, p) + p - 2 steps.
+TEST(Price, OfALinearPipelineHasThePapersStepCounts) {
+  const auto rounds = [](Collective collective, unsigned ranks, unsigned blocks, int root) {
+    return price_plans({collective, "linear_pipeline", static_cast<int>(ranks), root, 1 << 20, blocks}).rounds;
+  };
+  for (unsigned p = 2; p <= 9; ++p)
+    for (const unsigned m : {1U, 2U, 3U, 4U, 8U, 13U}) {
+      EXPECT_EQ(rounds(Collective::broadcast, p, m, static_cast<int>(p / 2)), m + p - 2) << p << ' ' << m;
+      EXPECT_EQ(rounds(Collective::reduce, p, m, static_cast<int>(p - 1)), m + p - 2) << p << ' ' << m;
+      EXPECT_EQ(rounds(Collective::allreduce, p, m, 0), m + std::max(m, p) + p - 2) << p << ' ' << m;
+    }
+}
+
+TEST(Price, OfHalvingDoublingMovesAsFewBytesAsARing) {
+  const PlanRequest request{Collective::allreduce, "halving_doubling", 16, 0, 1 << 20};
+  EXPECT_EQ(price_plans(request).wire_bytes_per_rank, 2U * 15 * (1 << 16));
+}
+
 TEST(Price, OfARingIsItsCostLaw) {
   const LinkCost link{.alpha_s = 1e-4, .beta_s_per_byte = 1e-8, .gamma_s_per_byte = 1e-9};
   const auto price = price_plans({Collective::allreduce, "ring", 8, 0, 8 << 20}, link);
@@ -70,9 +90,11 @@ TEST(Price, OfARingIsItsCostLaw) {
   EXPECT_EQ(price.wire_bytes_per_rank, static_cast<std::uint64_t>(2 * share));
 }
 
-TEST(Price, AutoTakesTheTreeForFewBytesAndTheRingForMany) {
-  EXPECT_EQ(price_plans({Collective::allreduce, "auto", 16, 0, 4}).algorithm, "mst");
-  EXPECT_EQ(price_plans({Collective::allreduce, "auto", 16, 0, 16 << 20}).algorithm, "ring");
+TEST(Price, AutoTakesFewLatenciesForFewBytesAndFewBytesForMany) {
+  EXPECT_EQ(price_plans({Collective::allreduce, "auto", 16, 0, 4}).algorithm, "recursive_doubling");
+  EXPECT_EQ(price_plans({Collective::allreduce, "auto", 6, 0, 16 << 20}).algorithm, "ring");
+  EXPECT_EQ(price_plans({Collective::broadcast, "auto", 8, 0, 16 << 20}).algorithm, "linear_pipeline");
+  EXPECT_EQ(price_plans({Collective::broadcast, "auto", 8, 0, 64}).algorithm, "mst");
 }
 
 TEST(Draw, ShowsEveryRankAndRound) {

@@ -1,0 +1,91 @@
+// Linear pipeline: blocks flow along a chain of ranks; the time hardly depends on the length of the chain.
+// Linear-pipeline paper section 3, algorithms for broadcast, reduce and all-reduce; step counts of spec "LP".
+//
+//   broadcast, 3 ranks, blocks a b c:   0 -a-> 1         0 -b-> 1 -a-> 2      0 -c-> 1 -b-> 2      1 -c-> 2
+//   all-reduce: reduce along 0 -> ... -> p-1, each finished block goes p-1 -> 0 and is broadcast along the same chain
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "collective/algorithm.hpp"
+
+namespace syncopate::collective::algorithm {
+
+namespace {
+
+bool offers(Collective collective) {
+  return collective == Collective::broadcast || collective == Collective::reduce || collective == Collective::allreduce;
+}
+
+/// A rank's place in the chain; `rank_at` turns places into ranks.
+struct Chain {
+  std::uint32_t place = 0, size = 1, first = 0;
+  [[nodiscard]] std::uint32_t rank_at(std::uint32_t at) const { return (at + first) % size; }
+  [[nodiscard]] bool is_head() const { return place == 0; }
+  [[nodiscard]] bool is_tail() const { return place + 1 == size; }
+};
+
+/// The chain of a broadcast begins at the root, that of a reduce ends there.
+Chain chain_of(const Shape& shape) {
+  const std::uint32_t first = shape.collective == Collective::reduce ? shape.root + 1 : shape.root;
+  return {(shape.rank + 2 * shape.size - first) % shape.size, shape.size, first % shape.size};
+}
+
+void pass(Plan& plan, const Chain& chain, std::uint32_t block, Act arrival) {
+  if (!chain.is_head())
+    plan.steps.push_back(
+        {arrival, chain.rank_at(chain.place - 1), block, 1, arrival == Act::receive_reduce && chain.is_tail()});
+  if (!chain.is_tail()) plan.steps.push_back({Act::send, chain.rank_at(chain.place + 1), block, 1, false});
+}
+
+/// A finished block returns from the tail to the head.
+void wrap(Plan& plan, const Chain& chain, std::uint32_t block) {
+  if (chain.is_tail()) plan.steps.push_back({Act::send, chain.rank_at(0), block, 1, false});
+  if (chain.is_head()) plan.steps.push_back({Act::receive, chain.rank_at(chain.size - 1), block, 1, false});
+}
+
+Plan build(const Shape& shape) {
+  const Chain chain = chain_of(shape);
+  Plan plan{.chunks = shape.blocks, .steps = {}};
+  const bool reduces = shape.collective != Collective::broadcast;
+  const bool returns = shape.collective == Collective::allreduce;
+  for (std::uint32_t block = 0; block < plan.chunks; ++block) {
+    pass(plan, chain, block, reduces ? Act::receive_reduce : Act::receive);
+    if (returns && chain.is_tail()) wrap(plan, chain, block);
+  }
+  // The head's port sends all blocks to be reduced before the first broadcast one: they come first in its plan.
+  for (std::uint32_t block = 0; returns && block < plan.chunks; ++block) {
+    if (chain.is_head()) wrap(plan, chain, block);
+    pass(plan, chain, block, Act::receive);
+  }
+  return plan;
+}
+
+// m* = n / b* = sqrt((p-2) n beta / alpha), to a power of two so that few plans are kept. A chain of two ranks has
+// nothing to overlap between ranks, but still reduces one block while the next arrives.
+std::uint32_t blocks(double ranks, double bytes, const LinkCost& link) {
+  const double best = std::sqrt(std::max(ranks - 2, 1.0) * bytes * link.beta_s_per_byte / link.alpha_s);
+  return std::bit_ceil(static_cast<std::uint32_t>(std::clamp(best, 1.0, 4096.0)));
+}
+
+// (m+p-2) (alpha + b beta [+ b gamma]); all-reduce m + max(m,p) + p - 2 steps; m blocks of b = n/m bytes.
+double seconds(Collective collective, double ranks, double bytes, const LinkCost& link) {
+  const double m = blocks(ranks, bytes, link), block = bytes / m;
+  const double gamma = collective == Collective::broadcast ? 0 : block * link.gamma_s_per_byte;
+  const double steps = collective == Collective::allreduce ? m + std::max(m, ranks) + ranks - 2 : m + ranks - 2;
+  return steps * (link.alpha_s + block * link.beta_s_per_byte + gamma);
+}
+
+}  // namespace
+
+extern constinit const Algorithm linear_pipeline{
+    .name = "linear_pipeline",
+    .summary = "Blocks flow along a chain: broadcast and reduce at the speed of one link, whatever the ranks",
+    .source = "Linear-pipeline paper section 3",
+    .offers = offers,
+    .build = build,
+    .seconds = seconds,
+    .blocks = blocks,
+};
+
+}  // namespace syncopate::collective::algorithm
