@@ -99,6 +99,10 @@ class Sizes(Tree):
         self.write("src/base/log.cpp", "\nnamespace a {\n\nvoid f(int) {\n" + "  g();\n" * 59 + "}\n}\n")
         self.finds(sizes.findings(self.root), "src/base/log.cpp", 4, "f has 61 lines")
 
+    def test_the_lines_of_a_raw_literal_are_data(self):
+        self.write("src/base/log.cpp", "auto f() {\n" + 'return R"(\n' + "x\n" * 70 + ')";\n}\n')
+        self.finds_nothing(sizes.findings(self.root))
+
     def test_deep_nesting_is_found(self):
         self.write("src/base/log.cpp", "void f() {\nif (a) {\nfor (;;) {\nwhile (b) {\nif (c) {\n}\n}\n}\n}\n}\n")
         self.finds(sizes.findings(self.root), "src/base/log.cpp", 5, "nests 4 deep")

@@ -44,10 +44,13 @@ def look(root, database, path):
     command = [program(), "-p", str(database), "--quiet", f"--header-filter=^{re.escape(str(root))}/(include|src|tools)/",
                "--extra-arg=-Wno-unknown-warning-option", str(root / path)]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
-    found = []
+    found, understood = [], True
     for match in re.finditer(r"^(/[^\n:]+):(\d+):\d+: (?:warning|error): ([^\n]*)$", done.stdout, re.MULTILINE):
-        found.append(Finding(os.path.relpath(match[1], root), int(match[2]), match[3]))
-    if done.returncode != 0 and not found:
+        if match[3].endswith("[clang-diagnostic-error]"):  # g++ decides what compiles; clang 14 does not know all of C++20
+            understood = False
+        else:
+            found.append(Finding(os.path.relpath(match[1], root), int(match[2]), match[3]))
+    if done.returncode != 0 and not found and understood:
         found.append(Finding(str(path), 1, f"clang-tidy failed: {done.stderr.strip()[:300]}"))
     return found
 

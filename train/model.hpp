@@ -25,6 +25,7 @@ struct Model {
   std::string_view summary;
   DataKind input = DataKind::images;
   double learning_rate = 0.1;  ///< default of --lr: right for a global batch of about 128
+  std::uint64_t warmup = 0;    ///< default of --warmup
   double clip = 0;             ///< default of --clip
   Network (*build)(Builder& builder, const ModelOptions& options) = nullptr;
 };

@@ -46,8 +46,8 @@ Convolution Builder::convolution(const std::string& name, int in, int out, int s
   return {parameter(name + ".weight", {out, in, 3, 3}, std::sqrt(2.0 / (9.0 * out))), stride};
 }
 
-BatchNorm Builder::batch_norm(const std::string& name, int channels) {
-  return {constant(name + ".weight", channels, 1), constant(name + ".bias", channels, 0),
+BatchNorm Builder::batch_norm(const std::string& name, int channels, float scale) {
+  return {constant(name + ".weight", channels, scale), constant(name + ".bias", channels, 0),
           statistic(name + ".running_mean", channels, 0), statistic(name + ".running_var", channels, 1)};
 }
 

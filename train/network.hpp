@@ -58,7 +58,7 @@ class Builder final {
   explicit Builder(std::uint64_t seed) : random_({seed, 0x77656967687473}) {}
 
   Convolution convolution(const std::string& name, int in, int out, int stride = 1);  ///< 3x3, padding 1, no bias
-  BatchNorm batch_norm(const std::string& name, int channels);
+  BatchNorm batch_norm(const std::string& name, int channels, float scale = 1);
   /// `gain` scales the standard deviation 1/sqrt(in): sqrt(2) before a ReLU.
   Linear linear(const std::string& name, int in, int out, double gain = 1);
   LayerNorm layer_norm(const std::string& name, int width);

@@ -56,7 +56,7 @@ void add_optimizer(CLI::App& app, Options& o) {
   app.add_option("--momentum", o.momentum)->capture_default_str()->check(CLI::Range(0.0, 1.0));
   app.add_flag("--nesterov", o.nesterov, "Nesterov's momentum");
   app.add_option("--weight-decay", o.weight_decay)->capture_default_str()->check(CLI::NonNegativeNumber);
-  app.add_option("--warmup", o.warmup, "steps in which the learning rate grows linearly to its value");
+  app.add_option("--warmup", o.warmup, "steps in which the learning rate grows linearly (default: the model's)");
   app.add_option("--milestones", o.milestones, "steps at which the learning rate is multiplied by --decay")
       ->delimiter(',');
   app.add_option("--decay", o.decay)->capture_default_str()->check(CLI::NonNegativeNumber);

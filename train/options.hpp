@@ -29,7 +29,7 @@ struct Options {
   std::optional<double> learning_rate, clip;  ///< the model's defaults
   double momentum = 0.9, weight_decay = 1e-4;
   bool nesterov = false;
-  std::uint64_t warmup = 0;               ///< steps over which the rate grows linearly
+  std::optional<std::uint64_t> warmup;    ///< steps over which the rate grows linearly; the model's default
   std::vector<std::uint64_t> milestones;  ///< steps at which the rate is multiplied by `decay`
   double decay = 0.1;
 

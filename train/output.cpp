@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -136,6 +137,7 @@ void Output::begin(const Json& run) {
 void Output::step(const StepRow& row, std::uint64_t last_step) {
   keep(row_of(row));
   if (rank_ != 0) return;
+  if (!warned_ && row.loss && !std::isfinite(*row.loss)) warn_of_divergence(row.step);
   since_report_s_ += row.times.step_s;
   waited_since_report_s_ += row.times.wait_s;
   const std::uint64_t every =
@@ -199,6 +201,15 @@ void Output::print(const std::string& line) {
 
 void Output::keep(const Json& row) {
   if (rows_.is_open()) rows_ << row.dump() << std::endl;  // flushed: a killed rank leaves whole rows behind
+}
+
+void Output::warn_of_divergence(std::uint64_t step) {
+  warned_ = true;
+  clear_progress();
+  write_line(stderr,
+             fmt::format("syncopate-train: the loss is not finite since step {}: lower --lr, lengthen --warmup, "
+                         "or give --clip",
+                         step));
 }
 
 void Output::draw_progress(const StepRow& row, std::uint64_t last_step) {

@@ -63,6 +63,7 @@ class Output final {
  private:
   void print(const std::string& line);
   void keep(const Json& row);
+  void warn_of_divergence(std::uint64_t step);
   void draw_progress(const StepRow& row, std::uint64_t last_step);
   void clear_progress();
 
@@ -71,6 +72,7 @@ class Output final {
   bool progress_ = false;
   std::size_t progress_width_ = 0;
   std::chrono::steady_clock::time_point progress_at_;
+  bool warned_ = false;  ///< that the loss is not finite
   double since_report_s_ = 0, waited_since_report_s_ = 0;
   std::ofstream rows_;
 };

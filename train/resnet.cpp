@@ -6,6 +6,10 @@
 namespace syncopate::train {
 namespace {
 
+/// Initial scale of what a block adds to its shortcut: calms the first steps of deep networks (Goyal et al. 2017 use
+/// 0).
+constexpr float kBranchScale = 0.5F;
+
 struct Block {
   Convolution conv1;
   BatchNorm bn1;
@@ -39,7 +43,7 @@ std::vector<Block> build_blocks(Builder& builder, int blocks_per_stage) {
       block.conv1 = builder.convolution(name + "conv1", in, out, block.stride);
       block.bn1 = builder.batch_norm(name + "bn1", out);
       block.conv2 = builder.convolution(name + "conv2", out, out);
-      block.bn2 = builder.batch_norm(name + "bn2", out);
+      block.bn2 = builder.batch_norm(name + "bn2", out, kBranchScale);
       blocks.push_back(std::move(block));
       in = out;
     }

@@ -28,7 +28,7 @@ SgdOptions sgd_options(const Options& o, const Model& model) {
           .momentum = o.momentum,
           .weight_decay = o.weight_decay,
           .nesterov = o.nesterov,
-          .warmup = o.warmup,
+          .warmup = o.warmup.value_or(model.warmup),
           .milestones = o.milestones,
           .decay = o.decay};
 }

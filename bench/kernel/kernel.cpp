@@ -58,7 +58,7 @@ void cast(benchmark::State& state, DType from, DType to) {
   const auto in = ones(from, count * size_of(from));
   std::vector<std::byte> out(count * size_of(to));
   for (auto _ : state) {
-    kernel::cast(from, to, in.data(), out.data(), count);
+    kernel::cast({from, to}, in.data(), out.data(), count);
     benchmark::ClobberMemory();
   }
   count_bytes(state, in.size() + out.size());

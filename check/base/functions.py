@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from base.tree import bare, line_of
+from base.tree import bare, line_of, literal_lines
 
 _CONTROL = re.compile(r"^(?:\}?\s*(?:else|do|try)\b|(?:\w+:\s*)?(?:if|for|while|switch|catch)\b)")
 _TYPE = re.compile(r"^(?:(?:template|requires|export|typedef|static|inline|constexpr|const)\b.*?)?(?:class|struct|union|enum)\b")
@@ -20,6 +20,7 @@ class Function:
     name: str
     first_line: int
     last_line: int = 0
+    literal_lines: int = 0  # inside raw string literals: data, not code
     nesting: int = 0
     deepest_line: int = 0
     parameters: int = 0
@@ -28,7 +29,7 @@ class Function:
 
     @property
     def lines(self):
-        return self.last_line - self.first_line + 1
+        return self.last_line - self.first_line + 1 - self.literal_lines
 
 
 @dataclass
@@ -162,4 +163,8 @@ class _Scanner:
 
 def functions(text):
     """The functions defined in C++ source `text`, in order."""
-    return [f for f in _Scanner(text).run() if f.last_line]
+    found = [f for f in _Scanner(text).run() if f.last_line]
+    literal = literal_lines(text)
+    for function in found:
+        function.literal_lines = sum(function.first_line < line <= function.last_line for line in literal)
+    return found

@@ -75,6 +75,12 @@ def line_of(text, position):
     return text.count("\n", 0, position) + 1
 
 
+def literal_lines(text):
+    """Numbers of the lines that begin inside a raw string literal."""
+    literals = [m for m in _TOKEN.finditer(text) if m["tag"] is not None]
+    return [line_of(text, m.start()) + i for m in literals for i in range(1, m[0].count("\n") + 1)]
+
+
 @dataclass(frozen=True)
 class Shelf:
     """A folder that CMake gathers into a table: every .cpp in it defines one `type` in namespace `inner`."""

@@ -17,11 +17,11 @@ class CastingCoder final : public Coder {
   CastingCoder(Buffer gradient, DType wire_type) : wire_type_(wire_type), wire_(gradient.count * size_of(wire_type)) {}
 
   [[nodiscard]] Packet encode(Buffer gradient) override {
-    kernel::cast(gradient.dtype, wire_type_, gradient.bytes().data(), wire_.data(), gradient.count);
+    kernel::cast({gradient.dtype, wire_type_}, gradient.bytes().data(), wire_.data(), gradient.count);
     return {Buffer(wire_.data(), gradient.count, wire_type_)};
   }
   void decode(const Packet& packet, Buffer gradient) override {
-    kernel::cast(wire_type_, gradient.dtype, packet.payload.bytes().data(), gradient.bytes().data(), gradient.count);
+    kernel::cast({wire_type_, gradient.dtype}, packet.payload.bytes().data(), gradient.bytes().data(), gradient.count);
   }
 
  private:

@@ -23,12 +23,18 @@ struct Reduction {
 // Addresses need no alignment. `into` may be exactly `a` or `b`, but must not overlap them otherwise.
 // All throw Misuse for a divisor that is not allowed. Safe from any thread; nothing allocates.
 
+/// Two vectors of equal length.
+struct Operands {
+  const std::byte* a;
+  const std::byte* b;
+};
+
 /// into = a op b, over `count` elements.
-void combine(const Reduction& reduction, std::byte* into, const std::byte* a, const std::byte* b, std::size_t count);
+void combine(const Reduction& reduction, std::byte* into, Operands operands, std::size_t count);
 
 /// into = into op from, over `count` elements.
 inline void reduce(const Reduction& reduction, std::byte* into, const std::byte* from, std::size_t count) {
-  combine(reduction, into, into, from, count);
+  combine(reduction, into, {into, from}, count);
 }
 
 /// into = into / divisor, over `count` elements: the last step of an average where nothing was left to add.

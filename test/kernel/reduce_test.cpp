@@ -89,7 +89,7 @@ TEST(Reduce, EveryElementObeysTheLawOnEveryInstructionSet) {
       for (const std::size_t count : testing::kCounts) {
         const Words a = testing::any_elements(r.dtype, count, count), b = testing::any_elements(r.dtype, count, ~count);
         Guarded into(a.size(), 0);
-        combine(r, into.data(), a.data(), b.data(), count);
+        combine(r, into.data(), {a.data(), b.data()}, count);
         ASSERT_TRUE(into.guards_hold()) << describe(r) << " x " << count;
         ASSERT_NO_FATAL_FAILURE(expect_law(r, a, b, into.content()));
       }
@@ -118,8 +118,8 @@ TEST(Reduce, TheOrderOfOperandsDoesNotMatter) {
       const std::size_t count = 5000;
       const Words a = testing::any_elements(r.dtype, count, 5), b = testing::any_elements(r.dtype, count, 6);
       Words ab(a.size()), ba(a.size());
-      combine(r, ab.data(), a.data(), b.data(), count);
-      combine(r, ba.data(), b.data(), a.data(), count);
+      combine(r, ab.data(), {a.data(), b.data()}, count);
+      combine(r, ba.data(), {b.data(), a.data()}, count);
       ASSERT_EQ(ab, ba) << describe(r) << " on " << target;
     }
   });
@@ -130,9 +130,9 @@ TEST(Reduce, TheResultMayTakeThePlaceOfEitherOperand) {
     const std::size_t count = 777;
     const Words a = testing::any_elements(r.dtype, count, 7), b = testing::any_elements(r.dtype, count, 8);
     Words apart(a.size()), first = a, second = b;
-    combine(r, apart.data(), a.data(), b.data(), count);
-    combine(r, first.data(), first.data(), b.data(), count);
-    combine(r, second.data(), a.data(), second.data(), count);
+    combine(r, apart.data(), {a.data(), b.data()}, count);
+    combine(r, first.data(), {first.data(), b.data()}, count);
+    combine(r, second.data(), {a.data(), second.data()}, count);
     ASSERT_EQ(first, apart) << describe(r);
     ASSERT_EQ(second, apart) << describe(r);
   }
@@ -208,7 +208,7 @@ TEST(Reduce, AForbiddenDivisorIsMisuse) {
   float x = 1;
   const auto with = [&](ReduceOp op, int divisor) {
     auto* bytes = reinterpret_cast<std::byte*>(&x);
-    combine({DType::f32, op, divisor}, bytes, bytes, bytes, 1);
+    combine({DType::f32, op, divisor}, bytes, {bytes, bytes}, 1);
   };
   EXPECT_THROW(with(ReduceOp::average, 0), Misuse);
   EXPECT_THROW(with(ReduceOp::sum, -2), Misuse);

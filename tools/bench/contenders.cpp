@@ -112,6 +112,10 @@ std::optional<std::string> hindrance(const std::string& name, const Task& task, 
   return std::nullopt;
 }
 
+std::size_t rows_of(const std::string& name, const Task& task) {
+  return parts_of(algorithms_of(name, task)).size() * task.bytes.size();
+}
+
 Entry entry_of(const std::string& name, const Task& task, const Place& place) {
   Entry entry;
   if (name == "ours") {

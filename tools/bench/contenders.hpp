@@ -31,6 +31,9 @@ struct Entry {
 [[nodiscard]] std::optional<std::string> hindrance(const std::string& name, const Task& task,
                                                    const std::string& program);
 
+/// How many rows one run of it yields: its algorithms times the sizes.
+[[nodiscard]] std::size_t rows_of(const std::string& name, const Task& task);
+
 /// One run of a contender: all sizes, a share of the budget.
 [[nodiscard]] Entry entry_of(const std::string& name, const Task& task, const Place& place);
 

@@ -52,7 +52,7 @@ void print_table(const std::vector<CatalogueEntry>& all) {
 }
 
 void define(CLI::App& app, Session& session) {
-  const auto* markdown = app.add_flag("--markdown", "Tables for documentation");
+  const auto* markdown = app.add_flag("--markdown")->description("Tables for documentation");
   app.callback([&session, markdown] {
     session.action = [&session, wants_markdown = markdown->count() > 0] {
       const auto all = entries();

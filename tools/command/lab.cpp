@@ -25,15 +25,18 @@ struct Words {
 lab::Lab running(const std::string& name) {
   if (auto found = lab::Lab::find(name)) return std::move(*found);
   throw Misuse(fmt::format("no lab '{}' is up; start one: syncopate lab up N RATE{}", name,
-                           name == "sync" ? "" : " --name " + name));
+                           name == "sync" ? "" : fmt::format(" --name {}", name)));
 }
 
 void describe(const Session& session, const lab::Lab& lab) {
   std::vector<std::string> addresses;
   for (int i = 0; i < lab.options().hosts; ++i) addresses.push_back(lab.address(i));
   if (session.json)
-    print_row({{"lab", lab.options().name}, {"hosts", lab.options().hosts}, {"rate", lab.options().rate},
-               {"addresses", addresses}, {"owner", lab.owner()}});
+    print_row({{"lab", lab.options().name},
+               {"hosts", lab.options().hosts},
+               {"rate", lab.options().rate},
+               {"addresses", addresses},
+               {"owner", lab.owner()}});
   else
     fmt::print("lab {}: {} hosts at {}, sync0 {} to sync{} {}\n", lab.options().name, lab.options().hosts,
                lab.options().rate, addresses.front(), lab.options().hosts - 1, addresses.back());
@@ -66,9 +69,13 @@ int status(const Session& session) {
     for (int i = 0; i < lab.options().hosts; ++i) {
       const lab::PortCounters port = lab.counters(i);
       if (session.json)
-        print_row({{"lab", lab.options().name}, {"host", i}, {"address", lab.address(i)},
-                   {"sent_bytes", port.sent_bytes}, {"received_bytes", port.received_bytes},
-                   {"sent_drops", port.sent_drops}, {"received_drops", port.received_drops}});
+        print_row({{"lab", lab.options().name},
+                   {"host", i},
+                   {"address", lab.address(i)},
+                   {"sent_bytes", port.sent_bytes},
+                   {"received_bytes", port.received_bytes},
+                   {"sent_drops", port.sent_drops},
+                   {"received_drops", port.received_drops}});
       else
         fmt::print("  sync{:<4}{:<13} sent {:>14} bytes, {:>6} drops   received {:>14} bytes, {:>6} drops\n", i,
                    lab.address(i), port.sent_bytes, port.sent_drops, port.received_bytes, port.received_drops);
@@ -79,7 +86,8 @@ int status(const Session& session) {
 
 int host_number(const std::string& text) {
   if (text == "bridge") return lab::kBridge;
-  if (!text.empty() && text.size() < 4 && text.find_first_not_of("0123456789") == std::string::npos) return std::stoi(text);
+  if (!text.empty() && text.size() < 4 && text.find_first_not_of("0123456789") == std::string::npos)
+    return std::stoi(text);
   throw Misuse(fmt::format("'{}' is no host of a lab; allowed: its number, 0 and up, or bridge", text));
 }
 
@@ -108,7 +116,7 @@ void define(CLI::App& app, Session& session) {
   };
   CLI::App* start = add("up", "Start N hosts whose ports carry RATE; replaces a lab of the same name",
                         [&session, words] { return up(session, *words); });
-  start->add_option("N", words->lab.hosts, "How many hosts: 1 to 128")->required();
+  start->add_option("N", words->lab.hosts, "How many hosts: 1 to 128")->required()->check(CLI::Range(1, 128));
   start->add_option("RATE", words->lab.rate, "200mbit, 1gbit, 10gbit…; none: not shaped")->required();
   CLI::App* rate = add("rate", "Reshape a running lab", [&session, words] { return reshape(session, *words); });
   rate->add_option("RATE", words->lab.rate, "200mbit, 1gbit, 10gbit…; none: not shaped")->required();
@@ -121,8 +129,9 @@ void define(CLI::App& app, Session& session) {
   run->callback([&session, words, run] {
     session.action = [words, argv = program_behind(*run)] { return execute(*words, argv); };
   });
-  app.footer("Host I has the address 10.78.0.<I+1>, the name sync<I> and the interface eth0. Needs root, or a kernel that\n"
-             "lets users make user namespaces, and iproute2.");
+  app.footer(
+      "Host I has the address 10.78.0.<I+1>, the name sync<I> and the interface eth0. Needs root, or a kernel that\n"
+      "lets users make user namespaces, and iproute2.");
 }
 
 }  // namespace

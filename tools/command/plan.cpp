@@ -68,6 +68,7 @@ void define(CLI::App& app, Session& session) {
   const auto options = std::make_shared<Options>();
   app.require_subcommand(1);
   CLI::App& sub = *app.add_subcommand("collective", "One collective's plan: rounds, bytes, predicted time, picture");
+  sub.fallthrough();  // --json and --log-level may stand behind it
   sub.add_option("NAME", options->algorithm, "Algorithm from the catalogue (syncopate info), or auto")->required();
   sub.add_option("--collective", options->collective,
                  "allreduce, reduce_scatter, allgather, broadcast, reduce, barrier")

@@ -62,8 +62,10 @@ std::optional<lab::Lab> lab_for(const Words& words, int ranks) {
   try {
     return lab::Lab::start({.hosts = ranks, .rate = words.rate, .name = fmt::format("run-{}", getpid())});
   } catch (const SystemFailure& why) {
-    fmt::print(stderr, "syncopate run: {}\nsyncopate run: continuing WITHOUT emulated hosts: all ranks on loopback, at "
-                       "memory speed\n", why.what());
+    fmt::print(stderr,
+               "syncopate run: {}\nsyncopate run: continuing WITHOUT emulated hosts: all ranks on loopback, at "
+               "memory speed\n",
+               why.what());
     return std::nullopt;
   }
 }
@@ -80,17 +82,20 @@ int run_ranks(const Session& session, const Words& words, const std::vector<std:
     end = launch::run_job(job, [&screen](const launch::Line& line) { screen.show(line); });
   }
   if (end.first_failure < 0) return 0;
-  fmt::print(stderr, "syncopate run: {}{}\n", end.description(), job.ranks > 1 ? ", the first of the ranks to fail" : "");
+  fmt::print(stderr, "syncopate run: {}{}\n", end.description(),
+             job.ranks > 1 ? ", the first of the ranks to fail" : "");
   if (session.json)
-    print_row({{"error", end.description()}, {"kind", "RankFailed"}, {"rank", end.first_failure},
-               {"code", end.exit_code()}});
+    print_row(
+        {{"error", end.description()}, {"kind", "RankFailed"}, {"rank", end.first_failure}, {"code", end.exit_code()}});
   return end.exit_code();
 }
 
 void define(CLI::App& app, Session& session) {
   const auto words = std::make_shared<Words>();
-  app.add_option("-n,--ranks", words->ranks, "How many ranks (default: 1, or one per place of --hosts)");
-  app.add_option("--lab", words->rate, "Each rank on an emulated host whose port carries this rate: 1gbit, 200mbit, none…")
+  app.add_option("-n,--ranks", words->ranks, "How many ranks, 1 to 1024 (default: 1, or as many as --hosts takes)")
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--lab", words->rate,
+                 "Each rank on an emulated host whose port carries this rate: 1gbit, 200mbit, none…")
       ->type_name("RATE");
   app.add_option("--hosts", words->hosts, "Start them by ssh: a,b:2 is one rank on a and two on b")->type_name("LIST");
   app.add_option("--transport", words->job.transport, "SYNCOPATE_TRANSPORT for the ranks")->type_name("T");
@@ -99,7 +104,7 @@ void define(CLI::App& app, Session& session) {
   app.add_option("--timeout", words->timeout_s, "Bound of every collective, in seconds")->type_name("SECONDS");
   app.add_option("--env", words->settings, "Set NAME=VALUE, or pass NAME on, for every rank; repeatable")
       ->type_name("NAME[=VALUE]")
-      ->take_all();
+      ->allow_extra_args(false);
   app.prefix_command();
   app.footer(
       "PROGRAM ARGS… follow the options. Ranks find SYNCOPATE_RANK, _SIZE, _LOCAL_RANK, _RENDEZVOUS and _SECRET_FILE\n"

@@ -45,7 +45,8 @@ std::string bridge_links(const std::vector<pid_t>& keepers) {
 
 std::string bridge_addresses(int hosts) {
   std::string batch;
-  for (int i = 0; i < hosts; ++i) batch += fmt::format("fdb replace {} dev p{} master static\n", hardware_address(i), i);
+  for (int i = 0; i < hosts; ++i)
+    batch += fmt::format("fdb replace {} dev p{} master static\n", hardware_address(i), i);
   return batch;
 }
 
@@ -69,8 +70,9 @@ std::string buckets(const std::vector<std::string>& ports, const Shape& shape) {
   std::string batch;
   for (const std::string& port : ports) {
     batch += fmt::format("qdisc replace dev {} root ", port);
-    batch += shape.rate_bits == 0 ? "noqueue\n"
-                                  : fmt::format("tbf rate {}bit burst {} latency 20ms\n", shape.rate_bits, shape.burst_bytes);
+    batch += shape.rate_bits == 0
+                 ? "noqueue\n"
+                 : fmt::format("tbf rate {}bit burst {} latency 20ms\n", shape.rate_bits, shape.burst_bytes);
   }
   return batch;
 }

@@ -155,7 +155,8 @@ Holders start_holders(const HolderOptions& options) {
     waitpid(bridge, nullptr, 0);
     throw SystemFailure(fmt::format(
         "no lab on this machine: it needs root or user namespaces ({}). Run as root, or allow user namespaces (sysctl "
-        "kernel.unprivileged_userns_clone=1, user.max_user_namespaces=10000; in a container: --privileged)", why.what()));
+        "kernel.unprivileged_userns_clone=1, user.max_user_namespaces=10000; in a container: --privileged)",
+        why.what()));
   }
 }
 
@@ -168,7 +169,8 @@ void enter_namespaces(pid_t holder) {
   prctl(PR_GET_PDEATHSIG, &death_signal);
   const pid_t parent = getppid();
   const launch::Descriptor folder(open(".", O_PATH | O_DIRECTORY | O_CLOEXEC));
-  for (const Kind kind : {Kind{"user", CLONE_NEWUSER}, {"net", CLONE_NEWNET}, {"uts", CLONE_NEWUTS}, {"mnt", CLONE_NEWNS}}) {
+  for (const Kind kind :
+       {Kind{"user", CLONE_NEWUSER}, {"net", CLONE_NEWNET}, {"uts", CLONE_NEWUTS}, {"mnt", CLONE_NEWNS}}) {
     const std::string theirs = fmt::format("/proc/{}/ns/{}", holder, kind.name);
     if (same_namespace(theirs, fmt::format("/proc/self/ns/{}", kind.name).c_str())) continue;
     const launch::Descriptor file(open(theirs.c_str(), O_RDONLY | O_CLOEXEC));
@@ -188,7 +190,9 @@ std::string start_time(pid_t pid) {
   if (close == std::string::npos) return {};
   std::istringstream fields(line.substr(close + 1));
   std::string field;
-  for (int i = 0; i < 20; ++i) fields >> field;
+  fields >> field;
+  if (field == "Z" || field == "X") return {};  // dead, only not yet reaped by its parent
+  for (int i = 1; i < 20; ++i) fields >> field;
   return field;
 }
 

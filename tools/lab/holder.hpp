@@ -31,7 +31,7 @@ void enter_namespaces(pid_t holder);
 /// Processes (of those this user may look at) that are in the network namespace of one of `holders`, without them.
 [[nodiscard]] std::vector<pid_t> inhabitants(const std::vector<pid_t>& holders);
 
-/// A process's start time in the kernel's words; empty if there is no such process.
+/// A process's start time in the kernel's words; empty if there is no such process or it is dead.
 [[nodiscard]] std::string start_time(pid_t pid);
 
 inline constexpr const char* kHostName = "sync";  ///< host i is sync<i>

@@ -27,20 +27,24 @@ void check(const LabOptions& options) {
   if (options.hosts < 1 || options.hosts > kMostHosts)
     throw Misuse(fmt::format("{} hosts; allowed: 1 to {}", options.hosts, kMostHosts));
   const bool named = !options.name.empty() && options.name.size() <= 32 &&
-                     options.name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") ==
-                         std::string::npos;
+                     options.name.find_first_not_of(
+                         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == std::string::npos;
   if (!named) throw Misuse(fmt::format("lab name '{}'; allowed: 1 to 32 letters, digits, '-' and '_'", options.name));
   (void)shape_of(options.rate);
 }
 
-std::string state_path(const std::string& name) { return fmt::format("{}/lab-{}.json", launch::runtime_folder(), name); }
+std::string state_path(const std::string& name) {
+  return fmt::format("{}/lab-{}.json", launch::runtime_folder(), name);
+}
 
 void check_programs() {
   for (const char* name : {"ip", "tc", "bridge"}) try {
       (void)launch::resolve_program(name);
     } catch (const Misuse&) {
-      throw SystemFailure(fmt::format("no lab on this machine: `{}` is missing; install iproute2 (it lives in /usr/sbin, "
-                                      "which must be in PATH)", name));
+      throw SystemFailure(
+          fmt::format("no lab on this machine: `{}` is missing; install iproute2 (it lives in /usr/sbin, "
+                      "which must be in PATH)",
+                      name));
     }
 }
 
@@ -63,7 +67,7 @@ nlohmann::json ask(const Lab& lab, int host, std::vector<std::string> command) {
 bool await_end(const std::vector<pid_t>& processes, std::chrono::milliseconds patience) {
   const auto deadline = std::chrono::steady_clock::now() + patience;
   for (const pid_t pid : processes)
-    while (kill(pid, 0) == 0) {
+    while (!start_time(pid).empty()) {
       if (std::chrono::steady_clock::now() >= deadline) return false;
       waitpid(pid, nullptr, WNOHANG);  // it may be a child of ours
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -157,7 +161,7 @@ void Lab::stop() {
     if (!await_end(inside, std::chrono::seconds(1)))
       for (const pid_t pid : inhabitants(holders)) kill(pid, SIGKILL);
     kill(holder_, SIGKILL);
-    await_end({holder_}, std::chrono::seconds(2));
+    await_end(holders, std::chrono::seconds(2));
   }
   std::error_code ignored;
   std::filesystem::remove(state_file_, ignored);
@@ -172,14 +176,15 @@ std::vector<std::string> Lab::exec_prefix(int host) const {
 
 void Lab::enter(int host) const {
   if (host < kBridge || host >= options_.hosts)
-    throw Misuse(fmt::format("no host {} in lab '{}'; allowed: 0 to {}, bridge", host, options_.name, options_.hosts - 1));
+    throw Misuse(
+        fmt::format("no host {} in lab '{}'; allowed: 0 to {}, bridge", host, options_.name, options_.hosts - 1));
   enter_namespaces(host == kBridge ? holder_ : keepers_[static_cast<std::size_t>(host)]);
 }
 
 bool Lab::alive() const { return holder_ > 0 && !holder_started_.empty() && start_time(holder_) == holder_started_; }
 
 void Lab::save() const {
-  const nlohmann::json state{{"name", options_.name}, {"hosts", options_.hosts}, {"rate", options_.rate},
+  const nlohmann::json state{{"name", options_.name}, {"hosts", options_.hosts},    {"rate", options_.rate},
                              {"holder", holder_},     {"started", holder_started_}, {"keepers", keepers_},
                              {"owner", owner_}};
   launch::write_private_file(state_file_, state.dump() + "\n");

@@ -36,7 +36,7 @@ class Lab final {
   /// the message says why and what to do).
   [[nodiscard]] static Lab start(const LabOptions& options);
   [[nodiscard]] static std::optional<Lab> find(const std::string& name);  ///< one that runs
-  [[nodiscard]] static std::vector<Lab> all();                            ///< every one of this user that runs; forgets dead ones
+  [[nodiscard]] static std::vector<Lab> all();  ///< every one of this user that runs; forgets dead ones
 
   ~Lab();  ///< stops it, unless it is detached or was found
   Lab(Lab&&) noexcept;
@@ -63,11 +63,11 @@ class Lab final {
 
   LabOptions options_;
   std::string state_file_;
-  pid_t holder_ = 0;              ///< keeps the bridge's namespace; the hosts' keepers die with it
-  std::string holder_started_;    ///< its start time, so that another process with its pid is not taken for it
-  std::vector<pid_t> keepers_;    ///< one process per host that keeps its namespaces
+  pid_t holder_ = 0;            ///< keeps the bridge's namespace; the hosts' keepers die with it
+  std::string holder_started_;  ///< its start time, so that another process with its pid is not taken for it
+  std::vector<pid_t> keepers_;  ///< one process per host that keeps its namespaces
   pid_t owner_ = 0;
-  bool owned_ = false;            ///< this object stops it
+  bool owned_ = false;  ///< this object stops it
 };
 
 }  // namespace syncopate::tools::lab

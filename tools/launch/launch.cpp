@@ -104,8 +104,7 @@ JobEnd run_job(const JobOptions& given, const LineSink& sink) {
     if (options.interface.empty()) options.interface = "eth0";
     if (options.rendezvous.empty()) options.rendezvous = fmt::format("tcp://{}:{}", options.lab->address(0), kLabPort);
   } else if (!options.hosts.empty()) {
-    if (options.rendezvous.empty())
-      options.rendezvous = rendezvous_on(address_of(options.hosts[0]), port);
+    if (options.rendezvous.empty()) options.rendezvous = rendezvous_on(address_of(options.hosts[0]), port);
   } else if (options.rendezvous.empty()) {
     options.rendezvous = rendezvous_on("127.0.0.1", port);
   }

@@ -19,7 +19,8 @@ namespace syncopate::tools::launch {
 namespace {
 
 // POSIX sh, on the other side. The rank takes this shell's place (exec), so that its exit code and signals are ssh's;
-// the watcher beside it holds standard input, forwards signals, and removes the secret at the end.
+// the watcher beside it holds standard input, forwards signals to the session's process group, and cleans up at its
+// end.
 constexpr std::string_view kRemoteScript = R"(mask=$(umask)
 umask 077
 IFS= read -r secret || exit 1
@@ -27,9 +28,11 @@ file=$(mktemp) || exit 1
 printf %s "$secret" >"$file"
 exec 3<&0 </dev/null
 watch() {
-  while read -r signal; do kill -s "$signal" $$; done
-  kill -s TERM $$ && sleep 2 && kill -s KILL $$
+  trap "" INT TERM HUP
+  while read -r signal; do kill -s "$signal" 0; done
   rm -f "$file"
+  kill -s TERM 0
+  kill -0 $$ && sleep 2 && kill -s KILL 0
 }
 watch <&3 >/dev/null 2>&1 &
 exec 3<&-
@@ -38,10 +41,10 @@ cd "$1" 2>/dev/null
 shift
 exec env SYNCOPATE_SECRET_FILE="$file" "$@")";
 
-std::string quoted(std::string_view text) {
-  std::string word = "'";
+std::string in_quotes(std::string_view text) {
+  std::string word(1, '\'');
   for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return word + "'";
+  return word + '\'';
 }
 
 Place parse_place(std::string_view word) {
@@ -58,8 +61,10 @@ Place parse_place(std::string_view word) {
   place.host = word;
   // A leading '-' would be an option of ssh.
   if (place.host.empty() || place.host.front() == '-' || place.slots == 0)
-    throw Misuse(fmt::format("--hosts: '{}' is no host; allowed: a comma-separated list of HOST or HOST:RANKS, e.g. "
-                             "a,b:2 (an IPv6 address in brackets)", word));
+    throw Misuse(
+        fmt::format("--hosts: '{}' is no host; allowed: a comma-separated list of HOST or HOST:RANKS, e.g. "
+                    "a,b:2 (an IPv6 address in brackets)",
+                    word));
   return place;
 }
 
@@ -91,14 +96,16 @@ std::string address_of(const Place& place) {
 bool is_loopback(std::string_view address) { return address.starts_with("127.") || address == "::1"; }
 
 std::string bracketed(const std::string& address) {
-  return address.find(':') == std::string::npos ? address : "[" + address + "]";
+  return address.find(':') == std::string::npos ? address : fmt::format("[{}]", address);
 }
 
 Program over_ssh(const Place& place, const Program& program, const std::string& secret) {
-  std::string command = "sh -c " + quoted(kRemoteScript) + " syncopate-rank";
-  command += " " + quoted(std::filesystem::current_path().string());
-  for (const auto& [name, value] : program.environment) command += " " + quoted(name + "=" + value);
-  for (const std::string& word : program.argv) command += " " + quoted(word);
+  // The outer shell turns a death by signal into 128 + signal; ssh by itself would say 255.
+  std::string command =
+      "exec sh -c 'trap : INT TERM HUP; sh -c \"$0\" \"$@\"; exit $?' " + in_quotes(kRemoteScript) + " syncopate-rank";
+  command += ' ' + in_quotes(std::filesystem::current_path().string());
+  for (const auto& [name, value] : program.environment) command += ' ' + in_quotes(fmt::format("{}={}", name, value));
+  for (const std::string& word : program.argv) command += ' ' + in_quotes(word);
   const char* ssh = std::getenv("SYNCOPATE_SSH");
   std::string host = place.host;
   if (host.front() == '[') host = host.substr(1, host.size() - 2);

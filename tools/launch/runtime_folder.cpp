@@ -57,7 +57,8 @@ void write_private_file(const std::string& path, const std::string& text) {
 }
 
 SecretFile::SecretFile()
-    : text_(random_hex()), path_(fmt::format("{}/secret-{}-{}", runtime_folder(), getpid(), random_hex().substr(0, 8))) {
+    : text_(random_hex()),
+      path_(fmt::format("{}/secret-{}-{}", runtime_folder(), getpid(), random_hex().substr(0, 8))) {
   write_private_file(path_, text_);
 }
 

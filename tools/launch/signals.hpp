@@ -9,7 +9,8 @@
 
 namespace syncopate::tools::launch {
 
-/// SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGCONT and SIGCHLD of the calling thread. The mask it found comes back at the end.
+/// SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGCONT and SIGCHLD of the calling thread. The mask it found comes back at the
+/// end.
 class SignalQueue final {
  public:
   SignalQueue();

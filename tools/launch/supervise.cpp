@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <optional>
@@ -49,6 +50,7 @@ class Supervisor final {
   void stop_with_us();
   void collect_ends();
   void escalate();
+  void kill_leftovers();
   void finish_output();
   [[nodiscard]] bool all_ended() const;
 
@@ -65,20 +67,28 @@ class Supervisor final {
 
 void Supervisor::start_all(const std::vector<Program>& programs) {
   for (const Program& program : programs) {
-    ranks_.push_back({.process = start(program), .signals_by_input = program.signals_by_input, .output = {}, .error = {}, .end = {}});
-    guardian_.watch(ranks_.back().process.pid);
+    ranks_.push_back({.process = start(program),
+                      .signals_by_input = program.signals_by_input,
+                      .output = {},
+                      .error = {},
+                      .end = {}});
+    if (!program.signals_by_input) guardian_.watch(ranks_.back().process.pid);
     set_nonblocking(ranks_.back().process.output.get());
     set_nonblocking(ranks_.back().process.error.get());
   }
 }
 
 /// Kills what is left of each rank's process group. Ended ranks are not reaped before, so that no other process can
-/// have got their ids.
-Supervisor::~Supervisor() {
+/// have got their ids. Behind ssh the other side cleans up when its input ends.
+void Supervisor::kill_leftovers() {
   for (Rank& rank : ranks_) {
     rank.process.input.close();
-    kill(-rank.process.pid, SIGKILL);
+    if (!rank.end || !rank.signals_by_input) kill(-rank.process.pid, SIGKILL);
   }
+}
+
+Supervisor::~Supervisor() {
+  kill_leftovers();
   for (Rank& rank : ranks_)
     while (waitpid(rank.process.pid, nullptr, 0) < 0 && errno == EINTR) {
     }
@@ -185,6 +195,7 @@ void Supervisor::stop_with_us() {
 }
 
 void Supervisor::collect_ends() {
+  std::vector<int> ended;
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     siginfo_t about{};
     if (ranks_[i].end) continue;
@@ -193,8 +204,12 @@ void Supervisor::collect_ends() {
     const bool exited = about.si_code == CLD_EXITED;
     ranks_[i].end = exited ? RankEnd{about.si_status, 0} : RankEnd{128 + about.si_status, about.si_status};
     end_.ranks[i] = *ranks_[i].end;
-    if (end_.ranks[i].code != 0 && end_.first_failure < 0) end_.first_failure = static_cast<int>(i);
+    ended.push_back(static_cast<int>(i));
   }
+  // Of ranks that are found dead at the same time, one killed by a signal did not die of the others' failure.
+  std::stable_partition(ended.begin(), ended.end(), [this](int rank) { return end_.ranks[rank].signal != 0; });
+  for (const int rank : ended)
+    if (end_.ranks[rank].code != 0 && end_.first_failure < 0) end_.first_failure = rank;
   if (end_.first_failure < 0 || stage_ != Stage::all_well) return;
   stage_ = Stage::own_error;
   next_stage_ = std::chrono::steady_clock::now() + options_.own_error;
@@ -211,7 +226,7 @@ void Supervisor::escalate() {
 
 /// A process that a rank has left behind may still hold its pipes: what is in them is read, their end is not awaited.
 void Supervisor::finish_output() {
-  for (Rank& rank : ranks_) kill(-rank.process.pid, SIGKILL);
+  kill_leftovers();
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
   const auto open = [&] {
     for (const Rank& rank : ranks_)

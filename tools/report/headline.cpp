@@ -141,7 +141,8 @@ std::string budget_bar(const Summary& summary) {
         part.look, part.name, time_text(part.seconds), percent(part.seconds / total));
     x += width;
   }
-  const char* source = summary.traced ? "of the traced step went, mean over the ranks" : "of a step went, medians";
+  std::string source = summary.traced ? "of the traced step went" : "of a step went, medians";
+  if (summary.traced && summary.ranks.size() > 1) source += ", mean over the ranks";
   return fmt::format(
       "<figure><figcaption>Where the time {}</figcaption>\n<svg class=\"bar\" viewBox=\"0 0 1040 18\" "
       "preserveAspectRatio=\"none\" aria-hidden=\"true\">{}</svg>\n<ul class=\"legend values\">{}</ul></figure>\n",

@@ -114,8 +114,8 @@ std::string one_step(const Run& run, const Summary& summary) {
   for (const RankSummary& rank : summary.ranks) end_s = std::max(end_s, rank.budget.step_s);
   if (!(end_s > 0)) return section("One step", "The traced step has no length: there is no timeline.", "");
   const std::size_t ranks = run.ranks.size(), drawn = ranks <= kRanksDrawn + 4 ? ranks : kRanksDrawn;
-  std::string body = timeline_legend(summary.budget.exchange_s > 0);
-  body += "<figure>\n" + timeline(run, {0, drawn, end_s}) + "</figure>\n";
+  std::string body = "<figure>\n" + timeline_legend(summary.budget.exchange_s > 0);
+  body += timeline(run, {0, drawn, end_s}) + "</figure>\n";
   if (drawn < ranks)
     body += fmt::format("<details><summary>{} further ranks</summary>\n<figure>{}</figure></details>\n", ranks - drawn,
                         timeline(run, {drawn, ranks, end_s}));
@@ -126,7 +126,8 @@ std::string one_step(const Run& run, const Summary& summary) {
   const std::string meaning = summary.budget.exchange_s > 0
                                   ? "What hangs below blue bars is hidden; what is hatched costs time."
                                   : "Nothing was communicated.";
-  return section("One step", "All ranks on one axis that starts at a barrier. " + meaning + typical, body);
+  const std::string ranks_are = ranks > 1 ? "All ranks on one axis of time, which starts at a barrier. " : "";
+  return section("One step", ranks_are + meaning + typical, body);
 }
 
 std::string traffic(const Run& run, const Summary& summary) {

@@ -129,6 +129,7 @@ Run read_run(const fs::path& folder) {
     rank.present = fs::exists(rows);
     if (rank.present) rank.torn = read_rows(rows, [&](const json& row) { read_row(row, rank); });
     if (fs::exists(trace)) read_rows(trace, [&](const json& row) { rank.spans.push_back(span_of(row)); });
+    if (!run.exchanges()) std::erase_if(rank.spans, [](const Span& span) { return span.track == "exchange"; });
   }
   return run;
 }

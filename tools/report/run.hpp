@@ -59,7 +59,7 @@ struct RankRecord {
   std::vector<Evaluation> evaluations;
   std::optional<End> end;
   std::string error;        ///< text of its error row, if it wrote one
-  std::vector<Span> spans;  ///< the traced step; empty: no trace
+  std::vector<Span> spans;  ///< the traced step, without exchanges where ranks trained alone; empty: no trace
 };
 
 struct Run {

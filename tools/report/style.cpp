@@ -65,6 +65,7 @@ pre { background: var(--panel); padding: 12px 14px; margin: 16px 0 0; white-spac
 .configuration { display: grid; grid-template-columns: repeat(auto-fill, minmax(220px, 1fr)); gap: 10px 28px; margin: 10px 0 0; }
 .configuration dt { font-size: 12.5px; color: var(--quiet); }
 .configuration dd { margin: 0; overflow-wrap: anywhere; }
+a { color: inherit; }
 .bad { color: var(--bad); font-weight: 650; }
 footer { margin-top: 52px; padding-top: 14px; border-top: 1px solid var(--rule); font-size: 13px; color: var(--quiet); }
 svg { display: block; font: 12px system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; }
@@ -84,7 +85,7 @@ svg .on.clear { paint-order: stroke; stroke: rgb(0 0 0 / .28); stroke-width: 2px
 .cursor { stroke: var(--quiet); stroke-dasharray: 2 3; pointer-events: none; }
 rect.forward { fill: var(--forward); } rect.backward { fill: var(--backward); } rect.optimizer { fill: var(--optimizer); }
 rect.other { fill: var(--other); } rect.hidden { fill: var(--hidden); } rect.exposed { fill: url(#hatch); }
-rect.wait { fill: url(#faint-hatch); } rect.clear { fill: transparent; stroke: var(--ground); }
+rect.wait { fill: url(#faint-hatch); } rect.clear { fill: transparent; } rect.edged { stroke: var(--ground); }
 .hatch-ground { fill: var(--exposed); } .hatch-line { fill: var(--exposed-line); opacity: .55; }
 .faint-ground { fill: var(--wait); } .faint-line { fill: var(--wait-line); opacity: .5; }
 .lit rect[data-bucket]:not(.same) { opacity: .3; }
@@ -96,7 +97,7 @@ circle.orange { fill: var(--exposed); }
 #tip { position: fixed; z-index: 1; pointer-events: none; max-width: 420px; white-space: pre-line; padding: 6px 10px;
   font-size: 12.5px; line-height: 1.45; background: var(--ink); color: var(--ground); border-radius: 4px; }
 #tip[hidden] { display: none; }
-@media (max-width: 760px) {
+@media screen and (max-width: 760px) {
   main { padding: 24px 16px 48px; } .pair { grid-template-columns: 1fr; } h1 { font-size: 24px; } p.lead { font-size: 16px; }
   svg.timeline { min-width: 860px; } svg.chart { min-width: 520px; } figure { overflow-x: auto; }
 }
@@ -104,8 +105,11 @@ circle.orange { fill: var(--exposed); }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   @page { margin: 14mm; }
   main { max-width: none; padding: 0; } body { font-size: 11px; } section { margin-top: 26px; }
-  figure, tr, .figures, .notice { break-inside: avoid; } h2, figcaption { break-after: avoid; }
+  figure, tr, .figures, .notice { break-inside: avoid; } h2, figcaption, section > p { break-after: avoid; }
   .wide table { min-width: 0; font-size: 9.5px; } th { font-size: 9px; } #tip { display: none; }
+  figcaption, .legend, footer, .figures dt, .figures span, .configuration dt { font-size: 10px; } code, pre { font-size: 8.5px; }
+  .figures { grid-template-columns: repeat(6, 1fr); gap: 8px 12px; } .configuration { grid-template-columns: repeat(4, 1fr); }
+  .pair { gap: 20px; } details { display: none; } .wide { overflow: visible; }
   .figures b { font-size: 17px; } p.lead { font-size: 14px; } h1 { font-size: 22px; }
 }
 )css";

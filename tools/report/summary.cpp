@@ -96,7 +96,8 @@ void outcome(const Run& run, Summary& summary) {
     if (!std::isnan(teller->end->accuracy)) summary.accuracy = teller->end->accuracy;
     if (!std::isnan(teller->end->loss)) summary.loss = teller->end->loss;
   }
-  summary.loss_is_evaluated = !std::isnan(summary.loss);
+  // Where nothing was ever evaluated, the end row's loss is that of one batch: the mean of the last ones says more.
+  summary.loss_is_evaluated = !std::isnan(summary.loss) && teller && !teller->evaluations.empty();
   const std::vector<Point> losses = over_steps(run, &Step::loss);
   if (!summary.loss_is_evaluated && !losses.empty())
     summary.loss = running_mean(losses, std::max<std::size_t>(1, losses.size() / 20)).back().y;
@@ -138,12 +139,11 @@ void note_what_is_missing(const Run& run, Summary& summary) {
   if (summary.replicas == Replicas::differ)
     summary.notes.push_back("The ranks ended with different parameters: their digests are NOT equal.");
   if (run.layers.empty()) summary.notes.push_back("run.json lists no layers.");
-  for (const RankRecord& rank : run.ranks) {
-    const auto lost = std::ranges::find_if(rank.steps, [](const Step& step) { return std::isnan(step.loss); });
-    if (lost == rank.steps.end()) continue;
-    summary.notes.push_back(fmt::format("The loss is missing or not a number at step {:.0f}.", lost->step));
-    break;
-  }
+  const std::vector<Point> losses = over_steps(run, &Step::loss), steps = over_steps(run, &Step::step);
+  if (losses.size() == steps.size()) return;
+  std::size_t lost = 0;
+  while (lost < losses.size() && losses[lost].x == steps[lost].x) ++lost;
+  summary.notes.push_back(fmt::format("The loss is missing or not a number at step {:.0f}.", steps[lost].x));
 }
 
 }  // namespace

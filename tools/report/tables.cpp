@@ -127,7 +127,7 @@ std::string bucket_table(const Run& run) {
     const double size = static_cast<double>(bucket.bytes);
     table.rows.push_back({std::to_string(k), layers_of(run, bucket), share_bar(size / most, "hidden"), bytes(size),
                           unit(costs[k].seconds), unit(costs[k].exposed_s),
-                          decimal(size * 8e-9 / costs[k].seconds, 2)});
+                          decimal(size * 8e-9 / costs[k].seconds, 3)});
   }
   return table.html();
 }

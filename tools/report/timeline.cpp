@@ -14,6 +14,7 @@ namespace {
 
 constexpr double kWidth = 1040, kLeft = 112, kRight = 8, kTop = 26;
 constexpr double kLane = 22, kLaneGap = 4, kRankGap = 18;
+constexpr double kEdged = 6;        // buckets narrower than this have no edges: they would hide them
 constexpr double kLetter = 6.4;     // mean width of a letter of a bar's label
 constexpr double kNarrowest = 1.0;  // neighbours narrower than this are drawn as one bar
 
@@ -65,11 +66,9 @@ Bar bar_of(const Span& span, const TimeUnit& unit) {
   const bool waiting = span.track == "wait";
   const std::string what = waiting ? "waiting for communication" : span.track;
   const std::string name = span.name.empty() || span.name == span.track || waiting ? "" : ", " + span.name;
-  Bar bar{span.begin_s,
-          span.end_s,
-          look_of(span.track),
-          fmt::format("{}{}\n{}", what, name, unit(span.end_s - span.begin_s)),
-          {}};
+  const std::string size = span.bytes ? fmt::format(", {} of gradients", bytes(static_cast<double>(span.bytes))) : "";
+  const std::string title = fmt::format("{}{}\n{}{}", what, name, unit(span.end_s - span.begin_s), size);
+  Bar bar{span.begin_s, span.end_s, look_of(span.track), title, {}};
   if (waiting)
     bar.labels = {"waiting"};
   else if (name.empty())
@@ -90,7 +89,7 @@ void draw_computing(Drawing& drawing, const RankRecord& rank) {
     Span run = spans[i];
     std::size_t next = i + 1;
     for (; next < spans.size() && run.end_s - run.begin_s < narrowest_s && spans[next].track == run.track; ++next)
-      run.end_s = std::max(run.end_s, spans[next].end_s);
+      run.end_s = std::max(run.end_s, spans[next].end_s), run.bytes += spans[next].bytes;
     if (next > i + 1) run.name = fmt::format("{} … {} ({} spans)", spans[i].name, spans[next - 1].name, next - i);
     drawing.rect(bar_of(run, drawing.unit), kLane);
     i = next;
@@ -98,16 +97,33 @@ void draw_computing(Drawing& drawing, const RankRecord& rank) {
 }
 
 /// "bucket 2, features.8.weight … features.11.bias" for the k-th exchange, where the run's plan tells.
-std::string bucket_title(const Run& run, const Span& span, std::size_t k, bool planned) {
-  if (!planned) return span.name;
+std::string bucket_name(const Run& run, const Span& span, std::size_t k) {
+  if (k >= run.buckets.size()) return span.name;
   const Bucket& bucket = run.buckets[k];
   const std::string& last = run.layers[bucket.last].name;
   const std::string first = bucket.first == bucket.last ? "" : run.layers[bucket.first].name + " … ";
   return fmt::format("bucket {}, {}{}", k, first, last);
 }
 
-/// The buckets on their way: the part beside computing plain, the exposed part hatched. Spans that overlap get lanes
-/// of their own.
+std::string exchange_title(const std::string& name, const Span& span, const TimeUnit& unit, double exposed_s) {
+  const double seconds = span.end_s - span.begin_s, size = static_cast<double>(span.bytes);
+  std::string title = fmt::format("{}\n{}", name, unit(seconds));
+  if (span.bytes) title += fmt::format(", {}", bytes(size));
+  if (span.bytes && seconds > 0) title += fmt::format(", {:.3f} Gbit/s", size * 8e-9 / seconds);
+  return fmt::format("{}\n{} exposed", title, unit(exposed_s));
+}
+
+/// The lane on which `span` overlaps no earlier one noticeably; grows `lane_ends` where there is none.
+std::size_t lane_for(const Span& span, std::vector<double>& lane_ends, double whole_s) {
+  const double slack = std::max((span.end_s - span.begin_s) * 0.05, whole_s * 0.005);
+  std::size_t lane = 0;
+  while (lane < lane_ends.size() && lane_ends[lane] > span.begin_s + slack) ++lane;
+  if (lane == lane_ends.size()) lane_ends.push_back(0);
+  lane_ends[lane] = span.end_s;
+  return lane;
+}
+
+/// The buckets on their way: the part beside computing plain, the exposed part hatched.
 void draw_exchange(Drawing& drawing, const RankRecord& rank) {
   const std::vector<Span> spans = exchanges(rank.spans);
   const Intervals busy = computing(rank.spans);
@@ -116,26 +132,22 @@ void draw_exchange(Drawing& drawing, const RankRecord& rank) {
   std::vector<double> lane_ends;
   for (std::size_t k = 0; k < spans.size(); ++k) {
     const Span& span = spans[k];
-    const double slack = std::max((span.end_s - span.begin_s) * 0.05, drawing.time.high * 0.005);
-    const auto lane = std::ranges::find_if(lane_ends, [&](double end) { return end <= span.begin_s + slack; });
-    const auto index = static_cast<double>(lane - lane_ends.begin());
-    if (lane == lane_ends.end())
-      lane_ends.push_back(span.end_s);
-    else
-      *lane = span.end_s;
-    drawing.y = top + index * (kLane + 2);
-    const double seconds = span.end_s - span.begin_s;
+    const auto lane = static_cast<double>(lane_for(span, lane_ends, drawing.time.high));
+    drawing.y = top + lane * (kLane + 2);
     const Intervals bare = without({{span.begin_s, span.end_s}}, busy);
-    const double rate = seconds > 0 ? static_cast<double>(span.bytes) * 8e-9 / seconds : 0;
-    const std::string size = span.bytes ? bytes(static_cast<double>(span.bytes)) : "";
-    const std::string title = fmt::format(
-        "{}\n{}{}{}\n{} exposed", bucket_title(drawing.run, span, k, planned), size.empty() ? "" : size + ", ",
-        drawing.unit(seconds), span.bytes ? fmt::format(", {:.2f} Gbit/s", rate) : "", drawing.unit(length(bare)));
+    const std::string name = planned ? bucket_name(drawing.run, span, k) : span.name;
     const std::string number = planned ? std::to_string(k) : span.name;
+    const std::string title = exchange_title(name, span, drawing.unit, length(bare));
+    const bool narrow = drawing.time(span.end_s) - drawing.time(span.begin_s) < kEdged;
     const int bucket = static_cast<int>(k);
     drawing.rect({span.begin_s, span.end_s, "hidden", {}, {}, bucket}, kLane);
     for (const Interval& part : bare) drawing.rect({part.begin, part.end, "exposed", {}, {}, bucket}, kLane);
-    drawing.rect({span.begin_s, span.end_s, "clear", title, {fmt::format("{} · {}", number, size), number}, bucket},
+    drawing.rect({span.begin_s,
+                  span.end_s,
+                  narrow ? "clear" : "clear edged",
+                  title,
+                  {fmt::format("{} · {}", number, bytes(static_cast<double>(span.bytes))), number},
+                  bucket},
                  kLane);
   }
   const double lanes = static_cast<double>(std::max<std::size_t>(1, lane_ends.size()));
@@ -169,7 +181,7 @@ void draw_rank(Drawing& drawing, std::size_t r) {
 
 std::string timeline(const Run& run, const TimelineRange& range) {
   const TimeUnit unit = time_unit(range.end_s / 10);
-  Axis time = axis(0, range.end_s * unit.per_second, 10);
+  Axis time = axis(0, range.end_s * unit.per_second, 8);
   const Axis labels = time;
   time.high = range.end_s, time.from = kLeft, time.to = kWidth - kRight;
   Drawing drawing{run, time, unit, kTop, {}};

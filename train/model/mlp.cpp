@@ -24,6 +24,7 @@ const Model mlp{.name = "mlp",
                 .summary = "perceptron 3072-2048-2048-2048-10, 58.8 MB of gradients",
                 .input = DataKind::images,
                 .learning_rate = 0.01,
+                .warmup = 20,
                 .build = build};
 
 }  // namespace syncopate::train::model

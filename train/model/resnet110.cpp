@@ -15,6 +15,7 @@ const Model resnet110{.name = "resnet110",
                       .summary = "residual network of depth 110 for 32x32 images, 1,727,962 parameters",
                       .input = DataKind::images,
                       .learning_rate = 0.1,
+                      .warmup = 100,
                       .build = build};
 
 }  // namespace syncopate::train::model

@@ -15,6 +15,7 @@ const Model resnet20{.name = "resnet20",
                      .summary = "residual network of depth 20 for 32x32 images, 269,722 parameters",
                      .input = DataKind::images,
                      .learning_rate = 0.1,
+                     .warmup = 20,
                      .build = build};
 
 }  // namespace syncopate::train::model

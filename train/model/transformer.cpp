@@ -64,7 +64,8 @@ extern constinit const Model transformer;
 const Model transformer{.name = "transformer",
                         .summary = "decoder-only byte language model; size by --layers --width --heads --context",
                         .input = DataKind::text,
-                        .learning_rate = 0.1,
+                        .learning_rate = 0.2,
+                        .warmup = 50,
                         .clip = 1.0,
                         .build = build};
 

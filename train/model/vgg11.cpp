@@ -45,7 +45,8 @@ extern constinit const Model vgg11;
 const Model vgg11{.name = "vgg11",
                   .summary = "VGG-11 with batch normalisation for 32x32 images, 36.9 MB of gradients",
                   .input = DataKind::images,
-                  .learning_rate = 0.05,
+                  .learning_rate = 0.02,
+                  .warmup = 50,
                   .build = build};
 
 }  // namespace syncopate::train::model

@@ -93,7 +93,8 @@ namespace syncopate::kernel {
 HWY_EXPORT(narrow);
 HWY_EXPORT(widen);
 
-void cast(DType from, DType to, const std::byte* in, std::byte* out, std::size_t count) {
+void cast(Conversion types, const std::byte* in, std::byte* out, std::size_t count) {
+  const auto [from, to] = types;
   if (from == to) {
     if (count > 0) std::memcpy(out, in, count * size_of(from));
     return;

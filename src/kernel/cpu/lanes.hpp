@@ -1,5 +1,6 @@
 // Vectors of one instruction set: the loop over memory, half precision in lanes, and arithmetic lifted to each type.
 // Highway compiles this text once for every instruction set, hence the guard that toggles instead of `#pragma once`.
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -52,8 +53,8 @@ HWY_INLINE void few(const F& f, std::byte* into, std::size_t count, From... from
 }
 
 /// into[i] = f(from[i]...), 0 <= i < count. `into` may equal a `from`: each vector is read before it is written.
-/// Bound by memory: per element all operands move once; at 3 GHz one 32- or 64-byte load pair and store per cycle or
-/// two leave the first-level cache faster than any other level can feed it.
+/// Physical limit: every operand moves once. A core loads two vectors and stores one per cycle from its first cache
+/// (3 x 64 bytes x clock for a sum) and a fraction of that from the others; a sum needs two instructions more.
 template <class F, class... From>
 HWY_INLINE void each(const F& f, std::byte* into, std::size_t count, From... from) {
   const typename F::In in;
@@ -200,7 +201,7 @@ struct Floating {
         return each(OnBf16<Arithmetic>{arithmetic}, into, count, from...);
       case DType::i32:
       case DType::i64:
-        HWY_DASSERT(false);  // callers send integers elsewhere
+        assert(false);  // callers send integers elsewhere
     }
   }
 };

@@ -114,7 +114,7 @@ double squared_norm(DType dtype, const std::byte* in, std::size_t count) {
   for (std::size_t begin = 0; begin < count; begin += block) {
     const std::size_t n = count - begin < block ? count - begin : block;
     const std::byte* elements = in + begin * size_of(dtype);
-    if (half) cast(dtype, DType::f32, elements, room, n);
+    if (half) cast({dtype, DType::f32}, elements, room, n);
     HWY_DYNAMIC_DISPATCH(add_squares_of)(half ? DType::f32 : dtype, half ? room : elements, n, sums);
   }
   for (std::size_t width = sums_count / 2; width > 0; width /= 2)

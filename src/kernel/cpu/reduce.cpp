@@ -91,50 +91,42 @@ struct FloatExtreme {
   }
 };
 
-struct Operands {
-  std::byte* into;
-  const std::byte* a;
-  const std::byte* b;
-  std::size_t count;
-};
-
 template <bool kMinimum>
-void extreme(DType dtype, const Operands& o) {
+void extreme(DType dtype, std::byte* into, Operands o, std::size_t count) {
   using I16 = std::int16_t;
   using I64 = std::int64_t;
   constexpr I64 infinity = 0x7ff0000000000000;
   switch (dtype) {
     case DType::f32:
-      return each(FloatExtreme<std::int32_t, 0x7f800000, kMinimum>(), o.into, o.count, o.a, o.b);
+      return each(FloatExtreme<std::int32_t, 0x7f800000, kMinimum>(), into, count, o.a, o.b);
     case DType::f64:
-      return each(FloatExtreme<I64, infinity, kMinimum>(), o.into, o.count, o.a, o.b);
+      return each(FloatExtreme<I64, infinity, kMinimum>(), into, count, o.a, o.b);
     case DType::f16:
-      return each(FloatExtreme<I16, 0x7c00, kMinimum>(), o.into, o.count, o.a, o.b);
+      return each(FloatExtreme<I16, 0x7c00, kMinimum>(), into, count, o.a, o.b);
     case DType::bf16:
-      return each(FloatExtreme<I16, 0x7f80, kMinimum>(), o.into, o.count, o.a, o.b);
+      return each(FloatExtreme<I16, 0x7f80, kMinimum>(), into, count, o.a, o.b);
     case DType::i32:
-      return each(IntegerExtreme<std::int32_t, kMinimum>(), o.into, o.count, o.a, o.b);
+      return each(IntegerExtreme<std::int32_t, kMinimum>(), into, count, o.a, o.b);
     case DType::i64:
-      return each(IntegerExtreme<I64, kMinimum>(), o.into, o.count, o.a, o.b);
+      return each(IntegerExtreme<I64, kMinimum>(), into, count, o.a, o.b);
   }
 }
 
 bool is_power_of_two(int n) { return (n & (n - 1)) == 0; }
 
-void sum(const Reduction& r, const Operands& o) {
-  if (r.dtype == DType::i32) return each(WrappingSum<std::uint32_t>(), o.into, o.count, o.a, o.b);
-  if (r.dtype == DType::i64) return each(WrappingSum<std::uint64_t>(), o.into, o.count, o.a, o.b);
-  if (r.divisor == 1) return Floating<Sum>{r.dtype, {}}(o.into, o.count, o.a, o.b);
+void sum(const Reduction& r, std::byte* into, Operands o, std::size_t count) {
+  if (r.dtype == DType::i32) return each(WrappingSum<std::uint32_t>(), into, count, o.a, o.b);
+  if (r.dtype == DType::i64) return each(WrappingSum<std::uint64_t>(), into, count, o.a, o.b);
+  if (r.divisor == 1) return Floating<Sum>{r.dtype, {}}(into, count, o.a, o.b);
   if (is_power_of_two(r.divisor))
-    return Floating<Mean<Reciprocal>>{r.dtype, {{1.0 / r.divisor}}}(o.into, o.count, o.a, o.b);
-  Floating<Mean<Division>>{r.dtype, {{1.0 * r.divisor}}}(o.into, o.count, o.a, o.b);
+    return Floating<Mean<Reciprocal>>{r.dtype, {{1.0 / r.divisor}}}(into, count, o.a, o.b);
+  Floating<Mean<Division>>{r.dtype, {{1.0 * r.divisor}}}(into, count, o.a, o.b);
 }
 
-void combine_lanes(const Reduction& r, std::byte* into, const std::byte* a, const std::byte* b, std::size_t count) {
-  const Operands o{into, a, b, count};
-  if (r.op == ReduceOp::min) return extreme<true>(r.dtype, o);
-  if (r.op == ReduceOp::max) return extreme<false>(r.dtype, o);
-  sum(r, o);
+void combine_lanes(const Reduction& r, std::byte* into, Operands o, std::size_t count) {
+  if (r.op == ReduceOp::min) return extreme<true>(r.dtype, into, o, count);
+  if (r.op == ReduceOp::max) return extreme<false>(r.dtype, into, o, count);
+  sum(r, into, o, count);
 }
 
 void divide_lanes(const Reduction& r, std::byte* into, std::size_t count) {
@@ -177,16 +169,16 @@ void divide_integers(std::byte* into, std::size_t count, int divisor) {
 
 }  // namespace
 
-void combine(const Reduction& reduction, std::byte* into, const std::byte* a, const std::byte* b, std::size_t count) {
+void combine(const Reduction& reduction, std::byte* into, Operands operands, std::size_t count) {
   check(reduction);
   if (reduction.divisor == 1 || !is_integer(reduction.dtype))
-    return HWY_DYNAMIC_DISPATCH(combine_lanes)(reduction, into, a, b, count);
+    return HWY_DYNAMIC_DISPATCH(combine_lanes)(reduction, into, operands, count);
   // In pieces that stay in the first-level cache between the two passes.
   constexpr std::size_t piece = 1024;
   const std::size_t size = size_of(reduction.dtype);
   for (std::size_t begin = 0; begin < count; begin += piece) {
     const std::size_t n = count - begin < piece ? count - begin : piece, at = begin * size;
-    HWY_DYNAMIC_DISPATCH(combine_lanes)(reduction, into + at, a + at, b + at, n);
+    HWY_DYNAMIC_DISPATCH(combine_lanes)(reduction, into + at, {operands.a + at, operands.b + at}, n);
     finish(reduction, into + at, n);
   }
 }

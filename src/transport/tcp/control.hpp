@@ -77,6 +77,7 @@ class TcpControl final : public Control {
   void follow_orders();
   void welcome();
   void welcome(Visitor visitor);
+  void greet(int rank);
   void listen_to_tree();
   void hear(int from, const std::string& bytes);
   void take(int from, const Heartbeat& beat);

@@ -96,12 +96,18 @@ void TcpControl::welcome(Visitor visitor) {
   const bool right_way = known && (visitor.called ? rank < options_.rank : rank > options_.rank);
   if (right_way && hello.purpose == Purpose::control) {
     const bool neighbour = parent_of(std::max(rank, options_.rank)) == std::min(rank, options_.rank);
-    if (neighbour && tree_.attach(rank, std::move(visitor.channel)))
-      return joined_.change([&](auto& joined) { joined.insert(rank); });
+    if (neighbour && tree_.attach(rank, std::move(visitor.channel))) return greet(rank);
   }
   if (right_way && hello.purpose == Purpose::data && stream < options_.streams && data_links_.emplace(rank, stream).second)
     return mailbox_->deliver({rank, stream, std::move(visitor.channel), {}});
   options_.log.write(LogLevel::info, fmt::format("rank {} turned away a needless connection from rank {}", options_.rank, rank));
+}
+
+/// A new edge first hears what went through the tree before it was there.
+void TcpControl::greet(int rank) {
+  for (const auto& [gone, number] : ledger_.departed()) tree_.send(rank, encode(Goodbye{gone, number}));
+  if (spread_) tree_.send(rank, encode(*ledger_.failure()));
+  joined_.change([&](auto& joined) { joined.insert(rank); });
 }
 
 void TcpControl::listen_to_tree() {
@@ -187,8 +193,14 @@ void TcpControl::leave() {
   if (!ledger_.failed()) tree_.flood(encode(Goodbye{options_.rank, ledger_.progress().number}));
   const base::Time end = now() + kFarewell;
   tree_.flush();
-  while (!tree_.idle() && now() < end) {
+  // A failure during joining must also reach the neighbours whose connections are still being made.
+  const auto incomplete = [&] {
+    const auto neighbours = neighbours_of(options_.rank, size());
+    return ledger_.failed() && joined_.with([](const auto& joined) { return joined.size(); }) < neighbours.size();
+  };
+  while ((!tree_.idle() || incomplete()) && now() < end) {
     dispatch(poller_.wait(end));
+    welcome();
     tree_.flush();
   }
   // Closing a socket with unread input makes the kernel drop output that is still under way.

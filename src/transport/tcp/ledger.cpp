@@ -76,6 +76,10 @@ bool Ledger::has_left(int rank) const {
   return state_.with([&](const State& state) { return state.departed.contains(rank); });
 }
 
+std::map<int, std::uint64_t> Ledger::departed() const {
+  return state_.with([](const State& state) { return state.departed; });
+}
+
 std::optional<Failure> Ledger::judge_departed(const State& state) const {
   for (const auto& [rank, number] : state.departed)
     if (number < state.last)

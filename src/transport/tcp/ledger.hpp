@@ -30,6 +30,8 @@ class Ledger final {
   /// A rank left after its operation `number`; returns what that breaks here.
   [[nodiscard]] std::optional<Failure> left(int rank, std::uint64_t number);
   [[nodiscard]] bool has_left(int rank) const;
+  /// Ranks that left, and their last operations.
+  [[nodiscard]] std::map<int, std::uint64_t> departed() const;
 
   [[nodiscard]] Progress progress() const;
   /// What this rank called as operation `number`; empty if not begun or forgotten.

@@ -15,6 +15,11 @@ namespace {
 
 iovec piece(base::ConstBytes bytes) noexcept { return {const_cast<std::byte*>(bytes.data()), bytes.size()}; }
 
+/// One writer: a plain addition, without a locked instruction.
+void add(std::atomic<std::uint64_t>& counter, std::size_t bytes) noexcept {
+  counter.store(counter.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
+}
+
 }  // namespace
 
 void Stream::fail(Trouble trouble) {
@@ -70,7 +75,7 @@ void Stream::push(std::vector<Event>& finished) {
 }
 
 void Stream::sent(std::size_t bytes, std::vector<Event>& finished) {
-  sent_bytes_ += bytes;
+  add(counters_.sent, bytes);
   front_sent_ += bytes;
   while (!out_.empty() && front_sent_ >= kFrameHeaderBytes + out_.front().payload.size()) {
     front_sent_ -= kFrameHeaderBytes + out_.front().payload.size();
@@ -98,7 +103,7 @@ void Stream::pull(std::vector<Event>& finished) {
 
 /// Accounts for bytes that `pull` has placed.
 void Stream::absorb(std::size_t bytes, std::vector<Event>& finished) {
-  received_bytes_ += bytes;
+  add(counters_.received, bytes);
   const std::size_t in_header = std::min(bytes, kFrameHeaderBytes - header_have_);
   header_have_ += in_header;
   bytes -= in_header;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <deque>
 #include <optional>
 #include <string>
@@ -19,6 +20,12 @@ struct FrameRules {
   bool checksum = false;  ///< send payload checksums (those that come are always checked)
 };
 
+/// Bytes moved by all streams of a rank: written by the polling thread, read by any.
+struct Counters {
+  std::atomic<std::uint64_t> sent{0};
+  std::atomic<std::uint64_t> received{0};
+};
+
 /// Why a stream can go no further. Nothing moves on it afterwards.
 struct Trouble {
   enum class Kind : std::uint8_t { lost, corrupt, other_operation, other_length };
@@ -30,7 +37,7 @@ struct Trouble {
 /// Used by the polling thread alone. Invariant: `tail_` holds read-ahead bytes only while no payload is incomplete.
 class Stream final {
  public:
-  Stream(int peer, std::uint32_t index, const FrameRules& rules) : peer_(peer), index_(index), rules_(rules) {}
+  Stream(int peer, const FrameRules& rules, Counters& counters) : peer_(peer), rules_(rules), counters_(counters) {}
 
   void attach(Channel channel) { channel_ = std::move(channel); }
   void fail(Trouble trouble);
@@ -38,7 +45,6 @@ class Stream final {
   [[nodiscard]] bool healthy() const noexcept { return attached() && !trouble_; }
   [[nodiscard]] const Channel& channel() const noexcept { return channel_; }
   [[nodiscard]] int peer() const noexcept { return peer_; }
-  [[nodiscard]] std::uint32_t index() const noexcept { return index_; }
   [[nodiscard]] const std::optional<Trouble>& trouble() const noexcept { return trouble_; }
   [[nodiscard]] bool pending() const noexcept { return !out_.empty() || !in_.empty(); }
   [[nodiscard]] bool sending() const noexcept { return !out_.empty(); }
@@ -52,9 +58,6 @@ class Stream final {
   void advance(bool direct, std::vector<Event>& finished);
   /// Queued frames leave now, if the kernel takes them.
   void push(std::vector<Event>& finished);
-
-  [[nodiscard]] std::uint64_t sent_bytes() const noexcept { return sent_bytes_; }
-  [[nodiscard]] std::uint64_t received_bytes() const noexcept { return received_bytes_; }
 
  private:
   struct Outgoing {
@@ -81,8 +84,8 @@ class Stream final {
   [[nodiscard]] base::Bytes payload_rest() noexcept { return in_.front().into.subspan(payload_have_); }
 
   const int peer_;
-  const std::uint32_t index_;
   const FrameRules rules_;
+  Counters& counters_;
   Channel channel_;
   std::optional<Trouble> trouble_;
 
@@ -99,8 +102,6 @@ class Stream final {
   std::size_t tail_begin_ = 0, tail_end_ = 0;
   bool readable_ = true;
   bool ended_ = false;  ///< the peer will send no more; only reading to the end tells
-
-  std::uint64_t sent_bytes_ = 0, received_bytes_ = 0;
 };
 
 }  // namespace syncopate::transport::tcp

@@ -56,7 +56,7 @@ TcpTransport::Peer& TcpTransport::peer_at(int rank) {
 
 void TcpTransport::open(int rank, Peer& peer) {
   for (std::uint32_t index = 0; index < options_.streams; ++index)
-    peer.streams.push_back(std::make_unique<Stream>(rank, index, options_.rules));
+    peer.streams.push_back(std::make_unique<Stream>(rank, options_.rules, counters_));
 }
 
 void TcpTransport::touch(Stream& stream) {
@@ -64,7 +64,7 @@ void TcpTransport::touch(Stream& stream) {
 }
 
 std::span<const Event> TcpTransport::poll(base::Time deadline, Patience patience) {
-  const base::Time awake_until = patience.spin.count() > 0 ? now() + patience.spin : base::Time::min();
+  const base::Time awake_until = patience.spin.count() > 0 ? now() + patience.spin : base::Time{};
   bool direct = patience.spin.count() > 0;
   reported_.clear();
   for (;;) {
@@ -82,9 +82,8 @@ std::span<const Event> TcpTransport::poll(base::Time deadline, Patience patience
       sleep(std::min(deadline, look_again));
   }
   // Sends that end at once could keep arrivals out of sight: look at the sockets now and then in any case.
-  if (++polls_without_look_ > kPollsWithoutLook) sleep(base::Time::min());
+  if (++polls_without_look_ > kPollsWithoutLook) sleep(base::Time{});
   std::swap(reported_, finished_);
-  count_traffic();
   return reported_;
 }
 
@@ -170,19 +169,8 @@ void TcpTransport::wake() noexcept {
   mailbox_->poller().wake();
 }
 
-void TcpTransport::count_traffic() noexcept {
-  std::uint64_t sent = 0, received = 0;
-  for (const Peer& peer : peers_)
-    for (const auto& stream : peer.streams) {
-      sent += stream->sent_bytes();
-      received += stream->received_bytes();
-    }
-  sent_bytes_.store(sent, std::memory_order_relaxed);
-  received_bytes_.store(received, std::memory_order_relaxed);
-}
-
 std::pair<std::uint64_t, std::uint64_t> TcpTransport::traffic() const noexcept {
-  return {sent_bytes_.load(std::memory_order_relaxed), received_bytes_.load(std::memory_order_relaxed)};
+  return {counters_.sent.load(std::memory_order_relaxed), counters_.received.load(std::memory_order_relaxed)};
 }
 
 }  // namespace syncopate::transport::tcp

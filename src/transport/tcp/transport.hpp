@@ -45,7 +45,6 @@ class TcpTransport final : public Transport {
   void collect_news();
   void attach(LinkNews news);
   void progress(bool direct);
-  void count_traffic() noexcept;
   [[nodiscard]] base::Time face_troubles(base::Time now);
   [[nodiscard]] base::Time face(const Stream& stream, base::Time now);
   void lose(const Stream& stream, const std::string& reason);
@@ -62,7 +61,7 @@ class TcpTransport final : public Transport {
   bool asked_ = false;           ///< control has been asked about a mismatch
   int polls_without_look_ = 0;   ///< polls since the last look at the poller
   std::atomic<bool> woken_{false};
-  std::atomic<std::uint64_t> sent_bytes_{0}, received_bytes_{0};
+  Counters counters_;
 };
 
 }  // namespace syncopate::transport::tcp

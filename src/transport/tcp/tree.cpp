@@ -55,9 +55,9 @@ void Tree::on_ready(const Ready& ready) {
   std::vector<std::string> messages;
   std::string reason;
   try {
-    if (!edge->second.messenger.read(messages)) reason = edge->second.messenger.reason();
+    if (!edge->second.messenger.read(messages)) reason = fmt::format("ended without a word ({})", edge->second.messenger.reason());
   } catch (const Corrupt& corrupt) {
-    reason = corrupt.what();
+    reason = fmt::format("sent nonsense ({})", corrupt.what());
   }
   if (!messages.empty()) edge->second.silent = base::Duration(0);
   for (std::string& message : messages) heard_.push_back({edge->first, std::move(message)});

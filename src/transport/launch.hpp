@@ -1,0 +1,24 @@
+// Launch: rank, size and meeting place of this process, from options, then from what started it.
+#pragma once
+
+#include <string>
+
+#include "base/env.hpp"
+#include "syncopate/group.hpp"
+
+namespace syncopate::transport {
+
+struct Launch {
+  GroupOptions options;  ///< complete: rank and size are set
+  std::string source;    ///< for the log: what was taken from where
+};
+
+/// Pure. Rank and size come together from the first source that has them: the options, SYNCOPATE_RANK/SIZE, torchrun
+/// (RANK, WORLD_SIZE), Slurm (SLURM_PROCID, SLURM_NTASKS), Open MPI (OMPI_COMM_WORLD_RANK/SIZE), PMI (PMI_RANK/SIZE);
+/// with none of them the group has one rank. Every other option that was left at its default is taken from
+/// SYNCOPATE_RENDEZVOUS, _INTERFACE, _SECRET_FILE, _TIMEOUT_MS, _JOIN_TIMEOUT_MS, _SILENCE_MS, _STREAMS, _CHECKSUM; the
+/// rendezvous also from torchrun's MASTER_ADDR and MASTER_PORT. Throws Misuse naming the variables that are out of range,
+/// incomplete or missing.
+[[nodiscard]] Launch resolve_launch(const GroupOptions& options, const base::Environment& environment);
+
+}  // namespace syncopate::transport

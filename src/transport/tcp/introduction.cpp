@@ -1,0 +1,42 @@
+// Introduction: what each rank tells all others at the rendezvous.
+#include "transport/tcp/introduction.hpp"
+
+#include "base/require.hpp"
+#include "syncopate/version.hpp"
+#include "transport/wire.hpp"
+
+namespace syncopate::transport::tcp {
+
+namespace {
+constexpr std::size_t kMost = 256;
+}
+
+std::string encode(const Introduction& introduction) {
+  WireWriter out;
+  out.text(introduction.version, kMost);
+  out.text(introduction.address, kMost);
+  out.text(introduction.host, kMost);
+  out.number(introduction.group);
+  out.number(introduction.streams);
+  out.number(static_cast<std::uint8_t>(introduction.checksum));
+  out.number(introduction.silence_ms);
+  return out.take();
+}
+
+Introduction decode_introduction(std::string_view text, int rank) {
+  WireReader in(text);
+  Introduction introduction;
+  introduction.version = in.text(kMost);
+  base::require(introduction.version == version(), "rank {} runs Syncopate {}, this rank {}; use one version everywhere",
+                rank, introduction.version, version());
+  introduction.address = in.text(kMost);
+  introduction.host = in.text(kMost);
+  introduction.group = in.number<std::uint64_t>();
+  introduction.streams = in.number<std::uint32_t>();
+  introduction.checksum = in.number<std::uint8_t>() != 0;
+  introduction.silence_ms = in.number<std::int64_t>();
+  in.end();
+  return introduction;
+}
+
+}  // namespace syncopate::transport::tcp

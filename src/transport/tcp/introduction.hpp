@@ -1,0 +1,24 @@
+// Introduction: what each rank tells all others at the rendezvous.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace syncopate::transport::tcp {
+
+struct Introduction {
+  std::string version;        ///< the library's
+  std::string address;        ///< where the rank listens
+  std::string host;           ///< host_identity()
+  std::uint64_t group = 0;    ///< random; rank 0's names the group
+  std::uint32_t streams = 1;  ///< rank 0's holds
+  bool checksum = false;      ///< rank 0's holds
+  std::int64_t silence_ms = 2000;  ///< rank 0's holds
+};
+
+[[nodiscard]] std::string encode(const Introduction& introduction);
+/// Throws Misuse naming both versions if `text` is from another version, Corrupt for anything else that does not fit.
+[[nodiscard]] Introduction decode_introduction(std::string_view text, int rank);
+
+}  // namespace syncopate::transport::tcp

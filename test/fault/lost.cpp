@@ -1,0 +1,111 @@
+// Lost ranks: whoever is killed or stopped in the middle of a step is named by every other rank within the bound.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "processes.hpp"
+#include "syncopate/collective.hpp"
+#include "syncopate/synchronizer.hpp"
+
+namespace syncopate {
+namespace {
+
+constexpr int kRanks = 4;
+
+/// A step whose exchange takes a few milliseconds, so that a random moment falls into it.
+void reduce_some(Group& group, int /*step*/) {
+  static std::vector<float> gradient(600'000, 1.0F);
+  allreduce(group, std::span(gradient), {.op = ReduceOp::average, .name = "gradient"});
+}
+
+void expect_everyone_names(const test::Job& job, int victim, std::int64_t since_ns, double bound_s) {
+  for (int rank = 0; rank < kRanks; ++rank) {
+    if (rank == victim) continue;
+    const test::Ending ending = job.ending_of(rank);
+    EXPECT_STREQ(ending.kind, "PeerLost") << "rank " << rank << ": " << ending.message;
+    EXPECT_EQ(ending.peer, victim) << "rank " << rank << ": " << ending.message;
+    EXPECT_LE(static_cast<double>(ending.at_ns - since_ns) * 1e-9, bound_s) << "rank " << rank;
+  }
+}
+
+/// Lets the job run a random while, then sends `signal` to `victim`.
+std::int64_t strike(const test::Job& job, int victim, int signal, std::mt19937& random) {
+  const int steps = std::uniform_int_distribution(3, 30)(random);
+  EXPECT_TRUE(job.await_steps((victim + 1) % kRanks, steps)) << job.ending_of((victim + 1) % kRanks).message;
+  const std::int64_t at_ns = test::now_ns();
+  job.signal(victim, signal);
+  return at_ns;
+}
+
+class Victim : public testing::TestWithParam<int> {
+ protected:
+  std::mt19937 random_{std::random_device{}()};
+};
+
+// The bounds are promises, not speeds: 2 s for a death (milliseconds as a rule), 3 s for silence (2 s of it plus
+// notice).
+TEST_P(Victim, WhoIsKilledIsNamedByEveryOtherRank) {
+  const test::Job job(kRanks, reduce_some);
+  const std::int64_t since_ns = strike(job, GetParam(), SIGKILL, random_);
+  expect_everyone_names(job, GetParam(), since_ns, 2.0);
+}
+
+TEST_P(Victim, WhoIsStoppedIsNamedByEveryOtherRank) {
+  const test::Job job(kRanks, reduce_some);
+  const std::int64_t since_ns = strike(job, GetParam(), SIGSTOP, random_);
+  expect_everyone_names(job, GetParam(), since_ns, 3.0);
+}
+
+TEST_P(Victim, WhoWasStoppedLearnsOfItWhenItGoesOn) {
+  const test::Job job(kRanks, reduce_some);
+  const std::int64_t since_ns = strike(job, GetParam(), SIGSTOP, random_);
+  expect_everyone_names(job, GetParam(), since_ns, 3.0);
+  job.signal(GetParam(), SIGCONT);
+  EXPECT_STRNE(job.ending_of(GetParam()).kind, "none");
+}
+
+INSTANTIATE_TEST_SUITE_P(Rank, Victim, testing::Range(0, kRanks));
+
+TEST(Failure, OfOneRankIsToldToAll) {
+  const test::Job job(kRanks, [](Group& group, int step) {
+    if (group.rank() == 2 && step == 5) throw Corrupt("shard 7 is damaged", {.rank = 2});
+    reduce_some(group, step);
+  });
+  EXPECT_STREQ(job.ending_of(2).kind, "Corrupt");
+  for (const int rank : {0, 1, 3}) {
+    const test::Ending ending = job.ending_of(rank);
+    EXPECT_STREQ(ending.kind, "PeerLost") << ending.message;
+    EXPECT_EQ(ending.peer, 2) << ending.message;
+  }
+}
+
+TEST(Failure, ToldByAbortKeepsItsReason) {
+  const test::Job job(kRanks, [](Group& group, int step) {
+    if (group.rank() == 1 && step == 5) {
+      group.abort("the loss is not a number", "fc1");
+      throw Corrupt("the loss is not a number");
+    }
+    reduce_some(group, step);
+  });
+  for (const int rank : {0, 2, 3}) {
+    const test::Ending ending = job.ending_of(rank);
+    EXPECT_STREQ(ending.kind, "RemoteFailure");
+    EXPECT_NE(std::string(ending.message).find("the loss is not a number"), std::string::npos) << ending.message;
+  }
+}
+
+TEST(Failure, OfOneRanksProgramIsAMismatchThatNamesBothCalls) {
+  const test::Job job(kRanks, [](Group& group, int step) {
+    std::vector<float> values(group.rank() == 3 && step == 4 ? 99 : 100);
+    allreduce(group, std::span(values), {.name = "fc1"});
+  });
+  for (int rank = 0; rank < kRanks; ++rank) {
+    const test::Ending ending = job.ending_of(rank);
+    EXPECT_STREQ(ending.kind, "Mismatch") << ending.message;
+    EXPECT_NE(std::string(ending.message).find("f32 x 99"), std::string::npos) << ending.message;
+    EXPECT_NE(std::string(ending.message).find("f32 x 100"), std::string::npos) << ending.message;
+  }
+}
+
+}  // namespace
+}  // namespace syncopate

@@ -1,0 +1,117 @@
+// Ranks as processes that can be killed and stopped, each telling the test what happened to it over a pipe.
+#pragma once
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "syncopate/error.hpp"
+#include "syncopate/group.hpp"
+
+namespace syncopate::test {
+
+/// How a rank ended: its error's kind, the rank it blames, and when, on the machine's monotonic clock.
+struct Ending {
+  char kind[32] = "none";
+  int rank = -1;  ///< who noticed first
+  int peer = -1;  ///< whom it blames
+  std::int64_t at_ns = 0;
+  char message[400] = "";
+};
+
+inline std::int64_t now_ns() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
+
+/// A job of `size` processes over loopback. Every process calls `body(group, step)` for step 0, 1, ... until it throws.
+class Job final {
+ public:
+  using Body = std::function<void(Group&, int step)>;
+
+  Job(int size, const Body& body) {
+    char pattern[] = "/tmp/syncopate-fault-XXXXXX";
+    folder_ = ::mkdtemp(pattern);
+    for (int rank = 0; rank < size; ++rank) launch(rank, size, body);
+  }
+  ~Job() {
+    for (Process& process : processes_) {
+      ::kill(process.pid, SIGCONT);
+      ::kill(process.pid, SIGKILL);
+      ::waitpid(process.pid, nullptr, 0);
+      ::close(process.progress);
+      ::close(process.ending);
+    }
+    std::filesystem::remove_all(folder_);
+  }
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+
+  /// Returns when `rank` has finished so many steps more. False if it ended before.
+  [[nodiscard]] bool await_steps(int rank, int steps) const {
+    char byte = 0;
+    for (int i = 0; i < steps; ++i)
+      if (::read(processes_[static_cast<std::size_t>(rank)].progress, &byte, 1) != 1) return false;
+    return true;
+  }
+  void signal(int rank, int number) const { ::kill(processes_[static_cast<std::size_t>(rank)].pid, number); }
+  /// Waits for the rank's last word.
+  [[nodiscard]] Ending ending_of(int rank) const {
+    Ending ending;
+    const auto got = ::read(processes_[static_cast<std::size_t>(rank)].ending, &ending, sizeof ending);
+    if (got != sizeof ending) std::strcpy(ending.kind, "no word");
+    return ending;
+  }
+
+ private:
+  struct Process {
+    pid_t pid = -1;
+    int progress = -1, ending = -1;
+  };
+
+  void launch(int rank, int size, const Body& body) {
+    int progress[2], ending[2];
+    if (::pipe(progress) != 0 || ::pipe(ending) != 0) throw SystemFailure("no pipes");
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      for (const Process& other : processes_) {
+        ::close(other.progress);
+        ::close(other.ending);
+      }
+      ::close(progress[0]);
+      ::close(ending[0]);
+      live(rank, size, body, progress[1], ending[1]);
+      ::_exit(0);
+    }
+    ::close(progress[1]);
+    ::close(ending[1]);
+    processes_.push_back({pid, progress[0], ending[0]});
+  }
+
+  void live(int rank, int size, const Body& body, int progress, int out) const {
+    Ending ending;
+    try {
+      const auto group = Group::join({.rank = rank, .size = size, .rendezvous = "file://" + folder_});
+      for (int step = 0;; ++step) {
+        body(*group, step);
+        if (::write(progress, "s", 1) != 1) break;
+      }
+    } catch (const Error& error) {
+      std::strncpy(ending.kind, error.kind(), sizeof ending.kind - 1);
+      std::strncpy(ending.message, error.what(), sizeof ending.message - 1);
+      ending.rank = error.where().rank;
+      ending.peer = error.where().peer;
+    }
+    ending.at_ns = now_ns();
+    [[maybe_unused]] const auto written = ::write(out, &ending, sizeof ending);
+  }
+
+  std::string folder_;
+  std::vector<Process> processes_;
+};
+
+}  // namespace syncopate::test

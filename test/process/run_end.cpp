@@ -1,0 +1,106 @@
+// How `syncopate run` ends: codes, first failures, signals, and nothing left behind.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+
+#include "process/run_program.hpp"
+
+namespace syncopate::test {
+namespace {
+
+TEST(RunEnd, SucceedsWhenEveryRankDoes) { EXPECT_EQ(syncopate(run_script(3, "true")).code, 0); }
+
+TEST(RunEnd, HasTheCodeOfTheFirstFailureAndNamesItsRank) {
+  const Ended ended = syncopate(run_script(3, "if [ $SYNCOPATE_RANK = 1 ]; then exit 7; fi; sleep 0.3; exit 1"));
+  EXPECT_EQ(ended.code, 7);
+  EXPECT_NE(ended.error.find("rank 1 exited with code 7"), std::string::npos) << ended.error;
+}
+
+TEST(RunEnd, AKilledRankIs128PlusItsSignalAndTheOthersEndWithTheirOwnError) {
+  const Ended ended = syncopate(run_script(
+      3, "if [ $SYNCOPATE_RANK = 2 ]; then kill -9 $$; fi; sleep 0.3; echo own error of $SYNCOPATE_RANK; exit 1"));
+  EXPECT_EQ(ended.code, 137);
+  EXPECT_NE(ended.error.find("rank 2 was killed by SIGKILL"), std::string::npos) << ended.error;
+  EXPECT_NE(ended.output.find("[0] own error of 0"), std::string::npos) << ended.output;
+  EXPECT_NE(ended.output.find("[1] own error of 1"), std::string::npos) << ended.output;
+}
+
+TEST(RunEnd, RanksThatDoNotFollowAFailureAreAskedThenKilled) {
+  const Ended ended =
+      syncopate(run_script(3,
+                           "case $SYNCOPATE_RANK in 0) trap 'echo asked; exit 0' TERM; while :; do sleep 0.1; done;;"
+                           "1) exit 3;; 2) trap '' TERM; while :; do sleep 0.1; done;; esac"));
+  EXPECT_EQ(ended.code, 3);
+  EXPECT_NE(ended.output.find("[0] asked"), std::string::npos) << ended.output;
+}
+
+TEST(RunEnd, SignalsReachEveryRank) {
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    Running run(run_script(2, "trap 'echo caught; exit 9' INT TERM HUP; echo ready; while :; do sleep 0.05; done"));
+    ASSERT_TRUE(run.says("ready", 2));
+    run.send(number);
+    EXPECT_TRUE(run.says("caught", 2)) << "signal " << number;
+    EXPECT_EQ(run.end().code, 9);
+  }
+}
+
+TEST(RunEnd, ASecondInterruptKills) {
+  Running run(run_script(2, "trap 'echo no' INT; echo ready; while :; do sleep 0.05; done"));
+  ASSERT_TRUE(run.says("ready", 2));
+  run.send(SIGINT);
+  ASSERT_TRUE(run.says("no", 2));
+  run.send(SIGINT);
+  EXPECT_EQ(run.end().code, 137);
+}
+
+TEST(RunEnd, AKilledLauncherLeavesNoProcessAndNoSecret) {
+  Running run(run_script(2, "sleep 1000 & echo $SYNCOPATE_SECRET_FILE $$ $!; wait"));
+  ASSERT_TRUE(run.says("\n", 2));
+  const auto lines = lines_of(run.output());
+  run.send(SIGKILL);
+  EXPECT_EQ(run.end().code, 137);
+  for (const std::string& line : lines) {
+    std::istringstream words(line.substr(4));
+    std::string secret;
+    pid_t shell = 0, child = 0;
+    words >> secret >> shell >> child;
+    ASSERT_GT(child, 0) << line;
+    EXPECT_TRUE(vanishes(shell));
+    EXPECT_TRUE(vanishes(child));
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (std::filesystem::exists(secret) && std::chrono::steady_clock::now() < deadline) {
+    }
+    EXPECT_FALSE(std::filesystem::exists(secret));
+  }
+}
+
+TEST(RunEnd, WhatARankLeftRunningIsKilled) {
+  const Ended ended = syncopate(run_script(1, "sleep 1000 & echo $!"));
+  ASSERT_EQ(ended.output.substr(0, 4), "[0] ");
+  EXPECT_TRUE(vanishes(std::atoi(ended.output.c_str() + 4)));
+}
+
+TEST(RunEnd, AStoppedLauncherStopsItsRanksAndContinuesThem) {
+  Running run(run_script(1, "echo $$; while [ ! -e /nonexistent ]; do sleep 0.05; done"));
+  ASSERT_TRUE(run.says("\n"));
+  const std::string stat = "/proc/" + run.output().substr(4, run.output().find('\n') - 4) + "/stat";
+  const auto reaches = [&stat](char state) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (std::chrono::steady_clock::now() < deadline) {
+      const std::string text = file_text(stat);
+      if (text.size() > 2 && text.at(text.rfind(')') + 2) == state) return true;
+    }
+    return false;
+  };
+  run.send(SIGTSTP);
+  EXPECT_TRUE(reaches('T'));
+  run.send(SIGCONT);
+  EXPECT_TRUE(reaches('S'));
+  run.send(SIGTERM);
+  EXPECT_EQ(run.end().code, 143);
+}
+
+}  // namespace
+}  // namespace syncopate::test

@@ -1,0 +1,139 @@
+// How `syncopate run` starts ranks: their environment, other hosts, and what it refuses.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "process/run_program.hpp"
+
+namespace syncopate::test {
+namespace {
+
+TEST(RunStart, RanksFindTheirPlaceInTheEnvironment) {
+  const Ended ended =
+      syncopate({"run", "-n", "2", "--transport", "tcp", "--timeout", "2.5", "--env", "COLOUR=blue", "sh", "-c",
+                 "echo $SYNCOPATE_RANK $SYNCOPATE_SIZE $SYNCOPATE_LOCAL_RANK $SYNCOPATE_TRANSPORT "
+                 "$SYNCOPATE_TIMEOUT_MS $COLOUR ${SYNCOPATE_RENDEZVOUS%:*}"});
+  EXPECT_EQ(ended.code, 0) << ended.error;
+  EXPECT_NE(ended.output.find("[0] 0 2 0 tcp 2500 blue tcp://127.0.0.1\n"), std::string::npos) << ended.output;
+  EXPECT_NE(ended.output.find("[1] 1 2 1 tcp 2500 blue tcp://127.0.0.1\n"), std::string::npos) << ended.output;
+}
+
+TEST(RunStart, TheSecretIsFreshPrivateAndGoneAfterwards) {
+  const std::string script =
+      "stat -c %a $SYNCOPATE_SECRET_FILE; echo $SYNCOPATE_SECRET_FILE; cat $SYNCOPATE_SECRET_FILE";
+  const auto first = lines_of(syncopate(run_script(1, script)).output);
+  const auto second = lines_of(syncopate(run_script(1, script)).output);
+  ASSERT_EQ(first.size(), 3U);
+  ASSERT_EQ(second.size(), 3U);
+  EXPECT_EQ(first[0], "[0] 600");
+  EXPECT_EQ(first[2].size(), 4U + 64);
+  EXPECT_NE(first[2], second[2]);
+  EXPECT_FALSE(std::filesystem::exists(first[1].substr(4)));
+}
+
+TEST(RunStart, WordsBehindTheProgramAreItsOwn) {
+  const Ended ended = syncopate({"run", "-n", "1", "--", "echo", "--json", "-n", "--", "lab", "a b"});
+  EXPECT_EQ(ended.output, "[0] --json -n -- lab a b\n");
+  EXPECT_EQ(syncopate({"run", "-n", "1", "echo", "-n", "5"}).output, "[0] 5\n");
+}
+
+TEST(RunStart, AnUnknownProgramIsMisuse) {
+  for (const std::string program : {"no-such-program-anywhere", "/no/such/file", "/etc/hostname"}) {
+    const Ended ended = syncopate({"run", "--json", "-n", "2", "--", program});
+    EXPECT_EQ(ended.code, 2) << program;
+    EXPECT_NE(ended.error.find(program), std::string::npos) << ended.error;
+    EXPECT_EQ(nlohmann::json::parse(ended.output).at("kind"), "Misuse");
+  }
+}
+
+TEST(RunStart, WrongOptionsAreMisuse) {
+  const std::vector<std::vector<std::string>> wrong = {{"run"},
+                                                       {"run", "-n", "0", "true"},
+                                                       {"run", "-n", "two", "true"},
+                                                       {"run", "--lab", "1furlong", "-n", "2", "true"},
+                                                       {"run", "--hosts", "a:0", "true"},
+                                                       {"run", "--hosts", "-oProxyCommand=x", "true"},
+                                                       {"run", "--hosts", "a", "--lab", "1gbit", "true"},
+                                                       {"run", "--timeout", "-1", "true"},
+                                                       {"run", "--env", "=x", "true"},
+                                                       {"no-such-command"},
+                                                       {}};
+  for (const auto& arguments : wrong) {
+    const Ended ended = syncopate(arguments);
+    EXPECT_EQ(ended.code, 2) << testing::PrintToString(arguments);
+    EXPECT_NE(ended.error, "") << testing::PrintToString(arguments);
+  }
+}
+
+/// A stand-in for ssh that runs the command here and writes down how it was called.
+class OtherHosts : public testing::Test {
+ protected:
+  OtherHosts() {
+    std::ofstream script(folder_ / "ssh");
+    script << "#!/bin/sh\n"
+              "echo \"$@\" >>'"
+           << folder_ / "calls"
+           << "'\n"
+              "while [ \"${1#-}\" != \"$1\" ]; do case $1 in -o) shift 2 ;; *) shift ;; esac; done\n"
+              "shift\n"
+              "exec sh -c \"$*\"\n";
+    script.close();
+    std::filesystem::permissions(folder_ / "ssh", std::filesystem::perms(0755));
+  }
+  StartOptions by_stand_in() {
+    return {.environment = {{"SYNCOPATE_SSH", folder_ / "ssh"}, {"SYNCOPATE_LOG", "info"}}, .terminal = false};
+  }
+  TemporaryFolder folder_;
+};
+
+TEST_F(OtherHosts, RanksFillHostsInOrderAndWordsSurviveTheJourney) {
+  const Ended ended =
+      syncopate({"run", "--hosts", "127.0.0.1,localhost:2", "--env", "NOTE=it's \"$HOME\"", "--", "sh", "-c",
+                 "echo $SYNCOPATE_RANK $SYNCOPATE_SIZE $SYNCOPATE_LOCAL_RANK $SYNCOPATE_LOG \"$NOTE\" \"$0\"", "a  'b"},
+                by_stand_in());
+  EXPECT_EQ(ended.code, 0) << ended.error;
+  for (const std::string line : {"[0] 0 3 0", "[1] 1 3 0", "[2] 2 3 1"})
+    EXPECT_NE(ended.output.find(line + " info it's \"$HOME\" a  'b\n"), std::string::npos) << ended.output;
+}
+
+TEST_F(OtherHosts, TheSecretIsNeverAnArgumentAndGoesWithTheRank) {
+  const Ended ended = syncopate({"run", "--hosts", "127.0.0.1:2", "--", "sh", "-c",
+                                 "cat $SYNCOPATE_SECRET_FILE; echo; echo $SYNCOPATE_SECRET_FILE; sleep 0.1"},
+                                by_stand_in());
+  EXPECT_EQ(ended.code, 0) << ended.error;
+  const std::string calls = file_text(folder_ / "calls");
+  EXPECT_NE(calls.find("BatchMode=yes"), std::string::npos);
+  for (const std::string& line : lines_of(ended.output)) {
+    const std::string word = line.substr(4);
+    if (word.front() != '/') {
+      EXPECT_EQ(word.size(), 64U);
+      EXPECT_EQ(calls.find(word), std::string::npos) << "the secret stands in an argument";
+      continue;
+    }
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (std::filesystem::exists(word) && std::chrono::steady_clock::now() < deadline) {
+    }
+    EXPECT_FALSE(std::filesystem::exists(word));
+  }
+}
+
+TEST_F(OtherHosts, CodesAndSignalsTravel) {
+  EXPECT_EQ(syncopate({"run", "--hosts", "127.0.0.1:2", "--", "sh", "-c", "exit 5"}, by_stand_in()).code, 5);
+  EXPECT_EQ(syncopate({"run", "--hosts", "127.0.0.1:2", "--", "sh", "-c", "kill -9 $$"}, by_stand_in()).code, 137);
+  Running run({"run", "--hosts", "127.0.0.1:2", "--", "sh", "-c",
+               "trap 'echo caught; exit 9' INT; echo ready; while :; do sleep 0.05; done"},
+              by_stand_in());
+  ASSERT_TRUE(run.says("ready", 2));
+  run.send(SIGINT);
+  EXPECT_TRUE(run.says("caught", 2));
+  EXPECT_EQ(run.end().code, 9);
+}
+
+TEST_F(OtherHosts, TooFewPlacesAreMisuse) {
+  EXPECT_EQ(syncopate({"run", "--hosts", "127.0.0.1:2", "-n", "3", "--", "true"}, by_stand_in()).code, 2);
+}
+
+}  // namespace
+}  // namespace syncopate::test

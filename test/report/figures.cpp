@@ -1,0 +1,125 @@
+// The report's arithmetic: overlap, series, medians, axes, numbers as text.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "report/axis.hpp"
+#include "report/markup.hpp"
+#include "report/overlap.hpp"
+#include "report/series.hpp"
+#include "sample.hpp"
+
+namespace syncopate::tools::report {
+namespace {
+
+TEST(Overlap, HiddenIsWhatRunsBesideComputing) {
+  const Budget budget = budget_of(sample_spans());
+  EXPECT_DOUBLE_EQ(budget.step_s, 6);
+  EXPECT_DOUBLE_EQ(budget.backward_s, 2);
+  EXPECT_DOUBLE_EQ(budget.exchange_s, 3);
+  EXPECT_DOUBLE_EQ(budget.hidden_s, 1);
+  EXPECT_DOUBLE_EQ(budget.exposed_s, 2);
+  EXPECT_DOUBLE_EQ(budget.behind_backward_s, 1);
+}
+
+TEST(Overlap, TwoBucketsAtOnceCountOnce) {
+  const Budget budget = budget_of({{"exchange", "a", 0, 2, 1}, {"exchange", "b", 1, 3, 1}});
+  EXPECT_DOUBLE_EQ(budget.exchange_s, 3);
+  EXPECT_DOUBLE_EQ(budget.exposed_s, 3);
+}
+
+TEST(Overlap, ABlockedRankDoesNotCompute) {
+  const Budget budget = budget_of({{"backward", "a", 0, 4, 0}, {"wait", "wait", 1, 3, 0}, {"exchange", "b", 0, 4, 1}});
+  EXPECT_DOUBLE_EQ(budget.exposed_s, 2);
+  EXPECT_DOUBLE_EQ(budget.hidden_s, 2);
+}
+
+TEST(Overlap, WhatIsTakenOutIsGoneAndTheRestStays) {
+  const Intervals rest = without({{0, 4}, {5, 9}}, {{1, 2}, {3, 6}, {8, 12}});
+  ASSERT_EQ(rest.size(), 3u);
+  EXPECT_DOUBLE_EQ(rest[0].end, 1);
+  EXPECT_DOUBLE_EQ(rest[1].begin, 2);
+  EXPECT_DOUBLE_EQ(rest[2].begin, 6);
+  EXPECT_DOUBLE_EQ(length(rest), 4);
+  EXPECT_TRUE(merged({{2, 2}, {3, 1}}).empty());
+}
+
+TEST(Overlap, BucketsAreMatchedInTheOrderOfTheirExchange) {
+  const std::vector<BucketCost> costs = bucket_costs(sample_run(2, 4));
+  ASSERT_EQ(costs.size(), 2u);
+  EXPECT_DOUBLE_EQ(costs[0].seconds, 2);
+  EXPECT_DOUBLE_EQ(costs[0].exposed_s, 1);
+  EXPECT_DOUBLE_EQ(costs[1].exposed_s, 1);
+}
+
+TEST(Series, ThinningKeepsEverySpikeAndTheOrder) {
+  std::vector<Point> points;
+  for (int i = 0; i < 100'000; ++i) points.push_back({static_cast<double>(i), i == 71'234 ? 9.0 : std::sin(i * 1e-3)});
+  const std::vector<Point> thin = thinned(points);
+  EXPECT_LE(thin.size(), 2000u);
+  EXPECT_DOUBLE_EQ(std::ranges::max(thin, {}, &Point::y).y, 9);
+  EXPECT_TRUE(std::ranges::is_sorted(thin, {}, &Point::x));
+  EXPECT_EQ(thinned({{1, 1}, {2, 2}}).size(), 2u);
+}
+
+TEST(Series, TheRunningMeanIsCentred) {
+  std::vector<Point> line;
+  for (int i = 0; i < 50; ++i) line.push_back({static_cast<double>(i), 3.0 * i});
+  const std::vector<Point> mean = running_mean(line, 5);
+  ASSERT_EQ(mean.size(), line.size());
+  for (std::size_t i = 2; i + 2 < line.size(); ++i) EXPECT_NEAR(mean[i].y, line[i].y, 1e-9);
+}
+
+TEST(Series, UnknownValuesAreLeftOut) {
+  auto run = sample_run(2, 4);
+  run.ranks[0].steps[1].loss = kUnknown;
+  run.ranks[0].steps[2].loss = run.ranks[1].steps[2].loss = kUnknown;
+  const std::vector<Point> losses = over_steps(run, &Step::loss);
+  ASSERT_EQ(losses.size(), 3u);
+  EXPECT_DOUBLE_EQ(losses[1].y, 2.0 / 3);
+  EXPECT_DOUBLE_EQ(losses[2].x, 4);
+}
+
+TEST(Series, WarmUpDoesNotCountInLongRuns) {
+  RankRecord rank = sample_run(1, 6).ranks[0];
+  rank.steps[0].step_s = 100;
+  EXPECT_DOUBLE_EQ(spread(rank, &Step::step_s).max, 6);
+  EXPECT_DOUBLE_EQ(spread(rank, &Step::step_s).n, 3);
+  rank.steps.resize(5);
+  EXPECT_DOUBLE_EQ(spread(rank, &Step::step_s).max, 100);
+}
+
+TEST(Series, TheMedianOfAnEvenCountIsBetweenTheMiddleTwo) {
+  EXPECT_DOUBLE_EQ(median({4, 1, 3, 2}), 2.5);
+  EXPECT_DOUBLE_EQ(median({5, kUnknown, 1, 3}), 3);
+  EXPECT_TRUE(std::isnan(median({})));
+}
+
+TEST(Axis, TicksAreRoundAndInside) {
+  for (const auto& [low, high] : {std::pair{0.0, 1.0}, {0.0, 97.3}, {1.0, 100'000.0}, {-3e-5, 2e-5}, {7.0, 7.0}}) {
+    const Axis tight = axis(low, high, 6), wide = round_axis(low, high, 6);
+    ASSERT_GE(tight.ticks.size(), 2u);
+    ASSERT_LE(wide.ticks.size(), 14u);
+    EXPECT_GE(tight.ticks.front(), tight.low - 1e-9);
+    EXPECT_LE(wide.low, low + std::abs(low) * 1e-9);
+    EXPECT_GE(wide.high, high - std::abs(high) * 1e-9);
+  }
+}
+
+TEST(Markup, NumbersReadAsPeopleWriteThem) {
+  EXPECT_EQ(decimal(9'231'114), "9,231,114");
+  EXPECT_EQ(decimal(999), "999");
+  EXPECT_EQ(decimal(-1234.5, 1), "−1,234.5");
+  EXPECT_EQ(decimal(-0.001, 1), "0.0");
+  EXPECT_EQ(decimal(kUnknown), "–");
+  EXPECT_EQ(px(12.50), "12.5");
+  EXPECT_EQ(px(-0.001), "0");
+  EXPECT_EQ(time_unit(0.61)(0.61), "0.61 s");
+  EXPECT_EQ(time_unit(0.0342)(0.0342), "34.2 ms");
+  EXPECT_EQ(time_unit(870e-6)(870e-6), "870 µs");
+  EXPECT_EQ(counted(1, "rank"), "1 rank");
+}
+
+}  // namespace
+}  // namespace syncopate::tools::report

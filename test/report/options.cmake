@@ -1,0 +1,7 @@
+# The report is part of the command line, not of the library: its sources are compiled into this test.
+file(GLOB report_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/report/*.cpp)
+target_sources(test_report PRIVATE ${report_sources})
+target_include_directories(test_report PRIVATE ${PROJECT_SOURCE_DIR}/tools)
+target_compile_definitions(test_report PRIVATE SYNCOPATE_COMMAND_LINE="$<TARGET_FILE:syncopate-cli>")
+add_dependencies(test_report syncopate-cli)
+gtest_discover_tests(test_report TEST_PREFIX report/ DISCOVERY_TIMEOUT 60 PROPERTIES LABELS report TIMEOUT 120)

@@ -1,0 +1,138 @@
+// Reading a run's folder: what is refused, and what is tolerated.
+#include "report/run.hpp"
+
+#include <gtest/gtest.h>
+
+#include "report/summary.hpp"
+#include "sample.hpp"
+#include "syncopate/error.hpp"
+
+namespace syncopate::tools::report {
+namespace {
+
+/// The message of the `Kind` that reading throws; empty if it throws none.
+template <class Kind>
+std::string refusal(const SampleFolder& folder) {
+  try {
+    (void)read_run(folder.path());
+  } catch (const Kind& error) {
+    return error.what();
+  }
+  return {};
+}
+
+bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST(Run, ReadsWhatEveryRankWrote) {
+  const SampleFolder folder(3);
+  const auto run = read_run(folder.path());
+  ASSERT_EQ(run.ranks.size(), 3u);
+  for (const RankRecord& rank : run.ranks) {
+    EXPECT_EQ(rank.steps.size(), 10u);
+    EXPECT_EQ(rank.spans.size(), sample_spans().size());
+    ASSERT_TRUE(rank.end);
+    EXPECT_EQ(rank.end->digest, "feedbeef");
+  }
+  EXPECT_TRUE(summary_of(run).notes.empty());
+}
+
+TEST(Run, AFolderWithoutRunJsonIsMisuse) {
+  const SampleFolder folder(1);
+  folder.remove("run.json");
+  EXPECT_TRUE(holds(refusal<Misuse>(folder), "is no run"));
+  EXPECT_THROW((void)read_run(folder.path() / "absent"), Misuse);
+}
+
+TEST(Run, ADamagedRowIsNamedByFileAndLine) {
+  const SampleFolder folder(1);
+  folder.write("rank-0.jsonl", "{\"event\":\"step\",\"step\":1}\n{\"event\": oops}\n" + SampleFolder::rows(0));
+  EXPECT_TRUE(holds(refusal<Corrupt>(folder), "rank-0.jsonl, line 2"));
+}
+
+TEST(Run, ARowOfTheWrongTypeIsNamedByFileAndLine) {
+  const SampleFolder folder(1);
+  folder.write("rank-0.jsonl", "{\"event\":\"step\",\"step\":1,\"loss\":\"low\"}\n");
+  EXPECT_TRUE(holds(refusal<Corrupt>(folder), "rank-0.jsonl, line 1: \"loss\" must be a number"));
+  folder.write("rank-0.jsonl", "{\"event\":\"step\",\"step\":-1}\n");
+  EXPECT_TRUE(holds(refusal<Corrupt>(folder), "\"step\" must be a whole number"));
+}
+
+TEST(Run, ASpanThatEndsBeforeItBeginsIsRefused) {
+  const SampleFolder folder(1);
+  folder.append("trace-0.jsonl", "{\"track\":\"wait\",\"name\":\"\",\"begin_s\":2,\"end_s\":1}\n");
+  EXPECT_TRUE(holds(refusal<Corrupt>(folder), "trace-0.jsonl, line 8"));
+}
+
+TEST(Run, ADamagedConfigurationIsNamed) {
+  const SampleFolder folder(1);
+  folder.write("run.json", "{\"ranks\": 1,\n \"layers\": [}");
+  EXPECT_TRUE(holds(refusal<Corrupt>(folder), "run.json: parse error at line 2"));
+  folder.write("run.json", "[]");
+  EXPECT_TRUE(holds(refusal<Corrupt>(folder), "run.json"));
+  for (const char* ranks : {"0", "-1", "1.5", "1e12", "\"four\"", "null"}) {
+    folder.write("run.json", fmt::format("{{\"ranks\": {}}}", ranks));
+    EXPECT_TRUE(holds(refusal<Corrupt>(folder), "\"ranks\"")) << ranks;
+  }
+}
+
+TEST(Run, ABucketBeyondTheLayersIsRefused) {
+  const SampleFolder folder(1);
+  auto configuration = sample_configuration(1);
+  configuration["buckets"][1]["last"] = 2;
+  folder.write("run.json", configuration.dump());
+  EXPECT_TRUE(holds(refusal<Corrupt>(folder), "layers 0 to 2 of 2"));
+}
+
+TEST(Run, ATornEndIsToleratedAndSaid) {
+  const SampleFolder folder(2);
+  for (const char* tail : {"{\"event\":\"st", "{\"event\":\n\"st", "{\"event\":\"st\n\n", "\xff\xfe"}) {
+    folder.write("rank-1.jsonl", SampleFolder::steps() + tail);
+    const auto run = read_run(folder.path());
+    EXPECT_TRUE(run.ranks[1].torn);
+    EXPECT_EQ(run.ranks[1].steps.size(), 10u);
+    const Summary summary = summary_of(run);
+    ASSERT_EQ(summary.notes.size(), 1u);
+    EXPECT_TRUE(holds(summary.notes[0], "Rank 1 did not finish: its last recorded step is 10"));
+    EXPECT_EQ(summary.replicas, Replicas::unknown);
+  }
+}
+
+TEST(Run, AbsentRanksAndTracesAreSaid) {
+  const SampleFolder folder(4);
+  folder.remove("rank-2.jsonl");
+  for (const char* rank : {"1", "2", "3"}) folder.remove(fmt::format("trace-{}.jsonl", rank));
+  const Summary summary = summary_of(read_run(folder.path()));
+  ASSERT_EQ(summary.notes.size(), 2u);
+  EXPECT_EQ(summary.notes[0], "Nothing was written by rank 2.");
+  EXPECT_EQ(summary.notes[1], "No step was traced by ranks 1, 2 and 3.");
+  EXPECT_TRUE(summary.traced);
+}
+
+TEST(Run, OnlyRunJsonStillGivesASummary) {
+  const SampleFolder folder(2);
+  for (const char* name : {"rank-0.jsonl", "rank-1.jsonl", "trace-0.jsonl", "trace-1.jsonl"}) folder.remove(name);
+  const Summary summary = summary_of(read_run(folder.path()));
+  EXPECT_EQ(summary.notes.front(), "Nothing was written by ranks 0 and 1.");
+  EXPECT_FALSE(summary.traced);
+}
+
+TEST(Run, RanksThatTrainAloneExchangeNothing) {
+  const SampleFolder folder(2);
+  auto configuration = sample_configuration(2);
+  configuration["exchange"] = "none";
+  folder.write("run.json", configuration.dump());
+  const Summary summary = summary_of(read_run(folder.path()));
+  EXPECT_EQ(summary.budget.exchange_s, 0);
+  EXPECT_EQ(summary.replicas, Replicas::alone);
+}
+
+TEST(Run, ALossThatIsNotANumberIsSaid) {
+  auto run = sample_run(2, 6);
+  run.ranks[0].steps[3].loss = kUnknown;  // one rank alone may have had no samples
+  EXPECT_TRUE(summary_of(run).notes.empty());
+  run.ranks[1].steps[3].loss = kUnknown;
+  EXPECT_EQ(summary_of(run).notes.at(0), "The loss is missing or not a number at step 4.");
+}
+
+}  // namespace
+}  // namespace syncopate::tools::report

@@ -1,0 +1,69 @@
+// Addresses: text to value and back, what is refused, and which of this host's is taken.
+#include "transport/tcp/address.hpp"
+
+#include <gtest/gtest.h>
+
+#include "syncopate/error.hpp"
+
+namespace syncopate::transport::tcp {
+namespace {
+
+TEST(Address, TextSurvivesParsing) {
+  for (const char* text : {"127.0.0.1:29500", "10.1.2.3:0", "[::1]:29500", "[2001:db8::7]:65535"})
+    EXPECT_EQ(Address::parse(text).text(), text);
+}
+
+TEST(Address, MalformedTextIsRefused) {
+  for (const char* text : {"", "127.0.0.1", "127.0.0.1:", ":80", "::1:80", "[::1]", "127.0.0.1:65536", "127.0.0.1:8x", "1.2.3.400:5"})
+    EXPECT_THROW(std::ignore = Address::parse(text), Misuse) << text;
+  EXPECT_THROW(std::ignore = Address::parse("localhost:80"), Misuse) << "names need resolve";
+}
+
+TEST(Address, NamesResolve) { EXPECT_TRUE(Address::resolve("localhost:80").loopback()); }
+
+TEST(Address, LoopbackIsRecognised) {
+  EXPECT_TRUE(Address::parse("127.9.9.9:1").loopback());
+  EXPECT_TRUE(Address::parse("[::1]:1").loopback());
+  EXPECT_TRUE(Address::parse("[::ffff:127.0.0.1]:1").loopback());
+  EXPECT_FALSE(Address::parse("10.0.0.1:1").loopback());
+  EXPECT_FALSE(Address::parse("[2001:db8::1]:1").loopback());
+}
+
+TEST(Address, AnInterfaceIsFoundByNameAndByAddress) {
+  EXPECT_EQ(interface_address("lo").text(), "127.0.0.1:0");
+  EXPECT_EQ(interface_address("127.0.0.1").text(), "127.0.0.1:0");
+  EXPECT_EQ(interface_address("::1").text(), "[::1]:0");
+}
+
+TEST(Address, AnUnknownInterfaceIsAnsweredWithThoseThatExist) {
+  try {
+    std::ignore = interface_address("nosuch0");
+    FAIL();
+  } catch (const Misuse& error) {
+    EXPECT_NE(std::string(error.what()).find("allowed: lo"), std::string::npos) << error.what();
+  }
+  EXPECT_THROW(std::ignore = interface_address("0.0.0.0"), Misuse);
+}
+
+TEST(Address, AnOpenAddressNeedsASecret) {
+  EXPECT_NO_THROW(require_guarded(Address::parse("127.0.0.1:1"), false));
+  EXPECT_NO_THROW(require_guarded(Address::parse("10.0.0.1:1"), true));
+  try {
+    require_guarded(Address::parse("10.0.0.1:1"), false);
+    FAIL();
+  } catch (const Misuse& error) {
+    EXPECT_NE(std::string(error.what()).find("SYNCOPATE_SECRET_FILE"), std::string::npos);
+  }
+}
+
+TEST(Address, TheWayToLoopbackLeavesFromLoopback) {
+  EXPECT_TRUE(source_toward(Address::parse("127.0.0.1:29500")).loopback());
+}
+
+TEST(Address, AHostIsItself) {
+  EXPECT_EQ(host_identity(), host_identity());
+  EXPECT_GT(host_identity().size(), 10u);
+}
+
+}  // namespace
+}  // namespace syncopate::transport::tcp

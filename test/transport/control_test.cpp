@@ -1,0 +1,292 @@
+// TCP control: every rank learns of every failure and of its origin; the silent, the gone and the strange are told apart.
+#include <gtest/gtest.h>
+
+#include <barrier>
+
+#include "ranks.hpp"
+#include "transport/tcp/message.hpp"
+#include "transport/tcp/tree.hpp"
+
+namespace syncopate::transport {
+namespace {
+
+using test::contains;
+using test::failure_seen;
+using test::finish;
+using test::quiet_options;
+using test::with_ranks;
+using namespace std::chrono_literals;
+
+/// A barrier over the links: nobody passes before all have come.
+void barrier(Endpoint& me, std::uint64_t operation) {
+  std::vector<std::byte> in(static_cast<std::size_t>(me.size));
+  const std::byte out{1};
+  for (int peer = 0; peer < me.size; ++peer) {
+    if (peer == me.rank) continue;
+    me.links->send(peer, {operation, 1}, {&out, 1}, 1);
+    me.links->receive(peer, {operation, 1}, {&in[static_cast<std::size_t>(peer)], 1}, 2);
+  }
+  finish(*me.links, 2 * (me.size - 1));
+}
+
+TEST(Tree, EveryRankIsReachedOverOneLessEdgesThanRanks) {
+  for (int size = 1; size <= 64; ++size) {
+    std::size_t ends = 0;
+    for (int rank = 0; rank < size; ++rank) {
+      for (const int other : tcp::neighbours_of(rank, size)) EXPECT_TRUE(tcp::parent_of(std::max(rank, other)) == std::min(rank, other));
+      ends += tcp::neighbours_of(rank, size).size();
+    }
+    EXPECT_EQ(ends, 2 * static_cast<std::size_t>(size - 1));
+  }
+}
+
+TEST(TcpControl, AFailureReachesAllRanksAndNamesItsOrigin) {
+  for (const int origin : {0, 4, 6}) {
+    std::barrier joined(7);
+    with_ranks(7, quiet_options(), [&](Endpoint& me) {
+      joined.arrive_and_wait();
+      if (me.rank == origin) me.control->report({"RemoteFailure", "the disk is full", {-1, -1, "load", "fc1"}});
+      const Failure seen = failure_seen(*me.links);
+      EXPECT_EQ(seen.kind, "RemoteFailure") << "rank " << me.rank;
+      EXPECT_EQ(seen.message, "the disk is full");
+      EXPECT_EQ(seen.where.rank, origin);
+      EXPECT_EQ(seen.where.tensor, "fc1");
+      EXPECT_THROW(std::ignore = me.links->poll(test::in(1s), {}), RemoteFailure) << "and again on every call";
+    });
+  }
+}
+
+TEST(TcpControl, AFailureWhileOthersStillJoinReachesThemToo) {
+  for (int round = 0; round < 20; ++round) {
+    const auto outcomes = test::outcomes_of_ranks(7, quiet_options(), [](Endpoint& me) {
+      if (me.rank == 0) me.control->report({"RemoteFailure", "the disk is full", {}});
+      std::ignore = me.links->poll(test::in(30s), {});
+    });
+    for (const auto& outcome : outcomes) {
+      ASSERT_TRUE(outcome);
+      try {
+        std::rethrow_exception(outcome);
+      } catch (const std::exception& error) {
+        EXPECT_STREQ(error.what(), "the disk is full");
+      }
+    }
+  }
+}
+
+TEST(TcpControl, AFailureReportedJustBeforeLeavingStillArrives) {
+  std::barrier joined(4);
+  with_ranks(4, quiet_options(), [&](Endpoint& me) {
+    joined.arrive_and_wait();
+    if (me.rank == 3) return me.control->report({"RemoteFailure", "out of memory", {}});
+    EXPECT_EQ(failure_seen(*me.links).message, "out of memory") << "rank " << me.rank;
+  });
+}
+
+TEST(TcpControl, ASilentRankIsNamed) {
+  GroupOptions options = quiet_options();
+  options.silence = 400ms;
+  test::Pair pair(options);
+  const Failure seen = failure_seen(*pair.endpoint.links);
+  EXPECT_EQ(seen.kind, "PeerLost");
+  EXPECT_TRUE(contains(seen.message, "rank 1 sent no heartbeat for 0.")) << seen.message;
+  EXPECT_EQ(seen.where.peer, 1);
+}
+
+TEST(TcpControl, HeartbeatsKeepIdleRanksAlive) {
+  GroupOptions options = quiet_options();
+  options.silence = 1s;
+  with_ranks(3, options, [](Endpoint& me) {
+    EXPECT_NO_THROW(std::ignore = me.links->poll(test::in(1500ms), {}));
+    EXPECT_FALSE(me.control->failed());
+    barrier(me, 1);
+  });
+}
+
+TEST(TcpControl, ARankWhoseConnectionEndsIsLostAtOnce) {
+  test::Pair pair;
+  pair.control.close();
+  const Failure seen = failure_seen(*pair.endpoint.links);
+  EXPECT_EQ(seen.kind, "PeerLost");
+  EXPECT_TRUE(contains(seen.message, "rank 1")) << seen.message;
+}
+
+TEST(TcpControl, NonsenseOnAControlConnectionIsCorrupt) {
+  test::Pair pair;
+  const std::uint32_t nonsense[] = {4, 0xffffffff};
+  std::ignore = pair.control.write(std::as_bytes(std::span(nonsense)));
+  EXPECT_EQ(failure_seen(*pair.endpoint.links).kind, "Corrupt");
+}
+
+TEST(TcpControl, AMessageTooLongToBeOneIsRefusedBeforeItIsRead) {
+  test::Pair pair;
+  const std::uint32_t huge[] = {0x7fffffff, 0};
+  std::ignore = pair.control.write(std::as_bytes(std::span(huge)));
+  const Failure seen = failure_seen(*pair.endpoint.links);
+  EXPECT_EQ(seen.kind, "PeerLost");
+  EXPECT_TRUE(contains(seen.message, "2147483647 bytes")) << seen.message;
+}
+
+TEST(TcpControl, StrangersAtTheDoorDisturbNobody) {
+  GroupOptions options = quiet_options();
+  options.silence = 1s;
+  const auto board = rendezvous::make_board();
+  std::vector<std::jthread> ranks;
+  std::vector<std::string> problems(2);
+  for (int rank = 0; rank < 2; ++rank)
+    ranks.emplace_back([&, rank] {
+      try {
+        GroupOptions mine = options;
+        mine.rank = rank;
+        mine.size = 2;
+        test::Listening meeting(board);
+        Endpoint me = tcp::join(mine, meeting);
+        std::vector<tcp::Channel> strangers;
+        for (int i = 0; i < 20; ++i) {
+          strangers.emplace_back(tcp::start_connection(tcp::Address::parse(meeting.of(1 - rank).address), {}));
+          const std::string noise = i % 3 == 0 ? "" : i % 3 == 1 ? "nonsense" : "SYNCOPTE\x01";
+          std::ignore = strangers.back().write(std::as_bytes(std::span(noise)));
+        }
+        barrier(me, 1);
+        std::ignore = me.links->poll(test::in(1200ms), {});
+        barrier(me, 2);
+      } catch (const std::exception& error) {
+        problems[static_cast<std::size_t>(rank)] = error.what();
+      }
+    });
+  ranks.clear();
+  EXPECT_EQ(problems, std::vector<std::string>(2));
+}
+
+TEST(TcpControl, APeerWithAWrongSecretStaysOutside) {
+  const test::Folder folder;
+  std::ofstream(folder.path + "/secret") << "the secret of this very job";
+  GroupOptions options = quiet_options();
+  options.secret_file = folder.path + "/secret";
+  options.rank = 0;
+  options.size = 2;
+  options.join_timeout = 500ms;
+  const auto board = rendezvous::make_board();
+  std::string kind;
+  std::jthread joining([&] {
+    try {
+      const auto meeting = rendezvous::in_memory(board);
+      std::ignore = tcp::join(options, *meeting);
+    } catch (const Error& error) {
+      kind = error.kind() + std::string(": ") + error.what();
+    }
+  });
+  const test::ScriptedPeer peer(board, 1, 2);
+  EXPECT_EQ(peer.greet(0, tcp::Purpose::control, "a guess at the secret").cause(), tcp::Handshake::Cause::unauthorized);
+  joining.join();
+  EXPECT_EQ(kind, "Timeout: rank 1 did not connect to rank 0");
+}
+
+TEST(TcpControl, ASecretOpensTheGroupToThoseWhoKnowIt) {
+  const test::Folder folder;
+  std::ofstream(folder.path + "/secret") << "the secret of this very job";
+  GroupOptions options = quiet_options();
+  options.secret_file = folder.path + "/secret";
+  with_ranks(3, options, [](Endpoint& me) { barrier(me, 1); });
+}
+
+TEST(TcpControl, UsingARankThatLeftIsALostPeer) {
+  with_ranks(3, quiet_options(), [](Endpoint& me) {
+    me.control->began({1, 1, "barrier"});
+    barrier(me, 1);
+    if (me.rank == 1) return;
+    me.control->began({2, 1, "allreduce"});
+    const Failure seen = failure_seen(*me.links);
+    EXPECT_EQ(seen.kind, "PeerLost");
+    EXPECT_TRUE(contains(seen.message, "rank 1 left the group")) << seen.message;
+  });
+}
+
+TEST(TcpControl, WaitingForDataOfARankThatLeftIsALostPeer) {
+  with_ranks(2, quiet_options(), [](Endpoint& me) {
+    barrier(me, 1);
+    if (me.rank == 1) return;
+    std::byte into;
+    me.links->receive(1, {2, 1}, {&into, 1}, 1);
+    const Failure seen = failure_seen(*me.links);
+    EXPECT_EQ(seen.kind, "PeerLost");
+    EXPECT_TRUE(contains(seen.message, "rank 1 left the group")) << seen.message;
+  });
+}
+
+TEST(TcpControl, LeavingInOrderIsNoFailure) {
+  with_ranks(6, quiet_options(), [](Endpoint& me) {
+    me.control->began({1, 1, "barrier"});
+    barrier(me, 1);
+    if (me.rank % 2 == 0) {
+      EXPECT_TRUE(me.links->poll(test::in(100ms), {}).empty());
+      EXPECT_FALSE(me.control->failed());
+    }
+  });
+}
+
+TEST(TcpControl, DifferentOperationsAreFoundWithoutAnyData) {
+  GroupOptions options = quiet_options();
+  options.silence = 2s;
+  with_ranks(2, options, [](Endpoint& me) {
+    me.control->began({1, 10, "allreduce f32 x 8 sum"});
+    me.control->began({2, me.rank == 0 ? 20u : 21u, me.rank == 0 ? "allreduce f32 x 9 sum" : "broadcast f32 x 9 root 0"});
+    const Failure seen = failure_seen(*me.links);
+    EXPECT_EQ(seen.kind, "Mismatch");
+    EXPECT_TRUE(contains(seen.message, "number 2: rank 0 called allreduce f32 x 9 sum; rank 1 called broadcast f32 x 9 root 0")) << seen.message;
+  });
+}
+
+TEST(TcpControl, AFrameThatDoesNotFitNamesBothOperationsOnEveryRank) {
+  with_ranks(5, quiet_options(), [](Endpoint& me) {
+    // Ranks 3 and 4 are no neighbours in the tree: the question travels by way of rank 1.
+    if (me.rank == 3) me.control->began({1, 30, "allreduce f32 x 3 sum 'a'"});
+    if (me.rank == 4) me.control->began({1, 40, "allreduce f32 x 4 sum 'b'"});
+    std::byte byte{1};
+    if (me.rank == 3) me.links->receive(4, {1, 30}, {&byte, 1}, 1);
+    if (me.rank == 4) me.links->send(3, {1, 40}, {&byte, 1}, 1);
+    Failure seen;
+    while (seen.kind.empty()) seen = failure_seen(*me.links);
+    EXPECT_EQ(seen.kind, "Mismatch") << seen.message;
+    EXPECT_TRUE(contains(seen.message, "rank 3 called allreduce f32 x 3 sum 'a'; rank 4 called allreduce f32 x 4 sum 'b'")) << seen.message;
+  });
+}
+
+TEST(TcpControl, LaggardsAreNamedAcrossTheTree) {
+  GroupOptions options = quiet_options();
+  options.silence = 2s;
+  with_ranks(4, options, [](Endpoint& me) {
+    const std::uint64_t last = me.rank == 2 ? 1 : 3;
+    for (std::uint64_t number = 1; number <= last; ++number) me.control->began({number, number, "allreduce"});
+    if (me.rank == 3) {  // rank 2 is three edges away
+      const base::Time end = test::in(20s);
+      while (!contains(me.control->laggards(3), "rank 2 is at operation 1") && std::chrono::steady_clock::now() < end) std::ignore = me.links->poll(test::in(20ms), {});
+      EXPECT_TRUE(contains(me.control->laggards(3), "rank 2 is at operation 1 (allreduce)")) << me.control->laggards(3);
+    }
+    barrier(me, 9);
+  });
+}
+
+TEST(TcpControl, ADataConnectionThatIsRefusedIsALostPeer) {
+  const auto board = rendezvous::make_board();
+  Endpoint me;
+  std::jthread joining([&] {
+    GroupOptions options = quiet_options();
+    options.rank = 1;
+    options.size = 2;
+    const auto meeting = rendezvous::in_memory(board);
+    me = tcp::join(options, *meeting);
+  });
+  auto peer = std::make_unique<test::ScriptedPeer>(board, 0, 2);
+  tcp::Channel control = peer->answer();
+  joining.join();
+  peer->stop_listening();
+  std::byte byte{1};
+  me.links->send(0, {1, 1}, {&byte, 1}, 1);
+  const Failure seen = failure_seen(*me.links);
+  EXPECT_EQ(seen.kind, "PeerLost");
+  EXPECT_TRUE(contains(seen.message, "rank 0")) << seen.message;
+  EXPECT_TRUE(contains(seen.message, "cannot be reached")) << seen.message;
+}
+
+}  // namespace
+}  // namespace syncopate::transport

@@ -1,0 +1,60 @@
+// Frames: what is written is read, and nothing else is accepted.
+#include <gtest/gtest.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "syncopate/error.hpp"
+#include "transport/tcp/frame.hpp"
+
+namespace syncopate::transport::tcp {
+namespace {
+
+Frame example() {
+  return {.group = 0x1122334455667788, .epoch = 3, .label = {42, 0xfeedface}, .payload_bytes = 4096, .checked = true, .checksum = 99};
+}
+
+void reseal(FrameBytes& bytes) { base::put(bytes, 56, std::uint64_t{XXH3_64bits(bytes.data(), 56)}); }
+
+TEST(Frame, WhatIsEncodedIsDecoded) {
+  EXPECT_EQ(decode(encode(example())), example());
+  EXPECT_EQ(decode(encode(Frame{})), Frame{});
+}
+
+TEST(Frame, ADamagedHeaderIsRefused) {
+  for (std::size_t bit = 0; bit < kFrameHeaderBytes * 8; ++bit) {
+    FrameBytes bytes = encode(example());
+    bytes[bit / 8] ^= std::byte{1} << (bit % 8);
+    EXPECT_THROW(std::ignore = decode(bytes), Corrupt) << "bit " << bit;
+  }
+}
+
+TEST(Frame, AnotherVersionIsNamed) {
+  FrameBytes bytes = encode(example());
+  base::put(bytes, 4, std::uint16_t{7});
+  reseal(bytes);
+  try {
+    std::ignore = decode(bytes);
+    FAIL();
+  } catch (const Corrupt& error) {
+    EXPECT_NE(std::string(error.what()).find("version 7 instead of 1"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Frame, UnknownFlagsAreRefused) {
+  FrameBytes bytes = encode(example());
+  base::put(bytes, 6, std::uint16_t{2});
+  reseal(bytes);
+  EXPECT_THROW(std::ignore = decode(bytes), Corrupt);
+}
+
+TEST(Frame, ALengthBeyondTheLimitIsRefused) {
+  Frame frame = example();
+  frame.payload_bytes = kMaxPayloadBytes;
+  EXPECT_EQ(decode(encode(frame)).payload_bytes, kMaxPayloadBytes);
+  frame.payload_bytes = kMaxPayloadBytes + 1;
+  EXPECT_THROW(std::ignore = decode(encode(frame)), Corrupt);
+}
+
+}  // namespace
+}  // namespace syncopate::transport::tcp

@@ -1,0 +1,194 @@
+// Handshakes: who may come in, who is told what is wrong, and that strangers are only cut off.
+#include "transport/tcp/handshake.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <fstream>
+#include <random>
+
+#include "ranks.hpp"
+#include "transport/tcp/door.hpp"
+
+namespace syncopate::transport::tcp {
+namespace {
+
+using State = Handshake::State;
+using Cause = Handshake::Cause;
+
+std::pair<Channel, Channel> channels() {
+  int ends[2];
+  EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+  return {Channel(Descriptor(ends[0])), Channel(Descriptor(ends[1]))};
+}
+
+struct Two {
+  Handshake caller, answerer;
+};
+
+struct Side {
+  std::string secret = "a secret of sufficient length";
+  std::string version;
+  std::uint64_t group = 5;
+  int rank = 0;
+};
+
+Two meet(const Side& calling, const Side& answering, int called_rank = 0) {
+  auto [a, b] = channels();
+  const Hello hello{.version = calling.version, .purpose = Purpose::data, .group = calling.group, .from = calling.rank, .to = called_rank, .stream = 2};
+  const Hello reply{.version = answering.version, .group = answering.group, .from = answering.rank};
+  Two two{Handshake::call(std::move(a), hello, calling.secret), Handshake::answer(std::move(b), reply, answering.secret)};
+  const auto over = [](State state) { return state == State::done || state == State::refused; };
+  for (int i = 0; i < 10 && !(over(two.caller.state()) && over(two.answerer.state())); ++i) {
+    if (!over(two.caller.state())) two.caller.advance();
+    if (two.caller.state() == State::refused) std::ignore = two.caller.take();
+    if (!over(two.answerer.state())) two.answerer.advance();
+    if (two.answerer.state() == State::refused) std::ignore = two.answerer.take();
+  }
+  return two;
+}
+
+TEST(Handshake, BothSidesLearnWhoTheOtherIs) {
+  const Two two = meet({.rank = 3}, {.rank = 0});
+  ASSERT_EQ(two.caller.state(), State::done) << two.caller.reason();
+  ASSERT_EQ(two.answerer.state(), State::done) << two.answerer.reason();
+  EXPECT_EQ(two.answerer.peer().from, 3);
+  EXPECT_EQ(two.answerer.peer().stream, 2u);
+  EXPECT_EQ(two.answerer.peer().purpose, Purpose::data);
+  EXPECT_EQ(two.caller.peer().from, 0);
+}
+
+TEST(Handshake, WithoutASecretOnBothSidesItSucceeds) {
+  EXPECT_EQ(meet({.secret = "", .rank = 1}, {.secret = ""}).answerer.state(), State::done);
+}
+
+TEST(Handshake, AWrongSecretIsFoundByBothSides) {
+  const Two two = meet({.secret = "another secret, long enough", .rank = 1}, {});
+  EXPECT_EQ(two.caller.cause(), Cause::unauthorized);
+  EXPECT_EQ(two.answerer.state(), State::refused);
+  EXPECT_EQ(meet({.secret = "", .rank = 1}, {}).caller.cause(), Cause::unauthorized);
+  EXPECT_NE(meet({.rank = 1}, {.secret = ""}).answerer.state(), State::done);
+}
+
+TEST(Handshake, DifferentVersionsNameBothOnBothSides) {
+  const Two two = meet({.version = "9.9.9", .rank = 1}, {.version = "0.1.0"});
+  for (const Handshake* side : {&two.caller, &two.answerer}) {
+    EXPECT_EQ(side->cause(), Cause::version);
+    EXPECT_NE(side->reason().find("9.9.9"), std::string::npos) << side->reason();
+    EXPECT_NE(side->reason().find("0.1.0"), std::string::npos) << side->reason();
+  }
+}
+
+TEST(Handshake, AnotherGroupOrRankIsRefused) {
+  EXPECT_EQ(meet({.group = 6, .rank = 1}, {}).answerer.state(), State::refused);
+  EXPECT_EQ(meet({.rank = 1}, {.rank = 2}).caller.state(), State::refused) << "called 0, found 2";
+}
+
+TEST(Handshake, GarbageIsRefusedAtItsFirstWrongByte) {
+  auto [a, b] = channels();
+  Handshake answerer = Handshake::answer(std::move(b), {}, "");
+  const std::string request = "G";
+  ASSERT_EQ(a.write(std::as_bytes(std::span(request))).bytes, 1u);
+  EXPECT_EQ(answerer.advance(), State::refused);
+  EXPECT_EQ(answerer.cause(), Cause::stranger);
+}
+
+TEST(Handshake, RandomBytesNeverPass) {
+  std::mt19937_64 random(1);
+  for (int round = 0; round < 300; ++round) {
+    auto [a, b] = channels();
+    Handshake answerer = Handshake::answer(std::move(b), {.group = 5}, "a secret of sufficient length");
+    std::vector<std::byte> noise(random() % 400);
+    for (std::byte& byte : noise) byte = static_cast<std::byte>(random());
+    const char magic[] = "SYNCOPTE";
+    if (noise.size() > 12 && round % 2 == 0) std::memcpy(noise.data(), magic, 8);
+    std::ignore = a.write(base::ConstBytes(noise));
+    EXPECT_NE(answerer.advance(), State::done);
+    a.close();
+    EXPECT_EQ(answerer.advance(), State::refused);
+  }
+}
+
+TEST(Handshake, ACallAnsweredByItselfIsRefused) {
+  auto [a, b] = channels();
+  Handshake caller = Handshake::call(std::move(a), {.group = 5, .from = 1, .to = 0}, "");
+  caller.advance();
+  std::array<std::byte, kHelloBytes> echo;
+  ASSERT_EQ(b.read(base::Bytes(echo)).bytes, echo.size());
+  ASSERT_EQ(b.write(base::ConstBytes(echo)).bytes, echo.size());
+  EXPECT_EQ(caller.advance(), State::refused);
+  EXPECT_EQ(caller.cause(), Cause::stranger);
+}
+
+TEST(Handshake, AReplayedProofIsWorthless) {
+  auto [a, b] = channels();
+  Handshake caller = Handshake::call(std::move(a), {.group = 5, .from = 1, .to = 0}, "a secret of sufficient length");
+  caller.advance();
+  std::vector<std::byte> heard(kHelloBytes);
+  ASSERT_EQ(b.read(base::Bytes(heard)).bytes, heard.size());
+  for (int round = 0; round < 2; ++round) {  // the same hello to two answerers: nonces differ, so do the proofs
+    auto [c, d] = channels();
+    Handshake answerer = Handshake::answer(std::move(d), {.group = 5, .from = 0}, "a secret of sufficient length");
+    ASSERT_EQ(c.write(base::ConstBytes(heard).first(kHelloBytes)).bytes, kHelloBytes);
+    answerer.advance();
+    std::vector<std::byte> reply(kHelloBytes + kProofBytes);
+    ASSERT_EQ(c.read(base::Bytes(reply)).bytes, reply.size());
+    if (round == 1) {
+      EXPECT_FALSE(std::equal(reply.begin() + kHelloBytes, reply.end(), heard.begin() + kHelloBytes));
+    }
+    heard.resize(kHelloBytes);
+    heard.insert(heard.end(), reply.begin() + kHelloBytes, reply.end());
+  }
+}
+
+TEST(Secret, IsReadWithoutItsLineEndAndMustBeLongEnough) {
+  const test::Folder folder;
+  const std::string path = folder.path + "/secret";
+  std::ofstream(path) << "0123456789abcdef\n";
+  EXPECT_EQ(read_secret(path), "0123456789abcdef");
+  std::ofstream(path) << "short\n";
+  EXPECT_THROW(std::ignore = read_secret(path), Misuse);
+  EXPECT_THROW(std::ignore = read_secret(folder.path + "/none"), Misuse);
+  EXPECT_EQ(read_secret(""), "");
+}
+
+TEST(Door, ASilentStrangerIsCutOffAndLogged) {
+  Poller poller;
+  std::string line;
+  Log log{LogLevel::info, [&](LogLevel, std::string_view text) { line = text; }};
+  Door door(poller, {.rank = 0, .group = 5, .secret = {}, .patience = std::chrono::hours(1), .log = log});
+  Descriptor listener = listen_on(Address::parse("127.0.0.1:0"));
+  const Descriptor stranger = start_connection(local_address(listener), {});
+  door.open(std::move(listener));
+  while (door.next_deadline() == base::kNever)
+    for (const Ready& ready : poller.wait(test::in(std::chrono::seconds(10)))) door.on_ready(ready);
+  EXPECT_TRUE(door.visitors().empty());
+  door.expire(test::in(std::chrono::hours(2)));
+  EXPECT_EQ(door.next_deadline(), base::kNever);
+  EXPECT_NE(line.find("in time"), std::string::npos) << line;
+  test::await_readable(stranger);
+  char byte;
+  EXPECT_LE(::recv(stranger.number(), &byte, 1, 0), 0) << "the connection is closed";
+}
+
+TEST(Door, AnUnreachableAddressBecomesARefusal) {
+  Poller poller;
+  Door door(poller, {.rank = 1, .group = 5, .secret = {}, .log = {}});
+  Address nobody;
+  {
+    const Descriptor closed = listen_on(Address::parse("127.0.0.1:0"));
+    nobody = local_address(closed);
+  }
+  door.call(nobody, {}, {.group = 5, .from = 1, .to = 0});
+  std::vector<Refusal> refusals = door.refusals();
+  for (const base::Time end = test::in(std::chrono::seconds(10)); refusals.empty() && std::chrono::steady_clock::now() < end;) {
+    for (const Ready& ready : poller.wait(end)) door.on_ready(ready);
+    refusals = door.refusals();
+  }
+  ASSERT_EQ(refusals.size(), 1u);
+  EXPECT_EQ(refusals[0].cause, Cause::unreachable);
+  EXPECT_NE(refusals[0].reason.find(nobody.text()), std::string::npos) << refusals[0].reason;
+}
+
+}  // namespace
+}  // namespace syncopate::transport::tcp

@@ -1,0 +1,122 @@
+// Launch: every source of rank, size and meeting place, their order, and what is refused.
+#include "transport/launch.hpp"
+
+#include <gtest/gtest.h>
+
+#include "syncopate/error.hpp"
+
+namespace syncopate::transport {
+namespace {
+
+using Variables = std::map<std::string, std::string, std::less<>>;
+
+Launch launched(Variables variables, GroupOptions options = {}) {
+  return resolve_launch(options, base::Environment(std::move(variables)));
+}
+
+std::string refusal(Variables variables, const GroupOptions& options = {}) {
+  try {
+    std::ignore = launched(std::move(variables), options);
+  } catch (const Misuse& error) {
+    return error.what();
+  }
+  return "";
+}
+
+void expect(const Launch& launch, int rank, int size, const std::string& source) {
+  EXPECT_EQ(launch.options.rank, rank);
+  EXPECT_EQ(launch.options.size, size);
+  EXPECT_NE(launch.source.find(source), std::string::npos) << launch.source;
+}
+
+TEST(Launch, WithNothingThereIsOneRank) { expect(launched({}), 0, 1, "one rank"); }
+
+TEST(Launch, EverySourceIsUnderstood) {
+  const std::string place = "file:///x";
+  expect(launched({{"SYNCOPATE_RANK", "1"}, {"SYNCOPATE_SIZE", "3"}, {"SYNCOPATE_RENDEZVOUS", place}}), 1, 3, "SYNCOPATE_RANK");
+  expect(launched({{"RANK", "2"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "h"}, {"MASTER_PORT", "29500"}}), 2, 4, "torchrun");
+  expect(launched({{"SLURM_PROCID", "5"}, {"SLURM_NTASKS", "6"}, {"SYNCOPATE_RENDEZVOUS", place}}), 5, 6, "Slurm");
+  expect(launched({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "2"}, {"SYNCOPATE_RENDEZVOUS", place}}), 0, 2, "Open MPI");
+  expect(launched({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"SYNCOPATE_RENDEZVOUS", place}}), 1, 2, "PMI");
+  GroupOptions options;
+  options.rank = 3;
+  options.size = 8;
+  options.rendezvous = place;
+  expect(launched({}, options), 3, 8, "options");
+}
+
+TEST(Launch, TheFirstSourceWins) {
+  Variables all{{"SYNCOPATE_RANK", "1"}, {"SYNCOPATE_SIZE", "9"}, {"RANK", "2"},         {"WORLD_SIZE", "9"},
+                {"SLURM_PROCID", "3"},   {"SLURM_NTASKS", "9"},   {"PMI_RANK", "4"},     {"PMI_SIZE", "9"},
+                {"MASTER_ADDR", "h"},    {"MASTER_PORT", "1000"}, {"SYNCOPATE_RENDEZVOUS", "tcp://a:1"}};
+  GroupOptions options;
+  options.rank = 7;
+  options.size = 9;
+  options.rendezvous = "file:///mine";
+  EXPECT_EQ(launched(all, options).options.rank, 7);
+  EXPECT_EQ(launched(all, options).options.rendezvous, "file:///mine");
+  EXPECT_EQ(launched(all).options.rank, 1);
+  EXPECT_EQ(launched(all).options.rendezvous, "tcp://a:1");
+  all.erase("SYNCOPATE_RANK");
+  all.erase("SYNCOPATE_SIZE");
+  all.erase("SYNCOPATE_RENDEZVOUS");
+  EXPECT_EQ(launched(all).options.rank, 2);
+  EXPECT_EQ(launched(all).options.rendezvous, "tcp://h:1000");
+}
+
+TEST(Launch, TheAgentsPortIsLeftToIt) {
+  Variables torchrun{{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "::1"}, {"MASTER_PORT", "29500"}};
+  EXPECT_EQ(launched(torchrun).options.rendezvous, "tcp://[::1]:29500");
+  torchrun["TORCHELASTIC_USE_AGENT_STORE"] = "True";
+  EXPECT_EQ(launched(torchrun).options.rendezvous, "tcp://[::1]:29501");
+}
+
+TEST(Launch, HalfASourceIsRefusedByName) {
+  EXPECT_NE(refusal({{"SYNCOPATE_RANK", "1"}}).find("SYNCOPATE_RANK is set without SYNCOPATE_SIZE"), std::string::npos);
+  EXPECT_NE(refusal({{"SYNCOPATE_SIZE", "2"}}).find("SYNCOPATE_SIZE is set without SYNCOPATE_RANK"), std::string::npos);
+  EXPECT_NE(refusal({{"RANK", "1"}}).find("WORLD_SIZE"), std::string::npos);
+  GroupOptions options;
+  options.size = 4;
+  EXPECT_NE(refusal({}, options).find("size is set without rank"), std::string::npos);
+}
+
+TEST(Launch, ValuesOutOfRangeAreRefusedByName) {
+  EXPECT_NE(refusal({{"SYNCOPATE_RANK", "4"}, {"SYNCOPATE_SIZE", "4"}}).find("SYNCOPATE_RANK=4 does not fit SYNCOPATE_SIZE=4"),
+            std::string::npos);
+  EXPECT_NE(refusal({{"PMI_RANK", "-1"}, {"PMI_SIZE", "4"}}).find("PMI_RANK"), std::string::npos);
+  EXPECT_NE(refusal({{"RANK", "x"}, {"WORLD_SIZE", "4"}}).find("RANK"), std::string::npos);
+  EXPECT_NE(refusal({{"SYNCOPATE_STREAMS", "17"}}).find("SYNCOPATE_STREAMS"), std::string::npos);
+  GroupOptions options;
+  options.streams = 0;
+  EXPECT_NE(refusal({}, options).find("streams=0"), std::string::npos);
+}
+
+TEST(Launch, SeveralRanksNeedAPlaceToMeet) {
+  EXPECT_NE(refusal({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "2"}}).find("SYNCOPATE_RENDEZVOUS"), std::string::npos);
+  EXPECT_EQ(refusal({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}}), "");
+  EXPECT_NE(refusal({{"SYNCOPATE_RENDEZVOUS", "tcp://a:1"}}).find("SYNCOPATE_RANK"), std::string::npos)
+      << "a place without a rank is half an answer";
+}
+
+TEST(Launch, TheRestComesFromTheEnvironmentUnlessGiven) {
+  const Variables variables{{"SYNCOPATE_INTERFACE", "eth7"},   {"SYNCOPATE_SECRET_FILE", "/s"},
+                            {"SYNCOPATE_TIMEOUT_MS", "1000"},  {"SYNCOPATE_JOIN_TIMEOUT_MS", "2000"},
+                            {"SYNCOPATE_SILENCE_MS", "300"},   {"SYNCOPATE_STREAMS", "4"},
+                            {"SYNCOPATE_CHECKSUM", "1"}};
+  const GroupOptions found = launched(variables).options;
+  EXPECT_EQ(found.interface, "eth7");
+  EXPECT_EQ(found.secret_file, "/s");
+  EXPECT_EQ(found.timeout.count(), 1000);
+  EXPECT_EQ(found.join_timeout.count(), 2000);
+  EXPECT_EQ(found.silence.count(), 300);
+  EXPECT_EQ(found.streams, 4);
+  EXPECT_TRUE(found.checksum);
+  GroupOptions options;
+  options.interface = "lo";
+  options.streams = 2;
+  EXPECT_EQ(launched(variables, options).options.interface, "lo");
+  EXPECT_EQ(launched(variables, options).options.streams, 2);
+}
+
+}  // namespace
+}  // namespace syncopate::transport

@@ -1,0 +1,79 @@
+// Control messages: they survive the wire, stay bounded, and nonsense never gets further than Corrupt.
+#include "transport/tcp/message.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "transport/rendezvous/tcp_message.hpp"
+#include "transport/tcp/introduction.hpp"
+
+namespace syncopate::transport::tcp {
+namespace {
+
+std::vector<Message> examples() {
+  return {Heartbeat{{2, 17, "allreduce f32 x 4 sum"}, 0xabc, {5, 3, "barrier"}},
+          Failure{"Mismatch", "they differ", {1, 2, "allreduce", "fc1.weight"}}, Goodbye{3, 99}, Question{0, 4, 12},
+          Reply{4, 0, 12, "broadcast", {4, 13, "reduce"}}};
+}
+
+TEST(Message, EveryKindSurvivesTheWire) {
+  for (const Message& message : examples()) {
+    const Message again = decode_message(encode(message));
+    EXPECT_EQ(again.index(), message.index());
+    EXPECT_EQ(encode(again), encode(message));
+  }
+  const auto failure = std::get<Failure>(decode_message(encode(examples()[1])));
+  EXPECT_EQ(failure.where.tensor, "fc1.weight");
+  EXPECT_EQ(failure.where.peer, 2);
+}
+
+TEST(Message, NoTextMakesItTooLong) {
+  const std::string huge(100'000, 'x');
+  EXPECT_LE(encode(Failure{huge, huge, {0, 0, huge, huge}}).size(), kMaxMessage);
+  EXPECT_LE(encode(Heartbeat{{0, 1, huge}, 0, {0, 1, huge}}).size(), kMaxMessage);
+  EXPECT_LE(encode(Reply{0, 0, 0, huge, {0, 0, huge}}).size(), kMaxMessage);
+}
+
+TEST(Message, EveryTruncationAndEveryAdditionIsCorrupt) {
+  for (const Message& message : examples()) {
+    const std::string whole = encode(message);
+    for (std::size_t size = 0; size < whole.size(); ++size)
+      EXPECT_THROW(std::ignore = decode_message(whole.substr(0, size)), Corrupt);
+    EXPECT_THROW(std::ignore = decode_message(whole + "x"), Corrupt);
+  }
+}
+
+TEST(Message, DamageIsDecodedOrCorruptButNothingElse) {
+  std::mt19937_64 random(7);
+  for (int round = 0; round < 20'000; ++round) {
+    std::string bytes = encode(examples()[random() % 5]);
+    for (int flips = 1 + static_cast<int>(random() % 4); flips > 0; --flips) bytes[random() % bytes.size()] ^= static_cast<char>(1 << (random() % 8));
+    try {
+      std::ignore = decode_message(bytes);
+    } catch (const Corrupt&) {
+    }
+    try {
+      std::ignore = rendezvous::decode_answer(bytes);
+    } catch (const Corrupt&) {
+    }
+    try {
+      std::ignore = rendezvous::decode_request(bytes);
+    } catch (const Corrupt&) {
+    }
+  }
+}
+
+TEST(Introduction, SurvivesTheWireAndNamesAnotherVersion) {
+  Introduction mine{.version = "0.1.0", .address = "127.0.0.1:5", .host = "h", .group = 7, .streams = 3, .checksum = true, .silence_ms = 9};
+  mine.version = "7.7.7";
+  try {
+    std::ignore = decode_introduction(encode(mine), 4);
+    FAIL();
+  } catch (const Misuse& error) {
+    EXPECT_NE(std::string(error.what()).find("rank 4 runs Syncopate 7.7.7"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace syncopate::transport::tcp

@@ -1,0 +1,183 @@
+// Ranks as threads of one process over real sockets, and a peer that misbehaves at will.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "syncopate/version.hpp"
+#include "transport/tcp/handshake.hpp"
+#include "transport/tcp/introduction.hpp"
+#include "transport/tcp/join.hpp"
+
+namespace syncopate::transport::test {
+
+using namespace std::chrono_literals;
+
+inline base::Time in(base::Duration time) { return std::chrono::steady_clock::now() + time; }
+
+/// A rendezvous that remembers what everyone said.
+class Listening final : public rendezvous::Rendezvous {
+ public:
+  explicit Listening(std::shared_ptr<rendezvous::Board> board) : inner_(rendezvous::in_memory(std::move(board))) {}
+  std::vector<std::string> exchange(const rendezvous::Member& me, std::string mine, base::Time deadline) override {
+    return texts = inner_->exchange(me, std::move(mine), deadline);
+  }
+  [[nodiscard]] tcp::Introduction of(int rank) const {
+    return tcp::decode_introduction(texts.at(static_cast<std::size_t>(rank)), rank);
+  }
+  std::vector<std::string> texts;
+
+ private:
+  std::unique_ptr<rendezvous::Rendezvous> inner_;
+};
+
+inline GroupOptions quiet_options() {
+  GroupOptions options;
+  options.log.level = LogLevel::off;
+  options.join_timeout = 30s;
+  options.silence = 8s;  // tests that are not about silence shall not meet it on a busy machine
+  return options;
+}
+
+/// Runs `body` on `size` ranks, one thread each; what each rank threw, by rank.
+inline std::vector<std::exception_ptr> outcomes_of_ranks(int size, const GroupOptions& options, const std::function<void(Endpoint&)>& body) {
+  const auto board = rendezvous::make_board();
+  std::vector<std::exception_ptr> failures(static_cast<std::size_t>(size));
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < size; ++rank)
+    threads.emplace_back([&, rank] {
+      try {
+        GroupOptions mine = options;
+        mine.rank = rank;
+        mine.size = size;
+        const auto meeting = rendezvous::in_memory(board);
+        Endpoint endpoint = tcp::join(mine, *meeting);
+        body(endpoint);
+      } catch (...) {
+        failures[static_cast<std::size_t>(rank)] = std::current_exception();
+      }
+    });
+  threads.clear();
+  return failures;
+}
+
+/// The same for bodies that must not throw.
+inline void with_ranks(int size, const GroupOptions& options, const std::function<void(Endpoint&)>& body) {
+  for (const auto& failure : outcomes_of_ranks(size, options, body))
+    if (failure) std::rethrow_exception(failure);
+}
+
+/// Polls until `count` posts have finished; throws what poll throws, and Timeout after 30 s.
+inline void finish(Transport& links, int count, Patience patience = {}) {
+  const base::Time end = in(30s);
+  while (count > 0) {
+    if (std::chrono::steady_clock::now() >= end) throw Timeout("posts did not finish");
+    for (const Event& event : links.poll(end, patience)) {
+      if (event.arrival) links.release(event.token);
+      --count;
+    }
+  }
+}
+
+/// Polls until the group fails and returns how; a Failure of kind "" if it never does.
+inline Failure failure_seen(Transport& links) {
+  try {
+    for (const base::Time end = in(30s); std::chrono::steady_clock::now() < end;) std::ignore = links.poll(end, {});
+  } catch (const Error& error) {
+    return {error.kind(), error.what(), error.where()};
+  }
+  return {};
+}
+
+inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+/// Waits until the socket can be read, or 10 s.
+inline void await_readable(const tcp::Descriptor& socket) {
+  pollfd one{socket.number(), POLLIN, 0};
+  ::poll(&one, 1, 10'000);
+}
+
+/// Rank 1 of 2, or whatever else a test makes of it: joins the rendezvous and speaks only when told to.
+class ScriptedPeer final {
+ public:
+  ScriptedPeer(const std::shared_ptr<rendezvous::Board>& board, int rank, int size) : rank_(rank), meeting_(board) {
+    listener_ = tcp::listen_on(tcp::Address::parse("127.0.0.1:0"));
+    const tcp::Introduction mine{.version = std::string(version()),
+                                 .address = tcp::local_address(listener_).text(),
+                                 .host = "elsewhere"};
+    std::ignore = meeting_.exchange({rank, size}, encode(mine), in(30s));
+  }
+
+  [[nodiscard]] tcp::Handshake greet(int to, tcp::Purpose purpose, const std::string& secret = {}) const {
+    const tcp::Hello hello{.version = {}, .purpose = purpose, .group = meeting_.of(0).group, .from = rank_, .to = to};
+    auto handshake = tcp::Handshake::call(tcp::Channel(dial(to)), hello, secret);
+    while (handshake.advance() == tcp::Handshake::State::reading) await_readable(handshake.channel().socket());
+    return handshake;
+  }
+  [[nodiscard]] tcp::Channel connect(int to, tcp::Purpose purpose) const {
+    auto handshake = greet(to, purpose);
+    EXPECT_EQ(handshake.state(), tcp::Handshake::State::done) << handshake.reason();
+    return handshake.take();
+  }
+  [[nodiscard]] tcp::Descriptor dial(int to) const {
+    tcp::Descriptor socket = tcp::start_connection(tcp::Address::parse(meeting_.of(to).address), {});
+    pollfd one{socket.number(), POLLOUT, 0};
+    ::poll(&one, 1, 10'000);
+    return socket;
+  }
+  /// Lets the next caller in.
+  [[nodiscard]] tcp::Channel answer() const {
+    await_readable(listener_);
+    auto handshake = tcp::Handshake::answer(tcp::Channel(tcp::accept_from(listener_)), {.version = {}, .group = group(), .from = rank_}, {});
+    while (handshake.advance() == tcp::Handshake::State::reading) await_readable(handshake.channel().socket());
+    EXPECT_EQ(handshake.state(), tcp::Handshake::State::done) << handshake.reason();
+    return handshake.take();
+  }
+  void stop_listening() { listener_ = tcp::Descriptor(); }
+  [[nodiscard]] std::uint64_t group() const { return meeting_.of(0).group; }
+
+ private:
+  int rank_;
+  Listening meeting_;
+  tcp::Descriptor listener_;
+};
+
+/// Rank 0 of two, joined with a scripted rank 1 whose control connection is up.
+class Pair final {
+ public:
+  explicit Pair(GroupOptions options = quiet_options()) {
+    const auto board = rendezvous::make_board();
+    std::jthread joining([&] {
+      options.rank = 0;
+      options.size = 2;
+      const auto meeting = rendezvous::in_memory(board);
+      endpoint = tcp::join(options, *meeting);
+    });
+    peer = std::make_unique<ScriptedPeer>(board, 1, 2);
+    control = peer->connect(0, tcp::Purpose::control);
+  }
+  std::unique_ptr<ScriptedPeer> peer;
+  tcp::Channel control;
+  Endpoint endpoint;
+};
+
+/// A new folder below the system's temporary one, removed at the end.
+class Folder final {
+ public:
+  Folder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "syncopate-XXXXXX").string();
+    path = ::mkdtemp(pattern.data());
+  }
+  ~Folder() { std::filesystem::remove_all(path); }
+  std::string path;
+};
+
+}  // namespace syncopate::transport::test

@@ -1,0 +1,179 @@
+// Rendezvous: in memory, in a folder, over TCP: all texts reach all ranks, or everyone learns what is missing.
+#include "transport/rendezvous/rendezvous.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "ranks.hpp"
+#include "transport/tcp/socket.hpp"
+
+namespace syncopate::transport::rendezvous {
+namespace {
+
+using namespace std::chrono_literals;
+using Make = std::function<std::unique_ptr<Rendezvous>()>;
+
+tcp::Address free_address(const char* host = "127.0.0.1:0") {
+  return tcp::local_address(tcp::listen_on(tcp::Address::parse(host)));
+}
+
+struct Outcome {
+  std::vector<std::string> texts;
+  std::string kind, message;
+};
+
+/// The given ranks join at the same time; the result is by position in `ranks`.
+std::vector<Outcome> join(const std::vector<int>& ranks, int size, const Make& make, base::Duration patience = 30s) {
+  std::vector<Outcome> outcomes(ranks.size());
+  std::vector<std::jthread> threads;
+  for (std::size_t i = 0; i < ranks.size(); ++i)
+    threads.emplace_back([&, i] {
+      try {
+        outcomes[i].texts = make()->exchange({ranks[i], size}, "I am " + std::to_string(ranks[i]), test::in(patience));
+      } catch (const Error& error) {
+        outcomes[i].kind = error.kind();
+        outcomes[i].message = error.what();
+      }
+    });
+  threads.clear();
+  return outcomes;
+}
+
+struct Kind {
+  const char* name;
+  std::function<Make(const std::string& folder)> prepare;
+};
+
+class EveryRendezvous : public testing::TestWithParam<Kind> {
+ protected:
+  Make make() { return GetParam().prepare(folder_.path); }
+  test::Folder folder_;
+};
+
+TEST_P(EveryRendezvous, EveryRankGetsAllTextsByRank) {
+  for (const auto& outcome : join({3, 0, 2, 1}, 4, make())) {
+    EXPECT_EQ(outcome.kind, "") << outcome.message;
+    EXPECT_EQ(outcome.texts, (std::vector<std::string>{"I am 0", "I am 1", "I am 2", "I am 3"}));
+  }
+}
+
+TEST_P(EveryRendezvous, OneRankMeetsItself) {
+  EXPECT_EQ(join({0}, 1, make())[0].texts, std::vector<std::string>{"I am 0"});
+}
+
+TEST_P(EveryRendezvous, TheMissingRanksAreNamedToAll) {
+  for (const auto& outcome : join({0, 2}, 5, make(), 400ms)) {
+    EXPECT_EQ(outcome.kind, "Timeout") << outcome.message;
+    EXPECT_TRUE(test::contains(outcome.message, "ranks 1, 3 and 4 did not come")) << outcome.message;
+  }
+}
+
+TEST_P(EveryRendezvous, ARankTakenTwiceIsNamed) {
+  bool named = false;
+  for (const auto& outcome : join({0, 1, 1}, 3, make(), 2s)) {
+    EXPECT_NE(outcome.kind, "");
+    named = named || (outcome.kind == "Misuse" && test::contains(outcome.message, "rank 1"));
+    named = named || (outcome.kind == "Misuse" && test::contains(outcome.message, "rank-1"));
+  }
+  EXPECT_TRUE(named);
+}
+
+const Kind kKinds[] = {
+    {"Memory", [](const std::string&) -> Make { return [board = make_board()] { return in_memory(board); }; }},
+    {"Folder", [](const std::string& folder) -> Make { return [folder] { return in_folder(folder + "/job"); }; }},
+    {"Tcp", [](const std::string&) -> Make {
+       return [address = free_address()] { return over_tcp({address, "", {.level = LogLevel::off, .sink = {}}}); };
+     }}};
+
+INSTANTIATE_TEST_SUITE_P(Rendezvous, EveryRendezvous, testing::ValuesIn(kKinds), [](const auto& one) { return one.param.name; });
+
+TEST(FolderRendezvous, AUsedFolderIsRefused) {
+  const test::Folder folder;
+  EXPECT_EQ(join({0, 1}, 2, [&] { return in_folder(folder.path); })[0].kind, "");
+  for (const auto& outcome : join({0, 1}, 2, [&] { return in_folder(folder.path); })) {
+    EXPECT_EQ(outcome.kind, "Misuse");
+    EXPECT_TRUE(test::contains(outcome.message, "empty or new folder")) << outcome.message;
+  }
+}
+
+TEST(FolderRendezvous, AFailedJobLeavesTheFolderUsable) {
+  const test::Folder folder;
+  EXPECT_EQ(join({1}, 2, [&] { return in_folder(folder.path); }, 50ms)[0].kind, "Timeout");
+  EXPECT_EQ(join({0, 1}, 2, [&] { return in_folder(folder.path); })[0].kind, "");
+}
+
+TEST(FolderRendezvous, ForeignFilesAreRefused) {
+  const test::Folder folder;
+  std::ofstream(folder.path + "/rank-0") << "something else";
+  EXPECT_EQ(join({1}, 2, [&] { return in_folder(folder.path); })[0].kind, "Corrupt");
+}
+
+TEST(FolderRendezvous, RanksMustAgreeOnTheSize) {
+  const test::Folder folder;
+  std::vector<Outcome> two(2);
+  two[0] = join({0}, 3, [&] { return in_folder(folder.path); }, 50ms)[0];
+  EXPECT_EQ(two[0].kind, "Timeout");
+  std::ofstream(folder.path + "/rank-0") << "syncopate rendezvous 1\nsize 3\nx";
+  two[1] = join({1}, 2, [&] { return in_folder(folder.path); })[0];
+  EXPECT_EQ(two[1].kind, "Misuse");
+  EXPECT_TRUE(test::contains(two[1].message, "rank 0 was told that the job has 3 ranks")) << two[1].message;
+}
+
+TEST(TcpRendezvous, AWrongSecretIsToldAtOnce) {
+  const tcp::Address address = free_address();
+  std::jthread host([&] {
+    try {
+      std::ignore = over_tcp({address, "the right secret, surely", {.level = LogLevel::off, .sink = {}}})->exchange({0, 2}, "", test::in(1s));
+    } catch (const Timeout&) {
+    }
+  });
+  EXPECT_EQ(join({1}, 2, [&] { return over_tcp({address, "a wrong secret, surely", {}}); })[0].kind, "Unauthorized");
+}
+
+TEST(TcpRendezvous, StrangersDoNotDisturb) {
+  const tcp::Address address = free_address();
+  std::vector<Outcome> outcomes;
+  std::jthread host([&] { outcomes = join({0}, 2, [&] { return over_tcp({address, "", {.level = LogLevel::off, .sink = {}}}); }); });
+  std::vector<tcp::Channel> strangers;
+  while (strangers.size() < 3) {
+    tcp::Channel stranger(tcp::start_connection(address, {}));
+    pollfd one{stranger.number(), POLLOUT, 0};
+    ::poll(&one, 1, 10'000);
+    const std::string noise = strangers.empty() ? "GET / HTTP/1.1\r\n\r\n" : "SYNCOPTE and then nothing";
+    if (stranger.write(std::as_bytes(std::span(noise))).outcome == tcp::Moved::Outcome::some) strangers.push_back(std::move(stranger));
+  }
+  EXPECT_EQ(join({1}, 2, [&] { return over_tcp({address, "", {}}); })[0].kind, "");
+  host.join();
+  EXPECT_EQ(outcomes[0].kind, "") << outcomes[0].message;
+}
+
+TEST(TcpRendezvous, WorksOverIpv6) {
+  tcp::Address address;
+  try {
+    address = free_address("[::1]:0");
+  } catch (const SystemFailure&) {
+    GTEST_SKIP() << "no IPv6 here";
+  }
+  for (const auto& outcome : join({0, 1, 2}, 3, [&] { return over_tcp({address, "", {}}); })) EXPECT_EQ(outcome.kind, "");
+}
+
+TEST(TcpRendezvous, RanksMustAgreeOnTheSize) {
+  const tcp::Address address = free_address();
+  Outcome three;
+  std::jthread other([&] { three = join({1}, 3, [&] { return over_tcp({address, "", {}}); })[0]; });
+  const Outcome two = join({0}, 2, [&] { return over_tcp({address, "", {}}); })[0];
+  other.join();
+  EXPECT_EQ(two.kind, "Misuse");
+  EXPECT_EQ(three.kind, "Misuse");
+  EXPECT_TRUE(test::contains(three.message, "rank 1 was told that the job has 3 ranks")) << three.message;
+}
+
+TEST(MissingRanks, LongListsAreCutShort) {
+  EXPECT_EQ(missing_ranks({true, false, true}), "rank 1");
+  EXPECT_EQ(missing_ranks(std::vector<bool>(100)),
+            "ranks 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 and 84 more");
+}
+
+}  // namespace
+}  // namespace syncopate::transport::rendezvous

@@ -1,0 +1,126 @@
+// Images: one drawn picture of a shape, as CIFAR-10 stores one.
+//
+// Why a linear classifier cannot do it: a pixel's expected value is nearly the same for all classes, since the shape's
+// place and rotation are random and it is as often brighter as darker than what is behind it.
+#include "draw/image.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "draw/shape.hpp"
+
+namespace syncopate::tools::draw {
+namespace {
+
+using Colour = std::array<double, 3>;  // each 0..1
+using Canvas = std::array<Colour, kSide * kSide>;
+
+Colour random_colour(Dice& dice) { return {dice.unit(), dice.unit(), dice.unit()}; }
+
+Colour mix(const Colour& a, const Colour& b, double share) {
+  return {a[0] + (b[0] - a[0]) * share, a[1] + (b[1] - a[1]) * share, a[2] + (b[2] - a[2]) * share};
+}
+
+double difference(const Colour& a, const Colour& b) {
+  const double r = a[0] - b[0], g = a[1] - b[1], blue = a[2] - b[2];
+  return std::sqrt(r * r + g * g + blue * blue);
+}
+
+/// A direction, uniform on the circle, without trigonometry: a point of the disc, moved to its edge.
+Point random_direction(Dice& dice) {
+  while (true) {
+    const Point p{dice.between(-1, 1), dice.between(-1, 1)};
+    const double square = p.x * p.x + p.y * p.y;
+    if (square > 1 || square < 0.01) continue;
+    const double length = std::sqrt(square);
+    return {p.x / length, p.y / length};
+  }
+}
+
+/// How much of a pixel lies inside an outline at this distance (in pixels) from its centre.
+double coverage(double distance) { return std::clamp(0.5 - distance, 0.0, 1.0); }
+
+template <class Distance>
+void paint(Canvas& canvas, const Colour& colour, double opacity, Distance&& distance) {
+  for (int y = 0; y < kSide; ++y)
+    for (int x = 0; x < kSide; ++x) {
+      Colour& pixel = canvas[static_cast<std::size_t>(y * kSide + x)];
+      pixel = mix(pixel, colour, opacity * coverage(distance(Point{x + 0.5, y + 0.5})));
+    }
+}
+
+void paint_background(Canvas& canvas, const std::array<Colour, 2>& ends, Dice& dice) {
+  const Point way = random_direction(dice);
+  for (int y = 0; y < kSide; ++y)
+    for (int x = 0; x < kSide; ++x) {
+      const double along = ((x - 15.5) * way.x + (y - 15.5) * way.y) / 44.0 + 0.5;
+      canvas[static_cast<std::size_t>(y * kSide + x)] = mix(ends[0], ends[1], std::clamp(along, 0.0, 1.0));
+    }
+}
+
+/// Thin lines and soft specks: none of them looks like a shape of ours.
+void paint_clutter(Canvas& canvas, Dice& dice) {
+  for (int left = dice.below(4); left > 0; --left) {
+    const Point at{dice.between(0, kSide), dice.between(0, kSide)}, way = random_direction(dice);
+    const double half = dice.between(2, 12), width = dice.between(0.3, 0.8), opacity = dice.between(0.3, 0.8);
+    paint(canvas, random_colour(dice), opacity, [&](Point p) {
+      const double along = std::clamp((p.x - at.x) * way.x + (p.y - at.y) * way.y, -half, half);
+      const double dx = p.x - at.x - along * way.x, dy = p.y - at.y - along * way.y;
+      return std::sqrt(dx * dx + dy * dy) - width;
+    });
+  }
+  for (int left = dice.below(5); left > 0; --left) {
+    const Point at{dice.between(0, kSide), dice.between(0, kSide)};
+    const double radius = dice.between(0.8, 2.2), opacity = dice.between(0.2, 0.7);
+    paint(canvas, random_colour(dice), opacity, [&](Point p) {
+      const double dx = p.x - at.x, dy = p.y - at.y;
+      return (std::sqrt(dx * dx + dy * dy) - radius) * 0.6;
+    });
+  }
+}
+
+void paint_shape(Canvas& canvas, int label, const Colour& colour, Dice& dice) {
+  const double radius = dice.between(8.0, 13.0);
+  const double room = kSide / 2.0 - 0.9 * radius;
+  const Point centre{kSide / 2.0 + dice.between(-room, room), kSide / 2.0 + dice.between(-room, room)};
+  const Point turn = random_direction(dice);
+  paint(canvas, colour, dice.between(0.85, 1.0), [&](Point p) {
+    const double dx = (p.x - centre.x) / radius, dy = (p.y - centre.y) / radius;
+    return radius * distance_to(label, {dx * turn.x + dy * turn.y, dy * turn.x - dx * turn.y});
+  });
+}
+
+Record developed(const Canvas& canvas, int label, Dice& dice) {
+  Record record{};
+  record[0] = static_cast<std::uint8_t>(label);
+  const double grain = dice.between(0.0, 0.05);
+  for (std::size_t channel = 0; channel < 3; ++channel)
+    for (std::size_t i = 0; i < canvas.size(); ++i) {
+      const double value = canvas[i][channel] + grain * dice.bell();
+      record[1 + channel * canvas.size() + i] = static_cast<std::uint8_t>(std::clamp(value, 0.0, 1.0) * 255.0 + 0.5);
+    }
+  return record;
+}
+
+}  // namespace
+
+Record draw_image(int label, Dice dice) {
+  constexpr double kLeastContrast = 0.45;
+  const std::array<Colour, 2> ground = {random_colour(dice), random_colour(dice)};
+  Colour colour = random_colour(dice);
+  const auto stands_out = [&] {
+    for (const double share : {0.0, 0.25, 0.5, 0.75, 1.0})
+      if (difference(colour, mix(ground[0], ground[1], share)) < kLeastContrast) return false;
+    return true;
+  };
+  while (!stands_out()) colour = random_colour(dice);
+  Canvas canvas{};
+  paint_background(canvas, ground, dice);
+  paint_clutter(canvas, dice);
+  paint_shape(canvas, label, colour, dice);
+  return developed(canvas, label, dice);
+}
+
+}  // namespace syncopate::tools::draw
