@@ -5,6 +5,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import docs
 import format as format_check
 import headers
 import layers
@@ -201,6 +202,25 @@ class Headers(Tree):
         self.write("check/one.py", "import sys\n")
         self.finds(headers.findings(self.root), "src/base/log.cpp", 1, "One sentence")
         self.finds(headers.findings(self.root), "check/one.py", 1, "one sentence")
+
+
+class Docs(Tree):
+    def setUp(self):
+        super().setUp()
+        self.write("example/allreduce.cpp", "int main() {}\n")
+        self.write("README.md", "[map](src) [web](https://example.org)\n```cpp\nint main() {}\n```\n")
+        self.write("src/README.md", "[up](../README.md#here)\n")
+
+    def test_whole_pages_pass(self):
+        self.finds_nothing(docs.findings(self.root))
+
+    def test_a_dead_link_is_found(self):
+        self.write("src/README.md", "\n[gone](gone.md)\n")
+        self.finds(docs.findings(self.root), "src/README.md", 2, "there is no gone.md")
+
+    def test_another_example_is_found(self):
+        self.write("example/allreduce.cpp", "int main() { return 0; }\n")
+        self.finds(docs.findings(self.root), "README.md", 1, "copy it again")
 
 
 @unittest.skipUnless(format_check.program(), "clang-format is not installed")

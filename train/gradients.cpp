@@ -11,6 +11,17 @@
 
 namespace syncopate::train {
 
+namespace {
+
+template <class Wait>
+double timed(const Wait& wait) {
+  const auto begin = std::chrono::steady_clock::now();
+  wait();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+}  // namespace
+
 /// Called by autograd when a parameter's gradient has been added to its memory.
 class Gradients::Hook final : public torch::autograd::PostAccumulateGradHook {
  public:
@@ -58,7 +69,7 @@ std::span<float> Gradients::values(std::size_t i) const {
 void Gradients::begin_backward(bool last_micro_batch) {
   last_micro_batch_ = last_micro_batch;
   if (synchronizer_) synchronizer_->accumulate(!last_micro_batch);
-  if (options_.trace) backward_since_s_ = options_.trace->now_s();
+  backward_since_s_ = options_.trace->now_s();
 }
 
 void Gradients::without_backward() {
@@ -75,14 +86,13 @@ void Gradients::ready(std::size_t i) {
 }
 
 void Gradients::trace_backward(std::size_t i) {
-  if (!options_.trace || !options_.trace->running()) return;
+  if (!options_.trace->running()) return;
   const double now_s = options_.trace->now_s();
   options_.trace->add({"backward", gradients_[i].name, backward_since_s_, now_s, 4 * gradients_[i].elements});
   backward_since_s_ = now_s;
 }
 
 double Gradients::finish(const Use& use) {
-  using Clock = std::chrono::steady_clock;
   const bool all_ready = arrivals_ == count();
   arrived_.assign(count(), false);
   arrivals_ = 0;
@@ -91,21 +101,27 @@ double Gradients::finish(const Use& use) {
     use(0, count() - 1);
     return 0;
   }
-  std::chrono::duration<double> waited{0};
-  const auto timed = [&](auto&& wait) {
-    const auto before = Clock::now();
-    wait();
-    waited += Clock::now() - before;
-  };
+  double waited_s = 0;
   // A gradient that never came is for the synchronizer to judge before anything is used.
   const bool at_once = all_ready && options_.clip_norm == 0;
-  if (!at_once) timed([&] { synchronizer_->wait(); });
+  if (!at_once) waited_s += timed([&] { synchronizer_->wait(); });
   for (const BucketInfo& bucket : synchronizer_->buckets()) {
-    if (at_once) timed([&] { synchronizer_->wait(bucket.first); });
+    if (at_once) waited_s += wait_for(bucket);
     use(bucket.first, bucket.last);
   }
-  if (at_once) timed([&] { synchronizer_->wait(); });
-  return waited.count();
+  if (at_once) waited_s += timed([&] { synchronizer_->wait(); });
+  return waited_s;
+}
+
+double Gradients::wait_for(const BucketInfo& bucket) {
+  const double begin_s = options_.trace->now_s();
+  const double waited_s = timed([&] { synchronizer_->wait(bucket.first); });
+  if (options_.trace->running()) {
+    const std::string& first = gradients_[bucket.first].name;
+    const std::string name = bucket.first == bucket.last ? first : first + " .. " + gradients_[bucket.last].name;
+    options_.trace->add({"wait", name, begin_s, options_.trace->now_s(), 0});
+  }
+  return waited_s;
 }
 
 void Gradients::finish_alone() {

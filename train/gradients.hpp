@@ -14,6 +14,7 @@ namespace syncopate::train {
 /// Used from one thread, the one that runs the backward pass.
 class Gradients final {
  public:
+  /// `options.trace` must be given; `network` must outlive this.
   Gradients(Group& group, const Network& network, const SynchronizerOptions& options);
   ~Gradients();
   Gradients(const Gradients&) = delete;
@@ -39,6 +40,7 @@ class Gradients final {
   class Hook;
   void ready(std::size_t i);
   void finish_alone();
+  double wait_for(const BucketInfo& bucket);
   void trace_backward(std::size_t i);
 
   const Network& network_;

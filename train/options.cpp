@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include "require.hpp"
+#include "syncopate/catalogue.hpp"
 #include "syncopate/units.hpp"
 #include "syncopate/version.hpp"
 
@@ -92,8 +93,22 @@ std::string command_of(int argc, char** argv) {
   return command;
 }
 
+void require_entry(std::string_view shelf, std::string_view name) {
+  std::string known;
+  for (const CatalogueEntry& entry : catalogue()) {
+    if (entry.shelf != shelf) continue;
+    if (entry.name == name) return;
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", entry.name);
+  }
+  throw Misuse(fmt::format("there is no {} '{}': allowed are {}", shelf, name, known));
+}
+
 void check(const Options& o) {
   (void)model_named(o.model);
+  require_entry("policy", o.policy);
+  require_entry("codec", o.codec);
+  require_entry("exchange", o.exchange);
+  if (o.algorithm != "auto") require_entry("algorithm", o.algorithm);
   require(!o.nesterov || o.momentum > 0, "--nesterov needs a --momentum above 0");
   require(o.global_batch == 0 || o.global_batch >= o.accumulate,
           "--global-batch {} cannot be cut into {} micro-batches", o.global_batch, o.accumulate);

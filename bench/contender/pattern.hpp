@@ -1,5 +1,4 @@
-// What every contender is asked to combine: known whole numbers that each element type and every partial sum holds
-// exactly.
+// The question and the answer of a benchmark: whole numbers that every type and every partial sum holds exactly.
 #pragma once
 
 #include <algorithm>

@@ -14,13 +14,17 @@ namespace {
 
 constexpr std::size_t kRecord = 3073;
 
-Ended draw(const std::string& folder, int train, int test, int seed, bool force = false) {
+struct Counts {
+  int train = 10, test = 10, seed = 1;
+};
+
+Ended draw(const std::string& folder, const Counts& counts, const std::vector<std::string>& more = {}) {
   std::vector<std::string> words = {"data",    "draw",
                                     "--out",   folder,
-                                    "--train", std::to_string(train),
-                                    "--test",  std::to_string(test),
-                                    "--seed",  std::to_string(seed)};
-  if (force) words.emplace_back("--force");
+                                    "--train", std::to_string(counts.train),
+                                    "--test",  std::to_string(counts.test),
+                                    "--seed",  std::to_string(counts.seed)};
+  words.insert(words.end(), more.begin(), more.end());
   return syncopate(words);
 }
 
@@ -32,7 +36,7 @@ std::uint64_t fnv1a(const std::string& bytes) {
 
 TEST(DataDraw, WritesTheFilesOfCifar10WithBalancedClasses) {
   const TemporaryFolder folder;
-  ASSERT_EQ(draw(folder / "set", 203, 40, 1).code, 0);
+  ASSERT_EQ(draw(folder / "set", {203, 40, 1}).code, 0);
   std::array<int, 10> count{};
   std::size_t images = 0;
   for (int part = 1; part <= 5; ++part) {
@@ -49,9 +53,9 @@ TEST(DataDraw, WritesTheFilesOfCifar10WithBalancedClasses) {
 
 TEST(DataDraw, TheSameSeedGivesTheSameBytesOnAnyMachine) {
   const TemporaryFolder folder;
-  ASSERT_EQ(draw(folder / "a", 10, 100, 7).code, 0);
-  ASSERT_EQ(draw(folder / "b", 5, 100, 7).code, 0);
-  ASSERT_EQ(draw(folder / "c", 10, 100, 8).code, 0);
+  ASSERT_EQ(draw(folder / "a", {10, 100, 7}).code, 0);
+  ASSERT_EQ(draw(folder / "b", {5, 100, 7}).code, 0);
+  ASSERT_EQ(draw(folder / "c", {10, 100, 8}).code, 0);
   const std::string bytes = file_text(folder / "a/test_batch.bin");
   EXPECT_EQ(bytes, file_text(folder / "b/test_batch.bin"));
   EXPECT_NE(bytes, file_text(folder / "c/test_batch.bin"));
@@ -61,7 +65,7 @@ TEST(DataDraw, TheSameSeedGivesTheSameBytesOnAnyMachine) {
 
 TEST(DataDraw, NoImageComesTwice) {
   const TemporaryFolder folder;
-  ASSERT_EQ(draw(folder / "set", 500, 500, 3).code, 0);
+  ASSERT_EQ(draw(folder / "set", {500, 500, 3}).code, 0);
   std::string all = file_text(folder / "set/test_batch.bin");
   for (int part = 1; part <= 5; ++part) all += file_text(folder / ("set/data_batch_" + std::to_string(part) + ".bin"));
   std::set<std::string> seen;
@@ -73,14 +77,14 @@ TEST(DataDraw, AFolderThatHoldsSomethingIsLeftAlone) {
   const TemporaryFolder folder;
   std::ofstream(folder / "mine") << "precious";
   const std::string itself = folder / ".";
-  const Ended refused = draw(itself, 10, 10, 1);
+  const Ended refused = draw(itself, {10, 10, 1});
   EXPECT_EQ(refused.code, 2);
   EXPECT_NE(refused.error.find("--force"), std::string::npos) << refused.error;
-  EXPECT_EQ(draw(itself, 10, 10, 1, true).code, 0);
+  EXPECT_EQ(draw(itself, {10, 10, 1}, {"--force"}).code, 0);
   EXPECT_EQ(file_text(folder / "mine"), "precious");
-  EXPECT_EQ(draw(folder / "mine", 10, 10, 1).code, 2);
-  EXPECT_EQ(draw(folder / "new", 0, 10, 1).code, 2);
-  EXPECT_EQ(draw("/proc/no/such", 10, 10, 1).code, 1);
+  EXPECT_EQ(draw(folder / "mine", {10, 10, 1}).code, 2);
+  EXPECT_EQ(draw(folder / "new", {0, 10, 1}).code, 2);
+  EXPECT_EQ(draw("/proc/no/such", {10, 10, 1}).code, 1);
 }
 
 /// One weight per class and pixel, learned by stochastic gradient descent on the softmax cross-entropy.
@@ -110,7 +114,7 @@ class LinearClassifier {
 
 TEST(DataDraw, ALinearClassifierStaysBelowSixtyPercent) {
   const TemporaryFolder folder;
-  ASSERT_EQ(draw(folder / "set", 2000, 500, 5).code, 0);
+  ASSERT_EQ(draw(folder / "set", {2000, 500, 5}).code, 0);
   LinearClassifier classifier;
   for (int epoch = 0; epoch < 3; ++epoch)
     for (int part = 1; part <= 5; ++part) {

@@ -143,7 +143,7 @@ TEST_F(Lab, UpAgainReplacesAndDownAgainIsFine) {
 
 TEST_F(Lab, DownEndsWhatRunsOnItsHosts) {
   Running inside(
-      {"lab", "exec", "--name", name_, "1", "sh", "-c", "echo here; trap '' TERM; while :; do sleep 0.1; done"});
+      {"lab", "exec", "--name", name_, "1", "sh", "-c", "trap '' TERM; echo here; while :; do sleep 0.1; done"});
   ASSERT_TRUE(inside.says("here"));
   EXPECT_EQ(syncopate({"lab", "down", "--name", name_}).code, 0);
   EXPECT_EQ(inside.end().code, 137);

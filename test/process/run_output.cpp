@@ -1,4 +1,5 @@
 // What `syncopate run` shows of its ranks: whole lines, prefixes, rows, progress.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,9 +13,9 @@ namespace {
 TEST(RunOutput, PrefixesEveryLineWithItsRank) {
   const Ended ended = syncopate(run_script(2, "echo out $SYNCOPATE_RANK; echo err $SYNCOPATE_RANK >&2"));
   EXPECT_EQ(ended.code, 0);
-  for (const std::string rank : {"0", "1"}) {
-    EXPECT_NE(ended.output.find("[" + rank + "] out " + rank + "\n"), std::string::npos) << ended.output;
-    EXPECT_NE(ended.error.find("[" + rank + "] err " + rank + "\n"), std::string::npos) << ended.error;
+  for (const int rank : {0, 1}) {
+    EXPECT_NE(ended.output.find(fmt::format("[{0}] out {0}\n", rank)), std::string::npos) << ended.output;
+    EXPECT_NE(ended.error.find(fmt::format("[{0}] err {0}\n", rank)), std::string::npos) << ended.error;
   }
 }
 
@@ -40,8 +41,7 @@ TEST(RunOutput, LinesOfManyRanksStayWhole) {
       4, "line=$(printf '%01500d' $SYNCOPATE_RANK); i=0; while [ $i -lt 100 ]; do echo $line; i=$((i+1)); done"));
   std::vector<std::string> expected;
   for (int rank = 0; rank < 4; ++rank)
-    for (int i = 0; i < 100; ++i)
-      expected.push_back("[" + std::to_string(rank) + "] " + std::string(1499, '0') + std::to_string(rank));
+    for (int i = 0; i < 100; ++i) expected.push_back(fmt::format("[{0}] {0:01500d}", rank));
   auto lines = lines_of(ended.output);
   std::sort(lines.begin(), lines.end());
   EXPECT_EQ(lines, expected);
@@ -49,7 +49,7 @@ TEST(RunOutput, LinesOfManyRanksStayWhole) {
 
 TEST(RunOutput, ALongLineWithoutAnEndStaysWhole) {
   const Ended ended = syncopate(run_script(1, "head -c 3000000 /dev/zero | tr '\\0' x"));
-  EXPECT_EQ(ended.output, "[0] " + std::string(3'000'000, 'x') + "\n");
+  EXPECT_EQ(ended.output, fmt::format("[0] {:x>3000000}\n", ""));
 }
 
 TEST(RunOutput, WhatAProgramWritesBeforeItIsKilledIsShown) {

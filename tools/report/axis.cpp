@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "report/markup.hpp"
 
@@ -13,8 +12,9 @@ namespace {
 /// Of 1, 2, 5 and 10 times a power of ten the one nearest to an even division.
 double distance(double range, int wanted) {
   const double rough = range / wanted, power = std::pow(10, std::floor(std::log10(rough)));
-  for (const auto [factor, below] : {std::pair{1.0, 1.41}, {2.0, 3.16}, {5.0, 7.07}})
-    if (rough < below * power) return factor * power;
+  if (rough < 1.41 * power) return power;
+  if (rough < 3.16 * power) return 2 * power;
+  if (rough < 7.07 * power) return 5 * power;
   return 10 * power;
 }
 

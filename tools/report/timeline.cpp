@@ -140,7 +140,8 @@ void draw_exchange(Drawing& drawing, const RankRecord& rank) {
     const std::string title = exchange_title(name, span, drawing.unit, length(bare));
     const bool narrow = drawing.time(span.end_s) - drawing.time(span.begin_s) < kEdged;
     const int bucket = static_cast<int>(k);
-    drawing.rect({span.begin_s, span.end_s, "hidden", {}, {}, bucket}, kLane);
+    for (const Interval& part : without({{span.begin_s, span.end_s}}, bare))
+      drawing.rect({part.begin, part.end, "hidden", {}, {}, bucket}, kLane);
     for (const Interval& part : bare) drawing.rect({part.begin, part.end, "exposed", {}, {}, bucket}, kLane);
     drawing.rect({span.begin_s,
                   span.end_s,

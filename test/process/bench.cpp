@@ -1,0 +1,128 @@
+// `syncopate bench` and `syncopate plan collective` as a user meets them: rows, answers, exit codes.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "process/run_program.hpp"
+
+namespace syncopate::test {
+namespace {
+
+std::vector<nlohmann::json> rows_of(const Ended& ended) {
+  std::vector<nlohmann::json> rows;
+  for (const std::string& line : lines_of(ended.output)) rows.push_back(nlohmann::json::parse(line, nullptr, false));
+  return rows;
+}
+
+std::vector<std::string> bench(const std::string& collective, const std::vector<std::string>& more) {
+  std::vector<std::string> words{"bench", collective, "--json", "--rounds", "2", "--budget", "0.05"};
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+void expect_complete(const nlohmann::json& row) {
+  for (const char* key : {"collective", "algorithm", "contender", "transport", "ranks", "bytes", "dtype", "correct",
+                          "seconds", "bound_seconds", "ratio", "cpu_seconds"})
+    EXPECT_TRUE(row.contains(key)) << key;
+  for (const char* key : {"median", "min", "max", "n"}) EXPECT_TRUE(row.at("seconds").contains(key)) << key;
+  EXPECT_EQ(row.at("correct"), true);
+  EXPECT_EQ(row.at("contender"), "syncopate");
+}
+
+TEST(Bench, MeasuresEachCollectiveOverTcp) {
+  for (const char* collective : {"allreduce", "reduce_scatter", "allgather", "broadcast", "reduce"}) {
+    const Ended ended = syncopate(bench(collective, {"--ranks", "3", "--bytes", "4,1000", "--root", "2"}));
+    ASSERT_EQ(ended.code, 0) << ended.error;
+    const auto rows = rows_of(ended);
+    ASSERT_EQ(rows.size(), 2u) << ended.output;
+    for (const auto& row : rows) expect_complete(row);
+    EXPECT_EQ(rows[0].at("collective"), collective);
+    EXPECT_EQ(rows[1].at("bytes"), 1000);
+    EXPECT_EQ(rows[1].at("transport"), "tcp");
+    EXPECT_TRUE(rows[1].at("ratio").is_null());
+  }
+}
+
+TEST(Bench, MeasuresEveryTypeInThreads) {
+  for (const char* dtype : {"f32", "f64", "f16", "bf16", "i32", "i64"}) {
+    const Ended ended = syncopate(bench("allreduce", {"--transport", "inproc", "--ranks", "3", "--bytes", "1000",
+                                                      "--dtype", dtype, "--rate", "1gbit"}));
+    ASSERT_EQ(ended.code, 0) << ended.error;
+    const auto rows = rows_of(ended);
+    ASSERT_EQ(rows.size(), 1u);
+    expect_complete(rows[0]);
+    EXPECT_EQ(rows[0].at("dtype"), dtype);
+    EXPECT_GT(rows[0].at("ratio").get<double>(), 0);
+  }
+}
+
+TEST(Bench, InsideAJobUsesItsRanks) {
+  const Ended ended = syncopate({"run", "-n", "2", "--", SYNCOPATE_PROGRAM, "bench", "allreduce", "--json", "--rounds",
+                                 "2", "--budget", "0.05", "--bytes", "1000"});
+  ASSERT_EQ(ended.code, 0) << ended.error;
+  const auto rows = rows_of(ended);
+  ASSERT_EQ(rows.size(), 1u) << ended.output;
+  expect_complete(rows[0]);
+  EXPECT_EQ(rows[0].at("ranks"), 2);
+}
+
+TEST(Bench, RefusesWhatItCannotMeasure) {
+  const std::vector<std::vector<std::string>> requests{
+      bench("allreduce", {"--bytes", "5"}),
+      bench("allreduce", {"--bytes", ""}),
+      bench("allreduce", {"--algorithm", "nonsense"}),
+      bench("allreduce", {"--contenders", "nonsense"}),
+      bench("allreduce", {"--ranks", "0x"}),
+      bench("allreduce", {"--ranks", "-1"}),
+      bench("broadcast", {"--root", "4"}),
+      bench("allreduce", {"--transport", "pigeon"}),
+      bench("allreduce", {"--transport", "inproc", "--lab", "1gbit"}),
+      bench("reduce_scatter", {"--contenders", "gloo"}),
+      bench("nonsense", {}),
+  };
+  for (const auto& request : requests) {
+    const Ended ended = syncopate(request);
+    EXPECT_EQ(ended.code, 2) << ended.output;
+    const auto rows = rows_of(ended);
+    ASSERT_EQ(rows.size(), 1u);
+    EXPECT_EQ(rows[0].at("kind"), "Misuse");
+  }
+}
+
+TEST(Bench, ShowsATableToPeople) {
+  const Ended ended = syncopate({"bench", "allreduce", "--transport", "inproc", "--ranks", "2", "--bytes", "1000",
+                                 "--rounds", "1", "--budget", "0.05"});
+  ASSERT_EQ(ended.code, 0) << ended.error;
+  EXPECT_NE(ended.output.find("median (min .. max)"), std::string::npos) << ended.output;
+  EXPECT_EQ(ended.error, "");
+}
+
+TEST(PlanCollective, PricesARing) {
+  const Ended ended =
+      syncopate({"plan", "collective", "ring", "--ranks", "4", "--bytes", "4000", "--json", "--alpha", "1"});
+  ASSERT_EQ(ended.code, 0) << ended.error;
+  const auto row = rows_of(ended).at(0);
+  EXPECT_EQ(row.at("algorithm"), "ring");
+  EXPECT_EQ(row.at("collective"), "allreduce");
+  EXPECT_EQ(row.at("ranks"), 4);
+  EXPECT_EQ(row.at("bytes"), 4000);
+  EXPECT_EQ(row.at("rounds"), 6);
+  EXPECT_EQ(row.at("wire_bytes_per_rank"), 6000);
+  EXPECT_NEAR(row.at("predicted_s").get<double>(), 6, 0.01);
+}
+
+TEST(PlanCollective, DrawsARowPerRank) {
+  const Ended ended = syncopate({"plan", "collective", "mst", "--collective", "broadcast", "--ranks", "5", "--draw"});
+  ASSERT_EQ(ended.code, 0) << ended.error;
+  for (const char* rank : {"rank 0", "rank 4"}) EXPECT_NE(ended.output.find(rank), std::string::npos);
+}
+
+TEST(PlanCollective, RefusesWhatDoesNotExist) {
+  EXPECT_EQ(syncopate({"plan", "collective", "nonsense"}).code, 2);
+  EXPECT_EQ(syncopate({"plan", "collective", "ring", "--collective", "broadcast"}).code, 2);
+  EXPECT_EQ(syncopate({"plan", "collective", "ring", "--ranks", "0"}).code, 2);
+  EXPECT_EQ(syncopate({"plan"}).code, 2);
+}
+
+}  // namespace
+}  // namespace syncopate::test
