@@ -47,7 +47,7 @@ StepRow Training::step() {
     const std::size_t parts = std::min<std::size_t>(options_.accumulate, std::max<std::size_t>(share.mine.size(), 1));
     for (std::size_t i = 0; i < parts; ++i) {
       const Range part = even_part(share.mine.size(), parts, i);
-      micro_batch(Samples(share.mine).subspan(part.begin, part.size()), share, i + 1 == parts, row, losses);
+      micro_batch({Samples(share.mine).subspan(part.begin, part.size()), share, i + 1 == parts}, row, losses);
     }
     apply(row);
   }
@@ -60,7 +60,8 @@ StepRow Training::step() {
 
 /// The exchange averages over ranks, so each rank weighs its samples by ranks / total: the result is the mean gradient
 /// of all samples of the step, however unevenly the ranks share them.
-void Training::micro_batch(Samples samples, const Share& share, bool last, StepRow& row, Losses& losses) {
+void Training::micro_batch(const MicroBatch& batch, StepRow& row, Losses& losses) {
+  const auto& [samples, share, last] = batch;
   if (samples.empty()) return gradients_->without_backward();
   const auto mine = static_cast<double>(samples.size());
   const double weight =

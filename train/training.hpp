@@ -32,7 +32,13 @@ class Training final {
   void share_initial_state();
   [[nodiscard]] Json description() const;
   StepRow step();
-  void micro_batch(Samples samples, const Share& share, bool last, StepRow& row, Losses& losses);
+  /// Some of this rank's share of a step.
+  struct MicroBatch {
+    Samples samples;
+    const Share& share;
+    bool last;
+  };
+  void micro_batch(const MicroBatch& batch, StepRow& row, Losses& losses);
   void apply(StepRow& row);
   void after_step();
   void average_statistics();

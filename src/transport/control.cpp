@@ -20,7 +20,8 @@ Failure failure_of(const std::exception& error, int rank) {
   if (where.rank < 0) where.rank = rank;
   const std::string_view kind = known != nullptr ? known->kind() : "";
   // Misuse and Unauthorized are the business of the rank where they happened: to the others it is a rank that failed.
-  for (const std::string_view travels : {"PeerLost", "Timeout", "Mismatch", "RemoteFailure", "Corrupt", "SystemFailure"})
+  for (const std::string_view travels :
+       {"PeerLost", "Timeout", "Mismatch", "RemoteFailure", "Corrupt", "SystemFailure"})
     if (kind == travels) return {std::string(kind), error.what(), std::move(where)};
   return {"RemoteFailure", fmt::format("rank {} failed: {}", rank, error.what()), std::move(where)};
 }

@@ -36,9 +36,10 @@ struct Place {
 };
 
 void check(const Place& place, std::string_view rank_name, std::string_view size_name) {
-  require(place.size >= 1 && place.size <= kMostRanks, "{}={} is out of range; allowed: 1 to {}", size_name, place.size, kMostRanks);
-  require(place.rank >= 0 && place.rank < place.size, "{}={} does not fit {}={}; allowed: 0 to {}", rank_name, place.rank,
-          size_name, place.size, place.size - 1);
+  require(place.size >= 1 && place.size <= kMostRanks, "{}={} is out of range; allowed: 1 to {}", size_name, place.size,
+          kMostRanks);
+  require(place.rank >= 0 && place.rank < place.size, "{}={} does not fit {}={}; allowed: 0 to {}", rank_name,
+          place.rank, size_name, place.size, place.size - 1);
 }
 
 std::optional<Place> place_from(const Starter& starter, const base::Environment& environment) {
@@ -55,8 +56,8 @@ std::optional<Place> place_from(const Starter& starter, const base::Environment&
 
 Place place_of(const GroupOptions& options, const base::Environment& environment) {
   if (options.rank || options.size) {
-    require(options.rank && options.size, "the option {} is set without {}; set both or none", options.rank ? "rank" : "size",
-            options.rank ? "size" : "rank");
+    require(options.rank && options.size, "the option {} is set without {}; set both or none",
+            options.rank ? "rank" : "size", options.rank ? "size" : "rank");
     const Place place{*options.rank, *options.size, "options"};
     check(place, "option rank", "option size");
     return place;
@@ -102,7 +103,8 @@ void settle_rest(GroupOptions& options, const base::Environment& environment) {
   const auto streams = environment.integer("SYNCOPATE_STREAMS", 1, 16);
   if (streams && options.streams == standard.streams) options.streams = static_cast<int>(*streams);
   if (environment.integer("SYNCOPATE_CHECKSUM", 0, 1).value_or(0) == 1) options.checksum = true;
-  require(options.streams >= 1 && options.streams <= 16, "streams={} is out of range; allowed: 1 to 16", options.streams);
+  require(options.streams >= 1 && options.streams <= 16, "streams={} is out of range; allowed: 1 to 16",
+          options.streams);
   for (const milliseconds time : {options.timeout, options.join_timeout, options.silence})
     require(time.count() > 0, "timeouts and silence must be positive; one is {} ms", time.count());
 }
@@ -117,8 +119,10 @@ Launch resolve_launch(const GroupOptions& options, const base::Environment& envi
   const std::string meeting = settle_rendezvous(launch.options, environment);
   settle_rest(launch.options, environment);
   require(place.size == 1 || !launch.options.rendezvous.empty(),
-          "{} says rank {} of {}, but not where the ranks meet; set SYNCOPATE_RENDEZVOUS to tcp://host:port (rank 0 listens "
-          "there) or file:///folder (shared, new or empty)", place.source, place.rank, place.size);
+          "{} says rank {} of {}, but not where the ranks meet; set SYNCOPATE_RENDEZVOUS to tcp://host:port (rank 0 "
+          "listens "
+          "there) or file:///folder (shared, new or empty)",
+          place.source, place.rank, place.size);
   require(launch.options.rendezvous.empty() || meeting == "MASTER_ADDR and MASTER_PORT" || place.source != kNothing,
           "a rendezvous is given ({}), but neither rank nor size; set SYNCOPATE_RANK and SYNCOPATE_SIZE", meeting);
   launch.source = fmt::format("rank {} of {} (from {})", place.rank, place.size, place.source);

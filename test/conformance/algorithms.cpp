@@ -1,5 +1,4 @@
-// Every algorithm of the catalogue, on every collective that it offers: proved on paper, then compared with a
-// float64 reference over ranks, counts, types, operations and roots.
+// Every algorithm of the catalogue, on every collective that it offers, proved and compared with a reference.
 #include <gtest/gtest.h>
 
 #include <cmath>

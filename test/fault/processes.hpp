@@ -84,7 +84,7 @@ class Job final {
       }
       ::close(progress[0]);
       ::close(ending[0]);
-      live(rank, size, body, progress[1], ending[1]);
+      live({rank, size, progress[1], ending[1]}, body);
       ::_exit(0);
     }
     ::close(progress[1]);
@@ -92,13 +92,18 @@ class Job final {
     processes_.push_back({pid, progress[0], ending[0]});
   }
 
-  void live(int rank, int size, const Body& body, int progress, int out) const {
+  struct Life {
+    int rank, size;
+    int progress, ending;  ///< descriptors to write to
+  };
+
+  void live(const Life& life, const Body& body) const {
     Ending ending;
     try {
-      const auto group = Group::join({.rank = rank, .size = size, .rendezvous = "file://" + folder_});
+      const auto group = Group::join({.rank = life.rank, .size = life.size, .rendezvous = "file://" + folder_});
       for (int step = 0;; ++step) {
         body(*group, step);
-        if (::write(progress, "s", 1) != 1) break;
+        if (::write(life.progress, "s", 1) != 1) break;
       }
     } catch (const Error& error) {
       std::strncpy(ending.kind, error.kind(), sizeof ending.kind - 1);
@@ -107,7 +112,7 @@ class Job final {
       ending.peer = error.where().peer;
     }
     ending.at_ns = now_ns();
-    [[maybe_unused]] const auto written = ::write(out, &ending, sizeof ending);
+    [[maybe_unused]] const auto written = ::write(life.ending, &ending, sizeof ending);
   }
 
   std::string folder_;

@@ -97,6 +97,16 @@ TEST(Run, ATornEndIsToleratedAndSaid) {
   }
 }
 
+TEST(Run, RanksThatStoppedTogetherShareASentence) {
+  auto run = sample_run(3, 10);
+  for (RankRecord& rank : run.ranks) rank.end.reset();
+  run.ranks[2].steps.pop_back();
+  const Summary summary = summary_of(run);
+  ASSERT_EQ(summary.notes.size(), 2u);
+  EXPECT_EQ(summary.notes[0], "Rank 2 did not finish: its last recorded step is 9.");
+  EXPECT_EQ(summary.notes[1], "Ranks 0 and 1 did not finish: their last recorded step is 10.");
+}
+
 TEST(Run, AbsentRanksAndTracesAreSaid) {
   const SampleFolder folder(4);
   folder.remove("rank-2.jsonl");

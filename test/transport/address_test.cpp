@@ -14,7 +14,8 @@ TEST(Address, TextSurvivesParsing) {
 }
 
 TEST(Address, MalformedTextIsRefused) {
-  for (const char* text : {"", "127.0.0.1", "127.0.0.1:", ":80", "::1:80", "[::1]", "127.0.0.1:65536", "127.0.0.1:8x", "1.2.3.400:5"})
+  for (const char* text :
+       {"", "127.0.0.1", "127.0.0.1:", ":80", "::1:80", "[::1]", "127.0.0.1:65536", "127.0.0.1:8x", "1.2.3.400:5"})
     EXPECT_THROW(std::ignore = Address::parse(text), Misuse) << text;
   EXPECT_THROW(std::ignore = Address::parse("localhost:80"), Misuse) << "names need resolve";
 }

@@ -1,4 +1,5 @@
-// TCP control: every rank learns of every failure and of its origin; the silent, the gone and the strange are told apart.
+// TCP control: every rank learns of every failure and of its origin; the silent, the gone and the strange are told
+// apart.
 #include <gtest/gtest.h>
 
 #include <barrier>
@@ -33,7 +34,8 @@ TEST(Tree, EveryRankIsReachedOverOneLessEdgesThanRanks) {
   for (int size = 1; size <= 64; ++size) {
     std::size_t ends = 0;
     for (int rank = 0; rank < size; ++rank) {
-      for (const int other : tcp::neighbours_of(rank, size)) EXPECT_TRUE(tcp::parent_of(std::max(rank, other)) == std::min(rank, other));
+      for (const int other : tcp::neighbours_of(rank, size))
+        EXPECT_TRUE(tcp::parent_of(std::max(rank, other)) == std::min(rank, other));
       ends += tcp::neighbours_of(rank, size).size();
     }
     EXPECT_EQ(ends, 2 * static_cast<std::size_t>(size - 1));
@@ -229,10 +231,13 @@ TEST(TcpControl, DifferentOperationsAreFoundWithoutAnyData) {
   options.silence = 2s;
   with_ranks(2, options, [](Endpoint& me) {
     me.control->began({1, 10, "allreduce f32 x 8 sum"});
-    me.control->began({2, me.rank == 0 ? 20u : 21u, me.rank == 0 ? "allreduce f32 x 9 sum" : "broadcast f32 x 9 root 0"});
+    me.control->began(
+        {2, me.rank == 0 ? 20u : 21u, me.rank == 0 ? "allreduce f32 x 9 sum" : "broadcast f32 x 9 root 0"});
     const Failure seen = failure_seen(*me.links);
     EXPECT_EQ(seen.kind, "Mismatch");
-    EXPECT_TRUE(contains(seen.message, "number 2: rank 0 called allreduce f32 x 9 sum; rank 1 called broadcast f32 x 9 root 0")) << seen.message;
+    EXPECT_TRUE(
+        contains(seen.message, "number 2: rank 0 called allreduce f32 x 9 sum; rank 1 called broadcast f32 x 9 root 0"))
+        << seen.message;
   });
 }
 
@@ -247,7 +252,9 @@ TEST(TcpControl, AFrameThatDoesNotFitNamesBothOperationsOnEveryRank) {
     Failure seen;
     while (seen.kind.empty()) seen = failure_seen(*me.links);
     EXPECT_EQ(seen.kind, "Mismatch") << seen.message;
-    EXPECT_TRUE(contains(seen.message, "rank 3 called allreduce f32 x 3 sum 'a'; rank 4 called allreduce f32 x 4 sum 'b'")) << seen.message;
+    EXPECT_TRUE(
+        contains(seen.message, "rank 3 called allreduce f32 x 3 sum 'a'; rank 4 called allreduce f32 x 4 sum 'b'"))
+        << seen.message;
   });
 }
 
@@ -259,7 +266,8 @@ TEST(TcpControl, LaggardsAreNamedAcrossTheTree) {
     for (std::uint64_t number = 1; number <= last; ++number) me.control->began({number, number, "allreduce"});
     if (me.rank == 3) {  // rank 2 is three edges away
       const base::Time end = test::in(20s);
-      while (!contains(me.control->laggards(3), "rank 2 is at operation 1") && std::chrono::steady_clock::now() < end) std::ignore = me.links->poll(test::in(20ms), {});
+      while (!contains(me.control->laggards(3), "rank 2 is at operation 1") && std::chrono::steady_clock::now() < end)
+        std::ignore = me.links->poll(test::in(20ms), {});
       EXPECT_TRUE(contains(me.control->laggards(3), "rank 2 is at operation 1 (allreduce)")) << me.control->laggards(3);
     }
     barrier(me, 9);

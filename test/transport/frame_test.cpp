@@ -11,7 +11,12 @@ namespace syncopate::transport::tcp {
 namespace {
 
 Frame example() {
-  return {.group = 0x1122334455667788, .epoch = 3, .label = {42, 0xfeedface}, .payload_bytes = 4096, .checked = true, .checksum = 99};
+  return {.group = 0x1122334455667788,
+          .epoch = 3,
+          .label = {42, 0xfeedface},
+          .payload_bytes = 4096,
+          .checked = true,
+          .checksum = 99};
 }
 
 void reseal(FrameBytes& bytes) { base::put(bytes, 56, std::uint64_t{XXH3_64bits(bytes.data(), 56)}); }

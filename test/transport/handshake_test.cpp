@@ -35,9 +35,15 @@ struct Side {
 
 Two meet(const Side& calling, const Side& answering, int called_rank = 0) {
   auto [a, b] = channels();
-  const Hello hello{.version = calling.version, .purpose = Purpose::data, .group = calling.group, .from = calling.rank, .to = called_rank, .stream = 2};
+  const Hello hello{.version = calling.version,
+                    .purpose = Purpose::data,
+                    .group = calling.group,
+                    .from = calling.rank,
+                    .to = called_rank,
+                    .stream = 2};
   const Hello reply{.version = answering.version, .group = answering.group, .from = answering.rank};
-  Two two{Handshake::call(std::move(a), hello, calling.secret), Handshake::answer(std::move(b), reply, answering.secret)};
+  Two two{Handshake::call(std::move(a), hello, calling.secret),
+          Handshake::answer(std::move(b), reply, answering.secret)};
   const auto over = [](State state) { return state == State::done || state == State::refused; };
   for (int i = 0; i < 10 && !(over(two.caller.state()) && over(two.answerer.state())); ++i) {
     if (!over(two.caller.state())) two.caller.advance();
@@ -181,7 +187,8 @@ TEST(Door, AnUnreachableAddressBecomesARefusal) {
   }
   door.call(nobody, {}, {.group = 5, .from = 1, .to = 0});
   std::vector<Refusal> refusals = door.refusals();
-  for (const base::Time end = test::in(std::chrono::seconds(10)); refusals.empty() && std::chrono::steady_clock::now() < end;) {
+  for (const base::Time end = test::in(std::chrono::seconds(10));
+       refusals.empty() && std::chrono::steady_clock::now() < end;) {
     for (const Ready& ready : poller.wait(end)) door.on_ready(ready);
     refusals = door.refusals();
   }

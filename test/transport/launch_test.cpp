@@ -33,10 +33,13 @@ TEST(Launch, WithNothingThereIsOneRank) { expect(launched({}), 0, 1, "one rank")
 
 TEST(Launch, EverySourceIsUnderstood) {
   const std::string place = "file:///x";
-  expect(launched({{"SYNCOPATE_RANK", "1"}, {"SYNCOPATE_SIZE", "3"}, {"SYNCOPATE_RENDEZVOUS", place}}), 1, 3, "SYNCOPATE_RANK");
-  expect(launched({{"RANK", "2"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "h"}, {"MASTER_PORT", "29500"}}), 2, 4, "torchrun");
+  expect(launched({{"SYNCOPATE_RANK", "1"}, {"SYNCOPATE_SIZE", "3"}, {"SYNCOPATE_RENDEZVOUS", place}}), 1, 3,
+         "SYNCOPATE_RANK");
+  expect(launched({{"RANK", "2"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "h"}, {"MASTER_PORT", "29500"}}), 2, 4,
+         "torchrun");
   expect(launched({{"SLURM_PROCID", "5"}, {"SLURM_NTASKS", "6"}, {"SYNCOPATE_RENDEZVOUS", place}}), 5, 6, "Slurm");
-  expect(launched({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "2"}, {"SYNCOPATE_RENDEZVOUS", place}}), 0, 2, "Open MPI");
+  expect(launched({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "2"}, {"SYNCOPATE_RENDEZVOUS", place}}), 0,
+         2, "Open MPI");
   expect(launched({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"SYNCOPATE_RENDEZVOUS", place}}), 1, 2, "PMI");
   GroupOptions options;
   options.rank = 3;
@@ -46,9 +49,17 @@ TEST(Launch, EverySourceIsUnderstood) {
 }
 
 TEST(Launch, TheFirstSourceWins) {
-  Variables all{{"SYNCOPATE_RANK", "1"}, {"SYNCOPATE_SIZE", "9"}, {"RANK", "2"},         {"WORLD_SIZE", "9"},
-                {"SLURM_PROCID", "3"},   {"SLURM_NTASKS", "9"},   {"PMI_RANK", "4"},     {"PMI_SIZE", "9"},
-                {"MASTER_ADDR", "h"},    {"MASTER_PORT", "1000"}, {"SYNCOPATE_RENDEZVOUS", "tcp://a:1"}};
+  Variables all{{"SYNCOPATE_RANK", "1"},
+                {"SYNCOPATE_SIZE", "9"},
+                {"RANK", "2"},
+                {"WORLD_SIZE", "9"},
+                {"SLURM_PROCID", "3"},
+                {"SLURM_NTASKS", "9"},
+                {"PMI_RANK", "4"},
+                {"PMI_SIZE", "9"},
+                {"MASTER_ADDR", "h"},
+                {"MASTER_PORT", "1000"},
+                {"SYNCOPATE_RENDEZVOUS", "tcp://a:1"}};
   GroupOptions options;
   options.rank = 7;
   options.size = 9;
@@ -81,7 +92,8 @@ TEST(Launch, HalfASourceIsRefusedByName) {
 }
 
 TEST(Launch, ValuesOutOfRangeAreRefusedByName) {
-  EXPECT_NE(refusal({{"SYNCOPATE_RANK", "4"}, {"SYNCOPATE_SIZE", "4"}}).find("SYNCOPATE_RANK=4 does not fit SYNCOPATE_SIZE=4"),
+  EXPECT_NE(refusal({{"SYNCOPATE_RANK", "4"}, {"SYNCOPATE_SIZE", "4"}})
+                .find("SYNCOPATE_RANK=4 does not fit SYNCOPATE_SIZE=4"),
             std::string::npos);
   EXPECT_NE(refusal({{"PMI_RANK", "-1"}, {"PMI_SIZE", "4"}}).find("PMI_RANK"), std::string::npos);
   EXPECT_NE(refusal({{"RANK", "x"}, {"WORLD_SIZE", "4"}}).find("RANK"), std::string::npos);
@@ -99,9 +111,9 @@ TEST(Launch, SeveralRanksNeedAPlaceToMeet) {
 }
 
 TEST(Launch, TheRestComesFromTheEnvironmentUnlessGiven) {
-  const Variables variables{{"SYNCOPATE_INTERFACE", "eth7"},   {"SYNCOPATE_SECRET_FILE", "/s"},
-                            {"SYNCOPATE_TIMEOUT_MS", "1000"},  {"SYNCOPATE_JOIN_TIMEOUT_MS", "2000"},
-                            {"SYNCOPATE_SILENCE_MS", "300"},   {"SYNCOPATE_STREAMS", "4"},
+  const Variables variables{{"SYNCOPATE_INTERFACE", "eth7"},  {"SYNCOPATE_SECRET_FILE", "/s"},
+                            {"SYNCOPATE_TIMEOUT_MS", "1000"}, {"SYNCOPATE_JOIN_TIMEOUT_MS", "2000"},
+                            {"SYNCOPATE_SILENCE_MS", "300"},  {"SYNCOPATE_STREAMS", "4"},
                             {"SYNCOPATE_CHECKSUM", "1"}};
   const GroupOptions found = launched(variables).options;
   EXPECT_EQ(found.interface, "eth7");

@@ -37,7 +37,8 @@ TEST(Ledger, ADifferentOperationIsAMismatchThatNamesBoth) {
   const auto wrong = a.heard(1, b.heartbeat_for(0));
   ASSERT_TRUE(wrong);
   EXPECT_EQ(wrong->kind, "Mismatch");
-  EXPECT_NE(wrong->message.find("rank 0 called allreduce x; rank 1 called broadcast y"), std::string::npos) << wrong->message;
+  EXPECT_NE(wrong->message.find("rank 0 called allreduce x; rank 1 called broadcast y"), std::string::npos)
+      << wrong->message;
   EXPECT_EQ(wrong->where.peer, 1);
 }
 

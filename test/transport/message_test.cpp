@@ -48,7 +48,8 @@ TEST(Message, DamageIsDecodedOrCorruptButNothingElse) {
   std::mt19937_64 random(7);
   for (int round = 0; round < 20'000; ++round) {
     std::string bytes = encode(examples()[random() % 5]);
-    for (int flips = 1 + static_cast<int>(random() % 4); flips > 0; --flips) bytes[random() % bytes.size()] ^= static_cast<char>(1 << (random() % 8));
+    for (int flips = 1 + static_cast<int>(random() % 4); flips > 0; --flips)
+      bytes[random() % bytes.size()] ^= static_cast<char>(1 << (random() % 8));
     try {
       std::ignore = decode_message(bytes);
     } catch (const Corrupt&) {
@@ -65,7 +66,13 @@ TEST(Message, DamageIsDecodedOrCorruptButNothingElse) {
 }
 
 TEST(Introduction, SurvivesTheWireAndNamesAnotherVersion) {
-  Introduction mine{.version = "0.1.0", .address = "127.0.0.1:5", .host = "h", .group = 7, .streams = 3, .checksum = true, .silence_ms = 9};
+  Introduction mine{.version = "0.1.0",
+                    .address = "127.0.0.1:5",
+                    .host = "h",
+                    .group = 7,
+                    .streams = 3,
+                    .checksum = true,
+                    .silence_ms = 9};
   mine.version = "7.7.7";
   try {
     std::ignore = decode_introduction(encode(mine), 4);

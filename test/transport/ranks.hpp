@@ -48,7 +48,8 @@ inline GroupOptions quiet_options() {
 }
 
 /// Runs `body` on `size` ranks, one thread each; what each rank threw, by rank.
-inline std::vector<std::exception_ptr> outcomes_of_ranks(int size, const GroupOptions& options, const std::function<void(Endpoint&)>& body) {
+inline std::vector<std::exception_ptr> outcomes_of_ranks(int size, const GroupOptions& options,
+                                                         const std::function<void(Endpoint&)>& body) {
   const auto board = rendezvous::make_board();
   std::vector<std::exception_ptr> failures(static_cast<std::size_t>(size));
   std::vector<std::jthread> threads;
@@ -110,9 +111,8 @@ class ScriptedPeer final {
  public:
   ScriptedPeer(const std::shared_ptr<rendezvous::Board>& board, int rank, int size) : rank_(rank), meeting_(board) {
     listener_ = tcp::listen_on(tcp::Address::parse("127.0.0.1:0"));
-    const tcp::Introduction mine{.version = std::string(version()),
-                                 .address = tcp::local_address(listener_).text(),
-                                 .host = "elsewhere"};
+    const tcp::Introduction mine{
+        .version = std::string(version()), .address = tcp::local_address(listener_).text(), .host = "elsewhere"};
     std::ignore = meeting_.exchange({rank, size}, encode(mine), in(30s));
   }
 
@@ -136,7 +136,8 @@ class ScriptedPeer final {
   /// Lets the next caller in.
   [[nodiscard]] tcp::Channel answer() const {
     await_readable(listener_);
-    auto handshake = tcp::Handshake::answer(tcp::Channel(tcp::accept_from(listener_)), {.version = {}, .group = group(), .from = rank_}, {});
+    auto handshake = tcp::Handshake::answer(tcp::Channel(tcp::accept_from(listener_)),
+                                            {.version = {}, .group = group(), .from = rank_}, {});
     while (handshake.advance() == tcp::Handshake::State::reading) await_readable(handshake.channel().socket());
     EXPECT_EQ(handshake.state(), tcp::Handshake::State::done) << handshake.reason();
     return handshake.take();

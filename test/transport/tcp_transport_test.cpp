@@ -66,8 +66,9 @@ TEST_P(TcpTransport, EveryFrameArrivesWholeAndInOrder) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Settings, TcpTransport,
-                         testing::Values(Setting{2, 1, false, false}, Setting{2, 3, false, true}, Setting{3, 1, true, true},
-                                         Setting{4, 3, true, false}, Setting{5, 2, false, false}),
+                         testing::Values(Setting{2, 1, false, false}, Setting{2, 3, false, true},
+                                         Setting{3, 1, true, true}, Setting{4, 3, true, false},
+                                         Setting{5, 2, false, false}),
                          [](const auto& one) {
                            return fmt::format("Ranks{}Streams{}{}{}", one.param.ranks, one.param.streams,
                                               one.param.checksum ? "Checksum" : "", one.param.spin ? "Spin" : "");
@@ -204,7 +205,8 @@ TEST(TcpLinks, JoinThroughOptionsAndEnvironment) {
   for (int rank = 0; rank < 2; ++rank)
     ranks.emplace_back([&, rank] {
       GroupOptions options = quiet_options();
-      if (rank == 0) options.log = {LogLevel::info, [&](LogLevel, std::string_view text) { line = line.empty() ? text : line; }};
+      if (rank == 0)
+        options.log = {LogLevel::info, [&](LogLevel, std::string_view text) { line = line.empty() ? text : line; }};
       const base::Environment environment({{"SYNCOPATE_RANK", std::to_string(rank)},
                                            {"SYNCOPATE_SIZE", "2"},
                                            {"SYNCOPATE_STREAMS", rank == 0 ? "2" : "1"},
@@ -280,7 +282,8 @@ TEST_F(Damage, AnotherOperationIsAMismatchEvenIfThePeerDoesNotAnswer) {
   pair_.endpoint.control->began({5, 9, "allreduce f32 x 2 sum"});
   const Failure failure = after(frame({6, 9}, 8));
   EXPECT_EQ(failure.kind, "Mismatch");
-  EXPECT_TRUE(test::contains(failure.message, "rank 0 called allreduce f32 x 2 sum; rank 1 called something else")) << failure.message;
+  EXPECT_TRUE(test::contains(failure.message, "rank 0 called allreduce f32 x 2 sum; rank 1 called something else"))
+      << failure.message;
 }
 
 TEST_F(Damage, GarbageInAllFormsOnlyEverFailsTheGroup) {

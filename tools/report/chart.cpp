@@ -89,7 +89,7 @@ std::string chart(const ChartOptions& options, const std::vector<Line>& lines) {
                      px(x.from - 4), px(y.to - 4), px(x.to - x.from + 8), px(y.from - y.to + 8));
   for (const Line& line : lines)
     if (!line.points.empty()) svg += drawn(line, x, y);
-  return svg + "</svg>\n<line class=\"cursor\" hidden=\"\"/></svg>\n";
+  return svg + "</svg>\n<line class=\"cursor\"/></svg>\n";
 }
 
 }  // namespace syncopate::tools::report

@@ -44,6 +44,10 @@ fs::path trace_beside(const fs::path& page) {
 
 json known(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
 
+json known_count(double value) {
+  return std::isfinite(value) ? json(static_cast<std::uint64_t>(std::llround(value))) : json(nullptr);
+}
+
 json equality(Replicas replicas) {
   if (replicas == Replicas::equal) return true;
   if (replicas == Replicas::differ) return false;
@@ -58,8 +62,8 @@ json row_of(const Run& run, const Summary& summary) {
            {"step_s", known(summary.step_s)},
            {"samples_per_second", known(summary.samples_per_second)},
            {"wait_share", known(summary.wait_share)},
-           {"wire_bytes_per_step", known(summary.wire_bytes)},
-           {"gradient_bytes", known(run.gradient_bytes)},
+           {"wire_bytes_per_step", known_count(summary.wire_bytes)},
+           {"gradient_bytes", known_count(run.gradient_bytes)},
            {"forward_s", known(budget.forward_s)},
            {"backward_s", known(budget.backward_s)},
            {"exchange_s", known(budget.exchange_s)},

@@ -38,9 +38,10 @@ std::string_view script() noexcept {
     const [left, right, bottom, top] = svg.dataset.plot.split(" ").map(Number);
     const [x0, x1, y0, y1] = svg.dataset.values.split(" ").map(Number);
     const lines = [...svg.querySelectorAll("polyline")].filter(line => !line.classList.contains("raw")).map(line =>
-      ({label: line.dataset.label, points: line.getAttribute("points").trim().split(" ").map(p => p.split(",").map(Number))}));
+      ({label: line.dataset.label,
+       points: line.getAttribute("points").trim().split(" ").map(p => p.split(",").map(Number))}));
     const cursor = svg.querySelector(".cursor");
-    const hide = () => { tip.hidden = true; cursor.setAttribute("hidden", ""); cursor.style.display = "none"; };
+    const hide = () => { tip.hidden = true; cursor.style.display = "none"; };
     hide();
     svg.addEventListener("pointermove", event => {
       const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse()).x;
@@ -54,7 +55,8 @@ std::string_view script() noexcept {
         text += `\n${line.label}: ` + (svg.dataset.percent ? (value * 100).toFixed(1) + " %" : number(value));
       }
       const step = Math.round(x0 + (reading - left) / (right - left) * (x1 - x0));
-      for (const [name, value] of [["x1", reading], ["x2", reading], ["y1", top], ["y2", bottom]]) cursor.setAttribute(name, value);
+      for (const [name, value] of [["x1", reading], ["x2", reading], ["y1", top], ["y2", bottom]])
+        cursor.setAttribute(name, value);
       cursor.style.display = "";
       show(event, "step " + step.toLocaleString("en") + text);
     });

@@ -24,7 +24,8 @@ html { background: var(--ground); color: var(--ink); color-scheme: light dark; -
 body { margin: 0; font: 15px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif;
   font-variant-numeric: tabular-nums; }
 main { max-width: 1096px; margin: 0 auto; padding: 40px 28px 64px; }
-h1 { font-size: 30px; line-height: 1.2; font-weight: 650; letter-spacing: -.015em; margin: 0 0 10px; text-wrap: balance; }
+h1 { font-size: 30px; line-height: 1.2; font-weight: 650; letter-spacing: -.015em; margin: 0 0 10px;
+  text-wrap: balance; }
 h2 { font-size: 17px; font-weight: 650; margin: 0 0 2px; }
 p { margin: 0 0 12px; max-width: 76ch; }
 p.name { color: var(--quiet); font-size: 13px; margin: 0 0 14px; }
@@ -42,9 +43,11 @@ figcaption { font-size: 13px; margin: 0 0 6px; }
   padding: 18px 0; border-top: 1px solid var(--rule); border-bottom: 1px solid var(--rule); }
 .figures dt { font-size: 13px; color: var(--quiet); }
 .figures dd { margin: 0; }
-.figures b { display: block; font-size: 25px; line-height: 1.3; font-weight: 600; letter-spacing: -.01em; white-space: nowrap; }
+.figures b { display: block; font-size: 25px; line-height: 1.3; font-weight: 600; letter-spacing: -.01em;
+  white-space: nowrap; }
 .figures span { display: block; font-size: 12.5px; color: var(--quiet); }
-.legend { list-style: none; display: flex; flex-wrap: wrap; gap: 2px 20px; margin: 6px 0 10px; padding: 0; font-size: 13px;
+.legend { list-style: none; display: flex; flex-wrap: wrap; gap: 2px 20px; margin: 6px 0 10px; padding: 0;
+  font-size: 13px;
   color: var(--quiet); }
 .legend li { white-space: nowrap; }
 .legend svg { width: 12px; height: 12px; vertical-align: -1px; margin-right: 6px; }
@@ -62,7 +65,8 @@ details { margin-top: 8px; }
 summary { cursor: pointer; color: var(--quiet); font-size: 13px; }
 code, pre { font: 12.5px/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, "Liberation Mono", monospace; }
 pre { background: var(--panel); padding: 12px 14px; margin: 16px 0 0; white-space: pre-wrap; overflow-wrap: anywhere; }
-.configuration { display: grid; grid-template-columns: repeat(auto-fill, minmax(220px, 1fr)); gap: 10px 28px; margin: 10px 0 0; }
+.configuration { display: grid; grid-template-columns: repeat(auto-fill, minmax(220px, 1fr)); gap: 10px 28px;
+  margin: 10px 0 0; }
 .configuration dt { font-size: 12.5px; color: var(--quiet); }
 .configuration dd { margin: 0; overflow-wrap: anywhere; }
 a { color: inherit; }
@@ -83,7 +87,8 @@ svg .on.wait { fill: var(--ink); paint-order: stroke; stroke: var(--wait); strok
 svg .on.clear { paint-order: stroke; stroke: rgb(0 0 0 / .28); stroke-width: 2px; }
 .grid { stroke: var(--rule); } .base { stroke: var(--quiet); opacity: .6; }
 .cursor { stroke: var(--quiet); stroke-dasharray: 2 3; pointer-events: none; }
-rect.forward { fill: var(--forward); } rect.backward { fill: var(--backward); } rect.optimizer { fill: var(--optimizer); }
+rect.forward { fill: var(--forward); } rect.backward { fill: var(--backward); }
+rect.optimizer { fill: var(--optimizer); }
 rect.other { fill: var(--other); } rect.hidden { fill: var(--hidden); } rect.exposed { fill: url(#hatch); }
 rect.wait { fill: url(#faint-hatch); } rect.clear { fill: transparent; } rect.edged { stroke: var(--ground); }
 .hatch-ground { fill: var(--exposed); } .hatch-line { fill: var(--exposed-line); opacity: .55; }
@@ -91,14 +96,16 @@ rect.wait { fill: url(#faint-hatch); } rect.clear { fill: transparent; } rect.ed
 .lit rect[data-bucket]:not(.same) { opacity: .3; }
 polyline { fill: none; stroke-linejoin: round; vector-effect: non-scaling-stroke; }
 .raw { stroke-width: 1; opacity: var(--raw); } .smooth { stroke-width: 2; } .dots { stroke-width: 1.5; }
-polyline.blue { stroke: var(--backward); } polyline.green { stroke: var(--hidden); } polyline.orange { stroke: var(--exposed); }
+polyline.blue { stroke: var(--backward); } polyline.green { stroke: var(--hidden); }
+polyline.orange { stroke: var(--exposed); }
 circle { stroke: none; } circle.blue { fill: var(--backward); } circle.green { fill: var(--hidden); }
 circle.orange { fill: var(--exposed); }
 #tip { position: fixed; z-index: 1; pointer-events: none; max-width: 420px; white-space: pre-line; padding: 6px 10px;
   font-size: 12.5px; line-height: 1.45; background: var(--ink); color: var(--ground); border-radius: 4px; }
 #tip[hidden] { display: none; }
 @media screen and (max-width: 760px) {
-  main { padding: 24px 16px 48px; } .pair { grid-template-columns: 1fr; } h1 { font-size: 24px; } p.lead { font-size: 16px; }
+  main { padding: 24px 16px 48px; } .pair { grid-template-columns: 1fr; } h1 { font-size: 24px; }
+  p.lead { font-size: 16px; }
   svg.timeline { min-width: 860px; } svg.chart { min-width: 520px; } figure { overflow-x: auto; }
 }
 @media print {
@@ -107,8 +114,10 @@ circle.orange { fill: var(--exposed); }
   main { max-width: none; padding: 0; } body { font-size: 11px; } section { margin-top: 26px; }
   figure, tr, .figures, .notice { break-inside: avoid; } h2, figcaption, section > p { break-after: avoid; }
   .wide table { min-width: 0; font-size: 9.5px; } th { font-size: 9px; } #tip { display: none; }
-  figcaption, .legend, footer, .figures dt, .figures span, .configuration dt { font-size: 10px; } code, pre { font-size: 8.5px; }
-  .figures { grid-template-columns: repeat(6, 1fr); gap: 8px 12px; } .configuration { grid-template-columns: repeat(4, 1fr); }
+  figcaption, .legend, footer, .figures dt, .figures span, .configuration dt { font-size: 10px; }
+  code, pre { font-size: 8.5px; }
+  .figures { grid-template-columns: repeat(6, 1fr); gap: 8px 12px; }
+  .configuration { grid-template-columns: repeat(4, 1fr); }
   .pair { gap: 20px; } details { display: none; } .wide { overflow: visible; }
   .figures b { font-size: 17px; } p.lead { font-size: 14px; } h1 { font-size: 22px; }
 }

@@ -121,16 +121,28 @@ void note_ranks(const Run& run, Summary& summary, const char* sentence, Predicat
   if (!named.empty()) summary.notes.push_back(fmt::format(fmt::runtime(sentence), ranks_text(named)));
 }
 
-void note_what_is_missing(const Run& run, Summary& summary) {
-  note_ranks(run, summary, "Nothing was written by {}.", [](const RankRecord& rank) { return !rank.present; });
+/// One sentence for all ranks that stopped at the same step in the same way.
+void note_unfinished(const Run& run, Summary& summary) {
+  std::map<std::pair<double, bool>, std::vector<std::size_t>> stops;
   for (std::size_t r = 0; r < run.ranks.size(); ++r) {
     const RankRecord& rank = run.ranks[r];
-    if (!rank.error.empty()) summary.notes.push_back(fmt::format("Rank {} failed: {}", r, rank.error));
-    if (!rank.present || rank.end) continue;
-    const std::string how = rank.torn ? ", and its last row is in pieces" : "";
-    summary.notes.push_back(
-        fmt::format("Rank {} did not finish: its last recorded step is {:.0f}{}.", r, summary.ranks[r].last_step, how));
+    if (rank.present && !rank.end) stops[{summary.ranks[r].last_step, rank.torn}].push_back(r);
   }
+  for (const auto& [stop, ranks] : stops) {
+    std::string who = ranks_text(ranks);
+    who.front() = 'R';
+    const char* whose = ranks.size() == 1 ? "its" : "their";
+    const std::string how = stop.second ? fmt::format(", and {} last row is in pieces", whose) : "";
+    summary.notes.push_back(
+        fmt::format("{} did not finish: {} last recorded step is {:.0f}{}.", who, whose, stop.first, how));
+  }
+}
+
+void note_what_is_missing(const Run& run, Summary& summary) {
+  note_ranks(run, summary, "Nothing was written by {}.", [](const RankRecord& rank) { return !rank.present; });
+  for (std::size_t r = 0; r < run.ranks.size(); ++r)
+    if (!run.ranks[r].error.empty()) summary.notes.push_back(fmt::format("Rank {} failed: {}", r, run.ranks[r].error));
+  note_unfinished(run, summary);
   if (summary.traced) {
     note_ranks(run, summary, "No step was traced by {}.", [](const RankRecord& rank) { return rank.spans.empty(); });
   } else {

@@ -95,16 +95,21 @@ class Cifar10 final : public Data {
 
   void write_image(const std::uint8_t* planes, const Change& change, float* out) const {
     for (std::size_t c = 0; c < 3; ++c)
-      for (int y = 0; y < kSide; ++y) write_row(planes + c * kPlane, normaliser_[c], change, y, out + c * kPlane);
+      for (int y = 0; y < kSide; ++y) write_row({planes + c * kPlane, normaliser_[c], y}, change, out + c * kPlane);
   }
 
-  static void write_row(const std::uint8_t* plane, const std::array<float, 256>& map, const Change& change, int y,
-                        float* out_plane) {
-    const int from_y = y + change.dy;
+  struct Row {
+    const std::uint8_t* plane;
+    const std::array<float, 256>& map;
+    int y;
+  };
+
+  static void write_row(const Row& row, const Change& change, float* out_plane) {
+    const int from_y = row.y + change.dy;
     for (int x = 0; x < kSide; ++x) {
       const int from_x = (change.flip ? kSide - 1 - x : x) + change.dx;
       const bool inside = from_y >= 0 && from_y < kSide && from_x >= 0 && from_x < kSide;
-      out_plane[y * kSide + x] = inside ? map[plane[from_y * kSide + from_x]] : 0.0F;
+      out_plane[row.y * kSide + x] = inside ? row.map[row.plane[from_y * kSide + from_x]] : 0.0F;
     }
   }
 

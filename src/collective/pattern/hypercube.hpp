@@ -1,5 +1,5 @@
-// Hypercube pattern: pairs whose numbers differ in one bit, for the largest power of two that fits; ranks beyond it
-// ("guests") hand their vector to a host and get the result back.
+// Hypercube pattern: pairs whose numbers differ in one bit, for the largest power of two of ranks that fits.
+// Ranks beyond it ("guests") hand their vector to a host and get the result back.
 #pragma once
 
 #include <bit>

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 #include <optional>
+#include <random>
 #include <thread>
 
 #include "base/require.hpp"
@@ -25,7 +26,8 @@ fs::path file_of(const fs::path& folder, int rank) { return folder / fmt::format
 /// Writes under another name first and links it to the rank's: readers see all or nothing, and of two processes that
 /// claim one rank exactly one succeeds.
 void publish(const fs::path& folder, const Member& me, const std::string& text) {
-  const fs::path draft = folder / fmt::format(".rank-{}.{}", me.rank, ::getpid());
+  std::random_device random;
+  const fs::path draft = folder / fmt::format(".rank-{}.{:08x}{:08x}", me.rank, random(), random());
   {
     std::ofstream file(draft, std::ios::binary | std::ios::trunc);
     file << kFirstLine << "\nsize " << me.size << '\n' << text;
@@ -48,10 +50,11 @@ std::optional<std::string> read_text(const fs::path& folder, const Member& me, i
   if (!file) return std::nullopt;
   std::string first, key;
   int size = 0;
-  const bool fits = std::getline(file, first) && first == kFirstLine && file >> key >> size && key == "size" && file.get() == '\n';
+  const bool fits =
+      std::getline(file, first) && first == kFirstLine && file >> key >> size && key == "size" && file.get() == '\n';
   if (!fits) throw Corrupt(fmt::format("'{}' is no rendezvous file", file_of(folder, rank).string()));
-  base::require(size == me.size, "rank {} was told that the job has {} ranks, rank {} that it has {}", rank, size, me.rank,
-                me.size);
+  base::require(size == me.size, "rank {} was told that the job has {} ranks, rank {} that it has {}", rank, size,
+                me.rank, me.size);
   std::string text{std::istreambuf_iterator<char>(file), {}};
   if (text.size() > kMaxText) throw Corrupt(fmt::format("'{}' is too long", file_of(folder, rank).string()));
   return text;
@@ -64,7 +67,8 @@ class InFolder final : public Rendezvous {
   std::vector<std::string> exchange(const Member& me, std::string mine, base::Time deadline) override {
     std::error_code failed;
     fs::create_directories(folder_, failed);
-    if (failed) throw SystemFailure(fmt::format("cannot create the folder '{}': {}", folder_.string(), failed.message()));
+    if (failed)
+      throw SystemFailure(fmt::format("cannot create the folder '{}': {}", folder_.string(), failed.message()));
     publish(folder_, me, mine);
     try {
       return gather(me, deadline);
@@ -90,8 +94,9 @@ class InFolder final : public Rendezvous {
       }
       if (count == all.size()) return all;
       if (std::chrono::steady_clock::now() >= deadline)
-        throw Timeout(fmt::format("{} did not come to the rendezvous in '{}'", missing_ranks(present), folder_.string()),
-                      {.rank = me.rank});
+        throw Timeout(
+            fmt::format("{} did not come to the rendezvous in '{}'", missing_ranks(present), folder_.string()),
+            {.rank = me.rank});
       std::this_thread::sleep_for(pause);
     }
   }

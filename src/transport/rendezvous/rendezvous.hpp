@@ -23,7 +23,8 @@ class Rendezvous {
  public:
   virtual ~Rendezvous() = default;
   /// Gives `mine` (at most kMaxText bytes) to every rank and returns all texts by rank. Throws Timeout naming the
-  /// missing ranks, Misuse when two processes claim one rank or ranks disagree on the size, Unauthorized, SystemFailure.
+  /// missing ranks, Misuse when two processes claim one rank or ranks disagree on the size, Unauthorized,
+  /// SystemFailure.
   [[nodiscard]] virtual std::vector<std::string> exchange(const Member& me, std::string mine, base::Time deadline) = 0;
 };
 

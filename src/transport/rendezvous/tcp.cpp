@@ -1,6 +1,5 @@
 // Rendezvous over TCP: rank 0 listens, gathers one text of every rank, and sends all of them to everyone.
 #include "transport/rendezvous/rendezvous.hpp"
-
 #include "transport/rendezvous/tcp_caller.hpp"
 #include "transport/rendezvous/tcp_host.hpp"
 

@@ -21,7 +21,8 @@ TcpCaller::TcpCaller(const TcpMeeting& meeting, const Member& me, std::string mi
     : meeting_(meeting),
       me_(me),
       mine_(std::move(mine)),
-      door_(poller_, {.rank = me.rank, .group = 0, .secret = meeting.secret, .patience = std::chrono::seconds(5), .log = {}}) {}
+      door_(poller_,
+            {.rank = me.rank, .group = 0, .secret = meeting.secret, .patience = std::chrono::seconds(5), .log = {}}) {}
 
 std::vector<std::string> TcpCaller::ask(base::Time deadline) {
   connect(deadline);
@@ -36,7 +37,8 @@ std::vector<std::string> TcpCaller::ask(base::Time deadline) {
     alive = messenger_->flush() && messenger_->read(messages);
   }
   if (!messages.empty()) return conclude(decode_answer(messages.front()));
-  if (!alive) throw PeerLost(fmt::format("rank 0 ended during the rendezvous: {}", messenger_->reason()), {me_.rank, 0, {}, {}});
+  if (!alive)
+    throw PeerLost(fmt::format("rank 0 ended during the rendezvous: {}", messenger_->reason()), {me_.rank, 0, {}, {}});
   give_up("it did not answer");
 }
 
@@ -71,7 +73,8 @@ bool TcpCaller::try_once(base::Time deadline) {
 std::vector<std::string> TcpCaller::conclude(const Answer& answer) const {
   if (answer.error_kind == "Timeout") throw Timeout(answer.error, {.rank = me_.rank});
   if (!answer.error_kind.empty()) throw Misuse(answer.error, {.rank = me_.rank});
-  if (answer.texts.size() != static_cast<std::size_t>(me_.size)) throw Corrupt("rank 0 sent texts of another number of ranks");
+  if (answer.texts.size() != static_cast<std::size_t>(me_.size))
+    throw Corrupt("rank 0 sent texts of another number of ranks");
   return answer.texts;
 }
 

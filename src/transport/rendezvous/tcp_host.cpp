@@ -77,7 +77,8 @@ void TcpHost::accept_request(Guest& guest, const Request& request) {
   const int rank = guest.rank;
   if (guest.told) throw Corrupt("a second request");
   if (request.size != me_.size)
-    fail("Misuse", fmt::format("rank {} was told that the job has {} ranks, rank 0 that it has {}", rank, request.size, me_.size));
+    fail("Misuse", fmt::format("rank {} was told that the job has {} ranks, rank 0 that it has {}", rank, request.size,
+                               me_.size));
   if (rank < 1 || rank >= me_.size) fail("Misuse", fmt::format("a process joined as rank {} of {}", rank, me_.size));
   const auto index = static_cast<std::size_t>(rank);
   guest.told = true;

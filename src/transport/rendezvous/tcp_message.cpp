@@ -10,7 +10,9 @@ namespace {
 constexpr std::size_t kMaxRanks = 1 << 20;
 }
 
-std::size_t most_answer_bytes(int size) noexcept { return 4 * kMaxText + static_cast<std::size_t>(size) * (kMaxText + 8); }
+std::size_t most_answer_bytes(int size) noexcept {
+  return 4 * kMaxText + static_cast<std::size_t>(size) * (kMaxText + 8);
+}
 
 std::string encode(const Request& request) {
   WireWriter out;

@@ -98,7 +98,8 @@ Address Address::with_port(std::uint16_t port) const noexcept {
 }
 
 bool Address::loopback() const noexcept {
-  if (family() == AF_INET) return (ntohl(reinterpret_cast<const sockaddr_in*>(&storage_)->sin_addr.s_addr) >> 24) == 127;
+  if (family() == AF_INET)
+    return (ntohl(reinterpret_cast<const sockaddr_in*>(&storage_)->sin_addr.s_addr) >> 24) == 127;
   if (family() != AF_INET6) return false;
   const in6_addr& host = reinterpret_cast<const sockaddr_in6*>(&storage_)->sin6_addr;
   return IN6_IS_ADDR_LOOPBACK(&host) || (IN6_IS_ADDR_V4MAPPED(&host) && host.s6_addr[12] == 127);
@@ -123,8 +124,9 @@ Address interface_address(std::string_view interface) {
     present += fmt::format("{}{}", present.empty() ? "" : ", ", entry->ifa_name);
     if (interface == entry->ifa_name && (chosen.size() == 0 || chosen.family() == AF_INET6)) chosen = address;
   }
-  base::require(chosen.size() != 0, "interface '{}' is unknown or has no address; allowed: {}, or an address of this host",
-                interface, present);
+  base::require(chosen.size() != 0,
+                "interface '{}' is unknown or has no address; allowed: {}, or an address of this host", interface,
+                present);
   return chosen;
 }
 
@@ -146,11 +148,12 @@ std::string host_identity() {
 }
 
 void require_guarded(const Address& address, bool has_secret) {
-  base::require(address.loopback() || has_secret,
-                "{} is not a loopback address, so the job needs a secret: put at least 16 random bytes into a file that "
-                "only you can read, the same on every rank, and name it in SYNCOPATE_SECRET_FILE (`syncopate run` does "
-                "this by itself)",
-                address.text());
+  base::require(
+      address.loopback() || has_secret,
+      "{} is not a loopback address, so the job needs a secret: put at least 16 random bytes into a file that "
+      "only you can read, the same on every rank, and name it in SYNCOPATE_SECRET_FILE (`syncopate run` does "
+      "this by itself)",
+      address.text());
 }
 
 }  // namespace syncopate::transport::tcp

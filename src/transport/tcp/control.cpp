@@ -32,7 +32,8 @@ TcpControl::TcpControl(ControlOptions options, Descriptor listener, std::shared_
   door_.open(std::move(listener));
   if (options_.rank > 0) {
     const int parent = parent_of(options_.rank);
-    door_.call(options_.addresses[static_cast<std::size_t>(parent)], options_.source, hello(Purpose::control, parent, 0));
+    door_.call(options_.addresses[static_cast<std::size_t>(parent)], options_.source,
+               hello(Purpose::control, parent, 0));
   }
   thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
 }
@@ -59,7 +60,8 @@ void TcpControl::wait_joined(base::Time deadline) {
 }
 
 Hello TcpControl::hello(Purpose purpose, int to, std::uint32_t stream) const {
-  return {.version = {}, .purpose = purpose, .group = options_.group, .from = options_.rank, .to = to, .stream = stream};
+  return {
+      .version = {}, .purpose = purpose, .group = options_.group, .from = options_.rank, .to = to, .stream = stream};
 }
 
 void TcpControl::connect_data(int peer) {
@@ -84,8 +86,8 @@ void TcpControl::mismatch(int peer, std::uint64_t number) {
 
 void TcpControl::learn(const Failure& failure, int from) {
   if (!ledger_.settle(failure)) return;
-  options_.log.write(LogLevel::info, fmt::format("rank {}: {} (from rank {}): {}", options_.rank, failure.kind, from,
-                                                 failure.message));
+  options_.log.write(LogLevel::info,
+                     fmt::format("rank {}: {} (from rank {}): {}", options_.rank, failure.kind, from, failure.message));
   joined_.change([](auto&) {});
   mailbox_->ring();
 }

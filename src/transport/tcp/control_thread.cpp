@@ -98,9 +98,11 @@ void TcpControl::welcome(Visitor visitor) {
     const bool neighbour = parent_of(std::max(rank, options_.rank)) == std::min(rank, options_.rank);
     if (neighbour && tree_.attach(rank, std::move(visitor.channel))) return greet(rank);
   }
-  if (right_way && hello.purpose == Purpose::data && stream < options_.streams && data_links_.emplace(rank, stream).second)
+  if (right_way && hello.purpose == Purpose::data && stream < options_.streams &&
+      data_links_.emplace(rank, stream).second)
     return mailbox_->deliver({rank, stream, std::move(visitor.channel), {}});
-  options_.log.write(LogLevel::info, fmt::format("rank {} turned away a needless connection from rank {}", options_.rank, rank));
+  options_.log.write(LogLevel::info,
+                     fmt::format("rank {} turned away a needless connection from rank {}", options_.rank, rank));
 }
 
 /// A new edge first hears what went through the tree before it was there.
@@ -121,7 +123,8 @@ void TcpControl::hear(int from, const std::string& bytes) {
     std::visit([&](const auto& message) { take(from, message); }, decode_message(bytes));
   } catch (const Corrupt& corrupt) {
     tree_.detach(from);
-    learn({"Corrupt", fmt::format("rank {} sent nonsense: {}", from, corrupt.what()), {options_.rank, from, {}, {}}}, from);
+    learn({"Corrupt", fmt::format("rank {} sent nonsense: {}", from, corrupt.what()), {options_.rank, from, {}, {}}},
+          from);
   }
 }
 
@@ -149,7 +152,8 @@ void TcpControl::take(int from, const Goodbye& goodbye) {
 
 void TcpControl::take(int from, const Question& question) {
   if (question.to != options_.rank) return tree_.flood(encode(question), from);
-  tree_.flood(encode(Reply{options_.rank, question.from, question.number, ledger_.text_of(question.number), ledger_.progress()}));
+  tree_.flood(encode(
+      Reply{options_.rank, question.from, question.number, ledger_.text_of(question.number), ledger_.progress()}));
 }
 
 void TcpControl::take(int from, const Reply& reply) {
@@ -162,14 +166,16 @@ void TcpControl::take(int from, const Reply& reply) {
   Progress theirs{reply.from, reply.number, reply.text};
   if (theirs.text.empty() && reply.last.number > 0)
     theirs.text = fmt::format("{} as operation {}, its last", reply.last.text, reply.last.number);
-  learn(mismatch_between(reply.number, {options_.rank, reply.number, ledger_.text_of(reply.number)}, theirs), options_.rank);
+  learn(mismatch_between(reply.number, {options_.rank, reply.number, ledger_.text_of(reply.number)}, theirs),
+        options_.rank);
 }
 
 void TcpControl::close_questions(base::Time at) {
   std::erase_if(questions_, [&](const OpenQuestion& question) {
     if (question.deadline > at) return false;
     const Progress mine{options_.rank, question.number, ledger_.text_of(question.number)};
-    learn(mismatch_between(question.number, mine, {question.peer, question.number, "something else (it did not say what)"}),
+    learn(mismatch_between(question.number, mine,
+                           {question.peer, question.number, "something else (it did not say what)"}),
           options_.rank);
     return true;
   });

@@ -40,7 +40,8 @@ void Door::accept_all() {
     tune(socket);
     const Address caller = remote_address(socket);
     if (pending_.size() >= options_.most_waiting) {
-      options_.log.write(LogLevel::info, fmt::format("turned {} away: {} handshakes are under way", caller.text(), pending_.size()));
+      options_.log.write(LogLevel::info,
+                         fmt::format("turned {} away: {} handshakes are under way", caller.text(), pending_.size()));
       continue;
     }
     const Hello mine{.version = {}, .group = options_.group, .from = options_.rank};
@@ -55,8 +56,8 @@ void Door::accept_all() {
 
 void Door::begin(Handshake handshake, bool called, std::string address) {
   const std::uint64_t key = next_key_++;
-  const auto [entry, fresh] = pending_.emplace(
-      key, Pending{std::move(handshake), called, std::move(address), now() + options_.patience, 0});
+  const auto [entry, fresh] =
+      pending_.emplace(key, Pending{std::move(handshake), called, std::move(address), now() + options_.patience, 0});
   poller_.add(entry->second.handshake.channel().socket(), key, 0);
   advance(entry);
 }
@@ -83,8 +84,8 @@ void Door::finish(PendingMap::iterator entry) {
 }
 
 void Door::refuse(const Pending& pending, Handshake::Cause cause, const std::string& reason) {
-  options_.log.write(LogLevel::info, fmt::format("no connection {} {}: {}", pending.called ? "to" : "from",
-                                                 pending.address, reason));
+  options_.log.write(LogLevel::info,
+                     fmt::format("no connection {} {}: {}", pending.called ? "to" : "from", pending.address, reason));
   if (pending.called)
     refusals_.push_back({pending.handshake.mine(), cause, fmt::format("{}: {}", pending.address, reason)});
 }

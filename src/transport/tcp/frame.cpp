@@ -48,7 +48,8 @@ Frame decode(const FrameBytes& bytes) {
   check(version == kFrameVersion, "a frame has version {} instead of {}", version, kFrameVersion);
   check(base::get<std::uint64_t>(bytes, kCovered) == checksum_of(base::ConstBytes(bytes).first(kCovered)),
         "a frame's header does not match its checksum");
-  check((flags & ~kChecked) == 0 && base::get<std::uint32_t>(bytes, 20) == 0, "a frame has unknown flags {:04x}", flags);
+  check((flags & ~kChecked) == 0 && base::get<std::uint32_t>(bytes, 20) == 0, "a frame has unknown flags {:04x}",
+        flags);
   Frame frame;
   frame.group = base::get<std::uint64_t>(bytes, 8);
   frame.epoch = base::get<std::uint32_t>(bytes, 16);

@@ -131,10 +131,12 @@ void Handshake::judge_hello() {
   peer_ = read_hello(peer_hello_);
   const bool role_fits = peer_hello_[11] == (caller_ ? kAnswererRole : kCallerRole);
   const bool agreed = peer_.protocol == mine_.protocol && peer_.version == mine_.version;
-  if (!role_fits) return refuse(Cause::stranger, "it answered with its own side of the protocol (connected to itself?)");
+  if (!role_fits)
+    return refuse(Cause::stranger, "it answered with its own side of the protocol (connected to itself?)");
   if (!agreed)
-    reason_ = fmt::format("it runs Syncopate {} (protocol {}), this is Syncopate {} (protocol {}); use one version everywhere",
-                          peer_.version, peer_.protocol, mine_.version, mine_.protocol);
+    reason_ = fmt::format(
+        "it runs Syncopate {} (protocol {}), this is Syncopate {} (protocol {}); use one version everywhere",
+        peer_.version, peer_.protocol, mine_.version, mine_.protocol);
   if (caller_) {
     if (!agreed) return refuse(Cause::version, reason_);
     return expect(Step::read_proof, kProofBytes);
@@ -195,8 +197,9 @@ Handshake::Proof Handshake::proof_by(bool caller) const {
   std::copy(second.begin(), second.end(), std::copy(first.begin(), first.end(), text.begin() + 1));
   Proof proof;
   unsigned int size = kProofBytes;
-  HMAC(EVP_sha256(), secret_.data(), static_cast<int>(secret_.size()), reinterpret_cast<const unsigned char*>(text.data()),
-       text.size(), reinterpret_cast<unsigned char*>(proof.data()), &size);
+  HMAC(EVP_sha256(), secret_.data(), static_cast<int>(secret_.size()),
+       reinterpret_cast<const unsigned char*>(text.data()), text.size(), reinterpret_cast<unsigned char*>(proof.data()),
+       &size);
   return proof;
 }
 

@@ -27,8 +27,9 @@ Introduction decode_introduction(std::string_view text, int rank) {
   WireReader in(text);
   Introduction introduction;
   introduction.version = in.text(kMost);
-  base::require(introduction.version == version(), "rank {} runs Syncopate {}, this rank {}; use one version everywhere",
-                rank, introduction.version, version());
+  base::require(introduction.version == version(),
+                "rank {} runs Syncopate {}, this rank {}; use one version everywhere", rank, introduction.version,
+                version());
   introduction.address = in.text(kMost);
   introduction.host = in.text(kMost);
   introduction.group = in.number<std::uint64_t>();

@@ -8,12 +8,12 @@
 namespace syncopate::transport::tcp {
 
 struct Introduction {
-  std::string version;        ///< the library's
-  std::string address;        ///< where the rank listens
-  std::string host;           ///< host_identity()
-  std::uint64_t group = 0;    ///< random; rank 0's names the group
-  std::uint32_t streams = 1;  ///< rank 0's holds
-  bool checksum = false;      ///< rank 0's holds
+  std::string version;             ///< the library's
+  std::string address;             ///< where the rank listens
+  std::string host;                ///< host_identity()
+  std::uint64_t group = 0;         ///< random; rank 0's names the group
+  std::uint32_t streams = 1;       ///< rank 0's holds
+  bool checksum = false;           ///< rank 0's holds
   std::int64_t silence_ms = 2000;  ///< rank 0's holds
 };
 

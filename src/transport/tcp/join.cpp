@@ -93,9 +93,15 @@ Endpoint join(const GroupOptions& options, rendezvous::Rendezvous& meeting) {
                                                              .log = options.log},
                                               std::move(listener), mailbox);
   control->wait_joined(deadline);
-  const TransportOptions links{.rank = rank, .size = size, .streams = leader.streams,
+  const TransportOptions links{.rank = rank,
+                               .size = size,
+                               .streams = leader.streams,
                                .rules = {.group = leader.group, .epoch = 0, .checksum = leader.checksum}};
-  return {.rank = rank, .size = size, .kind = "tcp", .hosts = std::move(met.hosts), .control = control,
+  return {.rank = rank,
+          .size = size,
+          .kind = "tcp",
+          .hosts = std::move(met.hosts),
+          .control = control,
           .links = std::make_unique<TcpTransport>(links, control, mailbox)};
 }
 

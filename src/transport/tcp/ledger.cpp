@@ -83,7 +83,8 @@ std::map<int, std::uint64_t> Ledger::departed() const {
 std::optional<Failure> Ledger::judge_departed(const State& state) const {
   for (const auto& [rank, number] : state.departed)
     if (number < state.last)
-      return Failure{"PeerLost", fmt::format("rank {} left the group after operation {}", rank, number),
+      return Failure{"PeerLost",
+                     fmt::format("rank {} left the group after operation {}", rank, number),
                      {rank_, rank, progress_in(state).text, {}}};
   return std::nullopt;
 }

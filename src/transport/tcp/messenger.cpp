@@ -15,7 +15,8 @@ constexpr std::size_t kPrefix = sizeof(std::uint32_t);
 }
 
 void Messenger::queue(std::string_view message) {
-  base::require(message.size() <= most_bytes_, "a message has {} bytes; at most {} are allowed", message.size(), most_bytes_);
+  base::require(message.size() <= most_bytes_, "a message has {} bytes; at most {} are allowed", message.size(),
+                most_bytes_);
   const auto size = static_cast<std::uint32_t>(message.size());
   out_.append(reinterpret_cast<const char*>(&size), kPrefix);
   out_.append(message);

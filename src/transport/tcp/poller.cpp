@@ -34,7 +34,8 @@ int timeout_ms(base::Time deadline) {
 
 }  // namespace
 
-Poller::Poller() : epoll_(::epoll_create1(EPOLL_CLOEXEC)), bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), raw_(kBatch) {
+Poller::Poller()
+    : epoll_(::epoll_create1(EPOLL_CLOEXEC)), bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), raw_(kBatch) {
   if (!epoll_ || !bell_) throw SystemFailure(fmt::format("cannot create an epoll set: {}", std::strerror(errno)));
   // Edge-triggered: every ring of the bell is one event, and nobody needs to read the counter.
   add(bell_, kBell, EPOLLIN | EPOLLET);

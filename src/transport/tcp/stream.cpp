@@ -150,12 +150,14 @@ void Stream::header_complete() {
     return fail({Trouble::Kind::corrupt, "a frame of another group", post.label});
   if (frame_.label.operation < post.label.operation)
     return fail({Trouble::Kind::corrupt,
-                 fmt::format("a frame of operation {} came when operation {} was due", frame_.label.operation, post.label.operation),
+                 fmt::format("a frame of operation {} came when operation {} was due", frame_.label.operation,
+                             post.label.operation),
                  post.label});
   if (frame_.label != post.label) return fail({Trouble::Kind::other_operation, {}, post.label});
   if (frame_.payload_bytes != post.into.size())
     return fail({Trouble::Kind::other_length,
-                 fmt::format("sent {} bytes where {} were expected", frame_.payload_bytes, post.into.size()), post.label});
+                 fmt::format("sent {} bytes where {} were expected", frame_.payload_bytes, post.into.size()),
+                 post.label});
 }
 
 void Stream::payload_complete(std::vector<Event>& finished) {

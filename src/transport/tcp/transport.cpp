@@ -19,7 +19,8 @@ base::Time now() { return std::chrono::steady_clock::now(); }
 
 }  // namespace
 
-TcpTransport::TcpTransport(const TransportOptions& options, std::shared_ptr<TcpControl> control, std::shared_ptr<Mailbox> mailbox)
+TcpTransport::TcpTransport(const TransportOptions& options, std::shared_ptr<TcpControl> control,
+                           std::shared_ptr<Mailbox> mailbox)
     : options_(options),
       control_(std::move(control)),
       mailbox_(std::move(mailbox)),
@@ -44,8 +45,8 @@ void TcpTransport::receive(int peer, const Label& label, base::Bytes into, std::
 
 TcpTransport::Peer& TcpTransport::peer_at(int rank) {
   base::require(rank >= 0 && rank < options_.size && rank != options_.rank,
-                "rank {} cannot exchange frames with rank {}; allowed: the other ranks from 0 to {}", options_.rank, rank,
-                options_.size - 1);
+                "rank {} cannot exchange frames with rank {}; allowed: the other ranks from 0 to {}", options_.rank,
+                rank, options_.size - 1);
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
   if (peer.streams.empty()) {
     open(rank, peer);
@@ -60,7 +61,8 @@ void TcpTransport::open(int rank, Peer& peer) {
 }
 
 void TcpTransport::touch(Stream& stream) {
-  if (stream.pending() && std::find(active_.begin(), active_.end(), &stream) == active_.end()) active_.push_back(&stream);
+  if (stream.pending() && std::find(active_.begin(), active_.end(), &stream) == active_.end())
+    active_.push_back(&stream);
 }
 
 std::span<const Event> TcpTransport::poll(base::Time deadline, Patience patience) {
@@ -139,8 +141,10 @@ base::Time TcpTransport::face(const Stream& stream, base::Time at) {
       control_->report({"Corrupt", fmt::format("from rank {}: {}", stream.peer(), trouble.reason), where});
       return at;
     case Trouble::Kind::other_length:
-      control_->report({"Mismatch", fmt::format("in operation {} rank {} {} by rank {}", trouble.expected.operation,
-                                                stream.peer(), trouble.reason, options_.rank), where});
+      control_->report({"Mismatch",
+                        fmt::format("in operation {} rank {} {} by rank {}", trouble.expected.operation, stream.peer(),
+                                    trouble.reason, options_.rank),
+                        where});
       return at;
     case Trouble::Kind::other_operation:
       if (!asked_) control_->mismatch(stream.peer(), trouble.expected.operation);
@@ -157,10 +161,10 @@ base::Time TcpTransport::face(const Stream& stream, base::Time at) {
 }
 
 void TcpTransport::lose(const Stream& stream, const std::string& reason) {
-  const std::string message =
-      control_->has_left(stream.peer())
-          ? fmt::format("rank {} left the group while rank {} still exchanged data with it", stream.peer(), options_.rank)
-          : fmt::format("rank {} lost rank {}: {}", options_.rank, stream.peer(), reason);
+  const std::string message = control_->has_left(stream.peer())
+                                  ? fmt::format("rank {} left the group while rank {} still exchanged data with it",
+                                                stream.peer(), options_.rank)
+                                  : fmt::format("rank {} lost rank {}: {}", options_.rank, stream.peer(), reason);
   control_->report({"PeerLost", message, {options_.rank, stream.peer(), {}, {}}});
 }
 

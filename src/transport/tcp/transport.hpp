@@ -58,8 +58,8 @@ class TcpTransport final : public Transport {
   std::vector<Event> finished_;
   std::vector<Event> reported_;
   base::Time trouble_since_ = base::kNever;
-  bool asked_ = false;           ///< control has been asked about a mismatch
-  int polls_without_look_ = 0;   ///< polls since the last look at the poller
+  bool asked_ = false;          ///< control has been asked about a mismatch
+  int polls_without_look_ = 0;  ///< polls since the last look at the poller
   std::atomic<bool> woken_{false};
   Counters counters_;
 };

@@ -55,7 +55,8 @@ void Tree::on_ready(const Ready& ready) {
   std::vector<std::string> messages;
   std::string reason;
   try {
-    if (!edge->second.messenger.read(messages)) reason = fmt::format("ended without a word ({})", edge->second.messenger.reason());
+    if (!edge->second.messenger.read(messages))
+      reason = fmt::format("ended without a word ({})", edge->second.messenger.reason());
   } catch (const Corrupt& corrupt) {
     reason = fmt::format("sent nonsense ({})", corrupt.what());
   }
@@ -90,7 +91,8 @@ void Tree::age(base::Duration ran, base::Duration limit) {
       ++edge;
       continue;
     }
-    edge = drop(edge, fmt::format("sent no heartbeat for {:.1f} s (stopped, or its host is gone)", base::seconds(edge->second.silent)));
+    edge = drop(edge, fmt::format("sent no heartbeat for {:.1f} s (stopped, or its host is gone)",
+                                  base::seconds(edge->second.silent)));
   }
 }
 
