@@ -1,5 +1,4 @@
-// TCP control: every rank learns of every failure and of its origin; the silent, the gone and the strange are told
-// apart.
+// TCP control: every rank learns of every failure and its origin; silent, gone and strange ranks are told apart.
 #include <gtest/gtest.h>
 
 #include <barrier>

@@ -3,8 +3,9 @@
 
 namespace syncopate::tools::report {
 
-std::string_view script() noexcept {
-  return R"js(
+namespace {
+
+constexpr std::string_view kScript = R"js(
 (() => {
   const tip = document.createElement("div");
   tip.id = "tip"; tip.hidden = true; document.body.append(tip);
@@ -64,6 +65,9 @@ std::string_view script() noexcept {
   }
 })();
 )js";
-}
+
+}  // namespace
+
+std::string_view script() noexcept { return kScript; }
 
 }  // namespace syncopate::tools::report

@@ -3,8 +3,9 @@
 
 namespace syncopate::tools::report {
 
-std::string_view style_sheet() noexcept {
-  return R"css(
+namespace {
+
+constexpr std::string_view kStyleSheet = R"css(
 :root {
   --ground: #ffffff; --ink: #1a1f24; --quiet: #5d6873; --rule: #e2e6ea; --panel: #f5f7f8;
   --forward: #93c5ea; --backward: #2f73b3; --optimizer: #a79ac9; --other: #b9c1c9;
@@ -122,6 +123,9 @@ circle.orange { fill: var(--exposed); }
   .figures b { font-size: 17px; } p.lead { font-size: 14px; } h1 { font-size: 22px; }
 }
 )css";
-}
+
+}  // namespace
+
+std::string_view style_sheet() noexcept { return kStyleSheet; }
 
 }  // namespace syncopate::tools::report
