@@ -85,19 +85,20 @@ TEST(RunEnd, WhatARankLeftRunningIsKilled) {
 TEST(RunEnd, AStoppedLauncherStopsItsRanksAndContinuesThem) {
   Running run(run_script(1, "echo $$; while [ ! -e /nonexistent ]; do sleep 0.05; done"));
   ASSERT_TRUE(run.says("\n"));
-  const std::string stat = "/proc/" + run.output().substr(4, run.output().find('\n') - 4) + "/stat";
-  const auto reaches = [&stat](char state) {
+  const std::string rank = run.output().substr(4, run.output().find('\n') - 4);
+  const auto reaches = [](const std::string& process, char state) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     while (std::chrono::steady_clock::now() < deadline) {
-      const std::string text = file_text(stat);
+      const std::string text = file_text("/proc/" + process + "/stat");
       if (text.size() > 2 && text.at(text.rfind(')') + 2) == state) return true;
     }
     return false;
   };
   run.send(SIGTSTP);
-  EXPECT_TRUE(reaches('T'));
+  EXPECT_TRUE(reaches(rank, 'T'));
+  EXPECT_TRUE(reaches(std::to_string(run.pid()), 'T'));  // as a shell: it continues only what it has seen stop
   run.send(SIGCONT);
-  EXPECT_TRUE(reaches('S'));
+  EXPECT_TRUE(reaches(rank, 'S'));
   run.send(SIGTERM);
   EXPECT_EQ(run.end().code, 143);
 }
