@@ -118,6 +118,12 @@ std::vector<std::string> layout_of(const Network& network) {
   return layout;
 }
 
+void require_writable(const std::string& file) {
+  const std::string temporary = file + ".writing";
+  { const File probe(temporary, O_WRONLY | O_CREAT); }
+  ::unlink(temporary.c_str());
+}
+
 void save_checkpoint(const std::string& file, const Checkpoint& checkpoint) {
   const std::string header = header_of(checkpoint);
   const std::uint64_t header_bytes = header.size();

@@ -29,6 +29,8 @@ struct Checkpoint {
 
 [[nodiscard]] std::vector<std::string> layout_of(const Network& network);
 
+/// Throws SystemFailure where `file` could not be written, before hours are spent on what it shall hold.
+void require_writable(const std::string& file);
 /// Writes beside `file`, flushes to the disk, then renames: a reader sees the old file or the new one, whole.
 /// Throws SystemFailure; the old file is then still there.
 void save_checkpoint(const std::string& file, const Checkpoint& checkpoint);

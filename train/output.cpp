@@ -140,8 +140,7 @@ void Output::step(const StepRow& row, std::uint64_t last_step) {
   if (!warned_ && row.loss && !std::isfinite(*row.loss)) warn_of_divergence(row.step);
   since_report_s_ += row.times.step_s;
   waited_since_report_s_ += row.times.wait_s;
-  const std::uint64_t every =
-      options_.report_every.value_or(options_.json ? 1 : std::max<std::uint64_t>(last_step / 20, 1));
+  const std::uint64_t every = options_.report_every.value_or(options_.json ? 1 : (last_step + 19) / 20);
   if (row.step % every == 0) {
     if (options_.json) {
       print(row_of(row).dump());
@@ -236,7 +235,8 @@ void Output::clear_progress() {
 void print_error(const Error& error, int rank, bool json) {
   const Where& where = error.where();
   if (json) {
-    Json row{{"error", error.what()}, {"kind", error.kind()}, {"rank", where.rank >= 0 ? where.rank : rank}};
+    Json row{{"error", error.what()}, {"kind", error.kind()}};
+    if (where.rank >= 0 || rank >= 0) row["rank"] = where.rank >= 0 ? where.rank : rank;
     if (where.peer >= 0) row["peer"] = where.peer;
     if (!where.operation.empty()) row["operation"] = where.operation;
     if (!where.tensor.empty()) row["tensor"] = where.tensor;

@@ -77,7 +77,7 @@ class Output final {
   std::ofstream rows_;
 };
 
-/// The contract's error row, or nothing without --json, and the message on stderr.
+/// The message on stderr and, with --json, the contract's error row. `rank` is -1 before the group was joined.
 void print_error(const Error& error, int rank, bool json);
 
 }  // namespace syncopate::train

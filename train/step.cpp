@@ -69,8 +69,8 @@ void Training::micro_batch(const MicroBatch& batch, StepRow& row, Losses& losses
   at::Tensor loss;
   {
     const Timed forward(row.times.forward_s, trace_, "forward");
-    const Batch batch = data_->training(samples, {options_.augment, state_.seed, state_.progress.epoch});
-    loss = at::cross_entropy_loss(network_.forward(batch.input, true), batch.target);
+    const Batch read = data_->training(samples, {options_.augment, state_.seed, state_.progress.epoch});
+    loss = at::cross_entropy_loss(network_.forward(read.input, true), read.target);
     losses.sum += mine * loss.item<double>();
     losses.samples += samples.size();
     if (weight != 1.0) loss = loss * weight;

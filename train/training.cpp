@@ -50,6 +50,7 @@ Training::Training(Group& group, const Options& options)
             .seed = options.seed.value_or(1),
             .training_samples = data_->training_samples(),
             .progress = {}};
+  if (!options.checkpoint.empty() && group.rank() == 0) require_writable(options.checkpoint);
   share_initial_state();
   order_ = std::make_unique<Order>(data_->training_samples(), state_.seed);
   gradients_ = std::make_unique<Gradients>(group_, network_,

@@ -57,58 +57,86 @@ inline Answer even_part(std::size_t count, std::size_t parts, std::size_t index)
   return {begin, begin, begin + base + (index < larger ? 1 : 0)};
 }
 
-/// The question (what rank r puts in) and the answer (what must come out) of one collective.
-struct Pattern {
-  std::string collective;
-  std::string op = "sum";
-  std::uint32_t ranks = 1;
-  std::uint32_t root = 0;
+/// The question (what rank r puts in) and the answer (what must come out) of one collective. Vectors are large and are
+/// asked and checked between timed stretches, so names are looked up once and an element costs no division.
+class Pattern final {
+ public:
+  Pattern(const std::string& collective, const std::string& op, std::uint32_t ranks, std::uint32_t root)
+      : broadcast_(collective == "broadcast"),
+        allgather_(collective == "allgather"),
+        least_(op == "min"),
+        most_(op == "max"),
+        average_(op == "average"),
+        ranks_(ranks),
+        root_(root) {}
 
-  /// 1..limit, where even the sum over all ranks stays exact. Averages are made of multiples of the rank count.
   template <class T>
   [[nodiscard]] std::uint32_t input(std::uint32_t rank, std::uint64_t index) const {
-    const std::uint32_t step = op == "average" ? ranks : 1;
-    const std::uint32_t limit = std::clamp(exact_limit<T>() / ranks / step, 1u, 1021u);
-    std::uint64_t mixed = (index + 1) * 0x9E3779B97F4A7C15u + (rank + 1) * 0xD1B54A32D192ED03u;
-    mixed = (mixed ^ (mixed >> 31)) * 0xBF58476D1CE4E5B9u;
-    return step * (1 + static_cast<std::uint32_t>(mixed >> 40) % limit);
+    return value(scale<T>(), rank, index);
   }
-
   template <class T>
   [[nodiscard]] std::uint32_t output(std::uint64_t index, std::size_t count) const {
-    if (collective == "broadcast") return input<T>(root, index);
-    if (collective == "allgather") return input<T>(owner(index, count), index);
-    std::uint32_t value = input<T>(0, index);
-    for (std::uint32_t rank = 1; rank < ranks; ++rank) {
-      const std::uint32_t next = input<T>(rank, index);
-      value = op == "min" ? std::min(value, next) : op == "max" ? std::max(value, next) : value + next;
-    }
-    return op == "average" ? value / ranks : value;
+    return answer(scale<T>(), index, count);
   }
 
   /// A rank's memory before the call. What a rank has no say in starts as zero, which no answer contains.
   template <class T>
   void ask(std::uint32_t rank, std::span<T> data) const {
-    const Answer mine = even_part(data.size(), ranks, rank);
-    const bool silent = collective == "broadcast" && rank != root;
-    for (std::size_t i = 0; i < data.size(); ++i) {
-      const bool mute = silent || (collective == "allgather" && (i < mine.begin || i >= mine.end));
-      data[i] = mute ? T{} : represent<T>(input<T>(rank, i));
-    }
+    const Answer all{0, 0, data.size()};
+    const Answer mine = broadcast_ && rank != root_ ? Answer{}
+                        : allgather_                ? even_part(data.size(), ranks_, rank)
+                                                    : all;
+    const Scale scaled = scale<T>();
+    std::fill(data.begin(), data.end(), T{});
+    for (std::size_t i = mine.begin; i < mine.end; ++i) data[i] = represent<T>(value(scaled, rank, i));
   }
 
   template <class T>
-  [[nodiscard]] bool right(std::span<const T> data, const Answer& answer, std::size_t count) const {
-    for (std::size_t i = answer.begin; i < answer.end; ++i)
-      if (!(data[answer.at + i - answer.begin] == represent<T>(output<T>(i, count)))) return false;
+  [[nodiscard]] bool right(std::span<const T> data, const Answer& where, std::size_t count) const {
+    const Scale scaled = scale<T>();
+    for (std::size_t i = where.begin; i < where.end; ++i)
+      if (!(data[where.at + i - where.begin] == represent<T>(answer(scaled, i, count)))) return false;
     return true;
   }
 
  private:
+  struct Scale {
+    std::uint32_t step = 1;
+    std::uint32_t limit = 1;
+  };
+
+  /// Values are step..step * limit, where even the sum over all ranks stays exact. Averages are made of multiples of
+  /// the rank count.
+  template <class T>
+  [[nodiscard]] Scale scale() const {
+    const std::uint32_t step = average_ ? ranks_ : 1;
+    return {step, std::clamp(exact_limit<T>() / ranks_ / step, 1u, 1021u)};
+  }
+
+  [[nodiscard]] static std::uint32_t value(const Scale& scaled, std::uint32_t rank, std::uint64_t index) {
+    std::uint64_t mixed = (index + 1) * 0x9E3779B97F4A7C15u + (rank + 1) * 0xD1B54A32D192ED03u;
+    mixed = (mixed ^ (mixed >> 31)) * 0xBF58476D1CE4E5B9u;
+    return scaled.step * (1 + static_cast<std::uint32_t>((mixed >> 32) * scaled.limit >> 32));
+  }
+
+  [[nodiscard]] std::uint32_t answer(const Scale& scaled, std::uint64_t index, std::size_t count) const {
+    if (broadcast_) return value(scaled, root_, index);
+    if (allgather_) return value(scaled, owner(index, count), index);
+    std::uint32_t result = value(scaled, 0, index);
+    for (std::uint32_t rank = 1; rank < ranks_; ++rank) {
+      const std::uint32_t next = value(scaled, rank, index);
+      result = least_ ? std::min(result, next) : most_ ? std::max(result, next) : result + next;
+    }
+    return average_ ? result / ranks_ : result;
+  }
+
   [[nodiscard]] std::uint32_t owner(std::uint64_t index, std::size_t count) const {
-    const std::size_t base = count / ranks, larger = count % ranks, wide = larger * (base + 1);
+    const std::size_t base = count / ranks_, larger = count % ranks_, wide = larger * (base + 1);
     return static_cast<std::uint32_t>(index < wide ? index / (base + 1) : larger + (index - wide) / base);
   }
+
+  bool broadcast_, allgather_, least_, most_, average_;
+  std::uint32_t ranks_, root_;
 };
 
 }  // namespace contender
