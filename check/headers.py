@@ -10,7 +10,7 @@ from base.tree import CODE_FOLDERS, CPP, ROOT, Finding, files, report
 
 SPOKEN = CPP | {".py", ".cmake", ".sh", ""}
 # Tree -> include folders with which its headers compile. Headers of train/ and of the contenders need foreign libraries.
-TREES = {"include": ["include"], "src": ["include", "src"], "tools": ["include", "tools"], "test": ["include", "src", "test"]}
+TREES = {"include": ["include"], "src": ["include", "src"], "tools": ["include", "tools"], "test": ["include", "src", "tools", "test"]}
 
 
 def first_line_findings(root):

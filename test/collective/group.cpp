@@ -81,6 +81,7 @@ TEST(Misuse, IsFoundBeforeAnythingIsSentAndHarmsNothing) {
 struct Disagreement {
   std::string what;
   std::function<void(Group&)> call;
+  friend void PrintTo(const Disagreement& disagreement, std::ostream* out) { *out << disagreement.what; }
 };
 
 class Mismatched : public testing::TestWithParam<Disagreement> {};

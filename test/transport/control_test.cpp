@@ -193,10 +193,11 @@ TEST(TcpControl, ASecretOpensTheGroupToThoseWhoKnowIt) {
 TEST(TcpControl, UsingARankThatLeftIsALostPeer) {
   with_ranks(3, quiet_options(), [](Endpoint& me) {
     me.control->began({1, 1, "barrier"});
-    barrier(me, 1);
-    if (me.rank == 1) return;
-    me.control->began({2, 1, "allreduce"});
-    const Failure seen = failure_seen(*me.links);
+    if (me.rank == 1) return barrier(me, 1);
+    const Failure seen = failure_seen(*me.links, [&] {
+      barrier(me, 1);
+      me.control->began({2, 1, "allreduce"});
+    });
     EXPECT_EQ(seen.kind, "PeerLost");
     EXPECT_TRUE(contains(seen.message, "rank 1 left the group")) << seen.message;
   });
@@ -207,8 +208,7 @@ TEST(TcpControl, WaitingForDataOfARankThatLeftIsALostPeer) {
     barrier(me, 1);
     if (me.rank == 1) return;
     std::byte into;
-    me.links->receive(1, {2, 1}, {&into, 1}, 1);
-    const Failure seen = failure_seen(*me.links);
+    const Failure seen = failure_seen(*me.links, [&] { me.links->receive(1, {2, 1}, {&into, 1}, 1); });
     EXPECT_EQ(seen.kind, "PeerLost");
     EXPECT_TRUE(contains(seen.message, "rank 1 left the group")) << seen.message;
   });
@@ -246,10 +246,10 @@ TEST(TcpControl, AFrameThatDoesNotFitNamesBothOperationsOnEveryRank) {
     if (me.rank == 3) me.control->began({1, 30, "allreduce f32 x 3 sum 'a'"});
     if (me.rank == 4) me.control->began({1, 40, "allreduce f32 x 4 sum 'b'"});
     std::byte byte{1};
-    if (me.rank == 3) me.links->receive(4, {1, 30}, {&byte, 1}, 1);
-    if (me.rank == 4) me.links->send(3, {1, 40}, {&byte, 1}, 1);
-    Failure seen;
-    while (seen.kind.empty()) seen = failure_seen(*me.links);
+    const Failure seen = failure_seen(*me.links, [&] {
+      if (me.rank == 3) me.links->receive(4, {1, 30}, {&byte, 1}, 1);
+      if (me.rank == 4) me.links->send(3, {1, 40}, {&byte, 1}, 1);
+    });
     EXPECT_EQ(seen.kind, "Mismatch") << seen.message;
     EXPECT_TRUE(
         contains(seen.message, "rank 3 called allreduce f32 x 3 sum 'a'; rank 4 called allreduce f32 x 4 sum 'b'"))
@@ -290,8 +290,7 @@ TEST(TcpControl, ADataConnectionThatIsRefusedIsALostPeer) {
   joining.join();
   peer->stop_listening();
   std::byte byte{1};
-  me.links->send(0, {1, 1}, {&byte, 1}, 1);
-  const Failure seen = failure_seen(*me.links);
+  const Failure seen = failure_seen(*me.links, [&] { me.links->send(0, {1, 1}, {&byte, 1}, 1); });
   EXPECT_EQ(seen.kind, "PeerLost");
   EXPECT_TRUE(contains(seen.message, "rank 0")) << seen.message;
   EXPECT_TRUE(contains(seen.message, "cannot be reached")) << seen.message;

@@ -88,9 +88,12 @@ inline void finish(Transport& links, int count, Patience patience = {}) {
   }
 }
 
-/// Polls until the group fails and returns how; a Failure of kind "" if it never does.
-inline Failure failure_seen(Transport& links) {
+/// Makes the calls, then polls until the group fails, and returns how; a Failure of kind "" if it never does. The calls
+/// belong to it because the failure may come with any of them.
+inline Failure failure_seen(
+    Transport& links, const std::function<void()>& calls = [] {}) {
   try {
+    calls();
     for (const base::Time end = in(30s); std::chrono::steady_clock::now() < end;) std::ignore = links.poll(end, {});
   } catch (const Error& error) {
     return {error.kind(), error.what(), error.where()};
