@@ -125,7 +125,11 @@ void Output::begin(const Json& run) {
     file << run.dump(1) << '\n';
     if (!file.flush()) throw SystemFailure(fmt::format("cannot write run.json in --out {}", options_.out));
   }
-  if (options_.json) return;
+  if (options_.json) {
+    Json row = run;
+    row["event"] = "begin";
+    return print(row.dump());
+  }
   print(fmt::format(
       "{}: {} parameters, {} of gradients; {} rank{}, {}", options_.model, run["parameters"].get<std::uint64_t>(),
       format_bytes(run["gradient_bytes"].get<double>()), ranks_, ranks_ == 1 ? "" : "s",
