@@ -28,13 +28,17 @@ struct Algorithm {
   double (*seconds)(Collective collective, double ranks, double bytes, const LinkCost& link);
   /// The best number of pipeline blocks; null where an algorithm has none.
   std::uint32_t (*blocks)(double ranks, double bytes, const LinkCost& link) = nullptr;
+  /// A rank sends to one peer and receives from one, throughout. Cost laws do not see what that is worth: connections
+  /// keep their congestion windows full, and no two ranks ever meet at one port. See select.
+  bool steady = false;
 };
 
 /// Every algorithm, by name (generated from the folder algorithm/).
 [[nodiscard]] std::span<const Algorithm* const> algorithms();
 /// The algorithm of that name; throws Misuse that lists those which offer the collective.
 [[nodiscard]] const Algorithm& algorithm_named(std::string_view name, Collective collective);
-/// The one with the lowest cost law; `name` other than "auto" is looked up instead.
+/// The one with the lowest cost law, or a steady one that is predicted to take at most 5 % longer; `name` other than
+/// "auto" is looked up instead.
 [[nodiscard]] const Algorithm& select(std::string_view name, const PlanRequest& request, const LinkCost& link);
 /// The shape of every rank's plan by this algorithm: as the request says, with the best blocks where it names none.
 [[nodiscard]] Shape shape_of(const PlanRequest& request, const Algorithm& algorithm, const LinkCost& link);

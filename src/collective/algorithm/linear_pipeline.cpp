@@ -86,6 +86,7 @@ extern constinit const Algorithm linear_pipeline{
     .build = build,
     .seconds = seconds,
     .blocks = blocks,
+    .steady = true,
 };
 
 }  // namespace syncopate::collective::algorithm

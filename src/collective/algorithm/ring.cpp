@@ -61,6 +61,7 @@ extern constinit const Algorithm ring{
     .offers = offers,
     .build = build,
     .seconds = seconds,
+    .steady = true,
 };
 
 }  // namespace syncopate::collective::algorithm
