@@ -42,7 +42,7 @@ struct PlanRequest {
 
 /// Cost of one link: time to send n bytes = alpha_s + n beta_s_per_byte; reducing adds gamma_s_per_byte.
 struct LinkCost {
-  double alpha_s = 50e-6;
+  double alpha_s = 25e-6;
   double beta_s_per_byte = 8e-9;
   double gamma_s_per_byte = 0.2e-9;
 };

@@ -42,6 +42,15 @@ Moved Channel::write(std::span<const std::byte> bytes) noexcept {
   return outcome_of(::send(number(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL), false);
 }
 
+// Linux looks again when the mark moves, and announces less when the socket's memory or its window runs out: a mark can
+// delay a wake-up, never lose it.
+void Channel::announce_from(std::size_t bytes) noexcept {
+  if (bytes == announced_from_) return;
+  announced_from_ = bytes;
+  const int mark = static_cast<int>(bytes);
+  ::setsockopt(number(), SOL_SOCKET, SO_RCVLOWAT, &mark, sizeof mark);
+}
+
 std::string reason_of(const Moved& moved) {
   return moved.error == 0 ? "the connection was closed" : std::strerror(moved.error);
 }

@@ -30,6 +30,9 @@ class Channel final {
   [[nodiscard]] Moved read(std::span<std::byte> bytes) noexcept;
   [[nodiscard]] Moved write(std::span<const std::byte> bytes) noexcept;
 
+  /// Arrivals are announced once `bytes` of them wait, or the end of the connection. Reading is not affected.
+  void announce_from(std::size_t bytes) noexcept;
+
   [[nodiscard]] const Descriptor& socket() const noexcept { return socket_; }
   [[nodiscard]] int number() const noexcept { return socket_.number(); }
   explicit operator bool() const noexcept { return static_cast<bool>(socket_); }
@@ -37,6 +40,7 @@ class Channel final {
 
  private:
   Descriptor socket_;
+  std::size_t announced_from_ = 1;
 };
 
 /// "connection closed", or the system's words for `moved.error`.

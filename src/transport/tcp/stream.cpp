@@ -53,6 +53,12 @@ void Stream::advance(bool direct, std::vector<Event>& finished) {
   while (healthy() && readable_ && !in_.empty() && finished.size() == before) pull(finished);
 }
 
+void Stream::announce_whole_frames() noexcept {
+  if (in_.empty() || !healthy()) return;
+  const std::size_t rest = header_rest().size() + payload_rest().size();
+  channel_.announce_from(std::min(rest, kMostUnannounced));
+}
+
 void Stream::push(std::vector<Event>& finished) {
   while (!out_.empty() && healthy()) {
     std::array<iovec, kPiecesPerCall> pieces;
@@ -165,6 +171,7 @@ void Stream::payload_complete(std::vector<Event>& finished) {
   if (frame_.checked && checksum_of(post.into) != frame_.checksum)
     return fail({Trouble::Kind::corrupt, "a payload does not match its checksum", post.label});
   in_.pop_front();
+  awaited_bytes_ -= post.into.size();
   header_have_ = payload_have_ = 0;
   finished.push_back({.token = post.token, .arrival = true, .bytes = post.into});
 }

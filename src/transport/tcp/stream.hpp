@@ -48,14 +48,21 @@ class Stream final {
   [[nodiscard]] const std::optional<Trouble>& trouble() const noexcept { return trouble_; }
   [[nodiscard]] bool pending() const noexcept { return !out_.empty() || !in_.empty(); }
   [[nodiscard]] bool sending() const noexcept { return !out_.empty(); }
+  /// Payload that posted receives still wait for.
+  [[nodiscard]] std::size_t awaited_bytes() const noexcept { return awaited_bytes_; }
 
   void send(const Label& label, base::ConstBytes bytes, std::uint64_t token);
-  void receive(const Label& label, base::Bytes into, std::uint64_t token) { in_.push_back({label, into, token}); }
+  void receive(const Label& label, base::Bytes into, std::uint64_t token) {
+    in_.push_back({label, into, token});
+    awaited_bytes_ += into.size();
+  }
 
   /// What readiness events say; `advance` clears the flags as it meets the ends of the kernel's buffers.
   void note_ready(std::uint32_t events) noexcept;
   /// Moves what can be moved and appends finished posts. `direct`: tries the socket even if no event announced it.
   void advance(bool direct, std::vector<Event>& finished);
+  /// To be called before this rank sleeps: it shall wake for a whole frame, not for every packet of it.
+  void announce_whole_frames() noexcept;
   /// Queued frames leave now, if the kernel takes them.
   void push(std::vector<Event>& finished);
 
@@ -71,6 +78,7 @@ class Stream final {
     std::uint64_t token = 0;
   };
   static constexpr std::size_t kTailBytes = 8192;
+  static constexpr std::size_t kMostUnannounced = std::size_t{128} << 10;
   static constexpr std::size_t kPiecesPerCall = 32;
   static constexpr std::size_t kBytesPerCall = std::size_t{4} << 20;
 
@@ -94,6 +102,7 @@ class Stream final {
   bool writable_ = true;
 
   std::deque<Incoming> in_;
+  std::size_t awaited_bytes_ = 0;
   FrameBytes header_{};
   std::size_t header_have_ = 0;
   std::size_t payload_have_ = 0;

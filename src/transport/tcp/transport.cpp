@@ -15,6 +15,10 @@ namespace {
 /// A closed connection may be the echo of a failure elsewhere: its origin, which control brings, is the better name.
 constexpr auto kGrace = std::chrono::milliseconds(300);
 constexpr int kPollsWithoutLook = 16;
+/// More than this is on the wire longer than a wake-up lasts: at 1 Gbit/s 131 us. Waiting awake for it would burn a
+/// core that other ranks, or the backward pass, could use (256 KiB, 4 ranks: 3.4 ms of CPU awake, 1.4 ms asleep, same
+/// time).
+constexpr std::size_t kWorthWaitingAwake = 16 << 10;
 base::Time now() { return std::chrono::steady_clock::now(); }
 
 }  // namespace
@@ -66,8 +70,8 @@ void TcpTransport::touch(Stream& stream) {
 }
 
 std::span<const Event> TcpTransport::poll(base::Time deadline, Patience patience) {
-  const base::Time awake_until = patience.spin.count() > 0 ? now() + patience.spin : base::Time{};
-  bool direct = patience.spin.count() > 0;
+  bool direct = patience.spin.count() > 0 && awaited_bytes() <= kWorthWaitingAwake;
+  const base::Time awake_until = direct ? now() + patience.spin : base::Time{};
   reported_.clear();
   for (;;) {
     if (mailbox_->answered()) collect_news();
@@ -89,8 +93,15 @@ std::span<const Event> TcpTransport::poll(base::Time deadline, Patience patience
   return reported_;
 }
 
+std::size_t TcpTransport::awaited_bytes() const noexcept {
+  std::size_t bytes = 0;
+  for (const Stream* stream : active_) bytes += stream->awaited_bytes();
+  return bytes;
+}
+
 void TcpTransport::sleep(base::Time deadline) {
   polls_without_look_ = 0;
+  for (Stream* stream : active_) stream->announce_whole_frames();
   for (const Ready& ready : mailbox_->poller().wait(deadline))
     reinterpret_cast<Stream*>(static_cast<std::uintptr_t>(ready.key))->note_ready(ready.events);
 }

@@ -48,6 +48,7 @@ class TcpTransport final : public Transport {
   [[nodiscard]] base::Time face_troubles(base::Time now);
   [[nodiscard]] base::Time face(const Stream& stream, base::Time now);
   void lose(const Stream& stream, const std::string& reason);
+  [[nodiscard]] std::size_t awaited_bytes() const noexcept;
   void sleep(base::Time deadline);
 
   const TransportOptions options_;
