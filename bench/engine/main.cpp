@@ -50,10 +50,8 @@ class Rank final {
   void by_plan() {
     collective::Execution execution(program_, {std::span(data_), {}, label()}, links_, scratch_);
     execution.advance();
-    while (!execution.done()) {
+    while (!execution.done())
       for (const transport::Event& event : links_.poll(base::kNever, kPatience)) execution.take(event);
-      execution.advance();
-    }
   }
 
   void ask() { pattern_.ask<float>(static_cast<std::uint32_t>(rank_), data_); }

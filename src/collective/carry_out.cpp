@@ -72,7 +72,6 @@ void Group::Impl::drive(collective::Execution& execution, const Request& request
     const auto events = endpoint_.links->poll(deadline, request.patience);
     for (const transport::Event& event : events) execution.take(event);
     if (events.empty() && clock.now() >= deadline) time_out(execution, request, record);
-    execution.advance();
   }
 }
 

@@ -10,7 +10,7 @@ namespace syncopate::collective {
 namespace {
 
 // Segments per peer and direction that may be under way. Enough to keep a link busy while one is reduced.
-constexpr std::uint32_t kWindow = 16;
+constexpr std::uint32_t kWindow = 32;
 // A step is cut into about four segments, so that the next rank starts after a quarter of the chunk; below the lower
 // bound the cost per message outweighs that, above the upper one a segment would fall out of the second-level cache.
 constexpr std::size_t kSmallestSegment = 8 << 10;
@@ -110,6 +110,11 @@ void Execution::post(std::uint32_t index, std::uint32_t segment) {
 }
 
 void Execution::take(const transport::Event& event) {
+  settle(event);
+  advance();
+}
+
+void Execution::settle(const transport::Event& event) {
   const auto index = static_cast<std::uint32_t>(event.token >> 32);
   const auto segment = static_cast<std::uint32_t>(event.token);
   if (!event.arrival) return finish(index, segment);

@@ -38,9 +38,10 @@ class Execution final {
 
   Execution(const Program& program, const Parameters& parameters, transport::Transport& links, Scratch& scratch);
 
-  /// Posts everything that may be posted now.
+  /// Posts everything that may be posted now. To be called once; after that `take` does.
   void advance();
-  /// Takes one event of the transport; all of them belong to this operation, which runs alone on its links.
+  /// Takes one event of the transport; all of them belong to this operation, which runs alone on its links. What it
+  /// makes possible is posted at once: the next rank then finds the bytes in the cache.
   void take(const transport::Event& event);
   [[nodiscard]] bool done() const noexcept { return unfinished_ == 0; }
   /// A peer that this rank still waits for; -1 when none.
@@ -73,6 +74,7 @@ class Execution final {
   void place(std::uint32_t index);
   void advance(Queue& queue);
   [[nodiscard]] bool may_touch(std::uint32_t index, std::uint32_t segment) const;
+  void settle(const transport::Event& event);
   void post(std::uint32_t index, std::uint32_t segment);
   void land(std::uint32_t index, std::uint32_t segment, const transport::Event& event);
   void reduce(std::uint32_t index, std::uint32_t segment, base::ConstBytes arrived) const;
