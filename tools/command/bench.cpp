@@ -23,7 +23,7 @@ void add_collective(CLI::App& app, Session& session, Collective collective, cons
 void add_training(CLI::App& app, Session& session) {
   const auto request = std::make_shared<bench::TrainingRequest>();
   CLI::App& sub = *app.add_subcommand("training", "Training steps by policy, beside the bound of the network");
-  sub.fallthrough();
+  sub.add_flag("--json", session.json, "One row per policy, for programs");
   bench::declare(sub, *request);
   sub.callback([request, &sub, &session] {
     request->words = program_behind(sub);
