@@ -8,9 +8,9 @@ namespace syncopate {
 
 /// Where something failed. Ranks are -1 and texts empty where they do not apply.
 struct Where {
-  int rank = -1;          ///< the rank that noticed first
-  int peer = -1;          ///< the rank it blames
-  std::string operation;  ///< e.g. "allreduce f32 x 1024 sum"
+  int rank = -1;          ///< the rank on which the call was made that throws
+  int peer = -1;          ///< the rank to blame, whoever noticed it
+  std::string operation;  ///< what that call was about, e.g. "allreduce f32 x 1024 sum"
   std::string tensor;     ///< the name given to the operation, or the gradient's
 };
 

@@ -62,7 +62,8 @@ class Synchronizer final {
   /// Returns when every gradient holds the average. Throws Misuse naming a gradient that never became ready
   /// (every other rank throws RemoteFailure with the same text), or what the exchange threw.
   void wait();
-  /// Returns when gradient i holds the average.
+  /// Returns when gradient i holds the average; every gradient of its bucket must be ready. Throws as `wait()` does,
+  /// which still ends the step.
   void wait(std::size_t i);
   /// While on, `ready` is ignored: gradients of several micro-batches add up before the last one is exchanged.
   void accumulate(bool on);

@@ -23,6 +23,20 @@ std::string text_of(Collective collective, const Buffer& data, const CollectiveO
   return text;
 }
 
+/// A failure as a call on this rank tells it, whichever rank met it first: this rank, whom to blame, and what this
+/// rank was about.
+transport::Failure seen_from(int rank, transport::Failure failure, const std::string& operation,
+                             const std::string& tensor) {
+  Where& where = failure.where;
+  if (where.peer < 0 || where.peer == rank) where.peer = where.rank == rank ? -1 : where.rank;
+  where.rank = rank;
+  if (failure.message.find(operation) == std::string::npos)
+    failure.message += fmt::format("; rank {} was in {}", rank, operation);
+  where.operation = operation;
+  if (where.tensor.empty()) where.tensor = tensor;
+  return failure;
+}
+
 }  // namespace
 
 void Group::Impl::validate(const Request& request) const {
@@ -42,8 +56,11 @@ void Group::Impl::carry_out(const Request& request) {
       .divisor = request.options.op == ReduceOp::average ? endpoint_.size : 1,
   };
   if (endpoint_.size == 1) return;
-  if (endpoint_.control->failed()) transport::raise(*endpoint_.control->failure());
   const std::string text = text_of(request.collective, request.data, request.options);
+  const auto raise_failure = [&] {
+    transport::raise(seen_from(endpoint_.rank, *endpoint_.control->failure(), text, request.options.name));
+  };
+  if (endpoint_.control->failed()) raise_failure();
   const transport::OperationRecord record{++operations_, XXH3_64bits(text.data(), text.size()), text};
   endpoint_.control->began(record);
   try {
@@ -59,7 +76,7 @@ void Group::Impl::carry_out(const Request& request) {
       static_cast<void>(endpoint_.links->poll(base::SteadyClock{}.now(), {}));
     } catch (const Error&) {  // the same failure
     }
-    transport::raise(*endpoint_.control->failure());
+    raise_failure();
   }
 }
 

@@ -48,7 +48,7 @@ class Synchronizer::Impl final {
   void plan(const SynchronizerOptions& options);
   void communicate(const std::stop_token& stop);
   void exchange(std::size_t bucket);
-  void require_all_ready();
+  void require_ready(std::size_t first, std::size_t last);
   void clip();
   void finish_step(double waited_s);
 
@@ -153,11 +153,12 @@ void Synchronizer::Impl::exchange(std::size_t bucket) {
     options_.trace->add({"exchange", buckets_[bucket].name, begin_s, options_.trace->now_s(), infos_[bucket].bytes});
 }
 
-void Synchronizer::Impl::require_all_ready() {
+void Synchronizer::Impl::require_ready(std::size_t first, std::size_t last) {
   std::vector<std::size_t> missing;
   progress_.change([&](Progress& progress) {
     if (progress.failure) return;
     missing = progress.dispatch->missing();
+    std::erase_if(missing, [&](std::size_t i) { return i < first || i > last; });
     if (!options_.zero_missing) return;
     for (const std::size_t i : missing) {
       const Buffer gradient = arena_.gradient(i);
@@ -179,7 +180,7 @@ void Synchronizer::Impl::wait() {
   const base::SteadyClock clock;
   const base::Time begin = clock.now();
   const double begin_s = options_.trace != nullptr ? options_.trace->now_s() : 0;
-  require_all_ready();
+  require_ready(0, gradients_.size() - 1);
   std::exception_ptr failure;
   progress_.wait_until(
       base::kNever, [&](const Progress& progress) { return progress.failure || progress.done == buckets_.size(); },
@@ -193,10 +194,11 @@ void Synchronizer::Impl::wait() {
 
 void Synchronizer::Impl::wait(std::size_t i) {
   base::require(i < gradients_.size(), "gradient {} of {}", i, gradients_.size());
+  const std::size_t bucket = progress_.with([&](Progress& progress) { return progress.dispatch->bucket_of(i); });
+  require_ready(infos_[bucket].first, infos_[bucket].last);
   std::exception_ptr failure;
   progress_.wait_until(
-      base::kNever,
-      [&](const Progress& progress) { return progress.failure || progress.is_done[progress.dispatch->bucket_of(i)]; },
+      base::kNever, [&](const Progress& progress) { return progress.failure || progress.is_done[bucket]; },
       [&](const Progress& progress) { failure = progress.failure; });
   if (failure) std::rethrow_exception(failure);
 }

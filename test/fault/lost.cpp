@@ -23,7 +23,10 @@ void expect_everyone_names(const test::Job& job, int victim, std::int64_t since_
     if (rank == victim) continue;
     const test::Ending ending = job.ending_of(rank);
     EXPECT_STREQ(ending.kind, "PeerLost") << "rank " << rank << ": " << ending.message;
+    EXPECT_EQ(ending.rank, rank) << ending.message;
     EXPECT_EQ(ending.peer, victim) << "rank " << rank << ": " << ending.message;
+    EXPECT_STREQ(ending.operation, "allreduce f32 x 600000 average 'gradient'") << ending.message;
+    EXPECT_STREQ(ending.tensor, "gradient") << ending.message;
     EXPECT_LE(static_cast<double>(ending.at_ns - since_ns) * 1e-9, bound_s) << "rank " << rank;
   }
 }

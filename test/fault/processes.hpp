@@ -20,8 +20,10 @@ namespace syncopate::test {
 /// How a rank ended: its error's kind, the rank it blames, and when, on the machine's monotonic clock.
 struct Ending {
   char kind[32] = "none";
-  int rank = -1;  ///< who noticed first
+  int rank = -1;  ///< who says so
   int peer = -1;  ///< whom it blames
+  char operation[200] = "";
+  char tensor[40] = "";
   std::int64_t at_ns = 0;
   char message[400] = "";
 };
@@ -110,6 +112,8 @@ class Job final {
       std::strncpy(ending.message, error.what(), sizeof ending.message - 1);
       ending.rank = error.where().rank;
       ending.peer = error.where().peer;
+      std::strncpy(ending.operation, error.where().operation.c_str(), sizeof ending.operation - 1);
+      std::strncpy(ending.tensor, error.where().tensor.c_str(), sizeof ending.tensor - 1);
     }
     ending.at_ns = now_ns();
     [[maybe_unused]] const auto written = ::write(life.ending, &ending, sizeof ending);

@@ -138,6 +138,14 @@ TEST(Synchronizer, NamesAGradientThatNeverBecameReadyOnEveryRank) {
   }
 }
 
+TEST(Synchronizer, WaitingForOneGradientWhoseBucketIsNotReadyNamesWhatIsMissing) {
+  test::on_groups(1, [&](Group& group) {
+    Synchronizer synchronizer(group, kModel, {.policy = "single"});
+    synchronizer.ready(0);
+    EXPECT_THROW(synchronizer.wait(0), Misuse);
+  });
+}
+
 TEST(Synchronizer, CountsMissingGradientsAsZeroOnRequest) {
   test::on_groups(2, [&](Group& group) {
     Synchronizer synchronizer(group, kModel, {.zero_missing = true});
