@@ -12,7 +12,7 @@ namespace syncopate::train {
 namespace {
 
 void add_what(CLI::App& app, Options& o) {
-  app.add_option("--model", o.model, "resnet20, resnet110, vgg11, mlp or transformer")->required();
+  app.add_option("--model", o.model, "linear, mlp, resnet20, resnet110, vgg11 or transformer")->required();
   app.add_option("--data", o.data, "CIFAR-10 folder (binary format), or a text file or folder")->required();
   app.add_option("--layers", o.sizes.layers, "transformer: blocks")->capture_default_str()->check(CLI::Range(1, 1000));
   app.add_option("--width", o.sizes.width, "transformer: width")->capture_default_str()->check(CLI::Range(1, 65536));

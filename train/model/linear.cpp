@@ -1,0 +1,23 @@
+// A linear classifier 3072-10: what can be said of an image without seeing shapes; the floor under a data set.
+#include "model.hpp"
+#include "network.hpp"
+
+namespace syncopate::train::model {
+namespace {
+
+Network build(Builder& builder, const ModelOptions&) {
+  const Linear fc = builder.linear("fc", 3072, 10);
+  return builder.finish([=](const at::Tensor& images, bool) { return fc(images.flatten(1)); });
+}
+
+}  // namespace
+
+extern constinit const Model linear;
+const Model linear{.name = "linear",
+                   .summary = "linear classifier 3072-10, 123 kB of gradients",
+                   .input = DataKind::images,
+                   .learning_rate = 0.01,
+                   .warmup = 0,
+                   .build = build};
+
+}  // namespace syncopate::train::model
