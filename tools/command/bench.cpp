@@ -2,7 +2,7 @@
 #include <memory>
 
 #include "bench/controller.hpp"
-#include "bench/training.hpp"
+#include "bench/step.hpp"
 #include "bench/worker.hpp"
 #include "command.hpp"
 
@@ -20,14 +20,14 @@ void add_collective(CLI::App& app, Session& session, Collective collective, cons
   });
 }
 
-void add_training(CLI::App& app, Session& session) {
-  const auto request = std::make_shared<bench::TrainingRequest>();
-  CLI::App& sub = *app.add_subcommand("training", "Training steps by policy, beside the bound of the network");
+void add_step(CLI::App& app, Session& session) {
+  const auto request = std::make_shared<bench::StepRequest>();
+  CLI::App& sub = *app.add_subcommand("step", "Training steps by policy, beside the bound of the network");
   sub.add_flag("--json", session.json, "One row per policy, for programs");
   bench::declare(sub, *request);
   sub.callback([request, &sub, &session] {
     request->words = program_behind(sub);
-    session.action = [request, &session] { return bench::run_training_benchmark(*request, session); };
+    session.action = [request, &session] { return bench::run_step_benchmark(*request, session); };
   });
 }
 
@@ -47,7 +47,7 @@ void define(CLI::App& app, Session& session) {
   add_collective(app, session, Collective::allgather, "Every rank ends with the parts of all ranks");
   add_collective(app, session, Collective::broadcast, "Every rank ends with the root's vector");
   add_collective(app, session, Collective::reduce, "The root ends with the reduction");
-  add_training(app, session);
+  add_step(app, session);
   add_worker(app, session);
 }
 

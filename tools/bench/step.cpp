@@ -1,5 +1,5 @@
-// Training benchmark: the jobs it runs, the step rows it gathers, and the table of ratios to the bound.
-#include "bench/training.hpp"
+// Step benchmark: the jobs it runs, the step rows it gathers, and the table of ratios to the bound.
+#include "bench/step.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -43,9 +43,9 @@ void gather(Steps& steps, const std::string& line) {
   steps.wire_bytes = row["wire_bytes"].get<std::uint64_t>();
 }
 
-class TrainingRounds final {
+class StepRounds final {
  public:
-  TrainingRounds(const TrainingRequest& request, const Session& session)
+  StepRounds(const StepRequest& request, const Session& session)
       : request_(request), session_(session), variants_(parts_of(request.policies)) {
     variants_.insert(variants_.begin(), kAlone);
     if (request.lab.empty()) return;
@@ -96,7 +96,7 @@ class TrainingRounds final {
     if (row.is_object() && row.contains("gradient_bytes")) gradient_bytes_ = row["gradient_bytes"].get<std::uint64_t>();
   }
 
-  const TrainingRequest& request_;
+  const StepRequest& request_;
   const Session& session_;
   std::vector<std::string> variants_;
   std::optional<lab::Lab> lab_;
@@ -104,7 +104,7 @@ class TrainingRounds final {
   std::uint64_t gradient_bytes_ = 0;
 };
 
-std::optional<StepBound> bound_of(const TrainingRounds& rounds, const TrainingRequest& request) {
+std::optional<StepBound> bound_of(const StepRounds& rounds, const StepRequest& request) {
   if (request.lab.empty() || request.lab == "none") return std::nullopt;
   const Steps& alone = rounds.steps_of(kAlone);
   const Series ring{.collective = "allreduce",
@@ -125,7 +125,7 @@ std::optional<StepBound> bound_of(const TrainingRounds& rounds, const TrainingRe
 
 Json row_of(const std::string& variant, const Steps& steps, const std::optional<StepBound>& bound) {
   const auto [low, high] = std::minmax_element(steps.step.begin(), steps.step.end());
-  Json row{{"benchmark", "training"},
+  Json row{{"benchmark", "step"},
            {"policy", variant == kAlone ? Json() : Json(variant)},
            {"step_seconds", {{"median", median(steps.step)}, {"min", *low}, {"max", *high}, {"n", steps.step.size()}}},
            {"forward_seconds", median(steps.forward)},
@@ -138,8 +138,8 @@ Json row_of(const std::string& variant, const Steps& steps, const std::optional<
   return row;
 }
 
-void print_table(const TrainingRounds& rounds, const TrainingRequest& request, const std::optional<StepBound>& bound) {
-  fmt::print("training {}, {} ranks{}, {} of gradients: {} rounds of {} steps, interleaved; rank 0, medians in ms\n",
+void print_table(const StepRounds& rounds, const StepRequest& request, const std::optional<StepBound>& bound) {
+  fmt::print("step of {}, {} ranks{}, {} of gradients: {} rounds of {} steps, interleaved; rank 0, medians in ms\n",
              fmt::join(request.words, " "), request.ranks,
              request.lab.empty() ? "" : ", each on a host of its own at " + request.lab,
              format_bytes(static_cast<double>(rounds.gradient_bytes())), request.rounds, request.steps);
@@ -165,7 +165,7 @@ void print_table(const TrainingRounds& rounds, const TrainingRequest& request, c
 
 double StepBound::seconds() const { return std::max(alone_s, forward_s + ring_s + optimizer_s); }
 
-void declare(CLI::App& app, TrainingRequest& request) {
+void declare(CLI::App& app, StepRequest& request) {
   app.add_option("--ranks", request.ranks, "ranks to start")->check(CLI::Range(1, 128))->capture_default_str();
   app.add_option("--lab", request.lab, "rate of an emulated host per rank, as 1gbit; without: loopback, and no bound");
   app.add_option("--policy", request.policies, "policies, comma-separated")->capture_default_str();
@@ -179,12 +179,12 @@ void declare(CLI::App& app, TrainingRequest& request) {
   app.footer("Behind the options: those of `syncopate train`, as -- --model vgg11 --data FOLDER --batch 16");
 }
 
-int run_training_benchmark(const TrainingRequest& request, const Session& session) {
+int run_step_benchmark(const StepRequest& request, const Session& session) {
   if (request.words.empty())
     throw Misuse(
-        "bench training: what to train is missing; allowed: options of `syncopate train` behind --, as "
+        "bench step: what to train is missing; allowed: options of `syncopate train` behind --, as "
         "-- --model vgg11 --data FOLDER --batch 16");
-  TrainingRounds rounds(request, session);
+  StepRounds rounds(request, session);
   if (const int code = rounds.run(); code != 0) return code;
   const std::optional<StepBound> bound = bound_of(rounds, request);
   if (!session.json) {

@@ -8,7 +8,7 @@
 
 namespace syncopate::tools::bench {
 
-struct TrainingRequest {
+struct StepRequest {
   int ranks = 4;
   std::string lab;                       ///< rate of the lab; empty: loopback, and no bound
   std::string policies = "wfbp,fusion";  ///< comma-separated
@@ -17,7 +17,7 @@ struct TrainingRequest {
   std::vector<std::string> words;  ///< further options of `syncopate train`: model, data, batch, ...
 };
 
-void declare(CLI::App& app, TrainingRequest& request);
+void declare(CLI::App& app, StepRequest& request);
 
 /// No step of dense gradients can be faster than ranks that do not communicate, nor than their forward pass, the
 /// ring's time on a full wire, and their optimizer, one after the other (bytes cannot travel before they are made).
@@ -30,6 +30,6 @@ struct StepBound {
 };
 
 /// Runs all rounds, variants interleaved; the exit code.
-[[nodiscard]] int run_training_benchmark(const TrainingRequest& request, const Session& session);
+[[nodiscard]] int run_step_benchmark(const StepRequest& request, const Session& session);
 
 }  // namespace syncopate::tools::bench
