@@ -1,0 +1,84 @@
+// Figures: rows become curves, values become coordinates, and what cannot be drawn is refused.
+#include <gtest/gtest.h>
+
+#include "figure/curves.hpp"
+#include "syncopate/error.hpp"
+
+namespace syncopate::tools::figure {
+namespace {
+
+using Json = nlohmann::json;
+
+TEST(Scale, EndsAreRoundAndHoldTheValues) {
+  const Scale tens = round_scale(3e-5, 0.2, Steps::tens, 8);
+  EXPECT_DOUBLE_EQ(tens.low, 1e-5);
+  EXPECT_DOUBLE_EQ(tens.high, 1);
+  EXPECT_EQ(tens.ticks.size(), 6U);
+  const Scale even = round_scale(0, 37, Steps::linear, 8);
+  EXPECT_DOUBLE_EQ(even.low, 0);
+  EXPECT_DOUBLE_EQ(even.high, 40);
+  EXPECT_DOUBLE_EQ(even.ticks[1], 5);
+}
+
+TEST(Scale, OfOneValueStillHasAnExtent) {
+  for (const Steps steps : {Steps::linear, Steps::tens, Steps::twos}) {
+    const Scale scale = round_scale(4, 4, steps, 8);
+    EXPECT_LT(scale.low, scale.high);
+  }
+}
+
+TEST(Scale, PutsEqualFactorsEquallyFarApart) {
+  Scale scale = round_scale(1, 1024, Steps::twos, 20);
+  scale.from = 0, scale.to = 100;
+  EXPECT_DOUBLE_EQ(scale(1), 0);
+  EXPECT_DOUBLE_EQ(scale(32), 50);
+  EXPECT_DOUBLE_EQ(scale(1024), 100);
+}
+
+TEST(Curves, AreToldApartByTheirKeysAndOrderedByX) {
+  const std::vector<Json> rows{{{"ranks", 4}, {"ratio", 1.5}, {"algorithm", "mst"}},
+                               {{"ranks", 2}, {"ratio", 1.0}, {"algorithm", "mst"}},
+                               {{"ranks", 2}, {"ratio", 1.1}, {"algorithm", "ring"}},
+                               {{"ranks", 8}, {"ratio", nullptr}, {"algorithm", "ring"}},
+                               {{"event", "note"}}};
+  const auto curves = curves_of(rows, {.x = "ranks", .y = "ratio", .by = {"algorithm"}});
+  ASSERT_EQ(curves.size(), 2U);
+  EXPECT_EQ(curves[0].label, "mst");
+  ASSERT_EQ(curves[0].samples.size(), 2U);
+  EXPECT_EQ(curves[0].samples[0].x, 2);
+  EXPECT_EQ(curves[1].samples.size(), 1U);
+}
+
+TEST(Curves, OfRepeatedMeasurementsShowTheLastWithItsSpread) {
+  const auto row = [](double median) {
+    return Json{{"bytes", 4}, {"seconds", {{"median", median}, {"min", 1}, {"max", 9}}}, {"contender", "gloo"}};
+  };
+  const auto curves = curves_of({row(3), row(5)}, {});
+  ASSERT_EQ(curves.size(), 1U);
+  ASSERT_EQ(curves[0].samples.size(), 1U);
+  EXPECT_EQ(curves[0].samples[0].y, 5);
+  EXPECT_EQ(curves[0].samples[0].high, 9);
+}
+
+TEST(Plot, NamesEveryCurveAndEscapesWhatItWrites) {
+  const Plot plot{"a < b", {"ranks"}, {"seconds"}, {{"x & y", {{1, 2, 2, 2}, {2, 3, 3, 3}}}}};
+  const std::string svg = svg_of(plot);
+  EXPECT_NE(svg.find("a &lt; b"), std::string::npos);
+  EXPECT_NE(svg.find("x &amp; y"), std::string::npos);
+  EXPECT_EQ(svg.find("nan"), std::string::npos);
+  EXPECT_NE(svg.find("</svg>"), std::string::npos);
+}
+
+TEST(Plot, RefusesNothingAndLogarithmsOfZero) {
+  EXPECT_THROW(std::ignore = svg_of({"", {"x"}, {"y"}, {}}), Misuse);
+  EXPECT_THROW(std::ignore = svg_of({"", {"x", Steps::tens}, {"y"}, {{"c", {{0, 1, 1, 1}}}}}), Misuse);
+}
+
+TEST(Plot, WritesValuesInTheUnitOfTheirAxis) {
+  EXPECT_EQ(written(0.001, "seconds"), "1 ms");
+  EXPECT_EQ(written(1048576, "bytes"), "1 MiB");
+  EXPECT_EQ(written(8, "ranks"), "8");
+}
+
+}  // namespace
+}  // namespace syncopate::tools::figure

@@ -1,0 +1,139 @@
+// Plot: laying a figure out, and its SVG.
+#include "figure/plot.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "report/markup.hpp"
+#include "syncopate/error.hpp"
+#include "syncopate/units.hpp"
+
+namespace syncopate::tools::figure {
+
+namespace {
+
+using report::escaped;
+using report::px;
+
+constexpr double kWidth = 880, kHeight = 480, kLeft = 84, kRight = 250, kTop = 52, kBottom = 58;
+constexpr double kLabelHeight = 15;
+// Okabe and Ito's colours, which people with any colour vision tell apart; then the same again, dashed.
+constexpr std::array kColours{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#333333"};
+
+Scale scale_for(const AxisTitle& axis, double low, double high, int most) {
+  if (axis.steps != Steps::linear && low <= 0)
+    throw Misuse(fmt::format("{} is {} somewhere; a logarithmic axis shows values above 0 only", axis.text, low));
+  return round_scale(axis.steps == Steps::linear ? std::min(low, 0.0) : low, high, axis.steps, most);
+}
+
+std::string line(const char* look, double x1, double y1, double x2, double y2) {
+  return fmt::format("<line class=\"{}\" x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\"/>\n", look, px(x1), px(y1), px(x2),
+                     px(y2));
+}
+
+std::string text(const char* look, double x, double y, const std::string& words, const std::string& more = {}) {
+  return fmt::format("<text class=\"{}\" x=\"{}\" y=\"{}\"{}>{}</text>\n", look, px(x), px(y), more, escaped(words));
+}
+
+std::string frame(const Plot& plot, const Scale& x, const Scale& y) {
+  std::string svg = text("title", kLeft, 26, plot.title);
+  for (const double tick : y.ticks) {
+    svg += line("grid", x.from, y(tick), x.to, y(tick));
+    svg += text("tick end", x.from - 8, y(tick) + 4, written(tick, plot.y.text));
+  }
+  for (const double tick : x.ticks) {
+    svg += line("grid", x(tick), y.from, x(tick), y.to);
+    svg += text("tick middle", x(tick), y.from + 20, written(tick, plot.x.text));
+  }
+  svg += text("axis middle", (x.from + x.to) / 2, kHeight - 12, plot.x.text);
+  const double middle = (y.from + y.to) / 2;
+  return svg +
+         text("axis middle", 18, middle, plot.y.text, fmt::format(" transform=\"rotate(-90 18 {})\"", px(middle)));
+}
+
+std::string drawn(const Curve& curve, const Scale& x, const Scale& y, std::size_t index) {
+  const std::string look = fmt::format("stroke=\"{}\"{}", kColours[index % kColours.size()],
+                                       index < kColours.size() ? "" : " stroke-dasharray=\"5 4\"");
+  std::string svg, path;
+  for (const Sample& sample : curve.samples) {
+    const double at = x(sample.x);
+    path += fmt::format("{},{} ", px(at), px(y(sample.y)));
+    if (sample.high > sample.low)
+      svg += fmt::format("<line class=\"spread\" {} x1=\"{}\" x2=\"{}\" y1=\"{}\" y2=\"{}\"/>\n", look, px(at), px(at),
+                         px(y(sample.low)), px(y(sample.high)));
+    svg += fmt::format("<circle cx=\"{}\" cy=\"{}\" r=\"3\" fill=\"{}\"/>\n", px(at), px(y(sample.y)),
+                       kColours[index % kColours.size()]);
+  }
+  return fmt::format("<polyline class=\"curve\" {} points=\"{}\"/>\n{}", look, path, svg);
+}
+
+/// Names at the ends of their curves, moved apart where they would cover each other, joined to them by a thin line.
+std::string names(const Plot& plot, const Scale& x, const Scale& y) {
+  struct Name {
+    std::size_t curve;
+    double end, place;
+  };
+  std::vector<Name> names;
+  for (std::size_t i = 0; i < plot.curves.size(); ++i) {
+    const double end = y(plot.curves[i].samples.back().y);
+    names.push_back({i, end, end});
+  }
+  std::ranges::stable_sort(names, {}, &Name::end);
+  for (std::size_t i = 1; i < names.size(); ++i)
+    names[i].place = std::max(names[i].place, names[i - 1].place + kLabelHeight);
+  double lowest = y.from;
+  for (std::size_t i = names.size(); i-- > 0; lowest = names[i].place - kLabelHeight)
+    names[i].place = std::min(names[i].place, lowest);
+  std::string svg;
+  for (const Name& name : names) {
+    const Curve& curve = plot.curves[name.curve];
+    const char* const colour = kColours[name.curve % kColours.size()];
+    svg += fmt::format("<line class=\"lead\" stroke=\"{}\" x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\"/>\n", colour,
+                       px(x(curve.samples.back().x) + 5), px(name.end), px(x.to + 18), px(name.place));
+    svg += text("name", x.to + 22, name.place + 4, curve.label, fmt::format(" style=\"fill:{}\"", colour));
+  }
+  return svg;
+}
+
+constexpr const char* kStyle = R"(<style>
+text { font: 12px system-ui, "DejaVu Sans", sans-serif; fill: #444 }
+.title { font-size: 15px; font-weight: 600; fill: #1b1f24 } .axis { fill: #1b1f24 } .name { font-weight: 600 }
+.end { text-anchor: end } .middle { text-anchor: middle } .grid { stroke: #e3e6ea } .lead { stroke-width: 0.7; opacity: 0.6 }
+.curve { fill: none; stroke-width: 1.8; stroke-linejoin: round } .spread { stroke-width: 1.2; opacity: 0.7 }
+</style>
+)";
+
+}  // namespace
+
+std::string written(double value, const std::string& axis_title) {
+  if (value == 0) return "0";
+  if (axis_title.find("seconds") != std::string::npos || axis_title.ends_with("_s")) return format_seconds(value);
+  if (axis_title.find("bytes") != std::string::npos) return format_bytes(value);
+  return fmt::format("{:g}", value);
+}
+
+std::string svg_of(const Plot& plot) {
+  double x_low = INFINITY, x_high = -INFINITY, y_low = INFINITY, y_high = -INFINITY;
+  for (const Curve& curve : plot.curves)
+    for (const Sample& sample : curve.samples) {
+      x_low = std::min(x_low, sample.x), x_high = std::max(x_high, sample.x);
+      y_low = std::min(y_low, sample.low), y_high = std::max(y_high, sample.high);
+    }
+  if (!(x_low <= x_high)) throw Misuse("nothing to draw: no row has both quantities");
+  Scale x = scale_for(plot.x, x_low, x_high, 9), y = scale_for(plot.y, y_low, y_high, 8);
+  if (plot.x.steps == Steps::linear) x.low = x_low, x.high = std::max(x_high, x_low + 1);
+  std::erase_if(x.ticks, [&](double tick) { return tick < x.low || tick > x.high; });
+  x.from = kLeft, x.to = kWidth - kRight, y.from = kHeight - kBottom, y.to = kTop;
+  std::string svg = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\" role=\"img\" "
+      "aria-label=\"{2}\">\n{3}<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
+      kWidth, kHeight, escaped(plot.title), kStyle);
+  svg += frame(plot, x, y);
+  for (std::size_t i = 0; i < plot.curves.size(); ++i) svg += drawn(plot.curves[i], x, y, i);
+  return svg + names(plot, x, y) + "</svg>\n";
+}
+
+}  // namespace syncopate::tools::figure
