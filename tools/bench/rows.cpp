@@ -65,7 +65,8 @@ bool Rows::add(const std::string& line) {
              .seconds = raw.at("block_seconds"),
              .cpu_seconds = raw.at("block_cpu_seconds")};
   const auto same = [&](const Series& other) {
-    return other.algorithm == row.algorithm && other.contender == row.contender && other.bytes == row.bytes;
+    return other.collective == row.collective && other.algorithm == row.algorithm && other.contender == row.contender &&
+           other.bytes == row.bytes;
   };
   const auto found = std::find_if(series_.begin(), series_.end(), same);
   if (found == series_.end()) {

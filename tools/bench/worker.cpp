@@ -113,6 +113,19 @@ void measure_in_threads(const Job& job) {
   first.rethrow();
 }
 
+Job job_of(const Task& task) {
+  Job job;
+  job.contender = "syncopate";
+  job.collective = name_of(task.collective);
+  job.algorithms = task.algorithms;
+  job.bytes.assign(task.bytes.begin(), task.bytes.end());
+  job.dtype = name_of(task.dtype);
+  job.op = name_of(task.op);
+  job.root = task.root;
+  job.budget_s = task.budget_s / task.rounds;
+  return job;
+}
+
 }  // namespace
 
 int run_worker(const std::vector<std::string>& arguments) {
@@ -131,20 +144,14 @@ int run_worker(const std::vector<std::string>& arguments) {
   return 0;
 }
 
-bool run_in_job(const Task& task, Rows& rows) {
-  Job job;
-  job.contender = "syncopate";
-  job.collective = name_of(task.collective);
-  job.algorithms = task.algorithms;
-  job.bytes.assign(task.bytes.begin(), task.bytes.end());
-  job.dtype = name_of(task.dtype);
-  job.op = name_of(task.op);
-  job.root = task.root;
-  job.budget_s = task.budget_s / task.rounds;
+bool run_in_job(std::span<const Task> tasks, Rows& rows) {
   const auto group = Group::join();
-  job.transport = group->transport();
-  for (int round = 0; round < task.rounds; ++round)
-    measure_in_group(*group, job, [&](const std::string& line) { rows.add(line); });
+  for (const Task& task : tasks) {
+    Job job = job_of(task);
+    job.transport = group->transport();
+    for (int round = 0; round < task.rounds; ++round)
+      measure_in_group(*group, job, [&](const std::string& line) { rows.add(line); });
+  }
   return group->rank() == 0;
 }
 

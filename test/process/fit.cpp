@@ -1,0 +1,60 @@
+// `syncopate fit` and `syncopate figure` as a user meets them: the files they write, and what they refuse.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "process/run_program.hpp"
+
+namespace syncopate::test {
+namespace {
+
+TEST(Fit, WritesAClusterFileWithLinksAndATablePerAlgorithm) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "cluster.json";
+  const Ended ended = syncopate({"fit", "--json", "-n", "2", "--bytes", "64,4KiB", "--budget", "0.02", "-o", file});
+  ASSERT_EQ(ended.code, 0) << ended.error;
+  const auto cluster = nlohmann::json::parse(file_text(file));
+  EXPECT_EQ(cluster.at("ranks"), 2);
+  for (const char* key : {"alpha_s", "beta_s_per_byte", "gamma_s_per_byte"})
+    EXPECT_GE(cluster.at("links").at("inter").at(key).get<double>(), 0) << key;
+  EXPECT_GT(cluster.at("cpu_s_per_byte").get<double>(), 0);
+  const auto& table = cluster.at("costs").at("allreduce").at("ring").at("table");
+  ASSERT_EQ(table.size(), 2U);
+  EXPECT_EQ(table[0][0], 64);
+  EXPECT_GT(table[1][1].get<double>(), 0);
+  for (const char* collective : {"broadcast", "reduce", "allgather", "reduce_scatter"})
+    EXPECT_TRUE(cluster.at("costs").contains(collective)) << collective;
+}
+
+TEST(Fit, SaysWhatItCannotWriteOrStart) {
+  EXPECT_EQ(syncopate({"fit"}).code, 2);
+  EXPECT_EQ(syncopate({"fit", "-n", "1", "-o", "x"}).code, 2);
+  const Ended ended = syncopate({"fit", "-n", "2", "--bytes", "64", "--budget", "0.01", "-o", "/nonexistent/c.json"});
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_NE(ended.error.find("/nonexistent/c.json"), std::string::npos) << ended.error;
+}
+
+TEST(Figure, DrawsTheRowsOfABenchmark) {
+  const TemporaryFolder folder;
+  const std::string rows = folder / "rows.jsonl", svg = folder / "figure.svg";
+  const Ended measured = syncopate(
+      {"bench", "allreduce", "--json", "--transport", "inproc", "--ranks", "2", "--rounds", "1", "--budget", "0.02"});
+  ASSERT_EQ(measured.code, 0) << measured.error;
+  std::ofstream(rows) << measured.output;
+  const Ended drawn = syncopate({"figure", rows, "-o", svg});
+  EXPECT_EQ(drawn.code, 0) << drawn.error;
+  EXPECT_NE(file_text(svg).find("polyline"), std::string::npos);
+}
+
+TEST(Figure, NamesFileAndLineOfWhatIsNoRow) {
+  const TemporaryFolder folder;
+  const std::string rows = folder / "damaged.jsonl";
+  std::ofstream(rows) << "{\"bytes\": 4, \"seconds\": 1}\nnot a row\n";
+  const Ended drawn = syncopate({"figure", rows, "-o", "/dev/null"});
+  EXPECT_EQ(drawn.code, 1);
+  EXPECT_NE(drawn.error.find("damaged.jsonl:2"), std::string::npos) << drawn.error;
+}
+
+}  // namespace
+}  // namespace syncopate::test
