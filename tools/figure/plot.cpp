@@ -29,29 +29,35 @@ Scale scale_for(const AxisTitle& axis, double low, double high, int most) {
   return round_scale(axis.steps == Steps::linear ? std::min(low, 0.0) : low, high, axis.steps, most);
 }
 
-std::string line(const char* look, double x1, double y1, double x2, double y2) {
-  return fmt::format("<line class=\"{}\" x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\"/>\n", look, px(x1), px(y1), px(x2),
-                     px(y2));
+struct Place {
+  double x, y;
+  std::string more = {};  ///< further attributes
+};
+
+std::string line(const char* look, const Place& from, const Place& to) {
+  return fmt::format("<line class=\"{}\" x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\"/>\n", look, px(from.x), px(from.y),
+                     px(to.x), px(to.y));
 }
 
-std::string text(const char* look, double x, double y, const std::string& words, const std::string& more = {}) {
-  return fmt::format("<text class=\"{}\" x=\"{}\" y=\"{}\"{}>{}</text>\n", look, px(x), px(y), more, escaped(words));
+std::string text(const char* look, const Place& at, const std::string& words) {
+  return fmt::format("<text class=\"{}\" x=\"{}\" y=\"{}\"{}>{}</text>\n", look, px(at.x), px(at.y), at.more,
+                     escaped(words));
 }
 
 std::string frame(const Plot& plot, const Scale& x, const Scale& y) {
-  std::string svg = text("title", kLeft, 26, plot.title);
+  std::string svg = text("title", {kLeft, 26}, plot.title);
   for (const double tick : y.ticks) {
-    svg += line("grid", x.from, y(tick), x.to, y(tick));
-    svg += text("tick end", x.from - 8, y(tick) + 4, written(tick, plot.y.text));
+    svg += line("grid", {x.from, y(tick)}, {x.to, y(tick)});
+    svg += text("tick end", {x.from - 8, y(tick) + 4}, written(tick, plot.y.text));
   }
   for (const double tick : x.ticks) {
-    svg += line("grid", x(tick), y.from, x(tick), y.to);
-    svg += text("tick middle", x(tick), y.from + 20, written(tick, plot.x.text));
+    svg += line("grid", {x(tick), y.from}, {x(tick), y.to});
+    svg += text("tick middle", {x(tick), y.from + 20}, written(tick, plot.x.text));
   }
-  svg += text("axis middle", (x.from + x.to) / 2, kHeight - 12, plot.x.text);
+  svg += text("axis middle", {(x.from + x.to) / 2, kHeight - 12}, plot.x.text);
   const double middle = (y.from + y.to) / 2;
   return svg +
-         text("axis middle", 18, middle, plot.y.text, fmt::format(" transform=\"rotate(-90 18 {})\"", px(middle)));
+         text("axis middle", {18, middle, fmt::format(" transform=\"rotate(-90 18 {})\"", px(middle))}, plot.y.text);
 }
 
 std::string drawn(const Curve& curve, const Scale& x, const Scale& y, std::size_t index) {
@@ -93,7 +99,7 @@ std::string names(const Plot& plot, const Scale& x, const Scale& y) {
     const char* const colour = kColours[name.curve % kColours.size()];
     svg += fmt::format("<line class=\"lead\" stroke=\"{}\" x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\"/>\n", colour,
                        px(x(curve.samples.back().x) + 5), px(name.end), px(x.to + 18), px(name.place));
-    svg += text("name", x.to + 22, name.place + 4, curve.label, fmt::format(" style=\"fill:{}\"", colour));
+    svg += text("name", {x.to + 22, name.place + 4, fmt::format(" style=\"fill:{}\"", colour)}, curve.label);
   }
   return svg;
 }
