@@ -4,6 +4,7 @@
 #include "base/shelf.hpp"
 #include "collective/algorithm.hpp"
 #include "compress/codec.hpp"
+#include "schedule/cost.hpp"
 #include "schedule/policy.hpp"
 #include "sync/exchange.hpp"
 
@@ -21,6 +22,7 @@ std::vector<CatalogueEntry> catalogue() {
   add("algorithm", collective::algorithms());
   add("codec", compress::codecs());
   add("policy", schedule::policies());
+  add("cost", schedule::cost_models());
   add("exchange", sync::exchanges());
   return entries;
 }

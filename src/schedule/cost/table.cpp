@@ -1,0 +1,46 @@
+// Table: measured (or simulated) points, joined by lines; exact at every point.
+// The way out where all-reduce is not affine: MPI libraries switch algorithms by size, with jumps of up to 4x.
+//
+//   T |          .---'      below the first point: its time (a start-up is not divisible)
+//     |     .--'            beyond the last: the last line goes on
+//     |____'
+//     '---------------- M
+#include <algorithm>
+
+#include "base/require.hpp"
+#include "schedule/cost.hpp"
+
+namespace syncopate::schedule::cost {
+
+namespace {
+
+Cost join(const CostInputs& inputs) {
+  const std::vector<Point>& points = inputs.points;
+  base::require(!points.empty(), "a cost table needs at least one row [bytes, seconds]");
+  base::require(points.front().bytes >= 0, "a cost table begins at {} bytes; allowed: 0 and more",
+                points.front().bytes);
+  std::vector<Piece> pieces;
+  if (points.front().bytes > 0) pieces.push_back({0, points.front().seconds, 0});
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    pieces.push_back({points[i].bytes, points[i].seconds, 0});
+    if (i + 1 == points.size()) break;
+    const double step = points[i + 1].bytes - points[i].bytes;
+    base::require(step > 0, "sizes of a cost table must ascend: {} bytes after {}", points[i + 1].bytes,
+                  points[i].bytes);
+    pieces.back().seconds_per_byte = (points[i + 1].seconds - points[i].seconds) / step;
+  }
+  // Beyond the last point its line goes on, but time never falls for ever: noise may tilt the last line.
+  if (points.size() > 1) pieces.back().seconds_per_byte = std::max(0.0, pieces[pieces.size() - 2].seconds_per_byte);
+  return Cost(std::move(pieces));
+}
+
+}  // namespace
+
+extern constinit const CostModel table{
+    .name = "table",
+    .summary = "Measured points joined by lines; the first time below them, the last slope beyond",
+    .source = "measured all-reduces are not affine",
+    .cost = join,
+};
+
+}  // namespace syncopate::schedule::cost
