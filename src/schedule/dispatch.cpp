@@ -3,7 +3,18 @@
 
 #include <cassert>
 
+#include "schedule/policy.hpp"
+
 namespace syncopate::schedule {
+
+namespace {
+std::vector<std::size_t> layers_missing(const std::vector<bool>& is_ready) {
+  std::vector<std::size_t> layers;
+  for (std::size_t layer = 0; layer < is_ready.size(); ++layer)
+    if (!is_ready[layer]) layers.push_back(layer);
+  return layers;
+}
+}  // namespace
 
 Dispatch::Dispatch(Partition partition, std::size_t layers) : partition_(std::move(partition)), bucket_of_(layers) {
   for (std::size_t bucket = 0; bucket < partition_.size(); ++bucket)
@@ -32,11 +43,54 @@ std::optional<std::size_t> Dispatch::next() {
   return sent_++;
 }
 
-std::vector<std::size_t> Dispatch::missing() const {
-  std::vector<std::size_t> layers;
-  for (std::size_t layer = 0; layer < is_ready_.size(); ++layer)
-    if (!is_ready_[layer]) layers.push_back(layer);
-  return layers;
+std::vector<std::size_t> Dispatch::missing() const { return layers_missing(is_ready_); }
+
+OnlineDispatch::OnlineDispatch(const Timeline& timeline) : starts_type_(timeline.layers.size(), false) {
+  for (std::size_t layer = 1; layer < starts_type_.size(); ++layer)
+    starts_type_[layer] = !same_type(timeline, layer - 1);
+  restart();
 }
+
+void OnlineDispatch::restart() {
+  is_ready_.assign(starts_type_.size(), false);
+  decisions_.clear();
+  frontier_ = starts_type_.size();
+}
+
+bool OnlineDispatch::ready(std::size_t layer) {
+  assert(layer < is_ready_.size());
+  const bool is_first = !is_ready_[layer];
+  is_ready_[layer] = true;
+  return is_first;
+}
+
+std::optional<Bucket> OnlineDispatch::decide() {
+  std::size_t first = frontier_;
+  while (first > 0 && is_ready_[first - 1] && (first == frontier_ || !starts_type_[first])) --first;
+  if (first == frontier_) return std::nullopt;
+  const Bucket bucket{first, frontier_ - 1};
+  frontier_ = first;
+  return bucket;
+}
+
+bool OnlineDispatch::follow(const Bucket& decision) {
+  if (decision.first > decision.last || decision.last + 1 != frontier_) return false;
+  for (std::size_t layer = decision.first + 1; layer <= decision.last; ++layer)
+    if (starts_type_[layer]) return false;
+  decisions_.push_back(decision);
+  frontier_ = decision.first;
+  return true;
+}
+
+std::optional<Bucket> OnlineDispatch::next() {
+  if (decisions_.empty()) return std::nullopt;
+  const Bucket bucket = decisions_.front();
+  for (std::size_t layer = bucket.first; layer <= bucket.last; ++layer)
+    if (!is_ready_[layer]) return std::nullopt;
+  decisions_.pop_front();
+  return bucket;
+}
+
+std::vector<std::size_t> OnlineDispatch::missing() const { return layers_missing(is_ready_); }
 
 }  // namespace syncopate::schedule

@@ -3,18 +3,32 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/shelf.hpp"
 
 namespace syncopate::schedule {
 
 const Policy& policy_named(std::string_view name) { return base::entry_named("policy", name, policies()); }
 
+const Cost& required_cost(std::string_view policy, const Timeline& timeline, const PolicyOptions& options) {
+  const bool timed = std::ranges::any_of(timeline.layers, [](const Layer& layer) { return layer.backward_s > 0; });
+  base::require(timed && options.cost.has_value(),
+                "policy {} weighs measured times: it needs {}; allowed without: fusion, single, wfbp", policy,
+                timed ? "what an exchange costs (a cluster file)" : "a backward time per layer (a profile)");
+  return *options.cost;
+}
+
+bool same_type(const Timeline& timeline, std::size_t layer) {
+  return timeline.layers[layer].dtype == timeline.layers[layer + 1].dtype;
+}
+
 Partition split_by_type(const Partition& partition, const Timeline& timeline) {
   Partition pieces;
   for (const Bucket& bucket : partition) {
     std::size_t last = bucket.last;
     for (std::size_t layer = bucket.last; layer > bucket.first; --layer) {
-      if (timeline.layers[layer - 1].dtype == timeline.layers[layer].dtype) continue;
+      if (same_type(timeline, layer - 1)) continue;
       pieces.push_back({layer, last});
       last = layer - 1;
     }

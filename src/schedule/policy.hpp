@@ -1,29 +1,48 @@
 // Policy: one entry of the shelf policy/: it decides which gradients share a bucket.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string_view>
 
+#include "schedule/cost.hpp"
 #include "schedule/timeline.hpp"
 
 namespace syncopate::schedule {
 
 struct PolicyOptions {
   std::size_t fusion_bytes = 4 << 20;
+  std::size_t first_fusion_bytes = 0;  ///< of the first bucket; 0: as of the others
+  bool fuses_past = false;             ///< a bucket closes once it has reached its size, not before it would exceed it
+  std::optional<Cost> cost;            ///< of one exchange, for policies that weigh it
+};
+
+/// What a policy must know before it can decide.
+enum class Needs : std::uint8_t {
+  sizes,   ///< of the layers
+  times,   ///< also when gradients are ready, and what an exchange costs
+  events,  ///< it decides while a step runs; `partition` foretells what it will do, and needs times
 };
 
 struct Policy {
   std::string_view name;
   std::string_view summary;
   std::string_view source;
-  /// The partition of `timeline` (at least one layer), in the order of exchange.
+  /// The partition of `timeline` (at least one layer), in the order of exchange. Throws Misuse where it needs times
+  /// and `timeline` or `options` has none.
   Partition (*partition)(const Timeline& timeline, const PolicyOptions& options);
+  Needs needs = Needs::sizes;
 };
 
 /// Every policy, by name (generated from the folder policy/).
 [[nodiscard]] std::span<const Policy* const> policies();
 [[nodiscard]] const Policy& policy_named(std::string_view name);  ///< throws Misuse that lists them
 
+/// The cost in `options`; throws Misuse naming the policy where it is missing, or `timeline` has no backward times.
+[[nodiscard]] const Cost& required_cost(std::string_view policy, const Timeline& timeline,
+                                        const PolicyOptions& options);
+/// Whether layers `layer` and `layer` + 1 may share a bucket.
+[[nodiscard]] bool same_type(const Timeline& timeline, std::size_t layer);
 /// Cuts buckets where the type changes: gradients of different types lie in different arenas.
 [[nodiscard]] Partition split_by_type(const Partition& partition, const Timeline& timeline);
 /// Why `partition` does not cover `layers` layers once each, last layer first; empty if it does.

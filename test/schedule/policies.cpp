@@ -16,16 +16,20 @@ Timeline timeline_of(const std::vector<std::size_t>& bytes) {
 }
 
 Partition apply(std::string_view policy, const std::vector<std::size_t>& bytes, std::size_t fusion_bytes = 10) {
-  return policy_named(policy).partition(timeline_of(bytes), {fusion_bytes});
+  return policy_named(policy).partition(timeline_of(bytes), {.fusion_bytes = fusion_bytes});
 }
 
 TEST(Policy, EveryEntryPutsEveryLayerInExactlyOneBucket) {
   EXPECT_TRUE(rc::check([] {
     const auto layers = *rc::gen::inRange<std::size_t>(1, 60);
     const auto bytes = *rc::gen::container<std::vector<std::size_t>>(layers, rc::gen::inRange<std::size_t>(1, 1000));
-    const auto limit = *rc::gen::inRange<std::size_t>(1, 3000);
-    for (const Policy* policy : policies())
-      RC_ASSERT(illegal(policy->partition(timeline_of(bytes), {limit}), layers).empty());
+    PolicyOptions options{.fusion_bytes = *rc::gen::inRange<std::size_t>(1, 3000),
+                          .first_fusion_bytes = *rc::gen::inRange<std::size_t>(0, 300),
+                          .fuses_past = *rc::gen::arbitrary<bool>(),
+                          .cost = Cost::affine(*rc::gen::inRange(0, 1000), 1)};
+    Timeline timeline = timeline_of(bytes);
+    for (Layer& layer : timeline.layers) layer.backward_s = *rc::gen::inRange(1, 500);
+    for (const Policy* policy : policies()) RC_ASSERT(illegal(policy->partition(timeline, options), layers).empty());
   }));
 }
 
@@ -39,12 +43,33 @@ TEST(Policy, FusionFillsBucketsFromTheLastLayerAndKeepsTheLimit) {
   EXPECT_EQ(apply("fusion", {5, 5}), (Partition{{0, 1}}));
 }
 
+TEST(Policy, FusionAsInPyTorchHasASmallFirstBucketAndFillsPastItsSize) {
+  const PolicyOptions options{.fusion_bytes = 10, .first_fusion_bytes = 3, .fuses_past = true};
+  const auto apply_ddp = [&](const std::vector<std::size_t>& bytes) {
+    return policy_named("fusion").partition(timeline_of(bytes), options);
+  };
+  EXPECT_EQ(apply_ddp({4, 4, 4, 4, 4, 4}), (Partition{{5, 5}, {2, 4}, {0, 1}}));
+  EXPECT_EQ(apply_ddp({4, 40, 1, 1}), (Partition{{1, 3}, {0, 0}})) << "2 of 3 bytes: the large layer still joins";
+}
+
+TEST(Policy, ThatWeighsTimesIsMisuseWithoutThem) {
+  for (const Policy* policy : policies()) {
+    if (policy->needs == Needs::sizes) continue;
+    Timeline timeline = timeline_of({1, 2, 3});
+    EXPECT_THROW(policy->partition(timeline, {.cost = Cost::affine(1, 1)}), Misuse) << policy->name;
+    timeline.layers[0].backward_s = 1;
+    EXPECT_THROW(policy->partition(timeline, {}), Misuse) << policy->name;
+    EXPECT_NO_THROW(policy->partition(timeline, {.cost = Cost::affine(1, 1)})) << policy->name;
+  }
+}
+
 TEST(Policy, AnUnknownNameIsMisuseThatListsTheShelf) {
   try {
     static_cast<void>(policy_named("best"));
     FAIL() << "no error";
   } catch (const Misuse& misuse) {
-    EXPECT_NE(std::string(misuse.what()).find("fusion, single, wfbp"), std::string::npos) << misuse.what();
+    EXPECT_NE(std::string(misuse.what()).find("exact_dp, fusion, mg_wfbp, online, single, wfbp"), std::string::npos)
+        << misuse.what();
   }
 }
 
@@ -77,6 +102,75 @@ TEST(Dispatch, SendsABucketWhenItsLastGradientIsReadyAndNotBeforeItsTurn) {
   EXPECT_TRUE(dispatch.all_sent());
   dispatch.restart();
   EXPECT_EQ(dispatch.missing().size(), 4U);
+}
+
+Timeline timeline_of_types(const std::vector<DType>& types) {
+  Timeline timeline;
+  for (const DType type : types) timeline.layers.push_back({"layer", 4, type, 1.0});
+  return timeline;
+}
+
+TEST(OnlineDispatch, SendsEverythingThatIsReadyAndNextInTheOrder) {
+  OnlineDispatch dispatch(timeline_of({1, 1, 1, 1, 1}));
+  EXPECT_EQ(dispatch.decide(), std::nullopt);
+  EXPECT_TRUE(dispatch.ready(3));
+  EXPECT_EQ(dispatch.decide(), std::nullopt) << "layer 4 comes first";
+  EXPECT_TRUE(dispatch.ready(4));
+  EXPECT_FALSE(dispatch.ready(4)) << "twice";
+  EXPECT_TRUE(dispatch.ready(1));
+  EXPECT_EQ(dispatch.decide(), (Bucket{3, 4}));
+  EXPECT_EQ(dispatch.decide(), std::nullopt);
+  EXPECT_EQ(dispatch.missing(), (std::vector<std::size_t>{0, 2}));
+  EXPECT_TRUE(dispatch.ready(2));
+  EXPECT_EQ(dispatch.decide(), (Bucket{1, 2}));
+  EXPECT_FALSE(dispatch.all_sent());
+  EXPECT_TRUE(dispatch.ready(0));
+  EXPECT_EQ(dispatch.decide(), (Bucket{0, 0}));
+  EXPECT_TRUE(dispatch.all_sent());
+  dispatch.restart();
+  EXPECT_EQ(dispatch.missing().size(), 5U);
+  EXPECT_EQ(dispatch.frontier(), 5U);
+}
+
+TEST(OnlineDispatch, FollowsDecisionsInTheirOrderWhenItsOwnGradientsAreReady) {
+  OnlineDispatch dispatch(timeline_of({1, 1, 1, 1}));
+  EXPECT_TRUE(dispatch.follow({2, 3}));
+  EXPECT_TRUE(dispatch.follow({1, 1}));
+  EXPECT_TRUE(dispatch.ready(1));
+  EXPECT_EQ(dispatch.next(), std::nullopt) << "the first decision comes first";
+  EXPECT_TRUE(dispatch.ready(3));
+  EXPECT_EQ(dispatch.next(), std::nullopt);
+  EXPECT_TRUE(dispatch.ready(2));
+  EXPECT_EQ(dispatch.next(), (Bucket{2, 3}));
+  EXPECT_EQ(dispatch.next(), (Bucket{1, 1}));
+  EXPECT_EQ(dispatch.next(), std::nullopt);
+  EXPECT_FALSE(dispatch.all_sent());
+  EXPECT_TRUE(dispatch.follow({0, 0}));
+  EXPECT_FALSE(dispatch.all_sent()) << "decided, but not sent";
+  EXPECT_TRUE(dispatch.ready(0));
+  EXPECT_EQ(dispatch.next(), (Bucket{0, 0}));
+  EXPECT_TRUE(dispatch.all_sent());
+}
+
+TEST(OnlineDispatch, RefusesDecisionsThatCannotBe) {
+  OnlineDispatch dispatch(timeline_of_types({DType::f32, DType::f32, DType::f16, DType::f16}));
+  EXPECT_FALSE(dispatch.follow({1, 2})) << "does not end at the last layer";
+  EXPECT_FALSE(dispatch.follow({3, 4})) << "no such layer";
+  EXPECT_FALSE(dispatch.follow({1, 3})) << "two types";
+  EXPECT_FALSE(dispatch.follow({4, 3})) << "empty";
+  EXPECT_TRUE(dispatch.follow({2, 3}));
+  EXPECT_FALSE(dispatch.follow({2, 3})) << "again";
+  EXPECT_TRUE(dispatch.follow({0, 1}));
+}
+
+TEST(Policy, ThatWeighsTimesKeepsTypesApart) {
+  const Timeline timeline = timeline_of_types({DType::f32, DType::f32, DType::f16, DType::f16, DType::f32});
+  const Partition expected{{4, 4}, {2, 3}, {0, 1}};
+  for (const std::string_view name : {"exact_dp", "mg_wfbp"})
+    EXPECT_EQ(policy_named(name).partition(timeline, {.cost = Cost::affine(100, 1)}), expected) << name;
+  const Partition online = policy_named("online").partition(timeline, {.cost = Cost::affine(100, 1)});
+  EXPECT_EQ(online, expected);
+  EXPECT_EQ(split_by_type(online, timeline), online);
 }
 
 }  // namespace

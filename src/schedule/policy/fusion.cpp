@@ -10,18 +10,22 @@ namespace syncopate::schedule::policy {
 
 namespace {
 
-// A layer that would lift the bucket above fusion_bytes begins the next one, so that only a layer larger than
-// fusion_bytes makes a larger bucket.
+// Two rules are in use. Horovod's: a layer that would lift the bucket above its size begins the next one, so that only
+// a layer larger than that makes a larger bucket. PyTorch's (fuses_past): the layer that lifts it above still joins.
 Partition partition(const Timeline& timeline, const PolicyOptions& options) {
   Partition buckets;
   std::size_t last = timeline.layers.size() - 1, bytes = 0;
+  std::size_t limit = options.first_fusion_bytes > 0 ? options.first_fusion_bytes : options.fusion_bytes;
   for (std::size_t layer = timeline.layers.size(); layer-- > 0;) {
-    if (layer != last && bytes + timeline.layers[layer].bytes > options.fusion_bytes) {
+    const std::size_t size = timeline.layers[layer].bytes;
+    const bool is_full = options.fuses_past ? bytes >= limit : bytes + size > limit;
+    if (layer != last && is_full) {
       buckets.push_back({layer + 1, last});
       last = layer;
       bytes = 0;
+      limit = options.fusion_bytes;
     }
-    bytes += timeline.layers[layer].bytes;
+    bytes += size;
   }
   buckets.push_back({0, last});
   return buckets;
