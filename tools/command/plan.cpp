@@ -1,9 +1,10 @@
-// `syncopate plan`: what a plan costs before anything runs; `plan collective` prices, proves and draws a collective.
+// `syncopate plan`: what a plan costs before anything runs; a profile compares policies, `collective` shows one plan.
 #include "syncopate/plan.hpp"
 
 #include <fmt/format.h>
 
 #include "command.hpp"
+#include "plan/policies.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/units.hpp"
 
@@ -66,7 +67,8 @@ int price_collective(const Options& options, const Session& session) {
 
 void define(CLI::App& app, Session& session) {
   const auto options = std::make_shared<Options>();
-  app.require_subcommand(1);
+  tools::plan::add_policies(app, session);
+  app.require_subcommand(0, 1);
   CLI::App& sub = *app.add_subcommand("collective", "One collective's plan: rounds, bytes, predicted time, picture");
   sub.fallthrough();  // --json and --log-level may stand behind it
   sub.add_option("NAME", options->algorithm, "Algorithm from the catalogue (syncopate info), or auto")->required();

@@ -6,7 +6,8 @@
 //   f[j]: the earliest end of all exchanges up to j. An earlier f[i] never makes anything later, so prefixes may be
 //   optimised by themselves; and what has slowed computing by f[i] is c S[i], however the bytes were cut.
 //
-// O(L^2) time, O(L) memory. Of equally fast partitions it takes the larger last bucket: fewer messages.
+// O(L^2) time, O(L) memory. Of prefixes that end equally early (to 1e-12, so that rounding does not choose) it takes
+// the one with fewer messages, then the one with the smaller last bucket.
 #include <algorithm>
 #include <limits>
 
@@ -21,8 +22,15 @@ namespace {
 struct Prefix {
   double bytes = 0;
   double end_s = std::numeric_limits<double>::infinity();
+  std::size_t messages = 0;
   std::size_t before = 0;
 };
+
+bool is_better(double end_s, std::size_t messages, const Prefix& than) {
+  constexpr double kEqual = 1e-12;
+  if (end_s < than.end_s * (1 - kEqual)) return true;
+  return end_s <= than.end_s * (1 + kEqual) && messages < than.messages;
+}
 
 Partition partition(const Timeline& timeline, const PolicyOptions& options) {
   const Cost& cost = required_cost("exact_dp", timeline, options);
@@ -36,10 +44,8 @@ Partition partition(const Timeline& timeline, const PolicyOptions& options) {
     for (std::size_t i = j; i-- > 0;) {
       const double begin_s = std::max(prefixes[i].end_s, ready[layers - j] + cost.cpu_s_per_byte * prefixes[i].bytes);
       const double end_s = begin_s + cost(prefix.bytes - prefixes[i].bytes);
-      if (end_s <= prefix.end_s) {
-        prefix.end_s = end_s;
-        prefix.before = i;
-      }
+      if (is_better(end_s, prefixes[i].messages + 1, prefix))
+        prefix = {prefix.bytes, end_s, prefixes[i].messages + 1, i};
       if (i > 0 && !same_type(timeline, layers - i - 1)) break;
     }
   }

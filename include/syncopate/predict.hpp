@@ -1,0 +1,85 @@
+// Predictions: how long a training step takes under each policy, from a model's profile and a cluster's numbers.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "syncopate/plan.hpp"
+
+namespace syncopate {
+
+/// Parameters that become ready together: a layer's weight and bias.
+struct ProfileLayer {
+  std::string name;
+  std::uint64_t bytes = 0;
+  double backward_s = 0;  ///< measured without communication
+};
+
+/// A model's step on one rank, layers in forward order.
+struct Profile {
+  std::string model;
+  double forward_s = 0;
+  std::vector<ProfileLayer> layers;
+};
+
+/// Seconds of a collective by its bytes, as measured: a + b M, or rows of (bytes, seconds).
+struct MeasuredCost {
+  Collective collective = Collective::allreduce;
+  std::string algorithm;  ///< empty: whichever the cluster uses
+  double a_s = 0, b_s_per_byte = 0;
+  std::vector<std::pair<double, double>> table;  ///< not empty: instead of a and b
+};
+
+struct Cluster {
+  int ranks = 1;
+  int ranks_per_host = 1;
+  std::optional<LinkCost> inter, intra;  ///< between hosts, inside a host
+  std::string algorithm = "auto";        ///< of the all-reduce
+  double cpu_s_per_byte = 0;             ///< what exchanging a byte of gradients takes from computing on the same rank
+  std::vector<MeasuredCost> costs;       ///< these override the links
+};
+
+/// From JSON text (docs/scheduling.md has the formats). Throw Misuse that names `file` and the key.
+[[nodiscard]] Profile parse_profile(std::string_view json, const std::string& file);
+[[nodiscard]] Cluster parse_cluster(std::string_view json, const std::string& file);
+/// From files; throw SystemFailure where one cannot be read.
+[[nodiscard]] Profile read_profile(const std::string& file);
+[[nodiscard]] Cluster read_cluster(const std::string& file);
+
+struct PredictOptions {
+  /// Names of shelf policy; `fusion:SIZE` is fusion with buckets of that size, `fusion:ddp` that of PyTorch (a bucket
+  /// of 1 MiB, then of 25 MiB, each filled past its size). Empty: every policy, and fusion as PyTorch and Horovod have
+  /// it.
+  std::vector<std::string> policies;
+  std::uint64_t fusion_bytes = 4 << 20;  ///< of `fusion` without a size
+};
+
+/// Layers [first, last] travel together; seconds of the step.
+struct PredictedBucket {
+  std::size_t first = 0, last = 0;
+  std::uint64_t bytes = 0;
+  double ready_s = 0, begin_s = 0, end_s = 0;
+};
+
+struct Prediction {
+  std::string policy;
+  std::vector<PredictedBucket> buckets;  ///< in the order of their exchange: the last layers' first
+  double compute_s = 0;                  ///< forward and backward pass, undisturbed
+  double iteration_s = 0;                ///< a step
+  double exposed_s = 0;                  ///< what the exchange adds to compute_s
+  double over_optimum = 0;               ///< iteration_s over that of the best partition, minus 1
+  double with_merging_s = 0;             ///< a step with the best partition
+  double with_bandwidth_s = 0;           ///< a step of this policy with twice the bandwidth
+  double with_latency_s = 0;             ///< a step of this policy with half the startup cost
+  /// Which of these gains most: "merging", "bandwidth", "latency"; "nothing" where none gains 1 %.
+  std::string best_change;
+};
+
+/// One prediction per policy. Throws Misuse: an unknown policy or algorithm, a cluster without numbers for it.
+[[nodiscard]] std::vector<Prediction> predict_policies(const Profile& profile, const Cluster& cluster,
+                                                       const PredictOptions& options = {});
+
+}  // namespace syncopate

@@ -1,0 +1,80 @@
+// Cluster cost: choosing among what is known, and changing it.
+#include "simulate/cluster_cost.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "simulate/collective_cost.hpp"
+#include "syncopate/error.hpp"
+
+namespace syncopate::simulate {
+
+namespace {
+
+schedule::Cost cost_of(const MeasuredCost& measured) {
+  if (measured.table.empty()) return schedule::Cost::affine(measured.a_s, measured.b_s_per_byte);
+  schedule::CostInputs inputs;
+  for (const auto& [bytes, seconds] : measured.table) inputs.points.push_back({bytes, seconds});
+  return schedule::cost_model_named("table").cost(inputs);
+}
+
+/// Startup is what T(0) says; all above it goes by the byte.
+schedule::Cost changed(const schedule::Cost& cost, const Change& change) {
+  std::vector<schedule::Piece> pieces(cost.pieces().begin(), cost.pieces().end());
+  const double a_s = cost.startup_s();
+  for (schedule::Piece& piece : pieces) {
+    piece.seconds = std::max(0.0, a_s * change.startup + (piece.seconds - a_s) * change.per_byte);
+    piece.seconds_per_byte *= change.per_byte;
+  }
+  return schedule::Cost(std::move(pieces));
+}
+
+schedule::Cost least_of(const std::vector<schedule::Cost>& costs, double largest_bytes) {
+  if (costs.size() == 1) return costs.front();
+  const auto least = [&](double bytes) {
+    double seconds = costs.front()(bytes);
+    for (const schedule::Cost& cost : costs) seconds = std::min(seconds, cost(bytes));
+    return seconds;
+  };
+  return schedule::cost_model_named("law").cost({.law = least, .largest_bytes = largest_bytes});
+}
+
+std::vector<schedule::Cost> measured_costs(const Cluster& cluster) {
+  std::vector<schedule::Cost> named, whichever;
+  for (const MeasuredCost& cost : cluster.costs) {
+    if (cost.collective != Collective::allreduce) continue;
+    if (cluster.algorithm != "auto" && cost.algorithm != cluster.algorithm) continue;
+    (cost.algorithm.empty() ? whichever : named).push_back(cost_of(cost));
+  }
+  return whichever.empty() ? named : whichever;
+}
+
+[[noreturn]] void refuse(const Cluster& cluster) {
+  std::vector<std::string> known;
+  for (const MeasuredCost& cost : cluster.costs)
+    if (cost.collective == Collective::allreduce) known.push_back(cost.algorithm.empty() ? "auto" : cost.algorithm);
+  throw Misuse(fmt::format("the cluster has no links and no cost of an all-reduce by {}; it has: {}", cluster.algorithm,
+                           known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
+}
+
+}  // namespace
+
+schedule::Cost cost_of_cluster(const Cluster& cluster, std::uint64_t bytes, const Change& change) {
+  const std::vector<schedule::Cost> measured = measured_costs(cluster);
+  schedule::Cost cost;
+  if (!measured.empty()) {
+    cost = changed(least_of(measured, static_cast<double>(std::max<std::uint64_t>(bytes, 1))), change);
+  } else {
+    if (!cluster.inter) refuse(cluster);
+    LinkCost link = cluster.intra && cluster.ranks <= cluster.ranks_per_host ? *cluster.intra : *cluster.inter;
+    link.alpha_s *= change.startup;
+    link.beta_s_per_byte *= change.per_byte;
+    cost = cost_of_collective({.algorithm = cluster.algorithm, .ranks = cluster.ranks, .bytes = bytes}, link);
+  }
+  cost.cpu_s_per_byte = cluster.cpu_s_per_byte;
+  return cost;
+}
+
+}  // namespace syncopate::simulate

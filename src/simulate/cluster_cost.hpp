@@ -1,0 +1,19 @@
+// Cluster cost: what an all-reduce costs on a cluster, from what its file knows: measured costs before links.
+#pragma once
+
+#include "schedule/cost.hpp"
+#include "syncopate/predict.hpp"
+
+namespace syncopate::simulate {
+
+/// What might be bought: factors of the startup cost and of the cost per byte sent.
+struct Change {
+  double startup = 1, per_byte = 1;
+};
+
+/// Costs of gradients of up to `bytes`. Measured costs of the algorithm come first; for "auto" the one that names no
+/// algorithm, or the least of those that do; then the links: `intra` where all ranks are on one host, else `inter`,
+/// as if every rank had a port of its own. Throws Misuse where there is nothing to go by.
+[[nodiscard]] schedule::Cost cost_of_cluster(const Cluster& cluster, std::uint64_t bytes, const Change& change = {});
+
+}  // namespace syncopate::simulate

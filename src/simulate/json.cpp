@@ -1,0 +1,77 @@
+// JSON: lookups that never return what is not there.
+#include "simulate/json.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <sstream>
+
+#include "syncopate/error.hpp"
+
+namespace syncopate::simulate {
+
+void JsonPlace::refuse(const std::string& what) const { throw Misuse(fmt::format("{}: {}", place_, what)); }
+
+std::size_t JsonPlace::size() const {
+  if (!value_.is_array()) refuse(fmt::format("a list is expected here, not {}", value_.type_name()));
+  return value_.size();
+}
+
+JsonPlace JsonPlace::at(const char* key) const {
+  if (!value_.is_object())
+    refuse(fmt::format("an object with \"{}\" is expected here, not {}", key, value_.type_name()));
+  if (!value_.contains(key)) refuse(fmt::format("\"{}\" is missing", key));
+  return {value_[key], fmt::format("{}.{}", place_, key)};
+}
+
+JsonPlace JsonPlace::at(std::size_t index) const {
+  if (index >= size()) refuse(fmt::format("has {} entries, {} are needed", size(), index + 1));
+  return {value_[index], fmt::format("{}[{}]", place_, index)};
+}
+
+std::vector<std::pair<std::string, JsonPlace>> JsonPlace::items() const {
+  if (!value_.is_object()) refuse(fmt::format("an object is expected here, not {}", value_.type_name()));
+  std::vector<std::pair<std::string, JsonPlace>> found;
+  for (const auto& [key, value] : value_.items()) found.emplace_back(key, JsonPlace(value, place_ + "." + key));
+  return found;
+}
+
+std::string JsonPlace::text() const {
+  if (!value_.is_string()) refuse(fmt::format("a text is expected here, not {}", value_.dump()));
+  return value_.get<std::string>();
+}
+
+double JsonPlace::amount() const {
+  if (!value_.is_number()) refuse(fmt::format("a number is expected here, not {}", value_.dump()));
+  const auto number = value_.get<double>();
+  if (!std::isfinite(number) || number < 0) refuse(fmt::format("is {}; allowed: 0 and more", number));
+  return number;
+}
+
+std::uint64_t JsonPlace::count(std::uint64_t least) const {
+  const double number = amount();
+  if (number != std::floor(number) || number < static_cast<double>(least) || number > 9e15)
+    refuse(fmt::format("is {}; allowed: whole numbers of at least {}", number, least));
+  return static_cast<std::uint64_t>(number);
+}
+
+nlohmann::json json_of(std::string_view text, const std::string& file) {
+  try {
+    return nlohmann::json::parse(text);
+  } catch (const nlohmann::json::parse_error& error) {
+    const std::string_view before = text.substr(0, error.byte == 0 ? 0 : error.byte - 1);
+    throw Misuse(fmt::format("{}: no JSON at line {}", file, 1 + std::ranges::count(before, '\n')));
+  }
+}
+
+std::string text_of_file(const std::string& file) {
+  std::ifstream stream(file, std::ios::binary);
+  std::ostringstream text;
+  if (stream) text << stream.rdbuf();
+  if (!stream || stream.bad()) throw SystemFailure(fmt::format("cannot read {}", file));
+  return text.str();
+}
+
+}  // namespace syncopate::simulate

@@ -1,0 +1,174 @@
+// Profile and cluster files: what is right is read, what is wrong is refused by its place.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "simulate/cluster_cost.hpp"
+#include "syncopate/error.hpp"
+#include "syncopate/predict.hpp"
+
+namespace syncopate {
+namespace {
+
+/// The message with which `read` refuses, or "" if it does not.
+template <class Read>
+std::string refusal(Read read) {
+  try {
+    static_cast<void>(read());
+    return "";
+  } catch (const Misuse& misuse) {
+    return misuse.what();
+  }
+}
+
+std::string profile_refusal(const std::string& json) {
+  return refusal([&] { return parse_profile(json, "p.json"); });
+}
+std::string cluster_refusal(const std::string& json) {
+  return refusal([&] { return parse_cluster(json, "c.json"); });
+}
+
+TEST(ProfileFile, HoldsLayersInForwardOrder) {
+  const Profile profile = parse_profile(R"({"model": "m", "forward_s": 0.5, "note": "more keys are welcome",
+      "layers": [{"name": "a", "elements": 10, "backward_s": 0.25}, {"name": "b", "elements": 3, "backward_s": 0}]})",
+                                        "p.json");
+  EXPECT_EQ(profile.model, "m");
+  EXPECT_EQ(profile.forward_s, 0.5);
+  ASSERT_EQ(profile.layers.size(), 2U);
+  EXPECT_EQ(profile.layers[0].name, "a");
+  EXPECT_EQ(profile.layers[0].bytes, 40U) << "4 bytes an element";
+  EXPECT_EQ(profile.layers[0].backward_s, 0.25);
+  EXPECT_EQ(profile.layers[1].bytes, 12U);
+}
+
+TEST(ProfileFile, MayHaveSmallerElements) {
+  const Profile profile = parse_profile(
+      R"({"model": "m", "forward_s": 0, "bytes_per_element": 2, "layers": [{"name": "a", "elements": 5, "backward_s": 1}]})",
+      "p.json");
+  EXPECT_EQ(profile.layers[0].bytes, 10U);
+}
+
+TEST(ProfileFile, IsRefusedByThePlaceThatIsWrong) {
+  EXPECT_EQ(profile_refusal(R"({"forward_s": 1, "layers": []})"), "p.json: \"model\" is missing");
+  EXPECT_EQ(profile_refusal(R"({"model": "m", "forward_s": "1", "layers": []})"),
+            "p.json.forward_s: a number is expected here, not \"1\"");
+  EXPECT_EQ(profile_refusal(R"({"model": "m", "forward_s": -1, "layers": []})"),
+            "p.json.forward_s: is -1; allowed: 0 and more");
+  EXPECT_EQ(profile_refusal(R"({"model": "m", "forward_s": 1, "layers": {}})"),
+            "p.json.layers: a list is expected here, not object");
+  EXPECT_NE(profile_refusal(R"({"model": "m", "forward_s": 1, "layers": []})"), "");
+  EXPECT_EQ(profile_refusal(R"({"model": "m", "forward_s": 1, "layers": [{"name": "a", "elements": 1}]})"),
+            "p.json.layers[0]: \"backward_s\" is missing");
+  EXPECT_EQ(
+      profile_refusal(R"({"model": "m", "forward_s": 1, "layers": [{"name": "a", "elements": 0, "backward_s": 1}]})"),
+      "p.json.layers[0].elements: is 0; allowed: whole numbers of at least 1");
+  EXPECT_EQ(
+      profile_refusal(R"({"model": "m", "forward_s": 1, "layers": [{"name": "a", "elements": 1.5, "backward_s": 1}]})"),
+      "p.json.layers[0].elements: is 1.5; allowed: whole numbers of at least 1");
+  EXPECT_EQ(
+      profile_refusal(R"({"model": "m", "forward_s": 1, "layers": [{"name": "a", "elements": 1, "backward_s": 0}]})"),
+      "p.json.layers: every backward_s is 0; a profile needs measured times");
+  EXPECT_EQ(profile_refusal("{\n\"model\": oops}"), "p.json: no JSON at line 2");
+  EXPECT_EQ(profile_refusal(""), "p.json: no JSON at line 1");
+  EXPECT_NE(profile_refusal("[]"), "");
+}
+
+TEST(ProfileFile, ThatCannotBeReadIsASystemFailure) {
+  EXPECT_THROW(static_cast<void>(read_profile("/no/such/file.json")), SystemFailure);
+  EXPECT_THROW(static_cast<void>(read_cluster("/no/such/file.json")), SystemFailure);
+}
+
+TEST(ClusterFile, HasLinksOfTwoKinds) {
+  const Cluster cluster = parse_cluster(
+      R"({"ranks": 8, "ranks_per_host": 2, "cpu_s_per_byte": 1e-10, "links": {
+          "inter": {"alpha_s": 1e-4, "beta_s_per_byte": 8e-9, "gamma_s_per_byte": 1e-10},
+          "intra": {"alpha_s": 1e-6, "beta_s_per_byte": 1e-10}}})",
+      "c.json");
+  EXPECT_EQ(cluster.ranks, 8);
+  EXPECT_EQ(cluster.ranks_per_host, 2);
+  EXPECT_EQ(cluster.cpu_s_per_byte, 1e-10);
+  ASSERT_TRUE(cluster.inter && cluster.intra);
+  EXPECT_EQ(cluster.inter->gamma_s_per_byte, 1e-10);
+  EXPECT_EQ(cluster.intra->beta_s_per_byte, 1e-10);
+  EXPECT_EQ(cluster.intra->gamma_s_per_byte, 0);
+}
+
+TEST(ClusterFile, IsRefusedByThePlaceThatIsWrong) {
+  EXPECT_EQ(cluster_refusal(R"({"ranks": 8})"), R"(c.json: has neither "links" nor "costs": one is needed)");
+  EXPECT_EQ(cluster_refusal(R"({"ranks": 0, "links": {}})"),
+            "c.json.ranks: is 0; allowed: whole numbers of at least 1");
+  EXPECT_EQ(cluster_refusal(R"({"ranks": 2, "links": {"intra": {}}})"), "c.json.links: \"inter\" is missing");
+  EXPECT_EQ(cluster_refusal(R"({"ranks": 2, "links": {"inter": {"alpha_s": 1}}})"),
+            "c.json.links.inter: \"beta_s_per_byte\" is missing");
+  EXPECT_EQ(cluster_refusal(R"({"ranks": 2, "costs": {"allreduce": {"table": []}}})"),
+            "c.json.costs.allreduce.table: is empty; a table has one row [bytes, seconds] at least");
+  EXPECT_EQ(cluster_refusal(R"({"ranks": 2, "costs": {"allreduce": {"table": [[1, 2, 3]]}}})"),
+            "c.json.costs.allreduce.table[0]: a row is [bytes, seconds]");
+  EXPECT_EQ(cluster_refusal(R"({"ranks": 2, "costs": {"allreduce": {"table": [[8, 1], [4, 1]]}}})"),
+            "c.json.costs.allreduce.table[1]: sizes must ascend");
+  EXPECT_NE(cluster_refusal(R"({"ranks": 2, "costs": {"allreduce": {"ring": 3}}})"), "");
+  EXPECT_NE(cluster_refusal(R"({"ranks": 2, "costs": {"everything": {"table": [[1, 1]]}}})"), "");
+  EXPECT_NE(cluster_refusal(R"({"ranks": 2, "costs": {"allreduce": {"affine": {"a_s": 1}}}})"), "");
+}
+
+Cluster cluster_of(const std::string& costs, const std::string& rest = "") {
+  return parse_cluster(R"({"ranks": 4, )" + rest + R"("costs": {"allreduce": )" + costs + "}}", "c.json");
+}
+
+TEST(ClusterCost, IsWhatWasMeasuredBeforeWhatTheLinksSay) {
+  const std::string links = R"("links": {"inter": {"alpha_s": 1, "beta_s_per_byte": 1}}, )";
+  const Cluster cluster = cluster_of(R"({"affine": {"a_s": 0.5, "b_s_per_byte": 0.25}})", links);
+  EXPECT_DOUBLE_EQ(simulate::cost_of_cluster(cluster, 100)(8), 2.5);
+  Cluster ring = cluster;
+  ring.algorithm = "ring";
+  EXPECT_NEAR(simulate::cost_of_cluster(ring, 100)(8), 6 + 2 * 0.75 * 8, 1e-9) << "nothing was measured for it: links";
+}
+
+TEST(ClusterCost, OfAutoIsTheLeastOfTheAlgorithmsMeasured) {
+  const Cluster cluster = cluster_of(R"({"ring": {"affine": {"a_s": 10, "b_s_per_byte": 1}},
+                                         "mst": {"table": [[0, 1], [10, 31]]}})");
+  const schedule::Cost cost = simulate::cost_of_cluster(cluster, 100);
+  EXPECT_NEAR(cost(0), 1, 1e-9);
+  EXPECT_NEAR(cost(2), 7, 1e-3);
+  EXPECT_NEAR(cost(50), 60, 1e-2);
+  Cluster mst = cluster;
+  mst.algorithm = "mst";
+  EXPECT_DOUBLE_EQ(simulate::cost_of_cluster(mst, 100)(50), 151);
+  mst.algorithm = "recursive_doubling";
+  EXPECT_THROW(static_cast<void>(simulate::cost_of_cluster(mst, 100)), Misuse);
+}
+
+TEST(ClusterCost, InsideOneHostIsThatOfItsLinks) {
+  Cluster cluster{
+      .ranks = 4, .ranks_per_host = 4, .inter = LinkCost{1, 1, 0}, .intra = LinkCost{0.1, 0.1, 0}, .algorithm = "ring"};
+  EXPECT_NEAR(simulate::cost_of_cluster(cluster, 100)(4), 0.6 + 0.6, 1e-9);
+  cluster.ranks_per_host = 2;
+  EXPECT_NEAR(simulate::cost_of_cluster(cluster, 100)(4), 6 + 6, 1e-9);
+}
+
+TEST(ClusterCost, ChangesByTheStartupOrByTheByte) {
+  const Cluster measured = cluster_of(R"({"table": [[0, 2], [10, 4], [20, 10]]})");
+  EXPECT_DOUBLE_EQ(simulate::cost_of_cluster(measured, 100, {.startup = 0.5})(20), 9);
+  EXPECT_DOUBLE_EQ(simulate::cost_of_cluster(measured, 100, {.per_byte = 0.5})(20), 6);
+  EXPECT_DOUBLE_EQ(simulate::cost_of_cluster(measured, 100, {.per_byte = 0.5})(5), 2.5);
+  const Cluster links{.ranks = 2, .inter = LinkCost{1, 1, 0}, .algorithm = "ring"};
+  EXPECT_NEAR(simulate::cost_of_cluster(links, 100, {.startup = 0.5})(4), 1 + 4, 1e-9);
+  EXPECT_NEAR(simulate::cost_of_cluster(links, 100, {.per_byte = 0.5})(4), 2 + 2, 1e-9);
+}
+
+TEST(PublishedData, IsReadable) {
+  int profiles = 0, clusters = 0;
+  for (const auto& file : std::filesystem::directory_iterator(DATA_FOLDER "/profile")) {
+    EXPECT_GT(read_profile(file.path()).layers.size(), 10U) << file.path();
+    ++profiles;
+  }
+  for (const auto& file : std::filesystem::directory_iterator(DATA_FOLDER "/cluster")) {
+    EXPECT_GT(read_cluster(file.path()).ranks, 1) << file.path();
+    ++clusters;
+  }
+  EXPECT_GE(profiles, 2);
+  EXPECT_GE(clusters, 4);
+}
+
+}  // namespace
+}  // namespace syncopate

@@ -1,0 +1,140 @@
+// Policies side by side: options, rows for programs, the table for people.
+#include "plan/policies.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "plan/export.hpp"
+#include "syncopate/error.hpp"
+#include "syncopate/predict.hpp"
+#include "syncopate/units.hpp"
+
+namespace syncopate::tools::plan {
+namespace {
+
+struct Options {
+  std::string profile, cluster, algorithm, format;
+  std::vector<std::string> policies;
+  std::string fusion_bytes = "4MiB";
+  int ranks = 0;
+};
+
+struct Question {
+  Profile profile;
+  Cluster cluster;
+  std::vector<Prediction> predictions;
+};
+
+Question question_of(const Options& options) {
+  if (options.profile.empty()) throw Misuse("plan needs a PROFILE, or a subcommand: collective");
+  if (options.cluster.empty()) throw Misuse("plan PROFILE needs --cluster FILE");
+  Question question{read_profile(options.profile), read_cluster(options.cluster), {}};
+  if (!options.algorithm.empty()) question.cluster.algorithm = options.algorithm;
+  if (options.ranks != 0 && options.ranks != question.cluster.ranks) {
+    question.cluster.ranks = options.ranks;
+    question.cluster.costs.clear();  // they were measured on another number of ranks
+  }
+  PredictOptions predict{.policies = options.policies, .fusion_bytes = parse_bytes(options.fusion_bytes)};
+  if (!options.format.empty() && predict.policies.empty()) predict.policies = {"exact_dp"};
+  question.predictions = predict_policies(question.profile, question.cluster, predict);
+  return question;
+}
+
+/// The last layer of each group, 1-based in forward order, ascending.
+std::vector<std::size_t> groups_of(const Prediction& prediction) {
+  std::vector<std::size_t> groups;
+  for (const PredictedBucket& bucket : prediction.buckets) groups.push_back(bucket.last + 1);
+  std::ranges::reverse(groups);
+  return groups;
+}
+
+nlohmann::json row_of(const Prediction& prediction, const Question& question) {
+  return {{"policy", prediction.policy},
+          {"model", question.profile.model},
+          {"ranks", question.cluster.ranks},
+          {"groups", groups_of(prediction)},
+          {"iteration_s", prediction.iteration_s},
+          {"compute_s", prediction.compute_s},
+          {"exposed_s", prediction.exposed_s},
+          {"over_optimum", prediction.over_optimum},
+          {"with_merging_s", prediction.with_merging_s},
+          {"with_bandwidth_s", prediction.with_bandwidth_s},
+          {"with_latency_s", prediction.with_latency_s},
+          {"best_change", prediction.best_change}};
+}
+
+/// What the best change is worth, in words.
+std::string advice(const Prediction& prediction) {
+  const auto gain = [&](double seconds) { return 100 * (1 - seconds / prediction.iteration_s); };
+  if (prediction.best_change == "merging")
+    return fmt::format("merging as exact_dp does: -{:.0f} %", gain(prediction.with_merging_s));
+  if (prediction.best_change == "bandwidth")
+    return fmt::format("twice the bandwidth: -{:.0f} %", gain(prediction.with_bandwidth_s));
+  if (prediction.best_change == "latency")
+    return fmt::format("half the latency: -{:.0f} %", gain(prediction.with_latency_s));
+  return "nothing";
+}
+
+void print_table(const Question& question) {
+  const Prediction& any = question.predictions.front();
+  double bytes = 0;
+  for (const ProfileLayer& layer : question.profile.layers) bytes += static_cast<double>(layer.bytes);
+  fmt::print("{}\n{} layers, {}, computing {} a step; {} ranks, all-reduce by {}\n\n", question.profile.model,
+             question.profile.layers.size(), format_bytes(bytes), format_seconds(any.compute_s), question.cluster.ranks,
+             question.cluster.algorithm);
+  fmt::print("{:<14}{:>8}{:>12}{:>12}{:>14}   {}\n", "policy", "buckets", "step", "exposed", "over optimum",
+             "gains most by");
+  for (const Prediction& row : question.predictions)
+    fmt::print("{:<14}{:>8}{:>12}{:>12}{:>12.1f} %   {}\n", row.policy, row.buckets.size(),
+               format_seconds(row.iteration_s), format_seconds(row.exposed_s), 100 * row.over_optimum, advice(row));
+}
+
+int print_export(const Options& options, const Question& question, const Session& session) {
+  const bool is_ddp = options.format == "ddp";
+  if (!is_ddp && options.format != "horovod")
+    throw Misuse(fmt::format("--export {} is unknown; allowed: ddp, horovod", options.format));
+  const char* key = is_ddp ? "bucket_cap_mb_list" : "groups";
+  for (const Prediction& prediction : question.predictions) {
+    const nlohmann::json value = is_ddp ? ddp_caps(prediction) : horovod_groups(prediction, question.profile);
+    if (session.json)
+      print_row({{"policy", prediction.policy}, {"export", options.format}, {key, value}});
+    else
+      fmt::print("{}={}\n", key, value.dump());
+  }
+  return 0;
+}
+
+int compare(const Options& options, const Session& session) {
+  const Question question = question_of(options);
+  if (!options.format.empty()) return print_export(options, question, session);
+  if (!session.json) {
+    print_table(question);
+    return 0;
+  }
+  for (const Prediction& prediction : question.predictions) print_row(row_of(prediction, question));
+  return 0;
+}
+
+}  // namespace
+
+void add_policies(CLI::App& app, Session& session) {
+  const auto options = std::make_shared<Options>();
+  app.add_option("PROFILE", options->profile, "A model's layer times and sizes (JSON; docs/scheduling.md)");
+  app.add_option("--cluster", options->cluster, "The network's numbers (JSON; docs/scheduling.md)")->type_name("FILE");
+  app.add_option("--policy", options->policies,
+                 "Policies, comma-separated; fusion:SIZE and fusion:ddp too (default: every one)")
+      ->delimiter(',');
+  app.add_option("--fusion-bytes", options->fusion_bytes, "Bucket size of the fusion policy")->capture_default_str();
+  app.add_option("--algorithm", options->algorithm, "Algorithm of the all-reduce (default: the cluster's)");
+  app.add_option("--ranks", options->ranks, "Ranks instead of the cluster's; its links, not its measured costs, count")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--export", options->format,
+                 "Buckets as another framework takes them: ddp (bucket_cap_mb_list), horovod (groups); of exact_dp, or "
+                 "of the policies given");
+  app.callback([options, &session, &app] {
+    if (app.get_subcommands().empty()) session.action = [options, &session] { return compare(*options, session); };
+  });
+}
+
+}  // namespace syncopate::tools::plan
