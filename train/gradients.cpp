@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <utility>
 
 #include "require.hpp"
 
@@ -33,26 +34,39 @@ class Gradients::Hook final : public torch::autograd::PostAccumulateGradHook {
   std::size_t index_;
 };
 
-Gradients::Gradients(Group& group, const Network& network, const SynchronizerOptions& options)
-    : network_(network), options_(options) {
+Gradients::Gradients(Group& group, const Network& network, SynchronizerOptions options, bool serial)
+    : group_(group),
+      network_(network),
+      options_(std::move(options)),
+      serial_(serial),
+      ends_in_weights_(updater_of(options_.exchange) != Updater::caller) {
   for (const auto& [name, value] : network.parameters) {
     offsets_.push_back(elements_);
     gradients_.push_back({name, static_cast<std::size_t>(value.numel()), DType::f32});
     elements_ += gradients_.back().elements;
+    if (ends_in_weights_) options_.weights.emplace_back(value.data_ptr(), gradients_.back().elements, DType::f32);
   }
   arrived_.resize(gradients_.size());
-  if (options.exchange == "none")
+  if (options_.exchange == "none")
     own_.resize(elements_);
   else
-    synchronizer_ = std::make_unique<Synchronizer>(group, gradients_, options);
+    synchronizer_ = std::make_unique<Synchronizer>(group, gradients_, options_);
+  bucket_of_.resize(gradients_.size());
+  const std::vector<BucketInfo> plan = buckets();
+  for (std::size_t bucket = 0; bucket < plan.size(); ++bucket)
+    for (std::size_t i = plan[bucket].first; i <= plan[bucket].last; ++i) bucket_of_[i] = bucket;
   for (std::size_t i = 0; i < gradients_.size(); ++i) {
     at::Tensor parameter = network.parameters[i].value;
     parameter.mutable_grad() = at::from_blob(values(i).data(), parameter.sizes(), at::kFloat);
     torch::autograd::impl::set_post_acc_grad_hooks(parameter, std::make_unique<Hook>(*this, i));
   }
+  sent_before_ = group.traffic().sent_bytes;
+  if (ends_in_weights_ && !serial_)
+    *network.before_use = [this](std::size_t parameter) { wait_for_weights(parameter); };
 }
 
 Gradients::~Gradients() {
+  *network_.before_use = nullptr;
   for (const auto& [name, value] : network_.parameters) {
     at::Tensor parameter = value;
     torch::autograd::impl::set_post_acc_grad_hooks(parameter, nullptr);
@@ -67,6 +81,7 @@ std::span<float> Gradients::values(std::size_t i) const {
 }
 
 void Gradients::begin_backward(bool last_micro_batch) {
+  settle();
   last_micro_batch_ = last_micro_batch;
   if (synchronizer_) synchronizer_->accumulate(!last_micro_batch);
   backward_since_s_ = options_.trace->now_s();
@@ -82,7 +97,7 @@ void Gradients::ready(std::size_t i) {
   if (!last_micro_batch_) return;
   if (!arrived_[i]) ++arrivals_;
   arrived_[i] = true;
-  if (synchronizer_) synchronizer_->ready(i);
+  if (synchronizer_ && !serial_) synchronizer_->ready(i);
 }
 
 void Gradients::trace_backward(std::size_t i) {
@@ -92,36 +107,66 @@ void Gradients::trace_backward(std::size_t i) {
   backward_since_s_ = now_s;
 }
 
-double Gradients::finish(const Use& use) {
+void Gradients::finish(const Use& use) {
+  if (serial_ && synchronizer_)
+    for (std::size_t i = count(); i-- > 0;)
+      if (arrived_[i]) synchronizer_->ready(i);
   const bool all_ready = arrivals_ == count();
   arrived_.assign(count(), false);
   arrivals_ = 0;
   if (!synchronizer_) {
     finish_alone();
-    use(0, count() - 1);
-    return 0;
+    return use(0, count() - 1);
   }
-  double waited_s = 0;
-  // A gradient that never came is for the synchronizer to judge before anything is used.
-  const bool at_once = all_ready && options_.clip_norm == 0;
-  if (!at_once) waited_s += timed([&] { synchronizer_->wait(); });
-  for (const BucketInfo& bucket : synchronizer_->buckets()) {
-    if (at_once) waited_s += wait_for(bucket);
-    use(bucket.first, bucket.last);
+  if (ends_in_weights_) {
+    weights_under_way_ = true;
+    weights_here_.assign(synchronizer_->buckets().size(), false);
+    if (serial_) settle();
+  } else {
+    finish_in_gradients(use, all_ready);
   }
-  if (at_once) waited_s += timed([&] { synchronizer_->wait(); });
-  return waited_s;
+  const std::uint64_t sent = group_.traffic().sent_bytes;
+  wire_bytes_ = sent - sent_before_;
+  sent_before_ = sent;
 }
 
-double Gradients::wait_for(const BucketInfo& bucket) {
-  const double begin_s = options_.trace->now_s();
-  const double waited_s = timed([&] { synchronizer_->wait(bucket.first); });
-  if (options_.trace->running()) {
-    const std::string& first = gradients_[bucket.first].name;
-    const std::string name = bucket.first == bucket.last ? first : first + " .. " + gradients_[bucket.last].name;
-    options_.trace->add({"wait", name, begin_s, options_.trace->now_s(), 0});
+void Gradients::finish_in_gradients(const Use& use, bool all_ready) {
+  // A gradient that never came is for the synchronizer to judge before anything is used.
+  const bool at_once = all_ready && !serial_ && options_.clip_norm == 0;
+  if (!at_once) waited_s_ += timed([&] { synchronizer_->wait(); });
+  for (const BucketInfo& bucket : synchronizer_->buckets()) {
+    if (at_once) wait_for(bucket.first);
+    use(bucket.first, bucket.last);
   }
-  return waited_s;
+  if (at_once) waited_s_ += timed([&] { synchronizer_->wait(); });
+}
+
+void Gradients::settle() {
+  if (!weights_under_way_) return;
+  waited_s_ += timed([&] { synchronizer_->wait(); });
+  weights_under_way_ = false;
+}
+
+double Gradients::take_waited_s() { return std::exchange(waited_s_, 0); }
+
+void Gradients::wait_for_weights(std::size_t parameter) {
+  if (!weights_under_way_ || weights_here_[bucket_of_[parameter]]) return;
+  wait_for(parameter);
+  weights_here_[bucket_of_[parameter]] = true;
+}
+
+/// For gradient i, or its weights.
+void Gradients::wait_for(std::size_t i) {
+  const double begin_s = options_.trace->now_s();
+  waited_s_ += timed([&] { synchronizer_->wait(i); });
+  if (!options_.trace->running()) return;
+  const std::string name = bucket_name(synchronizer_->buckets()[bucket_of_[i]]);
+  options_.trace->add({"wait", name, begin_s, options_.trace->now_s(), 0});
+}
+
+std::string Gradients::bucket_name(const BucketInfo& bucket) const {
+  const std::string& first = gradients_[bucket.first].name;
+  return bucket.first == bucket.last ? first : first + " .. " + gradients_[bucket.last].name;
 }
 
 void Gradients::finish_alone() {
@@ -138,7 +183,5 @@ std::vector<BucketInfo> Gradients::buckets() const {
   const auto buckets = synchronizer_->buckets();
   return {buckets.begin(), buckets.end()};
 }
-
-std::uint64_t Gradients::wire_bytes() const { return synchronizer_ ? synchronizer_->statistics().wire_bytes : 0; }
 
 }  // namespace syncopate::train

@@ -10,12 +10,14 @@
 
 namespace syncopate::train {
 
-/// Ties a network's gradients to a Synchronizer, or, for the exchange "none", to memory of this rank alone.
-/// Used from one thread, the one that runs the backward pass.
+/// Ties a network to a Synchronizer, or, for the exchange "none", its gradients to memory of this rank alone.
+/// Where the exchange ends in weights, a step goes on into the next forward pass: each layer then waits for its own
+/// weights, through the network's `before_use`. Used from one thread, the one that runs both passes.
 class Gradients final {
  public:
-  /// `options.trace` must be given; `network` must outlive this.
-  Gradients(Group& group, const Network& network, const SynchronizerOptions& options);
+  /// `options` without `weights`, which are the network's; `options.trace` must be given. `serial`: buckets leave after
+  /// the backward pass, weights arrive before the forward pass. `network` must outlive this.
+  Gradients(Group& group, const Network& network, SynchronizerOptions options, bool serial);
   ~Gradients();
   Gradients(const Gradients&) = delete;
   Gradients& operator=(const Gradients&) = delete;
@@ -25,34 +27,48 @@ class Gradients final {
   /// Instead of the last backward pass, when no sample is left for it: what has been added up (or zero) is all.
   void without_backward();
 
-  /// Hands gradients [first, last] to `use` as soon as they hold the average, until all have been. Returns the seconds
-  /// that were spent waiting for other ranks. Clipping needs the norm of all and therefore waits for all first.
+  /// The backward passes of a step are done. Where the exchange ends in gradients: hands gradients [first, last] to
+  /// `use` as soon as they hold the average, until all have been. Clipping needs the norm of all and waits for all.
   using Use = std::function<void(std::size_t first, std::size_t last)>;
-  double finish(const Use& use);
+  void finish(const Use& use);
+  /// Waits for the weights that are still on their way. Before it this rank must start no operation of the group.
+  void settle();
 
+  /// Seconds spent waiting for other ranks since the last call, with spans "wait" in the trace.
+  [[nodiscard]] double take_waited_s();
   [[nodiscard]] std::span<float> values(std::size_t i) const;
   [[nodiscard]] std::size_t count() const noexcept { return gradients_.size(); }
   [[nodiscard]] std::size_t bytes() const noexcept { return 4 * elements_; }
   [[nodiscard]] std::vector<BucketInfo> buckets() const;
-  [[nodiscard]] std::uint64_t wire_bytes() const;  ///< sent by this rank in the last step
+  [[nodiscard]] std::uint64_t wire_bytes() const noexcept { return wire_bytes_; }  ///< sent up to the last `finish`
 
  private:
   class Hook;
   void ready(std::size_t i);
   void finish_alone();
-  double wait_for(const BucketInfo& bucket);
+  void finish_in_gradients(const Use& use, bool all_ready);
+  void wait_for(std::size_t i);
+  void wait_for_weights(std::size_t parameter);
+  [[nodiscard]] std::string bucket_name(const BucketInfo& bucket) const;
   void trace_backward(std::size_t i);
 
+  Group& group_;
   const Network& network_;
   SynchronizerOptions options_;
+  const bool serial_, ends_in_weights_;
   std::vector<Gradient> gradients_;
   std::size_t elements_ = 0;
   std::unique_ptr<Synchronizer> synchronizer_;  ///< null for the exchange "none"
   std::vector<float> own_;                      ///< the arena where there is no synchronizer
   std::vector<std::size_t> offsets_;            ///< into `own_`
+  std::vector<std::size_t> bucket_of_;          ///< by gradient
   std::vector<bool> arrived_;                   ///< gradients reported ready in this step
   std::size_t arrivals_ = 0;
   bool last_micro_batch_ = true;
+  bool weights_under_way_ = false;
+  std::vector<bool> weights_here_;  ///< by bucket, while weights are under way
+  double waited_s_ = 0;
+  std::uint64_t sent_before_ = 0, wire_bytes_ = 0;
   double backward_since_s_ = 0;  ///< when the backward pass began to work on the next gradient; on the trace's clock
 };
 

@@ -21,19 +21,22 @@ at::Tensor gather_in_one_memory(std::vector<NamedTensor>& tensors) {
   return memory;
 }
 
-at::Tensor Builder::parameter(std::string name, at::IntArrayRef shape, double deviation) {
+Parameter Builder::parameter(std::string name, at::IntArrayRef shape, double deviation) {
   at::Tensor value = at::empty(shape, at::kFloat);
   const auto half_width = static_cast<float>(deviation * std::sqrt(3.0));
   float* const data = value.data_ptr<float>();
   for (std::int64_t i = 0; i < value.numel(); ++i) data[i] = random_.symmetric(half_width);
-  network_.parameters.push_back({std::move(name), value.set_requires_grad(true)});
-  return value;
+  return add(std::move(name), value);
 }
 
-at::Tensor Builder::constant(std::string name, int count, float value) {
-  at::Tensor tensor = at::full({count}, value, at::kFloat);
-  network_.parameters.push_back({std::move(name), tensor.set_requires_grad(true)});
-  return tensor;
+Parameter Builder::constant(std::string name, int count, float value) {
+  return add(std::move(name), at::full({count}, value, at::kFloat));
+}
+
+Parameter Builder::add(std::string name, at::Tensor value) {
+  const std::size_t index = network_.parameters.size();
+  network_.parameters.push_back({std::move(name), value.set_requires_grad(true)});
+  return {std::move(value), index, network_.before_use};
 }
 
 at::Tensor Builder::statistic(std::string name, int count, float value) {
@@ -59,7 +62,7 @@ LayerNorm Builder::layer_norm(const std::string& name, int width) {
   return {constant(name + ".weight", width, 1), constant(name + ".bias", width, 0)};
 }
 
-at::Tensor Builder::table(const std::string& name, int rows, int width, double deviation) {
+Parameter Builder::table(const std::string& name, int rows, int width, double deviation) {
   return parameter(name + ".weight", {rows, width}, deviation);
 }
 

@@ -31,6 +31,11 @@ void add_exchange(CLI::App& app, Options& o, std::string& fusion_bytes) {
   app.add_option("--exchange", o.exchange, "how ranks combine them; none: each rank trains alone")
       ->capture_default_str();
   app.add_option("--algorithm", o.algorithm, "collective algorithm")->capture_default_str();
+  app.add_option("--broadcast-every", o.broadcast_every,
+                 "exchange allreduce_broadcast: steps between broadcasts of rank 0's weights")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1 << 30));
+  app.add_flag("--serial", o.serial, "compute, then communicate: no overlap, for comparison; same results bit for bit");
   app.add_flag("--zero-missing", o.zero_missing, "a parameter without a gradient counts as zero, not as an error");
 }
 

@@ -17,6 +17,8 @@ struct Options {
   std::string policy = "fusion", codec = "none", exchange = "allreduce", algorithm = "auto";
   std::uint64_t fusion_bytes = 4 << 20;
   bool zero_missing = false;
+  int broadcast_every = 5;  ///< steps, for the exchange allreduce_broadcast
+  bool serial = false;      ///< communicate after computing, not beside it
 
   std::optional<std::uint64_t> steps, epochs;  ///< whichever ends first; with neither, one epoch
   std::uint64_t batch = 32;                    ///< per rank and micro-batch

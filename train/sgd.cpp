@@ -15,8 +15,10 @@ double learning_rate_at(const SgdOptions& options, std::uint64_t step) {
   return rate;
 }
 
-Sgd::Sgd(at::Tensor parameters, SgdOptions options)
-    : options_(std::move(options)), parameters_(std::move(parameters)), velocity_(at::zeros_like(parameters_)) {}
+Sgd::Sgd(at::Tensor parameters, SgdOptions options, bool updates)
+    : options_(std::move(options)),
+      parameters_(std::move(parameters)),
+      velocity_(updates ? at::zeros_like(parameters_) : at::empty({0}, at::kFloat)) {}
 
 void Sgd::update(std::size_t first, std::span<float> gradients) {
   const auto rate = static_cast<float>(rate_), momentum = static_cast<float>(options_.momentum);

@@ -24,15 +24,17 @@ struct SgdOptions {
 
 class Sgd final {
  public:
-  /// `parameters`: f32, one dimension, contiguous; updated in place.
-  Sgd(at::Tensor parameters, SgdOptions options);
+  /// `parameters`: f32, one dimension, contiguous; updated in place. A rank that never updates keeps no velocity.
+  Sgd(at::Tensor parameters, SgdOptions options, bool updates = true);
 
   void begin_step(std::uint64_t step) { rate_ = learning_rate_at(options_, step); }
   /// Updates the parameters from `first` on with their gradients, which are zero afterwards (one pass over the memory):
   ///   g += weight_decay p;  v = momentum v + g;  p -= rate (nesterov ? g + momentum v : v)
   void update(std::size_t first, std::span<float> gradients);
 
-  [[nodiscard]] const at::Tensor& velocity() const noexcept { return velocity_; }  ///< v, as long as the parameters
+  [[nodiscard]] const at::Tensor& velocity() const noexcept {
+    return velocity_;
+  }  ///< v, as long as the parameters, or empty
 
  private:
   SgdOptions options_;

@@ -38,7 +38,6 @@ class Timed final {
 
 StepRow Training::step() {
   const Share share = order_->share(state_.progress, samples_per_step(), group_.rank(), group_.size());
-  sgd_->begin_step(state_.progress.step);
   StepRow row;
   row.step = state_.progress.step + 1;
   Losses losses;
@@ -47,9 +46,9 @@ StepRow Training::step() {
     const std::size_t parts = std::min<std::size_t>(options_.accumulate, std::max<std::size_t>(share.mine.size(), 1));
     for (std::size_t i = 0; i < parts; ++i) {
       const Range part = even_part(share.mine.size(), parts, i);
-      micro_batch({Samples(share.mine).subspan(part.begin, part.size()), share, i + 1 == parts}, row, losses);
+      micro_batch({Samples(share.mine).subspan(part.begin, part.size()), share, i == 0, i + 1 == parts}, row, losses);
     }
-    apply(row);
+    finish(row);
   }
   if (losses.samples > 0) row.loss = losses.sum / static_cast<double>(losses.samples);
   row.wire_bytes = gradients_->wire_bytes();
@@ -61,8 +60,11 @@ StepRow Training::step() {
 /// The exchange averages over ranks, so each rank weighs its samples by ranks / total: the result is the mean gradient
 /// of all samples of the step, however unevenly the ranks share them.
 void Training::micro_batch(const MicroBatch& batch, StepRow& row, Losses& losses) {
-  const auto& [samples, share, last] = batch;
-  if (samples.empty()) return gradients_->without_backward();
+  const auto& [samples, share, first, last] = batch;
+  if (samples.empty()) {
+    enter_backward(batch, row);
+    return gradients_->without_backward();
+  }
   const auto mine = static_cast<double>(samples.size());
   const double weight =
       alone() ? mine / static_cast<double>(share.mine.size()) : mine * group_.size() / static_cast<double>(share.total);
@@ -75,22 +77,40 @@ void Training::micro_batch(const MicroBatch& batch, StepRow& row, Losses& losses
     losses.samples += samples.size();
     if (weight != 1.0) loss = loss * weight;
   }
+  const double waited_s = gradients_->take_waited_s();  // for weights, within the forward pass
+  row.times.forward_s -= waited_s;
+  row.times.wait_s += waited_s;
+  enter_backward(batch, row);
   const Timed backward(row.times.backward_s, trace_, nullptr);  // its spans are the gradients'
   gradients_->begin_backward(last);
   loss.backward();
 }
 
+/// Between the passes nothing is under way: the last step's weights are everywhere, the next rate may be set.
+void Training::enter_backward(const MicroBatch& batch, StepRow& row) {
+  settle();
+  row.times.wait_s += gradients_->take_waited_s();
+  if (!batch.first) return;
+  sgd_->begin_step(state_.progress.step);
+  if (reaches_into_next_step() && row.step == traced_) begin_trace();
+}
+
 /// Each bucket is applied while later ones are still under way.
-void Training::apply(StepRow& row) {
-  std::vector<std::size_t> offsets(gradients_->count());
-  for (std::size_t i = 1; i < offsets.size(); ++i) offsets[i] = offsets[i - 1] + gradients_->values(i - 1).size();
-  row.times.wait_s = gradients_->finish([&](std::size_t first, std::size_t last) {
+void Training::finish(StepRow& row) {
+  gradients_->finish([&](std::size_t first, std::size_t last) {
     const Timed optimizer(row.times.optimizer_s, trace_, "optimizer");
-    for (std::size_t i = first; i <= last; ++i) sgd_->update(offsets[i], gradients_->values(i));
+    update(first, last);
   });
+  row.times.wait_s += gradients_->take_waited_s();
+}
+
+/// Runs on: the communication thread where the exchange ends in weights, else the training thread.
+void Training::update(std::size_t first, std::size_t last) {
+  for (std::size_t i = first; i <= last; ++i) sgd_->update(offsets_[i], gradients_->values(i));
 }
 
 Evaluation Training::evaluate() {
+  settle();
   average_statistics();
   const at::NoGradGuard no_grad;
   const std::size_t held_out = data_->evaluation_samples();

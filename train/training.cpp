@@ -39,6 +39,7 @@ Training::Training(Group& group, const Options& options)
     : group_(group),
       options_(options),
       model_(model_named(options.model)),
+      updater_(updater_of(options.exchange)),
       output_(options, group.rank(), group.size()) {
   at::set_num_threads(options.threads);
   at::set_num_interop_threads(1);
@@ -53,15 +54,20 @@ Training::Training(Group& group, const Options& options)
   if (!options.checkpoint.empty() && group.rank() == 0) require_writable(options.checkpoint);
   share_initial_state();
   order_ = std::make_unique<Order>(data_->training_samples(), state_.seed);
-  gradients_ = std::make_unique<Gradients>(group_, network_,
-                                           SynchronizerOptions{.policy = options.policy,
-                                                               .fusion_bytes = options.fusion_bytes,
-                                                               .codec = options.codec,
-                                                               .exchange = options.exchange,
-                                                               .algorithm = options.algorithm,
-                                                               .zero_missing = options.zero_missing,
-                                                               .clip_norm = options.clip.value_or(model_.clip),
-                                                               .trace = &trace_});
+  SynchronizerOptions exchange{.policy = options.policy,
+                               .fusion_bytes = options.fusion_bytes,
+                               .codec = options.codec,
+                               .exchange = options.exchange,
+                               .algorithm = options.algorithm,
+                               .zero_missing = options.zero_missing,
+                               .clip_norm = options.clip.value_or(model_.clip),
+                               .trace = &trace_,
+                               .weights = {},
+                               .update = nullptr,
+                               .broadcast_every = options.broadcast_every};
+  if (updater_ != Updater::caller)
+    exchange.update = [this](std::size_t first, std::size_t last) { update(first, last); };
+  gradients_ = std::make_unique<Gradients>(group_, network_, std::move(exchange), options.serial);
 }
 
 /// Seed and position come before the network, whose initial values the seed decides; tensors come after it.
@@ -85,7 +91,11 @@ void Training::share_initial_state() {
   network_ = model_.build(builder, options_.sizes);
   parameters_ = gather_in_one_memory(network_.parameters);
   buffers_ = gather_in_one_memory(network_.buffers);
-  sgd_ = std::make_unique<Sgd>(parameters_, sgd_options(options_, model_));
+  for (std::size_t i = 0, offset = 0; i < network_.parameters.size(); ++i) {
+    offsets_.push_back(offset);
+    offset += static_cast<std::size_t>(network_.parameters[i].value.numel());
+  }
+  sgd_ = std::make_unique<Sgd>(parameters_, sgd_options(options_, model_), updater_ != Updater::root || first);
   if (resumes && first) {
     require_fits(resumed_, state_, network_);
     parameters_.copy_(resumed_.parameters);
@@ -93,7 +103,8 @@ void Training::share_initial_state() {
     buffers_.copy_(resumed_.buffers);
     resumed_ = {};
   }
-  std::vector<Buffer> state{view_of(parameters_), view_of(sgd_->velocity())};
+  std::vector<Buffer> state{view_of(parameters_)};
+  if (updater_ != Updater::root) state.push_back(view_of(sgd_->velocity()));
   if (buffers_.numel() > 0) state.push_back(view_of(buffers_));
   broadcast_all(group_, state);
 }
@@ -103,27 +114,30 @@ Json Training::description() const {
   for (const auto& [name, value] : network_.parameters) layers.push_back({{"name", name}, {"elements", value.numel()}});
   for (const BucketInfo& bucket : gradients_->buckets())
     buckets.push_back({{"first", bucket.first}, {"last", bucket.last}, {"bytes", bucket.bytes}});
-  return {{"model", options_.model},
-          {"data", options_.data},
-          {"ranks", group_.size()},
-          {"transport", group_.transport()},
-          {"policy", options_.policy},
-          {"codec", options_.codec},
-          {"exchange", options_.exchange},
-          {"algorithm", options_.algorithm},
-          {"batch", samples_per_step() / static_cast<std::size_t>(group_.size())},
-          {"global_batch", samples_per_step()},
-          {"accumulate", options_.accumulate},
-          {"steps", last_step()},
-          {"threads", options_.threads},
-          {"seed", state_.seed},
-          {"training_samples", data_->training_samples()},
-          {"evaluation_samples", data_->evaluation_samples()},
-          {"parameters", parameters_.numel()},
-          {"gradient_bytes", gradients_->bytes()},
-          {"command", options_.command},
-          {"layers", layers},
-          {"buckets", buckets}};
+  Json run{{"model", options_.model},
+           {"data", options_.data},
+           {"ranks", group_.size()},
+           {"transport", group_.transport()},
+           {"policy", options_.policy},
+           {"codec", options_.codec},
+           {"exchange", options_.exchange},
+           {"algorithm", options_.algorithm},
+           {"serial", options_.serial},
+           {"batch", samples_per_step() / static_cast<std::size_t>(group_.size())},
+           {"global_batch", samples_per_step()},
+           {"accumulate", options_.accumulate},
+           {"steps", last_step()},
+           {"threads", options_.threads},
+           {"seed", state_.seed},
+           {"training_samples", data_->training_samples()},
+           {"evaluation_samples", data_->evaluation_samples()},
+           {"parameters", parameters_.numel()},
+           {"gradient_bytes", gradients_->bytes()},
+           {"command", options_.command},
+           {"layers", layers},
+           {"buckets", buckets}};
+  if (updater_ == Updater::every_rank) run["broadcast_every"] = options_.broadcast_every;
+  return run;
 }
 
 std::size_t Training::samples_per_step() const {
@@ -154,22 +168,17 @@ void Training::run() {
   output_.open_folder();
   output_.begin(description());
   const std::uint64_t first = state_.progress.step + 1, last = last_step();
-  const std::uint64_t traced = options_.trace_step.value_or(std::min(first + 9, last));
+  const std::uint64_t followed = reaches_into_next_step() && last > first ? last - 1 : last;
+  traced_ = options_.out.empty() ? 0 : options_.trace_step.value_or(std::min(first + 9, followed));
   EndRow end;
   while (!done()) {
-    const bool trace = !options_.out.empty() && state_.progress.step + 1 == traced;
-    if (trace) {
-      barrier(group_);
-      trace_.restart();
-    }
+    if (!reaches_into_next_step() && state_.progress.step + 1 == traced_) begin_trace();
     end.rows.push_back(step());
-    if (trace) {
-      trace_.stop();
-      output_.trace(trace_.spans());
-    }
+    if (!reaches_into_next_step()) end_trace();
     output_.step(end.rows.back(), last);
     after_step();
   }
+  settle();
   if (!evaluation_ && options_.evaluate_every != 0u) evaluation_ = evaluate();
   if (!options_.checkpoint.empty()) save();
   barrier(group_);
@@ -178,6 +187,24 @@ void Training::run() {
   end.digest = digest_of(parameters_);
   output_.end(end);
   barrier(group_);  // no rank leaves while another may still need it
+}
+
+/// Ranks have clocks of their own: they begin together.
+void Training::begin_trace() {
+  barrier(group_);
+  trace_.restart();
+}
+
+void Training::end_trace() {
+  if (!trace_.running()) return;
+  trace_.stop();
+  output_.trace(trace_.spans());
+}
+
+/// Where an exchange reaches into the next step, the traced one is from backward pass to backward pass.
+void Training::settle() {
+  gradients_->settle();
+  if (reaches_into_next_step()) end_trace();
 }
 
 void Training::after_step() {
@@ -201,6 +228,7 @@ void Training::average_statistics() {
 }
 
 void Training::save() {
+  settle();
   average_statistics();
   if (group_.rank() != 0) return;
   save_checkpoint(options_.checkpoint, {state_, layout_of(network_), parameters_, sgd_->velocity(), buffers_});

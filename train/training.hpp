@@ -36,10 +36,15 @@ class Training final {
   struct MicroBatch {
     Samples samples;
     const Share& share;
-    bool last;
+    bool first, last;
   };
   void micro_batch(const MicroBatch& batch, StepRow& row, Losses& losses);
-  void apply(StepRow& row);
+  void enter_backward(const MicroBatch& batch, StepRow& row);
+  void finish(StepRow& row);
+  void update(std::size_t first, std::size_t last);
+  void settle();
+  void begin_trace();
+  void end_trace();
   void after_step();
   void average_statistics();
   Evaluation evaluate();
@@ -48,10 +53,13 @@ class Training final {
   [[nodiscard]] std::uint64_t last_step() const;
   [[nodiscard]] std::size_t samples_per_step() const;
   [[nodiscard]] bool alone() const { return options_.exchange == "none"; }
+  /// A step's exchange goes on into the next step's forward pass.
+  [[nodiscard]] bool reaches_into_next_step() const { return updater_ != Updater::caller && !options_.serial; }
 
   Group& group_;
   const Options& options_;
   const Model& model_;
+  const Updater updater_;
   Output output_;
   std::unique_ptr<Data> data_;
   Checkpoint resumed_;  ///< rank 0 with --resume only
@@ -62,7 +70,9 @@ class Training final {
   std::unique_ptr<Gradients> gradients_;
   std::unique_ptr<Sgd> sgd_;
   std::unique_ptr<Order> order_;
+  std::vector<std::size_t> offsets_;      ///< of each parameter, in `parameters_`
   std::optional<Evaluation> evaluation_;  ///< of the present parameters
+  std::uint64_t traced_ = 0;              ///< the step whose timeline is kept, counted from 1
 };
 
 }  // namespace syncopate::train

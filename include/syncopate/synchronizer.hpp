@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "syncopate/dtype.hpp"
@@ -20,6 +23,14 @@ struct Gradient {
   DType dtype = DType::f32;
 };
 
+/// Who turns combined gradients into updated weights. It depends on the exchange.
+enum class Updater : std::uint8_t {
+  caller,      ///< the caller, after `wait`: the exchange ends in gradients
+  every_rank,  ///< the synchronizer, by `SynchronizerOptions::update` on every rank: the exchange ends in weights
+  root,        ///< the same on rank 0 alone, whose weights reach the others: only there is an optimizer's state
+};
+[[nodiscard]] Updater updater_of(std::string_view exchange);  ///< throws Misuse, naming the allowed names
+
 struct SynchronizerOptions {
   std::string policy = "fusion";       ///< a name from shelf schedule/policy
   std::size_t fusion_bytes = 4 << 20;  ///< size at which the fusion policy closes a bucket
@@ -29,13 +40,23 @@ struct SynchronizerOptions {
   bool zero_missing = false;           ///< a gradient that never became ready counts as zero instead of an error
   double clip_norm = 0;                ///< > 0: scale the averaged gradient down to this global L2 norm
   Trace* trace = nullptr;              ///< receives one span per bucket and wait; must outlive the synchronizer
+
+  // Exchanges that end in weights need the next two; the others leave the update to the caller and refuse them.
+
+  /// The weights of gradient i, as many elements; equal on all ranks at first (`broadcast_all`). From the last
+  /// `ready(i)` of a step until `wait(i)` returns they are the synchronizer's to read and write.
+  std::vector<Buffer> weights;
+  /// Applies the averaged gradients [first, last] to their weights, and leaves in the gradients what the next step
+  /// shall add to. Runs on: the communication thread, for one bucket at a time.
+  std::function<void(std::size_t first, std::size_t last)> update;
+  int broadcast_every = 5;  ///< exchange allreduce_broadcast: steps between broadcasts of rank 0's weights
 };
 
 /// What the last step cost.
 struct StepStatistics {
   std::uint64_t wire_bytes = 0;  ///< sent by this rank, headers included
   double wait_s = 0;             ///< time `wait` blocked its caller
-  double gradient_norm = 0;      ///< global norm before clipping; 0 unless clip_norm was given
+  double gradient_norm = 0;      ///< global norm before clipping; 0 unless clip_norm was given and this rank updates
 };
 
 /// One bucket: the gradients [first, last] travel together.
@@ -47,6 +68,11 @@ struct BucketInfo {
 /// Owns the gradients' memory (one arena per type, forward order) and averages it over the group's ranks.
 /// One step is: backward pass calls `ready(i)` once for every gradient, from one or several threads; then `wait()`.
 /// Every rank must pass the same list and options; rank 0's plan is used everywhere and checked.
+///
+/// An exchange that ends in weights updates them while the backward pass still runs and brings them to every rank in
+/// forward order. To overlap that with the next forward pass, call `wait(i)` before it uses the weights of gradient i,
+/// and `wait()` after it, before the next backward pass; to have all weights at once, call `wait()` where a step ends.
+/// In between, this thread must start no other operation of the group: ranks would disagree on its turn.
 class Synchronizer final {
  public:
   /// `gradients` in forward order. Throws Misuse (unknown names, empty tensors), Mismatch (ranks disagree).
@@ -59,10 +85,11 @@ class Synchronizer final {
   [[nodiscard]] Buffer gradient(std::size_t i) const;
   /// Gradient i is complete in its memory. Exchange of its bucket may start at once, on the group's thread.
   void ready(std::size_t i);
-  /// Returns when every gradient holds the average. Throws Misuse naming a gradient that never became ready
-  /// (every other rank throws RemoteFailure with the same text), or what the exchange threw.
+  /// Returns when every gradient holds the average, or every weight its new value. Throws Misuse naming a gradient that
+  /// never became ready (every other rank throws RemoteFailure with the same text), or what the exchange threw.
   void wait();
-  /// Returns when gradient i holds the average; every gradient of its bucket must be ready. Throws as `wait()` does,
+  /// Returns when gradient i holds the average; every gradient of its bucket must be ready. Where the exchange ends in
+  /// weights: when the weights of gradient i are the new ones; every gradient must be ready. Throws as `wait()` does,
   /// which still ends the step.
   void wait(std::size_t i);
   /// While on, `ready` is ignored: gradients of several micro-batches add up before the last one is exchanged.

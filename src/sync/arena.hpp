@@ -13,6 +13,7 @@ class Arena final {
  public:
   explicit Arena(const std::vector<Gradient>& gradients);
 
+  [[nodiscard]] std::size_t count() const noexcept { return slots_.size(); }  ///< gradients
   [[nodiscard]] Buffer gradient(std::size_t i) const noexcept { return slots_[i]; }
   /// Gradients [first, last], which must share a type, as one vector.
   [[nodiscard]] Buffer span(std::size_t first, std::size_t last) const noexcept;

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "compress/codec.hpp"
 
@@ -12,6 +13,8 @@ struct Bucket {
   std::string name;  ///< first and last gradient
   Buffer gradient;
   std::unique_ptr<compress::Coder> coder;
+  std::vector<Buffer> weights;      ///< of its gradients, in as few pieces as their memory allows; see optimizer
+  std::size_t first = 0, last = 0;  ///< gradients
 };
 
 }  // namespace syncopate::sync

@@ -10,10 +10,6 @@
 
 namespace syncopate {
 
-namespace sync {
-const Exchange& exchange_named(std::string_view name) { return base::entry_named("exchange", name, exchanges()); }
-}  // namespace sync
-
 std::vector<CatalogueEntry> catalogue() {
   std::vector<CatalogueEntry> entries;
   const auto add = [&](std::string_view shelf, auto table) {

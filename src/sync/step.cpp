@@ -1,13 +1,25 @@
-// The sentence: a gradient, packed into a bucket, is encoded by a codec, combined by an exchange, and decoded.
+// The sentence: a gradient, packed into a bucket, is encoded, combined by an exchange, decoded, and applied.
 #include "sync/step.hpp"
+
+#include "sync/traced.hpp"
 
 namespace syncopate::sync {
 
-Outcome step(Bucket& bucket, const Exchange& exchange, Group& group, const std::string& algorithm) {
-  const compress::Packet packet = bucket.coder->encode(bucket.gradient);
-  const Outcome outcome = exchange.combine(group, packet, {algorithm, bucket.name});
-  bucket.coder->decode(packet, bucket.gradient);
-  return outcome;
+void step(Bucket& bucket, const Way& way) {
+  {
+    const Traced span(way.trace, "exchange", bucket.name, bucket.gradient.bytes().size());
+    const compress::Packet packet = bucket.coder->encode(bucket.gradient);
+    way.exchange.combine(way.group, packet, {way.algorithm, bucket.name});
+    bucket.coder->decode(packet, bucket.gradient);
+  }
+  way.optimizer.apply(bucket);
+}
+
+void deliver(Bucket& bucket, const Way& way) {
+  way.optimizer.complete(bucket);
+  if (!way.optimizer.spreads()) return;
+  const Traced span(way.trace, "broadcast", bucket.name, bytes_of(bucket.weights));
+  for (const Buffer weights : bucket.weights) way.exchange.spread(way.group, weights, {way.algorithm, bucket.name});
 }
 
 }  // namespace syncopate::sync

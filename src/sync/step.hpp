@@ -3,10 +3,25 @@
 
 #include "sync/bucket.hpp"
 #include "sync/exchange.hpp"
+#include "sync/optimizer.hpp"
 
 namespace syncopate::sync {
 
-/// Combines one bucket over all ranks. Runs on: the communication thread.
-Outcome step(Bucket& bucket, const Exchange& exchange, Group& group, const std::string& algorithm);
+/// How a step is done: what the sentence takes for granted.
+struct Way {
+  const Exchange& exchange;
+  Group& group;
+  const std::string& algorithm;
+  Optimizer& optimizer;
+  Trace* trace = nullptr;
+};
+
+/// Combines one bucket over all ranks; updates its weights where the exchange ends in weights.
+/// Runs on: the communication thread.
+void step(Bucket& bucket, const Way& way);
+
+/// The weights of one bucket, once all buckets have been through `step`: final, and spread if it is time for it.
+/// Runs on: the communication thread.
+void deliver(Bucket& bucket, const Way& way);
 
 }  // namespace syncopate::sync

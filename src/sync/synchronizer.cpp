@@ -1,7 +1,6 @@
 // The synchronizer: buckets leave on the communication thread while the backward pass still fills others.
 #include "syncopate/synchronizer.hpp"
 
-#include <cmath>
 #include <cstring>
 #include <exception>
 #include <thread>
@@ -9,12 +8,13 @@
 #include "base/guarded.hpp"
 #include "base/require.hpp"
 #include "compress/codec.hpp"
-#include "kernel/norm.hpp"
 #include "schedule/dispatch.hpp"
 #include "schedule/policy.hpp"
 #include "sync/agree.hpp"
 #include "sync/arena.hpp"
+#include "sync/optimizer.hpp"
 #include "sync/step.hpp"
+#include "sync/traced.hpp"
 #include "syncopate/collective.hpp"
 
 namespace syncopate {
@@ -47,9 +47,10 @@ class Synchronizer::Impl final {
 
   void plan(const SynchronizerOptions& options);
   void communicate(const std::stop_token& stop);
-  void exchange(std::size_t bucket);
+  void exchange(std::size_t bucket, const std::stop_token& stop);
+  void deliver_all(const std::stop_token& stop);
+  void mark_done(std::size_t bucket);
   void require_ready(std::size_t first, std::size_t last);
-  void clip();
   void finish_step(double waited_s);
 
   Group& group_;
@@ -57,6 +58,8 @@ class Synchronizer::Impl final {
   const SynchronizerOptions options_;
   const sync::Exchange& exchange_;
   const sync::Arena arena_;
+  sync::Optimizer optimizer_;
+  const sync::Way way_;
   std::vector<sync::Bucket> buckets_;
   std::vector<BucketInfo> infos_;
   StepStatistics statistics_;
@@ -70,7 +73,9 @@ Synchronizer::Impl::Impl(Group& group, std::vector<Gradient> gradients, const Sy
       gradients_(std::move(gradients)),
       options_(options),
       exchange_(sync::exchange_named(options.exchange)),
-      arena_(gradients_) {
+      arena_(gradients_),
+      optimizer_(exchange_, group_, options_, arena_),
+      way_{exchange_, group_, options_.algorithm, optimizer_, options_.trace} {
   plan(options);
   sent_before_ = group_.traffic().sent_bytes;
   communication_ = std::jthread([this](const std::stop_token& stop) { communicate(stop); });
@@ -96,11 +101,17 @@ void Synchronizer::Impl::plan(const SynchronizerOptions& options) {
   const schedule::Policy& policy = schedule::policy_named(options.policy);
   auto partition = split_by_type(policy.partition(timeline, {options.fusion_bytes}), timeline);
   partition = sync::agree(group_, gradients_, partition);
+  optimizer_.agree_on_neighbours();
   for (const schedule::Bucket& bucket : partition) {
     const Buffer span = arena_.span(bucket.first, bucket.last);
     const std::string& first = gradients_[bucket.first].name;
     const std::string name = bucket.first == bucket.last ? first : first + " .. " + gradients_[bucket.last].name;
-    buckets_.push_back({name, span, codec.coder(span)});
+    buckets_.push_back({.name = name,
+                        .gradient = span,
+                        .coder = codec.coder(span),
+                        .weights = optimizer_.weights_of(bucket.first, bucket.last),
+                        .first = bucket.first,
+                        .last = bucket.last});
     infos_.push_back({bucket.first, bucket.last, span.bytes().size()});
   }
   progress_.with([&](Progress& progress) {
@@ -134,23 +145,34 @@ void Synchronizer::Impl::communicate(const std::stop_token& stop) {
         [](Progress&) {});
     if (!bucket) return;
     try {
-      exchange(*bucket);
-      progress_.change([&](Progress& progress) {
-        progress.is_done[*bucket] = true;
-        ++progress.done;
-      });
+      exchange(*bucket, stop);
     } catch (...) {
       progress_.change([](Progress& progress) { progress.failure = std::current_exception(); });
     }
   }
 }
 
-void Synchronizer::Impl::exchange(std::size_t bucket) {
-  const bool traced = options_.trace != nullptr && options_.trace->running();
-  const double begin_s = traced ? options_.trace->now_s() : 0;
-  sync::step(buckets_[bucket], exchange_, group_, options_.algorithm);
-  if (traced)
-    options_.trace->add({"exchange", buckets_[bucket].name, begin_s, options_.trace->now_s(), infos_[bucket].bytes});
+void Synchronizer::Impl::exchange(std::size_t bucket, const std::stop_token& stop) {
+  sync::step(buckets_[bucket], way_);
+  if (!optimizer_.ends_in_weights()) return mark_done(bucket);
+  if (progress_.with([](const Progress& progress) { return progress.dispatch->all_sent(); })) deliver_all(stop);
+}
+
+/// The next forward pass needs the first layers' weights first: the reverse of the order of exchange.
+void Synchronizer::Impl::deliver_all(const std::stop_token& stop) {
+  optimizer_.combined();
+  for (std::size_t bucket = buckets_.size(); bucket-- > 0 && !stop.stop_requested();) {
+    sync::deliver(buckets_[bucket], way_);
+    if (bucket == 0) optimizer_.end_step();
+    mark_done(bucket);
+  }
+}
+
+void Synchronizer::Impl::mark_done(std::size_t bucket) {
+  progress_.change([&](Progress& progress) {
+    progress.is_done[bucket] = true;
+    ++progress.done;
+  });
 }
 
 void Synchronizer::Impl::require_ready(std::size_t first, std::size_t last) {
@@ -179,23 +201,26 @@ void Synchronizer::Impl::require_ready(std::size_t first, std::size_t last) {
 void Synchronizer::Impl::wait() {
   const base::SteadyClock clock;
   const base::Time begin = clock.now();
-  const double begin_s = options_.trace != nullptr ? options_.trace->now_s() : 0;
-  require_ready(0, gradients_.size() - 1);
-  std::exception_ptr failure;
-  progress_.wait_until(
-      base::kNever, [&](const Progress& progress) { return progress.failure || progress.done == buckets_.size(); },
-      [&](const Progress& progress) { failure = progress.failure; });
-  if (failure) std::rethrow_exception(failure);
-  if (options_.trace != nullptr) options_.trace->add({"wait", "wait", begin_s, options_.trace->now_s(), 0});
+  {
+    const sync::Traced span(options_.trace, "wait", "wait", 0);
+    require_ready(0, gradients_.size() - 1);
+    std::exception_ptr failure;
+    progress_.wait_until(
+        base::kNever, [&](const Progress& progress) { return progress.failure || progress.done == buckets_.size(); },
+        [&](const Progress& progress) { failure = progress.failure; });
+    if (failure) std::rethrow_exception(failure);
+  }
   const double waited_s = base::seconds(clock.now() - begin);
-  clip();
   finish_step(waited_s);
 }
 
 void Synchronizer::Impl::wait(std::size_t i) {
   base::require(i < gradients_.size(), "gradient {} of {}", i, gradients_.size());
   const std::size_t bucket = progress_.with([&](Progress& progress) { return progress.dispatch->bucket_of(i); });
-  require_ready(infos_[bucket].first, infos_[bucket].last);
+  if (optimizer_.ends_in_weights())  // weights leave when all gradients have been combined
+    require_ready(0, gradients_.size() - 1);
+  else
+    require_ready(infos_[bucket].first, infos_[bucket].last);
   std::exception_ptr failure;
   progress_.wait_until(
       base::kNever, [&](const Progress& progress) { return progress.failure || progress.is_done[bucket]; },
@@ -203,19 +228,11 @@ void Synchronizer::Impl::wait(std::size_t i) {
   if (failure) std::rethrow_exception(failure);
 }
 
-// The norm is the same on every rank, because the averaged gradients are, bit for bit.
-void Synchronizer::Impl::clip() {
-  if (options_.clip_norm == 0) return;
-  double squared = 0;
-  for (const Buffer& vector : arena_.vectors())
-    squared += kernel::squared_norm(vector.dtype, vector.bytes().data(), vector.count);
-  statistics_.gradient_norm = std::sqrt(squared);
-  if (!(statistics_.gradient_norm > options_.clip_norm)) return;
-  for (const Buffer& vector : arena_.vectors())
-    kernel::scale(vector.dtype, vector.bytes().data(), vector.count, options_.clip_norm / statistics_.gradient_norm);
-}
-
 void Synchronizer::Impl::finish_step(double waited_s) {
+  // The norm is the same on every rank, because the averaged gradients are, bit for bit.
+  if (options_.clip_norm > 0)
+    statistics_.gradient_norm =
+        optimizer_.ends_in_weights() ? optimizer_.norm() : sync::clip(arena_, options_.clip_norm);
   const std::uint64_t sent = group_.traffic().sent_bytes;
   statistics_.wire_bytes = sent - sent_before_;
   statistics_.wait_s = waited_s;

@@ -45,14 +45,14 @@ Block build_block(Builder& builder, const std::string& name, const ModelOptions&
 
 Network build(Builder& builder, const ModelOptions& options) {
   require(options.width % options.heads == 0, "--width {} is no multiple of --heads {}", options.width, options.heads);
-  const at::Tensor bytes = builder.table("bytes", 256, options.width, 0.5);
-  const at::Tensor positions = builder.table("positions", options.context, options.width, 0.1);
+  const Parameter bytes = builder.table("bytes", 256, options.width, 0.5);
+  const Parameter positions = builder.table("positions", options.context, options.width, 0.1);
   std::vector<Block> blocks;
   for (int i = 0; i < options.layers; ++i) blocks.push_back(build_block(builder, fmt::format("block{}.", i), options));
   const LayerNorm norm = builder.layer_norm("norm", options.width);
   const Linear head = builder.linear("head", options.width, 256, 0.5);
   return builder.finish([=](const at::Tensor& tokens, bool) {
-    at::Tensor x = at::embedding(bytes, tokens) + positions.narrow(0, 0, tokens.size(1));
+    at::Tensor x = at::embedding(bytes(), tokens) + positions().narrow(0, 0, tokens.size(1));
     for (const Block& block : blocks) x = block(x);
     return head(norm(x)).flatten(0, 1);
   });

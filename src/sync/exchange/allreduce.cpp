@@ -2,7 +2,6 @@
 // Synchronous data-parallel SGD, MG-WFBP equation 2: the update is the mean gradient over N workers.
 //
 //   g = (1/N) (g_0 + g_1 + ... + g_{N-1}),  the same bits on every rank
-#include "collective/state.hpp"
 #include "sync/exchange.hpp"
 
 namespace syncopate::sync::exchange {
@@ -11,11 +10,9 @@ namespace {
 
 bool accepts(compress::Combine combine) { return combine == compress::Combine::additive; }
 
-// The communication thread does not stay awake while it waits: the backward pass needs the core.
-Outcome combine(Group& group, const compress::Packet& packet, const ExchangeOptions& options) {
-  const CollectiveOptions collective{.op = ReduceOp::average, .algorithm = options.algorithm, .name = options.name};
-  group.impl().run({Collective::allreduce, packet.payload, collective, transport::Patience{}});
-  return Outcome::gradient;
+void combine(Group& group, const compress::Packet& packet, const ExchangeOptions& options) {
+  carry_out(group, Collective::allreduce, packet.payload,
+            {.op = ReduceOp::average, .algorithm = options.algorithm, .name = options.name});
 }
 
 }  // namespace

@@ -1,0 +1,37 @@
+// Reduce and broadcast: gradients are reduced to the root, which updates the weights and broadcasts them.
+// Linear-pipeline paper, Algorithm 2; overlapped with both passes it is Algorithm 1.
+//
+//   backward   l = L..1:  root: g_l = (1/N) sum_r g_l,r;  w_l = update(w_l, g_l)       reduce of l+1 beside backward l
+//   forward    l = 1..L:  w_l of the root on every rank                             broadcast of l+1 beside forward l
+//   bytes per port: n for the reduce, n for the broadcast; optimizer state and its arithmetic on one rank only
+#include "sync/exchange.hpp"
+
+namespace syncopate::sync::exchange {
+
+namespace {
+
+bool accepts(compress::Combine combine) { return combine == compress::Combine::additive; }
+
+void combine(Group& group, const compress::Packet& packet, const ExchangeOptions& options) {
+  carry_out(group, Collective::reduce, packet.payload,
+            {.op = ReduceOp::average, .root = kRoot, .algorithm = options.algorithm, .name = options.name});
+}
+
+void spread(Group& group, Buffer weights, const ExchangeOptions& options) {
+  carry_out(group, Collective::broadcast, weights,
+            {.root = kRoot, .algorithm = options.algorithm, .name = options.name});
+}
+
+}  // namespace
+
+extern constinit const Exchange reduce_broadcast{
+    .name = "reduce_broadcast",
+    .summary = "Reduces gradients to rank 0, which updates the weights and broadcasts them",
+    .source = "Linear-pipeline paper, Algorithms 1 and 2",
+    .updater = Updater::root,
+    .accepts = accepts,
+    .combine = combine,
+    .spread = spread,
+};
+
+}  // namespace syncopate::sync::exchange

@@ -1,0 +1,120 @@
+// Exchanges that end in weights: a gradient that never came, a failing update, a root that stops, options that do not
+// fit.
+#include <gtest/gtest.h>
+
+#include "ranks.hpp"
+#include "sync/replica.hpp"
+#include "syncopate/error.hpp"
+#include "syncopate/synchronizer.hpp"
+
+namespace syncopate {
+namespace {
+
+using namespace std::chrono_literals;
+using namespace test;
+
+/// What every rank's failure says, by rank; an empty kind where it did not fail.
+struct Said {
+  std::string kind, text, tensor;
+  int peer = -1;
+};
+std::vector<Said> said(const std::vector<std::exception_ptr>& failures) {
+  std::vector<Said> all;
+  for (const std::exception_ptr& failure : failures) {
+    all.emplace_back();
+    if (!failure) continue;
+    try {
+      std::rethrow_exception(failure);
+    } catch (const Error& error) {
+      all.back() = {error.kind(), error.what(), error.where().tensor, error.where().peer};
+    } catch (const std::exception& error) {
+      all.back() = {"std", error.what(), "", -1};
+    }
+  }
+  return all;
+}
+
+TEST(ExchangeInWeights, NamesAGradientThatNeverCameWhicheverWeightsAreWaitedFor) {
+  auto groups = Group::threads(3, {.timeout = 20s});
+  const auto all = said(test::outcomes(3, [&](int rank) {
+    Trained trained(*groups[static_cast<std::size_t>(rank)], {.policy = "wfbp", .exchange = "reduce_broadcast"});
+    trained.backward(0, rank == 1 ? 2 : SIZE_MAX);
+    trained.synchronizer->wait(4);  // its own gradient came, on every rank
+    trained.synchronizer->wait();
+  }));
+  for (std::size_t rank = 0; rank < 3; ++rank) {
+    EXPECT_EQ(all[rank].kind, rank == 1 ? "Misuse" : "RemoteFailure") << all[rank].text;
+    EXPECT_EQ(all[rank].tensor, "fc1");
+  }
+}
+
+TEST(ExchangeInWeights, CountsMissingGradientsAsZeroOnRequest) {
+  test::on_groups(2, [&](Group& group) {
+    Trained trained(group, {.policy = "wfbp", .exchange = "reduce_broadcast", .zero_missing = true});
+    const auto before = trained.replica.all();
+    trained.backward(0, 2);
+    trained.synchronizer->wait(0);
+    trained.synchronizer->wait();
+    EXPECT_EQ(trained.replica.all()[2], before[2]);
+    EXPECT_NE(trained.replica.all()[1], before[1]);
+  });
+}
+
+TEST(ExchangeInWeights, AFailingUpdateIsToldToEveryRank) {
+  auto groups = Group::threads(3, {.timeout = 20s});
+  const auto all = said(test::outcomes(3, [&](int rank) {
+    SynchronizerOptions options{.policy = "wfbp", .exchange = "reduce_broadcast"};
+    options.update = [](std::size_t first, std::size_t) {
+      if (first == 1) throw std::runtime_error("the rate is not a number");
+    };
+    Trained trained(*groups[static_cast<std::size_t>(rank)], options);
+    trained.backward(0);
+    trained.synchronizer->wait(0);
+  }));
+  EXPECT_EQ(all[0].kind, "std");
+  for (const std::size_t rank : {1, 2}) {
+    EXPECT_EQ(all[rank].kind, "RemoteFailure");
+    EXPECT_EQ(all[rank].peer, 0);
+    EXPECT_NE(all[rank].text.find("the update of 'bn1' failed: the rate is not a number"), std::string::npos)
+        << all[rank].text;
+  }
+}
+
+TEST(ExchangeInWeights, ARootThatStopsIsNamedByWhoeverWaitsForItsWeights) {
+  auto groups = Group::threads(3, {.timeout = 500ms});
+  const auto all = said(test::outcomes(3, [&](int rank) {
+    Trained trained(*groups[static_cast<std::size_t>(rank)], {.policy = "wfbp", .exchange = "reduce_broadcast"});
+    train(trained, 1, Order::serial);
+    if (rank == 0) return;
+    trained.backward(1);
+    trained.synchronizer->wait(0);
+  }));
+  EXPECT_EQ(all[0].kind, "");
+  for (const std::size_t rank : {1, 2}) {
+    EXPECT_EQ(all[rank].kind, "Timeout") << all[rank].text;
+    EXPECT_NE(all[rank].text.find("rank 0 has not begun it"), std::string::npos) << all[rank].text;
+  }
+}
+
+TEST(ExchangeInWeights, RefusesWhatDoesNotFit) {
+  test::on_groups(1, [&](Group& group) {
+    std::vector<float> memory(10);
+    const auto make = [&](const SynchronizerOptions& options) { Synchronizer(group, {{"w", 4}}, options); };
+    const auto update = [](std::size_t, std::size_t) {};
+    const std::vector<Buffer> right{std::span(memory).first(4)}, wrong{std::span(memory).first(5)};
+    EXPECT_NO_THROW(make({.exchange = "reduce_broadcast", .weights = right, .update = update}));
+    EXPECT_THROW(make({.exchange = "reduce_broadcast", .weights = right}), Misuse);
+    EXPECT_THROW(make({.exchange = "reduce_broadcast", .update = update}), Misuse);
+    EXPECT_THROW(make({.exchange = "reduce_broadcast", .weights = wrong, .update = update}), Misuse);
+    EXPECT_THROW(make({.exchange = "allreduce", .weights = right, .update = update}), Misuse);
+    const SynchronizerOptions never{
+        .exchange = "allreduce_broadcast", .weights = right, .update = update, .broadcast_every = 0};
+    EXPECT_THROW(make(never), Misuse);
+    EXPECT_THROW((void)updater_of("reduce_brodcast"), Misuse);
+    EXPECT_EQ(updater_of("reduce_broadcast"), Updater::root);
+    EXPECT_EQ(updater_of("allreduce"), Updater::caller);
+  });
+}
+
+}  // namespace
+}  // namespace syncopate

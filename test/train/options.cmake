@@ -1,0 +1,10 @@
+# These tests train with the built programs; without a libtorch there is nothing to test.
+if(NOT TARGET syncopate-train)
+  set_target_properties(test_train PROPERTIES EXCLUDE_FROM_ALL TRUE)
+  return()
+endif()
+add_dependencies(test_train syncopate-cli syncopate-train)
+find_package(nlohmann_json REQUIRED)
+target_sources(test_train PRIVATE ${PROJECT_SOURCE_DIR}/test/process/run_program.cpp)
+target_compile_definitions(test_train PRIVATE SYNCOPATE_PROGRAM="$<TARGET_FILE:syncopate-cli>")
+gtest_discover_tests(test_train TEST_PREFIX train/ DISCOVERY_TIMEOUT 60 PROPERTIES LABELS train TIMEOUT 300)
