@@ -8,8 +8,8 @@
 
 namespace syncopate {
 
-/// One stretch of work. Tracks in use: "forward", "backward", "exchange", "broadcast" (of weights), "wait", "optimizer",
-/// and "update": the optimizer on the communication thread.
+/// One stretch of work. Tracks in use: "forward", "backward", "exchange", "broadcast" (of weights), "wait",
+/// "optimizer", and "update": the optimizer on the communication thread.
 struct Span {
   std::string track;
   std::string name;

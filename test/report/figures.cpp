@@ -35,6 +35,30 @@ TEST(Overlap, ABlockedRankDoesNotCompute) {
   EXPECT_DOUBLE_EQ(budget.hidden_s, 2);
 }
 
+/// From backward pass to backward pass: reductions [1, 3], an update [3, 4], broadcasts [4, 8], forward [2, 9] with a
+/// wait [2, 5].
+std::vector<Span> weights_spans() {
+  return {{"backward", "a", 0, 2, 0},     {"exchange", "a", 1, 3, 8},  {"update", "a", 3, 4, 0},
+          {"wait", "a", 2, 5, 0},         {"broadcast", "a", 4, 6, 8}, {"broadcast", "b", 6, 8, 8},
+          {"forward", "forward", 2, 9, 0}};
+}
+
+TEST(Overlap, WeightsOnTheirWayAreCommunicationAndUpdatesBesideItAreNotComputing) {
+  const Budget budget = budget_of(weights_spans());
+  EXPECT_DOUBLE_EQ(budget.exchange_s, 6);
+  EXPECT_DOUBLE_EQ(budget.behind_backward_s, 1);
+  EXPECT_DOUBLE_EQ(budget.behind_forward_s, 3);
+  EXPECT_DOUBLE_EQ(budget.hidden_s, 4);
+  EXPECT_DOUBLE_EQ(budget.forward_s, 4) << "a pass does not count what it waited";
+}
+
+TEST(Overlap, AStepThatGoesOnIntoTheNextForwardPassIsKnownByItsOrder) {
+  auto run = sample_run(2, 4);
+  EXPECT_FALSE(starts_with_backward(run));
+  for (RankRecord& rank : run.ranks) rank.spans = weights_spans();
+  EXPECT_TRUE(starts_with_backward(run));
+}
+
 TEST(Overlap, WhatIsTakenOutIsGoneAndTheRestStays) {
   const Intervals rest = without({{0, 4}, {5, 9}}, {{1, 2}, {3, 6}, {8, 12}});
   ASSERT_EQ(rest.size(), 3u);

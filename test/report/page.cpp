@@ -89,6 +89,22 @@ TEST(Page, EveryBucketOfEveryRankIsInTheTimeline) {
   EXPECT_TRUE(holds(html, "bucket 0, two\n2.00 s, 800 B, 0.000 Gbit/s\n1.00 s exposed"));
 }
 
+TEST(Page, WeightsStandInTheTimelineUnderTheBucketTheyBelongTo) {
+  auto run = sample_run(2, 10);
+  for (RankRecord& rank : run.ranks)
+    rank.spans = {{"backward", "two", 0, 2, 0},    {"exchange", "two", 1, 2, 800},  {"exchange", "one", 2, 3, 400},
+                  {"update", "one", 3, 4, 0},      {"broadcast", "one", 4, 5, 400}, {"broadcast", "two", 5, 6, 800},
+                  {"forward", "forward", 2, 9, 0}, {"wait", "one", 2, 5, 0}};
+  const std::string html = page_of(run);
+  EXPECT_TRUE(holds(html, "weights of bucket 1, one\n1.00 s, 400 B, 0.000 Gbit/s\n1.00 s exposed"));
+  EXPECT_TRUE(holds(html, "weights of bucket 0, two\n1.00 s, 800 B, 0.000 Gbit/s\n0.00 s exposed"));
+  EXPECT_EQ(count(html, "class=\"weights\" x="), 2u) << "the hidden one, on two ranks";
+  EXPECT_EQ(count(html, "class=\"optimizer\" x="), 2u) << "the update, on two ranks";
+  EXPECT_TRUE(holds(html, "its weights on their way"));
+  EXPECT_TRUE(holds(html, "from backward pass to backward pass"));
+  EXPECT_FALSE(holds(page_of(sample_run(2, 10)), "its weights on their way"));
+}
+
 TEST(Page, NeedsNothingFromElsewhere) {
   const std::string html = page_of(sample_run(2, 10));
   for (const char* outside : {"http:", "https:", "src=", "@import", "<link", "url(\"", "url(h"})

@@ -1,5 +1,4 @@
-// Exchanges that end in weights: equal to the serial order bit for bit, beside both passes, and never silent in
-// failure.
+// Exchanges that end in weights: equal to the serial order bit for bit, beside both passes.
 #include <gtest/gtest.h>
 
 #include <future>

@@ -1,5 +1,4 @@
-// Exchanges that end in weights: a gradient that never came, a failing update, a root that stops, options that do not
-// fit.
+// Exchanges that end in weights: what they say when gradients, the update or the root fail, and what they refuse.
 #include <gtest/gtest.h>
 
 #include "ranks.hpp"

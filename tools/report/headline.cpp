@@ -22,7 +22,8 @@ std::string communication(const Summary& summary) {
   const Budget& budget = summary.budget;
   if (budget.exchange_s <= 0) return "nothing was communicated";
   const bool backward = budget.behind_backward_s >= kMostly * budget.hidden_s;
-  const std::string behind = backward ? "the backward pass" : "computing";
+  const bool passes = budget.behind_backward_s + budget.behind_forward_s >= kMostly * budget.hidden_s;
+  const std::string behind = backward ? "the backward pass" : passes ? "both passes" : "computing";
   const std::string took = fmt::format("communication took {}", time_text(budget.exchange_s));
   if (budget.exposed_s < kNegligible * budget.exchange_s)
     return fmt::format("{}, all of it hidden behind {}", took, behind);

@@ -45,10 +45,14 @@ Intervals covered(const std::vector<Span>& spans, const std::string& track) {
   return merged(std::move(parts));
 }
 
+bool is_message(const Span& span) { return span.track == "exchange" || span.track == "broadcast"; }
+
+bool is_beside(const Span& span) { return is_message(span) || span.track == "update"; }
+
 Intervals computing(const std::vector<Span>& spans) {
   std::vector<Interval> busy;
   for (const Span& span : spans)
-    if (span.track != "exchange" && span.track != "wait") busy.push_back({span.begin_s, span.end_s});
+    if (!is_beside(span) && span.track != "wait") busy.push_back({span.begin_s, span.end_s});
   return without(merged(std::move(busy)), covered(spans, "wait"));
 }
 
@@ -59,12 +63,25 @@ std::vector<Span> exchanges(const std::vector<Span>& spans) {
   return result;
 }
 
+bool starts_with_backward(const Run& run) {
+  for (const RankRecord& rank : run.ranks) {
+    if (rank.spans.empty() || covered(rank.spans, "broadcast").empty()) continue;
+    const Intervals forward = covered(rank.spans, "forward"), backward = covered(rank.spans, "backward");
+    return !forward.empty() && !backward.empty() && backward.front().begin < forward.front().begin;
+  }
+  return false;
+}
+
 Budget budget_of(const std::vector<Span>& spans) {
   Budget budget;
   for (const Span& span : spans) budget.step_s = std::max(budget.step_s, span.end_s);
-  const Intervals exchange = covered(spans, "exchange");
-  const Intervals backward = without(covered(spans, "backward"), covered(spans, "wait"));
-  budget.forward_s = length(covered(spans, "forward"));
+  std::vector<Interval> messages;
+  for (const Span& span : spans)
+    if (is_message(span)) messages.push_back({span.begin_s, span.end_s});
+  const Intervals exchange = merged(std::move(messages)), waits = covered(spans, "wait");
+  const Intervals forward = without(covered(spans, "forward"), waits);
+  const Intervals backward = without(covered(spans, "backward"), waits);
+  budget.forward_s = length(forward);
   budget.backward_s = length(covered(spans, "backward"));
   budget.optimizer_s = length(covered(spans, "optimizer"));
   budget.wait_s = length(covered(spans, "wait"));
@@ -72,6 +89,7 @@ Budget budget_of(const std::vector<Span>& spans) {
   budget.exposed_s = length(without(exchange, computing(spans)));
   budget.hidden_s = budget.exchange_s - budget.exposed_s;
   budget.behind_backward_s = budget.exchange_s - length(without(exchange, backward));
+  budget.behind_forward_s = budget.exchange_s - length(without(exchange, forward));
   return budget;
 }
 

@@ -18,17 +18,25 @@ using Intervals = std::vector<Interval>;
 [[nodiscard]] Intervals without(const Intervals& from, const Intervals& taken);
 [[nodiscard]] double length(const Intervals& parts);
 
-/// When the rank computed: every track but "exchange" and "wait", less the time in which it was blocked.
+/// Tracks of the communication thread: gradients and weights on their way, and the updates between them.
+[[nodiscard]] bool is_message(const Span& span);  ///< "exchange" or "broadcast"
+[[nodiscard]] bool is_beside(const Span& span);   ///< a message, or "update"
+
+/// When the training thread computed: its tracks but "wait", less the time in which it was blocked.
 [[nodiscard]] Intervals computing(const std::vector<Span>& spans);
 [[nodiscard]] Intervals covered(const std::vector<Span>& spans, const std::string& track);
 /// The exchange spans in the order in which they began: the order of the run's buckets.
 [[nodiscard]] std::vector<Span> exchanges(const std::vector<Span>& spans);
 
-/// Where the time of a step went. exchange_s = hidden_s + exposed_s; exposed: while the rank did not compute.
+/// Whether the traced step begins with its backward pass, because its weights arrive beside the next forward pass.
+[[nodiscard]] bool starts_with_backward(const Run& run);
+
+/// Where the time of a step went. exchange_s (of gradients and weights) = hidden_s + exposed_s; exposed: while the rank
+/// did not compute. Passes do not count what they waited.
 struct Budget {
   double step_s = 0, forward_s = 0, backward_s = 0, optimizer_s = 0, wait_s = 0;
   double exchange_s = 0, hidden_s = 0, exposed_s = 0;
-  double behind_backward_s = 0;  ///< the part of hidden_s that ran beside the backward pass
+  double behind_backward_s = 0, behind_forward_s = 0;  ///< the parts of hidden_s that ran beside that pass
 };
 
 [[nodiscard]] Budget budget_of(const std::vector<Span>& spans);

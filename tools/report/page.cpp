@@ -114,7 +114,7 @@ std::string one_step(const Run& run, const Summary& summary) {
   for (const RankSummary& rank : summary.ranks) end_s = std::max(end_s, rank.budget.step_s);
   if (!(end_s > 0)) return section("One step", "The traced step has no length: there is no timeline.", "");
   const std::size_t ranks = run.ranks.size(), drawn = ranks <= kRanksDrawn + 4 ? ranks : kRanksDrawn;
-  std::string body = "<figure>\n" + timeline_legend(summary.budget.exchange_s > 0);
+  std::string body = "<figure>\n" + timeline_legend(run);
   body += timeline(run, {0, drawn, end_s}) + "</figure>\n";
   if (drawn < ranks)
     body += fmt::format("<details><summary>{} further ranks</summary>\n<figure>{}</figure></details>\n", ranks - drawn,
@@ -126,7 +126,10 @@ std::string one_step(const Run& run, const Summary& summary) {
   const std::string meaning = summary.budget.exchange_s > 0
                                   ? "What hangs below blue bars is hidden; what is hatched costs time."
                                   : "Nothing was communicated.";
-  const std::string ranks_are = ranks > 1 ? "All ranks on one axis of time, which starts at a barrier. " : "";
+  std::string ranks_are = ranks > 1 ? "All ranks on one axis of time, which starts at a barrier. " : "";
+  if (starts_with_backward(run))
+    ranks_are +=
+        "It goes from backward pass to backward pass: the weights of the step arrive beside the next forward pass. ";
   return section("One step", ranks_are + meaning + typical, body);
 }
 

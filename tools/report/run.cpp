@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "report/jsonl.hpp"
+#include "report/overlap.hpp"
 #include "syncopate/error.hpp"
 
 namespace syncopate::tools::report {
@@ -129,7 +130,7 @@ Run read_run(const fs::path& folder) {
     rank.present = fs::exists(rows);
     if (rank.present) rank.torn = read_rows(rows, [&](const json& row) { read_row(row, rank); });
     if (fs::exists(trace)) read_rows(trace, [&](const json& row) { rank.spans.push_back(span_of(row)); });
-    if (!run.exchanges()) std::erase_if(rank.spans, [](const Span& span) { return span.track == "exchange"; });
+    if (!run.exchanges()) std::erase_if(rank.spans, is_message);
   }
   return run;
 }

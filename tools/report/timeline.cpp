@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "report/axis.hpp"
 #include "report/markup.hpp"
@@ -59,7 +60,7 @@ struct Drawing {
 std::string look_of(const std::string& track) {
   for (const char* known : {"forward", "backward", "optimizer", "wait"})
     if (track == known) return known;
-  return "other";
+  return track == "update" ? "optimizer" : "other";
 }
 
 Bar bar_of(const Span& span, const TimeUnit& unit) {
@@ -78,17 +79,31 @@ Bar bar_of(const Span& span, const TimeUnit& unit) {
   return bar;
 }
 
+/// The training thread's spans in order. A pass that waits for weights between its layers comes in pieces.
+std::vector<Span> computing_spans(const RankRecord& rank) {
+  const Intervals waits = covered(rank.spans, "wait");
+  std::vector<Span> spans;
+  for (const Span& span : rank.spans) {
+    if (is_beside(span)) continue;
+    const Intervals whole{{span.begin_s, span.end_s}};
+    const Intervals pieces = span.track == "wait" ? whole : without(whole, waits);
+    for (const Interval& piece : pieces) spans.push_back({span.track, span.name, piece.begin, piece.end, span.bytes});
+  }
+  std::ranges::stable_sort(spans, {}, &Span::begin_s);
+  return spans;
+}
+
 /// What the training thread did. Runs of very narrow spans of one track become one bar.
 void draw_computing(Drawing& drawing, const RankRecord& rank) {
-  std::vector<Span> spans;
-  std::ranges::copy_if(rank.spans, std::back_inserter(spans),
-                       [](const Span& span) { return span.track != "exchange"; });
-  std::ranges::stable_sort(spans, {}, &Span::begin_s);
+  const std::vector<Span> spans = computing_spans(rank);
   const double narrowest_s = kNarrowest / (drawing.time.to - drawing.time.from) * drawing.time.high;
+  const auto joins = [&](const Span& run, const Span& next) {
+    return run.end_s - run.begin_s < narrowest_s && next.track == run.track && next.begin_s - run.end_s < narrowest_s;
+  };
   for (std::size_t i = 0; i < spans.size();) {
     Span run = spans[i];
     std::size_t next = i + 1;
-    for (; next < spans.size() && run.end_s - run.begin_s < narrowest_s && spans[next].track == run.track; ++next)
+    for (; next < spans.size() && joins(run, spans[next]); ++next)
       run.end_s = std::max(run.end_s, spans[next].end_s), run.bytes += spans[next].bytes;
     if (next > i + 1) run.name = fmt::format("{} … {} ({} spans)", spans[i].name, spans[next - 1].name, next - i);
     drawing.rect(bar_of(run, drawing.unit), kLane);
@@ -123,33 +138,57 @@ std::size_t lane_for(const Span& span, std::vector<double>& lane_ends, double wh
   return lane;
 }
 
-/// The buckets on their way: the part beside computing plain, the exposed part hatched.
+/// One bucket, or its weights, on the way: the part beside computing plain, the exposed part hatched.
+struct Message {
+  const Span& span;
+  std::string name, label;
+  int bucket = -1;
+};
+
+void draw_message(Drawing& drawing, const Message& message, const Intervals& busy) {
+  const auto& [span, name, label, bucket] = message;
+  const Interval whole{span.begin_s, span.end_s};
+  const Intervals bare = without({whole}, busy);
+  const bool narrow = drawing.time(span.end_s) - drawing.time(span.begin_s) < kEdged;
+  const std::string look = span.track == "broadcast" ? "weights" : "hidden";
+  for (const Interval& part : without({whole}, bare)) drawing.rect({part.begin, part.end, look, {}, {}, bucket}, kLane);
+  for (const Interval& part : bare) drawing.rect({part.begin, part.end, "exposed", {}, {}, bucket}, kLane);
+  const std::string size = fmt::format("{} · {}", label, bytes(static_cast<double>(span.bytes)));
+  drawing.rect({whole.begin,
+                whole.end,
+                narrow ? "clear" : "clear edged",
+                exchange_title(name, span, drawing.unit, length(bare)),
+                {size, label},
+                bucket},
+               kLane);
+}
+
+/// The k-th message of its track; weights travel in the reverse order of gradients.
+Message message_of(const Run& run, const Span& span, std::size_t k, std::size_t of) {
+  if (of != run.buckets.size()) return {span, span.name, span.name, static_cast<int>(k)};
+  const bool weights = span.track == "broadcast";
+  const std::size_t bucket = weights ? of - 1 - k : k;
+  const std::string name = bucket_name(run, span, bucket);
+  return {span, weights ? "weights of " + name : name, fmt::format("{}{}", weights ? "w" : "", bucket),
+          static_cast<int>(bucket)};
+}
+
 void draw_exchange(Drawing& drawing, const RankRecord& rank) {
-  const std::vector<Span> spans = exchanges(rank.spans);
+  std::vector<Span> spans;
+  std::ranges::copy_if(rank.spans, std::back_inserter(spans), is_beside);
+  std::ranges::stable_sort(spans, {}, &Span::begin_s);
   const Intervals busy = computing(rank.spans);
-  const bool planned = spans.size() == drawing.run.buckets.size();
+  std::map<std::string, std::size_t> count, seen;
+  for (const Span& span : spans) ++count[span.track];
   const double top = drawing.y;
   std::vector<double> lane_ends;
-  for (std::size_t k = 0; k < spans.size(); ++k) {
-    const Span& span = spans[k];
+  for (const Span& span : spans) {
     const auto lane = static_cast<double>(lane_for(span, lane_ends, drawing.time.high));
     drawing.y = top + lane * (kLane + 2);
-    const Intervals bare = without({{span.begin_s, span.end_s}}, busy);
-    const std::string name = planned ? bucket_name(drawing.run, span, k) : span.name;
-    const std::string number = planned ? std::to_string(k) : span.name;
-    const std::string title = exchange_title(name, span, drawing.unit, length(bare));
-    const bool narrow = drawing.time(span.end_s) - drawing.time(span.begin_s) < kEdged;
-    const int bucket = static_cast<int>(k);
-    for (const Interval& part : without({{span.begin_s, span.end_s}}, bare))
-      drawing.rect({part.begin, part.end, "hidden", {}, {}, bucket}, kLane);
-    for (const Interval& part : bare) drawing.rect({part.begin, part.end, "exposed", {}, {}, bucket}, kLane);
-    drawing.rect({span.begin_s,
-                  span.end_s,
-                  narrow ? "clear" : "clear edged",
-                  title,
-                  {fmt::format("{} · {}", number, bytes(static_cast<double>(span.bytes))), number},
-                  bucket},
-                 kLane);
+    if (is_message(span))
+      draw_message(drawing, message_of(drawing.run, span, seen[span.track]++, count[span.track]), busy);
+    else
+      drawing.rect(bar_of(span, drawing.unit), kLane);
   }
   const double lanes = static_cast<double>(std::max<std::size_t>(1, lane_ends.size()));
   drawing.y = top + lanes * (kLane + 2) - 2;
@@ -168,8 +207,7 @@ void draw_rank(Drawing& drawing, std::size_t r) {
   drawing.lane_name("compute");
   draw_computing(drawing, rank);
   drawing.y += kLane + kLaneGap;
-  const bool exchanged = std::ranges::any_of(rank.spans, [](const Span& span) { return span.track == "exchange"; });
-  if (exchanged) {
+  if (std::ranges::any_of(rank.spans, is_beside)) {
     drawing.lane_name("network");
     draw_exchange(drawing, rank);
   } else {
@@ -203,19 +241,23 @@ std::string timeline(const Run& run, const TimelineRange& range) {
       px(kWidth), px(bottom + 4), frame, drawing.svg);
 }
 
-std::string timeline_legend(bool exchanged) {
+std::string timeline_legend(const Run& run) {
   static constexpr struct {
     const char *look, *meaning;
-    bool communication = false;
+    const char* track = nullptr;  ///< shown where there are spans of it
   } kEntries[] = {{"forward", "forward"},
                   {"backward", "backward, a box per layer"},
                   {"optimizer", "optimizer"},
-                  {"hidden", "a bucket on its way, hidden behind computing", true},
-                  {"exposed", "exposed: on its way while nothing computes", true},
-                  {"wait", "waiting for it", true}};
+                  {"hidden", "a bucket on its way, hidden behind computing", "exchange"},
+                  {"weights", "its weights on their way, hidden (w3: of bucket 3)", "broadcast"},
+                  {"exposed", "exposed: on its way while nothing computes", "exchange"},
+                  {"wait", "waiting for it", "exchange"}};
+  const auto has = [&](const char* track) {
+    return std::ranges::any_of(run.ranks, [&](const RankRecord& rank) { return !covered(rank.spans, track).empty(); });
+  };
   std::string html = "<ul class=\"legend\">";
   for (const auto& entry : kEntries)
-    if (exchanged || !entry.communication)
+    if (entry.track == nullptr || has(entry.track))
       html += fmt::format(
           "<li><svg viewBox=\"0 0 14 14\" aria-hidden=\"true\"><rect class=\"{}\" width=\"14\" "
           "height=\"14\"/></svg>{}</li>",

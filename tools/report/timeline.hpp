@@ -14,7 +14,7 @@ struct TimelineRange {
 
 [[nodiscard]] std::string timeline(const Run& run, const TimelineRange& range);
 /// Which colour and hatch means what, as HTML; without the marks of communication where there was none.
-[[nodiscard]] std::string timeline_legend(bool exchanged);
+[[nodiscard]] std::string timeline_legend(const Run& run);
 /// The hatches every drawing of the page refers to; must stand once in the page.
 [[nodiscard]] std::string hatches();
 
