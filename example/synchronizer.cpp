@@ -1,6 +1,7 @@
 // Fits a line on several ranks: each sees its own points, the synchronizer averages their gradients.
 #include <cmath>
 #include <cstdio>
+#include <exception>
 #include <span>
 #include <thread>
 #include <vector>
@@ -41,18 +42,21 @@ void step(Line& line, const syncopate::Group& group, syncopate::Synchronizer& sy
   line.offset -= kRate * offset_gradient;
 }
 
-/// Trains on one rank and says whether the line was found.
-bool train(syncopate::Group& group) {
+/// Trains on one rank and says whether the line was found. An error (a lost rank, a wrong setting) is printed.
+bool train(syncopate::Group& group) try {
   syncopate::Synchronizer synchronizer(group, {{.name = "slope", .elements = 1}, {.name = "offset", .elements = 1}});
   Line line;
   for (int i = 0; i < kSteps; ++i) step(line, group, synchronizer);
   std::printf("rank %d of %d: y = %.4f x + %.4f\n", group.rank(), group.size(), line.slope, line.offset);
   return std::abs(line.slope - 3) < 1e-3F && std::abs(line.offset + 1) < 1e-3F;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "rank %d: %s\n", group.rank(), error.what());
+  return false;
 }
 
 }  // namespace
 
-int main() {
+int main() try {
   // Inside a job: its ranks. Alone: four threads of this process, over the in-process transport.
   if (const auto group = syncopate::Group::join(); group->size() > 1) return train(*group) ? 0 : 1;
   auto groups = syncopate::Group::threads(4);
@@ -65,4 +69,7 @@ int main() {
     if (!ok) return 1;
   }
   return 0;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
 }
