@@ -27,6 +27,21 @@ TEST(RunEnd, AKilledRankIs128PlusItsSignalAndTheOthersEndWithTheirOwnError) {
   EXPECT_NE(ended.output.find("[1] own error of 1"), std::string::npos) << ended.output;
 }
 
+TEST(RunEnd, AStoppedRankIsNamedBesideTheFirstThatGaveItUp) {
+  // The name of rank 1's file says its process id; rank 0 gives up when the kernel shows it stopped.
+  const TemporaryFolder folder;
+  const std::string script = "case $SYNCOPATE_RANK in 1) echo $$ > " + folder / "draft" + "; mv " + folder / "draft" +
+                             " " + folder / "pid" + "; kill -STOP $$;; 0) while [ ! -e " + folder / "pid" +
+                             " ]; do sleep 0.02; done; p=$(cat " + folder / "pid" +
+                             "); until grep -q '^State:.T' /proc/$p/status; do sleep 0.02; done; exit 4;; esac";
+  const Ended ended = syncopate(run_script(2, script));
+  EXPECT_EQ(ended.code, 4);
+  EXPECT_NE(ended.error.find("rank 0 exited with code 4, the first of the ranks to end in a failure; rank 1 was "
+                             "stopped then"),
+            std::string::npos)
+      << ended.error;
+}
+
 TEST(RunEnd, RanksThatDoNotFollowAFailureAreAskedThenKilled) {
   const Ended ended =
       syncopate(run_script(3,

@@ -67,6 +67,12 @@ TEST(RunStart, WrongOptionsAreMisuse) {
   }
 }
 
+TEST(RunStart, AHostWithoutRoomForARankIsToldFromNoHost) {
+  EXPECT_NE(syncopate({"run", "--hosts", "a:0", "true"}).error.find("'a:0' does not say how many ranks"),
+            std::string::npos);
+  EXPECT_NE(syncopate({"run", "--hosts", "-x:2", "true"}).error.find("'-x:2' is no host"), std::string::npos);
+}
+
 /// A stand-in for ssh that runs the command here and writes down how it was called.
 class OtherHosts : public testing::Test {
  protected:

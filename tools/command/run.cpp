@@ -82,8 +82,7 @@ int run_ranks(const Session& session, const Words& words, const std::vector<std:
     end = launch::run_job(job, [&screen](const launch::Line& line) { screen.show(line); });
   }
   if (end.first_failure < 0) return 0;
-  fmt::print(stderr, "syncopate run: {}{}\n", end.description(),
-             job.ranks > 1 ? ", the first of the ranks to fail" : "");
+  fmt::print(stderr, "syncopate run: {}\n", end.description());
   if (session.json)
     print_row(
         {{"error", end.description()}, {"kind", "RankFailed"}, {"rank", end.first_failure}, {"code", end.exit_code()}});

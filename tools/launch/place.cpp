@@ -47,8 +47,9 @@ std::string in_quotes(std::string_view text) {
   return word + '\'';
 }
 
-Place parse_place(std::string_view word) {
+Place parse_place(std::string_view given) {
   Place place;
+  std::string_view word = given;
   const auto colon = word.rfind(':');
   const auto bracket = word.rfind(']');
   const bool counted = colon != std::string_view::npos && (bracket == std::string_view::npos || colon > bracket);
@@ -58,13 +59,16 @@ Place parse_place(std::string_view word) {
     if (error != std::errc{} || end != number.data() + number.size() || place.slots < 1) place.slots = 0;
     word = word.substr(0, colon);
   }
+  if (place.slots == 0)
+    throw Misuse(
+        fmt::format("--hosts: '{}' does not say how many ranks; allowed behind HOST: is a number from 1 up", given));
   place.host = word;
   // A leading '-' would be an option of ssh.
-  if (place.host.empty() || place.host.front() == '-' || place.slots == 0)
+  if (place.host.empty() || place.host.front() == '-')
     throw Misuse(
         fmt::format("--hosts: '{}' is no host; allowed: a comma-separated list of HOST or HOST:RANKS, e.g. "
                     "a,b:2 (an IPv6 address in brackets)",
-                    word));
+                    given));
   return place;
 }
 

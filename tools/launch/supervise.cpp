@@ -49,6 +49,7 @@ class Supervisor final {
   void send_all(int number);
   void stop_with_us();
   void collect_ends();
+  void note_stopped();
   void escalate();
   void kill_leftovers();
   void finish_output();
@@ -211,8 +212,19 @@ void Supervisor::collect_ends() {
   for (const int rank : ended)
     if (end_.ranks[rank].code != 0 && end_.first_failure < 0) end_.first_failure = rank;
   if (end_.first_failure < 0 || stage_ != Stage::all_well) return;
+  note_stopped();
   stage_ = Stage::own_error;
   next_stage_ = std::chrono::steady_clock::now() + options_.own_error;
+}
+
+/// A stopped rank does not end: the first to end is then one that missed it.
+void Supervisor::note_stopped() {
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    siginfo_t about{};
+    const auto pid = static_cast<id_t>(ranks_[i].process.pid);
+    if (ranks_[i].end || waitid(P_PID, pid, &about, WSTOPPED | WNOHANG | WNOWAIT) != 0) continue;
+    if (about.si_pid != 0) end_.stopped.push_back(static_cast<int>(i));
+  }
 }
 
 void Supervisor::escalate() {
@@ -246,8 +258,13 @@ void Supervisor::finish_output() {
 std::string JobEnd::description() const {
   if (first_failure < 0) return fmt::format("all {} ranks succeeded", ranks.size());
   const RankEnd& end = ranks[static_cast<std::size_t>(first_failure)];
-  if (end.signal != 0) return fmt::format("rank {} was killed by {}", first_failure, signal_name(end.signal));
-  return fmt::format("rank {} exited with code {}", first_failure, end.code);
+  std::string text = end.signal != 0 ? fmt::format("rank {} was killed by {}", first_failure, signal_name(end.signal))
+                                     : fmt::format("rank {} exited with code {}", first_failure, end.code);
+  if (ranks.size() > 1) text += ", the first of the ranks to end in a failure";
+  if (!stopped.empty())
+    text += fmt::format("; rank{} {} {} stopped then", stopped.size() == 1 ? "" : "s", fmt::join(stopped, ", "),
+                        stopped.size() == 1 ? "was" : "were");
+  return text;
 }
 
 JobEnd supervise(const std::vector<Program>& programs, const SuperviseOptions& options, const LineSink& sink) {

@@ -32,10 +32,12 @@ struct RankEnd {
 
 struct JobEnd {
   std::vector<RankEnd> ranks;
-  int first_failure = -1;    ///< the rank that failed first; -1: none did
+  int first_failure = -1;    ///< the rank that ended first in a failure; -1: none did
+  std::vector<int> stopped;  ///< ranks that were stopped (SIGSTOP, a debugger) at that moment: they cannot end
   int forwarded_signal = 0;  ///< the first of SIGINT, SIGTERM, SIGHUP that was forwarded; 0: none
   [[nodiscard]] int exit_code() const { return first_failure < 0 ? 0 : ranks[first_failure].code; }
-  /// "rank 2 was killed by SIGKILL", "rank 1 exited with code 3", "all 4 ranks succeeded".
+  /// "rank 2 was killed by SIGKILL", "rank 1 exited with code 3", "all 4 ranks succeeded"; "..., the first of the ranks
+  /// to end in a failure; rank 2 was stopped then" says of several ranks what came first, which need not be the cause.
   [[nodiscard]] std::string description() const;
 };
 
