@@ -18,7 +18,7 @@ struct GroupOptions {
   std::optional<int> rank;
   std::optional<int> size;
   std::string rendezvous;   ///< "tcp://host:port" (rank 0 listens there) or "file:///folder" (empty or new)
-  std::string interface;    ///< name ("eth0") or address to listen on and send from; empty: loopback
+  std::string interface;    ///< name or address to listen on and send from; empty: what faces tcp://, else loopback
   std::string secret_file;  ///< the job's secret; required unless every address is loopback
   std::chrono::milliseconds timeout{120'000};      ///< bound of every collective while all ranks are alive
   std::chrono::milliseconds join_timeout{60'000};  ///< bound of joining

@@ -41,7 +41,9 @@ TEST(Address, AnUnknownInterfaceIsAnsweredWithThoseThatExist) {
     std::ignore = interface_address("nosuch0");
     FAIL();
   } catch (const Misuse& error) {
-    EXPECT_NE(std::string(error.what()).find("allowed: lo"), std::string::npos) << error.what();
+    const std::string text = error.what();
+    EXPECT_NE(text.find("allowed: lo"), std::string::npos) << text;
+    EXPECT_EQ(text.find(" lo,", text.find(" lo,") + 1), std::string::npos) << "named once for each address: " << text;
   }
   EXPECT_THROW(std::ignore = interface_address("0.0.0.0"), Misuse);
 }

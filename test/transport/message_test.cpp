@@ -82,5 +82,22 @@ TEST(Introduction, SurvivesTheWireAndNamesAnotherVersion) {
   }
 }
 
+TEST(Introduction, OfAnotherHostsLoopbackIsRefusedWithWhatToDo) {
+  const Introduction mine{.version = "", .address = "127.0.0.1:5", .host = "a"};
+  const Introduction neighbour{.version = "", .address = "127.0.0.1:6", .host = "a"};
+  const Introduction far{.version = "", .address = "10.0.0.2:6", .host = "b"};
+  const Introduction lost{.version = "", .address = "127.0.0.1:6", .host = "b"};
+  EXPECT_NO_THROW(require_reachable(mine, neighbour, 1));
+  EXPECT_NO_THROW(require_reachable(mine, far, 1));
+  try {
+    require_reachable(mine, lost, 3);
+    FAIL();
+  } catch (const Misuse& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("rank 3 runs on another host, but listens on 127.0.0.1:6"), std::string::npos) << text;
+    EXPECT_NE(text.find("SYNCOPATE_INTERFACE"), std::string::npos) << text;
+  }
+}
+
 }  // namespace
 }  // namespace syncopate::transport::tcp

@@ -8,11 +8,13 @@
 #include <netinet/in.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <fstream>
 #include <memory>
+#include <vector>
 
 #include "base/require.hpp"
 #include "transport/tcp/socket.hpp"
@@ -114,19 +116,19 @@ Address interface_address(std::string_view interface) {
   if (getifaddrs(&list) != 0) list = nullptr;
   const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> all(list, &freeifaddrs);
   Address chosen;
-  std::string present;
+  std::vector<std::string_view> present;
   for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
     if (entry->ifa_addr == nullptr || (entry->ifa_flags & IFF_UP) == 0) continue;
     const int family = entry->ifa_addr->sa_family;
     if (family != AF_INET && family != AF_INET6) continue;
     const Address address(entry->ifa_addr, family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
     if (link_local(address)) continue;  // means nothing to another host without a scope
-    present += fmt::format("{}{}", present.empty() ? "" : ", ", entry->ifa_name);
+    if (std::ranges::find(present, entry->ifa_name) == present.end()) present.emplace_back(entry->ifa_name);
     if (interface == entry->ifa_name && (chosen.size() == 0 || chosen.family() == AF_INET6)) chosen = address;
   }
   base::require(chosen.size() != 0,
                 "interface '{}' is unknown or has no address; allowed: {}, or an address of this host", interface,
-                present);
+                fmt::join(present, ", "));
   return chosen;
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/require.hpp"
 #include "syncopate/version.hpp"
+#include "transport/tcp/address.hpp"
 #include "transport/wire.hpp"
 
 namespace syncopate::transport::tcp {
@@ -38,6 +39,14 @@ Introduction decode_introduction(std::string_view text, int rank) {
   introduction.silence_ms = in.number<std::int64_t>();
   in.end();
   return introduction;
+}
+
+void require_reachable(const Introduction& mine, const Introduction& other, int rank) {
+  base::require(mine.host == other.host || !Address::parse(other.address).loopback(),
+                "rank {} runs on another host, but listens on {}, where only its own host reaches it; set "
+                "SYNCOPATE_INTERFACE on every rank to the interface or address that the other hosts reach (a file:// "
+                "rendezvous cannot tell it), and SYNCOPATE_SECRET_FILE",
+                rank, other.address);
 }
 
 }  // namespace syncopate::transport::tcp

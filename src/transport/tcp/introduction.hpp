@@ -21,4 +21,8 @@ struct Introduction {
 /// Throws Misuse naming both versions if `text` is from another version, Corrupt for anything else that does not fit.
 [[nodiscard]] Introduction decode_introduction(std::string_view text, int rank);
 
+/// Throws Misuse where `other` runs on another host than `mine` and listens on its loopback: each would then wait for a
+/// rank that it cannot reach.
+void require_reachable(const Introduction& mine, const Introduction& other, int rank);
+
 }  // namespace syncopate::transport::tcp

@@ -42,6 +42,7 @@ Met meet(const GroupOptions& options, rendezvous::Rendezvous& meeting, const Int
   Met met;
   for (std::size_t rank = 0; rank < texts.size(); ++rank) {
     const Introduction introduction = decode_introduction(texts[rank], static_cast<int>(rank));
+    require_reachable(mine, introduction, static_cast<int>(rank));
     if (rank == 0) met.leader = introduction;
     met.addresses.push_back(Address::parse(introduction.address));
     met.hosts.push_back(introduction.host);
