@@ -114,8 +114,9 @@ class ScriptedPeer final {
  public:
   ScriptedPeer(const std::shared_ptr<rendezvous::Board>& board, int rank, int size) : rank_(rank), meeting_(board) {
     listener_ = tcp::listen_on(tcp::Address::parse("127.0.0.1:0"));
-    const tcp::Introduction mine{
-        .version = std::string(version()), .address = tcp::local_address(listener_).text(), .host = "elsewhere"};
+    const tcp::Introduction mine{.version = std::string(version()),
+                                 .address = tcp::local_address(listener_).text(),
+                                 .host = tcp::host_identity()};
     std::ignore = meeting_.exchange({rank, size}, encode(mine), in(30s));
   }
 
