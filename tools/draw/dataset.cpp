@@ -21,13 +21,13 @@ namespace fs = std::filesystem;
 constexpr int kTrainFiles = 5;
 constexpr int kMostImages = 10'000'000;
 /// Sets have counter ranges of their own; the order of classes is drawn from a third and fourth.
-enum Set : std::uint32_t { kTrain = 0, kTest = 1, kOrderOffset = 2 };
+enum Set : std::uint32_t { training = 0, testing = 1, order_offset = 2 };
 
 /// The class of image `index`: a random order of the ten classes for each run of ten images.
 int label_of(std::uint64_t seed, Set set, int index) {
   std::array<int, kClasses.size()> order;
   std::iota(order.begin(), order.end(), 0);
-  Dice dice(seed, set + kOrderOffset, static_cast<std::uint64_t>(index) / order.size());
+  Dice dice(seed, set + order_offset, static_cast<std::uint64_t>(index) / order.size());
   for (int i = static_cast<int>(order.size()) - 1; i > 0; --i)
     std::swap(order[static_cast<std::size_t>(i)], order[static_cast<std::size_t>(dice.below(i + 1))]);
   return order[static_cast<std::size_t>(index) % order.size()];
@@ -87,8 +87,8 @@ void write_dataset(const DatasetOptions& options, const std::function<void(int)>
     return static_cast<int>(static_cast<std::int64_t>(options.train) * part / kTrainFiles);
   };
   for (int part = 0; part < kTrainFiles; ++part)
-    write_images(folder / fmt::format("data_batch_{}.bin", part + 1), kTrain, share(part), share(part + 1));
-  write_images(folder / "test_batch.bin", kTest, 0, options.test);
+    write_images(folder / fmt::format("data_batch_{}.bin", part + 1), training, share(part), share(part + 1));
+  write_images(folder / "test_batch.bin", testing, 0, options.test);
   write_whole(folder / "batches.meta.txt", [](std::ofstream& file) {
     for (const std::string_view name : kClasses) file << name << '\n';
   });

@@ -42,11 +42,13 @@ Point random_direction(Dice& dice) {
 /// How much of a pixel lies inside an outline at this distance (in pixels) from its centre.
 double coverage(double distance) { return std::clamp(0.5 - distance, 0.0, 1.0); }
 
+std::size_t index_of(int x, int y) { return static_cast<std::size_t>(y) * kSide + static_cast<std::size_t>(x); }
+
 template <class Distance>
 void paint(Canvas& canvas, const Colour& colour, double opacity, Distance&& distance) {
   for (int y = 0; y < kSide; ++y)
     for (int x = 0; x < kSide; ++x) {
-      Colour& pixel = canvas[static_cast<std::size_t>(y * kSide + x)];
+      Colour& pixel = canvas[index_of(x, y)];
       pixel = mix(pixel, colour, opacity * coverage(distance(Point{x + 0.5, y + 0.5})));
     }
 }
@@ -56,7 +58,7 @@ void paint_background(Canvas& canvas, const std::array<Colour, 2>& ends, Dice& d
   for (int y = 0; y < kSide; ++y)
     for (int x = 0; x < kSide; ++x) {
       const double along = ((x - 15.5) * way.x + (y - 15.5) * way.y) / 44.0 + 0.5;
-      canvas[static_cast<std::size_t>(y * kSide + x)] = mix(ends[0], ends[1], std::clamp(along, 0.0, 1.0));
+      canvas[index_of(x, y)] = mix(ends[0], ends[1], std::clamp(along, 0.0, 1.0));
     }
 }
 

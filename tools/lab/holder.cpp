@@ -108,14 +108,14 @@ void unshare_host(const std::string& name) {
 
 /// Reads "host I PID" lines until all are there; anything else, or silence, is a refusal.
 Holders read_report(int file, pid_t bridge, int hosts) {
-  constexpr int kPatience_ms = 10'000;
+  constexpr int kPatienceMs = 10'000;
   Holders holders{.bridge = bridge, .hosts = std::vector<pid_t>(static_cast<std::size_t>(hosts), 0)};
   std::string text;
   int known = 0;
   while (known < hosts) {
     pollfd ready{.fd = file, .events = POLLIN, .revents = 0};
     char buffer[512];
-    const ssize_t got = poll(&ready, 1, kPatience_ms) > 0 ? read(file, buffer, sizeof buffer) : 0;
+    const ssize_t got = poll(&ready, 1, kPatienceMs) > 0 ? read(file, buffer, sizeof buffer) : 0;
     if (got <= 0) throw SystemFailure("no answer");
     text.append(buffer, static_cast<std::size_t>(got));
     for (auto end = text.find('\n'); end != std::string::npos; end = text.find('\n')) {
