@@ -41,14 +41,18 @@ schedule::Cost least_of(const std::vector<schedule::Cost>& costs, double largest
   return schedule::cost_model_named("law").cost({.law = least, .largest_bytes = largest_bytes});
 }
 
-std::vector<schedule::Cost> measured_costs(const Cluster& cluster) {
+std::vector<schedule::Cost> measured_costs(const Cluster& cluster, Collective collective) {
   std::vector<schedule::Cost> named, whichever;
   for (const MeasuredCost& cost : cluster.costs) {
-    if (cost.collective != Collective::allreduce) continue;
+    if (cost.collective != collective) continue;
     if (cluster.algorithm != "auto" && cost.algorithm != cluster.algorithm) continue;
     (cost.algorithm.empty() ? whichever : named).push_back(cost_of(cost));
   }
   return whichever.empty() ? named : whichever;
+}
+
+const LinkCost& link_of(const Cluster& cluster) {
+  return cluster.intra && cluster.ranks <= cluster.ranks_per_host ? *cluster.intra : *cluster.inter;
 }
 
 [[noreturn]] void refuse(const Cluster& cluster) {
@@ -62,18 +66,33 @@ std::vector<schedule::Cost> measured_costs(const Cluster& cluster) {
 }  // namespace
 
 schedule::Cost cost_of_cluster(const Cluster& cluster, std::uint64_t bytes, const Change& change) {
-  const std::vector<schedule::Cost> measured = measured_costs(cluster);
+  const std::vector<schedule::Cost> measured = measured_costs(cluster, Collective::allreduce);
   schedule::Cost cost;
   if (!measured.empty()) {
     cost = changed(least_of(measured, static_cast<double>(std::max<std::uint64_t>(bytes, 1))), change);
   } else {
     if (!cluster.inter) refuse(cluster);
-    LinkCost link = cluster.intra && cluster.ranks <= cluster.ranks_per_host ? *cluster.intra : *cluster.inter;
+    LinkCost link = link_of(cluster);
     link.alpha_s *= change.startup;
     link.beta_s_per_byte *= change.per_byte;
     cost = cost_of_collective({.algorithm = cluster.algorithm, .ranks = cluster.ranks, .bytes = bytes}, link);
   }
   cost.cpu_s_per_byte = cluster.cpu_s_per_byte;
+  return cost;
+}
+
+bool is_measured(const Cluster& cluster) { return !measured_costs(cluster, Collective::allreduce).empty(); }
+
+schedule::Cost cost_of_half(const Cluster& cluster, Collective half, std::uint64_t bytes) {
+  const std::vector<schedule::Cost> measured = measured_costs(cluster, half);
+  schedule::Cost cost;
+  if (!measured.empty())
+    cost = least_of(measured, static_cast<double>(std::max<std::uint64_t>(bytes, 1)));
+  else if (is_measured(cluster) || !cluster.inter)
+    cost = changed(cost_of_cluster(cluster, bytes), {.startup = 0.5, .per_byte = 0.5});
+  else
+    cost = cost_of_collective({.collective = half, .ranks = cluster.ranks, .bytes = bytes}, link_of(cluster));
+  cost.cpu_s_per_byte = cluster.cpu_s_per_byte / 2;
   return cost;
 }
 

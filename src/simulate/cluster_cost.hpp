@@ -15,5 +15,9 @@ struct Change {
 /// algorithm, or the least of those that do; then the links: `intra` where all ranks are on one host, else `inter`,
 /// as if every rank had a port of its own. Throws Misuse where there is nothing to go by.
 [[nodiscard]] schedule::Cost cost_of_cluster(const Cluster& cluster, std::uint64_t bytes, const Change& change = {});
+/// Whether that comes from measured costs.
+[[nodiscard]] bool is_measured(const Cluster& cluster);
+/// The same for half of an all-reduce: a reduce-scatter or an all-gather, half its time where only that was measured.
+[[nodiscard]] schedule::Cost cost_of_half(const Cluster& cluster, Collective half, std::uint64_t bytes);
 
 }  // namespace syncopate::simulate

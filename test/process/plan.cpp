@@ -1,4 +1,4 @@
-// `syncopate plan PROFILE` as a user meets it: rows, table, exports, exit codes.
+// `syncopate plan PROFILE` and `syncopate simulate` as a user meets them: rows, tables, exports, exit codes.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -92,6 +92,32 @@ TEST_F(PlanPolicies, RefusesWhatDoesNotExist) {
   const Ended missing = syncopate({"plan", folder_ / "nothing.json", "--cluster", cluster_, "--json"});
   EXPECT_EQ(missing.code, 1);
   EXPECT_EQ(nlohmann::json::parse(missing.output).at("kind"), "SystemFailure");
+}
+
+TEST_F(PlanPolicies, SimulateHasARowPerNumberOfRanksAndPolicy) {
+  const Ended ended = syncopate({"simulate", profile_, "--cluster", cluster_, "--ranks", "2,4", "--policy",
+                                 "single,dear", "--algorithm", "ring", "--json"});
+  ASSERT_EQ(ended.code, 0) << ended.error;
+  const auto lines = lines_of(ended.output);
+  ASSERT_EQ(lines.size(), 4U) << ended.output;
+  for (const std::string& line : lines) {
+    const nlohmann::json row = nlohmann::json::parse(line);
+    for (const char* key : {"policy", "ranks", "iteration_s", "speedup", "exposed_s"})
+      EXPECT_TRUE(row.contains(key)) << key;
+  }
+  EXPECT_EQ(nlohmann::json::parse(lines[3]).at("policy"), "dear");
+  EXPECT_EQ(nlohmann::json::parse(lines[3]).at("ranks"), 4);
+}
+
+TEST_F(PlanPolicies, SimulateRefusesWhatDoesNotExist) {
+  const auto simulate = [&](const std::string& option, const std::string& value) {
+    return syncopate({"simulate", profile_, "--cluster", cluster_, option, value}).code;
+  };
+  EXPECT_EQ(simulate("--slow-rank", "1:2"), 0);
+  EXPECT_EQ(simulate("--slow-rank", "fast"), 2);
+  EXPECT_EQ(simulate("--slow-rank", "4:2"), 2);
+  EXPECT_EQ(simulate("--policy", "best"), 2);
+  EXPECT_EQ(syncopate({"simulate", profile_}).code, 2);
 }
 
 }  // namespace

@@ -1,0 +1,24 @@
+// Candidate: a policy with its options, as a label names it, and the timeline that it decides on.
+#pragma once
+
+#include <string>
+
+#include "schedule/evaluate.hpp"
+#include "schedule/policy.hpp"
+#include "syncopate/predict.hpp"
+
+namespace syncopate::simulate {
+
+struct Candidate {
+  const schedule::Policy* policy = nullptr;
+  schedule::PolicyOptions options;
+
+  [[nodiscard]] schedule::Partition partition(const schedule::Timeline& timeline, const schedule::Cost& cost) const;
+};
+
+/// "online", "fusion", "fusion:64MiB", "fusion:ddp". Throws Misuse.
+[[nodiscard]] Candidate candidate_of(const std::string& label, std::uint64_t fusion_bytes);
+/// Throws Misuse where the profile has no layers.
+[[nodiscard]] schedule::Timeline timeline_of(const Profile& profile);
+
+}  // namespace syncopate::simulate

@@ -1,0 +1,39 @@
+// Exchange: one collective in virtual time: the production plans of all ranks on a network whose ports they share.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collective/program.hpp"
+#include "simulate/network.hpp"
+#include "syncopate/collective.hpp"
+
+namespace syncopate::simulate {
+
+/// Runs plans by events. A rank sends one message and receives one at a time; that takes alpha + n beta, and n gamma
+/// where it reduces. A message between hosts holds their two ports for its n beta, in the order in which messages
+/// begin: ranks of one host share its port, and a slow port slows whoever uses it.
+class Exchanger final {
+ public:
+  explicit Exchanger(Network network) : network_(std::move(network)) {}
+
+  struct Call {
+    Collective collective = Collective::allreduce;
+    std::string algorithm = "auto";
+    std::uint64_t bytes = 0;
+  };
+  /// When each rank has finished, given when each calls. Throws Misuse (an algorithm that does not offer it).
+  [[nodiscard]] std::vector<double> run(const Call& call, const std::vector<double>& called_s);
+
+ private:
+  using Key = std::tuple<Collective, std::string_view, std::uint32_t>;
+  using Programs = std::vector<collective::Program>;
+  const Programs& programs_of(const Call& call);
+
+  Network network_;
+  std::map<Key, std::unique_ptr<Programs>> programs_;
+};
+
+}  // namespace syncopate::simulate

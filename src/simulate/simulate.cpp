@@ -1,0 +1,147 @@
+// Simulate: which ranks need a timeline of their own, what their exchanges run on, and a row per policy.
+#include "syncopate/simulate.hpp"
+
+#include <algorithm>
+#include <memory>
+
+#include "base/require.hpp"
+#include "simulate/cluster_cost.hpp"
+#include "simulate/exchange.hpp"
+#include "simulate/training.hpp"
+
+namespace syncopate {
+
+namespace {
+
+using simulate::Channel;
+
+constexpr std::string_view kDear = "dear";
+
+std::vector<std::string> labels_of(const SimulateOptions& options) {
+  if (!options.policies.empty()) return options.policies;
+  std::vector<std::string> labels;
+  for (const schedule::Policy* policy : schedule::policies()) labels.emplace_back(policy->name);
+  labels.emplace_back("fusion:ddp");
+  labels.emplace_back(kDear);
+  return labels;
+}
+
+void check(const Cluster& cluster, const SimulateOptions& options) {
+  base::require(cluster.ranks >= 1 && cluster.ranks <= 65536, "{} ranks; allowed: 1 to 65536", cluster.ranks);
+  base::require(options.noise >= 0 && options.noise <= 2, "noise is {}; allowed: 0 to 2", options.noise);
+  base::require(options.steps >= 1 && options.steps <= 100000, "steps is {}; allowed: 1 to 100000", options.steps);
+  const int hosts = (cluster.ranks + cluster.ranks_per_host - 1) / cluster.ranks_per_host;
+  for (const Handicap& slow : options.slow_ranks)
+    base::require(slow.which >= 0 && slow.which < cluster.ranks && slow.factor > 0,
+                  "rank {} is {} times as slow; allowed: ranks 0 to {}, factors above 0", slow.which, slow.factor,
+                  cluster.ranks - 1);
+  for (const Handicap& slow : options.slow_hosts)
+    base::require(slow.which >= 0 && slow.which < hosts && slow.factor > 0,
+                  "host {} is {} times as slow; allowed: hosts 0 to {}, factors above 0", slow.which, slow.factor,
+                  hosts - 1);
+  base::require(options.slow_hosts.empty() || (cluster.inter && !simulate::is_measured(cluster)),
+                "slow hosts need a cluster with links, not with measured costs of an all-reduce");
+}
+
+/// One cluster as it is simulated.
+struct Scene {
+  Channel channel;
+  std::size_t timelines = 1;
+};
+
+/// Where all ranks do the same at the same time, one timeline stands for all, and the cost law for the messages: on one
+/// rank per host, or by algorithms that send to one neighbour only, no port is shared by two messages.
+bool is_uniform(const Cluster& cluster, const SimulateOptions& options) {
+  const bool is_equal = options.noise == 0 && options.slow_ranks.empty() && options.slow_hosts.empty();
+  const bool shares_ports =
+      cluster.ranks_per_host > 1 && cluster.ranks > cluster.ranks_per_host && cluster.algorithm != "ring";
+  return is_equal && (!shares_ports || simulate::is_measured(cluster));
+}
+
+Scene by_cost(const Cluster& cluster, std::uint64_t bytes, std::size_t timelines) {
+  const schedule::Cost whole = simulate::cost_of_cluster(cluster, bytes);
+  const schedule::Cost scatter = simulate::cost_of_half(cluster, Collective::reduce_scatter, bytes);
+  const schedule::Cost gather = simulate::cost_of_half(cluster, Collective::allgather, bytes);
+  return {[=](Collective collective, std::uint64_t size, const std::vector<double>& called_s) {
+            const schedule::Cost& cost = collective == Collective::allreduce   ? whole
+                                         : collective == Collective::allgather ? gather
+                                                                               : scatter;
+            const double end_s = *std::ranges::max_element(called_s) + cost(static_cast<double>(size));
+            return std::vector<double>(called_s.size(), end_s);
+          },
+          timelines};
+}
+
+Scene by_messages(const Cluster& cluster, const SimulateOptions& options) {
+  simulate::Network network{.ranks = cluster.ranks,
+                            .ranks_per_host = cluster.ranks_per_host,
+                            .inter = *cluster.inter,
+                            .intra = cluster.intra.value_or(*cluster.inter),
+                            .slowness = {}};
+  if (!options.slow_hosts.empty()) network.slowness.assign(network.hosts(), 1);
+  for (const Handicap& slow : options.slow_hosts) network.slowness[static_cast<std::size_t>(slow.which)] *= slow.factor;
+  const auto exchanger = std::make_shared<simulate::Exchanger>(network);
+  return {[exchanger, algorithm = cluster.algorithm](Collective collective, std::uint64_t bytes,
+                                                     const std::vector<double>& called_s) {
+            const bool is_whole = collective == Collective::allreduce;
+            return exchanger->run({collective, is_whole ? algorithm : "auto", bytes}, called_s);
+          },
+          static_cast<std::size_t>(cluster.ranks)};
+}
+
+Scene scene_of(const Cluster& cluster, std::uint64_t bytes, const SimulateOptions& options) {
+  if (is_uniform(cluster, options)) return by_cost(cluster, bytes, 1);
+  if (simulate::is_measured(cluster) || !cluster.inter)
+    return by_cost(cluster, bytes, static_cast<std::size_t>(cluster.ranks));
+  return by_messages(cluster, options);
+}
+
+/// Mean step behind the first `warm_up` ones.
+double mean_step_s(const std::vector<double>& ends, std::size_t warm_up) {
+  const double begin_s = warm_up == 0 ? 0 : ends[warm_up - 1];
+  return (ends.back() - begin_s) / static_cast<double>(ends.size() - warm_up);
+}
+
+double step_s(const std::string& label, const simulate::Training& training, const Cluster& cluster,
+              const SimulateOptions& options) {
+  const std::uint64_t bytes = bytes_of(training.timeline, {0, training.timeline.layers.size() - 1});
+  const schedule::Cost cost = simulate::cost_of_cluster(cluster, bytes);
+  const int steps = options.noise > 0 ? options.steps : 1;
+  if (label == kDear) {
+    const auto fused = simulate::candidate_of("fusion", 25 << 20).partition(training.timeline, cost);
+    return mean_step_s(run_dear(training, fused, steps + 2), 2);  // the first step has nothing to gather
+  }
+  const simulate::Candidate candidate = simulate::candidate_of(label, options.fusion_bytes);
+  if (candidate.policy->needs == schedule::Needs::events) return mean_step_s(run_online(training, steps), 0);
+  return mean_step_s(run_partition(training, candidate.partition(training.timeline, cost), steps), 0);
+}
+
+}  // namespace
+
+std::vector<Simulation> simulate_training(const Profile& profile, const Cluster& cluster,
+                                          const SimulateOptions& options) {
+  const schedule::Timeline timeline = simulate::timeline_of(profile);
+  const simulate::Workload workload(timeline, options);
+  const double compute_s = schedule::ready_times(timeline).front();
+  std::vector<Simulation> rows;
+  for (const int ranks : options.ranks.empty() ? std::vector<int>{cluster.ranks} : options.ranks) {
+    Cluster here = cluster;
+    here.ranks = ranks;
+    if (ranks != cluster.ranks) here.costs.clear();  // they were measured on another number of ranks
+    check(here, options);
+    const Scene scene = scene_of(here, bytes_of(timeline, {0, timeline.layers.size() - 1}), options);
+    const simulate::Training training{.timeline = timeline,
+                                      .workload = workload,
+                                      .channel = scene.channel,
+                                      .ranks = scene.timelines,
+                                      .cpu_s_per_byte = here.cpu_s_per_byte,
+                                      .announce_s = here.inter ? here.inter->alpha_s : 0};
+    for (const std::string& label : labels_of(options)) {
+      const double seconds = step_s(label, training, here, options);
+      rows.push_back({label, ranks, seconds, compute_s, seconds - compute_s, ranks * compute_s / seconds});
+    }
+  }
+  return rows;
+}
+
+}  // namespace syncopate

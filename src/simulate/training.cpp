@@ -1,0 +1,159 @@
+// Training: the ranks' clocks through forward pass, backward pass and exchanges.
+#include "simulate/training.hpp"
+
+#include <algorithm>
+
+#include "schedule/dispatch.hpp"
+
+namespace syncopate::simulate {
+
+namespace {
+
+/// All ranks within one step. What moved so far has taken its share of computing on every rank (schedule/evaluate).
+class Step final {
+ public:
+  Step(const Training& training, std::uint64_t number, const std::vector<double>& forward_done_s)
+      : training_(training), ready_s_(training.ranks), computed_s_(training.ranks), free_s_(training.ranks, 0) {
+    for (std::uint32_t rank = 0; rank < training.ranks; ++rank) {
+      const Work work = training.workload.of(number, rank);
+      double now_s = forward_done_s[rank];
+      ready_s_[rank].resize(work.backward_s.size());
+      for (std::size_t layer = work.backward_s.size(); layer-- > 0;)
+        ready_s_[rank][layer] = now_s += work.backward_s[layer];
+      computed_s_[rank] = now_s;
+    }
+  }
+
+  [[nodiscard]] double ready_s(std::size_t rank, std::size_t layer) const { return ready_s_[rank][layer] + stretch_s_; }
+  [[nodiscard]] double free_s(std::size_t rank) const { return free_s_[rank]; }
+  [[nodiscard]] double computed_s(std::size_t rank) const { return computed_s_[rank]; }
+
+  /// Every rank calls when its gradients are ready, its channel is free, and not before `earliest_s`.
+  void exchange(Collective collective, const schedule::Bucket& bucket,
+                const std::function<double(std::size_t)>& earliest_s) {
+    std::vector<double> called_s;
+    for (std::size_t rank = 0; rank < training_.ranks; ++rank)
+      called_s.push_back(std::max({free_s_[rank], ready_s(rank, bucket.first), earliest_s(rank)}));
+    const std::size_t bytes = schedule::bytes_of(training_.timeline, bucket);
+    free_s_ = training_.channel(collective, bytes, called_s);
+    const double taken_s =
+        (collective == Collective::allreduce ? 1 : 0.5) * training_.cpu_s_per_byte * static_cast<double>(bytes);
+    for (std::size_t rank = 0; rank < training_.ranks; ++rank) {
+      free_s_[rank] = std::max(free_s_[rank], called_s[rank] + taken_s);
+      slow_down(rank, called_s[rank], taken_s);
+    }
+    stretch_s_ += taken_s;
+  }
+
+  /// When each rank is through with computing and exchanging.
+  [[nodiscard]] std::vector<double> ends_s() const {
+    std::vector<double> ends;
+    for (std::size_t rank = 0; rank < training_.ranks; ++rank)
+      ends.push_back(std::max(free_s_[rank], computed_s_[rank]));
+    return ends;
+  }
+
+ private:
+  /// An exchange that began at `begin_s` takes `taken_s`, evenly over its time, from computing that still goes on.
+  void slow_down(std::size_t rank, double begin_s, double taken_s) {
+    const double left_s = computed_s_[rank] - begin_s, duration_s = free_s_[rank] - begin_s;
+    if (left_s <= 0 || taken_s <= 0) return;
+    const double speed = 1 - taken_s / duration_s;
+    computed_s_[rank] = begin_s + (speed * duration_s > left_s ? left_s / speed : left_s + taken_s);
+  }
+
+  const Training& training_;
+  std::vector<std::vector<double>> ready_s_;  ///< by rank and layer, undisturbed
+  std::vector<double> computed_s_;            ///< by rank: when the backward pass ends
+  std::vector<double> free_s_;                ///< by rank
+  double stretch_s_ = 0;
+};
+
+double last_of(const std::vector<double>& times) { return *std::ranges::max_element(times); }
+double at_once(std::size_t /*rank*/) { return 0; }
+
+/// Forward passes that wait for nothing.
+std::vector<double> forward_done(const Training& training, std::uint64_t number, std::vector<double> now_s) {
+  for (std::uint32_t rank = 0; rank < training.ranks; ++rank)
+    for (const double seconds : training.workload.of(number, rank).forward_s) now_s[rank] += seconds;
+  return now_s;
+}
+
+/// One step by the event rule. Ranks but the first hear of a decision when it has travelled to them.
+void decide_and_follow(const Training& training, Step& step) {
+  schedule::OnlineDispatch dispatch(training.timeline);
+  std::size_t next = training.timeline.layers.size();  // layers from here on are ready on rank 0
+  while (!dispatch.all_sent()) {
+    const std::size_t awaited = dispatch.frontier() - 1;
+    const double now_s = std::max(step.free_s(0), step.ready_s(0, awaited));
+    while (next > 0 && (next > awaited || step.ready_s(0, next - 1) <= now_s)) dispatch.ready(--next);
+    step.exchange(Collective::allreduce, *dispatch.decide(),
+                  [&](std::size_t rank) { return rank == 0 ? now_s : now_s + training.announce_s; });
+  }
+}
+
+/// A forward pass that waits for each bucket's gathered gradients, by bucket and rank. While it computes one bucket,
+/// the next one's all-gather moves and takes its share of computing.
+std::vector<double> forward_behind(const Training& training, const schedule::Partition& partition, std::uint64_t number,
+                                   const std::vector<std::vector<double>>& gathered_s) {
+  std::vector<double> now_s(training.ranks, 0);
+  for (std::uint32_t rank = 0; rank < training.ranks; ++rank) {
+    const Work work = training.workload.of(number, rank);
+    for (std::size_t bucket = partition.size(); bucket-- > 0;) {
+      now_s[rank] = std::max(now_s[rank], gathered_s[bucket][rank]);
+      for (std::size_t layer = partition[bucket].first; layer <= partition[bucket].last; ++layer)
+        now_s[rank] += work.forward_s[layer];
+      if (number == 0 || bucket == 0) continue;
+      const std::size_t bytes = schedule::bytes_of(training.timeline, partition[bucket - 1]);
+      now_s[rank] += training.cpu_s_per_byte / 2 * static_cast<double>(bytes);
+    }
+  }
+  return now_s;
+}
+
+}  // namespace
+
+std::vector<double> run_partition(const Training& training, const schedule::Partition& partition, int steps) {
+  std::vector<double> ends, now_s(training.ranks, 0);
+  for (int number = 0; number < steps; ++number) {
+    Step step(training, static_cast<std::uint64_t>(number),
+              forward_done(training, static_cast<std::uint64_t>(number), now_s));
+    for (const schedule::Bucket& bucket : partition) step.exchange(Collective::allreduce, bucket, at_once);
+    now_s = step.ends_s();
+    ends.push_back(last_of(now_s));
+  }
+  return ends;
+}
+
+std::vector<double> run_online(const Training& training, int steps) {
+  std::vector<double> ends, now_s(training.ranks, 0);
+  for (int number = 0; number < steps; ++number) {
+    Step step(training, static_cast<std::uint64_t>(number),
+              forward_done(training, static_cast<std::uint64_t>(number), now_s));
+    decide_and_follow(training, step);
+    now_s = step.ends_s();
+    ends.push_back(last_of(now_s));
+  }
+  return ends;
+}
+
+std::vector<double> run_dear(const Training& training, const schedule::Partition& partition, int steps) {
+  std::vector<double> ends;
+  std::vector<std::vector<double>> gathered_s(partition.size(), std::vector<double>(training.ranks, 0));
+  for (int number = 0; number < steps; ++number) {
+    const auto index = static_cast<std::uint64_t>(number);
+    Step step(training, index, forward_behind(training, partition, index, gathered_s));
+    for (const schedule::Bucket& bucket : partition) step.exchange(Collective::reduce_scatter, bucket, at_once);
+    double end_s = 0;
+    for (std::size_t rank = 0; rank < training.ranks; ++rank) end_s = std::max(end_s, step.computed_s(rank));
+    ends.push_back(end_s);
+    for (std::size_t bucket = partition.size(); bucket-- > 0;) {
+      step.exchange(Collective::allgather, partition[bucket], at_once);
+      for (std::size_t rank = 0; rank < training.ranks; ++rank)
+        gathered_s[bucket][rank] = std::max(step.free_s(rank), step.computed_s(rank));
+    }
+  }
+  return ends;
+}
+
+}  // namespace syncopate::simulate

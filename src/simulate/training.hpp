@@ -1,0 +1,34 @@
+// Training: steps of many ranks in virtual time under one policy.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "simulate/candidate.hpp"
+#include "simulate/workload.hpp"
+
+namespace syncopate::simulate {
+
+/// When each rank has finished a collective of so many bytes, given when each calls.
+using Channel =
+    std::function<std::vector<double>(Collective, std::uint64_t bytes, const std::vector<double>& called_s)>;
+
+struct Training {
+  const schedule::Timeline& timeline;
+  const Workload& workload;
+  const Channel& channel;
+  std::size_t ranks = 1;      ///< timelines of their own; the channel may stand for more
+  double cpu_s_per_byte = 0;  ///< what an all-reduce takes from computing
+  double announce_s = 0;      ///< until rank 0's decision has reached the others (online)
+};
+
+/// When the slowest rank has ended each of `steps` steps.
+[[nodiscard]] std::vector<double> run_partition(const Training& training, const schedule::Partition& partition,
+                                                int steps);
+/// The event rule: rank 0's production dispatch decides, the others follow.
+[[nodiscard]] std::vector<double> run_online(const Training& training, int steps);
+/// Reduce-scatter of each bucket behind the backward pass, all-gather, first layers first, behind the next forward pass
+/// (Zhang et al., "DeAR", ICDCS 2023). A step ends with its backward pass, since its exchange ends in the next.
+[[nodiscard]] std::vector<double> run_dear(const Training& training, const schedule::Partition& partition, int steps);
+
+}  // namespace syncopate::simulate

@@ -1,0 +1,30 @@
+// Workload: how long each layer takes on each rank in each step: the profile's times, noise, and slow ranks.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "schedule/timeline.hpp"
+#include "syncopate/simulate.hpp"
+
+namespace syncopate::simulate {
+
+/// Seconds of one rank's step, by layer in forward order.
+struct Work {
+  std::vector<double> forward_s, backward_s;
+};
+
+class Workload final {
+ public:
+  Workload(const schedule::Timeline& timeline, const SimulateOptions& options);
+  /// The forward time of a layer is the forward pass's share that its backward time has in the backward pass. Noise is
+  /// log-normal with mean 1, a function of seed, step, rank, layer and pass: the same for every policy.
+  [[nodiscard]] Work of(std::uint64_t step, std::uint32_t rank) const;
+
+ private:
+  const schedule::Timeline& timeline_;
+  const SimulateOptions& options_;
+  double backward_s_ = 0;  ///< of all layers
+};
+
+}  // namespace syncopate::simulate

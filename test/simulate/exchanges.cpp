@@ -1,0 +1,93 @@
+// Exchanges in virtual time: equal to the cost laws where those hold, and right where they do not reach.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "collective/algorithm.hpp"
+#include "simulate/exchange.hpp"
+#include "syncopate/error.hpp"
+
+namespace syncopate::simulate {
+namespace {
+
+constexpr LinkCost kLink{.alpha_s = 1e-4, .beta_s_per_byte = 8e-9, .gamma_s_per_byte = 1e-9};
+
+Network flat(int ranks) {
+  return {.ranks = ranks, .ranks_per_host = 1, .inter = kLink, .intra = kLink, .slowness = {}};
+}
+
+double last_of(const std::vector<double>& times) { return *std::ranges::max_element(times); }
+
+double exchange_s(const Network& network, const std::string& algorithm, std::uint64_t bytes) {
+  const std::vector<double> together(static_cast<std::size_t>(network.ranks), 0.0);
+  return last_of(Exchanger(network).run({.algorithm = algorithm, .bytes = bytes}, together));
+}
+
+TEST(Exchange, OnAPowerOfTwoTakesWhatTheCostLawSays) {
+  for (const char* name : {"ring", "halving_doubling", "recursive_doubling", "mst"})
+    for (const int ranks : {2, 4, 8, 32}) {
+      const double law = collective::algorithm_named(name, Collective::allreduce)
+                             .seconds(Collective::allreduce, ranks, 1 << 20, kLink);
+      EXPECT_NEAR(exchange_s(flat(ranks), name, 1 << 20), law, 1e-9 * law) << name << ' ' << ranks;
+    }
+}
+
+TEST(Exchange, OfEveryAlgorithmAndSizeEndsAndTakesAtLeastTheBound) {
+  for (const collective::Algorithm* entry : collective::algorithms()) {
+    if (!entry->offers(Collective::allreduce)) continue;
+    for (int ranks = 1; ranks <= 17; ++ranks) {
+      const double bound = 2.0 * (ranks - 1) / ranks * (1 << 20) * kLink.beta_s_per_byte;
+      EXPECT_GE(exchange_s(flat(ranks), std::string(entry->name), 1 << 20), bound * 0.999)
+          << entry->name << ' ' << ranks;
+    }
+  }
+}
+
+TEST(Exchange, BeginsForEachRankWhenItCalls) {
+  std::vector<double> called(8, 0.0);
+  called[3] = 5;
+  const std::vector<double> left = Exchanger(flat(8)).run({.algorithm = "ring", .bytes = 1 << 20}, called);
+  for (const double left_s : left) EXPECT_GT(left_s, 5) << "all wait for the last one";
+  EXPECT_LT(last_of(left), 5 + exchange_s(flat(8), "ring", 1 << 20) + 1e-9);
+}
+
+TEST(Exchange, OfRanksThatShareAPortTakesTurnsThere) {
+  // Halves go to the other host at once: two ranks a host, one port.
+  Network shared = flat(4);
+  shared.ranks_per_host = 2;
+  shared.intra = {.alpha_s = 0, .beta_s_per_byte = 0, .gamma_s_per_byte = 0};
+  shared.inter = {.alpha_s = 0, .beta_s_per_byte = 1, .gamma_s_per_byte = 0};
+  Network apart = shared;
+  apart.ranks_per_host = 1;
+  EXPECT_DOUBLE_EQ(exchange_s(apart, "recursive_doubling", 100), 200);
+  EXPECT_DOUBLE_EQ(exchange_s(shared, "recursive_doubling", 100), 200)
+      << "one round inside, one where two share a port";
+  Network alone = shared;
+  alone.ranks_per_host = 4;
+  EXPECT_DOUBLE_EQ(exchange_s(alone, "recursive_doubling", 100), 0);
+}
+
+TEST(Exchange, ARingCrossesEachPortOnceWhateverTheRanksOfAHost) {
+  Network network = flat(8);
+  network.ranks_per_host = 4;
+  network.intra = {.alpha_s = 0, .beta_s_per_byte = 0, .gamma_s_per_byte = 0};
+  network.inter = {.alpha_s = 0, .beta_s_per_byte = 1, .gamma_s_per_byte = 0};
+  EXPECT_NEAR(exchange_s(network, "ring", 800), 2 * 7 * 100, 100.5) << "the last chunk may end inside a host";
+}
+
+TEST(Exchange, GoesAsFastAsItsSlowestPort) {
+  Network network = flat(4);
+  network.slowness = {1, 1, 3, 1};
+  network.inter.alpha_s = network.inter.gamma_s_per_byte = 0;
+  const double healthy = exchange_s(flat(4), "ring", 1 << 20), slow = exchange_s(network, "ring", 1 << 20);
+  EXPECT_GT(slow, 2 * healthy);
+  EXPECT_LE(slow, 3 * 1.5 * (1 << 20) * kLink.beta_s_per_byte * (1 + 1e-9));
+}
+
+TEST(Exchange, OfAnUnknownAlgorithmIsMisuse) {
+  EXPECT_THROW(static_cast<void>(exchange_s(flat(4), "snail", 4)), Misuse);
+  EXPECT_THROW(static_cast<void>(Exchanger(flat(4)).run({.bytes = 4}, {0, 0})), Misuse);
+}
+
+}  // namespace
+}  // namespace syncopate::simulate

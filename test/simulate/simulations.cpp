@@ -1,0 +1,166 @@
+// Simulations of training: equal to the prediction where all ranks are equal, counted by hand where they are not.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "simulate/candidate.hpp"
+#include "simulate/workload.hpp"
+#include "syncopate/error.hpp"
+#include "syncopate/simulate.hpp"
+
+namespace syncopate {
+namespace {
+
+/// Two layers of 30 MiB: forward 1 s each, backward 2 s each.
+Profile two_layers() {
+  return {.model = "two", .forward_s = 2, .layers = {{"first", 30 << 20, 2.0}, {"last", 30 << 20, 2.0}}};
+}
+
+/// Any exchange of 30 MiB takes `seconds`.
+Cluster measured(int ranks, double seconds) {
+  return {.ranks = ranks, .costs = {{.a_s = 0, .b_s_per_byte = seconds / (30 << 20)}}};
+}
+
+Simulation simulate(const Profile& profile, const Cluster& cluster, const std::string& policy,
+                    SimulateOptions options = {}) {
+  options.policies = {policy};
+  return simulate_training(profile, cluster, options).at(0);
+}
+
+Profile googlenet() { return read_profile(DATA_FOLDER "/profile/googlenet_k80.json"); }
+Profile resnet50() { return read_profile(DATA_FOLDER "/profile/resnet50_k80.json"); }
+Cluster k80(int ranks) {
+  Cluster cluster = read_cluster(DATA_FOLDER "/cluster/k80_10gbe.json");
+  cluster.ranks = ranks;
+  return cluster;
+}
+
+TEST(Simulation, OfEqualRanksIsThePrediction) {
+  Cluster cluster = k80(64);
+  for (const double cpu_s_per_byte : {0.0, 1e-9}) {
+    cluster.cpu_s_per_byte = cpu_s_per_byte;
+    for (const Prediction& prediction : predict_policies(googlenet(), cluster))
+      EXPECT_NEAR(simulate(googlenet(), cluster, prediction.policy).iteration_s, prediction.iteration_s, 1e-9)
+          << prediction.policy;
+  }
+}
+
+TEST(Simulation, MessageByMessageIsTheCostLaw) {
+  // A handicap of factor 1 changes nothing but gives each rank its own timeline, and runs the plans.
+  for (const char* algorithm : {"ring", "halving_doubling", "mst"})
+    for (const char* policy : {"wfbp", "exact_dp", "single", "dear"}) {
+      Cluster cluster = k80(16);
+      cluster.algorithm = algorithm;
+      const double law = simulate(googlenet(), cluster, policy).iteration_s;
+      const double messages = simulate(googlenet(), cluster, policy, {.slow_ranks = {{5, 1.0}}}).iteration_s;
+      EXPECT_NEAR(messages, law, 1e-4 * law) << algorithm << ' ' << policy;
+    }
+}
+
+TEST(Simulation, HasARowPerNumberOfRanksAndPolicy) {
+  const auto rows = simulate_training(googlenet(), k80(64), {.policies = {"wfbp", "single"}, .ranks = {1, 16, 64}});
+  ASSERT_EQ(rows.size(), 6U);
+  EXPECT_EQ(rows[0].ranks, 1);
+  EXPECT_NEAR(rows[0].speedup, 1, 1e-9);
+  EXPECT_NEAR(rows[0].exposed_s, 0, 1e-9);
+  EXPECT_EQ(rows[5].policy, "single");
+  EXPECT_NEAR(rows[5].speedup, 64 * rows[5].compute_s / rows[5].iteration_s, 1e-9);
+  EXPECT_GT(rows[5].speedup, rows[4].speedup) << "at 64 the lines of Fig. 9 have crossed";
+  EXPECT_LT(rows[3].speedup, rows[2].speedup);
+}
+
+TEST(Dear, HidesHalfOfTheExchangeBehindTheNextForwardPass) {
+  // Backward ends at E. Scatter: last [E-2, E-0.5], first [E, E+1.5]; gather: first [.., E+3], last [.., E+4.5].
+  // Forward: first [E+3, E+4], last [E+4.5, E+5.5]; backward until E+9.5.
+  EXPECT_NEAR(simulate(two_layers(), measured(4, 3), "dear").iteration_s, 9.5, 1e-9);
+  // wfbp: last [4, 7], first [7, 10].
+  EXPECT_NEAR(simulate(two_layers(), measured(4, 3), "wfbp").iteration_s, 10, 1e-9);
+}
+
+TEST(SlowRank, MakesAllWaitForIt) {
+  const SimulateOptions slow{.slow_ranks = {{2, 1.5}}};
+  EXPECT_NEAR(simulate(two_layers(), measured(4, 0), "wfbp", slow).iteration_s, 9, 1e-9);
+  EXPECT_NEAR(simulate(two_layers(), measured(4, 1), "wfbp", slow).iteration_s, 10, 1e-9);
+  const Simulation by_messages = simulate(googlenet(), k80(8), "exact_dp", {.slow_ranks = {{2, 1.5}}});
+  EXPECT_GT(by_messages.iteration_s, 1.5 * by_messages.compute_s);
+  EXPECT_LT(by_messages.iteration_s, 1.6 * by_messages.compute_s);
+}
+
+TEST(SlowHost, SlowsTheExchangesOfAll) {
+  const double healthy = simulate(googlenet(), k80(8), "single").exposed_s;
+  const double slow = simulate(googlenet(), k80(8), "single", {.slow_hosts = {{3, 3.0}}}).exposed_s;
+  EXPECT_GT(slow, 1.5 * healthy);
+  EXPECT_LT(slow, 3.0 * healthy);
+}
+
+TEST(SharedPort, CostsAnAlgorithmThatCrossesItWithSeveralRanksAtOnce) {
+  Cluster cluster = k80(16);
+  cluster.algorithm = "recursive_doubling";
+  cluster.inter->gamma_s_per_byte = 0;
+  const double apart = simulate(googlenet(), cluster, "single").exposed_s;
+  cluster.ranks_per_host = 4;
+  cluster.intra = LinkCost{.alpha_s = 0, .beta_s_per_byte = 0, .gamma_s_per_byte = 0};
+  const double shared = simulate(googlenet(), cluster, "single").exposed_s;
+  EXPECT_NEAR(shared, 2 * apart, 0.1 * apart) << "two rounds of four cross hosts, with four ranks on each port";
+  Cluster ring = cluster;
+  ring.algorithm = "ring";
+  EXPECT_LT(simulate(googlenet(), ring, "single").exposed_s, 0.5 * shared);
+}
+
+TEST(Noise, HasTheMeanAndTheSpreadThatWereAskedForAndNoOtherState) {
+  const schedule::Timeline timeline = simulate::timeline_of(two_layers());
+  const SimulateOptions options{.noise = 0.3, .seed = 7};
+  const simulate::Workload workload(timeline, options);
+  double sum = 0, squares = 0, count = 0;
+  for (std::uint64_t step = 0; step < 5000; ++step) {
+    for (const double seconds : workload.of(step, 3).backward_s) {
+      sum += seconds / 2;
+      squares += seconds / 2 * seconds / 2;
+      ++count;
+    }
+  }
+  const double mean = sum / count;
+  EXPECT_NEAR(mean, 1, 0.02);
+  EXPECT_NEAR(std::sqrt(squares / count - mean * mean), 0.3, 0.02);
+  EXPECT_EQ(workload.of(4, 1).forward_s, workload.of(4, 1).forward_s);
+  EXPECT_NE(workload.of(4, 1).forward_s, workload.of(4, 2).forward_s);
+  EXPECT_NE(workload.of(4, 1).forward_s, workload.of(5, 1).forward_s);
+}
+
+TEST(Noise, MakesStepsLongerTheMoreRanksWaitForEachOther) {
+  const auto step_s = [](int ranks) {
+    return simulate(googlenet(), k80(ranks), "exact_dp", {.noise = 0.3, .steps = 5}).iteration_s;
+  };
+  const double few = step_s(4), many = step_s(32);
+  EXPECT_GT(few, simulate(googlenet(), k80(4), "exact_dp").iteration_s);
+  EXPECT_GT(many, few);
+  EXPECT_EQ(many, step_s(32)) << "the same seed, the same steps";
+}
+
+TEST(Simulation, OfFourThousandRanksTakesNoTime) {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto rows = simulate_training(resnet50(), k80(4096));
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+  EXPECT_LT(taken.count(), 5);
+  EXPECT_GE(rows.size(), 8U);
+}
+
+TEST(Simulation, RefusesWhatIsNotThere) {
+  const auto refuses = [](const Cluster& cluster, const SimulateOptions& options) {
+    EXPECT_THROW(static_cast<void>(simulate_training(two_layers(), cluster, options)), Misuse);
+  };
+  refuses(k80(4), {.policies = {"best"}});
+  refuses(k80(4), {.ranks = {0}});
+  refuses(k80(4), {.noise = -1});
+  refuses(k80(4), {.steps = 0});
+  refuses(k80(4), {.slow_ranks = {{4, 2.0}}});
+  refuses(k80(4), {.slow_ranks = {{0, 0.0}}});
+  refuses(k80(4), {.slow_hosts = {{-1, 2.0}}});
+  refuses(measured(4, 1), {.slow_hosts = {{0, 2.0}}});
+  refuses(measured(4, 1), {.ranks = {8}});
+}
+
+}  // namespace
+}  // namespace syncopate

@@ -1,0 +1,95 @@
+// `syncopate simulate PROFILE`: training steps of many ranks in virtual time, a row per number of ranks and policy.
+#include "syncopate/simulate.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "command.hpp"
+#include "syncopate/error.hpp"
+#include "syncopate/units.hpp"
+
+namespace syncopate::tools::command {
+namespace {
+
+struct Options {
+  std::string profile, cluster, algorithm;
+  std::string fusion_bytes = "4MiB";
+  std::vector<std::string> slow_ranks, slow_hosts;
+  SimulateOptions simulate;
+};
+
+/// "3:1.5": number 3 takes 1.5 times as long.
+Handicap handicap_of(const std::string& text) {
+  Handicap handicap;
+  const char* end = text.data() + text.size();
+  const auto [colon, no_number] = std::from_chars(text.data(), end, handicap.which);
+  if (no_number == std::errc{} && colon != end && *colon == ':') {
+    const auto [rest, no_factor] = std::from_chars(colon + 1, end, handicap.factor);
+    if (no_factor == std::errc{} && rest == end) return handicap;
+  }
+  throw Misuse(fmt::format("'{}' is no handicap; write NUMBER:FACTOR, e.g. 3:1.5", text));
+}
+
+nlohmann::json row_of(const Simulation& row) {
+  return {{"policy", row.policy},
+          {"ranks", row.ranks},
+          {"iteration_s", row.iteration_s},
+          {"speedup", row.speedup},
+          {"exposed_s", row.exposed_s},
+          {"compute_s", row.compute_s},
+          {"efficiency", row.speedup / row.ranks}};
+}
+
+void print_table(const Profile& profile, const std::vector<Simulation>& rows) {
+  fmt::print("{}\ncomputing {} a step\n\n{:>6}  {:<14}{:>12}{:>12}{:>10}{:>12}\n", profile.model,
+             format_seconds(rows.front().compute_s), "ranks", "policy", "step", "exposed", "speed-up", "efficiency");
+  for (const Simulation& row : rows)
+    fmt::print("{:>6}  {:<14}{:>12}{:>12}{:>10.2f}{:>10.1f} %\n", row.ranks, row.policy,
+               format_seconds(row.iteration_s), format_seconds(row.exposed_s), row.speedup,
+               100 * row.speedup / row.ranks);
+}
+
+int run(Options options, const Session& session) {
+  const Profile profile = read_profile(options.profile);
+  Cluster cluster = read_cluster(options.cluster);
+  if (!options.algorithm.empty()) cluster.algorithm = options.algorithm;
+  options.simulate.fusion_bytes = parse_bytes(options.fusion_bytes);
+  for (const std::string& text : options.slow_ranks) options.simulate.slow_ranks.push_back(handicap_of(text));
+  for (const std::string& text : options.slow_hosts) options.simulate.slow_hosts.push_back(handicap_of(text));
+  const std::vector<Simulation> rows = simulate_training(profile, cluster, options.simulate);
+  if (!session.json) {
+    print_table(profile, rows);
+    return 0;
+  }
+  for (const Simulation& row : rows) print_row(row_of(row));
+  return 0;
+}
+
+void define(CLI::App& app, Session& session) {
+  const auto options = std::make_shared<Options>();
+  SimulateOptions& simulate = options->simulate;
+  app.add_option("PROFILE", options->profile, "A model's layer times and sizes (JSON; docs/scheduling.md)")->required();
+  app.add_option("--cluster", options->cluster, "The network's numbers (JSON)")->type_name("FILE")->required();
+  app.add_option("--ranks", simulate.ranks, "Numbers of ranks, comma-separated (default: the cluster's)")
+      ->delimiter(',');
+  app.add_option("--policy", simulate.policies, "Policies, comma-separated; fusion:SIZE, fusion:ddp and dear too")
+      ->delimiter(',');
+  app.add_option("--fusion-bytes", options->fusion_bytes, "Bucket size of the fusion policy")->capture_default_str();
+  app.add_option("--algorithm", options->algorithm, "Algorithm of the all-reduce (default: the cluster's)");
+  app.add_option("--noise", simulate.noise, "Standard deviation of layer times over their mean")->capture_default_str();
+  app.add_option("--steps", simulate.steps, "Steps to average with noise")->capture_default_str();
+  app.add_option("--seed", simulate.seed, "Seed of the noise")->capture_default_str();
+  app.add_option("--slow-rank", options->slow_ranks, "RANK:FACTOR computes that much slower; comma-separated")
+      ->delimiter(',');
+  app.add_option("--slow-host", options->slow_hosts, "HOST:FACTOR has a port that much slower; comma-separated")
+      ->delimiter(',');
+  app.callback([options, &session] { session.action = [options, &session] { return run(*options, session); }; });
+}
+
+}  // namespace
+
+extern constinit const Command simulate;
+constinit const Command simulate{"simulate", "Training steps of many ranks in virtual time, by policy", define};
+
+}  // namespace syncopate::tools::command
