@@ -2,7 +2,10 @@
 #pragma once
 
 #include <exception>
+#include <filesystem>
 #include <functional>
+#include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -36,6 +39,24 @@ inline void on_ranks(int size, const std::function<void(int)>& body) {
 inline void on_groups(int size, const std::function<void(Group&)>& body, const GroupOptions& options = {}) {
   auto groups = Group::threads(size, options);
   on_ranks(size, [&](int rank) { body(*groups[static_cast<std::size_t>(rank)]); });
+}
+
+/// Ranks that join each other over `transport`, in threads of this process.
+inline std::vector<std::unique_ptr<Group>> joined(int size, const std::string& transport) {
+  std::string folder = (std::filesystem::temp_directory_path() / "syncopate-XXXXXX").string();
+  if (::mkdtemp(folder.data()) == nullptr) throw std::runtime_error("no folder to meet in");
+  std::vector<std::unique_ptr<Group>> groups(static_cast<std::size_t>(size));
+  on_ranks(size, [&](int rank) {
+    GroupOptions options;
+    options.rank = rank;
+    options.size = size;
+    options.rendezvous = "file://" + folder;
+    options.transport = transport;
+    options.silence = std::chrono::seconds(10);  // threads of a busy machine under a sanitizer
+    groups[static_cast<std::size_t>(rank)] = Group::join(options);
+  });
+  std::filesystem::remove_all(folder);
+  return groups;
 }
 
 }  // namespace syncopate::test

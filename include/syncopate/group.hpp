@@ -23,8 +23,10 @@ struct GroupOptions {
   std::chrono::milliseconds timeout{120'000};      ///< bound of every collective while all ranks are alive
   std::chrono::milliseconds join_timeout{60'000};  ///< bound of joining
   std::chrono::milliseconds silence{2'000};        ///< a rank that sends no heartbeat for so long is lost
-  int streams = 1;                                 ///< TCP connections per pair of ranks, 1..16
-  bool checksum = false;                           ///< checksum payloads too (headers always are)
+  std::string transport;               ///< "auto" (shared memory within a host, TCP between hosts), "tcp", "shm"
+  std::chrono::microseconds spin{50};  ///< how long a blocking call waits awake before it sleeps; see docs/transport.md
+  int streams = 1;                     ///< TCP connections per pair of ranks, 1..16
+  bool checksum = false;               ///< checksum payloads too (headers always are)
   Log log = log_from_environment();
 };
 
@@ -51,7 +53,9 @@ class Group final {
 
   [[nodiscard]] int rank() const noexcept;
   [[nodiscard]] int size() const noexcept;
-  [[nodiscard]] const std::string& transport() const noexcept;  ///< "tcp", "inproc"
+  [[nodiscard]] const std::string& transport() const noexcept;  ///< "shm", "tcp", "shm+tcp", "inproc"
+  /// By rank: the number of the host it runs on. Hosts are numbered from 0 in the order of their first ranks.
+  [[nodiscard]] const std::vector<int>& hosts() const noexcept;
   [[nodiscard]] Traffic traffic() const noexcept;
   /// Tells every rank that this one cannot go on; their calls throw RemoteFailure with this text.
   void abort(const std::string& reason, const std::string& tensor = {}) noexcept;

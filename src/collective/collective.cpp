@@ -7,11 +7,9 @@ namespace syncopate {
 
 namespace {
 
-// A caller that waits may stay awake a moment: shorter than a time slice, longer than a neighbour's answer takes.
-constexpr transport::Patience kCaller{std::chrono::microseconds(50)};
-
 void run(Group& group, Collective collective, Buffer data, const CollectiveOptions& options) {
-  group.impl().run({collective, data, options, kCaller});
+  Group::Impl& impl = group.impl();
+  impl.run({collective, data, options, impl.caller_patience()});
 }
 
 }  // namespace

@@ -6,12 +6,24 @@
 
 namespace syncopate {
 
+namespace {
+
+std::vector<int> host_numbers(const std::vector<std::string>& hosts) {
+  std::vector<int> numbers;
+  std::map<std::string_view, int> known;
+  for (const std::string& host : hosts)
+    numbers.push_back(known.try_emplace(host, static_cast<int>(known.size())).first->second);
+  return numbers;
+}
+
+}  // namespace
+
 Group::Group(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Group::~Group() = default;
 
 std::unique_ptr<Group> Group::join(const GroupOptions& options) {
-  auto endpoint = transport::join_tcp(options, base::Environment::of_process());
-  return std::unique_ptr<Group>(new Group(std::make_unique<Impl>(std::move(endpoint), options)));
+  const transport::Launch launch = transport::resolve_launch(options, base::Environment::of_process());
+  return std::unique_ptr<Group>(new Group(std::make_unique<Impl>(transport::join_tcp(launch), launch.options)));
 }
 
 std::vector<std::unique_ptr<Group>> Group::threads(int size, const GroupOptions& options) {
@@ -26,6 +38,8 @@ int Group::rank() const noexcept { return impl_->endpoint().rank; }
 int Group::size() const noexcept { return impl_->endpoint().size; }
 const std::string& Group::transport() const noexcept { return impl_->endpoint().kind; }
 
+const std::vector<int>& Group::hosts() const noexcept { return impl_->hosts(); }
+
 Traffic Group::traffic() const noexcept {
   if (!impl_->endpoint().links) return {};
   const auto [sent, received] = impl_->endpoint().links->traffic();
@@ -35,7 +49,10 @@ Traffic Group::traffic() const noexcept {
 void Group::abort(const std::string& reason, const std::string& tensor) noexcept { impl_->abort(reason, tensor); }
 
 Group::Impl::Impl(transport::Endpoint endpoint, const GroupOptions& options)
-    : endpoint_(std::move(endpoint)), timeout_(options.timeout) {}
+    : endpoint_(std::move(endpoint)),
+      timeout_(options.timeout),
+      hosts_(host_numbers(endpoint_.hosts)),
+      caller_{options.spin} {}
 
 Group::Impl::~Impl() {
   if (!worker_.joinable()) return;

@@ -33,6 +33,9 @@ class Group::Impl final {
   [[nodiscard]] Work start(Request request);
 
   [[nodiscard]] const transport::Endpoint& endpoint() const noexcept { return endpoint_; }
+  [[nodiscard]] const std::vector<int>& hosts() const noexcept { return hosts_; }
+  /// For calls that wait.
+  [[nodiscard]] transport::Patience caller_patience() const noexcept { return caller_; }
   void abort(const std::string& reason, const std::string& tensor) noexcept;
 
  private:
@@ -60,6 +63,8 @@ class Group::Impl final {
 
   transport::Endpoint endpoint_;
   base::Duration timeout_;
+  std::vector<int> hosts_;  ///< by rank
+  transport::Patience caller_;
   base::Guarded<Turn> turn_;
   base::Guarded<std::deque<Pending>> pending_;
 

@@ -8,6 +8,7 @@
 #include "base/env.hpp"
 #include "syncopate/group.hpp"
 #include "transport/control.hpp"
+#include "transport/launch.hpp"
 #include "transport/transport.hpp"
 
 namespace syncopate::transport {
@@ -15,14 +16,16 @@ namespace syncopate::transport {
 struct Endpoint {
   int rank = 0;
   int size = 1;
-  std::string kind;                  ///< "tcp", "inproc"
+  std::string kind;                  ///< "tcp", "shm", "shm+tcp", "inproc"
   std::vector<std::string> hosts;    ///< by rank: equal text = same host (boot id and network namespace)
   std::shared_ptr<Control> control;  ///< outlives `links`
   std::unique_ptr<Transport> links;
 };
 
-/// Joins over TCP as the options and the environment say (which of them gave rank, size and rendezvous is logged).
+/// Joins other processes as the options and the environment say (which of them gave rank, size and rendezvous is
+/// logged).
 [[nodiscard]] Endpoint join_tcp(const GroupOptions& options, const base::Environment& environment);
+[[nodiscard]] Endpoint join_tcp(const Launch& launch);
 /// `size` ranks in this process.
 [[nodiscard]] std::vector<Endpoint> inproc_endpoints(int size, const GroupOptions& options);
 

@@ -15,6 +15,7 @@ using base::require;
 using std::chrono::milliseconds;
 
 constexpr long kMostRanks = 1 << 20;
+constexpr long kMostSpinUs = 60'000'000;
 
 struct Starter {
   const char* name;
@@ -94,12 +95,20 @@ void settle_time(milliseconds& option, const char* name, milliseconds standard, 
 }
 
 void settle_rest(GroupOptions& options, const base::Environment& environment) {
-  const GroupOptions standard{.rank = {}, .size = {}, .rendezvous = {}, .interface = {}, .secret_file = {}, .log = {}};
+  const GroupOptions standard{
+      .rank = {}, .size = {}, .rendezvous = {}, .interface = {}, .secret_file = {}, .transport = {}, .log = {}};
   if (options.interface.empty()) options.interface = environment.text("SYNCOPATE_INTERFACE").value_or("");
   if (options.secret_file.empty()) options.secret_file = environment.text("SYNCOPATE_SECRET_FILE").value_or("");
   settle_time(options.timeout, "SYNCOPATE_TIMEOUT_MS", standard.timeout, environment);
   settle_time(options.join_timeout, "SYNCOPATE_JOIN_TIMEOUT_MS", standard.join_timeout, environment);
   settle_time(options.silence, "SYNCOPATE_SILENCE_MS", standard.silence, environment);
+  if (options.transport.empty()) options.transport = environment.text("SYNCOPATE_TRANSPORT").value_or("auto");
+  require(options.transport == "auto" || options.transport == "tcp" || options.transport == "shm",
+          "transport '{}' is unknown; allowed: auto, tcp, shm", options.transport);
+  const auto spin = environment.integer("SYNCOPATE_SPIN_US", 0, kMostSpinUs);
+  if (spin && options.spin == standard.spin) options.spin = std::chrono::microseconds(*spin);
+  require(options.spin.count() >= 0 && options.spin.count() <= kMostSpinUs,
+          "spin={} us is out of range; allowed: 0 to {}", options.spin.count(), kMostSpinUs);
   const auto streams = environment.integer("SYNCOPATE_STREAMS", 1, 16);
   if (streams && options.streams == standard.streams) options.streams = static_cast<int>(*streams);
   if (environment.integer("SYNCOPATE_CHECKSUM", 0, 1).value_or(0) == 1) options.checksum = true;

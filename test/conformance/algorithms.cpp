@@ -156,6 +156,18 @@ TEST_P(EveryAlgorithm, ComputesWhatTheReferenceDoes) {
   }
 }
 
+TEST_P(EveryAlgorithm, ComputesWhatTheReferenceDoesInSharedMemory) {
+  const auto [algorithm, collective] = GetParam();
+  for (const int ranks : {2, 3, 5}) {
+    auto groups = test::joined(ranks, "shm");
+    for (const std::size_t count : {0UL, 1UL, 1000UL, 70001UL, 600'001UL}) {
+      if (count > 100'000 && ranks > 2) continue;
+      run(groups, {algorithm, collective, ranks, count, DType::f32, ReduceOp::sum, ranks - 1});
+    }
+    if (reduces(collective)) run(groups, {algorithm, collective, ranks, 30'037, DType::bf16, ReduceOp::average, 0});
+  }
+}
+
 TEST_P(EveryAllreduce, GivesTheSameBitsOnEveryRankAndInEveryRun) {
   const Algorithm* algorithm = GetParam().first;
   for (const int ranks : {2, 3, 7}) {

@@ -40,34 +40,39 @@ std::int64_t strike(const test::Job& job, int victim, int signal, std::mt19937& 
   return at_ns;
 }
 
-class Victim : public testing::TestWithParam<int> {
+class Victim : public testing::TestWithParam<std::tuple<int, const char*>> {
  protected:
+  [[nodiscard]] static int victim() { return std::get<0>(GetParam()); }
+  [[nodiscard]] static const char* transport() { return std::get<1>(GetParam()); }
   std::mt19937 random_{std::random_device{}()};
 };
 
 // The bounds are promises, not speeds: 2 s for a death (milliseconds as a rule), 3 s for silence (2 s of it plus
 // notice).
 TEST_P(Victim, WhoIsKilledIsNamedByEveryOtherRank) {
-  const test::Job job(kRanks, reduce_some);
-  const std::int64_t since_ns = strike(job, GetParam(), SIGKILL, random_);
-  expect_everyone_names(job, GetParam(), since_ns, 2.0);
+  const test::Job job(kRanks, reduce_some, transport());
+  const std::int64_t since_ns = strike(job, victim(), SIGKILL, random_);
+  expect_everyone_names(job, victim(), since_ns, 2.0);
 }
 
 TEST_P(Victim, WhoIsStoppedIsNamedByEveryOtherRank) {
-  const test::Job job(kRanks, reduce_some);
-  const std::int64_t since_ns = strike(job, GetParam(), SIGSTOP, random_);
-  expect_everyone_names(job, GetParam(), since_ns, 3.0);
+  const test::Job job(kRanks, reduce_some, transport());
+  const std::int64_t since_ns = strike(job, victim(), SIGSTOP, random_);
+  expect_everyone_names(job, victim(), since_ns, 3.0);
 }
 
 TEST_P(Victim, WhoWasStoppedLearnsOfItWhenItGoesOn) {
-  const test::Job job(kRanks, reduce_some);
-  const std::int64_t since_ns = strike(job, GetParam(), SIGSTOP, random_);
-  expect_everyone_names(job, GetParam(), since_ns, 3.0);
-  job.signal(GetParam(), SIGCONT);
-  EXPECT_STRNE(job.ending_of(GetParam()).kind, "none");
+  const test::Job job(kRanks, reduce_some, transport());
+  const std::int64_t since_ns = strike(job, victim(), SIGSTOP, random_);
+  expect_everyone_names(job, victim(), since_ns, 3.0);
+  job.signal(victim(), SIGCONT);
+  EXPECT_STRNE(job.ending_of(victim()).kind, "none");
 }
 
-INSTANTIATE_TEST_SUITE_P(Rank, Victim, testing::Range(0, kRanks));
+INSTANTIATE_TEST_SUITE_P(Rank, Victim, testing::Combine(testing::Range(0, kRanks), testing::Values("shm", "tcp")),
+                         [](const auto& one) {
+                           return std::string(std::get<1>(one.param)) + std::to_string(std::get<0>(one.param));
+                         });
 
 TEST(Failure, OfOneRankIsToldToAll) {
   const test::Job job(kRanks, [](Group& group, int step) {

@@ -35,7 +35,7 @@ class Job final {
  public:
   using Body = std::function<void(Group&, int step)>;
 
-  Job(int size, const Body& body) {
+  explicit Job(int size, const Body& body, std::string transport = "auto") : transport_(std::move(transport)) {
     char pattern[] = "/tmp/syncopate-fault-XXXXXX";
     folder_ = ::mkdtemp(pattern);
     for (int rank = 0; rank < size; ++rank) launch(rank, size, body);
@@ -102,7 +102,8 @@ class Job final {
   void live(const Life& life, const Body& body) const {
     Ending ending;
     try {
-      const auto group = Group::join({.rank = life.rank, .size = life.size, .rendezvous = "file://" + folder_});
+      const auto group = Group::join(
+          {.rank = life.rank, .size = life.size, .rendezvous = "file://" + folder_, .transport = transport_});
       for (int step = 0;; ++step) {
         body(*group, step);
         if (::write(life.progress, "s", 1) != 1) break;
@@ -119,7 +120,7 @@ class Job final {
     [[maybe_unused]] const auto written = ::write(life.ending, &ending, sizeof ending);
   }
 
-  std::string folder_;
+  std::string transport_, folder_;
   std::vector<Process> processes_;
 };
 

@@ -29,16 +29,21 @@ void expect_complete(const nlohmann::json& row) {
   EXPECT_EQ(row.at("contender"), "syncopate");
 }
 
-TEST(Bench, MeasuresEachCollectiveOverTcp) {
+class BenchOver : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Transport, BenchOver, testing::Values("tcp", "shm"),
+                         [](const auto& one) { return one.param; });
+
+TEST_P(BenchOver, MeasuresEachCollective) {
   for (const char* collective : {"allreduce", "reduce_scatter", "allgather", "broadcast", "reduce"}) {
-    const Ended ended = syncopate(bench(collective, {"--ranks", "3", "--bytes", "4,1000", "--root", "2"}));
+    const Ended ended =
+        syncopate(bench(collective, {"--ranks", "3", "--bytes", "4,1000", "--root", "2", "--transport", GetParam()}));
     ASSERT_EQ(ended.code, 0) << ended.error;
     const auto rows = rows_of(ended);
     ASSERT_EQ(rows.size(), 2u) << ended.output;
     for (const auto& row : rows) expect_complete(row);
     EXPECT_EQ(rows[0].at("collective"), collective);
     EXPECT_EQ(rows[1].at("bytes"), 1000);
-    EXPECT_EQ(rows[1].at("transport"), "tcp");
+    EXPECT_EQ(rows[1].at("transport"), GetParam());
     EXPECT_TRUE(rows[1].at("ratio").is_null());
   }
 }
@@ -77,6 +82,7 @@ TEST(Bench, RefusesWhatItCannotMeasure) {
       bench("broadcast", {"--root", "4"}),
       bench("allreduce", {"--transport", "pigeon"}),
       bench("allreduce", {"--transport", "inproc", "--lab", "1gbit"}),
+      bench("allreduce", {"--transport", "shm", "--lab", "1gbit"}),
       bench("reduce_scatter", {"--contenders", "gloo"}),
       bench("nonsense", {}),
   };

@@ -98,6 +98,8 @@ TEST(Launch, ValuesOutOfRangeAreRefusedByName) {
   EXPECT_NE(refusal({{"PMI_RANK", "-1"}, {"PMI_SIZE", "4"}}).find("PMI_RANK"), std::string::npos);
   EXPECT_NE(refusal({{"RANK", "x"}, {"WORLD_SIZE", "4"}}).find("RANK"), std::string::npos);
   EXPECT_NE(refusal({{"SYNCOPATE_STREAMS", "17"}}).find("SYNCOPATE_STREAMS"), std::string::npos);
+  EXPECT_NE(refusal({{"SYNCOPATE_TRANSPORT", "pigeon"}}).find("allowed: auto, tcp, shm"), std::string::npos);
+  EXPECT_NE(refusal({{"SYNCOPATE_SPIN_US", "-1"}}).find("SYNCOPATE_SPIN_US"), std::string::npos);
   GroupOptions options;
   options.streams = 0;
   EXPECT_NE(refusal({}, options).find("streams=0"), std::string::npos);
@@ -111,10 +113,10 @@ TEST(Launch, SeveralRanksNeedAPlaceToMeet) {
 }
 
 TEST(Launch, TheRestComesFromTheEnvironmentUnlessGiven) {
-  const Variables variables{{"SYNCOPATE_INTERFACE", "eth7"},  {"SYNCOPATE_SECRET_FILE", "/s"},
-                            {"SYNCOPATE_TIMEOUT_MS", "1000"}, {"SYNCOPATE_JOIN_TIMEOUT_MS", "2000"},
-                            {"SYNCOPATE_SILENCE_MS", "300"},  {"SYNCOPATE_STREAMS", "4"},
-                            {"SYNCOPATE_CHECKSUM", "1"}};
+  const Variables variables{
+      {"SYNCOPATE_INTERFACE", "eth7"},       {"SYNCOPATE_SECRET_FILE", "/s"}, {"SYNCOPATE_TIMEOUT_MS", "1000"},
+      {"SYNCOPATE_JOIN_TIMEOUT_MS", "2000"}, {"SYNCOPATE_SILENCE_MS", "300"}, {"SYNCOPATE_STREAMS", "4"},
+      {"SYNCOPATE_CHECKSUM", "1"},           {"SYNCOPATE_TRANSPORT", "shm"},  {"SYNCOPATE_SPIN_US", "700"}};
   const GroupOptions found = launched(variables).options;
   EXPECT_EQ(found.interface, "eth7");
   EXPECT_EQ(found.secret_file, "/s");
@@ -122,6 +124,9 @@ TEST(Launch, TheRestComesFromTheEnvironmentUnlessGiven) {
   EXPECT_EQ(found.join_timeout.count(), 2000);
   EXPECT_EQ(found.silence.count(), 300);
   EXPECT_EQ(found.streams, 4);
+  EXPECT_EQ(found.transport, "shm");
+  EXPECT_EQ(launched({}).options.transport, "auto");
+  EXPECT_EQ(found.spin.count(), 700);
   EXPECT_TRUE(found.checksum);
   GroupOptions options;
   options.interface = "lo";

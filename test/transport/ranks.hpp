@@ -42,14 +42,16 @@ class Listening final : public rendezvous::Rendezvous {
 inline GroupOptions quiet_options() {
   GroupOptions options;
   options.log.level = LogLevel::off;
+  options.transport = "tcp";
   options.join_timeout = 30s;
   options.silence = 8s;  // tests that are not about silence shall not meet it on a busy machine
   return options;
 }
 
-/// Runs `body` on `size` ranks, one thread each; what each rank threw, by rank.
-inline std::vector<std::exception_ptr> outcomes_of_ranks(int size, const GroupOptions& options,
-                                                         const std::function<void(Endpoint&)>& body) {
+/// Runs `body` on `size` ranks, one thread each, on hosts of which `host_of` names each rank's; what each rank threw.
+inline std::vector<std::exception_ptr> outcomes_of_ranks(
+    int size, const GroupOptions& options, const std::function<void(Endpoint&)>& body,
+    const std::function<std::string(int)>& host_of = [](int) { return tcp::host_identity(); }) {
   const auto board = rendezvous::make_board();
   std::vector<std::exception_ptr> failures(static_cast<std::size_t>(size));
   std::vector<std::jthread> threads;
@@ -60,7 +62,7 @@ inline std::vector<std::exception_ptr> outcomes_of_ranks(int size, const GroupOp
         mine.rank = rank;
         mine.size = size;
         const auto meeting = rendezvous::in_memory(board);
-        Endpoint endpoint = tcp::join(mine, *meeting);
+        Endpoint endpoint = tcp::join(mine, *meeting, host_of(rank));
         body(endpoint);
       } catch (...) {
         failures[static_cast<std::size_t>(rank)] = std::current_exception();
@@ -71,8 +73,10 @@ inline std::vector<std::exception_ptr> outcomes_of_ranks(int size, const GroupOp
 }
 
 /// The same for bodies that must not throw.
-inline void with_ranks(int size, const GroupOptions& options, const std::function<void(Endpoint&)>& body) {
-  for (const auto& failure : outcomes_of_ranks(size, options, body))
+inline void with_ranks(
+    int size, const GroupOptions& options, const std::function<void(Endpoint&)>& body,
+    const std::function<std::string(int)>& host_of = [](int) { return tcp::host_identity(); }) {
+  for (const auto& failure : outcomes_of_ranks(size, options, body, host_of))
     if (failure) std::rethrow_exception(failure);
 }
 
@@ -112,17 +116,22 @@ inline void await_readable(const tcp::Descriptor& socket) {
 /// Rank 1 of 2, or whatever else a test makes of it: joins the rendezvous and speaks only when told to.
 class ScriptedPeer final {
  public:
-  ScriptedPeer(const std::shared_ptr<rendezvous::Board>& board, int rank, int size) : rank_(rank), meeting_(board) {
+  ScriptedPeer(const std::shared_ptr<rendezvous::Board>& board, int rank, int size,
+               const std::string& owner = "another user")
+      : rank_(rank), meeting_(board) {
     listener_ = tcp::listen_on(tcp::Address::parse("127.0.0.1:0"));
     const tcp::Introduction mine{.version = std::string(version()),
                                  .address = tcp::local_address(listener_).text(),
-                                 .host = tcp::host_identity()};
+                                 .host = tcp::host_identity(),
+                                 .door = "syncopate-test-nobody-listens-here",
+                                 .owner = owner};
     std::ignore = meeting_.exchange({rank, size}, encode(mine), in(30s));
   }
 
   [[nodiscard]] tcp::Handshake greet(int to, tcp::Purpose purpose, const std::string& secret = {}) const {
     const tcp::Hello hello{.version = {}, .purpose = purpose, .group = meeting_.of(0).group, .from = rank_, .to = to};
-    auto handshake = tcp::Handshake::call(tcp::Channel(dial(to)), hello, secret);
+    const bool memory = purpose == tcp::Purpose::memory;
+    auto handshake = tcp::Handshake::call(tcp::Channel(memory ? knock(to) : dial(to)), hello, secret);
     while (handshake.advance() == tcp::Handshake::State::reading) await_readable(handshake.channel().socket());
     return handshake;
   }
@@ -136,6 +145,10 @@ class ScriptedPeer final {
     pollfd one{socket.number(), POLLOUT, 0};
     ::poll(&one, 1, 10'000);
     return socket;
+  }
+  /// At the door for who shares memory.
+  [[nodiscard]] tcp::Descriptor knock(int to) const {
+    return tcp::start_connection(tcp::Address::named(meeting_.of(to).door), {});
   }
   /// Lets the next caller in.
   [[nodiscard]] tcp::Channel answer() const {
@@ -158,7 +171,7 @@ class ScriptedPeer final {
 /// Rank 0 of two, joined with a scripted rank 1 whose control connection is up.
 class Pair final {
  public:
-  explicit Pair(GroupOptions options = quiet_options()) {
+  explicit Pair(GroupOptions options = quiet_options(), const std::string& peer_owner = "another user") {
     const auto board = rendezvous::make_board();
     std::jthread joining([&] {
       options.rank = 0;
@@ -166,7 +179,7 @@ class Pair final {
       const auto meeting = rendezvous::in_memory(board);
       endpoint = tcp::join(options, *meeting);
     });
-    peer = std::make_unique<ScriptedPeer>(board, 1, 2);
+    peer = std::make_unique<ScriptedPeer>(board, 1, 2, peer_owner);
     control = peer->connect(0, tcp::Purpose::control);
   }
   std::unique_ptr<ScriptedPeer> peer;

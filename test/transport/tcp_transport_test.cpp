@@ -1,4 +1,4 @@
-// TCP transport: every frame arrives whole and in order, whatever the sizes, streams and order of posts.
+// Links over sockets and over shared memory: every frame arrives whole and in order, whatever the sizes and posts.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -25,6 +25,22 @@ std::vector<std::byte> pattern(std::size_t bytes, std::uint64_t seed) {
 
 constexpr std::size_t kSizes[] = {0, 1, 63, 64, 65, 1000, 8191, 8192, 8193, 100'001, 3, 0, 1'048'577};
 
+/// As `finish`; of the posts every other one, from the first on, received into `in`.
+void finish_into(Transport& links, std::vector<std::vector<std::byte>>& in, int count, Patience patience) {
+  const base::Time end = test::in(30s);
+  while (count > 0) {
+    if (std::chrono::steady_clock::now() >= end) throw Timeout("posts did not finish");
+    for (const Event& event : links.poll(end, patience)) {
+      --count;
+      if (!event.arrival) continue;
+      auto& into = in.at(event.token / 2);
+      ASSERT_EQ(event.bytes.size(), into.size());
+      if (event.bytes.data() != into.data()) std::ranges::copy(event.bytes, into.begin());  // lent
+      links.release(event.token);
+    }
+  }
+}
+
 /// Every rank sends every size to every other rank, all posted before the first poll.
 void everyone_to_everyone(Endpoint& me, Patience patience) {
   std::vector<std::vector<std::byte>> out, in;
@@ -38,7 +54,7 @@ void everyone_to_everyone(Endpoint& me, Patience patience) {
       me.links->send(peer, {1, 77}, out.back(), token++);
     }
   }
-  finish(*me.links, static_cast<int>(token), patience);
+  finish_into(*me.links, in, static_cast<int>(token), patience);
   std::size_t at = 0;
   for (int peer = 0; peer < me.size; ++peer) {
     if (peer == me.rank) continue;
@@ -53,26 +69,41 @@ struct Setting {
   int streams;
   bool checksum;
   bool spin;
+  const char* transport = "tcp";
 };
 
-class TcpTransport : public testing::TestWithParam<Setting> {};
+class Transports : public testing::TestWithParam<Setting> {};
 
-TEST_P(TcpTransport, EveryFrameArrivesWholeAndInOrder) {
+TEST_P(Transports, EveryFrameArrivesWholeAndInOrder) {
   GroupOptions options = quiet_options();
   options.streams = GetParam().streams;
   options.checksum = GetParam().checksum;
+  options.transport = GetParam().transport;
   const Patience patience{GetParam().spin ? base::Duration(200us) : base::Duration(0)};
   with_ranks(GetParam().ranks, options, [&](Endpoint& me) { everyone_to_everyone(me, patience); });
 }
 
-INSTANTIATE_TEST_SUITE_P(Settings, TcpTransport,
+INSTANTIATE_TEST_SUITE_P(Settings, Transports,
                          testing::Values(Setting{2, 1, false, false}, Setting{2, 3, false, true},
                                          Setting{3, 1, true, true}, Setting{4, 3, true, false},
-                                         Setting{5, 2, false, false}),
+                                         Setting{5, 2, false, false}, Setting{2, 1, false, false, "shm"},
+                                         Setting{2, 1, false, true, "shm"}, Setting{5, 1, false, false, "shm"},
+                                         Setting{4, 1, false, true, "auto"}),
                          [](const auto& one) {
-                           return fmt::format("Ranks{}Streams{}{}{}", one.param.ranks, one.param.streams,
-                                              one.param.checksum ? "Checksum" : "", one.param.spin ? "Spin" : "");
+                           return fmt::format("{}Ranks{}Streams{}{}{}", one.param.transport, one.param.ranks,
+                                              one.param.streams, one.param.checksum ? "Checksum" : "",
+                                              one.param.spin ? "Spin" : "");
                          });
+
+class Links : public testing::TestWithParam<const char*> {
+ protected:
+  static GroupOptions options() {
+    GroupOptions options = quiet_options();
+    options.transport = GetParam();
+    return options;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Over, Links, testing::Values("tcp", "shm"), [](const auto& one) { return one.param; });
 
 TEST(TcpLinks, ALargeFrameCrossesBothWaysAtOnce) {
   constexpr std::size_t kBytes = 8 << 20;
@@ -93,9 +124,9 @@ TEST(TcpLinks, ALargeFrameCrossesBothWaysAtOnce) {
   }
 }
 
-TEST(TcpLinks, ManySmallFramesKeepTheirOrder) {
+TEST_P(Links, ManySmallFramesKeepTheirOrder) {
   constexpr int kFrames = 5000;
-  with_ranks(2, quiet_options(), [](Endpoint& me) {
+  with_ranks(2, options(), [](Endpoint& me) {
     std::vector<std::uint32_t> numbers(kFrames);
     std::iota(numbers.begin(), numbers.end(), 0u);
     std::vector<std::uint32_t> got(kFrames);
@@ -112,8 +143,8 @@ TEST(TcpLinks, ManySmallFramesKeepTheirOrder) {
   });
 }
 
-TEST(TcpLinks, AReceivePostedLongAfterArrivalIsServed) {
-  with_ranks(2, quiet_options(), [](Endpoint& me) {
+TEST_P(Links, AReceivePostedLongAfterArrivalIsServed) {
+  with_ranks(2, options(), [](Endpoint& me) {
     const auto first = pattern(100, 1), second = pattern(300'000, 2);
     if (me.rank == 0) {  // frames of operations 1 and 2 leave before rank 1 posts any receive of theirs
       me.links->send(1, {1, 1}, first, 1);
@@ -137,8 +168,8 @@ TEST(TcpLinks, AReceivePostedLongAfterArrivalIsServed) {
   });
 }
 
-TEST(TcpLinks, AnIdlePollEndsAtItsDeadlineAndAtAWake) {
-  with_ranks(1, quiet_options(), [](Endpoint& me) {
+TEST_P(Links, AnIdlePollEndsAtItsDeadlineAndAtAWake) {
+  with_ranks(1, options(), [](Endpoint& me) {
     EXPECT_TRUE(me.links->poll(test::in(5ms), {}).empty());
     std::jthread other([&] { me.links->wake(); });
     EXPECT_TRUE(me.links->poll(base::kNever, {}).empty());
@@ -148,8 +179,8 @@ TEST(TcpLinks, AnIdlePollEndsAtItsDeadlineAndAtAWake) {
   });
 }
 
-TEST(TcpLinks, TrafficCountsHeaders) {
-  with_ranks(2, quiet_options(), [](Endpoint& me) {
+TEST_P(Links, TrafficCountsHeaders) {
+  with_ranks(2, options(), [](Endpoint& me) {
     std::vector<std::byte> data(1000);
     if (me.rank == 0)
       me.links->send(1, {1, 1}, data, 1);
@@ -162,8 +193,8 @@ TEST(TcpLinks, TrafficCountsHeaders) {
   });
 }
 
-TEST(TcpLinks, OnlyOtherRanksOfTheGroupArePeers) {
-  with_ranks(2, quiet_options(), [](Endpoint& me) {
+TEST_P(Links, OnlyOtherRanksOfTheGroupArePeers) {
+  with_ranks(2, options(), [](Endpoint& me) {
     EXPECT_THROW(me.links->send(me.rank, {1, 1}, {}, 1), Misuse);
     EXPECT_THROW(me.links->receive(2, {1, 1}, {}, 1), Misuse);
     EXPECT_THROW(me.links->receive(-1, {1, 1}, {}, 1), Misuse);
@@ -186,14 +217,14 @@ TEST(TcpLinks, WorkOverIpv6AndTellThatRanksShareAHost) {
   });
 }
 
-TEST(TcpLinks, ConnectionsAreMadeWhenFirstNeededAndAllDescriptorsAreGivenBack) {
+TEST_P(Links, ConnectionsAreMadeWhenFirstNeededAndAllDescriptorsAreGivenBack) {
   const auto open_now = [] {
     const std::filesystem::directory_iterator all("/proc/self/fd");
     return std::distance(begin(all), end(all));
   };
   const auto before = open_now();
   for (int round = 0; round < 3; ++round) {
-    with_ranks(5, quiet_options(), [](Endpoint& me) { everyone_to_everyone(me, {}); });
+    with_ranks(5, options(), [](Endpoint& me) { everyone_to_everyone(me, {}); });
     EXPECT_EQ(open_now(), before);
   }
 }

@@ -71,8 +71,9 @@ void check_contenders(const Request& request, Task& task) {
 }
 
 void check_place(const Request& request, const Task& task, int job_ranks) {
-  require(request.transport == "tcp" || request.transport == "inproc",
-          "--transport '{}' is unknown; allowed: tcp, inproc", request.transport);
+  const std::vector<std::string> known{"", "tcp", "shm", "inproc"};
+  require(std::find(known.begin(), known.end(), request.transport) != known.end(),
+          "--transport '{}' is unknown; allowed: tcp, shm, inproc", request.transport);
   require(task.ranks >= 1 && task.ranks <= 256, "--ranks {} is out of range; allowed: 1..256", task.ranks);
   require(request.root >= 0 && request.root < task.ranks, "--root {} is out of range; allowed: 0..{}", request.root,
           task.ranks - 1);
@@ -80,13 +81,13 @@ void check_place(const Request& request, const Task& task, int job_ranks) {
           request.rounds);
   require(request.budget_s > 0 && request.budget_s <= 3600, "--budget {} is out of range; allowed: up to 3600 seconds",
           request.budget_s);
-  require(request.lab.empty() || request.transport != "inproc",
-          "--lab emulates hosts, and --transport inproc stays inside one process; use one of them");
+  require(request.lab.empty() || request.transport.empty() || request.transport == "tcp",
+          "--lab emulates hosts, and --transport {} stays within one; use one of them", request.transport);
   if (job_ranks == 0) return;
   require(request.ranks == 0 || request.ranks == job_ranks, "--ranks {} inside a job of {} ranks; leave it out",
           request.ranks, job_ranks);
   require(request.lab.empty(), "--lab inside a job; give it to `syncopate run`, and --rate here for the bound");
-  require(request.transport == "tcp", "--transport inproc inside a job; the job's ranks are processes");
+  require(request.transport != "inproc", "--transport inproc inside a job; the job's ranks are processes");
 }
 
 }  // namespace
@@ -107,7 +108,7 @@ Task task_of(const Request& request, int job_ranks) {
   task.lab = request.lab;
   const std::string& rate = request.rate.empty() ? request.lab : request.rate;
   task.bits_per_s = rate.empty() ? 0 : parse_rate(rate);
-  task.transport = request.transport;
+  task.transport = request.transport.empty() && job_ranks == 0 ? "tcp" : request.transport;
   task.dtype = dtype_named(request.dtype);
   task.op = reduce_op_named(request.op);
   task.root = request.root;
@@ -128,8 +129,9 @@ void declare(CLI::App& app, Request& request) {
       ->capture_default_str();
   app.add_option("--contenders", request.contenders, "ours, gloo, openmpi, mpich; or all that are installed")
       ->capture_default_str();
-  app.add_option("--transport", request.transport, "tcp (processes) or inproc (threads of one process)")
-      ->capture_default_str();
+  app.add_option(
+      "--transport", request.transport,
+      "tcp, shm (processes of this host) or inproc (threads of one process); default tcp, inside a job the job's");
   app.add_option("--dtype", request.dtype, "f32, f64, f16, bf16, i32, i64")->capture_default_str();
   app.add_option("--op", request.op, "sum, min, max, average")->capture_default_str();
   app.add_option("--root", request.root, "Root of broadcast and reduce")->capture_default_str();

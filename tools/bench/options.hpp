@@ -19,7 +19,7 @@ struct Request {
   std::string bytes = "4KiB,256KiB,1MiB,16MiB";
   std::string algorithms = "auto";
   std::string contenders = "ours";
-  std::string transport = "tcp";
+  std::string transport;
   std::string dtype = "f32";
   std::string op = "sum";
   int root = 0;

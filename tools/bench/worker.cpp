@@ -137,7 +137,9 @@ int run_worker(const std::vector<std::string>& arguments) {
     measure_in_threads(job);
     return 0;
   }
-  const auto group = Group::join();
+  GroupOptions options;
+  options.transport = job.transport;
+  const auto group = Group::join(options);
   measure_in_group(*group, job, [&](const std::string& line) {
     if (group->rank() == 0) contender::print_on_rank_zero({}, line);
   });
@@ -145,7 +147,9 @@ int run_worker(const std::vector<std::string>& arguments) {
 }
 
 bool run_in_job(std::span<const Task> tasks, Rows& rows) {
-  const auto group = Group::join();
+  GroupOptions options;
+  options.transport = tasks.front().transport;
+  const auto group = Group::join(options);
   for (const Task& task : tasks) {
     Job job = job_of(task);
     job.transport = group->transport();

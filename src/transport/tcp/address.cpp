@@ -6,11 +6,13 @@
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cstddef>
 #include <cstring>
 #include <fstream>
 #include <memory>
@@ -56,6 +58,12 @@ std::pair<Found, int> look_up(const HostPort& where, int flags) {
   return {Found(list, &freeaddrinfo), code};
 }
 
+std::string namespace_of(const char* kind) {
+  char space[128] = "";
+  if (::readlink(fmt::format("/proc/self/ns/{}", kind).c_str(), space, sizeof space - 1) < 0) space[0] = '\0';
+  return space;
+}
+
 bool link_local(const Address& address) {
   return address.family() == AF_INET6 &&
          IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6*>(address.raw())->sin6_addr);
@@ -79,7 +87,22 @@ Address Address::resolve(std::string_view text) {
   return {found->ai_addr, found->ai_addrlen};
 }
 
+Address Address::named(std::string_view name) {
+  constexpr std::size_t kMost = 100;
+  base::require(!name.empty() && name.size() <= kMost, "a socket's name has {} characters; allowed: 1 to {}",
+                name.size(), kMost);
+  sockaddr_un raw{};
+  raw.sun_family = AF_UNIX;
+  std::memcpy(raw.sun_path + 1, name.data(), name.size());  // a zero first: in no folder, gone with its socket
+  return {reinterpret_cast<const sockaddr*>(&raw),
+          static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size())};
+}
+
 std::string Address::text() const {
+  constexpr socklen_t kNameAt = offsetof(sockaddr_un, sun_path) + 1;
+  if (family() == AF_UNIX)
+    return size_ <= kNameAt ? "(unnamed)"
+                            : "@" + std::string(reinterpret_cast<const char*>(&storage_) + kNameAt, size_ - kNameAt);
   char host[NI_MAXHOST] = "";
   if (getnameinfo(raw(), size_, host, sizeof host, nullptr, 0, NI_NUMERICHOST) != 0) return "(no address)";
   return family() == AF_INET6 ? fmt::format("[{}]:{}", host, port()) : fmt::format("{}:{}", host, port());
@@ -144,10 +167,10 @@ Address source_toward(const Address& destination) {
 std::string host_identity() {
   std::string boot;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-  char space[128] = "";
-  if (::readlink("/proc/self/ns/net", space, sizeof space - 1) < 0) space[0] = '\0';
-  return fmt::format("{}/{}", boot, space);
+  return fmt::format("{}/{}", boot, namespace_of("net"));
 }
+
+std::string user_identity() { return fmt::format("{}/{}", namespace_of("user"), ::geteuid()); }
 
 void require_guarded(const Address& address, bool has_secret) {
   base::require(

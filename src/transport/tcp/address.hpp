@@ -1,4 +1,4 @@
-// Addresses: IPv4 and IPv6 endpoints as text and as values, and which of this host's to use.
+// Addresses: IPv4 and IPv6 endpoints and abstract names as text and as values, and which of this host's to use.
 #pragma once
 
 #include <sys/socket.h>
@@ -9,7 +9,8 @@
 
 namespace syncopate::transport::tcp {
 
-/// A host address with a port. Text form: "127.0.0.1:29500", "[::1]:29500".
+/// A host address with a port, or a name that only this network namespace knows (an abstract unix socket). Text form:
+/// "127.0.0.1:29500", "[::1]:29500", "@name".
 class Address final {
  public:
   Address() = default;
@@ -18,6 +19,8 @@ class Address final {
   [[nodiscard]] static Address parse(std::string_view text);
   /// As `parse`, but the host may be a name; throws Misuse for bad syntax, SystemFailure for an unknown name.
   [[nodiscard]] static Address resolve(std::string_view text);
+  /// An abstract unix name of at most 100 characters; throws Misuse.
+  [[nodiscard]] static Address named(std::string_view name);
 
   [[nodiscard]] std::string text() const;
   [[nodiscard]] std::uint16_t port() const noexcept;
@@ -39,6 +42,8 @@ class Address final {
 [[nodiscard]] Address source_toward(const Address& destination);
 /// Equal on two ranks exactly if they share a host: boot id and network namespace.
 [[nodiscard]] std::string host_identity();
+/// Equal on two ranks of a host exactly if they run as the same user: user namespace and number.
+[[nodiscard]] std::string user_identity();
 /// Throws Misuse, saying what to do, unless `address` is loopback or there is a secret.
 void require_guarded(const Address& address, bool has_secret);
 

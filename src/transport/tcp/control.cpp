@@ -21,7 +21,7 @@ std::set<int> awaited_by(int rank, int size) {
 
 }  // namespace
 
-TcpControl::TcpControl(ControlOptions options, Descriptor listener, std::shared_ptr<Mailbox> mailbox)
+TcpControl::TcpControl(ControlOptions options, std::vector<Descriptor> listeners, std::shared_ptr<Mailbox> mailbox)
     : options_(std::move(options)),
       beat_(std::max<base::Duration>(options_.silence / 8, kShortestBeat)),
       mailbox_(std::move(mailbox)),
@@ -29,7 +29,7 @@ TcpControl::TcpControl(ControlOptions options, Descriptor listener, std::shared_
       door_(poller_, {.rank = options_.rank, .group = options_.group, .secret = options_.secret, .log = options_.log}),
       tree_(poller_) {
   if (size() == 1) return;
-  door_.open(std::move(listener));
+  for (Descriptor& listener : listeners) door_.open(std::move(listener));
   if (options_.rank > 0) {
     const int parent = parent_of(options_.rank);
     door_.call(options_.addresses[static_cast<std::size_t>(parent)], options_.source,
@@ -66,6 +66,11 @@ Hello TcpControl::hello(Purpose purpose, int to, std::uint32_t stream) const {
 
 void TcpControl::connect_data(int peer) {
   orders_.with([&](auto& orders) { orders.push_back({Order::Kind::connect_data, peer, 0}); });
+  poller_.wake();
+}
+
+void TcpControl::connect_memory(int peer) {
+  orders_.with([&](auto& orders) { orders.push_back({Order::Kind::connect_memory, peer, 0}); });
   poller_.wake();
 }
 

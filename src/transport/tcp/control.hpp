@@ -21,6 +21,7 @@ namespace syncopate::transport::tcp {
 struct ControlOptions {
   int rank = 0;
   std::vector<Address> addresses;  ///< where each rank listens
+  std::vector<Address> doors;      ///< where it listens for who shares its memory; empty where that is not this rank
   Address source;                  ///< connections leave from here
   std::uint64_t group = 0;
   std::string secret;
@@ -33,8 +34,9 @@ struct ControlOptions {
 /// wake. What any thread may ask is in the ledger. Data connections leave through the mailbox.
 class TcpControl final : public Control {
  public:
-  /// Starts the thread and the tree (nothing of both for a group of one rank). `listener` is at addresses[rank].
-  TcpControl(ControlOptions options, Descriptor listener, std::shared_ptr<Mailbox> mailbox);
+  /// Starts the thread and the tree (nothing of both for a group of one rank). The first of the listeners is at
+  /// addresses[rank], the second, if there is one, at doors[rank].
+  TcpControl(ControlOptions options, std::vector<Descriptor> listeners, std::shared_ptr<Mailbox> mailbox);
   /// Says goodbye, or hands on the failure, within 200 ms.
   ~TcpControl() override;
   TcpControl(const TcpControl&) = delete;
@@ -44,6 +46,8 @@ class TcpControl final : public Control {
   void wait_joined(base::Time deadline);
   /// Makes the data connections to a lower rank; they come through the mailbox.
   void connect_data(int peer);
+  /// Makes the connection over which to open memory with a lower rank of this host.
+  void connect_memory(int peer);
   [[nodiscard]] bool has_left(int peer) const { return ledger_.has_left(peer); }
 
   [[nodiscard]] std::optional<Failure> failure() const override { return ledger_.failure(); }
@@ -55,7 +59,7 @@ class TcpControl final : public Control {
 
  private:
   struct Order {
-    enum class Kind : std::uint8_t { connect_data, ask } kind;
+    enum class Kind : std::uint8_t { connect_data, connect_memory, ask } kind;
     int peer;
     std::uint64_t number;
   };
@@ -77,6 +81,8 @@ class TcpControl final : public Control {
   void follow_orders();
   void welcome();
   void welcome(Visitor visitor);
+  [[nodiscard]] bool seat(Visitor& visitor);
+  void turn_down(const Refusal& refusal);
   void greet(int rank);
   void listen_to_tree();
   void hear(int from, const std::string& bytes);
@@ -102,6 +108,7 @@ class TcpControl final : public Control {
   Tree tree_;
   std::vector<OpenQuestion> questions_;
   std::set<std::pair<int, std::uint32_t>> data_links_;  ///< (peer, stream) handed out
+  std::set<int> memory_links_;                          ///< peers handed out
   base::Time last_run_{};
   base::Time next_beat_{};
   bool spread_ = false;  ///< the failure is on its way

@@ -69,6 +69,8 @@ void TcpControl::follow_orders() {
       for (std::uint32_t stream = 0; stream < options_.streams; ++stream)
         door_.call(options_.addresses[static_cast<std::size_t>(order.peer)], options_.source,
                    hello(Purpose::data, order.peer, stream));
+    } else if (order.kind == Order::Kind::connect_memory) {
+      door_.call(options_.doors[static_cast<std::size_t>(order.peer)], {}, hello(Purpose::memory, order.peer, 0));
     } else {
       tree_.flood(encode(Question{options_.rank, order.peer, order.number}));
       questions_.push_back({order.peer, order.number, now() + kAnswerTime});
@@ -78,31 +80,46 @@ void TcpControl::follow_orders() {
 
 void TcpControl::welcome() {
   for (Visitor& visitor : door_.visitors()) welcome(std::move(visitor));
-  for (const Refusal& refusal : door_.refusals()) {
-    if (refusal.mine.purpose == Purpose::data) {
-      mailbox_->deliver({refusal.mine.to, refusal.mine.stream, {}, refusal.reason});
-    } else {
-      lost(refusal.mine.to, "cannot be reached at " + refusal.reason);
-    }
-  }
+  for (const Refusal& refusal : door_.refusals()) turn_down(refusal);
+}
+
+void TcpControl::turn_down(const Refusal& refusal) {
+  const Hello& mine = refusal.mine;
+  if (mine.purpose == Purpose::data) return mailbox_->deliver({mine.to, mine.stream, {}, refusal.reason});
+  if (mine.purpose == Purpose::memory) return mailbox_->deliver_memory({mine.to, 0, {}, refusal.reason});
+  lost(mine.to, "cannot be reached at " + refusal.reason);
 }
 
 void TcpControl::welcome(Visitor visitor) {
+  if (seat(visitor)) return;
+  options_.log.write(LogLevel::info, fmt::format("rank {} turned away a needless connection from rank {}",
+                                                 options_.rank, visitor.hello.from));
+}
+
+/// Takes a connection to where it belongs; false if it belongs nowhere.
+bool TcpControl::seat(Visitor& visitor) {
   const Hello& hello = visitor.hello;
   const int rank = hello.from;
-  const std::uint32_t stream = hello.stream;
   const bool known = rank >= 0 && rank < size() && rank != options_.rank;
   // The higher rank calls; whoever called itself knows the stream it asked for only from its own hello.
   const bool right_way = known && (visitor.called ? rank < options_.rank : rank > options_.rank);
-  if (right_way && hello.purpose == Purpose::control) {
+  const bool near = local_address(visitor.channel.socket()).family() == AF_UNIX;
+  if (!right_way || near != (hello.purpose == Purpose::memory)) return false;
+  if (hello.purpose == Purpose::control) {
     const bool neighbour = parent_of(std::max(rank, options_.rank)) == std::min(rank, options_.rank);
-    if (neighbour && tree_.attach(rank, std::move(visitor.channel))) return greet(rank);
+    if (!neighbour || !tree_.attach(rank, std::move(visitor.channel))) return false;
+    greet(rank);
+    return true;
   }
-  if (right_way && hello.purpose == Purpose::data && stream < options_.streams &&
-      data_links_.emplace(rank, stream).second)
-    return mailbox_->deliver({rank, stream, std::move(visitor.channel), {}});
-  options_.log.write(LogLevel::info,
-                     fmt::format("rank {} turned away a needless connection from rank {}", options_.rank, rank));
+  if (hello.purpose == Purpose::data && hello.stream < options_.streams &&
+      data_links_.emplace(rank, hello.stream).second) {
+    mailbox_->deliver({rank, hello.stream, std::move(visitor.channel), {}});
+    return true;
+  }
+  const bool shares = near && options_.doors[static_cast<std::size_t>(rank)].size() != 0;
+  if (!shares || !memory_links_.insert(rank).second) return false;
+  mailbox_->deliver_memory({rank, 0, std::move(visitor.channel), {}});
+  return true;
 }
 
 /// A new edge first hears what went through the tree before it was there.

@@ -17,8 +17,12 @@ base::Time now() { return std::chrono::steady_clock::now(); }
 }  // namespace
 
 void Door::open(Descriptor listener) {
-  listener_ = std::move(listener);
-  poller_.add(listener_, kFirstKey, EPOLLIN);
+  poller_.add(listener, kFirstKey + listeners_.size(), EPOLLIN);
+  listeners_.push_back(std::move(listener));
+}
+
+void Door::watch_listeners(std::uint32_t events) {
+  for (std::size_t i = 0; i < listeners_.size(); ++i) poller_.change(listeners_[i], kFirstKey + i, events);
 }
 
 void Door::call(const Address& to, const Address& from, const Hello& mine) {
@@ -30,13 +34,14 @@ void Door::call(const Address& to, const Address& from, const Hello& mine) {
 }
 
 void Door::on_ready(const Ready& ready) {
-  if (ready.key == kFirstKey) return accept_all();
+  if (const std::uint64_t index = ready.key - kFirstKey; index < listeners_.size())
+    return accept_all(listeners_[index]);
   const auto found = pending_.find(ready.key);
   if (found != pending_.end()) advance(found);
 }
 
-void Door::accept_all() {
-  while (Descriptor socket = accept_from(listener_)) {
+void Door::accept_all(const Descriptor& listener) {
+  while (Descriptor socket = accept_from(listener)) {
     tune(socket);
     const Address caller = remote_address(socket);
     if (pending_.size() >= options_.most_waiting) {
@@ -50,7 +55,7 @@ void Door::accept_all() {
   const bool exhausted = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
   if (!exhausted) return;
   options_.log.write(LogLevel::warning, fmt::format("cannot accept connections for now: {}", std::strerror(errno)));
-  poller_.change(listener_, kFirstKey, 0);
+  watch_listeners(0);
   paused_until_ = now() + kRest;
 }
 
@@ -58,7 +63,9 @@ void Door::begin(Handshake handshake, bool called, std::string address) {
   const std::uint64_t key = next_key_++;
   const auto [entry, fresh] =
       pending_.emplace(key, Pending{std::move(handshake), called, std::move(address), now() + options_.patience, 0});
-  poller_.add(entry->second.handshake.channel().socket(), key, 0);
+  const Descriptor& socket = entry->second.handshake.channel().socket();
+  poller_.add(socket, key, 0);
+  if (local_address(socket).family() == AF_UNIX && !same_user(socket)) return finish(entry);
   advance(entry);
 }
 
@@ -78,8 +85,10 @@ void Door::finish(PendingMap::iterator entry) {
   poller_.remove(handshake.channel().socket());
   if (handshake.state() == Handshake::State::done) {
     visitors_.push_back({handshake.take(), handshake.peer(), pending.called});
-  } else {
+  } else if (handshake.state() == Handshake::State::refused) {
     refuse(pending, handshake.cause(), handshake.reason());
+  } else {
+    refuse(pending, Handshake::Cause::stranger, "it belongs to another user");
   }
 }
 
@@ -93,7 +102,7 @@ void Door::refuse(const Pending& pending, Handshake::Cause cause, const std::str
 void Door::expire(base::Time at) {
   if (at >= paused_until_) {
     paused_until_ = base::kNever;
-    poller_.change(listener_, kFirstKey, EPOLLIN);
+    watch_listeners(EPOLLIN);
   }
   for (auto entry = pending_.begin(); entry != pending_.end();) {
     const auto current = entry++;

@@ -34,13 +34,15 @@ struct Refusal {
   std::string reason;  ///< names the address
 };
 
-/// Used by one thread, with a poller that it shares: keys from `kFirstKey` on are the door's.
+/// Used by one thread, with a poller that it shares: keys from `kFirstKey` on are the door's. Over a unix socket only
+/// this process's user may pass.
 class Door final {
  public:
   static constexpr std::uint64_t kFirstKey = std::uint64_t{1} << 40;
+  static constexpr std::uint64_t kMostListeners = 8;
 
   Door(Poller& poller, DoorOptions options) : poller_(poller), options_(std::move(options)) {}
-  /// Lets others in; `listener` must be listening.
+  /// Lets others in; `listener` must be listening. May be called for several.
   void open(Descriptor listener);
   /// Calls `mine.to` at `to`; ends as a visitor or a refusal.
   void call(const Address& to, const Address& from, const Hello& mine);
@@ -61,7 +63,8 @@ class Door final {
   };
   using PendingMap = std::map<std::uint64_t, Pending>;
 
-  void accept_all();
+  void accept_all(const Descriptor& listener);
+  void watch_listeners(std::uint32_t events);
   void begin(Handshake handshake, bool called, std::string address);
   void advance(PendingMap::iterator pending);
   void finish(PendingMap::iterator pending);
@@ -69,9 +72,9 @@ class Door final {
 
   Poller& poller_;
   DoorOptions options_;
-  Descriptor listener_;
-  base::Time paused_until_ = base::kNever;  ///< the listener rests after the system ran out of descriptors
-  std::uint64_t next_key_ = kFirstKey + 1;
+  std::vector<Descriptor> listeners_;
+  base::Time paused_until_ = base::kNever;  ///< the listeners rest after the system ran out of descriptors
+  std::uint64_t next_key_ = kFirstKey + kMostListeners;
   PendingMap pending_;
   std::vector<Visitor> visitors_;
   std::vector<Refusal> refusals_;

@@ -10,7 +10,7 @@
 
 namespace syncopate::transport::tcp {
 
-enum class Purpose : std::uint8_t { rendezvous = 1, control = 2, data = 3 };
+enum class Purpose : std::uint8_t { rendezvous = 1, control = 2, data = 3, memory = 4 };
 
 inline constexpr std::uint16_t kProtocol = 1;
 inline constexpr std::size_t kHelloBytes = 96;

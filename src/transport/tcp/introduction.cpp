@@ -17,9 +17,12 @@ std::string encode(const Introduction& introduction) {
   out.text(introduction.version, kMost);
   out.text(introduction.address, kMost);
   out.text(introduction.host, kMost);
+  out.text(introduction.door, kMost);
+  out.text(introduction.owner, kMost);
   out.number(introduction.group);
   out.number(introduction.streams);
   out.number(static_cast<std::uint8_t>(introduction.checksum));
+  out.text(introduction.transport, kMost);
   out.number(introduction.silence_ms);
   return out.take();
 }
@@ -33,9 +36,12 @@ Introduction decode_introduction(std::string_view text, int rank) {
                 version());
   introduction.address = in.text(kMost);
   introduction.host = in.text(kMost);
+  introduction.door = in.text(kMost);
+  introduction.owner = in.text(kMost);
   introduction.group = in.number<std::uint64_t>();
   introduction.streams = in.number<std::uint32_t>();
   introduction.checksum = in.number<std::uint8_t>() != 0;
+  introduction.transport = in.text(kMost);
   introduction.silence_ms = in.number<std::int64_t>();
   in.end();
   return introduction;

@@ -11,9 +11,12 @@ struct Introduction {
   std::string version;             ///< the library's
   std::string address;             ///< where the rank listens
   std::string host;                ///< host_identity()
+  std::string door;                ///< abstract socket for who shares its memory; empty: it cannot share
+  std::string owner;               ///< user_identity()
   std::uint64_t group = 0;         ///< random; rank 0's names the group
   std::uint32_t streams = 1;       ///< rank 0's holds
   bool checksum = false;           ///< rank 0's holds
+  std::string transport;           ///< auto, tcp or shm; rank 0's holds
   std::int64_t silence_ms = 2000;  ///< rank 0's holds
 };
 

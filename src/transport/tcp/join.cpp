@@ -2,13 +2,15 @@
 #include "transport/tcp/join.hpp"
 
 #include <fmt/format.h>
+#include <sched.h>
 
+#include <algorithm>
 #include <random>
 
 #include "base/require.hpp"
 #include "syncopate/version.hpp"
+#include "transport/shm/transport.hpp"
 #include "transport/tcp/introduction.hpp"
-#include "transport/tcp/transport.hpp"
 
 namespace syncopate::transport::tcp {
 
@@ -30,27 +32,60 @@ Address own_address(const GroupOptions& options) {
   return interface_address("127.0.0.1");
 }
 
-struct Met {
-  Introduction leader;  ///< rank 0's, whose settings hold
-  std::vector<Address> addresses;
-  std::vector<std::string> hosts;
-};
+/// A listener for ranks that share this one's memory; none where the system has no such memory.
+Descriptor open_door(const GroupOptions& options) {
+  if (options.transport == "tcp" || *options.size == 1) return {};
+  try {
+    static_cast<void>(shm::Region::make());
+    return listen_on(Address::named(fmt::format("syncopate-{:016x}{:016x}", random_group(), random_group())));
+  } catch (const SystemFailure& failure) {
+    options.log.write(LogLevel::info, fmt::format("no shared memory: {}", failure.what()));
+    return {};
+  }
+}
 
-Met meet(const GroupOptions& options, rendezvous::Rendezvous& meeting, const Introduction& mine) {
+std::vector<Introduction> meet(const GroupOptions& options, rendezvous::Rendezvous& meeting, const Introduction& mine) {
   const auto deadline = std::chrono::steady_clock::now() + options.join_timeout;
   const auto texts = meeting.exchange({*options.rank, *options.size}, encode(mine), deadline);
-  Met met;
+  std::vector<Introduction> all;
   for (std::size_t rank = 0; rank < texts.size(); ++rank) {
-    const Introduction introduction = decode_introduction(texts[rank], static_cast<int>(rank));
-    require_reachable(mine, introduction, static_cast<int>(rank));
-    if (rank == 0) met.leader = introduction;
-    met.addresses.push_back(Address::parse(introduction.address));
-    met.hosts.push_back(introduction.host);
+    all.push_back(decode_introduction(texts[rank], static_cast<int>(rank)));
+    require_reachable(mine, all.back(), static_cast<int>(rank));
   }
-  base::require(met.leader.streams >= 1 && met.leader.streams <= 16 && met.leader.silence_ms > 0,
-                "rank 0 wants {} streams and {} ms of silence; allowed: 1 to 16, and more than 0", met.leader.streams,
-                met.leader.silence_ms);
-  return met;
+  const Introduction& leader = all.front();
+  base::require(leader.streams >= 1 && leader.streams <= 16 && leader.silence_ms > 0,
+                "rank 0 wants {} streams and {} ms of silence; allowed: 1 to 16, and more than 0", leader.streams,
+                leader.silence_ms);
+  return all;
+}
+
+/// Which ranks share memory with rank `me`.
+std::vector<bool> neighbours(const std::vector<Introduction>& all, std::size_t me) {
+  const Introduction& mine = all[me];
+  std::vector<bool> near;
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    const Introduction& other = all[rank];
+    near.push_back(rank != me && all[0].transport != "tcp" && !mine.door.empty() && !other.door.empty() &&
+                   mine.host == other.host && mine.owner == other.owner);
+    base::require(near.back() || rank == me || all[0].transport != "shm",
+                  "transport shm was asked for, but ranks {} and {} share no memory (another host, another user, or "
+                  "their own transport is tcp); allowed here: auto, tcp",
+                  me, rank);
+  }
+  return near;
+}
+
+/// More ranks on this host than cores that this one may use.
+bool crowded(const std::vector<Introduction>& all, const Introduction& mine) {
+  const auto ranks = std::count_if(all.begin(), all.end(), [&](const auto& other) { return other.host == mine.host; });
+  cpu_set_t allowed;
+  return ::sched_getaffinity(0, sizeof allowed, &allowed) == 0 && ranks > CPU_COUNT(&allowed);
+}
+
+std::string kind_of(const std::vector<bool>& near, const std::string& wanted) {
+  const auto count = static_cast<std::size_t>(std::count(near.begin(), near.end(), true));
+  if (count + 1 == near.size() && (count > 0 || wanted == "shm")) return "shm";
+  return count == 0 ? "tcp" : "shm+tcp";
 }
 
 std::unique_ptr<rendezvous::Rendezvous> rendezvous_of(const GroupOptions& options) {
@@ -67,43 +102,56 @@ std::unique_ptr<rendezvous::Rendezvous> rendezvous_of(const GroupOptions& option
 
 }  // namespace
 
-Endpoint join(const GroupOptions& options, rendezvous::Rendezvous& meeting) {
+Endpoint join(const GroupOptions& options, rendezvous::Rendezvous& meeting, const std::string& host) {
   const int rank = *options.rank, size = *options.size;
   const std::string secret = read_secret(options.secret_file);
   const Address source = own_address(options);
   if (size > 1) require_guarded(source, !secret.empty());
-  Descriptor listener = listen_on(source);
+  std::vector<Descriptor> listeners;
+  listeners.push_back(listen_on(source));
+  if (Descriptor door = open_door(options)) listeners.push_back(std::move(door));
   const Introduction mine{.version = std::string(version()),
-                          .address = local_address(listener).text(),
-                          .host = host_identity(),
+                          .address = local_address(listeners[0]).text(),
+                          .host = host,
+                          .door = listeners.size() > 1 ? local_address(listeners[1]).text().substr(1) : "",
+                          .owner = user_identity(),
                           .group = random_group(),
                           .streams = static_cast<std::uint32_t>(options.streams),
                           .checksum = options.checksum,
+                          .transport = options.transport,
                           .silence_ms = options.silence.count()};
   const auto deadline = std::chrono::steady_clock::now() + options.join_timeout;
-  Met met = meet(options, meeting, mine);
-  const Introduction& leader = met.leader;
+  const std::vector<Introduction> all = meet(options, meeting, mine);
+  const Introduction& leader = all.front();
+  const std::vector<bool> near = neighbours(all, static_cast<std::size_t>(rank));
+  ControlOptions words{.rank = rank,
+                       .source = source,
+                       .group = leader.group,
+                       .secret = secret,
+                       .streams = leader.streams,
+                       .silence = std::chrono::milliseconds(leader.silence_ms),
+                       .log = options.log};
+  Endpoint endpoint{.rank = rank, .size = size, .kind = kind_of(near, leader.transport)};
+  for (std::size_t other = 0; other < all.size(); ++other) {
+    words.addresses.push_back(Address::parse(all[other].address));
+    words.doors.push_back(near[other] ? Address::named(all[other].door) : Address());
+    endpoint.hosts.push_back(all[other].host);
+  }
   auto mailbox = std::make_shared<Mailbox>();
-  auto control = std::make_shared<TcpControl>(ControlOptions{.rank = rank,
-                                                             .addresses = std::move(met.addresses),
-                                                             .source = source,
-                                                             .group = leader.group,
-                                                             .secret = secret,
-                                                             .streams = leader.streams,
-                                                             .silence = std::chrono::milliseconds(leader.silence_ms),
-                                                             .log = options.log},
-                                              std::move(listener), mailbox);
+  auto control = std::make_shared<TcpControl>(std::move(words), std::move(listeners), mailbox);
   control->wait_joined(deadline);
   const TransportOptions links{.rank = rank,
                                .size = size,
                                .streams = leader.streams,
                                .rules = {.group = leader.group, .epoch = 0, .checksum = leader.checksum}};
-  return {.rank = rank,
-          .size = size,
-          .kind = "tcp",
-          .hosts = std::move(met.hosts),
-          .control = control,
-          .links = std::make_unique<TcpTransport>(links, control, mailbox)};
+  endpoint.control = control;
+  auto far = std::make_unique<TcpTransport>(links, control, mailbox);
+  if (endpoint.kind == "tcp")
+    endpoint.links = std::move(far);
+  else
+    endpoint.links = std::make_unique<shm::ShmTransport>(
+        shm::ShmOptions{.rank = rank, .near = near, .crowded = crowded(all, mine)}, std::move(far), control, mailbox);
+  return endpoint;
 }
 
 }  // namespace syncopate::transport::tcp
@@ -111,8 +159,11 @@ Endpoint join(const GroupOptions& options, rendezvous::Rendezvous& meeting) {
 namespace syncopate::transport {
 
 Endpoint join_tcp(const GroupOptions& options, const base::Environment& environment) {
-  const Launch launch = resolve_launch(options, environment);
-  options.log.write(LogLevel::info, launch.source);
+  return join_tcp(resolve_launch(options, environment));
+}
+
+Endpoint join_tcp(const Launch& launch) {
+  launch.options.log.write(LogLevel::info, launch.source);
   const auto meeting = tcp::rendezvous_of(launch.options);
   return tcp::join(launch.options, *meeting);
 }

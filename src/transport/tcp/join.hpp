@@ -4,10 +4,13 @@
 #include "transport/endpoint.hpp"
 #include "transport/launch.hpp"
 #include "transport/rendezvous/rendezvous.hpp"
+#include "transport/tcp/address.hpp"
 
 namespace syncopate::transport::tcp {
 
-/// `options.rank` and `options.size` must be set. Rank 0's streams, checksum and silence hold for all ranks.
-[[nodiscard]] Endpoint join(const GroupOptions& options, rendezvous::Rendezvous& meeting);
+/// `options.rank` and `options.size` must be set. Rank 0's transport, streams, checksum and silence hold for all ranks.
+/// Ranks that name the same `host` share memory, if rank 0's transport lets them and they run as the same user.
+[[nodiscard]] Endpoint join(const GroupOptions& options, rendezvous::Rendezvous& meeting,
+                            const std::string& host = host_identity());
 
 }  // namespace syncopate::transport::tcp

@@ -11,7 +11,8 @@
 
 namespace syncopate::transport::tcp {
 
-/// A data connection that is ready, or could not be made (then `channel` is empty and `reason` says why).
+/// A connection that is ready, or could not be made (then `channel` is empty and `reason` says why): for data, or to
+/// open shared memory over.
 struct LinkNews {
   int peer = -1;
   std::uint32_t stream = 0;
@@ -26,6 +27,10 @@ class Mailbox final {
     links_.with([&](auto& links) { links.push_back(std::move(link)); });
     ring();
   }
+  void deliver_memory(LinkNews link) {
+    memory_.with([&](auto& links) { links.push_back(std::move(link)); });
+    ring();
+  }
   /// Something changed: look at links and failures.
   void ring() noexcept {
     if (!rung_.exchange(true, std::memory_order_acq_rel)) poller_.wake();
@@ -37,11 +42,15 @@ class Mailbox final {
   [[nodiscard]] std::vector<LinkNews> links() {
     return links_.with([](auto& links) { return std::exchange(links, {}); });
   }
+  [[nodiscard]] std::vector<LinkNews> memory() {
+    return memory_.with([](auto& links) { return std::exchange(links, {}); });
+  }
+  [[nodiscard]] bool rung() const noexcept { return rung_.load(std::memory_order_relaxed); }
   [[nodiscard]] Poller& poller() noexcept { return poller_; }
 
  private:
   std::atomic<bool> rung_{false};
-  base::Guarded<std::vector<LinkNews>> links_;
+  base::Guarded<std::vector<LinkNews>> links_, memory_;
   Poller poller_;
 };
 

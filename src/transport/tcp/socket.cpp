@@ -71,6 +71,12 @@ Address local_address(const Descriptor& socket) {
   return {reinterpret_cast<const sockaddr*>(&raw), size};
 }
 
+bool same_user(const Descriptor& socket) noexcept {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  return ::getsockopt(socket.number(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == ::geteuid();
+}
+
 Address remote_address(const Descriptor& socket) {
   sockaddr_storage raw{};
   socklen_t size = sizeof raw;

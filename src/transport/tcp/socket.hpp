@@ -35,5 +35,7 @@ class Descriptor final {
 void tune(const Descriptor& socket) noexcept;
 [[nodiscard]] Address local_address(const Descriptor& socket);
 [[nodiscard]] Address remote_address(const Descriptor& socket);
+/// Whether the other end of a unix socket was opened by this process's user.
+[[nodiscard]] bool same_user(const Descriptor& socket) noexcept;
 
 }  // namespace syncopate::transport::tcp

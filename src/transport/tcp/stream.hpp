@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "transport/tcp/channel.hpp"
+#include "transport/tcp/complaint.hpp"
 #include "transport/tcp/frame.hpp"
 
 namespace syncopate::transport::tcp {
@@ -24,14 +25,6 @@ struct FrameRules {
 struct Counters {
   std::atomic<std::uint64_t> sent{0};
   std::atomic<std::uint64_t> received{0};
-};
-
-/// Why a stream can go no further. Nothing moves on it afterwards.
-struct Trouble {
-  enum class Kind : std::uint8_t { lost, corrupt, other_operation, other_length };
-  Kind kind = Kind::lost;
-  std::string reason;
-  Label expected;  ///< of the receive that did not fit
 };
 
 /// Used by the polling thread alone. Invariant: `tail_` holds read-ahead bytes only while no payload is incomplete.

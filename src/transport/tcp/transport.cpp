@@ -12,8 +12,6 @@ namespace syncopate::transport::tcp {
 
 namespace {
 
-/// A closed connection may be the echo of a failure elsewhere: its origin, which control brings, is the better name.
-constexpr auto kGrace = std::chrono::milliseconds(300);
 constexpr int kPollsWithoutLook = 16;
 /// More than this is on the wire longer than a wake-up lasts: at 1 Gbit/s 131 us. Waiting awake for it would burn a
 /// core that other ranks, or the backward pass, could use (256 KiB, 4 ranks: 3.4 ms of CPU awake, 1.4 ms asleep, same
@@ -28,7 +26,8 @@ TcpTransport::TcpTransport(const TransportOptions& options, std::shared_ptr<TcpC
     : options_(options),
       control_(std::move(control)),
       mailbox_(std::move(mailbox)),
-      peers_(static_cast<std::size_t>(options.size)) {}
+      peers_(static_cast<std::size_t>(options.size)),
+      complaints_(options.rank, control_) {}
 
 void TcpTransport::send(int peer, const Label& label, base::ConstBytes bytes, std::uint64_t token) {
   Peer& to = peer_at(peer);
@@ -102,8 +101,13 @@ std::size_t TcpTransport::awaited_bytes() const noexcept {
 void TcpTransport::sleep(base::Time deadline) {
   polls_without_look_ = 0;
   for (Stream* stream : active_) stream->announce_whole_frames();
-  for (const Ready& ready : mailbox_->poller().wait(deadline))
+  for (const Ready& ready : mailbox_->poller().wait(deadline)) {
+    if (ready.key == kForeignKey) {
+      woken_.store(true, std::memory_order_relaxed);
+      continue;
+    }
     reinterpret_cast<Stream*>(static_cast<std::uintptr_t>(ready.key))->note_ready(ready.events);
+  }
 }
 
 void TcpTransport::progress(bool direct) {
@@ -121,6 +125,7 @@ void TcpTransport::progress(bool direct) {
 
 void TcpTransport::collect_news() {
   for (LinkNews& news : mailbox_->links()) attach(std::move(news));
+  woken_.store(true, std::memory_order_relaxed);  // the news may be another's
 }
 
 void TcpTransport::attach(LinkNews news) {
@@ -137,46 +142,16 @@ void TcpTransport::attach(LinkNews news) {
 /// Looks at what keeps posts from finishing; returns when to look again.
 base::Time TcpTransport::face_troubles(base::Time at) {
   base::Time again = base::kNever;
-  for (const Stream* stream : active_) again = std::min(again, face(*stream, at));
-  if (again == base::kNever) trouble_since_ = base::kNever;
-  return again;
-}
-
-base::Time TcpTransport::face(const Stream& stream, base::Time at) {
-  const bool gone = !stream.attached() && control_->has_left(stream.peer());
-  if (!stream.trouble() && !gone) return base::kNever;
-  const Trouble trouble = stream.trouble().value_or(Trouble{Trouble::Kind::lost, "is not connected", {}});
-  const Where where{options_.rank, stream.peer(), {}, {}};
-  switch (trouble.kind) {
-    case Trouble::Kind::corrupt:
-      control_->report({"Corrupt", fmt::format("from rank {}: {}", stream.peer(), trouble.reason), where});
-      return at;
-    case Trouble::Kind::other_length:
-      control_->report({"Mismatch",
-                        fmt::format("in operation {} rank {} {} by rank {}", trouble.expected.operation, stream.peer(),
-                                    trouble.reason, options_.rank),
-                        where});
-      return at;
-    case Trouble::Kind::other_operation:
-      if (!asked_) control_->mismatch(stream.peer(), trouble.expected.operation);
-      asked_ = true;
-      return base::kNever;  // control's word rings the mailbox
-    case Trouble::Kind::lost:
-      break;
+  bool troubled = false;
+  for (const Stream* stream : active_) {
+    const bool gone = !stream->attached() && control_->has_left(stream->peer());
+    if (!stream->trouble() && !gone) continue;
+    troubled = true;
+    const Trouble trouble = stream->trouble().value_or(Trouble{Trouble::Kind::lost, "is not connected", {}});
+    again = std::min(again, complaints_.face(stream->peer(), trouble, at));
   }
-  trouble_since_ = std::min(trouble_since_, at);
-  const base::Time end = trouble_since_ + kGrace;
-  if (at < end) return end;
-  lose(stream, trouble.reason);
-  return at;
-}
-
-void TcpTransport::lose(const Stream& stream, const std::string& reason) {
-  const std::string message = control_->has_left(stream.peer())
-                                  ? fmt::format("rank {} left the group while rank {} still exchanged data with it",
-                                                stream.peer(), options_.rank)
-                                  : fmt::format("rank {} lost rank {}: {}", options_.rank, stream.peer(), reason);
-  control_->report({"PeerLost", message, {options_.rank, stream.peer(), {}, {}}});
+  if (!troubled) complaints_.calm();
+  return again;
 }
 
 void TcpTransport::wake() noexcept {

@@ -32,6 +32,12 @@ class TcpTransport final : public Transport {
   void wake() noexcept override;
   [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> traffic() const noexcept override;
 
+  /// For who adds links of another kind to these. A descriptor added to the mailbox's poller with this key ends a poll,
+  /// and so does what is delivered to the mailbox.
+  static constexpr std::uint64_t kForeignKey = 0;
+  /// Whether posts wait to be finished.
+  [[nodiscard]] bool busy() const noexcept { return !active_.empty() || !finished_.empty(); }
+
  private:
   struct Peer {
     std::vector<std::unique_ptr<Stream>> streams;  ///< empty until the first post or connection
@@ -46,8 +52,6 @@ class TcpTransport final : public Transport {
   void attach(LinkNews news);
   void progress(bool direct);
   [[nodiscard]] base::Time face_troubles(base::Time now);
-  [[nodiscard]] base::Time face(const Stream& stream, base::Time now);
-  void lose(const Stream& stream, const std::string& reason);
   [[nodiscard]] std::size_t awaited_bytes() const noexcept;
   void sleep(base::Time deadline);
 
@@ -58,8 +62,7 @@ class TcpTransport final : public Transport {
   std::vector<Stream*> active_;  ///< with unfinished posts
   std::vector<Event> finished_;
   std::vector<Event> reported_;
-  base::Time trouble_since_ = base::kNever;
-  bool asked_ = false;          ///< control has been asked about a mismatch
+  Complaints complaints_;
   int polls_without_look_ = 0;  ///< polls since the last look at the poller
   std::atomic<bool> woken_{false};
   Counters counters_;

@@ -1,0 +1,82 @@
+// Lane: one direction of a region as its two ends see it: records go in at one, and are read in place at the other.
+#include "transport/shm/lane.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "syncopate/error.hpp"
+
+namespace syncopate::transport::shm {
+
+namespace {
+
+constexpr std::size_t kFieldsAt = 8, kInlineAt = 40;
+
+struct Fields {
+  std::uint64_t operation, signature, frame_bytes;
+  std::uint32_t piece_bytes, zero;
+};
+static_assert(sizeof(Fields) == kInlineAt - kFieldsAt && kInlineAt + kInlineBytes == kLineBytes);
+
+std::atomic_ref<std::uint64_t> word(std::byte* at) noexcept {
+  return std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(at));
+}
+
+constexpr std::size_t record_bytes(std::size_t piece) noexcept {
+  if (piece <= kInlineBytes) return kLineBytes;
+  return kLineBytes + (piece + kLineBytes - 1) / kLineBytes * kLineBytes;
+}
+static_assert(record_bytes(kMostPiece) + kLineBytes <= kRingBytes);
+
+constexpr std::size_t place_of_piece(std::size_t piece) noexcept {
+  return piece <= kInlineBytes ? kInlineAt : kLineBytes;
+}
+
+}  // namespace
+
+bool LaneWriter::has_room(std::size_t bytes) {
+  if (kRingBytes - (head_ - tail_) >= bytes) return true;
+  const std::uint64_t tail = std::atomic_ref(*tail_word_).load();
+  if (tail < tail_ || tail > head_ || tail % kLineBytes != 0)
+    throw Corrupt(fmt::format("the reader of a lane gave back {} bytes of {}", tail, head_));
+  tail_ = tail;
+  return kRingBytes - (head_ - tail_) >= bytes;
+}
+
+bool LaneWriter::push(const FrameHead& frame, base::ConstBytes piece) {
+  const std::size_t bytes = record_bytes(piece.size());
+  if (!has_room(bytes + kLineBytes)) return false;
+  std::byte* record = ring_ + head_ % kRingBytes;
+  word(record + bytes).store(0, std::memory_order_relaxed);
+  const Fields fields{frame.label.operation, frame.label.signature, frame.bytes,
+                      static_cast<std::uint32_t>(piece.size()), 0};
+  std::memcpy(record + kFieldsAt, &fields, sizeof fields);
+  if (!piece.empty()) std::memcpy(record + place_of_piece(piece.size()), piece.data(), piece.size());
+  word(record).store(head_ + 1);
+  head_ += bytes;
+  return true;
+}
+
+std::optional<Record> LaneReader::look() const {
+  std::byte* record = ring_ + next_ % kRingBytes;
+  const std::uint64_t mark = word(record).load();
+  if (mark == 0) return std::nullopt;
+  if (mark != next_ + 1) throw Corrupt(fmt::format("a record at {} is marked {}", next_, mark - 1));
+  Fields fields;
+  std::memcpy(&fields, record + kFieldsAt, sizeof fields);  // once: what was checked is what is used
+  const std::size_t bytes = record_bytes(fields.piece_bytes);
+  if (fields.piece_bytes > kMostPiece || fields.piece_bytes > fields.frame_bytes || fields.zero != 0)
+    throw Corrupt(fmt::format("a record claims {} of {} bytes", fields.piece_bytes, fields.frame_bytes));
+  if (next_ + bytes + kLineBytes - tail_ > kRingBytes) throw Corrupt("a record lies over bytes that are in use");
+  return Record{{{fields.operation, fields.signature}, fields.frame_bytes},
+                {record + place_of_piece(fields.piece_bytes), fields.piece_bytes},
+                next_ + bytes};
+}
+
+void LaneReader::give_back(std::uint64_t end) noexcept {
+  tail_ = end;
+  std::atomic_ref(*tail_word_).store(end);
+}
+
+}  // namespace syncopate::transport::shm

@@ -1,0 +1,88 @@
+// Link: this rank's end of the memory it shares with one peer: frames queued to go out, receives queued to be met.
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "transport/shm/lane.hpp"
+#include "transport/tcp/channel.hpp"
+#include "transport/tcp/complaint.hpp"
+#include "transport/tcp/stream.hpp"
+
+namespace syncopate::transport::shm {
+
+/// Used by the polling thread alone. Opening: the maker sends the memory, the guest maps it and rings; until then posts
+/// wait. Law of waking: an end that sleeps first says so in the region, then looks once more; an end that changed
+/// something looks there afterwards. All four accesses are sequentially consistent, so one of the two sees the other.
+class Link final {
+ public:
+  using Trouble = tcp::Trouble;
+
+  Link(int peer, tcp::Counters& counters) : peer_(peer), counters_(counters) {}
+
+  /// A connection whose handshake is done. The rank that called makes the memory.
+  void attach(tcp::Channel channel, Side side);
+  void fail(Trouble trouble);
+
+  void send(const Label& label, base::ConstBytes bytes, std::uint64_t token, std::vector<Event>& finished);
+  void receive(const Label& label, base::Bytes into, std::uint64_t token) { in_.push_back({label, into, token}); }
+  /// Gives a borrowed arrival back; false if `token` is none of this link's.
+  bool release(std::uint64_t token) noexcept;
+
+  /// Moves what can be moved and appends finished posts.
+  void progress(std::vector<Event>& finished) noexcept;
+  /// Says what this end waits for; to be followed by one more `progress`.
+  void lie_down() noexcept;
+  void get_up() noexcept;
+
+  [[nodiscard]] int peer() const noexcept { return peer_; }
+  [[nodiscard]] bool pending() const noexcept { return !out_.empty() || !in_.empty(); }
+  [[nodiscard]] bool open() const noexcept { return open_; }
+  [[nodiscard]] const std::optional<Trouble>& trouble() const noexcept { return trouble_; }
+
+ private:
+  struct Outgoing {
+    Label label;
+    base::ConstBytes bytes;
+    std::uint64_t token = 0;
+    std::size_t gone = 0;  ///< bytes that are in the lane
+  };
+  struct Incoming {
+    Label label;
+    base::Bytes into;
+    std::uint64_t token = 0;
+  };
+  struct Borrowed {
+    std::uint64_t token = 0;
+    std::uint64_t end = 0;
+    bool released = false;
+  };
+
+  void open_region();
+  void map(Region region);
+  void push(std::vector<Event>& finished);
+  [[nodiscard]] bool push_front();
+  void pull(std::vector<Event>& finished);
+  [[nodiscard]] bool fits(const Record& record, const Incoming& post);
+  void arrive(const Record& record, std::vector<Event>& finished);
+  void give_back_prefix() noexcept;
+  void changed(std::uint64_t what) noexcept;
+
+  const int peer_;
+  tcp::Counters& counters_;
+  tcp::Channel channel_;
+  Side side_ = Side::maker;
+  std::optional<Region> region_;
+  std::optional<LaneWriter> writer_;
+  std::optional<LaneReader> reader_;
+  bool open_ = false;
+  std::uint64_t lying_for_ = 0;
+  std::optional<Trouble> trouble_;
+  std::deque<Outgoing> out_;
+  std::deque<Incoming> in_;
+  std::size_t have_ = 0;  ///< bytes of the front receive that came in earlier records
+  std::deque<Borrowed> borrowed_;
+};
+
+}  // namespace syncopate::transport::shm

@@ -1,0 +1,95 @@
+// Region: the sealed memory that two ranks share, checked before it is mapped.
+#include "transport/shm/region.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "syncopate/error.hpp"
+
+namespace syncopate::transport::shm {
+
+namespace {
+
+// File: words, ring of the maker, ring of the guest. Addresses: words, maker's ring twice, guest's ring twice.
+// Words, each in lines of its own (processors fetch lines in pairs): 0 and 128 tails, 256 and 384 sleepers.
+constexpr std::size_t kWordBytes = std::size_t{64} << 10;  // a multiple of every page size in use
+constexpr std::size_t kFileBytes = kWordBytes + 2 * kRingBytes;
+constexpr std::size_t kMappedBytes = kWordBytes + 4 * kRingBytes;
+constexpr std::size_t kWordStride = 128, kSleepersAt = 2 * kWordStride;
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+[[noreturn]] void refuse(const char* what) {
+  throw SystemFailure(fmt::format("cannot {} shared memory: {}", what, std::strerror(errno)));
+}
+
+void place(std::byte* at, std::size_t bytes, int file, std::size_t offset) {
+  void* wanted = at;
+  if (::mmap(wanted, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, static_cast<off_t>(offset)) != wanted)
+    refuse("map");
+}
+
+}  // namespace
+
+Region::Region(tcp::Descriptor memory) : memory_(std::move(memory)) {
+  void* base = ::mmap(nullptr, kMappedBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (base == MAP_FAILED) refuse("reserve addresses for");
+  base_ = static_cast<std::byte*>(base);
+  try {
+    place(base_, kWordBytes, memory_.number(), 0);
+    for (std::size_t half = 0; half < 4; ++half)
+      place(base_ + kWordBytes + half * kRingBytes, kRingBytes, memory_.number(), kWordBytes + half / 2 * kRingBytes);
+  } catch (const SystemFailure&) {
+    ::munmap(base_, kMappedBytes);
+    throw;
+  }
+}
+
+Region Region::make() {
+  tcp::Descriptor memory(::memfd_create("syncopate", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!memory || ::ftruncate(memory.number(), kFileBytes) != 0) refuse("make");
+  if (::fcntl(memory.number(), F_ADD_SEALS, kSeals) != 0) refuse("seal");
+  return Region(std::move(memory));
+}
+
+Region Region::adopt(tcp::Descriptor memory) {
+  const int seals = ::fcntl(memory.number(), F_GET_SEALS);
+  if (seals != kSeals) throw Corrupt(fmt::format("shared memory has seals {:#x} instead of {:#x}", seals, kSeals));
+  struct stat state {};
+  if (::fstat(memory.number(), &state) != 0 || static_cast<std::size_t>(state.st_size) != kFileBytes)
+    throw Corrupt(fmt::format("shared memory has {} bytes instead of {}", state.st_size, kFileBytes));
+  return Region(std::move(memory));
+}
+
+Region::Region(Region&& other) noexcept
+    : memory_(std::move(other.memory_)), base_(std::exchange(other.base_, nullptr)) {}
+
+Region& Region::operator=(Region&& other) noexcept {
+  std::swap(memory_, other.memory_);
+  std::swap(base_, other.base_);
+  return *this;
+}
+
+Region::~Region() {
+  if (base_ != nullptr) ::munmap(base_, kMappedBytes);
+}
+
+std::byte* Region::ring(Side writer) const noexcept {
+  return base_ + kWordBytes + static_cast<std::size_t>(writer) * 2 * kRingBytes;
+}
+
+std::uint64_t* Region::tail(Side writer) const noexcept {
+  return reinterpret_cast<std::uint64_t*>(base_ + static_cast<std::size_t>(writer) * kWordStride);
+}
+
+std::uint64_t* Region::sleeper(Side side) const noexcept {
+  return reinterpret_cast<std::uint64_t*>(base_ + kSleepersAt + static_cast<std::size_t>(side) * kWordStride);
+}
+
+}  // namespace syncopate::transport::shm

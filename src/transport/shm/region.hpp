@@ -1,0 +1,51 @@
+// Region: the sealed memory that two ranks share, checked before it is mapped.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/bytes.hpp"
+#include "transport/tcp/socket.hpp"
+
+namespace syncopate::transport::shm {
+
+/// Bytes of one lane's ring. A power of two: rings of both directions stay in the second-level caches.
+inline constexpr std::size_t kRingBytes = std::size_t{1} << 20;
+/// A record begins at a multiple of this, so that a small frame is one cache line.
+inline constexpr std::size_t kLineBytes = 64;
+
+/// The two ends of a region: who made it, and who was given it.
+enum class Side : std::uint8_t { maker = 0, guest = 1 };
+[[nodiscard]] constexpr Side other(Side side) noexcept { return side == Side::maker ? Side::guest : Side::maker; }
+
+/// Owns a mapping: two rings, one per direction, and a few words beside them. Each ring is mapped twice in a row, so
+/// that a record at its end goes on at its beginning without a seam. The memory is anonymous and sealed against being
+/// resized: nothing remains when its processes are gone, and no end can pull it from under the other.
+class Region final {
+ public:
+  /// New memory, all zero. Throws SystemFailure.
+  [[nodiscard]] static Region make();
+  /// Memory from another process; throws Corrupt unless it is sealed and has the right size.
+  [[nodiscard]] static Region adopt(tcp::Descriptor memory);
+  Region(Region&& other) noexcept;
+  Region& operator=(Region&& other) noexcept;
+  ~Region();
+
+  /// 2 * kRingBytes of addresses: the ring that `writer` fills, twice.
+  [[nodiscard]] std::byte* ring(Side writer) const noexcept;
+  /// How far the reader of that ring has given bytes back.
+  [[nodiscard]] std::uint64_t* tail(Side writer) const noexcept;
+  /// What this end waits for while it sleeps.
+  [[nodiscard]] std::uint64_t* sleeper(Side side) const noexcept;
+  [[nodiscard]] const tcp::Descriptor& memory() const noexcept { return memory_; }
+  /// The mapping stays; the descriptor is needed only to hand the memory on.
+  void close_descriptor() noexcept { const tcp::Descriptor gone = std::move(memory_); }
+
+ private:
+  explicit Region(tcp::Descriptor memory);
+
+  tcp::Descriptor memory_;
+  std::byte* base_ = nullptr;
+};
+
+}  // namespace syncopate::transport::shm

@@ -1,0 +1,181 @@
+// Transport for ranks of which some share this host: memory with those, sockets with the others, one wait for both.
+#include "transport/shm/transport.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+
+#include "transport/shm/pause.hpp"
+
+namespace syncopate::transport::shm {
+
+namespace {
+base::Time now() { return std::chrono::steady_clock::now(); }
+}  // namespace
+
+/// How long one poll stays awake, and what it does between two looks.
+class ShmTransport::Wait final {
+ public:
+  Wait(Patience patience, bool crowded) : patience_(patience), crowded_(crowded) {}
+
+  /// Between two looks; false: it is time to sleep.
+  [[nodiscard]] bool stay_awake(base::Time at) {
+    if (looks_++ == 0) begun_ = at;
+    if (at >= begun_ + patience_.spin) return false;
+    // With a core for every rank nobody waits for this one, and what comes, comes soon. Else whoever is awaited may
+    // need this core.
+    if (!crowded_ && at < begun_ + kAlone)
+      pause();
+    else
+      ::sched_yield();
+    return true;
+  }
+  [[nodiscard]] bool time_for_troubles() const noexcept { return looks_ % kLooksPerTrouble == kLooksPerTrouble - 1; }
+
+ private:
+  static constexpr auto kAlone = std::chrono::microseconds(20);
+  static constexpr unsigned kLooksPerTrouble = 256;
+
+  const Patience patience_;
+  const bool crowded_;
+  unsigned looks_ = 0;
+  base::Time begun_{};
+};
+
+ShmTransport::ShmTransport(ShmOptions options, std::unique_ptr<tcp::TcpTransport> far,
+                           std::shared_ptr<tcp::TcpControl> control, std::shared_ptr<tcp::Mailbox> mailbox)
+    : options_(std::move(options)),
+      far_(std::move(far)),
+      control_(std::move(control)),
+      mailbox_(std::move(mailbox)),
+      complaints_(options_.rank, control_),
+      links_(options_.near.size()) {}
+
+Link* ShmTransport::link_to(int rank) {
+  const auto index = static_cast<std::size_t>(rank);
+  if (rank < 0 || index >= links_.size() || !options_.near[index]) return nullptr;
+  if (links_[index]) return links_[index].get();
+  Link& link = open_link(rank);
+  if (rank < options_.rank) control_->connect_memory(rank);
+  return &link;
+}
+
+Link& ShmTransport::open_link(int rank) {
+  auto& link = links_[static_cast<std::size_t>(rank)];
+  link = std::make_unique<Link>(rank, counters_);
+  known_.push_back(link.get());
+  return *link;
+}
+
+void ShmTransport::send(int peer, const Label& label, base::ConstBytes bytes, std::uint64_t token) {
+  Link* link = link_to(peer);
+  if (link == nullptr) return far_->send(peer, label, bytes, token);
+  link->send(label, bytes, token, finished_);
+  touch(*link);
+}
+
+void ShmTransport::receive(int peer, const Label& label, base::Bytes into, std::uint64_t token) {
+  Link* link = link_to(peer);
+  if (link == nullptr) return far_->receive(peer, label, into, token);
+  link->receive(label, into, token);
+  touch(*link);
+}
+
+void ShmTransport::release(std::uint64_t token) {
+  for (Link* link : known_)
+    if (link->release(token)) return;
+}
+
+void ShmTransport::touch(Link& link) {
+  if (link.pending() && std::find(active_.begin(), active_.end(), &link) == active_.end()) active_.push_back(&link);
+}
+
+std::span<const Event> ShmTransport::poll(base::Time deadline, Patience patience) {
+  reported_.clear();
+  Wait wait(patience, options_.crowded);
+  while (true) {
+    if (control_->failed()) raise(*control_->failure());
+    progress();
+    if (mailbox_->rung() || far_->busy()) look_far({}, patience);
+    if (!finished_.empty()) break;
+    if (woken_.load(std::memory_order_relaxed) && woken_.exchange(false)) break;
+    const base::Time at = now();
+    if (at >= deadline) break;
+    if (!wait.stay_awake(at))
+      sleep(at, deadline);
+    else if (wait.time_for_troubles())
+      static_cast<void>(face_troubles(at));
+  }
+  std::swap(reported_, finished_);
+  return reported_;
+}
+
+/// Lets the sockets' own poll run, to the deadline at most.
+void ShmTransport::look_far(base::Time deadline, Patience patience) {
+  const auto events = far_->poll(deadline, patience);
+  finished_.insert(finished_.end(), events.begin(), events.end());
+  collect_news();
+}
+
+void ShmTransport::collect_news() {
+  for (tcp::LinkNews& news : mailbox_->memory()) {
+    auto& known = links_[static_cast<std::size_t>(news.peer)];
+    Link& link = known ? *known : open_link(news.peer);
+    if (!news.channel) {
+      link.fail({tcp::Trouble::Kind::lost, "cannot be reached at " + news.reason, {}});
+      continue;
+    }
+    mailbox_->poller().add(news.channel.socket(), tcp::TcpTransport::kForeignKey, EPOLLIN | EPOLLRDHUP | EPOLLET);
+    link.attach(std::move(news.channel), news.peer < options_.rank ? Side::maker : Side::guest);
+  }
+}
+
+void ShmTransport::progress() {
+  for (std::size_t i = 0; i < active_.size();) {
+    Link& link = *active_[i];
+    link.progress(finished_);
+    if (link.pending()) {
+      ++i;
+    } else {
+      active_[i] = active_.back();
+      active_.pop_back();
+    }
+  }
+}
+
+base::Time ShmTransport::face_troubles(base::Time at) {
+  base::Time again = base::kNever;
+  bool troubled = false;
+  for (Link* link : active_) {
+    if (!link->trouble() && control_->has_left(link->peer())) {
+      link->progress(finished_);  // what it wrote before it left is all there now
+      if (finished_.empty() && link->pending()) link->fail({tcp::Trouble::Kind::lost, "it has left", {}});
+    }
+    if (!link->trouble()) continue;
+    troubled = true;
+    again = std::min(again, complaints_.face(link->peer(), *link->trouble(), at));
+  }
+  if (!troubled) complaints_.calm();
+  return again;
+}
+
+void ShmTransport::sleep(base::Time at, base::Time deadline) {
+  for (Link* link : active_) link->lie_down();
+  progress();
+  const base::Time look_again = face_troubles(at);
+  if (finished_.empty()) look_far(std::min(deadline, look_again), {});
+  for (Link* link : known_) link->get_up();
+}
+
+void ShmTransport::wake() noexcept {
+  woken_.store(true);
+  far_->wake();
+}
+
+std::pair<std::uint64_t, std::uint64_t> ShmTransport::traffic() const noexcept {
+  const auto [sent, received] = far_->traffic();
+  return {sent + counters_.sent.load(std::memory_order_relaxed),
+          received + counters_.received.load(std::memory_order_relaxed)};
+}
+
+}  // namespace syncopate::transport::shm

@@ -1,0 +1,60 @@
+// Transport for ranks of which some share this host: memory with those, sockets with the others, one wait for both.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "transport/shm/link.hpp"
+#include "transport/tcp/transport.hpp"
+
+namespace syncopate::transport::shm {
+
+struct ShmOptions {
+  int rank = 0;
+  std::vector<bool> near;  ///< by rank: shares memory with this one
+  bool crowded = false;    ///< more ranks on this host than cores they may use
+};
+
+/// Awake, it looks at memory and (where posts wait there) at sockets in turn. Asleep, it waits in the poller of the
+/// sockets, where news of control and the bells of the links arrive too. How a wait passes: see README.md.
+class ShmTransport final : public Transport {
+ public:
+  ShmTransport(ShmOptions options, std::unique_ptr<tcp::TcpTransport> far, std::shared_ptr<tcp::TcpControl> control,
+               std::shared_ptr<tcp::Mailbox> mailbox);
+
+  void send(int peer, const Label& label, base::ConstBytes bytes, std::uint64_t token) override;
+  void receive(int peer, const Label& label, base::Bytes into, std::uint64_t token) override;
+  void release(std::uint64_t token) override;
+  [[nodiscard]] std::span<const Event> poll(base::Time deadline, Patience patience) override;
+  void wake() noexcept override;
+  [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> traffic() const noexcept override;
+
+ private:
+  class Wait;
+
+  /// Null for a rank that is not near.
+  [[nodiscard]] Link* link_to(int rank);
+  Link& open_link(int rank);
+  void touch(Link& link);
+  void collect_news();
+  void look_far(base::Time deadline, Patience patience);
+  void progress();
+  [[nodiscard]] base::Time face_troubles(base::Time at);
+  void sleep(base::Time at, base::Time deadline);
+
+  const ShmOptions options_;
+  std::unique_ptr<tcp::TcpTransport> far_;
+  std::shared_ptr<tcp::TcpControl> control_;
+  std::shared_ptr<tcp::Mailbox> mailbox_;
+  tcp::Complaints complaints_;
+  std::vector<std::unique_ptr<Link>> links_;  ///< by rank; null until the first post or connection
+  std::vector<Link*> known_;                  ///< those that are not null
+  std::vector<Link*> active_;                 ///< with unfinished posts
+  std::vector<Event> finished_;
+  std::vector<Event> reported_;
+  std::atomic<bool> woken_{false};
+  tcp::Counters counters_;
+};
+
+}  // namespace syncopate::transport::shm
