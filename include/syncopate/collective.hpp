@@ -20,6 +20,7 @@ struct CollectiveOptions {
   int root = 0;                    ///< broadcast and reduce only
   std::string algorithm = "auto";  ///< a name from the catalogue (`syncopate info`)
   std::string name;                ///< the tensor, for error messages; must be equal on all ranks
+  friend bool operator==(const CollectiveOptions&, const CollectiveOptions&) = default;
 };
 
 /// An operation under way. Its buffer must stay alive and untouched until `wait` returns or throws.

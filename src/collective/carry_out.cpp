@@ -4,6 +4,7 @@
 #include "base/require.hpp"
 #include "collective/algorithm.hpp"
 #include "collective/state.hpp"
+#include "collective/tile.hpp"
 
 namespace syncopate {
 
@@ -56,18 +57,17 @@ void Group::Impl::carry_out(const Request& request) {
       .divisor = request.options.op == ReduceOp::average ? endpoint_.size : 1,
   };
   if (endpoint_.size == 1) return;
-  const std::string text = text_of(request.collective, request.data, request.options);
+  Prepared& call = prepare(request);
+  transport::OperationRecord& record = call.record;
   const auto raise_failure = [&] {
-    transport::raise(seen_from(endpoint_.rank, *endpoint_.control->failure(), text, request.options.name));
+    transport::raise(seen_from(endpoint_.rank, *endpoint_.control->failure(), record.text, request.options.name));
   };
   if (endpoint_.control->failed()) raise_failure();
-  const transport::OperationRecord record{++operations_, XXH3_64bits(text.data(), text.size()), text};
+  record.number = ++operations_;
   endpoint_.control->began(record);
   try {
-    collective::Execution execution(program_of(request, request.options.algorithm),
-                                    {request.data, reduction, {record.number, record.signature}}, *endpoint_.links,
-                                    scratch_);
-    drive(execution, request, record);
+    execution_->begin(*call.program, {request.data, reduction, {record.number, record.signature}});
+    drive(request, record);
   } catch (const std::exception& error) {
     // Whatever failed here, the others must not wait for this rank; the first report of the group stays.
     endpoint_.control->report(transport::failure_of(error, endpoint_.rank));
@@ -80,22 +80,34 @@ void Group::Impl::carry_out(const Request& request) {
   }
 }
 
-void Group::Impl::drive(collective::Execution& execution, const Request& request,
-                        const transport::OperationRecord& record) {
+bool Group::Impl::Prepared::serves(const Request& other) const noexcept {
+  return program != nullptr && request.collective == other.collective && request.data.count == other.data.count &&
+         request.data.dtype == other.data.dtype && request.options == other.options;
+}
+
+Group::Impl::Prepared& Group::Impl::prepare(const Request& request) {
+  if (prepared_.serves(request)) return prepared_;
+  std::string text = text_of(request.collective, request.data, request.options);
+  const std::uint64_t signature = XXH3_64bits(text.data(), text.size());
+  const collective::Program& program = program_of(request, request.options.algorithm);
+  prepared_ = {request, {0, signature, std::move(text)}, &program};
+  return prepared_;
+}
+
+void Group::Impl::drive(const Request& request, const transport::OperationRecord& record) {
   const base::SteadyClock clock;
   const base::Time deadline = clock.now() + timeout_;
-  execution.advance();
-  while (!execution.done()) {
+  execution_->advance();
+  while (!execution_->done()) {
     const auto events = endpoint_.links->poll(deadline, request.patience);
-    for (const transport::Event& event : events) execution.take(event);
-    if (events.empty() && clock.now() >= deadline) time_out(execution, request, record);
+    for (const transport::Event& event : events) execution_->take(event);
+    if (events.empty() && clock.now() >= deadline) time_out(request, record);
   }
 }
 
-void Group::Impl::time_out(const collective::Execution& execution, const Request& request,
-                           const transport::OperationRecord& record) {
+void Group::Impl::time_out(const Request& request, const transport::OperationRecord& record) {
   const std::string laggards = endpoint_.control->laggards(record.number);
-  const int peer = execution.awaited_peer();
+  const int peer = execution_->awaited_peer();
   throw Timeout(fmt::format("{} did not finish within {:.1f} s; rank {} waits for rank {}{}{}", record.text,
                             base::seconds(timeout_), endpoint_.rank, peer, laggards.empty() ? "" : "; ", laggards),
                 Where{endpoint_.rank, peer, record.text, request.options.name});
@@ -110,9 +122,12 @@ const collective::Program& Group::Impl::program_of(const Request& request, const
   const collective::Algorithm& chosen = collective::select(algorithm, wanted, LinkCost{});
   collective::Shape shape = collective::shape_of(wanted, chosen, LinkCost{});
   shape.rank = static_cast<std::uint32_t>(endpoint_.rank);
+  const bool tiles_well =
+      request.collective == Collective::allreduce && chosen.name == "ring" && endpoint_.kind == "shm";
+  const std::uint32_t tiles = tiles_well ? collective::tiles_for(wanted.bytes, endpoint_.size) : 1;
   const auto [found, is_absent] =
-      programs_.try_emplace(PlanKey{request.collective, chosen.name, request.options.root, shape.blocks});
-  if (is_absent) found->second = collective::compile(chosen.build(shape));
+      programs_.try_emplace(PlanKey{request.collective, chosen.name, request.options.root, shape.blocks, tiles});
+  if (is_absent) found->second = collective::compile(collective::tiled(chosen.build(shape), tiles));
   return found->second;
 }
 

@@ -47,21 +47,26 @@ base::Bytes Execution::Step::bytes_of(std::uint32_t segment_index, base::Bytes d
   return data.subspan(from, std::min(segment, end - from));
 }
 
-Execution::Execution(const Program& program, const Parameters& parameters, transport::Transport& links,
-                     Scratch& scratch)
-    : program_(program), parameters_(parameters), links_(links), scratch_(scratch) {
-  steps_.resize(program.plan.steps.size());
+void Execution::begin(const Program& program, const Parameters& parameters) {
+  program_ = &program;
+  parameters_ = parameters;
+  steps_.assign(program.plan.steps.size(), {});
+  outgoing_.clear();
+  incoming_.clear();
+  for (const Landing& landing : landings_) scratch_.give_back(landing.bytes);
+  landings_.clear();
+  held_ = unfinished_ = 0;
   for (std::uint32_t index = 0; index < steps_.size(); ++index) place(index);
   for (const Route& route : program.outgoing) outgoing_.push_back({&route});
   for (const Route& route : program.incoming) incoming_.push_back({&route});
 }
 
 void Execution::place(std::uint32_t index) {
-  const PlanStep& planned = program_.plan.steps[index];
+  const PlanStep& planned = program_->plan.steps[index];
   const std::size_t count = parameters_.data.count, width = size_of(parameters_.data.dtype);
   Step& step = steps_[index];
-  step.begin = even_part(count, program_.plan.chunks, planned.first_chunk).begin * width;
-  step.end = even_part(count, program_.plan.chunks, planned.first_chunk + planned.chunk_count - 1).end * width;
+  step.begin = even_part(count, program_->plan.chunks, planned.first_chunk).begin * width;
+  step.end = even_part(count, program_->plan.chunks, planned.first_chunk + planned.chunk_count - 1).end * width;
   step.segment = segment_bytes(step.end - step.begin);
   // A range without elements is not sent: both ends know the count and skip it alike.
   step.segments = static_cast<std::uint32_t>((step.end - step.begin + step.segment - 1) / step.segment);
@@ -82,7 +87,7 @@ void Execution::advance(Queue& queue) {
       ++queue.head;
       continue;
     }
-    const bool lands_beside = program_.plan.steps[index].act == Act::receive_reduce;
+    const bool lands_beside = program_->plan.steps[index].act == Act::receive_reduce;
     if (queue.outstanding == kWindow || (!lands_beside && !may_touch(index, step.posted))) return;
     ++queue.outstanding;
     post(index, step.posted++);
@@ -93,14 +98,14 @@ bool Execution::may_touch(std::uint32_t index, std::uint32_t segment) const {
   const Step& step = steps_[index];
   const std::size_t from = step.begin + std::size_t{segment} * step.segment;
   const std::size_t to = std::min(from + step.segment, step.end);
-  return std::ranges::all_of(program_.waits[index], [&](std::uint32_t earlier) {
+  return std::ranges::all_of(program_->waits[index], [&](std::uint32_t earlier) {
     const Step& other = steps_[earlier];
     return other.begin >= to || other.prefix_end() >= std::min(to, other.end);
   });
 }
 
 void Execution::post(std::uint32_t index, std::uint32_t segment) {
-  const PlanStep& planned = program_.plan.steps[index];
+  const PlanStep& planned = program_->plan.steps[index];
   const base::Bytes bytes = steps_[index].bytes_of(segment, parameters_.data.bytes());
   const int peer = static_cast<int>(planned.peer);
   if (planned.act == Act::send) return links_.send(peer, parameters_.label, bytes, token_of(index, segment));
@@ -118,7 +123,7 @@ void Execution::settle(const transport::Event& event) {
   const auto index = static_cast<std::uint32_t>(event.token >> 32);
   const auto segment = static_cast<std::uint32_t>(event.token);
   if (!event.arrival) return finish(index, segment);
-  if (program_.plan.steps[index].act == Act::receive_reduce) return land(index, segment, event);
+  if (program_->plan.steps[index].act == Act::receive_reduce) return land(index, segment, event);
   const base::Bytes into = steps_[index].bytes_of(segment, parameters_.data.bytes());
   if (event.bytes.data() != into.data()) std::memcpy(into.data(), event.bytes.data(), into.size());
   links_.release(event.token);
@@ -149,7 +154,7 @@ void Execution::land(std::uint32_t index, std::uint32_t segment, const transport
 void Execution::reduce(std::uint32_t index, std::uint32_t segment, base::ConstBytes arrived) const {
   const base::Bytes into = steps_[index].bytes_of(segment, parameters_.data.bytes());
   kernel::Reduction reduction = parameters_.reduction;
-  if (!program_.plan.steps[index].completes) reduction.divisor = 1;  // an average divides once, at the full sum
+  if (!program_->plan.steps[index].completes) reduction.divisor = 1;  // an average divides once, at the full sum
   kernel::reduce(reduction, into.data(), arrived.data(), into.size() / size_of(reduction.dtype));
 }
 
@@ -179,7 +184,7 @@ void Execution::finish(std::uint32_t index, std::uint32_t segment) {
     ++step.finished;
   }
   if (step.finished == step.segments) --unfinished_;
-  const PlanStep& planned = program_.plan.steps[index];
+  const PlanStep& planned = program_->plan.steps[index];
   auto& queues = planned.act == Act::send ? outgoing_ : incoming_;
   for (Queue& queue : queues)
     if (queue.route->peer == planned.peer) --queue.outstanding;

@@ -36,7 +36,14 @@ class Execution final {
     transport::Label label;
   };
 
-  Execution(const Program& program, const Parameters& parameters, transport::Transport& links, Scratch& scratch);
+  Execution(transport::Transport& links, Scratch& scratch) : links_(links), scratch_(scratch) {}
+  Execution(const Program& program, const Parameters& parameters, transport::Transport& links, Scratch& scratch)
+      : Execution(links, scratch) {
+    begin(program, parameters);
+  }
+
+  /// Takes on an operation, in the memory of the one before. `program` must stay until it is done.
+  void begin(const Program& program, const Parameters& parameters);
 
   /// Posts everything that may be posted now. To be called once; after that `take` does.
   void advance();
@@ -81,7 +88,7 @@ class Execution final {
   void reduce_held();
   void finish(std::uint32_t index, std::uint32_t segment);
 
-  const Program& program_;
+  const Program* program_ = nullptr;
   Parameters parameters_;
   transport::Transport& links_;
   Scratch& scratch_;

@@ -52,7 +52,9 @@ Group::Impl::Impl(transport::Endpoint endpoint, const GroupOptions& options)
     : endpoint_(std::move(endpoint)),
       timeout_(options.timeout),
       hosts_(host_numbers(endpoint_.hosts)),
-      caller_{options.spin} {}
+      caller_{options.spin} {
+  if (endpoint_.links) execution_.emplace(*endpoint_.links, scratch_);
+}
 
 Group::Impl::~Impl() {
   if (!worker_.joinable()) return;
@@ -70,7 +72,7 @@ void Group::Impl::abort(const std::string& reason, const std::string& tensor) no
 
 void Group::Impl::run(const Request& request) {
   validate(request);
-  run_ticket(turn_.with([](Turn& turn) { return turn.next_ticket++; }), request);
+  run_ticket(next_ticket_++, request);
 }
 
 Work Group::Impl::start(Request request) {
@@ -78,7 +80,7 @@ Work Group::Impl::start(Request request) {
   Pending pending{0, std::move(request), {}};
   Work work(pending.done.get_future().share());
   pending_.change([&](std::deque<Pending>& queue) {
-    pending.ticket = turn_.with([](Turn& turn) { return turn.next_ticket++; });
+    pending.ticket = next_ticket_++;
     queue.push_back(std::move(pending));
     if (!worker_.joinable()) worker_ = std::jthread([this](const std::stop_token& stop) { this->work(stop); });
   });
@@ -106,14 +108,14 @@ void Group::Impl::work(const std::stop_token& stop) {
 }
 
 void Group::Impl::run_ticket(std::uint64_t ticket, const Request& request) {
-  turn_.wait_until(
-      base::kNever, [&](const Turn& turn) { return turn.serving == ticket; }, [](Turn&) {});
+  const auto served = [&](const Turn&) { return serving_.load() == ticket; };
+  if (!served({})) turn_.wait_until(base::kNever, served, [](Turn&) {});
   struct Next {
-    base::Guarded<Turn>& turn;
+    Impl& group;
     ~Next() {
-      turn.change([](Turn& value) { ++value.serving; });
+      group.turn_.change([this](Turn&) { ++group.serving_; });
     }
-  } next{turn_};
+  } next{*this};
   carry_out(request);
 }
 

@@ -34,7 +34,7 @@ std::string launcher_of(const std::string& name) {
                                    : std::vector<std::string>{"mpirun.mpich", "mpirun"});
 }
 
-/// Without a lab MPI ranks share memory; Gloo and ours go through the loopback device.
+/// Without a lab MPI ranks share memory, and Gloo goes through the loopback device; ours does as it is told.
 std::string transport_of(const std::string& name, const Task& task) {
   if (name == "ours") return task.transport;
   return name == "gloo" || !task.lab.empty() ? "tcp" : "shm";

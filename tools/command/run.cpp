@@ -97,7 +97,8 @@ void define(CLI::App& app, Session& session) {
                  "Each rank on an emulated host whose port carries this rate: 1gbit, 200mbit, none…")
       ->type_name("RATE");
   app.add_option("--hosts", words->hosts, "Start them by ssh: a,b:2 is one rank on a and two on b")->type_name("LIST");
-  app.add_option("--transport", words->job.transport, "SYNCOPATE_TRANSPORT for the ranks")->type_name("T");
+  app.add_option("--transport", words->job.transport, "SYNCOPATE_TRANSPORT for the ranks: auto, tcp or shm")
+      ->type_name("T");
   app.add_option("--interface", words->job.interface, "Interface or address the ranks use (default: what fits)");
   app.add_option("--rendezvous", words->job.rendezvous, "Where ranks meet, tcp://HOST:PORT (default: a free port)");
   app.add_option("--timeout", words->timeout_s, "Bound of every collective, in seconds")->type_name("SECONDS");

@@ -37,7 +37,7 @@ constexpr std::size_t place_of_piece(std::size_t piece) noexcept {
 
 bool LaneWriter::has_room(std::size_t bytes) {
   if (kRingBytes - (head_ - tail_) >= bytes) return true;
-  const std::uint64_t tail = std::atomic_ref(*tail_word_).load();
+  const std::uint64_t tail = std::atomic_ref(*tail_word_).load(std::memory_order_acquire);
   if (tail < tail_ || tail > head_ || tail % kLineBytes != 0)
     throw Corrupt(fmt::format("the reader of a lane gave back {} bytes of {}", tail, head_));
   tail_ = tail;
@@ -48,19 +48,28 @@ bool LaneWriter::push(const FrameHead& frame, base::ConstBytes piece) {
   const std::size_t bytes = record_bytes(piece.size());
   if (!has_room(bytes + kLineBytes)) return false;
   std::byte* record = ring_ + head_ % kRingBytes;
-  word(record + bytes).store(0, std::memory_order_relaxed);
+  if (clean_ != head_ + bytes) word(record + bytes).store(0, std::memory_order_relaxed);
   const Fields fields{frame.label.operation, frame.label.signature, frame.bytes,
                       static_cast<std::uint32_t>(piece.size()), 0};
   std::memcpy(record + kFieldsAt, &fields, sizeof fields);
   if (!piece.empty()) std::memcpy(record + place_of_piece(piece.size()), piece.data(), piece.size());
-  word(record).store(head_ + 1);
+  word(record).store(head_ + 1, std::memory_order_release);
   head_ += bytes;
+  prepare_line();
   return true;
+}
+
+/// If the next record is one line, the mark behind it is already zero: the line is fetched while nobody waits for it.
+void LaneWriter::prepare_line() noexcept {
+  const std::uint64_t behind = head_ + kLineBytes;
+  if (kRingBytes - (head_ - tail_) < 2 * kLineBytes) return;
+  word(ring_ + behind % kRingBytes).store(0, std::memory_order_relaxed);
+  clean_ = behind;
 }
 
 std::optional<Record> LaneReader::look() const {
   std::byte* record = ring_ + next_ % kRingBytes;
-  const std::uint64_t mark = word(record).load();
+  const std::uint64_t mark = word(record).load(std::memory_order_acquire);
   if (mark == 0) return std::nullopt;
   if (mark != next_ + 1) throw Corrupt(fmt::format("a record at {} is marked {}", next_, mark - 1));
   Fields fields;
@@ -76,7 +85,7 @@ std::optional<Record> LaneReader::look() const {
 
 void LaneReader::give_back(std::uint64_t end) noexcept {
   tail_ = end;
-  std::atomic_ref(*tail_word_).store(end);
+  std::atomic_ref(*tail_word_).store(end, std::memory_order_release);
 }
 
 }  // namespace syncopate::transport::shm

@@ -37,11 +37,13 @@ class LaneWriter final {
 
  private:
   [[nodiscard]] bool has_room(std::size_t bytes);
+  void prepare_line() noexcept;
 
   std::byte* ring_;
   std::uint64_t* tail_word_;
   std::uint64_t head_ = 0;
-  std::uint64_t tail_ = 0;  ///< as last read
+  std::uint64_t tail_ = 0;   ///< as last read
+  std::uint64_t clean_ = 0;  ///< the mark at this position is zero
 };
 
 struct Record {

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "syncopate/error.hpp"
+#include "transport/shm/barrier.hpp"
 #include "transport/shm/handover.hpp"
 
 namespace syncopate::transport::shm {
@@ -72,7 +73,8 @@ void Link::progress(std::vector<Event>& finished) noexcept try {
   if (!open_) {
     open_region();
     if (!open_) return;
-    lie_down();  // this may be the last look before a sleep, and so far the region could not know of it
+    lie_down();
+    heavy_barrier();  // this may be the last look before a sleep, and so far the region could not know of it
   }
   if (!out_.empty()) push(finished);
   if (!in_.empty()) pull(finished);
@@ -141,8 +143,11 @@ void Link::arrive(const Record& record, std::vector<Event>& finished) {
   }
   if (!record.piece.empty()) std::memcpy(post.into.data() + have_, record.piece.data(), record.piece.size());
   have_ += record.piece.size();
-  borrowed_.push_back({0, record.end, true});
-  give_back_prefix();
+  if (borrowed_.empty()) {
+    give_back(record.end);
+  } else {
+    borrowed_.push_back({0, record.end, true});
+  }
   if (have_ < post.into.size()) return;
   have_ = 0;
   in_.pop_front();
@@ -162,14 +167,18 @@ bool Link::release(std::uint64_t token) noexcept {
 void Link::give_back_prefix() noexcept {
   std::uint64_t end = 0;
   for (; !borrowed_.empty() && borrowed_.front().released; borrowed_.pop_front()) end = borrowed_.front().end;
-  if (end == 0) return;
+  if (end != 0) give_back(end);
+}
+
+void Link::give_back(std::uint64_t end) noexcept {
   reader_->give_back(end);
   changed(kRoom);
 }
 
 void Link::changed(std::uint64_t what) noexcept {
   std::atomic_ref sleeper(*region_->sleeper(other(side_)));
-  if ((sleeper.load() & what) == 0) return;
+  std::atomic_signal_fence(std::memory_order_seq_cst);  // the processor's order is the sleeper's business
+  if ((sleeper.load(std::memory_order_relaxed) & what) == 0) return;
   if (sleeper.exchange(0) != 0) ring(channel_);
 }
 

@@ -14,7 +14,8 @@ namespace syncopate::transport::shm {
 
 /// Used by the polling thread alone. Opening: the maker sends the memory, the guest maps it and rings; until then posts
 /// wait. Law of waking: an end that sleeps first says so in the region, then looks once more; an end that changed
-/// something looks there afterwards. All four accesses are sequentially consistent, so one of the two sees the other.
+/// something looks there afterwards. The sleeper's barrier counts for both (barrier.hpp), so one of the two sees the
+/// other.
 class Link final {
  public:
   using Trouble = tcp::Trouble;
@@ -32,7 +33,7 @@ class Link final {
 
   /// Moves what can be moved and appends finished posts.
   void progress(std::vector<Event>& finished) noexcept;
-  /// Says what this end waits for; to be followed by one more `progress`.
+  /// Says what this end waits for; to be followed by a heavy barrier and one more `progress`.
   void lie_down() noexcept;
   void get_up() noexcept;
 
@@ -67,6 +68,7 @@ class Link final {
   [[nodiscard]] bool fits(const Record& record, const Incoming& post);
   void arrive(const Record& record, std::vector<Event>& finished);
   void give_back_prefix() noexcept;
+  void give_back(std::uint64_t end) noexcept;
   void changed(std::uint64_t what) noexcept;
 
   const int peer_;

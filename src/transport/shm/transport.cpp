@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "transport/shm/barrier.hpp"
 #include "transport/shm/pause.hpp"
 
 namespace syncopate::transport::shm {
@@ -18,6 +19,12 @@ class ShmTransport::Wait final {
  public:
   Wait(Patience patience, bool crowded) : patience_(patience), crowded_(crowded) {}
 
+  /// Looks cost less than clocks: with a core of its own this rank takes several by each.
+  [[nodiscard]] bool look_at_once() noexcept {
+    if (crowded_ || patience_.spin.count() == 0 || ++quick_ % kLooksPerClock == 0) return false;
+    pause();
+    return true;
+  }
   /// Between two looks; false: it is time to sleep.
   [[nodiscard]] bool stay_awake(base::Time at) {
     if (looks_++ == 0) begun_ = at;
@@ -34,11 +41,11 @@ class ShmTransport::Wait final {
 
  private:
   static constexpr auto kAlone = std::chrono::microseconds(20);
-  static constexpr unsigned kLooksPerTrouble = 256;
+  static constexpr unsigned kLooksPerClock = 8, kLooksPerTrouble = 64;
 
   const Patience patience_;
   const bool crowded_;
-  unsigned looks_ = 0;
+  unsigned quick_ = 0, looks_ = 0;
   base::Time begun_{};
 };
 
@@ -99,6 +106,7 @@ std::span<const Event> ShmTransport::poll(base::Time deadline, Patience patience
     if (mailbox_->rung() || far_->busy()) look_far({}, patience);
     if (!finished_.empty()) break;
     if (woken_.load(std::memory_order_relaxed) && woken_.exchange(false)) break;
+    if (wait.look_at_once()) continue;
     const base::Time at = now();
     if (at >= deadline) break;
     if (!wait.stay_awake(at))
@@ -161,6 +169,7 @@ base::Time ShmTransport::face_troubles(base::Time at) {
 
 void ShmTransport::sleep(base::Time at, base::Time deadline) {
   for (Link* link : active_) link->lie_down();
+  heavy_barrier();
   progress();
   const base::Time look_again = face_troubles(at);
   if (finished_.empty()) look_far(std::min(deadline, look_again), {});

@@ -9,6 +9,7 @@
 
 #include "base/require.hpp"
 #include "syncopate/version.hpp"
+#include "transport/shm/barrier.hpp"
 #include "transport/shm/transport.hpp"
 #include "transport/tcp/introduction.hpp"
 
@@ -36,6 +37,7 @@ Address own_address(const GroupOptions& options) {
 Descriptor open_door(const GroupOptions& options) {
   if (options.transport == "tcp" || *options.size == 1) return {};
   try {
+    if (!shm::register_for_barriers()) throw SystemFailure("the system has no barriers between processes");
     static_cast<void>(shm::Region::make());
     return listen_on(Address::named(fmt::format("syncopate-{:016x}{:016x}", random_group(), random_group())));
   } catch (const SystemFailure& failure) {

@@ -1,0 +1,49 @@
+// Tiles: a plan cut into tiles is still a correct plan, in the order that keeps ranks busy.
+#include "collective/tile.hpp"
+
+#include <gtest/gtest.h>
+
+namespace syncopate::collective {
+namespace {
+
+std::vector<Plan> tiled_rings(int ranks, std::uint32_t tiles) {
+  std::vector<Plan> plans = plan_collective({.collective = Collective::allreduce, .algorithm = "ring", .ranks = ranks});
+  for (Plan& plan : plans) plan = tiled(plan, tiles);
+  return plans;
+}
+
+TEST(Tile, EveryTiledRingIsProved) {
+  for (const int ranks : {2, 3, 4, 5, 8, 13, 16})
+    for (const std::uint32_t tiles : {1U, 2U, 3U, 7U})
+      EXPECT_EQ(verify_plans(tiled_rings(ranks, tiles), Collective::allreduce, 0), "") << ranks << " ranks, " << tiles;
+}
+
+TEST(Tile, OneIsThePlanItself) {
+  for (const char* name : {"ring", "halving_doubling", "recursive_doubling", "mst"})
+    for (const Plan& plan : plan_collective({.collective = Collective::allreduce, .algorithm = name, .ranks = 5}))
+      EXPECT_EQ(tiled(plan, 1), plan) << name;
+}
+
+TEST(Tile, MovesTheSameShareInTheSameNumberOfMessagesPerTile) {
+  const Plan whole = tiled_rings(4, 1)[2], cut = tiled_rings(4, 6)[2];
+  EXPECT_EQ(cut.chunks, 24U);
+  EXPECT_EQ(cut.steps.size(), 6 * whole.steps.size());
+}
+
+TEST(Tile, FinishesOneTileLongBeforeTheLast) {
+  const Plan plan = tiled_rings(2, 10)[0];
+  const auto first_done =
+      std::find_if(plan.steps.begin(), plan.steps.end(), [](const PlanStep& step) { return step.act == Act::receive; });
+  ASSERT_NE(first_done, plan.steps.end());
+  EXPECT_LT(first_done - plan.steps.begin(), 8);
+}
+
+TEST(Tile, NumberGrowsWithTheVectorAndNotForShortOnes) {
+  EXPECT_EQ(tiles_for(0, 2), 1U);
+  EXPECT_EQ(tiles_for(1 << 20, 2), 1U);
+  EXPECT_EQ(tiles_for(100 << 20, 2), 100U);
+  EXPECT_EQ(tiles_for(100 << 20, 64), 25U) << "chunks shall not become tiny";
+}
+
+}  // namespace
+}  // namespace syncopate::collective
