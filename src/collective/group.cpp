@@ -3,6 +3,7 @@
 
 #include "base/require.hpp"
 #include "collective/state.hpp"
+#include "transport/launch.hpp"
 
 namespace syncopate {
 
@@ -50,9 +51,9 @@ void Group::abort(const std::string& reason, const std::string& tensor) noexcept
 
 Group::Impl::Impl(transport::Endpoint endpoint, const GroupOptions& options)
     : endpoint_(std::move(endpoint)),
-      timeout_(options.timeout),
+      timeout_(options.timeout.value_or(transport::kTimeout)),
       hosts_(host_numbers(endpoint_.hosts)),
-      caller_{options.spin} {
+      caller_{options.spin.value_or(transport::kSpin)} {
   if (endpoint_.links) execution_.emplace(*endpoint_.links, scratch_);
 }
 

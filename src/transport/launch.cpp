@@ -89,33 +89,32 @@ std::string settle_rendezvous(GroupOptions& options, const base::Environment& en
   return options.rendezvous.empty() ? "" : "MASTER_ADDR and MASTER_PORT";
 }
 
-void settle_time(milliseconds& option, const char* name, milliseconds standard, const base::Environment& environment) {
-  const auto given = environment.integer(name, 1, std::numeric_limits<int>::max());
-  if (given && option == standard) option = milliseconds(*given);
+void settle_time(std::optional<milliseconds>& option, const char* name, milliseconds standard,
+                 const base::Environment& environment) {
+  const auto found = environment.integer(name, 1, std::numeric_limits<int>::max());
+  if (!option) option = found ? milliseconds(*found) : standard;
+  require(option->count() > 0, "timeouts and silence must be positive; one is {} ms", option->count());
 }
 
 void settle_rest(GroupOptions& options, const base::Environment& environment) {
-  const GroupOptions standard{
-      .rank = {}, .size = {}, .rendezvous = {}, .interface = {}, .secret_file = {}, .transport = {}, .log = {}};
   if (options.interface.empty()) options.interface = environment.text("SYNCOPATE_INTERFACE").value_or("");
   if (options.secret_file.empty()) options.secret_file = environment.text("SYNCOPATE_SECRET_FILE").value_or("");
-  settle_time(options.timeout, "SYNCOPATE_TIMEOUT_MS", standard.timeout, environment);
-  settle_time(options.join_timeout, "SYNCOPATE_JOIN_TIMEOUT_MS", standard.join_timeout, environment);
-  settle_time(options.silence, "SYNCOPATE_SILENCE_MS", standard.silence, environment);
+  settle_time(options.timeout, "SYNCOPATE_TIMEOUT_MS", kTimeout, environment);
+  settle_time(options.join_timeout, "SYNCOPATE_JOIN_TIMEOUT_MS", kJoinTimeout, environment);
+  settle_time(options.silence, "SYNCOPATE_SILENCE_MS", kSilence, environment);
   if (options.transport.empty()) options.transport = environment.text("SYNCOPATE_TRANSPORT").value_or("auto");
   require(options.transport == "auto" || options.transport == "tcp" || options.transport == "shm",
           "transport '{}' is unknown; allowed: auto, tcp, shm", options.transport);
-  const auto spin = environment.integer("SYNCOPATE_SPIN_US", 0, kMostSpinUs);
-  if (spin && options.spin == standard.spin) options.spin = std::chrono::microseconds(*spin);
-  require(options.spin.count() >= 0 && options.spin.count() <= kMostSpinUs,
-          "spin={} us is out of range; allowed: 0 to {}", options.spin.count(), kMostSpinUs);
-  const auto streams = environment.integer("SYNCOPATE_STREAMS", 1, 16);
-  if (streams && options.streams == standard.streams) options.streams = static_cast<int>(*streams);
-  if (environment.integer("SYNCOPATE_CHECKSUM", 0, 1).value_or(0) == 1) options.checksum = true;
-  require(options.streams >= 1 && options.streams <= 16, "streams={} is out of range; allowed: 1 to 16",
-          options.streams);
-  for (const milliseconds time : {options.timeout, options.join_timeout, options.silence})
-    require(time.count() > 0, "timeouts and silence must be positive; one is {} ms", time.count());
+  const long spin = environment.integer("SYNCOPATE_SPIN_US", 0, kMostSpinUs).value_or(kSpin.count());
+  if (!options.spin) options.spin = std::chrono::microseconds(spin);
+  require(options.spin->count() >= 0 && options.spin->count() <= kMostSpinUs,
+          "spin={} us is out of range; allowed: 0 to {}", options.spin->count(), kMostSpinUs);
+  const long streams = environment.integer("SYNCOPATE_STREAMS", 1, 16).value_or(1);
+  if (!options.streams) options.streams = static_cast<int>(streams);
+  const long checksum = environment.integer("SYNCOPATE_CHECKSUM", 0, 1).value_or(0);
+  if (!options.checksum) options.checksum = checksum == 1;
+  require(*options.streams >= 1 && *options.streams <= 16, "streams={} is out of range; allowed: 1 to 16",
+          *options.streams);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 namespace syncopate::transport {
 namespace {
 
+using namespace std::chrono_literals;
 using Variables = std::map<std::string, std::string, std::less<>>;
 
 Launch launched(Variables variables, GroupOptions options = {}) {
@@ -120,19 +121,26 @@ TEST(Launch, TheRestComesFromTheEnvironmentUnlessGiven) {
   const GroupOptions found = launched(variables).options;
   EXPECT_EQ(found.interface, "eth7");
   EXPECT_EQ(found.secret_file, "/s");
-  EXPECT_EQ(found.timeout.count(), 1000);
-  EXPECT_EQ(found.join_timeout.count(), 2000);
-  EXPECT_EQ(found.silence.count(), 300);
+  EXPECT_EQ(found.timeout->count(), 1000);
+  EXPECT_EQ(found.join_timeout->count(), 2000);
+  EXPECT_EQ(found.silence->count(), 300);
   EXPECT_EQ(found.streams, 4);
   EXPECT_EQ(found.transport, "shm");
   EXPECT_EQ(launched({}).options.transport, "auto");
-  EXPECT_EQ(found.spin.count(), 700);
-  EXPECT_TRUE(found.checksum);
+  EXPECT_EQ(found.spin->count(), 700);
+  EXPECT_EQ(found.checksum, true);
   GroupOptions options;
   options.interface = "lo";
   options.streams = 2;
   EXPECT_EQ(launched(variables, options).options.interface, "lo");
   EXPECT_EQ(launched(variables, options).options.streams, 2);
+  const GroupOptions standard = launched({}).options;
+  const GroupOptions kept = launched(variables, standard).options;  // given, although it says nothing else
+  EXPECT_EQ(kept.timeout, 120s);
+  EXPECT_EQ(kept.join_timeout, 60s);
+  EXPECT_EQ(kept.silence, 2s);
+  EXPECT_EQ(kept.streams, 1);
+  EXPECT_EQ(kept.checksum, false);
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ Descriptor open_door(const GroupOptions& options) {
 }
 
 std::vector<Introduction> meet(const GroupOptions& options, rendezvous::Rendezvous& meeting, const Introduction& mine) {
-  const auto deadline = std::chrono::steady_clock::now() + options.join_timeout;
+  const auto deadline = std::chrono::steady_clock::now() + *options.join_timeout;
   const auto texts = meeting.exchange({*options.rank, *options.size}, encode(mine), deadline);
   std::vector<Introduction> all;
   for (std::size_t rank = 0; rank < texts.size(); ++rank) {
@@ -118,11 +118,11 @@ Endpoint join(const GroupOptions& options, rendezvous::Rendezvous& meeting, cons
                           .door = listeners.size() > 1 ? local_address(listeners[1]).text().substr(1) : "",
                           .owner = user_identity(),
                           .group = random_group(),
-                          .streams = static_cast<std::uint32_t>(options.streams),
-                          .checksum = options.checksum,
+                          .streams = static_cast<std::uint32_t>(*options.streams),
+                          .checksum = *options.checksum,
                           .transport = options.transport,
-                          .silence_ms = options.silence.count()};
-  const auto deadline = std::chrono::steady_clock::now() + options.join_timeout;
+                          .silence_ms = options.silence->count()};
+  const auto deadline = std::chrono::steady_clock::now() + *options.join_timeout;
   const std::vector<Introduction> all = meet(options, meeting, mine);
   const Introduction& leader = all.front();
   const std::vector<bool> near = neighbours(all, static_cast<std::size_t>(rank));
