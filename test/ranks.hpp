@@ -41,22 +41,42 @@ inline void on_groups(int size, const std::function<void(Group&)>& body, const G
   on_ranks(size, [&](int rank) { body(*groups[static_cast<std::size_t>(rank)]); });
 }
 
-/// Ranks that join each other over `transport`, in threads of this process.
-inline std::vector<std::unique_ptr<Group>> joined(int size, const std::string& transport) {
+/// Ranks that join each other as `options` say, in threads of this process.
+inline std::vector<std::unique_ptr<Group>> joined(int size, GroupOptions options) {
   std::string folder = (std::filesystem::temp_directory_path() / "syncopate-XXXXXX").string();
   if (::mkdtemp(folder.data()) == nullptr) throw std::runtime_error("no folder to meet in");
+  options.rendezvous = "file://" + folder;
+  options.silence = std::chrono::seconds(10);  // threads of a busy machine under a sanitizer
   std::vector<std::unique_ptr<Group>> groups(static_cast<std::size_t>(size));
   on_ranks(size, [&](int rank) {
-    GroupOptions options;
-    options.rank = rank;
-    options.size = size;
-    options.rendezvous = "file://" + folder;
-    options.transport = transport;
-    options.silence = std::chrono::seconds(10);  // threads of a busy machine under a sanitizer
-    groups[static_cast<std::size_t>(rank)] = Group::join(options);
+    GroupOptions own = options;
+    own.rank = rank;
+    own.size = size;
+    groups[static_cast<std::size_t>(rank)] = Group::join(own);
   });
   std::filesystem::remove_all(folder);
   return groups;
+}
+
+/// Runs `body(group)` on every rank of a group that joined over `transport`, and returns each rank's exception. A rank
+/// leaves the group when its body returns.
+inline std::vector<std::exception_ptr> outcomes_over(const std::string& transport, int size,
+                                                     const std::function<void(Group&)>& body,
+                                                     GroupOptions options = {}) {
+  options.transport = transport;
+  auto groups = joined(size, options);
+  return outcomes(size, [&](int rank) {
+    const auto own = std::move(groups[static_cast<std::size_t>(rank)]);
+    body(*own);
+  });
+}
+
+/// Runs `body(group)` on every rank of groups of threads, over TCP and in shared memory.
+inline void on_every_transport(int size, const std::function<void(Group&)>& body, const GroupOptions& options = {}) {
+  on_groups(size, body, options);
+  for (const char* transport : {"tcp", "shm"})
+    for (const std::exception_ptr& failure : outcomes_over(transport, size, body, options))
+      if (failure) std::rethrow_exception(failure);
 }
 
 }  // namespace syncopate::test

@@ -48,7 +48,8 @@ class Rank final {
   void by_hand() { hand_.allreduce(data_, segment_bytes(data_.size() * sizeof(float) / kRanks), label(), kPatience); }
 
   void by_plan() {
-    collective::Execution execution(program_, {std::span(data_), {}, label()}, links_, scratch_);
+    collective::Execution execution(program_, {.data = std::span(data_), .reduction = {}, .label = label()}, links_,
+                                    scratch_);
     execution.advance();
     while (!execution.done())
       for (const transport::Event& event : links_.poll(base::kNever, kPatience)) execution.take(event);

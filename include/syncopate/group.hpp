@@ -27,7 +27,8 @@ struct GroupOptions {
   std::string transport;  ///< "auto" (shared memory within a host, TCP between hosts; the default), "tcp", "shm"
   std::optional<std::chrono::microseconds> spin;  ///< a blocking call waits awake so long, then sleeps; 50 us
   std::optional<int> streams;                     ///< TCP connections per pair of ranks, 1..16; 1
-  std::optional<bool> checksum;                   ///< checksum payloads too (headers always are); false
+  int ranks_per_host = 0;        ///< so many neighbouring ranks count as one host (equal on all ranks); 0: as they tell
+  std::optional<bool> checksum;  ///< checksum payloads too (headers always are); false
   Log log = log_from_environment();
 };
 
@@ -47,6 +48,11 @@ class Group final {
   [[nodiscard]] static std::unique_ptr<Group> join(const GroupOptions& options = {});
   /// `size` ranks inside this process, to be used by one thread each; result i has rank i.
   [[nodiscard]] static std::vector<std::unique_ptr<Group>> threads(int size, const GroupOptions& options = {});
+
+  /// Parts the group by colour, as MPI_Comm_split does: ranks that give the same colour become a group of their own, in
+  /// the order of (key, rank); null for a negative colour. Every rank calls it. A sub-group has connections, operations
+  /// and failures of its own, and may be used at the same time as this one by another thread.
+  [[nodiscard]] std::unique_ptr<Group> split(int color, int key);
 
   ~Group();
   Group(const Group&) = delete;

@@ -22,22 +22,26 @@ struct PlanStep {
   friend bool operator==(const PlanStep&, const PlanStep&) = default;
 };
 
-/// One rank's part of a collective on a vector cut into `chunks` even parts. Steps to (from) one peer leave (arrive)
-/// in list order; that and the waiting rule above are the only order.
+/// One rank's part of a collective on a vector cut into `chunks` parts, even ones unless the call gives lengths. An
+/// alltoall has 2 x ranks chunks: chunk c is part c of `in`, chunk ranks + c part c of `out`. Steps to (from) one peer
+/// leave (arrive) in list order; that and the waiting rule above are the only order.
 struct Plan {
   std::uint32_t chunks = 1;
   std::vector<PlanStep> steps;
   friend bool operator==(const Plan&, const Plan&) = default;
 };
 
-/// What to plan. `blocks` (0: the algorithm's choice) is the number of pipeline blocks of algorithms that have them.
+/// What to plan.
 struct PlanRequest {
   Collective collective = Collective::allreduce;
   std::string algorithm = "auto";
   int ranks = 1;
   int root = 0;
-  std::uint64_t bytes = 0;
-  std::uint32_t blocks = 0;
+  std::uint64_t bytes = 0;  ///< of the full vector (of `in`); a barrier has its own 4
+  Tuning tuning;
+  std::vector<std::uint32_t> hosts;  ///< by rank: equal numbers share a host; empty: as the next line says
+  std::uint32_t ranks_per_host = 0;  ///< so many neighbouring ranks share a host; 0: all do
+  friend bool operator==(const PlanRequest&, const PlanRequest&) = default;
 };
 
 /// Cost of one link: time to send n bytes = alpha_s + n beta_s_per_byte; reducing adds gamma_s_per_byte.
@@ -47,20 +51,40 @@ struct LinkCost {
   double gamma_s_per_byte = 0.2e-9;
 };
 
-struct PlanPrice {
-  std::string algorithm;     ///< what "auto" became
-  std::uint32_t rounds = 0;  ///< makespan with one send and one receive port per rank, a block takes one unit
-  std::uint64_t wire_bytes_per_rank = 0;  ///< largest payload any rank sends
-  double predicted_s = 0;
+/// Costs of a network: between ranks of different hosts, and between ranks of one.
+struct NetworkCost {
+  LinkCost inter;
+  LinkCost intra;
+  NetworkCost() = default;
+  NetworkCost(const LinkCost& everywhere)  // NOLINT(google-explicit-constructor): one cost holds everywhere
+      : inter(everywhere), intra(everywhere) {}
+  NetworkCost(const LinkCost& between_hosts, const LinkCost& within_hosts)
+      : inter(between_hosts), intra(within_hosts) {}
 };
 
-/// The plan of every rank. Throws Misuse (unknown algorithm, collective it does not offer, root out of range).
-[[nodiscard]] std::vector<Plan> plan_collective(const PlanRequest& request);
+struct PlanPrice {
+  std::string algorithm;     ///< what "auto" became
+  std::uint32_t rounds = 0;  ///< makespan with one send and one receive port per rank, a chunk takes one unit
+  std::uint64_t wire_bytes_per_rank = 0;  ///< largest payload any rank sends
+  double predicted_s = 0;                 ///< the plans played in time
+};
+
+/// An algorithm and what its cost law says.
+struct PlanRank {
+  std::string algorithm;
+  double law_s = 0;
+};
+
+/// The plan of every rank. Throws Misuse (unknown algorithm, collective it does not offer, root out of range, a grid
+/// that does not fit, a negative cost).
+[[nodiscard]] std::vector<Plan> plan_collective(const PlanRequest& request, const NetworkCost& cost = {});
 /// Proves by symbolic execution on sets of ranks that the plans compute the collective and never block; empty when
 /// they do, else what is wrong.
 [[nodiscard]] std::string verify_plans(const std::vector<Plan>& plans, Collective collective, int root);
-[[nodiscard]] PlanPrice price_plans(const PlanRequest& request, const LinkCost& cost = {});
+[[nodiscard]] PlanPrice price_plans(const PlanRequest& request, const NetworkCost& cost = {});
+/// Every algorithm that offers the collective and fits, in the order in which "auto" prefers them.
+[[nodiscard]] std::vector<PlanRank> rank_algorithms(const PlanRequest& request, const NetworkCost& cost = {});
 /// The plans as text: one row per rank, one column per round.
-[[nodiscard]] std::string draw_plans(const PlanRequest& request);
+[[nodiscard]] std::string draw_plans(const PlanRequest& request, const NetworkCost& cost = {});
 
 }  // namespace syncopate

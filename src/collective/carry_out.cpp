@@ -1,6 +1,9 @@
 // Carrying out one collective: check, plan, announce, drive the engine until it is done or the world has failed.
 #include <xxhash.h>
 
+#include <algorithm>
+#include <cstring>
+
 #include "base/require.hpp"
 #include "collective/algorithm.hpp"
 #include "collective/state.hpp"
@@ -10,19 +13,7 @@ namespace syncopate {
 
 namespace {
 
-/// Everything all ranks must agree on, for people. Its hash travels in every frame.
-std::string text_of(Collective collective, const Buffer& data, const CollectiveOptions& options) {
-  if (collective == Collective::barrier) return "barrier";
-  std::string text = fmt::format("{} {} x {}", name_of(collective), name_of(data.dtype), data.count);
-  const bool reduces = collective == Collective::allreduce || collective == Collective::reduce ||
-                       collective == Collective::reduce_scatter;
-  if (reduces) fmt::format_to(std::back_inserter(text), " {}", name_of(options.op));
-  if (collective == Collective::broadcast || collective == Collective::reduce)
-    fmt::format_to(std::back_inserter(text), " root {}", options.root);
-  if (options.algorithm != "auto") fmt::format_to(std::back_inserter(text), " by {}", options.algorithm);
-  if (!options.name.empty()) fmt::format_to(std::back_inserter(text), " '{}'", options.name);
-  return text;
-}
+using collective::Request;
 
 /// A failure as a call on this rank tells it, whichever rank met it first: this rank, whom to blame, and what this
 /// rank was about.
@@ -38,35 +29,47 @@ transport::Failure seen_from(int rank, transport::Failure failure, const std::st
   return failure;
 }
 
+void copy_own_part(const Request& request, int rank, int size) {
+  const std::size_t bytes = request.data.bytes().size() / static_cast<std::size_t>(size);
+  const std::size_t at = bytes * static_cast<std::size_t>(rank);
+  if (bytes > 0) std::memcpy(request.out.bytes().data() + at, request.data.bytes().data() + at, bytes);
+}
+
 }  // namespace
 
-void Group::Impl::validate(const Request& request) const {
-  const int size = endpoint_.size;
-  base::require(request.options.root >= 0 && request.options.root < size, "{}: root is {}; allowed: 0 to {}",
-                name_of(request.collective), request.options.root, size - 1);
-  base::require(request.data.count == 0 || request.data.data != nullptr, "{}: {} elements at a null address",
-                name_of(request.collective), request.data.count);
-  if (request.options.algorithm != "auto")
-    static_cast<void>(collective::algorithm_named(request.options.algorithm, request.collective));
+void Group::Impl::raise_failure(const std::string& text, const std::string& tensor) const {
+  transport::raise(seen_from(endpoint_.rank, *endpoint_.control->failure(), text, tensor));
 }
 
 void Group::Impl::carry_out(const Request& request) {
+  if (request.is_message()) return carry_out_message(request);
+  if (request.collective == Collective::alltoall) copy_own_part(request, endpoint_.rank, endpoint_.size);
+  if (endpoint_.size == 1) return;
+  Prepared& call = prepare(request);
+  if (endpoint_.control->failed()) raise_failure(call.record.text, request.options.name);
+  call.record.number = ++operations_;
+  const bool is_barrier = request.collective == Collective::barrier;
+  // The lightest all-reduce there is: nobody has the result before everybody has contributed.
+  std::int32_t token = 0;
   const kernel::Reduction reduction{
-      .dtype = request.data.dtype,
+      .dtype = is_barrier ? DType::i32 : request.data.dtype,
       .op = request.options.op,
       .divisor = request.options.op == ReduceOp::average ? endpoint_.size : 1,
   };
-  if (endpoint_.size == 1) return;
-  Prepared& call = prepare(request);
-  transport::OperationRecord& record = call.record;
-  const auto raise_failure = [&] {
-    transport::raise(seen_from(endpoint_.rank, *endpoint_.control->failure(), record.text, request.options.name));
-  };
-  if (endpoint_.control->failed()) raise_failure();
-  record.number = ++operations_;
+  execute(*call.program,
+          {.data = is_barrier ? Buffer(&token, 1, DType::i32) : request.data,
+           .reduction = reduction,
+           .label = {call.record.number, call.record.signature},
+           .second = request.out,
+           .cuts = call.cuts},
+          request, call.record);
+}
+
+void Group::Impl::execute(const collective::Program& program, const collective::Execution::Parameters& parameters,
+                          const Request& request, const transport::OperationRecord& record) {
   endpoint_.control->began(record);
   try {
-    execution_->begin(*call.program, {request.data, reduction, {record.number, record.signature}});
+    execution_->begin(program, parameters);
     drive(request, record);
   } catch (const std::exception& error) {
     // Whatever failed here, the others must not wait for this rank; the first report of the group stays.
@@ -76,27 +79,33 @@ void Group::Impl::carry_out(const Request& request) {
       static_cast<void>(endpoint_.links->poll(base::SteadyClock{}.now(), {}));
     } catch (const Error&) {  // the same failure
     }
-    raise_failure();
+    raise_failure(record.text, request.options.name);
   }
 }
 
 bool Group::Impl::Prepared::serves(const Request& other) const noexcept {
-  return program != nullptr && request.collective == other.collective && request.data.count == other.data.count &&
-         request.data.dtype == other.data.dtype && request.options == other.options;
+  return request.collective == other.collective && request.data.count == other.data.count &&
+         request.data.dtype == other.data.dtype && request.options == other.options && request.parts == other.parts;
 }
 
 Group::Impl::Prepared& Group::Impl::prepare(const Request& request) {
-  if (prepared_.serves(request)) return prepared_;
-  std::string text = text_of(request.collective, request.data, request.options);
+  constexpr std::size_t kRemembered = 4096;
+  if (latest_ != nullptr && latest_->serves(request)) return *latest_;
+  const std::size_t key = request.data.count ^ std::hash<std::string>{}(request.options.name);
+  const auto [first, last] = prepared_.equal_range(key);
+  const auto known = std::find_if(first, last, [&](const auto& entry) { return entry.second.serves(request); });
+  if (known != last) return *(latest_ = &known->second);
+  std::string text = collective::text_of(request, place_);
   const std::uint64_t signature = XXH3_64bits(text.data(), text.size());
-  const collective::Program& program = program_of(request, request.options.algorithm);
-  prepared_ = {request, {0, signature, std::move(text)}, &program};
-  return prepared_;
+  if (prepared_.size() >= kRemembered) prepared_.clear();
+  const auto added = prepared_.emplace(
+      key, Prepared{request, {0, signature, std::move(text)}, collective::cuts_of(request), &program_of(request)});
+  return *(latest_ = &added->second);
 }
 
 void Group::Impl::drive(const Request& request, const transport::OperationRecord& record) {
   const base::SteadyClock clock;
-  const base::Time deadline = clock.now() + timeout_;
+  const base::Time deadline = clock.now() + timeout();
   execution_->advance();
   while (!execution_->done()) {
     const auto events = endpoint_.links->poll(deadline, request.patience);
@@ -109,25 +118,20 @@ void Group::Impl::time_out(const Request& request, const transport::OperationRec
   const std::string laggards = endpoint_.control->laggards(record.number);
   const int peer = execution_->awaited_peer();
   throw Timeout(fmt::format("{} did not finish within {:.1f} s; rank {} waits for rank {}{}{}", record.text,
-                            base::seconds(timeout_), endpoint_.rank, peer, laggards.empty() ? "" : "; ", laggards),
+                            base::seconds(timeout()), endpoint_.rank, peer, laggards.empty() ? "" : "; ", laggards),
                 Where{endpoint_.rank, peer, record.text, request.options.name});
 }
 
-const collective::Program& Group::Impl::program_of(const Request& request, const std::string& algorithm) {
-  PlanRequest wanted{.collective = request.collective,
-                     .algorithm = algorithm,
-                     .ranks = endpoint_.size,
-                     .root = request.options.root,
-                     .bytes = request.data.count * size_of(request.data.dtype)};
-  const collective::Algorithm& chosen = collective::select(algorithm, wanted, LinkCost{});
-  collective::Shape shape = collective::shape_of(wanted, chosen, LinkCost{});
-  shape.rank = static_cast<std::uint32_t>(endpoint_.rank);
+const collective::Program& Group::Impl::program_of(const Request& request) {
+  const PlanRequest wanted = collective::plan_request_of(request, place_);
+  const collective::Choice choice = collective::choose(wanted, cost_);
   const bool tiles_well =
-      request.collective == Collective::allreduce && chosen.name == "ring" && endpoint_.kind == "shm";
+      request.collective == Collective::allreduce && choice.algorithm->name == "ring" && endpoint_.kind == "shm";
   const std::uint32_t tiles = tiles_well ? collective::tiles_for(wanted.bytes, endpoint_.size) : 1;
-  const auto [found, is_absent] =
-      programs_.try_emplace(PlanKey{request.collective, chosen.name, request.options.root, shape.blocks, tiles});
-  if (is_absent) found->second = collective::compile(collective::tiled(chosen.build(shape), tiles));
+  const auto [found, is_absent] = programs_.try_emplace(PlanKey{choice.algorithm->name, choice.shape, tiles});
+  if (is_absent)
+    found->second = collective::compile(
+        collective::tiled(collective::build_plan(choice, static_cast<std::uint32_t>(endpoint_.rank)), tiles));
   return found->second;
 }
 

@@ -42,31 +42,35 @@ std::size_t Execution::Step::prefix_end() const noexcept {
   return finished == segments ? end : begin + std::size_t{finished} * segment;
 }
 
-base::Bytes Execution::Step::bytes_of(std::uint32_t segment_index, base::Bytes data) const noexcept {
-  const std::size_t from = begin + std::size_t{segment_index} * segment;
-  return data.subspan(from, std::min(segment, end - from));
+base::Bytes Execution::Step::bytes_of(std::uint32_t segment_index) const noexcept {
+  const std::size_t from = std::size_t{segment_index} * segment;
+  return {memory + from, std::min(segment, end - begin - from)};
 }
 
 void Execution::begin(const Program& program, const Parameters& parameters) {
   program_ = &program;
   parameters_ = parameters;
+  if (parameters_.arrivals.operation == 0) parameters_.arrivals = parameters_.label;
   steps_.assign(program.plan.steps.size(), {});
   outgoing_.clear();
   incoming_.clear();
   for (const Landing& landing : landings_) scratch_.give_back(landing.bytes);
   landings_.clear();
   held_ = unfinished_ = 0;
-  for (std::uint32_t index = 0; index < steps_.size(); ++index) place(index);
+  const Layout layout{parameters_.data.count + parameters_.second.count, program.plan.chunks, parameters_.cuts};
+  for (std::uint32_t index = 0; index < steps_.size(); ++index) place(index, layout);
   for (const Route& route : program.outgoing) outgoing_.push_back({&route});
   for (const Route& route : program.incoming) incoming_.push_back({&route});
 }
 
-void Execution::place(std::uint32_t index) {
-  const PlanStep& planned = program_->plan.steps[index];
-  const std::size_t count = parameters_.data.count, width = size_of(parameters_.data.dtype);
+void Execution::place(std::uint32_t index, const Layout& layout) {
+  const Range range = layout.run(program_->plan.steps[index]);
+  const std::size_t width = size_of(parameters_.data.dtype), first = parameters_.data.bytes().size();
   Step& step = steps_[index];
-  step.begin = even_part(count, program_->plan.chunks, planned.first_chunk).begin * width;
-  step.end = even_part(count, program_->plan.chunks, planned.first_chunk + planned.chunk_count - 1).end * width;
+  step.begin = range.begin * width;
+  step.end = range.end * width;
+  step.memory = step.begin < first ? parameters_.data.bytes().data() + step.begin
+                                   : parameters_.second.bytes().data() + (step.begin - first);
   step.segment = segment_bytes(step.end - step.begin);
   // A range without elements is not sent: both ends know the count and skip it alike.
   step.segments = static_cast<std::uint32_t>((step.end - step.begin + step.segment - 1) / step.segment);
@@ -106,12 +110,12 @@ bool Execution::may_touch(std::uint32_t index, std::uint32_t segment) const {
 
 void Execution::post(std::uint32_t index, std::uint32_t segment) {
   const PlanStep& planned = program_->plan.steps[index];
-  const base::Bytes bytes = steps_[index].bytes_of(segment, parameters_.data.bytes());
+  const base::Bytes bytes = steps_[index].bytes_of(segment);
   const int peer = static_cast<int>(planned.peer);
   if (planned.act == Act::send) return links_.send(peer, parameters_.label, bytes, token_of(index, segment));
-  if (planned.act == Act::receive) return links_.receive(peer, parameters_.label, bytes, token_of(index, segment));
+  if (planned.act == Act::receive) return links_.receive(peer, parameters_.arrivals, bytes, token_of(index, segment));
   landings_.push_back({index, segment, scratch_.take(bytes.size())});
-  links_.receive(peer, parameters_.label, landings_.back().bytes.first(bytes.size()), token_of(index, segment));
+  links_.receive(peer, parameters_.arrivals, landings_.back().bytes.first(bytes.size()), token_of(index, segment));
 }
 
 void Execution::take(const transport::Event& event) {
@@ -124,7 +128,7 @@ void Execution::settle(const transport::Event& event) {
   const auto segment = static_cast<std::uint32_t>(event.token);
   if (!event.arrival) return finish(index, segment);
   if (program_->plan.steps[index].act == Act::receive_reduce) return land(index, segment, event);
-  const base::Bytes into = steps_[index].bytes_of(segment, parameters_.data.bytes());
+  const base::Bytes into = steps_[index].bytes_of(segment);
   if (event.bytes.data() != into.data()) std::memcpy(into.data(), event.bytes.data(), into.size());
   links_.release(event.token);
   finish(index, segment);
@@ -152,7 +156,7 @@ void Execution::land(std::uint32_t index, std::uint32_t segment, const transport
 }
 
 void Execution::reduce(std::uint32_t index, std::uint32_t segment, base::ConstBytes arrived) const {
-  const base::Bytes into = steps_[index].bytes_of(segment, parameters_.data.bytes());
+  const base::Bytes into = steps_[index].bytes_of(segment);
   kernel::Reduction reduction = parameters_.reduction;
   if (!program_->plan.steps[index].completes) reduction.divisor = 1;  // an average divides once, at the full sum
   kernel::reduce(reduction, into.data(), arrived.data(), into.size() / size_of(reduction.dtype));

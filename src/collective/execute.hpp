@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/bytes.hpp"
+#include "collective/layout.hpp"
 #include "collective/program.hpp"
 #include "kernel/reduce.hpp"
 #include "transport/transport.hpp"
@@ -34,6 +35,9 @@ class Execution final {
     Buffer data;
     kernel::Reduction reduction;
     transport::Label label;
+    Buffer second{};                      ///< an all-to-all's `out`: the vector goes on there
+    transport::Label arrivals{};          ///< label of what is received, if not the same (messages); number 0: it is
+    std::span<const std::size_t> cuts{};  ///< where chunks begin and end, in elements, if not at even parts
   };
 
   Execution(transport::Transport& links, Scratch& scratch) : links_(links), scratch_(scratch) {}
@@ -57,13 +61,14 @@ class Execution final {
  private:
   struct Step {
     std::size_t begin = 0, end = 0;  ///< bytes of the vector
+    std::byte* memory = nullptr;     ///< where they lie
     std::size_t segment = 0;         ///< bytes per segment
     std::uint32_t posted = 0;        ///< segments
     std::uint32_t finished = 0;      ///< segments in the finished prefix
     std::uint64_t overtakers = 0;    ///< bit i: segment finished + i is finished
     std::uint32_t segments = 0;
     [[nodiscard]] std::size_t prefix_end() const noexcept;
-    [[nodiscard]] base::Bytes bytes_of(std::uint32_t segment_index, base::Bytes data) const noexcept;
+    [[nodiscard]] base::Bytes bytes_of(std::uint32_t segment_index) const noexcept;
   };
   struct Queue {
     const Route* route;
@@ -78,7 +83,7 @@ class Execution final {
     bool held = false;
   };
 
-  void place(std::uint32_t index);
+  void place(std::uint32_t index, const Layout& layout);
   void advance(Queue& queue);
   [[nodiscard]] bool may_touch(std::uint32_t index, std::uint32_t segment) const;
   void settle(const transport::Event& event);

@@ -1,6 +1,8 @@
 // The group: joining, and the order in which its operations are carried out.
 #include "syncopate/group.hpp"
 
+#include <algorithm>
+
 #include "base/require.hpp"
 #include "collective/state.hpp"
 #include "transport/launch.hpp"
@@ -51,9 +53,15 @@ void Group::abort(const std::string& reason, const std::string& tensor) noexcept
 
 Group::Impl::Impl(transport::Endpoint endpoint, const GroupOptions& options)
     : endpoint_(std::move(endpoint)),
-      timeout_(options.timeout.value_or(transport::kTimeout)),
+      options_(options),
       hosts_(host_numbers(endpoint_.hosts)),
       caller_{options.spin.value_or(transport::kSpin)} {
+  base::require(options.ranks_per_host >= 0, "ranks_per_host is {}; allowed: 0 (as hosts tell) and more",
+                options.ranks_per_host);
+  place_.ranks = endpoint_.size;
+  place_.ranks_per_host = static_cast<std::uint32_t>(options.ranks_per_host);
+  const bool is_spread = std::ranges::any_of(hosts_, [](int host) { return host > 0; });
+  if (is_spread && place_.ranks_per_host == 0) place_.hosts = {hosts_.begin(), hosts_.end()};
   if (endpoint_.links) execution_.emplace(*endpoint_.links, scratch_);
 }
 
@@ -72,12 +80,12 @@ void Group::Impl::abort(const std::string& reason, const std::string& tensor) no
 }
 
 void Group::Impl::run(const Request& request) {
-  validate(request);
+  collective::validate(request, endpoint_.rank, place_);
   run_ticket(next_ticket_++, request);
 }
 
 Work Group::Impl::start(Request request) {
-  validate(request);
+  collective::validate(request, endpoint_.rank, place_);
   Pending pending{0, std::move(request), {}};
   Work work(pending.done.get_future().share());
   pending_.change([&](std::deque<Pending>& queue) {

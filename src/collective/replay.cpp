@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <queue>
 
 #include "collective/program.hpp"
@@ -32,7 +33,7 @@ struct Candidate {
 
 class Stage final {
  public:
-  Stage(const std::vector<Plan>& plans, const std::function<double(const PlanStep&)>& duration) : duration_(duration) {
+  Stage(const std::vector<Plan>& plans, const Duration& duration) : duration_(duration) {
     for (const Plan& plan : plans) {
       Player player;
       player.program = compile(plan);
@@ -89,22 +90,25 @@ class Stage final {
     return best;
   }
 
+  /// Every idle sender offers its earliest step; a receiver takes the offer for its own earliest one, so that nobody
+  /// jumps ahead of what is awaited first. The others offer again, to ports that are still idle.
   bool begin_all() {
-    bool any = false;
+    std::map<std::uint32_t, std::pair<std::uint32_t, Candidate>> taken;  // by receiver: from whom, what
     for (std::uint32_t from = 0; from < players_.size(); ++from) {
       if (players_[from].send_port > now_) continue;
-      const Candidate found = choose(from);
-      if (found.send_step == std::numeric_limits<std::uint32_t>::max()) continue;
-      begin(from, found);
-      any = true;
+      const Candidate offer = choose(from);
+      if (offer.send_step == std::numeric_limits<std::uint32_t>::max()) continue;
+      const auto [held, is_first] = taken.try_emplace(offer.to, from, offer);
+      if (!is_first && offer.receive_step < held->second.second.receive_step) held->second = {from, offer};
     }
-    return any;
+    for (const auto& [to, offer] : taken) begin(offer.first, offer.second);
+    return !taken.empty();
   }
 
   void begin(std::uint32_t from, const Candidate& found) {
     Player& sender = players_[from];
     Player& receiver = players_[found.to];
-    const double end = now_ + duration_(receiver.program.plan.steps[found.receive_step]);
+    const double end = now_ + duration_(from, found.to, receiver.program.plan.steps[found.receive_step]);
     ++sender.sent[found.route_out];
     ++receiver.received[found.route_in];
     sender.send_port = receiver.receive_port = end;
@@ -148,7 +152,7 @@ class Stage final {
     return {};
   }
 
-  const std::function<double(const PlanStep&)>& duration_;
+  const Duration& duration_;
   std::vector<Player> players_;
   std::size_t unfinished_ = 0;
   double now_ = 0, latest_ = 0;
@@ -160,8 +164,6 @@ class Stage final {
 
 }  // namespace
 
-Replay replay(const std::vector<Plan>& plans, const std::function<double(const PlanStep&)>& duration) {
-  return Stage(plans, duration).run();
-}
+Replay replay(const std::vector<Plan>& plans, const Duration& duration) { return Stage(plans, duration).run(); }
 
 }  // namespace syncopate::collective

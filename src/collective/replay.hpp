@@ -30,9 +30,16 @@ struct Replay {
   std::string stuck;  ///< empty when every step was carried out; else who waits for what
 };
 
-/// Every rank has one send and one receive port; a transfer occupies one of each for `duration(receive step)`, and
-/// begins when its turn on its route has come and its ends have finished the earlier steps on its chunks; what is to be
-/// reduced may travel before the receiver has finished those, and lands when it has. Ranks prefer earlier steps.
-[[nodiscard]] Replay replay(const std::vector<Plan>& plans, const std::function<double(const PlanStep&)>& duration);
+/// Every rank has one send and one receive port; a transfer occupies one of each for `duration(from, to, receive
+/// step)`, and begins when its turn on its route has come and its ends have finished the earlier steps on its chunks;
+/// what is to be reduced may travel before the receiver has finished those, and lands when it has. Ports prefer the
+/// receiver's earlier steps, then the sender's.
+using Duration = std::function<double(std::uint32_t from, std::uint32_t to, const PlanStep& arrival)>;
+[[nodiscard]] Replay replay(const std::vector<Plan>& plans, const Duration& duration);
+
+/// Rounds: a chunk takes one unit of time.
+[[nodiscard]] inline double rounds_of(std::uint32_t /*from*/, std::uint32_t /*to*/, const PlanStep& arrival) {
+  return arrival.chunk_count;
+}
 
 }  // namespace syncopate::collective

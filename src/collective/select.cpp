@@ -1,17 +1,28 @@
 // Selection: an algorithm by name, or the one whose cost law promises the least time.
 #include <algorithm>
+#include <map>
 
 #include "base/named.hpp"
+#include "base/require.hpp"
 #include "collective/algorithm.hpp"
 
 namespace syncopate {
 
 namespace {
-constexpr std::string_view kNames[] = {"allreduce", "reduce_scatter", "allgather", "broadcast", "reduce", "barrier"};
-}
+constexpr std::string_view kNames[] = {"allreduce", "reduce_scatter", "allgather", "allgather_v", "broadcast",
+                                       "reduce",    "gather",         "scatter",   "alltoall",    "barrier"};
+static_assert(std::size(kNames) == std::size(kCollectives));
+}  // namespace
 
 std::string_view name_of(Collective collective) noexcept { return kNames[static_cast<int>(collective)]; }
 Collective collective_named(std::string_view name) { return base::value_named<Collective>("collective", name, kNames); }
+
+std::vector<PlanRank> rank_algorithms(const PlanRequest& request, const NetworkCost& cost) {
+  std::vector<PlanRank> ranked;
+  for (const collective::Choice& choice : collective::rank_choices(request, cost))
+    ranked.push_back({std::string(choice.algorithm->name), choice.law_s});
+  return ranked;
+}
 
 }  // namespace syncopate
 
@@ -22,6 +33,7 @@ namespace {
 // Four ranks at 1 Gbit/s, 1 to 100 MiB: a ring takes 1.05 of its law's bandwidth term, halving-doubling 1.1 to 1.25,
 // because its ranks change partners and meet at ports (`syncopate bench allreduce --algorithm all`).
 constexpr double kSteadyBonus = 1.05;
+constexpr double kBarrierBytes = 4;
 
 std::vector<const Algorithm*> offering(Collective collective) {
   std::vector<const Algorithm*> found;
@@ -29,7 +41,75 @@ std::vector<const Algorithm*> offering(Collective collective) {
   return found;
 }
 
+void check(const LinkCost& link) {
+  for (const double value : {link.alpha_s, link.beta_s_per_byte, link.gamma_s_per_byte})
+    base::require(value >= 0 && value < 1e9, "a cost of {} is given; allowed: alpha, beta and gamma from 0 on", value);
+}
+
+void check(const PlanRequest& request, const NetworkCost& cost) {
+  base::require(request.ranks >= 1 && request.ranks <= 65536, "ranks is {}; allowed: 1 to 65536", request.ranks);
+  base::require(request.tuning.blocks <= 65536, "blocks is {}; allowed: 0 (the best) to 65536", request.tuning.blocks);
+  base::require(request.root >= 0 && request.root < request.ranks, "root is {}; allowed: 0 to {} (ranks - 1)",
+                request.root, request.ranks - 1);
+  base::require(request.hosts.empty() || request.hosts.size() == static_cast<std::size_t>(request.ranks),
+                "hosts has {} numbers; allowed: none, or one per rank ({})", request.hosts.size(), request.ranks);
+  check(cost.inter);
+  check(cost.intra);
+}
+
+Choice settled(const Algorithm& algorithm, const Shape& shape, const Tuning& tuning, const Load& load) {
+  Choice choice{.algorithm = &algorithm, .shape = shape};
+  choice.shape.hosts.clear();
+  if (shape.size == 1) return choice;
+  choice.shape.hosts = shape.hosts;  // for settle alone, unless it keeps them
+  if (algorithm.settle != nullptr) algorithm.settle(choice.shape, tuning, load);
+  choice.law_s = algorithm.seconds(choice.shape, load);
+  if (choice.shape.inner.empty()) choice.shape.hosts.clear();
+  return choice;
+}
+
+// In single precision: laws that say the same in other words shall tie, and the first name wins.
+float preference(const Choice& choice) {
+  return static_cast<float>(choice.algorithm->steady ? choice.law_s / kSteadyBonus : choice.law_s);
+}
+
+std::vector<Choice> ranked(const Shape& shape, const Tuning& tuning, const Load& load, bool with_composed) {
+  std::vector<Choice> choices;
+  for (const Algorithm* entry : offering(shape.collective)) {
+    if (entry->composed && !with_composed) continue;
+    Choice choice = settled(*entry, shape, tuning, load);
+    if (entry->sensible == nullptr || shape.size == 1 || entry->sensible(choice.shape))
+      choices.push_back(std::move(choice));
+  }
+  std::ranges::stable_sort(choices, {}, preference);
+  return choices;
+}
+
+Shape shape_of(const PlanRequest& request) {
+  return {.collective = request.collective,
+          .size = static_cast<std::uint32_t>(request.ranks),
+          .root = static_cast<std::uint32_t>(has_root(request.collective) ? request.root : 0),
+          .hosts = hosts_of(request)};
+}
+
+Load load_of(const PlanRequest& request, const Shape& shape, const NetworkCost& cost) {
+  const double bytes = request.collective == Collective::barrier ? kBarrierBytes : static_cast<double>(request.bytes);
+  return {bytes, shape.hosts.empty() ? cost.intra : cost.inter, cost.intra};
+}
+
 }  // namespace
+
+std::vector<std::uint32_t> hosts_of(const PlanRequest& request) {
+  std::vector<std::uint32_t> hosts;
+  std::map<std::uint32_t, std::uint32_t> numbers;
+  const auto ranks = static_cast<std::uint32_t>(request.ranks);
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    const std::uint32_t per_host = request.ranks_per_host == 0 ? ranks : request.ranks_per_host;
+    const std::uint32_t given = request.hosts.empty() ? rank / per_host : request.hosts[rank];
+    hosts.push_back(numbers.try_emplace(given, static_cast<std::uint32_t>(numbers.size())).first->second);
+  }
+  return numbers.size() > 1 ? hosts : std::vector<std::uint32_t>{};
+}
 
 const Algorithm& algorithm_named(std::string_view name, Collective collective) {
   const auto candidates = offering(collective);
@@ -40,24 +120,36 @@ const Algorithm& algorithm_named(std::string_view name, Collective collective) {
   throw Misuse(fmt::format("no algorithm '{}' for {}; allowed: {}", name, name_of(collective), fmt::join(names, ", ")));
 }
 
-const Algorithm& select(std::string_view name, const PlanRequest& request, const LinkCost& link) {
-  if (name != "auto") return algorithm_named(name, request.collective);
-  const auto candidates = offering(request.collective);
-  const auto seconds = [&](const Algorithm* entry) {
-    const double law = entry->seconds(request.collective, request.ranks, static_cast<double>(request.bytes), link);
-    return entry->steady ? law / kSteadyBonus : law;
-  };
-  return **std::ranges::min_element(candidates, {}, seconds);
+const Algorithm& entry_named(std::string_view name) {
+  return **std::ranges::find(algorithms(), name, [](auto* entry) { return entry->name; });
 }
 
-Shape shape_of(const PlanRequest& request, const Algorithm& algorithm, const LinkCost& link) {
-  Shape shape{.collective = request.collective,
-              .size = static_cast<std::uint32_t>(request.ranks),
-              .root = static_cast<std::uint32_t>(request.root),
-              .blocks = request.blocks};
-  if (algorithm.blocks != nullptr && shape.blocks == 0)
-    shape.blocks = algorithm.blocks(request.ranks, static_cast<double>(request.bytes), link);
-  return shape;
+Choice choose(const PlanRequest& request, const NetworkCost& cost) {
+  check(request, cost);
+  const Shape shape = shape_of(request);
+  const Load load = load_of(request, shape, cost);
+  if (request.algorithm == "auto") return ranked(shape, request.tuning, load, true).front();
+  return settled(algorithm_named(request.algorithm, request.collective), shape, request.tuning, load);
+}
+
+std::vector<Choice> rank_choices(const PlanRequest& request, const NetworkCost& cost) {
+  check(request, cost);
+  const Shape shape = shape_of(request);
+  return ranked(shape, {}, load_of(request, shape, cost), true);
+}
+
+Choice choose_part(std::string_view name, const Shape& shape, const Tuning& tuning, const Load& load) {
+  if (name == "auto") return ranked(shape, tuning, load, false).front();
+  const Algorithm& algorithm = algorithm_named(name, shape.collective);
+  base::require(!algorithm.composed, "'{}' cannot be part of another algorithm; allowed: any that is not composed",
+                name);
+  return settled(algorithm, shape, tuning, load);
+}
+
+Plan build_plan(const Choice& choice, std::uint32_t rank) {
+  Shape shape = choice.shape;
+  shape.rank = rank;
+  return shape.size == 1 ? Plan{} : choice.algorithm->build(shape);
 }
 
 }  // namespace syncopate::collective

@@ -8,11 +8,14 @@
 #include <map>
 #include <optional>
 #include <thread>
+#include <unordered_map>
 
 #include "base/guarded.hpp"
 #include "collective/execute.hpp"
+#include "collective/request.hpp"
 #include "syncopate/collective.hpp"
 #include "transport/endpoint.hpp"
+#include "transport/launch.hpp"
 
 namespace syncopate {
 
@@ -23,12 +26,7 @@ class Group::Impl final {
   Impl(transport::Endpoint endpoint, const GroupOptions& options);
   ~Impl();
 
-  struct Request {
-    Collective collective = Collective::allreduce;
-    Buffer data;
-    CollectiveOptions options;
-    transport::Patience patience{};
-  };
+  using Request = collective::Request;
 
   /// Carries the request out on this thread, after those that came before.
   void run(const Request& request);
@@ -38,11 +36,14 @@ class Group::Impl final {
   [[nodiscard]] const std::vector<int>& hosts() const noexcept { return hosts_; }
   /// For calls that wait.
   [[nodiscard]] transport::Patience caller_patience() const noexcept { return caller_; }
+  /// A group of these ranks, of which this is one.
+  [[nodiscard]] std::unique_ptr<Impl> branch(const std::vector<int>& members,
+                                             transport::rendezvous::Rendezvous& meeting);
   void abort(const std::string& reason, const std::string& tensor) noexcept;
 
  private:
-  /// Collective, algorithm, root, blocks, tiles: what a program depends on beside rank and size.
-  using PlanKey = std::tuple<Collective, std::string_view, int, std::uint32_t, std::uint32_t>;
+  /// Algorithm, shape and tiles: all that a program depends on beside the rank.
+  using PlanKey = std::tuple<std::string_view, collective::Shape, std::uint32_t>;
 
   struct Pending {
     std::uint64_t ticket = 0;
@@ -50,26 +51,34 @@ class Group::Impl final {
     std::promise<void> done;
   };
 
-  /// What can be known of an operation before it runs; the same for every call that differs only in its address.
+  /// What can be known of a collective before it runs; the same for every call that differs only in its addresses.
   struct Prepared {
     Request request;
     transport::OperationRecord record;
+    std::vector<std::size_t> cuts;
     const collective::Program* program = nullptr;
     [[nodiscard]] bool serves(const Request& other) const noexcept;
   };
 
-  void validate(const Request& request) const;
+  [[nodiscard]] base::Duration timeout() const noexcept { return options_.timeout.value_or(transport::kTimeout); }
   [[nodiscard]] Prepared& prepare(const Request& request);
   void run_ticket(std::uint64_t ticket, const Request& request);
   void carry_out(const Request& request);
+  void carry_out_message(const Request& request);
+  void execute(const collective::Program& program, const collective::Execution::Parameters& parameters,
+               const Request& request, const transport::OperationRecord& record);
   void drive(const Request& request, const transport::OperationRecord& record);
   [[noreturn]] void time_out(const Request& request, const transport::OperationRecord& record);
-  const collective::Program& program_of(const Request& request, const std::string& algorithm);
+  [[noreturn]] void raise_failure(const std::string& text, const std::string& tensor) const;
+  [[nodiscard]] transport::OperationRecord message_record(const Request& request, bool arrives);
+  const collective::Program& program_of(const Request& request);
   void work(const std::stop_token& stop);
 
   transport::Endpoint endpoint_;
-  base::Duration timeout_;
+  GroupOptions options_;
   std::vector<int> hosts_;  ///< by rank
+  PlanRequest place_;       ///< ranks and hosts; the rest is each request's
+  NetworkCost cost_;        ///< what "auto" believes of the network; the same on all ranks
   transport::Patience caller_;
   std::atomic<std::uint64_t> next_ticket_{0};
   std::atomic<std::uint64_t> serving_{0};  ///< changed under the lock of `turn_`
@@ -80,7 +89,9 @@ class Group::Impl final {
   // Owned by whoever holds the current ticket.
   std::uint64_t operations_ = 0;
   std::map<PlanKey, collective::Program> programs_;
-  Prepared prepared_;  ///< of the last operation
+  std::unordered_multimap<std::size_t, Prepared> prepared_;
+  Prepared* latest_ = nullptr;                             ///< of prepared_: the last collective's
+  std::map<std::pair<int, int>, std::uint64_t> messages_;  ///< how many, by sender and receiver
   collective::Scratch scratch_;
   std::optional<collective::Execution> execution_;  ///< set once there are links
 

@@ -9,14 +9,12 @@
 namespace syncopate::simulate {
 
 schedule::Cost cost_of_collective(const PlanRequest& request, const LinkCost& link) {
-  base::require(request.ranks >= 1, "{} ranks; allowed: 1 and more", request.ranks);
-  if (request.algorithm != "auto")
-    static_cast<void>(collective::algorithm_named(request.algorithm, request.collective));
+  static_cast<void>(collective::choose(request, link));  // refuses what is wrong with the request, even for one rank
   if (request.ranks == 1) return {};
   const auto law = [&](double bytes) {
     PlanRequest at = request;
     at.bytes = static_cast<std::uint64_t>(std::llround(bytes));
-    return collective::select(request.algorithm, at, link).seconds(request.collective, request.ranks, bytes, link);
+    return collective::choose(at, link).law_s;
   };
   return schedule::cost_model_named("law").cost(
       {.law = law, .largest_bytes = static_cast<double>(std::max<std::uint64_t>(request.bytes, 1 << 20))});

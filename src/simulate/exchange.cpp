@@ -6,7 +6,6 @@
 #include <queue>
 
 #include "base/require.hpp"
-#include "collective/algorithm.hpp"
 
 namespace syncopate::simulate {
 
@@ -181,15 +180,17 @@ class Events final {
 }  // namespace
 
 const Exchanger::Programs& Exchanger::programs_of(const Call& call) {
-  const PlanRequest request{
-      .collective = call.collective, .algorithm = call.algorithm, .ranks = network_.ranks, .bytes = call.bytes};
-  const collective::Algorithm& algorithm = collective::select(call.algorithm, request, network_.inter);
-  collective::Shape shape = collective::shape_of(request, algorithm, network_.inter);
-  auto& programs = programs_[{call.collective, algorithm.name, shape.blocks}];
+  const PlanRequest request{.collective = call.collective,
+                            .algorithm = call.algorithm,
+                            .ranks = network_.ranks,
+                            .bytes = call.bytes,
+                            .ranks_per_host = static_cast<std::uint32_t>(network_.ranks_per_host)};
+  const collective::Choice choice = collective::choose(request, {network_.inter, network_.intra});
+  auto& programs = programs_[{choice.algorithm->name, choice.shape}];
   if (programs) return *programs;
   programs = std::make_unique<Programs>();
-  for (shape.rank = 0; shape.rank < shape.size; ++shape.rank)
-    programs->push_back(collective::compile(shape.size == 1 ? Plan{} : algorithm.build(shape)));
+  for (std::uint32_t rank = 0; rank < choice.shape.size; ++rank)
+    programs->push_back(collective::compile(collective::build_plan(choice, rank)));
   return *programs;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "collective/algorithm.hpp"
 #include "collective/program.hpp"
 #include "simulate/network.hpp"
 #include "syncopate/collective.hpp"
@@ -28,7 +29,7 @@ class Exchanger final {
   [[nodiscard]] std::vector<double> run(const Call& call, const std::vector<double>& called_s);
 
  private:
-  using Key = std::tuple<Collective, std::string_view, std::uint32_t>;
+  using Key = std::pair<std::string_view, collective::Shape>;
   using Programs = std::vector<collective::Program>;
   const Programs& programs_of(const Call& call);
 

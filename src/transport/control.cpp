@@ -5,6 +5,17 @@
 
 namespace syncopate::transport {
 
+std::uint64_t message_number(int from, int to, std::uint64_t count) noexcept {
+  return std::uint64_t{1} << 63 | static_cast<std::uint64_t>(from) << 48 | static_cast<std::uint64_t>(to) << 32 |
+         (count & 0xffffffff);
+}
+
+std::string text_of_number(std::uint64_t number) {
+  if (!is_message(number)) return fmt::format("operation {}", number);
+  return fmt::format("message {} from rank {} to rank {}", number & 0xffffffff, number >> 48 & 0x7fff,
+                     number >> 32 & 0xffff);
+}
+
 void raise(const Failure& failure) {
   if (failure.kind == "PeerLost") throw PeerLost(failure.message, failure.where);
   if (failure.kind == "Timeout") throw Timeout(failure.message, failure.where);

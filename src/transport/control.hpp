@@ -21,9 +21,16 @@ struct Failure {
 /// The failure that an exception of this library, or any other, amounts to on rank `rank`.
 [[nodiscard]] Failure failure_of(const std::exception& error, int rank);
 
+/// Messages between two ranks have numbers of their own, beside the operations that all ranks share: bit 63, sender,
+/// receiver, and the how-manieth it is from the one to the other. Ranks are below 32768.
+[[nodiscard]] std::uint64_t message_number(int from, int to, std::uint64_t count) noexcept;
+[[nodiscard]] constexpr bool is_message(std::uint64_t number) noexcept { return number >> 63 != 0; }
+/// "operation 7", "message 3 from rank 0 to rank 1".
+[[nodiscard]] std::string text_of_number(std::uint64_t number);
+
 /// What this rank called as its operation number `number` (1, 2, ... per group).
 struct OperationRecord {
-  std::uint64_t number = 0;
+  std::uint64_t number = 0;     ///< or a message_number
   std::uint64_t signature = 0;  ///< hash of collective, type, count, root, operation, algorithm and tensor name
   std::string text;             ///< the same for people: "allreduce f32 x 1024 sum 'fc1.weight'"
 };
@@ -39,7 +46,7 @@ class Control {
   /// Tells every rank. The first failure that a rank learns of stays; later ones are dropped.
   virtual void report(Failure failure) = 0;
   /// This rank begins an operation. Neighbours compare records, so that ranks that called different operations are
-  /// told even if they exchange no data.
+  /// told even if they exchange no data. Messages are only remembered, for `mismatch`.
   virtual void began(const OperationRecord& record) = 0;
   /// Data from `peer` for operation `number` does not fit what this rank called: reports a Mismatch that names both
   /// ranks' operations (it asks the peer for its own).

@@ -1,6 +1,7 @@
 // Endpoint: all that a rank holds of a group before any collective: who it is, control, and the data links.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +14,10 @@
 
 namespace syncopate::transport {
 
+namespace rendezvous {
+class Rendezvous;
+}
+
 struct Endpoint {
   int rank = 0;
   int size = 1;
@@ -20,6 +25,8 @@ struct Endpoint {
   std::vector<std::string> hosts;    ///< by rank: equal text = same host (boot id and network namespace)
   std::shared_ptr<Control> control;  ///< outlives `links`
   std::unique_ptr<Transport> links;
+  /// Joins some ranks of this group, who meet at `meeting`, into a group of their own: as rank `rank` of `size`.
+  std::function<Endpoint(int rank, int size, rendezvous::Rendezvous& meeting)> branch{};
 };
 
 /// Joins other processes as the options and the environment say (which of them gave rank, size and rendezvous is

@@ -67,7 +67,8 @@ TEST(Price, CountsTheRoundsOfTheTextbook) {
 // Linear-pipeline paper section 3, as corrected: m + p - 2, m + p - 2, and m + max(m, p) + p - 2 steps.
 TEST(Price, OfALinearPipelineHasThePapersStepCounts) {
   const auto rounds = [](Collective collective, unsigned ranks, unsigned blocks, int root) {
-    return price_plans({collective, "linear_pipeline", static_cast<int>(ranks), root, 1 << 20, blocks}).rounds;
+    return price_plans({collective, "linear_pipeline", static_cast<int>(ranks), root, 1 << 20, {.blocks = blocks}})
+        .rounds;
   };
   for (unsigned p = 2; p <= 9; ++p)
     for (const unsigned m : {1U, 2U, 3U, 4U, 8U, 13U}) {

@@ -7,7 +7,7 @@
 #include <mutex>
 
 #include "base/half.hpp"
-#include "collective/algorithm.hpp"
+#include "conformance/entries.hpp"
 #include "ranks.hpp"
 #include "syncopate/collective.hpp"
 
@@ -15,37 +15,9 @@ namespace syncopate {
 namespace {
 
 using collective::Algorithm;
-using collective::algorithms;
 
-std::vector<std::pair<const Algorithm*, Collective>> all_entries() {
-  std::vector<std::pair<const Algorithm*, Collective>> entries;
-  for (const Algorithm* algorithm : algorithms())
-    for (const Collective collective : kCollectives)
-      if (algorithm->offers(collective)) entries.emplace_back(algorithm, collective);
-  return entries;
-}
-
-std::vector<std::pair<const Algorithm*, Collective>> allreduce_entries() {
-  auto entries = all_entries();
-  std::erase_if(entries, [](const auto& entry) { return entry.second != Collective::allreduce; });
-  return entries;
-}
-
-std::string title(const testing::TestParamInfo<std::pair<const Algorithm*, Collective>>& info) {
-  return std::string(info.param.first->name) + "_" + std::string(name_of(info.param.second));
-}
-
-class EveryAlgorithm : public testing::TestWithParam<std::pair<const Algorithm*, Collective>> {};
-class EveryAllreduce : public EveryAlgorithm {};
-
-TEST_P(EveryAlgorithm, IsProvedForOneToSixtyFourRanks) {
-  const auto [algorithm, collective] = GetParam();
-  for (int ranks = 1; ranks <= 64; ++ranks)
-    for (const int root : {0, ranks / 2, ranks - 1}) {
-      const auto plans = plan_collective({collective, std::string(algorithm->name), ranks, root, 0, 0});
-      EXPECT_EQ(ranks == 1 ? "" : verify_plans(plans, collective, root), "") << ranks << " ranks, root " << root;
-    }
-}
+class EveryAlgorithmRuns : public testing::TestWithParam<test::Entry> {};
+class EveryAllreduce : public EveryAlgorithmRuns {};
 
 /// Element i that rank r brings: small whole numbers, so that every type holds every sum exactly.
 double brought(int rank, std::size_t i) {
@@ -92,79 +64,112 @@ struct Case {
   int root;
 };
 
-void call(Group& group, const Case& test, Buffer data) {
-  const CollectiveOptions options{test.op, test.root, std::string(test.algorithm->name), "x"};
-  if (test.collective == Collective::barrier) return barrier(group);
-  start(group, test.collective, data, options).wait();
+/// Lengths for allgather_v: uneven, some of them 0.
+std::vector<std::size_t> parts_of(std::size_t count, int ranks) {
+  std::vector<std::size_t> parts(static_cast<std::size_t>(ranks));
+  for (std::size_t rank = 0; rank + 1 < parts.size(); ++rank) {
+    parts[rank] = rank % 3 == 1 ? 0 : std::min(count, (rank % 3 + 1) * 5000);
+    count -= parts[rank];
+  }
+  parts.back() = count;
+  return parts;
 }
 
-double expected(const Case& test, std::size_t i) {
-  if (test.collective == Collective::broadcast) return brought(test.root, i);
-  if (test.collective != Collective::allgather) return reduced(test.op, test.ranks, i);
-  for (int rank = 0;; ++rank) {
-    const Range part = even_part(test.count, static_cast<std::size_t>(test.ranks), static_cast<std::size_t>(rank));
-    if (i >= part.begin && i < part.end) return brought(rank, i);
+/// The ranks that brought elements of an all-gather, an all-to-all: rank of each element.
+int bringer_of(const Case& test, std::size_t i) {
+  if (test.collective == Collective::alltoall)
+    return static_cast<int>(i / (test.count / static_cast<std::size_t>(test.ranks)));
+  const auto ranks = static_cast<std::size_t>(test.ranks);
+  const auto parts = parts_of(test.count, test.ranks);
+  std::size_t begin = 0;
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    const Range part = test.collective == Collective::allgather_v ? Range{begin, begin + parts[rank]}
+                                                                  : even_part(test.count, ranks, rank);
+    if (i >= part.begin && i < part.end) return static_cast<int>(rank);
+    begin = part.end;
+  }
+  return 0;
+}
+
+double expected(const Case& test, int rank, std::size_t i) {
+  switch (test.collective) {
+    case Collective::broadcast:
+    case Collective::scatter:
+      return brought(test.root, i);
+    case Collective::allgather:
+    case Collective::allgather_v:
+    case Collective::gather:
+      return brought(bringer_of(test, i), i);
+    case Collective::alltoall: {
+      const std::size_t part = test.count / static_cast<std::size_t>(test.ranks);
+      return brought(bringer_of(test, i), static_cast<std::size_t>(rank) * part + i % part);
+    }
+    default:
+      return reduced(test.op, test.ranks, i);
   }
 }
 
 Range owed(const Case& test, int rank) {
   const auto parts = static_cast<std::size_t>(test.ranks), part = static_cast<std::size_t>(rank);
-  if (test.collective == Collective::reduce_scatter) return even_part(test.count, parts, part);
-  const bool all = test.collective != Collective::reduce || rank == test.root;
-  return all && test.collective != Collective::barrier ? Range{0, test.count} : Range{};
+  if (test.collective == Collective::reduce_scatter || test.collective == Collective::scatter)
+    return even_part(test.count, parts, part);
+  const bool to_root = test.collective == Collective::reduce || test.collective == Collective::gather;
+  return (!to_root || rank == test.root) && test.collective != Collective::barrier ? Range{0, test.count} : Range{};
 }
 
 void check(const Case& test, int rank, const std::vector<std::byte>& bytes) {
   const std::size_t width = size_of(test.dtype);
   const Range range = owed(test, rank);
   for (std::size_t i = range.begin; i < range.end; ++i) {
-    const auto wanted = stored(test.dtype, expected(test, i));
+    const auto wanted = stored(test.dtype, expected(test, rank, i));
     ASSERT_EQ(std::memcmp(wanted.data(), bytes.data() + i * width, width), 0)
         << name_of(test.dtype) << ' ' << name_of(test.op) << ", " << test.ranks << " ranks, " << test.count
         << " elements, root " << test.root << ", rank " << rank << ", element " << i;
   }
 }
 
-void run(std::vector<std::unique_ptr<Group>>& groups, const Case& test) {
+void run(std::vector<std::unique_ptr<Group>>& groups, Case test) {
+  if (test.collective == Collective::alltoall) test.count -= test.count % static_cast<std::size_t>(test.ranks);
   test::on_ranks(test.ranks, [&](int rank) {
     const std::size_t width = size_of(test.dtype);
-    std::vector<std::byte> bytes(test.count * width);
+    std::vector<std::byte> bytes(test.count * width), other(bytes.size());
     for (std::size_t i = 0; i < test.count; ++i) store(bytes.data() + i * width, test.dtype, brought(rank, i));
-    call(*groups[static_cast<std::size_t>(rank)], test, Buffer(bytes.data(), test.count, test.dtype));
-    check(test, rank, bytes);
+    const bool two = test.collective == Collective::alltoall;
+    Call call{test.collective, Buffer(bytes.data(), test.count, test.dtype), {}, {}};
+    if (two) call.out = Buffer(other.data(), test.count, test.dtype);
+    if (test.collective == Collective::allgather_v) call.parts = parts_of(test.count, test.ranks);
+    const CollectiveOptions options{test.op, test.root, std::string(test.algorithm->name), "x", {}};
+    start(*groups[static_cast<std::size_t>(rank)], std::move(call), options).wait();
+    check(test, rank, two ? other : bytes);
   });
 }
 
-bool reduces(Collective collective) {
-  return collective == Collective::allreduce || collective == Collective::reduce ||
-         collective == Collective::reduce_scatter;
-}
-
-TEST_P(EveryAlgorithm, ComputesWhatTheReferenceDoes) {
+TEST_P(EveryAlgorithmRuns, ComputesWhatTheReferenceDoes) {
   const auto [algorithm, collective] = GetParam();
   for (const int ranks : {1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 16, 17}) {
     auto groups = Group::threads(ranks);
     // Counts cover none, fewer than ranks, uneven shares, several segments.
     for (const std::size_t count : {0UL, 1UL, 2UL, 5UL, 16UL, 1000UL, 70001UL}) {
       if (count > 1000 && ranks > 8) continue;
-      for (const int root : {0, ranks - 1})
+      for (const int root : test::roots_of(collective, ranks))
         run(groups, {algorithm, collective, ranks, count, DType::f32, ReduceOp::sum, root});
     }
-    if (!reduces(collective)) continue;
+    if (!collective::reduces(collective) || collective == Collective::barrier) continue;
     for (const DType dtype : kDTypes)
       for (const ReduceOp op : kReduceOps) run(groups, {algorithm, collective, ranks, 37, dtype, op, 0});
   }
 }
 
-TEST_P(EveryAlgorithm, ComputesWhatTheReferenceDoesInSharedMemory) {
+TEST_P(EveryAlgorithmRuns, ComputesWhatTheReferenceDoesInSharedMemory) {
   const auto [algorithm, collective] = GetParam();
   for (const int ranks : {2, 3, 5}) {
-    auto groups = test::joined(ranks, "shm");
+    auto groups = test::joined(ranks, {.transport = "shm"});
     for (const std::size_t count : {0UL, 1UL, 1000UL, 70001UL, 600'001UL}) {
       if (count > 100'000 && ranks > 2) continue;
       run(groups, {algorithm, collective, ranks, count, DType::f32, ReduceOp::sum, ranks - 1});
     }
-    if (reduces(collective)) run(groups, {algorithm, collective, ranks, 30'037, DType::bf16, ReduceOp::average, 0});
+    if (collective::reduces(collective) && collective != Collective::barrier)
+      run(groups, {algorithm, collective, ranks, 30'037, DType::bf16, ReduceOp::average, 0});
   }
 }
 
@@ -187,8 +192,9 @@ TEST_P(EveryAllreduce, GivesTheSameBitsOnEveryRankAndInEveryRun) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Catalogue, EveryAlgorithm, testing::ValuesIn(all_entries()), title);
-INSTANTIATE_TEST_SUITE_P(Catalogue, EveryAllreduce, testing::ValuesIn(allreduce_entries()), title);
+INSTANTIATE_TEST_SUITE_P(Catalogue, EveryAlgorithmRuns, testing::ValuesIn(test::all_entries()), test::title);
+INSTANTIATE_TEST_SUITE_P(Catalogue, EveryAllreduce, testing::ValuesIn(test::entries_of(Collective::allreduce)),
+                         test::title);
 
 }  // namespace
 }  // namespace syncopate

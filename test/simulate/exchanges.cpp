@@ -26,8 +26,8 @@ double exchange_s(const Network& network, const std::string& algorithm, std::uin
 TEST(Exchange, OnAPowerOfTwoTakesWhatTheCostLawSays) {
   for (const char* name : {"ring", "halving_doubling", "recursive_doubling", "mst"})
     for (const int ranks : {2, 4, 8, 32}) {
-      const double law = collective::algorithm_named(name, Collective::allreduce)
-                             .seconds(Collective::allreduce, ranks, 1 << 20, kLink);
+      const PlanRequest request{.algorithm = name, .ranks = ranks, .bytes = 1 << 20};
+      const double law = collective::choose(request, kLink).law_s;
       EXPECT_NEAR(exchange_s(flat(ranks), name, 1 << 20), law, 1e-9 * law) << name << ' ' << ranks;
     }
 }

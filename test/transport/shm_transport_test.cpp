@@ -179,7 +179,7 @@ TEST(ShmLinks, AnotherOperationOrLengthIsAMismatch) {
 /// Rank 0 with a scripted rank 1 that shares its host.
 class Neighbour : public testing::Test {
  protected:
-  test::Pair pair_{options_for("auto"), tcp::host_identity()};
+  test::Pair pair_{options_for("auto"), tcp::user_identity()};
   std::vector<std::byte> into_ = std::vector<std::byte>(1000);
 
   void give_memory(const tcp::Channel& channel, const tcp::Descriptor& memory) {

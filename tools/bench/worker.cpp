@@ -37,7 +37,7 @@ Call call_for(Group& group, const Job& job, const std::string& algorithm, std::s
       return {[=, &group] { broadcast(group, buffer, options); }, whole};
     case Collective::reduce:
       return {[=, &group] { reduce(group, buffer, options); }, job.rank == job.root ? whole : Answer{}};
-    case Collective::barrier:
+    default:
       break;
   }
   throw Misuse("bench measures allreduce, reduce_scatter, allgather, broadcast and reduce");

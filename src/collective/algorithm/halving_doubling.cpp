@@ -3,9 +3,9 @@
 //
 //   N = 4:   0 <-> 2 halves, 0 <-> 1 quarters: rank c owns chunk c; then 0 <-> 1 quarters, 0 <-> 2 halves
 //   N not a power of two: the ranks beyond it hand their vector to a partner first and get the result last
+#include <bit>
 #include <cmath>
 
-#include "collective/algorithm.hpp"
 #include "collective/compose.hpp"
 
 namespace syncopate::collective::algorithm {
@@ -17,21 +17,22 @@ bool offers(Collective collective) { return collective == Collective::allreduce;
 Plan build(const Shape& shape) {
   const pattern::Hypercube cube{shape.size};
   Plan plan{.chunks = cube.corners(), .steps = {}};
-  if (!fold_guests(plan, cube, shape.rank)) {
+  if (!fold_guests(plan, cube.guests(), shape.rank)) {
     add_recursive_halving(plan, cube, shape.rank);
     add_recursive_gathering(plan, cube, shape.rank);
   }
-  unfold_guests(plan, cube, shape.rank);
+  unfold_guests(plan, cube.guests(), shape.rank);
   return plan;
 }
 
 // 2 log2 N alpha + 2 (N-1)/N n beta + (N-1)/N n gamma for a power of two; guests add two whole vectors.
-double seconds(Collective /*collective*/, double ranks, double bytes, const LinkCost& link) {
-  const double levels = std::floor(std::log2(ranks)), corners = std::exp2(levels);
-  const double share = bytes * (corners - 1) / corners;
-  const double guests =
-      corners < ranks ? 2 * (link.alpha_s + bytes * link.beta_s_per_byte) + bytes * link.gamma_s_per_byte : 0;
-  return 2 * levels * link.alpha_s + 2 * share * link.beta_s_per_byte + share * link.gamma_s_per_byte + guests;
+double seconds(const Shape& shape, const Load& load) {
+  const double corners = std::bit_floor(shape.size), levels = std::log2(corners);
+  const double share = load.bytes * (corners - 1) / corners;
+  const LinkCost& link = load.link;
+  const double guests = 2 * (link.alpha_s + load.bytes * link.beta_s_per_byte) + load.bytes * link.gamma_s_per_byte;
+  return 2 * levels * link.alpha_s + 2 * share * link.beta_s_per_byte + share * link.gamma_s_per_byte +
+         (corners < shape.size ? guests : 0);
 }
 
 }  // namespace

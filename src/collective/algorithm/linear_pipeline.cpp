@@ -4,10 +4,8 @@
 //   broadcast, 3 ranks, blocks a b c:   0 -a-> 1         0 -b-> 1 -a-> 2      0 -c-> 1 -b-> 2      1 -c-> 2
 //   all-reduce: reduce along 0 -> ... -> p-1, each finished block goes p-1 -> 0 and is broadcast along the same chain
 #include <algorithm>
-#include <bit>
-#include <cmath>
 
-#include "collective/algorithm.hpp"
+#include "collective/compose.hpp"
 
 namespace syncopate::collective::algorithm {
 
@@ -61,19 +59,24 @@ Plan build(const Shape& shape) {
   return plan;
 }
 
-// m* = n / b* = sqrt((p-2) n beta / alpha), to a power of two so that few plans are kept. A chain of two ranks has
-// nothing to overlap between ranks, but still reduces one block while the next arrives.
-std::uint32_t blocks(double ranks, double bytes, const LinkCost& link) {
-  const double best = std::sqrt(std::max(ranks - 2, 1.0) * bytes * link.beta_s_per_byte / link.alpha_s);
-  return std::bit_ceil(static_cast<std::uint32_t>(std::clamp(best, 1.0, 4096.0)));
+double per_byte(Collective collective, const LinkCost& link) {
+  return link.beta_s_per_byte + (collective == Collective::broadcast ? 0 : link.gamma_s_per_byte);
 }
 
-// (m+p-2) (alpha + b beta [+ b gamma]); all-reduce m + max(m,p) + p - 2 steps; m blocks of b = n/m bytes.
-double seconds(Collective collective, double ranks, double bytes, const LinkCost& link) {
-  const double m = blocks(ranks, bytes, link), block = bytes / m;
-  const double gamma = collective == Collective::broadcast ? 0 : block * link.gamma_s_per_byte;
-  const double steps = collective == Collective::allreduce ? m + std::max(m, ranks) + ranks - 2 : m + ranks - 2;
-  return steps * (link.alpha_s + block * link.beta_s_per_byte + gamma);
+// b* = sqrt(n alpha / ((p-2) beta)). A chain of two ranks has nothing to overlap between ranks, but still reduces one
+// block while the next arrives.
+void settle(Shape& shape, const Tuning& tuning, const Load& load) {
+  const PipelineShape pipeline{shape.collective == Collective::allreduce ? 2.0 : 1.0, std::max(shape.size - 2.0, 1.0)};
+  shape.blocks = tuning.blocks > 0 ? tuning.blocks : best_blocks(pipeline, load, per_byte(shape.collective, load.link));
+}
+
+// (m+p-2) (alpha + b beta [+ b gamma]), m blocks of b = n/m bytes; an all-reduce takes max(m, p) steps without b gamma
+// more, for its blocks that return and are broadcast.
+double seconds(const Shape& shape, const Load& load) {
+  const double m = shape.blocks, p = shape.size, block = load.bytes / m;
+  const double hop = load.link.alpha_s + block * load.link.beta_s_per_byte;
+  const double sum = shape.collective == Collective::broadcast ? 0 : block * load.link.gamma_s_per_byte;
+  return (m + p - 2) * (hop + sum) + (shape.collective == Collective::allreduce ? std::max(m, p) * hop : 0);
 }
 
 }  // namespace
@@ -85,7 +88,7 @@ extern constinit const Algorithm linear_pipeline{
     .offers = offers,
     .build = build,
     .seconds = seconds,
-    .blocks = blocks,
+    .settle = settle,
     .steady = true,
 };
 

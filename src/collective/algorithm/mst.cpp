@@ -4,7 +4,7 @@
 //   broadcast, N = 6, root 0:   distance 4: 0 -> 4     2: 0 -> 2     1: 0 -> 1, 2 -> 3, 4 -> 5
 #include <cmath>
 
-#include "collective/algorithm.hpp"
+#include "collective/compose.hpp"
 #include "collective/pattern/binomial_tree.hpp"
 
 namespace syncopate::collective::algorithm {
@@ -13,54 +13,60 @@ namespace {
 
 bool offers(Collective collective) {
   return collective == Collective::broadcast || collective == Collective::reduce ||
-         collective == Collective::allreduce || collective == Collective::barrier;
+         collective == Collective::allreduce || collective == Collective::barrier || collective == Collective::gather ||
+         collective == Collective::scatter;
 }
 
-/// Positions count from the root; ranks are positions rotated by the root.
-std::uint32_t rank_at(std::uint32_t position, const Shape& shape) { return (position + shape.root) % shape.size; }
-
-void add_broadcast(Plan& plan, std::uint32_t at, const Shape& shape) {
-  for (std::uint32_t mask = pattern::farthest(shape.size); mask > 0; mask /= 2) {
-    if (pattern::is_parent(at, shape.size, mask))
-      plan.steps.push_back({Act::send, rank_at(at + mask, shape), 0, 1, false});
-    if (pattern::is_child(at, mask)) plan.steps.push_back({Act::receive, rank_at(at - mask, shape), 0, 1, false});
+void add_broadcast(Plan& plan, const Positions& positions) {
+  const std::uint32_t at = positions.at, size = positions.size;
+  for (std::uint32_t mask = pattern::farthest(size); mask > 0; mask /= 2) {
+    if (pattern::is_parent(at, size, mask))
+      plan.steps.push_back({Act::send, positions.rank_of(at + mask), 0, 1, false});
+    if (pattern::is_child(at, mask)) plan.steps.push_back({Act::receive, positions.rank_of(at - mask), 0, 1, false});
   }
 }
 
-void add_reduce(Plan& plan, std::uint32_t at, const Shape& shape) {
-  const std::uint32_t farthest = pattern::farthest(shape.size);
+void add_reduce(Plan& plan, const Positions& positions) {
+  const std::uint32_t at = positions.at, size = positions.size, farthest = pattern::farthest(size);
   for (std::uint32_t mask = 1; mask <= farthest; mask *= 2) {
-    if (pattern::is_child(at, mask)) {
-      plan.steps.push_back({Act::send, rank_at(at - mask, shape), 0, 1, false});
-      return;
-    }
-    if (pattern::is_parent(at, shape.size, mask))
-      plan.steps.push_back({Act::receive_reduce, rank_at(at + mask, shape), 0, 1, mask == farthest});
+    if (pattern::is_child(at, mask))
+      return plan.steps.push_back({Act::send, positions.rank_of(at - mask), 0, 1, false});
+    if (pattern::is_parent(at, size, mask))
+      plan.steps.push_back({Act::receive_reduce, positions.rank_of(at + mask), 0, 1, mask == farthest});
   }
 }
 
+/// Chunk r of a gather or scatter belongs to rank r; everything else moves as a whole.
 Plan build(const Shape& shape) {
-  Plan plan{.chunks = 1, .steps = {}};
-  const std::uint32_t at = (shape.rank + shape.size - shape.root) % shape.size;
-  if (shape.collective != Collective::broadcast) add_reduce(plan, at, shape);
-  if (shape.collective != Collective::reduce) add_broadcast(plan, at, shape);
+  const bool parts = shape.collective == Collective::gather || shape.collective == Collective::scatter;
+  Plan plan{.chunks = parts ? shape.size : 1, .steps = {}};
+  Positions positions = positions_of(shape);
+  positions.by_rank = parts;
+  if (shape.collective == Collective::gather) add_tree_gather(plan, positions);
+  if (shape.collective == Collective::scatter) add_tree_scatter(plan, positions);
+  if (parts) return plan;
+  if (shape.collective != Collective::broadcast) add_reduce(plan, positions);
+  if (shape.collective != Collective::reduce) add_broadcast(plan, positions);
   return plan;
 }
 
 // ceil(log2 N) (alpha + n beta) down; the same plus n gamma per level up; all-reduce is up, then down.
-double seconds(Collective collective, double ranks, double bytes, const LinkCost& link) {
-  const double levels = std::ceil(std::log2(ranks));
-  const double down = levels * (link.alpha_s + bytes * link.beta_s_per_byte);
-  const double up = down + levels * bytes * link.gamma_s_per_byte;
-  if (collective == Collective::broadcast) return down;
-  return collective == Collective::reduce ? up : up + down;
+// Gather and scatter: ceil(log2 N) alpha + (N-1)/N n beta.
+double seconds(const Shape& shape, const Load& load) {
+  const double levels = std::ceil(std::log2(shape.size));
+  if (shape.collective == Collective::gather || shape.collective == Collective::scatter)
+    return levels * load.link.alpha_s + (shape.size - 1.0) / shape.size * load.bytes * load.link.beta_s_per_byte;
+  const double down = levels * (load.link.alpha_s + load.bytes * load.link.beta_s_per_byte);
+  const double up = down + levels * load.bytes * load.link.gamma_s_per_byte;
+  if (shape.collective == Collective::broadcast) return down;
+  return shape.collective == Collective::reduce ? up : up + down;
 }
 
 }  // namespace
 
 extern constinit const Algorithm mst{
     .name = "mst",
-    .summary = "Binomial tree carrying whole vectors: log2 N latencies, log2 N times the bytes",
+    .summary = "Binomial tree carrying whole vectors: log2 N latencies, log2 N times the bytes (gather, scatter: once)",
     .source = "Linear-pipeline paper section 2; MG-WFBP Table II",
     .offers = offers,
     .build = build,

@@ -4,9 +4,9 @@
 //
 //   N = 4:   bit 0:  0 <-> 1, 2 <-> 3      bit 1:  0 <-> 2, 1 <-> 3
 //   N = 6:   4 -> 0, 5 -> 1; the four as above; 0 -> 4, 1 -> 5
+#include <bit>
 #include <cmath>
 
-#include "collective/algorithm.hpp"
 #include "collective/compose.hpp"
 
 namespace syncopate::collective::algorithm {
@@ -18,22 +18,22 @@ bool offers(Collective collective) { return collective == Collective::allreduce 
 Plan build(const Shape& shape) {
   const pattern::Hypercube cube{shape.size};
   Plan plan{.chunks = 1, .steps = {}};
-  if (!fold_guests(plan, cube, shape.rank))
+  if (!fold_guests(plan, cube.guests(), shape.rank))
     for (std::uint32_t mask = 1; mask < cube.corners(); mask *= 2) {
       plan.steps.push_back({Act::send, shape.rank ^ mask, 0, 1, false});
       plan.steps.push_back({Act::receive_reduce, shape.rank ^ mask, 0, 1, mask * 2 == cube.corners()});
     }
-  unfold_guests(plan, cube, shape.rank);
+  unfold_guests(plan, cube.guests(), shape.rank);
   return plan;
 }
 
 // log2 N (alpha + n beta + n gamma); ranks beyond a power of two add two more messages.
-double seconds(Collective /*collective*/, double ranks, double bytes, const LinkCost& link) {
-  const double levels = std::floor(std::log2(ranks));
-  const double message = link.alpha_s + bytes * link.beta_s_per_byte;
-  const bool has_guests = std::exp2(levels) < ranks;
-  return levels * (message + bytes * link.gamma_s_per_byte) +
-         (has_guests ? 2 * message + bytes * link.gamma_s_per_byte : 0);
+double seconds(const Shape& shape, const Load& load) {
+  const double levels = std::floor(std::log2(shape.size));
+  const double message = load.link.alpha_s + load.bytes * load.link.beta_s_per_byte;
+  const double sum = load.bytes * load.link.gamma_s_per_byte;
+  const bool has_guests = !std::has_single_bit(shape.size);
+  return levels * (message + sum) + (has_guests ? 2 * message + sum : 0);
 }
 
 }  // namespace

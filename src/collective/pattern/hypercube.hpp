@@ -1,25 +1,20 @@
 // Hypercube pattern: pairs whose numbers differ in one bit, for the largest power of two of ranks that fits.
-// Ranks beyond it ("guests") hand their vector to a host and get the result back.
 #pragma once
 
 #include <bit>
 #include <cstdint>
 
+#include "collective/pattern/guests.hpp"
+#include "collective/pattern/run.hpp"
+
 namespace syncopate::collective::pattern {
 
+/// Corners are the ranks below the largest power of two; the others are guests.
 struct Hypercube {
   std::uint32_t size = 1;  ///< ranks in all
 
   [[nodiscard]] constexpr std::uint32_t corners() const { return std::bit_floor(size); }
-  [[nodiscard]] constexpr bool is_guest(std::uint32_t rank) const { return rank >= corners(); }
-  [[nodiscard]] constexpr std::uint32_t host_of(std::uint32_t guest) const { return guest - corners(); }
-  [[nodiscard]] constexpr bool has_guest(std::uint32_t corner) const { return corner + corners() < size; }
-  [[nodiscard]] constexpr std::uint32_t guest_of(std::uint32_t corner) const { return corner + corners(); }
-};
-
-/// The run of chunks [first, first + count) that a corner still works on.
-struct Run {
-  std::uint32_t first = 0, count = 0;
+  [[nodiscard]] constexpr Guests guests() const { return {corners(), size}; }
 };
 
 /// The half of `run` that `corner` keeps when it meets `corner ^ mask`; the partner keeps the other one.

@@ -11,8 +11,8 @@ constexpr std::size_t kAgreements = 1024;
 
 Failure mismatch_between(const OperationRecord& mine, int my_rank, const OperationRecord& other, int other_rank) {
   return {"Mismatch",
-          fmt::format("operation {}: rank {} called {}; rank {} called {}", mine.number, my_rank, mine.text, other_rank,
-                      other.text),
+          fmt::format("{}: rank {} called {}; rank {} called {}", text_of_number(mine.number), my_rank, mine.text,
+                      other_rank, other.text),
           Where{my_rank, other_rank, mine.text, ""}};
 }
 
@@ -37,6 +37,10 @@ void InprocControl::began(const OperationRecord& record) {
   std::optional<Failure> found;
   {
     std::lock_guard lock(hub_->mutex);
+    if (is_message(record.number)) {
+      hub_->messages[static_cast<std::size_t>(rank_)] = record;
+      return;
+    }
     hub_->begun[static_cast<std::size_t>(rank_)] = record;
     const auto [agreement, is_first] = hub_->agreements.try_emplace(record.number, Agreement{record, rank_});
     if (hub_->agreements.size() > kAgreements) hub_->agreements.erase(hub_->agreements.begin());
@@ -50,8 +54,10 @@ void InprocControl::mismatch(int peer, std::uint64_t number) {
   OperationRecord mine, other;
   {
     std::lock_guard lock(hub_->mutex);
-    mine = hub_->begun[static_cast<std::size_t>(rank_)];
-    other = hub_->begun[static_cast<std::size_t>(peer)];
+    const auto here = static_cast<std::size_t>(rank_), there = static_cast<std::size_t>(peer);
+    mine = is_message(number) ? hub_->messages[here] : hub_->begun[here];
+    const bool both = is_message(number) && hub_->messages[there].number == number;
+    other = both ? hub_->messages[there] : hub_->begun[there];
   }
   mine.number = number;
   report(mismatch_between(mine, rank_, other, peer));
@@ -60,6 +66,7 @@ void InprocControl::mismatch(int peer, std::uint64_t number) {
 std::string InprocControl::laggards(std::uint64_t number) const {
   std::lock_guard lock(hub_->mutex);
   std::string text;
+  if (is_message(number)) return text;
   for (std::size_t rank = 0; rank < hub_->begun.size(); ++rank) {
     const OperationRecord& record = hub_->begun[rank];
     if (record.number >= number) continue;

@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <deque>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -48,7 +49,10 @@ struct Agreement {
 
 /// Shared by all ranks of the group.
 struct Hub {
-  explicit Hub(int size) : mailboxes(static_cast<std::size_t>(size)), begun(static_cast<std::size_t>(size)) {
+  explicit Hub(int size)
+      : mailboxes(static_cast<std::size_t>(size)),
+        begun(static_cast<std::size_t>(size)),
+        messages(static_cast<std::size_t>(size)) {
     for (Mailbox& mailbox : mailboxes) mailbox.offers.resize(static_cast<std::size_t>(size));
   }
 
@@ -58,6 +62,10 @@ struct Hub {
   std::optional<Failure> failure;
   std::map<std::uint64_t, Agreement> agreements;  ///< a bounded number of the latest
   std::vector<OperationRecord> begun;             ///< by rank: the last operation it began
+  std::vector<OperationRecord> messages;          ///< by rank: its last message
+  /// Hubs of sub-groups on their way to their members, by number, and how many have not come for theirs.
+  std::map<std::uint64_t, std::pair<std::shared_ptr<Hub>, int>> branches;
+  std::uint64_t next_branch = 0;
 };
 
 }  // namespace syncopate::transport

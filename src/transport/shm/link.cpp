@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "syncopate/error.hpp"
+#include "transport/control.hpp"
 #include "transport/shm/barrier.hpp"
 #include "transport/shm/handover.hpp"
 
@@ -117,9 +118,10 @@ void Link::pull(std::vector<Event>& finished) {
 
 bool Link::fits(const Record& record, const Incoming& post) {
   const FrameHead& frame = record.frame;
-  if (frame.label.operation < post.label.operation)
-    throw Corrupt(fmt::format("a frame of operation {} came when operation {} was due", frame.label.operation,
-                              post.label.operation));
+  const bool same_kind = is_message(frame.label.operation) == is_message(post.label.operation);
+  if (same_kind && frame.label.operation < post.label.operation)
+    throw Corrupt(fmt::format("a frame of {} came when {} was due", text_of_number(frame.label.operation),
+                              text_of_number(post.label.operation)));
   if (frame.label != post.label)
     fail({Trouble::Kind::other_operation, {}, post.label});
   else if (frame.bytes != post.into.size())

@@ -19,7 +19,7 @@ base::Time Complaints::face(int peer, const Trouble& trouble, base::Time at) {
       return at;
     case Trouble::Kind::other_length:
       control_->report({"Mismatch",
-                        fmt::format("in operation {} rank {} {} by rank {}", trouble.expected.operation, peer,
+                        fmt::format("in {} rank {} {} by rank {}", text_of_number(trouble.expected.operation), peer,
                                     trouble.reason, rank_),
                         where});
       return at;

@@ -17,6 +17,10 @@ std::uint64_t chain(std::uint64_t before, std::uint64_t number, std::uint64_t si
   return x ^ (x >> 31);
 }
 
+std::string number_of(std::uint64_t number) {
+  return is_message(number) ? text_of_number(number) : fmt::format("number {}", number);
+}
+
 std::string call_of(const Progress& progress) {
   return progress.text.empty() ? fmt::format("rank {} has not", progress.rank)
                                : fmt::format("rank {} called {}", progress.rank, progress.text);
@@ -32,7 +36,8 @@ std::string place_of(const Progress& progress) {
 Failure mismatch_between(std::uint64_t number, const Progress& mine, const Progress& theirs) {
   const std::string first = call_of(mine.rank < theirs.rank ? mine : theirs);
   const std::string second = call_of(mine.rank < theirs.rank ? theirs : mine);
-  std::string message = fmt::format("ranks called different operations as number {}: {}; {}", number, first, second);
+  std::string message =
+      fmt::format("ranks called different operations as {}: {}; {}", number_of(number), first, second);
   if (mine.text == theirs.text) message += " (the difference lies in an operation before this one)";
   return {"Mismatch", std::move(message), {mine.rank, theirs.rank, mine.text, {}}};
 }
@@ -51,7 +56,12 @@ bool Ledger::settle(const Failure& failure) {
 }
 
 std::optional<Failure> Ledger::began(const OperationRecord& record) {
-  return state_.with([&](State& state) {
+  return state_.with([&](State& state) -> std::optional<Failure> {
+    if (is_message(record.number)) {
+      state.messages.push_back(record);
+      if (state.messages.size() > kRememberedMessages) state.messages.pop_front();
+      return std::nullopt;
+    }
     if (state.entries.empty()) state.entries.resize(kRemembered);
     const Entry* before = entry_of(state, state.last);
     const std::uint64_t so_far = before == nullptr ? 0 : before->rolling;
@@ -106,6 +116,8 @@ Progress Ledger::progress() const {
 
 std::string Ledger::text_of(std::uint64_t number) const {
   return state_.with([&](const State& state) {
+    for (const OperationRecord& message : state.messages)
+      if (message.number == number) return message.text;
     const Entry* entry = entry_of(state, number);
     return entry == nullptr ? std::string() : entry->text;
   });
@@ -150,6 +162,7 @@ std::optional<Failure> Ledger::judge(const State& state, const Heartbeat& beat) 
 std::string Ledger::laggards(std::uint64_t number) const {
   return state_.with([&](const State& state) {
     std::map<int, std::string> places;
+    if (is_message(number)) return std::string();
     const auto note = [&](const Progress& progress) {
       if (progress.rank >= 0 && progress.number < number) places.emplace(progress.rank, place_of(progress));
     };

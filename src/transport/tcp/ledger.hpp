@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
@@ -17,6 +18,7 @@ namespace syncopate::transport::tcp {
 class Ledger final {
  public:
   static constexpr std::size_t kRemembered = 4096;  ///< operations
+  static constexpr std::size_t kRememberedMessages = 64;
 
   explicit Ledger(int rank) : rank_(rank) {}
 
@@ -53,6 +55,7 @@ class Ledger final {
     std::optional<Failure> failure;
     std::vector<Entry> entries;  ///< ring: operation n stands at n mod kRemembered
     std::uint64_t last = 0;
+    std::deque<OperationRecord> messages;  ///< the latest kRememberedMessages
     std::map<int, Heartbeat> neighbours;
     std::map<int, std::uint64_t> departed;  ///< rank to its last operation
   };

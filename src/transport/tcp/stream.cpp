@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "syncopate/error.hpp"
+#include "transport/control.hpp"
 
 namespace syncopate::transport::tcp {
 
@@ -55,7 +56,9 @@ void Stream::advance(bool direct, std::vector<Event>& finished) {
 
 void Stream::announce_whole_frames() noexcept {
   if (in_.empty() || !healthy()) return;
-  const std::size_t rest = header_rest().size() + payload_rest().size();
+  // Nothing but a message's own header tells of one that is shorter: heartbeats compare operations, not messages.
+  const bool header_counts = is_message(in_.front().label.operation) && !header_rest().empty();
+  const std::size_t rest = header_rest().size() + (header_counts ? 0 : payload_rest().size());
   channel_.announce_from(std::min(rest, kMostUnannounced));
 }
 
@@ -154,10 +157,11 @@ void Stream::header_complete() {
   }
   if (frame_.group != rules_.group || frame_.epoch != rules_.epoch)
     return fail({Trouble::Kind::corrupt, "a frame of another group", post.label});
-  if (frame_.label.operation < post.label.operation)
+  const bool same_kind = is_message(frame_.label.operation) == is_message(post.label.operation);
+  if (same_kind && frame_.label.operation < post.label.operation)
     return fail({Trouble::Kind::corrupt,
-                 fmt::format("a frame of operation {} came when operation {} was due", frame_.label.operation,
-                             post.label.operation),
+                 fmt::format("a frame of {} came when {} was due", text_of_number(frame_.label.operation),
+                             text_of_number(post.label.operation)),
                  post.label});
   if (frame_.label != post.label) return fail({Trouble::Kind::other_operation, {}, post.label});
   if (frame_.payload_bytes != post.into.size())

@@ -1,0 +1,118 @@
+// Laws of every entry: its plans are proved, and its cost law is the time in which they play on an ideal network.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "conformance/entries.hpp"
+
+namespace syncopate {
+namespace {
+
+using test::Entry;
+
+class EveryAlgorithm : public testing::TestWithParam<Entry> {};
+
+TEST_P(EveryAlgorithm, IsProvedForOneToSixtyFourRanks) {
+  const auto [algorithm, collective] = GetParam();
+  for (int ranks = 1; ranks <= 64; ++ranks)
+    for (const int root : test::roots_of(collective, ranks))
+      for (const std::uint32_t blocks : {0U, 5U}) {
+        if (blocks > 0 && ranks > 20) continue;
+        const PlanRequest request{collective, std::string(algorithm->name), ranks, root, 0, {.blocks = blocks}};
+        const auto plans = plan_collective(request);
+        ASSERT_EQ(ranks == 1 ? "" : verify_plans(plans, collective, root), "")
+            << ranks << " ranks, root " << root << ", " << blocks << " blocks";
+      }
+}
+
+/// How far the played time may be from the law. Trees: where ranks are few or no power of two some ports idle.
+/// Exchanges that go round (no power of two), and guests: who is late by a latency makes neighbours wait for each
+/// other.
+double tolerance(const Entry& entry, int ranks, std::uint32_t blocks) {
+  const std::string_view name = entry.first->name;
+  const bool is_cube = std::has_single_bit(static_cast<unsigned>(ranks));
+  if (name == "bidirectional_exchange" || name == "hierarchical") return is_cube ? 0.02 : 0.35;
+  if (name == "halving_doubling") return is_cube ? 0.005 : 0.2;
+  if (name == "double_binary_tree" && blocks == 1) return 0.21;
+  if (name == "binary_tree" || name == "double_binary_tree") return entry.second == Collective::allreduce ? 0.15 : 0.06;
+  return 0.005;
+}
+
+TEST_P(EveryAlgorithm, TakesTheTimeOfItsCostLawOnAnIdealNetwork) {
+  const auto [algorithm, collective] = GetParam();
+  const LinkCost links[] = {{1e-4, 1e-8, 1e-9}, {1e-6, 1e-8, 0}, {1e-3, 1e-10, 1e-10}};
+  for (const int ranks : {2, 3, 4, 5, 6, 7, 8, 9, 13, 16, 17, 24, 32})
+    for (const LinkCost& link : links) {
+      const PlanRequest request{collective, std::string(algorithm->name), ranks, 0, 1 << 20};
+      const collective::Choice choice = collective::choose(request, link);
+      ASSERT_GT(choice.law_s, 0);
+      EXPECT_NEAR(price_plans(request, link).predicted_s / choice.law_s, 1,
+                  tolerance(GetParam(), ranks, choice.shape.blocks))
+          << ranks << " ranks, alpha " << link.alpha_s;
+    }
+}
+
+TEST_P(EveryAlgorithm, IsRankedByItsLaw) {
+  const auto [algorithm, collective] = GetParam();
+  for (const std::uint64_t bytes : {std::uint64_t{64}, std::uint64_t{1} << 24}) {
+    const PlanRequest request{.collective = collective, .ranks = 8, .bytes = bytes, .ranks_per_host = 4};
+    const auto ranking = rank_algorithms(request);
+    ASSERT_FALSE(ranking.empty());
+    EXPECT_EQ(price_plans(request).algorithm, ranking[0].algorithm);
+    for (const PlanRank& rank : ranking) EXPECT_GE(rank.law_s * 1.05, ranking[0].law_s) << rank.algorithm;
+    const auto found = std::ranges::find(ranking, algorithm->name, &PlanRank::algorithm);
+    EXPECT_NE(found, ranking.end()) << "on 2 hosts of 4 ranks everything makes sense";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Catalogue, EveryAlgorithm, testing::ValuesIn(test::all_entries()), test::title);
+
+/// A rank's largest number of hops is no more than these for a vector that weighs nothing: latencies alone.
+TEST(Latencies, AreThoseOfTheLiterature) {
+  const LinkCost latency{1, 0, 0};
+  const auto hops = [&](Collective collective, const char* name, int ranks) {
+    return std::lround(price_plans({collective, name, ranks, 0, 1 << 20, {.blocks = 1}}, latency).predicted_s);
+  };
+  for (const int ranks : {2, 4, 8, 16, 32, 64}) {
+    const long levels = std::lround(std::log2(ranks));
+    EXPECT_EQ(hops(Collective::allreduce, "recursive_doubling", ranks), levels);
+    EXPECT_EQ(hops(Collective::allreduce, "halving_doubling", ranks), 2 * levels);
+    EXPECT_EQ(hops(Collective::allreduce, "bidirectional_exchange", ranks), 2 * levels);
+    EXPECT_EQ(hops(Collective::broadcast, "bidirectional_exchange", ranks), levels + ranks - 1);
+    EXPECT_EQ(hops(Collective::gather, "mst", ranks), levels);
+    EXPECT_EQ(hops(Collective::allreduce, "ring", ranks), 2 * (ranks - 1));
+    EXPECT_EQ(hops(Collective::alltoall, "pairwise_exchange", ranks), ranks - 1);
+  }
+  EXPECT_EQ(hops(Collective::allreduce, "torus_2d", 36), 2 * (5 + 5));
+}
+
+// Sanders, Speck & Traeff 2009: no port carries two blocks at a time, so a block more costs one unit of time more.
+TEST(DoubleBinaryTree, CarriesABlockInEveryUnitOfTime) {
+  for (int ranks = 2; ranks <= 33; ++ranks)
+    for (const Collective collective : {Collective::broadcast, Collective::reduce}) {
+      const auto rounds = [&](std::uint32_t blocks) {
+        return price_plans({collective, "double_binary_tree", ranks, 0, 1 << 20, {.blocks = blocks}}).rounds;
+      };
+      EXPECT_EQ(rounds(64) - rounds(32), 32U) << ranks << " ranks, " << name_of(collective);
+      EXPECT_LE(rounds(32), 32U + 2 * static_cast<unsigned>(std::ceil(std::log2(ranks)))) << ranks;
+    }
+}
+
+TEST(BidirectionalExchange, MovesTheFewestBytesForAnyRankCount) {
+  for (int ranks = 2; ranks <= 33; ++ranks) {
+    const std::uint64_t bytes = static_cast<std::uint64_t>(ranks) * 1000;
+    const PlanRequest request{Collective::allreduce, "bidirectional_exchange", ranks, 0, bytes};
+    EXPECT_EQ(price_plans(request).wire_bytes_per_rank, 2000U * (static_cast<unsigned>(ranks) - 1)) << ranks;
+  }
+}
+
+TEST(Replay, LetsAGuestInBeforeThoseWhoComeLater) {
+  const LinkCost link{50e-6, 8e-9, 0.2e-9};
+  const PlanRequest request{Collective::allreduce, "halving_doubling", 5, 0, 1 << 20};
+  EXPECT_NEAR(price_plans(request, link).predicted_s, collective::choose(request, link).law_s, 1e-6);
+}
+
+}  // namespace
+}  // namespace syncopate
