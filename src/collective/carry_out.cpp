@@ -95,11 +95,14 @@ Group::Impl::Prepared& Group::Impl::prepare(const Request& request) {
   const auto [first, last] = prepared_.equal_range(key);
   const auto known = std::find_if(first, last, [&](const auto& entry) { return entry.second.serves(request); });
   if (known != last) return *(latest_ = &known->second);
-  std::string text = collective::text_of(request, place_);
-  const std::uint64_t signature = XXH3_64bits(text.data(), text.size());
+  Prepared made;
+  made.request = request;
+  made.cuts = collective::cuts_of(request);
+  made.program = &program_of(request);
+  made.record.text = collective::text_of(request, place_);
+  made.record.signature = XXH3_64bits(made.record.text.data(), made.record.text.size());
   if (prepared_.size() >= kRemembered) prepared_.clear();
-  const auto added = prepared_.emplace(
-      key, Prepared{request, {0, signature, std::move(text)}, collective::cuts_of(request), &program_of(request)});
+  const auto added = prepared_.emplace(key, std::move(made));
   return *(latest_ = &added->second);
 }
 

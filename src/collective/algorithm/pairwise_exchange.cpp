@@ -1,40 +1,62 @@
-// Pairwise exchange: in step s a rank sends its part for rank r + s and receives that of rank r - s.
+// Pairwise exchange: in step s a rank sends to rank r + s what that one needs of it, and receives from rank r - s.
 // Thakur, Rabenseifner & Gropp, "Optimization of collective communication operations in MPICH", IJHPCA 19(1), 2005,
-// section 4.3 (all-to-all of long messages).
+// section 4.3 (all-to-all of long messages) and 4.2 (reduce-scatter); an all-reduce gathers the same way.
 //
-//   N = 4, step 1:  0 -> 1 -> 2 -> 3 -> 0     step 2:  0 -> 2, 1 -> 3, 2 -> 0, 3 -> 1     step 3:  0 -> 3 -> 2 -> 1 ->
-//   0
+//   N = 4, step 1:  0 -> 1 -> 2 -> 3 -> 0      step 2:  0 <-> 2, 1 <-> 3      step 3:  0 -> 3 -> 2 -> 1 -> 0
+//
+// No step waits for another one's data: where latencies overlap, as between sockets, a phase costs one of them.
 #include "collective/algorithm.hpp"
 
 namespace syncopate::collective::algorithm {
 
 namespace {
 
-bool offers(Collective collective) { return collective == Collective::alltoall; }
+bool offers(Collective collective) {
+  return collective == Collective::alltoall || collective == Collective::allreduce ||
+         collective == Collective::reduce_scatter || collective == Collective::allgather ||
+         collective == Collective::allgather_v;
+}
+
+struct Peers {
+  std::uint32_t to = 0, from = 0;
+};
+Peers peers_in(const Shape& shape, std::uint32_t step) {
+  return {(shape.rank + step) % shape.size, (shape.rank + shape.size - step) % shape.size};
+}
 
 Plan build(const Shape& shape) {
-  const std::uint32_t size = shape.size;
-  Plan plan{.chunks = 2 * size, .steps = {}};
-  for (std::uint32_t step = 1; step < size; ++step) {
-    const std::uint32_t to = (shape.rank + step) % size, from = (shape.rank + size - step) % size;
-    plan.steps.push_back({Act::send, to, to, 1, false});
-    plan.steps.push_back({Act::receive, from, size + from, 1, false});
+  const bool swaps = shape.collective == Collective::alltoall;
+  Plan plan{.chunks = swaps ? 2 * shape.size : shape.size, .steps = {}};
+  if (swaps || reduces(shape.collective))
+    for (std::uint32_t step = 1; step < shape.size; ++step) {
+      const auto [to, from] = peers_in(shape, step);
+      plan.steps.push_back({Act::send, to, to, 1, false});
+      plan.steps.push_back(swaps ? PlanStep{Act::receive, from, shape.size + from, 1, false}
+                                 : PlanStep{Act::receive_reduce, from, shape.rank, 1, step + 1 == shape.size});
+    }
+  if (swaps || shape.collective == Collective::reduce_scatter) return plan;
+  for (std::uint32_t step = 1; step < shape.size; ++step) {
+    const auto [to, from] = peers_in(shape, step);
+    plan.steps.push_back({Act::send, to, shape.rank, 1, false});
+    plan.steps.push_back({Act::receive, from, from, 1, false});
   }
   return plan;
 }
 
-// (N-1) alpha + (N-1)/N n beta
+// One phase: (N-1) alpha + (N-1)/N n beta; where it reduces, (N-1)/N n gamma more. An all-reduce has two.
 double seconds(const Shape& shape, const Load& load) {
-  const double steps = shape.size - 1.0;
-  return steps * (load.link.alpha_s + load.bytes / shape.size * load.link.beta_s_per_byte);
+  const double phases = shape.collective == Collective::allreduce ? 2 : 1, steps = shape.size - 1.0;
+  const double part = load.bytes / shape.size, reduced = reduces(shape.collective) ? part : 0;
+  return steps *
+         (phases * (load.link.alpha_s + part * load.link.beta_s_per_byte) + reduced * load.link.gamma_s_per_byte);
 }
 
 }  // namespace
 
 extern constinit const Algorithm pairwise_exchange{
     .name = "pairwise_exchange",
-    .summary = "Everyone sends to rank + s and receives from rank - s, for every s: all ports busy, no port twice",
-    .source = "Thakur, Rabenseifner & Gropp 2005, section 4.3",
+    .summary = "Everyone sends straight to rank + s and receives from rank - s, for every s: no step waits for another",
+    .source = "Thakur, Rabenseifner & Gropp 2005, sections 4.2, 4.3",
     .offers = offers,
     .build = build,
     .seconds = seconds,
