@@ -22,7 +22,7 @@ LAYERS = {
     "sync": {"base", "kernel", "transport", "collective", "compress", "schedule", "optim", "server", "cache", "sync"},
 }
 # Public header -> the folder that implements it: only folders that may include that folder may include the header.
-HOMES = {"group": "transport", "collective": "collective", "plan": "collective", "synchronizer": "sync", "catalogue": "sync", "predict": "simulate", "simulate": "simulate"}
+HOMES = {"group": "transport", "collective": "collective", "plan": "collective", "synchronizer": "sync", "catalogue": "sync", "cluster": "collective", "predict": "simulate", "simulate": "simulate"}
 # Public headers that gather others, for users alone.
 FOR_USERS = {"syncopate"}
 # Trees that see the library through its front door only.

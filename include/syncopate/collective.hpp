@@ -85,8 +85,8 @@ Range scatter(Group& group, Buffer data, const CollectiveOptions& options = {});
 /// Part r of `in` goes to rank r, which finds it as the part of `out` that bears the sender's number. The count of both
 /// is a multiple of the ranks; they must not overlap, and `in` is left as it is.
 void alltoall(Group& group, Buffer in, Buffer out, const CollectiveOptions& options = {});
-/// Returns when every rank has called it.
-void barrier(Group& group);
+/// Returns when every rank has called it. Only the options' algorithm counts.
+void barrier(Group& group, const CollectiveOptions& options = {});
 
 // Between two ranks. Messages from one rank to another arrive in the order in which they were sent, and with the
 // collectives around them: both ranks call the same number of collectives before and after a message. Operations of a

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "syncopate/cluster.hpp"
 #include "syncopate/collective.hpp"
 
 namespace syncopate {
@@ -44,24 +45,6 @@ struct PlanRequest {
   friend bool operator==(const PlanRequest&, const PlanRequest&) = default;
 };
 
-/// Cost of one link: time to send n bytes = alpha_s + n beta_s_per_byte; reducing adds gamma_s_per_byte.
-struct LinkCost {
-  double alpha_s = 25e-6;
-  double beta_s_per_byte = 8e-9;
-  double gamma_s_per_byte = 0.2e-9;
-};
-
-/// Costs of a network: between ranks of different hosts, and between ranks of one.
-struct NetworkCost {
-  LinkCost inter;
-  LinkCost intra;
-  NetworkCost() = default;
-  NetworkCost(const LinkCost& everywhere)  // NOLINT(google-explicit-constructor): one cost holds everywhere
-      : inter(everywhere), intra(everywhere) {}
-  NetworkCost(const LinkCost& between_hosts, const LinkCost& within_hosts)
-      : inter(between_hosts), intra(within_hosts) {}
-};
-
 struct PlanPrice {
   std::string algorithm;     ///< what "auto" became
   std::uint32_t rounds = 0;  ///< makespan with one send and one receive port per rank, a chunk takes one unit
@@ -69,10 +52,11 @@ struct PlanPrice {
   double predicted_s = 0;                 ///< the plans played in time
 };
 
-/// An algorithm and what its cost law says.
+/// An algorithm, what its cost law says, and what was measured of it, for the size at hand.
 struct PlanRank {
   std::string algorithm;
   double law_s = 0;
+  std::optional<double> measured_s{};
 };
 
 /// The plan of every rank. Throws Misuse (unknown algorithm, collective it does not offer, root out of range, a grid
@@ -82,7 +66,8 @@ struct PlanRank {
 /// they do, else what is wrong.
 [[nodiscard]] std::string verify_plans(const std::vector<Plan>& plans, Collective collective, int root);
 [[nodiscard]] PlanPrice price_plans(const PlanRequest& request, const NetworkCost& cost = {});
-/// Every algorithm that offers the collective and fits, in the order in which "auto" prefers them.
+/// Every algorithm that offers the collective and fits, in the order in which "auto" prefers them: those that were
+/// measured for so many ranks by their times, the others by their laws.
 [[nodiscard]] std::vector<PlanRank> rank_algorithms(const PlanRequest& request, const NetworkCost& cost = {});
 /// The plans as text: one row per rank, one column per round.
 [[nodiscard]] std::string draw_plans(const PlanRequest& request, const NetworkCost& cost = {});

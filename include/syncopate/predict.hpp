@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "syncopate/cluster.hpp"
 #include "syncopate/plan.hpp"
 
 namespace syncopate {
@@ -25,29 +26,10 @@ struct Profile {
   std::vector<ProfileLayer> layers;
 };
 
-/// Seconds of a collective by its bytes, as measured: a + b M, or rows of (bytes, seconds).
-struct MeasuredCost {
-  Collective collective = Collective::allreduce;
-  std::string algorithm;  ///< empty: whichever the cluster uses
-  double a_s = 0, b_s_per_byte = 0;
-  std::vector<std::pair<double, double>> table;  ///< not empty: instead of a and b
-};
-
-struct Cluster {
-  int ranks = 1;
-  int ranks_per_host = 1;
-  std::optional<LinkCost> inter, intra;  ///< between hosts, inside a host
-  std::string algorithm = "auto";        ///< of the all-reduce
-  double cpu_s_per_byte = 0;             ///< what exchanging a byte of gradients takes from computing on the same rank
-  std::vector<MeasuredCost> costs;       ///< these override the links
-};
-
-/// From JSON text (docs/scheduling.md has the formats). Throw Misuse that names `file` and the key.
+/// From JSON text (docs/scheduling.md has the format). Throws Misuse that names `file` and the key.
 [[nodiscard]] Profile parse_profile(std::string_view json, const std::string& file);
-[[nodiscard]] Cluster parse_cluster(std::string_view json, const std::string& file);
-/// From files; throw SystemFailure where one cannot be read.
+/// From a file; throws SystemFailure where it cannot be read.
 [[nodiscard]] Profile read_profile(const std::string& file);
-[[nodiscard]] Cluster read_cluster(const std::string& file);
 
 struct PredictOptions {
   /// Names of shelf policy; `fusion:SIZE` is fusion with buckets of that size, `fusion:ddp` that of PyTorch (a bucket

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <compare>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -67,6 +68,7 @@ struct Choice {
   const Algorithm* algorithm = nullptr;
   Shape shape;
   double law_s = 0;
+  std::optional<double> measured_s{};
 };
 
 /// The host numbers of a request, counted from 0 in the order of the ranks; empty where all share one.
@@ -77,8 +79,9 @@ struct Choice {
 [[nodiscard]] const Algorithm& algorithm_named(std::string_view name, Collective collective);
 /// The entry of that name; it exists.
 [[nodiscard]] const Algorithm& entry_named(std::string_view name);
-/// The algorithm that the request names, or the one with the lowest cost law, or a steady one that is predicted to take
-/// at most 5 % longer. Throws Misuse where the request is wrong.
+/// The algorithm that the request names, or the fastest: of those that were measured for such ranks and hosts the one
+/// with the least time; where none was, the one with the lowest cost law, or a steady one that is predicted to take at
+/// most 5 % longer. Throws Misuse where the request is wrong.
 [[nodiscard]] Choice choose(const PlanRequest& request, const NetworkCost& cost);
 /// All that offer the collective and are sensible, in the order of that preference.
 [[nodiscard]] std::vector<Choice> rank_choices(const PlanRequest& request, const NetworkCost& cost);

@@ -75,7 +75,9 @@ void alltoall(Group& group, Buffer in, Buffer out, const CollectiveOptions& opti
   group.impl().run(request);
 }
 
-void barrier(Group& group) { run(group, Collective::barrier, {}, {}); }
+void barrier(Group& group, const CollectiveOptions& options) {
+  run(group, Collective::barrier, {}, {.algorithm = options.algorithm});
+}
 
 void send(Group& group, int to, Buffer data, const CollectiveOptions& options) {
   group.impl().run(send_request(to, data, options, group.impl().caller_patience()));

@@ -26,14 +26,21 @@ Group::~Group() = default;
 
 std::unique_ptr<Group> Group::join(const GroupOptions& options) {
   const transport::Launch launch = transport::resolve_launch(options, base::Environment::of_process());
-  return std::unique_ptr<Group>(new Group(std::make_unique<Impl>(transport::join_tcp(launch), launch.options)));
+  auto impl = std::make_unique<Impl>(transport::join_tcp(launch), launch.options);
+  impl->learn_costs();
+  return std::unique_ptr<Group>(new Group(std::move(impl)));
 }
 
 std::vector<std::unique_ptr<Group>> Group::threads(int size, const GroupOptions& options) {
   base::require(size >= 1 && size <= 1024, "a group of threads has {} ranks; allowed: 1 to 1024", size);
+  std::optional<Cluster> cluster;
+  if (!options.cluster.empty()) cluster = read_cluster(options.cluster);
   std::vector<std::unique_ptr<Group>> groups;
-  for (transport::Endpoint& endpoint : transport::inproc_endpoints(size, options))
-    groups.push_back(std::unique_ptr<Group>(new Group(std::make_unique<Impl>(std::move(endpoint), options))));
+  for (transport::Endpoint& endpoint : transport::inproc_endpoints(size, options)) {
+    auto impl = std::make_unique<Impl>(std::move(endpoint), options);
+    if (cluster) impl->believe(*cluster);
+    groups.push_back(std::unique_ptr<Group>(new Group(std::move(impl))));
+  }
   return groups;
 }
 
@@ -55,6 +62,7 @@ Group::Impl::Impl(transport::Endpoint endpoint, const GroupOptions& options)
     : endpoint_(std::move(endpoint)),
       options_(options),
       hosts_(host_numbers(endpoint_.hosts)),
+      cost_(usual_cost(endpoint_.kind)),
       caller_{options.spin.value_or(transport::kSpin)} {
   base::require(options.ranks_per_host >= 0, "ranks_per_host is {}; allowed: 0 (as hosts tell) and more",
                 options.ranks_per_host);

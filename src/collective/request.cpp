@@ -87,7 +87,8 @@ void validate(const Request& request, int rank, const PlanRequest& place) {
 
 std::string text_of(const Request& request, const PlanRequest& place) {
   const CollectiveOptions& options = request.options;
-  if (request.collective == Collective::barrier) return "barrier";
+  if (request.collective == Collective::barrier)
+    return options.algorithm == "auto" ? "barrier" : fmt::format("barrier by {}", options.algorithm);
   std::string text =
       fmt::format("{} {} x {}", name_of(request.collective), name_of(request.data.dtype), request.data.count);
   auto end = std::back_inserter(text);

@@ -1,10 +1,11 @@
-// Selection: an algorithm by name, or the one whose cost law promises the least time.
+// Selection: an algorithm by name, or the one that takes the least time as measured, else by its cost law.
 #include <algorithm>
 #include <map>
 
 #include "base/named.hpp"
 #include "base/require.hpp"
 #include "collective/algorithm.hpp"
+#include "collective/measured.hpp"
 
 namespace syncopate {
 
@@ -20,7 +21,7 @@ Collective collective_named(std::string_view name) { return base::value_named<Co
 std::vector<PlanRank> rank_algorithms(const PlanRequest& request, const NetworkCost& cost) {
   std::vector<PlanRank> ranked;
   for (const collective::Choice& choice : collective::rank_choices(request, cost))
-    ranked.push_back({std::string(choice.algorithm->name), choice.law_s});
+    ranked.push_back({std::string(choice.algorithm->name), choice.law_s, choice.measured_s});
   return ranked;
 }
 
@@ -57,6 +58,18 @@ void check(const PlanRequest& request, const NetworkCost& cost) {
   check(cost.intra);
 }
 
+Shape shape_of(const PlanRequest& request) {
+  return {.collective = request.collective,
+          .size = static_cast<std::uint32_t>(request.ranks),
+          .root = static_cast<std::uint32_t>(has_root(request.collective) ? request.root : 0),
+          .hosts = hosts_of(request)};
+}
+
+Load load_of(const PlanRequest& request, const Shape& shape, const NetworkCost& cost) {
+  const double bytes = request.collective == Collective::barrier ? kBarrierBytes : static_cast<double>(request.bytes);
+  return {bytes, shape.hosts.empty() ? cost.intra : cost.inter, cost.intra};
+}
+
 Choice settled(const Algorithm& algorithm, const Shape& shape, const Tuning& tuning, const Load& load) {
   Choice choice{.algorithm = &algorithm, .shape = shape};
   choice.shape.hosts.clear();
@@ -73,6 +86,13 @@ float preference(const Choice& choice) {
   return static_cast<float>(choice.algorithm->steady ? choice.law_s / kSteadyBonus : choice.law_s);
 }
 
+// What was measured comes first; what was not does not compete with it, for a law may promise what no network keeps.
+bool before(const Choice& a, const Choice& b) {
+  if (a.measured_s && b.measured_s) return *a.measured_s < *b.measured_s;
+  if (a.measured_s || b.measured_s) return a.measured_s.has_value();
+  return preference(a) < preference(b);
+}
+
 std::vector<Choice> ranked(const Shape& shape, const Tuning& tuning, const Load& load, bool with_composed) {
   std::vector<Choice> choices;
   for (const Algorithm* entry : offering(shape.collective)) {
@@ -81,20 +101,24 @@ std::vector<Choice> ranked(const Shape& shape, const Tuning& tuning, const Load&
     if (entry->sensible == nullptr || shape.size == 1 || entry->sensible(choice.shape))
       choices.push_back(std::move(choice));
   }
-  std::ranges::stable_sort(choices, {}, preference);
+  std::ranges::stable_sort(choices, before);
   return choices;
 }
 
-Shape shape_of(const PlanRequest& request) {
-  return {.collective = request.collective,
-          .size = static_cast<std::uint32_t>(request.ranks),
-          .root = static_cast<std::uint32_t>(has_root(request.collective) ? request.root : 0),
-          .hosts = hosts_of(request)};
-}
-
-Load load_of(const PlanRequest& request, const Shape& shape, const NetworkCost& cost) {
-  const double bytes = request.collective == Collective::barrier ? kBarrierBytes : static_cast<double>(request.bytes);
-  return {bytes, shape.hosts.empty() ? cost.intra : cost.inter, cost.intra};
+std::vector<Choice> ranked(const PlanRequest& request, const Tuning& tuning, const NetworkCost& cost) {
+  const Shape shape = shape_of(request);
+  const Load load = load_of(request, shape, cost);
+  std::vector<Choice> choices = ranked(shape, tuning, load, true);
+  if (shape.size > 1 && covers(cost, shape)) {
+    for (Choice& choice : choices) {
+      const Law law = [&](double bytes) {
+        return settled(*choice.algorithm, shape, tuning, {bytes, load.link, load.local}).law_s;
+      };
+      choice.measured_s = measured_seconds(cost, {shape.collective, choice.algorithm->name, load.bytes}, law);
+    }
+    std::ranges::stable_sort(choices, before);
+  }
+  return choices;
 }
 
 }  // namespace
@@ -126,16 +150,15 @@ const Algorithm& entry_named(std::string_view name) {
 
 Choice choose(const PlanRequest& request, const NetworkCost& cost) {
   check(request, cost);
+  if (request.algorithm == "auto") return ranked(request, request.tuning, cost).front();
   const Shape shape = shape_of(request);
   const Load load = load_of(request, shape, cost);
-  if (request.algorithm == "auto") return ranked(shape, request.tuning, load, true).front();
   return settled(algorithm_named(request.algorithm, request.collective), shape, request.tuning, load);
 }
 
 std::vector<Choice> rank_choices(const PlanRequest& request, const NetworkCost& cost) {
   check(request, cost);
-  const Shape shape = shape_of(request);
-  return ranked(shape, {}, load_of(request, shape, cost), true);
+  return ranked(request, {}, cost);
 }
 
 Choice choose_part(std::string_view name, const Shape& shape, const Tuning& tuning, const Load& load) {

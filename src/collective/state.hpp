@@ -13,6 +13,7 @@
 #include "base/guarded.hpp"
 #include "collective/execute.hpp"
 #include "collective/request.hpp"
+#include "syncopate/cluster.hpp"
 #include "syncopate/collective.hpp"
 #include "transport/endpoint.hpp"
 #include "transport/launch.hpp"
@@ -36,6 +37,10 @@ class Group::Impl final {
   [[nodiscard]] const std::vector<int>& hosts() const noexcept { return hosts_; }
   /// For calls that wait.
   [[nodiscard]] transport::Patience caller_patience() const noexcept { return caller_; }
+  /// Every rank calls it after joining: rank 0's cluster file, where it has one, decides from now on. Throws Misuse or
+  /// SystemFailure, on every rank alike, where the file is wrong or cannot be read.
+  void learn_costs();
+  void believe(const Cluster& cluster);
   /// A group of these ranks, of which this is one.
   [[nodiscard]] std::unique_ptr<Impl> branch(const std::vector<int>& members,
                                              transport::rendezvous::Rendezvous& meeting);

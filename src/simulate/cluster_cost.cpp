@@ -51,16 +51,23 @@ std::vector<schedule::Cost> measured_costs(const Cluster& cluster, Collective co
   return whichever.empty() ? named : whichever;
 }
 
-const LinkCost& link_of(const Cluster& cluster) {
-  return cluster.intra && cluster.ranks <= cluster.ranks_per_host ? *cluster.intra : *cluster.inter;
-}
-
 [[noreturn]] void refuse(const Cluster& cluster) {
   std::vector<std::string> known;
   for (const MeasuredCost& cost : cluster.costs)
     if (cost.collective == Collective::allreduce) known.push_back(cost.algorithm.empty() ? "auto" : cost.algorithm);
   throw Misuse(fmt::format("the cluster has no links and no cost of an all-reduce by {}; it has: {}", cluster.algorithm,
                            known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
+}
+
+const LinkCost& link_of(const Cluster& cluster) {
+  const bool within = cluster.ranks <= cluster.ranks_per_host;
+  if (within && cluster.intra) return *cluster.intra;
+  if (cluster.inter) return *cluster.inter;
+  if (!cluster.intra) refuse(cluster);
+  throw Misuse(
+      fmt::format("the cluster has a link within hosts (intra) only, for {} ranks with {} on a host; give it "
+                  "\"inter\" too, or ask for at most {} ranks",
+                  cluster.ranks, cluster.ranks_per_host, cluster.ranks_per_host));
 }
 
 }  // namespace
@@ -71,7 +78,6 @@ schedule::Cost cost_of_cluster(const Cluster& cluster, std::uint64_t bytes, cons
   if (!measured.empty()) {
     cost = changed(least_of(measured, static_cast<double>(std::max<std::uint64_t>(bytes, 1))), change);
   } else {
-    if (!cluster.inter) refuse(cluster);
     LinkCost link = link_of(cluster);
     link.alpha_s *= change.startup;
     link.beta_s_per_byte *= change.per_byte;
@@ -88,7 +94,7 @@ schedule::Cost cost_of_half(const Cluster& cluster, Collective half, std::uint64
   schedule::Cost cost;
   if (!measured.empty())
     cost = least_of(measured, static_cast<double>(std::max<std::uint64_t>(bytes, 1)));
-  else if (is_measured(cluster) || !cluster.inter)
+  else if (is_measured(cluster))
     cost = changed(cost_of_cluster(cluster, bytes), {.startup = 0.5, .per_byte = 0.5});
   else
     cost = cost_of_collective({.collective = half, .ranks = cluster.ranks, .bytes = bytes}, link_of(cluster));

@@ -1,21 +1,21 @@
 // Profiles: a model's layers and times, from JSON.
-#include "simulate/json.hpp"
+#include "base/json.hpp"
 #include "syncopate/predict.hpp"
 
 namespace syncopate {
 
 Profile parse_profile(std::string_view json, const std::string& file) {
-  const nlohmann::json document = simulate::json_of(json, file);
-  const simulate::JsonPlace root(document, file);
+  const nlohmann::json document = base::json_of(json, file);
+  const base::JsonPlace root(document, file);
   Profile profile;
   profile.model = root.at("model").text();
   profile.forward_s = root.at("forward_s").amount();
   const std::uint64_t width = root.has("bytes_per_element") ? root.at("bytes_per_element").count(1) : 4;
-  const simulate::JsonPlace layers = root.at("layers");
+  const base::JsonPlace layers = root.at("layers");
   if (layers.size() == 0) layers.refuse("has no layers; a profile has one at least");
   double backward_s = 0;
   for (std::size_t i = 0; i < layers.size(); ++i) {
-    const simulate::JsonPlace layer = layers.at(i);
+    const base::JsonPlace layer = layers.at(i);
     profile.layers.push_back({.name = layer.at("name").text(),
                               .bytes = width * layer.at("elements").count(1),
                               .backward_s = layer.at("backward_s").amount()});
@@ -25,6 +25,6 @@ Profile parse_profile(std::string_view json, const std::string& file) {
   return profile;
 }
 
-Profile read_profile(const std::string& file) { return parse_profile(simulate::text_of_file(file), file); }
+Profile read_profile(const std::string& file) { return parse_profile(base::text_of_file(file), file); }
 
 }  // namespace syncopate

@@ -22,6 +22,7 @@ struct Endpoint {
   int rank = 0;
   int size = 1;
   std::string kind;                  ///< "tcp", "shm", "shm+tcp", "inproc"
+  bool has_cluster = false;          ///< rank 0 has a cluster file for all
   std::vector<std::string> hosts;    ///< by rank: equal text = same host (boot id and network namespace)
   std::shared_ptr<Control> control;  ///< outlives `links`
   std::unique_ptr<Transport> links;

@@ -99,6 +99,7 @@ void settle_time(std::optional<milliseconds>& option, const char* name, millisec
 void settle_rest(GroupOptions& options, const base::Environment& environment) {
   if (options.interface.empty()) options.interface = environment.text("SYNCOPATE_INTERFACE").value_or("");
   if (options.secret_file.empty()) options.secret_file = environment.text("SYNCOPATE_SECRET_FILE").value_or("");
+  if (options.cluster.empty()) options.cluster = environment.text("SYNCOPATE_CLUSTER").value_or("");
   settle_time(options.timeout, "SYNCOPATE_TIMEOUT_MS", kTimeout, environment);
   settle_time(options.join_timeout, "SYNCOPATE_JOIN_TIMEOUT_MS", kJoinTimeout, environment);
   settle_time(options.silence, "SYNCOPATE_SILENCE_MS", kSilence, environment);

@@ -97,7 +97,9 @@ TEST(ClusterFile, IsRefusedByThePlaceThatIsWrong) {
   EXPECT_EQ(cluster_refusal(R"({"ranks": 8})"), R"(c.json: has neither "links" nor "costs": one is needed)");
   EXPECT_EQ(cluster_refusal(R"({"ranks": 0, "links": {}})"),
             "c.json.ranks: is 0; allowed: whole numbers of at least 1");
-  EXPECT_EQ(cluster_refusal(R"({"ranks": 2, "links": {"intra": {}}})"), "c.json.links: \"inter\" is missing");
+  EXPECT_EQ(cluster_refusal(R"({"ranks": 2, "links": {}})"),
+            R"(c.json.links: has neither "inter" nor "intra": one is needed)");
+  EXPECT_EQ(cluster_refusal(R"({"ranks": 2, "links": {"intra": {}}})"), "c.json.links.intra: \"alpha_s\" is missing");
   EXPECT_EQ(cluster_refusal(R"({"ranks": 2, "links": {"inter": {"alpha_s": 1}}})"),
             "c.json.links.inter: \"beta_s_per_byte\" is missing");
   EXPECT_EQ(cluster_refusal(R"({"ranks": 2, "costs": {"allreduce": {"table": []}}})"),

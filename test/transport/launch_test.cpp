@@ -114,10 +114,11 @@ TEST(Launch, SeveralRanksNeedAPlaceToMeet) {
 }
 
 TEST(Launch, TheRestComesFromTheEnvironmentUnlessGiven) {
-  const Variables variables{
-      {"SYNCOPATE_INTERFACE", "eth7"},       {"SYNCOPATE_SECRET_FILE", "/s"}, {"SYNCOPATE_TIMEOUT_MS", "1000"},
-      {"SYNCOPATE_JOIN_TIMEOUT_MS", "2000"}, {"SYNCOPATE_SILENCE_MS", "300"}, {"SYNCOPATE_STREAMS", "4"},
-      {"SYNCOPATE_CHECKSUM", "1"},           {"SYNCOPATE_TRANSPORT", "shm"},  {"SYNCOPATE_SPIN_US", "700"}};
+  const Variables variables{{"SYNCOPATE_INTERFACE", "eth7"},  {"SYNCOPATE_SECRET_FILE", "/s"},
+                            {"SYNCOPATE_TIMEOUT_MS", "1000"}, {"SYNCOPATE_JOIN_TIMEOUT_MS", "2000"},
+                            {"SYNCOPATE_SILENCE_MS", "300"},  {"SYNCOPATE_STREAMS", "4"},
+                            {"SYNCOPATE_CHECKSUM", "1"},      {"SYNCOPATE_TRANSPORT", "shm"},
+                            {"SYNCOPATE_SPIN_US", "700"},     {"SYNCOPATE_CLUSTER", "/c.json"}};
   const GroupOptions found = launched(variables).options;
   EXPECT_EQ(found.interface, "eth7");
   EXPECT_EQ(found.secret_file, "/s");
@@ -127,11 +128,14 @@ TEST(Launch, TheRestComesFromTheEnvironmentUnlessGiven) {
   EXPECT_EQ(found.streams, 4);
   EXPECT_EQ(found.transport, "shm");
   EXPECT_EQ(launched({}).options.transport, "auto");
+  EXPECT_EQ(found.cluster, "/c.json");
   EXPECT_EQ(found.spin->count(), 700);
   EXPECT_EQ(found.checksum, true);
   GroupOptions options;
   options.interface = "lo";
   options.streams = 2;
+  options.cluster = "mine.json";
+  EXPECT_EQ(launched(variables, options).options.cluster, "mine.json");
   EXPECT_EQ(launched(variables, options).options.interface, "lo");
   EXPECT_EQ(launched(variables, options).options.streams, 2);
   const GroupOptions standard = launched({}).options;

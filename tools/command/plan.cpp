@@ -1,133 +1,15 @@
 // `syncopate plan`: what a plan costs before anything runs; a profile compares policies, `collective` shows one plan.
-#include "syncopate/plan.hpp"
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include "command.hpp"
+#include "plan/collective.hpp"
 #include "plan/policies.hpp"
-#include "syncopate/error.hpp"
-#include "syncopate/units.hpp"
 
 namespace syncopate::tools::command {
 namespace {
 
-struct Options {
-  std::string collective = "allreduce";
-  std::string bytes = "1MiB";
-  std::string grid;
-  bool draw = false;
-  PlanRequest request{.ranks = 4};
-  LinkCost link;
-};
-
-PlanRequest request_of(const Options& options) {
-  PlanRequest request = options.request;
-  request.collective = collective_named(options.collective);
-  request.bytes = parse_bytes(options.bytes);
-  if (options.grid.empty()) return request;
-  int used = 0;
-  const int read = std::sscanf(options.grid.c_str(), "%ux%u%n", &request.tuning.rows, &request.tuning.columns, &used);
-  if (read != 2 || static_cast<std::size_t>(used) != options.grid.size())
-    throw Misuse(fmt::format("grid is '{}'; allowed: ROWSxCOLUMNS, as in 2x4", options.grid));
-  return request;
-}
-
-/// One algorithm after the other, as `auto` prefers them.
-nlohmann::json alternatives_of(const std::vector<PlanRank>& ranking) {
-  nlohmann::json rows = nlohmann::json::array();
-  for (const PlanRank& entry : ranking) rows.push_back({{"algorithm", entry.algorithm}, {"law_s", entry.law_s}});
-  return rows;
-}
-
-struct Answer {
-  PlanPrice price;
-  std::vector<PlanRank> ranking;
-  std::string picture;
-};
-
-void print_json(const PlanRequest& request, const Answer& answer) {
-  nlohmann::json row{{"algorithm", answer.price.algorithm},
-                     {"collective", name_of(request.collective)},
-                     {"ranks", request.ranks},
-                     {"bytes", request.bytes},
-                     {"rounds", answer.price.rounds},
-                     {"wire_bytes_per_rank", answer.price.wire_bytes_per_rank},
-                     {"predicted_s", answer.price.predicted_s},
-                     {"alternatives", alternatives_of(answer.ranking)}};
-  if (!answer.picture.empty()) row["picture"] = answer.picture;
-  print_row(row);
-}
-
-void print_text(const PlanRequest& request, const LinkCost& link, const Answer& answer) {
-  const PlanPrice& price = answer.price;
-  fmt::print("{} {} over {} rank{}, {}\n", price.algorithm, name_of(request.collective), request.ranks,
-             request.ranks == 1 ? "" : "s", format_bytes(static_cast<double>(request.bytes)));
-  fmt::print("  rounds               {}\n", price.rounds);
-  fmt::print("  wire bytes per rank  {} ({})\n", price.wire_bytes_per_rank,
-             format_bytes(static_cast<double>(price.wire_bytes_per_rank)));
-  fmt::print("  predicted time       {} (alpha {:g} s, beta {:g} s/B, gamma {:g} s/B)\n",
-             format_seconds(price.predicted_s), link.alpha_s, link.beta_s_per_byte, link.gamma_s_per_byte);
-  fmt::print("  proof                every rank ends with the right contributions, no rank blocks\n");
-  if (request.ranks > 1) fmt::print("  by cost law, in the order in which auto prefers them\n");
-  for (const PlanRank& entry : answer.ranking)
-    fmt::print("    {:<24} {}\n", entry.algorithm, format_seconds(entry.law_s));
-  if (!answer.picture.empty()) fmt::print("\n{}", answer.picture);
-}
-
-int price_collective(const Options& options, const Session& session) {
-  PlanRequest request = request_of(options);
-  const std::string flaw = verify_plans(plan_collective(request, options.link), request.collective, request.root);
-  if (!flaw.empty()) throw Error("Error", fmt::format("the plan of {} is wrong: {}", request.algorithm, flaw));
-  const Answer answer{price_plans(request, options.link),
-                      request.ranks > 1 ? rank_algorithms(request, options.link) : std::vector<PlanRank>(),
-                      options.draw ? draw_plans(request, options.link) : std::string()};
-  constexpr std::uint64_t kBarrierBytes = 4;
-  if (request.collective == Collective::barrier) request.bytes = kBarrierBytes;
-  if (session.json)
-    print_json(request, answer);
-  else
-    print_text(request, options.link, answer);
-  return 0;
-}
-
-void add_tuning(CLI::App& sub, Options& options) {
-  Tuning& tuning = options.request.tuning;
-  sub.add_option("--blocks", tuning.blocks, "Pipeline blocks of algorithms that have them; 0: their own choice")
-      ->capture_default_str();
-  sub.add_option("--grid", options.grid, "torus_2d: ROWSxCOLUMNS; without it the most square one");
-  sub.add_option("--ranks-per-host", options.request.ranks_per_host, "So many neighbouring ranks share a host; 0: all")
-      ->capture_default_str();
-  sub.add_option("--hosts", options.request.hosts, "A host number for each rank: 0,0,1")->delimiter(',');
-  sub.add_option("--inner", tuning.inner, "hierarchical: the algorithm within hosts")->capture_default_str();
-  sub.add_option("--outer", tuning.outer, "hierarchical: the algorithm between hosts")->capture_default_str();
-}
-
-void add_options(CLI::App& sub, Options& options) {
-  PlanRequest& request = options.request;
-  std::vector<std::string_view> names;
-  for (const Collective collective : kCollectives) names.push_back(name_of(collective));
-  sub.add_option("NAME", request.algorithm, "Algorithm from the catalogue (syncopate info), or auto")->required();
-  sub.add_option("--collective", options.collective, fmt::format("{}", fmt::join(names, ", ")))->capture_default_str();
-  sub.add_option("--ranks", request.ranks, "Number of ranks")->capture_default_str();
-  sub.add_option("--bytes", options.bytes, "Size of the full vector: 4KiB, 16MiB, ...")->capture_default_str();
-  sub.add_option("--root", request.root, "Root of broadcast, reduce, gather and scatter")->capture_default_str();
-  add_tuning(sub, options);
-  sub.add_option("--alpha", options.link.alpha_s, "Seconds per message")->capture_default_str();
-  sub.add_option("--beta", options.link.beta_s_per_byte, "Seconds per byte sent")->capture_default_str();
-  sub.add_option("--gamma", options.link.gamma_s_per_byte, "Seconds per byte reduced")->capture_default_str();
-  sub.add_flag("--draw", options.draw, "Draw the plan: a row per rank, a column per round");
-}
-
 void define(CLI::App& app, Session& session) {
-  const auto options = std::make_shared<Options>();
   tools::plan::add_policies(app, session);
   app.require_subcommand(0, 1);
-  CLI::App& sub = *app.add_subcommand("collective", "One collective's plan: rounds, bytes, predicted time, picture");
-  sub.fallthrough();  // --json and --log-level may stand behind it
-  add_options(sub, *options);
-  sub.callback(
-      [options, &session] { session.action = [options, &session] { return price_collective(*options, session); }; });
+  tools::plan::add_collective(app, session);
 }
 
 }  // namespace

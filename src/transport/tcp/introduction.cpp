@@ -24,6 +24,7 @@ std::string encode(const Introduction& introduction) {
   out.number(static_cast<std::uint8_t>(introduction.checksum));
   out.text(introduction.transport, kMost);
   out.number(introduction.silence_ms);
+  out.number(static_cast<std::uint8_t>(introduction.has_cluster));
   return out.take();
 }
 
@@ -43,6 +44,7 @@ Introduction decode_introduction(std::string_view text, int rank) {
   introduction.checksum = in.number<std::uint8_t>() != 0;
   introduction.transport = in.text(kMost);
   introduction.silence_ms = in.number<std::int64_t>();
+  introduction.has_cluster = in.number<std::uint8_t>() != 0;
   in.end();
   return introduction;
 }

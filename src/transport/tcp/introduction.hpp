@@ -18,6 +18,7 @@ struct Introduction {
   bool checksum = false;           ///< rank 0's holds
   std::string transport;           ///< auto, tcp or shm; rank 0's holds
   std::int64_t silence_ms = 2000;  ///< rank 0's holds
+  bool has_cluster = false;        ///< rank 0's holds: whether it will give everyone a cluster file
 };
 
 [[nodiscard]] std::string encode(const Introduction& introduction);

@@ -122,7 +122,8 @@ Endpoint join(const GroupOptions& options, rendezvous::Rendezvous& meeting, cons
                           .streams = static_cast<std::uint32_t>(*options.streams),
                           .checksum = *options.checksum,
                           .transport = options.transport,
-                          .silence_ms = options.silence->count()};
+                          .silence_ms = options.silence->count(),
+                          .has_cluster = !options.cluster.empty()};
   const auto deadline = std::chrono::steady_clock::now() + *options.join_timeout;
   const std::vector<Introduction> all = meet(options, meeting, mine);
   const Introduction& leader = all.front();
@@ -134,7 +135,8 @@ Endpoint join(const GroupOptions& options, rendezvous::Rendezvous& meeting, cons
                        .streams = leader.streams,
                        .silence = std::chrono::milliseconds(leader.silence_ms),
                        .log = options.log};
-  Endpoint endpoint{.rank = rank, .size = size, .kind = kind_of(near, leader.transport)};
+  Endpoint endpoint{
+      .rank = rank, .size = size, .kind = kind_of(near, leader.transport), .has_cluster = leader.has_cluster};
   for (std::size_t other = 0; other < all.size(); ++other) {
     words.addresses.push_back(Address::parse(all[other].address));
     words.doors.push_back(near[other] ? Address::named(all[other].door) : Address());

@@ -1,5 +1,5 @@
 // JSON: lookups that never return what is not there.
-#include "simulate/json.hpp"
+#include "base/json.hpp"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 
 #include "syncopate/error.hpp"
 
-namespace syncopate::simulate {
+namespace syncopate::base {
 
 void JsonPlace::refuse(const std::string& what) const { throw Misuse(fmt::format("{}: {}", place_, what)); }
 
@@ -74,4 +74,4 @@ std::string text_of_file(const std::string& file) {
   return text.str();
 }
 
-}  // namespace syncopate::simulate
+}  // namespace syncopate::base

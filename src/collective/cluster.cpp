@@ -1,14 +1,18 @@
-// Clusters: links and measured costs, from JSON.
+// Clusters: links and measured costs, from JSON; and what they mean for a group.
+#include "syncopate/cluster.hpp"
+
+#include <algorithm>
 #include <climits>
 
-#include "simulate/json.hpp"
-#include "syncopate/predict.hpp"
+#include "base/json.hpp"
+#include "collective/algorithm.hpp"
+#include "syncopate/error.hpp"
 
 namespace syncopate {
 
 namespace {
 
-using simulate::JsonPlace;
+using base::JsonPlace;
 
 LinkCost link_of(const JsonPlace& place) {
   return {.alpha_s = place.at("alpha_s").amount(),
@@ -28,6 +32,16 @@ std::vector<std::pair<double, double>> table_of(const JsonPlace& place) {
   return table;
 }
 
+/// What `look_up` finds; its Misuse also names the place.
+template <class LookUp>
+auto found_at(const JsonPlace& place, LookUp look_up) {
+  try {
+    return look_up();
+  } catch (const Misuse& misuse) {
+    place.refuse(misuse.what());
+  }
+}
+
 bool is_cost(const JsonPlace& place) { return place.has("affine") || place.has("table"); }
 
 void add_cost(Cluster& cluster, MeasuredCost cost, const JsonPlace& place) {
@@ -44,13 +58,15 @@ void add_cost(Cluster& cluster, MeasuredCost cost, const JsonPlace& place) {
 /// {"allreduce": {"affine": …}} or, one per algorithm, {"allreduce": {"ring": {"table": …}, "mst": …}}.
 void add_costs(Cluster& cluster, const JsonPlace& costs) {
   for (const auto& [name, place] : costs.items()) {
-    const Collective collective = collective_named(name);
+    const Collective collective = found_at(place, [&name = name] { return collective_named(name); });
     if (is_cost(place)) {
       add_cost(cluster, {.collective = collective}, place);
       continue;
     }
     for (const auto& [algorithm, entry] : place.items()) {
       if (!entry.is_object()) entry.refuse(R"(is neither "affine" nor "table" nor an algorithm's {"affine": …})");
+      static_cast<void>(
+          found_at(entry, [&, &name = algorithm] { return &collective::algorithm_named(name, collective); }));
       add_cost(cluster, {.collective = collective, .algorithm = algorithm}, entry);
     }
   }
@@ -59,7 +75,7 @@ void add_costs(Cluster& cluster, const JsonPlace& costs) {
 }  // namespace
 
 Cluster parse_cluster(std::string_view json, const std::string& file) {
-  const nlohmann::json document = simulate::json_of(json, file);
+  const nlohmann::json document = base::json_of(json, file);
   const JsonPlace root(document, file);
   Cluster cluster;
   cluster.ranks = static_cast<int>(std::min<std::uint64_t>(root.at("ranks").count(1), INT_MAX));
@@ -67,16 +83,36 @@ Cluster parse_cluster(std::string_view json, const std::string& file) {
     cluster.ranks_per_host = static_cast<int>(std::min<std::uint64_t>(root.at("ranks_per_host").count(1), INT_MAX));
   if (root.has("links")) {
     const JsonPlace links = root.at("links");
-    cluster.inter = link_of(links.at("inter"));
+    if (links.has("inter")) cluster.inter = link_of(links.at("inter"));
     if (links.has("intra")) cluster.intra = link_of(links.at("intra"));
+    if (!cluster.inter && !cluster.intra) links.refuse(R"(has neither "inter" nor "intra": one is needed)");
   }
+  if (root.has("transport")) cluster.transport = root.at("transport").text();
   if (root.has("algorithm")) cluster.algorithm = root.at("algorithm").text();
   cluster.cpu_s_per_byte = root.amount_or("cpu_s_per_byte", 0);
   if (root.has("costs")) add_costs(cluster, root.at("costs"));
-  if (!cluster.inter && cluster.costs.empty()) root.refuse(R"(has neither "links" nor "costs": one is needed)");
+  if (!root.has("links") && cluster.costs.empty()) root.refuse(R"(has neither "links" nor "costs": one is needed)");
   return cluster;
 }
 
-Cluster read_cluster(const std::string& file) { return parse_cluster(simulate::text_of_file(file), file); }
+Cluster read_cluster(const std::string& file) { return parse_cluster(base::text_of_file(file), file); }
+
+NetworkCost usual_cost(std::string_view transport) {
+  // Ranks that share memory, `syncopate fit --transport shm`: a word reaches a rank that is awake in a microsecond, and
+  // a byte is copied in and out of a slot that the cache holds.
+  constexpr LinkCost kMemory{.alpha_s = 1e-6, .beta_s_per_byte = 0.15e-9, .gamma_s_per_byte = 0.02e-9};
+  return transport.empty() || transport == "tcp" ? NetworkCost() : NetworkCost(LinkCost(), kMemory);
+}
+
+NetworkCost cost_of(const Cluster& cluster, std::string_view transport) {
+  NetworkCost cost = usual_cost(transport.empty() ? std::string_view(cluster.transport) : transport);
+  if (cluster.inter) cost.inter = *cluster.inter;
+  if (!transport.empty() && !cluster.transport.empty() && transport != cluster.transport) return cost;
+  if (cluster.intra) cost.intra = *cluster.intra;
+  cost.measured = cluster.costs;
+  cost.measured_ranks = cluster.ranks;
+  cost.measured_ranks_per_host = cluster.ranks_per_host;
+  return cost;
+}
 
 }  // namespace syncopate

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace syncopate::simulate {
+namespace syncopate::base {
 
 /// A value of a JSON document that knows where it stands. Everything throws Misuse.
 class JsonPlace final {
@@ -38,4 +38,4 @@ class JsonPlace final {
 /// The bytes of a file; throws SystemFailure.
 [[nodiscard]] std::string text_of_file(const std::string& file);
 
-}  // namespace syncopate::simulate
+}  // namespace syncopate::base

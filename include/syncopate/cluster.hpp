@@ -1,0 +1,67 @@
+// Clusters: what a network costs, by laws of its links and by what was measured on it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "syncopate/collective.hpp"
+
+namespace syncopate {
+
+/// Cost of one link: time to send n bytes = alpha_s + n beta_s_per_byte; reducing adds gamma_s_per_byte.
+struct LinkCost {
+  double alpha_s = 25e-6;
+  double beta_s_per_byte = 8e-9;
+  double gamma_s_per_byte = 0.2e-9;
+};
+
+/// Seconds of a collective by its bytes, as measured: a + b M, or rows of (bytes, seconds).
+struct MeasuredCost {
+  Collective collective = Collective::allreduce;
+  std::string algorithm;  ///< empty: whichever the cluster uses
+  double a_s = 0, b_s_per_byte = 0;
+  std::vector<std::pair<double, double>> table;  ///< not empty: instead of a and b
+};
+
+/// Costs of a network: links between ranks of different hosts and between ranks of one; and what was measured, which
+/// goes before the laws of the links for as many ranks on as large hosts as it was measured with.
+struct NetworkCost {
+  LinkCost inter;
+  LinkCost intra;
+  std::vector<MeasuredCost> measured{};
+  int measured_ranks = 0;
+  int measured_ranks_per_host = 1;
+  NetworkCost() = default;
+  NetworkCost(const LinkCost& everywhere)  // NOLINT(google-explicit-constructor): one cost holds everywhere
+      : inter(everywhere), intra(everywhere) {}
+  NetworkCost(const LinkCost& between_hosts, const LinkCost& within_hosts)
+      : inter(between_hosts), intra(within_hosts) {}
+};
+
+/// A cluster file: docs/scheduling.md has the format, `syncopate fit` writes one.
+struct Cluster {
+  int ranks = 1;
+  int ranks_per_host = 1;
+  std::optional<LinkCost> inter, intra;  ///< between hosts, inside a host
+  std::string transport;                 ///< by which links and costs were measured; empty: not said
+  std::string algorithm = "auto";        ///< of the all-reduce
+  double cpu_s_per_byte = 0;             ///< what exchanging a byte of gradients takes from computing on the same rank
+  std::vector<MeasuredCost> costs;       ///< these override the links
+};
+
+/// From JSON text. Throws Misuse that names `file`, the key, and what is allowed there.
+[[nodiscard]] Cluster parse_cluster(std::string_view json, const std::string& file);
+/// From a file; throws SystemFailure where it cannot be read.
+[[nodiscard]] Cluster read_cluster(const std::string& file);
+
+/// What a group of that transport ("tcp", "shm", "shm+tcp", "inproc") believes without a cluster: 1 Gbit/s between
+/// hosts; within one the same by TCP, else the costs of copying through shared memory.
+[[nodiscard]] NetworkCost usual_cost(std::string_view transport);
+/// The same from a cluster. What it leaves open is as usual; what was measured over another transport does not count,
+/// but for the links between hosts. An empty transport fits all.
+[[nodiscard]] NetworkCost cost_of(const Cluster& cluster, std::string_view transport = {});
+
+}  // namespace syncopate
