@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "conformance/entries.hpp"
+#include "conformance/virtual_network.hpp"
 
 namespace syncopate {
 namespace {
@@ -52,6 +53,66 @@ TEST_P(EveryAlgorithm, TakesTheTimeOfItsCostLawOnAnIdealNetwork) {
                   tolerance(GetParam(), ranks, choice.shape.blocks))
           << ranks << " ranks, alpha " << link.alpha_s;
     }
+}
+
+/// Seconds in which the engines of all ranks carry the request out on a virtual network, and what the law says.
+std::pair<double, double> engine_and_law(const PlanRequest& request, const LinkCost& link) {
+  const collective::Choice choice = collective::choose(request, link);
+  const auto ranks = static_cast<std::size_t>(request.ranks);
+  const std::size_t count = request.bytes / sizeof(float);
+  const bool two = request.collective == Collective::alltoall;
+  std::vector<std::vector<float>> first(ranks, std::vector<float>(count, 1)), second(ranks);
+  std::vector<std::size_t> cuts;
+  for (std::size_t rank = 0; rank < ranks && request.collective == Collective::allgather_v; ++rank)
+    cuts.push_back(even_part(count, ranks, rank).begin);
+  if (!cuts.empty()) cuts.push_back(count);
+  std::vector<collective::Program> programs;
+  std::vector<collective::Execution::Parameters> data;
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    programs.push_back(collective::compile(collective::build_plan(choice, static_cast<std::uint32_t>(rank))));
+    if (two) second[rank].resize(count);
+    data.push_back({.data = Buffer(first[rank].data(), count, DType::f32),
+                    .reduction = {.dtype = DType::f32, .op = ReduceOp::sum, .divisor = 1},
+                    .label = {1, 1},
+                    .second = Buffer(second[rank].data(), second[rank].size(), DType::f32),
+                    .cuts = cuts});
+  }
+  return {test::VirtualNetwork(request.ranks, link).run(programs, data), choice.law_s};
+}
+
+/// A vector of one segment: frames are the messages of the law and of the plans as `price` plays them.
+TEST_P(EveryAlgorithm, IsCarriedOutByTheEngineInTheTimeOfItsCostLaw) {
+  const auto [algorithm, collective] = GetParam();
+  const LinkCost links[] = {{1e-4, 1e-8, 0}, {1e-6, 1e-8, 0}, {1e-3, 1e-10, 0}};
+  for (const int ranks : {2, 3, 4, 5, 6, 7, 8, 9, 13, 16, 17})
+    for (const LinkCost& link : links) {
+      const unsigned whole = 4U * 64U * static_cast<unsigned>(ranks);  // parts and blocks are all alike
+      const unsigned bytes = collective == Collective::barrier ? 4U : 8192U / whole * whole;
+      const PlanRequest request{collective, std::string(algorithm->name), ranks, 0, bytes};
+      const auto [engine_s, law_s] = engine_and_law(request, link);
+      constexpr double kFewBlocks = 0.35;  // so short a vector has few blocks, and the two trees' pipelines never fill
+      EXPECT_NEAR(engine_s / price_plans(request, link).predicted_s, 1, 1e-9) << ranks << " ranks: plans as played";
+      const std::uint32_t blocks = collective::choose(request, link).shape.blocks;
+      const bool is_short = algorithm->name == "double_binary_tree" && blocks < 16;
+      EXPECT_NEAR(engine_s / law_s, 1, is_short ? kFewBlocks : tolerance(GetParam(), ranks, blocks))
+          << ranks << " ranks, alpha " << link.alpha_s << ", " << blocks << " blocks";
+    }
+}
+
+/// A long one is cut into segments, which are passed on while the rest still arrives: never later than the law says,
+/// never earlier than a port can carry what must pass it.
+TEST_P(EveryAlgorithm, IsCarriedOutByTheEngineNoSlowerThanItsCostLawWhereLatencyIsNothing) {
+  const auto [algorithm, collective] = GetParam();
+  if (collective == Collective::barrier) return;
+  for (const int ranks : {2, 3, 4, 7, 8}) {
+    const auto bytes = static_cast<std::uint64_t>(ranks) * (96 << 10);
+    const PlanRequest request{collective, std::string(algorithm->name), ranks, 0, bytes, {.blocks = 16}};
+    const LinkCost link{0, 1e-8, 0};
+    const auto [engine_s, law_s] = engine_and_law(request, link);
+    const double part = static_cast<double>(bytes) * 1e-8 * (ranks - 1) / ranks;
+    EXPECT_LE(engine_s / law_s, 1.01 + tolerance(GetParam(), ranks, 16)) << ranks << " ranks";
+    EXPECT_GE(engine_s, (collective == Collective::allreduce ? 2 : 1) * part * 0.999) << ranks << " ranks";
+  }
 }
 
 TEST_P(EveryAlgorithm, IsRankedByItsLaw) {

@@ -54,10 +54,13 @@ TEST_F(Damage, ADamagedHeaderIsCorrupt) {
 
 TEST_F(Damage, ADamagedPayloadIsCorrupt) { EXPECT_EQ(after(frame({5, 9}, 8, true)).kind, "Corrupt"); }
 
-TEST_F(Damage, AnEarlierOperationIsCorrupt) {
+// This rank took part in operation 4 and expected nothing in it: that is what the two differ in.
+TEST_F(Damage, AnEarlierOperationIsAMismatchInThatOne) {
+  pair_.endpoint.control->began({4, 8, "broadcast f32 x 0 root 1"});
   const Failure failure = after(frame({4, 9}, 8));
-  EXPECT_EQ(failure.kind, "Corrupt");
-  EXPECT_TRUE(test::contains(failure.message, "operation 4")) << failure.message;
+  EXPECT_EQ(failure.kind, "Mismatch");
+  EXPECT_TRUE(test::contains(failure.message, "as number 4: rank 0 called broadcast f32 x 0 root 1"))
+      << failure.message;
 }
 
 TEST_F(Damage, AnotherLengthIsAMismatchThatNamesBoth) {

@@ -119,10 +119,10 @@ void Link::pull(std::vector<Event>& finished) {
 bool Link::fits(const Record& record, const Incoming& post) {
   const FrameHead& frame = record.frame;
   const bool same_kind = is_message(frame.label.operation) == is_message(post.label.operation);
+  // An operation in which this rank expected nothing (it called it with no elements): that one is what they differ in.
   if (same_kind && frame.label.operation < post.label.operation)
-    throw Corrupt(fmt::format("a frame of {} came when {} was due", text_of_number(frame.label.operation),
-                              text_of_number(post.label.operation)));
-  if (frame.label != post.label)
+    fail({Trouble::Kind::other_operation, {}, frame.label});
+  else if (frame.label != post.label)
     fail({Trouble::Kind::other_operation, {}, post.label});
   else if (frame.bytes != post.into.size())
     fail({Trouble::Kind::other_length,

@@ -14,7 +14,7 @@ struct Trouble {
   enum class Kind : std::uint8_t { lost, corrupt, other_operation, other_length };
   Kind kind = Kind::lost;
   std::string reason;
-  Label expected;  ///< of the receive that did not fit
+  Label expected;  ///< of the receive that did not fit; of an earlier operation's frame, its own
 };
 
 /// Reports troubles to control. A link that ended may be the echo of a failure elsewhere: its origin, which control

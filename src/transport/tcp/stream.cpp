@@ -158,11 +158,9 @@ void Stream::header_complete() {
   if (frame_.group != rules_.group || frame_.epoch != rules_.epoch)
     return fail({Trouble::Kind::corrupt, "a frame of another group", post.label});
   const bool same_kind = is_message(frame_.label.operation) == is_message(post.label.operation);
+  // An operation in which this rank expected nothing (it called it with no elements): that one is what they differ in.
   if (same_kind && frame_.label.operation < post.label.operation)
-    return fail({Trouble::Kind::corrupt,
-                 fmt::format("a frame of {} came when {} was due", text_of_number(frame_.label.operation),
-                             text_of_number(post.label.operation)),
-                 post.label});
+    return fail({Trouble::Kind::other_operation, {}, frame_.label});
   if (frame_.label != post.label) return fail({Trouble::Kind::other_operation, {}, post.label});
   if (frame_.payload_bytes != post.into.size())
     return fail({Trouble::Kind::other_length,
