@@ -1,21 +1,26 @@
 // Contender Gloo: its collectives over its TCP transport, timed by the common block method.
 //
 // Only the algorithms of its current interface: the older ones (ring_chunked, halving_doubling) stall over loopback
-// and spoil later calls on the same connections. It has no reduce-scatter of the current kind.
+// and spoil later calls on the same connections. It has no reduce-scatter of the current kind,
+// and its gather and scatter are given equal parts.
 // Arguments: those of a Job (rank and size may also stand in SYNCOPATE_RANK and SYNCOPATE_SIZE), store=FOLDER (empty,
 // shared by all ranks), and interface=NAME or address=ADDRESS of this rank.
 #include <gloo/allgather.h>
 #include <gloo/allgatherv.h>
 #include <gloo/allreduce.h>
+#include <gloo/alltoall.h>
 #include <gloo/barrier.h>
 #include <gloo/broadcast.h>
+#include <gloo/gather.h>
 #include <gloo/math.h>
 #include <gloo/reduce.h>
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/file_store.h>
+#include <gloo/scatter.h>
 #include <gloo/transport/tcp/device.h>
 
 #include <cstdlib>
+#include <memory>
 
 #include "measure.hpp"
 
@@ -95,6 +100,50 @@ void reduce(Link& link, const Job& job, std::span<T> data, const Function& funct
 }
 
 template <class T>
+void gather(Link& link, const Job& job, std::span<T> data) {
+  const auto mine = contender::even_part(data.size(), job.size, job.rank);
+  gloo::GatherOptions options(link.context);
+  options.setTag(link.tag++);
+  options.setRoot(job.root);
+  options.setInput(data.data() + mine.begin, mine.end - mine.begin);
+  if (job.rank == job.root) options.setOutput(data.data(), data.size());
+  gloo::gather(options);
+}
+
+template <class T>
+void scatter(Link& link, const Job& job, std::span<T> data) {
+  const std::size_t part = data.size() / job.size;
+  std::vector<T*> parts;
+  for (int rank = 0; rank < job.size; ++rank) parts.push_back(data.data() + part * rank);
+  gloo::ScatterOptions options(link.context);
+  options.setTag(link.tag++);
+  options.setRoot(job.root);
+  if (job.rank == job.root) options.setInputs(parts, part);
+  options.setOutput(parts[job.rank], part);
+  gloo::scatter(options);
+}
+
+template <class T>
+Call alltoall(Link& link, const Job& job, std::span<T> data) {
+  const auto out = std::make_shared<std::vector<T>>(data.size());
+  return {[=, &link] {
+            gloo::AlltoallOptions options(link.context);
+            options.setTag(link.tag++);
+            options.setInput(data.data(), data.size());
+            options.setOutput(out->data(), out->size());
+            gloo::alltoall(options);
+          },
+          {0, 0, data.size(), static_cast<std::uint32_t>(job.rank)},
+          out->data()};
+}
+
+void barrier(Link& link) {
+  gloo::BarrierOptions options(link.context);
+  options.setTag(link.tag++);
+  gloo::barrier(options);
+}
+
+template <class T>
 Call call_for(Link& link, const Job& job, const std::string& algorithm, std::span<T> data) {
   const Function function = function_for<T>(job.op);
   const contender::Answer whole{0, 0, data.size()};
@@ -104,17 +153,19 @@ Call call_for(Link& link, const Job& job, const std::string& algorithm, std::spa
   if (job.collective == "reduce")
     return {[=, &link, &job] { reduce<T>(link, job, data, function); },
             job.rank == job.root ? whole : contender::Answer{}};
-  throw std::runtime_error("gloo offers allreduce, allgather, broadcast and reduce, not " + job.collective);
+  if (job.collective == "gather")
+    return {[=, &link, &job] { gather<T>(link, job, data); }, job.rank == job.root ? whole : contender::Answer{}};
+  if (job.collective == "scatter")
+    return {[=, &link, &job] { scatter<T>(link, job, data); }, contender::even_part(data.size(), job.size, job.rank)};
+  if (job.collective == "alltoall") return alltoall<T>(link, job, data);
+  if (job.collective == "barrier") return {[&link] { barrier(link); }, {}};
+  throw std::runtime_error("gloo does not offer " + job.collective);
 }
 
 template <class T>
 void run(Link& link, const Job& job) {
   contender::Ties ties;
-  ties.barrier = [&] {
-    gloo::BarrierOptions options(link.context);
-    options.setTag(link.tag++);
-    gloo::barrier(options);
-  };
+  ties.barrier = [&] { barrier(link); };
   const auto combine = [&link](std::vector<double>& values, const char* op) {
     allreduce<double>(link, values, function_for<double>(op), "ring");
   };

@@ -14,6 +14,8 @@
 #include <functional>
 #include <map>
 #include <stdexcept>
+#include <string_view>
+#include <thread>
 #include <vector>
 
 #include "pattern.hpp"
@@ -33,6 +35,7 @@ struct Job {
   double budget_s = 0.5;  ///< timed seconds per (algorithm, size)
   int rank = 0;
   int size = 1;
+  bool apart = false;    ///< a barrier behind every call: no two calls overlap, and its time is part of theirs
   bool threads = false;  ///< ranks are threads of one process and share its processor clock: rank 0 reports it
 };
 
@@ -84,7 +87,18 @@ struct Ties {
 struct Call {
   std::function<void()> run;
   Answer answer;
+  void* result = nullptr;  ///< an all-to-all's second vector; else the answer lies in the first one
 };
+
+/// Which machine this is, as a whole number that doubles hold; a barrier can be checked where all ranks share a clock.
+inline double machine() {
+  char text[64] = {};
+  if (std::FILE* file = std::fopen("/proc/sys/kernel/random/boot_id", "r")) {
+    if (std::fgets(text, sizeof text, file) == nullptr) text[0] = 0;
+    std::fclose(file);
+  }
+  return static_cast<double>(std::hash<std::string_view>{}(text) >> 12);
+}
 
 /// User + system time of all threads of this process.
 inline double processor_seconds() {
@@ -104,10 +118,17 @@ struct Blocks {
   std::vector<double> cpu_seconds;  ///< per call, all ranks
 };
 
-inline double timed(const Ties& ties, const Call& call, long calls) {
+inline void run_calls(const Job& job, const Ties& ties, const Call& call, long calls) {
+  for (long i = 0; i < calls; ++i) {
+    call.run();
+    if (job.apart) ties.barrier();
+  }
+}
+
+inline double timed(const Job& job, const Ties& ties, const Call& call, long calls) {
   ties.barrier();
   const double begin = wall_seconds();
-  for (long i = 0; i < calls; ++i) call.run();
+  run_calls(job, ties, call, calls);
   std::vector<double> taken{wall_seconds() - begin};
   ties.maximum(taken);
   return taken[0] / static_cast<double>(calls);
@@ -117,8 +138,8 @@ inline double timed(const Ties& ties, const Call& call, long calls) {
 /// pays for waking everybody up.
 inline Blocks calibrate(const Job& job, const Ties& ties, const Call& call) {
   constexpr long kMostCalls = 2000;  // bounds how far the root of a rooted collective can run ahead
-  double once = timed(ties, call, 1);
-  if (once < job.budget_s / 50) once = timed(ties, call, 10);
+  double once = timed(job, ties, call, 1);
+  if (once < job.budget_s / 50) once = timed(job, ties, call, 10);
   Blocks blocks;
   const std::size_t count = once * 3 <= job.budget_s ? 3 : 2;
   blocks.seconds.resize(count);
@@ -134,13 +155,26 @@ inline Blocks run_blocks(const Job& job, const Ties& ties, const Call& call) {
   for (std::size_t b = 0; b < blocks.seconds.size(); ++b) {
     ties.barrier();
     const double cpu = processor_seconds(), begin = wall_seconds();
-    for (long i = 0; i < blocks.calls; ++i) call.run();
+    run_calls(job, ties, call, blocks.calls);
     blocks.seconds[b] = (wall_seconds() - begin) / calls;
     blocks.cpu_seconds[b] = job.threads && job.rank > 0 ? 0 : (processor_seconds() - cpu) / calls;
   }
   ties.maximum(blocks.seconds);
   ties.sum(blocks.cpu_seconds);
   return blocks;
+}
+
+/// A barrier's answer: ranks that come one after the other leave it when the last has come, not before. Without a
+/// common clock there is none to check.
+inline bool nobody_left_early(const Job& job, const Ties& ties, const Call& call) {
+  std::vector<double> machines{machine(), -machine()};
+  ties.maximum(machines);
+  std::this_thread::sleep_for(std::chrono::milliseconds(2 * (job.rank % 4)));
+  const double came = wall_seconds();
+  call.run();
+  std::vector<double> times{came, -wall_seconds()};
+  ties.maximum(times);
+  return machines[0] != -machines[1] || times[0] <= -times[1];
 }
 
 inline void print_list(std::string& line, const char* key, const std::vector<double>& values) {
@@ -181,11 +215,14 @@ void measure(const Job& job, const Ties& ties, const Maker<T>& make, const Sink&
     for (const std::string& algorithm : job.algorithms) {
       const std::span<T> data(memory.data(), bytes / sizeof(T));
       const Call call = make(algorithm, data);
+      T* const result = call.result == nullptr ? data.data() : static_cast<T*>(call.result);
       const auto answers_right = [&] {
+        if (job.collective == "barrier") return nobody_left_early(job, ties, call);
+        if (call.result != nullptr) std::fill_n(result, data.size(), T{});
         pattern.ask<T>(static_cast<std::uint32_t>(job.rank), data);
         ties.barrier();
         call.run();
-        return pattern.right<T>(data, call.answer, data.size());
+        return pattern.right<T>({result, data.size()}, call.answer, data.size());
       };
       bool right = answers_right();
       const Blocks blocks = run_blocks(job, ties, call);

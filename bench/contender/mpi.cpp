@@ -7,6 +7,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <memory>
+
 #include "measure.hpp"
 
 namespace {
@@ -70,6 +72,49 @@ Call reduce_scatter(std::span<T> data, const Job& job) {
 }
 
 template <class T>
+Call gather(std::span<T> data, const Job& job) {
+  const Parts parts = parts_of(data.size(), job.size);
+  const auto mine = contender::even_part(data.size(), job.size, job.rank);
+  const bool rooted = job.rank == job.root, even = data.size() % job.size == 0;
+  const int count = static_cast<int>(mine.end - mine.begin), root = job.root;
+  const void* from = rooted ? MPI_IN_PLACE : data.data() + mine.begin;
+  const contender::Answer answer = rooted ? contender::Answer{0, 0, data.size()} : contender::Answer{};
+  if (even)
+    return {[=] { MPI_Gather(from, count, type_of<T>(), data.data(), count, type_of<T>(), root, MPI_COMM_WORLD); },
+            answer};
+  return {[=] {
+            MPI_Gatherv(from, count, type_of<T>(), data.data(), parts.counts.data(), parts.offsets.data(), type_of<T>(),
+                        root, MPI_COMM_WORLD);
+          },
+          answer};
+}
+
+template <class T>
+Call scatter(std::span<T> data, const Job& job) {
+  const Parts parts = parts_of(data.size(), job.size);
+  const auto mine = contender::even_part(data.size(), job.size, job.rank);
+  const int count = static_cast<int>(mine.end - mine.begin), root = job.root;
+  void* to = job.rank == job.root ? MPI_IN_PLACE : data.data() + mine.begin;
+  if (data.size() % job.size == 0)
+    return {[=] { MPI_Scatter(data.data(), count, type_of<T>(), to, count, type_of<T>(), root, MPI_COMM_WORLD); },
+            mine};
+  return {[=] {
+            MPI_Scatterv(data.data(), parts.counts.data(), parts.offsets.data(), type_of<T>(), to, count, type_of<T>(),
+                         root, MPI_COMM_WORLD);
+          },
+          mine};
+}
+
+template <class T>
+Call alltoall(std::span<T> data, const Job& job) {
+  const auto out = std::make_shared<std::vector<T>>(data.size());
+  const int count = static_cast<int>(data.size()) / job.size;
+  return {[=] { MPI_Alltoall(data.data(), count, type_of<T>(), out->data(), count, type_of<T>(), MPI_COMM_WORLD); },
+          {0, 0, data.size(), static_cast<std::uint32_t>(job.rank)},
+          out->data()};
+}
+
+template <class T>
 Call call_for(const Job& job, std::span<T> data) {
   const int count = static_cast<int>(data.size()), root = job.root;
   const contender::Answer whole{0, 0, data.size()};
@@ -87,6 +132,10 @@ Call call_for(const Job& job, std::span<T> data) {
             rooted ? whole : contender::Answer{}};
   if (job.collective == "allgather") return allgather<T>(data, job.size);
   if (job.collective == "reduce_scatter") return reduce_scatter<T>(data, job);
+  if (job.collective == "gather") return gather<T>(data, job);
+  if (job.collective == "scatter") return scatter<T>(data, job);
+  if (job.collective == "alltoall") return alltoall<T>(data, job);
+  if (job.collective == "barrier") return {[] { MPI_Barrier(MPI_COMM_WORLD); }, {}};
   throw std::runtime_error("no such collective: " + job.collective);
 }
 

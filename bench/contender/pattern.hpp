@@ -43,11 +43,13 @@ T represent(std::uint32_t value) {
   }
 }
 
-/// Elements [begin, end) of the full vector, found in a rank's memory from element `at` on.
+/// Elements [begin, end) of the full vector, found in a rank's memory from element `at` on. Every rank has the same
+/// full vector, but for an all-to-all's, which is that of `rank`.
 struct Answer {
   std::size_t at = 0;
   std::size_t begin = 0;
   std::size_t end = 0;
+  std::uint32_t rank = 0;
 };
 
 /// Part `index` of `count` elements cut into `parts` pieces whose sizes differ by at most one, larger ones first.
@@ -62,8 +64,9 @@ inline Answer even_part(std::size_t count, std::size_t parts, std::size_t index)
 class Pattern final {
  public:
   Pattern(const std::string& collective, const std::string& op, std::uint32_t ranks, std::uint32_t root)
-      : broadcast_(collective == "broadcast"),
-        allgather_(collective == "allgather"),
+      : from_root_(collective == "broadcast" || collective == "scatter"),
+        from_owner_(collective == "allgather" || collective == "gather"),
+        to_each_(collective == "alltoall"),
         least_(op == "min"),
         most_(op == "max"),
         average_(op == "average"),
@@ -75,16 +78,16 @@ class Pattern final {
     return value(scale<T>(), rank, index);
   }
   template <class T>
-  [[nodiscard]] std::uint32_t output(std::uint64_t index, std::size_t count) const {
-    return answer(scale<T>(), index, count);
+  [[nodiscard]] std::uint32_t output(std::uint64_t index, std::size_t count, std::uint32_t rank = 0) const {
+    return answer(scale<T>(), index, {0, 0, count, rank});
   }
 
   /// A rank's memory before the call. What a rank has no say in starts as zero, which no answer contains.
   template <class T>
   void ask(std::uint32_t rank, std::span<T> data) const {
     const Answer all{0, 0, data.size()};
-    const Answer mine = broadcast_ && rank != root_ ? Answer{}
-                        : allgather_                ? even_part(data.size(), ranks_, rank)
+    const Answer mine = from_root_ && rank != root_ ? Answer{}
+                        : from_owner_               ? even_part(data.size(), ranks_, rank)
                                                     : all;
     const Scale scaled = scale<T>();
     std::fill(data.begin(), data.end(), T{});
@@ -95,7 +98,8 @@ class Pattern final {
   [[nodiscard]] bool right(std::span<const T> data, const Answer& where, std::size_t count) const {
     const Scale scaled = scale<T>();
     for (std::size_t i = where.begin; i < where.end; ++i)
-      if (!(data[where.at + i - where.begin] == represent<T>(answer(scaled, i, count)))) return false;
+      if (!(data[where.at + i - where.begin] == represent<T>(answer(scaled, i, {0, 0, count, where.rank}))))
+        return false;
     return true;
   }
 
@@ -119,9 +123,14 @@ class Pattern final {
     return scaled.step * (1 + static_cast<std::uint32_t>((mixed >> 32) * scaled.limit >> 32));
   }
 
-  [[nodiscard]] std::uint32_t answer(const Scale& scaled, std::uint64_t index, std::size_t count) const {
-    if (broadcast_) return value(scaled, root_, index);
-    if (allgather_) return value(scaled, owner(index, count), index);
+  /// Element `index` of what comes out on the rank of `whole`.
+  [[nodiscard]] std::uint32_t answer(const Scale& scaled, std::uint64_t index, const Answer& whole) const {
+    if (from_root_) return value(scaled, root_, index);
+    if (from_owner_) return value(scaled, owner(index, whole.end), index);
+    if (to_each_) {
+      const std::uint64_t part = whole.end / ranks_;
+      return value(scaled, static_cast<std::uint32_t>(index / part), whole.rank * part + index % part);
+    }
     std::uint32_t result = value(scaled, 0, index);
     for (std::uint32_t rank = 1; rank < ranks_; ++rank) {
       const std::uint32_t next = value(scaled, rank, index);
@@ -135,7 +144,7 @@ class Pattern final {
     return static_cast<std::uint32_t>(index < wide ? index / (base + 1) : larger + (index - wide) / base);
   }
 
-  bool broadcast_, allgather_, least_, most_, average_;
+  bool from_root_, from_owner_, to_each_, least_, most_, average_;
   std::uint32_t ranks_, root_;
 };
 

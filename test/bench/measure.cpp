@@ -70,6 +70,50 @@ TEST(BlockMethod, SaysSoWhenOnlyLaterAnswersAreWrong) {
   EXPECT_EQ(nlohmann::json::parse(rows[0]).at("correct"), false);
 }
 
+TEST(BlockMethod, SeesABarrierThatDoesNotWait) {
+  Job job = job_for({4});
+  job.collective = "barrier";
+  const auto correct_if_others_come = [&](double seconds_later) {
+    contender::Ties ties = no_ties();
+    ties.maximum = [&](std::vector<double>& values) {
+      if (values.size() == 2 && values[0] != contender::machine()) values[0] += seconds_later;
+    };
+    std::string row;
+    contender::measure<float>(
+        job, ties,
+        [](const std::string&, std::span<float>) {
+          return Call{[] {}, {}};
+        },
+        [&](const std::string& line) { row = line; });
+    return nlohmann::json::parse(row).at("correct").get<bool>();
+  };
+  EXPECT_TRUE(correct_if_others_come(0));
+  EXPECT_FALSE(correct_if_others_come(60)) << "this rank left long before";
+}
+
+TEST(BlockMethod, LooksAtTheSecondVectorOfAnAllToAll) {
+  Job job = job_for({64});
+  job.collective = "alltoall";
+  const auto correct = [&](float error) {
+    std::string row;
+    contender::measure<float>(
+        job, no_ties(),
+        [&](const std::string&, std::span<float> data) {
+          const auto out = std::make_shared<std::vector<float>>(data.size());
+          return Call{[=] {
+                        std::copy(data.begin(), data.end(), out->begin());
+                        out->back() += error;
+                      },
+                      {0, 0, data.size()},
+                      out->data()};
+        },
+        [&](const std::string& line) { row = line; });
+    return nlohmann::json::parse(row).at("correct").get<bool>();
+  };
+  EXPECT_TRUE(correct(0));
+  EXPECT_FALSE(correct(1));
+}
+
 TEST(BlockMethod, ReadsItsJobFromArguments) {
   const char* words[] = {"collective=reduce", "algorithms=a,b", "bytes=4,1024", "op=max", "root=2",
                          "budget=0.25",       "rank=1",         "size=3"};
@@ -143,6 +187,8 @@ TEST(Rows, KnowTheBoundOfEachCollective) {
   EXPECT_DOUBLE_EQ(bound("allgather", 4), 0.75);
   EXPECT_DOUBLE_EQ(bound("broadcast", 4), 1);
   EXPECT_DOUBLE_EQ(bound("reduce", 4), 1);
+  for (const char* collective : {"gather", "scatter", "alltoall"}) EXPECT_DOUBLE_EQ(bound(collective, 4), 0.75);
+  EXPECT_DOUBLE_EQ(bound("barrier", 4), 0);
   EXPECT_DOUBLE_EQ(bound("allreduce", 1), 0);
 }
 

@@ -77,6 +77,17 @@ TEST(Pattern, AnswersWhatACollectiveOfItsNameComputes) {
   }
 }
 
+TEST(Pattern, AnswersOfRanksThatGetDifferentPartsDiffer) {
+  const Pattern gather{"gather", "sum", 3, 1}, scatter{"scatter", "sum", 3, 1}, alltoall{"alltoall", "sum", 3, 0};
+  for (std::size_t i = 0; i < 12; ++i) {
+    EXPECT_EQ(gather.output<float>(i, 12), gather.input<float>(static_cast<std::uint32_t>(i / 4), i));
+    EXPECT_EQ(scatter.output<float>(i, 12), scatter.input<float>(1, i));
+    for (std::uint32_t rank = 0; rank < 3; ++rank)
+      EXPECT_EQ(alltoall.output<float>(i, 12, rank),
+                alltoall.input<float>(static_cast<std::uint32_t>(i / 4), rank * 4 + i % 4));
+  }
+}
+
 TEST(Pattern, SeesASingleWrongElement) {
   const Pattern pattern{"allreduce", "sum", 2, 0};
   std::vector<float> data(1000);

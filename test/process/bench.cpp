@@ -34,7 +34,8 @@ INSTANTIATE_TEST_SUITE_P(Transport, BenchOver, testing::Values("tcp", "shm"),
                          [](const auto& one) { return one.param; });
 
 TEST_P(BenchOver, MeasuresEachCollective) {
-  for (const char* collective : {"allreduce", "reduce_scatter", "allgather", "broadcast", "reduce"}) {
+  for (const char* collective :
+       {"allreduce", "reduce_scatter", "allgather", "broadcast", "reduce", "gather", "scatter"}) {
     const Ended ended =
         syncopate(bench(collective, {"--ranks", "3", "--bytes", "4,1000", "--root", "2", "--transport", GetParam()}));
     ASSERT_EQ(ended.code, 0) << ended.error;
@@ -46,6 +47,30 @@ TEST_P(BenchOver, MeasuresEachCollective) {
     EXPECT_EQ(rows[1].at("transport"), GetParam());
     EXPECT_TRUE(rows[1].at("ratio").is_null());
   }
+}
+
+TEST_P(BenchOver, MeasuresEveryAlgorithmOfACollectiveAndAuto) {
+  for (const char* collective : {"alltoall", "barrier"}) {
+    const Ended ended = syncopate(
+        bench(collective, {"--ranks", "3", "--bytes", "1200", "--algorithm", "auto,all", "--transport", GetParam()}));
+    ASSERT_EQ(ended.code, 0) << ended.error;
+    const auto rows = rows_of(ended);
+    ASSERT_GE(rows.size(), 2u) << ended.output;
+    for (const auto& row : rows) expect_complete(row);
+    EXPECT_EQ(rows[0].at("algorithm"), "auto");
+  }
+}
+
+TEST(Bench, RefusesAnAllToAllWithoutEqualParts) {
+  const Ended ended = syncopate(bench("alltoall", {"--ranks", "3", "--bytes", "1000"}));
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_NE(ended.error.find("multiples of 12 bytes"), std::string::npos) << ended.error;
+}
+
+TEST(Bench, TellsTheTransportThatAutoFound) {
+  const Ended ended = syncopate(bench("barrier", {"--ranks", "2", "--transport", "auto"}));
+  ASSERT_EQ(ended.code, 0) << ended.error;
+  EXPECT_EQ(rows_of(ended).at(0).at("transport"), "shm");
 }
 
 TEST(Bench, MeasuresEveryTypeInThreads) {

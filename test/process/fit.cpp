@@ -12,25 +12,55 @@ namespace {
 TEST(Fit, WritesAClusterFileWithLinksAndATablePerAlgorithm) {
   const TemporaryFolder folder;
   const std::string file = folder / "cluster.json";
-  const Ended ended = syncopate({"fit", "--json", "-n", "2", "--bytes", "64,4KiB", "--budget", "0.02", "-o", file});
+  const Ended ended = syncopate({"fit", "--json", "-n", "2", "--bytes", "64,4KiB", "--budget", "0.01", "--limit", "2",
+                                 "--transport", "tcp", "-o", file});
   ASSERT_EQ(ended.code, 0) << ended.error;
   const auto cluster = nlohmann::json::parse(file_text(file));
   EXPECT_EQ(cluster.at("ranks"), 2);
   for (const char* key : {"alpha_s", "beta_s_per_byte", "gamma_s_per_byte"})
-    EXPECT_GE(cluster.at("links").at("inter").at(key).get<double>(), 0) << key;
+    EXPECT_GE(cluster.at("links").at("intra").at(key).get<double>(), 0) << key;
+  EXPECT_EQ(cluster.at("ranks_per_host"), 2);
+  EXPECT_EQ(cluster.at("transport"), "tcp");
   EXPECT_GT(cluster.at("cpu_s_per_byte").get<double>(), 0);
   const auto& table = cluster.at("costs").at("allreduce").at("ring").at("table");
   ASSERT_EQ(table.size(), 2U);
   EXPECT_EQ(table[0][0], 64);
   EXPECT_GT(table[1][1].get<double>(), 0);
-  for (const char* collective : {"broadcast", "reduce", "allgather", "reduce_scatter"})
+  for (const char* collective :
+       {"broadcast", "reduce", "allgather", "reduce_scatter", "gather", "scatter", "alltoall", "barrier"})
     EXPECT_TRUE(cluster.at("costs").contains(collective)) << collective;
+  EXPECT_EQ(cluster.at("costs").at("barrier").at("mst").at("table")[0][0], 4);
+}
+
+TEST(Fit, MeasuresWhatTheGroupAndThePlannerDecideBy) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "cluster.json";
+  ASSERT_EQ(syncopate({"fit", "-n", "2", "--bytes", "64,4KiB", "--budget", "0.01", "--limit", "2", "-o", file}).code,
+            0);
+  const Ended plan = syncopate({"plan", "collective", "auto", "--bytes", "4KiB", "--cluster", file, "--json"});
+  ASSERT_EQ(plan.code, 0) << plan.error;
+  const auto row = nlohmann::json::parse(plan.output);
+  EXPECT_EQ(row.at("ranks"), 2) << "the cluster's";
+  double least = 1e9;
+  for (const auto& entry : row.at("alternatives")) least = std::min(least, entry.value("measured_s", 1e9));
+  EXPECT_EQ(row.at("alternatives")[0].at("measured_s"), least);
+  EXPECT_EQ(row.at("algorithm"), row.at("alternatives")[0].at("algorithm"));
+  ::setenv("SYNCOPATE_CLUSTER", file.c_str(), 1);
+  const Ended bench = syncopate({"bench", "allreduce", "--ranks", "2", "--transport", "shm", "--json", "--budget",
+                                 "0.02", "--rounds", "1", "--bytes", "4KiB"});
+  ::setenv("SYNCOPATE_CLUSTER", "/nonexistent/c.json", 1);
+  const Ended lost = syncopate({"bench", "allreduce", "--ranks", "2", "--bytes", "4KiB"});
+  ::unsetenv("SYNCOPATE_CLUSTER");
+  EXPECT_EQ(bench.code, 0) << bench.error;
+  EXPECT_EQ(lost.code, 1);
+  EXPECT_NE(lost.error.find("/nonexistent/c.json"), std::string::npos) << lost.error;
 }
 
 TEST(Fit, SaysWhatItCannotWriteOrStart) {
   EXPECT_EQ(syncopate({"fit"}).code, 2);
   EXPECT_EQ(syncopate({"fit", "-n", "1", "-o", "x"}).code, 2);
-  const Ended ended = syncopate({"fit", "-n", "2", "--bytes", "64", "--budget", "0.01", "-o", "/nonexistent/c.json"});
+  const Ended ended = syncopate(
+      {"fit", "-n", "2", "--bytes", "64,256", "--budget", "0.01", "--limit", "1", "-o", "/nonexistent/c.json"});
   EXPECT_EQ(ended.code, 1);
   EXPECT_NE(ended.error.find("/nonexistent/c.json"), std::string::npos) << ended.error;
 }

@@ -68,7 +68,7 @@ int run_in_this_job(const Task& task, const Session& session) {
   if (!task.all_contenders && task.contenders != std::vector<std::string>{"ours"})
     throw Misuse("inside `syncopate run` only --contenders ours is possible; start the others with `syncopate bench`");
   Rows rows(task.bits_per_s);
-  if (run_in_job({&task, 1}, rows)) print(rows, task, session);
+  if (run_in_job(task, rows)) print(rows, task, session);
   return exit_code(rows, true);
 }
 

@@ -38,8 +38,12 @@ std::vector<std::string> offering(Collective collective, int ranks) {
 }
 
 std::vector<std::string> algorithms_of(const Request& request, const Task& task) {
-  if (request.algorithms == "all") return offering(task.collective, task.ranks);
-  std::vector<std::string> names = parts_of(request.algorithms);
+  std::vector<std::string> names;
+  for (const std::string& part : parts_of(request.algorithms)) {
+    const std::vector<std::string> meant =
+        part == "all" ? offering(task.collective, task.ranks) : std::vector<std::string>{part};
+    names.insert(names.end(), meant.begin(), meant.end());
+  }
   require(!names.empty(), "--algorithm names no algorithm; allowed: auto, all, {}",
           fmt::join(offering(task.collective, task.ranks), ", "));
   for (const std::string& name : names)  // throws Misuse for what does not exist or does not offer it
@@ -47,12 +51,19 @@ std::vector<std::string> algorithms_of(const Request& request, const Task& task)
   return names;
 }
 
-std::vector<std::uint64_t> sizes_of(const Request& request, DType dtype) {
+std::vector<std::uint64_t> sizes_of(const Request& request, const Task& task) {
+  constexpr std::uint64_t kTokenBytes = 4;
+  if (task.collective == Collective::barrier) return {kTokenBytes};
+  const DType dtype = task.dtype;
+  const std::uint64_t parts = task.collective == Collective::alltoall ? static_cast<std::uint64_t>(task.ranks) : 1;
   std::vector<std::uint64_t> sizes;
   for (const std::string& text : parts_of(request.bytes)) {
     const std::uint64_t bytes = parse_bytes(text);
     require(bytes > 0 && bytes % size_of(dtype) == 0, "--bytes {} is no whole number of {} elements ({} bytes each)",
             text, name_of(dtype), size_of(dtype));
+    require(bytes % (parts * size_of(dtype)) == 0,
+            "--bytes {} is no equal part for each of {} ranks; allowed for alltoall: multiples of {} bytes", text,
+            parts, parts * size_of(dtype));
     sizes.push_back(bytes);
   }
   require(!sizes.empty(), "--bytes is empty; give sizes such as 4KiB,1MiB");
@@ -71,9 +82,9 @@ void check_contenders(const Request& request, Task& task) {
 }
 
 void check_place(const Request& request, const Task& task, int job_ranks) {
-  const std::vector<std::string> known{"", "tcp", "shm", "inproc"};
+  const std::vector<std::string> known{"", "auto", "tcp", "shm", "inproc"};
   require(std::find(known.begin(), known.end(), request.transport) != known.end(),
-          "--transport '{}' is unknown; allowed: tcp, shm, inproc", request.transport);
+          "--transport '{}' is unknown; allowed: auto, tcp, shm, inproc", request.transport);
   require(task.ranks >= 1 && task.ranks <= 256, "--ranks {} is out of range; allowed: 1..256", task.ranks);
   require(request.root >= 0 && request.root < task.ranks, "--root {} is out of range; allowed: 0..{}", request.root,
           task.ranks - 1);
@@ -81,8 +92,9 @@ void check_place(const Request& request, const Task& task, int job_ranks) {
           request.rounds);
   require(request.budget_s > 0 && request.budget_s <= 3600, "--budget {} is out of range; allowed: up to 3600 seconds",
           request.budget_s);
-  require(request.lab.empty() || request.transport.empty() || request.transport == "tcp",
-          "--lab emulates hosts, and --transport {} stays within one; use one of them", request.transport);
+  const bool stays = request.transport == "shm" || request.transport == "inproc";
+  require(request.lab.empty() || !stays, "--lab emulates hosts, and --transport {} stays within one; use one of them",
+          request.transport);
   if (job_ranks == 0) return;
   require(request.ranks == 0 || request.ranks == job_ranks, "--ranks {} inside a job of {} ranks; leave it out",
           request.ranks, job_ranks);
@@ -114,7 +126,7 @@ Task task_of(const Request& request, int job_ranks) {
   task.root = request.root;
   task.rounds = request.rounds;
   task.budget_s = request.budget_s;
-  task.bytes = sizes_of(request, task.dtype);
+  task.bytes = sizes_of(request, task);
   task.algorithms = algorithms_of(request, task);
   check_contenders(request, task);
   return task;
@@ -124,17 +136,19 @@ void declare(CLI::App& app, Request& request) {
   app.add_option("--ranks,-n", request.ranks, "Ranks to start (default 4; inside `syncopate run`: the job's)");
   app.add_option("--lab", request.lab, "Give each rank an emulated host of its own with a port of this rate (1gbit)");
   app.add_option("--rate", request.rate, "Rate of one rank's port, for the bound, when no lab is started");
-  app.add_option("--bytes", request.bytes, "Sizes of the full vector")->capture_default_str();
-  app.add_option("--algorithm", request.algorithms, "Ours: names from `syncopate info`, auto, or all")
+  app.add_option("--bytes", request.bytes, "Sizes of the full vector; alltoall: what a rank gives to all")
+      ->capture_default_str();
+  app.add_option("--algorithm", request.algorithms, "Ours: names from `syncopate info`, auto, all")
       ->capture_default_str();
   app.add_option("--contenders", request.contenders, "ours, gloo, openmpi, mpich; or all that are installed")
       ->capture_default_str();
   app.add_option(
       "--transport", request.transport,
-      "tcp, shm (processes of this host) or inproc (threads of one process); default tcp, inside a job the job's");
+      "tcp, shm (processes of this host), auto (shm within a host, tcp between hosts) or inproc (threads of one "
+      "process); default tcp, inside a job the job's");
   app.add_option("--dtype", request.dtype, "f32, f64, f16, bf16, i32, i64")->capture_default_str();
   app.add_option("--op", request.op, "sum, min, max, average")->capture_default_str();
-  app.add_option("--root", request.root, "Root of broadcast and reduce")->capture_default_str();
+  app.add_option("--root", request.root, "Root of broadcast, reduce, gather and scatter")->capture_default_str();
   app.add_option("--rounds", request.rounds, "Interleaved runs of every contender")->capture_default_str();
   app.add_option("--budget", request.budget_s, "Timed seconds per row, over all rounds")->capture_default_str();
 }

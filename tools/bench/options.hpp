@@ -43,6 +43,7 @@ struct Task {
   int root = 0;
   int rounds = 3;
   double budget_s = 3;
+  bool apart = false;  ///< calls between barriers, which count
 };
 
 /// Throws Misuse naming the allowed values. `job_ranks` is the size of the surrounding job, 0 outside one.

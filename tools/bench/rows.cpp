@@ -47,8 +47,8 @@ double bound_seconds(const Series& series, double bits_per_s) {
   if (bits_per_s <= 0 || series.ranks < 2) return 0;
   const double ranks = series.ranks, line = static_cast<double>(series.bytes) * 8 / bits_per_s;
   if (series.collective == "allreduce") return 2 * (ranks - 1) / ranks * line;
-  if (series.collective == "reduce_scatter" || series.collective == "allgather") return (ranks - 1) / ranks * line;
-  return line;
+  if (series.collective == "broadcast" || series.collective == "reduce") return line;
+  return series.collective == "barrier" ? 0 : (ranks - 1) / ranks * line;
 }
 
 bool Rows::add(const std::string& line) {

@@ -37,8 +37,8 @@ class Rows final {
 };
 
 /// Least time in which `bytes` can be combined when each rank's port moves `bits_per_s` each way (headers not
-/// counted): all-reduce 2(N-1)/N S/BW, reduce-scatter and all-gather (N-1)/N S/BW, broadcast and reduce S/BW.
-/// 0 when there is no bound: no rate, or one rank.
+/// counted): all-reduce 2(N-1)/N S/BW, broadcast and reduce S/BW, the others (N-1)/N S/BW.
+/// 0 when there is no bound: no rate, one rank, or a barrier.
 [[nodiscard]] double bound_seconds(const Series& series, double bits_per_s);
 
 [[nodiscard]] double median(std::vector<double> values);

@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <thread>
 
@@ -24,23 +25,36 @@ Call call_for(Group& group, const Job& job, const std::string& algorithm, std::s
   const Buffer buffer(data.data(), data.size(), dtype_named(job.dtype));
   const CollectiveOptions options{.op = reduce_op_named(job.op), .root = job.root, .algorithm = algorithm, .name = {}};
   const Answer whole{0, 0, data.size()};
+  const Answer own =
+      contender::even_part(data.size(), static_cast<std::size_t>(job.size), static_cast<std::size_t>(job.rank));
   switch (collective_named(job.collective)) {
     case Collective::allreduce:
       return {[=, &group] { allreduce(group, buffer, options); }, whole};
     case Collective::reduce_scatter:
-      return {
-          [=, &group] { reduce_scatter(group, buffer, options); },
-          contender::even_part(data.size(), static_cast<std::size_t>(job.size), static_cast<std::size_t>(job.rank))};
+      return {[=, &group] { reduce_scatter(group, buffer, options); }, own};
     case Collective::allgather:
       return {[=, &group] { allgather(group, buffer, options); }, whole};
     case Collective::broadcast:
       return {[=, &group] { broadcast(group, buffer, options); }, whole};
     case Collective::reduce:
       return {[=, &group] { reduce(group, buffer, options); }, job.rank == job.root ? whole : Answer{}};
-    default:
+    case Collective::gather:
+      return {[=, &group] { gather(group, buffer, options); }, job.rank == job.root ? whole : Answer{}};
+    case Collective::scatter:
+      return {[=, &group] { scatter(group, buffer, options); }, own};
+    case Collective::alltoall: {
+      const auto out = std::make_shared<std::vector<T>>(data.size());
+      const Buffer second(out->data(), out->size(), buffer.dtype);
+      return {[=, &group] { static_cast<void>(out), alltoall(group, buffer, second, options); },
+              {0, 0, data.size(), static_cast<std::uint32_t>(job.rank)},
+              out->data()};
+    }
+    case Collective::barrier:
+      return {[=, &group] { barrier(group, options); }, {}};
+    case Collective::allgather_v:
       break;
   }
-  throw Misuse("bench measures allreduce, reduce_scatter, allgather, broadcast and reduce");
+  throw Misuse("bench measures allgather, which allgather_v is with parts of any length");
 }
 
 template <class T>
@@ -123,6 +137,7 @@ Job job_of(const Task& task) {
   job.op = name_of(task.op);
   job.root = task.root;
   job.budget_s = task.budget_s / task.rounds;
+  job.apart = task.apart;
   return job;
 }
 
@@ -140,22 +155,25 @@ int run_worker(const std::vector<std::string>& arguments) {
   GroupOptions options;
   options.transport = job.transport;
   const auto group = Group::join(options);
+  job.transport = group->transport();
   measure_in_group(*group, job, [&](const std::string& line) {
     if (group->rank() == 0) contender::print_on_rank_zero({}, line);
   });
   return 0;
 }
 
-bool run_in_job(std::span<const Task> tasks, Rows& rows) {
+void measure_task(Group& group, const Task& task, Rows& rows) {
+  Job job = job_of(task);
+  job.transport = group.transport();
+  for (int round = 0; round < task.rounds; ++round)
+    measure_in_group(group, job, [&](const std::string& line) { rows.add(line); });
+}
+
+bool run_in_job(const Task& task, Rows& rows) {
   GroupOptions options;
-  options.transport = tasks.front().transport;
+  options.transport = task.transport;
   const auto group = Group::join(options);
-  for (const Task& task : tasks) {
-    Job job = job_of(task);
-    job.transport = group->transport();
-    for (int round = 0; round < task.rounds; ++round)
-      measure_in_group(*group, job, [&](const std::string& line) { rows.add(line); });
-  }
+  measure_task(*group, task, rows);
   return group->rank() == 0;
 }
 

@@ -47,6 +47,10 @@ void define(CLI::App& app, Session& session) {
   add_collective(app, session, Collective::allgather, "Every rank ends with the parts of all ranks");
   add_collective(app, session, Collective::broadcast, "Every rank ends with the root's vector");
   add_collective(app, session, Collective::reduce, "The root ends with the reduction");
+  add_collective(app, session, Collective::gather, "The root ends with the parts of all ranks");
+  add_collective(app, session, Collective::scatter, "Each rank ends with its part of the root's vector");
+  add_collective(app, session, Collective::alltoall, "Each rank ends with a part from every rank");
+  add_collective(app, session, Collective::barrier, "No rank leaves before all have come");
   add_step(app, session);
   add_worker(app, session);
 }

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -9,13 +10,14 @@
 #include <optional>
 
 #include "bench/options.hpp"
-#include "bench/rows.hpp"
 #include "bench/worker.hpp"
 #include "command.hpp"
 #include "fit/cluster.hpp"
+#include "fit/measure.hpp"
 #include "lab/lab.hpp"
 #include "launch/launch.hpp"
 #include "syncopate/error.hpp"
+#include "syncopate/units.hpp"
 
 namespace syncopate::tools::command {
 namespace {
@@ -24,28 +26,14 @@ struct Options {
   int ranks = 4;
   std::string lab;
   std::string output;
-  std::string bytes = "64,1KiB,16KiB,256KiB,4MiB";
-  double budget_s = 0.25;
+  std::string bytes = "4,256,4KiB,16KiB,64KiB,256KiB,1MiB,4MiB,16MiB";
+  std::string transport;
+  double budget_s = 0.05, limit_s = 45;
 };
 
-constexpr const char* kCollectives[] = {"allreduce", "reduce_scatter", "allgather", "broadcast", "reduce"};
-
-std::vector<fit::Timing> timings_of(const bench::Rows& rows) {
-  std::vector<fit::Timing> timings;
-  for (const nlohmann::json& row : rows.json())
-    timings.push_back({.collective = row.at("collective"),
-                       .algorithm = row.at("algorithm"),
-                       .ranks = row.at("ranks"),
-                       .bytes = row.at("bytes"),
-                       .seconds = row.at("seconds").at("median"),
-                       .cpu_seconds = row.at("cpu_seconds")});
-  std::ranges::stable_sort(timings, {}, &fit::Timing::collective);
-  return timings;
-}
-
-void report(const std::vector<fit::Timing>& timings, const Options& options, const Session& session) {
-  const fit::ClusterFit fit = fit::fit_cluster(timings);
-  const nlohmann::json cluster = fit::cluster_file(timings, fit, 1);
+void report(const fit::Measured& measured, const Options& options, const Session& session) {
+  const fit::ClusterFit fit = fit::fit_cluster(measured);
+  const nlohmann::json cluster = fit::cluster_file(measured, fit);
   std::ofstream file(options.output, std::ios::trunc);
   file << cluster.dump(1) << '\n';
   if (!file.flush()) throw SystemFailure(fmt::format("cannot write {}: {}", options.output, std::strerror(errno)));
@@ -61,24 +49,22 @@ void report(const std::vector<fit::Timing>& timings, const Options& options, con
                {"links", cluster.at("links")},
                {"links_worst_error", fit.worst_of_links},
                {"cpu_s_per_byte", fit.cpu_s_per_byte},
-               {"timings", timings.size()}});
+               {"transport", measured.transport},
+               {"timings", measured.all.size()}});
   else
-    fmt::print("{}cluster  {}\n", fit::table_of(timings, fit), options.output);
+    fmt::print("{}cluster  {}\n", fit::table_of(measured, fit), options.output);
 }
 
 /// One rank of a job: all collectives by all algorithms; rank 0 writes.
 int measure(const Options& options, const Session& session) {
-  std::vector<bench::Task> tasks;
-  for (const char* collective : kCollectives) {
-    bench::Request request{.collective = collective, .bytes = options.bytes, .algorithms = "all"};
-    request.rounds = 1;
-    request.budget_s = options.budget_s;
-    tasks.push_back(bench::task_of(request, bench::job_ranks()));
-  }
-  bench::Rows rows(0);
-  if (!bench::run_in_job(tasks, rows)) return 0;
-  if (!rows.all_correct()) throw Corrupt("a collective gave a wrong answer; nothing was written");
-  report(timings_of(rows), options, session);
+  fit::Effort effort{.budget_s = options.budget_s, .limit_s = options.limit_s};
+  for (const std::string& text : bench::parts_of(options.bytes)) effort.bytes.push_back(parse_bytes(text));
+  std::ranges::sort(effort.bytes);
+  if (effort.bytes.empty() || effort.bytes.front() == 0)
+    throw Misuse(fmt::format("--bytes {}; allowed: sizes of at least 1 byte, such as 4,4KiB,1MiB", options.bytes));
+  const auto group = Group::join({.transport = options.transport});
+  const fit::Measured measured = fit::measure(*group, effort);
+  if (group->rank() == 0) report(measured, options, session);
   return 0;
 }
 
@@ -90,8 +76,12 @@ int start_job(const Options& options, const Session& session) {
   launch::JobOptions job;
   job.ranks = options.ranks;
   job.lab = lab ? &*lab : nullptr;
-  job.program = {session.program, "fit",         "--output", options.output,
-                 "--bytes",       options.bytes, "--budget", fmt::format("{}", options.budget_s)};
+  job.transport = options.transport;
+  job.program = {session.program, "fit",
+                 "--output",      options.output,
+                 "--bytes",       options.bytes,
+                 "--budget",      fmt::format("{}", options.budget_s),
+                 "--limit",       fmt::format("{}", options.limit_s)};
   if (session.json) job.program.emplace_back("--json");
   const launch::JobEnd end = launch::run_job(job, [](const launch::Line& line) {
     if (line.stream != launch::Stream::progress)
@@ -108,7 +98,12 @@ void define(CLI::App& app, Session& session) {
   app.add_option("--lab", options->lab, "Give each rank an emulated host of its own with a port of this rate (1gbit)");
   app.add_option("--output,-o", options->output, "The cluster file")->required();
   app.add_option("--bytes", options->bytes, "Sizes of the full vector")->capture_default_str();
-  app.add_option("--budget", options->budget_s, "Timed seconds per collective, algorithm and size")
+  app.add_option("--transport", options->transport,
+                 "auto (shm within a host, tcp between hosts), tcp, shm; default auto, inside a job the job's")
+      ->check(CLI::IsMember({"auto", "tcp", "shm"}));
+  app.add_option("--budget", options->budget_s, "Timed seconds per collective, algorithm and size in one pass")
+      ->capture_default_str();
+  app.add_option("--limit", options->limit_s, "Seconds of all passes; large sizes that would exceed it are left out")
       ->capture_default_str();
   app.callback([options, &session] {
     session.action = [options, &session] {

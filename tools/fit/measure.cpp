@@ -1,0 +1,162 @@
+// Measuring for a fit: calls between barriers, so that small broadcasts show their latency, not how they overlap.
+#include "fit/measure.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+
+#include "bench/rows.hpp"
+#include "bench/worker.hpp"
+#include "syncopate/error.hpp"
+#include "syncopate/plan.hpp"
+
+namespace syncopate::tools::fit {
+
+namespace {
+
+using bench::Rows;
+using Clock = std::chrono::steady_clock;
+
+constexpr int kMostPasses = 5;
+
+/// Those that `auto` would think of on these hosts.
+std::vector<std::string> sensible(const Group& group, Collective collective) {
+  PlanRequest request{.collective = collective, .ranks = group.size()};
+  request.hosts = {group.hosts().begin(), group.hosts().end()};
+  std::vector<std::string> names;
+  for (const PlanRank& entry : rank_algorithms(request)) names.push_back(entry.algorithm);
+  return names;
+}
+
+/// The passes over all collectives and sizes; rank 0's clock decides, for all ranks alike.
+class Passes final {
+ public:
+  Passes(Group& group, const Effort& effort, std::vector<Collective> collectives)
+      : group_(group), effort_(effort), collectives_(std::move(collectives)) {}
+
+  std::vector<Timing> run(int most_passes) {
+    std::size_t sizes = effort_.bytes.size();
+    for (int pass = 0; pass < most_passes; ++pass) {
+      const double begin = elapsed_s();
+      if (pass == 0)
+        sizes = ascend();
+      else
+        for (std::size_t i = 0; i < sizes; ++i) measure_size(effort_.bytes[i]);
+      if (!goes_on(2 * elapsed_s() - begin)) break;
+    }
+    return timings();
+  }
+
+ private:
+  [[nodiscard]] double elapsed_s() const { return std::chrono::duration<double>(Clock::now() - begin_).count(); }
+
+  /// Whether what would end at `end_s` is still to be done.
+  bool goes_on(double end_s) {
+    std::int32_t yes = end_s <= effort_.limit_s ? 1 : 0;
+    broadcast(group_, Buffer(&yes, 1, DType::i32), {.name = "fit: another one"});
+    return yes == 1;
+  }
+
+  /// One pass; returns how many sizes it had time for. The next one takes as much longer as it is larger, at most.
+  std::size_t ascend() {
+    constexpr std::size_t kLeast = 2;  // one point makes no line
+    for (std::size_t i = 0; i < effort_.bytes.size(); ++i) {
+      const double begin = elapsed_s();
+      measure_size(effort_.bytes[i]);
+      if (i + 1 == effort_.bytes.size() || i + 1 < kLeast) continue;
+      const double growth = static_cast<double>(effort_.bytes[i + 1]) / static_cast<double>(effort_.bytes[i]);
+      const double lasted = elapsed_s() - begin;
+      const bool grows = lasted > 3 * effort_.budget_s * static_cast<double>(rows_in_a_size_);
+      if (!goes_on(elapsed_s() + lasted * (grows ? growth : 2))) return i + 1;
+    }
+    return effort_.bytes.size();
+  }
+
+  void measure_size(std::uint64_t bytes) {
+    rows_in_a_size_ = 0;
+    for (const Collective collective : collectives_) {
+      const std::uint64_t step = sizeof(float) * (collective == Collective::alltoall ? group_.size() : 1);
+      bench::Task task{.collective = collective, .ranks = group_.size()};
+      task.bytes = {(bytes + step - 1) / step * step};
+      if (collective == Collective::barrier) task.bytes = {sizeof(float)};
+      task.algorithms = sensible(group_, collective);
+      task.rounds = 1;
+      task.budget_s = effort_.budget_s;
+      task.apart = collective != Collective::barrier;
+      bench::measure_task(group_, task, rows_);
+      rows_in_a_size_ += task.algorithms.size();
+    }
+  }
+
+  [[nodiscard]] std::vector<Timing> timings() const {
+    if (!rows_.all_correct()) throw Corrupt("a collective gave a wrong answer; nothing is written");
+    std::vector<Timing> timings;
+    double barrier_s = std::numeric_limits<double>::infinity();
+    for (const nlohmann::json& row : rows_.json()) {
+      timings.push_back({.collective = row.at("collective"),
+                         .algorithm = row.at("algorithm"),
+                         .ranks = row.at("ranks"),
+                         .bytes = row.at("bytes"),
+                         .seconds = row.at("seconds").at("min"),  // whatever else the machine does is not the network's
+                         .cpu_seconds = row.at("cpu_seconds")});
+      if (timings.back().collective == "barrier") barrier_s = std::min(barrier_s, timings.back().seconds);
+    }
+    // A barrier behind a call overlaps its end: less than a barrier's time is left of it.
+    constexpr double kLeastShare = 0.1;
+    for (Timing& timing : timings)
+      if (timing.collective != "barrier")
+        timing.seconds = std::max(timing.seconds - barrier_s, kLeastShare * timing.seconds);
+    std::ranges::stable_sort(timings, {}, &Timing::collective);
+    return timings;
+  }
+
+  Group& group_;
+  const Effort& effort_;
+  std::vector<Collective> collectives_;
+  Rows rows_{0};
+  std::size_t rows_in_a_size_ = 0;
+  Clock::time_point begin_ = Clock::now();
+};
+
+/// The ranks of each host, if neighbours share hosts of one size; else 1, which fits no such group.
+int ranks_per_host(const Group& group) {
+  const std::vector<int>& hosts = group.hosts();
+  const auto per_host = static_cast<int>(std::ranges::count(hosts, hosts.front()));
+  for (int rank = 0; rank < group.size(); ++rank)
+    if (hosts[static_cast<std::size_t>(rank)] != rank / per_host) return 1;
+  return per_host;
+}
+
+/// Few collectives and sizes are enough for a link: one where latency counts, one where bytes do, one between.
+std::vector<Timing> measure_links(Group* group, Effort effort) {
+  if (group == nullptr || group->size() < 2) return {};
+  effort.bytes = {256, 64 << 10, 1 << 20};
+  const std::vector<Collective> collectives{Collective::allreduce, Collective::reduce_scatter, Collective::allgather,
+                                            Collective::barrier};
+  return Passes(*group, effort, collectives).run(1);
+}
+
+}  // namespace
+
+Measured measure(Group& group, const Effort& effort) {
+  Measured measured{.transport = group.transport(), .ranks_per_host = ranks_per_host(group)};
+  std::vector<Collective> collectives;
+  for (const Collective collective : kCollectives)
+    if (collective != Collective::allgather_v) collectives.push_back(collective);
+  const std::vector<int>& hosts = group.hosts();
+  const int host = hosts[static_cast<std::size_t>(group.rank())];
+  const auto largest = std::ranges::max(hosts) + 1;
+  if (largest > 1 && largest < group.size()) {
+    const auto local = group.split(host, group.rank());
+    const bool leads = local->rank() == 0;
+    const auto leaders = group.split(leads ? 0 : -1, group.rank());
+    measured.within = measure_links(local.get(), effort);
+    barrier(group);
+    measured.between = measure_links(leaders.get(), effort);
+    barrier(group);
+  }
+  measured.all = Passes(group, effort, std::move(collectives)).run(kMostPasses);
+  return measured;
+}
+
+}  // namespace syncopate::tools::fit

@@ -1,0 +1,21 @@
+// Measuring for a fit: every collective by every algorithm, ascending in size, as often as the time allows.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "fit/cluster.hpp"
+#include "syncopate/group.hpp"
+
+namespace syncopate::tools::fit {
+
+struct Effort {
+  std::vector<std::uint64_t> bytes;  ///< ascending
+  double budget_s = 0.05;            ///< timed seconds of a collective, algorithm and size in one pass
+  double limit_s = 45;               ///< of everything; large sizes are left out and passes ended to keep it
+};
+
+/// Every rank calls it; rank 0's result is complete. Throws Corrupt where a collective gave a wrong answer.
+[[nodiscard]] Measured measure(Group& group, const Effort& effort);
+
+}  // namespace syncopate::tools::fit
