@@ -123,7 +123,9 @@ TEST(ExchangeInWeights, ReducesAndUpdatesWhileTheBackwardPassStillRuns) {
     };
     Trained trained(group, options);
     trained.synchronizer->ready(4);
-    if (group.rank() == 0) EXPECT_EQ(updated.get_future().wait_for(20s), std::future_status::ready);
+    if (group.rank() == 0) {
+      EXPECT_EQ(updated.get_future().wait_for(20s), std::future_status::ready);
+    }
     for (std::size_t i = 4; i-- > 0;) trained.synchronizer->ready(i);
     trained.synchronizer->wait();
   });
