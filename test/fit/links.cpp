@@ -43,6 +43,16 @@ TEST(Links, SayHowFarTheyAreOff) {
   EXPECT_LT(fit.errors.back(), -0.3);
 }
 
+TEST(Links, AreNotBentByAFewTimesThatSomethingElseMade) {
+  const LinkCost link{.alpha_s = 1e-4, .beta_s_per_byte = 1e-9, .gamma_s_per_byte = 0};
+  std::vector<Observation> seen = observe(link, 0.01);
+  seen[2].seconds *= 40;   // another process took the core
+  seen[5].seconds *= 0.1;  // a token bucket let a burst through
+  const LinkFit fit = fit_links(seen);
+  EXPECT_NEAR(fit.link.alpha_s, link.alpha_s, 0.05 * link.alpha_s);
+  EXPECT_NEAR(fit.link.beta_s_per_byte, link.beta_s_per_byte, 0.05 * link.beta_s_per_byte);
+}
+
 TEST(Links, NeedObservations) { EXPECT_THROW(std::ignore = fit_links({}), Misuse); }
 
 }  // namespace

@@ -1,6 +1,7 @@
-// Links: weighted least squares over the prices of plans, with costs that cannot be negative.
+// Links: least absolute errors over the prices of plans, with costs that cannot be negative.
 #include "fit/links.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -34,13 +35,20 @@ bool is_linear(const PlanRequest& request, const Vector& shares) {
   return std::abs(dot(shares, usual) - asked) <= 0.01 * asked;
 }
 
-/// Minimises the sum of (row . x - 1)^2 over the unknowns in `active`, by Gauss and Jordan on the normal equations.
-Vector solve(const std::vector<Vector>& rows, unsigned active) {
+/// What the prices of an observation take of each cost, over its time; and how much it counts.
+struct Row {
+  Vector shares{};
+  double weight = 1;
+};
+
+/// Minimises the weighted sum of (row . x - 1)^2 over the unknowns in `active`, by Gauss and Jordan on the normal
+/// equations.
+Vector solve(const std::vector<Row>& rows, unsigned active) {
   std::array<std::array<double, 4>, 3> system{};
   for (std::size_t i = 0; i < 3; ++i)
-    for (const Vector& row : rows) {
-      for (std::size_t j = 0; j < 3; ++j) system[i][j] += row[i] * row[j];
-      system[i][3] += row[i];
+    for (const auto& [row, weight] : rows) {
+      for (std::size_t j = 0; j < 3; ++j) system[i][j] += weight * row[i] * row[j];
+      system[i][3] += weight * row[i];
     }
   Vector x{};
   for (std::size_t i = 0; i < 3; ++i) {
@@ -59,23 +67,13 @@ Vector solve(const std::vector<Vector>& rows, unsigned active) {
   return x;
 }
 
-double squares(const std::vector<Vector>& rows, const Vector& x) {
+double squares(const std::vector<Row>& rows, const Vector& x) {
   double sum = 0;
-  for (const Vector& row : rows) sum += (dot(row, x) - 1) * (dot(row, x) - 1);
+  for (const auto& [row, weight] : rows) sum += weight * (dot(row, x) - 1) * (dot(row, x) - 1);
   return sum;
 }
 
-}  // namespace
-
-LinkFit fit_links(const std::vector<Observation>& observations) {
-  std::vector<Vector> rows;
-  for (const Observation& seen : observations) {
-    Vector shares = shares_of(seen.request);
-    if (!seen.counts || !is_linear(seen.request, shares)) continue;
-    for (double& share : shares) share /= seen.seconds;  // so that an error of 10 % counts alike for all sizes
-    rows.push_back(shares);
-  }
-  if (rows.empty()) throw Misuse("nothing to fit links to: no measured algorithm has a price linear in its costs");
+Vector best_of(const std::vector<Row>& rows) {
   Vector best{};
   double least = std::numeric_limits<double>::infinity();
   for (unsigned active = 1; active < 8; ++active) {
@@ -85,6 +83,60 @@ LinkFit fit_links(const std::vector<Observation>& observations) {
     best = x;
     least = squares(rows, x);
   }
+  return best;
+}
+
+/// How far prices and times are apart, as factors: a sum of |log|.
+double distance(const std::vector<Row>& rows, const Vector& costs) {
+  double sum = 0;
+  for (const Row& row : rows) sum += std::abs(std::log(std::max(dot(row.shares, costs), 1e-12)));
+  return sum;
+}
+
+/// The nearest of a coarse net over all costs that networks have: absolute errors have more than one valley.
+Vector start_of(const std::vector<Row>& rows) {
+  Vector best{}, costs{};
+  double least = std::numeric_limits<double>::infinity();
+  for (costs[0] = 1e-8; costs[0] < 0.1; costs[0] *= 2)
+    for (costs[1] = 1e-12; costs[1] < 1e-5; costs[1] *= 2)
+      for (const double share : {0.0, 0.25, 1.0}) {
+        costs[2] = share * costs[1];
+        const double apart = distance(rows, costs);
+        if (apart >= least) continue;
+        least = apart;
+        best = costs;
+      }
+  return best;
+}
+
+/// Errors as shares of the larger one of price and time, and squares weighted by one over the last error, which makes
+/// absolute errors of them: a few times that some other load or a token bucket's burst made do not bend the rest.
+Vector fitted(std::vector<Row> rows) {
+  constexpr int kRounds = 30;
+  constexpr double kSmall = 1e-3;  // errors below it count as squares
+  Vector best = start_of(rows);
+  for (int round = 0; round < kRounds; ++round) {
+    for (Row& row : rows) {
+      const double price = dot(row.shares, best), scale = 1 / std::max(1.0, price);  // the time is 1
+      row.weight = scale * scale / std::max(kSmall, scale * std::abs(price - 1));
+    }
+    best = best_of(rows);
+  }
+  return best;
+}
+
+}  // namespace
+
+LinkFit fit_links(const std::vector<Observation>& observations) {
+  std::vector<Row> rows;
+  for (const Observation& seen : observations) {
+    Vector shares = shares_of(seen.request);
+    if (!seen.counts || !is_linear(seen.request, shares)) continue;
+    for (double& share : shares) share /= seen.seconds;  // so that an error of 10 % counts alike for all sizes
+    rows.push_back({shares});
+  }
+  if (rows.empty()) throw Misuse("nothing to fit links to: no measured algorithm has a price linear in its costs");
+  const Vector best = fitted(std::move(rows));
   LinkFit fit{link_of(best), {}};
   for (const Observation& seen : observations) fit.errors.push_back(price(seen.request, best) / seen.seconds - 1);
   return fit;
