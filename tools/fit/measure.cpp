@@ -1,4 +1,4 @@
-// Measuring for a fit: calls between barriers, so that small broadcasts show their latency, not how they overlap.
+// Measuring for a fit: each algorithm at each size, until the time is spent.
 #include "fit/measure.hpp"
 
 #include <algorithm>
@@ -18,6 +18,13 @@ using bench::Rows;
 using Clock = std::chrono::steady_clock;
 
 constexpr int kMostPasses = 5;
+
+/// Calls with a root do not wait for each other, and a row of them shows how they overlap; barriers between them show
+/// what one takes. The others show it by themselves, on ports as busy as in a training step.
+bool overlaps(Collective collective) {
+  return collective == Collective::broadcast || collective == Collective::reduce || collective == Collective::gather ||
+         collective == Collective::scatter;
+}
 
 /// Those that `auto` would think of on these hosts.
 std::vector<std::string> sensible(const Group& group, Collective collective) {
@@ -82,7 +89,7 @@ class Passes final {
       task.algorithms = sensible(group_, collective);
       task.rounds = 1;
       task.budget_s = effort_.budget_s;
-      task.apart = collective != Collective::barrier;
+      task.apart = overlaps(collective);
       bench::measure_task(group_, task, rows_);
       rows_in_a_size_ += task.algorithms.size();
     }
@@ -104,7 +111,7 @@ class Passes final {
     // A barrier behind a call overlaps its end: less than a barrier's time is left of it.
     constexpr double kLeastShare = 0.1;
     for (Timing& timing : timings)
-      if (timing.collective != "barrier")
+      if (overlaps(collective_named(timing.collective)))
         timing.seconds = std::max(timing.seconds - barrier_s, kLeastShare * timing.seconds);
     std::ranges::stable_sort(timings, {}, &Timing::collective);
     return timings;
