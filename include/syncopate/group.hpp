@@ -25,8 +25,9 @@ struct GroupOptions {
   std::optional<std::chrono::milliseconds> join_timeout;  ///< bound of joining; 60 s
   std::optional<std::chrono::milliseconds> silence;       ///< a rank without a heartbeat for so long is lost; 2 s
   std::string transport;  ///< "auto" (shared memory within a host, TCP between hosts; the default), "tcp", "shm"
-  std::optional<std::chrono::microseconds> spin;  ///< a blocking call waits awake so long, then sleeps; 50 us
-  std::optional<int> streams;                     ///< TCP connections per pair of ranks, 1..16; 1
+  std::optional<std::chrono::microseconds> spin;   ///< a blocking call waits awake so long, then sleeps; 50 us
+  std::optional<std::chrono::microseconds> delay;  ///< each message leaves so much later: a slower network, emulated; 0
+  std::optional<int> streams;                      ///< TCP connections per pair of ranks, 1..16; 1
   int ranks_per_host = 0;  ///< so many neighbouring ranks count as one host (equal on all ranks); 0: as they tell
   std::string cluster;     ///< file of `syncopate fit`: algorithm "auto" goes by it; rank 0's holds; empty: usual costs
   std::optional<bool> checksum;  ///< checksum payloads too (headers always are); false

@@ -15,7 +15,7 @@ using base::require;
 using std::chrono::milliseconds;
 
 constexpr long kMostRanks = 1 << 20;
-constexpr long kMostSpinUs = 60'000'000;
+constexpr long kMostSpinUs = 60'000'000, kMostDelayUs = 1'000'000;
 
 struct Starter {
   const char* name;
@@ -110,6 +110,10 @@ void settle_rest(GroupOptions& options, const base::Environment& environment) {
   if (!options.spin) options.spin = std::chrono::microseconds(spin);
   require(options.spin->count() >= 0 && options.spin->count() <= kMostSpinUs,
           "spin={} us is out of range; allowed: 0 to {}", options.spin->count(), kMostSpinUs);
+  const long delay = environment.integer("SYNCOPATE_DELAY_US", 0, kMostDelayUs).value_or(0);
+  if (!options.delay) options.delay = std::chrono::microseconds(delay);
+  require(options.delay->count() >= 0 && options.delay->count() <= kMostDelayUs,
+          "delay={} us is out of range; allowed: 0 to {}", options.delay->count(), kMostDelayUs);
   const long streams = environment.integer("SYNCOPATE_STREAMS", 1, 16).value_or(1);
   if (!options.streams) options.streams = static_cast<int>(streams);
   const long checksum = environment.integer("SYNCOPATE_CHECKSUM", 0, 1).value_or(0);

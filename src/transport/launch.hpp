@@ -21,8 +21,8 @@ struct Launch {
 /// (RANK, WORLD_SIZE), Slurm (SLURM_PROCID, SLURM_NTASKS), Open MPI (OMPI_COMM_WORLD_RANK/SIZE), PMI (PMI_RANK/SIZE);
 /// with none of them the group has one rank. Every other option that was not given is taken from
 /// SYNCOPATE_RENDEZVOUS, _INTERFACE, _SECRET_FILE, _TIMEOUT_MS, _JOIN_TIMEOUT_MS, _SILENCE_MS, _TRANSPORT, _SPIN_US,
-/// _STREAMS, _CLUSTER, _CHECKSUM; the rendezvous also from torchrun's MASTER_ADDR and MASTER_PORT. Throws Misuse naming
-/// the variables that are out of range, incomplete or missing.
+/// _DELAY_US, _STREAMS, _CLUSTER, _CHECKSUM; the rendezvous also from torchrun's MASTER_ADDR and MASTER_PORT. Throws
+/// Misuse naming the variables that are out of range, incomplete or missing.
 [[nodiscard]] Launch resolve_launch(const GroupOptions& options, const base::Environment& environment);
 
 }  // namespace syncopate::transport

@@ -1,6 +1,7 @@
 // Endpoints of ranks that are threads of one process.
 #include "transport/endpoint.hpp"
 
+#include "transport/delay.hpp"
 #include "transport/inproc/control.hpp"
 #include "transport/inproc/transport.hpp"
 #include "transport/rendezvous/rendezvous.hpp"
@@ -26,17 +27,21 @@ std::shared_ptr<Hub> branch_of(Hub& parent, const rendezvous::Member& me, base::
   return hub;
 }
 
-Endpoint endpoint_of(const std::shared_ptr<Hub>& hub, const rendezvous::Member& me, base::Duration patience) {
+struct Habits {
+  base::Duration patience, delay;
+};
+
+Endpoint endpoint_of(const std::shared_ptr<Hub>& hub, const rendezvous::Member& me, const Habits& habits) {
   auto control = std::make_shared<InprocControl>(hub, me.rank);
   return {.rank = me.rank,
           .size = me.size,
           .kind = "inproc",
           .hosts = std::vector<std::string>(static_cast<std::size_t>(me.size), "this process"),
           .control = control,
-          .links = std::make_unique<InprocTransport>(hub, control, me.rank),
-          .branch = [hub, patience](int rank, int size, rendezvous::Rendezvous& meeting) {
+          .links = delayed(std::make_unique<InprocTransport>(hub, control, me.rank), habits.delay),
+          .branch = [hub, habits](int rank, int size, rendezvous::Rendezvous& meeting) {
             const rendezvous::Member member{rank, size};
-            return endpoint_of(branch_of(*hub, member, patience, meeting), member, patience);
+            return endpoint_of(branch_of(*hub, member, habits.patience, meeting), member, habits);
           }};
 }
 
@@ -44,9 +49,10 @@ Endpoint endpoint_of(const std::shared_ptr<Hub>& hub, const rendezvous::Member& 
 
 std::vector<Endpoint> inproc_endpoints(int size, const GroupOptions& options) {
   auto hub = std::make_shared<Hub>(size);
+  const Habits habits{options.join_timeout.value_or(kJoinTimeout),
+                      options.delay.value_or(std::chrono::microseconds{0})};
   std::vector<Endpoint> endpoints;
-  for (int rank = 0; rank < size; ++rank)
-    endpoints.push_back(endpoint_of(hub, {rank, size}, options.join_timeout.value_or(kJoinTimeout)));
+  for (int rank = 0; rank < size; ++rank) endpoints.push_back(endpoint_of(hub, {rank, size}, habits));
   return endpoints;
 }
 

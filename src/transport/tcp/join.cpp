@@ -9,6 +9,7 @@
 
 #include "base/require.hpp"
 #include "syncopate/version.hpp"
+#include "transport/delay.hpp"
 #include "transport/shm/barrier.hpp"
 #include "transport/shm/transport.hpp"
 #include "transport/tcp/introduction.hpp"
@@ -156,6 +157,7 @@ Endpoint join(const GroupOptions& options, rendezvous::Rendezvous& meeting, cons
   else
     endpoint.links = std::make_unique<shm::ShmTransport>(
         shm::ShmOptions{.rank = rank, .near = near, .crowded = crowded(all, mine)}, std::move(far), control, mailbox);
+  endpoint.links = delayed(std::move(endpoint.links), options.delay.value_or(std::chrono::microseconds{0}));
   endpoint.branch = [options](int place, int members, rendezvous::Rendezvous& inner) {
     GroupOptions own = options;
     own.rank = place;

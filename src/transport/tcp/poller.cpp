@@ -25,11 +25,13 @@ epoll_event event_of(std::uint64_t key, std::uint32_t events) noexcept {
   return event;
 }
 
-/// Milliseconds until the deadline, rounded up so that a wait never ends before it.
-int timeout_ms(base::Time deadline) {
-  if (deadline == base::kNever) return -1;
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-  return static_cast<int>(std::clamp<long long>(left.count(), 0, 3'600'000));
+/// Until the deadline; null: for ever. In nanoseconds: a delay of half a millisecond must not become one of one.
+const timespec* timeout_until(base::Time deadline, timespec& storage) {
+  if (deadline == base::kNever) return nullptr;
+  const base::Duration left = std::max(base::Duration{0}, deadline - std::chrono::steady_clock::now());
+  const auto whole = std::chrono::floor<std::chrono::seconds>(left);
+  storage = {.tv_sec = whole.count(), .tv_nsec = (left - whole).count()};
+  return &storage;
 }
 
 }  // namespace
@@ -58,7 +60,9 @@ void Poller::remove(const Descriptor& what) noexcept {
 
 std::span<const Ready> Poller::wait(base::Time deadline) {
   ready_.clear();
-  const int count = ::epoll_wait(epoll_.number(), raw_.data(), static_cast<int>(raw_.size()), timeout_ms(deadline));
+  timespec storage{};
+  const timespec* timeout = timeout_until(deadline, storage);
+  const int count = ::epoll_pwait2(epoll_.number(), raw_.data(), static_cast<int>(raw_.size()), timeout, nullptr);
   for (int i = 0; i < count; ++i) {
     const epoll_event& event = raw_[static_cast<std::size_t>(i)];
     if (event.data.u64 != kBell) ready_.push_back({event.data.u64, event.events});

@@ -1,0 +1,51 @@
+// Delay: frames wait in a queue, and a poll ends no later than the first of them is due.
+#include "transport/delay.hpp"
+
+#include <algorithm>
+
+namespace syncopate::transport {
+
+namespace {
+base::Time now() { return std::chrono::steady_clock::now(); }
+}  // namespace
+
+DelayTransport::DelayTransport(std::unique_ptr<Transport> inner, base::Duration delay)
+    : inner_(std::move(inner)), delay_(delay) {}
+
+void DelayTransport::send(int peer, const Label& label, base::ConstBytes bytes, std::uint64_t token) {
+  held_.push_back({now() + delay_, peer, label, bytes, token});
+}
+
+void DelayTransport::receive(int peer, const Label& label, base::Bytes into, std::uint64_t token) {
+  inner_->receive(peer, label, into, token);
+}
+
+void DelayTransport::release(std::uint64_t token) { inner_->release(token); }
+
+void DelayTransport::let_go(base::Time now) {
+  for (; !held_.empty() && held_.front().due <= now; held_.pop_front()) {
+    const Held& frame = held_.front();
+    inner_->send(frame.peer, frame.label, frame.bytes, frame.token);
+  }
+}
+
+std::span<const Event> DelayTransport::poll(base::Time deadline, Patience patience) {
+  while (true) {
+    let_go(now());
+    const base::Time due = held_.empty() ? base::kNever : held_.front().due;
+    const std::span<const Event> events = inner_->poll(std::min(deadline, due), patience);
+    const bool is_woken = now() < std::min(deadline, due);
+    if (!events.empty() || is_woken || deadline <= due) return events;
+  }
+}
+
+void DelayTransport::wake() noexcept { inner_->wake(); }
+
+std::pair<std::uint64_t, std::uint64_t> DelayTransport::traffic() const noexcept { return inner_->traffic(); }
+
+std::unique_ptr<Transport> delayed(std::unique_ptr<Transport> inner, base::Duration delay) {
+  if (delay.count() == 0) return inner;
+  return std::make_unique<DelayTransport>(std::move(inner), delay);
+}
+
+}  // namespace syncopate::transport

@@ -1,0 +1,43 @@
+// Delay: a transport whose messages take a startup time more: it emulates a network that is farther away.
+#pragma once
+
+#include <deque>
+#include <memory>
+
+#include "transport/transport.hpp"
+
+namespace syncopate::transport {
+
+/// Every frame is handed to `inner` so long after its post. It is the sender that holds it, because a receiver that
+/// comes late would count the delay from then; and only that frame is late: others of the same peer pass through their
+/// own delay at the same time, so a link is slower to answer and no narrower. Frames keep their order.
+class DelayTransport final : public Transport {
+ public:
+  DelayTransport(std::unique_ptr<Transport> inner, base::Duration delay);
+
+  void send(int peer, const Label& label, base::ConstBytes bytes, std::uint64_t token) override;
+  void receive(int peer, const Label& label, base::Bytes into, std::uint64_t token) override;
+  void release(std::uint64_t token) override;
+  [[nodiscard]] std::span<const Event> poll(base::Time deadline, Patience patience) override;
+  void wake() noexcept override;
+  [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> traffic() const noexcept override;
+
+ private:
+  struct Held {
+    base::Time due;
+    int peer = 0;
+    Label label;
+    base::ConstBytes bytes;
+    std::uint64_t token = 0;
+  };
+  void let_go(base::Time now);
+
+  std::unique_ptr<Transport> inner_;
+  const base::Duration delay_;
+  std::deque<Held> held_;  ///< in the order of their posts, which is that of their times
+};
+
+/// `inner` itself where there is no delay.
+[[nodiscard]] std::unique_ptr<Transport> delayed(std::unique_ptr<Transport> inner, base::Duration delay);
+
+}  // namespace syncopate::transport
