@@ -4,6 +4,7 @@
 #include "base/shelf.hpp"
 #include "collective/algorithm.hpp"
 #include "compress/codec.hpp"
+#include "schedule/architecture.hpp"
 #include "schedule/cost.hpp"
 #include "schedule/policy.hpp"
 #include "sync/exchange.hpp"
@@ -19,6 +20,7 @@ std::vector<CatalogueEntry> catalogue() {
   add("codec", compress::codecs());
   add("policy", schedule::policies());
   add("cost", schedule::cost_models());
+  add("architecture", schedule::architectures());
   add("exchange", sync::exchanges());
   return entries;
 }

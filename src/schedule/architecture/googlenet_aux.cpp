@@ -1,0 +1,19 @@
+// GoogLeNet with the two classifiers that only training has: what MG-WFBP measured, its "13M".
+#include "schedule/architecture.hpp"
+
+namespace syncopate::schedule::architecture {
+
+namespace {
+
+std::vector<Tensor> tensors() { return bvlc_googlenet(true); }
+
+}  // namespace
+
+extern constinit const Architecture googlenet_aux{
+    .name = "googlenet_aux",
+    .summary = "GoogLeNet with both auxiliary classifiers: 13 378 280 parameters",
+    .source = "Szegedy et al., CVPR 2015, as BVLC trained it",
+    .tensors = tensors,
+};
+
+}  // namespace syncopate::schedule::architecture

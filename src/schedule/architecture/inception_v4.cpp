@@ -1,0 +1,91 @@
+// Inception-v4: the stem and 4 + 7 + 3 blocks between reductions; a batch normalisation behind every convolution.
+#include "schedule/architecture.hpp"
+
+namespace syncopate::schedule::architecture {
+
+namespace {
+
+/// One convolution of a branch; sides that are not 1 are padded so that the size stays, unless it is `valid`.
+struct Link {
+  std::uint64_t channels, height = 1, width = 1, stride = 1;
+  bool valid = false;
+};
+using Branch = std::vector<Link>;
+
+class Net final {
+ public:
+  /// Branches side by side on the same input, their outputs one behind the other; `pooled` channels pass beside them.
+  void block(const std::string& name, const std::vector<Branch>& branches, bool keeps_input = false) {
+    Volume output;
+    std::uint64_t channels = keeps_input ? volume_.channels : 0;
+    for (std::size_t branch = 0; branch < branches.size(); ++branch) {
+      Volume at = volume_;
+      for (std::size_t i = 0; i < branches[branch].size(); ++i)
+        at = step(name + ".b" + std::to_string(branch) + "." + std::to_string(i), at, branches[branch][i]);
+      output = at;
+      channels += at.channels;
+    }
+    volume_ = {channels, output.height, output.width};
+  }
+  /// The last link of a branch of block C forks into 1x3 and 3x1.
+  void fork(const std::string& name, const Branch& stem, std::uint64_t& channels) {
+    Volume at = volume_;
+    for (std::size_t i = 0; i < stem.size(); ++i) at = step(name + "." + std::to_string(i), at, stem[i]);
+    channels += step(name + ".wide", at, {256, 1, 3}).channels + step(name + ".high", at, {256, 3, 1}).channels;
+  }
+  void block_c(const std::string& name) {
+    std::uint64_t channels = step(name + ".b0", volume_, {256}).channels;
+    fork(name + ".b1", {{384}}, channels);
+    fork(name + ".b2", {{384}, {448, 3, 1}, {512, 1, 3}}, channels);
+    channels += step(name + ".b3", volume_, {256}).channels;
+    volume_.channels = channels;
+  }
+  std::vector<Tensor> classify() && {
+    notebook_.linear("last_linear", {volume_.channels, 1000});
+    return std::move(notebook_).tensors();
+  }
+
+ private:
+  Volume step(const std::string& name, const Volume& from, const Link& link) {
+    Window window(1, link.stride, 0);
+    window.height = link.height, window.width = link.width;
+    if (!link.valid) window.above = link.height / 2, window.left = link.width / 2;
+    return notebook_.convolve_and_normalise(name, from, {link.channels, window});
+  }
+
+  Notebook notebook_;
+  Volume volume_{3, 299, 299};
+};
+
+std::vector<Tensor> tensors() {
+  Net net;
+  const Link halves{96, 3, 3, 2, true};
+  net.block("1a", {{{32, 3, 3, 2, true}}});
+  net.block("2a", {{{32, 3, 3, 1, true}}});
+  net.block("2b", {{{64, 3, 3}}});
+  net.block("3a", {{halves}}, true);
+  net.block("4a", {{{64}, {96, 3, 3, 1, true}}, {{64}, {64, 1, 7}, {64, 7, 1}, {96, 3, 3, 1, true}}});
+  net.block("5a", {{{192, 3, 3, 2, true}}}, true);
+  for (const char* name : {"5b", "5c", "5d", "5e"})
+    net.block(name, {{{96}}, {{64}, {96, 3, 3}}, {{64}, {96, 3, 3}, {96, 3, 3}}, {{96}}});
+  net.block("6a", {{{384, 3, 3, 2, true}}, {{192}, {224, 3, 3}, {256, 3, 3, 2, true}}}, true);
+  for (const char* name : {"6b", "6c", "6d", "6e", "6f", "6g", "6h"})
+    net.block(name, {{{384}},
+                     {{192}, {224, 1, 7}, {256, 7, 1}},
+                     {{192}, {192, 7, 1}, {224, 1, 7}, {224, 7, 1}, {256, 1, 7}},
+                     {{128}}});
+  net.block("7a", {{{192}, {192, 3, 3, 2, true}}, {{256}, {256, 1, 7}, {320, 7, 1}, {320, 3, 3, 2, true}}}, true);
+  for (const char* name : {"7b", "7c", "7d"}) net.block_c(name);
+  return std::move(net).classify();
+}
+
+}  // namespace
+
+extern constinit const Architecture inception_v4{
+    .name = "inception_v4",
+    .summary = "Inception-v4: 42 679 816 parameters in 449 tensors",
+    .source = "Szegedy et al., AAAI 2017",
+    .tensors = tensors,
+};
+
+}  // namespace syncopate::schedule::architecture

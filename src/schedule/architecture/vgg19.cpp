@@ -1,0 +1,23 @@
+// VGG-19: sixteen 3 x 3 convolutions in five stages, three linear layers.
+#include "schedule/architecture.hpp"
+
+namespace syncopate::schedule::architecture {
+
+namespace {
+
+std::vector<Tensor> tensors() {
+  constexpr std::uint64_t kChannels[] = {64,  64,  0,   128, 128, 0,   256, 256, 256, 256, 0,
+                                         512, 512, 512, 512, 0,   512, 512, 512, 512, 0};
+  return vgg(kChannels);
+}
+
+}  // namespace
+
+extern constinit const Architecture vgg19{
+    .name = "vgg19",
+    .summary = "VGG-19: 143 667 240 parameters",
+    .source = "Simonyan & Zisserman, ICLR 2015, configuration E",
+    .tensors = tensors,
+};
+
+}  // namespace syncopate::schedule::architecture
