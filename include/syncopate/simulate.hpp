@@ -1,12 +1,15 @@
-// Simulation: training steps of many ranks in virtual time, with ranks that differ, hosts that are slow, ports that are
-// shared.
+// Simulation: training steps of many ranks in virtual time (ranks that differ, slow hosts, shared ports), and its
+// check: replaying a profile on a real network.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "syncopate/group.hpp"
 #include "syncopate/predict.hpp"
+#include "syncopate/trace.hpp"
 
 namespace syncopate {
 
@@ -26,15 +29,21 @@ struct SimulateOptions {
   int steps = 20;          ///< with noise: how many steps are averaged
   std::uint64_t seed = 1;  ///< of the noise
   std::vector<Handicap> slow_ranks, slow_hosts;
+  /// Messages are cut into segments as the collectives cut them, and latencies of messages under way overlap. Without
+  /// it, a message takes alpha + n beta, as in cost laws. For clusters with links; at most kMostSegmentedRanks.
+  bool segments = false;
+  bool timeline = false;  ///< rows come with what rank 0 does in the last step
 };
+inline constexpr int kMostSegmentedRanks = 128;
 
 struct Simulation {
   std::string policy;
   int ranks = 1;
-  double iteration_s = 0;  ///< a step: mean over steps, of the slowest rank
-  double compute_s = 0;    ///< of the profile
-  double exposed_s = 0;    ///< iteration_s - compute_s: exchange, and waiting for ranks that are slower
-  double speedup = 1;      ///< ranks x compute_s / iteration_s: MG-WFBP equation 4
+  double iteration_s = 0;      ///< a step: mean over steps, of the slowest rank
+  double compute_s = 0;        ///< of the profile
+  double exposed_s = 0;        ///< iteration_s - compute_s: exchange, and waiting for ranks that are slower
+  double speedup = 1;          ///< ranks x compute_s / iteration_s: MG-WFBP equation 4
+  std::vector<Span> timeline;  ///< tracks "forward", "backward", "exchange"; from the begin of the step
 };
 
 /// One row per number of ranks and policy. Ranks in equal roles share one timeline; where they differ, each has its own
@@ -42,5 +51,45 @@ struct Simulation {
 /// last rank called. Throws Misuse: an unknown policy, a rank or host that is not there.
 [[nodiscard]] std::vector<Simulation> simulate_training(const Profile& profile, const Cluster& cluster,
                                                         const SimulateOptions& options = {});
+
+/// What all-reduce, reduce-scatter and all-gather of up to `bytes` cost on a cluster's links, from playing their plans
+/// segment by segment: tables that may take the place of measured ones.
+[[nodiscard]] std::vector<MeasuredCost> simulate_costs(const Cluster& cluster, std::uint64_t bytes);
+
+struct ReplayOptions {
+  std::string policy = "online";  ///< as predict_policies takes it
+  std::uint64_t fusion_bytes = 4 << 20;
+  std::string algorithm = "auto";
+  int steps = 1;
+};
+
+/// All ranks of `group` make every call, with the same arguments. Gradients are exchanged by the collectives that
+/// training uses; nothing computes, so a host needs no more cores than its exchange takes.
+class Replay final {
+ public:
+  /// Throws Misuse: a profile without layers, or whose layers are not whole floats.
+  Replay(Group& group, const Profile& profile);
+  ~Replay();
+  Replay(const Replay&) = delete;
+  Replay& operator=(const Replay&) = delete;
+
+  /// What an all-reduce costs here: sizes from 4 bytes a rank to all gradients, the median of `repeats` calls (fewer
+  /// where they are long), each as long as on its slowest rank. The same on every rank.
+  [[nodiscard]] MeasuredCost measure(const std::string& algorithm, int repeats);
+  /// Seconds of each step, on its slowest rank, from a barrier to the end of the last exchange; the same on every rank.
+  /// `cluster` is what policies that weigh times decide by. `online` is decided by rank 0 while the step runs; the
+  /// others hear of it by a message each.
+  [[nodiscard]] std::vector<double> run(const Cluster& cluster, const ReplayOptions& options);
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// The same model on a slower computer: all times `factor` times as long.
+[[nodiscard]] Profile dilated(Profile profile, double factor);
+/// A profile of an architecture of the catalogue that was not measured: a step of `batch` samples at a stated
+/// throughput, a third of it forward, layers in proportion to their operations. Throws Misuse.
+[[nodiscard]] Profile derive_profile(const std::string& architecture, double samples_per_s, int batch);
 
 }  // namespace syncopate

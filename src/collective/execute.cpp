@@ -16,14 +16,14 @@ constexpr std::uint32_t kWindow = 32;
 constexpr std::size_t kSmallestSegment = 8 << 10;
 constexpr std::size_t kLargestSegment = 128 << 10;
 
+std::uint64_t token_of(std::uint32_t step, std::uint32_t segment) { return std::uint64_t{step} << 32 | segment; }
+
+}  // namespace
+
 std::size_t segment_bytes(std::size_t range_bytes) {
   const std::size_t quarter = (range_bytes / 4 + 63) / 64 * 64;
   return std::clamp(quarter, kSmallestSegment, kLargestSegment);
 }
-
-std::uint64_t token_of(std::uint32_t step, std::uint32_t segment) { return std::uint64_t{step} << 32 | segment; }
-
-}  // namespace
 
 base::Bytes Scratch::take(std::size_t bytes) {
   const auto fits = std::ranges::find_if(free_, [&](base::Bytes free) { return free.size() >= bytes; });

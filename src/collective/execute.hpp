@@ -25,6 +25,9 @@ class Scratch final {
   std::vector<base::Bytes> free_;
 };
 
+/// What a step of so many bytes is cut into.
+[[nodiscard]] std::size_t segment_bytes(std::size_t range_bytes);
+
 /// One operation on one rank. A step's range is cut into segments; a segment is posted as soon as the steps it waits
 /// for have finished its bytes, so that a chunk is forwarded while its rest still arrives. What is to be reduced may
 /// arrive before that, beside the vector: two ranks that exchange the same chunk would otherwise wait for each other.

@@ -6,6 +6,8 @@
 #include <queue>
 
 #include "base/require.hpp"
+#include "simulate/segments.hpp"
+#include "simulate/steady.hpp"
 
 namespace syncopate::simulate {
 
@@ -179,6 +181,11 @@ class Events final {
 
 }  // namespace
 
+std::vector<double> run_events(const Network& network, const std::vector<Program>& programs, std::uint64_t bytes,
+                               const std::vector<double>& called_s) {
+  return Events(network, programs, bytes).run(called_s);
+}
+
 const Exchanger::Programs& Exchanger::programs_of(const Call& call) {
   const PlanRequest request{.collective = call.collective,
                             .algorithm = call.algorithm,
@@ -197,7 +204,10 @@ const Exchanger::Programs& Exchanger::programs_of(const Call& call) {
 std::vector<double> Exchanger::run(const Call& call, const std::vector<double>& called_s) {
   base::require(called_s.size() == static_cast<std::size_t>(network_.ranks), "{} ranks call, {} are there",
                 called_s.size(), network_.ranks);
-  return Events(network_, programs_of(call), call.bytes).run(called_s);
+  const Programs& programs = programs_of(call);
+  if (messages_ == Messages::segments) return run_segments(network_, programs, call.bytes, called_s);
+  if (is_steady(network_, programs)) return run_steady(network_, programs, call.bytes, called_s);
+  return run_events(network_, programs, call.bytes, called_s);
 }
 
 }  // namespace syncopate::simulate

@@ -13,12 +13,20 @@
 
 namespace syncopate::simulate {
 
-/// Runs plans by events. A rank sends one message and receives one at a time; that takes alpha + n beta, and n gamma
-/// where it reduces. A message between hosts holds their two ports for its n beta, in the order in which messages
-/// begin: ranks of one host share its port, and a slow port slows whoever uses it.
+/// When each rank has finished, given when each calls, message by message in the order in which they happen.
+[[nodiscard]] std::vector<double> run_events(const Network& network, const std::vector<collective::Program>& programs,
+                                             std::uint64_t bytes, const std::vector<double>& called_s);
+
+/// Runs plans by events, or where they give the same by recurrence (simulate/steady). A rank sends one message and
+/// receives one at a time; that takes alpha + n beta, and n gamma where it reduces. A message between hosts holds their
+/// two ports for its n beta, in the order in which messages begin: ranks of one host share its port, and a slow port
+/// slows whoever uses it.
 class Exchanger final {
  public:
-  explicit Exchanger(Network network) : network_(std::move(network)) {}
+  /// Whole chunks, as cost laws have them, or cut into segments as the engine does (simulate/segments).
+  enum class Messages : std::uint8_t { whole, segments };
+  explicit Exchanger(Network network, Messages messages = Messages::whole)
+      : network_(std::move(network)), messages_(messages) {}
 
   struct Call {
     Collective collective = Collective::allreduce;
@@ -34,6 +42,7 @@ class Exchanger final {
   const Programs& programs_of(const Call& call);
 
   Network network_;
+  Messages messages_;
   std::map<Key, std::unique_ptr<Programs>> programs_;
 };
 

@@ -39,6 +39,10 @@ void check(const Cluster& cluster, const SimulateOptions& options) {
     base::require(slow.which >= 0 && slow.which < hosts && slow.factor > 0,
                   "host {} is {} times as slow; allowed: hosts 0 to {}, factors above 0", slow.which, slow.factor,
                   hosts - 1);
+  base::require(
+      !options.segments || (cluster.ranks <= kMostSegmentedRanks && cluster.inter && !simulate::is_measured(cluster)),
+      "segments need a cluster with links, without measured costs, and at most {} ranks; it has {}",
+      kMostSegmentedRanks, cluster.ranks);
   base::require(options.slow_hosts.empty() || (cluster.inter && !simulate::is_measured(cluster)),
                 "slow hosts need a cluster with links, not with measured costs of an all-reduce");
 }
@@ -55,7 +59,7 @@ bool is_uniform(const Cluster& cluster, const SimulateOptions& options) {
   const bool is_equal = options.noise == 0 && options.slow_ranks.empty() && options.slow_hosts.empty();
   const bool shares_ports =
       cluster.ranks_per_host > 1 && cluster.ranks > cluster.ranks_per_host && cluster.algorithm != "ring";
-  return is_equal && (!shares_ports || simulate::is_measured(cluster));
+  return is_equal && (!shares_ports || options.segments || simulate::is_measured(cluster));
 }
 
 Scene by_cost(const Cluster& cluster, std::uint64_t bytes, std::size_t timelines) {
@@ -80,7 +84,8 @@ Scene by_messages(const Cluster& cluster, const SimulateOptions& options) {
                             .slowness = {}};
   if (!options.slow_hosts.empty()) network.slowness.assign(network.hosts(), 1);
   for (const Handicap& slow : options.slow_hosts) network.slowness[static_cast<std::size_t>(slow.which)] *= slow.factor;
-  const auto exchanger = std::make_shared<simulate::Exchanger>(network);
+  using enum simulate::Exchanger::Messages;
+  const auto exchanger = std::make_shared<simulate::Exchanger>(network, options.segments ? segments : whole);
   return {[exchanger, algorithm = cluster.algorithm](Collective collective, std::uint64_t bytes,
                                                      const std::vector<double>& called_s) {
             const bool is_whole = collective == Collective::allreduce;
@@ -89,8 +94,19 @@ Scene by_messages(const Cluster& cluster, const SimulateOptions& options) {
           static_cast<std::size_t>(cluster.ranks)};
 }
 
-Scene scene_of(const Cluster& cluster, std::uint64_t bytes, const SimulateOptions& options) {
-  if (is_uniform(cluster, options)) return by_cost(cluster, bytes, 1);
+/// The cluster as policies and equal ranks see it: segments show in its costs.
+Cluster priced(Cluster cluster, std::uint64_t bytes, const SimulateOptions& options) {
+  if (options.segments) cluster.costs = simulate_costs(cluster, bytes);
+  return cluster;
+}
+
+struct Clusters {
+  const Cluster &given, &priced;
+};
+
+Scene scene_of(const Clusters& clusters, std::uint64_t bytes, const SimulateOptions& options) {
+  const Cluster& cluster = clusters.given;
+  if (is_uniform(cluster, options)) return by_cost(clusters.priced, bytes, 1);
   if (simulate::is_measured(cluster) || !cluster.inter)
     return by_cost(cluster, bytes, static_cast<std::size_t>(cluster.ranks));
   return by_messages(cluster, options);
@@ -129,16 +145,21 @@ std::vector<Simulation> simulate_training(const Profile& profile, const Cluster&
     here.ranks = ranks;
     if (ranks != cluster.ranks) here.costs.clear();  // they were measured on another number of ranks
     check(here, options);
-    const Scene scene = scene_of(here, bytes_of(timeline, {0, timeline.layers.size() - 1}), options);
-    const simulate::Training training{.timeline = timeline,
-                                      .workload = workload,
-                                      .channel = scene.channel,
-                                      .ranks = scene.timelines,
-                                      .cpu_s_per_byte = here.cpu_s_per_byte,
-                                      .announce_s = here.inter ? here.inter->alpha_s : 0};
+    const std::uint64_t bytes = bytes_of(timeline, {0, timeline.layers.size() - 1});
+    const Cluster seen = priced(here, bytes, options);
+    const Scene scene = scene_of({here, seen}, bytes, options);
+    simulate::Training training{.timeline = timeline,
+                                .workload = workload,
+                                .channel = scene.channel,
+                                .ranks = scene.timelines,
+                                .cpu_s_per_byte = here.cpu_s_per_byte,
+                                .announce_s = here.inter ? here.inter->alpha_s : 0};
     for (const std::string& label : labels_of(options)) {
-      const double seconds = step_s(label, training, here, options);
-      rows.push_back({label, ranks, seconds, compute_s, seconds - compute_s, ranks * compute_s / seconds});
+      simulate::Diary diary;
+      training.diary = options.timeline ? &diary : nullptr;
+      const double seconds = step_s(label, training, seen, options);
+      rows.push_back(
+          {label, ranks, seconds, compute_s, seconds - compute_s, ranks * compute_s / seconds, diary.last_step()});
     }
   }
   return rows;

@@ -9,6 +9,11 @@ namespace syncopate::simulate {
 
 namespace {
 
+/// Writes what rank 0 does into the diary, if there is one.
+void note(const Training& training, std::size_t rank, const Span& span) {
+  if (training.diary != nullptr && rank == 0) training.diary->add(span);
+}
+
 /// All ranks within one step. What moved so far has taken its share of computing on every rank (schedule/evaluate).
 class Step final {
  public:
@@ -18,8 +23,11 @@ class Step final {
       const Work work = training.workload.of(number, rank);
       double now_s = forward_done_s[rank];
       ready_s_[rank].resize(work.backward_s.size());
-      for (std::size_t layer = work.backward_s.size(); layer-- > 0;)
+      for (std::size_t layer = work.backward_s.size(); layer-- > 0;) {
+        const double begin_s = now_s;
         ready_s_[rank][layer] = now_s += work.backward_s[layer];
+        note(training, rank, {"backward", training.timeline.layers[layer].name, begin_s, now_s});
+      }
       computed_s_[rank] = now_s;
     }
   }
@@ -40,6 +48,7 @@ class Step final {
         (collective == Collective::allreduce ? 1 : 0.5) * training_.cpu_s_per_byte * static_cast<double>(bytes);
     for (std::size_t rank = 0; rank < training_.ranks; ++rank) {
       free_s_[rank] = std::max(free_s_[rank], called_s[rank] + taken_s);
+      note(training_, rank, {"exchange", name_of(collective, bucket), called_s[rank], free_s_[rank], bytes});
       slow_down(rank, called_s[rank], taken_s);
     }
     stretch_s_ += taken_s;
@@ -54,6 +63,14 @@ class Step final {
   }
 
  private:
+  /// "gather 12..7", "12": layers, the last first as they leave.
+  [[nodiscard]] static std::string name_of(Collective collective, const schedule::Bucket& bucket) {
+    const char* part = collective == Collective::reduce_scatter ? "scatter " : "gather ";
+    std::string name = collective == Collective::allreduce ? "" : part;
+    name += std::to_string(bucket.last + 1);
+    return bucket.first == bucket.last ? name : name + ".." + std::to_string(bucket.first + 1);
+  }
+
   /// An exchange that began at `begin_s` takes `taken_s`, evenly over its time, from computing that still goes on.
   void slow_down(std::size_t rank, double begin_s, double taken_s) {
     const double left_s = computed_s_[rank] - begin_s, duration_s = free_s_[rank] - begin_s;
@@ -74,8 +91,12 @@ double at_once(std::size_t /*rank*/) { return 0; }
 
 /// Forward passes that wait for nothing.
 std::vector<double> forward_done(const Training& training, std::uint64_t number, std::vector<double> now_s) {
-  for (std::uint32_t rank = 0; rank < training.ranks; ++rank)
+  if (training.diary != nullptr) training.diary->begin_step(last_of(now_s));
+  for (std::uint32_t rank = 0; rank < training.ranks; ++rank) {
+    const double begin_s = now_s[rank];
     for (const double seconds : training.workload.of(number, rank).forward_s) now_s[rank] += seconds;
+    note(training, rank, {"forward", "forward", begin_s, now_s[rank]});
+  }
   return now_s;
 }
 
@@ -101,8 +122,10 @@ std::vector<double> forward_behind(const Training& training, const schedule::Par
     const Work work = training.workload.of(number, rank);
     for (std::size_t bucket = partition.size(); bucket-- > 0;) {
       now_s[rank] = std::max(now_s[rank], gathered_s[bucket][rank]);
+      const double begin_s = now_s[rank];
       for (std::size_t layer = partition[bucket].first; layer <= partition[bucket].last; ++layer)
         now_s[rank] += work.forward_s[layer];
+      note(training, rank, {"forward", "forward", begin_s, now_s[rank]});
       if (number == 0 || bucket == 0) continue;
       const std::size_t bytes = schedule::bytes_of(training.timeline, partition[bucket - 1]);
       now_s[rank] += training.cpu_s_per_byte / 2 * static_cast<double>(bytes);
@@ -113,6 +136,17 @@ std::vector<double> forward_behind(const Training& training, const schedule::Par
 
 }  // namespace
 
+std::vector<Span> Diary::last_step() const {
+  std::vector<Span> spans;
+  for (Span span : spans_) {
+    if (span.end_s <= begin_s_ || span.begin_s >= end_s_) continue;
+    span.begin_s = std::max(0.0, span.begin_s - begin_s_);
+    span.end_s = std::min(span.end_s, end_s_) - begin_s_;
+    spans.push_back(std::move(span));
+  }
+  return spans;
+}
+
 std::vector<double> run_partition(const Training& training, const schedule::Partition& partition, int steps) {
   std::vector<double> ends, now_s(training.ranks, 0);
   for (int number = 0; number < steps; ++number) {
@@ -121,6 +155,7 @@ std::vector<double> run_partition(const Training& training, const schedule::Part
     for (const schedule::Bucket& bucket : partition) step.exchange(Collective::allreduce, bucket, at_once);
     now_s = step.ends_s();
     ends.push_back(last_of(now_s));
+    if (training.diary != nullptr) training.diary->end_step(ends.back());
   }
   return ends;
 }
@@ -133,6 +168,7 @@ std::vector<double> run_online(const Training& training, int steps) {
     decide_and_follow(training, step);
     now_s = step.ends_s();
     ends.push_back(last_of(now_s));
+    if (training.diary != nullptr) training.diary->end_step(ends.back());
   }
   return ends;
 }
@@ -142,11 +178,13 @@ std::vector<double> run_dear(const Training& training, const schedule::Partition
   std::vector<std::vector<double>> gathered_s(partition.size(), std::vector<double>(training.ranks, 0));
   for (int number = 0; number < steps; ++number) {
     const auto index = static_cast<std::uint64_t>(number);
+    if (training.diary != nullptr) training.diary->begin_step(ends.empty() ? 0 : ends.back());
     Step step(training, index, forward_behind(training, partition, index, gathered_s));
     for (const schedule::Bucket& bucket : partition) step.exchange(Collective::reduce_scatter, bucket, at_once);
     double end_s = 0;
     for (std::size_t rank = 0; rank < training.ranks; ++rank) end_s = std::max(end_s, step.computed_s(rank));
     ends.push_back(end_s);
+    if (training.diary != nullptr) training.diary->end_step(end_s);
     for (std::size_t bucket = partition.size(); bucket-- > 0;) {
       step.exchange(Collective::allgather, partition[bucket], at_once);
       for (std::size_t rank = 0; rank < training.ranks; ++rank)

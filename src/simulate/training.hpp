@@ -6,12 +6,27 @@
 
 #include "simulate/candidate.hpp"
 #include "simulate/workload.hpp"
+#include "syncopate/trace.hpp"
 
 namespace syncopate::simulate {
 
 /// When each rank has finished a collective of so many bytes, given when each calls.
 using Channel =
     std::function<std::vector<double>(Collective, std::uint64_t bytes, const std::vector<double>& called_s)>;
+
+/// What rank 0 does, step by step; computing as it would be undisturbed by exchanges.
+class Diary final {
+ public:
+  void begin_step(double at_s) { begin_s_ = at_s; }
+  void end_step(double at_s) { end_s_ = at_s; }
+  void add(Span span) { spans_.push_back(std::move(span)); }
+  /// What falls into the last step, from its begin on.
+  [[nodiscard]] std::vector<Span> last_step() const;
+
+ private:
+  double begin_s_ = 0, end_s_ = 0;
+  std::vector<Span> spans_;
+};
 
 struct Training {
   const schedule::Timeline& timeline;
@@ -20,6 +35,7 @@ struct Training {
   std::size_t ranks = 1;      ///< timelines of their own; the channel may stand for more
   double cpu_s_per_byte = 0;  ///< what an all-reduce takes from computing
   double announce_s = 0;      ///< until rank 0's decision has reached the others (online)
+  Diary* diary = nullptr;     ///< may be null
 };
 
 /// When the slowest rank has ended each of `steps` steps.

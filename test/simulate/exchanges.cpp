@@ -5,6 +5,7 @@
 
 #include "collective/algorithm.hpp"
 #include "simulate/exchange.hpp"
+#include "simulate/steady.hpp"
 #include "syncopate/error.hpp"
 
 namespace syncopate::simulate {
@@ -82,6 +83,52 @@ TEST(Exchange, GoesAsFastAsItsSlowestPort) {
   const double healthy = exchange_s(flat(4), "ring", 1 << 20), slow = exchange_s(network, "ring", 1 << 20);
   EXPECT_GT(slow, 2 * healthy);
   EXPECT_LE(slow, 3 * 1.5 * (1 << 20) * kLink.beta_s_per_byte * (1 + 1e-9));
+}
+
+TEST(Exchange, OfSteadyPlansIsTheSameByRecurrenceAsByEvents) {
+  int compared = 0;
+  for (const collective::Algorithm* entry : collective::algorithms())
+    for (const Collective collective : {Collective::allreduce, Collective::broadcast, Collective::reduce_scatter,
+                                        Collective::allgather, Collective::reduce}) {
+      if (!entry->offers(collective)) continue;
+      for (const int ranks : {2, 3, 6, 13}) {
+        Network network = flat(ranks);
+        network.slowness.assign(static_cast<std::size_t>(ranks), 1);
+        network.slowness[1] = 2.5;
+        const PlanRequest request{
+            .collective = collective, .algorithm = std::string(entry->name), .ranks = ranks, .bytes = 100'004};
+        const collective::Choice choice = collective::choose(request, kLink);
+        std::vector<collective::Program> programs;
+        std::vector<double> called;
+        for (std::uint32_t rank = 0; rank < static_cast<std::uint32_t>(ranks); ++rank) {
+          programs.push_back(collective::compile(collective::build_plan(choice, rank)));
+          called.push_back(1e-3 * ((rank * 7 + 3) % 5));
+        }
+        if (!is_steady(network, programs)) continue;
+        ++compared;
+        const auto events = run_events(network, programs, request.bytes, called);
+        const auto recurrence = run_steady(network, programs, request.bytes, called);
+        for (std::size_t rank = 0; rank < events.size(); ++rank)
+          EXPECT_NEAR(recurrence[rank], events[rank], 1e-12) << entry->name << ' ' << ranks << " rank " << rank;
+      }
+    }
+  EXPECT_GE(compared, 12) << "the ring at least is steady";
+}
+
+TEST(Exchange, WhoseRanksShareAPortIsNotSteady) {
+  const collective::Choice choice = collective::choose({.algorithm = "ring", .ranks = 4, .bytes = 4096}, kLink);
+  std::vector<collective::Program> programs;
+  for (std::uint32_t rank = 0; rank < 4; ++rank)
+    programs.push_back(collective::compile(collective::build_plan(choice, rank)));
+  Network network = flat(4);
+  EXPECT_TRUE(is_steady(network, programs));
+  network.ranks_per_host = 2;
+  EXPECT_TRUE(is_steady(network, programs)) << "a ring crosses each port once";
+  const collective::Choice doubling =
+      collective::choose({.algorithm = "recursive_doubling", .ranks = 4, .bytes = 4096}, kLink);
+  for (std::uint32_t rank = 0; rank < 4; ++rank)
+    programs[rank] = collective::compile(collective::build_plan(doubling, rank));
+  EXPECT_FALSE(is_steady(network, programs));
 }
 
 TEST(Exchange, OfAnUnknownAlgorithmIsMisuse) {

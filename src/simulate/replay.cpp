@@ -1,0 +1,202 @@
+// Replay: sleeping until gradients are ready, and real exchanges of as many bytes.
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <thread>
+
+#include "base/clock.hpp"
+#include "base/require.hpp"
+#include "schedule/dispatch.hpp"
+#include "simulate/candidate.hpp"
+#include "simulate/cluster_cost.hpp"
+#include "syncopate/collective.hpp"
+#include "syncopate/simulate.hpp"
+
+namespace syncopate {
+
+namespace {
+
+using schedule::Bucket;
+
+constexpr double kLongCall_s = 0.2;  // such a call is measured this often less than others
+
+base::Time now() { return std::chrono::steady_clock::now(); }
+
+/// One step's clock: when each layer's gradient is ready.
+class Pass final {
+ public:
+  explicit Pass(const std::vector<double>& ready_s) : ready_s_(ready_s) {}
+  void await(std::size_t layer) const { std::this_thread::sleep_until(begin_ + base::from_seconds(ready_s_[layer])); }
+  [[nodiscard]] bool has_come(std::size_t layer) const { return now() >= begin_ + base::from_seconds(ready_s_[layer]); }
+  [[nodiscard]] double elapsed_s() const { return base::seconds(now() - begin_); }
+
+ private:
+  const std::vector<double>& ready_s_;
+  const base::Time begin_ = now();
+};
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+}  // namespace
+
+class Replay::Impl final {
+ public:
+  Impl(Group& group, const Profile& profile);
+
+  MeasuredCost measure(const std::string& algorithm, int repeats);
+  std::vector<double> run(const Cluster& cluster, const ReplayOptions& options);
+
+ private:
+  [[nodiscard]] Buffer span(const Bucket& bucket);
+  void make_wires();
+  void exchange_planned(const Pass& pass, const schedule::Partition& partition, const std::string& algorithm);
+  void exchange_online(const Pass& pass, const std::string& algorithm);
+  [[nodiscard]] Bucket next_of_root(const Pass& pass, schedule::OnlineDispatch& dispatch);
+  void agree_on_longest(std::vector<double>& seconds);
+
+  Group& group_;
+  const schedule::Timeline timeline_;
+  const std::vector<double> ready_s_;
+  std::vector<std::size_t> offsets_;  ///< by layer, in elements; one more than layers
+  std::vector<float> gradients_;
+  /// By rank but the first: a group of rank 0 and that rank, so that a decision reaches all of them at the same time.
+  std::vector<std::unique_ptr<Group>> wires_;
+};
+
+Replay::Impl::Impl(Group& group, const Profile& profile)
+    : group_(group), timeline_(simulate::timeline_of(profile)), ready_s_(schedule::ready_times(timeline_)) {
+  offsets_.push_back(0);
+  for (const schedule::Layer& layer : timeline_.layers) {
+    base::require(layer.bytes % sizeof(float) == 0, "layer '{}' has {} bytes, which are no whole floats", layer.name,
+                  layer.bytes);
+    offsets_.push_back(offsets_.back() + layer.bytes / sizeof(float));
+  }
+  gradients_.assign(offsets_.back(), 0);
+}
+
+Buffer Replay::Impl::span(const Bucket& bucket) {
+  const std::size_t begin = offsets_[bucket.first], end = offsets_[bucket.last + 1];
+  return {gradients_.data() + begin, end - begin, DType::f32};
+}
+
+void Replay::Impl::agree_on_longest(std::vector<double>& seconds) {
+  allreduce(group_, {seconds.data(), seconds.size(), DType::f64}, {.op = ReduceOp::max, .name = "replay: times"});
+}
+
+MeasuredCost Replay::Impl::measure(const std::string& algorithm, int repeats) {
+  MeasuredCost cost{.algorithm = algorithm == "auto" ? "" : algorithm};
+  const auto ranks = static_cast<std::size_t>(group_.size());
+  double before_s = 0;
+  for (std::size_t count = ranks;; count = std::min(2 * count, gradients_.size())) {
+    const auto calls = std::max(2, static_cast<int>(repeats / std::max(1.0, 2 * before_s / kLongCall_s)));
+    std::vector<double> seconds;
+    for (int i = 0; i <= calls; ++i) {
+      barrier(group_);
+      const base::Time begin = now();
+      allreduce(group_, {gradients_.data(), count, DType::f32}, {.algorithm = algorithm, .name = "replay: measure"});
+      if (i > 0) seconds.push_back(base::seconds(now() - begin));
+    }
+    agree_on_longest(seconds);
+    before_s = median(seconds);
+    cost.table.emplace_back(static_cast<double>(count * sizeof(float)), before_s);
+    if (count >= gradients_.size()) return cost;
+  }
+}
+
+std::vector<double> Replay::Impl::run(const Cluster& cluster, const ReplayOptions& options) {
+  const simulate::Candidate candidate = simulate::candidate_of(options.policy, options.fusion_bytes);
+  const bool decides_late = candidate.policy->needs == schedule::Needs::events;
+  const auto partition =
+      decides_late
+          ? schedule::Partition{}
+          : candidate.partition(timeline_, simulate::cost_of_cluster(cluster, offsets_.back() * sizeof(float)));
+  if (decides_late && wires_.empty()) make_wires();
+  std::vector<double> seconds;
+  for (int step = 0; step < options.steps; ++step) {
+    barrier(group_);
+    const Pass pass(ready_s_);
+    if (decides_late)
+      exchange_online(pass, options.algorithm);
+    else
+      exchange_planned(pass, partition, options.algorithm);
+    seconds.push_back(pass.elapsed_s());
+  }
+  agree_on_longest(seconds);
+  return seconds;
+}
+
+void Replay::Impl::exchange_planned(const Pass& pass, const schedule::Partition& partition,
+                                    const std::string& algorithm) {
+  std::vector<Work> works;
+  for (const Bucket& bucket : partition) {
+    pass.await(bucket.first);
+    works.push_back(start(group_, Collective::allreduce, span(bucket),
+                          {.algorithm = algorithm, .name = timeline_.layers[bucket.first].name}));
+  }
+  for (Work& work : works) work.wait();
+}
+
+void Replay::Impl::make_wires() {
+  for (int rank = 1; rank < group_.size(); ++rank) {
+    auto wire = group_.split(group_.rank() == 0 || group_.rank() == rank ? 0 : -1, group_.rank());
+    if (wire) wires_.push_back(std::move(wire));
+  }
+}
+
+/// What rank 0 sends next: everything that is ready when the channel is free.
+Bucket Replay::Impl::next_of_root(const Pass& pass, schedule::OnlineDispatch& dispatch) {
+  const std::size_t awaited = dispatch.frontier() - 1;
+  pass.await(awaited);
+  for (std::size_t layer = awaited + 1; layer-- > 0 && pass.has_come(layer);) dispatch.ready(layer);
+  return *dispatch.decide();
+}
+
+void Replay::Impl::exchange_online(const Pass& pass, const std::string& algorithm) {
+  schedule::OnlineDispatch dispatch(timeline_);
+  std::vector<Work> messages;
+  std::vector<std::array<std::int64_t, 2>> decisions;
+  decisions.reserve(timeline_.layers.size());  // messages under way point into it
+  while (!dispatch.all_sent()) {
+    const bool decides = group_.rank() == 0;
+    const Bucket mine = decides ? next_of_root(pass, dispatch) : Bucket{};
+    std::array<std::int64_t, 2>& decision = decisions.emplace_back();
+    decision = {static_cast<std::int64_t>(mine.first), static_cast<std::int64_t>(mine.last)};
+    const Buffer words{decision.data(), decision.size(), DType::i64};
+    for (const auto& wire : wires_) {
+      if (decides)
+        messages.push_back(start_send(*wire, 1, words));
+      else
+        recv(*wire, 0, words);
+    }
+    const Bucket bucket{static_cast<std::size_t>(decision[0]), static_cast<std::size_t>(decision[1])};
+    if (!decides) {
+      base::require(dispatch.follow(bucket), "rank 0 decided on layers {} to {}, which is not their turn", bucket.first,
+                    bucket.last);
+      for (std::size_t layer = bucket.first; layer <= bucket.last; ++layer) dispatch.ready(layer);
+      pass.await(bucket.first);
+      std::ignore = dispatch.next();
+    }
+    allreduce(group_, span(bucket), {.algorithm = algorithm, .name = timeline_.layers[bucket.first].name});
+  }
+  for (Work& message : messages) message.wait();
+}
+
+Replay::Replay(Group& group, const Profile& profile) : impl_(std::make_unique<Impl>(group, profile)) {}
+Replay::~Replay() = default;
+MeasuredCost Replay::measure(const std::string& algorithm, int repeats) { return impl_->measure(algorithm, repeats); }
+std::vector<double> Replay::run(const Cluster& cluster, const ReplayOptions& options) {
+  return impl_->run(cluster, options);
+}
+
+Profile dilated(Profile profile, double factor) {
+  base::require(factor > 0, "times {} as long; allowed: above 0", factor);
+  profile.forward_s *= factor;
+  for (ProfileLayer& layer : profile.layers) layer.backward_s *= factor;
+  return profile;
+}
+
+}  // namespace syncopate
