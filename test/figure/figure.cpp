@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "figure/curves.hpp"
+#include "figure/lanes.hpp"
 #include "syncopate/error.hpp"
 
 namespace syncopate::tools::figure {
@@ -67,6 +68,24 @@ TEST(Plot, NamesEveryCurveAndEscapesWhatItWrites) {
   EXPECT_NE(svg.find("x &amp; y"), std::string::npos);
   EXPECT_EQ(svg.find("nan"), std::string::npos);
   EXPECT_NE(svg.find("</svg>"), std::string::npos);
+}
+
+TEST(Lanes, HaveAPanelForEachPolicyAndABarForEachSpan) {
+  const auto row = [](const char* policy, const char* track, double begin_s, double end_s) {
+    return Json{{"policy", policy}, {"track", track}, {"name", "3..1"}, {"begin_s", begin_s}, {"end_s", end_s}};
+  };
+  const auto panels = panels_of({row("wfbp", "forward", 0, 1), row("online", "exchange", 1, 2), Json{{"ranks", 4}},
+                                 row("wfbp", "exchange", 1, 3)},
+                                {"policy"});
+  ASSERT_EQ(panels.size(), 2U);
+  EXPECT_EQ(panels[0].label, "wfbp");
+  EXPECT_EQ(panels[0].bars.size(), 2U);
+  EXPECT_EQ(panels[1].bars.at(0).end_s, 2);
+  const std::string svg = svg_of_lanes("a < b", panels);
+  EXPECT_NE(svg.find("a &lt; b"), std::string::npos);
+  EXPECT_NE(svg.find(">online</text>"), std::string::npos);
+  EXPECT_NE(svg.find(">3.00 s</text>"), std::string::npos) << "where the step of wfbp ends";
+  EXPECT_THROW(std::ignore = svg_of_lanes("", {}), Misuse);
 }
 
 TEST(Plot, RefusesNothingAndLogarithmsOfZero) {

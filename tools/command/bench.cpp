@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "bench/controller.hpp"
+#include "bench/replay.hpp"
 #include "bench/step.hpp"
 #include "bench/worker.hpp"
 #include "command.hpp"
@@ -31,6 +32,26 @@ void add_step(CLI::App& app, Session& session) {
   });
 }
 
+void add_replay(CLI::App& app, Session& session) {
+  const auto request = std::make_shared<bench::ReplayRequest>();
+  CLI::App& sub =
+      *app.add_subcommand("replay", "Steps of a profile by policy in a lab, computing replaced by sleeping");
+  sub.add_flag("--json", session.json, "One row per policy, for programs");
+  bench::declare(sub, *request);
+  sub.callback([request, &session] {
+    session.action = [request, &session] { return bench::run_replay_benchmark(*request, session); };
+  });
+}
+
+/// What `bench replay` starts as its ranks; not for people.
+void add_replayer(CLI::App& app, Session& session) {
+  const auto request = std::make_shared<bench::ReplayRequest>();
+  CLI::App& sub = *app.add_subcommand("replayer", "One rank of a replay");
+  sub.group("");
+  bench::declare(sub, *request);
+  sub.callback([request, &session] { session.action = [request] { return bench::run_replayer(*request); }; });
+}
+
 /// What `bench` starts as its ranks; not for people.
 void add_worker(CLI::App& app, Session& session) {
   CLI::App& sub = *app.add_subcommand("worker", "One rank of a benchmark");
@@ -52,6 +73,8 @@ void define(CLI::App& app, Session& session) {
   add_collective(app, session, Collective::alltoall, "Each rank ends with a part from every rank");
   add_collective(app, session, Collective::barrier, "No rank leaves before all have come");
   add_step(app, session);
+  add_replay(app, session);
+  add_replayer(app, session);
   add_worker(app, session);
 }
 

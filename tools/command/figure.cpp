@@ -9,6 +9,7 @@
 
 #include "command.hpp"
 #include "figure/curves.hpp"
+#include "figure/lanes.hpp"
 #include "syncopate/error.hpp"
 
 namespace syncopate::tools::command {
@@ -18,7 +19,8 @@ struct Options {
   std::vector<std::string> files;
   figure::Choice choice;
   std::string logarithmic = "x,y";
-  std::string title;
+  std::string title, x_title, y_title;
+  bool lanes = false;
   std::string output;
 };
 
@@ -44,24 +46,36 @@ std::vector<nlohmann::json> rows_of(const std::vector<std::string>& files) {
   return rows;
 }
 
-figure::AxisTitle axis(const std::string& key, bool logarithmic) {
-  const bool twos = key.find("bytes") != std::string::npos || key == "ranks";
-  return {key, !logarithmic ? figure::Steps::linear : twos ? figure::Steps::twos : figure::Steps::tens};
+figure::AxisTitle axis(const std::string& key, const std::string& title, bool logarithmic) {
+  const bool twos = key.find("bytes") != std::string::npos || key == "ranks" || key == "speedup";
+  return {title.empty() ? key : title, !logarithmic ? figure::Steps::linear
+                                       : twos       ? figure::Steps::twos
+                                                    : figure::Steps::tens};
 }
 
-int draw(const Session& session, const Options& options) {
+/// The figure, and how many curves or panels it has.
+std::pair<std::string, std::size_t> curves(const Options& options) {
   const bool log_x = options.logarithmic.find('x') != std::string::npos;
   const bool log_y = options.logarithmic.find('y') != std::string::npos;
   const figure::Plot plot{
       .title = options.title.empty() ? fmt::format("{} over {}", options.choice.y, options.choice.x) : options.title,
-      .x = axis(options.choice.x, log_x),
-      .y = axis(options.choice.y, log_y),
+      .x = axis(options.choice.x, options.x_title, log_x),
+      .y = axis(options.choice.y, options.y_title, log_y),
       .curves = figure::curves_of(rows_of(options.files), options.choice)};
-  const std::string svg = figure::svg_of(plot);
+  return {figure::svg_of(plot), plot.curves.size()};
+}
+
+std::pair<std::string, std::size_t> lanes(const Options& options) {
+  const auto panels = figure::panels_of(rows_of(options.files), options.choice.by);
+  return {figure::svg_of_lanes(options.title, panels), panels.size()};
+}
+
+int draw(const Session& session, const Options& options) {
+  const auto [svg, count] = options.lanes ? lanes(options) : curves(options);
   std::ofstream file(options.output, std::ios::trunc);
   file << svg;
   if (!file.flush()) throw SystemFailure(fmt::format("cannot write {}: {}", options.output, std::strerror(errno)));
-  if (session.json) print_row({{"figure", options.output}, {"curves", plot.curves.size()}});
+  if (session.json) print_row({{"figure", options.output}, {"curves", count}});
   return 0;
 }
 
@@ -78,6 +92,10 @@ void define(CLI::App& app, Session& session) {
       ->check(CLI::IsMember({"x,y", "x", "y", "none"}))
       ->capture_default_str();
   app.add_option("--title", options->title, "What the figure shows");
+  app.add_option("--x-title", options->x_title, "Words on the horizontal axis (default: its key)");
+  app.add_option("--y-title", options->y_title, "Words on the vertical axis (default: its key)");
+  app.add_flag("--lanes", options->lanes,
+               "Draw rows of `simulate --timeline`: computing above exchanges, one panel for each value of --by");
   app.add_option("--output,-o", options->output, "The SVG file")->required();
   app.callback([options, &session] { session.action = [options, &session] { return draw(session, *options); }; });
 }
@@ -85,6 +103,6 @@ void define(CLI::App& app, Session& session) {
 }  // namespace
 
 extern constinit const Command figure;
-constinit const Command figure{"figure", "Draw rows of measurements as curves (SVG)", define};
+constinit const Command figure{"figure", "Draw rows of measurements as curves, or timelines as lanes (SVG)", define};
 
 }  // namespace syncopate::tools::command

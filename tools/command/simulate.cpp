@@ -41,6 +41,12 @@ nlohmann::json row_of(const Simulation& row) {
           {"efficiency", row.speedup / row.ranks}};
 }
 
+/// One bar of a timeline; `syncopate figure --lanes` draws them.
+nlohmann::json row_of(const Simulation& row, const Span& span) {
+  return {{"policy", row.policy},    {"ranks", row.ranks},  {"track", span.track}, {"name", span.name},
+          {"begin_s", span.begin_s}, {"end_s", span.end_s}, {"bytes", span.bytes}};
+}
+
 void print_table(const Profile& profile, const std::vector<Simulation>& rows) {
   fmt::print("{}\ncomputing {} a step\n\n{:>6}  {:<14}{:>12}{:>12}{:>10}{:>12}\n", profile.model,
              format_seconds(rows.front().compute_s), "ranks", "policy", "step", "exposed", "speed-up", "efficiency");
@@ -62,7 +68,10 @@ int run(Options options, const Session& session) {
     print_table(profile, rows);
     return 0;
   }
-  for (const Simulation& row : rows) print_row(row_of(row));
+  for (const Simulation& row : rows) {
+    print_row(row_of(row));
+    for (const Span& span : row.timeline) print_row(row_of(row, span));
+  }
   return 0;
 }
 
@@ -84,6 +93,9 @@ void define(CLI::App& app, Session& session) {
       ->delimiter(',');
   app.add_option("--slow-host", options->slow_hosts, "HOST:FACTOR has a port that much slower; comma-separated")
       ->delimiter(',');
+  app.add_flag("--segments", simulate.segments,
+               "Cut messages as the collectives do, so that latencies overlap; without: alpha + n beta each");
+  app.add_flag("--timeline", simulate.timeline, "With --json: rows of what rank 0 does in the last step");
   app.callback([options, &session] { session.action = [options, &session] { return run(*options, session); }; });
 }
 

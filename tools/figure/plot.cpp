@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 
+#include "figure/canvas.hpp"
 #include "report/markup.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/units.hpp"
@@ -15,33 +16,15 @@ namespace syncopate::tools::figure {
 
 namespace {
 
-using report::escaped;
 using report::px;
 
 constexpr double kWidth = 880, kHeight = 480, kLeft = 84, kRight = 250, kTop = 52, kBottom = 58;
-constexpr double kLabelHeight = 15;
-// Okabe and Ito's colours, which people with any colour vision tell apart; then the same again, dashed.
-constexpr std::array kColours{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#333333"};
+constexpr double kLabelHeight = 15;  // more curves than colours: the same again, dashed
 
 Scale scale_for(const AxisTitle& axis, double low, double high, int most) {
   if (axis.steps != Steps::linear && low <= 0)
     throw Misuse(fmt::format("{} is {} somewhere; a logarithmic axis shows values above 0 only", axis.text, low));
   return round_scale(axis.steps == Steps::linear ? std::min(low, 0.0) : low, high, axis.steps, most);
-}
-
-struct Place {
-  double x, y;
-  std::string more = {};  ///< further attributes
-};
-
-std::string line(const char* look, const Place& from, const Place& to) {
-  return fmt::format("<line class=\"{}\" x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\"/>\n", look, px(from.x), px(from.y),
-                     px(to.x), px(to.y));
-}
-
-std::string text(const char* look, const Place& at, const std::string& words) {
-  return fmt::format("<text class=\"{}\" x=\"{}\" y=\"{}\"{}>{}</text>\n", look, px(at.x), px(at.y), at.more,
-                     escaped(words));
 }
 
 std::string frame(const Plot& plot, const Scale& x, const Scale& y) {
@@ -104,14 +87,6 @@ std::string names(const Plot& plot, const Scale& x, const Scale& y) {
   return svg;
 }
 
-constexpr const char* kStyle = R"(<style>
-text { font: 12px system-ui, "DejaVu Sans", sans-serif; fill: #444 }
-.title { font-size: 15px; font-weight: 600; fill: #1b1f24 } .axis { fill: #1b1f24 } .name { font-weight: 600 }
-.end { text-anchor: end } .middle { text-anchor: middle } .grid { stroke: #e3e6ea } .lead { stroke-width: 0.7; opacity: 0.6 }
-.curve { fill: none; stroke-width: 1.8; stroke-linejoin: round } .spread { stroke-width: 1.2; opacity: 0.7 }
-</style>
-)";
-
 }  // namespace
 
 std::string written(double value, const std::string& axis_title) {
@@ -133,13 +108,9 @@ std::string svg_of(const Plot& plot) {
   if (plot.x.steps == Steps::linear) x.low = x_low, x.high = std::max(x_high, x_low + 1);
   std::erase_if(x.ticks, [&](double tick) { return tick < x.low || tick > x.high; });
   x.from = kLeft, x.to = kWidth - kRight, y.from = kHeight - kBottom, y.to = kTop;
-  std::string svg = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\" role=\"img\" "
-      "aria-label=\"{2}\">\n{3}<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
-      kWidth, kHeight, escaped(plot.title), kStyle);
-  svg += frame(plot, x, y);
+  std::string svg = frame(plot, x, y);
   for (std::size_t i = 0; i < plot.curves.size(); ++i) svg += drawn(plot.curves[i], x, y, i);
-  return svg + names(plot, x, y) + "</svg>\n";
+  return sheet(plot.title, {kWidth, kHeight}, svg + names(plot, x, y));
 }
 
 }  // namespace syncopate::tools::figure
