@@ -60,7 +60,7 @@ struct CostInputs {
   double alpha_s = 0, beta_s_per_byte = 0,
          gamma_s_per_byte = 0;              ///< one link: startup, per byte sent, per byte reduced
   std::string algorithm = "ring";           ///< a row of the paper's Table II
-  std::vector<Point> points;                ///< measured or simulated
+  std::vector<Point> points;                ///< measured or simulated; sizes ascend (`observed`: in any order)
   double allowed_error = 0.1;               ///< of a fit, at its worst point
   std::function<double(double bytes)> law;  ///< any law, e.g. that of a collective algorithm
   double largest_bytes = 1 << 30;           ///< up to where a law is followed

@@ -38,9 +38,14 @@ bool Dispatch::ready(std::size_t layer) {
   return true;
 }
 
+std::optional<std::size_t> Dispatch::offer() const {
+  return all_sent() || waiting_for_[sent_] > 0 ? std::nullopt : std::optional(sent_);
+}
+
 std::optional<std::size_t> Dispatch::next() {
-  if (all_sent() || waiting_for_[sent_] > 0) return std::nullopt;
-  return sent_++;
+  const std::optional<std::size_t> bucket = offer();
+  if (bucket) ++sent_;
+  return bucket;
 }
 
 std::vector<std::size_t> Dispatch::missing() const { return layers_missing(is_ready_); }
@@ -53,7 +58,6 @@ OnlineDispatch::OnlineDispatch(const Timeline& timeline) : starts_type_(timeline
 
 void OnlineDispatch::restart() {
   is_ready_.assign(starts_type_.size(), false);
-  decisions_.clear();
   frontier_ = starts_type_.size();
 }
 
@@ -64,31 +68,22 @@ bool OnlineDispatch::ready(std::size_t layer) {
   return is_first;
 }
 
-std::optional<Bucket> OnlineDispatch::decide() {
+std::optional<std::size_t> OnlineDispatch::offer() const {
   std::size_t first = frontier_;
   while (first > 0 && is_ready_[first - 1] && (first == frontier_ || !starts_type_[first])) --first;
-  if (first == frontier_) return std::nullopt;
+  return first == frontier_ ? std::nullopt : std::optional(first);
+}
+
+Bucket OnlineDispatch::take(std::size_t first) {
+  assert(first < frontier_ && offer() && *offer() <= first);
   const Bucket bucket{first, frontier_ - 1};
   frontier_ = first;
   return bucket;
 }
 
-bool OnlineDispatch::follow(const Bucket& decision) {
-  if (decision.first > decision.last || decision.last + 1 != frontier_) return false;
-  for (std::size_t layer = decision.first + 1; layer <= decision.last; ++layer)
-    if (starts_type_[layer]) return false;
-  decisions_.push_back(decision);
-  frontier_ = decision.first;
-  return true;
-}
-
-std::optional<Bucket> OnlineDispatch::next() {
-  if (decisions_.empty()) return std::nullopt;
-  const Bucket bucket = decisions_.front();
-  for (std::size_t layer = bucket.first; layer <= bucket.last; ++layer)
-    if (!is_ready_[layer]) return std::nullopt;
-  decisions_.pop_front();
-  return bucket;
+std::optional<Bucket> OnlineDispatch::decide() {
+  const std::optional<std::size_t> first = offer();
+  return first ? std::optional(take(*first)) : std::nullopt;
 }
 
 std::vector<std::size_t> OnlineDispatch::missing() const { return layers_missing(is_ready_); }

@@ -1,7 +1,6 @@
 // Dispatch: which bucket to send next. Pure state machines, so that training and simulation run the same ones.
 #pragma once
 
-#include <deque>
 #include <optional>
 #include <vector>
 
@@ -18,6 +17,8 @@ class Dispatch final {
 
   /// False if the layer was ready already.
   bool ready(std::size_t layer);
+  /// The bucket that could leave now, if there is one.
+  [[nodiscard]] std::optional<std::size_t> offer() const;
   /// The channel is free: the bucket to send now, if there is one.
   [[nodiscard]] std::optional<std::size_t> next();
   [[nodiscard]] bool all_sent() const noexcept { return sent_ == partition_.size(); }
@@ -34,10 +35,10 @@ class Dispatch final {
   std::size_t sent_ = 0;                  ///< buckets
 };
 
-/// The event rule of policy `online`: no partition; the rank that decides sends, whenever the channel is free, every
-/// ready gradient that is next in the order, as one bucket. The others get its decisions and follow them in their
-/// order, each as soon as their own gradients are ready: ranks may differ in speed, and still exchange the same
-/// buckets.
+/// The event rule of policy `online`: no partition; whenever the channel is free, every ready gradient that is next in
+/// the order leaves, as one bucket. A rank alone decides for itself. Several ranks agree on the least of their offers:
+/// a rank joins as soon as it has one, so something leaves every time, what leaves is ready everywhere, and it is the
+/// slowest rank that decides, whichever that is.
 class OnlineDispatch final {
  public:
   /// Gradients of different types (`timeline` holds them in forward order) do not share a bucket.
@@ -45,22 +46,22 @@ class OnlineDispatch final {
 
   /// False if the layer was ready already.
   bool ready(std::size_t layer);
-  /// On the rank that decides, when the channel is free: what to send now, to be announced to the others.
+  /// The first layer of the largest bucket that could leave now, if there is one. Of several ranks' offers the least is
+  /// the one with the highest layer.
+  [[nodiscard]] std::optional<std::size_t> offer() const;
+  /// What leaves: from `first`, an offer or less than that, up to what left before.
+  Bucket take(std::size_t first);
+  /// A rank alone: takes its own offer.
   [[nodiscard]] std::optional<Bucket> decide();
-  /// On the others: a decision has arrived. False if it cannot be: it must end where the one before began.
-  [[nodiscard]] bool follow(const Bucket& decision);
-  /// On the others, when the channel is free: the oldest decision, if its gradients are ready here.
-  [[nodiscard]] std::optional<Bucket> next();
-  /// Layers from here on have been decided.
+  /// Layers from here on have left.
   [[nodiscard]] std::size_t frontier() const noexcept { return frontier_; }
-  [[nodiscard]] bool all_sent() const noexcept { return frontier_ == 0 && decisions_.empty(); }
+  [[nodiscard]] bool all_sent() const noexcept { return frontier_ == 0; }
   [[nodiscard]] std::vector<std::size_t> missing() const;  ///< layers that are not ready
   void restart();                                          ///< the next step
 
  private:
   std::vector<bool> starts_type_;  ///< by layer: the one before it is of another type
   std::vector<bool> is_ready_;
-  std::deque<Bucket> decisions_;  ///< not followed yet
   std::size_t frontier_ = 0;
 };
 

@@ -119,5 +119,22 @@ TEST(Law, IsFollowedRoundItsBends) {
     EXPECT_NEAR(cost(bytes), bent(bytes), 1.5e-4 * bent(bytes)) << bytes;
 }
 
+TEST(Cost, ObservedIsTheMedianOfEachSizeInWhateverOrderTheyCame) {
+  const Cost cost = make("observed", {.points = {{100, 3}, {10, 1}, {100, 9}, {10, 2}, {100, 4}, {10, 90}}});
+  EXPECT_DOUBLE_EQ(cost(10), 2);
+  EXPECT_DOUBLE_EQ(cost(100), 4);
+  EXPECT_DOUBLE_EQ(cost(55), 3);
+  EXPECT_DOUBLE_EQ(cost.startup_s(), 2);
+}
+
+// 30 took less than 20, and both together less than 10: the three are pooled, weighted by how often each was seen.
+TEST(Cost, ObservedNeverFallsWithTheBytes) {
+  const Cost cost = make("observed", {.points = {{10, 4}, {20, 6}, {20, 6}, {30, 0}, {40, 5}}});
+  for (const double bytes : {10.0, 20.0, 30.0}) EXPECT_DOUBLE_EQ(cost(bytes), 4) << bytes;
+  EXPECT_DOUBLE_EQ(cost(40), 5);
+  EXPECT_DOUBLE_EQ(cost(50), 6) << "the last slope goes on";
+  EXPECT_THROW(make("observed", {}), Misuse);
+}
+
 }  // namespace
 }  // namespace syncopate::schedule

@@ -132,35 +132,28 @@ TEST(OnlineDispatch, SendsEverythingThatIsReadyAndNextInTheOrder) {
   EXPECT_EQ(dispatch.frontier(), 5U);
 }
 
-TEST(OnlineDispatch, FollowsDecisionsInTheirOrderWhenItsOwnGradientsAreReady) {
-  OnlineDispatch dispatch(timeline_of({1, 1, 1, 1}));
-  EXPECT_TRUE(dispatch.follow({2, 3}));
-  EXPECT_TRUE(dispatch.follow({1, 1}));
-  EXPECT_TRUE(dispatch.ready(1));
-  EXPECT_EQ(dispatch.next(), std::nullopt) << "the first decision comes first";
-  EXPECT_TRUE(dispatch.ready(3));
-  EXPECT_EQ(dispatch.next(), std::nullopt);
-  EXPECT_TRUE(dispatch.ready(2));
-  EXPECT_EQ(dispatch.next(), (Bucket{2, 3}));
-  EXPECT_EQ(dispatch.next(), (Bucket{1, 1}));
-  EXPECT_EQ(dispatch.next(), std::nullopt);
-  EXPECT_FALSE(dispatch.all_sent());
-  EXPECT_TRUE(dispatch.follow({0, 0}));
-  EXPECT_FALSE(dispatch.all_sent()) << "decided, but not sent";
-  EXPECT_TRUE(dispatch.ready(0));
-  EXPECT_EQ(dispatch.next(), (Bucket{0, 0}));
-  EXPECT_TRUE(dispatch.all_sent());
+// Two ranks of different speed: each time the one that is less far decides, and what it offers is ready on both.
+TEST(OnlineDispatch, OfSeveralRanksTakesTheLeastOffer) {
+  const Timeline timeline = timeline_of({1, 1, 1, 1});
+  OnlineDispatch slow(timeline), fast(timeline);
+  for (const std::size_t layer : {3, 2, 1, 0}) fast.ready(layer);
+  EXPECT_EQ(slow.offer(), std::nullopt);
+  slow.ready(3);
+  ASSERT_EQ(slow.offer(), 3U);
+  ASSERT_EQ(fast.offer(), 0U);
+  EXPECT_EQ(slow.take(3), (Bucket{3, 3}));
+  EXPECT_EQ(fast.take(3), (Bucket{3, 3}));
+  for (const std::size_t layer : {2, 1, 0}) slow.ready(layer);
+  EXPECT_EQ(fast.take(*slow.offer()), slow.take(*slow.offer()));
+  EXPECT_TRUE(fast.all_sent() && slow.all_sent());
 }
 
-TEST(OnlineDispatch, RefusesDecisionsThatCannotBe) {
+TEST(OnlineDispatch, OffersOneTypeAtATime) {
   OnlineDispatch dispatch(timeline_of_types({DType::f32, DType::f32, DType::f16, DType::f16}));
-  EXPECT_FALSE(dispatch.follow({1, 2})) << "does not end at the last layer";
-  EXPECT_FALSE(dispatch.follow({3, 4})) << "no such layer";
-  EXPECT_FALSE(dispatch.follow({1, 3})) << "two types";
-  EXPECT_FALSE(dispatch.follow({4, 3})) << "empty";
-  EXPECT_TRUE(dispatch.follow({2, 3}));
-  EXPECT_FALSE(dispatch.follow({2, 3})) << "again";
-  EXPECT_TRUE(dispatch.follow({0, 1}));
+  for (const std::size_t layer : {3, 2, 1, 0}) dispatch.ready(layer);
+  EXPECT_EQ(dispatch.decide(), (Bucket{2, 3}));
+  EXPECT_EQ(dispatch.decide(), (Bucket{0, 1}));
+  EXPECT_TRUE(dispatch.all_sent());
 }
 
 TEST(Policy, ThatWeighsTimesKeepsTypesApart) {
