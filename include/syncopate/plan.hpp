@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "syncopate/cluster.hpp"
@@ -43,6 +44,14 @@ struct PlanRequest {
   std::vector<std::uint32_t> hosts;  ///< by rank: equal numbers share a host; empty: as the next line says
   std::uint32_t ranks_per_host = 0;  ///< so many neighbouring ranks share a host; 0: all do
   friend bool operator==(const PlanRequest&, const PlanRequest&) = default;
+};
+
+/// Seconds that one exchange takes by its bytes: rows (bytes, seconds) with ascending bytes, straight lines between
+/// them, the first time below them, the last slope beyond.
+struct ExchangeCost {
+  std::vector<std::pair<double, double>> table;
+  double cpu_s_per_byte = 0;  ///< what exchanging a byte takes from computing on the same rank
+  friend bool operator==(const ExchangeCost&, const ExchangeCost&) = default;
 };
 
 struct PlanPrice {

@@ -31,6 +31,11 @@ struct Profile {
 /// From a file; throws SystemFailure where it cannot be read.
 [[nodiscard]] Profile read_profile(const std::string& file);
 
+/// What an exchange of up to `bytes` of gradients costs on `ranks` ranks of such a cluster. On another number of ranks
+/// than the cluster's it goes by the links, because measured costs hold for the ranks they were measured on. Throws
+/// Misuse where there is nothing to go by.
+[[nodiscard]] ExchangeCost exchange_cost(const Cluster& cluster, int ranks, std::uint64_t bytes);
+
 struct PredictOptions {
   /// Names of shelf policy; `fusion:SIZE` is fusion with buckets of that size, `fusion:ddp` that of PyTorch (a bucket
   /// of 1 MiB, then of 25 MiB, each filled past its size). Empty: every policy, and fusion as PyTorch and Horovod have

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 
 #include "syncopate/dtype.hpp"
 #include "syncopate/group.hpp"
+#include "syncopate/plan.hpp"
 #include "syncopate/trace.hpp"
 
 namespace syncopate {
@@ -32,14 +34,23 @@ enum class Updater : std::uint8_t {
 [[nodiscard]] Updater updater_of(std::string_view exchange);  ///< throws Misuse, naming the allowed names
 
 struct SynchronizerOptions {
-  std::string policy = "fusion";       ///< a name from shelf schedule/policy
+  /// A name from shelf schedule/policy. Those that weigh times (mg_wfbp, exact_dp) measure first: nine steps under
+  /// partitions that only measure. Then rank 0 plans, and all follow.
+  std::string policy = "fusion";
+  std::optional<ExchangeCost> cost;  ///< of exchanges, for policies that weigh it; without: measured as well
+  /// Policies that weigh times: steps between looks at whether times have drifted by more than a fifth, after which all
+  /// is measured and planned anew (and looked at half as often); 0: never.
+  int check_every = 32;
   std::size_t fusion_bytes = 4 << 20;  ///< size at which the fusion policy closes a bucket
   std::string codec = "none";          ///< a name from shelf compress/codec
   std::string exchange = "allreduce";  ///< a name from shelf sync/exchange
   std::string algorithm = "auto";      ///< collective algorithm
   bool zero_missing = false;           ///< a gradient that never became ready counts as zero instead of an error
   double clip_norm = 0;                ///< > 0: scale the averaged gradient down to this global L2 norm
-  Trace* trace = nullptr;              ///< receives one span per bucket and wait; must outlive the synchronizer
+  /// Receives one span per bucket and wait and, once the step can be foretold, one per planned bucket; must outlive the
+  /// synchronizer.
+  Trace* trace = nullptr;
+  std::function<double()> clock_s;  ///< what times are measured with, from any thread; empty: the machine's clock
 
   // Exchanges that end in weights need the next two; the others leave the update to the caller and refuse them.
 
@@ -57,6 +68,8 @@ struct StepStatistics {
   std::uint64_t wire_bytes = 0;  ///< sent by this rank, headers included
   double wait_s = 0;             ///< time `wait` blocked its caller
   double gradient_norm = 0;      ///< global norm before clipping; 0 unless clip_norm was given and this rank updates
+  double predicted_s = 0;        ///< the step, foretold before it began; 0: not enough had been measured
+  bool measuring = false;        ///< it ran under a partition that only measures, not under the policy's
 };
 
 /// One bucket: the gradients [first, last] travel together.
@@ -90,12 +103,18 @@ class Synchronizer final {
   void wait();
   /// Returns when gradient i holds the average; every gradient of its bucket must be ready. Where the exchange ends in
   /// weights: when the weights of gradient i are the new ones; every gradient must be ready. Throws as `wait()` does,
-  /// which still ends the step.
-  void wait(std::size_t i);
+  /// which still ends the step. Returns the bucket that gradient i travelled in.
+  BucketInfo wait(std::size_t i);
+  /// Where the exchange ends in gradients: waits for the next bucket in the order of their exchange and returns it, for
+  /// its gradients to be used while later ones are under way; nullopt when all have been returned. Every gradient must
+  /// be ready. Throws as `wait()` does, which still ends the step.
+  [[nodiscard]] std::optional<BucketInfo> next_bucket();
   /// While on, `ready` is ignored: gradients of several micro-batches add up before the last one is exchanged.
   void accumulate(bool on);
 
-  [[nodiscard]] std::span<const BucketInfo> buckets() const noexcept;  ///< in the order of their exchange
+  /// In the order of their exchange: those of the last step that ended, before the first those planned for it. A policy
+  /// that decides while the step runs plans none.
+  [[nodiscard]] std::vector<BucketInfo> buckets() const;
   [[nodiscard]] StepStatistics statistics() const noexcept;
 
  private:

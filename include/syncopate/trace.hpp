@@ -9,7 +9,7 @@
 namespace syncopate {
 
 /// One stretch of work. Tracks in use: "forward", "backward", "exchange", "broadcast" (of weights), "wait",
-/// "optimizer", and "update": the optimizer on the communication thread.
+/// "optimizer", "update": the optimizer on the communication thread, and "planned": exchanges as foretold.
 struct Span {
   std::string track;
   std::string name;

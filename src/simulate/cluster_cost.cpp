@@ -103,3 +103,25 @@ schedule::Cost cost_of_half(const Cluster& cluster, Collective half, std::uint64
 }
 
 }  // namespace syncopate::simulate
+
+namespace syncopate {
+
+ExchangeCost exchange_cost(const Cluster& cluster, int ranks, std::uint64_t bytes) {
+  Cluster here = cluster;
+  if (ranks != cluster.ranks) {
+    here.ranks = ranks;
+    here.costs.clear();
+    if (!here.inter)
+      throw Misuse(fmt::format("the cluster's costs were measured on {} ranks and it has no links to tell those of {}",
+                               cluster.ranks, ranks));
+  }
+  const schedule::Cost cost = simulate::cost_of_cluster(here, bytes);
+  ExchangeCost rows{.table = {}, .cpu_s_per_byte = cost.cpu_s_per_byte};
+  for (const schedule::Piece& piece : cost.pieces()) rows.table.emplace_back(piece.begin_bytes, piece.seconds);
+  const schedule::Piece& last = cost.pieces().back();  // a second row beyond its begin keeps its slope
+  const double beyond = std::max(2 * last.begin_bytes, static_cast<double>(std::max<std::uint64_t>(bytes, 1)));
+  rows.table.emplace_back(beyond, last.seconds + (beyond - last.begin_bytes) * last.seconds_per_byte);
+  return rows;
+}
+
+}  // namespace syncopate

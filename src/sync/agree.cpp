@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
+#include <algorithm>
+#include <iterator>
+#include <span>
 #include <sstream>
 
 #include "base/require.hpp"
@@ -18,10 +20,28 @@ std::string describe(const Gradient& gradient) {
   return fmt::format("'{}' {} x {}", gradient.name, name_of(gradient.dtype), gradient.elements);
 }
 
-std::vector<std::string> lines_of(const std::vector<Gradient>& gradients, const schedule::Partition& partition) {
+std::string describe(const Rhythm& rhythm) {
+  return fmt::format("{} {} {}", rhythm.policy, rhythm.cost_is_given ? 1 : 0, rhythm.check_every);
+}
+
+Rhythm parse_rhythm(const std::string& line) {
+  Rhythm rhythm;
+  std::istringstream(line) >> rhythm.policy >> rhythm.cost_is_given >> rhythm.check_every;
+  return rhythm;
+}
+
+std::vector<std::string> lines_of(const schedule::Partition& partition) {
+  std::vector<std::string> lines;
+  for (const schedule::Bucket& bucket : partition) lines.push_back(fmt::format("{} {}", bucket.first, bucket.last));
+  return lines;
+}
+
+/// Number of gradients, each of them, the rhythm, the buckets.
+std::vector<std::string> lines_of(const std::vector<Gradient>& gradients, const Terms& terms) {
   std::vector<std::string> lines{std::to_string(gradients.size())};
   for (const Gradient& gradient : gradients) lines.push_back(describe(gradient));
-  for (const schedule::Bucket& bucket : partition) lines.push_back(fmt::format("{} {}", bucket.first, bucket.last));
+  lines.push_back(describe(terms.rhythm));
+  std::ranges::copy(lines_of(terms.partition), std::back_inserter(lines));
   return lines;
 }
 
@@ -55,24 +75,38 @@ std::vector<std::string> split(const std::string& text) {
   return lines;
 }
 
+std::string text_of(const std::vector<std::string>& lines) { return fmt::format("{}\n", fmt::join(lines, "\n")); }
+
+schedule::Partition parse_partition(Group& group, std::size_t gradients, std::span<const std::string> lines) {
+  schedule::Partition partition;
+  for (const std::string& line : lines) partition.push_back(parse_bucket(line));
+  const std::string flaw = schedule::illegal(partition, gradients);
+  if (!flaw.empty()) refuse(group, "rank 0's plan is damaged: " + flaw, "");
+  return partition;
+}
+
 }  // namespace
 
-schedule::Partition agree(Group& group, const std::vector<Gradient>& gradients, const schedule::Partition& mine) {
+Terms agree(Group& group, const std::vector<Gradient>& gradients, const Terms& mine) {
   const std::vector<std::string> own = lines_of(gradients, mine);
-  std::string text;
-  if (group.rank() == 0) text = fmt::format("{}\n", fmt::join(own, "\n"));
-  const std::vector<std::string> theirs = split(share(group, std::move(text)));
+  const std::vector<std::string> theirs = split(share(group, group.rank() == 0 ? text_of(own) : std::string{}));
   for (std::size_t i = 1; i <= gradients.size(); ++i) {
     const std::string other = i < theirs.size() ? theirs[i] : "no such gradient";
     if (other != own[i])
       refuse(group, fmt::format("gradient {} is {} here and {} there", i - 1, own[i], other), gradients[i - 1].name);
   }
   if (theirs.at(0) != own[0]) refuse(group, fmt::format("{} gradients here, {} there", own[0], theirs[0]), "");
-  schedule::Partition partition;
-  for (std::size_t i = gradients.size() + 1; i < theirs.size(); ++i) partition.push_back(parse_bucket(theirs[i]));
-  const std::string flaw = schedule::illegal(partition, gradients.size());
-  if (!flaw.empty()) refuse(group, "rank 0's plan is damaged: " + flaw, "");
-  return partition;
+  Terms terms;
+  terms.rhythm = parse_rhythm(theirs.at(gradients.size() + 1));
+  const auto buckets = std::span(theirs).subspan(gradients.size() + 2);
+  const bool step_decides = schedule::policy_named(terms.rhythm.policy).needs == schedule::Needs::events;
+  if (!step_decides) terms.partition = parse_partition(group, gradients.size(), buckets);
+  return terms;
+}
+
+schedule::Partition agree(Group& group, std::size_t gradients, const schedule::Partition& mine) {
+  const std::string text = share(group, group.rank() == 0 ? text_of(lines_of(mine)) : std::string{});
+  return parse_partition(group, gradients, split(text));
 }
 
 }  // namespace syncopate::sync

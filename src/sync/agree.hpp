@@ -4,12 +4,20 @@
 #include <vector>
 
 #include "schedule/timeline.hpp"
+#include "sync/planner.hpp"
 #include "syncopate/synchronizer.hpp"
 
 namespace syncopate::sync {
 
-/// Rank 0's partition, on every rank. Throws Mismatch naming the first gradient that differs from rank 0's.
-[[nodiscard]] schedule::Partition agree(Group& group, const std::vector<Gradient>& gradients,
-                                        const schedule::Partition& mine);
+/// What rank 0 decides before the first step.
+struct Terms {
+  Rhythm rhythm;
+  schedule::Partition partition;  ///< of the first step; empty: the step decides
+};
+
+/// Rank 0's terms, on every rank. Throws Mismatch naming the first gradient that differs from rank 0's.
+[[nodiscard]] Terms agree(Group& group, const std::vector<Gradient>& gradients, const Terms& mine);
+/// Rank 0's partition, on every rank; `mine` elsewhere does not count.
+[[nodiscard]] schedule::Partition agree(Group& group, std::size_t gradients, const schedule::Partition& mine);
 
 }  // namespace syncopate::sync

@@ -5,14 +5,16 @@
 
 namespace syncopate::sync {
 
-void step(Bucket& bucket, const Way& way) {
+double step(Bucket& bucket, const Way& way, const std::function<double()>& clock_s) {
   {
     const Traced span(way.trace, "exchange", bucket.name, bucket.gradient.bytes().size());
     const compress::Packet packet = bucket.coder->encode(bucket.gradient);
     way.exchange.combine(way.group, packet, {way.algorithm, bucket.name});
     bucket.coder->decode(packet, bucket.gradient);
   }
+  const double combined_s = clock_s();
   way.optimizer.apply(bucket);
+  return combined_s;
 }
 
 void deliver(Bucket& bucket, const Way& way) {

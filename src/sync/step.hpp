@@ -1,6 +1,8 @@
 // The sentence: what happens to one bucket in one step.
 #pragma once
 
+#include <functional>
+
 #include "sync/bucket.hpp"
 #include "sync/exchange.hpp"
 #include "sync/optimizer.hpp"
@@ -16,9 +18,9 @@ struct Way {
   Trace* trace = nullptr;
 };
 
-/// Combines one bucket over all ranks; updates its weights where the exchange ends in weights.
-/// Runs on: the communication thread.
-void step(Bucket& bucket, const Way& way);
+/// Combines one bucket over all ranks; updates its weights where the exchange ends in weights. Returns when, by
+/// `clock_s`, it was combined. Runs on: the communication thread.
+double step(Bucket& bucket, const Way& way, const std::function<double()>& clock_s);
 
 /// The weights of one bucket, once all buckets have been through `step`: final, and spread if it is time for it.
 /// Runs on: the communication thread.

@@ -158,6 +158,21 @@ TEST(ClusterCost, ChangesByTheStartupOrByTheByte) {
   EXPECT_NEAR(simulate::cost_of_cluster(links, 100, {.per_byte = 0.5})(4), 2 + 2, 1e-9);
 }
 
+TEST(ClusterCost, OfAnotherNumberOfRanksGoesByTheLinks) {
+  const Cluster cluster = parse_cluster(
+      R"({"ranks": 4, "algorithm": "ring", "cpu_s_per_byte": 0.25, "links": {"inter": {"alpha_s": 1, "beta_s_per_byte": 1}},
+          "costs": {"allreduce": {"ring": {"affine": {"a_s": 50, "b_s_per_byte": 2}}}}})",
+      "c.json");
+  const ExchangeCost measured = exchange_cost(cluster, 4, 1000);
+  EXPECT_EQ(measured.table, (std::vector<std::pair<double, double>>{{0, 50}, {1000, 2050}}));
+  EXPECT_EQ(measured.cpu_s_per_byte, 0.25);
+  const ExchangeCost links = exchange_cost(cluster, 2, 1000);
+  EXPECT_DOUBLE_EQ(links.table.front().second, 2) << "2 (N - 1) alpha";
+  Cluster without_links = cluster;
+  without_links.inter.reset();
+  EXPECT_THROW(static_cast<void>(exchange_cost(without_links, 2, 1000)), Misuse);
+}
+
 TEST(PublishedData, IsReadable) {
   int profiles = 0, clusters = 0;
   for (const auto& file : std::filesystem::directory_iterator(DATA_FOLDER "/profile")) {

@@ -1,0 +1,74 @@
+// The communication thread: what leaves next, agreed on where it must be, goes through the sentence.
+#include <fmt/format.h>
+
+#include "sync/impl.hpp"
+#include "syncopate/collective.hpp"
+#include "syncopate/error.hpp"
+
+namespace syncopate {
+
+void Synchronizer::Impl::communicate(const std::stop_token& stop) {
+  try {
+    while (const std::optional<schedule::Bucket> run = next_to_leave(stop)) exchange(*run, stop);
+  } catch (...) {
+    progress_.change([](Progress& progress) { progress.failure = std::current_exception(); });
+  }
+}
+
+std::optional<schedule::Bucket> Synchronizer::Impl::next_to_leave(const std::stop_token& stop) {
+  std::optional<std::size_t> first;
+  bool needs_agreement = false;
+  progress_.wait_until(
+      base::kNever,
+      [&](const Progress& progress) {
+        first = progress.turns->offer();
+        return first || stop.stop_requested();
+      },
+      [&](const Progress& progress) { needs_agreement = progress.turns->need_agreement(); });
+  if (!first || stop.stop_requested()) return std::nullopt;
+  if (needs_agreement) first = agreed(*first);
+  return progress_.with([&](Progress& progress) {
+    progress.taken.push_back(progress.turns->take(*first));
+    return progress.taken.back();
+  });
+}
+
+/// The least that any rank offers. What is not offered here would be a rank that does not keep to this rule.
+std::size_t Synchronizer::Impl::agreed(std::size_t offer) {
+  if (group_.size() == 1) return offer;
+  auto first = static_cast<std::int64_t>(offer);
+  sync::carry_out(group_, Collective::allreduce, Buffer(&first, 1, DType::i64),
+                  {.op = ReduceOp::max, .name = "how far every rank is ready"});
+  const bool possible = first >= static_cast<std::int64_t>(offer) && first < static_cast<std::int64_t>(count());
+  if (!possible || progress_.with([&](const Progress& progress) {
+        return !progress.taken.empty() && static_cast<std::size_t>(first) >= progress.taken.back().first;
+      }))
+    throw Corrupt(fmt::format("ranks agreed to send gradients from {} on, which this rank cannot", first));
+  return static_cast<std::size_t>(first);
+}
+
+void Synchronizer::Impl::exchange(const schedule::Bucket& run, const std::stop_token& stop) {
+  sync::Bucket& bucket = buckets_.of(run);
+  const double begin_s = clock_s_() - step_begin_s_;
+  const double end_s = sync::step(bucket, way_, clock_s_) - step_begin_s_;
+  bool all_sent = false;
+  progress_.change([&](Progress& progress) {
+    progress.record.exchanges.push_back({run, bucket.gradient.bytes().size(), 0, begin_s, end_s});
+    ++progress.combined;
+    all_sent = progress.turns->all_sent();
+  });
+  if (all_sent && optimizer_.ends_in_weights()) deliver_all(stop);
+}
+
+/// The next forward pass needs the first layers' weights first: the reverse of the order of exchange.
+void Synchronizer::Impl::deliver_all(const std::stop_token& stop) {
+  optimizer_.combined();
+  const std::vector<schedule::Bucket> taken = progress_.with([](const Progress& progress) { return progress.taken; });
+  for (std::size_t i = taken.size(); i-- > 0 && !stop.stop_requested();) {
+    sync::deliver(buckets_.of(taken[i]), way_);
+    if (i == 0) optimizer_.end_step();
+    progress_.change([](Progress& progress) { ++progress.delivered; });
+  }
+}
+
+}  // namespace syncopate

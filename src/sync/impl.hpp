@@ -1,0 +1,91 @@
+// Synchronizer::Impl: what the caller's threads and the communication thread share.
+#pragma once
+
+#include <exception>
+#include <optional>
+#include <thread>
+
+#include "base/guarded.hpp"
+#include "sync/arena.hpp"
+#include "sync/bucket.hpp"
+#include "sync/optimizer.hpp"
+#include "sync/planner.hpp"
+#include "sync/step.hpp"
+#include "sync/turns.hpp"
+#include "syncopate/synchronizer.hpp"
+
+namespace syncopate {
+
+class Synchronizer::Impl final {
+ public:
+  Impl(Group& group, std::vector<Gradient> gradients, const SynchronizerOptions& options);
+  ~Impl();
+
+  void ready(std::size_t i);
+  void wait();
+  BucketInfo wait(std::size_t i);
+  [[nodiscard]] std::optional<BucketInfo> next_bucket();
+  void accumulate(bool on) {
+    progress_.with([on](Progress& progress) { progress.accumulating = on; });
+  }
+  [[nodiscard]] const sync::Arena& arena() const noexcept { return arena_; }
+  [[nodiscard]] const std::vector<BucketInfo>& infos() const noexcept { return infos_; }
+  [[nodiscard]] const StepStatistics& statistics() const noexcept { return statistics_; }
+  [[nodiscard]] std::size_t count() const noexcept { return gradients_.size(); }
+
+ private:
+  /// Shared by the threads that report gradients, the one that waits, and the communication thread.
+  struct Progress {
+    std::optional<sync::Turns> turns;
+    std::vector<schedule::Bucket> taken;  ///< in this step, in their order
+    std::size_t combined = 0;             ///< of those, from the first on
+    std::size_t delivered = 0;            ///< of those, from the last on: their weights are here
+    std::size_t returned = 0;             ///< of those, by `next_bucket`
+    sync::StepRecord record;
+    bool accumulating = false;
+    std::exception_ptr failure;
+
+    void begin_step(std::size_t gradients);
+    /// The bucket that gradient i left in, if it has.
+    [[nodiscard]] std::optional<std::size_t> bucket_of(std::size_t i) const;
+  };
+
+  // On the communication thread.
+  void communicate(const std::stop_token& stop);
+  [[nodiscard]] std::optional<schedule::Bucket> next_to_leave(const std::stop_token& stop);
+  [[nodiscard]] std::size_t agreed(std::size_t offer);
+  void exchange(const schedule::Bucket& run, const std::stop_token& stop);
+  void deliver_all(const std::stop_token& stop);
+
+  // On the caller's.
+  void require_ready(std::size_t first, std::size_t last);
+  template <class Ready>
+  void wait_for(const Ready& is_there);
+  [[nodiscard]] bool is_here(const Progress& progress, std::size_t bucket) const;
+  [[nodiscard]] bool is_complete(const Progress& progress) const;
+  void finish_step(double waited_s);
+  void review(sync::Planner::Review review);
+  void trace_plan();
+  void set_partition();
+  [[nodiscard]] BucketInfo info_of(const schedule::Bucket& bucket) const;
+
+  Group& group_;
+  const std::vector<Gradient> gradients_;
+  const SynchronizerOptions options_;
+  const sync::Exchange& exchange_;
+  const compress::Codec& codec_;
+  const std::function<double()> clock_s_;
+  sync::Planner planner_;  ///< the caller's, between steps
+  const sync::Arena arena_;
+  sync::Optimizer optimizer_;
+  const sync::Way way_;
+  sync::Buckets buckets_;  ///< the communication thread's during a step
+  std::vector<BucketInfo> infos_;
+  StepStatistics statistics_;
+  std::uint64_t sent_before_ = 0;
+  double step_begin_s_ = 0;  ///< changes between steps only
+  base::Guarded<Progress> progress_;
+  std::jthread communication_;  ///< runs on: communication thread; joined before the rest goes
+};
+
+}  // namespace syncopate

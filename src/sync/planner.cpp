@@ -1,0 +1,168 @@
+// Planner: stages, costs from observations, forecasts, drift.
+#include "sync/planner.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace syncopate::sync {
+
+namespace {
+
+constexpr std::uint64_t kSettling = 1;  // first touch of memory, connections
+constexpr std::uint64_t kMeasured = 4;
+constexpr std::size_t kPulse = 8;             // steps whose medians are compared for drift
+constexpr std::uint64_t kRarestCheck = 1024;  // steps
+constexpr double kDrift = 0.2;                // of what it was
+constexpr double kNoticeable = 0.05;          // and of the step: below that no plan is worth being made anew
+constexpr double kClearlyBetter = 0.02;       // a partition replaces another that serves
+
+/// A bucket leaves when all later gradients are ready, so a gradient counts as ready no earlier than those behind it.
+schedule::Timeline timed(schedule::Timeline timeline, const std::vector<double>& ready_s) {
+  double before_s = 0;
+  for (std::size_t i = timeline.layers.size(); i-- > 0;) {
+    timeline.layers[i].backward_s = std::max(0.0, ready_s[i] - before_s);
+    before_s = std::max(before_s, ready_s[i]);
+  }
+  return timeline;
+}
+
+bool differs(double now, double then, double noticeable) {
+  return std::abs(now - then) > std::max(kDrift * then, noticeable);
+}
+
+}  // namespace
+
+Planner::Planner(schedule::Timeline sizes, const Rhythm& rhythm, schedule::PolicyOptions options)
+    : sizes_(std::move(sizes)),
+      policy_(schedule::policy_named(rhythm.policy)),
+      rhythm_(rhythm),
+      options_(std::move(options)),
+      weighs_times_(policy_.needs == schedule::Needs::times),
+      interval_(static_cast<std::uint64_t>(rhythm.check_every)) {
+  if (policy_.needs != schedule::Needs::events) partition_ = by(weighs_times_ ? "single" : policy_.name);
+}
+
+schedule::Partition Planner::by(std::string_view policy) const {
+  return split_by_type(schedule::policy_named(policy).partition(sizes_, options_), sizes_);
+}
+
+void Planner::enter(Stage stage) {
+  stage_ = stage;
+  steps_ = 0;
+  records_.clear();
+}
+
+Planner::Review Planner::note(StepRecord step) {
+  ++steps_;
+  records_.push_back(std::move(step));
+  if (records_.size() > kPulse) records_.pop_front();
+  switch (stage_) {
+    case Stage::settling:
+      if (steps_ == kSettling) enter(Stage::alone);
+      return Review::none;
+    case Stage::alone:
+    case Stage::beside:
+      return steps_ == kMeasured ? end_of_stage() : Review::none;
+    case Stage::running:
+      break;
+  }
+  return weighs_times_ && interval_ > 0 && steps_ % interval_ == 0 ? Review::check : Review::none;
+}
+
+Planner::Review Planner::end_of_stage() {
+  const std::vector<StepRecord> steps(records_.begin(), records_.end());
+  measurements_.push_back(measurement_of(steps));
+  if (stage_ == Stage::beside || !weighs_times_ || rhythm_.cost_is_given) return Review::plan;
+  partition_ = by("wfbp");
+  enter(Stage::beside);
+  return Review::partition;
+}
+
+// While bytes move, the backward pass loses c seconds for each of them: what it took longer beside them, over them.
+schedule::Cost Planner::observed_cost() const {
+  schedule::CostInputs inputs;
+  for (const Measurement& stage : measurements_)
+    inputs.points.insert(inputs.points.end(), stage.exchanges.begin(), stage.exchanges.end());
+  schedule::Cost cost = schedule::cost_model_named("observed").cost(inputs);
+  const Measurement &alone = measurements_.front(), &beside = measurements_.back();
+  const auto bytes = static_cast<double>(bytes_of(sizes_, {0, sizes_.layers.size() - 1}));
+  const double slowed_s = beside.backward_s - alone.backward_s;
+  if (slowed_s > 0 && beside.bytes_beside > 0)
+    cost.cpu_s_per_byte = std::min(slowed_s / beside.bytes_beside, cost(bytes) / bytes);
+  return cost;
+}
+
+schedule::Partition Planner::plan() {
+  timeline_ = timed(sizes_, measurements_.front().ready_s);
+  if (!rhythm_.cost_is_given || !options_.cost) options_.cost = observed_cost();
+  if (policy_.needs == schedule::Needs::sizes) return partition_;
+  schedule::Partition best = split_by_type(policy_.partition(timeline_, options_), sizes_);
+  if (planned_.empty() || !weighs_times_) return best;
+  const double as_it_is_s = evaluate(timeline_, planned_, *options_.cost).iteration_s;
+  const double at_best_s = evaluate(timeline_, best, *options_.cost).iteration_s;
+  return at_best_s < (1 - kClearlyBetter) * as_it_is_s ? best : planned_;
+}
+
+// An update of the caller's runs bucket by bucket behind the exchanges, as fast as it ran behind a single one; where
+// the partition stays what it was, so does what follows the last exchange.
+double Planner::predicted_s(const schedule::Evaluation& exchanges) const {
+  const double tail_s = measurements_.front().tail_s;
+  if (!weighs_times_) return exchanges.iteration_s + tail_s;
+  const auto bytes = static_cast<double>(bytes_of(sizes_, {0, sizes_.layers.size() - 1}));
+  double end_s = exchanges.compute_s;
+  for (const schedule::Passage& passage : exchanges.passages)
+    end_s = std::max(end_s, passage.end_s) + tail_s * static_cast<double>(passage.bytes) / bytes;
+  return end_s;
+}
+
+void Planner::adopt(schedule::Partition partition) {
+  forecast_.emplace(Forecast{evaluate(timeline_, partition, *options_.cost), 0});
+  forecast_->step_s = predicted_s(forecast_->exchanges);
+  planned_ = std::move(partition);
+  if (policy_.needs != schedule::Needs::events) partition_ = planned_;
+  measurements_.clear();
+  at_first_.reset();
+  enter(Stage::running);
+}
+
+Planner::Pulse Planner::pulse() const {
+  const std::vector<StepRecord> steps(records_.begin(), records_.end());
+  const Measurement seen = measurement_of(steps);
+  Pulse result{.ready_s = seen.ready_s};
+  const double first_s = *std::ranges::min_element(seen.ready_s);
+  for (double& ready_s : result.ready_s) ready_s -= first_s;
+  std::vector<double> exchanges, ends;
+  for (const StepRecord& step : steps) {
+    double sum_s = 0;
+    for (const schedule::Passage& passage : step.exchanges) sum_s += passage.end_s - passage.begin_s;
+    exchanges.push_back(sum_s);
+    ends.push_back(step.end_s);
+  }
+  result.exchange_s = median(std::move(exchanges));
+  result.step_s = median(std::move(ends));
+  return result;
+}
+
+bool Planner::has_drifted() {
+  const Pulse now = pulse();
+  if (!at_first_) {
+    at_first_ = now;
+    return false;
+  }
+  const double noticeable_s = kNoticeable * at_first_->step_s;
+  if (differs(now.exchange_s, at_first_->exchange_s, noticeable_s)) return true;
+  const double backward_s = *std::ranges::max_element(at_first_->ready_s);
+  for (std::size_t i = 0; i < now.ready_s.size(); ++i)
+    if (std::abs(now.ready_s[i] - at_first_->ready_s[i]) > std::max(kDrift * backward_s, noticeable_s)) return true;
+  return false;
+}
+
+// Each time twice as rarely: a machine whose times never settle does not spend them on being measured.
+void Planner::measure_anew() {
+  interval_ = std::max(interval_, std::min(2 * interval_, kRarestCheck));
+  partition_ = by("single");
+  forecast_.reset();
+  enter(Stage::alone);
+}
+
+}  // namespace syncopate::sync

@@ -1,0 +1,66 @@
+// Record: medians over steps, extremes over ranks.
+#include "sync/record.hpp"
+
+#include <algorithm>
+
+#include "syncopate/collective.hpp"
+
+namespace syncopate::sync {
+
+namespace {
+
+template <class Value>
+double median_over(std::span<const StepRecord> steps, const Value& value) {
+  std::vector<double> values;
+  for (const StepRecord& step : steps) values.push_back(value(step));
+  return median(std::move(values));
+}
+
+double bytes_before_last_gradient(const StepRecord& step) {
+  const double last_s = *std::ranges::max_element(step.ready_s);
+  double bytes = 0;
+  for (const schedule::Passage& passage : step.exchanges)
+    if (passage.end_s <= last_s) bytes += static_cast<double>(passage.bytes);
+  return bytes;
+}
+
+}  // namespace
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  const std::size_t n = values.size();
+  return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+Measurement measurement_of(std::span<const StepRecord> steps) {
+  Measurement result;
+  for (std::size_t i = 0; i < steps.front().ready_s.size(); ++i)
+    result.ready_s.push_back(median_over(steps, [i](const StepRecord& step) { return step.ready_s[i]; }));
+  for (const StepRecord& step : steps)
+    for (const schedule::Passage& passage : step.exchanges)
+      result.exchanges.push_back({static_cast<double>(passage.bytes), passage.end_s - passage.begin_s});
+  result.tail_s = median_over(steps, [](const StepRecord& step) { return step.end_s - step.exchanges.back().end_s; });
+  result.backward_s = median_over(steps, [](const StepRecord& step) {
+    const auto [first, last] = std::ranges::minmax_element(step.ready_s);
+    return *last - *first;
+  });
+  result.bytes_beside = median_over(steps, bytes_before_last_gradient);
+  return result;
+}
+
+void combine(Group& group, Measurement& mine) {
+  std::vector<double> latest = mine.ready_s, least;
+  latest.insert(latest.end(), {mine.tail_s, mine.backward_s});
+  for (const schedule::Point& exchange : mine.exchanges) least.push_back(exchange.seconds);
+  least.push_back(mine.bytes_beside);
+  allreduce(group, std::span(latest), {.op = ReduceOp::max, .name = "when gradients are ready"});
+  allreduce(group, std::span(least), {.op = ReduceOp::min, .name = "what exchanges took"});
+  const std::size_t gradients = mine.ready_s.size();
+  std::copy_n(latest.begin(), gradients, mine.ready_s.begin());
+  mine.tail_s = latest[gradients];
+  mine.backward_s = latest[gradients + 1];
+  for (std::size_t i = 0; i < mine.exchanges.size(); ++i) mine.exchanges[i].seconds = least[i];
+  mine.bytes_beside = least.back();
+}
+
+}  // namespace syncopate::sync

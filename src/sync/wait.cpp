@@ -1,0 +1,135 @@
+// Waiting, and what happens between steps: statistics, the plan of the next one, spans of what was planned.
+#include "base/require.hpp"
+#include "sync/agree.hpp"
+#include "sync/impl.hpp"
+#include "sync/traced.hpp"
+#include "syncopate/collective.hpp"
+
+namespace syncopate {
+
+void Synchronizer::Impl::Progress::begin_step(std::size_t gradients) {
+  taken.clear();
+  combined = delivered = returned = 0;
+  record = {};
+  record.ready_s.assign(gradients, 0);
+}
+
+std::optional<std::size_t> Synchronizer::Impl::Progress::bucket_of(std::size_t i) const {
+  for (std::size_t bucket = 0; bucket < taken.size(); ++bucket)
+    if (taken[bucket].first <= i && i <= taken[bucket].last) return bucket;
+  return std::nullopt;
+}
+
+bool Synchronizer::Impl::is_here(const Progress& progress, std::size_t bucket) const {
+  if (!optimizer_.ends_in_weights()) return bucket < progress.combined;
+  return progress.turns->all_sent() && bucket + progress.delivered >= progress.taken.size();
+}
+
+bool Synchronizer::Impl::is_complete(const Progress& progress) const {
+  return progress.turns->all_sent() && is_here(progress, optimizer_.ends_in_weights() ? 0 : progress.taken.size() - 1);
+}
+
+template <class Ready>
+void Synchronizer::Impl::wait_for(const Ready& is_there) {
+  std::exception_ptr failure;
+  progress_.wait_until(
+      base::kNever, [&](const Progress& progress) { return progress.failure || is_there(progress); },
+      [&](const Progress& progress) { failure = progress.failure; });
+  if (failure) std::rethrow_exception(failure);
+}
+
+void Synchronizer::Impl::wait() {
+  const double begin_s = clock_s_();
+  {
+    const sync::Traced span(options_.trace, "wait", "wait", 0);
+    require_ready(0, gradients_.size() - 1);
+    wait_for([&](const Progress& progress) { return is_complete(progress); });
+  }
+  finish_step(clock_s_() - begin_s);
+}
+
+BucketInfo Synchronizer::Impl::wait(std::size_t i) {
+  base::require(i < gradients_.size(), "gradient {} of {}", i, gradients_.size());
+  schedule::Bucket needed{0, gradients_.size() - 1};  // weights leave when all gradients have been combined
+  if (!optimizer_.ends_in_weights())
+    needed = progress_.with([&](const Progress& progress) { return progress.turns->company_of(i); });
+  require_ready(needed.first, needed.last);
+  schedule::Bucket bucket;
+  wait_for([&](const Progress& progress) {
+    const std::optional<std::size_t> index = progress.bucket_of(i);
+    if (!index || !is_here(progress, *index)) return false;
+    bucket = progress.taken[*index];
+    return true;
+  });
+  return info_of(bucket);
+}
+
+std::optional<BucketInfo> Synchronizer::Impl::next_bucket() {
+  base::require(!optimizer_.ends_in_weights(), "exchange {} ends in weights: wait for those of a gradient",
+                exchange_.name);
+  require_ready(0, gradients_.size() - 1);
+  std::size_t index = 0;
+  bool is_last = false;
+  wait_for([&](const Progress& progress) {
+    index = progress.returned;
+    is_last = progress.turns->all_sent() && index == progress.taken.size();
+    return is_last || index < progress.combined;
+  });
+  if (is_last) return std::nullopt;
+  return progress_.with([&](Progress& progress) { return info_of(progress.taken[progress.returned++]); });
+}
+
+void Synchronizer::Impl::finish_step(double waited_s) {
+  // The norm is the same on every rank, because the averaged gradients are, bit for bit.
+  if (options_.clip_norm > 0)
+    statistics_.gradient_norm =
+        optimizer_.ends_in_weights() ? optimizer_.norm() : sync::clip(arena_, options_.clip_norm);
+  statistics_.wait_s = waited_s;
+  statistics_.measuring = planner_.is_measuring();
+  statistics_.predicted_s = planner_.forecast() ? planner_.forecast()->step_s : 0;
+  trace_plan();
+  sync::StepRecord record;
+  progress_.with([&](Progress& progress) {
+    infos_.clear();
+    for (const schedule::Bucket& bucket : progress.taken) infos_.push_back(info_of(bucket));
+    record = std::move(progress.record);
+    progress.turns->restart();
+    progress.begin_step(gradients_.size());
+  });
+  record.end_s = clock_s_() - step_begin_s_;
+  if (exchange_.name != "none") review(planner_.note(std::move(record)));
+  buckets_.limit();
+  const std::uint64_t sent = group_.traffic().sent_bytes;
+  statistics_.wire_bytes = sent - sent_before_;
+  sent_before_ = sent;
+  step_begin_s_ = clock_s_();
+}
+
+// Nothing is under way between steps, on any rank: whatever the ranks have to say to each other, they say it here.
+void Synchronizer::Impl::review(sync::Planner::Review review) {
+  using Review = sync::Planner::Review;
+  if (review == Review::none) return;
+  if (review == Review::plan) {
+    for (sync::Measurement& stage : planner_.measurements()) sync::combine(group_, stage);
+    planner_.adopt(sync::agree(group_, count(), planner_.plan()));
+  }
+  if (review == Review::check) {
+    std::int32_t drifted = planner_.has_drifted() ? 1 : 0;
+    broadcast(group_, Buffer(&drifted, 1, DType::i32), {.name = "whether rank 0's times have drifted"});
+    if (drifted == 0) return;
+    planner_.measure_anew();
+  }
+  set_partition();
+}
+
+/// Planned spans, as the step's other spans, count from its begin: from where the trace began, if that was later.
+void Synchronizer::Impl::trace_plan() {
+  Trace* const trace = options_.trace;
+  if (trace == nullptr || !trace->running() || !planner_.forecast()) return;
+  const double begin_s = std::max(0.0, trace->now_s() - (clock_s_() - step_begin_s_));
+  for (const schedule::Passage& passage : planner_.forecast()->exchanges.passages)
+    trace->add({"planned", buckets_.name_of(passage.bucket), begin_s + passage.begin_s, begin_s + passage.end_s,
+                passage.bytes});
+}
+
+}  // namespace syncopate
