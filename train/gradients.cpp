@@ -51,10 +51,6 @@ Gradients::Gradients(Group& group, const Network& network, SynchronizerOptions o
     own_.resize(elements_);
   else
     synchronizer_ = std::make_unique<Synchronizer>(group, gradients_, options_);
-  bucket_of_.resize(gradients_.size());
-  const std::vector<BucketInfo> plan = buckets();
-  for (std::size_t bucket = 0; bucket < plan.size(); ++bucket)
-    for (std::size_t i = plan[bucket].first; i <= plan[bucket].last; ++i) bucket_of_[i] = bucket;
   for (std::size_t i = 0; i < gradients_.size(); ++i) {
     at::Tensor parameter = network.parameters[i].value;
     parameter.mutable_grad() = at::from_blob(values(i).data(), parameter.sizes(), at::kFloat);
@@ -120,7 +116,7 @@ void Gradients::finish(const Use& use) {
   }
   if (ends_in_weights_) {
     weights_under_way_ = true;
-    weights_here_.assign(synchronizer_->buckets().size(), false);
+    weights_here_ = 0;
     if (serial_) settle();
   } else {
     finish_in_gradients(use, all_ready);
@@ -133,12 +129,11 @@ void Gradients::finish(const Use& use) {
 void Gradients::finish_in_gradients(const Use& use, bool all_ready) {
   // A gradient that never came is for the synchronizer to judge before anything is used.
   const bool at_once = all_ready && !serial_ && options_.clip_norm == 0;
-  if (!at_once) waited_s_ += timed([&] { synchronizer_->wait(); });
-  for (const BucketInfo& bucket : synchronizer_->buckets()) {
-    if (at_once) wait_for(bucket.first);
-    use(bucket.first, bucket.last);
-  }
-  if (at_once) waited_s_ += timed([&] { synchronizer_->wait(); });
+  if (at_once)
+    while (const std::optional<BucketInfo> bucket = wait_for([&] { return synchronizer_->next_bucket(); }))
+      use(bucket->first, bucket->last);
+  waited_s_ += timed([&] { synchronizer_->wait(); });
+  if (!at_once) use(0, count() - 1);
 }
 
 void Gradients::settle() {
@@ -150,18 +145,19 @@ void Gradients::settle() {
 double Gradients::take_waited_s() { return std::exchange(waited_s_, 0); }
 
 void Gradients::wait_for_weights(std::size_t parameter) {
-  if (!weights_under_way_ || weights_here_[bucket_of_[parameter]]) return;
-  wait_for(parameter);
-  weights_here_[bucket_of_[parameter]] = true;
+  if (!weights_under_way_ || parameter < weights_here_) return;
+  const auto bucket = wait_for([&] { return std::optional(synchronizer_->wait(parameter)); });
+  weights_here_ = bucket->last + 1;
 }
 
-/// For gradient i, or its weights.
-void Gradients::wait_for(std::size_t i) {
+template <class Wait>
+std::optional<BucketInfo> Gradients::wait_for(const Wait& wait) {
   const double begin_s = options_.trace->now_s();
-  waited_s_ += timed([&] { synchronizer_->wait(i); });
-  if (!options_.trace->running()) return;
-  const std::string name = bucket_name(synchronizer_->buckets()[bucket_of_[i]]);
-  options_.trace->add({"wait", name, begin_s, options_.trace->now_s(), 0});
+  std::optional<BucketInfo> bucket;
+  waited_s_ += timed([&] { bucket = wait(); });
+  if (bucket && options_.trace->running())
+    options_.trace->add({"wait", bucket_name(*bucket), begin_s, options_.trace->now_s(), 0});
+  return bucket;
 }
 
 std::string Gradients::bucket_name(const BucketInfo& bucket) const {
@@ -180,8 +176,7 @@ void Gradients::finish_alone() {
 
 std::vector<BucketInfo> Gradients::buckets() const {
   if (!synchronizer_) return {};
-  const auto buckets = synchronizer_->buckets();
-  return {buckets.begin(), buckets.end()};
+  return synchronizer_->buckets();
 }
 
 }  // namespace syncopate::train

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "network.hpp"
@@ -41,13 +42,19 @@ class Gradients final {
   [[nodiscard]] std::size_t bytes() const noexcept { return 4 * elements_; }
   [[nodiscard]] std::vector<BucketInfo> buckets() const;
   [[nodiscard]] std::uint64_t wire_bytes() const noexcept { return wire_bytes_; }  ///< sent up to the last `finish`
+  /// Of the last step that ended; nothing where there is no synchronizer.
+  [[nodiscard]] StepStatistics statistics() const {
+    return synchronizer_ ? synchronizer_->statistics() : StepStatistics{};
+  }
 
  private:
   class Hook;
   void ready(std::size_t i);
   void finish_alone();
   void finish_in_gradients(const Use& use, bool all_ready);
-  void wait_for(std::size_t i);
+  /// One wait of the synchronizer's for a bucket, timed and traced.
+  template <class Wait>
+  std::optional<BucketInfo> wait_for(const Wait& wait);
   void wait_for_weights(std::size_t parameter);
   [[nodiscard]] std::string bucket_name(const BucketInfo& bucket) const;
   void trace_backward(std::size_t i);
@@ -61,12 +68,11 @@ class Gradients final {
   std::unique_ptr<Synchronizer> synchronizer_;  ///< null for the exchange "none"
   std::vector<float> own_;                      ///< the arena where there is no synchronizer
   std::vector<std::size_t> offsets_;            ///< into `own_`
-  std::vector<std::size_t> bucket_of_;          ///< by gradient
   std::vector<bool> arrived_;                   ///< gradients reported ready in this step
   std::size_t arrivals_ = 0;
   bool last_micro_batch_ = true;
   bool weights_under_way_ = false;
-  std::vector<bool> weights_here_;  ///< by bucket, while weights are under way
+  std::size_t weights_here_ = 0;  ///< of so many parameters, in forward order, while weights are under way
   double waited_s_ = 0;
   std::uint64_t sent_before_ = 0, wire_bytes_ = 0;
   double backward_since_s_ = 0;  ///< when the backward pass began to work on the next gradient; on the trace's clock

@@ -6,6 +6,7 @@
 
 #include "options.hpp"
 #include "output.hpp"
+#include "profile.hpp"
 #include "syncopate/group.hpp"
 #include "training.hpp"
 
@@ -44,7 +45,10 @@ int main(int argc, char** argv) {
     GroupOptions joining;
     if (!options->log_level.empty()) joining.log.level = log_level_named(options->log_level);
     group = Group::join(joining);
-    train::Training(*group, *options).run();
+    if (options->profile.empty())
+      train::Training(*group, *options).run();
+    else
+      train::write_profile(*group, *options);
     return 0;
   } catch (const Error& error) {
     return fail(error, group.get(), json);

@@ -11,9 +11,11 @@
 namespace syncopate::train {
 namespace {
 
+constexpr std::uint64_t kProfiledSteps = 20;
+
 void add_what(CLI::App& app, Options& o) {
   app.add_option("--model", o.model, "linear, mlp, resnet20, resnet110, vgg11 or transformer")->required();
-  app.add_option("--data", o.data, "CIFAR-10 folder (binary format), or a text file or folder")->required();
+  app.add_option("--data", o.data, "CIFAR-10 folder (binary format), or a text file or folder");
   app.add_option("--layers", o.sizes.layers, "transformer: blocks")->capture_default_str()->check(CLI::Range(1, 1000));
   app.add_option("--width", o.sizes.width, "transformer: width")->capture_default_str()->check(CLI::Range(1, 65536));
   app.add_option("--heads", o.sizes.heads, "transformer: attention heads")
@@ -27,6 +29,14 @@ void add_what(CLI::App& app, Options& o) {
 void add_exchange(CLI::App& app, Options& o, std::string& fusion_bytes) {
   app.add_option("--policy", o.policy, "which gradients travel together (`syncopate info`)")->capture_default_str();
   app.add_option("--fusion-bytes", fusion_bytes, "bucket size of the fusion policy")->capture_default_str();
+  app.add_option(
+      "--cluster", o.cluster,
+      "cluster file (`syncopate fit`) with what exchanges cost, for policies that weigh it; without: measured "
+      "in the first steps");
+  app.add_option("--check-every", o.check_every,
+                 "policies that weigh times: steps between looks at whether times have drifted, to plan anew; 0: never")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1 << 30));
   app.add_option("--codec", o.codec, "how gradients are encoded")->capture_default_str();
   app.add_option("--exchange", o.exchange, "how ranks combine them; none: each rank trains alone")
       ->capture_default_str();
@@ -85,6 +95,9 @@ void add_results(CLI::App& app, Options& o) {
       ->check(CLI::PositiveNumber);
   app.add_option("--trace-step", o.trace_step, "the step whose timeline is recorded in --out (default 10, or the last)")
       ->check(CLI::PositiveNumber);
+  app.add_option("--profile", o.profile,
+                 "measure forward time and layers' backward times on a made-up batch, without communication, and write "
+                 "them to this file (`syncopate profile`)");
   app.add_option("--log-level", o.log_level, "error, warning, info, debug or off");
 }
 
@@ -110,6 +123,9 @@ void require_entry(std::string_view shelf, std::string_view name) {
 
 void check(const Options& o) {
   (void)model_named(o.model);
+  require(!o.data.empty() || !o.profile.empty(), "--data is required: what to train on");
+  require(o.profile.empty() || o.steps.value_or(kProfiledSteps) >= kProfiledSteps,
+          "--steps {}: a profile is the median of {} steps or more", o.steps.value_or(0), kProfiledSteps);
   require_entry("policy", o.policy);
   require_entry("codec", o.codec);
   require_entry("exchange", o.exchange);

@@ -16,6 +16,8 @@ struct Options {
 
   std::string policy = "fusion", codec = "none", exchange = "allreduce", algorithm = "auto";
   std::uint64_t fusion_bytes = 4 << 20;
+  std::string cluster;   ///< file with what exchanges cost, for policies that weigh it; empty: they measure it
+  int check_every = 32;  ///< steps between looks at whether times have drifted; 0: never
   bool zero_missing = false;
   int broadcast_every = 5;  ///< steps, for the exchange allreduce_broadcast
   bool serial = false;      ///< communicate after computing, not beside it
@@ -40,6 +42,7 @@ struct Options {
   std::string checkpoint, resume;
   std::uint64_t checkpoint_every = 0;  ///< steps; 0: at the end only
 
+  std::string profile;  ///< file for layer times; then that is all that is done
   std::string out, log_level;
   bool json = false;
   std::optional<std::uint64_t> report_every, trace_step;

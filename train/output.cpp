@@ -37,26 +37,38 @@ double median_of(std::vector<double> values) {
 
 Json row_of(const StepRow& row) {
   const StepTimes& t = row.times;
-  return {{"event", "step"},
-          {"step", row.step},
-          {"loss", row.loss ? Json(*row.loss) : Json()},
-          {"samples_per_second", row.samples_per_second},
-          {"wait_share", t.step_s > 0 ? t.wait_s / t.step_s : 0.0},
-          {"step_s", t.step_s},
-          {"forward_s", t.forward_s},
-          {"backward_s", t.backward_s},
-          {"wait_s", t.wait_s},
-          {"wire_bytes", row.wire_bytes},
-          {"optimizer_s", t.optimizer_s}};
+  Json result{{"event", "step"},
+              {"step", row.step},
+              {"loss", row.loss ? Json(*row.loss) : Json()},
+              {"samples_per_second", row.samples_per_second},
+              {"wait_share", t.step_s > 0 ? t.wait_s / t.step_s : 0.0},
+              {"step_s", t.step_s},
+              {"forward_s", t.forward_s},
+              {"backward_s", t.backward_s},
+              {"wait_s", t.wait_s},
+              {"wire_bytes", row.wire_bytes},
+              {"optimizer_s", t.optimizer_s}};
+  if (row.predicted_s) result["predicted_s"] = *row.predicted_s;
+  if (row.measuring) result["measuring"] = true;
+  return result;
+}
+
+/// Steps whose times count: without the first ones and those that only measured, if enough others are left.
+std::vector<const StepRow*> typical(const std::vector<StepRow>& rows) {
+  std::vector<const StepRow*> result;
+  for (const StepRow& row : rows) result.push_back(&row);
+  if (rows.size() > 5) result.erase(result.begin(), result.begin() + kWarmUp);
+  if (std::ranges::any_of(result, [](const StepRow* row) { return !row->measuring; }))
+    std::erase_if(result, [](const StepRow* row) { return row->measuring; });
+  return result;
 }
 
 Json row_of(const EndRow& end, int rank) {
-  const std::size_t skipped = end.rows.size() > 5 ? kWarmUp : 0;
   std::vector<double> step_s, forward_s, wire_bytes;
-  for (std::size_t i = skipped; i < end.rows.size(); ++i) {
-    step_s.push_back(end.rows[i].times.step_s);
-    forward_s.push_back(end.rows[i].times.forward_s);
-    wire_bytes.push_back(static_cast<double>(end.rows[i].wire_bytes));
+  for (const StepRow* step : typical(end.rows)) {
+    step_s.push_back(step->times.step_s);
+    forward_s.push_back(step->times.forward_s);
+    wire_bytes.push_back(static_cast<double>(step->wire_bytes));
   }
   Json row{{"event", "end"},
            {"rank", rank},
@@ -120,11 +132,7 @@ void Output::open_folder() {
 
 void Output::begin(const Json& run) {
   if (rank_ != 0) return;
-  if (!options_.out.empty()) {
-    std::ofstream file(fs::path(options_.out) / "run.json", std::ios::trunc);
-    file << run.dump(1) << '\n';
-    if (!file.flush()) throw SystemFailure(fmt::format("cannot write run.json in --out {}", options_.out));
-  }
+  record(run);
   if (options_.json) {
     Json row = run;
     row["event"] = "begin";
@@ -136,6 +144,13 @@ void Output::begin(const Json& run) {
       options_.exchange == "none"
           ? "each trains alone"
           : fmt::format("exchange {}, policy {}, codec {}", options_.exchange, options_.policy, options_.codec)));
+}
+
+void Output::record(const Json& run) {
+  if (rank_ != 0 || options_.out.empty()) return;
+  std::ofstream file(fs::path(options_.out) / "run.json", std::ios::trunc);
+  file << run.dump(1) << '\n';
+  if (!file.flush()) throw SystemFailure(fmt::format("cannot write run.json in --out {}", options_.out));
 }
 
 void Output::step(const StepRow& row, std::uint64_t last_step) {

@@ -27,6 +27,8 @@ struct StepRow {
   double samples_per_second = 0;  ///< of all ranks
   StepTimes times;
   std::uint64_t wire_bytes = 0;
+  std::optional<double> predicted_s;  ///< the step, foretold before it began
+  bool measuring = false;             ///< it ran under a partition that only measures
 };
 
 struct Evaluation {
@@ -53,7 +55,8 @@ class Output final {
   /// Makes the run's folder ready; rank 0 first clears what an earlier run left there. Throws SystemFailure.
   void clear_folder();  ///< rank 0, before the others open theirs
   void open_folder();
-  void begin(const Json& run);  ///< run.json, and the first line people read
+  void begin(const Json& run);   ///< run.json, and the first line people read
+  void record(const Json& run);  ///< run.json, anew
   void step(const StepRow& row, std::uint64_t last_step);
   void epoch(double epoch, std::uint64_t step, const Evaluation& evaluation);
   void note(const std::string& line);

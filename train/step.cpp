@@ -52,6 +52,9 @@ StepRow Training::step() {
   }
   if (losses.samples > 0) row.loss = losses.sum / static_cast<double>(losses.samples);
   row.wire_bytes = gradients_->wire_bytes();
+  const StepStatistics statistics = gradients_->statistics();
+  if (statistics.predicted_s > 0) row.predicted_s = statistics.predicted_s;
+  row.measuring = statistics.measuring;
   row.samples_per_second = static_cast<double>(share.total) / row.times.step_s;
   advance(state_.progress, share.total, order_->samples());
   return row;

@@ -9,6 +9,7 @@
 
 #include "require.hpp"
 #include "syncopate/collective.hpp"
+#include "syncopate/predict.hpp"
 #include "syncopate/synchronizer.hpp"
 
 namespace syncopate::train {
@@ -55,6 +56,8 @@ Training::Training(Group& group, const Options& options)
   share_initial_state();
   order_ = std::make_unique<Order>(data_->training_samples(), state_.seed);
   SynchronizerOptions exchange{.policy = options.policy,
+                               .cost = {},
+                               .check_every = options.check_every,
                                .fusion_bytes = options.fusion_bytes,
                                .codec = options.codec,
                                .exchange = options.exchange,
@@ -62,9 +65,13 @@ Training::Training(Group& group, const Options& options)
                                .zero_missing = options.zero_missing,
                                .clip_norm = options.clip.value_or(model_.clip),
                                .trace = &trace_,
+                               .clock_s = nullptr,
                                .weights = {},
                                .update = nullptr,
                                .broadcast_every = options.broadcast_every};
+  if (!options.cluster.empty())
+    exchange.cost = exchange_cost(read_cluster(options.cluster), group_.size(),
+                                  4 * static_cast<std::uint64_t>(parameters_.numel()));
   if (updater_ != Updater::caller)
     exchange.update = [this](std::size_t first, std::size_t last) { update(first, last); };
   gradients_ = std::make_unique<Gradients>(group_, network_, std::move(exchange), options.serial);
@@ -199,6 +206,7 @@ void Training::end_trace() {
   if (!trace_.running()) return;
   trace_.stop();
   output_.trace(trace_.spans());
+  output_.record(description());  // with the buckets of this step
 }
 
 /// Where an exchange reaches into the next step, the traced one is from backward pass to backward pass.

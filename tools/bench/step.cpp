@@ -20,7 +20,7 @@ namespace syncopate::tools::bench {
 
 namespace {
 
-constexpr int kWarmup = 3;                  // steps: caches, connections, first touch of memory
+constexpr int kWarmup = 10;                 // steps: caches, connections, what policies that weigh times measure
 constexpr double kEthernetHeaders = 1.047;  // 1514 + 24 bytes on the wire for 1448 + 12 of payload and options
 constexpr const char* kAlone = "(no exchange)";
 

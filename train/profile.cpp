@@ -1,0 +1,144 @@
+// A profile: steps on a made-up batch, timed by the same hooks that report gradients in training.
+#include "profile.hpp"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <fstream>
+#include <map>
+
+#include "gradients.hpp"
+#include "output.hpp"
+#include "require.hpp"
+#include "sgd.hpp"
+#include "syncopate/collective.hpp"
+#include "syncopate/units.hpp"
+
+namespace syncopate::train {
+namespace {
+
+constexpr std::uint64_t kWarmUp = 5;  ///< steps: caches, first touch of memory
+
+/// A layer: parameters of one name up to its last dot, like "fc.weight" and "fc.bias".
+struct Layer {
+  std::string name;
+  std::size_t elements = 0;
+  std::vector<double> backward_s;  ///< by step
+};
+
+std::string layer_of(const std::string& parameter) { return parameter.substr(0, parameter.rfind('.')); }
+
+std::pair<at::Tensor, at::Tensor> made_up_batch(const Model& model, const Options& options) {
+  const auto batch = static_cast<std::int64_t>(options.batch);
+  if (model.input == DataKind::images)
+    return {at::randn({batch, 3, 32, 32}), at::randint(10, {batch}, at::TensorOptions().dtype(at::kLong))};
+  const std::int64_t context = options.sizes.context;
+  return {at::randint(256, {batch, context}, at::TensorOptions().dtype(at::kLong)),
+          at::randint(256, {batch * context}, at::TensorOptions().dtype(at::kLong))};
+}
+
+class Profiler final {
+ public:
+  Profiler(Group& group, const Options& options) : model_(model_named(options.model)) {
+    Builder builder(options.seed.value_or(1));
+    network_ = model_.build(builder, options.sizes);
+    parameters_ = gather_in_one_memory(network_.parameters);
+    std::tie(input_, target_) = made_up_batch(model_, options);
+    gradients_ =
+        std::make_unique<Gradients>(group, network_, SynchronizerOptions{.exchange = "none", .trace = &trace_}, false);
+    sgd_ = std::make_unique<Sgd>(parameters_, SgdOptions{.learning_rate = 0});  // noise teaches nothing
+    for (const auto& [name, value] : network_.parameters) {
+      if (layers_.empty() || layers_.back().name != layer_of(name)) layers_.push_back({layer_of(name), 0, {}});
+      layers_.back().elements += static_cast<std::size_t>(value.numel());
+    }
+  }
+
+  void step(bool counts) {
+    trace_.restart();
+    const at::Tensor loss = at::cross_entropy_loss(network_.forward(input_, true), target_);
+    const double forward_end_s = trace_.now_s();
+    gradients_->begin_backward(true);
+    loss.backward();
+    const double backward_end_s = trace_.now_s();
+    std::map<std::string, double> by_layer;
+    for (const Span& span : trace_.spans()) by_layer[layer_of(span.name)] += span.end_s - span.begin_s;
+    gradients_->finish([&](std::size_t first, std::size_t last) {
+      for (std::size_t i = first, at = 0; i <= last; at += gradients_->values(i).size(), ++i)
+        sgd_->update(at, gradients_->values(i));
+    });
+    const double end_s = trace_.now_s();
+    trace_.stop();
+    if (!counts) return;
+    forward_s_.push_back(forward_end_s);
+    step_s_.push_back(backward_end_s);
+    optimizer_s_.push_back(end_s - backward_end_s);
+    for (Layer& layer : layers_) layer.backward_s.push_back(by_layer[layer.name]);
+  }
+
+  [[nodiscard]] Json json(const Options& options, int ranks) const {
+    Json layers = Json::array();
+    for (const Layer& layer : layers_)
+      layers.push_back(
+          {{"name", layer.name}, {"elements", layer.elements}, {"backward_s", summary_of(layer.backward_s)["median"]}});
+    return {{"model", fmt::format("{}, batch {}", options.model, options.batch)},
+            {"source", options.command},
+            {"ranks", ranks},
+            {"threads", options.threads},
+            {"batch", options.batch},
+            {"steps", forward_s_.size()},
+            {"both_passes_s", summary_of(step_s_)},
+            {"optimizer_s", summary_of(optimizer_s_)["median"]},
+            {"forward_s", summary_of(forward_s_)["median"]},
+            {"layers", layers}};
+  }
+
+ private:
+  const Model& model_;
+  Network network_;
+  at::Tensor parameters_, input_, target_;
+  Trace trace_;
+  std::unique_ptr<Gradients> gradients_;
+  std::unique_ptr<Sgd> sgd_;
+  std::vector<Layer> layers_;
+  std::vector<double> forward_s_, step_s_, optimizer_s_;
+};
+
+void write(const std::string& file, const Json& profile) {
+  std::ofstream stream(file, std::ios::trunc);
+  stream << profile.dump(1) << '\n';
+  if (!stream.flush()) throw SystemFailure(fmt::format("cannot write --profile {}: {}", file, std::strerror(errno)));
+}
+
+void print(const Options& options, Json profile) {
+  profile.erase("layers");
+  profile["profile"] = options.profile;
+  if (options.json) {
+    fmt::print("{}\n", profile.dump());
+    return;
+  }
+  fmt::print("{}: forward {}, both passes {} (median of {} steps, {} rank{} at once, {} thread{} each): {}\n",
+             profile["model"].get<std::string>(), format_seconds(profile["forward_s"].get<double>()),
+             format_seconds(profile["both_passes_s"]["median"].get<double>()), profile["steps"].get<std::size_t>(),
+             profile["ranks"].get<int>(), profile["ranks"] == 1 ? "" : "s", options.threads,
+             options.threads == 1 ? "" : "s", options.profile);
+}
+
+}  // namespace
+
+void write_profile(Group& group, const Options& options) {
+  at::set_num_threads(options.threads);
+  at::set_num_interop_threads(1);
+  Profiler profiler(group, options);
+  barrier(group);
+  for (std::uint64_t step = 0; step < kWarmUp + options.steps.value_or(20); ++step) profiler.step(step >= kWarmUp);
+  barrier(group);  // nobody's last steps had the machine to themselves
+  if (group.rank() != 0) return;
+  const Json profile = profiler.json(options, group.size());
+  write(options.profile, profile);
+  print(options, profile);
+}
+
+}  // namespace syncopate::train
