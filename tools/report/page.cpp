@@ -9,6 +9,7 @@
 #include "report/chart.hpp"
 #include "report/headline.hpp"
 #include "report/markup.hpp"
+#include "report/planned.hpp"
 #include "report/style.hpp"
 #include "report/tables.hpp"
 #include "report/timeline.hpp"
@@ -159,7 +160,8 @@ std::string page(const Run& run, const Summary& summary, const std::string& trac
       "<header>\n<p class=\"name\">Syncopate run report</p>\n<h1>{}</h1>\n<p class=\"lead\">{}</p>\n</header>\n",
       escaped(title), escaped(lead(run, summary)));
   html += notices(run, summary) + key_figures(run, summary) + budget_bar(summary);
-  html += learning(run) + throughput(run) + one_step(run, summary) + traffic(run, summary);
+  html += learning(run) + throughput(run) + one_step(run, summary) + plan_section(run, summary);
+  html += traffic(run, summary);
   html += section("Ranks",
                   "Times without the first 3 steps; waiting: share of the time blocked on communication; hidden: share "
                   "of the traced exchange that ran beside computing.",

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "report/page.hpp"
+#include "report/planned.hpp"
 #include "report/run.hpp"
 #include "report/summary.hpp"
 #include "syncopate/error.hpp"
@@ -60,6 +61,8 @@ json row_of(const Run& run, const Summary& summary) {
            {"ranks", run.ranks.size()},
            {"steps", static_cast<std::uint64_t>(summary.last_step)},
            {"step_s", known(summary.step_s)},
+           {"predicted_s", known(summary.predicted_s)},
+           {"prediction_error", known(prediction_error(summary))},
            {"samples_per_second", known(summary.samples_per_second)},
            {"wait_share", known(summary.wait_share)},
            {"wire_bytes_per_step", known_count(summary.wire_bytes)},
@@ -90,7 +93,10 @@ json write_report(const fs::path& folder, const fs::path& output) {
   row["trace"] = nullptr;
   if (summary.traced) {
     std::vector<std::vector<Span>> spans;
-    for (const RankRecord& rank : run.ranks) spans.push_back(rank.spans);
+    for (const RankRecord& rank : run.ranks) {
+      spans.push_back(rank.spans);
+      spans.back().insert(spans.back().end(), rank.planned.begin(), rank.planned.end());
+    }
     replace(trace_file, chrome_trace(spans));
     row["trace"] = trace_file.string();
   }

@@ -67,6 +67,8 @@ Step step_of(const json& row) {
   step.wait_s = number(row, "wait_s");
   step.optimizer_s = number(row, "optimizer_s");
   step.wire_bytes = number(row, "wire_bytes");
+  step.predicted_s = number(row, "predicted_s");
+  step.measuring = row.value("measuring", false);
   return step;
 }
 
@@ -109,6 +111,10 @@ Span span_of(const json& row) {
   return span;
 }
 
+void add(RankRecord& rank, Span span) {
+  (span.track == "planned" ? rank.planned : rank.spans).push_back(std::move(span));
+}
+
 }  // namespace
 
 Run read_run(const fs::path& folder) {
@@ -129,7 +135,7 @@ Run read_run(const fs::path& folder) {
     const fs::path rows = folder / fmt::format("rank-{}.jsonl", r), trace = folder / fmt::format("trace-{}.jsonl", r);
     rank.present = fs::exists(rows);
     if (rank.present) rank.torn = read_rows(rows, [&](const json& row) { read_row(row, rank); });
-    if (fs::exists(trace)) read_rows(trace, [&](const json& row) { rank.spans.push_back(span_of(row)); });
+    if (fs::exists(trace)) read_rows(trace, [&](const json& row) { add(rank, span_of(row)); });
     if (!run.exchanges()) std::erase_if(rank.spans, is_message);
   }
   return run;

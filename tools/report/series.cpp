@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <utility>
 
 namespace syncopate::tools::report {
@@ -70,9 +71,12 @@ double median(std::vector<double> values) {
 }
 
 Spread spread(const RankRecord& rank, double Step::*figure) {
+  const std::size_t first = rank.steps.size() > kFewSteps ? kWarmUpSteps : 0;
+  const auto typical = std::span(rank.steps).subspan(first);
+  const bool all_measure = std::ranges::all_of(typical, &Step::measuring);
   std::vector<double> values;
-  for (std::size_t i = rank.steps.size() > kFewSteps ? kWarmUpSteps : 0; i < rank.steps.size(); ++i)
-    if (std::isfinite(rank.steps[i].*figure)) values.push_back(rank.steps[i].*figure);
+  for (const Step& step : typical)
+    if (std::isfinite(step.*figure) && (all_measure || !step.measuring)) values.push_back(step.*figure);
   if (values.empty()) return {};
   const auto [low, high] = std::ranges::minmax(values);
   const double n = static_cast<double>(values.size());

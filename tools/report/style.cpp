@@ -94,6 +94,7 @@ rect.forward { fill: var(--forward); } rect.backward { fill: var(--backward); }
 rect.optimizer { fill: var(--optimizer); }
 rect.other { fill: var(--other); } rect.hidden { fill: var(--hidden); }
 rect.weights { fill: var(--weights); } rect.exposed { fill: url(#hatch); }
+rect.planned { fill: transparent; stroke: var(--hidden); stroke-dasharray: 3 2; }
 rect.wait { fill: url(#faint-hatch); } rect.clear { fill: transparent; } rect.edged { stroke: var(--ground); }
 .hatch-ground { fill: var(--exposed); } .hatch-line { fill: var(--exposed-line); opacity: .55; }
 .faint-ground { fill: var(--wait); } .faint-line { fill: var(--wait-line); opacity: .5; }

@@ -177,6 +177,7 @@ Summary summary_of(const Run& run) {
   }
   summary.planned_steps = number(run.configuration, "steps");
   summary.step_s = median(std::move(steps));
+  summary.predicted_s = typical(run, &Step::predicted_s);
   summary.wait_share = median(std::move(waits));
   summary.wire_bytes = median(std::move(bytes));
   summary.samples_per_second = typical(run, &Step::samples_per_second);

@@ -1,4 +1,4 @@
-// The tables of a report: bytes per bucket, ranks, configuration.
+// The tables of a report: bytes per bucket, plan, ranks, configuration.
 #include "report/tables.hpp"
 
 #include <fmt/format.h>
@@ -129,6 +129,19 @@ std::string bucket_table(const Run& run) {
                           unit(costs[k].seconds), unit(costs[k].exposed_s),
                           decimal(size * 8e-9 / costs[k].seconds, 3)});
   }
+  return table.html();
+}
+
+std::string plan_table(const std::vector<PlannedBucket>& buckets) {
+  const TimeUnit unit = time_unit(buckets.back().planned_end_s / 4);
+  const auto stretch = [&](double begin_s, double end_s) {
+    return std::isfinite(begin_s) ? fmt::format("{} to {}", unit.number(begin_s), unit(end_s)) : std::string("–");
+  };
+  Table table{
+      {{"gradients", "t", 40}, {"planned", "n", 21}, {"actual", "n", 21}, {"end, later by", "n", 18}}, {}, "buckets"};
+  for (const PlannedBucket& bucket : buckets)
+    table.rows.push_back({escaped(bucket.name), stretch(bucket.planned_begin_s, bucket.planned_end_s),
+                          stretch(bucket.begin_s, bucket.end_s), unit(bucket.end_s - bucket.planned_end_s)});
   return table.html();
 }
 

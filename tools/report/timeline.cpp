@@ -14,7 +14,7 @@ namespace syncopate::tools::report {
 namespace {
 
 constexpr double kWidth = 1040, kLeft = 112, kRight = 8, kTop = 26;
-constexpr double kLane = 22, kLaneGap = 4, kRankGap = 18;
+constexpr double kLane = 22, kLaneGap = 4, kRankGap = 18, kPlanned = 12;
 constexpr double kEdged = 6;        // buckets narrower than this have no edges: they would hide them
 constexpr double kLetter = 6.4;     // mean width of a letter of a bar's label
 constexpr double kNarrowest = 1.0;  // neighbours narrower than this are drawn as one bar
@@ -194,6 +194,19 @@ void draw_exchange(Drawing& drawing, const RankRecord& rank) {
   drawing.y = top + lanes * (kLane + 2) - 2;
 }
 
+/// The exchanges as they were foretold.
+void draw_plan(Drawing& drawing, const RankRecord& rank) {
+  drawing.lane_name("planned");
+  for (const Span& span : rank.planned)
+    drawing.rect({span.begin_s,
+                  span.end_s,
+                  "planned",
+                  fmt::format("planned: {}\n{} to {}", span.name, drawing.unit(span.begin_s), drawing.unit(span.end_s)),
+                  {}},
+                 kPlanned);
+  drawing.y += kPlanned + kLaneGap;
+}
+
 void draw_rank(Drawing& drawing, std::size_t r) {
   const RankRecord& rank = drawing.run.ranks[r];
   drawing.svg +=
@@ -208,6 +221,7 @@ void draw_rank(Drawing& drawing, std::size_t r) {
   draw_computing(drawing, rank);
   drawing.y += kLane + kLaneGap;
   if (std::ranges::any_of(rank.spans, is_beside)) {
+    if (!rank.planned.empty()) draw_plan(drawing, rank);
     drawing.lane_name("network");
     draw_exchange(drawing, rank);
   } else {

@@ -1,0 +1,26 @@
+// Planned against actual: when each bucket was foretold to travel, when it did, and what a step was foretold to take.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "report/run.hpp"
+#include "report/summary.hpp"
+
+namespace syncopate::tools::report {
+
+/// One bucket in the traced step, seconds of the step, means over the ranks that have a trace.
+struct PlannedBucket {
+  std::string name;
+  double planned_begin_s = kUnknown, planned_end_s = kUnknown;
+  double begin_s = kUnknown, end_s = kUnknown;  ///< unknown where no bucket of that name travelled
+};
+
+/// In the order of their exchange; empty where nothing was foretold.
+[[nodiscard]] std::vector<PlannedBucket> planned_buckets(const Run& run);
+/// (measured - predicted) / measured step; unknown where no step was foretold.
+[[nodiscard]] double prediction_error(const Summary& summary);
+/// The section of the page; empty where nothing was foretold.
+[[nodiscard]] std::string plan_section(const Run& run, const Summary& summary);
+
+}  // namespace syncopate::tools::report
