@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -47,7 +48,8 @@ TEST_F(PlanPolicies, HasARowPerPolicyWithTheKeysOfTheContract) {
     EXPECT_NEAR(row.at("exposed_s").get<double>(), row.at("iteration_s").get<double>() - 1.8, 1e-9);
     policies.insert(row.at("policy"));
   }
-  for (const char* policy : {"wfbp", "single", "fusion", "fusion:ddp", "mg_wfbp", "exact_dp", "online"})
+  for (const char* policy :
+       {"wfbp", "single", "fusion", "fusion:ddp", "fusion:64MiB", "fusion:128MiB", "mg_wfbp", "exact_dp", "online"})
     EXPECT_TRUE(policies.contains(policy)) << policy;
 }
 
@@ -107,6 +109,56 @@ TEST_F(PlanPolicies, SimulateHasARowPerNumberOfRanksAndPolicy) {
   }
   EXPECT_EQ(nlohmann::json::parse(lines[3]).at("policy"), "dear");
   EXPECT_EQ(nlohmann::json::parse(lines[3]).at("ranks"), 4);
+}
+
+TEST_F(PlanPolicies, SimulateTellsWhatRankZeroDoesAndFigureDrawsIt) {
+  const Ended ended =
+      syncopate({"simulate", profile_, "--cluster", cluster_, "--policy", "wfbp,mg_wfbp,dear", "--timeline", "--json"});
+  ASSERT_EQ(ended.code, 0) << ended.error;
+  std::map<std::string, int> tracks;
+  for (const std::string& line : lines_of(ended.output)) ++tracks[nlohmann::json::parse(line).value("track", "")];
+  EXPECT_EQ(tracks[""], 3) << "a row per policy";
+  EXPECT_GE(tracks["backward"], 6) << "two layers each take time, the third none";
+  EXPECT_GE(tracks["exchange"], 3 + 1 + 2);
+  std::ofstream(folder_ / "rows.jsonl") << ended.output;
+  const Ended drawn =
+      syncopate({"figure", folder_ / "rows.jsonl", "--lanes", "--by", "policy", "-o", folder_ / "figure.svg"});
+  EXPECT_EQ(drawn.code, 0) << drawn.error;
+  EXPECT_NE(file_text(folder_ / "figure.svg").find(">mg_wfbp</text>"), std::string::npos);
+}
+
+TEST_F(PlanPolicies, SimulateCutsMessagesWhereLinksAreKnown) {
+  std::ofstream(folder_ / "links.json")
+      << R"({"ranks": 4, "algorithm": "ring", "links": {"inter": {"alpha_s": 1e-3, "beta_s_per_byte": 1e-8}}})";
+  const auto step_s = [&](std::vector<std::string> more) {
+    more.insert(more.begin(),
+                {"simulate", profile_, "--cluster", folder_ / "links.json", "--policy", "single", "--json"});
+    const Ended ended = syncopate(more);
+    EXPECT_EQ(ended.code, 0) << ended.error;
+    return nlohmann::json::parse(ended.output).at("iteration_s").get<double>();
+  };
+  EXPECT_LT(step_s({"--segments"}), step_s({}) - 4e-3) << "five of six startups hide behind the wire";
+  EXPECT_EQ(syncopate({"simulate", profile_, "--cluster", cluster_, "--segments"}).code, 2) << "measured costs";
+}
+
+TEST_F(PlanPolicies, AreReplayedByRanksThatSleep) {
+  std::ofstream(folder_ / "short.json") << R"({"model": "short", "forward_s": 0.002, "layers": [
+      {"name": "a", "elements": 4096, "backward_s": 0.001}, {"name": "b", "elements": 512, "backward_s": 0.001}]})";
+  const Ended ended = syncopate({"bench", "replay", folder_ / "short.json", "--ranks", "2", "--dilation", "2",
+                                 "--alpha-us", "200", "--rounds", "1", "--steps", "2", "--json"});
+  ASSERT_EQ(ended.code, 0) << ended.error;
+  int policies = 0;
+  for (const std::string& line : lines_of(ended.output)) {
+    const nlohmann::json row = nlohmann::json::parse(line);
+    if (row.at("benchmark") != "replay") continue;
+    ++policies;
+    EXPECT_EQ(row.at("compute"), "sleep") << "what is emulated is said in every row";
+    EXPECT_NEAR(row.at("delay_seconds").get<double>(), 2e-4, 1e-12);
+    EXPECT_EQ(row.at("dilation"), 2);
+    EXPECT_GE(row.at("step_seconds").at("min").get<double>(), 8e-3);
+    EXPECT_GE(row.at("simulated_s").get<double>(), 8e-3);
+  }
+  EXPECT_EQ(policies, 5);
 }
 
 TEST_F(PlanPolicies, SimulateRefusesWhatDoesNotExist) {

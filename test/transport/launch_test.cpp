@@ -100,6 +100,7 @@ TEST(Launch, ValuesOutOfRangeAreRefusedByName) {
   EXPECT_NE(refusal({{"RANK", "x"}, {"WORLD_SIZE", "4"}}).find("RANK"), std::string::npos);
   EXPECT_NE(refusal({{"SYNCOPATE_STREAMS", "17"}}).find("SYNCOPATE_STREAMS"), std::string::npos);
   EXPECT_NE(refusal({{"SYNCOPATE_TRANSPORT", "pigeon"}}).find("allowed: auto, tcp, shm"), std::string::npos);
+  EXPECT_NE(refusal({{"SYNCOPATE_DELAY_US", "1000001"}}).find("SYNCOPATE_DELAY_US"), std::string::npos);
   EXPECT_NE(refusal({{"SYNCOPATE_SPIN_US", "-1"}}).find("SYNCOPATE_SPIN_US"), std::string::npos);
   GroupOptions options;
   options.streams = 0;
@@ -119,10 +120,12 @@ TEST(Launch, TheRestComesFromTheEnvironmentUnlessGiven) {
                             {"SYNCOPATE_SILENCE_MS", "300"},  {"SYNCOPATE_STREAMS", "4"},
                             {"SYNCOPATE_CHECKSUM", "1"},      {"SYNCOPATE_TRANSPORT", "shm"},
                             {"SYNCOPATE_SPIN_US", "700"},     {"SYNCOPATE_CLUSTER", "/c.json"}};
+                            {"SYNCOPATE_SPIN_US", "700"},     {"SYNCOPATE_DELAY_US", "450"}};
   const GroupOptions found = launched(variables).options;
   EXPECT_EQ(found.interface, "eth7");
   EXPECT_EQ(found.secret_file, "/s");
   EXPECT_EQ(found.timeout->count(), 1000);
+  EXPECT_EQ(found.delay->count(), 450);
   EXPECT_EQ(found.join_timeout->count(), 2000);
   EXPECT_EQ(found.silence->count(), 300);
   EXPECT_EQ(found.streams, 4);

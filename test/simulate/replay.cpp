@@ -1,0 +1,105 @@
+// Replays: real exchanges beside sleeping ranks; timelines of simulated steps; profiles that were not measured.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <thread>
+
+#include "syncopate/error.hpp"
+#include "syncopate/simulate.hpp"
+
+namespace syncopate {
+namespace {
+
+/// Forward 4 ms, backward 2 ms a layer; 64 KiB each.
+Profile four_layers() {
+  Profile profile{.model = "four", .forward_s = 4e-3, .layers = {}};
+  for (const char* name : {"a", "b", "c", "d"}) profile.layers.push_back({name, 64 << 10, 2e-3});
+  return profile;
+}
+
+/// Calls `body` on ranks that are threads of this process.
+void on_ranks(int ranks, const std::function<void(Group&)>& body) {
+  GroupOptions options;
+  options.log.level = LogLevel::off;
+  auto groups = Group::threads(ranks, options);
+  std::vector<std::jthread> threads;
+  for (auto& group : groups) threads.emplace_back([&] { body(*group); });
+}
+
+TEST(Replay, OfEveryPolicyLastsAtLeastItsComputingAndTheSameOnAllRanks) {
+  std::vector<std::vector<double>> steps(3);
+  on_ranks(3, [&](Group& group) {
+    const Profile profile = four_layers();
+    Replay replay(group, profile);
+    const Cluster cluster{.ranks = 3, .costs = {{.a_s = 1e-3, .b_s_per_byte = 1e-9}}};
+    std::vector<double>& mine = steps[static_cast<std::size_t>(group.rank())];
+    for (const char* policy : {"wfbp", "single", "mg_wfbp", "exact_dp", "online", "fusion:128KiB"})
+      for (const double seconds : replay.run(cluster, {.policy = policy, .steps = 2})) mine.push_back(seconds);
+  });
+  ASSERT_EQ(steps[0].size(), 12U);
+  EXPECT_EQ(steps[0], steps[1]);
+  EXPECT_EQ(steps[0], steps[2]);
+  EXPECT_GE(*std::ranges::min_element(steps[0]), 12e-3);
+}
+
+TEST(Replay, MeasuresACostThatEveryRankKnows) {
+  std::vector<MeasuredCost> costs(2);
+  on_ranks(2, [&](Group& group) {
+    costs[static_cast<std::size_t>(group.rank())] = Replay(group, four_layers()).measure("ring", 3);
+  });
+  EXPECT_EQ(costs[0].table, costs[1].table);
+  EXPECT_EQ(costs[0].table.front().first, 8);
+  EXPECT_EQ(costs[0].table.back().first, 4 * (64 << 10));
+  EXPECT_EQ(costs[0].algorithm, "ring");
+}
+
+TEST(Replay, RefusesWhatIsNotThere) {
+  on_ranks(1, [&](Group& group) {
+    Profile odd = four_layers();
+    odd.layers[1].bytes = 6;
+    EXPECT_THROW(Replay(group, odd), Misuse);
+    Replay replay(group, four_layers());
+    EXPECT_THROW(std::ignore = replay.run({}, {.policy = "best"}), Misuse);
+  });
+  EXPECT_THROW(std::ignore = dilated(four_layers(), 0), Misuse);
+  EXPECT_DOUBLE_EQ(dilated(four_layers(), 10).layers[2].backward_s, 2e-2);
+}
+
+TEST(Timeline, OfASimulatedStepHasWhatTheStepIsMadeOf) {
+  const Cluster cluster{.ranks = 4, .costs = {{.a_s = 1e-3, .b_s_per_byte = 1e-8}}};
+  const auto rows =
+      simulate_training(four_layers(), cluster, {.policies = {"wfbp", "single", "online", "dear"}, .timeline = true});
+  for (const Simulation& row : rows) {
+    std::map<std::string, double> taken_s;
+    double end_s = 0;
+    for (const Span& span : row.timeline) {
+      taken_s[span.track] += span.end_s - span.begin_s;
+      end_s = std::max(end_s, span.end_s);
+      EXPECT_GE(span.begin_s, 0) << row.policy;
+      EXPECT_LE(span.begin_s, span.end_s) << row.policy;
+    }
+    EXPECT_NEAR(taken_s["backward"], 8e-3, 1e-9) << row.policy;
+    EXPECT_NEAR(taken_s["forward"], 4e-3, 1e-9) << row.policy;
+    EXPECT_GT(taken_s["exchange"], 0) << row.policy;
+    EXPECT_NEAR(end_s, row.iteration_s, 1e-9) << row.policy;
+  }
+  EXPECT_TRUE(simulate_training(four_layers(), cluster, {.policies = {"wfbp"}}).at(0).timeline.empty());
+}
+
+TEST(DerivedProfile, HasTheStatedThroughputAndTheArchitecturesSizes) {
+  const Profile profile = derive_profile("vgg16", 50, 32);
+  double backward_s = 0;
+  std::uint64_t bytes = 0;
+  for (const ProfileLayer& layer : profile.layers) backward_s += layer.backward_s, bytes += layer.bytes;
+  EXPECT_EQ(profile.layers.size(), 16U);
+  EXPECT_EQ(bytes, 4 * 138'357'544U);
+  EXPECT_NEAR(profile.forward_s + backward_s, 32 / 50.0, 1e-9);
+  EXPECT_NEAR(backward_s, 2 * profile.forward_s, 1e-9);
+  EXPECT_GT(profile.layers[1].backward_s, profile.layers[13].backward_s) << "convolutions compute, linear layers weigh";
+  EXPECT_THROW(std::ignore = derive_profile("vgg17", 50, 32), Misuse);
+  EXPECT_THROW(std::ignore = derive_profile("vgg16", 0, 32), Misuse);
+}
+
+}  // namespace
+}  // namespace syncopate

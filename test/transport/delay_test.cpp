@@ -1,0 +1,137 @@
+// Delay: messages leave late, in order, side by side; whoever waits is not held up by them.
+#include "transport/delay.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "ranks.hpp"
+#include "syncopate/collective.hpp"
+
+namespace syncopate::transport {
+namespace {
+
+using test::in;
+using namespace std::chrono_literals;
+
+/// Ends every send at once, and says when it was handed over.
+class Recorder final : public Transport {
+ public:
+  struct Sent {
+    base::Time at;
+    std::uint64_t token = 0;
+  };
+  explicit Recorder(std::vector<Sent>& sent) : sent_(sent) {}
+  void send(int, const Label&, base::ConstBytes, std::uint64_t token) override {
+    sent_.push_back({std::chrono::steady_clock::now(), token});
+    events_.push_back({token, false, {}});
+  }
+  void receive(int, const Label&, base::Bytes into, std::uint64_t token) override {
+    events_.push_back({token, true, into});
+  }
+  void release(std::uint64_t) override {}
+  std::span<const Event> poll(base::Time deadline, Patience) override {
+    reported_.clear();
+    std::swap(reported_, events_);
+    if (reported_.empty() && !std::exchange(woken_, false)) std::this_thread::sleep_until(deadline);
+    return reported_;
+  }
+  void wake() noexcept override { woken_ = true; }
+  std::pair<std::uint64_t, std::uint64_t> traffic() const noexcept override { return {7, 9}; }
+
+ private:
+  std::vector<Sent>& sent_;
+  std::vector<Event> events_, reported_;
+  bool woken_ = false;
+};
+
+TEST(Delay, HandsEachMessageOverInOrderNoEarlierThanItsTime) {
+  std::vector<Recorder::Sent> sent;
+  const auto links = delayed(std::make_unique<Recorder>(sent), 5ms);
+  const base::Time begin = std::chrono::steady_clock::now();
+  for (std::uint64_t token = 0; token < 3; ++token) links->send(1, {}, {}, token);
+  EXPECT_TRUE(sent.empty()) << "nothing leaves before a poll";
+  test::finish(*links, 3);
+  ASSERT_EQ(sent.size(), 3U);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(sent[i].token, i);
+    EXPECT_GE(sent[i].at - begin, 5ms);
+  }
+  EXPECT_EQ(links->traffic(), (std::pair<std::uint64_t, std::uint64_t>{7, 9}));
+}
+
+TEST(Delay, HoldsUpNothingElse) {
+  std::vector<Recorder::Sent> sent;
+  const auto links = delayed(std::make_unique<Recorder>(sent), 1h);
+  std::array<std::byte, 4> into{};
+  links->send(1, {}, {}, 1);
+  links->receive(1, {}, into, 2);
+  const auto events = links->poll(in(30s), {});
+  ASSERT_EQ(events.size(), 1U);
+  EXPECT_EQ(events[0].token, 2U);
+  links->wake();
+  EXPECT_TRUE(links->poll(in(1h), {}).empty()) << "a wake ends a poll";
+  EXPECT_TRUE(links->poll(in(2ms), {}).empty()) << "and so does its deadline";
+  EXPECT_TRUE(sent.empty());
+}
+
+TEST(Delay, OfNothingIsTheTransportItself) {
+  std::vector<Recorder::Sent> sent;
+  auto inner = std::make_unique<Recorder>(sent);
+  const Transport* const plain = inner.get();
+  EXPECT_EQ(delayed(std::move(inner), 0us).get(), plain);
+}
+
+/// Every rank adds up ranks, `times` times; how long that took at least.
+base::Duration all_reduce(std::vector<std::unique_ptr<Group>>& groups, std::size_t count, int times) {
+  const base::Time begin = std::chrono::steady_clock::now();
+  {
+    std::vector<std::jthread> ranks;
+    for (auto& group : groups)
+      ranks.emplace_back([&group, count, times] {
+        for (int i = 0; i < times; ++i) {
+          std::vector<float> data(count, static_cast<float>(group->rank()));
+          allreduce(*group, {data.data(), data.size(), DType::f32}, {.algorithm = "ring"});
+          const auto ranks = static_cast<float>(group->size());
+          EXPECT_EQ(data.front(), ranks * (ranks - 1) / 2);
+          EXPECT_EQ(data.back(), ranks * (ranks - 1) / 2);
+        }
+      });
+  }
+  return std::chrono::steady_clock::now() - begin;
+}
+
+TEST(Delay, IsPaidInEveryRoundOfARingOverThreadsAndOverSockets) {
+  GroupOptions options = test::quiet_options();
+  options.delay = 3ms;
+  auto threads = Group::threads(4, options);
+  EXPECT_GE(all_reduce(threads, 64, 2), 2 * 6 * 3ms);
+
+  const test::Folder folder;
+  std::vector<std::unique_ptr<Group>> groups(3);
+  {
+    std::vector<std::jthread> joining;
+    for (int rank = 0; rank < 3; ++rank)
+      joining.emplace_back([&, rank] {
+        GroupOptions mine = options;
+        mine.rank = rank;
+        mine.size = 3;
+        mine.rendezvous = "file://" + folder.path;
+        groups[static_cast<std::size_t>(rank)] = Group::join(mine);
+      });
+  }
+  EXPECT_GE(all_reduce(groups, 64, 2), 2 * 4 * 3ms);
+}
+
+TEST(Delay, IsPaidOnceByMessagesThatAreUnderWayTogether) {
+  GroupOptions options = test::quiet_options();
+  options.delay = 200ms;
+  auto groups = Group::threads(2, options);
+  // Two rounds of 128 KiB segments, eight each: one after the other they would take 16 delays, 3.2 s.
+  const base::Duration taken = all_reduce(groups, 512 << 10, 1);
+  EXPECT_GE(taken, 2 * 200ms);
+  EXPECT_LT(taken, 16 * 200ms);
+}
+
+}  // namespace
+}  // namespace syncopate::transport
