@@ -1,6 +1,5 @@
 // Replay: sleeping until gradients are ready, and real exchanges of as many bytes.
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <thread>
 
@@ -52,10 +51,8 @@ class Replay::Impl final {
 
  private:
   [[nodiscard]] Buffer span(const Bucket& bucket);
-  void make_wires();
   void exchange_planned(const Pass& pass, const schedule::Partition& partition, const std::string& algorithm);
   void exchange_online(const Pass& pass, const std::string& algorithm);
-  [[nodiscard]] Bucket next_of_root(const Pass& pass, schedule::OnlineDispatch& dispatch);
   void agree_on_longest(std::vector<double>& seconds);
 
   Group& group_;
@@ -63,8 +60,6 @@ class Replay::Impl final {
   const std::vector<double> ready_s_;
   std::vector<std::size_t> offsets_;  ///< by layer, in elements; one more than layers
   std::vector<float> gradients_;
-  /// By rank but the first: a group of rank 0 and that rank, so that a decision reaches all of them at the same time.
-  std::vector<std::unique_ptr<Group>> wires_;
 };
 
 Replay::Impl::Impl(Group& group, const Profile& profile)
@@ -114,7 +109,6 @@ std::vector<double> Replay::Impl::run(const Cluster& cluster, const ReplayOption
       decides_late
           ? schedule::Partition{}
           : candidate.partition(timeline_, simulate::cost_of_cluster(cluster, offsets_.back() * sizeof(float)));
-  if (decides_late && wires_.empty()) make_wires();
   std::vector<double> seconds;
   for (int step = 0; step < options.steps; ++step) {
     barrier(group_);
@@ -140,49 +134,18 @@ void Replay::Impl::exchange_planned(const Pass& pass, const schedule::Partition&
   for (Work& work : works) work.wait();
 }
 
-void Replay::Impl::make_wires() {
-  for (int rank = 1; rank < group_.size(); ++rank) {
-    auto wire = group_.split(group_.rank() == 0 || group_.rank() == rank ? 0 : -1, group_.rank());
-    if (wire) wires_.push_back(std::move(wire));
-  }
-}
-
-/// What rank 0 sends next: everything that is ready when the channel is free.
-Bucket Replay::Impl::next_of_root(const Pass& pass, schedule::OnlineDispatch& dispatch) {
-  const std::size_t awaited = dispatch.frontier() - 1;
-  pass.await(awaited);
-  for (std::size_t layer = awaited + 1; layer-- > 0 && pass.has_come(layer);) dispatch.ready(layer);
-  return *dispatch.decide();
-}
-
+/// Everything that is ready on every rank when the channel is free, as the synchronizer does it.
 void Replay::Impl::exchange_online(const Pass& pass, const std::string& algorithm) {
   schedule::OnlineDispatch dispatch(timeline_);
-  std::vector<Work> messages;
-  std::vector<std::array<std::int64_t, 2>> decisions;
-  decisions.reserve(timeline_.layers.size());  // messages under way point into it
   while (!dispatch.all_sent()) {
-    const bool decides = group_.rank() == 0;
-    const Bucket mine = decides ? next_of_root(pass, dispatch) : Bucket{};
-    std::array<std::int64_t, 2>& decision = decisions.emplace_back();
-    decision = {static_cast<std::int64_t>(mine.first), static_cast<std::int64_t>(mine.last)};
-    const Buffer words{decision.data(), decision.size(), DType::i64};
-    for (const auto& wire : wires_) {
-      if (decides)
-        messages.push_back(start_send(*wire, 1, words));
-      else
-        recv(*wire, 0, words);
-    }
-    const Bucket bucket{static_cast<std::size_t>(decision[0]), static_cast<std::size_t>(decision[1])};
-    if (!decides) {
-      base::require(dispatch.follow(bucket), "rank 0 decided on layers {} to {}, which is not their turn", bucket.first,
-                    bucket.last);
-      for (std::size_t layer = bucket.first; layer <= bucket.last; ++layer) dispatch.ready(layer);
-      pass.await(bucket.first);
-      std::ignore = dispatch.next();
-    }
+    const std::size_t awaited = dispatch.frontier() - 1;
+    pass.await(awaited);
+    for (std::size_t layer = awaited + 1; layer-- > 0 && pass.has_come(layer);) dispatch.ready(layer);
+    auto first = static_cast<std::int64_t>(dispatch.offer().value_or(awaited));
+    allreduce(group_, {&first, 1, DType::i64}, {.op = ReduceOp::max, .name = "replay: how far every rank is ready"});
+    const Bucket bucket = dispatch.take(static_cast<std::size_t>(first));
     allreduce(group_, span(bucket), {.algorithm = algorithm, .name = timeline_.layers[bucket.first].name});
   }
-  for (Work& message : messages) message.wait();
 }
 
 Replay::Replay(Group& group, const Profile& profile) : impl_(std::make_unique<Impl>(group, profile)) {}

@@ -54,7 +54,7 @@ std::vector<float> reference(int ranks, int step) {
 }
 
 class Policies : public testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(All, Policies, testing::ValuesIn(policy_names()), [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(All, Policies, testing::ValuesIn(policy_names()), [](const auto& test) { return test.param; });
 
 TEST_P(Policies, AverageOnEveryNumberOfRanksWithEqualBitsOnAll) {
   for (int ranks = 1; ranks <= 5; ++ranks)
@@ -106,7 +106,9 @@ TEST_P(Policies, HandOutBucketsInOrderUntilAllAreThere) {
         EXPECT_EQ(bucket->last + 1, next);
         next = bucket->first;
         const auto* elements = static_cast<const float*>(synchronizer.gradient(bucket->first).data);
-        if (kModel[bucket->first].elements > 3) EXPECT_NEAR(elements[3], 2 * value(0, step, bucket->first, 3), 1e-3);
+        if (kModel[bucket->first].elements > 3) {
+          EXPECT_NEAR(elements[3], 2 * value(0, step, bucket->first, 3), 1e-3);
+        }
         seen.push_back(*bucket);
       }
       EXPECT_EQ(next, 0U);

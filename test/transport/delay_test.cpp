@@ -92,9 +92,9 @@ base::Duration all_reduce(std::vector<std::unique_ptr<Group>>& groups, std::size
         for (int i = 0; i < times; ++i) {
           std::vector<float> data(count, static_cast<float>(group->rank()));
           allreduce(*group, {data.data(), data.size(), DType::f32}, {.algorithm = "ring"});
-          const auto ranks = static_cast<float>(group->size());
-          EXPECT_EQ(data.front(), ranks * (ranks - 1) / 2);
-          EXPECT_EQ(data.back(), ranks * (ranks - 1) / 2);
+          const auto size = static_cast<float>(group->size());
+          EXPECT_EQ(data.front(), size * (size - 1) / 2);
+          EXPECT_EQ(data.back(), size * (size - 1) / 2);
         }
       });
   }

@@ -119,7 +119,7 @@ TEST(Launch, TheRestComesFromTheEnvironmentUnlessGiven) {
                             {"SYNCOPATE_TIMEOUT_MS", "1000"}, {"SYNCOPATE_JOIN_TIMEOUT_MS", "2000"},
                             {"SYNCOPATE_SILENCE_MS", "300"},  {"SYNCOPATE_STREAMS", "4"},
                             {"SYNCOPATE_CHECKSUM", "1"},      {"SYNCOPATE_TRANSPORT", "shm"},
-                            {"SYNCOPATE_SPIN_US", "700"},     {"SYNCOPATE_CLUSTER", "/c.json"}};
+                            {"SYNCOPATE_SPIN_US", "700"},     {"SYNCOPATE_CLUSTER", "/c.json"},
                             {"SYNCOPATE_SPIN_US", "700"},     {"SYNCOPATE_DELAY_US", "450"}};
   const GroupOptions found = launched(variables).options;
   EXPECT_EQ(found.interface, "eth7");
