@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint32_t kWindow = 32;
 // A step is cut into about four segments, so that the next rank starts after a quarter of the chunk; below the lower
 // bound the cost per message outweighs that, above the upper one a segment would fall out of the second-level cache.
-constexpr std::size_t kSmallestSegment = 8 << 10;
+constexpr std::size_t kSmallestSegment = 16 << 10;
 constexpr std::size_t kLargestSegment = 128 << 10;
 
 std::uint64_t token_of(std::uint32_t step, std::uint32_t segment) { return std::uint64_t{step} << 32 | segment; }

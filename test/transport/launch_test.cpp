@@ -115,12 +115,11 @@ TEST(Launch, SeveralRanksNeedAPlaceToMeet) {
 }
 
 TEST(Launch, TheRestComesFromTheEnvironmentUnlessGiven) {
-  const Variables variables{{"SYNCOPATE_INTERFACE", "eth7"},  {"SYNCOPATE_SECRET_FILE", "/s"},
-                            {"SYNCOPATE_TIMEOUT_MS", "1000"}, {"SYNCOPATE_JOIN_TIMEOUT_MS", "2000"},
-                            {"SYNCOPATE_SILENCE_MS", "300"},  {"SYNCOPATE_STREAMS", "4"},
-                            {"SYNCOPATE_CHECKSUM", "1"},      {"SYNCOPATE_TRANSPORT", "shm"},
-                            {"SYNCOPATE_SPIN_US", "700"},     {"SYNCOPATE_CLUSTER", "/c.json"},
-                            {"SYNCOPATE_SPIN_US", "700"},     {"SYNCOPATE_DELAY_US", "450"}};
+  const Variables variables{
+      {"SYNCOPATE_INTERFACE", "eth7"},       {"SYNCOPATE_SECRET_FILE", "/s"}, {"SYNCOPATE_TIMEOUT_MS", "1000"},
+      {"SYNCOPATE_JOIN_TIMEOUT_MS", "2000"}, {"SYNCOPATE_SILENCE_MS", "300"}, {"SYNCOPATE_STREAMS", "4"},
+      {"SYNCOPATE_CHECKSUM", "1"},           {"SYNCOPATE_TRANSPORT", "shm"},  {"SYNCOPATE_SPIN_US", "700"},
+      {"SYNCOPATE_CLUSTER", "/c.json"},      {"SYNCOPATE_SPIN_US", "700"},    {"SYNCOPATE_DELAY_US", "450"}};
   const GroupOptions found = launched(variables).options;
   EXPECT_EQ(found.interface, "eth7");
   EXPECT_EQ(found.secret_file, "/s");
