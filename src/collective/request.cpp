@@ -81,7 +81,8 @@ void validate(const Request& request, int rank, const PlanRequest& place) {
   if (request.collective == Collective::alltoall) check_alltoall(request, static_cast<std::size_t>(place.ranks));
   if (request.collective == Collective::allgather_v) check_parts(request, static_cast<std::size_t>(place.ranks));
   // What is left open is decided later; what is asked for must exist and fit.
-  if (request.options.algorithm != "auto" || request.options.tuning != Tuning{})
+  static const Tuning untuned;
+  if (request.options.algorithm != "auto" || request.options.tuning != untuned)
     static_cast<void>(choose(plan_request_of(request, place), {}));
 }
 
