@@ -31,6 +31,20 @@ struct Profile {
 /// From a file; throws SystemFailure where it cannot be read.
 [[nodiscard]] Profile read_profile(const std::string& file);
 
+/// What a layer holds and computes.
+struct LayerWork {
+  std::string name;
+  std::uint64_t elements = 0;
+  double flops = 0;  ///< of one sample's forward pass
+};
+
+/// The layers of an architecture of the catalogue; throws Misuse that lists them.
+[[nodiscard]] std::vector<LayerWork> layers_of_architecture(const std::string& architecture);
+/// A profile that was not measured: a step of `batch` samples on a machine that computes so much. A layer's backward
+/// pass computes its gradient and its input's, twice the forward pass. Throws Misuse.
+[[nodiscard]] Profile derive_profile(const std::string& model, const std::vector<LayerWork>& layers, double flops_per_s,
+                                     int batch);
+
 /// What an exchange of up to `bytes` of gradients costs on `ranks` ranks of such a cluster. On another number of ranks
 /// than the cluster's it goes by the links, because measured costs hold for the ranks they were measured on. Throws
 /// Misuse where there is nothing to go by.

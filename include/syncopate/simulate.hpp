@@ -77,8 +77,8 @@ class Replay final {
   /// where they are long), each as long as on its slowest rank. The same on every rank.
   [[nodiscard]] MeasuredCost measure(const std::string& algorithm, int repeats);
   /// Seconds of each step, on its slowest rank, from a barrier to the end of the last exchange; the same on every rank.
-  /// `cluster` is what policies that weigh times decide by. `online` is decided by rank 0 while the step runs; the
-  /// others hear of it by a message each.
+  /// `cluster` is what policies that weigh times decide by. Under `online` the ranks
+  /// agree before each bucket on what is ready everywhere.
   [[nodiscard]] std::vector<double> run(const Cluster& cluster, const ReplayOptions& options);
 
  private:
@@ -88,8 +88,5 @@ class Replay final {
 
 /// The same model on a slower computer: all times `factor` times as long.
 [[nodiscard]] Profile dilated(Profile profile, double factor);
-/// A profile of an architecture of the catalogue that was not measured: a step of `batch` samples at a stated
-/// throughput, a third of it forward, layers in proportion to their operations. Throws Misuse.
-[[nodiscard]] Profile derive_profile(const std::string& architecture, double samples_per_s, int batch);
 
 }  // namespace syncopate

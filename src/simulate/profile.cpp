@@ -1,10 +1,10 @@
-// Profiles: a model's layers and times, from JSON, or from an architecture and a throughput.
+// Profiles: a model's layers and times, from JSON, or from what layers compute and a throughput.
 #include <fmt/format.h>
 
 #include "base/json.hpp"
 #include "base/require.hpp"
 #include "schedule/architecture.hpp"
-#include "syncopate/simulate.hpp"
+#include "syncopate/predict.hpp"
 
 namespace syncopate {
 
@@ -31,24 +31,23 @@ Profile parse_profile(std::string_view json, const std::string& file) {
 
 Profile read_profile(const std::string& file) { return parse_profile(base::text_of_file(file), file); }
 
-Profile derive_profile(const std::string& architecture, double samples_per_s, int batch) {
-  constexpr double kForwardShare = 1.0 / 3;  // measured ones are 0.29 to 0.33: backward takes two products where
-                                             // forward takes one
-  base::require(samples_per_s > 0 && batch > 0, "{} samples per second in batches of {}; allowed: above 0",
-                samples_per_s, batch);
-  const schedule::Architecture& entry = schedule::architecture_named(architecture);
-  const std::vector<schedule::Tensor> layers = layers_of(entry.tensors());
-  double flops = 0;
-  for (const schedule::Tensor& layer : layers) flops += layer.flops;
-  const double step_s = batch / samples_per_s;
-  Profile profile{
-      .model = fmt::format("{}, {} samples a step, derived from {:g} samples/s", architecture, batch, samples_per_s),
-      .forward_s = kForwardShare * step_s,
-      .layers = {}};
-  for (const schedule::Tensor& layer : layers)
-    profile.layers.push_back({.name = layer.name,
-                              .bytes = 4 * layer.elements,
-                              .backward_s = (1 - kForwardShare) * step_s * layer.flops / flops});
+std::vector<LayerWork> layers_of_architecture(const std::string& architecture) {
+  std::vector<LayerWork> layers;
+  for (schedule::Tensor& layer : layers_of(schedule::architecture_named(architecture).tensors()))
+    layers.push_back({std::move(layer.name), layer.elements, layer.flops});
+  return layers;
+}
+
+Profile derive_profile(const std::string& model, const std::vector<LayerWork>& layers, double flops_per_s, int batch) {
+  base::require(flops_per_s > 0 && batch > 0, "{} FLOP/s and batches of {}; allowed: above 0", flops_per_s, batch);
+  Profile profile{.model = fmt::format("{}, {} samples a step, at {} GFLOP/s", model, batch, flops_per_s / 1e9),
+                  .forward_s = 0,
+                  .layers = {}};
+  for (const LayerWork& layer : layers) {
+    const double forward_s = layer.flops * batch / flops_per_s;
+    profile.forward_s += forward_s;
+    profile.layers.push_back({.name = layer.name, .bytes = 4 * layer.elements, .backward_s = 2 * forward_s});
+  }
   return profile;
 }
 

@@ -45,6 +45,15 @@ TEST_F(ProfileCommand, WritesWhatPlanReads) {
   EXPECT_NEAR(nlohmann::json::parse(plan.output).at("compute_s").get<double>(), 0.3, 1e-9);
 }
 
+TEST_F(ProfileCommand, DerivesTimesOfAPublishedNetwork) {
+  const Ended ended =
+      syncopate({"profile", "--architecture", "vgg16", "--throughput-gflops", "1000", "--batch", "8", "-o", profile_});
+  ASSERT_EQ(ended.code, 0) << ended.error;
+  const auto profile = nlohmann::json::parse(file_text(profile_));
+  EXPECT_EQ(profile.at("layers").size(), 16U);
+  EXPECT_NEAR(profile["forward_s"].get<double>(), 8 * 31e9 / 1e12, 0.01);
+}
+
 TEST_F(ProfileCommand, NamesFileAndLineOfADamagedTable) {
   const std::pair<const char*, const char*> damages[] = {
       {"name,elements,flops\na,1000\n", "net.csv:2: 2 cells; the header has 3"},
@@ -63,6 +72,10 @@ TEST_F(ProfileCommand, NamesFileAndLineOfADamagedTable) {
 TEST_F(ProfileCommand, MisuseSaysWhatIsMissing) {
   EXPECT_EQ(syncopate({"profile", "--model", "mlp"}).code, 2) << "no -o";
   EXPECT_EQ(syncopate({"profile", "--table", table_, "-o", profile_}).code, 2) << "no throughput";
+  EXPECT_EQ(
+      syncopate({"profile", "--architecture", "vgg16", "--table", table_, "--throughput-gflops", "1", "-o", "x"}).code,
+      2);
+  EXPECT_EQ(syncopate({"profile", "--architecture", "vgg", "--throughput-gflops", "1", "-o", profile_}).code, 2);
   const Ended absent = derive();
   EXPECT_EQ(absent.code, 1);
   EXPECT_NE(absent.error.find("net.csv"), std::string::npos) << absent.error;

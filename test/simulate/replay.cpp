@@ -87,18 +87,20 @@ TEST(Timeline, OfASimulatedStepHasWhatTheStepIsMadeOf) {
   EXPECT_TRUE(simulate_training(four_layers(), cluster, {.policies = {"wfbp"}}).at(0).timeline.empty());
 }
 
-TEST(DerivedProfile, HasTheStatedThroughputAndTheArchitecturesSizes) {
-  const Profile profile = derive_profile("vgg16", 50, 32);
-  double backward_s = 0;
+TEST(DerivedProfile, HasTheArchitecturesSizesAndTheStatedThroughput) {
+  const auto layers = layers_of_architecture("vgg16");
+  double flops = 0, backward_s = 0;
+  for (const LayerWork& layer : layers) flops += layer.flops;
+  const Profile profile = derive_profile("vgg16", layers, 2e12, 32);
   std::uint64_t bytes = 0;
   for (const ProfileLayer& layer : profile.layers) backward_s += layer.backward_s, bytes += layer.bytes;
   EXPECT_EQ(profile.layers.size(), 16U);
   EXPECT_EQ(bytes, 4 * 138'357'544U);
-  EXPECT_NEAR(profile.forward_s + backward_s, 32 / 50.0, 1e-9);
+  EXPECT_NEAR(profile.forward_s, 32 * flops / 2e12, 1e-9);
   EXPECT_NEAR(backward_s, 2 * profile.forward_s, 1e-9);
   EXPECT_GT(profile.layers[1].backward_s, profile.layers[13].backward_s) << "convolutions compute, linear layers weigh";
-  EXPECT_THROW(std::ignore = derive_profile("vgg17", 50, 32), Misuse);
-  EXPECT_THROW(std::ignore = derive_profile("vgg16", 0, 32), Misuse);
+  EXPECT_THROW(std::ignore = layers_of_architecture("vgg17"), Misuse);
+  EXPECT_THROW(std::ignore = derive_profile("vgg16", layers, 0, 32), Misuse);
 }
 
 }  // namespace

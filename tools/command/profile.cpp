@@ -1,4 +1,4 @@
-// `syncopate profile`: a model's layer times, measured by the training program or derived from a layer table.
+// `syncopate profile`: a model's layer times, measured by the training program or derived from what its layers compute.
 #include <fmt/format.h>
 
 #include <cerrno>
@@ -11,6 +11,7 @@
 #include "launch/trainer.hpp"
 #include "profile/table.hpp"
 #include "syncopate/error.hpp"
+#include "syncopate/predict.hpp"
 #include "syncopate/units.hpp"
 
 namespace syncopate::tools::command {
@@ -18,36 +19,50 @@ namespace syncopate::tools::command {
 namespace {
 
 struct Options {
-  std::string output, table;
+  std::string output, table, architecture;
   double gflops = 0;
-  std::uint64_t batch = 32;
+  int batch = 32;
+  [[nodiscard]] bool derives() const { return !table.empty() || !architecture.empty(); }
 };
 
-int derive(const Options& options, const Session& session) {
-  const std::vector<profile::TableLayer> layers = profile::read_table(options.table);
-  const std::string name = std::filesystem::path(options.table).stem().string();
-  const std::string model = fmt::format("{}, batch {}, at {} GFLOP/s", name, options.batch, options.gflops);
-  auto result = profile::profile_of(model, layers, {options.gflops * 1e9, static_cast<double>(options.batch)});
-  result["source"] = fmt::format("layer table {}; backward is twice forward", options.table);
-  result["batch"] = options.batch;
+void write(const Options& options, const Profile& derived, const std::string& source) {
+  auto layers = nlohmann::ordered_json::array();
+  for (const ProfileLayer& layer : derived.layers)
+    layers.push_back({{"name", layer.name}, {"elements", layer.bytes / 4}, {"backward_s", layer.backward_s}});
+  const nlohmann::ordered_json profile{{"model", derived.model},
+                                       {"forward_s", derived.forward_s},
+                                       {"layers", layers},
+                                       {"source", source + "; backward is twice forward"},
+                                       {"batch", options.batch}};
   std::ofstream file(options.output, std::ios::trunc);
-  file << result.dump(1) << '\n';
+  file << profile.dump(1) << '\n';
   if (!file.flush()) throw SystemFailure(fmt::format("cannot write {}: {}", options.output, std::strerror(errno)));
-  const auto forward_s = result["forward_s"].get<double>();
+}
+
+int derive(const Options& options, const Session& session) {
+  const bool is_known = options.table.empty();
+  const std::string name = is_known ? options.architecture : std::filesystem::path(options.table).stem().string();
+  const Profile derived =
+      derive_profile(name, is_known ? layers_of_architecture(name) : profile::read_table(options.table),
+                     options.gflops * 1e9, options.batch);
+  write(options, derived, is_known ? "architecture " + name : "layer table " + options.table);
   if (session.json)
-    print_row({{"model", model}, {"forward_s", forward_s}, {"layers", layers.size()}, {"profile", options.output}});
+    print_row({{"model", derived.model},
+               {"forward_s", derived.forward_s},
+               {"layers", derived.layers.size()},
+               {"profile", options.output}});
   else
-    fmt::print("{}: {} layers, forward {}, backward {}: {}\n", model, layers.size(), format_seconds(forward_s),
-               format_seconds(2 * forward_s), options.output);
+    fmt::print("{}: {} layers, forward {}, backward {}: {}\n", derived.model, derived.layers.size(),
+               format_seconds(derived.forward_s), format_seconds(2 * derived.forward_s), options.output);
   return 0;
 }
 
 int make_profile(const Options& options, const Session& session, std::vector<std::string> words) {
   if (options.output.empty()) throw Misuse("profile needs -o FILE, where to write the profile");
-  if (options.table.empty() != (options.gflops == 0))
-    throw Misuse("--table and --throughput-gflops go together: a profile follows from both");
-  if (!options.table.empty()) {
-    if (!words.empty()) throw Misuse(fmt::format("'{}' is no option of a profile from a --table", words.front()));
+  if (options.derives() != (options.gflops > 0) || (!options.table.empty() && !options.architecture.empty()))
+    throw Misuse("--throughput-gflops and one of --table and --architecture go together: a profile follows from both");
+  if (options.derives()) {
+    if (!words.empty()) throw Misuse(fmt::format("'{}' is no option of a profile that is derived", words.front()));
     return derive(options, session);
   }
   for (std::string word :
@@ -60,22 +75,21 @@ void define(CLI::App& app, Session& session) {
   const auto options = std::make_shared<Options>();
   app.add_option("-o,--output", options->output, "File to write, which `syncopate plan` and `simulate` read")
       ->type_name("FILE");
-  app.add_option("--batch", options->batch, "Samples of a step")
-      ->check(CLI::Range(1U, 1U << 24))
-      ->capture_default_str();
+  app.add_option("--batch", options->batch, "Samples of a step")->check(CLI::Range(1, 1 << 24))->capture_default_str();
   app.add_option(
          "--table", options->table,
          "Instead of measuring: layers from a CSV file with columns name, elements, flops (forward, one sample)")
       ->type_name("FILE");
-  app.add_option("--throughput-gflops", options->gflops, "With --table: what the machine computes, in 1e9 FLOP/s")
+  app.add_option("--architecture", options->architecture,
+                 "Instead of measuring: a published network of the catalogue (`syncopate info`)")
+      ->type_name("NAME");
+  app.add_option("--throughput-gflops", options->gflops, "For the last two: what the machine computes, in 1e9 FLOP/s")
       ->check(CLI::PositiveNumber);
   app.allow_extras();
   app.footer(
-      "Measuring takes further options of `syncopate train`: --model (required), --steps (at least 20), --threads, "
-      "the\n"
-      "sizes of the transformer. It trains on a made-up batch without communication; inside `syncopate run -n N` all "
-      "N\n"
-      "ranks do so at once, each competing with the others as in training. The file says how many there were.");
+      "Measuring takes further options of `syncopate train`: --model (required), --steps (at least 20), --threads,\n"
+      "the sizes of the transformer. It trains on a made-up batch without communication; inside `syncopate run -n N`\n"
+      "all N ranks do so at once, each competing with the others as in training. The file says how many there were.");
   app.callback([&app, &session, options] {
     session.action = [options, &session, words = program_behind(app)] {
       return make_profile(*options, session, words);
@@ -88,7 +102,7 @@ void define(CLI::App& app, Session& session) {
 extern constinit const Command profile;
 const Command profile{
     .name = "profile",
-    .summary = "Measure a model's layer times into a profile, or derive them from a layer table",
+    .summary = "Measure a model's layer times into a profile, or derive them from what its layers compute",
     .define = define,
 };
 

@@ -1,4 +1,4 @@
-// Layer tables: reading, joining, dividing by a throughput.
+// Layer tables: reading rows, joining those of a layer.
 #include "profile/table.hpp"
 
 #include <fmt/format.h>
@@ -50,16 +50,16 @@ struct Line {
 
 std::string layer_of(const std::string& tensor) { return tensor.substr(0, tensor.rfind('.')); }
 
-bool joins(const TableLayer& layer, const std::string& name) {
+bool joins(const LayerWork& layer, const std::string& name) {
   return name.rfind('.') != std::string::npos && layer.name == layer_of(name);
 }
 
 }  // namespace
 
-std::vector<TableLayer> read_table(const std::string& file) {
+std::vector<LayerWork> read_table(const std::string& file) {
   std::ifstream stream(file);
   if (!stream) throw SystemFailure(fmt::format("cannot read {}: {}", file, std::strerror(errno)));
-  std::vector<TableLayer> layers;
+  std::vector<LayerWork> layers;
   std::size_t name = 0, elements = 0, flops = 0, columns = 0;
   int number = 0;
   for (std::string text; std::getline(stream, text);) {
@@ -82,18 +82,6 @@ std::vector<TableLayer> read_table(const std::string& file) {
   if (layers.empty())
     throw Corrupt(fmt::format("{}: no layers; a table has a header name,elements,flops and rows", file));
   return layers;
-}
-
-nlohmann::ordered_json profile_of(const std::string& model, const std::vector<TableLayer>& layers,
-                                  const Machine& machine) {
-  double forward_s = 0;
-  auto rows = nlohmann::ordered_json::array();
-  for (const TableLayer& layer : layers) {
-    const double seconds = layer.flops * machine.batch / machine.flops_per_s;
-    forward_s += seconds;
-    rows.push_back({{"name", layer.name}, {"elements", layer.elements}, {"backward_s", 2 * seconds}});
-  }
-  return {{"model", model}, {"forward_s", forward_s}, {"layers", rows}};
 }
 
 }  // namespace syncopate::tools::profile
