@@ -133,6 +133,7 @@ TEST_P(Policies, NameAGradientThatNeverBecomesReadyInsteadOfHanging) {
     } catch (const Error& error) {
       EXPECT_NE(std::string(error.what()).find("'fc1' never became ready on rank 1"), std::string::npos)
           << error.what();
+      EXPECT_EQ(error.where().tensor, "fc1");
       EXPECT_STREQ(error.kind(), rank == 1 ? "Misuse" : "RemoteFailure");
     }
   }

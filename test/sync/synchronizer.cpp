@@ -120,26 +120,6 @@ TEST(Synchronizer, ExchangesAccumulatedGradientsOnce) {
   });
 }
 
-TEST(Synchronizer, NamesAGradientThatNeverBecameReadyOnEveryRank) {
-  auto groups = Group::threads(3);
-  const auto failures = test::outcomes(3, [&](int rank) {
-    Synchronizer synchronizer(*groups[static_cast<std::size_t>(rank)], kModel);
-    for (std::size_t gradient = kModel.size(); gradient-- > 0;)
-      if (rank != 1 || gradient != 2) synchronizer.ready(gradient);
-    synchronizer.wait();
-  });
-  for (std::size_t rank = 0; rank < 3; ++rank) {
-    ASSERT_TRUE(failures[rank]);
-    try {
-      std::rethrow_exception(failures[rank]);
-    } catch (const Error& error) {
-      EXPECT_NE(std::string(error.what()).find("'fc1'"), std::string::npos) << error.what();
-      EXPECT_EQ(error.where().tensor, "fc1");
-      EXPECT_STREQ(error.kind(), rank == 1 ? "Misuse" : "RemoteFailure");
-    }
-  }
-}
-
 TEST(Synchronizer, WaitingForOneGradientWhoseBucketIsNotReadyNamesWhatIsMissing) {
   test::on_groups(1, [&](Group& group) {
     Synchronizer synchronizer(group, kModel, {.policy = "single"});
