@@ -1,5 +1,4 @@
-// Simulation: training steps of many ranks in virtual time (ranks that differ, slow hosts, shared ports), and its
-// check: replaying a profile on a real network.
+// Simulation: training steps of many ranks in virtual time, and its check: replaying a profile on a real network.
 #pragma once
 
 #include <cstdint>

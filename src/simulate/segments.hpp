@@ -1,5 +1,4 @@
-// Segments: one collective in virtual time as the engine runs it: chunks cut into segments, their latencies
-// overlapping.
+// Segments: one collective in virtual time as the engine runs it, in segments whose latencies overlap.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,4 @@
-// Segments in virtual time: what cutting messages changes against whole ones, by how much, and where it does not
-// matter.
+// Segments in virtual time: what cutting messages changes, by how much, and where it does not matter.
 #include <gtest/gtest.h>
 
 #include <algorithm>

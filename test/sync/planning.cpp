@@ -1,5 +1,4 @@
-// Planning at run time, on a clock that the test moves: one partition on all ranks, which follows drift and nothing
-// else.
+// Planning at run time, on a clock that the test moves: one partition on all ranks, which follows drift alone.
 #include <gtest/gtest.h>
 
 #include <atomic>

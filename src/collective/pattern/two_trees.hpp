@@ -1,5 +1,5 @@
-// Two-tree pattern: two trees on the same ranks with different inner nodes, and times at which no two blocks meet at a
-// port. Positions count from the root of the collective, which hangs above both trees.
+// Two-tree pattern: two trees on the same ranks with different inner nodes, and when blocks travel.
+// No two blocks meet at a port. Positions count from the root of the collective, which hangs above both trees.
 // Sanders, Speck & Traeff, Parallel Computing 35(12), 2009, sections 3 and 4.
 #pragma once
 
