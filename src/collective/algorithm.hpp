@@ -23,7 +23,7 @@ struct Shape {
   std::string_view inner, outer;        ///< hierarchical: names of the shelf
   std::uint32_t outer_blocks = 0;       ///< hierarchical
   std::vector<std::uint32_t> hosts;     ///< by rank: the number of its host, counted from 0; empty: one host
-  friend auto operator<=>(const Shape&, const Shape&) = default;
+  friend auto operator<=>(const Shape&, const Shape&) = default;  // NOLINT(modernize-use-nullptr): a misreading
 };
 
 /// What is to be carried, and what that costs.

@@ -17,7 +17,7 @@ namespace {
 
 using schedule::Bucket;
 
-constexpr double kLongCall_s = 0.2;  // such a call is measured this often less than others
+constexpr double kLongCallSeconds = 0.2;  // such a call is measured this often less than others
 
 base::Time now() { return std::chrono::steady_clock::now(); }
 
@@ -87,7 +87,7 @@ MeasuredCost Replay::Impl::measure(const std::string& algorithm, int repeats) {
   const auto ranks = static_cast<std::size_t>(group_.size());
   double before_s = 0;
   for (std::size_t count = ranks;; count = std::min(2 * count, gradients_.size())) {
-    const auto calls = std::max(2, static_cast<int>(repeats / std::max(1.0, 2 * before_s / kLongCall_s)));
+    const auto calls = std::max(2, static_cast<int>(repeats / std::max(1.0, 2 * before_s / kLongCallSeconds)));
     std::vector<double> seconds;
     for (int i = 0; i <= calls; ++i) {
       barrier(group_);
