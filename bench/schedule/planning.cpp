@@ -35,7 +35,7 @@ BENCHMARK_CAPTURE(plan, online, "online")->Arg(1000)->Unit(benchmark::kMilliseco
 
 /// ResNet-50's 107 layers on the simulated cluster of MG-WFBP: one step of each policy.
 void simulate(benchmark::State& state, const SimulateOptions& options) {
-  const Profile profile = derive_profile("resnet50", 49.5, 32);
+  const Profile profile = derive_profile("resnet50", layers_of_architecture("resnet50"), 1.2e12, 32);
   const Cluster cluster{
       .ranks = static_cast<int>(state.range(0)), .inter = LinkCost{45.25e-6, 9.934e-10, 2.5e-9}, .algorithm = "ring"};
   for (auto _ : state) benchmark::DoNotOptimize(simulate_training(profile, cluster, options));
