@@ -33,6 +33,9 @@ struct Plan {
   friend bool operator==(const Plan&, const Plan&) = default;
 };
 
+/// What a barrier carries: one number that is reduced.
+inline constexpr std::uint64_t kBarrierBytes = 4;
+
 /// What to plan.
 struct PlanRequest {
   Collective collective = Collective::allreduce;

@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
-#include <fstream>
-#include <sstream>
+#include <cstdio>
+#include <cstring>
+#include <memory>
 
 #include "syncopate/error.hpp"
 
@@ -67,11 +69,18 @@ nlohmann::json json_of(std::string_view text, const std::string& file) {
 }
 
 std::string text_of_file(const std::string& file) {
-  std::ifstream stream(file, std::ios::binary);
-  std::ostringstream text;
-  if (stream) text << stream.rdbuf();
-  if (!stream || stream.bad()) throw SystemFailure(fmt::format("cannot read {}", file));
-  return text.str();
+  const auto fail = [&](const std::string& reason) {
+    throw SystemFailure(fmt::format("cannot read {}: {}", file, reason));
+  };
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> opened(std::fopen(file.c_str(), "rb"), &std::fclose);
+  if (opened == nullptr) fail(std::strerror(errno));
+  std::string text, piece(std::size_t{64} << 10, '\0');
+  while (const std::size_t read = std::fread(piece.data(), 1, piece.size(), opened.get())) {
+    text.append(piece, 0, read);
+    if (text.size() > kMostFileBytes) fail(fmt::format("it is larger than {} bytes", kMostFileBytes));
+  }
+  if (std::ferror(opened.get()) != 0) fail(std::strerror(errno));  // a folder opens, and cannot be read
+  return text;
 }
 
 }  // namespace syncopate::base

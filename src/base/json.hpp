@@ -35,7 +35,9 @@ class JsonPlace final {
 
 /// The document in `text`; throws Misuse naming `file` and the position of what is no JSON.
 [[nodiscard]] nlohmann::json json_of(std::string_view text, const std::string& file);
-/// The bytes of a file; throws SystemFailure.
+/// Longer files are refused: nothing that people write down is.
+inline constexpr std::size_t kMostFileBytes = std::size_t{16} << 20;
+/// The bytes of a file; throws SystemFailure that names it and the reason.
 [[nodiscard]] std::string text_of_file(const std::string& file);
 
 }  // namespace syncopate::base

@@ -1,9 +1,7 @@
 // Costs: what "auto" believes of the network; rank 0's cluster file reaches every rank, so that all decide alike.
-#include <cerrno>
-#include <cstdio>
 #include <cstring>
-#include <memory>
 
+#include "base/json.hpp"
 #include "collective/state.hpp"
 #include "syncopate/error.hpp"
 #include "transport/wire.hpp"
@@ -12,38 +10,31 @@ namespace syncopate {
 
 namespace {
 
-constexpr std::size_t kMostBytes = 16 << 20;
-
 /// A cluster file as rank 0 found it: its text, or why there is none.
 struct Found {
   bool readable = false;
   std::string file, text;
 };
 
-Found find(const std::string& file) {
-  errno = 0;
-  std::string text(kMostBytes + 1, '\0');
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> opened(std::fopen(file.c_str(), "rb"), &std::fclose);
-  if (opened == nullptr) return {false, file, std::strerror(errno)};
-  text.resize(std::fread(text.data(), 1, text.size(), opened.get()));
-  if (std::ferror(opened.get()) != 0) return {false, file, std::strerror(errno)};  // a folder opens, and cannot be read
-  if (text.size() > kMostBytes) return {false, file, fmt::format("it is larger than {} bytes", kMostBytes)};
-  return {true, file, std::move(text)};
+Found find(const std::string& file) try {
+  return {true, file, base::text_of_file(file)};
+} catch (const SystemFailure& failure) {
+  return {false, file, failure.what()};
 }
 
 std::string encode(const Found& found) {
   transport::WireWriter out;
   out.number(static_cast<std::uint8_t>(found.readable));
-  out.text(found.file, kMostBytes);
-  out.text(found.text, kMostBytes);
+  out.text(found.file, base::kMostFileBytes);
+  out.text(found.text, base::kMostFileBytes);
   return out.take();
 }
 
 Found decode(std::string_view message) {
   transport::WireReader in(message);
   Found found{.readable = in.number<std::uint8_t>() != 0};
-  found.file = in.text(kMostBytes);
-  found.text = in.text(kMostBytes);
+  found.file = in.text(base::kMostFileBytes);
+  found.text = in.text(base::kMostFileBytes);
   in.end();
   return found;
 }
@@ -51,8 +42,7 @@ Found decode(std::string_view message) {
 Cluster cluster_of(const Found& found) {
   constexpr const char* kRemedy =
       "`syncopate fit -o FILE` writes one; GroupOptions::cluster or SYNCOPATE_CLUSTER names it";
-  if (!found.readable)
-    throw SystemFailure(fmt::format("rank 0 cannot read the cluster file {}: {}; {}", found.file, found.text, kRemedy));
+  if (!found.readable) throw SystemFailure(fmt::format("the cluster file of rank 0: {}; {}", found.text, kRemedy));
   try {
     return parse_cluster(found.text, found.file);
   } catch (const Misuse& misuse) {
@@ -70,7 +60,7 @@ void Group::Impl::learn_costs() {
   };
   auto length = static_cast<std::int64_t>(message.size());
   spread(Buffer(&length, 1, DType::i64), "cluster file: length");
-  if (length < 0 || static_cast<std::size_t>(length) > 2 * kMostBytes + 64)
+  if (length < 0 || static_cast<std::size_t>(length) > 2 * base::kMostFileBytes + 64)
     throw Corrupt(fmt::format("rank 0 announces a cluster file of {} bytes", length), {endpoint_.rank, 0, "", ""});
   std::vector<std::int32_t> words((static_cast<std::size_t>(length) + 3) / 4);
   if (endpoint_.rank == 0) std::memcpy(words.data(), message.data(), message.size());

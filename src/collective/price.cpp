@@ -12,7 +12,6 @@ namespace {
 
 /// The chunks' lengths in bytes: an alltoall has two vectors.
 collective::Layout layout_of(const PlanRequest& request, const Plan& plan) {
-  constexpr std::uint64_t kBarrierBytes = 4;
   if (request.collective == Collective::barrier) return {kBarrierBytes, plan.chunks, {}};
   return {request.collective == Collective::alltoall ? 2 * request.bytes : request.bytes, plan.chunks, {}};
 }

@@ -34,7 +34,6 @@ namespace {
 // Four ranks at 1 Gbit/s, 1 to 100 MiB: a ring takes 1.05 of its law's bandwidth term, halving-doubling 1.1 to 1.25,
 // because its ranks change partners and meet at ports (`syncopate bench allreduce --algorithm all`).
 constexpr double kSteadyBonus = 1.05;
-constexpr double kBarrierBytes = 4;
 
 std::vector<const Algorithm*> offering(Collective collective) {
   std::vector<const Algorithm*> found;
@@ -66,8 +65,8 @@ Shape shape_of(const PlanRequest& request) {
 }
 
 Load load_of(const PlanRequest& request, const Shape& shape, const NetworkCost& cost) {
-  const double bytes = request.collective == Collective::barrier ? kBarrierBytes : static_cast<double>(request.bytes);
-  return {bytes, shape.hosts.empty() ? cost.intra : cost.inter, cost.intra};
+  const std::uint64_t bytes = request.collective == Collective::barrier ? kBarrierBytes : request.bytes;
+  return {static_cast<double>(bytes), shape.hosts.empty() ? cost.intra : cost.inter, cost.intra};
 }
 
 Choice settled(const Algorithm& algorithm, const Shape& shape, const Tuning& tuning, const Load& load) {

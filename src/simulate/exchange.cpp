@@ -3,9 +3,10 @@
 
 #include <algorithm>
 #include <limits>
-#include <queue>
 
 #include "base/require.hpp"
+#include "collective/layout.hpp"
+#include "simulate/events.hpp"
 #include "simulate/segments.hpp"
 #include "simulate/steady.hpp"
 
@@ -16,7 +17,6 @@ namespace {
 using collective::Program;
 using collective::Route;
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 
 struct Rank {
@@ -32,12 +32,7 @@ struct Rank {
 
 /// A message on its way; both kNone: a rank's call.
 struct Arrival {
-  double time_s = 0;
-  std::uint64_t number = 0;  ///< equal times: first begun, first served
   std::uint32_t from = 0, to = 0, send_step = kNone, receive_step = kNone;
-  bool operator>(const Arrival& other) const {
-    return time_s != other.time_s ? time_s > other.time_s : number > other.number;
-  }
 };
 
 struct Match {
@@ -48,7 +43,7 @@ struct Match {
 class Events final {
  public:
   Events(const Network& network, const std::vector<Program>& programs, std::uint64_t bytes)
-      : network_(network), bytes_(bytes), ranks_(programs.size()), out_s_(network.hosts()), in_s_(network.hosts()) {
+      : network_(network), bytes_(bytes), ranks_(programs.size()), ports_(network) {
     for (std::size_t i = 0; i < programs.size(); ++i) {
       ranks_[i].program = &programs[i];
       ranks_[i].finished.assign(programs[i].plan.steps.size(), false);
@@ -61,22 +56,15 @@ class Events final {
   std::vector<double> run(const std::vector<double>& called_s) {
     for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
       ranks_[rank].called_s = ranks_[rank].left_s = called_s[rank];
-      queue_.push({.time_s = called_s[rank], .number = number_++, .from = rank, .to = rank});
+      queue_.push(called_s[rank], {.from = rank, .to = rank});
     }
     while (!queue_.empty()) {
-      const Arrival arrival = queue_.top();
-      queue_.pop();
-      now_s_ = arrival.time_s;
+      const Arrival arrival = queue_.pop();
       if (arrival.send_step != kNone) arrive(arrival);
       wake(arrival.from);
       if (arrival.to != arrival.from) wake(arrival.to);
     }
-    std::vector<double> left_s;
-    for (const Rank& rank : ranks_) {
-      base::require(rank.unfinished == 0, "a plan of {} ranks does not end", ranks_.size());
-      left_s.push_back(rank.left_s);
-    }
-    return left_s;
+    return ends_of(ranks_);
   }
 
  private:
@@ -87,7 +75,7 @@ class Events final {
 
   void finish(Rank& rank, std::uint32_t step) {
     rank.finished[step] = true;
-    rank.left_s = now_s_;
+    rank.left_s = queue_.now_s();
     --rank.unfinished;
   }
 
@@ -127,7 +115,8 @@ class Events final {
       const Route& route = sender.program->outgoing[out];
       if (sender.sent[out] == route.steps.size() || route.steps[sender.sent[out]] >= best.send_step) continue;
       const Rank& receiver = ranks_[route.peer];
-      if (receiver.receives || receiver.called_s > now_s_ || !is_ready(sender, route.steps[sender.sent[out]])) continue;
+      if (receiver.receives || receiver.called_s > queue_.now_s() || !is_ready(sender, route.steps[sender.sent[out]]))
+        continue;
       const auto& incoming = receiver.program->incoming;
       const auto in = static_cast<std::size_t>(std::ranges::find(incoming, from, &Route::peer) - incoming.begin());
       if (in == incoming.size() || receiver.received[in] == incoming[in].steps.size()) continue;
@@ -140,43 +129,33 @@ class Events final {
   }
 
   void begin_from(std::uint32_t from) {
-    if (ranks_[from].sends || ranks_[from].called_s > now_s_) return;
+    if (ranks_[from].sends || ranks_[from].called_s > queue_.now_s()) return;
     const Match match = choose(from);
     if (match.send_step == kNone) return;
     ++ranks_[from].sent[match.out];
     ++ranks_[match.to].received[match.in];
     ranks_[from].sends = ranks_[match.to].receives = true;
     const double end_s = travel(from, match.to, ranks_[match.to].program->plan.steps[match.receive_step]);
-    queue_.push({end_s, number_++, from, match.to, match.send_step, match.receive_step});
+    queue_.push(end_s, {from, match.to, match.send_step, match.receive_step});
   }
 
   /// When a message that begins now will have been received; takes its turn at the ports.
   [[nodiscard]] double travel(std::uint32_t from, std::uint32_t to, const PlanStep& step) {
     const std::uint32_t out = network_.host_of(from), in = network_.host_of(to);
-    const LinkCost& link = out == in ? network_.intra : network_.inter;
-    const double bytes = bytes_of(step, ranks_[to].program->plan.chunks);
+    const LinkCost& link = network_.link(from, to);
+    const Range range = collective::Layout{bytes_, ranks_[to].program->plan.chunks}.run(step);
+    const auto bytes = static_cast<double>(range.size());
     const double reduce_s = step.act == Act::receive_reduce ? bytes * link.gamma_s_per_byte : 0;
-    double begin_s = now_s_ + link.alpha_s;
-    if (out == in) return begin_s + bytes * link.beta_s_per_byte + reduce_s;
-    begin_s = std::max({begin_s, out_s_[out], in_s_[in]});
-    const double slowness = std::max(network_.slowness_of(out), network_.slowness_of(in));
-    const double end_s = begin_s + bytes * link.beta_s_per_byte * slowness;
-    out_s_[out] = in_s_[in] = end_s;
-    return end_s + reduce_s;
-  }
-
-  [[nodiscard]] double bytes_of(const PlanStep& step, std::uint32_t chunks) const {
-    const std::size_t begin = even_part(bytes_, chunks, step.first_chunk).begin;
-    return static_cast<double>(even_part(bytes_, chunks, step.first_chunk + step.chunk_count - 1).end - begin);
+    const double begin_s = queue_.now_s() + link.alpha_s, taken_s = bytes * link.beta_s_per_byte;
+    if (out == in) return begin_s + taken_s + reduce_s;
+    return ports_.pass(out, in, begin_s, taken_s * network_.slowness_between(out, in)) + reduce_s;
   }
 
   const Network& network_;
   const std::uint64_t bytes_;
   std::vector<Rank> ranks_;
-  std::vector<double> out_s_, in_s_;  ///< by host: when its port falls free
-  std::priority_queue<Arrival, std::vector<Arrival>, std::greater<>> queue_;
-  std::uint64_t number_ = 0;
-  double now_s_ = 0;
+  Ports ports_;
+  EventQueue<Arrival> queue_;
 };
 
 }  // namespace

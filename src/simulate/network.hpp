@@ -1,6 +1,7 @@
 // Network: hosts with one port in and one out, ranks on them, and what a message costs between any two.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -18,7 +19,13 @@ struct Network {
     return rank / static_cast<std::uint32_t>(ranks_per_host);
   }
   [[nodiscard]] std::uint32_t hosts() const noexcept { return host_of(static_cast<std::uint32_t>(ranks) - 1) + 1; }
-  [[nodiscard]] double slowness_of(std::uint32_t host) const noexcept { return slowness.empty() ? 1 : slowness[host]; }
+  [[nodiscard]] const LinkCost& link(std::uint32_t from, std::uint32_t to) const noexcept {
+    return host_of(from) == host_of(to) ? intra : inter;
+  }
+  /// How many times longer a byte takes from host to host: the slower port decides.
+  [[nodiscard]] double slowness_between(std::uint32_t out, std::uint32_t in) const noexcept {
+    return slowness.empty() ? 1 : std::max(slowness[out], slowness[in]);
+  }
 };
 
 }  // namespace syncopate::simulate

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "base/clock.hpp"
+#include "base/median.hpp"
 #include "base/require.hpp"
 #include "schedule/dispatch.hpp"
 #include "simulate/candidate.hpp"
@@ -33,12 +34,6 @@ class Pass final {
   const std::vector<double>& ready_s_;
   const base::Time begin_ = now();
 };
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
 
 }  // namespace
 
@@ -96,7 +91,7 @@ MeasuredCost Replay::Impl::measure(const std::string& algorithm, int repeats) {
       if (i > 0) seconds.push_back(base::seconds(now() - begin));
     }
     agree_on_longest(seconds);
-    before_s = median(seconds);
+    before_s = base::median(seconds);
     cost.table.emplace_back(static_cast<double>(count * sizeof(float)), before_s);
     if (count >= gradients_.size()) return cost;
   }

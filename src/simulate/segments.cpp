@@ -2,10 +2,10 @@
 #include "simulate/segments.hpp"
 
 #include <algorithm>
-#include <queue>
 
 #include "base/require.hpp"
 #include "collective/execute.hpp"
+#include "simulate/events.hpp"
 
 namespace syncopate::simulate {
 
@@ -38,19 +38,14 @@ struct Rank {
 /// A segment has arrived at `rank`, or has been reduced there; kCall: the rank calls.
 constexpr std::uint32_t kCall = ~std::uint32_t{0};
 struct Event {
-  double time_s = 0;
-  std::uint64_t number = 0;  ///< equal times: first begun, first served
   std::uint32_t rank = 0, step = kCall, segment = 0, send_step = 0;
   bool is_reduced = false;
-  bool operator>(const Event& other) const {
-    return time_s != other.time_s ? time_s > other.time_s : number > other.number;
-  }
 };
 
 class Events final {
  public:
   Events(const Network& network, const std::vector<Program>& programs, std::uint64_t bytes)
-      : network_(network), ranks_(programs.size()), out_s_(network.hosts()), in_s_(network.hosts()) {
+      : network_(network), ranks_(programs.size()), ports_(network) {
     for (std::size_t i = 0; i < programs.size(); ++i) lay_out(ranks_[i], programs[i], bytes);
     for (std::uint32_t from = 0; from < ranks_.size(); ++from)
       for (const Route& route : programs[from].outgoing) pair(from, route);
@@ -59,22 +54,15 @@ class Events final {
   std::vector<double> run(const std::vector<double>& called_s) {
     for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
       ranks_[rank].called_s = ranks_[rank].left_s = ranks_[rank].free_s = called_s[rank];
-      queue_.push({.time_s = called_s[rank], .number = number_++, .rank = rank});
+      queue_.push(called_s[rank], {.rank = rank});
     }
     while (!queue_.empty()) {
-      const Event event = queue_.top();
-      queue_.pop();
-      now_s_ = event.time_s;
+      const Event event = queue_.pop();
       if (event.step != kCall) event.is_reduced ? finish(event.rank, event.step) : arrive(event);
       land(event.rank);
       post(event.rank);
     }
-    std::vector<double> left_s;
-    for (const Rank& rank : ranks_) {
-      base::require(rank.unfinished == 0, "a plan of {} ranks does not end", ranks_.size());
-      left_s.push_back(rank.left_s);
-    }
-    return left_s;
+    return ends_of(ranks_);
   }
 
  private:
@@ -108,7 +96,7 @@ class Events final {
 
   void finish(std::uint32_t rank, std::uint32_t step) {
     if (++ranks_[rank].steps[step].finished < ranks_[rank].steps[step].segments) return;
-    ranks_[rank].left_s = now_s_;
+    ranks_[rank].left_s = queue_.now_s();
     --ranks_[rank].unfinished;
   }
 
@@ -124,7 +112,7 @@ class Events final {
   /// What has arrived is taken as far as the steps before it are through with its bytes.
   void land(std::uint32_t index) {
     Rank& rank = ranks_[index];
-    if (rank.called_s > now_s_) return;
+    if (rank.called_s > queue_.now_s()) return;
     for (std::size_t i = 0; i < rank.held.size();) {
       const auto [step, segment] = rank.held[i];
       if (!may_touch(rank, step, segment)) {
@@ -140,16 +128,16 @@ class Events final {
   void take(std::uint32_t index, std::uint32_t step, std::uint32_t segment) {
     Rank& rank = ranks_[index];
     const PlanStep& planned = rank.program->plan.steps[step];
-    const double gamma = link_between(planned.peer, index).gamma_s_per_byte;
+    const double gamma = network_.link(planned.peer, index).gamma_s_per_byte;
     if (planned.act != Act::receive_reduce || gamma == 0) return finish(index, step);
     const auto bytes = static_cast<double>(rank.steps[step].to(segment) - rank.steps[step].from(segment));
-    rank.free_s = std::max(rank.free_s, now_s_) + bytes * gamma;
-    queue_.push({rank.free_s, number_++, index, step, segment, 0, true});
+    rank.free_s = std::max(rank.free_s, queue_.now_s()) + bytes * gamma;
+    queue_.push(rank.free_s, {index, step, segment, 0, true});
   }
 
   void post(std::uint32_t from) {
     Rank& rank = ranks_[from];
-    if (rank.called_s > now_s_) return;
+    if (rank.called_s > queue_.now_s()) return;
     for (std::size_t out = 0; out < rank.heads.size(); ++out) {
       const Route& route = rank.program->outgoing[out];
       while (rank.heads[out] < route.steps.size()) {
@@ -164,31 +152,21 @@ class Events final {
     }
   }
 
-  [[nodiscard]] const LinkCost& link_between(std::uint32_t from, std::uint32_t to) const {
-    return network_.host_of(from) == network_.host_of(to) ? network_.intra : network_.inter;
-  }
-
   void travel(std::uint32_t from, std::uint32_t to, std::uint32_t send_step) {
     Step& step = ranks_[from].steps[send_step];
     const std::uint32_t out = network_.host_of(from), in = network_.host_of(to), segment = step.posted++;
-    const LinkCost& link = link_between(from, to);
-    double taken_s = static_cast<double>(step.to(segment) - step.from(segment)) * link.beta_s_per_byte;
-    double end_s = 0;
-    if (out == in) {
-      end_s = ranks_[from].copied_s = std::max(now_s_ + link.alpha_s, ranks_[from].copied_s) + taken_s;
-    } else {
-      taken_s *= std::max(network_.slowness_of(out), network_.slowness_of(in));
-      end_s = out_s_[out] = in_s_[in] = std::max({now_s_ + link.alpha_s, out_s_[out], in_s_[in]}) + taken_s;
-    }
-    queue_.push({end_s, number_++, to, step.partner, segment, send_step, false});
+    const LinkCost& link = network_.link(from, to);
+    const double begin_s = queue_.now_s() + link.alpha_s;
+    const double taken_s = static_cast<double>(step.to(segment) - step.from(segment)) * link.beta_s_per_byte;
+    const double end_s = out == in ? ranks_[from].copied_s = std::max(begin_s, ranks_[from].copied_s) + taken_s
+                                   : ports_.pass(out, in, begin_s, taken_s * network_.slowness_between(out, in));
+    queue_.push(end_s, {to, step.partner, segment, send_step, false});
   }
 
   const Network& network_;
   std::vector<Rank> ranks_;
-  std::vector<double> out_s_, in_s_;  ///< by host: when its port falls free
-  std::priority_queue<Event, std::vector<Event>, std::greater<>> queue_;
-  std::uint64_t number_ = 0;
-  double now_s_ = 0;
+  Ports ports_;
+  EventQueue<Event> queue_;
 };
 
 }  // namespace

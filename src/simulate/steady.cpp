@@ -113,10 +113,10 @@ class Recurrence final {
 
   [[nodiscard]] double taken_s(std::uint32_t from, std::uint32_t to, const PlanStep& step) const {
     const std::uint32_t out = network_.host_of(from), in = network_.host_of(to);
-    const LinkCost& link = out == in ? network_.intra : network_.inter;
+    const LinkCost& link = network_.link(from, to);
     const Range range = collective::Layout{bytes_, ranks_[to].program->plan.chunks}.run(step);
-    const auto bytes = static_cast<double>(range.end - range.begin);
-    const double slowness = out == in ? 1 : std::max(network_.slowness_of(out), network_.slowness_of(in));
+    const auto bytes = static_cast<double>(range.size());
+    const double slowness = out == in ? 1 : network_.slowness_between(out, in);
     const double reduce_s = step.act == Act::receive_reduce ? link.gamma_s_per_byte : 0;
     return link.alpha_s + bytes * (link.beta_s_per_byte * slowness + reduce_s);
   }

@@ -2,6 +2,7 @@
 #include "simulate/training.hpp"
 
 #include <algorithm>
+#include <functional>
 
 #include "schedule/dispatch.hpp"
 
@@ -113,6 +114,19 @@ void decide_and_follow(const Training& training, Step& step) {
   }
 }
 
+/// Steps whose forward passes wait for nothing; when each has ended on every rank.
+std::vector<double> run_steps(const Training& training, int steps, const std::function<void(Step&)>& exchange_all) {
+  std::vector<double> ends, now_s(training.ranks, 0);
+  for (std::uint64_t number = 0; number < static_cast<std::uint64_t>(steps); ++number) {
+    Step step(training, number, forward_done(training, number, now_s));
+    exchange_all(step);
+    now_s = step.ends_s();
+    ends.push_back(last_of(now_s));
+    if (training.diary != nullptr) training.diary->end_step(ends.back());
+  }
+  return ends;
+}
+
 /// A forward pass that waits for each bucket's gathered gradients, by bucket and rank. While it computes one bucket,
 /// the next one's all-gather moves and takes its share of computing.
 std::vector<double> forward_behind(const Training& training, const schedule::Partition& partition, std::uint64_t number,
@@ -148,29 +162,13 @@ std::vector<Span> Diary::last_step() const {
 }
 
 std::vector<double> run_partition(const Training& training, const schedule::Partition& partition, int steps) {
-  std::vector<double> ends, now_s(training.ranks, 0);
-  for (int number = 0; number < steps; ++number) {
-    Step step(training, static_cast<std::uint64_t>(number),
-              forward_done(training, static_cast<std::uint64_t>(number), now_s));
+  return run_steps(training, steps, [&](Step& step) {
     for (const schedule::Bucket& bucket : partition) step.exchange(Collective::allreduce, bucket, at_once);
-    now_s = step.ends_s();
-    ends.push_back(last_of(now_s));
-    if (training.diary != nullptr) training.diary->end_step(ends.back());
-  }
-  return ends;
+  });
 }
 
 std::vector<double> run_online(const Training& training, int steps) {
-  std::vector<double> ends, now_s(training.ranks, 0);
-  for (int number = 0; number < steps; ++number) {
-    Step step(training, static_cast<std::uint64_t>(number),
-              forward_done(training, static_cast<std::uint64_t>(number), now_s));
-    decide_and_follow(training, step);
-    now_s = step.ends_s();
-    ends.push_back(last_of(now_s));
-    if (training.diary != nullptr) training.diary->end_step(ends.back());
-  }
-  return ends;
+  return run_steps(training, steps, [&](Step& step) { decide_and_follow(training, step); });
 }
 
 std::vector<double> run_dear(const Training& training, const schedule::Partition& partition, int steps) {

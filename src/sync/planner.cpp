@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/median.hpp"
+
 namespace syncopate::sync {
 
 namespace {
@@ -138,8 +140,8 @@ Planner::Pulse Planner::pulse() const {
     exchanges.push_back(sum_s);
     ends.push_back(step.end_s);
   }
-  result.exchange_s = median(std::move(exchanges));
-  result.step_s = median(std::move(ends));
+  result.exchange_s = base::median(std::move(exchanges));
+  result.step_s = base::median(std::move(ends));
   return result;
 }
 

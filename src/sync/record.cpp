@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/median.hpp"
 #include "syncopate/collective.hpp"
 
 namespace syncopate::sync {
@@ -13,7 +14,7 @@ template <class Value>
 double median_over(std::span<const StepRecord> steps, const Value& value) {
   std::vector<double> values;
   for (const StepRecord& step : steps) values.push_back(value(step));
-  return median(std::move(values));
+  return base::median(std::move(values));
 }
 
 double bytes_before_last_gradient(const StepRecord& step) {
@@ -25,12 +26,6 @@ double bytes_before_last_gradient(const StepRecord& step) {
 }
 
 }  // namespace
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  const std::size_t n = values.size();
-  return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
 
 Measurement measurement_of(std::span<const StepRecord> steps) {
   Measurement result;

@@ -25,7 +25,6 @@ struct Measurement {
   double bytes_beside = 0;  ///< bytes that had arrived when the last gradient became ready
 };
 
-[[nodiscard]] double median(std::vector<double> values);  ///< of at least one
 [[nodiscard]] Measurement measurement_of(std::span<const StepRecord> steps);
 /// What the group saw: a gradient is ready when it is on the last rank, and an exchange takes as long as it took the
 /// rank that came last to it: the others also waited for that one. A collective; equal on all ranks afterwards.

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "bench/options.hpp"
+#include "bench/rows.hpp"
 #include "lab/lab.hpp"
 #include "launch/launch.hpp"
 #include "syncopate/error.hpp"
@@ -39,12 +40,6 @@ std::pair<double, double> core_ticks() {
   return {all - idle, all};
 }
 
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
-
 bool has_rate(const ReplayRequest& request) { return !request.lab.empty() && request.lab != "none"; }
 
 /// The network as its numbers say, before anything is measured: what was declared, and no more.
@@ -58,11 +53,6 @@ Cluster declared_cluster(const ReplayRequest& request) {
 
 double simulated_s(const Profile& profile, const Cluster& cluster, const std::string& policy, bool segments) {
   return simulate_training(profile, cluster, {.policies = {policy}, .segments = segments}).at(0).iteration_s;
-}
-
-Json spread(const std::vector<double>& seconds) {
-  const auto [low, high] = std::ranges::minmax_element(seconds);
-  return {{"median", median(seconds)}, {"min", *low}, {"max", *high}, {"n", seconds.size()}};
 }
 
 struct Measured {
@@ -102,7 +92,7 @@ Json row_of(const ReplayRequest& request, const Profile& profile, const Measured
       {"dilation", request.dilation},
       {"delay_seconds", request.alpha_us * 1e-6},
       {"algorithm", request.algorithm},
-      {"step_seconds", spread(steps)},
+      {"step_seconds", timing(steps)},
       {"simulated_s", simulated},
       {"declared_s", has_rate(request) ? Json(simulated_s(profile, declared_cluster(request), policy, true)) : Json()},
       {"error", median(steps) / simulated - 1},
@@ -141,11 +131,13 @@ void print_table(const std::vector<Json>& rows, const Verdict& verdict, const Re
   for (const Json& row : rows) {
     const std::string policy = row["policy"];
     const Json& step = row["step_seconds"];
-    fmt::print("{:<14}{:>26}{:>11.3f}{:>+7.1f} %{:>10.3f}{:>18.3f}{:>8.3f}\n", policy,
+    const Json& declared = row["declared_s"];
+    fmt::print("{:<14}{:>26}{:>11.3f}{:>+7.1f} %{:>10}{:>18.3f}{:>8.3f}\n", policy,
                fmt::format("{:.3f} ({:.3f}..{:.3f})", step["median"].get<double>(), step["min"].get<double>(),
                            step["max"].get<double>()),
-               row["simulated_s"].get<double>(), 100 * row["error"].get<double>(), row["declared_s"].get<double>(),
-               verdict.measured.at(policy), verdict.simulated.at(policy));
+               row["simulated_s"].get<double>(), 100 * row["error"].get<double>(),
+               declared.is_null() ? "-" : fmt::format("{:.3f}", declared.get<double>()), verdict.measured.at(policy),
+               verdict.simulated.at(policy));
   }
   for (const std::string& pair : verdict.swapped) fmt::print("ORDER: {}\n", pair);
 }

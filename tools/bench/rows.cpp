@@ -10,11 +10,6 @@
 namespace syncopate::tools::bench {
 namespace {
 
-nlohmann::json timing(const std::vector<double>& seconds) {
-  const auto [least, most] = std::minmax_element(seconds.begin(), seconds.end());
-  return {{"median", median(seconds)}, {"min", *least}, {"max", *most}, {"n", seconds.size()}};
-}
-
 std::string spread(const std::vector<double>& seconds) {
   const auto [least, most] = std::minmax_element(seconds.begin(), seconds.end());
   return fmt::format("{} ({} .. {})", format_seconds(median(seconds)), format_seconds(*least), format_seconds(*most));
@@ -36,6 +31,11 @@ std::string aligned(const std::vector<std::vector<std::string>>& lines) {
 }
 
 }  // namespace
+
+nlohmann::json timing(const std::vector<double>& seconds) {
+  const auto [least, most] = std::minmax_element(seconds.begin(), seconds.end());
+  return {{"median", median(seconds)}, {"min", *least}, {"max", *most}, {"n", seconds.size()}};
+}
 
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());

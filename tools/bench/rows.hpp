@@ -42,5 +42,6 @@ class Rows final {
 [[nodiscard]] double bound_seconds(const Series& series, double bits_per_s);
 
 [[nodiscard]] double median(std::vector<double> values);
+[[nodiscard]] nlohmann::json timing(const std::vector<double>& seconds);  ///< median, min, max and n
 
 }  // namespace syncopate::tools::bench

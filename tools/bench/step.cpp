@@ -124,10 +124,9 @@ std::optional<StepBound> bound_of(const StepRounds& rounds, const StepRequest& r
 }
 
 Json row_of(const std::string& variant, const Steps& steps, const std::optional<StepBound>& bound) {
-  const auto [low, high] = std::minmax_element(steps.step.begin(), steps.step.end());
   Json row{{"benchmark", "step"},
            {"policy", variant == kAlone ? Json() : Json(variant)},
-           {"step_seconds", {{"median", median(steps.step)}, {"min", *low}, {"max", *high}, {"n", steps.step.size()}}},
+           {"step_seconds", timing(steps.step)},
            {"forward_seconds", median(steps.forward)},
            {"backward_seconds", median(steps.backward)},
            {"wait_seconds", median(steps.wait)},

@@ -118,7 +118,6 @@ int price_collective(const Options& options, const Session& session) {
   const Answer answer{price_plans(request, cost),
                       request.ranks > 1 ? rank_algorithms(request, cost) : std::vector<PlanRank>(),
                       options.draw ? draw_plans(request, cost) : std::string()};
-  constexpr std::uint64_t kBarrierBytes = 4;
   if (request.collective == Collective::barrier) request.bytes = kBarrierBytes;
   if (session.json)
     print_json(request, answer);

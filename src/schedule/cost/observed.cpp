@@ -6,9 +6,9 @@
 //     |  .--x---'          weighted by how often each was seen; then joined by lines as by `table`
 //     | x'
 //     '---------------- M
-#include <algorithm>
 #include <map>
 
+#include "base/median.hpp"
 #include "base/require.hpp"
 #include "schedule/cost.hpp"
 
@@ -20,12 +20,6 @@ struct Pool {
   std::vector<double> sizes;
   double seconds = 0, weight = 0;
 };
-
-double median(std::vector<double>& values) {
-  std::ranges::sort(values);
-  const std::size_t n = values.size();
-  return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
 
 void add(std::vector<Pool>& pools, Pool pool) {
   while (!pools.empty() && pools.back().seconds > pool.seconds) {
@@ -45,9 +39,9 @@ Cost pool(const CostInputs& inputs) {
   std::map<double, std::vector<double>> by_size;
   for (const Point& point : inputs.points) by_size[point.bytes].push_back(point.seconds);
   std::vector<Pool> pools;
-  for (auto& [bytes, seconds] : by_size) {
+  for (const auto& [bytes, seconds] : by_size) {
     const auto seen = static_cast<double>(seconds.size());
-    add(pools, {{bytes}, median(seconds), seen});
+    add(pools, {{bytes}, base::median(seconds), seen});
   }
   CostInputs table;
   for (const Pool& pool : pools)
