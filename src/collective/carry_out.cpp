@@ -108,8 +108,8 @@ Group::Impl::Prepared& Group::Impl::prepare(const Request& request) {
 
 void Group::Impl::drive(const Request& request, const transport::OperationRecord& record) {
   const base::SteadyClock clock;
-  const base::Time deadline = clock.now() + timeout();
   execution_->advance();
+  const base::Time deadline = clock.now() + timeout();
   while (!execution_->done()) {
     const auto events = endpoint_.links->poll(deadline, request.patience);
     for (const transport::Event& event : events) execution_->take(event);

@@ -114,7 +114,7 @@ void Execution::post(std::uint32_t index, std::uint32_t segment) {
   const int peer = static_cast<int>(planned.peer);
   if (planned.act == Act::send) return links_.send(peer, parameters_.label, bytes, token_of(index, segment));
   if (planned.act == Act::receive) return links_.receive(peer, parameters_.arrivals, bytes, token_of(index, segment));
-  landings_.push_back({index, segment, scratch_.take(bytes.size())});
+  landings_.emplace_back(index, segment, scratch_.take(bytes.size()));
   links_.receive(peer, parameters_.arrivals, landings_.back().bytes.first(bytes.size()), token_of(index, segment));
 }
 

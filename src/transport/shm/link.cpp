@@ -65,7 +65,7 @@ void Link::open_region() {
 }
 
 void Link::send(const Label& label, base::ConstBytes bytes, std::uint64_t token, std::vector<Event>& finished) {
-  out_.push_back({label, bytes, token});
+  out_.emplace_back(label, bytes, token);
   if (out_.size() == 1 && open_ && !trouble_) progress(finished);
 }
 
@@ -91,7 +91,7 @@ void Link::push(std::vector<Event>& finished) {
     moved = true;
     Outgoing& frame = out_.front();
     if (frame.gone < frame.bytes.size()) continue;
-    finished.push_back({.token = frame.token, .arrival = false, .bytes = {}});
+    finished.emplace_back(frame.token, false);
     out_.pop_front();
   }
   if (moved) changed(kFrames);
@@ -138,9 +138,9 @@ void Link::arrive(const Record& record, std::vector<Event>& finished) {
   const Incoming post = in_.front();
   const bool whole = record.piece.size() == record.frame.bytes;
   if (whole && record.piece.size() >= kWorthBorrowing) {
-    borrowed_.push_back({post.token, record.end});
+    borrowed_.emplace_back(post.token, record.end);
     in_.pop_front();
-    finished.push_back({.token = post.token, .arrival = true, .bytes = record.piece});
+    finished.emplace_back(post.token, true, record.piece);
     return;
   }
   if (!record.piece.empty()) std::memcpy(post.into.data() + have_, record.piece.data(), record.piece.size());
@@ -153,7 +153,7 @@ void Link::arrive(const Record& record, std::vector<Event>& finished) {
   if (have_ < post.into.size()) return;
   have_ = 0;
   in_.pop_front();
-  finished.push_back({.token = post.token, .arrival = true, .bytes = post.into});
+  finished.emplace_back(post.token, true, post.into);
 }
 
 bool Link::release(std::uint64_t token) noexcept {

@@ -27,7 +27,7 @@ class Link final {
   void fail(Trouble trouble);
 
   void send(const Label& label, base::ConstBytes bytes, std::uint64_t token, std::vector<Event>& finished);
-  void receive(const Label& label, base::Bytes into, std::uint64_t token) { in_.push_back({label, into, token}); }
+  void receive(const Label& label, base::Bytes into, std::uint64_t token) { in_.emplace_back(label, into, token); }
   /// Gives a borrowed arrival back; false if `token` is none of this link's.
   bool release(std::uint64_t token) noexcept;
 

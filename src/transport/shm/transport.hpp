@@ -48,6 +48,7 @@ class ShmTransport final : public Transport {
   std::shared_ptr<tcp::TcpControl> control_;
   std::shared_ptr<tcp::Mailbox> mailbox_;
   tcp::Complaints complaints_;
+  Courtesy courtesy_;
   std::vector<std::unique_ptr<Link>> links_;  ///< by rank; null until the first post or connection
   std::vector<Link*> known_;                  ///< those that are not null
   std::vector<Link*> active_;                 ///< with unfinished posts

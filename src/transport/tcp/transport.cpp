@@ -2,7 +2,6 @@
 #include "transport/tcp/transport.hpp"
 
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <algorithm>
 
@@ -19,7 +18,6 @@ constexpr int kPollsWithoutLook = 16;
 constexpr std::size_t kWorthWaitingAwake = 16 << 10;
 // Other ranks that wait awake give the core back within some 10 us.
 constexpr base::Duration kLongYield = std::chrono::microseconds(500);
-constexpr base::Duration kPeriodAsleep = std::chrono::milliseconds(20);
 base::Time now() { return std::chrono::steady_clock::now(); }
 
 }  // namespace
@@ -30,7 +28,8 @@ TcpTransport::TcpTransport(const TransportOptions& options, std::shared_ptr<TcpC
       control_(std::move(control)),
       mailbox_(std::move(mailbox)),
       peers_(static_cast<std::size_t>(options.size)),
-      complaints_(options.rank, control_) {}
+      complaints_(options.rank, control_),
+      courtesy_(kLongYield) {}
 
 void TcpTransport::send(int peer, const Label& label, base::ConstBytes bytes, std::uint64_t token) {
   Peer& to = peer_at(peer);
@@ -74,7 +73,7 @@ void TcpTransport::touch(Stream& stream) {
 std::span<const Event> TcpTransport::poll(base::Time deadline, Patience patience) {
   bool direct = patience.spin.count() > 0 && awaited_bytes() <= kWorthWaitingAwake;
   const base::Time begin = direct ? now() : base::Time{};
-  direct = direct && begin >= asleep_until_;
+  direct = direct && courtesy_.may_stay_awake(begin);
   const base::Time awake_until = begin + patience.spin;
   reported_.clear();
   for (;;) {
@@ -87,7 +86,7 @@ std::span<const Event> TcpTransport::poll(base::Time deadline, Patience patience
     if (woken_.exchange(false, std::memory_order_relaxed) || at >= deadline) break;
     direct = at < awake_until;
     if (direct)
-      yield(at);
+      courtesy_.yield(at);
     else
       sleep(std::min(deadline, look_again));
   }
@@ -95,12 +94,6 @@ std::span<const Event> TcpTransport::poll(base::Time deadline, Patience patience
   if (++polls_without_look_ > kPollsWithoutLook) sleep(base::Time{});
   std::swap(reported_, finished_);
   return reported_;
-}
-
-/// Who yields to a program that computes waits for the end of its time slice; who sleeps is woken before it.
-void TcpTransport::yield(base::Time at) noexcept {
-  ::sched_yield();
-  if (const base::Time back = now(); back - at > kLongYield) asleep_until_ = back + kPeriodAsleep;
 }
 
 std::size_t TcpTransport::awaited_bytes() const noexcept {

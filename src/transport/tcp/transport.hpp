@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "transport/courtesy.hpp"
 #include "transport/tcp/control.hpp"
 #include "transport/tcp/mailbox.hpp"
 #include "transport/tcp/stream.hpp"
@@ -54,7 +55,6 @@ class TcpTransport final : public Transport {
   [[nodiscard]] base::Time face_troubles(base::Time now);
   [[nodiscard]] std::size_t awaited_bytes() const noexcept;
   void sleep(base::Time deadline);
-  void yield(base::Time at) noexcept;
 
   const TransportOptions options_;
   std::shared_ptr<TcpControl> control_;
@@ -65,7 +65,7 @@ class TcpTransport final : public Transport {
   std::vector<Event> reported_;
   Complaints complaints_;
   int polls_without_look_ = 0;  ///< polls since the last look at the poller
-  base::Time asleep_until_{};   ///< until then no poll stays awake
+  Courtesy courtesy_;
   std::atomic<bool> woken_{false};
   Counters counters_;
 };
