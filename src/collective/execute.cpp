@@ -56,6 +56,7 @@ void Execution::begin(const Program& program, const Parameters& parameters) {
   incoming_.clear();
   for (const Landing& landing : landings_) scratch_.give_back(landing.bytes);
   landings_.clear();
+  lent_.reset();
   held_ = unfinished_ = 0;
   const Layout layout{parameters_.data.count + parameters_.second.count, program.plan.chunks, parameters_.cuts};
   for (std::uint32_t index = 0; index < steps_.size(); ++index) place(index, layout);
@@ -112,7 +113,13 @@ void Execution::post(std::uint32_t index, std::uint32_t segment) {
   const PlanStep& planned = program_->plan.steps[index];
   const base::Bytes bytes = steps_[index].bytes_of(segment);
   const int peer = static_cast<int>(planned.peer);
-  if (planned.act == Act::send) return links_.send(peer, parameters_.label, bytes, token_of(index, segment));
+  if (planned.act == Act::send) {
+    if (!lent_ || lent_->step != index || lent_->segment != segment)
+      return links_.send(peer, parameters_.label, bytes, token_of(index, segment));
+    const std::uint64_t arrival = lent_->arrival;
+    lent_.reset();
+    return links_.reply(arrival, {peer, parameters_.label, bytes, token_of(index, segment)});
+  }
   if (planned.act == Act::receive) return links_.receive(peer, parameters_.arrivals, bytes, token_of(index, segment));
   landings_.emplace_back(index, segment, scratch_.take(bytes.size()));
   links_.receive(peer, parameters_.arrivals, landings_.back().bytes.first(bytes.size()), token_of(index, segment));
@@ -121,6 +128,8 @@ void Execution::post(std::uint32_t index, std::uint32_t segment) {
 void Execution::take(const transport::Event& event) {
   settle(event);
   advance();
+  if (lent_) links_.release(lent_->arrival);  // the send has to wait for others
+  lent_.reset();
 }
 
 void Execution::settle(const transport::Event& event) {
@@ -147,19 +156,41 @@ void Execution::land(std::uint32_t index, std::uint32_t segment, const transport
     ++held_;
     return;
   }
-  reduce(index, segment, event.bytes);
-  links_.release(event.token);
+  const std::uint32_t reply = program_->replies[index];
+  const base::Bytes back = reply == Program::kNoReply
+                               ? base::Bytes{}
+                               : links_.reply_memory(event.token, static_cast<int>(program_->plan.steps[index].peer));
+  if (back.empty()) {
+    reduce(index, segment, event.bytes);
+    links_.release(event.token);
+  } else {
+    reduce_over(index, segment, back);
+    lent_ = {reply, segment, event.token};
+  }
   scratch_.give_back(landing->bytes);
   *landing = landings_.back();
   landings_.pop_back();
   finish(index, segment);
 }
 
-void Execution::reduce(std::uint32_t index, std::uint32_t segment, base::ConstBytes arrived) const {
-  const base::Bytes into = steps_[index].bytes_of(segment);
+kernel::Reduction Execution::reduction_of(std::uint32_t index) const {
   kernel::Reduction reduction = parameters_.reduction;
   if (!program_->plan.steps[index].completes) reduction.divisor = 1;  // an average divides once, at the full sum
+  return reduction;
+}
+
+void Execution::reduce(std::uint32_t index, std::uint32_t segment, base::ConstBytes arrived) const {
+  const base::Bytes into = steps_[index].bytes_of(segment);
+  const kernel::Reduction reduction = reduction_of(index);
   kernel::reduce(reduction, into.data(), arrived.data(), into.size() / size_of(reduction.dtype));
+}
+
+// First where the peer will read: taking those lines over from it passes while they are added to.
+void Execution::reduce_over(std::uint32_t index, std::uint32_t segment, base::Bytes back) const {
+  const base::Bytes into = steps_[index].bytes_of(segment);
+  const kernel::Reduction reduction = reduction_of(index);
+  kernel::combine(reduction, back.data(), {into.data(), back.data()}, into.size() / size_of(reduction.dtype));
+  std::memcpy(into.data(), back.data(), into.size());
 }
 
 void Execution::reduce_held() {

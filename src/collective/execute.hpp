@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -86,13 +87,21 @@ class Execution final {
     bool held = false;
   };
 
+  /// A reduced arrival whose memory can carry the result back, while the send of that is being posted.
+  struct Lent {
+    std::uint32_t step = 0, segment = 0;  ///< of the send
+    std::uint64_t arrival = 0;
+  };
+
   void place(std::uint32_t index, const Layout& layout);
   void advance(Queue& queue);
   [[nodiscard]] bool may_touch(std::uint32_t index, std::uint32_t segment) const;
   void settle(const transport::Event& event);
   void post(std::uint32_t index, std::uint32_t segment);
   void land(std::uint32_t index, std::uint32_t segment, const transport::Event& event);
+  [[nodiscard]] kernel::Reduction reduction_of(std::uint32_t index) const;
   void reduce(std::uint32_t index, std::uint32_t segment, base::ConstBytes arrived) const;
+  void reduce_over(std::uint32_t index, std::uint32_t segment, base::Bytes back) const;
   void reduce_held();
   void finish(std::uint32_t index, std::uint32_t segment);
 
@@ -103,6 +112,7 @@ class Execution final {
   std::vector<Step> steps_;
   std::vector<Queue> outgoing_, incoming_;
   std::vector<Landing> landings_;
+  std::optional<Lent> lent_;
   std::size_t held_ = 0;        ///< landings
   std::size_t unfinished_ = 0;  ///< steps
 };

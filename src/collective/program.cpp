@@ -31,6 +31,21 @@ void touch(ChunkHistory& chunk, const PlanStep& step, std::uint32_t index, std::
   chunk.writer = index;
 }
 
+bool same_run(const PlanStep& a, const PlanStep& b) {
+  return a.first_chunk == b.first_chunk && a.chunk_count == b.chunk_count;
+}
+
+/// The last writer of a run before it is sent back where it came from; nothing else lies between the two.
+void find_reply(Program& program, const std::vector<PlanStep>& steps, std::uint32_t index) {
+  const PlanStep& step = steps[index];
+  program.replies.push_back(Program::kNoReply);
+  if (step.act != Act::send || program.waits[index].size() != 1) return;
+  const std::uint32_t before = program.waits[index].front();
+  const PlanStep& arrival = steps[before];
+  if (arrival.act == Act::receive_reduce && arrival.peer == step.peer && same_run(arrival, step))
+    program.replies[before] = index;
+}
+
 }  // namespace
 
 Program compile(Plan plan) {
@@ -44,6 +59,7 @@ Program compile(Plan plan) {
     std::ranges::sort(waits);
     waits.erase(std::ranges::unique(waits).begin(), waits.end());
     program.waits.push_back(std::move(waits));
+    find_reply(program, plan.steps, index);
     add_to_route(step.act == Act::send ? program.outgoing : program.incoming, step.peer, index);
   }
   program.plan = std::move(plan);

@@ -19,6 +19,9 @@ struct Program {
   /// waits[i]: earlier steps that touch a chunk of step i in a conflicting way (one of the two writes it). Steps that
   /// are implied by another one on the same chunk are left out.
   std::vector<std::vector<std::uint32_t>> waits;
+  /// replies[i]: the step that returns what step i added to, to the rank from which it came; kNoReply if none does.
+  std::vector<std::uint32_t> replies;
+  static constexpr std::uint32_t kNoReply = ~std::uint32_t{0};
   std::vector<Route> outgoing;
   std::vector<Route> incoming;
 };

@@ -16,6 +16,14 @@ struct Label {
   friend bool operator==(const Label&, const Label&) = default;
 };
 
+/// What `send` takes.
+struct Frame {
+  int peer = 0;
+  Label label;
+  base::ConstBytes bytes;
+  std::uint64_t token = 0;
+};
+
 /// A post is finished. For a receive `bytes` holds what arrived: either the span that was posted, or memory borrowed
 /// from the transport (a peer's own buffer, in shared memory) that stays valid until `release`.
 struct Event {
@@ -44,6 +52,14 @@ class Transport {
   virtual void receive(int peer, const Label& label, base::Bytes into, std::uint64_t token) = 0;
   /// Gives the bytes of an arrival back. Required once for every arrival.
   virtual void release(std::uint64_t token) = 0;
+  /// The memory of an arrival that is lent, if a reply to it can travel there; else empty. It may be written.
+  [[nodiscard]] virtual base::Bytes reply_memory(std::uint64_t /*arrival*/, int /*peer*/) { return {}; }
+  /// Posts a frame to the peer from which an arrival as long as it came, and gives that arrival back. Where the arrival
+  /// has reply_memory, the caller has written the same bytes there.
+  virtual void reply(std::uint64_t arrival, const Frame& frame) {
+    release(arrival);
+    send(frame.peer, frame.label, frame.bytes, frame.token);
+  }
   /// Finished posts since the last poll; valid until the next call. Waits until there are some, `deadline`, or
   /// `wake`; then the result may be empty. Throws the group's failure (Control) and reports its own to Control first.
   [[nodiscard]] virtual std::span<const Event> poll(base::Time deadline, Patience patience) = 0;

@@ -134,5 +134,23 @@ TEST(Program, AWriteWaitsForTheReadsBeforeIt) {
   EXPECT_EQ(program.waits[4], (std::vector<std::uint32_t>{1, 3}));
 }
 
+TEST(Program, AReplyReturnsToItsSenderWhatWasJustAddedTo) {
+  constexpr auto kNone = collective::Program::kNoReply;
+  const auto program = collective::compile({2,
+                                            {{Act::receive_reduce, 1, 0, 1},
+                                             {Act::send, 1, 0, 1},  // returns it
+                                             {Act::receive_reduce, 1, 1, 1},
+                                             {Act::send, 2, 1, 1},  // goes elsewhere
+                                             {Act::receive, 1, 1, 1},
+                                             {Act::send, 1, 1, 1},  // nothing was added
+                                             {Act::receive_reduce, 1, 0, 1},
+                                             {Act::receive_reduce, 2, 0, 1},
+                                             {Act::send, 1, 0, 1},  // rank 2 added to it since
+                                             {Act::receive_reduce, 2, 0, 1},
+                                             {Act::send, 2, 0, 2}}});  // more than came
+  EXPECT_EQ(program.replies,
+            (std::vector<std::uint32_t>{1, kNone, kNone, kNone, kNone, kNone, kNone, kNone, kNone, kNone, kNone}));
+}
+
 }  // namespace
 }  // namespace syncopate

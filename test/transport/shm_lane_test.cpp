@@ -103,6 +103,47 @@ TEST(Lane, PayloadOfAnEarlierRoundIsNoRecord) {
   }
 }
 
+/// Both lanes of a region: what comes by one can be replied to in place by the other.
+struct BothWays {
+  Region maker = Region::make();
+  LaneWriter to_guest{maker.ring(Side::maker), maker.tail(Side::maker)};
+  LaneReader at_guest{maker.ring(Side::maker), maker.tail(Side::maker)};
+  LaneWriter to_maker{maker.ring(Side::guest), maker.tail(Side::guest)};
+  LaneReader at_maker{maker.ring(Side::guest), maker.tail(Side::guest)};
+};
+
+TEST(Lane, AReplyLiesWhereTheFrameCameFrom) {
+  BothWays ways;
+  ASSERT_TRUE(ways.to_guest.push(head_of(3000), pattern(3000, 1)));
+  const auto frame = ways.at_guest.look();
+  ASSERT_TRUE(frame);
+  EXPECT_FALSE(frame->reply);
+  const auto answer = pattern(3000, 2);
+  std::ranges::copy(answer, frame->piece.begin());
+  ASSERT_TRUE(ways.to_maker.push_reply(head_of(3000), frame->at));
+  const auto record = ways.at_maker.look();
+  ASSERT_TRUE(record && record->reply);
+  EXPECT_EQ(record->frame.bytes, 3000U);
+  EXPECT_TRUE(std::ranges::equal(ways.to_guest.replied(*record->reply, record->frame.bytes), answer));
+}
+
+TEST(HostileReply, OutsideOfWhatIsUnderWayIsRefused) {
+  BothWays ways;
+  ASSERT_TRUE(ways.to_guest.push(head_of(3000), pattern(3000, 1)));
+  const auto frame = ways.at_guest.look();
+  ASSERT_TRUE(frame);
+  using Reply = std::pair<std::uint64_t, std::uint64_t>;
+  for (const auto& [position, bytes] : {Reply{frame->at, 3200}, Reply{frame->end, 1}, Reply{~0ULL, 1}, Reply{0, ~0ULL},
+                                        Reply{frame->at, kMostPiece + 1}, Reply{~0ULL - 10, 20}})
+    EXPECT_THROW(std::ignore = ways.to_guest.replied(position, bytes), Corrupt) << position << " " << bytes;
+  ways.at_guest.pass(*frame);
+  ways.at_guest.give_back(frame->end);
+  const std::vector<std::byte> piece(kMostPiece);
+  while (ways.to_guest.push(head_of(piece.size()), piece)) {  // learns of what was given back
+  }
+  EXPECT_THROW(std::ignore = ways.to_guest.replied(frame->at, 3000), Corrupt);
+}
+
 class HostileRecord : public testing::Test {
  protected:
   /// What the reader makes of a good record in which 8 bytes were overwritten.
@@ -123,7 +164,8 @@ TEST_F(HostileRecord, LongerThanItsFrameOrThanAllowedIsRefused) {
   expect_refused(24, 199);
   expect_refused(32, kMostPiece + 1);
   expect_refused(32, 0xffffffff);
-  expect_refused(32, std::uint64_t{1} << 32 | 200);
+  expect_refused(32, std::uint64_t{1} << 32 | 200);  // a reply has 8 bytes
+  expect_refused(32, std::uint64_t{2} << 32 | 200);
 }
 
 TEST_F(HostileRecord, OverBytesInUseIsRefused) {

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "syncopate/error.hpp"
@@ -15,7 +16,7 @@ constexpr std::size_t kFieldsAt = 8, kInlineAt = 40;
 
 struct Fields {
   std::uint64_t operation, signature, frame_bytes;
-  std::uint32_t piece_bytes, zero;
+  std::uint32_t piece_bytes, kind;
 };
 static_assert(sizeof(Fields) == kInlineAt - kFieldsAt && kInlineAt + kInlineBytes == kLineBytes);
 
@@ -44,13 +45,24 @@ bool LaneWriter::has_room(std::size_t bytes) {
   return kRingBytes - (head_ - tail_) >= bytes;
 }
 
-bool LaneWriter::push(const FrameHead& frame, base::ConstBytes piece) {
+base::Bytes LaneWriter::replied(std::uint64_t position, std::uint64_t bytes) const {
+  if (position < tail_ || position > head_ || bytes > head_ - position || bytes > kMostPiece)
+    throw Corrupt(fmt::format("a reply of {} bytes claims to lie at {}; allowed: within {} to {}", bytes, position,
+                              tail_, head_));
+  return {ring_ + position % kRingBytes, bytes};
+}
+
+bool LaneWriter::push_reply(const FrameHead& frame, std::uint64_t position) {
+  return put(frame, std::as_bytes(std::span(&position, 1)), Kind::reply);
+}
+
+bool LaneWriter::put(const FrameHead& frame, base::ConstBytes piece, Kind kind) {
   const std::size_t bytes = record_bytes(piece.size());
   if (!has_room(bytes + kLineBytes)) return false;
   std::byte* record = ring_ + head_ % kRingBytes;
   if (clean_ != head_ + bytes) word(record + bytes).store(0, std::memory_order_relaxed);
   const Fields fields{frame.label.operation, frame.label.signature, frame.bytes,
-                      static_cast<std::uint32_t>(piece.size()), 0};
+                      static_cast<std::uint32_t>(piece.size()), static_cast<std::uint32_t>(kind)};
   std::memcpy(record + kFieldsAt, &fields, sizeof fields);
   if (!piece.empty()) std::memcpy(record + place_of_piece(piece.size()), piece.data(), piece.size());
   word(record).store(head_ + 1, std::memory_order_release);
@@ -75,12 +87,18 @@ std::optional<Record> LaneReader::look() const {
   Fields fields;
   std::memcpy(&fields, record + kFieldsAt, sizeof fields);  // once: what was checked is what is used
   const std::size_t bytes = record_bytes(fields.piece_bytes);
-  if (fields.piece_bytes > kMostPiece || fields.piece_bytes > fields.frame_bytes || fields.zero != 0)
-    throw Corrupt(fmt::format("a record claims {} of {} bytes", fields.piece_bytes, fields.frame_bytes));
+  const bool is_reply = fields.kind == static_cast<std::uint32_t>(LaneWriter::Kind::reply);
+  const std::size_t most = is_reply ? sizeof(std::uint64_t) : std::min<std::uint64_t>(fields.frame_bytes, kMostPiece);
+  if (fields.piece_bytes > most || fields.kind > 1 || (is_reply && fields.piece_bytes != most))
+    throw Corrupt(
+        fmt::format("a record of kind {} claims {} of {} bytes", fields.kind, fields.piece_bytes, fields.frame_bytes));
   if (next_ + bytes + kLineBytes - tail_ > kRingBytes) throw Corrupt("a record lies over bytes that are in use");
-  return Record{{{fields.operation, fields.signature}, fields.frame_bytes},
-                {record + place_of_piece(fields.piece_bytes), fields.piece_bytes},
-                next_ + bytes};
+  Record found{{{fields.operation, fields.signature}, fields.frame_bytes},
+               {record + place_of_piece(fields.piece_bytes), fields.piece_bytes},
+               next_ + place_of_piece(fields.piece_bytes),
+               next_ + bytes};
+  if (is_reply) std::memcpy(&found.reply.emplace(), found.piece.data(), sizeof(std::uint64_t));
+  return found;
 }
 
 void LaneReader::give_back(std::uint64_t end) noexcept {

@@ -23,8 +23,10 @@ struct FrameHead {
 
 // A record, from a multiple of kLineBytes on:
 //   0 u64 mark: its position in the lane + 1, written last; 0 while it is not there
-//   8 u64 operation   16 u64 signature   24 u64 bytes of the frame   32 u32 bytes of this piece   36 u32 zero
+//   8 u64 operation   16 u64 signature   24 u64 bytes of the frame   32 u32 bytes of this piece   36 u32 kind
 //   40 the piece, if it has at most kInlineBytes; else it begins in the next line
+// Kind 0 is a piece of a frame. Kind 1 is a reply: a whole frame that was written over one of the other direction's
+// lane; the piece is the u64 position there.
 // Law: before a record's mark is written, the mark behind it is zero. So the reader needs no other word to know what is
 // there, and a small frame costs one cache line.
 
@@ -33,9 +35,17 @@ class LaneWriter final {
  public:
   LaneWriter(std::byte* ring, std::uint64_t* tail) noexcept : ring_(ring), tail_word_(tail) {}
   /// Puts a piece into the lane; false if there is no room. Throws Corrupt if the reader's tail cannot be right.
-  [[nodiscard]] bool push(const FrameHead& frame, base::ConstBytes piece);
+  [[nodiscard]] bool push(const FrameHead& frame, base::ConstBytes piece) { return put(frame, piece, Kind::piece); }
+  /// The same for a frame that lies at `position` of the other direction's lane.
+  [[nodiscard]] bool push_reply(const FrameHead& frame, std::uint64_t position);
+  /// What the reader wrote over bytes that it has not given back. Throws Corrupt if they cannot be that.
+  [[nodiscard]] base::Bytes replied(std::uint64_t position, std::uint64_t bytes) const;
 
  private:
+  enum class Kind : std::uint32_t { piece = 0, reply = 1 };
+  friend class LaneReader;
+
+  [[nodiscard]] bool put(const FrameHead& frame, base::ConstBytes piece, Kind kind);
   [[nodiscard]] bool has_room(std::size_t bytes);
   void prepare_line() noexcept;
 
@@ -48,8 +58,9 @@ class LaneWriter final {
 
 struct Record {
   FrameHead frame;
-  base::ConstBytes piece;  ///< in shared memory: the other end could still change it
-  std::uint64_t end = 0;   ///< position behind it
+  base::Bytes piece;                     ///< in shared memory: the other end could still change it
+  std::uint64_t at = 0, end = 0;         ///< positions of the piece, and behind the record
+  std::optional<std::uint64_t> reply{};  ///< instead of a piece: where in the other lane the frame lies
 };
 
 class LaneReader final {

@@ -77,6 +77,7 @@ void Link::progress(std::vector<Event>& finished) noexcept try {
     lie_down();
     heavy_barrier();  // this may be the last look before a sleep, and so far the region could not know of it
   }
+  if (!borrowed_.empty() && borrowed_.front().reply != 0) give_back_prefix();
   if (!out_.empty()) push(finished);
   if (!in_.empty()) pull(finished);
 } catch (const Corrupt& corrupt) {
@@ -108,8 +109,10 @@ bool Link::push_front() {
 
 void Link::pull(std::vector<Event>& finished) {
   while (!in_.empty()) {
-    const auto record = reader_->look();
-    if (!record || !fits(*record, in_.front())) return;
+    auto record = reader_->look();
+    if (!record) return;
+    if (record->reply) record->piece = writer_->replied(*record->reply, record->frame.bytes);
+    if (!fits(*record, in_.front())) return;
     reader_->pass(*record);
     add(counters_.received, counted(record->piece.size()));
     arrive(*record, finished);
@@ -133,18 +136,24 @@ bool Link::fits(const Record& record, const Incoming& post) {
   return !trouble_;
 }
 
-/// A frame in one record is lent; the pieces of a long one are put together where it was wanted.
+/// A frame in one record is lent; the pieces of a long one are put together where it was wanted. A reply is copied at
+/// once: each end may hold bytes for replies that lie behind such bytes, and would wait for the other to give them
+/// back.
 void Link::arrive(const Record& record, std::vector<Event>& finished) {
   const Incoming post = in_.front();
   const bool whole = record.piece.size() == record.frame.bytes;
-  if (whole && record.piece.size() >= kWorthBorrowing) {
-    borrowed_.emplace_back(post.token, record.end);
+  if (whole && !record.reply && record.piece.size() >= kWorthBorrowing) {
+    borrowed_.emplace_back(post.token, record.end, false, record.piece, record.at);
     in_.pop_front();
     finished.emplace_back(post.token, true, record.piece);
     return;
   }
   if (!record.piece.empty()) std::memcpy(post.into.data() + have_, record.piece.data(), record.piece.size());
   have_ += record.piece.size();
+  if (record.reply) {
+    std::atomic_ref(*region_->replies(side_)).store(++replies_read_, std::memory_order_release);
+    changed(kRoom);
+  }
   if (borrowed_.empty()) {
     give_back(record.end);
   } else {
@@ -156,19 +165,55 @@ void Link::arrive(const Record& record, std::vector<Event>& finished) {
   finished.emplace_back(post.token, true, post.into);
 }
 
-bool Link::release(std::uint64_t token) noexcept {
+Link::Borrowed* Link::borrowed(std::uint64_t token) noexcept {
   const auto found = std::find_if(borrowed_.begin(), borrowed_.end(), [&](const Borrowed& borrowed) {
     return borrowed.token == token && !borrowed.released;
   });
-  if (found == borrowed_.end()) return false;
+  return found == borrowed_.end() ? nullptr : &*found;
+}
+
+bool Link::release(std::uint64_t token) noexcept {
+  Borrowed* found = borrowed(token);
+  if (found == nullptr) return false;
   found->released = true;
   give_back_prefix();
   return true;
 }
 
+base::Bytes Link::reply_memory(std::uint64_t arrival) noexcept {
+  const Borrowed* found = borrowed(arrival);
+  return found == nullptr ? base::Bytes{} : found->memory;
+}
+
+void Link::reply(std::uint64_t arrival, const Frame& frame, std::vector<Event>& finished) {
+  Borrowed* found = borrowed(arrival);
+  if (found != nullptr && out_.empty() && !trouble_ && leave_at_once(*found, {frame.label, frame.bytes.size()})) {
+    finished.emplace_back(frame.token, false);
+    return;
+  }
+  release(arrival);
+  send(frame.label, frame.bytes, frame.token, finished);
+}
+
+bool Link::leave_at_once(Borrowed& arrival, const FrameHead& frame) {
+  if (!writer_->push_reply(frame, arrival.at)) return false;
+  arrival.released = true;
+  arrival.reply = ++replies_;
+  add(counters_.sent, counted(frame.bytes));
+  changed(kFrames);
+  return true;
+}
+
+std::uint64_t Link::replies_seen() const noexcept {
+  return std::atomic_ref(*region_->replies(other(side_))).load(std::memory_order_acquire);
+}
+
 void Link::give_back_prefix() noexcept {
   std::uint64_t end = 0;
-  for (; !borrowed_.empty() && borrowed_.front().released; borrowed_.pop_front()) end = borrowed_.front().end;
+  for (; !borrowed_.empty() && borrowed_.front().released; borrowed_.pop_front()) {
+    if (borrowed_.front().reply > replies_seen()) break;
+    end = borrowed_.front().end;
+  }
   if (end != 0) give_back(end);
 }
 
@@ -186,7 +231,8 @@ void Link::changed(std::uint64_t what) noexcept {
 
 void Link::lie_down() noexcept {
   if (!open_) return;
-  lying_for_ = (in_.empty() ? 0 : kFrames) | (out_.empty() ? 0 : kRoom);
+  const bool replied = std::ranges::any_of(borrowed_, [](const Borrowed& lent) { return lent.reply != 0; });
+  lying_for_ = (in_.empty() ? 0 : kFrames) | (out_.empty() && !replied ? 0 : kRoom);
   std::atomic_ref(*region_->sleeper(side_)).store(lying_for_);
 }
 

@@ -28,6 +28,11 @@ class Link final {
 
   void send(const Label& label, base::ConstBytes bytes, std::uint64_t token, std::vector<Event>& finished);
   void receive(const Label& label, base::Bytes into, std::uint64_t token) { in_.emplace_back(label, into, token); }
+  /// Memory of a borrowed arrival.
+  [[nodiscard]] base::Bytes reply_memory(std::uint64_t arrival) noexcept;
+  /// A frame goes back in the memory of a borrowed arrival, where it was written, if it can leave at once; else the
+  /// arrival is given back and the frame sent as others are: nothing may wait for room that a reply holds.
+  void reply(std::uint64_t arrival, const Frame& frame, std::vector<Event>& finished);
   /// Gives a borrowed arrival back; false if `token` is none of this link's.
   bool release(std::uint64_t token) noexcept;
 
@@ -58,6 +63,9 @@ class Link final {
     std::uint64_t token = 0;
     std::uint64_t end = 0;
     bool released = false;
+    base::Bytes memory{};     ///< of the peer's lane: a reply may be written there
+    std::uint64_t at = 0;     ///< its position
+    std::uint64_t reply = 0;  ///< it was: the how-manieth reply this is; the bytes stay until the peer has read it
   };
 
   void open_region();
@@ -67,6 +75,9 @@ class Link final {
   void pull(std::vector<Event>& finished);
   [[nodiscard]] bool fits(const Record& record, const Incoming& post);
   void arrive(const Record& record, std::vector<Event>& finished);
+  [[nodiscard]] Borrowed* borrowed(std::uint64_t token) noexcept;
+  [[nodiscard]] bool leave_at_once(Borrowed& arrival, const FrameHead& frame);
+  [[nodiscard]] std::uint64_t replies_seen() const noexcept;  ///< by the peer
   void give_back_prefix() noexcept;
   void give_back(std::uint64_t end) noexcept;
   void changed(std::uint64_t what) noexcept;
@@ -85,6 +96,8 @@ class Link final {
   std::deque<Incoming> in_;
   std::size_t have_ = 0;  ///< bytes of the front receive that came in earlier records
   std::deque<Borrowed> borrowed_;
+  std::uint64_t replies_ = 0;       ///< written here
+  std::uint64_t replies_read_ = 0;  ///< of the peer's
 };
 
 }  // namespace syncopate::transport::shm

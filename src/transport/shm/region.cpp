@@ -18,11 +18,11 @@ namespace syncopate::transport::shm {
 namespace {
 
 // File: words, ring of the maker, ring of the guest. Addresses: words, maker's ring twice, guest's ring twice.
-// Words, each in lines of its own (processors fetch lines in pairs): 0 and 128 tails, 256 and 384 sleepers.
+// Words, each in lines of its own (processors fetch lines in pairs): two tails, two sleepers, two counts of replies.
 constexpr std::size_t kWordBytes = std::size_t{64} << 10;  // a multiple of every page size in use
 constexpr std::size_t kFileBytes = kWordBytes + 2 * kRingBytes;
 constexpr std::size_t kMappedBytes = kWordBytes + 4 * kRingBytes;
-constexpr std::size_t kWordStride = 128, kSleepersAt = 2 * kWordStride;
+constexpr std::size_t kWordStride = 128, kSleepersAt = 2 * kWordStride, kRepliesAt = 4 * kWordStride;
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 [[noreturn]] void refuse(const char* what) {
@@ -90,6 +90,10 @@ std::uint64_t* Region::tail(Side writer) const noexcept {
 
 std::uint64_t* Region::sleeper(Side side) const noexcept {
   return reinterpret_cast<std::uint64_t*>(base_ + kSleepersAt + static_cast<std::size_t>(side) * kWordStride);
+}
+
+std::uint64_t* Region::replies(Side side) const noexcept {
+  return reinterpret_cast<std::uint64_t*>(base_ + kRepliesAt + static_cast<std::size_t>(side) * kWordStride);
 }
 
 }  // namespace syncopate::transport::shm

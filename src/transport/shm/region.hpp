@@ -37,6 +37,8 @@ class Region final {
   [[nodiscard]] std::uint64_t* tail(Side writer) const noexcept;
   /// What this end waits for while it sleeps.
   [[nodiscard]] std::uint64_t* sleeper(Side side) const noexcept;
+  /// How many replies this end has read.
+  [[nodiscard]] std::uint64_t* replies(Side side) const noexcept;
   [[nodiscard]] const tcp::Descriptor& memory() const noexcept { return memory_; }
   /// The mapping stays; the descriptor is needed only to hand the memory on.
   void close_descriptor() noexcept { const tcp::Descriptor gone = std::move(memory_); }

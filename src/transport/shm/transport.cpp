@@ -101,6 +101,18 @@ void ShmTransport::release(std::uint64_t token) {
     if (link->release(token)) return;
 }
 
+base::Bytes ShmTransport::reply_memory(std::uint64_t arrival, int peer) {
+  Link* link = link_to(peer);
+  return link == nullptr ? base::Bytes{} : link->reply_memory(arrival);
+}
+
+void ShmTransport::reply(std::uint64_t arrival, const Frame& frame) {
+  Link* link = link_to(frame.peer);
+  if (link == nullptr) return far_->reply(arrival, frame);
+  link->reply(arrival, frame, finished_);
+  touch(*link);
+}
+
 void ShmTransport::touch(Link& link) {
   if (link.pending() && std::find(active_.begin(), active_.end(), &link) == active_.end()) active_.push_back(&link);
 }

@@ -26,6 +26,8 @@ class ShmTransport final : public Transport {
   void send(int peer, const Label& label, base::ConstBytes bytes, std::uint64_t token) override;
   void receive(int peer, const Label& label, base::Bytes into, std::uint64_t token) override;
   void release(std::uint64_t token) override;
+  [[nodiscard]] base::Bytes reply_memory(std::uint64_t arrival, int peer) override;
+  void reply(std::uint64_t arrival, const Frame& frame) override;
   [[nodiscard]] std::span<const Event> poll(base::Time deadline, Patience patience) override;
   void wake() noexcept override;
   [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> traffic() const noexcept override;
