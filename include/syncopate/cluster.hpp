@@ -50,7 +50,14 @@ struct Cluster {
   std::string algorithm = "auto";        ///< of the all-reduce
   double cpu_s_per_byte = 0;             ///< what exchanging a byte of gradients takes from computing on the same rank
   std::vector<MeasuredCost> costs;       ///< these override the links
+  double links_worst_error = 0;          ///< |predicted / measured - 1| by the links at its worst; 0: not said
 };
+
+/// Links that are off by more than this somewhere are not used in silence: an all-reduce's cost is no line.
+inline constexpr double kTolerableLinkError = 0.25;
+/// Why exchanges on `ranks` ranks are not foretold well: they would go by links that are further off than that. Empty
+/// where links are good, or timings on as many ranks come before them.
+[[nodiscard]] std::string doubt_of_links(const Cluster& cluster, int ranks);
 
 /// From JSON text. Throws Misuse that names `file`, the key, and what is allowed there.
 [[nodiscard]] Cluster parse_cluster(std::string_view json, const std::string& file);

@@ -1,6 +1,8 @@
 // Clusters: links and measured costs, from JSON; and what they mean for a group.
 #include "syncopate/cluster.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <climits>
 
@@ -90,12 +92,22 @@ Cluster parse_cluster(std::string_view json, const std::string& file) {
   if (root.has("transport")) cluster.transport = root.at("transport").text();
   if (root.has("algorithm")) cluster.algorithm = root.at("algorithm").text();
   cluster.cpu_s_per_byte = root.amount_or("cpu_s_per_byte", 0);
+  cluster.links_worst_error = root.amount_or("links_worst_error", 0);
   if (root.has("costs")) add_costs(cluster, root.at("costs"));
   if (!root.has("links") && cluster.costs.empty()) root.refuse(R"(has neither "links" nor "costs": one is needed)");
   return cluster;
 }
 
 Cluster read_cluster(const std::string& file) { return parse_cluster(base::text_of_file(file), file); }
+
+std::string doubt_of_links(const Cluster& cluster, int ranks) {
+  const bool goes_by_links = ranks != cluster.ranks || cluster.costs.empty();
+  if (!goes_by_links || cluster.links_worst_error <= kTolerableLinkError) return {};
+  return fmt::format(
+      "on {} ranks costs go by the cluster's links, which missed what was measured on {} ranks by up to {:.0f} %; "
+      "`syncopate fit` on {} ranks measures tables, which do not miss",
+      ranks, cluster.ranks, 100 * cluster.links_worst_error, ranks);
+}
 
 NetworkCost usual_cost(std::string_view transport) {
   // Ranks that share memory, `syncopate fit --transport shm`: a word reaches a rank that is awake in a microsecond, and

@@ -78,6 +78,8 @@ void Group::Impl::believe(const Cluster& cluster) {
   else
     options_.log.write(LogLevel::info, fmt::format("algorithm auto goes by {}: timings of {} ranks, laws for others",
                                                    options_.cluster, cluster.ranks));
+  const std::string doubt = doubt_of_links(cluster, endpoint_.size);
+  if (!doubt.empty()) options_.log.write(LogLevel::warning, fmt::format("{}: {}", options_.cluster, doubt));
 }
 
 }  // namespace syncopate

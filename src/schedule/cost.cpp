@@ -31,7 +31,7 @@ double Cost::operator()(double bytes) const noexcept {
   auto above = std::ranges::upper_bound(pieces_, bytes, {}, &Piece::begin_bytes);
   if (above != pieces_.begin()) --above;
   const double seconds = above->seconds + (bytes - above->begin_bytes) * above->seconds_per_byte;
-  return std::max(seconds, cpu_s_per_byte * bytes);
+  return agreement_s + std::max(seconds, cpu_s_per_byte * bytes);
 }
 
 AffineFit fit_affine(std::span<const Point> points) {

@@ -36,6 +36,8 @@ class Cost final {
 
   /// What moving a byte takes from computing on the same rank, in seconds. No exchange is shorter than what it takes.
   double cpu_s_per_byte = 0;
+  /// What passes before the first byte leaves, however many follow: ranks agree on what leaves (policy online).
+  double agreement_s = 0;
 
   friend bool operator==(const Cost&, const Cost&) = default;
 

@@ -13,6 +13,8 @@ struct Candidate {
   const schedule::Policy* policy = nullptr;
   schedule::PolicyOptions options;
 
+  /// It decides while a step runs: ranks agree before each bucket.
+  [[nodiscard]] bool decides_late() const { return policy->needs == schedule::Needs::events; }
   [[nodiscard]] schedule::Partition partition(const schedule::Timeline& timeline, const schedule::Cost& cost) const;
 };
 

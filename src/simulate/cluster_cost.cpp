@@ -87,6 +87,14 @@ schedule::Cost cost_of_cluster(const Cluster& cluster, std::uint64_t bytes, cons
   return cost;
 }
 
+double agreement_s(const Cluster& cluster, const Change& change) {
+  if (cluster.ranks == 1) return 0;
+  Cluster here = cluster;
+  here.algorithm = "auto";
+  here.cpu_s_per_byte = 0;
+  return cost_of_cluster(here, kAgreedBytes, change)(kAgreedBytes);
+}
+
 bool is_measured(const Cluster& cluster) { return !measured_costs(cluster, Collective::allreduce).empty(); }
 
 schedule::Cost cost_of_half(const Cluster& cluster, Collective half, std::uint64_t bytes) {

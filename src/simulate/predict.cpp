@@ -12,9 +12,19 @@ namespace {
 
 using simulate::Candidate;
 
-struct Network {
-  schedule::Cost now, twice_the_bandwidth, half_the_latency;
+/// What an exchange costs, and what it takes to agree on one.
+struct Prices {
+  schedule::Cost exchange;
+  double agreement_s = 0;
 };
+
+struct Network {
+  Prices now, twice_the_bandwidth, half_the_latency;
+};
+
+Prices prices_of(const Cluster& cluster, std::uint64_t bytes, const simulate::Change& change = {}) {
+  return {simulate::cost_of_cluster(cluster, bytes, change), simulate::agreement_s(cluster, change)};
+}
 
 std::vector<std::string> labels_of(const PredictOptions& options) {
   if (!options.policies.empty()) return options.policies;
@@ -26,7 +36,9 @@ std::vector<std::string> labels_of(const PredictOptions& options) {
   return labels;
 }
 
-schedule::Evaluation run(const Candidate& candidate, const schedule::Timeline& timeline, const schedule::Cost& cost) {
+schedule::Evaluation run(const Candidate& candidate, const schedule::Timeline& timeline, const Prices& prices) {
+  schedule::Cost cost = prices.exchange;
+  if (candidate.decides_late()) cost.agreement_s = prices.agreement_s;
   return evaluate(timeline, candidate.partition(timeline, cost), cost);
 }
 
@@ -55,9 +67,8 @@ std::vector<Prediction> predict_policies(const Profile& profile, const Cluster& 
                                          const PredictOptions& options) {
   const schedule::Timeline timeline = simulate::timeline_of(profile);
   const std::size_t bytes = bytes_of(timeline, {0, timeline.layers.size() - 1});
-  const Network network{simulate::cost_of_cluster(cluster, bytes),
-                        simulate::cost_of_cluster(cluster, bytes, {.per_byte = 0.5}),
-                        simulate::cost_of_cluster(cluster, bytes, {.startup = 0.5})};
+  const Network network{prices_of(cluster, bytes), prices_of(cluster, bytes, {.per_byte = 0.5}),
+                        prices_of(cluster, bytes, {.startup = 0.5})};
   const double optimum_s = run({&schedule::policy_named("exact_dp"), {}}, timeline, network.now).iteration_s;
   std::vector<Prediction> predictions;
   for (const std::string& label : labels_of(options)) {

@@ -99,7 +99,7 @@ MeasuredCost Replay::Impl::measure(const std::string& algorithm, int repeats) {
 
 std::vector<double> Replay::Impl::run(const Cluster& cluster, const ReplayOptions& options) {
   const simulate::Candidate candidate = simulate::candidate_of(options.policy, options.fusion_bytes);
-  const bool decides_late = candidate.policy->needs == schedule::Needs::events;
+  const bool decides_late = candidate.decides_late();
   const auto partition =
       decides_late
           ? schedule::Partition{}

@@ -13,6 +13,7 @@ namespace syncopate {
 
 namespace {
 
+using simulate::Agreement;
 using simulate::Channel;
 
 constexpr std::string_view kDear = "dear";
@@ -50,6 +51,7 @@ void check(const Cluster& cluster, const SimulateOptions& options) {
 /// One cluster as it is simulated.
 struct Scene {
   Channel channel;
+  Agreement agreement;
   std::size_t timelines = 1;
 };
 
@@ -62,7 +64,13 @@ bool is_uniform(const Cluster& cluster, const SimulateOptions& options) {
   return is_equal && (!shares_ports || options.segments || simulate::is_measured(cluster));
 }
 
-Scene by_cost(const Cluster& cluster, std::uint64_t bytes, std::size_t timelines) {
+struct Clusters {
+  const Cluster &given, &priced;
+};
+
+/// What ranks agree on is one segment: its price is the same, however messages are cut.
+Scene by_cost(const Clusters& clusters, std::uint64_t bytes, std::size_t timelines) {
+  const Cluster& cluster = clusters.priced;
   const schedule::Cost whole = simulate::cost_of_cluster(cluster, bytes);
   const schedule::Cost scatter = simulate::cost_of_half(cluster, Collective::reduce_scatter, bytes);
   const schedule::Cost gather = simulate::cost_of_half(cluster, Collective::allgather, bytes);
@@ -72,6 +80,9 @@ Scene by_cost(const Cluster& cluster, std::uint64_t bytes, std::size_t timelines
                                                                                : scatter;
             const double end_s = *std::ranges::max_element(called_s) + cost(static_cast<double>(size));
             return std::vector<double>(called_s.size(), end_s);
+          },
+          [agreement_s = simulate::agreement_s(clusters.given)](const std::vector<double>& entered_s) {
+            return std::vector<double>(entered_s.size(), *std::ranges::max_element(entered_s) + agreement_s);
           },
           timelines};
 }
@@ -91,6 +102,9 @@ Scene by_messages(const Cluster& cluster, const SimulateOptions& options) {
             const bool is_whole = collective == Collective::allreduce;
             return exchanger->run({collective, is_whole ? algorithm : "auto", bytes}, called_s);
           },
+          [exchanger](const std::vector<double>& entered_s) {
+            return exchanger->run({Collective::allreduce, "auto", simulate::kAgreedBytes}, entered_s);
+          },
           static_cast<std::size_t>(cluster.ranks)};
 }
 
@@ -100,15 +114,11 @@ Cluster priced(Cluster cluster, std::uint64_t bytes, const SimulateOptions& opti
   return cluster;
 }
 
-struct Clusters {
-  const Cluster &given, &priced;
-};
-
 Scene scene_of(const Clusters& clusters, std::uint64_t bytes, const SimulateOptions& options) {
   const Cluster& cluster = clusters.given;
-  if (is_uniform(cluster, options)) return by_cost(clusters.priced, bytes, 1);
+  if (is_uniform(cluster, options)) return by_cost(clusters, bytes, 1);
   if (simulate::is_measured(cluster) || !cluster.inter)
-    return by_cost(cluster, bytes, static_cast<std::size_t>(cluster.ranks));
+    return by_cost({cluster, cluster}, bytes, static_cast<std::size_t>(cluster.ranks));
   return by_messages(cluster, options);
 }
 
@@ -128,7 +138,7 @@ double step_s(const std::string& label, const simulate::Training& training, cons
     return mean_step_s(run_dear(training, fused, steps + 2), 2);  // the first step has nothing to gather
   }
   const simulate::Candidate candidate = simulate::candidate_of(label, options.fusion_bytes);
-  if (candidate.policy->needs == schedule::Needs::events) return mean_step_s(run_online(training, steps), 0);
+  if (candidate.decides_late()) return mean_step_s(run_online(training, steps), 0);
   return mean_step_s(run_partition(training, candidate.partition(training.timeline, cost), steps), 0);
 }
 
@@ -151,9 +161,9 @@ std::vector<Simulation> simulate_training(const Profile& profile, const Cluster&
     simulate::Training training{.timeline = timeline,
                                 .workload = workload,
                                 .channel = scene.channel,
+                                .agreement = scene.agreement,
                                 .ranks = scene.timelines,
-                                .cpu_s_per_byte = here.cpu_s_per_byte,
-                                .announce_s = here.inter ? here.inter->alpha_s : 0};
+                                .cpu_s_per_byte = here.cpu_s_per_byte};
     for (const std::string& label : labels_of(options)) {
       simulate::Diary diary;
       training.diary = options.timeline ? &diary : nullptr;

@@ -101,18 +101,45 @@ std::vector<double> forward_done(const Training& training, std::uint64_t number,
   return now_s;
 }
 
-/// One step by the event rule. Ranks but the first hear of a decision when it has travelled to them.
-void decide_and_follow(const Training& training, Step& step) {
-  schedule::OnlineDispatch dispatch(training.timeline);
-  std::size_t next = training.timeline.layers.size();  // layers from here on are ready on rank 0
-  while (!dispatch.all_sent()) {
-    const std::size_t awaited = dispatch.frontier() - 1;
-    const double now_s = std::max(step.free_s(0), step.ready_s(0, awaited));
-    while (next > 0 && (next > awaited || step.ready_s(0, next - 1) <= now_s)) dispatch.ready(--next);
-    step.exchange(Collective::allreduce, *dispatch.decide(),
-                  [&](std::size_t rank) { return rank == 0 ? now_s : now_s + training.announce_s; });
+/// One step by the event rule, on all ranks.
+class Agreeing final {
+ public:
+  Agreeing(const Training& training, Step& step)
+      : training_(training),
+        step_(step),
+        dispatches_(training.ranks, schedule::OnlineDispatch(training.timeline)),
+        reported_(training.ranks, training.timeline.layers.size()) {}
+
+  void run() {
+    while (!dispatches_.front().all_sent()) {
+      std::vector<double> entered_s;
+      std::size_t first = 0;
+      for (std::size_t rank = 0; rank < dispatches_.size(); ++rank) {
+        entered_s.push_back(enter(rank));
+        first = std::max(first, *dispatches_[rank].offer());
+      }
+      const std::vector<double> agreed_s = training_.agreement(entered_s);
+      schedule::Bucket bucket;
+      for (schedule::OnlineDispatch& dispatch : dispatches_) bucket = dispatch.take(first);
+      step_.exchange(Collective::allreduce, bucket, [&](std::size_t rank) { return agreed_s[rank]; });
+    }
   }
-}
+
+ private:
+  /// When the rank has something to offer; its dispatch knows what is ready by then.
+  double enter(std::size_t rank) {
+    const std::size_t awaited = dispatches_[rank].frontier() - 1;
+    const double now_s = std::max(step_.free_s(rank), step_.ready_s(rank, awaited));
+    std::size_t& next = reported_[rank];
+    while (next > 0 && (next > awaited || step_.ready_s(rank, next - 1) <= now_s)) dispatches_[rank].ready(--next);
+    return now_s;
+  }
+
+  const Training& training_;
+  Step& step_;
+  std::vector<schedule::OnlineDispatch> dispatches_;  ///< by rank
+  std::vector<std::size_t> reported_;                 ///< by rank: layers from here on
+};
 
 /// Steps whose forward passes wait for nothing; when each has ended on every rank.
 std::vector<double> run_steps(const Training& training, int steps, const std::function<void(Step&)>& exchange_all) {
@@ -168,7 +195,7 @@ std::vector<double> run_partition(const Training& training, const schedule::Part
 }
 
 std::vector<double> run_online(const Training& training, int steps) {
-  return run_steps(training, steps, [&](Step& step) { decide_and_follow(training, step); });
+  return run_steps(training, steps, [&](Step& step) { Agreeing(training, step).run(); });
 }
 
 std::vector<double> run_dear(const Training& training, const schedule::Partition& partition, int steps) {

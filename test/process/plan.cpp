@@ -84,6 +84,20 @@ TEST_F(PlanPolicies, OnAnotherNumberOfRanksGoesByTheLinks) {
   EXPECT_NEAR(on_2, 1.8 + 2 + 40000008.0, 1e-3);
 }
 
+TEST_F(PlanPolicies, WarnsOfLinksThatMissedWhatWasMeasuredWhereTheyAreAllThereIs) {
+  auto cluster = nlohmann::json::parse(file_text(cluster_));
+  cluster["links_worst_error"] = 0.42;
+  std::ofstream(cluster_) << cluster.dump();
+  const Ended on_4 = plan({"--policy", "single"}), on_2 = plan({"--policy", "single", "--ranks", "2"});
+  EXPECT_EQ(on_4.error.find("42 %"), std::string::npos) << on_4.error;
+  EXPECT_NE(on_2.error.find("42 %"), std::string::npos) << on_2.error;
+  EXPECT_EQ(on_2.code, 0);
+  const Ended simulated =
+      syncopate({"simulate", profile_, "--cluster", cluster_, "--ranks", "4,2", "--policy", "single"});
+  EXPECT_NE(simulated.error.find("on 2 ranks costs go by the cluster's links"), std::string::npos) << simulated.error;
+  EXPECT_EQ(simulated.error.find("on 4 ranks costs"), std::string::npos) << simulated.error;
+}
+
 TEST_F(PlanPolicies, RefusesWhatDoesNotExist) {
   EXPECT_EQ(plan({"--policy", "best"}).code, 2);
   EXPECT_EQ(plan({"--export", "csv"}).code, 2);

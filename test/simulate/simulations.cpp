@@ -50,7 +50,7 @@ TEST(Simulation, OfEqualRanksIsThePrediction) {
 TEST(Simulation, MessageByMessageIsTheCostLaw) {
   // A handicap of factor 1 changes nothing but gives each rank its own timeline, and runs the plans.
   for (const char* algorithm : {"ring", "halving_doubling", "mst"})
-    for (const char* policy : {"wfbp", "exact_dp", "single", "dear"}) {
+    for (const char* policy : {"wfbp", "exact_dp", "single", "dear", "online"}) {
       Cluster cluster = k80(16);
       cluster.algorithm = algorithm;
       const double law = simulate(googlenet(), cluster, policy).iteration_s;

@@ -31,6 +31,18 @@ struct Options {
   double budget_s = 0.05, limit_s = 45;
 };
 
+/// By size: {"bytes", "median", "worst", "collective", "algorithm"}.
+nlohmann::json errors_of(const fit::ClusterFit& fit) {
+  nlohmann::json rows = nlohmann::json::array();
+  for (const fit::SizeError& size : fit.errors)
+    rows.push_back({{"bytes", size.bytes},
+                    {"median", size.median},
+                    {"worst", size.worst},
+                    {"collective", size.collective},
+                    {"algorithm", size.algorithm}});
+  return rows;
+}
+
 void report(const fit::Measured& measured, const Options& options, const Session& session) {
   const fit::ClusterFit fit = fit::fit_cluster(measured);
   const nlohmann::json cluster = fit::cluster_file(measured, fit);
@@ -38,16 +50,14 @@ void report(const fit::Measured& measured, const Options& options, const Session
   file << cluster.dump(1) << '\n';
   if (!file.flush()) throw SystemFailure(fmt::format("cannot write {}: {}", options.output, std::strerror(errno)));
   // A law that is wrong somewhere is still a law; whoever plans by it must know.
-  constexpr double kTolerable = 0.25;
-  if (fit.worst_of_links > kTolerable)
-    session.log.write(LogLevel::warning,
-                      fmt::format("the links are off by up to {:.0f} %: alpha, beta and gamma do not describe this "
-                                  "network; planners use the measured tables instead",
-                                  100 * fit.worst_of_links));
+  const std::string complaint = fit::complaint_about(measured, fit);
+  if (!complaint.empty()) session.log.write(LogLevel::warning, complaint);
   if (session.json)
     print_row({{"cluster", options.output},
                {"links", cluster.at("links")},
                {"links_worst_error", fit.worst_of_links},
+               {"links_median_error", fit.median_of_links},
+               {"links_errors", errors_of(fit)},
                {"cpu_s_per_byte", fit.cpu_s_per_byte},
                {"transport", measured.transport},
                {"timings", measured.all.size()}});

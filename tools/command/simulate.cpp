@@ -64,6 +64,10 @@ int run(Options options, const Session& session) {
   for (const std::string& text : options.slow_ranks) options.simulate.slow_ranks.push_back(handicap_of(text));
   for (const std::string& text : options.slow_hosts) options.simulate.slow_hosts.push_back(handicap_of(text));
   const std::vector<Simulation> rows = simulate_training(profile, cluster, options.simulate);
+  for (const int ranks : options.simulate.ranks.empty() ? std::vector{cluster.ranks} : options.simulate.ranks) {
+    const std::string doubt = doubt_of_links(cluster, ranks);
+    if (!doubt.empty()) session.log.write(LogLevel::warning, doubt);
+  }
   if (!session.json) {
     print_table(profile, rows);
     return 0;

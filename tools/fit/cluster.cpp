@@ -42,6 +42,40 @@ nlohmann::json json_of(const LinkCost& link) {
           {"gamma_s_per_byte", link.gamma_s_per_byte}};
 }
 
+double median_of(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+/// Timings, each with the error of the links that were fitted to it.
+class Judgement final {
+ public:
+  void add(const std::vector<Timing>& timings, const LinkFit& links) {
+    for (std::size_t i = 0; i < timings.size(); ++i) {
+      const double error = std::abs(links.errors[i]);
+      all_.push_back(error);
+      by_size_[timings[i].bytes].push_back(error);
+      SizeError& size = sizes_[timings[i].bytes];
+      if (error >= size.worst) size = {timings[i].bytes, 0, error, timings[i].collective, timings[i].algorithm};
+    }
+  }
+
+  void write(ClusterFit& fit) const {
+    for (const auto& [bytes, size] : sizes_) {
+      fit.errors.push_back(size);
+      fit.errors.back().median = median_of(by_size_.at(bytes));
+    }
+    fit.median_of_links = median_of(all_);
+    fit.worst_of_links = std::ranges::max(all_);
+  }
+
+ private:
+  std::vector<double> all_;
+  std::map<std::uint64_t, std::vector<double>> by_size_;
+  std::map<std::uint64_t, SizeError> sizes_;
+};
+
 std::string text_of(const char* where, const LinkCost& link) {
   return fmt::format("links {} hosts: {} to start, {:.3g} s per byte ({:.3g} Gbit/s), {:.3g} s per byte reduced\n",
                      where, format_seconds(link.alpha_s), link.beta_s_per_byte,
@@ -52,17 +86,20 @@ std::string text_of(const char* where, const LinkCost& link) {
 
 ClusterFit fit_cluster(const Measured& measured) {
   ClusterFit fit{.links = links_of(measured.all), .cpu_s_per_byte = cpu_per_byte(measured.all)};
-  std::vector<LinkFit> fits{fit.links};
+  Judgement judgement;
   if (measured.within.empty() && measured.between.empty()) {
     const bool is_one_host = measured.all.front().ranks <= measured.ranks_per_host;
     (is_one_host ? fit.intra : fit.inter) = fit.links.link;
-  } else {
-    fits.clear();  // one link for both kinds describes neither
-    for (const auto& [timings, link] : {std::pair(&measured.within, &fit.intra), {&measured.between, &fit.inter}})
-      if (!timings->empty()) *link = fits.emplace_back(links_of(*timings)).link;
+    judgement.add(measured.all, fit.links);
+  } else {  // one link for both kinds describes neither
+    for (const auto& [timings, link] : {std::pair(&measured.within, &fit.intra), {&measured.between, &fit.inter}}) {
+      if (timings->empty()) continue;
+      const LinkFit links = links_of(*timings);
+      *link = links.link;
+      judgement.add(*timings, links);
+    }
   }
-  for (const LinkFit& each : fits)
-    for (const double error : each.errors) fit.worst_of_links = std::max(fit.worst_of_links, std::abs(error));
+  judgement.write(fit);
   return fit;
 }
 
@@ -72,13 +109,29 @@ nlohmann::json cluster_file(const Measured& measured, const ClusterFit& fit) {
     costs[timing.collective][timing.algorithm]["table"].push_back({timing.bytes, timing.seconds});
   if (fit.inter) links["inter"] = json_of(*fit.inter);
   if (fit.intra) links["intra"] = json_of(*fit.intra);
-  return {{"ranks", measured.all.front().ranks},
-          {"ranks_per_host", measured.ranks_per_host},
-          {"transport", measured.transport},
-          {"links", links},
-          {"links_worst_error", fit.worst_of_links},
-          {"cpu_s_per_byte", fit.cpu_s_per_byte},
-          {"costs", costs}};
+  return {{"ranks", measured.all.front().ranks},     {"ranks_per_host", measured.ranks_per_host},
+          {"transport", measured.transport},         {"links", links},
+          {"links_worst_error", fit.worst_of_links}, {"links_median_error", fit.median_of_links},
+          {"cpu_s_per_byte", fit.cpu_s_per_byte},    {"costs", costs}};
+}
+
+std::string complaint_about(const Measured& measured, const ClusterFit& fit) {
+  std::string sizes;
+  std::size_t count = 0;
+  for (const SizeError& size : fit.errors) {
+    if (size.worst <= kTolerableLinkError) continue;
+    sizes += fmt::format("{}{} by up to {:.0f} % ({} {}; median {:.0f} %)", count++ == 0 ? "" : ", ",
+                         format_bytes(static_cast<double>(size.bytes)), 100 * size.worst, size.collective,
+                         size.algorithm, 100 * size.median);
+  }
+  if (count == 0) return {};
+  const int ranks = measured.all.front().ranks;
+  return fmt::format(
+      "alpha, beta and gamma are off by more than {:.0f} % at {} of {} sizes: {}. On {} ranks planners and auto go by "
+      "the "
+      "measured tables instead; on other numbers of ranks there are only these links, and plan, simulate and groups "
+      "that go by them say so",
+      100 * kTolerableLinkError, count, fit.errors.size(), sizes, ranks);
 }
 
 std::string table_of(const Measured& measured, const ClusterFit& fit) {
@@ -107,7 +160,9 @@ std::string table_of(const Measured& measured, const ClusterFit& fit) {
   }
   if (fit.inter) text += text_of("between", *fit.inter);
   if (fit.intra) text += text_of("within", *fit.intra);
-  text += fmt::format("transport {}; CPU {:.3g} s per byte\n", measured.transport, fit.cpu_s_per_byte);
+  text +=
+      fmt::format("links' error {:.0f} % in the median, {:.0f} % at its worst; transport {}; CPU {:.3g} s per byte\n",
+                  100 * fit.median_of_links, 100 * fit.worst_of_links, measured.transport, fit.cpu_s_per_byte);
   return text;
 }
 

@@ -26,18 +26,32 @@ struct Measured {
   std::vector<Timing> all, within, between;
 };
 
+/// How far the links miss the timings of one size that they were fitted to, as |predicted / measured - 1|.
+struct SizeError {
+  std::uint64_t bytes = 0;
+  double median = 0, worst = 0;
+  std::string collective, algorithm;  ///< of the worst
+};
+
 struct ClusterFit {
   LinkFit links;  ///< of all ranks' timings
   std::optional<LinkCost> inter, intra;
   double cpu_s_per_byte = 0;  ///< what all-reducing a byte takes from computing on the same rank, at the largest size
-  double worst_of_links = 0;  ///< |error| of the links over the timings that they were fitted to
+  std::vector<SizeError> errors;  ///< sizes ascend
+  double median_of_links = 0;     ///< over all timings that links were fitted to
+  double worst_of_links = 0;      ///< kTolerableLinkError is the limit
 };
 
 /// Throws Misuse without timings.
 [[nodiscard]] ClusterFit fit_cluster(const Measured& measured);
 
-/// The cluster file: links, and one table per collective and algorithm, which override the links where both are known.
+/// The cluster file: one table per collective and algorithm, which override the links where both are known; and links,
+/// marked with their errors ("links_worst_error", "links_median_error").
 [[nodiscard]] nlohmann::json cluster_file(const Measured& measured, const ClusterFit& fit);
+
+/// At which sizes the links are off by more than kTolerableLinkError, by how much, and what is gone by instead; empty
+/// where they are not.
+[[nodiscard]] std::string complaint_about(const Measured& measured, const ClusterFit& fit);
 
 /// For people: measured time, fastest algorithm, and how far the links are off, per collective and size.
 [[nodiscard]] std::string table_of(const Measured& measured, const ClusterFit& fit);

@@ -24,13 +24,15 @@ struct Question {
   Profile profile;
   Cluster cluster;
   std::vector<Prediction> predictions;
+  std::string doubt;  ///< of the links, where they are what there is to go by
 };
 
 Question question_of(const Options& options) {
   if (options.profile.empty()) throw Misuse("plan needs a PROFILE, or a subcommand: collective");
   if (options.cluster.empty()) throw Misuse("plan PROFILE needs --cluster FILE");
-  Question question{read_profile(options.profile), read_cluster(options.cluster), {}};
+  Question question{read_profile(options.profile), read_cluster(options.cluster), {}, {}};
   if (!options.algorithm.empty()) question.cluster.algorithm = options.algorithm;
+  question.doubt = doubt_of_links(question.cluster, options.ranks != 0 ? options.ranks : question.cluster.ranks);
   if (options.ranks != 0 && options.ranks != question.cluster.ranks) {
     question.cluster.ranks = options.ranks;
     question.cluster.costs.clear();  // they were measured on another number of ranks
@@ -107,6 +109,7 @@ int print_export(const Options& options, const Question& question, const Session
 
 int compare(const Options& options, const Session& session) {
   const Question question = question_of(options);
+  if (!question.doubt.empty()) session.log.write(LogLevel::warning, question.doubt);
   if (!options.format.empty()) return print_export(options, question, session);
   if (!session.json) {
     print_table(question);
