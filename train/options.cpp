@@ -28,7 +28,7 @@ void add_what(CLI::App& app, Options& o) {
 
 void add_exchange(CLI::App& app, Options& o, std::string& fusion_bytes) {
   app.add_option("--policy", o.policy, "which gradients travel together (`syncopate info`)")->capture_default_str();
-  app.add_option("--fusion-bytes", fusion_bytes, "bucket size of the fusion policy")->capture_default_str();
+  app.add_option("--fusion-bytes", fusion_bytes, "bucket size of the fusion policy")->default_str("by model and ranks");
   app.add_option(
       "--cluster", o.cluster,
       "cluster file (`syncopate fit`) with what exchanges cost, for policies that weigh it; without: measured "
@@ -139,7 +139,7 @@ void check(const Options& o) {
 
 std::optional<Options> parse_options(int argc, char** argv) {
   Options options;
-  std::string fusion_bytes = "4MiB";
+  std::string fusion_bytes = "0";
   CLI::App app("Data-parallel training; started alone it has one rank, inside `syncopate run` it uses all of them.");
   app.name("syncopate-train");
   app.set_version_flag("--version", std::string(version()));

@@ -15,7 +15,7 @@ struct Options {
   ModelOptions sizes;
 
   std::string policy = "fusion", codec = "none", exchange = "allreduce", algorithm = "auto";
-  std::uint64_t fusion_bytes = 4 << 20;
+  std::uint64_t fusion_bytes = 0;  ///< 0: by model and ranks
   std::string cluster;   ///< file with what exchanges cost, for policies that weigh it; empty: they measure it
   int check_every = 32;  ///< steps between looks at whether times have drifted; 0: never
   bool zero_missing = false;

@@ -55,7 +55,7 @@ struct PredictOptions {
   /// of 1 MiB, then of 25 MiB, each filled past its size). Empty: every policy, and fusion as PyTorch and Horovod have
   /// it.
   std::vector<std::string> policies;
-  std::uint64_t fusion_bytes = 4 << 20;  ///< of `fusion` without a size
+  std::uint64_t fusion_bytes = 0;  ///< of `fusion` without a size; 0: by model and ranks
 };
 
 /// Layers [first, last] travel together; seconds of the step.

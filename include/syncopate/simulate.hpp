@@ -22,11 +22,11 @@ struct SimulateOptions {
   /// As for predict_policies, and "dear": reduce-scatter behind the backward pass, all-gather behind the next forward
   /// pass. Empty: every policy, fusion as PyTorch has it, and dear.
   std::vector<std::string> policies;
-  std::uint64_t fusion_bytes = 4 << 20;
-  std::vector<int> ranks;  ///< how many to simulate, one after another; empty: as many as the cluster has
-  double noise = 0;        ///< standard deviation of a layer's time over its mean, drawn anew every step
-  int steps = 20;          ///< with noise: how many steps are averaged
-  std::uint64_t seed = 1;  ///< of the noise
+  std::uint64_t fusion_bytes = 0;  ///< of `fusion` without a size; 0: by model and ranks
+  std::vector<int> ranks;          ///< how many to simulate, one after another; empty: as many as the cluster has
+  double noise = 0;                ///< standard deviation of a layer's time over its mean, drawn anew every step
+  int steps = 20;                  ///< with noise: how many steps are averaged
+  std::uint64_t seed = 1;          ///< of the noise
   std::vector<Handicap> slow_ranks, slow_hosts;
   /// Messages are cut into segments as the collectives cut them, and latencies of messages under way overlap. Without
   /// it, a message takes alpha + n beta, as in cost laws. For clusters with links; at most kMostSegmentedRanks.
@@ -56,8 +56,8 @@ struct Simulation {
 [[nodiscard]] std::vector<MeasuredCost> simulate_costs(const Cluster& cluster, std::uint64_t bytes);
 
 struct ReplayOptions {
-  std::string policy = "online";  ///< as predict_policies takes it
-  std::uint64_t fusion_bytes = 4 << 20;
+  std::string policy = "online";   ///< as predict_policies takes it
+  std::uint64_t fusion_bytes = 0;  ///< of `fusion` without a size; 0: by model and ranks
   std::string algorithm = "auto";
   int steps = 1;
 };

@@ -41,7 +41,7 @@ struct SynchronizerOptions {
   /// Policies that weigh times: steps between looks at whether times have drifted by more than a fifth, after which all
   /// is measured and planned anew (and looked at half as often); 0: never.
   int check_every = 32;
-  std::size_t fusion_bytes = 4 << 20;  ///< size at which the fusion policy closes a bucket
+  std::size_t fusion_bytes = 0;        ///< size at which the fusion policy closes a bucket; 0: by model and ranks
   std::string codec = "none";          ///< a name from shelf compress/codec
   std::string exchange = "allreduce";  ///< a name from shelf sync/exchange
   std::string algorithm = "auto";      ///< collective algorithm

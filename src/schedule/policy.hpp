@@ -11,7 +11,8 @@
 namespace syncopate::schedule {
 
 struct PolicyOptions {
-  std::size_t fusion_bytes = 4 << 20;
+  std::size_t fusion_bytes = 0;  ///< 0: what suits the model and the ranks (policy/fusion)
+  int ranks = 1;
   std::size_t first_fusion_bytes = 0;  ///< of the first bucket; 0: as of the others
   bool fuses_past = false;             ///< a bucket closes once it has reached its size, not before it would exceed it
   std::optional<Cost> cost;            ///< of one exchange, for policies that weigh it

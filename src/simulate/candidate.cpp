@@ -14,9 +14,9 @@ schedule::Partition Candidate::partition(const schedule::Timeline& timeline, con
   return policy->partition(timeline, with_cost);
 }
 
-Candidate candidate_of(const std::string& label, std::uint64_t fusion_bytes) {
+Candidate candidate_of(const std::string& label, const schedule::PolicyOptions& options) {
   const std::size_t colon = label.find(':');
-  Candidate candidate{&schedule::policy_named(label.substr(0, colon)), {.fusion_bytes = fusion_bytes}};
+  Candidate candidate{&schedule::policy_named(label.substr(0, colon)), options};
   if (colon != std::string::npos) {
     base::require(candidate.policy->name == "fusion", "policy '{}': only fusion takes a size, as in fusion:64MiB",
                   label);
@@ -25,8 +25,8 @@ Candidate candidate_of(const std::string& label, std::uint64_t fusion_bytes) {
       candidate.options = {.fusion_bytes = 25 << 20, .first_fusion_bytes = 1 << 20, .fuses_past = true};
     else
       candidate.options.fusion_bytes = parse_bytes(size);
+    base::require(candidate.options.fusion_bytes > 0, "policy '{}': a bucket of 0 bytes; allowed: 1 and more", label);
   }
-  base::require(candidate.options.fusion_bytes > 0, "policy '{}': a bucket of 0 bytes; allowed: 1 and more", label);
   return candidate;
 }
 

@@ -19,7 +19,7 @@ struct Candidate {
 };
 
 /// "online", "fusion", "fusion:64MiB", "fusion:ddp". Throws Misuse.
-[[nodiscard]] Candidate candidate_of(const std::string& label, std::uint64_t fusion_bytes);
+[[nodiscard]] Candidate candidate_of(const std::string& label, const schedule::PolicyOptions& options);
 /// Throws Misuse where the profile has no layers.
 [[nodiscard]] schedule::Timeline timeline_of(const Profile& profile);
 

@@ -72,7 +72,9 @@ std::vector<Prediction> predict_policies(const Profile& profile, const Cluster& 
   const double optimum_s = run({&schedule::policy_named("exact_dp"), {}}, timeline, network.now).iteration_s;
   std::vector<Prediction> predictions;
   for (const std::string& label : labels_of(options)) {
-    Prediction prediction = predict(simulate::candidate_of(label, options.fusion_bytes), timeline, network);
+    Prediction prediction =
+        predict(simulate::candidate_of(label, {.fusion_bytes = options.fusion_bytes, .ranks = cluster.ranks}), timeline,
+                network);
     prediction.policy = label;
     prediction.with_merging_s = optimum_s;
     prediction.over_optimum = std::max(0.0, prediction.iteration_s / optimum_s - 1);  // rounding may say -1e-16

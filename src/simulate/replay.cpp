@@ -98,7 +98,8 @@ MeasuredCost Replay::Impl::measure(const std::string& algorithm, int repeats) {
 }
 
 std::vector<double> Replay::Impl::run(const Cluster& cluster, const ReplayOptions& options) {
-  const simulate::Candidate candidate = simulate::candidate_of(options.policy, options.fusion_bytes);
+  const simulate::Candidate candidate =
+      simulate::candidate_of(options.policy, {.fusion_bytes = options.fusion_bytes, .ranks = group_.size()});
   const bool decides_late = candidate.decides_late();
   const auto partition =
       decides_late

@@ -134,10 +134,11 @@ double step_s(const std::string& label, const simulate::Training& training, cons
   const schedule::Cost cost = simulate::cost_of_cluster(cluster, bytes);
   const int steps = options.noise > 0 ? options.steps : 1;
   if (label == kDear) {
-    const auto fused = simulate::candidate_of("fusion", 25 << 20).partition(training.timeline, cost);
+    const auto fused = simulate::candidate_of("fusion", {.fusion_bytes = 25 << 20}).partition(training.timeline, cost);
     return mean_step_s(run_dear(training, fused, steps + 2), 2);  // the first step has nothing to gather
   }
-  const simulate::Candidate candidate = simulate::candidate_of(label, options.fusion_bytes);
+  const simulate::Candidate candidate =
+      simulate::candidate_of(label, {.fusion_bytes = options.fusion_bytes, .ranks = cluster.ranks});
   if (candidate.decides_late()) return mean_step_s(run_online(training, steps), 0);
   return mean_step_s(run_partition(training, candidate.partition(training.timeline, cost), steps), 0);
 }

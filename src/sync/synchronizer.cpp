@@ -26,8 +26,8 @@ schedule::Timeline sizes_of(const std::vector<Gradient>& gradients) {
   return timeline;
 }
 
-schedule::PolicyOptions policy_options(const SynchronizerOptions& options) {
-  schedule::PolicyOptions result{.fusion_bytes = options.fusion_bytes};
+schedule::PolicyOptions policy_options(const SynchronizerOptions& options, int ranks) {
+  schedule::PolicyOptions result{.fusion_bytes = options.fusion_bytes, .ranks = ranks};
   if (!options.cost) return result;
   schedule::CostInputs inputs;
   for (const auto& [bytes, seconds] : options.cost->table) inputs.points.push_back({bytes, seconds});
@@ -44,7 +44,6 @@ sync::Rhythm rhythm_of(const SynchronizerOptions& options) {
 }
 
 const compress::Codec& codec_of(const SynchronizerOptions& options) {
-  base::require(options.fusion_bytes > 0, "fusion_bytes is 0; allowed: 1 and more");
   base::require(options.clip_norm >= 0, "clip_norm is {}; allowed: 0 (off) and more", options.clip_norm);
   base::require(options.check_every >= 0, "check_every is {}; allowed: 0 (never) and more", options.check_every);
   const sync::Exchange& exchange = sync::exchange_named(options.exchange);
@@ -56,7 +55,7 @@ const compress::Codec& codec_of(const SynchronizerOptions& options) {
 
 sync::Planner planner_of(Group& group, const std::vector<Gradient>& gradients, const SynchronizerOptions& options) {
   const schedule::Timeline sizes = sizes_of(gradients);
-  const schedule::PolicyOptions details = policy_options(options);
+  const schedule::PolicyOptions details = policy_options(options, group.size());
   const sync::Rhythm mine = rhythm_of(options);
   const schedule::Partition first = sync::Planner(sizes, mine, details).partition();
   const sync::Terms terms = sync::agree(group, gradients, {mine, first});

@@ -133,6 +133,14 @@ TEST(OnlineDispatch, SendsEverythingThatIsReadyAndNextInTheOrder) {
 }
 
 // Two ranks of different speed: each time the one that is less far decides, and what it offers is ready on both.
+TEST(Fusion, FillsBucketsThatSuitModelAndRanksWhereNoSizeIsAsked) {
+  const Timeline timeline = timeline_of(std::vector<std::size_t>(100, 1'000'000));
+  const auto buckets = [&](int ranks) { return policy_named("fusion").partition(timeline, {.ranks = ranks}).size(); };
+  EXPECT_EQ(buckets(4), 50U) << "2 MB each: the root of 100 MB * 4 * 10 kB";
+  EXPECT_EQ(buckets(64), 13U) << "8 MB each";
+  EXPECT_EQ(buckets(1), 100U);
+}
+
 TEST(OnlineDispatch, OfSeveralRanksTakesTheLeastOffer) {
   const Timeline timeline = timeline_of({1, 1, 1, 1});
   OnlineDispatch slow(timeline), fast(timeline);

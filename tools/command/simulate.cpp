@@ -14,7 +14,7 @@ namespace {
 
 struct Options {
   std::string profile, cluster, algorithm;
-  std::string fusion_bytes = "4MiB";
+  std::string fusion_bytes = "0";
   std::vector<std::string> slow_ranks, slow_hosts;
   SimulateOptions simulate;
 };
@@ -88,7 +88,8 @@ void define(CLI::App& app, Session& session) {
       ->delimiter(',');
   app.add_option("--policy", simulate.policies, "Policies, comma-separated; fusion:SIZE, fusion:ddp and dear too")
       ->delimiter(',');
-  app.add_option("--fusion-bytes", options->fusion_bytes, "Bucket size of the fusion policy")->capture_default_str();
+  app.add_option("--fusion-bytes", options->fusion_bytes, "Bucket size of the fusion policy")
+      ->default_str("by model and ranks");
   app.add_option("--algorithm", options->algorithm, "Algorithm of the all-reduce (default: the cluster's)");
   app.add_option("--noise", simulate.noise, "Standard deviation of layer times over their mean")->capture_default_str();
   app.add_option("--steps", simulate.steps, "Steps to average with noise")->capture_default_str();

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 
+#include "bench/rows.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/units.hpp"
 
@@ -42,12 +43,6 @@ nlohmann::json json_of(const LinkCost& link) {
           {"gamma_s_per_byte", link.gamma_s_per_byte}};
 }
 
-double median_of(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
-
 /// Timings, each with the error of the links that were fitted to it.
 class Judgement final {
  public:
@@ -64,9 +59,9 @@ class Judgement final {
   void write(ClusterFit& fit) const {
     for (const auto& [bytes, size] : sizes_) {
       fit.errors.push_back(size);
-      fit.errors.back().median = median_of(by_size_.at(bytes));
+      fit.errors.back().median = bench::median(by_size_.at(bytes));
     }
-    fit.median_of_links = median_of(all_);
+    fit.median_of_links = bench::median(all_);
     fit.worst_of_links = std::ranges::max(all_);
   }
 
@@ -128,8 +123,8 @@ std::string complaint_about(const Measured& measured, const ClusterFit& fit) {
   const int ranks = measured.all.front().ranks;
   return fmt::format(
       "alpha, beta and gamma are off by more than {:.0f} % at {} of {} sizes: {}. On {} ranks planners and auto go by "
-      "the "
-      "measured tables instead; on other numbers of ranks there are only these links, and plan, simulate and groups "
+      "the measured tables instead; on other numbers of ranks there are only these links, and plan, simulate and "
+      "groups "
       "that go by them say so",
       100 * kTolerableLinkError, count, fit.errors.size(), sizes, ranks);
 }

@@ -16,7 +16,7 @@ namespace {
 struct Options {
   std::string profile, cluster, algorithm, format;
   std::vector<std::string> policies;
-  std::string fusion_bytes = "4MiB";
+  std::string fusion_bytes = "0";
   int ranks = 0;
 };
 
@@ -128,7 +128,8 @@ void add_policies(CLI::App& app, Session& session) {
   app.add_option("--policy", options->policies,
                  "Policies, comma-separated; fusion:SIZE and fusion:ddp too (default: every one)")
       ->delimiter(',');
-  app.add_option("--fusion-bytes", options->fusion_bytes, "Bucket size of the fusion policy")->capture_default_str();
+  app.add_option("--fusion-bytes", options->fusion_bytes, "Bucket size of the fusion policy")
+      ->default_str("by model and ranks");
   app.add_option("--algorithm", options->algorithm, "Algorithm of the all-reduce (default: the cluster's)");
   app.add_option("--ranks", options->ranks, "Ranks instead of the cluster's; its links, not its measured costs, count")
       ->check(CLI::PositiveNumber);
