@@ -1,5 +1,5 @@
-// Fusion: a bucket closes before it would exceed fusion_bytes, whatever the layers take to compute and the network to
-// move. Sergeev & Del Balso, "Horovod", arXiv:1802.05799, section 4 (tensor fusion); Li et al., "PyTorch Distributed",
+// Fusion: a bucket closes before it would exceed its size, whatever layers take to compute and the network to move.
+// Sergeev & Del Balso, "Horovod", arXiv:1802.05799, section 4 (tensor fusion); Li et al., "PyTorch Distributed",
 // VLDB 2020, section 3.2.3 (gradient bucketing).
 //
 //   backward   |L6|L5|L4|L3|L2|L1|
