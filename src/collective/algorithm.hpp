@@ -81,7 +81,7 @@ struct Choice {
 [[nodiscard]] const Algorithm& entry_named(std::string_view name);
 /// The algorithm that the request names, or the fastest: of those that were measured for such ranks and hosts the one
 /// with the least time; where none was, the one with the lowest cost law, or a steady one that is predicted to take at
-/// most 15 % longer. Throws Misuse where the request is wrong.
+/// most 15 % longer (5 % in shared memory). Throws Misuse where the request is wrong.
 [[nodiscard]] Choice choose(const PlanRequest& request, const NetworkCost& cost);
 /// All that offer the collective and are sensible, in the order of that preference.
 [[nodiscard]] std::vector<Choice> rank_choices(const PlanRequest& request, const NetworkCost& cost);
