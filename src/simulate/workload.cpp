@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <numbers>
+#include <utility>
 
 namespace syncopate::simulate {
 
@@ -29,8 +30,8 @@ double factor(double noise, std::uint64_t key) {
 
 }  // namespace
 
-Workload::Workload(const schedule::Timeline& timeline, const SimulateOptions& options)
-    : timeline_(timeline), options_(options) {
+Workload::Workload(const schedule::Timeline& timeline, SimulateOptions options)
+    : timeline_(timeline), options_(std::move(options)) {
   for (const schedule::Layer& layer : timeline.layers) backward_s_ += layer.backward_s;
 }
 

@@ -16,14 +16,14 @@ struct Work {
 
 class Workload final {
  public:
-  Workload(const schedule::Timeline& timeline, const SimulateOptions& options);
+  Workload(const schedule::Timeline& timeline, SimulateOptions options);
   /// The forward time of a layer is the forward pass's share that its backward time has in the backward pass. Noise is
   /// log-normal with mean 1, a function of seed, step, rank, layer and pass: the same for every policy.
   [[nodiscard]] Work of(std::uint64_t step, std::uint32_t rank) const;
 
  private:
   const schedule::Timeline& timeline_;
-  const SimulateOptions& options_;
+  SimulateOptions options_;
   double backward_s_ = 0;  ///< of all layers
 };
 
