@@ -11,7 +11,10 @@ namespace syncopate::transport {
 /// yield that took longer than ranks that wait take to give the core back, waits sleep for a while. One thread.
 class Courtesy final {
  public:
-  explicit Courtesy(base::Duration most) noexcept : most_(most) {}
+  /// Other ranks that wait awake give the core back within some 10 us.
+  static constexpr base::Duration kLongYield = std::chrono::microseconds(500);
+
+  explicit Courtesy(base::Duration most = kLongYield) noexcept : most_(most) {}
 
   [[nodiscard]] bool may_stay_awake(base::Time at) const noexcept { return at >= asleep_until_; }
   void yield(base::Time at) noexcept {

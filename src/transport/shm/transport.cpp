@@ -11,9 +11,7 @@ namespace syncopate::transport::shm {
 namespace {
 base::Time now() { return std::chrono::steady_clock::now(); }
 
-// With a core for every rank whoever yields comes back at once. Where ranks take turns, each reduces what its lanes
-// hold, and copies as much, before it yields: some 0.3 ms.
-constexpr base::Duration kLongYield = std::chrono::microseconds(500);
+// Where ranks take turns, each reduces what its lanes hold, and copies as much, before it yields: some 0.3 ms.
 constexpr base::Duration kTurnsOfOthers = std::chrono::milliseconds(2);
 }  // namespace
 
@@ -63,7 +61,7 @@ ShmTransport::ShmTransport(ShmOptions options, std::unique_ptr<tcp::TcpTransport
       control_(std::move(control)),
       mailbox_(std::move(mailbox)),
       complaints_(options_.rank, control_),
-      courtesy_(options_.crowded ? kTurnsOfOthers : kLongYield),
+      courtesy_(options_.crowded ? kTurnsOfOthers : Courtesy::kLongYield),
       links_(options_.near.size()) {}
 
 Link* ShmTransport::link_to(int rank) {

@@ -16,8 +16,6 @@ constexpr int kPollsWithoutLook = 16;
 /// core that other ranks, or the backward pass, could use (256 KiB, 4 ranks: 3.4 ms of CPU awake, 1.4 ms asleep, same
 /// time).
 constexpr std::size_t kWorthWaitingAwake = 16 << 10;
-// Other ranks that wait awake give the core back within some 10 us.
-constexpr base::Duration kLongYield = std::chrono::microseconds(500);
 base::Time now() { return std::chrono::steady_clock::now(); }
 
 }  // namespace
@@ -28,8 +26,7 @@ TcpTransport::TcpTransport(const TransportOptions& options, std::shared_ptr<TcpC
       control_(std::move(control)),
       mailbox_(std::move(mailbox)),
       peers_(static_cast<std::size_t>(options.size)),
-      complaints_(options.rank, control_),
-      courtesy_(kLongYield) {}
+      complaints_(options.rank, control_) {}
 
 void TcpTransport::send(int peer, const Label& label, base::ConstBytes bytes, std::uint64_t token) {
   Peer& to = peer_at(peer);
