@@ -1,4 +1,4 @@
-// TCP control: every rank learns of every failure and its origin; silent, gone and strange ranks are told apart.
+// TCP control: every rank learns of every failure and its origin; silent and gone ranks are told apart.
 #include <gtest/gtest.h>
 
 #include <barrier>
@@ -11,24 +11,12 @@
 namespace syncopate::transport {
 namespace {
 
+using test::barrier;
 using test::contains;
 using test::failure_seen;
-using test::finish;
 using test::quiet_options;
 using test::with_ranks;
 using namespace std::chrono_literals;
-
-/// A barrier over the links: nobody passes before all have come.
-void barrier(Endpoint& me, std::uint64_t operation) {
-  std::vector<std::byte> in(static_cast<std::size_t>(me.size));
-  const std::byte out{1};
-  for (int peer = 0; peer < me.size; ++peer) {
-    if (peer == me.rank) continue;
-    me.links->send(peer, {operation, 1}, {&out, 1}, 1);
-    me.links->receive(peer, {operation, 1}, {&in[static_cast<std::size_t>(peer)], 1}, 2);
-  }
-  finish(*me.links, 2 * (me.size - 1));
-}
 
 TEST(Tree, EveryRankIsReachedOverOneLessEdgesThanRanks) {
   for (int size = 1; size <= 64; ++size) {
@@ -126,69 +114,6 @@ TEST(TcpControl, AMessageTooLongToBeOneIsRefusedBeforeItIsRead) {
   const Failure seen = failure_seen(*pair.endpoint.links);
   EXPECT_EQ(seen.kind, "PeerLost");
   EXPECT_TRUE(contains(seen.message, "2147483647 bytes")) << seen.message;
-}
-
-TEST(TcpControl, StrangersAtTheDoorDisturbNobody) {
-  GroupOptions options = quiet_options();
-  options.silence = 1s;
-  const auto board = rendezvous::make_board();
-  std::vector<std::jthread> ranks;
-  std::vector<std::string> problems(2);
-  for (int rank = 0; rank < 2; ++rank)
-    ranks.emplace_back([&, rank] {
-      try {
-        GroupOptions mine = options;
-        mine.rank = rank;
-        mine.size = 2;
-        test::Listening meeting(board);
-        Endpoint me = tcp::join(mine, meeting);
-        std::vector<tcp::Channel> strangers;
-        for (int i = 0; i < 20; ++i) {
-          strangers.emplace_back(tcp::start_connection(tcp::Address::parse(meeting.of(1 - rank).address), {}));
-          const std::string noise = i % 3 == 0 ? "" : i % 3 == 1 ? "nonsense" : "SYNCOPTE\x01";
-          std::ignore = strangers.back().write(std::as_bytes(std::span(noise)));
-        }
-        barrier(me, 1);
-        std::ignore = me.links->poll(test::in(1200ms), {});
-        barrier(me, 2);
-      } catch (const std::exception& error) {
-        problems[static_cast<std::size_t>(rank)] = error.what();
-      }
-    });
-  ranks.clear();
-  EXPECT_EQ(problems, std::vector<std::string>(2));
-}
-
-TEST(TcpControl, APeerWithAWrongSecretStaysOutside) {
-  const test::Folder folder;
-  std::ofstream(folder.path + "/secret") << "the secret of this very job";
-  GroupOptions options = quiet_options();
-  options.secret_file = folder.path + "/secret";
-  options.rank = 0;
-  options.size = 2;
-  options.join_timeout = 500ms;
-  const auto board = rendezvous::make_board();
-  std::string kind;
-  std::jthread joining([&] {
-    try {
-      const auto meeting = rendezvous::in_memory(board);
-      std::ignore = tcp::join(options, *meeting);
-    } catch (const Error& error) {
-      kind = error.kind() + std::string(": ") + error.what();
-    }
-  });
-  const test::ScriptedPeer peer(board, 1, 2);
-  EXPECT_EQ(peer.greet(0, tcp::Purpose::control, "a guess at the secret").cause(), tcp::Handshake::Cause::unauthorized);
-  joining.join();
-  EXPECT_EQ(kind, "Timeout: rank 1 did not connect to rank 0");
-}
-
-TEST(TcpControl, ASecretOpensTheGroupToThoseWhoKnowIt) {
-  const test::Folder folder;
-  std::ofstream(folder.path + "/secret") << "the secret of this very job";
-  GroupOptions options = quiet_options();
-  options.secret_file = folder.path + "/secret";
-  with_ranks(3, options, [](Endpoint& me) { barrier(me, 1); });
 }
 
 TEST(TcpControl, UsingARankThatLeftIsALostPeer) {

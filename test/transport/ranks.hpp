@@ -94,6 +94,18 @@ inline void finish(Transport& links, int count, Patience patience = {}) {
   }
 }
 
+/// A barrier over the links: nobody passes before all have come.
+inline void barrier(Endpoint& me, std::uint64_t operation) {
+  std::vector<std::byte> in(static_cast<std::size_t>(me.size));
+  const std::byte out{1};
+  for (int peer = 0; peer < me.size; ++peer) {
+    if (peer == me.rank) continue;
+    me.links->send(peer, {operation, 1}, {&out, 1}, 1);
+    me.links->receive(peer, {operation, 1}, {&in[static_cast<std::size_t>(peer)], 1}, 2);
+  }
+  finish(*me.links, 2 * (me.size - 1));
+}
+
 /// Makes the calls, then polls until the group fails, and returns how; a Failure of kind "" if it never does. The calls
 /// belong to it because the failure may come with any of them.
 inline Failure failure_seen(
