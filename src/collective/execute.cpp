@@ -11,18 +11,19 @@ namespace {
 
 // Segments per peer and direction that may be under way. Enough to keep a link busy while one is reduced.
 constexpr std::uint32_t kWindow = 32;
-// A step is cut into about four segments, so that the next rank starts after a quarter of the chunk; below the lower
-// bound the cost per message outweighs that, above the upper one a segment would fall out of the second-level cache.
+// A step is cut into about four segments, so that the next rank starts after a quarter of the chunk; below this bound
+// the cost per message outweighs that.
 constexpr std::size_t kSmallestSegment = 16 << 10;
-constexpr std::size_t kLargestSegment = 128 << 10;
+// What was reduced is copied block by block, from the first-level cache.
+constexpr std::size_t kBlock = 8 << 10;
 
 std::uint64_t token_of(std::uint32_t step, std::uint32_t segment) { return std::uint64_t{step} << 32 | segment; }
 
 }  // namespace
 
-std::size_t segment_bytes(std::size_t range_bytes) {
+std::size_t segment_bytes(std::size_t range_bytes, std::size_t longest) {
   const std::size_t quarter = (range_bytes / 4 + 63) / 64 * 64;
-  return std::clamp(quarter, kSmallestSegment, kLargestSegment);
+  return std::clamp(quarter, kSmallestSegment, longest);
 }
 
 base::Bytes Scratch::take(std::size_t bytes) {
@@ -33,7 +34,7 @@ base::Bytes Scratch::take(std::size_t bytes) {
     free_.pop_back();
     return found;
   }
-  const std::size_t rounded = std::max(bytes, kLargestSegment);
+  const std::size_t rounded = std::max(bytes, transport::kWireFrame);
   owned_.push_back(std::make_unique_for_overwrite<std::byte[]>(rounded));
   return {owned_.back().get(), rounded};
 }
@@ -72,7 +73,8 @@ void Execution::place(std::uint32_t index, const Layout& layout) {
   step.end = range.end * width;
   step.memory = step.begin < first ? parameters_.data.bytes().data() + step.begin
                                    : parameters_.second.bytes().data() + (step.begin - first);
-  step.segment = segment_bytes(step.end - step.begin);
+  step.segment =
+      segment_bytes(step.end - step.begin, links_.best_frame(static_cast<int>(program_->plan.steps[index].peer)));
   // A range without elements is not sent: both ends know the count and skip it alike.
   step.segments = static_cast<std::uint32_t>((step.end - step.begin + step.segment - 1) / step.segment);
   if (step.segments > 0) ++unfinished_;
@@ -189,8 +191,12 @@ void Execution::reduce(std::uint32_t index, std::uint32_t segment, base::ConstBy
 void Execution::reduce_over(std::uint32_t index, std::uint32_t segment, base::Bytes back) const {
   const base::Bytes into = steps_[index].bytes_of(segment);
   const kernel::Reduction reduction = reduction_of(index);
-  kernel::combine(reduction, back.data(), {into.data(), back.data()}, into.size() / size_of(reduction.dtype));
-  std::memcpy(into.data(), back.data(), into.size());
+  for (std::size_t at = 0; at < into.size(); at += kBlock) {
+    const base::Bytes block = into.subspan(at, std::min(kBlock, into.size() - at));
+    kernel::combine(reduction, back.data() + at, {block.data(), back.data() + at},
+                    block.size() / size_of(reduction.dtype));
+    std::memcpy(block.data(), back.data() + at, block.size());
+  }
 }
 
 void Execution::reduce_held() {

@@ -26,8 +26,8 @@ class Scratch final {
   std::vector<base::Bytes> free_;
 };
 
-/// What a step of so many bytes is cut into.
-[[nodiscard]] std::size_t segment_bytes(std::size_t range_bytes);
+/// What a step of so many bytes is cut into, where `longest` is the best frame of its link.
+[[nodiscard]] std::size_t segment_bytes(std::size_t range_bytes, std::size_t longest);
 
 /// One operation on one rank. A step's range is cut into segments; a segment is posted as soon as the steps it waits
 /// for have finished its bytes, so that a chunk is forwarded while its rest still arrives. What is to be reduced may

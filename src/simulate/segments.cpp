@@ -46,7 +46,7 @@ class Events final {
  public:
   Events(const Network& network, const std::vector<Program>& programs, std::uint64_t bytes)
       : network_(network), ranks_(programs.size()), ports_(network) {
-    for (std::size_t i = 0; i < programs.size(); ++i) lay_out(ranks_[i], programs[i], bytes);
+    for (std::size_t i = 0; i < programs.size(); ++i) lay_out(i, programs[i], bytes);
     for (std::uint32_t from = 0; from < ranks_.size(); ++from)
       for (const Route& route : programs[from].outgoing) pair(from, route);
   }
@@ -66,12 +66,18 @@ class Events final {
   }
 
  private:
-  static void lay_out(Rank& rank, const Program& program, std::uint64_t bytes) {
+  void lay_out(std::size_t index, const Program& program, std::uint64_t bytes) {
+    Rank& rank = ranks_[index];
+    const std::uint32_t host = network_.host_of(static_cast<std::uint32_t>(index));
     rank.program = &program;
     rank.heads.assign(program.outgoing.size(), 0);
     for (const PlanStep& planned : program.plan.steps) {
       const Range range = collective::Layout{bytes, program.plan.chunks}.run(planned);
-      Step step{.begin = range.begin, .end = range.end, .segment = collective::segment_bytes(range.end - range.begin)};
+      const bool in_memory = network_.host_of(planned.peer) == host;
+      Step step{.begin = range.begin,
+                .end = range.end,
+                .segment = collective::segment_bytes(range.end - range.begin,
+                                                     in_memory ? transport::kMemoryFrame : transport::kWireFrame)};
       step.segments = static_cast<std::uint32_t>((step.end - step.begin + step.segment - 1) / step.segment);
       if (step.segments > 0) ++rank.unfinished;
       rank.steps.push_back(step);

@@ -15,6 +15,7 @@ class DelayTransport final : public Transport {
  public:
   DelayTransport(std::unique_ptr<Transport> inner, base::Duration delay);
 
+  [[nodiscard]] std::size_t best_frame(int peer) const noexcept override { return inner_->best_frame(peer); }
   void send(int peer, const Label& label, base::ConstBytes bytes, std::uint64_t token) override;
   void receive(int peer, const Label& label, base::Bytes into, std::uint64_t token) override;
   void release(std::uint64_t token) override;

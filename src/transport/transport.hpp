@@ -32,6 +32,11 @@ struct Event {
   base::ConstBytes bytes;
 };
 
+/// Into how long frames a long range is best cut on a wire, and between ranks that share memory: there a frame, its
+/// copy and what it is added to have to fit into the second-level cache together.
+inline constexpr std::size_t kWireFrame = std::size_t{128} << 10;
+inline constexpr std::size_t kMemoryFrame = std::size_t{64} << 10;
+
 /// How long a poll that finds nothing may stay awake before it sleeps. Spinning saves a wake-up (about 50 us on a
 /// virtual machine) but takes a core from ranks that share it; a thread beside a running backward pass does not spin.
 struct Patience {
@@ -46,6 +51,8 @@ struct Patience {
 class Transport {
  public:
   virtual ~Transport() = default;
+  /// How long frames to and from `peer` are best at most. Both ends say the same.
+  [[nodiscard]] virtual std::size_t best_frame(int /*peer*/) const noexcept { return kWireFrame; }
   /// Posts a frame. `bytes` (possibly empty) must stay unchanged until the event with `token`.
   virtual void send(int peer, const Label& label, base::ConstBytes bytes, std::uint64_t token) = 0;
   /// Posts a receive of exactly `into.size()` bytes. A frame with another label or length is a Mismatch.

@@ -40,9 +40,9 @@ TEST(Tile, FinishesOneTileLongBeforeTheLast) {
 
 TEST(Tile, NumberGrowsWithTheVectorAndNotForShortOnes) {
   EXPECT_EQ(tiles_for(0, 2), 1U);
-  EXPECT_EQ(tiles_for(512 << 10, 2), 1U);
-  EXPECT_EQ(tiles_for(100 << 20, 2), 200U);
-  EXPECT_EQ(tiles_for(100 << 20, 64), 6U) << "chunks shall not become tiny";
+  EXPECT_EQ(tiles_for(256 << 10, 2), 1U);
+  EXPECT_EQ(tiles_for(100 << 20, 2), 400U);
+  EXPECT_EQ(tiles_for(100 << 20, 64), 12U) << "chunks shall not become tiny";
 }
 
 }  // namespace

@@ -98,7 +98,7 @@ TEST(ShmLinks, AskedForAcrossHostsAreMisuseOnEveryRank) {
 
 TEST(ShmLinks, ArrivalsAreLentUntilTheyAreReleased) {
   test::with_ranks(2, options_for("shm"), [](Endpoint& me) {
-    constexpr std::size_t kBytes = 64 << 10;
+    constexpr std::size_t kBytes = shm::kRingBytes / 16;
     constexpr std::uint64_t kFrames = 40;  // more than the lane holds
     std::vector<std::byte> memory(kBytes);
     if (me.rank == 0) {

@@ -11,7 +11,7 @@
 namespace syncopate::transport::shm {
 
 /// A frame travels in one record, or in several if it is longer than this.
-inline constexpr std::size_t kMostPiece = kRingBytes / 4;
+inline constexpr std::size_t kMostPiece = kMemoryFrame;
 /// What fits into the record's first line beside its fields.
 inline constexpr std::size_t kInlineBytes = 24;
 

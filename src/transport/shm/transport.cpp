@@ -64,10 +64,14 @@ ShmTransport::ShmTransport(ShmOptions options, std::unique_ptr<tcp::TcpTransport
       courtesy_(options_.crowded ? kTurnsOfOthers : Courtesy::kLongYield),
       links_(options_.near.size()) {}
 
-Link* ShmTransport::link_to(int rank) {
+bool ShmTransport::is_near(int rank) const noexcept {
   const auto index = static_cast<std::size_t>(rank);
-  if (rank < 0 || index >= links_.size() || !options_.near[index]) return nullptr;
-  if (links_[index]) return links_[index].get();
+  return rank >= 0 && index < links_.size() && options_.near[index];
+}
+
+Link* ShmTransport::link_to(int rank) {
+  if (!is_near(rank)) return nullptr;
+  if (const auto& known = links_[static_cast<std::size_t>(rank)]) return known.get();
   Link& link = open_link(rank);
   if (rank < options_.rank) control_->connect_memory(rank);
   return &link;
@@ -79,6 +83,8 @@ Link& ShmTransport::open_link(int rank) {
   known_.push_back(link.get());
   return *link;
 }
+
+std::size_t ShmTransport::best_frame(int peer) const noexcept { return is_near(peer) ? kMemoryFrame : kWireFrame; }
 
 void ShmTransport::send(int peer, const Label& label, base::ConstBytes bytes, std::uint64_t token) {
   Link* link = link_to(peer);

@@ -23,6 +23,7 @@ class ShmTransport final : public Transport {
   ShmTransport(ShmOptions options, std::unique_ptr<tcp::TcpTransport> far, std::shared_ptr<tcp::TcpControl> control,
                std::shared_ptr<tcp::Mailbox> mailbox);
 
+  [[nodiscard]] std::size_t best_frame(int peer) const noexcept override;
   void send(int peer, const Label& label, base::ConstBytes bytes, std::uint64_t token) override;
   void receive(int peer, const Label& label, base::Bytes into, std::uint64_t token) override;
   void release(std::uint64_t token) override;
@@ -35,6 +36,7 @@ class ShmTransport final : public Transport {
  private:
   class Wait;
 
+  [[nodiscard]] bool is_near(int rank) const noexcept;
   /// Null for a rank that is not near.
   [[nodiscard]] Link* link_to(int rank);
   Link& open_link(int rank);
