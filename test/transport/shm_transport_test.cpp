@@ -223,6 +223,30 @@ TEST_F(Neighbour, ThatWritesNonsenseIsCorrupt) {
   EXPECT_EQ(failure.kind, "Corrupt") << failure.message;
 }
 
+// A lane looks at its tail when it seems full: here after as many replies as it has lines.
+TEST_F(Neighbour, ThatGivesBackWhatItCannotHaveReadIsCorrupt) {
+  const auto channel = pair_.peer->connect(0, tcp::Purpose::memory);
+  shm::Region region = shm::Region::make();
+  give_memory(channel, region.memory());
+  *region.tail(shm::Side::guest) = 7;
+  shm::LaneWriter writer(region.ring(shm::Side::maker), region.tail(shm::Side::maker));
+  Transport& links = *pair_.endpoint.links;
+  const auto frame = pattern(1000, 2);
+  std::uint64_t replies = 0;
+  const Failure failure = test::failure_seen(links, [&] {
+    while (replies < 2 * shm::kRingBytes / shm::kLineBytes && writer.push({{1, 1}, 1000}, frame)) {
+      links.receive(1, {1, 1}, into_, 1);
+      for (bool arrived = false; !arrived;)
+        for (const Event& event : links.poll(in(30s), {})) arrived = arrived || event.arrival;
+      links.reply(1, {1, {1, 1}, frame, 2});
+      std::atomic_ref(*region.replies(shm::Side::maker)).store(++replies);
+    }
+  });
+  EXPECT_EQ(failure.kind, "Corrupt") << failure.message;
+  EXPECT_EQ(failure.where.peer, 1);
+  EXPECT_EQ(replies, shm::kRingBytes / shm::kLineBytes) << "the last of them did not leave";
+}
+
 TEST_F(Neighbour, ThatCannotBeReachedIsLost) {
   EXPECT_EQ(test::failure_seen(*pair_.endpoint.links,
                                [&] {

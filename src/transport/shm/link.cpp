@@ -69,8 +69,21 @@ void Link::send(const Label& label, base::ConstBytes bytes, std::uint64_t token,
   if (out_.size() == 1 && open_ && !trouble_) progress(finished);
 }
 
-void Link::progress(std::vector<Event>& finished) noexcept try {
+void Link::progress(std::vector<Event>& finished) noexcept {
   if (trouble_) return;
+  attempt([&] { move(finished); });
+}
+
+template <class Move>
+void Link::attempt(Move move) noexcept try {
+  move();
+} catch (const Corrupt& corrupt) {
+  fail({Trouble::Kind::corrupt, corrupt.what(), {}});
+} catch (const std::exception& error) {
+  fail({Trouble::Kind::lost, error.what(), {}});
+}
+
+void Link::move(std::vector<Event>& finished) {
   if (!open_) {
     open_region();
     if (!open_) return;
@@ -80,10 +93,6 @@ void Link::progress(std::vector<Event>& finished) noexcept try {
   if (!borrowed_.empty() && borrowed_.front().reply != 0) give_back_prefix();
   if (!out_.empty()) push(finished);
   if (!in_.empty()) pull(finished);
-} catch (const Corrupt& corrupt) {
-  fail({Trouble::Kind::corrupt, corrupt.what(), {}});
-} catch (const std::exception& error) {
-  fail({Trouble::Kind::lost, error.what(), {}});
 }
 
 void Link::push(std::vector<Event>& finished) {
@@ -196,7 +205,9 @@ void Link::reply(std::uint64_t arrival, const Frame& frame, std::vector<Event>& 
 }
 
 bool Link::leave_at_once(Borrowed& arrival, const FrameHead& frame) {
-  if (!writer_->push_reply(frame, arrival.at)) return false;
+  bool has_room = false;
+  attempt([&] { has_room = writer_->push_reply(frame, arrival.at); });
+  if (!has_room) return false;
   arrival.released = true;
   arrival.reply = ++replies_;
   add(counters_.sent, counted(frame.bytes));

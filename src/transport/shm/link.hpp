@@ -68,6 +68,10 @@ class Link final {
     std::uint64_t reply = 0;  ///< it was: the how-manieth reply this is; the bytes stay until the peer has read it
   };
 
+  /// Does `move`; what that finds damaged or broken becomes this link's trouble.
+  template <class Move>
+  void attempt(Move move) noexcept;
+  void move(std::vector<Event>& finished);
   void open_region();
   void map(Region region);
   void push(std::vector<Event>& finished);
