@@ -80,7 +80,8 @@ Planner::Review Planner::end_of_stage() {
   return Review::partition;
 }
 
-// While bytes move, the backward pass loses c seconds for each of them: what it took longer beside them, over them.
+// The inverse of what `evaluate` supposes: exchanges that begin before a gradient is ready delay it by c seconds a
+// byte.
 schedule::Cost Planner::observed_cost() const {
   schedule::CostInputs inputs;
   for (const Measurement& stage : measurements_)

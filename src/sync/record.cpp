@@ -17,11 +17,11 @@ double median_over(std::span<const StepRecord> steps, const Value& value) {
   return base::median(std::move(values));
 }
 
-double bytes_before_last_gradient(const StepRecord& step) {
+double bytes_begun_before_last_gradient(const StepRecord& step) {
   const double last_s = *std::ranges::max_element(step.ready_s);
   double bytes = 0;
   for (const schedule::Passage& passage : step.exchanges)
-    if (passage.end_s <= last_s) bytes += static_cast<double>(passage.bytes);
+    if (passage.begin_s < last_s) bytes += static_cast<double>(passage.bytes);
   return bytes;
 }
 
@@ -39,7 +39,7 @@ Measurement measurement_of(std::span<const StepRecord> steps) {
     const auto [first, last] = std::ranges::minmax_element(step.ready_s);
     return *last - *first;
   });
-  result.bytes_beside = median_over(steps, bytes_before_last_gradient);
+  result.bytes_beside = median_over(steps, bytes_begun_before_last_gradient);
   return result;
 }
 

@@ -22,7 +22,7 @@ struct Measurement {
   std::vector<schedule::Point> exchanges;
   double tail_s = 0;        ///< from the last exchange's end to the step's
   double backward_s = 0;    ///< from the first gradient to the last
-  double bytes_beside = 0;  ///< bytes that had arrived when the last gradient became ready
+  double bytes_beside = 0;  ///< bytes of exchanges that had begun when the last gradient became ready
 };
 
 [[nodiscard]] Measurement measurement_of(std::span<const StepRecord> steps);
