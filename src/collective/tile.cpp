@@ -53,8 +53,8 @@ Plan tiled(const Plan& plan, std::uint32_t tiles) {
 
 std::uint32_t tiles_for(std::size_t bytes, int ranks) {
   const auto size = static_cast<std::size_t>(ranks);
-  const std::size_t under_way = size * std::max<std::size_t>(size - 1, 1);
-  const std::size_t tile = size * std::clamp(kUnderWay / under_way, kShortestChunk, kLongestChunk);
+  const std::size_t chunks_under_way = size * std::max<std::size_t>(size - 1, 1);
+  const std::size_t tile = size * std::clamp(kUnderWay / chunks_under_way, kShortestChunk, kLongestChunk);
   return static_cast<std::uint32_t>(std::clamp<std::size_t>(bytes / tile, 1, kMostTiles));
 }
 
