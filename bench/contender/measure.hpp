@@ -35,8 +35,9 @@ struct Job {
   double budget_s = 0.5;  ///< timed seconds per (algorithm, size)
   int rank = 0;
   int size = 1;
-  bool apart = false;    ///< a barrier behind every call: no two calls overlap, and its time is part of theirs
-  bool threads = false;  ///< ranks are threads of one process and share its processor clock: rank 0 reports it
+  std::string memory = "own";  ///< whose memory vectors lie in: the program's "own", or what the library gives
+  bool apart = false;          ///< a barrier behind every call: no two calls overlap, and its time is part of theirs
+  bool threads = false;        ///< ranks are threads of one process and share its processor clock: rank 0 reports it
 };
 
 inline std::vector<std::string> split(const std::string& text) {
@@ -68,6 +69,7 @@ inline Job job_of(const std::map<std::string, std::string>& given) {
   };
   std::string algorithms = "auto", bytes, root = "0", budget = "0.5", rank = "0", size = "1";
   take("contender", job.contender), take("transport", job.transport), take("collective", job.collective);
+  take("memory", job.memory);
   take("algorithms", algorithms), take("bytes", bytes), take("dtype", job.dtype), take("op", job.op);
   take("root", root), take("budget", budget), take("rank", rank), take("size", size);
   job.algorithms = split(algorithms);
@@ -193,7 +195,7 @@ inline void print_list(std::string& line, const char* key, const std::vector<dou
 /// A raw row: one JSON object on one line, read back by the controller.
 inline std::string row(const Job& job, const std::string& algorithm, std::size_t bytes, const Blocks& blocks) {
   std::string line = "{\"collective\":\"" + job.collective + "\",\"algorithm\":\"" + algorithm + "\",\"contender\":\"" +
-                     job.contender + "\",\"transport\":\"" + job.transport +
+                     job.contender + "\",\"transport\":\"" + job.transport + "\",\"memory\":\"" + job.memory +
                      "\",\"ranks\":" + std::to_string(job.size) + ",\"bytes\":" + std::to_string(bytes) +
                      ",\"dtype\":\"" + job.dtype + "\",\"calls\":" + std::to_string(blocks.calls);
   print_list(line, "block_seconds", blocks.seconds);
@@ -204,20 +206,24 @@ inline std::string row(const Job& job, const std::string& algorithm, std::size_t
 /// Makes the call for (algorithm, data); `data` stays where it is.
 template <class T>
 using Maker = std::function<Call(const std::string& algorithm, std::span<T> data)>;
+/// What is measured, and memory for its longest vector.
+template <class T>
+struct Subject {
+  Maker<T> make;
+  std::span<T> memory;
+};
 /// Takes each finished row, on every rank; usually rank 0 prints it.
 using Sink = std::function<void(const std::string& line)>;
 
 /// Measures every algorithm at every size.
 template <class T>
-void measure(const Job& job, const Ties& ties, const Maker<T>& make, const Sink& sink) {
+void measure(const Job& job, const Ties& ties, const Subject<T>& subject, const Sink& sink) {
   const Pattern pattern{job.collective, job.op, static_cast<std::uint32_t>(job.size),
                         static_cast<std::uint32_t>(job.root)};
-  const std::size_t most = *std::max_element(job.bytes.begin(), job.bytes.end());
-  std::vector<T> memory(most / sizeof(T));
   for (const std::size_t bytes : job.bytes)
     for (const std::string& algorithm : job.algorithms) {
-      const std::span<T> data(memory.data(), bytes / sizeof(T));
-      const Call call = make(algorithm, data);
+      const std::span<T> data(subject.memory.data(), bytes / sizeof(T));
+      const Call call = subject.make(algorithm, data);
       T* const result = call.result == nullptr ? data.data() : static_cast<T*>(call.result);
       const auto answers_right = [&] {
         if (job.collective == "barrier") return nobody_left_early(job, ties, call);
@@ -234,6 +240,18 @@ void measure(const Job& job, const Ties& ties, const Maker<T>& make, const Sink&
       ties.maximum(wrong);
       sink(row(job, algorithm, bytes, blocks) + ",\"correct\":" + (wrong[0] == 0 ? "true" : "false") + "}");
     }
+}
+
+template <class T>
+[[nodiscard]] std::size_t longest_vector(const Job& job) {
+  return *std::max_element(job.bytes.begin(), job.bytes.end()) / sizeof(T);
+}
+
+/// The same in the program's own memory.
+template <class T>
+void measure(const Job& job, const Ties& ties, const Maker<T>& make, const Sink& sink) {
+  std::vector<T> memory(longest_vector<T>(job));
+  measure<T>(job, ties, Subject<T>{make, memory}, sink);
 }
 
 inline void print_on_rank_zero(const Job& job, const std::string& line) {

@@ -54,7 +54,7 @@ class HandRing final {
   }
 
   void send(std::uint32_t step, std::uint32_t segment) {
-    links_.send(next(), label_, piece(step, segment, false), token(step, segment));
+    links_.send({next(), label_, piece(step, segment, false), token(step, segment)});
   }
 
   void arrive(const transport::Event& event) {

@@ -51,8 +51,7 @@ class Rank final {
     collective::Execution execution(program_, {.data = std::span(data_), .reduction = {}, .label = label()}, links_,
                                     scratch_);
     execution.advance();
-    while (!execution.done())
-      for (const transport::Event& event : links_.poll(base::kNever, kPatience)) execution.take(event);
+    while (!execution.done()) execution.take(links_.poll(base::kNever, kPatience));
   }
 
   void ask() { pattern_.ask<float>(static_cast<std::uint32_t>(rank_), data_); }

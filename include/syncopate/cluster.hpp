@@ -1,6 +1,7 @@
 // Clusters: what a network costs, by laws of its links and by what was measured on it.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,11 +12,24 @@
 
 namespace syncopate {
 
+/// What a link is made of, where that matters beyond its cost.
+enum class Medium : std::uint8_t {
+  network,
+  memory,   ///< that ranks of a host share: bytes are copied into it and out of it
+  vectors,  ///< they reach each other's vectors: what is sent back is written there
+};
+
+/// Whose memory a collective's vectors lie in: the caller's own, or the group's (Group::allocate).
+enum class Memory : std::uint8_t { own, group };
+[[nodiscard]] std::string_view name_of(Memory memory) noexcept;
+[[nodiscard]] Memory memory_named(std::string_view name);  ///< throws Misuse, naming the allowed names
+
 /// Cost of one link: time to send n bytes = alpha_s + n beta_s_per_byte; reducing adds gamma_s_per_byte.
 struct LinkCost {
   double alpha_s = 25e-6;
   double beta_s_per_byte = 8e-9;
   double gamma_s_per_byte = 0.2e-9;
+  Medium medium = Medium::network;
 };
 
 /// Seconds of a collective by its bytes, as measured: a + b M, or rows of (bytes, seconds).
@@ -47,6 +61,7 @@ struct Cluster {
   int ranks_per_host = 1;
   std::optional<LinkCost> inter, intra;  ///< between hosts, inside a host
   std::string transport;                 ///< by which links and costs were measured; empty: not said
+  Memory memory = Memory::own;           ///< in which they were measured
   std::string algorithm = "auto";        ///< of the all-reduce
   double cpu_s_per_byte = 0;             ///< what exchanging a byte of gradients takes from computing on the same rank
   std::vector<MeasuredCost> costs;       ///< these override the links
@@ -65,10 +80,12 @@ inline constexpr double kTolerableLinkError = 0.25;
 [[nodiscard]] Cluster read_cluster(const std::string& file);
 
 /// What a group of that transport ("tcp", "shm", "shm+tcp", "inproc") believes without a cluster: 1 Gbit/s between
-/// hosts; within one the same by TCP, else the costs of copying through shared memory.
-[[nodiscard]] NetworkCost usual_cost(std::string_view transport);
-/// The same from a cluster. What it leaves open is as usual; what was measured over another transport does not count,
-/// but for the links between hosts. An empty transport fits all.
-[[nodiscard]] NetworkCost cost_of(const Cluster& cluster, std::string_view transport = {});
+/// hosts; within one the same by TCP, else the costs of shared memory.
+[[nodiscard]] NetworkCost usual_cost(std::string_view transport, Memory memory = Memory::own);
+/// The same from a cluster. What it leaves open is as usual; what was measured over another transport, or in other
+/// memory, does not count, but for the links between hosts.
+[[nodiscard]] NetworkCost cost_of(const Cluster& cluster, std::string_view transport, Memory memory = Memory::own);
+/// As it was measured.
+[[nodiscard]] NetworkCost cost_of(const Cluster& cluster);
 
 }  // namespace syncopate

@@ -50,6 +50,9 @@ struct Algorithm {
   /// A rank sends to one peer and receives from one, throughout. Cost laws do not see what that is worth: connections
   /// keep their congestion windows full, and no two ranks ever meet at one port. See select.
   bool steady = false;
+  /// Whether an all-reduce by it may be cut into tiles (tile.hpp): a rank's n-th messages to its peers all come before
+  /// its n+1-st. Null: never.
+  bool (*tiles)(const Shape& shape) = nullptr;
   /// It is made of other entries, and cannot be part of one itself.
   bool composed = false;
 };
@@ -81,7 +84,7 @@ struct Choice {
 [[nodiscard]] const Algorithm& entry_named(std::string_view name);
 /// The algorithm that the request names, or the fastest: of those that were measured for such ranks and hosts the one
 /// with the least time; where none was, the one with the lowest cost law, or a steady one that is predicted to take at
-/// most 15 % longer (5 % in shared memory). Throws Misuse where the request is wrong.
+/// most 15 % longer (5 % where bytes are copied through memory). Throws Misuse where the request is wrong.
 [[nodiscard]] Choice choose(const PlanRequest& request, const NetworkCost& cost);
 /// All that offer the collective and are sensible, in the order of that preference.
 [[nodiscard]] std::vector<Choice> rank_choices(const PlanRequest& request, const NetworkCost& cost);

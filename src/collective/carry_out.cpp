@@ -83,23 +83,26 @@ void Group::Impl::execute(const collective::Program& program, const collective::
   }
 }
 
-bool Group::Impl::Prepared::serves(const Request& other) const noexcept {
-  return request.collective == other.collective && request.data.count == other.data.count &&
+bool Group::Impl::Prepared::serves(const Request& other, Memory where) const noexcept {
+  return memory == where && request.collective == other.collective && request.data.count == other.data.count &&
          request.data.dtype == other.data.dtype && request.options == other.options && request.parts == other.parts;
 }
 
 Group::Impl::Prepared& Group::Impl::prepare(const Request& request) {
   constexpr std::size_t kRemembered = 4096;
-  if (latest_ != nullptr && latest_->serves(request)) return *latest_;
+  const Memory memory = memory_of(request);
+  if (latest_ != nullptr && latest_->serves(request, memory)) return *latest_;
   const std::size_t key = request.data.count ^ std::hash<std::string>{}(request.options.name);
   const auto [first, last] = prepared_.equal_range(key);
-  const auto known = std::find_if(first, last, [&](const auto& entry) { return entry.second.serves(request); });
+  const auto known = std::find_if(first, last, [&](const auto& entry) { return entry.second.serves(request, memory); });
   if (known != last) return *(latest_ = &known->second);
   Prepared made;
   made.request = request;
+  made.memory = memory;
   made.cuts = collective::cuts_of(request);
-  made.program = &program_of(request);
+  made.program = &program_of(request, memory);
   made.record.text = collective::text_of(request, place_);
+  if (memory == Memory::group) made.record.text += " in the group's memory";
   made.record.signature = XXH3_64bits(made.record.text.data(), made.record.text.size());
   if (prepared_.size() >= kRemembered) prepared_.clear();
   const auto added = prepared_.emplace(key, std::move(made));
@@ -112,7 +115,7 @@ void Group::Impl::drive(const Request& request, const transport::OperationRecord
   const base::Time deadline = clock.now() + timeout();
   while (!execution_->done()) {
     const auto events = endpoint_.links->poll(deadline, request.patience);
-    for (const transport::Event& event : events) execution_->take(event);
+    execution_->take(events);
     if (events.empty() && clock.now() >= deadline) time_out(request, record);
   }
 }
@@ -125,11 +128,16 @@ void Group::Impl::time_out(const Request& request, const transport::OperationRec
                 Where{endpoint_.rank, peer, record.text, request.options.name});
 }
 
-const collective::Program& Group::Impl::program_of(const Request& request) {
+Memory Group::Impl::memory_of(const Request& request) const noexcept {
+  const bool in_group = endpoint_.kind == "shm" && endpoint_.links->reaches(request.data.bytes());
+  return in_group ? Memory::group : Memory::own;
+}
+
+const collective::Program& Group::Impl::program_of(const Request& request, Memory memory) {
   const PlanRequest wanted = collective::plan_request_of(request, place_);
-  const collective::Choice choice = collective::choose(wanted, cost_);
-  const bool tiles_well =
-      request.collective == Collective::allreduce && choice.algorithm->name == "ring" && endpoint_.kind == "shm";
+  const collective::Choice choice = collective::choose(wanted, memory == Memory::group ? cost_in_group_memory_ : cost_);
+  const bool tiles_well = request.collective == Collective::allreduce && choice.algorithm->tiles != nullptr &&
+                          choice.algorithm->tiles(choice.shape) && endpoint_.kind == "shm";
   const std::uint32_t tiles = tiles_well ? collective::tiles_for(wanted.bytes, endpoint_.size) : 1;
   const auto [found, is_absent] = programs_.try_emplace(PlanKey{choice.algorithm->name, choice.shape, tiles});
   if (is_absent)

@@ -7,6 +7,7 @@
 #include <climits>
 
 #include "base/json.hpp"
+#include "base/named.hpp"
 #include "collective/algorithm.hpp"
 #include "syncopate/error.hpp"
 
@@ -15,6 +16,8 @@ namespace syncopate {
 namespace {
 
 using base::JsonPlace;
+
+constexpr std::string_view kMemories[] = {"own", "group"};
 
 LinkCost link_of(const JsonPlace& place) {
   return {.alpha_s = place.at("alpha_s").amount(),
@@ -76,6 +79,9 @@ void add_costs(Cluster& cluster, const JsonPlace& costs) {
 
 }  // namespace
 
+std::string_view name_of(Memory memory) noexcept { return kMemories[static_cast<int>(memory)]; }
+Memory memory_named(std::string_view name) { return base::value_named<Memory>("memory", name, kMemories); }
+
 Cluster parse_cluster(std::string_view json, const std::string& file) {
   const nlohmann::json document = base::json_of(json, file);
   const JsonPlace root(document, file);
@@ -90,6 +96,10 @@ Cluster parse_cluster(std::string_view json, const std::string& file) {
     if (!cluster.inter && !cluster.intra) links.refuse(R"(has neither "inter" nor "intra": one is needed)");
   }
   if (root.has("transport")) cluster.transport = root.at("transport").text();
+  if (root.has("memory")) {
+    const JsonPlace memory = root.at("memory");
+    cluster.memory = found_at(memory, [&] { return memory_named(memory.text()); });
+  }
   if (root.has("algorithm")) cluster.algorithm = root.at("algorithm").text();
   cluster.cpu_s_per_byte = root.amount_or("cpu_s_per_byte", 0);
   cluster.links_worst_error = root.amount_or("links_worst_error", 0);
@@ -109,22 +119,31 @@ std::string doubt_of_links(const Cluster& cluster, int ranks) {
       ranks, cluster.ranks, 100 * cluster.links_worst_error, ranks);
 }
 
-NetworkCost usual_cost(std::string_view transport) {
-  // Ranks that share memory, `syncopate fit --transport shm`: a word reaches a rank that is awake in a microsecond, and
-  // a byte is copied in and out of a slot that the cache holds.
-  constexpr LinkCost kMemory{.alpha_s = 1e-6, .beta_s_per_byte = 0.15e-9, .gamma_s_per_byte = 0.02e-9};
-  return transport.empty() || transport == "tcp" ? NetworkCost() : NetworkCost(LinkCost(), kMemory);
+NetworkCost usual_cost(std::string_view transport, Memory memory) {
+  // Ranks that share memory, `syncopate fit --transport shm --memory own`: a word reaches a rank that is awake in a
+  // microsecond, and a byte is copied in and out of a slot that the cache holds. With --memory group it is read where
+  // it lies, and while it is added to.
+  constexpr LinkCost kMemory{1e-6, 0.15e-9, 0.02e-9, Medium::memory}, kVectors{1e-6, 0.1e-9, 0.15e-9, Medium::vectors};
+  if (transport.empty() || transport == "tcp") return {};
+  return {LinkCost(), memory == Memory::own || transport != "shm" ? kMemory : kVectors};
 }
 
-NetworkCost cost_of(const Cluster& cluster, std::string_view transport) {
-  NetworkCost cost = usual_cost(transport.empty() ? std::string_view(cluster.transport) : transport);
+NetworkCost cost_of(const Cluster& cluster, std::string_view transport, Memory memory) {
+  NetworkCost cost = usual_cost(transport, memory);
   if (cluster.inter) cost.inter = *cluster.inter;
-  if (!transport.empty() && !cluster.transport.empty() && transport != cluster.transport) return cost;
-  if (cluster.intra) cost.intra = *cluster.intra;
+  const bool holds = cluster.transport.empty() || (transport == cluster.transport && memory == cluster.memory);
+  if (!holds) return cost;
+  if (cluster.intra) {
+    const Medium medium = cost.intra.medium;
+    cost.intra = *cluster.intra;
+    cost.intra.medium = medium;
+  }
   cost.measured = cluster.costs;
   cost.measured_ranks = cluster.ranks;
   cost.measured_ranks_per_host = cluster.ranks_per_host;
   return cost;
 }
+
+NetworkCost cost_of(const Cluster& cluster) { return cost_of(cluster, cluster.transport, cluster.memory); }
 
 }  // namespace syncopate

@@ -11,9 +11,8 @@ namespace {
 
 // Segments per peer and direction that may be under way. Enough to keep a link busy while one is reduced.
 constexpr std::uint32_t kWindow = 32;
-// A step is cut into about four segments, so that the next rank starts after a quarter of the chunk; below this bound
-// the cost per message outweighs that.
-constexpr std::size_t kSmallestSegment = 16 << 10;
+// Arrivals of one peer that are kept for a reply: fewer than the peer has under way, so that it never waits for one.
+constexpr std::ptrdiff_t kMostKept = kWindow / 2;
 // What was reduced is copied block by block, from the first-level cache.
 constexpr std::size_t kBlock = 8 << 10;
 
@@ -21,9 +20,9 @@ std::uint64_t token_of(std::uint32_t step, std::uint32_t segment) { return std::
 
 }  // namespace
 
-std::size_t segment_bytes(std::size_t range_bytes, std::size_t longest) {
+std::size_t segment_bytes(std::size_t range_bytes, const transport::FrameLengths& lengths) {
   const std::size_t quarter = (range_bytes / 4 + 63) / 64 * 64;
-  return std::clamp(quarter, kSmallestSegment, longest);
+  return std::clamp(quarter, lengths.shortest, lengths.longest);
 }
 
 base::Bytes Scratch::take(std::size_t bytes) {
@@ -34,7 +33,7 @@ base::Bytes Scratch::take(std::size_t bytes) {
     free_.pop_back();
     return found;
   }
-  const std::size_t rounded = std::max(bytes, transport::kWireFrame);
+  const std::size_t rounded = std::max(bytes, transport::kWireFrames.longest);
   owned_.push_back(std::make_unique_for_overwrite<std::byte[]>(rounded));
   return {owned_.back().get(), rounded};
 }
@@ -55,10 +54,10 @@ void Execution::begin(const Program& program, const Parameters& parameters) {
   steps_.assign(program.plan.steps.size(), {});
   outgoing_.clear();
   incoming_.clear();
-  for (const Landing& landing : landings_) scratch_.give_back(landing.bytes);
+  for (const Landing& landing : landings_) scratch_.give_back(landing.beside);
   landings_.clear();
-  lent_.reset();
-  held_ = unfinished_ = 0;
+  lent_.clear();
+  waiting_ = unfinished_ = 0;
   const Layout layout{parameters_.data.count + parameters_.second.count, program.plan.chunks, parameters_.cuts};
   for (std::uint32_t index = 0; index < steps_.size(); ++index) place(index, layout);
   for (const Route& route : program.outgoing) outgoing_.push_back({&route});
@@ -73,15 +72,15 @@ void Execution::place(std::uint32_t index, const Layout& layout) {
   step.end = range.end * width;
   step.memory = step.begin < first ? parameters_.data.bytes().data() + step.begin
                                    : parameters_.second.bytes().data() + (step.begin - first);
-  step.segment =
-      segment_bytes(step.end - step.begin, links_.best_frame(static_cast<int>(program_->plan.steps[index].peer)));
+  const auto peer = static_cast<int>(program_->plan.steps[index].peer);
+  step.segment = segment_bytes(step.end - step.begin, links_.frame_lengths(peer));
   // A range without elements is not sent: both ends know the count and skip it alike.
   step.segments = static_cast<std::uint32_t>((step.end - step.begin + step.segment - 1) / step.segment);
   if (step.segments > 0) ++unfinished_;
 }
 
 void Execution::advance() {
-  if (held_ > 0) reduce_held();
+  if (waiting_ > 0) absorb_waiting();
   for (Queue& queue : outgoing_) advance(queue);
   for (Queue& queue : incoming_) advance(queue);
 }
@@ -115,64 +114,121 @@ void Execution::post(std::uint32_t index, std::uint32_t segment) {
   const PlanStep& planned = program_->plan.steps[index];
   const base::Bytes bytes = steps_[index].bytes_of(segment);
   const int peer = static_cast<int>(planned.peer);
-  if (planned.act == Act::send) {
-    if (!lent_ || lent_->step != index || lent_->segment != segment)
-      return links_.send(peer, parameters_.label, bytes, token_of(index, segment));
-    const std::uint64_t arrival = lent_->arrival;
-    lent_.reset();
-    return links_.reply(arrival, {peer, parameters_.label, bytes, token_of(index, segment)});
-  }
-  if (planned.act == Act::receive) return links_.receive(peer, parameters_.arrivals, bytes, token_of(index, segment));
-  landings_.emplace_back(index, segment, scratch_.take(bytes.size()));
-  links_.receive(peer, parameters_.arrivals, landings_.back().bytes.first(bytes.size()), token_of(index, segment));
+  const std::uint64_t token = token_of(index, segment);
+  if (planned.act == Act::send) return send({peer, parameters_.label, bytes, token, program_->lends[index]});
+  if (planned.act == Act::receive) return links_.receive(peer, parameters_.arrivals, bytes, token);
+  landings_.push_back({index, segment, scratch_.take(bytes.size())});
+  links_.receive(peer, parameters_.arrivals, landings_.back().beside.first(bytes.size()), token);
 }
 
-void Execution::take(const transport::Event& event) {
-  settle(event);
-  advance();
-  if (lent_) links_.release(lent_->arrival);  // the send has to wait for others
-  lent_.reset();
+void Execution::send(const transport::Frame& frame) {
+  const auto lent = std::ranges::find_if(
+      lent_, [&](const Lent& entry) { return token_of(entry.step, entry.segment) == frame.token; });
+  if (lent == lent_.end()) return links_.send(frame);
+  const Lent back = *lent;
+  lent_.erase(lent);
+  if (!back.has_sum) std::memcpy(back.memory.bytes.data(), frame.bytes.data(), frame.bytes.size());
+  links_.reply(back.arrival, frame);
+}
+
+void Execution::take(std::span<const transport::Event> events) {
+  for (const transport::Event& event : events) {
+    settle(event);
+    advance();
+    release_brief();
+  }
+  if (waiting_ > 0) copy_borrowed();
 }
 
 void Execution::settle(const transport::Event& event) {
   const auto index = static_cast<std::uint32_t>(event.token >> 32);
   const auto segment = static_cast<std::uint32_t>(event.token);
   if (!event.arrival) return finish(index, segment);
-  if (program_->plan.steps[index].act == Act::receive_reduce) return land(index, segment, event);
+  if (program_->plan.steps[index].act == Act::receive_reduce) {
+    const auto landing = std::ranges::find_if(
+        landings_, [&](const Landing& entry) { return entry.step == index && entry.segment == segment; });
+    assert(landing != landings_.end());
+    landing->arrived = event.bytes;
+    landing->borrowed = true;
+    if (program_->returns[index].step != Return::kNone)
+      landing->memory = links_.reply_memory(event.token, static_cast<int>(program_->plan.steps[index].peer));
+    ++waiting_;
+    return;
+  }
   const base::Bytes into = steps_[index].bytes_of(segment);
   if (event.bytes.data() != into.data()) std::memcpy(into.data(), event.bytes.data(), into.size());
   links_.release(event.token);
   finish(index, segment);
 }
 
-// Borrowed bytes that cannot be reduced yet are copied and given back: their owner may wait for just that.
-void Execution::land(std::uint32_t index, std::uint32_t segment, const transport::Event& event) {
-  const auto landing = std::ranges::find_if(
-      landings_, [&](const Landing& entry) { return entry.step == index && entry.segment == segment; });
-  assert(landing != landings_.end());
-  if (!may_touch(index, segment)) {
-    if (event.bytes.data() != landing->bytes.data())
-      std::memcpy(landing->bytes.data(), event.bytes.data(), event.bytes.size());
-    links_.release(event.token);
-    landing->held = true;
-    ++held_;
-    return;
+void Execution::absorb_waiting() {
+  for (std::size_t i = 0; i < landings_.size();) {
+    if (landings_[i].arrived.empty() || !may_touch(landings_[i].step, landings_[i].segment)) {
+      ++i;
+      continue;
+    }
+    absorb(i);
+    i = 0;  // what just finished may be what another landing waits for
   }
-  const std::uint32_t reply = program_->replies[index];
-  const base::Bytes back = reply == Program::kNoReply
-                               ? base::Bytes{}
-                               : links_.reply_memory(event.token, static_cast<int>(program_->plan.steps[index].peer));
-  if (back.empty()) {
-    reduce(index, segment, event.bytes);
-    links_.release(event.token);
-  } else {
-    reduce_over(index, segment, back);
-    lent_ = {reply, segment, event.token};
-  }
-  scratch_.give_back(landing->bytes);
-  *landing = landings_.back();
+}
+
+void Execution::absorb(std::size_t which) {
+  const Landing landing = landings_[which];
+  landings_[which] = landings_.back();
   landings_.pop_back();
-  finish(index, segment);
+  --waiting_;
+  const Return& back = program_->returns[landing.step];
+  const std::uint64_t token = token_of(landing.step, landing.segment);
+  const bool lends = landing.borrowed && !landing.memory.bytes.empty() && (back.at_once || landing.memory.keeps);
+  if (lends && back.at_once)
+    reduce_over(landing.step, landing.segment, landing.memory.bytes);
+  else
+    reduce(landing.step, landing.segment, landing.arrived);
+  if (lends)
+    lend(landing);
+  else if (landing.borrowed)
+    links_.release(token);
+  scratch_.give_back(landing.beside);
+  finish(landing.step, landing.segment);
+}
+
+void Execution::lend(const Landing& landing) {
+  const Return& back = program_->returns[landing.step];
+  const std::uint32_t peer = program_->plan.steps[landing.step].peer;
+  const auto oldest =
+      std::ranges::find_if(lent_, [&](const Lent& entry) { return program_->plan.steps[entry.step].peer == peer; });
+  if (oldest != lent_.end() && kept_of(peer) >= kMostKept) {
+    links_.release(oldest->arrival);
+    lent_.erase(oldest);
+  }
+  lent_.push_back({back.step, landing.segment, token_of(landing.step, landing.segment), landing.memory, back.at_once});
+}
+
+std::ptrdiff_t Execution::kept_of(std::uint32_t peer) const {
+  const auto of_peer = [&](const auto& entry) { return program_->plan.steps[entry.step].peer == peer; };
+  return std::ranges::count_if(lent_, of_peer) +
+         std::ranges::count_if(landings_, [&](const Landing& entry) { return entry.borrowed && of_peer(entry); });
+}
+
+/// Those whose owner waits for more than the reply, though the send has to wait for others.
+void Execution::release_brief() {
+  std::erase_if(lent_, [&](const Lent& entry) {
+    if (!entry.memory.keeps) links_.release(entry.arrival);
+    return !entry.memory.keeps;
+  });
+}
+
+/// What cannot be reduced yet is copied and given back: its owner may wait for just that.
+void Execution::copy_borrowed() {
+  for (Landing& landing : landings_) {
+    if (!landing.borrowed) continue;
+    if (landing.memory.keeps && kept_of(program_->plan.steps[landing.step].peer) <= kMostKept) continue;
+    if (landing.arrived.data() != landing.beside.data())
+      std::memcpy(landing.beside.data(), landing.arrived.data(), landing.arrived.size());
+    landing.arrived = landing.beside.first(landing.arrived.size());
+    landing.borrowed = false;
+    links_.release(token_of(landing.step, landing.segment));
+  }
 }
 
 kernel::Reduction Execution::reduction_of(std::uint32_t index) const {
@@ -196,23 +252,6 @@ void Execution::reduce_over(std::uint32_t index, std::uint32_t segment, base::By
     kernel::combine(reduction, back.data() + at, {block.data(), back.data() + at},
                     block.size() / size_of(reduction.dtype));
     std::memcpy(block.data(), back.data() + at, block.size());
-  }
-}
-
-void Execution::reduce_held() {
-  for (std::size_t i = 0; i < landings_.size();) {
-    const Landing landing = landings_[i];
-    if (!landing.held || !may_touch(landing.step, landing.segment)) {
-      ++i;
-      continue;
-    }
-    reduce(landing.step, landing.segment, landing.bytes);
-    scratch_.give_back(landing.bytes);
-    landings_[i] = landings_.back();
-    landings_.pop_back();
-    --held_;
-    finish(landing.step, landing.segment);
-    i = 0;  // what just finished may be what another landing waits for
   }
 }
 

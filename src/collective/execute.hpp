@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -26,8 +25,8 @@ class Scratch final {
   std::vector<base::Bytes> free_;
 };
 
-/// What a step of so many bytes is cut into, where `longest` is the best frame of its link.
-[[nodiscard]] std::size_t segment_bytes(std::size_t range_bytes, std::size_t longest);
+/// What a step of so many bytes is cut into, on a link for frames of such lengths.
+[[nodiscard]] std::size_t segment_bytes(std::size_t range_bytes, const transport::FrameLengths& lengths);
 
 /// One operation on one rank. A step's range is cut into segments; a segment is posted as soon as the steps it waits
 /// for have finished its bytes, so that a chunk is forwarded while its rest still arrives. What is to be reduced may
@@ -55,9 +54,9 @@ class Execution final {
 
   /// Posts everything that may be posted now. To be called once; after that `take` does.
   void advance();
-  /// Takes one event of the transport; all of them belong to this operation, which runs alone on its links. What it
-  /// makes possible is posted at once: the next rank then finds the bytes in the cache.
-  void take(const transport::Event& event);
+  /// Takes what a poll of the transport found; all of it belongs to this operation, which runs alone on its links. What
+  /// an event makes possible is posted at once: the next rank then finds the bytes in the cache.
+  void take(std::span<const transport::Event> events);
   [[nodiscard]] bool done() const noexcept { return unfinished_ == 0; }
   /// A peer that this rank still waits for; -1 when none.
   [[nodiscard]] int awaited_peer() const noexcept;
@@ -80,17 +79,21 @@ class Execution final {
     std::uint32_t outstanding = 0;  ///< segments posted and not finished
   };
 
-  /// An arrival beside the vector: posted, or (held) there and waiting for its turn to be reduced.
+  /// An arrival that is to be reduced: posted, or there and waiting for its turn.
   struct Landing {
     std::uint32_t step = 0, segment = 0;
-    base::Bytes bytes;
-    bool held = false;
+    base::Bytes beside;          ///< where it lies if the transport does not lend it, or not for so long
+    base::ConstBytes arrived{};  ///< empty until then
+    bool borrowed = false;
+    transport::ReplyMemory memory{};  ///< while borrowed, if what it is added to returns
   };
 
-  /// A reduced arrival whose memory can carry the result back, while the send of that is being posted.
+  /// A reduced arrival whose memory can carry the sum back, until that is sent.
   struct Lent {
     std::uint32_t step = 0, segment = 0;  ///< of the send
     std::uint64_t arrival = 0;
+    transport::ReplyMemory memory;
+    bool has_sum = false;
   };
 
   void place(std::uint32_t index, const Layout& layout);
@@ -98,11 +101,16 @@ class Execution final {
   [[nodiscard]] bool may_touch(std::uint32_t index, std::uint32_t segment) const;
   void settle(const transport::Event& event);
   void post(std::uint32_t index, std::uint32_t segment);
-  void land(std::uint32_t index, std::uint32_t segment, const transport::Event& event);
+  void send(const transport::Frame& frame);
+  void absorb(std::size_t landing);
+  void absorb_waiting();
+  void copy_borrowed();
+  void lend(const Landing& landing);
+  [[nodiscard]] std::ptrdiff_t kept_of(std::uint32_t peer) const;
+  void release_brief();
   [[nodiscard]] kernel::Reduction reduction_of(std::uint32_t index) const;
   void reduce(std::uint32_t index, std::uint32_t segment, base::ConstBytes arrived) const;
   void reduce_over(std::uint32_t index, std::uint32_t segment, base::Bytes back) const;
-  void reduce_held();
   void finish(std::uint32_t index, std::uint32_t segment);
 
   const Program* program_ = nullptr;
@@ -112,8 +120,8 @@ class Execution final {
   std::vector<Step> steps_;
   std::vector<Queue> outgoing_, incoming_;
   std::vector<Landing> landings_;
-  std::optional<Lent> lent_;
-  std::size_t held_ = 0;        ///< landings
+  std::vector<Lent> lent_;      ///< in the order of their arrival
+  std::size_t waiting_ = 0;     ///< landings that are there
   std::size_t unfinished_ = 0;  ///< steps
 };
 

@@ -56,6 +56,10 @@ Traffic Group::traffic() const noexcept {
   return {sent, received};
 }
 
+std::shared_ptr<std::byte[]> Group::allocate(std::size_t bytes) {
+  return impl_->endpoint().links ? impl_->endpoint().links->allocate(bytes) : base::zeroed_pages(bytes);
+}
+
 void Group::abort(const std::string& reason, const std::string& tensor) noexcept { impl_->abort(reason, tensor); }
 
 Group::Impl::Impl(transport::Endpoint endpoint, const GroupOptions& options)
@@ -63,6 +67,7 @@ Group::Impl::Impl(transport::Endpoint endpoint, const GroupOptions& options)
       options_(options),
       hosts_(host_numbers(endpoint_.hosts)),
       cost_(usual_cost(endpoint_.kind)),
+      cost_in_group_memory_(usual_cost(endpoint_.kind, Memory::group)),
       caller_{options.spin.value_or(transport::kSpin)} {
   base::require(options.ranks_per_host >= 0, "ranks_per_host is {}; allowed: 0 (as hosts tell) and more",
                 options.ranks_per_host);

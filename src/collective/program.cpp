@@ -2,7 +2,10 @@
 #include "collective/program.hpp"
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <tuple>
+#include <utility>
 
 namespace syncopate::collective {
 
@@ -35,15 +38,27 @@ bool same_run(const PlanStep& a, const PlanStep& b) {
   return a.first_chunk == b.first_chunk && a.chunk_count == b.chunk_count;
 }
 
-/// The last writer of a run before it is sent back where it came from; nothing else lies between the two.
-void find_reply(Program& program, const std::vector<PlanStep>& steps, std::uint32_t index) {
+/// Peer, first chunk and their number: with the last step that had them.
+using LastOfRun = std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::uint32_t>;
+
+/// An arrival returns by the next send of its run to that peer.
+void find_return(Program& program, const std::vector<PlanStep>& steps, std::uint32_t index, LastOfRun& last) {
   const PlanStep& step = steps[index];
-  program.replies.push_back(Program::kNoReply);
-  if (step.act != Act::send || program.waits[index].size() != 1) return;
-  const std::uint32_t before = program.waits[index].front();
-  const PlanStep& arrival = steps[before];
-  if (arrival.act == Act::receive_reduce && arrival.peer == step.peer && same_run(arrival, step))
-    program.replies[before] = index;
+  program.returns.emplace_back();
+  const auto [known, is_first] = last.try_emplace({step.peer, step.first_chunk, step.chunk_count}, index);
+  const std::uint32_t before = std::exchange(known->second, index);
+  if (is_first || step.act != Act::send || steps[before].act != Act::receive_reduce) return;
+  program.returns[before] = {index, program.waits[index] == std::vector{before}};
+}
+
+void find_loan(Program& program, const std::vector<PlanStep>& steps, std::uint32_t index) {
+  const PlanStep& step = steps[index];
+  program.lends.push_back(false);
+  if (step.act != Act::receive) return;
+  std::vector<std::uint32_t> sends = program.waits[index];
+  std::erase_if(sends, [&](std::uint32_t before) { return steps[before].act != Act::send; });
+  if (sends.size() == 1 && steps[sends[0]].peer == step.peer && same_run(steps[sends[0]], step))
+    program.lends[sends[0]] = true;
 }
 
 }  // namespace
@@ -51,6 +66,7 @@ void find_reply(Program& program, const std::vector<PlanStep>& steps, std::uint3
 Program compile(Plan plan) {
   Program program;
   std::vector<ChunkHistory> chunks(plan.chunks);
+  LastOfRun last;
   for (std::uint32_t index = 0; index < plan.steps.size(); ++index) {
     const PlanStep& step = plan.steps[index];
     std::vector<std::uint32_t> waits;
@@ -59,7 +75,8 @@ Program compile(Plan plan) {
     std::ranges::sort(waits);
     waits.erase(std::ranges::unique(waits).begin(), waits.end());
     program.waits.push_back(std::move(waits));
-    find_reply(program, plan.steps, index);
+    find_return(program, plan.steps, index, last);
+    find_loan(program, plan.steps, index);
     add_to_route(step.act == Act::send ? program.outgoing : program.incoming, step.peer, index);
   }
   program.plan = std::move(plan);

@@ -35,9 +35,13 @@ namespace {
 // take 1.1 to 1.25 of it, 8 ranks 1.16 (256 KiB) to 1.36 (4 MiB), 16 ranks 1.32 to 1.45; at a few KiB there is no
 // difference. `syncopate bench allreduce --ranks 16 --lab 100mbit --algorithm ring,halving_doubling`
 constexpr double kSteadyBonus = 1.15;
-// Memory has no ports. A ring is carried out in tiles that stay in the cache there, which its law does not know.
+// Memory has no ports, but lanes to one neighbour stay in the cache. Between vectors there is nothing to stay.
 constexpr double kSteadyBonusInMemory = 1.05;
-constexpr double kMemoryStartup = 2e-6;  // seconds; no network starts within that
+
+constexpr double bonus_of_steady(Medium medium) noexcept {
+  if (medium == Medium::network) return kSteadyBonus;
+  return medium == Medium::memory ? kSteadyBonusInMemory : 1;
+}
 
 std::vector<const Algorithm*> offering(Collective collective) {
   std::vector<const Algorithm*> found;
@@ -87,7 +91,7 @@ Choice settled(const Algorithm& algorithm, const Shape& shape, const Tuning& tun
 // What was measured comes first; what was not does not compete with it, for a law may promise what no network keeps.
 class Before final {
  public:
-  explicit Before(const LinkCost& link) : bonus_(link.alpha_s > kMemoryStartup ? kSteadyBonus : kSteadyBonusInMemory) {}
+  explicit Before(const LinkCost& link) : bonus_(bonus_of_steady(link.medium)) {}
 
   bool operator()(const Choice& a, const Choice& b) const {
     if (a.measured_s && b.measured_s) return *a.measured_s < *b.measured_s;

@@ -95,6 +95,7 @@ std::unique_ptr<Group::Impl> Group::Impl::branch(const std::vector<int>& members
   for (const int member : members)
     if (!hosts.empty()) branch->place_.hosts.push_back(hosts[static_cast<std::size_t>(member)]);
   branch->cost_ = cost_;
+  if (branch->endpoint_.kind == endpoint_.kind) branch->cost_in_group_memory_ = cost_in_group_memory_;
   return branch;
 }
 

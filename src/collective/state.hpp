@@ -62,7 +62,8 @@ class Group::Impl final {
     transport::OperationRecord record;
     std::vector<std::size_t> cuts;
     const collective::Program* program = nullptr;
-    [[nodiscard]] bool serves(const Request& other) const noexcept;
+    Memory memory = Memory::own;
+    [[nodiscard]] bool serves(const Request& other, Memory where) const noexcept;
   };
 
   [[nodiscard]] base::Duration timeout() const noexcept { return options_.timeout.value_or(transport::kTimeout); }
@@ -76,14 +77,17 @@ class Group::Impl final {
   [[noreturn]] void time_out(const Request& request, const transport::OperationRecord& record);
   [[noreturn]] void raise_failure(const std::string& text, const std::string& tensor) const;
   [[nodiscard]] transport::OperationRecord message_record(const Request& request, bool arrives);
-  const collective::Program& program_of(const Request& request);
+  /// Only ranks of one host make a difference of it.
+  [[nodiscard]] Memory memory_of(const Request& request) const noexcept;
+  const collective::Program& program_of(const Request& request, Memory memory);
   void work(const std::stop_token& stop);
 
   transport::Endpoint endpoint_;
   GroupOptions options_;
   std::vector<int> hosts_;  ///< by rank
   PlanRequest place_;       ///< ranks and hosts; the rest is each request's
-  NetworkCost cost_;        ///< what "auto" believes of the network; the same on all ranks
+  /// What "auto" believes of the network, by where vectors lie; the same on all ranks.
+  NetworkCost cost_, cost_in_group_memory_;
   transport::Patience caller_;
   std::atomic<std::uint64_t> next_ticket_{0};
   std::atomic<std::uint64_t> serving_{0};  ///< changed under the lock of `turn_`

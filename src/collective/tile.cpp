@@ -4,16 +4,18 @@
 #include <algorithm>
 #include <map>
 
+#include "transport/transport.hpp"
+
 namespace syncopate::collective {
 
 namespace {
 
-// With a lead of two rounds, ranks - 1 tiles of a ring are under way on every rank; they shall stay in the second-level
-// cache together. Measured on 2 cores with 2 MiB of it each, medians for chunks of 128, 64 and 32 KiB: 2 ranks 16 MiB
-// 1.84, -, 1.85 ms and 1 MiB 89, -, 95 us; 3 ranks 100 MiB 53, 46, 47 ms; 4 ranks 100 MiB 65, 61, 55 ms and 16 MiB 7.1,
-// 7.2, 6.6 ms. A lead of one round takes 25 % more, of three the same.
-constexpr std::size_t kUnderWay = std::size_t{384} << 10;
-constexpr std::size_t kShortestChunk = std::size_t{32} << 10, kLongestChunk = std::size_t{128} << 10;
+// A chunk is one frame between ranks that share memory. With a lead of two rounds two or three tiles are under way.
+// Measured on 2 cores with 2 MiB of second-level cache each, all-reduce of 16 MiB, in ms, chunks of 32, 64, 128 KiB.
+// The group's memory, pairwise_exchange: 3 ranks 2.6, 2.4, 2.3; 4 ranks 3.8, 2.3, 2.4; 8 ranks 11.4, 9.2, 9.3. Own
+// memory: 2 ranks (all the same plan) -, 1.81, 1.99; 4 ranks halving_doubling 5.4, 5.6, 6.7. A lead of one round takes
+// up to 20 % more in own memory, longer ones take the same.
+constexpr std::size_t kChunk = transport::kMemoryFrames.longest;
 constexpr std::size_t kMostTiles = 4096;
 constexpr std::uint32_t kLead = 2;
 
@@ -53,9 +55,7 @@ Plan tiled(const Plan& plan, std::uint32_t tiles) {
 
 std::uint32_t tiles_for(std::size_t bytes, int ranks) {
   const auto size = static_cast<std::size_t>(ranks);
-  const std::size_t chunks_under_way = size * std::max<std::size_t>(size - 1, 1);
-  const std::size_t tile = size * std::clamp(kUnderWay / chunks_under_way, kShortestChunk, kLongestChunk);
-  return static_cast<std::uint32_t>(std::clamp<std::size_t>(bytes / tile, 1, kMostTiles));
+  return static_cast<std::uint32_t>(std::clamp<std::size_t>(bytes / (size * kChunk), 1, kMostTiles));
 }
 
 }  // namespace syncopate::collective

@@ -11,7 +11,7 @@ namespace syncopate::collective {
 /// was reduced has left the cache when its turn to be sent comes. So the vector is cut into `tiles` pieces and each is
 /// carried out by `plan`: piece t + 1 begins two rounds behind piece t. Not for plans in which a rank owns a certain
 /// chunk (reduce-scatter, all-gather), nor for those in which the n-th message of a route is in no fixed relation to
-/// the n-th of another: for rings. The result has tiles * plan.chunks chunks.
+/// the n-th of another: for algorithms that say so (Algorithm::tiles). The result has tiles * plan.chunks chunks.
 [[nodiscard]] Plan tiled(const Plan& plan, std::uint32_t tiles);
 
 /// How many tiles serve a vector of so many bytes best, between so many ranks that share memory.

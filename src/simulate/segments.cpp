@@ -77,7 +77,7 @@ class Events final {
       Step step{.begin = range.begin,
                 .end = range.end,
                 .segment = collective::segment_bytes(range.end - range.begin,
-                                                     in_memory ? transport::kMemoryFrame : transport::kWireFrame)};
+                                                     in_memory ? transport::kMemoryFrames : transport::kWireFrames)};
       step.segments = static_cast<std::uint32_t>((step.end - step.begin + step.segment - 1) / step.segment);
       if (step.segments > 0) ++rank.unfinished;
       rank.steps.push_back(step);

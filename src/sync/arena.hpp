@@ -11,7 +11,7 @@ namespace syncopate::sync {
 /// Buckets are spans of it, so merging and re-planning copy nothing.
 class Arena final {
  public:
-  explicit Arena(const std::vector<Gradient>& gradients);
+  Arena(Group& group, const std::vector<Gradient>& gradients);
 
   [[nodiscard]] std::size_t count() const noexcept { return slots_.size(); }  ///< gradients
   [[nodiscard]] Buffer gradient(std::size_t i) const noexcept { return slots_[i]; }
@@ -21,10 +21,7 @@ class Arena final {
   [[nodiscard]] const std::vector<Buffer>& vectors() const noexcept { return vectors_; }
 
  private:
-  struct Free {
-    void operator()(std::byte* memory) const noexcept;
-  };
-  std::vector<std::unique_ptr<std::byte, Free>> memory_;
+  std::vector<std::shared_ptr<std::byte[]>> memory_;
   std::vector<Buffer> vectors_;
   std::vector<Buffer> slots_;
 };

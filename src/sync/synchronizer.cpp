@@ -74,7 +74,7 @@ Synchronizer::Impl::Impl(Group& group, std::vector<Gradient> gradients, const Sy
       codec_(codec_of(options)),
       clock_s_(clock_of(options)),
       planner_(planner_of(group, gradients_, options)),
-      arena_(gradients_),
+      arena_(group_, gradients_),
       optimizer_(exchange_, group_, options_, arena_),
       way_{exchange_, group_, options_.algorithm, optimizer_, options_.trace},
       buckets_(gradients_, arena_, codec_, optimizer_) {

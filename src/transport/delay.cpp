@@ -12,9 +12,7 @@ base::Time now() { return std::chrono::steady_clock::now(); }
 DelayTransport::DelayTransport(std::unique_ptr<Transport> inner, base::Duration delay)
     : inner_(std::move(inner)), delay_(delay) {}
 
-void DelayTransport::send(int peer, const Label& label, base::ConstBytes bytes, std::uint64_t token) {
-  held_.push_back({now() + delay_, peer, label, bytes, token});
-}
+void DelayTransport::send(const Frame& frame) { held_.push_back({now() + delay_, frame}); }
 
 void DelayTransport::receive(int peer, const Label& label, base::Bytes into, std::uint64_t token) {
   inner_->receive(peer, label, into, token);
@@ -23,10 +21,7 @@ void DelayTransport::receive(int peer, const Label& label, base::Bytes into, std
 void DelayTransport::release(std::uint64_t token) { inner_->release(token); }
 
 void DelayTransport::let_go(base::Time now) {
-  for (; !held_.empty() && held_.front().due <= now; held_.pop_front()) {
-    const Held& frame = held_.front();
-    inner_->send(frame.peer, frame.label, frame.bytes, frame.token);
-  }
+  for (; !held_.empty() && held_.front().due <= now; held_.pop_front()) inner_->send(held_.front().frame);
 }
 
 std::span<const Event> DelayTransport::poll(base::Time deadline, Patience patience) {

@@ -15,8 +15,10 @@ class DelayTransport final : public Transport {
  public:
   DelayTransport(std::unique_ptr<Transport> inner, base::Duration delay);
 
-  [[nodiscard]] std::size_t best_frame(int peer) const noexcept override { return inner_->best_frame(peer); }
-  void send(int peer, const Label& label, base::ConstBytes bytes, std::uint64_t token) override;
+  [[nodiscard]] FrameLengths frame_lengths(int peer) const noexcept override { return inner_->frame_lengths(peer); }
+  [[nodiscard]] std::shared_ptr<std::byte[]> allocate(std::size_t bytes) override { return inner_->allocate(bytes); }
+  [[nodiscard]] bool reaches(base::ConstBytes vector) const noexcept override { return inner_->reaches(vector); }
+  void send(const Frame& frame) override;
   void receive(int peer, const Label& label, base::Bytes into, std::uint64_t token) override;
   void release(std::uint64_t token) override;
   [[nodiscard]] std::span<const Event> poll(base::Time deadline, Patience patience) override;
@@ -26,10 +28,7 @@ class DelayTransport final : public Transport {
  private:
   struct Held {
     base::Time due;
-    int peer = 0;
-    Label label;
-    base::ConstBytes bytes;
-    std::uint64_t token = 0;
+    Frame frame;
   };
   void let_go(base::Time now);
 

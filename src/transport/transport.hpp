@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "base/bytes.hpp"
 #include "base/clock.hpp"
+#include "base/pages.hpp"
 
 namespace syncopate::transport {
 
@@ -22,6 +24,7 @@ struct Frame {
   Label label;
   base::ConstBytes bytes;
   std::uint64_t token = 0;
+  bool returns = false;  ///< the next to touch the bytes is a receive from the peer into them: it may write it itself
 };
 
 /// A post is finished. For a receive `bytes` holds what arrived: either the span that was posted, or memory borrowed
@@ -32,10 +35,21 @@ struct Event {
   base::ConstBytes bytes;
 };
 
-/// Into how long frames a long range is best cut on a wire, and between ranks that share memory: there a frame, its
-/// copy and what it is added to have to fit into the second-level cache together.
-inline constexpr std::size_t kWireFrame = std::size_t{128} << 10;
-inline constexpr std::size_t kMemoryFrame = std::size_t{64} << 10;
+/// Into how long frames a range is best cut. A wire takes a quarter of it at a time, so that the next rank starts after
+/// a quarter, within bounds: shorter ones cost more by their number than that is worth. Between ranks that share memory
+/// a frame, its copy and what it is added to have to fit into the second-level cache together, and no shorter one is
+/// worth while.
+struct FrameLengths {
+  std::size_t shortest = 0, longest = 0;
+};
+inline constexpr FrameLengths kWireFrames{std::size_t{16} << 10, std::size_t{128} << 10};
+inline constexpr FrameLengths kMemoryFrames{std::size_t{64} << 10, std::size_t{64} << 10};
+
+/// The memory of an arrival that is lent, if a reply to it can travel there (else empty). It may be written.
+struct ReplyMemory {
+  base::Bytes bytes;
+  bool keeps = false;  ///< it may wait for a reply that is posted later: its owner needs it for nothing else
+};
 
 /// How long a poll that finds nothing may stay awake before it sleeps. Spinning saves a wake-up (about 50 us on a
 /// virtual machine) but takes a core from ranks that share it; a thread beside a running backward pass does not spin.
@@ -51,21 +65,25 @@ struct Patience {
 class Transport {
  public:
   virtual ~Transport() = default;
-  /// How long frames to and from `peer` are best at most. Both ends say the same.
-  [[nodiscard]] virtual std::size_t best_frame(int /*peer*/) const noexcept { return kWireFrame; }
-  /// Posts a frame. `bytes` (possibly empty) must stay unchanged until the event with `token`.
-  virtual void send(int peer, const Label& label, base::ConstBytes bytes, std::uint64_t token) = 0;
+  /// How long frames to and from `peer` are best. Both ends say the same.
+  [[nodiscard]] virtual FrameLengths frame_lengths(int /*peer*/) const noexcept { return kWireFrames; }
+  /// Memory for vectors, all zero, which peers may reach directly: sent from there, bytes need not be copied.
+  /// Thread-safe; what it returns may outlive the transport.
+  [[nodiscard]] virtual std::shared_ptr<std::byte[]> allocate(std::size_t bytes) { return base::zeroed_pages(bytes); }
+  /// Whether it lies in such memory.
+  [[nodiscard]] virtual bool reaches(base::ConstBytes /*vector*/) const noexcept { return false; }
+  /// Posts a frame. Its bytes (possibly none) must stay unchanged until the event with its token.
+  virtual void send(const Frame& frame) = 0;
   /// Posts a receive of exactly `into.size()` bytes. A frame with another label or length is a Mismatch.
   virtual void receive(int peer, const Label& label, base::Bytes into, std::uint64_t token) = 0;
   /// Gives the bytes of an arrival back. Required once for every arrival.
   virtual void release(std::uint64_t token) = 0;
-  /// The memory of an arrival that is lent, if a reply to it can travel there; else empty. It may be written.
-  [[nodiscard]] virtual base::Bytes reply_memory(std::uint64_t /*arrival*/, int /*peer*/) { return {}; }
+  [[nodiscard]] virtual ReplyMemory reply_memory(std::uint64_t /*arrival*/, int /*peer*/) { return {}; }
   /// Posts a frame to the peer from which an arrival as long as it came, and gives that arrival back. Where the arrival
   /// has reply_memory, the caller has written the same bytes there.
   virtual void reply(std::uint64_t arrival, const Frame& frame) {
     release(arrival);
-    send(frame.peer, frame.label, frame.bytes, frame.token);
+    send(frame);
   }
   /// Finished posts since the last poll; valid until the next call. Waits until there are some, `deadline`, or
   /// `wake`; then the result may be empty. Throws the group's failure (Control) and reports its own to Control first.

@@ -132,8 +132,8 @@ TEST(BlockMethod, ReadsItsJobFromArguments) {
 
 std::string raw(const std::string& contender, const char* seconds, bool correct) {
   return R"({"collective":"allreduce","algorithm":"ring","contender":")" + contender +
-         R"(","transport":"tcp","ranks":4,"bytes":1000000,"dtype":"f32","calls":3,"block_seconds":[)" + seconds +
-         R"(],"block_cpu_seconds":[)" + seconds + R"(],"correct":)" + (correct ? "true}" : "false}");
+         R"(","transport":"tcp","memory":"own","ranks":4,"bytes":1000000,"dtype":"f32","calls":3,"block_seconds":[)" +
+         seconds + R"(],"block_cpu_seconds":[)" + seconds + R"(],"correct":)" + (correct ? "true}" : "false}");
 }
 
 TEST(Rows, MergeTheBlocksOfAllRounds) {

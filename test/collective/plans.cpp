@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 
 #include "collective/program.hpp"
 #include "syncopate/error.hpp"
@@ -134,8 +135,7 @@ TEST(Program, AWriteWaitsForTheReadsBeforeIt) {
   EXPECT_EQ(program.waits[4], (std::vector<std::uint32_t>{1, 3}));
 }
 
-TEST(Program, AReplyReturnsToItsSenderWhatWasJustAddedTo) {
-  constexpr auto kNone = collective::Program::kNoReply;
+TEST(Program, WhatWasAddedToReturnsByTheNextSendToItsSender) {
   const auto program = collective::compile({2,
                                             {{Act::receive_reduce, 1, 0, 1},
                                              {Act::send, 1, 0, 1},  // returns it
@@ -145,11 +145,37 @@ TEST(Program, AReplyReturnsToItsSenderWhatWasJustAddedTo) {
                                              {Act::send, 1, 1, 1},  // nothing was added
                                              {Act::receive_reduce, 1, 0, 1},
                                              {Act::receive_reduce, 2, 0, 1},
-                                             {Act::send, 1, 0, 1},  // rank 2 added to it since
+                                             {Act::send, 1, 0, 1},  // returns it, rank 2 added to it since
                                              {Act::receive_reduce, 2, 0, 1},
                                              {Act::send, 2, 0, 2}}});  // more than came
-  EXPECT_EQ(program.replies,
-            (std::vector<std::uint32_t>{1, kNone, kNone, kNone, kNone, kNone, kNone, kNone, kNone, kNone, kNone}));
+  using Returns = std::map<std::size_t, std::pair<std::uint32_t, bool>>;
+  Returns returns;
+  for (std::size_t i = 0; i < program.returns.size(); ++i)
+    if (program.returns[i].step != collective::Return::kNone)
+      returns[i] = {program.returns[i].step, program.returns[i].at_once};
+  EXPECT_EQ(returns, (Returns{{0, {1, true}}, {6, {8, false}}}));
+}
+
+TEST(Program, ASendLendsWhatIsNextReceivedFromItsPeer) {
+  const auto program = collective::compile({2,
+                                            {{Act::send, 1, 0, 1},  // lent
+                                             {Act::receive, 1, 0, 1},
+                                             {Act::send, 1, 1, 1},  // and to rank 2 besides
+                                             {Act::send, 2, 1, 1},
+                                             {Act::receive, 1, 1, 1},
+                                             {Act::send, 1, 0, 1},  // is added to
+                                             {Act::receive_reduce, 1, 0, 1},
+                                             {Act::send, 1, 0, 1},  // comes from another
+                                             {Act::receive, 2, 0, 1},
+                                             {Act::send, 1, 0, 2},  // half of it returns
+                                             {Act::receive, 1, 0, 1},
+                                             {Act::receive, 1, 1, 1},
+                                             {Act::send, 1, 0, 2},  // lent
+                                             {Act::receive, 1, 0, 2}}});
+  std::vector<std::size_t> lends;
+  for (std::size_t i = 0; i < program.lends.size(); ++i)
+    if (program.lends[i]) lends.push_back(i);
+  EXPECT_EQ(lends, (std::vector<std::size_t>{0, 12}));
 }
 
 }  // namespace

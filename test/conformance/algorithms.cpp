@@ -62,6 +62,7 @@ struct Case {
   DType dtype;
   ReduceOp op;
   int root;
+  Memory memory = Memory::own;
 };
 
 /// Lengths for allgather_v: uneven, some of them 0.
@@ -117,12 +118,12 @@ Range owed(const Case& test, int rank) {
   return (!to_root || rank == test.root) && test.collective != Collective::barrier ? Range{0, test.count} : Range{};
 }
 
-void check(const Case& test, int rank, const std::vector<std::byte>& bytes) {
+void check(const Case& test, int rank, const std::byte* bytes) {
   const std::size_t width = size_of(test.dtype);
   const Range range = owed(test, rank);
   for (std::size_t i = range.begin; i < range.end; ++i) {
     const auto wanted = stored(test.dtype, expected(test, rank, i));
-    ASSERT_EQ(std::memcmp(wanted.data(), bytes.data() + i * width, width), 0)
+    ASSERT_EQ(std::memcmp(wanted.data(), bytes + i * width, width), 0)
         << name_of(test.dtype) << ' ' << name_of(test.op) << ", " << test.ranks << " ranks, " << test.count
         << " elements, root " << test.root << ", rank " << rank << ", element " << i;
   }
@@ -132,15 +133,20 @@ void run(std::vector<std::unique_ptr<Group>>& groups, Case test) {
   if (test.collective == Collective::alltoall) test.count -= test.count % static_cast<std::size_t>(test.ranks);
   test::on_ranks(test.ranks, [&](int rank) {
     const std::size_t width = size_of(test.dtype);
-    std::vector<std::byte> bytes(test.count * width), other(bytes.size());
-    for (std::size_t i = 0; i < test.count; ++i) store(bytes.data() + i * width, test.dtype, brought(rank, i));
+    Group& group = *groups[static_cast<std::size_t>(rank)];
+    const auto memory = [&] {
+      const std::size_t most = std::max<std::size_t>(test.count * width, 1);
+      return test.memory == Memory::group ? group.allocate(most) : std::make_shared<std::byte[]>(most);
+    };
+    const auto bytes = memory(), other = memory();
+    for (std::size_t i = 0; i < test.count; ++i) store(bytes.get() + i * width, test.dtype, brought(rank, i));
     const bool two = test.collective == Collective::alltoall;
-    Call call{test.collective, Buffer(bytes.data(), test.count, test.dtype), {}, {}};
-    if (two) call.out = Buffer(other.data(), test.count, test.dtype);
+    Call call{test.collective, Buffer(bytes.get(), test.count, test.dtype), {}, {}};
+    if (two) call.out = Buffer(other.get(), test.count, test.dtype);
     if (test.collective == Collective::allgather_v) call.parts = parts_of(test.count, test.ranks);
     const CollectiveOptions options{test.op, test.root, std::string(test.algorithm->name), "x", {}};
-    start(*groups[static_cast<std::size_t>(rank)], std::move(call), options).wait();
-    check(test, rank, two ? other : bytes);
+    start(group, std::move(call), options).wait();
+    check(test, rank, two ? other.get() : bytes.get());
   });
 }
 
@@ -164,12 +170,24 @@ TEST_P(EveryAlgorithmRuns, ComputesWhatTheReferenceDoesInSharedMemory) {
   const auto [algorithm, collective] = GetParam();
   for (const int ranks : {2, 3, 5}) {
     auto groups = test::joined(ranks, {.transport = "shm"});
-    for (const std::size_t count : {0UL, 1UL, 1000UL, 70001UL, 600'001UL}) {
-      if (count > 100'000 && ranks > 2) continue;
-      run(groups, {algorithm, collective, ranks, count, DType::f32, ReduceOp::sum, ranks - 1});
+    for (const Memory memory : {Memory::own, Memory::group}) {
+      for (const std::size_t count : {0UL, 1UL, 1000UL, 70001UL, 600'001UL}) {
+        if (count > 100'000 && ranks > 2) continue;
+        run(groups, {algorithm, collective, ranks, count, DType::f32, ReduceOp::sum, ranks - 1, memory});
+      }
+      if (collective::reduces(collective) && collective != Collective::barrier)
+        run(groups, {algorithm, collective, ranks, 30'037, DType::bf16, ReduceOp::average, 0, memory});
     }
-    if (collective::reduces(collective) && collective != Collective::barrier)
-      run(groups, {algorithm, collective, ranks, 30'037, DType::bf16, ReduceOp::average, 0});
+  }
+}
+
+/// Long enough for many frames to be under way, for tiles, and for more loans than are kept.
+TEST_P(EveryAllreduce, OfLongVectorsInTheGroupsMemoryIsRight) {
+  const auto [algorithm, collective] = GetParam();
+  for (const int ranks : {3, 4, 6}) {
+    auto groups = test::joined(ranks, {.transport = "shm"});
+    for (const std::size_t count : {300'000UL, 2'000'003UL})
+      run(groups, {algorithm, collective, ranks, count, DType::f32, ReduceOp::sum, 0, Memory::group});
   }
 }
 

@@ -53,8 +53,8 @@ class VirtualNetwork final {
   /// One rank's transport: what it has posted and what has not begun.
   struct End final : transport::Transport {
     explicit End(std::size_t ranks) : sends(ranks), receives(ranks) {}
-    void send(int peer, const transport::Label&, base::ConstBytes bytes, std::uint64_t token) override {
-      sends[size(peer)].push_back({token, const_cast<std::byte*>(bytes.data()), bytes.size()});
+    void send(const transport::Frame& frame) override {
+      sends[size(frame.peer)].push_back({frame.token, const_cast<std::byte*>(frame.bytes.data()), frame.bytes.size()});
     }
     void receive(int peer, const transport::Label&, base::Bytes into, std::uint64_t token) override {
       receives[size(peer)].push_back({token, into.data(), into.size()});
@@ -123,8 +123,10 @@ class VirtualNetwork final {
     for (const Flight& flight : landed) {
       sending_[flight.from] = receiving_[flight.to] = false;
       std::memcpy(flight.expected.bytes, flight.sent.bytes, flight.sent.count);
-      engines[flight.from].take({flight.sent.token, false, {}});
-      engines[flight.to].take({flight.expected.token, true, {flight.expected.bytes, flight.expected.count}});
+      const transport::Event gone{flight.sent.token, false, {}};
+      const transport::Event come{flight.expected.token, true, {flight.expected.bytes, flight.expected.count}};
+      engines[flight.from].take({&gone, 1});
+      engines[flight.to].take({&come, 1});
     }
   }
 

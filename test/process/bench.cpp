@@ -21,8 +21,8 @@ std::vector<std::string> bench(const std::string& collective, const std::vector<
 }
 
 void expect_complete(const nlohmann::json& row) {
-  for (const char* key : {"collective", "algorithm", "contender", "transport", "ranks", "bytes", "dtype", "correct",
-                          "seconds", "bound_seconds", "ratio", "cpu_seconds"})
+  for (const char* key : {"collective", "algorithm", "contender", "transport", "memory", "ranks", "bytes", "dtype",
+                          "correct", "seconds", "bound_seconds", "ratio", "cpu_seconds"})
     EXPECT_TRUE(row.contains(key)) << key;
   for (const char* key : {"median", "min", "max", "n"}) EXPECT_TRUE(row.at("seconds").contains(key)) << key;
   EXPECT_EQ(row.at("correct"), true);
@@ -40,12 +40,15 @@ TEST_P(BenchOver, MeasuresEachCollective) {
         syncopate(bench(collective, {"--ranks", "3", "--bytes", "4,1000", "--root", "2", "--transport", GetParam()}));
     ASSERT_EQ(ended.code, 0) << ended.error;
     const auto rows = rows_of(ended);
-    ASSERT_EQ(rows.size(), 2u) << ended.output;
+    const std::size_t memories = GetParam() == std::string("shm") ? 2 : 1;  // the group's and the program's own
+    ASSERT_EQ(rows.size(), 2 * memories) << ended.output;
     for (const auto& row : rows) expect_complete(row);
-    EXPECT_EQ(rows[0].at("collective"), collective);
-    EXPECT_EQ(rows[1].at("bytes"), 1000);
-    EXPECT_EQ(rows[1].at("transport"), GetParam());
-    EXPECT_TRUE(rows[1].at("ratio").is_null());
+    EXPECT_EQ(rows.front().at("collective"), collective);
+    EXPECT_EQ(rows.front().at("memory"), memories == 2 ? "group" : "own");
+    EXPECT_EQ(rows.back().at("memory"), "own");
+    EXPECT_EQ(rows.back().at("bytes"), 1000);
+    EXPECT_EQ(rows.back().at("transport"), GetParam());
+    EXPECT_TRUE(rows.back().at("ratio").is_null());
   }
 }
 

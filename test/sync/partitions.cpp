@@ -31,7 +31,7 @@ void run_step(Group& group, const std::vector<Gradient>& model, const Partition&
     }
     options.update = [](std::size_t, std::size_t) {};
   }
-  const sync::Arena arena(model);
+  const sync::Arena arena(group, model);
   sync::Optimizer optimizer(exchange, group, options, arena);
   optimizer.agree_on_neighbours();
   sync::Buckets buckets(model, arena, compress::codec_named(options.codec), optimizer);

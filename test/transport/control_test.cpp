@@ -176,7 +176,7 @@ TEST(TcpControl, AFrameThatDoesNotFitNamesBothOperationsOnEveryRank) {
     std::byte byte{1};
     const Failure seen = failure_seen(*me.links, [&] {
       if (me.rank == 3) me.links->receive(4, {1, 30}, {&byte, 1}, 1);
-      if (me.rank == 4) me.links->send(3, {1, 40}, {&byte, 1}, 1);
+      if (me.rank == 4) me.links->send({3, {1, 40}, {&byte, 1}, 1});
     });
     EXPECT_EQ(seen.kind, "Mismatch") << seen.message;
     EXPECT_TRUE(
@@ -218,7 +218,7 @@ TEST(TcpControl, ADataConnectionThatIsRefusedIsALostPeer) {
   joining.join();
   peer->stop_listening();
   std::byte byte{1};
-  const Failure seen = failure_seen(*me.links, [&] { me.links->send(0, {1, 1}, {&byte, 1}, 1); });
+  const Failure seen = failure_seen(*me.links, [&] { me.links->send({0, {1, 1}, {&byte, 1}, 1}); });
   EXPECT_EQ(seen.kind, "PeerLost");
   EXPECT_TRUE(contains(seen.message, "rank 0")) << seen.message;
   EXPECT_TRUE(contains(seen.message, "cannot be reached")) << seen.message;

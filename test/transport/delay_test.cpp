@@ -22,9 +22,9 @@ class Recorder final : public Transport {
     std::uint64_t token = 0;
   };
   explicit Recorder(std::vector<Sent>& sent) : sent_(sent) {}
-  void send(int, const Label&, base::ConstBytes, std::uint64_t token) override {
-    sent_.push_back({std::chrono::steady_clock::now(), token});
-    events_.push_back({token, false, {}});
+  void send(const Frame& frame) override {
+    sent_.push_back({std::chrono::steady_clock::now(), frame.token});
+    events_.push_back({frame.token, false, {}});
   }
   void receive(int, const Label&, base::Bytes into, std::uint64_t token) override {
     events_.push_back({token, true, into});
@@ -49,7 +49,7 @@ TEST(Delay, HandsEachMessageOverInOrderNoEarlierThanItsTime) {
   std::vector<Recorder::Sent> sent;
   const auto links = delayed(std::make_unique<Recorder>(sent), 5ms);
   const base::Time begin = std::chrono::steady_clock::now();
-  for (std::uint64_t token = 0; token < 3; ++token) links->send(1, {}, {}, token);
+  for (std::uint64_t token = 0; token < 3; ++token) links->send({1, {}, {}, token});
   EXPECT_TRUE(sent.empty()) << "nothing leaves before a poll";
   test::finish(*links, 3);
   ASSERT_EQ(sent.size(), 3U);
@@ -64,7 +64,7 @@ TEST(Delay, HoldsUpNothingElse) {
   std::vector<Recorder::Sent> sent;
   const auto links = delayed(std::make_unique<Recorder>(sent), 1h);
   std::array<std::byte, 4> into{};
-  links->send(1, {}, {}, 1);
+  links->send({1, {}, {}, 1});
   links->receive(1, {}, into, 2);
   const auto events = links->poll(in(30s), {});
   ASSERT_EQ(events.size(), 1U);

@@ -100,7 +100,7 @@ inline void barrier(Endpoint& me, std::uint64_t operation) {
   const std::byte out{1};
   for (int peer = 0; peer < me.size; ++peer) {
     if (peer == me.rank) continue;
-    me.links->send(peer, {operation, 1}, {&out, 1}, 1);
+    me.links->send({peer, {operation, 1}, {&out, 1}, 1});
     me.links->receive(peer, {operation, 1}, {&in[static_cast<std::size_t>(peer)], 1}, 2);
   }
   finish(*me.links, 2 * (me.size - 1));

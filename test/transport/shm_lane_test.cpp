@@ -117,14 +117,14 @@ TEST(Lane, AReplyLiesWhereTheFrameCameFrom) {
   ASSERT_TRUE(ways.to_guest.push(head_of(3000), pattern(3000, 1)));
   const auto frame = ways.at_guest.look();
   ASSERT_TRUE(frame);
-  EXPECT_FALSE(frame->reply);
+  EXPECT_EQ(frame->kind, Kind::piece);
   const auto answer = pattern(3000, 2);
   std::ranges::copy(answer, frame->piece.begin());
-  ASSERT_TRUE(ways.to_maker.push_reply(head_of(3000), frame->at));
+  ASSERT_TRUE(ways.to_maker.push(head_of(3000), Kind::reply, frame->at));
   const auto record = ways.at_maker.look();
-  ASSERT_TRUE(record && record->reply);
+  ASSERT_TRUE(record && record->kind == Kind::reply);
   EXPECT_EQ(record->frame.bytes, 3000U);
-  EXPECT_TRUE(std::ranges::equal(ways.to_guest.replied(*record->reply, record->frame.bytes), answer));
+  EXPECT_TRUE(std::ranges::equal(ways.to_guest.replied(record->place, record->frame.bytes), answer));
 }
 
 TEST(HostileReply, OutsideOfWhatIsUnderWayIsRefused) {
@@ -164,8 +164,8 @@ TEST_F(HostileRecord, LongerThanItsFrameOrThanAllowedIsRefused) {
   expect_refused(24, 199);
   expect_refused(32, kMostPiece + 1);
   expect_refused(32, 0xffffffff);
-  expect_refused(32, std::uint64_t{1} << 32 | 200);  // a reply has 8 bytes
-  expect_refused(32, std::uint64_t{2} << 32 | 200);
+  for (std::uint64_t kind = 1; kind < kKinds; ++kind) expect_refused(32, kind << 32 | 200);  // these have 16 bytes
+  expect_refused(32, std::uint64_t{kKinds} << 32 | 16);
 }
 
 TEST_F(HostileRecord, OverBytesInUseIsRefused) {

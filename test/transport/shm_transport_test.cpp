@@ -8,7 +8,7 @@
 
 #include "ranks.hpp"
 #include "transport/shm/handover.hpp"
-#include "transport/shm/lane.hpp"
+#include "transport/shm/region.hpp"
 
 namespace syncopate::transport {
 namespace {
@@ -39,7 +39,7 @@ void exchange(Endpoint& me, std::size_t bytes, std::uint64_t operation) {
     if (peer == me.rank) continue;
     const auto at = static_cast<std::size_t>(peer);
     me.links->receive(peer, {operation, 1}, arrived[at], 2 * at);
-    me.links->send(peer, {operation, 1}, out[at], 2 * at + 1);
+    me.links->send({peer, {operation, 1}, out[at], 2 * at + 1});
     posts += 2;
   }
   const base::Time end = in(30s);
@@ -103,7 +103,7 @@ TEST(ShmLinks, ArrivalsAreLentUntilTheyAreReleased) {
     std::vector<std::byte> memory(kBytes);
     if (me.rank == 0) {
       const auto data = pattern(kBytes, 3);
-      for (std::uint64_t i = 0; i < kFrames; ++i) me.links->send(1, {1, 1}, data, i);
+      for (std::uint64_t i = 0; i < kFrames; ++i) me.links->send({1, {1, 1}, data, i});
       return finish(*me.links, kFrames);
     }
     for (std::uint64_t i = 0; i < kFrames; ++i) me.links->receive(0, {1, 1}, memory, i);
@@ -152,7 +152,7 @@ TEST(ShmLinks, WhatALeavingRankHasSentStillArrives) {
     exchange(me, 10, 1);
     const auto data = pattern(200'000, 9);
     if (me.rank == 1) {
-      me.links->send(0, {2, 1}, data, 1);
+      me.links->send({0, {2, 1}, data, 1});
       return finish(*me.links, 1);
     }
     std::vector<std::byte> got(data.size());
@@ -168,120 +168,12 @@ TEST(ShmLinks, AnotherOperationOrLengthIsAMismatch) {
       std::vector<std::byte> data(me.rank == 0 && length ? 900 : 1000);
       const Failure failure = test::failure_seen(*me.links, [&] {
         if (me.rank == 0)
-          me.links->send(1, {1, 5}, data, 1);
+          me.links->send({1, {1, 5}, data, 1});
         else
           me.links->receive(0, {1, length ? 5U : 6U}, data, 1);
       });
       EXPECT_EQ(failure.kind, "Mismatch") << failure.message;
     });
-}
-
-/// Rank 0 with a scripted rank 1 that shares its host.
-class Neighbour : public testing::Test {
- protected:
-  test::Pair pair_{options_for("auto"), tcp::user_identity()};
-  std::vector<std::byte> into_ = std::vector<std::byte>(1000);
-
-  void give_memory(const tcp::Channel& channel, const tcp::Descriptor& memory) {
-    ASSERT_TRUE(shm::give(channel.socket(), memory));
-  }
-  [[nodiscard]] Failure failure_of_receive() {
-    return test::failure_seen(*pair_.endpoint.links, [&] { pair_.endpoint.links->receive(1, {1, 1}, into_, 1); });
-  }
-};
-
-TEST_F(Neighbour, MayHandOverMemoryAndSpeak) {
-  const auto channel = pair_.peer->connect(0, tcp::Purpose::memory);
-  shm::Region region = shm::Region::make();
-  give_memory(channel, region.memory());
-  shm::LaneWriter writer(region.ring(shm::Side::maker), region.tail(shm::Side::maker));
-  ASSERT_TRUE(writer.push({{1, 1}, 1000}, pattern(1000, 2)));
-  pair_.endpoint.links->receive(1, {1, 1}, into_, 1);
-  finish(*pair_.endpoint.links, 1);
-}
-
-TEST_F(Neighbour, WithForeignMemoryIsCorrupt) {
-  const auto channel = pair_.peer->connect(0, tcp::Purpose::memory);
-  give_memory(channel, tcp::Descriptor(::memfd_create("unsealed", MFD_CLOEXEC)));
-  const Failure failure = failure_of_receive();
-  EXPECT_EQ(failure.kind, "Corrupt") << failure.message;
-  EXPECT_EQ(failure.where.peer, 1);
-}
-
-TEST_F(Neighbour, WithoutADescriptorIsCorrupt) {
-  auto channel = pair_.peer->connect(0, tcp::Purpose::memory);
-  shm::ring(channel);
-  EXPECT_EQ(failure_of_receive().kind, "Corrupt");
-}
-
-TEST_F(Neighbour, ThatWritesNonsenseIsCorrupt) {
-  const auto channel = pair_.peer->connect(0, tcp::Purpose::memory);
-  shm::Region region = shm::Region::make();
-  give_memory(channel, region.memory());
-  std::memset(region.ring(shm::Side::maker), 0xee, 4096);
-  const Failure failure = failure_of_receive();
-  EXPECT_EQ(failure.kind, "Corrupt") << failure.message;
-}
-
-// A lane looks at its tail when it seems full: here after as many replies as it has lines.
-TEST_F(Neighbour, ThatGivesBackWhatItCannotHaveReadIsCorrupt) {
-  const auto channel = pair_.peer->connect(0, tcp::Purpose::memory);
-  shm::Region region = shm::Region::make();
-  give_memory(channel, region.memory());
-  *region.tail(shm::Side::guest) = 7;
-  shm::LaneWriter writer(region.ring(shm::Side::maker), region.tail(shm::Side::maker));
-  Transport& links = *pair_.endpoint.links;
-  const auto frame = pattern(1000, 2);
-  std::uint64_t replies = 0;
-  const Failure failure = test::failure_seen(links, [&] {
-    while (replies < 2 * shm::kRingBytes / shm::kLineBytes && writer.push({{1, 1}, 1000}, frame)) {
-      links.receive(1, {1, 1}, into_, 1);
-      for (bool arrived = false; !arrived;)
-        for (const Event& event : links.poll(in(30s), {})) arrived = arrived || event.arrival;
-      links.reply(1, {1, {1, 1}, frame, 2});
-      std::atomic_ref(*region.replies(shm::Side::maker)).store(++replies);
-    }
-  });
-  EXPECT_EQ(failure.kind, "Corrupt") << failure.message;
-  EXPECT_EQ(failure.where.peer, 1);
-  EXPECT_EQ(replies, shm::kRingBytes / shm::kLineBytes) << "the last of them did not leave";
-}
-
-TEST_F(Neighbour, ThatCannotBeReachedIsLost) {
-  EXPECT_EQ(test::failure_seen(*pair_.endpoint.links,
-                               [&] {
-                                 pair_.control = tcp::Channel();
-                                 pair_.endpoint.links->receive(1, {1, 1}, into_, 1);
-                               })
-                .kind,
-            "PeerLost");
-}
-
-TEST_F(Neighbour, AtTheWrongDoorIsTurnedAway) {
-  const tcp::Hello hello{
-      .version = {}, .purpose = tcp::Purpose::data, .group = pair_.peer->group(), .from = 1, .to = 0};
-  auto handshake = tcp::Handshake::call(tcp::Channel(pair_.peer->knock(0)), hello, {});
-  while (handshake.advance() == tcp::Handshake::State::reading) test::await_readable(handshake.channel().socket());
-  ASSERT_EQ(handshake.state(), tcp::Handshake::State::done);
-  test::await_readable(handshake.channel().socket());
-  std::byte byte;
-  tcp::Channel channel = handshake.take();
-  EXPECT_EQ(channel.read(std::span(&byte, 1)).outcome, tcp::Moved::Outcome::closed);
-}
-
-TEST_F(Neighbour, OfAnotherUserIsTurnedAwayBeforeItIsHeard) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
-  const pid_t child = ::fork();
-  if (child == 0) {
-    if (::setuid(65534) != 0) ::_exit(3);
-    const tcp::Descriptor socket = pair_.peer->knock(0);
-    test::await_readable(socket);
-    char byte = 0;
-    ::_exit(::recv(socket.number(), &byte, 1, MSG_DONTWAIT) == 0 ? 0 : 1);  // closed, without a word
-  }
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST(Handover, TakesExactlyOneDescriptor) {

@@ -51,7 +51,7 @@ void everyone_to_everyone(Endpoint& me, Patience patience) {
       in.emplace_back(kSizes[i]);
       me.links->receive(peer, {1, 77}, in.back(), token++);
       out.push_back(pattern(kSizes[i], static_cast<std::uint64_t>(me.rank * 100 + peer) * 100 + i));
-      me.links->send(peer, {1, 77}, out.back(), token++);
+      me.links->send({peer, {1, 77}, out.back(), token++});
     }
   }
   finish_into(*me.links, in, static_cast<int>(token), patience);
@@ -115,7 +115,7 @@ TEST(TcpLinks, ALargeFrameCrossesBothWaysAtOnce) {
       std::vector<std::byte> in(kBytes);
       const int peer = 1 - me.rank;
       for (std::uint64_t round = 1; round <= 4; ++round) {
-        me.links->send(peer, {round, 5}, out, 1);
+        me.links->send({peer, {round, 5}, out, 1});
         me.links->receive(peer, {round, 5}, in, 2);
         finish(*me.links, 2);
         EXPECT_EQ(in, pattern(kBytes, static_cast<std::uint64_t>(peer)));
@@ -132,7 +132,7 @@ TEST_P(Links, ManySmallFramesKeepTheirOrder) {
     std::vector<std::uint32_t> got(kFrames);
     for (std::size_t i = 0; i < kFrames; ++i) {
       if (me.rank == 0)
-        me.links->send(1, {1, 1}, std::as_bytes(std::span(&numbers[i], 1)), i);
+        me.links->send({1, {1, 1}, std::as_bytes(std::span(&numbers[i], 1)), i});
       else
         me.links->receive(0, {1, 1}, std::as_writable_bytes(std::span(&got[i], 1)), i);
     }
@@ -147,8 +147,8 @@ TEST_P(Links, AReceivePostedLongAfterArrivalIsServed) {
   with_ranks(2, options(), [](Endpoint& me) {
     const auto first = pattern(100, 1), second = pattern(300'000, 2);
     if (me.rank == 0) {  // frames of operations 1 and 2 leave before rank 1 posts any receive of theirs
-      me.links->send(1, {1, 1}, first, 1);
-      me.links->send(1, {2, 1}, second, 2);
+      me.links->send({1, {1, 1}, first, 1});
+      me.links->send({1, {2, 1}, second, 2});
       std::byte done;
       me.links->receive(1, {3, 1}, {&done, 1}, 3);
       finish(*me.links, 3);
@@ -162,7 +162,7 @@ TEST_P(Links, AReceivePostedLongAfterArrivalIsServed) {
       EXPECT_EQ(a, first);
       EXPECT_EQ(b, second);
       const std::byte done{1};
-      me.links->send(0, {3, 1}, {&done, 1}, 3);
+      me.links->send({0, {3, 1}, {&done, 1}, 3});
       finish(*me.links, 1);
     }
   });
@@ -183,7 +183,7 @@ TEST_P(Links, TrafficCountsHeaders) {
   with_ranks(2, options(), [](Endpoint& me) {
     std::vector<std::byte> data(1000);
     if (me.rank == 0)
-      me.links->send(1, {1, 1}, data, 1);
+      me.links->send({1, {1, 1}, data, 1});
     else
       me.links->receive(0, {1, 1}, data, 1);
     finish(*me.links, 1);
@@ -195,7 +195,7 @@ TEST_P(Links, TrafficCountsHeaders) {
 
 TEST_P(Links, OnlyOtherRanksOfTheGroupArePeers) {
   with_ranks(2, options(), [](Endpoint& me) {
-    EXPECT_THROW(me.links->send(me.rank, {1, 1}, {}, 1), Misuse);
+    EXPECT_THROW(me.links->send({me.rank, {1, 1}, {}, 1}), Misuse);
     EXPECT_THROW(me.links->receive(2, {1, 1}, {}, 1), Misuse);
     EXPECT_THROW(me.links->receive(-1, {1, 1}, {}, 1), Misuse);
   });

@@ -45,10 +45,15 @@ std::string algorithms_of(const std::string& name, const Task& task) {
   return name == "gloo" && task.collective == Collective::allreduce ? "ring,bcube" : "auto";
 }
 
+std::string memories_of(const std::string& name, const Task& task) {
+  return name == "ours" ? fmt::format("{}", fmt::join(task.memories, ",")) : "own";
+}
+
 /// The Job (bench/contender/measure.hpp) as `key=value` words.
 std::vector<std::string> job_words(const std::string& name, const Task& task) {
   return {"contender=" + (name == "ours" ? "syncopate" : name),
           "transport=" + transport_of(name, task),
+          "memory=" + memories_of(name, task),
           "collective=" + std::string(name_of(task.collective)),
           "algorithms=" + algorithms_of(name, task),
           fmt::format("bytes={}", fmt::join(task.bytes, ",")),
@@ -117,7 +122,7 @@ std::optional<std::string> hindrance(const std::string& name, const Task& task, 
 }
 
 std::size_t rows_of(const std::string& name, const Task& task) {
-  return parts_of(algorithms_of(name, task)).size() * task.bytes.size();
+  return parts_of(algorithms_of(name, task)).size() * parts_of(memories_of(name, task)).size() * task.bytes.size();
 }
 
 Entry entry_of(const std::string& name, const Task& task, const Place& place) {

@@ -81,6 +81,19 @@ void check_contenders(const Request& request, Task& task) {
             name, fmt::join(known, ", "));
 }
 
+/// Where no rank shares memory the two are the same.
+std::vector<std::string> memories_of(const Request& request, const Task& task) {
+  if (task.collective == Collective::barrier) return {"own"};
+  const bool shares = task.lab.empty() && (task.transport == "shm" || task.transport == "auto");
+  if (request.memory.empty())
+    return shares ? std::vector<std::string>{"group", "own"} : std::vector<std::string>{"own"};
+  const std::vector<std::string> names = parts_of(request.memory);
+  for (const std::string& name : names)
+    require(name == "group" || name == "own", "--memory '{}' is unknown; allowed: group, own", name);
+  require(!names.empty(), "--memory names none; allowed: group, own");
+  return names;
+}
+
 void check_place(const Request& request, const Task& task, int job_ranks) {
   const std::vector<std::string> known{"", "auto", "tcp", "shm", "inproc"};
   require(std::find(known.begin(), known.end(), request.transport) != known.end(),
@@ -121,6 +134,7 @@ Task task_of(const Request& request, int job_ranks) {
   const std::string& rate = request.rate.empty() ? request.lab : request.rate;
   task.bits_per_s = rate.empty() ? 0 : parse_rate(rate);
   task.transport = request.transport.empty() && job_ranks == 0 ? "tcp" : request.transport;
+  task.memories = memories_of(request, task);
   task.dtype = dtype_named(request.dtype);
   task.op = reduce_op_named(request.op);
   task.root = request.root;
@@ -146,6 +160,9 @@ void declare(CLI::App& app, Request& request) {
       "--transport", request.transport,
       "tcp, shm (processes of this host), auto (shm within a host, tcp between hosts) or inproc (threads of one "
       "process); default tcp, inside a job the job's");
+  app.add_option("--memory", request.memory,
+                 "Where our vectors lie: group (Group::allocate), own (the program's); default both where ranks share "
+                 "memory");
   app.add_option("--dtype", request.dtype, "f32, f64, f16, bf16, i32, i64")->capture_default_str();
   app.add_option("--op", request.op, "sum, min, max, average")->capture_default_str();
   app.add_option("--root", request.root, "Root of broadcast, reduce, gather and scatter")->capture_default_str();

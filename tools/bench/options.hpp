@@ -20,6 +20,7 @@ struct Request {
   std::string algorithms = "auto";
   std::string contenders = "ours";
   std::string transport;
+  std::string memory;
   std::string dtype = "f32";
   std::string op = "sum";
   int root = 0;
@@ -38,6 +39,7 @@ struct Task {
   std::vector<std::string> contenders;  ///< "ours", "gloo", ...; "all" where `all_contenders`
   bool all_contenders = false;
   std::string transport;
+  std::vector<std::string> memories{"own"};  ///< where our vectors lie: "group", "own"
   DType dtype = DType::f32;
   ReduceOp op = ReduceOp::sum;
   int root = 0;

@@ -58,6 +58,7 @@ bool Rows::add(const std::string& line) {
              .algorithm = raw.at("algorithm"),
              .contender = raw.at("contender"),
              .transport = raw.at("transport"),
+             .memory = raw.at("memory"),
              .dtype = raw.at("dtype"),
              .ranks = raw.at("ranks"),
              .bytes = raw.at("bytes"),
@@ -66,7 +67,7 @@ bool Rows::add(const std::string& line) {
              .cpu_seconds = raw.at("block_cpu_seconds")};
   const auto same = [&](const Series& other) {
     return other.collective == row.collective && other.algorithm == row.algorithm && other.contender == row.contender &&
-           other.bytes == row.bytes;
+           other.memory == row.memory && other.bytes == row.bytes;
   };
   const auto found = std::find_if(series_.begin(), series_.end(), same);
   if (found == series_.end()) {
@@ -98,6 +99,7 @@ std::vector<nlohmann::json> Rows::json() const {
                     {"algorithm", row->algorithm},
                     {"contender", row->contender},
                     {"transport", row->transport},
+                    {"memory", row->memory},
                     {"ranks", row->ranks},
                     {"bytes", row->bytes},
                     {"dtype", row->dtype},
@@ -116,7 +118,8 @@ std::string Rows::table() const {
       {"bytes", "contender", "algorithm", "median (min .. max)", "MB/s", "x bound", "cpu/call", "answer"}};
   for (const Series* row : ordered()) {
     const double bound = bound_seconds(*row, bits_per_s_), typical = median(row->seconds);
-    lines.push_back({format_bytes(static_cast<double>(row->bytes)), row->contender, row->algorithm,
+    lines.push_back({format_bytes(static_cast<double>(row->bytes)),
+                     row->memory == "group" ? row->contender + ", group's memory" : row->contender, row->algorithm,
                      spread(row->seconds), fmt::format("{:.1f}", static_cast<double>(row->bytes) / typical / 1e6),
                      bound > 0 ? fmt::format("{:.3f}", typical / bound) : "-", format_seconds(median(row->cpu_seconds)),
                      row->correct ? "right" : "WRONG"});

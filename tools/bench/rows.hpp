@@ -10,7 +10,7 @@ namespace syncopate::tools::bench {
 
 /// All blocks of one row, in seconds per call.
 struct Series {
-  std::string collective, algorithm, contender, transport, dtype;
+  std::string collective, algorithm, contender, transport, memory, dtype;
   int ranks = 0;
   std::uint64_t bytes = 0;
   bool correct = true;

@@ -1,6 +1,8 @@
 // Our own side of a benchmark: the library's collectives under the block method that all contenders share.
 #include "bench/worker.hpp"
 
+#include <fmt/ranges.h>
+
 #include <cstdlib>
 #include <exception>
 #include <memory>
@@ -19,6 +21,14 @@ using contender::Answer;
 using contender::Call;
 using contender::Job;
 using contender::Sink;
+
+/// Zeroed elements in the group's memory, or in the program's own.
+template <class T>
+std::shared_ptr<T[]> vector_of(Group& group, const Job& job, std::size_t elements) {
+  if (job.memory == "own") return std::make_shared<T[]>(elements);
+  const auto bytes = group.allocate(elements * sizeof(T));
+  return {bytes, reinterpret_cast<T*>(bytes.get())};
+}
 
 template <class T>
 Call call_for(Group& group, const Job& job, const std::string& algorithm, std::span<T> data) {
@@ -43,11 +53,11 @@ Call call_for(Group& group, const Job& job, const std::string& algorithm, std::s
     case Collective::scatter:
       return {[=, &group] { scatter(group, buffer, options); }, own};
     case Collective::alltoall: {
-      const auto out = std::make_shared<std::vector<T>>(data.size());
-      const Buffer second(out->data(), out->size(), buffer.dtype);
+      const auto out = vector_of<T>(group, job, data.size());
+      const Buffer second(out.get(), data.size(), buffer.dtype);
       return {[=, &group] { static_cast<void>(out), alltoall(group, buffer, second, options); },
               {0, 0, data.size(), static_cast<std::uint32_t>(job.rank)},
-              out->data()};
+              out.get()};
     }
     case Collective::barrier:
       return {[=, &group] { barrier(group, options); }, {}};
@@ -66,15 +76,16 @@ void measure_in(Group& group, const Job& job, const Sink& sink) {
   ties.barrier = [&group] { barrier(group); };
   ties.maximum = [&](std::vector<double>& values) { combine(values, ReduceOp::max); };
   ties.sum = [&](std::vector<double>& values) { combine(values, ReduceOp::sum); };
-  contender::measure<T>(
-      job, ties,
-      [&](const std::string& algorithm, std::span<T> data) { return call_for<T>(group, job, algorithm, data); }, sink);
+  const std::size_t elements = contender::longest_vector<T>(job);
+  const auto memory = vector_of<T>(group, job, elements);
+  const contender::Subject<T> subject{
+      [&](const std::string& algorithm, std::span<T> data) { return call_for<T>(group, job, algorithm, data); },
+      {memory.get(), elements}};
+  contender::measure<T>(job, ties, subject, sink);
   ties.barrier();
 }
 
-void measure_in_group(Group& group, Job job, const Sink& sink) {
-  job.rank = group.rank();
-  job.size = group.size();
+void measure_as_typed(Group& group, const Job& job, const Sink& sink) {
   switch (dtype_named(job.dtype)) {
     case DType::f32:
       return measure_in<float>(group, job, sink);
@@ -88,6 +99,15 @@ void measure_in_group(Group& group, Job job, const Sink& sink) {
       return measure_in<std::int32_t>(group, job, sink);
     case DType::i64:
       return measure_in<std::int64_t>(group, job, sink);
+  }
+}
+
+void measure_in_group(Group& group, Job job, const Sink& sink) {
+  job.rank = group.rank();
+  job.size = group.size();
+  for (const std::string& memory : contender::split(job.memory)) {
+    job.memory = memory;
+    measure_as_typed(group, job, sink);
   }
 }
 
@@ -137,6 +157,7 @@ Job job_of(const Task& task) {
   job.op = name_of(task.op);
   job.root = task.root;
   job.budget_s = task.budget_s / task.rounds;
+  job.memory = fmt::format("{}", fmt::join(task.memories, ","));
   job.apart = task.apart;
   return job;
 }

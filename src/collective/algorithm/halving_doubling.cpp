@@ -44,6 +44,7 @@ extern constinit const Algorithm halving_doubling{
     .offers = offers,
     .build = build,
     .seconds = seconds,
+    .tiles = [](const Shape& shape) { return std::has_single_bit(shape.size); },  // guests come first and last
 };
 
 }  // namespace syncopate::collective::algorithm

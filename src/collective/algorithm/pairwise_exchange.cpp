@@ -5,6 +5,8 @@
 //   N = 4, step 1:  0 -> 1 -> 2 -> 3 -> 0      step 2:  0 <-> 2, 1 <-> 3      step 3:  0 -> 3 -> 2 -> 1 -> 0
 //
 // No step waits for another one's data: where latencies overlap, as between sockets, a phase costs one of them.
+// Whoever reduces a part has every other rank's part before it: where ranks reach each other's vectors, the sum goes
+// back to all of them in the pass that makes it, and the second phase of an all-reduce moves nothing.
 #include "collective/algorithm.hpp"
 
 namespace syncopate::collective::algorithm {
@@ -43,12 +45,14 @@ Plan build(const Shape& shape) {
   return plan;
 }
 
-// One phase: (N-1) alpha + (N-1)/N n beta; where it reduces, (N-1)/N n gamma more. An all-reduce has two.
+// One phase: (N-1) alpha + (N-1)/N n beta; where it reduces, (N-1)/N n gamma more. An all-reduce has two; the second
+// moves nothing between vectors that ranks reach.
 double seconds(const Shape& shape, const Load& load) {
   const double phases = shape.collective == Collective::allreduce ? 2 : 1, steps = shape.size - 1.0;
+  const double moves = load.link.medium == Medium::vectors ? 1 : phases;
   const double part = load.bytes / shape.size, reduced = reduces(shape.collective) ? part : 0;
   return steps *
-         (phases * (load.link.alpha_s + part * load.link.beta_s_per_byte) + reduced * load.link.gamma_s_per_byte);
+         (phases * load.link.alpha_s + moves * part * load.link.beta_s_per_byte + reduced * load.link.gamma_s_per_byte);
 }
 
 }  // namespace
@@ -60,6 +64,7 @@ extern constinit const Algorithm pairwise_exchange{
     .offers = offers,
     .build = build,
     .seconds = seconds,
+    .tiles = [](const Shape&) { return true; },
 };
 
 }  // namespace syncopate::collective::algorithm

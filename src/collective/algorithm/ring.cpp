@@ -42,6 +42,7 @@ extern constinit const Algorithm ring{
     .build = build,
     .seconds = seconds,
     .steady = true,
+    .tiles = [](const Shape&) { return true; },
 };
 
 }  // namespace syncopate::collective::algorithm

@@ -12,11 +12,11 @@ InprocTransport::InprocTransport(std::shared_ptr<Hub> hub, std::shared_ptr<Contr
 
 InprocTransport::~InprocTransport() { withdraw(); }
 
-void InprocTransport::send(int peer, const Label& label, base::ConstBytes bytes, std::uint64_t token) {
+void InprocTransport::send(const Frame& frame) {
   ++in_flight_;
-  sent_bytes_.fetch_add(bytes.size(), std::memory_order_relaxed);
-  mailbox_of(static_cast<std::size_t>(peer)).change([&](Mailbox& mailbox) {
-    mailbox.offers[static_cast<std::size_t>(rank_)].push_back({label, bytes, token});
+  sent_bytes_.fetch_add(frame.bytes.size(), std::memory_order_relaxed);
+  mailbox_of(static_cast<std::size_t>(frame.peer)).change([&](Mailbox& mailbox) {
+    mailbox.offers[static_cast<std::size_t>(rank_)].push_back({frame.label, frame.bytes, frame.token});
   });
 }
 

@@ -13,7 +13,7 @@ class InprocTransport final : public Transport {
   InprocTransport(std::shared_ptr<Hub> hub, std::shared_ptr<Control> control, int rank);
   ~InprocTransport() override;
 
-  void send(int peer, const Label& label, base::ConstBytes bytes, std::uint64_t token) override;
+  void send(const Frame& frame) override;
   void receive(int peer, const Label& label, base::Bytes into, std::uint64_t token) override;
   void release(std::uint64_t token) override;
   [[nodiscard]] std::span<const Event> poll(base::Time deadline, Patience patience) override;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 
 #include "syncopate/error.hpp"
@@ -19,6 +20,14 @@ struct Fields {
   std::uint32_t piece_bytes, kind;
 };
 static_assert(sizeof(Fields) == kInlineAt - kFieldsAt && kInlineAt + kInlineBytes == kLineBytes);
+
+/// The piece of a frame that lies elsewhere.
+struct Pointer {
+  std::uint64_t place = 0;
+  std::uint64_t given_back = 0;
+};
+static_assert(sizeof(Pointer) <= kInlineBytes);
+constexpr std::size_t kGivenBackAt = kInlineAt + offsetof(Pointer, given_back);
 
 std::atomic_ref<std::uint64_t> word(std::byte* at) noexcept {
   return std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(at));
@@ -45,6 +54,11 @@ bool LaneWriter::has_room(std::size_t bytes) {
   return kRingBytes - (head_ - tail_) >= bytes;
 }
 
+/// Other records lie there only once the reader has given all back.
+bool LaneWriter::is_given_back(std::uint64_t position) const noexcept {
+  return position < tail_ || word(ring_ + position % kRingBytes + kGivenBackAt).load(std::memory_order_acquire) != 0;
+}
+
 base::Bytes LaneWriter::replied(std::uint64_t position, std::uint64_t bytes) const {
   if (position < tail_ || position > head_ || bytes > head_ - position || bytes > kMostPiece)
     throw Corrupt(fmt::format("a reply of {} bytes claims to lie at {}; allowed: within {} to {}", bytes, position,
@@ -52,8 +66,9 @@ base::Bytes LaneWriter::replied(std::uint64_t position, std::uint64_t bytes) con
   return {ring_ + position % kRingBytes, bytes};
 }
 
-bool LaneWriter::push_reply(const FrameHead& frame, std::uint64_t position) {
-  return put(frame, std::as_bytes(std::span(&position, 1)), Kind::reply);
+bool LaneWriter::push(const FrameHead& frame, Kind kind, std::uint64_t place) {
+  const Pointer pointer{.place = place};
+  return put(frame, std::as_bytes(std::span(&pointer, 1)), kind);
 }
 
 bool LaneWriter::put(const FrameHead& frame, base::ConstBytes piece, Kind kind) {
@@ -87,18 +102,24 @@ std::optional<Record> LaneReader::look() const {
   Fields fields;
   std::memcpy(&fields, record + kFieldsAt, sizeof fields);  // once: what was checked is what is used
   const std::size_t bytes = record_bytes(fields.piece_bytes);
-  const bool is_reply = fields.kind == static_cast<std::uint32_t>(LaneWriter::Kind::reply);
-  const std::size_t most = is_reply ? sizeof(std::uint64_t) : std::min<std::uint64_t>(fields.frame_bytes, kMostPiece);
-  if (fields.piece_bytes > most || fields.kind > 1 || (is_reply && fields.piece_bytes != most))
+  const auto kind = static_cast<Kind>(fields.kind);
+  const bool is_piece = kind == Kind::piece;
+  const std::size_t most = is_piece ? std::min<std::uint64_t>(fields.frame_bytes, kMostPiece) : sizeof(Pointer);
+  if (fields.piece_bytes > most || fields.kind >= kKinds || (!is_piece && fields.piece_bytes != most))
     throw Corrupt(
         fmt::format("a record of kind {} claims {} of {} bytes", fields.kind, fields.piece_bytes, fields.frame_bytes));
   if (next_ + bytes + kLineBytes - tail_ > kRingBytes) throw Corrupt("a record lies over bytes that are in use");
   Record found{{{fields.operation, fields.signature}, fields.frame_bytes},
+               kind,
                {record + place_of_piece(fields.piece_bytes), fields.piece_bytes},
                next_ + place_of_piece(fields.piece_bytes),
                next_ + bytes};
-  if (is_reply) std::memcpy(&found.reply.emplace(), found.piece.data(), sizeof(std::uint64_t));
+  if (!is_piece) std::memcpy(&found.place, found.piece.data() + offsetof(Pointer, place), sizeof found.place);
   return found;
+}
+
+void LaneReader::give_back(const Record& reference) noexcept {
+  word(ring_ + reference.at % kRingBytes + offsetof(Pointer, given_back)).store(1, std::memory_order_release);
 }
 
 void LaneReader::give_back(std::uint64_t end) noexcept {

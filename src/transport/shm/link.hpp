@@ -5,6 +5,8 @@
 #include <optional>
 #include <vector>
 
+#include "syncopate/error.hpp"
+#include "transport/shm/heap.hpp"
 #include "transport/shm/lane.hpp"
 #include "transport/tcp/channel.hpp"
 #include "transport/tcp/complaint.hpp"
@@ -12,24 +14,24 @@
 
 namespace syncopate::transport::shm {
 
-/// Used by the polling thread alone. Opening: the maker sends the memory, the guest maps it and rings; until then posts
-/// wait. Law of waking: an end that sleeps first says so in the region, then looks once more; an end that changed
-/// something looks there afterwards. The sleeper's barrier counts for both (barrier.hpp), so one of the two sees the
-/// other.
+/// Used by the polling thread alone. Opening: the maker sends the region and its heap, the guest maps them and sends
+/// its own heap; until then posts wait. Law of waking: an end that sleeps first says so in the region, then looks once
+/// more; an end that changed something looks there afterwards. The sleeper's barrier counts for both (barrier.hpp), so
+/// one of the two sees the other.
 class Link final {
  public:
   using Trouble = tcp::Trouble;
 
-  Link(int peer, tcp::Counters& counters) : peer_(peer), counters_(counters) {}
+  Link(int peer, const Heap& heap, tcp::Counters& counters) : peer_(peer), heap_(heap), counters_(counters) {}
 
   /// A connection whose handshake is done. The rank that called makes the memory.
   void attach(tcp::Channel channel, Side side);
   void fail(Trouble trouble);
 
-  void send(const Label& label, base::ConstBytes bytes, std::uint64_t token, std::vector<Event>& finished);
+  void send(const Frame& frame, std::vector<Event>& finished);
   void receive(const Label& label, base::Bytes into, std::uint64_t token) { in_.emplace_back(label, into, token); }
   /// Memory of a borrowed arrival.
-  [[nodiscard]] base::Bytes reply_memory(std::uint64_t arrival) noexcept;
+  [[nodiscard]] ReplyMemory reply_memory(std::uint64_t arrival) noexcept;
   /// A frame goes back in the memory of a borrowed arrival, where it was written, if it can leave at once; else the
   /// arrival is given back and the frame sent as others are: nothing may wait for room that a reply holds.
   void reply(std::uint64_t arrival, const Frame& frame, std::vector<Event>& finished);
@@ -43,16 +45,19 @@ class Link final {
   void get_up() noexcept;
 
   [[nodiscard]] int peer() const noexcept { return peer_; }
-  [[nodiscard]] bool pending() const noexcept { return !out_.empty() || !in_.empty(); }
+  [[nodiscard]] bool pending() const noexcept { return !out_.empty() || !in_.empty() || !referred_.empty(); }
   [[nodiscard]] bool open() const noexcept { return open_; }
   [[nodiscard]] const std::optional<Trouble>& trouble() const noexcept { return trouble_; }
 
  private:
   struct Outgoing {
-    Label label;
-    base::ConstBytes bytes;
-    std::uint64_t token = 0;
+    Frame frame;
     std::size_t gone = 0;  ///< bytes that are in the lane
+  };
+  /// A frame that the peer reads in this rank's heap.
+  struct Referred {
+    std::uint64_t token = 0;
+    std::uint64_t at = 0;  ///< position of its record
   };
   struct Incoming {
     Label label;
@@ -61,47 +66,67 @@ class Link final {
   };
   struct Borrowed {
     std::uint64_t token = 0;
-    std::uint64_t end = 0;
+    Record record;
     bool released = false;
-    base::Bytes memory{};     ///< of the peer's lane: a reply may be written there
-    std::uint64_t at = 0;     ///< its position
     std::uint64_t reply = 0;  ///< it was: the how-manieth reply this is; the bytes stay until the peer has read it
   };
+
+  // What a sleeper waits for.
+  static constexpr std::uint64_t kFrames = 1, kRoom = 2;
 
   /// Does `move`; what that finds damaged or broken becomes this link's trouble.
   template <class Move>
   void attempt(Move move) noexcept;
   void move(std::vector<Event>& finished);
-  void open_region();
+  void open();
+  [[nodiscard]] bool hand_over(const tcp::Descriptor& memory);
   void map(Region region);
+  void settle_referred(std::vector<Event>& finished);
   void push(std::vector<Event>& finished);
   [[nodiscard]] bool push_front();
+  [[nodiscard]] bool refer(const Frame& frame, std::uint64_t place);
+  [[nodiscard]] base::Bytes frame_elsewhere(const Record& record) const;
   void pull(std::vector<Event>& finished);
   [[nodiscard]] bool fits(const Record& record, const Incoming& post);
   void arrive(const Record& record, std::vector<Event>& finished);
   [[nodiscard]] Borrowed* borrowed(std::uint64_t token) noexcept;
   [[nodiscard]] bool leave_at_once(Borrowed& arrival, const FrameHead& frame);
+  void let_go(Borrowed& arrival) noexcept;
   [[nodiscard]] std::uint64_t replies_seen() const noexcept;  ///< by the peer
   void give_back_prefix() noexcept;
   void give_back(std::uint64_t end) noexcept;
   void changed(std::uint64_t what) noexcept;
+  /// A piece counts like a frame on the wire: its line of fields and what follows it.
+  static void count(std::atomic<std::uint64_t>& counter, std::size_t piece) noexcept;
 
   const int peer_;
+  const Heap& heap_;
   tcp::Counters& counters_;
   tcp::Channel channel_;
   Side side_ = Side::maker;
   std::optional<Region> region_;
   std::optional<LaneWriter> writer_;
   std::optional<LaneReader> reader_;
+  std::optional<PeerHeap> theirs_;
   bool open_ = false;
   std::uint64_t lying_for_ = 0;
   std::optional<Trouble> trouble_;
   std::deque<Outgoing> out_;
+  std::vector<Referred> referred_;
   std::deque<Incoming> in_;
   std::size_t have_ = 0;  ///< bytes of the front receive that came in earlier records
   std::deque<Borrowed> borrowed_;
   std::uint64_t replies_ = 0;       ///< written here
   std::uint64_t replies_read_ = 0;  ///< of the peer's
 };
+
+template <class Move>
+void Link::attempt(Move move) noexcept try {
+  move();
+} catch (const Corrupt& corrupt) {
+  fail({Trouble::Kind::corrupt, corrupt.what(), {}});
+} catch (const std::exception& error) {
+  fail({Trouble::Kind::lost, error.what(), {}});
+}
 
 }  // namespace syncopate::transport::shm

@@ -1,17 +1,13 @@
 // Region: the sealed memory that two ranks share, checked before it is mapped.
 #include "transport/shm/region.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "syncopate/error.hpp"
+#include "transport/shm/sealed.hpp"
 
 namespace syncopate::transport::shm {
 
@@ -23,11 +19,6 @@ constexpr std::size_t kWordBytes = std::size_t{64} << 10;  // a multiple of ever
 constexpr std::size_t kFileBytes = kWordBytes + 2 * kRingBytes;
 constexpr std::size_t kMappedBytes = kWordBytes + 4 * kRingBytes;
 constexpr std::size_t kWordStride = 128, kSleepersAt = 2 * kWordStride, kRepliesAt = 4 * kWordStride;
-constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-
-[[noreturn]] void refuse(const char* what) {
-  throw SystemFailure(fmt::format("cannot {} shared memory: {}", what, std::strerror(errno)));
-}
 
 void place(std::byte* at, std::size_t bytes, int file, std::size_t offset) {
   void* wanted = at;
@@ -51,19 +42,11 @@ Region::Region(tcp::Descriptor memory) : memory_(std::move(memory)) {
   }
 }
 
-Region Region::make() {
-  tcp::Descriptor memory(::memfd_create("syncopate", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!memory || ::ftruncate(memory.number(), kFileBytes) != 0) refuse("make");
-  if (::fcntl(memory.number(), F_ADD_SEALS, kSeals) != 0) refuse("seal");
-  return Region(std::move(memory));
-}
+Region Region::make() { return Region(make_sealed(kFileBytes)); }
 
 Region Region::adopt(tcp::Descriptor memory) {
-  const int seals = ::fcntl(memory.number(), F_GET_SEALS);
-  if (seals != kSeals) throw Corrupt(fmt::format("shared memory has seals {:#x} instead of {:#x}", seals, kSeals));
-  struct stat state {};
-  if (::fstat(memory.number(), &state) != 0 || static_cast<std::size_t>(state.st_size) != kFileBytes)
-    throw Corrupt(fmt::format("shared memory has {} bytes instead of {}", state.st_size, kFileBytes));
+  if (const std::uint64_t bytes = sealed_bytes(memory); bytes != kFileBytes)
+    throw Corrupt(fmt::format("shared memory has {} bytes instead of {}", bytes, kFileBytes));
   return Region(std::move(memory));
 }
 

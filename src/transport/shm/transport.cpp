@@ -79,17 +79,26 @@ Link* ShmTransport::link_to(int rank) {
 
 Link& ShmTransport::open_link(int rank) {
   auto& link = links_[static_cast<std::size_t>(rank)];
-  link = std::make_unique<Link>(rank, counters_);
+  link = std::make_unique<Link>(rank, *heap_, counters_);
   known_.push_back(link.get());
   return *link;
 }
 
-std::size_t ShmTransport::best_frame(int peer) const noexcept { return is_near(peer) ? kMemoryFrame : kWireFrame; }
+FrameLengths ShmTransport::frame_lengths(int peer) const noexcept {
+  return is_near(peer) ? kMemoryFrames : kWireFrames;
+}
 
-void ShmTransport::send(int peer, const Label& label, base::ConstBytes bytes, std::uint64_t token) {
-  Link* link = link_to(peer);
-  if (link == nullptr) return far_->send(peer, label, bytes, token);
-  link->send(label, bytes, token, finished_);
+std::shared_ptr<std::byte[]> ShmTransport::allocate(std::size_t bytes) {
+  auto memory = heap_->allocate(bytes);
+  return memory ? memory : base::zeroed_pages(bytes);
+}
+
+bool ShmTransport::reaches(base::ConstBytes vector) const noexcept { return heap_->place_of(vector).has_value(); }
+
+void ShmTransport::send(const Frame& frame) {
+  Link* link = link_to(frame.peer);
+  if (link == nullptr) return far_->send(frame);
+  link->send(frame, finished_);
   touch(*link);
 }
 
@@ -105,9 +114,9 @@ void ShmTransport::release(std::uint64_t token) {
     if (link->release(token)) return;
 }
 
-base::Bytes ShmTransport::reply_memory(std::uint64_t arrival, int peer) {
+ReplyMemory ShmTransport::reply_memory(std::uint64_t arrival, int peer) {
   Link* link = link_to(peer);
-  return link == nullptr ? base::Bytes{} : link->reply_memory(arrival);
+  return link == nullptr ? ReplyMemory{} : link->reply_memory(arrival);
 }
 
 void ShmTransport::reply(std::uint64_t arrival, const Frame& frame) {

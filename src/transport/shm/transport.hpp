@@ -23,11 +23,13 @@ class ShmTransport final : public Transport {
   ShmTransport(ShmOptions options, std::unique_ptr<tcp::TcpTransport> far, std::shared_ptr<tcp::TcpControl> control,
                std::shared_ptr<tcp::Mailbox> mailbox);
 
-  [[nodiscard]] std::size_t best_frame(int peer) const noexcept override;
-  void send(int peer, const Label& label, base::ConstBytes bytes, std::uint64_t token) override;
+  [[nodiscard]] FrameLengths frame_lengths(int peer) const noexcept override;
+  [[nodiscard]] std::shared_ptr<std::byte[]> allocate(std::size_t bytes) override;
+  [[nodiscard]] bool reaches(base::ConstBytes vector) const noexcept override;
+  void send(const Frame& frame) override;
   void receive(int peer, const Label& label, base::Bytes into, std::uint64_t token) override;
   void release(std::uint64_t token) override;
-  [[nodiscard]] base::Bytes reply_memory(std::uint64_t arrival, int peer) override;
+  [[nodiscard]] ReplyMemory reply_memory(std::uint64_t arrival, int peer) override;
   void reply(std::uint64_t arrival, const Frame& frame) override;
   [[nodiscard]] std::span<const Event> poll(base::Time deadline, Patience patience) override;
   void wake() noexcept override;
@@ -53,6 +55,7 @@ class ShmTransport final : public Transport {
   std::shared_ptr<tcp::Mailbox> mailbox_;
   tcp::Complaints complaints_;
   Courtesy courtesy_;
+  const std::shared_ptr<Heap> heap_ = Heap::make();
   std::vector<std::unique_ptr<Link>> links_;  ///< by rank; null until the first post or connection
   std::vector<Link*> known_;                  ///< those that are not null
   std::vector<Link*> active_;                 ///< with unfinished posts

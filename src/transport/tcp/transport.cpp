@@ -28,11 +28,11 @@ TcpTransport::TcpTransport(const TransportOptions& options, std::shared_ptr<TcpC
       peers_(static_cast<std::size_t>(options.size)),
       complaints_(options.rank, control_) {}
 
-void TcpTransport::send(int peer, const Label& label, base::ConstBytes bytes, std::uint64_t token) {
-  Peer& to = peer_at(peer);
+void TcpTransport::send(const transport::Frame& frame) {
+  Peer& to = peer_at(frame.peer);
   Stream& stream = *to.streams[to.frames_out++ % options_.streams];
   const bool first = !stream.sending();
-  stream.send(label, bytes, token);
+  stream.send(frame.label, frame.bytes, frame.token);
   // Behind frames that the kernel did not take there is nothing to try.
   if (first && stream.attached()) stream.push(finished_);
   touch(stream);

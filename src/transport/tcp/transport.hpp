@@ -26,7 +26,7 @@ class TcpTransport final : public Transport {
  public:
   TcpTransport(const TransportOptions& options, std::shared_ptr<TcpControl> control, std::shared_ptr<Mailbox> mailbox);
 
-  void send(int peer, const Label& label, base::ConstBytes bytes, std::uint64_t token) override;
+  void send(const transport::Frame& frame) override;
   void receive(int peer, const Label& label, base::Bytes into, std::uint64_t token) override;
   void release(std::uint64_t /*token*/) override {}  // arrivals lie in the posted spans: nothing was borrowed
   [[nodiscard]] std::span<const Event> poll(base::Time deadline, Patience patience) override;

@@ -1,0 +1,103 @@
+// Heap: first fit among free runs of pages; pages that are given back are taken out of the file.
+#include "transport/shm/heap.hpp"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+
+#include "syncopate/error.hpp"
+
+namespace syncopate::transport::shm {
+
+namespace {
+
+constexpr std::uint64_t kPage = std::uint64_t{64} << 10;  // a multiple of every page size in use
+
+bool is_limited(decltype(RLIMIT_AS) resource) noexcept {
+  rlimit limit{};
+  return ::getrlimit(resource, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY;
+}
+
+}  // namespace
+
+Mapping::Mapping(const tcp::Descriptor& memory, std::uint64_t bytes) {
+  if (bytes == 0) return;
+  void* base = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, memory.number(), 0);
+  if (base == MAP_FAILED) refuse("map");
+  bytes_ = {static_cast<std::byte*>(base), bytes};
+  ::madvise(base, bytes, MADV_DONTDUMP);  // else a core file would be as long as the machine's memory
+}
+
+Mapping::~Mapping() {
+  if (!bytes_.empty()) ::munmap(bytes_.data(), bytes_.size());
+}
+
+std::uint64_t Heap::affordable_bytes() noexcept {
+  if (is_limited(RLIMIT_AS) || is_limited(RLIMIT_FSIZE)) return 0;
+  const long pages = ::sysconf(_SC_PHYS_PAGES), page = ::sysconf(_SC_PAGESIZE);
+  return pages > 0 && page > 0 ? static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page) / kPage * kPage
+                               : 0;
+}
+
+std::shared_ptr<Heap> Heap::of(std::uint64_t bytes) { return std::shared_ptr<Heap>(new Heap(bytes)); }
+
+Heap::Heap(std::uint64_t bytes) : memory_(make_sealed(bytes)), mapping_(memory_, bytes) {
+  if (bytes > 0) free_.emplace(0, bytes);
+}
+
+std::shared_ptr<std::byte[]> Heap::allocate(std::size_t bytes) {
+  if (bytes > mapping_.bytes().size()) return nullptr;
+  const std::uint64_t rounded = (std::max<std::uint64_t>(bytes, 1) + kPage - 1) / kPage * kPage;
+  const auto place = reserve(rounded);
+  if (!place) return nullptr;
+  return {mapping_.bytes().data() + *place,
+          [self = shared_from_this(), place = *place, rounded](std::byte*) { self->give_back(place, rounded); }};
+}
+
+std::optional<std::uint64_t> Heap::reserve(std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::ranges::find_if(free_, [&](const auto& run) { return run.second >= bytes; });
+  if (found == free_.end()) return std::nullopt;
+  const auto [place, length] = *found;
+  free_.erase(found);
+  if (length > bytes) free_.emplace(place + bytes, length - bytes);
+  return place;
+}
+
+void Heap::give_back(std::uint64_t place, std::uint64_t bytes) noexcept {
+  std::byte* pages = mapping_.bytes().data() + place;
+  if (::madvise(pages, bytes, MADV_REMOVE) != 0) std::memset(pages, 0, bytes);
+  const std::lock_guard lock(mutex_);
+  auto run = free_.emplace(place, bytes).first;
+  if (const auto next = std::next(run); next != free_.end() && place + bytes == next->first) {
+    run->second += next->second;
+    free_.erase(next);
+  }
+  if (run == free_.begin()) return;
+  if (const auto before = std::prev(run); before->first + before->second == place) {
+    before->second += run->second;
+    free_.erase(run);
+  }
+}
+
+std::optional<std::uint64_t> Heap::place_of(base::ConstBytes bytes) const noexcept {
+  const base::Bytes all = mapping_.bytes();
+  const std::less<const std::byte*> before;
+  if (bytes.empty() || before(bytes.data(), all.data()) || before(all.data() + all.size(), bytes.data() + bytes.size()))
+    return std::nullopt;
+  return static_cast<std::uint64_t>(bytes.data() - all.data());
+}
+
+base::Bytes PeerHeap::at(std::uint64_t place, std::uint64_t bytes) const {
+  const base::Bytes all = mapping_.bytes();
+  if (bytes > all.size() || place > all.size() - bytes)
+    throw Corrupt(fmt::format("{} bytes claim to lie at {} of a heap of {}", bytes, place, all.size()));
+  return all.subspan(place, bytes);
+}
+
+}  // namespace syncopate::transport::shm

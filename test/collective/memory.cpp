@@ -1,0 +1,98 @@
+// The group's memory: what it is on every transport, and collectives on vectors that lie there.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "ranks.hpp"
+#include "syncopate/collective.hpp"
+#include "syncopate/error.hpp"
+
+namespace syncopate {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::span<float> floats(const std::shared_ptr<std::byte[]>& memory, std::size_t count) {
+  return {reinterpret_cast<float*>(memory.get()), count};
+}
+
+TEST(GroupMemory, IsZeroOnPagesOfItsOwnAndOutlivesTheGroup) {
+  constexpr std::size_t kBytes = 100'001;
+  test::on_every_transport(2, [](Group& group) {
+    const auto branch = group.split(group.rank(), 0);  // a group of one rank
+    for (Group* each : {&group, branch.get()}) {
+      const auto memory = each->allocate(kBytes), other = each->allocate(1);
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory.get()) % 4096, 0U);
+      EXPECT_NE(memory.get(), other.get());
+      EXPECT_EQ(std::count(memory.get(), memory.get() + kBytes, std::byte{0}), std::ptrdiff_t{kBytes});
+      std::memset(memory.get(), 1, kBytes);
+    }
+  });
+  std::shared_ptr<std::byte[]> kept;
+  {
+    const auto groups = test::joined(2, {.transport = "shm"});
+    kept = groups[0]->allocate(kBytes);
+  }
+  std::memset(kept.get(), 1, kBytes);
+}
+
+TEST(GroupMemory, ServesAnyPartOfIt) {
+  test::on_every_transport(3, [](Group& group) {
+    const auto memory = group.allocate(400'000 * sizeof(float));
+    for (const std::size_t begin : {0UL, 1UL, 17UL, 4096UL})
+      for (const std::size_t count : {5UL, 3000UL, 70'001UL, 300'000UL}) {
+        const auto values = floats(memory, 400'000).subspan(begin, count);
+        std::ranges::fill(values, static_cast<float>(group.rank() + 1));
+        allreduce(group, values);
+        EXPECT_EQ(std::ranges::count(values, 6.0F), static_cast<std::ptrdiff_t>(count)) << begin << ' ' << count;
+      }
+    EXPECT_EQ(floats(memory, 400'000)[399'999], 0) << "nothing beyond it is touched";
+  });
+}
+
+TEST(GroupMemory, OfAnotherGroupIsMemoryAsAnyOther) {
+  test::on_every_transport(4, [](Group& group) {
+    const auto memory = group.allocate(200'000 * sizeof(float));
+    const auto half = group.split(group.rank() % 2, 0);
+    const auto values = floats(memory, 200'000);
+    std::ranges::fill(values, 1.0F);
+    allreduce(*half, values);
+    EXPECT_EQ(std::ranges::count(values, 2.0F), 200'000);
+    allreduce(group, values);
+    EXPECT_EQ(std::ranges::count(values, 8.0F), 200'000);
+  });
+}
+
+TEST(GroupMemory, ServesMessagesBothWays) {
+  test::on_every_transport(2, [](Group& group) {
+    constexpr std::size_t kCount = 500'000;
+    const auto out = group.allocate(kCount * sizeof(float)), in = group.allocate(kCount * sizeof(float));
+    std::ranges::fill(floats(out, kCount), static_cast<float>(group.rank() + 1));
+    const int other = 1 - group.rank();
+    exchange(group, {other, floats(out, kCount)}, {other, floats(in, kCount)});
+    EXPECT_EQ(std::ranges::count(floats(in, kCount), static_cast<float>(other + 1)), std::ptrdiff_t{kCount});
+    EXPECT_EQ(std::ranges::count(floats(out, kCount), static_cast<float>(group.rank() + 1)), std::ptrdiff_t{kCount});
+  });
+}
+
+// The choice of algorithm depends on it, so all ranks must agree, and are told if they do not.
+TEST(GroupMemory, OnOneRankOnlyIsAMismatchThatSaysSo) {
+  const auto failures =
+      test::outcomes_over("shm", 3,
+                          [](Group& group) {
+                            const auto memory = group.allocate(1000 * sizeof(float));
+                            std::vector<float> own(1000);
+                            allreduce(group, group.rank() == 1 ? floats(memory, 1000) : std::span(own));
+                          },
+                          {.timeout = 20s});
+  for (const std::exception_ptr& failure : failures) try {
+      ASSERT_TRUE(failure);
+      std::rethrow_exception(failure);
+    } catch (const Mismatch& mismatch) {
+      EXPECT_NE(std::string(mismatch.what()).find("in the group's memory"), std::string::npos) << mismatch.what();
+    }
+}
+
+}  // namespace
+}  // namespace syncopate

@@ -1,0 +1,93 @@
+// The heap: pages are found, given back and zero again, and a peer reaches them and nothing else.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "syncopate/error.hpp"
+#include "transport/shm/heap.hpp"
+
+namespace syncopate::transport::shm {
+namespace {
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+bool is_zero(const std::byte* bytes, std::size_t count) {
+  return std::all_of(bytes, bytes + count, [](std::byte byte) { return byte == std::byte{0}; });
+}
+
+TEST(Heap, GivesMemoryThatIsZeroAlsoTheSecondTime) {
+  const auto heap = Heap::of(kMiB);
+  for (int round = 0; round < 3; ++round) {
+    const auto memory = heap->allocate(kMiB);
+    ASSERT_TRUE(memory);
+    EXPECT_TRUE(is_zero(memory.get(), kMiB));
+    std::memset(memory.get(), 0x5a, kMiB);
+    EXPECT_FALSE(heap->allocate(1)) << "it is full";
+  }
+}
+
+TEST(Heap, JoinsWhatIsGivenBackInAnyOrder) {
+  const auto heap = Heap::of(kMiB);
+  for (const std::vector<int>& order : {std::vector{0, 1, 2, 3}, {3, 2, 1, 0}, {1, 3, 0, 2}, {2, 0, 3, 1}}) {
+    std::vector<std::shared_ptr<std::byte[]>> quarters;
+    for (int i = 0; i < 4; ++i) quarters.push_back(heap->allocate(kMiB / 4));
+    for (const auto& quarter : quarters) ASSERT_TRUE(quarter);
+    for (const int i : order) quarters[static_cast<std::size_t>(i)].reset();
+    ASSERT_TRUE(heap->allocate(kMiB)) << "one run again";
+  }
+}
+
+TEST(Heap, OutlivesWhoeverAllocated) {
+  auto heap = Heap::of(kMiB);
+  const auto memory = heap->allocate(100);
+  heap.reset();
+  std::memset(memory.get(), 1, 100);
+}
+
+TEST(Heap, HasNothingForMoreThanItHoldsOrWhereItHoldsNothing) {
+  EXPECT_FALSE(Heap::of(kMiB)->allocate(kMiB + 1));
+  EXPECT_FALSE(Heap::of(kMiB)->allocate(~std::size_t{0}));
+  EXPECT_FALSE(Heap::of(0)->allocate(1));
+}
+
+TEST(Heap, KnowsWhatLiesInIt) {
+  const auto heap = Heap::of(kMiB);
+  const auto memory = heap->allocate(kMiB);
+  EXPECT_EQ(heap->place_of({memory.get() + 77, 100}), 77U);
+  EXPECT_EQ(heap->place_of({memory.get(), kMiB}), 0U);
+  EXPECT_FALSE(heap->place_of({memory.get() + 1, kMiB})) << "its end lies beyond";
+  EXPECT_FALSE(heap->place_of({memory.get(), 0}));
+  const std::byte elsewhere{};
+  EXPECT_FALSE(heap->place_of({&elsewhere, 1}));
+}
+
+TEST(PeerHeap, ShowsWhatItsOwnerWritesAndNoMore) {
+  const auto heap = Heap::of(kMiB);
+  const PeerHeap peer = PeerHeap::adopt(heap->memory());
+  const auto memory = heap->allocate(kMiB);
+  memory[5] = std::byte{9};
+  EXPECT_EQ(peer.at(5, 1)[0], std::byte{9});
+  peer.at(6, 1)[0] = std::byte{8};
+  EXPECT_EQ(memory[6], std::byte{8});
+  EXPECT_EQ(peer.at(kMiB - 10, 10).size(), 10U);
+  using Claim = std::pair<std::uint64_t, std::uint64_t>;
+  for (const auto& [place, bytes] : {Claim{kMiB - 10, 11}, Claim{kMiB + 1, 0}, Claim{0, kMiB + 1}, Claim{~0ULL, 1},
+                                     Claim{1, ~0ULL}, Claim{~0ULL, ~0ULL}})
+    EXPECT_THROW(std::ignore = peer.at(place, bytes), Corrupt) << place << ' ' << bytes;
+}
+
+TEST(PeerHeap, ThatIsNotSealedIsRefused) {
+  tcp::Descriptor pipe_ends[2];
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  pipe_ends[0] = tcp::Descriptor(ends[0]);
+  pipe_ends[1] = tcp::Descriptor(ends[1]);
+  EXPECT_THROW(std::ignore = PeerHeap::adopt(pipe_ends[0]), Corrupt);
+  EXPECT_THROW(std::ignore = PeerHeap::adopt({}), Corrupt);
+}
+
+}  // namespace
+}  // namespace syncopate::transport::shm

@@ -1,0 +1,181 @@
+// A neighbour: what a scripted rank that shares this host's memory can do to rank 0.
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include "ranks.hpp"
+#include "transport/shm/handover.hpp"
+#include "transport/shm/heap.hpp"
+#include "transport/shm/lane.hpp"
+
+namespace syncopate::transport {
+namespace {
+
+using test::finish;
+using test::in;
+using namespace std::chrono_literals;
+
+/// Rank 0 with a scripted rank 1 that shares its host.
+class Neighbour : public testing::Test {
+ protected:
+  test::Pair pair_{[] {
+                     GroupOptions options = test::quiet_options();
+                     options.transport = "auto";
+                     return options;
+                   }(),
+                   tcp::user_identity()};
+  std::vector<std::byte> into_ = std::vector<std::byte>(1000);
+  static constexpr std::uint64_t kHeapBytes = std::uint64_t{1} << 20;
+  std::shared_ptr<shm::Heap> heap_ = shm::Heap::of(kHeapBytes);
+
+  void give_memory(const tcp::Channel& channel, const tcp::Descriptor& region) {
+    ASSERT_TRUE(shm::give(channel.socket(), region));
+    ASSERT_TRUE(shm::give(channel.socket(), heap_->memory()));
+  }
+  [[nodiscard]] Failure failure_of_receive() {
+    return test::failure_seen(*pair_.endpoint.links, [&] { pair_.endpoint.links->receive(1, {1, 1}, into_, 1); });
+  }
+};
+
+TEST_F(Neighbour, MayHandOverMemoryAndSpeak) {
+  const auto channel = pair_.peer->connect(0, tcp::Purpose::memory);
+  shm::Region region = shm::Region::make();
+  give_memory(channel, region.memory());
+  shm::LaneWriter writer(region.ring(shm::Side::maker), region.tail(shm::Side::maker));
+  ASSERT_TRUE(writer.push({{1, 1}, 1000}, std::vector<std::byte>(1000, std::byte{2})));
+  pair_.endpoint.links->receive(1, {1, 1}, into_, 1);
+  finish(*pair_.endpoint.links, 1);
+}
+
+TEST_F(Neighbour, WithForeignMemoryIsCorrupt) {
+  const auto channel = pair_.peer->connect(0, tcp::Purpose::memory);
+  give_memory(channel, tcp::Descriptor(::memfd_create("unsealed", MFD_CLOEXEC)));
+  const Failure failure = failure_of_receive();
+  EXPECT_EQ(failure.kind, "Corrupt") << failure.message;
+  EXPECT_EQ(failure.where.peer, 1);
+}
+
+TEST_F(Neighbour, WithoutADescriptorIsCorrupt) {
+  auto channel = pair_.peer->connect(0, tcp::Purpose::memory);
+  shm::ring(channel);
+  EXPECT_EQ(failure_of_receive().kind, "Corrupt");
+}
+
+TEST_F(Neighbour, WhoseHeapCouldShrinkIsCorrupt) {
+  const auto channel = pair_.peer->connect(0, tcp::Purpose::memory);
+  ASSERT_TRUE(shm::give(channel.socket(), shm::Region::make().memory()));
+  ASSERT_TRUE(shm::give(channel.socket(), tcp::Descriptor(::memfd_create("unsealed", MFD_CLOEXEC))));
+  EXPECT_EQ(failure_of_receive().kind, "Corrupt");
+}
+
+/// What rank 0 makes of one record that says where its frame lies.
+class Pointing : public Neighbour {
+ protected:
+  [[nodiscard]] std::string outcome(shm::Kind kind, std::uint64_t place) {
+    const auto channel = pair_.peer->connect(0, tcp::Purpose::memory);
+    shm::Region region = shm::Region::make();
+    give_memory(channel, region.memory());
+    shm::LaneWriter writer(region.ring(shm::Side::maker), region.tail(shm::Side::maker));
+    EXPECT_TRUE(writer.push({{1, 1}, 1000}, kind, place));
+    pair_.endpoint.links->receive(1, {1, 1}, into_, 1);
+    try {
+      finish(*pair_.endpoint.links, 1);
+    } catch (const Error&) {
+      return pair_.endpoint.control->failure()->kind;
+    }
+    return "arrived";
+  }
+};
+
+TEST_F(Pointing, IntoItsHeapIsReadThere) { EXPECT_EQ(outcome(shm::Kind::reference, kHeapBytes - 1000), "arrived"); }
+TEST_F(Pointing, BeyondItsHeapIsCorrupt) { EXPECT_EQ(outcome(shm::Kind::reference, kHeapBytes - 999), "Corrupt"); }
+TEST_F(Pointing, FarBeyondItsHeapIsCorrupt) { EXPECT_EQ(outcome(shm::Kind::loan, ~std::uint64_t{0} - 10), "Corrupt"); }
+TEST_F(Pointing, AtMemoryThatWasNotLentIsCorrupt) { EXPECT_EQ(outcome(shm::Kind::returned, 0), "Corrupt"); }
+TEST_F(Pointing, AtALaneThatHasNothingIsCorrupt) { EXPECT_EQ(outcome(shm::Kind::reply, 0), "Corrupt"); }
+
+TEST_F(Pointing, ElsewhereThanWhereAFrameIsAwaitedIsCorrupt) {
+  const auto memory = pair_.endpoint.links->allocate(3000);
+  const auto channel = pair_.peer->connect(0, tcp::Purpose::memory);
+  shm::Region region = shm::Region::make();
+  give_memory(channel, region.memory());
+  shm::LaneWriter writer(region.ring(shm::Side::maker), region.tail(shm::Side::maker));
+  ASSERT_TRUE(writer.push({{1, 1}, 1000}, shm::Kind::returned, 0));
+  ASSERT_TRUE(writer.push({{1, 1}, 1000}, shm::Kind::returned, 0));
+  Transport& links = *pair_.endpoint.links;
+  links.receive(1, {1, 1}, {memory.get(), 1000}, 1);
+  finish(links, 1);
+  const Failure failure = test::failure_seen(links, [&] { links.receive(1, {1, 1}, {memory.get() + 1000, 1000}, 1); });
+  EXPECT_EQ(failure.kind, "Corrupt") << failure.message;
+}
+
+TEST_F(Neighbour, ThatWritesNonsenseIsCorrupt) {
+  const auto channel = pair_.peer->connect(0, tcp::Purpose::memory);
+  shm::Region region = shm::Region::make();
+  give_memory(channel, region.memory());
+  std::memset(region.ring(shm::Side::maker), 0xee, 4096);
+  const Failure failure = failure_of_receive();
+  EXPECT_EQ(failure.kind, "Corrupt") << failure.message;
+}
+
+// A lane looks at its tail when it seems full: here after as many replies as it has lines.
+TEST_F(Neighbour, ThatGivesBackWhatItCannotHaveReadIsCorrupt) {
+  const auto channel = pair_.peer->connect(0, tcp::Purpose::memory);
+  shm::Region region = shm::Region::make();
+  give_memory(channel, region.memory());
+  *region.tail(shm::Side::guest) = 7;
+  shm::LaneWriter writer(region.ring(shm::Side::maker), region.tail(shm::Side::maker));
+  Transport& links = *pair_.endpoint.links;
+  const std::vector<std::byte> frame(1000, std::byte{2});
+  std::uint64_t replies = 0;
+  const Failure failure = test::failure_seen(links, [&] {
+    while (replies < 2 * shm::kRingBytes / shm::kLineBytes && writer.push({{1, 1}, 1000}, frame)) {
+      links.receive(1, {1, 1}, into_, 1);
+      for (bool arrived = false; !arrived;)
+        for (const Event& event : links.poll(in(30s), {})) arrived = arrived || event.arrival;
+      links.reply(1, {1, {1, 1}, frame, 2});
+      std::atomic_ref(*region.replies(shm::Side::maker)).store(++replies);
+    }
+  });
+  EXPECT_EQ(failure.kind, "Corrupt") << failure.message;
+  EXPECT_EQ(failure.where.peer, 1);
+  EXPECT_EQ(replies, shm::kRingBytes / shm::kLineBytes) << "the last of them did not leave";
+}
+
+TEST_F(Neighbour, ThatCannotBeReachedIsLost) {
+  EXPECT_EQ(test::failure_seen(*pair_.endpoint.links,
+                               [&] {
+                                 pair_.control = tcp::Channel();
+                                 pair_.endpoint.links->receive(1, {1, 1}, into_, 1);
+                               })
+                .kind,
+            "PeerLost");
+}
+
+TEST_F(Neighbour, AtTheWrongDoorIsTurnedAway) {
+  const tcp::Hello hello{
+      .version = {}, .purpose = tcp::Purpose::data, .group = pair_.peer->group(), .from = 1, .to = 0};
+  auto handshake = tcp::Handshake::call(tcp::Channel(pair_.peer->knock(0)), hello, {});
+  while (handshake.advance() == tcp::Handshake::State::reading) test::await_readable(handshake.channel().socket());
+  ASSERT_EQ(handshake.state(), tcp::Handshake::State::done);
+  test::await_readable(handshake.channel().socket());
+  std::byte byte;
+  tcp::Channel channel = handshake.take();
+  EXPECT_EQ(channel.read(std::span(&byte, 1)).outcome, tcp::Moved::Outcome::closed);
+}
+
+TEST_F(Neighbour, OfAnotherUserIsTurnedAwayBeforeItIsHeard) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::setuid(65534) != 0) ::_exit(3);
+    const tcp::Descriptor socket = pair_.peer->knock(0);
+    test::await_readable(socket);
+    char byte = 0;
+    ::_exit(::recv(socket.number(), &byte, 1, MSG_DONTWAIT) == 0 ? 0 : 1);  // closed, without a word
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+}  // namespace
+}  // namespace syncopate::transport
