@@ -33,7 +33,8 @@ class Damage : public testing::Test {
     return data;
   }
   std::vector<std::byte> frame(const Label& label, std::size_t bytes, bool wrong_checksum = false) {
-    tcp::Frame header{.group = pair_.peer->group(), .epoch = 0, .label = label, .payload_bytes = bytes};
+    tcp::Frame header{
+        .group = static_cast<std::uint32_t>(pair_.peer->group()), .epoch = 0, .label = label, .payload_bytes = bytes};
     header.checked = wrong_checksum;
     const auto encoded = encode(header);
     std::vector<std::byte> all(encoded.begin(), encoded.end());

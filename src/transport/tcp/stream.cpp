@@ -32,7 +32,7 @@ void Stream::fail(Trouble trouble) {
 }
 
 void Stream::send(const Label& label, base::ConstBytes bytes, std::uint64_t token) {
-  Frame frame{.group = rules_.group, .epoch = rules_.epoch, .label = label, .payload_bytes = bytes.size()};
+  Frame frame{.group = rules_.half_of_group(), .epoch = rules_.epoch, .label = label, .payload_bytes = bytes.size()};
   frame.checked = rules_.checksum;
   if (frame.checked) frame.checksum = checksum_of(bytes);
   out_.push_back({encode(frame), bytes, token});
@@ -155,7 +155,7 @@ void Stream::header_complete() {
   } catch (const Corrupt& corrupt) {
     return fail({Trouble::Kind::corrupt, corrupt.what(), post.label});
   }
-  if (frame_.group != rules_.group || frame_.epoch != rules_.epoch)
+  if (frame_.group != rules_.half_of_group() || frame_.epoch != rules_.epoch)
     return fail({Trouble::Kind::corrupt, "a frame of another group", post.label});
   const bool same_kind = is_message(frame_.label.operation) == is_message(post.label.operation);
   // An operation in which this rank expected nothing (it called it with no elements): that one is what they differ in.

@@ -17,8 +17,9 @@ namespace syncopate::transport::tcp {
 /// What both ends of a group's streams agree on.
 struct FrameRules {
   std::uint64_t group = 0;
-  std::uint32_t epoch = 0;
+  std::uint16_t epoch = 0;
   bool checksum = false;  ///< send payload checksums (those that come are always checked)
+  [[nodiscard]] std::uint32_t half_of_group() const noexcept { return static_cast<std::uint32_t>(group); }
 };
 
 /// Bytes moved by all streams of a rank: written by the polling thread, read by any.
