@@ -218,7 +218,8 @@ void Execution::release_brief() {
   });
 }
 
-/// What cannot be reduced yet is copied and given back: its owner may wait for just that.
+/// What cannot be reduced yet is copied and given back: its owner may wait for just that, unless it waits for the
+/// reply.
 void Execution::copy_borrowed() {
   for (Landing& landing : landings_) {
     if (!landing.borrowed) continue;

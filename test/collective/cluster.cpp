@@ -90,6 +90,14 @@ TEST(Selection, DoesNotBelieveTimingsOfAnotherTransport) {
   EXPECT_EQ(cost_of(cluster, "tcp").measured.size(), 3U);
   EXPECT_EQ(cost_of(cluster, "tcp").intra.beta_s_per_byte, 1e-9);
   EXPECT_TRUE(cost_of(cluster, "shm").measured.empty());
+  cluster.transport = "shm";
+  for (const Memory fitted : {Memory::own, Memory::group})
+    for (const Memory asked : {Memory::own, Memory::group}) {
+      cluster.memory = fitted;
+      EXPECT_EQ(cost_of(cluster, "shm", asked).measured.empty(), fitted != asked);
+      EXPECT_EQ(cost_of(cluster, "shm", asked).intra.medium, usual_cost("shm", asked).intra.medium);
+    }
+  cluster.transport = "tcp";
   EXPECT_EQ(cost_of(cluster, "shm").intra.beta_s_per_byte, usual_cost("shm").intra.beta_s_per_byte);
 }
 

@@ -64,6 +64,24 @@ TEST(GroupMemory, OfAnotherGroupIsMemoryAsAnyOther) {
   });
 }
 
+TEST(GroupMemory, ServesHierarchiesOfHosts) {
+  const auto failures =
+      test::outcomes_over("shm", 5,
+                          [](Group& group) {
+                            constexpr std::size_t kCount = 300'000;
+                            const auto memory = group.allocate(kCount * sizeof(float));
+                            const auto values = floats(memory, kCount);
+                            for (const char* inner : {"ring", "halving_doubling", "mst"}) {
+                              std::ranges::fill(values, 1.0F);
+                              allreduce(group, values, {.algorithm = "hierarchical", .tuning = {.inner = inner}});
+                              EXPECT_EQ(std::ranges::count(values, 5.0F), std::ptrdiff_t{kCount}) << inner;
+                            }
+                          },
+                          {.timeout = 20s, .ranks_per_host = 2});
+  for (const std::exception_ptr& failure : failures)
+    if (failure) std::rethrow_exception(failure);
+}
+
 TEST(GroupMemory, ServesMessagesBothWays) {
   test::on_every_transport(2, [](Group& group) {
     constexpr std::size_t kCount = 500'000;

@@ -21,6 +21,7 @@ TEST(Fit, WritesAClusterFileWithLinksAndATablePerAlgorithm) {
     EXPECT_GE(cluster.at("links").at("intra").at(key).get<double>(), 0) << key;
   EXPECT_EQ(cluster.at("ranks_per_host"), 2);
   EXPECT_EQ(cluster.at("transport"), "tcp");
+  EXPECT_EQ(cluster.at("memory"), "own");
   EXPECT_GT(cluster.at("cpu_s_per_byte").get<double>(), 0);
   const auto& table = cluster.at("costs").at("allreduce").at("ring").at("table");
   ASSERT_EQ(table.size(), 2U);
@@ -45,6 +46,7 @@ TEST(Fit, MeasuresWhatTheGroupAndThePlannerDecideBy) {
   for (const auto& entry : row.at("alternatives")) least = std::min(least, entry.value("measured_s", 1e9));
   EXPECT_EQ(row.at("alternatives")[0].at("measured_s"), least);
   EXPECT_EQ(row.at("algorithm"), row.at("alternatives")[0].at("algorithm"));
+  EXPECT_EQ(nlohmann::json::parse(file_text(file)).at("memory"), "group");
   ::setenv("SYNCOPATE_CLUSTER", file.c_str(), 1);
   const Ended bench = syncopate({"bench", "allreduce", "--ranks", "2", "--transport", "shm", "--json", "--budget",
                                  "0.02", "--rounds", "1", "--bytes", "4KiB"});

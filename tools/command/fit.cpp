@@ -27,7 +27,7 @@ struct Options {
   std::string lab;
   std::string output;
   std::string bytes = "4,256,4KiB,16KiB,64KiB,256KiB,1MiB,4MiB,16MiB";
-  std::string transport;
+  std::string transport, memory = "group";
   double budget_s = 0.05, limit_s = 45;
 };
 
@@ -72,6 +72,7 @@ int measure(const Options& options, const Session& session) {
   std::ranges::sort(effort.bytes);
   if (effort.bytes.empty() || effort.bytes.front() == 0)
     throw Misuse(fmt::format("--bytes {}; allowed: sizes of at least 1 byte, such as 4,4KiB,1MiB", options.bytes));
+  effort.memory = memory_named(options.memory);
   const auto group = Group::join({.transport = options.transport});
   const fit::Measured measured = fit::measure(*group, effort);
   if (group->rank() == 0) report(measured, options, session);
@@ -90,6 +91,7 @@ int start_job(const Options& options, const Session& session) {
   job.program = {session.program, "fit",
                  "--output",      options.output,
                  "--bytes",       options.bytes,
+                 "--memory",      options.memory,
                  "--budget",      fmt::format("{}", options.budget_s),
                  "--limit",       fmt::format("{}", options.limit_s)};
   if (session.json) job.program.emplace_back("--json");
@@ -111,6 +113,11 @@ void define(CLI::App& app, Session& session) {
   app.add_option("--transport", options->transport,
                  "auto (shm within a host, tcp between hosts), tcp, shm; default auto, inside a job the job's")
       ->check(CLI::IsMember({"auto", "tcp", "shm"}));
+  app.add_option(
+         "--memory", options->memory,
+         "Where all ranks share memory: vectors in the group's (Group::allocate, as gradients are), or own ones")
+      ->check(CLI::IsMember({"group", "own"}))
+      ->capture_default_str();
   app.add_option("--budget", options->budget_s, "Timed seconds per collective, algorithm and size in one pass")
       ->capture_default_str();
   app.add_option("--limit", options->limit_s, "Seconds of all passes; large sizes that would exceed it are left out")

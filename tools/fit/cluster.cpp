@@ -104,10 +104,15 @@ nlohmann::json cluster_file(const Measured& measured, const ClusterFit& fit) {
     costs[timing.collective][timing.algorithm]["table"].push_back({timing.bytes, timing.seconds});
   if (fit.inter) links["inter"] = json_of(*fit.inter);
   if (fit.intra) links["intra"] = json_of(*fit.intra);
-  return {{"ranks", measured.all.front().ranks},     {"ranks_per_host", measured.ranks_per_host},
-          {"transport", measured.transport},         {"links", links},
-          {"links_worst_error", fit.worst_of_links}, {"links_median_error", fit.median_of_links},
-          {"cpu_s_per_byte", fit.cpu_s_per_byte},    {"costs", costs}};
+  return {{"ranks", measured.all.front().ranks},
+          {"ranks_per_host", measured.ranks_per_host},
+          {"transport", measured.transport},
+          {"memory", name_of(measured.memory)},
+          {"links", links},
+          {"links_worst_error", fit.worst_of_links},
+          {"links_median_error", fit.median_of_links},
+          {"cpu_s_per_byte", fit.cpu_s_per_byte},
+          {"costs", costs}};
 }
 
 std::string complaint_about(const Measured& measured, const ClusterFit& fit) {

@@ -22,6 +22,7 @@ struct Timing {
 /// of each host, for the two kinds of links.
 struct Measured {
   std::string transport;
+  Memory memory = Memory::own;
   int ranks_per_host = 1;
   std::vector<Timing> all, within, between;
 };

@@ -90,6 +90,7 @@ class Passes final {
       task.rounds = 1;
       task.budget_s = effort_.budget_s;
       task.apart = overlaps(collective);
+      task.memories = {std::string(name_of(effort_.memory))};
       bench::measure_task(group_, task, rows_);
       rows_in_a_size_ += task.algorithms.size();
     }
@@ -146,7 +147,9 @@ std::vector<Timing> measure_links(Group* group, Effort effort) {
 }  // namespace
 
 Measured measure(Group& group, const Effort& effort) {
-  Measured measured{.transport = group.transport(), .ranks_per_host = ranks_per_host(group)};
+  Measured measured{.transport = group.transport(),
+                    .memory = group.transport() == "shm" ? effort.memory : Memory::own,
+                    .ranks_per_host = ranks_per_host(group)};
   std::vector<Collective> collectives;
   for (const Collective collective : kCollectives)
     if (collective != Collective::allgather_v) collectives.push_back(collective);

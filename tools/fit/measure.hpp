@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "fit/cluster.hpp"
+#include "syncopate/cluster.hpp"
 #include "syncopate/group.hpp"
 
 namespace syncopate::tools::fit {
@@ -13,6 +14,7 @@ struct Effort {
   std::vector<std::uint64_t> bytes;  ///< ascending
   double budget_s = 0.05;            ///< timed seconds of a collective, algorithm and size in one pass
   double limit_s = 45;               ///< of everything; large sizes are left out and passes ended to keep it
+  Memory memory = Memory::group;     ///< in which vectors lie, where all ranks share a host's
 };
 
 /// Every rank calls it; rank 0's result is complete. Throws Corrupt where a collective gave a wrong answer.

@@ -18,7 +18,7 @@ struct Options {
   std::string bytes = "1MiB";
   std::string grid;
   std::string cluster;
-  std::string transport;
+  std::string transport, memory = "own";
   bool draw = false;
   PlanRequest request{.ranks = 0};
   LinkCost link;
@@ -42,7 +42,7 @@ struct Question {
 Question question_of(const Options& options) {
   Question question{options.request, options.link};
   PlanRequest& request = question.request;
-  if (!options.transport.empty()) question.cost = usual_cost(options.transport);
+  if (!options.transport.empty()) question.cost = usual_cost(options.transport, memory_named(options.memory));
   if (!options.cluster.empty()) {
     const Cluster cluster = read_cluster(options.cluster);
     question.cost = cost_of(cluster);
@@ -154,6 +154,10 @@ void add_options(CLI::App& sub, Options& options) {
       sub.add_option("--transport", options.transport, "The usual costs of tcp or shm, where a group has no cluster")
           ->check(CLI::IsMember({"tcp", "shm"}))
           ->excludes(cluster);
+  sub.add_option("--memory", options.memory, "With --transport shm: vectors of the ranks' own, or the group's memory")
+      ->check(CLI::IsMember({"own", "group"}))
+      ->capture_default_str()
+      ->needs(transport);
   for (CLI::Option* cost : {sub.add_option("--alpha", options.link.alpha_s, "Seconds per message"),
                             sub.add_option("--beta", options.link.beta_s_per_byte, "Seconds per byte sent"),
                             sub.add_option("--gamma", options.link.gamma_s_per_byte, "Seconds per byte reduced")})

@@ -96,7 +96,7 @@ class Link final {
   void give_back_prefix() noexcept;
   void give_back(std::uint64_t end) noexcept;
   void changed(std::uint64_t what) noexcept;
-  /// A piece counts like a frame on the wire: its line of fields and what follows it.
+  /// A piece counts with its line of fields, wherever it lies.
   static void count(std::atomic<std::uint64_t>& counter, std::size_t piece) noexcept;
 
   const int peer_;
