@@ -67,11 +67,15 @@ class Group final {
   /// By rank: the number of the host it runs on. Hosts are numbered from 0 in the order of their first ranks.
   [[nodiscard]] const std::vector<int>& hosts() const noexcept;
   [[nodiscard]] Traffic traffic() const noexcept;
-  /// Memory for vectors, all zero, on pages of its own; it may outlive the group. The ranks of this host reach it
+  /// Memory for a vector, all zero, on pages of its own; it may outlive the group. The ranks of this host reach it
   /// directly: what lies there is reduced and gathered in place, where vectors elsewhere are copied through memory that
   /// two ranks share. Like MPI_Alloc_mem. After a failure of the group nothing may be kept there: a rank that was
   /// stopped in the midst of an operation may still write to it. Between threads and hosts it is memory as any other.
-  [[nodiscard]] std::shared_ptr<std::byte[]> allocate(std::size_t bytes);
+  template <class T = std::byte>
+  [[nodiscard]] std::shared_ptr<T[]> allocate(std::size_t elements) {
+    const auto bytes = allocate_bytes(elements * sizeof(T));
+    return {bytes, reinterpret_cast<T*>(bytes.get())};
+  }
   /// Tells every rank that this one cannot go on; their calls throw RemoteFailure with this text.
   void abort(const std::string& reason, const std::string& tensor = {}) noexcept;
 
@@ -80,6 +84,7 @@ class Group final {
 
  private:
   explicit Group(std::unique_ptr<Impl> impl);
+  [[nodiscard]] std::shared_ptr<std::byte[]> allocate_bytes(std::size_t bytes);
   std::unique_ptr<Impl> impl_;
 };
 

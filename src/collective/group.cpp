@@ -56,7 +56,7 @@ Traffic Group::traffic() const noexcept {
   return {sent, received};
 }
 
-std::shared_ptr<std::byte[]> Group::allocate(std::size_t bytes) {
+std::shared_ptr<std::byte[]> Group::allocate_bytes(std::size_t bytes) {
   return impl_->endpoint().links ? impl_->endpoint().links->allocate(bytes) : base::zeroed_pages(bytes);
 }
 

@@ -13,10 +13,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-std::span<float> floats(const std::shared_ptr<std::byte[]>& memory, std::size_t count) {
-  return {reinterpret_cast<float*>(memory.get()), count};
-}
-
 TEST(GroupMemory, IsZeroOnPagesOfItsOwnAndOutlivesTheGroup) {
   constexpr std::size_t kBytes = 100'001;
   test::on_every_transport(2, [](Group& group) {
@@ -39,23 +35,23 @@ TEST(GroupMemory, IsZeroOnPagesOfItsOwnAndOutlivesTheGroup) {
 
 TEST(GroupMemory, ServesAnyPartOfIt) {
   test::on_every_transport(3, [](Group& group) {
-    const auto memory = group.allocate(400'000 * sizeof(float));
+    const auto memory = group.allocate<float>(400'000);
     for (const std::size_t begin : {0UL, 1UL, 17UL, 4096UL})
       for (const std::size_t count : {5UL, 3000UL, 70'001UL, 300'000UL}) {
-        const auto values = floats(memory, 400'000).subspan(begin, count);
+        const auto values = std::span(memory.get(), 400'000).subspan(begin, count);
         std::ranges::fill(values, static_cast<float>(group.rank() + 1));
         allreduce(group, values);
         EXPECT_EQ(std::ranges::count(values, 6.0F), static_cast<std::ptrdiff_t>(count)) << begin << ' ' << count;
       }
-    EXPECT_EQ(floats(memory, 400'000)[399'999], 0) << "nothing beyond it is touched";
+    EXPECT_EQ(std::span(memory.get(), 400'000)[399'999], 0) << "nothing beyond it is touched";
   });
 }
 
 TEST(GroupMemory, OfAnotherGroupIsMemoryAsAnyOther) {
   test::on_every_transport(4, [](Group& group) {
-    const auto memory = group.allocate(200'000 * sizeof(float));
+    const auto memory = group.allocate<float>(200'000);
     const auto half = group.split(group.rank() % 2, 0);
-    const auto values = floats(memory, 200'000);
+    const auto values = std::span(memory.get(), 200'000);
     std::ranges::fill(values, 1.0F);
     allreduce(*half, values);
     EXPECT_EQ(std::ranges::count(values, 2.0F), 200'000);
@@ -69,8 +65,8 @@ TEST(GroupMemory, ServesHierarchiesOfHosts) {
       test::outcomes_over("shm", 5,
                           [](Group& group) {
                             constexpr std::size_t kCount = 300'000;
-                            const auto memory = group.allocate(kCount * sizeof(float));
-                            const auto values = floats(memory, kCount);
+                            const auto memory = group.allocate<float>(kCount);
+                            const auto values = std::span(memory.get(), kCount);
                             for (const char* inner : {"ring", "halving_doubling", "mst"}) {
                               std::ranges::fill(values, 1.0F);
                               allreduce(group, values, {.algorithm = "hierarchical", .tuning = {.inner = inner}});
@@ -85,12 +81,13 @@ TEST(GroupMemory, ServesHierarchiesOfHosts) {
 TEST(GroupMemory, ServesMessagesBothWays) {
   test::on_every_transport(2, [](Group& group) {
     constexpr std::size_t kCount = 500'000;
-    const auto out = group.allocate(kCount * sizeof(float)), in = group.allocate(kCount * sizeof(float));
-    std::ranges::fill(floats(out, kCount), static_cast<float>(group.rank() + 1));
+    const auto out = group.allocate<float>(kCount), in = group.allocate<float>(kCount);
+    std::ranges::fill(std::span(out.get(), kCount), static_cast<float>(group.rank() + 1));
     const int other = 1 - group.rank();
-    exchange(group, {other, floats(out, kCount)}, {other, floats(in, kCount)});
-    EXPECT_EQ(std::ranges::count(floats(in, kCount), static_cast<float>(other + 1)), std::ptrdiff_t{kCount});
-    EXPECT_EQ(std::ranges::count(floats(out, kCount), static_cast<float>(group.rank() + 1)), std::ptrdiff_t{kCount});
+    exchange(group, {other, std::span(out.get(), kCount)}, {other, std::span(in.get(), kCount)});
+    EXPECT_EQ(std::ranges::count(std::span(in.get(), kCount), static_cast<float>(other + 1)), std::ptrdiff_t{kCount});
+    EXPECT_EQ(std::ranges::count(std::span(out.get(), kCount), static_cast<float>(group.rank() + 1)),
+              std::ptrdiff_t{kCount});
   });
 }
 
@@ -99,9 +96,9 @@ TEST(GroupMemory, OnOneRankOnlyIsAMismatchThatSaysSo) {
   const auto failures =
       test::outcomes_over("shm", 3,
                           [](Group& group) {
-                            const auto memory = group.allocate(1000 * sizeof(float));
+                            const auto memory = group.allocate<float>(1000);
                             std::vector<float> own(1000);
-                            allreduce(group, group.rank() == 1 ? floats(memory, 1000) : std::span(own));
+                            allreduce(group, group.rank() == 1 ? std::span(memory.get(), 1000) : std::span(own));
                           },
                           {.timeout = 20s});
   for (const std::exception_ptr& failure : failures) try {

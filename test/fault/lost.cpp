@@ -21,8 +21,8 @@ void reduce_some(Group& group, int /*step*/) {
 /// The same in memory where ranks write each other's sums.
 void reduce_in_place(Group& group, int /*step*/) {
   constexpr std::size_t kElements = 600'000;
-  static const auto memory = group.allocate(kElements * sizeof(float));
-  allreduce(group, Buffer(memory.get(), kElements, DType::f32), {.op = ReduceOp::average, .name = "gradient"});
+  static const auto memory = group.allocate<float>(kElements);
+  allreduce(group, std::span(memory.get(), kElements), {.op = ReduceOp::average, .name = "gradient"});
 }
 
 void expect_everyone_names(const test::Job& job, int victim, std::int64_t since_ns, double bound_s) {

@@ -25,9 +25,7 @@ using contender::Sink;
 /// Zeroed elements in the group's memory, or in the program's own.
 template <class T>
 std::shared_ptr<T[]> vector_of(Group& group, const Job& job, std::size_t elements) {
-  if (job.memory == "own") return std::make_shared<T[]>(elements);
-  const auto bytes = group.allocate(elements * sizeof(T));
-  return {bytes, reinterpret_cast<T*>(bytes.get())};
+  return job.memory == "own" ? std::make_shared<T[]>(elements) : group.allocate<T>(elements);
 }
 
 template <class T>
