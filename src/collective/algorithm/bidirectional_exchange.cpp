@@ -88,14 +88,18 @@ Plan build(const Shape& shape) {
 }
 
 // Each half ceil(log2 N) alpha + (N-1)/N n beta, a reduction (N-1)/N n gamma more; the ring of a broadcast (N-1) alpha.
-// Where N is no power of two an arc may wrap around the end of the vector, which makes two messages of it.
+// Where N is no power of two an arc may wrap around the end of the vector, which makes two messages of it. Through the
+// lanes of memory one core copies what goes and what comes: trees, which compete for a root's collectives, do not
+// exchange.
 double seconds(const Shape& shape, const Load& load) {
   const Collective collective = shape.collective;
   const double levels = std::ceil(std::log2(shape.size)), share = load.bytes * (shape.size - 1) / shape.size;
   const double alpha = load.link.alpha_s, moved = share * load.link.beta_s_per_byte;
+  const bool one_core = load.link.medium == Medium::memory && has_root(collective);
+  const double exchanged = one_core ? 2 * moved : moved;
   const double tree = levels * alpha + moved, wraps = std::has_single_bit(shape.size) ? 0 : levels - 1;
-  if (collective == Collective::broadcast) return tree + (shape.size - 1) * alpha + moved;
-  const double gathered = (levels + wraps) * alpha + moved;
+  if (collective == Collective::broadcast) return tree + (shape.size - 1) * alpha + exchanged;
+  const double gathered = (levels + wraps) * alpha + exchanged;
   const double scattered = gathered + share * load.link.gamma_s_per_byte;
   if (collective == Collective::allreduce) return scattered + gathered;
   if (collective == Collective::reduce) return scattered + tree;
