@@ -41,18 +41,20 @@ inline void on_groups(int size, const std::function<void(Group&)>& body, const G
   on_ranks(size, [&](int rank) { body(*groups[static_cast<std::size_t>(rank)]); });
 }
 
-/// Ranks that join each other as `options` say, in threads of this process.
-inline std::vector<std::unique_ptr<Group>> joined(int size, GroupOptions options) {
+/// Ranks that join each other as `options` say, in threads of this process; `own` may change them for each rank.
+inline std::vector<std::unique_ptr<Group>> joined(
+    int size, GroupOptions options, const std::function<void(GroupOptions&)>& own = [](GroupOptions&) {}) {
   std::string folder = (std::filesystem::temp_directory_path() / "syncopate-XXXXXX").string();
   if (::mkdtemp(folder.data()) == nullptr) throw std::runtime_error("no folder to meet in");
   options.rendezvous = "file://" + folder;
   options.silence = std::chrono::seconds(10);  // threads of a busy machine under a sanitizer
   std::vector<std::unique_ptr<Group>> groups(static_cast<std::size_t>(size));
   on_ranks(size, [&](int rank) {
-    GroupOptions own = options;
-    own.rank = rank;
-    own.size = size;
-    groups[static_cast<std::size_t>(rank)] = Group::join(own);
+    GroupOptions mine = options;
+    mine.rank = rank;
+    mine.size = size;
+    own(mine);
+    groups[static_cast<std::size_t>(rank)] = Group::join(mine);
   });
   std::filesystem::remove_all(folder);
   return groups;

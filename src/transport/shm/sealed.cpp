@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,6 +24,13 @@ void refuse(const char* what) {
 }
 
 tcp::Descriptor make_sealed(std::uint64_t bytes) {
+  rlimit limit{};
+  // Beyond it the process would be killed by a signal.
+  if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes)
+    throw SystemFailure(
+        fmt::format("cannot make shared memory of {} bytes: files may have {} at most (ulimit -f); raise that, or use "
+                    "transport tcp",
+                    bytes, limit.rlim_cur));
   tcp::Descriptor memory(::memfd_create("syncopate", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!memory || ::ftruncate(memory.number(), static_cast<off_t>(bytes)) != 0) refuse("make");
   if (::fcntl(memory.number(), F_ADD_SEALS, kSeals) != 0) refuse("seal");

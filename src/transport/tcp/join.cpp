@@ -5,6 +5,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <map>
 #include <random>
 
 #include "base/require.hpp"
@@ -86,10 +87,16 @@ bool crowded(const std::vector<Introduction>& all, const Introduction& mine) {
   return ::sched_getaffinity(0, sizeof allowed, &allowed) == 0 && ranks > CPU_COUNT(&allowed);
 }
 
-std::string kind_of(const std::vector<bool>& near, const std::string& wanted) {
-  const auto count = static_cast<std::size_t>(std::count(near.begin(), near.end(), true));
-  if (count + 1 == near.size() && (count > 0 || wanted == "shm")) return "shm";
-  return count == 0 ? "tcp" : "shm+tcp";
+/// The same on every rank, for costs follow it: what all share, and not what this one does.
+std::string kind_of(const std::vector<Introduction>& all) {
+  const std::string& wanted = all[0].transport;
+  std::map<std::pair<std::string, std::string>, std::size_t> ranks;  // with a door, by host and owner
+  for (const Introduction& rank : all)
+    if (!rank.door.empty()) ++ranks[{rank.host, rank.owner}];
+  std::size_t most = 0;
+  for (const auto& [place, count] : ranks) most = std::max(most, count);
+  if (wanted == "tcp" || (most < 2 && wanted != "shm")) return "tcp";
+  return most == all.size() ? "shm" : "shm+tcp";
 }
 
 std::unique_ptr<rendezvous::Rendezvous> rendezvous_of(const GroupOptions& options) {
@@ -136,8 +143,7 @@ Endpoint join(const GroupOptions& options, rendezvous::Rendezvous& meeting, cons
                        .streams = leader.streams,
                        .silence = std::chrono::milliseconds(leader.silence_ms),
                        .log = options.log};
-  Endpoint endpoint{
-      .rank = rank, .size = size, .kind = kind_of(near, leader.transport), .has_cluster = leader.has_cluster};
+  Endpoint endpoint{.rank = rank, .size = size, .kind = kind_of(all), .has_cluster = leader.has_cluster};
   for (std::size_t other = 0; other < all.size(); ++other) {
     words.addresses.push_back(Address::parse(all[other].address));
     words.doors.push_back(near[other] ? Address::named(all[other].door) : Address());
