@@ -11,12 +11,12 @@ namespace {
 
 // Segments per peer and direction that may be under way. Enough to keep a link busy while one is reduced.
 constexpr std::uint32_t kWindow = 32;
+// And as many of one step from its first that has not finished to its last: one bit each.
+constexpr std::uint32_t kWidestSpan = 64;
 // Arrivals of one peer that are kept for a reply: fewer than the peer has under way, so that it never waits for one.
 constexpr std::ptrdiff_t kMostKept = kWindow / 2;
 // What was reduced is copied block by block, from the first-level cache.
 constexpr std::size_t kBlock = 8 << 10;
-
-std::uint64_t token_of(std::uint32_t step, std::uint32_t segment) { return std::uint64_t{step} << 32 | segment; }
 
 }  // namespace
 
@@ -94,7 +94,9 @@ void Execution::advance(Queue& queue) {
       continue;
     }
     const bool lands_beside = program_->plan.steps[index].act == Act::receive_reduce;
-    if (queue.outstanding == kWindow || (!lands_beside && !may_touch(index, step.posted))) return;
+    if (queue.outstanding == kWindow || step.posted - step.finished == kWidestSpan ||
+        (!lands_beside && !may_touch(index, step.posted)))
+      return;
     ++queue.outstanding;
     post(index, step.posted++);
   }
@@ -147,8 +149,8 @@ void Execution::settle(const transport::Event& event) {
   const auto segment = static_cast<std::uint32_t>(event.token);
   if (!event.arrival) return finish(index, segment);
   if (program_->plan.steps[index].act == Act::receive_reduce) {
-    const auto landing = std::ranges::find_if(
-        landings_, [&](const Landing& entry) { return entry.step == index && entry.segment == segment; });
+    const auto landing =
+        std::ranges::find_if(landings_, [&](const Landing& entry) { return entry.token() == event.token; });
     assert(landing != landings_.end());
     landing->arrived = event.bytes;
     landing->borrowed = true;
@@ -180,7 +182,7 @@ void Execution::absorb(std::size_t which) {
   landings_.pop_back();
   --waiting_;
   const Return& back = program_->returns[landing.step];
-  const std::uint64_t token = token_of(landing.step, landing.segment);
+  const std::uint64_t token = landing.token();
   const bool lends = landing.borrowed && !landing.memory.bytes.empty() && (back.at_once || landing.memory.keeps);
   if (lends && back.at_once)
     reduce_over(landing.step, landing.segment, landing.memory.bytes);
@@ -196,20 +198,28 @@ void Execution::absorb(std::size_t which) {
 
 void Execution::lend(const Landing& landing) {
   const Return& back = program_->returns[landing.step];
-  const std::uint32_t peer = program_->plan.steps[landing.step].peer;
-  const auto oldest =
-      std::ranges::find_if(lent_, [&](const Lent& entry) { return program_->plan.steps[entry.step].peer == peer; });
-  if (oldest != lent_.end() && kept_of(peer) >= kMostKept) {
-    links_.release(oldest->arrival);
-    lent_.erase(oldest);
-  }
   lent_.push_back({back.step, landing.segment, token_of(landing.step, landing.segment), landing.memory, back.at_once});
+  keep_no_more_of(program_->plan.steps[landing.step].peer);
 }
 
-std::ptrdiff_t Execution::kept_of(std::uint32_t peer) const {
+/// The oldest go first: what a sender has under way shall stay a run, or nearly one.
+void Execution::keep_no_more_of(std::uint32_t peer) {
   const auto of_peer = [&](const auto& entry) { return program_->plan.steps[entry.step].peer == peer; };
-  return std::ranges::count_if(lent_, of_peer) +
-         std::ranges::count_if(landings_, [&](const Landing& entry) { return entry.borrowed && of_peer(entry); });
+  const auto is_kept = [&](const Landing& entry) { return entry.borrowed && of_peer(entry); };
+  while (std::ranges::count_if(lent_, of_peer) + std::ranges::count_if(landings_, is_kept) > kMostKept) {
+    auto lent = lent_.end();
+    for (auto entry = lent_.begin(); entry != lent_.end(); ++entry)
+      if (of_peer(*entry) && (lent == lent_.end() || entry->arrival < lent->arrival)) lent = entry;
+    auto landing = landings_.end();
+    for (auto entry = landings_.begin(); entry != landings_.end(); ++entry)
+      if (is_kept(*entry) && (landing == landings_.end() || entry->token() < landing->token())) landing = entry;
+    if (lent == lent_.end() || (landing != landings_.end() && landing->token() < lent->arrival)) {
+      copy_aside(*landing);
+    } else {
+      links_.release(lent->arrival);
+      lent_.erase(lent);
+    }
+  }
 }
 
 /// Those whose owner waits for more than the reply, though the send has to wait for others.
@@ -225,13 +235,19 @@ void Execution::release_brief() {
 void Execution::copy_borrowed() {
   for (Landing& landing : landings_) {
     if (!landing.borrowed) continue;
-    if (landing.memory.keeps && kept_of(program_->plan.steps[landing.step].peer) <= kMostKept) continue;
-    if (landing.arrived.data() != landing.beside.data())
-      std::memcpy(landing.beside.data(), landing.arrived.data(), landing.arrived.size());
-    landing.arrived = landing.beside.first(landing.arrived.size());
-    landing.borrowed = false;
-    links_.release(token_of(landing.step, landing.segment));
+    if (landing.memory.keeps)
+      keep_no_more_of(program_->plan.steps[landing.step].peer);
+    else
+      copy_aside(landing);
   }
+}
+
+void Execution::copy_aside(Landing& landing) {
+  if (landing.arrived.data() != landing.beside.data())
+    std::memcpy(landing.beside.data(), landing.arrived.data(), landing.arrived.size());
+  landing.arrived = landing.beside.first(landing.arrived.size());
+  landing.borrowed = false;
+  links_.release(landing.token());
 }
 
 kernel::Reduction Execution::reduction_of(std::uint32_t index) const {
@@ -260,7 +276,7 @@ void Execution::reduce_over(std::uint32_t index, std::uint32_t segment, base::By
 
 void Execution::finish(std::uint32_t index, std::uint32_t segment) {
   Step& step = steps_[index];
-  assert(segment >= step.finished && segment - step.finished < 64);
+  assert(segment >= step.finished && segment - step.finished < kWidestSpan);
   step.overtakers |= std::uint64_t{1} << (segment - step.finished);
   while ((step.overtakers & 1) != 0) {
     step.overtakers >>= 1;

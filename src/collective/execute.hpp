@@ -79,6 +79,11 @@ class Execution final {
     std::uint32_t outstanding = 0;  ///< segments posted and not finished
   };
 
+  /// Ascends along a route.
+  [[nodiscard]] static std::uint64_t token_of(std::uint32_t step, std::uint32_t segment) noexcept {
+    return std::uint64_t{step} << 32 | segment;
+  }
+
   /// An arrival that is to be reduced: posted, or there and waiting for its turn.
   struct Landing {
     std::uint32_t step = 0, segment = 0;
@@ -86,6 +91,7 @@ class Execution final {
     base::ConstBytes arrived{};  ///< empty until then
     bool borrowed = false;
     transport::ReplyMemory memory{};  ///< while borrowed, if what it is added to returns
+    [[nodiscard]] std::uint64_t token() const noexcept { return token_of(step, segment); }
   };
 
   /// A reduced arrival whose memory can carry the sum back, until that is sent.
@@ -105,8 +111,9 @@ class Execution final {
   void absorb(std::size_t landing);
   void absorb_waiting();
   void copy_borrowed();
+  void copy_aside(Landing& landing);
   void lend(const Landing& landing);
-  [[nodiscard]] std::ptrdiff_t kept_of(std::uint32_t peer) const;
+  void keep_no_more_of(std::uint32_t peer);
   void release_brief();
   [[nodiscard]] kernel::Reduction reduction_of(std::uint32_t index) const;
   void reduce(std::uint32_t index, std::uint32_t segment, base::ConstBytes arrived) const;

@@ -181,7 +181,8 @@ TEST_P(EveryAlgorithmRuns, ComputesWhatTheReferenceDoesInSharedMemory) {
   }
 }
 
-/// Long enough for many frames to be under way, for tiles, and for more loans than are kept.
+/// Long enough for many frames to be under way, and for tiles; where one rank shares no memory there are none, and more
+/// loans come than are kept.
 TEST_P(EveryAllreduce, OfLongVectorsInTheGroupsMemoryIsRight) {
   const auto [algorithm, collective] = GetParam();
   for (const int ranks : {3, 4, 6}) {
@@ -189,6 +190,10 @@ TEST_P(EveryAllreduce, OfLongVectorsInTheGroupsMemoryIsRight) {
     for (const std::size_t count : {300'000UL, 2'000'003UL})
       run(groups, {algorithm, collective, ranks, count, DType::f32, ReduceOp::sum, 0, Memory::group});
   }
+  auto mixed = test::joined(5, {.transport = "auto"}, [](GroupOptions& mine) {
+    if (mine.rank == 4) mine.transport = "tcp";
+  });
+  run(mixed, {algorithm, collective, 5, 2'500'011, DType::f32, ReduceOp::sum, 0, Memory::group});
 }
 
 TEST_P(EveryAllreduce, GivesTheSameBitsOnEveryRankAndInEveryRun) {
