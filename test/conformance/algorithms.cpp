@@ -15,6 +15,7 @@ namespace syncopate {
 namespace {
 
 using collective::Algorithm;
+using namespace std::chrono_literals;  // timeouts shorter than a test may take: who hangs shall say where
 
 class EveryAlgorithmRuns : public testing::TestWithParam<test::Entry> {};
 class EveryAllreduce : public EveryAlgorithmRuns {};
@@ -169,7 +170,7 @@ TEST_P(EveryAlgorithmRuns, ComputesWhatTheReferenceDoes) {
 TEST_P(EveryAlgorithmRuns, ComputesWhatTheReferenceDoesInSharedMemory) {
   const auto [algorithm, collective] = GetParam();
   for (const int ranks : {2, 3, 5}) {
-    auto groups = test::joined(ranks, {.transport = "shm"});
+    auto groups = test::joined(ranks, {.timeout = 60s, .transport = "shm"});
     for (const Memory memory : {Memory::own, Memory::group}) {
       for (const std::size_t count : {0UL, 1UL, 1000UL, 70001UL, 600'001UL}) {
         if (count > 100'000 && ranks > 2) continue;
@@ -186,11 +187,11 @@ TEST_P(EveryAlgorithmRuns, ComputesWhatTheReferenceDoesInSharedMemory) {
 TEST_P(EveryAllreduce, OfLongVectorsInTheGroupsMemoryIsRight) {
   const auto [algorithm, collective] = GetParam();
   for (const int ranks : {3, 4, 6}) {
-    auto groups = test::joined(ranks, {.transport = "shm"});
+    auto groups = test::joined(ranks, {.timeout = 60s, .transport = "shm"});
     for (const std::size_t count : {300'000UL, 2'000'003UL})
       run(groups, {algorithm, collective, ranks, count, DType::f32, ReduceOp::sum, 0, Memory::group});
   }
-  auto mixed = test::joined(5, {.transport = "auto"}, [](GroupOptions& mine) {
+  auto mixed = test::joined(5, {.timeout = 60s, .transport = "auto"}, [](GroupOptions& mine) {
     if (mine.rank == 4) mine.transport = "tcp";
   });
   run(mixed, {algorithm, collective, 5, 2'500'011, DType::f32, ReduceOp::sum, 0, Memory::group});
