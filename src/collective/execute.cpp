@@ -120,7 +120,7 @@ void Execution::post(std::uint32_t index, std::uint32_t segment) {
   if (planned.act == Act::send) return send({peer, parameters_.label, bytes, token, program_->lends[index]});
   if (planned.act == Act::receive) return links_.receive(peer, parameters_.arrivals, bytes, token);
   // In its place: to copy what was just stored in parts waits for all stores before, and with them for the line of the
-  // frame that was sent (50 ns of a 4-byte all-reduce).
+  // frame that was sent, which the peer has.
   landings_.emplace_back(index, segment, scratch_.take(bytes.size()));
   links_.receive(peer, parameters_.arrivals, landings_.back().beside.first(bytes.size()), token);
 }
