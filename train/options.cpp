@@ -33,8 +33,9 @@ void add_exchange(CLI::App& app, Options& o, std::string& fusion_bytes) {
       "--cluster", o.cluster,
       "cluster file (`syncopate fit`) with what exchanges cost, for policies that weigh it; without: measured "
       "in the first steps");
-  app.add_option("--check-every", o.check_every,
-                 "policies that weigh times: steps between looks at whether times have drifted, to plan anew; 0: never")
+  app.add_option(
+         "--check-every", o.check_every,
+         "policies that weigh times: steps between looks at whether times have drifted, to plan again; 0: never")
       ->capture_default_str()
       ->check(CLI::Range(0, 1 << 30));
   app.add_option("--codec", o.codec, "how gradients are encoded")->capture_default_str();

@@ -27,7 +27,7 @@ struct StepRow {
   double samples_per_second = 0;  ///< of all ranks
   StepTimes times;
   std::uint64_t wire_bytes = 0;
-  std::optional<double> predicted_s;  ///< the step, foretold before it began
+  std::optional<double> predicted_s;  ///< the step, predicted before it began
   bool measuring = false;             ///< it ran under a partition that only measures
 };
 
@@ -56,7 +56,7 @@ class Output final {
   void clear_folder();  ///< rank 0, before the others open theirs
   void open_folder();
   void begin(const Json& run);   ///< run.json, and the first line people read
-  void record(const Json& run);  ///< run.json, anew
+  void record(const Json& run);  ///< run.json, again
   void step(const StepRow& row, std::uint64_t last_step);
   void epoch(double epoch, std::uint64_t step, const Evaluation& evaluation);
   void note(const std::string& line);

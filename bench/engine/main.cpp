@@ -15,7 +15,7 @@
 #include <thread>
 
 #include "../contender/pattern.hpp"
-#include "collective/execute.hpp"
+#include "collective/engine/execute.hpp"
 #include "engine/hand_ring.hpp"
 #include "syncopate/units.hpp"
 #include "transport/endpoint.hpp"
@@ -27,7 +27,7 @@ constexpr int kRanks = 2;
 constexpr int kPairs = 41;  // of neighbouring blocks
 constexpr transport::Patience kPatience{std::chrono::milliseconds(1)};
 
-/// The engine's rule for the size of a segment (src/collective/execute.cpp).
+/// The engine's rule for the size of a segment (src/collective/engine/execute.cpp).
 std::size_t segment_bytes(std::size_t chunk_bytes) {
   return std::clamp<std::size_t>((chunk_bytes / 4 + 63) / 64 * 64, std::min<std::size_t>(chunk_bytes, 8 << 10),
                                  128 << 10);
@@ -41,15 +41,15 @@ class Rank final {
         rank_(endpoint.rank),
         data_(bytes / sizeof(float)),
         hand_(links_, rank_, kRanks),
-        program_(collective::compile(
+        program_(collective::plan::compile(
             plan_collective({.algorithm = "ring", .ranks = kRanks, .bytes = bytes})[static_cast<std::size_t>(rank_)])) {
   }
 
   void by_hand() { hand_.allreduce(data_, segment_bytes(data_.size() * sizeof(float) / kRanks), label(), kPatience); }
 
   void by_plan() {
-    collective::Execution execution(program_, {.data = std::span(data_), .reduction = {}, .label = label()}, links_,
-                                    scratch_);
+    collective::engine::Execution execution(program_, {.data = std::span(data_), .reduction = {}, .label = label()},
+                                            links_, scratch_);
     execution.advance();
     while (!execution.done()) execution.take(links_.poll(base::kNever, kPatience));
   }
@@ -66,8 +66,8 @@ class Rank final {
   std::vector<float> data_;
   std::uint64_t operations_ = 0;
   HandRing hand_;
-  collective::Program program_;
-  collective::Scratch scratch_;
+  collective::plan::Program program_;
+  collective::engine::Scratch scratch_;
 };
 
 struct Result {
@@ -83,7 +83,7 @@ double median(std::vector<double> values) {
 /// Both ranks' work on one size. `slowest` turns each rank's time into the slower one's.
 class Duel final {
  public:
-  Duel(std::size_t bytes, double budget_s) : endpoints_(transport::inproc_endpoints(kRanks, {})), budget_s_(budget_s) {
+  Duel(std::size_t bytes, double budget_s) : endpoints_(transport::join_threads(kRanks, {})), budget_s_(budget_s) {
     for (transport::Endpoint& endpoint : endpoints_) ranks_.push_back(std::make_unique<Rank>(endpoint, bytes));
   }
 

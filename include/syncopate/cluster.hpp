@@ -70,7 +70,7 @@ struct Cluster {
 
 /// Links that are off by more than this somewhere are not used in silence: an all-reduce's cost is no line.
 inline constexpr double kTolerableLinkError = 0.25;
-/// Why exchanges on `ranks` ranks are not foretold well: they would go by links that are further off than that. Empty
+/// Why exchanges on `ranks` ranks are not predicted well: they would go by links that are further off than that. Empty
 /// where links are good, or timings on as many ranks come before them.
 [[nodiscard]] std::string doubt_of_links(const Cluster& cluster, int ranks);
 

@@ -24,7 +24,7 @@ struct SimulateOptions {
   std::vector<std::string> policies;
   std::uint64_t fusion_bytes = 0;  ///< of `fusion` without a size; 0: by model and ranks
   std::vector<int> ranks;          ///< how many to simulate, one after another; empty: as many as the cluster has
-  double noise = 0;                ///< standard deviation of a layer's time over its mean, drawn anew every step
+  double noise = 0;                ///< standard deviation of a layer's time over its mean, drawn again every step
   int steps = 20;                  ///< with noise: how many steps are averaged
   std::uint64_t seed = 1;          ///< of the noise
   std::vector<Handicap> slow_ranks, slow_hosts;

@@ -39,7 +39,7 @@ struct SynchronizerOptions {
   std::string policy = "fusion";
   std::optional<ExchangeCost> cost;  ///< of exchanges, for policies that weigh it; without: measured as well
   /// Policies that weigh times: steps between looks at whether times have drifted by more than a fifth, after which all
-  /// is measured and planned anew (and looked at half as often); 0: never.
+  /// is measured and planned again (and looked at half as often); 0: never.
   int check_every = 32;
   std::size_t fusion_bytes = 0;        ///< size at which the fusion policy closes a bucket; 0: by model and ranks
   std::string codec = "none";          ///< a name from shelf compress/codec
@@ -47,8 +47,8 @@ struct SynchronizerOptions {
   std::string algorithm = "auto";      ///< collective algorithm
   bool zero_missing = false;           ///< a gradient that never became ready counts as zero instead of an error
   double clip_norm = 0;                ///< > 0: scale the averaged gradient down to this global L2 norm
-  /// Receives one span per bucket and wait and, once the step can be foretold, one per planned bucket; must outlive the
-  /// synchronizer.
+  /// Receives one span per bucket and wait and, once the step can be predicted, one per planned bucket; must outlive
+  /// the synchronizer.
   Trace* trace = nullptr;
   std::function<double()> clock_s;  ///< what times are measured with, from any thread; empty: the machine's clock
 
@@ -68,7 +68,7 @@ struct StepStatistics {
   std::uint64_t wire_bytes = 0;  ///< sent by this rank, headers included
   double wait_s = 0;             ///< time `wait` blocked its caller
   double gradient_norm = 0;      ///< global norm before clipping; 0 unless clip_norm was given and this rank updates
-  double predicted_s = 0;        ///< the step, foretold before it began; 0: not enough had been measured
+  double predicted_s = 0;        ///< the step, predicted before it began; 0: not enough had been measured
   bool measuring = false;        ///< it ran under a partition that only measures, not under the policy's
 };
 

@@ -9,7 +9,7 @@
 namespace syncopate {
 
 /// One stretch of work. Tracks in use: "forward", "backward", "exchange", "broadcast" (of weights), "wait",
-/// "optimizer", "update": the optimizer on the communication thread, and "planned": exchanges as foretold.
+/// "optimizer", "update": the optimizer on the communication thread, and "planned": exchanges as predicted.
 struct Span {
   std::string track;
   std::string name;

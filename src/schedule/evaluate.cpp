@@ -26,7 +26,7 @@ Evaluation evaluate(const Timeline& timeline, const Partition& partition, const 
   result.compute_s = ready.front();
   double free_s = 0, stretch_s = 0;
   for (const Bucket& bucket : partition) {
-    Passage passage{.bucket = bucket, .bytes = bytes_of(timeline, bucket)};
+    BucketTiming passage{.bucket = bucket, .bytes = bytes_of(timeline, bucket)};
     const auto bytes = static_cast<double>(passage.bytes);
     passage.ready_s = ready[bucket.first] + stretch_s;
     passage.begin_s = std::max(free_s, passage.ready_s);

@@ -7,7 +7,7 @@
 namespace syncopate::schedule {
 
 /// One bucket's way: its last gradient is ready, its exchange begins, its exchange ends. Seconds of the step.
-struct Passage {
+struct BucketTiming {
   Bucket bucket;
   std::size_t bytes = 0;
   double ready_s = 0, begin_s = 0, end_s = 0;
@@ -18,7 +18,7 @@ struct Evaluation {
   double exchange_s = 0;   ///< all exchanges
   double iteration_s = 0;  ///< until the last exchange has ended
   double exposed_s = 0;    ///< iteration_s - compute_s: what the exchange adds to the step
-  std::vector<Passage> passages;
+  std::vector<BucketTiming> passages;
 };
 
 /// When each layer's gradient is ready, in forward order: ready[l] = t_f + sum of t_b[j] over j >= l (MG-WFBP

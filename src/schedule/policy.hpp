@@ -22,7 +22,7 @@ struct PolicyOptions {
 enum class Needs : std::uint8_t {
   sizes,   ///< of the layers
   times,   ///< also when gradients are ready, and what an exchange costs
-  events,  ///< it decides while a step runs; `partition` foretells what it will do, and needs times
+  events,  ///< it decides while a step runs; `partition` predicts what it will do, and needs times
 };
 
 struct Policy {

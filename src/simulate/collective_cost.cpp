@@ -9,12 +9,13 @@
 namespace syncopate::simulate {
 
 schedule::Cost cost_of_collective(const PlanRequest& request, const LinkCost& link) {
-  static_cast<void>(collective::choose(request, link));  // refuses what is wrong with the request, even for one rank
+  static_cast<void>(
+      collective::select::choose(request, link));  // refuses what is wrong with the request, even for one rank
   if (request.ranks == 1) return {};
   const auto law = [&](double bytes) {
     PlanRequest at = request;
     at.bytes = static_cast<std::uint64_t>(std::llround(bytes));
-    return collective::choose(at, link).law_s;
+    return collective::select::choose(at, link).law_s;
   };
   return schedule::cost_model_named("law").cost(
       {.law = law, .largest_bytes = static_cast<double>(std::max<std::uint64_t>(request.bytes, 1 << 20))});

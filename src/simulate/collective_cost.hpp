@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "collective/algorithm.hpp"
+#include "collective/select/select.hpp"
 #include "schedule/cost.hpp"
 
 namespace syncopate::simulate {

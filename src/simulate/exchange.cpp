@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "base/require.hpp"
-#include "collective/layout.hpp"
+#include "collective/plan/chunk_layout.hpp"
 #include "simulate/events.hpp"
 #include "simulate/segments.hpp"
 #include "simulate/steady.hpp"
@@ -14,13 +14,13 @@ namespace syncopate::simulate {
 
 namespace {
 
-using collective::Program;
-using collective::Route;
+using collective::plan::Program;
+using collective::plan::Route;
 
 constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 
 struct Rank {
-  const Program* program = nullptr;
+  const collective::plan::Program* program = nullptr;
   std::vector<bool> finished;         ///< by step
   std::vector<std::size_t> sent;      ///< by outgoing route: messages begun
   std::vector<std::size_t> received;  ///< by incoming route: messages begun
@@ -42,7 +42,7 @@ struct Match {
 
 class Events final {
  public:
-  Events(const Network& network, const std::vector<Program>& programs, std::uint64_t bytes)
+  Events(const Network& network, const std::vector<collective::plan::Program>& programs, std::uint64_t bytes)
       : network_(network), bytes_(bytes), ranks_(programs.size()), ports_(network) {
     for (std::size_t i = 0; i < programs.size(); ++i) {
       ranks_[i].program = &programs[i];
@@ -104,7 +104,7 @@ class Events final {
   /// Something changed at `rank`: it may send, or be sent to.
   void wake(std::uint32_t rank) {
     begin_from(rank);
-    for (const Route& route : ranks_[rank].program->incoming) begin_from(route.peer);
+    for (const collective::plan::Route& route : ranks_[rank].program->incoming) begin_from(route.peer);
   }
 
   /// The first message in plan order that `from` may begin now.
@@ -112,13 +112,14 @@ class Events final {
     Match best;
     const Rank& sender = ranks_[from];
     for (std::size_t out = 0; out < sender.sent.size(); ++out) {
-      const Route& route = sender.program->outgoing[out];
+      const collective::plan::Route& route = sender.program->outgoing[out];
       if (sender.sent[out] == route.steps.size() || route.steps[sender.sent[out]] >= best.send_step) continue;
       const Rank& receiver = ranks_[route.peer];
       if (receiver.receives || receiver.called_s > queue_.now_s() || !is_ready(sender, route.steps[sender.sent[out]]))
         continue;
       const auto& incoming = receiver.program->incoming;
-      const auto in = static_cast<std::size_t>(std::ranges::find(incoming, from, &Route::peer) - incoming.begin());
+      const auto in = static_cast<std::size_t>(std::ranges::find(incoming, from, &collective::plan::Route::peer) -
+                                               incoming.begin());
       if (in == incoming.size() || receiver.received[in] == incoming[in].steps.size()) continue;
       const std::uint32_t receive_step = incoming[in].steps[receiver.received[in]];
       const bool may_travel = receiver.program->plan.steps[receive_step].act == Act::receive_reduce;
@@ -143,7 +144,7 @@ class Events final {
   [[nodiscard]] double travel(std::uint32_t from, std::uint32_t to, const PlanStep& step) {
     const std::uint32_t out = network_.host_of(from), in = network_.host_of(to);
     const LinkCost& link = network_.link(from, to);
-    const Range range = collective::Layout{bytes_, ranks_[to].program->plan.chunks}.run(step);
+    const Range range = collective::plan::ChunkLayout{bytes_, ranks_[to].program->plan.chunks}.run(step);
     const auto bytes = static_cast<double>(range.size());
     const double reduce_s = step.act == Act::receive_reduce ? bytes * link.gamma_s_per_byte : 0;
     const double begin_s = queue_.now_s() + link.alpha_s, taken_s = bytes * link.beta_s_per_byte;
@@ -160,8 +161,8 @@ class Events final {
 
 }  // namespace
 
-std::vector<double> run_events(const Network& network, const std::vector<Program>& programs, std::uint64_t bytes,
-                               const std::vector<double>& called_s) {
+std::vector<double> run_events(const Network& network, const std::vector<collective::plan::Program>& programs,
+                               std::uint64_t bytes, const std::vector<double>& called_s) {
   return Events(network, programs, bytes).run(called_s);
 }
 
@@ -171,12 +172,12 @@ const Exchanger::Programs& Exchanger::programs_of(const Call& call) {
                             .ranks = network_.ranks,
                             .bytes = call.bytes,
                             .ranks_per_host = static_cast<std::uint32_t>(network_.ranks_per_host)};
-  const collective::Choice choice = collective::choose(request, {network_.inter, network_.intra});
+  const collective::Choice choice = collective::select::choose(request, {network_.inter, network_.intra});
   auto& programs = programs_[{choice.algorithm->name, choice.shape}];
   if (programs) return *programs;
   programs = std::make_unique<Programs>();
   for (std::uint32_t rank = 0; rank < choice.shape.size; ++rank)
-    programs->push_back(collective::compile(collective::build_plan(choice, rank)));
+    programs->push_back(collective::plan::compile(collective::build_plan(choice, rank)));
   return *programs;
 }
 

@@ -6,15 +6,16 @@
 #include <string>
 #include <vector>
 
-#include "collective/algorithm.hpp"
-#include "collective/program.hpp"
+#include "collective/plan/program.hpp"
+#include "collective/select/select.hpp"
 #include "simulate/network.hpp"
 #include "syncopate/collective.hpp"
 
 namespace syncopate::simulate {
 
 /// When each rank has finished, given when each calls, message by message in the order in which they happen.
-[[nodiscard]] std::vector<double> run_events(const Network& network, const std::vector<collective::Program>& programs,
+[[nodiscard]] std::vector<double> run_events(const Network& network,
+                                             const std::vector<collective::plan::Program>& programs,
                                              std::uint64_t bytes, const std::vector<double>& called_s);
 
 /// Runs plans by events, or where they give the same by recurrence (simulate/steady). A rank sends one message and
@@ -37,8 +38,8 @@ class Exchanger final {
   [[nodiscard]] std::vector<double> run(const Call& call, const std::vector<double>& called_s);
 
  private:
-  using Key = std::pair<std::string_view, collective::Shape>;
-  using Programs = std::vector<collective::Program>;
+  using Key = std::pair<std::string_view, collective::plan::Shape>;
+  using Programs = std::vector<collective::plan::Program>;
   const Programs& programs_of(const Call& call);
 
   Network network_;

@@ -53,7 +53,7 @@ std::string best_change(const Prediction& prediction) {
 Prediction predict(const Candidate& candidate, const schedule::Timeline& timeline, const Network& network) {
   const schedule::Evaluation step = run(candidate, timeline, network.now);
   Prediction prediction{.compute_s = step.compute_s, .iteration_s = step.iteration_s, .exposed_s = step.exposed_s};
-  for (const schedule::Passage& passage : step.passages)
+  for (const schedule::BucketTiming& passage : step.passages)
     prediction.buckets.push_back(
         {passage.bucket.first, passage.bucket.last, passage.bytes, passage.ready_s, passage.begin_s, passage.end_s});
   prediction.with_bandwidth_s = run(candidate, timeline, network.twice_the_bandwidth).iteration_s;

@@ -4,15 +4,15 @@
 #include <algorithm>
 
 #include "base/require.hpp"
-#include "collective/execute.hpp"
+#include "collective/engine/execute.hpp"
 #include "simulate/events.hpp"
 
 namespace syncopate::simulate {
 
 namespace {
 
-using collective::Program;
-using collective::Route;
+using collective::plan::Program;
+using collective::plan::Route;
 
 /// A range of the vector that a step moves, and how far it has come.
 struct Step {
@@ -26,7 +26,7 @@ struct Step {
 };
 
 struct Rank {
-  const Program* program = nullptr;
+  const collective::plan::Program* program = nullptr;
   std::vector<Step> steps;
   std::vector<std::size_t> heads;                             ///< by outgoing route: steps posted as a whole
   std::vector<std::pair<std::uint32_t, std::uint32_t>> held;  ///< (step, segment) arrived, that must not be touched yet
@@ -44,7 +44,7 @@ struct Event {
 
 class Events final {
  public:
-  Events(const Network& network, const std::vector<Program>& programs, std::uint64_t bytes)
+  Events(const Network& network, const std::vector<collective::plan::Program>& programs, std::uint64_t bytes)
       : network_(network), ranks_(programs.size()), ports_(network) {
     for (std::size_t i = 0; i < programs.size(); ++i) lay_out(i, programs[i], bytes);
     for (std::uint32_t from = 0; from < ranks_.size(); ++from)
@@ -66,18 +66,18 @@ class Events final {
   }
 
  private:
-  void lay_out(std::size_t index, const Program& program, std::uint64_t bytes) {
+  void lay_out(std::size_t index, const collective::plan::Program& program, std::uint64_t bytes) {
     Rank& rank = ranks_[index];
     const std::uint32_t host = network_.host_of(static_cast<std::uint32_t>(index));
     rank.program = &program;
     rank.heads.assign(program.outgoing.size(), 0);
     for (const PlanStep& planned : program.plan.steps) {
-      const Range range = collective::Layout{bytes, program.plan.chunks}.run(planned);
+      const Range range = collective::plan::ChunkLayout{bytes, program.plan.chunks}.run(planned);
       const bool in_memory = network_.host_of(planned.peer) == host;
       Step step{.begin = range.begin,
                 .end = range.end,
-                .segment = collective::segment_bytes(range.end - range.begin,
-                                                     in_memory ? transport::kMemoryFrames : transport::kWireFrames)};
+                .segment = collective::engine::segment_bytes(
+                    range.end - range.begin, in_memory ? transport::kMemoryFrames : transport::kWireFrames)};
       step.segments = static_cast<std::uint32_t>((step.end - step.begin + step.segment - 1) / step.segment);
       if (step.segments > 0) ++rank.unfinished;
       rank.steps.push_back(step);
@@ -177,8 +177,8 @@ class Events final {
 
 }  // namespace
 
-std::vector<double> run_segments(const Network& network, const std::vector<Program>& programs, std::uint64_t bytes,
-                                 const std::vector<double>& called_s) {
+std::vector<double> run_segments(const Network& network, const std::vector<collective::plan::Program>& programs,
+                                 std::uint64_t bytes, const std::vector<double>& called_s) {
   return Events(network, programs, bytes).run(called_s);
 }
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "collective/program.hpp"
+#include "collective/plan/program.hpp"
 #include "simulate/network.hpp"
 
 namespace syncopate::simulate {
@@ -12,7 +12,8 @@ namespace syncopate::simulate {
 /// A segment leaves alpha after its post, while others pass through theirs; it holds the two ports for its n beta, in
 /// the order of posts; reducing takes n gamma of the receiver, one segment after another. What arrives early waits, as
 /// in a socket's buffer.
-[[nodiscard]] std::vector<double> run_segments(const Network& network, const std::vector<collective::Program>& programs,
+[[nodiscard]] std::vector<double> run_segments(const Network& network,
+                                               const std::vector<collective::plan::Program>& programs,
                                                std::uint64_t bytes, const std::vector<double>& called_s);
 
 }  // namespace syncopate::simulate

@@ -5,18 +5,18 @@
 #include <utility>
 
 #include "base/require.hpp"
-#include "collective/layout.hpp"
+#include "collective/plan/chunk_layout.hpp"
 
 namespace syncopate::simulate {
 
 namespace {
 
-using collective::Program;
+using collective::plan::Program;
 
 constexpr double kUnknown = -1;  // no time yet
 
 struct Rank {
-  const Program* program = nullptr;
+  const collective::plan::Program* program = nullptr;
   std::vector<double> finished_s;  ///< by step
   std::size_t sent = 0;            ///< messages timed
   double free_s = 0;               ///< its one outgoing link, both ends
@@ -27,7 +27,7 @@ struct Rank {
 
 class Recurrence final {
  public:
-  Recurrence(const Network& network, const std::vector<Program>& programs, std::uint64_t bytes)
+  Recurrence(const Network& network, const std::vector<collective::plan::Program>& programs, std::uint64_t bytes)
       : network_(network), bytes_(bytes), ranks_(programs.size()) {
     for (std::size_t i = 0; i < programs.size(); ++i) {
       ranks_[i].program = &programs[i];
@@ -68,7 +68,7 @@ class Recurrence final {
   bool send_next(std::uint32_t from) {
     Rank& sender = ranks_[from];
     if (sender.program->outgoing.empty()) return false;
-    const collective::Route& route = sender.program->outgoing.front();
+    const collective::plan::Route& route = sender.program->outgoing.front();
     if (sender.sent == route.steps.size()) return false;
     Rank& receiver = ranks_[route.peer];
     const std::uint32_t send_step = route.steps[sender.sent];
@@ -114,7 +114,7 @@ class Recurrence final {
   [[nodiscard]] double taken_s(std::uint32_t from, std::uint32_t to, const PlanStep& step) const {
     const std::uint32_t out = network_.host_of(from), in = network_.host_of(to);
     const LinkCost& link = network_.link(from, to);
-    const Range range = collective::Layout{bytes_, ranks_[to].program->plan.chunks}.run(step);
+    const Range range = collective::plan::ChunkLayout{bytes_, ranks_[to].program->plan.chunks}.run(step);
     const auto bytes = static_cast<double>(range.size());
     const double slowness = out == in ? 1 : network_.slowness_between(out, in);
     const double reduce_s = step.act == Act::receive_reduce ? link.gamma_s_per_byte : 0;
@@ -129,12 +129,12 @@ class Recurrence final {
 
 }  // namespace
 
-bool is_steady(const Network& network, const std::vector<Program>& programs) {
+bool is_steady(const Network& network, const std::vector<collective::plan::Program>& programs) {
   std::vector<int> out(network.hosts(), 0), in(network.hosts(), 0);
   for (std::uint32_t rank = 0; rank < programs.size(); ++rank) {
-    const Program& program = programs[rank];
+    const collective::plan::Program& program = programs[rank];
     if (program.outgoing.size() > 1 || program.incoming.size() > 1) return false;
-    for (const collective::Route& route : program.outgoing) {
+    for (const collective::plan::Route& route : program.outgoing) {
       const std::uint32_t here = network.host_of(rank), there = network.host_of(route.peer);
       if (here != there && (++out[here] > 1 || ++in[there] > 1)) return false;
     }
@@ -142,8 +142,8 @@ bool is_steady(const Network& network, const std::vector<Program>& programs) {
   return true;
 }
 
-std::vector<double> run_steady(const Network& network, const std::vector<Program>& programs, std::uint64_t bytes,
-                               const std::vector<double>& called_s) {
+std::vector<double> run_steady(const Network& network, const std::vector<collective::plan::Program>& programs,
+                               std::uint64_t bytes, const std::vector<double>& called_s) {
   return Recurrence(network, programs, bytes).run(called_s);
 }
 

@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "base/require.hpp"
-#include "collective/state.hpp"
+#include "collective/group/impl.hpp"
 #include "schedule/policy.hpp"
 
 namespace syncopate::sync {
@@ -20,14 +20,14 @@ std::string describe(const Gradient& gradient) {
   return fmt::format("'{}' {} x {}", gradient.name, name_of(gradient.dtype), gradient.elements);
 }
 
-std::string describe(const Rhythm& rhythm) {
-  return fmt::format("{} {} {}", rhythm.policy, rhythm.cost_is_given ? 1 : 0, rhythm.check_every);
+std::string describe(const PlannerOptions& planner) {
+  return fmt::format("{} {} {}", planner.policy, planner.cost_is_given ? 1 : 0, planner.check_every);
 }
 
-Rhythm parse_rhythm(const std::string& line) {
-  Rhythm rhythm;
-  std::istringstream(line) >> rhythm.policy >> rhythm.cost_is_given >> rhythm.check_every;
-  return rhythm;
+PlannerOptions parse_planner_options(const std::string& line) {
+  PlannerOptions planner;
+  std::istringstream(line) >> planner.policy >> planner.cost_is_given >> planner.check_every;
+  return planner;
 }
 
 std::vector<std::string> lines_of(const schedule::Partition& partition) {
@@ -36,11 +36,11 @@ std::vector<std::string> lines_of(const schedule::Partition& partition) {
   return lines;
 }
 
-/// Number of gradients, each of them, the rhythm, the buckets.
-std::vector<std::string> lines_of(const std::vector<Gradient>& gradients, const Terms& terms) {
+/// Number of gradients, each of them, the planner, the buckets.
+std::vector<std::string> lines_of(const std::vector<Gradient>& gradients, const AgreedPlan& terms) {
   std::vector<std::string> lines{std::to_string(gradients.size())};
   for (const Gradient& gradient : gradients) lines.push_back(describe(gradient));
-  lines.push_back(describe(terms.rhythm));
+  lines.push_back(describe(terms.planner));
   std::ranges::copy(lines_of(terms.partition), std::back_inserter(lines));
   return lines;
 }
@@ -87,7 +87,7 @@ schedule::Partition parse_partition(Group& group, std::size_t gradients, std::sp
 
 }  // namespace
 
-Terms agree(Group& group, const std::vector<Gradient>& gradients, const Terms& mine) {
+AgreedPlan agree(Group& group, const std::vector<Gradient>& gradients, const AgreedPlan& mine) {
   const std::vector<std::string> own = lines_of(gradients, mine);
   const std::vector<std::string> theirs = split(share(group, group.rank() == 0 ? text_of(own) : std::string{}));
   for (std::size_t i = 1; i <= gradients.size(); ++i) {
@@ -96,10 +96,10 @@ Terms agree(Group& group, const std::vector<Gradient>& gradients, const Terms& m
       refuse(group, fmt::format("gradient {} is {} here and {} there", i - 1, own[i], other), gradients[i - 1].name);
   }
   if (theirs.at(0) != own[0]) refuse(group, fmt::format("{} gradients here, {} there", own[0], theirs[0]), "");
-  Terms terms;
-  terms.rhythm = parse_rhythm(theirs.at(gradients.size() + 1));
+  AgreedPlan terms;
+  terms.planner = parse_planner_options(theirs.at(gradients.size() + 1));
   const auto buckets = std::span(theirs).subspan(gradients.size() + 2);
-  const bool step_decides = schedule::policy_named(terms.rhythm.policy).needs == schedule::Needs::events;
+  const bool step_decides = schedule::policy_named(terms.planner.policy).needs == schedule::Needs::events;
   if (!step_decides) terms.partition = parse_partition(group, gradients.size(), buckets);
   return terms;
 }

@@ -10,13 +10,13 @@
 namespace syncopate::sync {
 
 /// What rank 0 decides before the first step.
-struct Terms {
-  Rhythm rhythm;
+struct AgreedPlan {
+  PlannerOptions planner;
   schedule::Partition partition;  ///< of the first step; empty: the step decides
 };
 
 /// Rank 0's terms, on every rank. Throws Mismatch naming the first gradient that differs from rank 0's.
-[[nodiscard]] Terms agree(Group& group, const std::vector<Gradient>& gradients, const Terms& mine);
+[[nodiscard]] AgreedPlan agree(Group& group, const std::vector<Gradient>& gradients, const AgreedPlan& mine);
 /// Rank 0's partition, on every rank; `mine` elsewhere does not count.
 [[nodiscard]] schedule::Partition agree(Group& group, std::size_t gradients, const schedule::Partition& mine);
 

@@ -1,7 +1,7 @@
 // Buckets: made when a run of gradients first leaves together, and kept for the next time.
 #include "sync/bucket.hpp"
 
-#include "sync/optimizer.hpp"
+#include "sync/weight_updater.hpp"
 
 namespace syncopate::sync {
 
@@ -21,7 +21,7 @@ Bucket& Buckets::of(const schedule::Bucket& run) {
   Bucket bucket{.name = name_of(run),
                 .gradient = span,
                 .coder = codec_.coder(span),
-                .weights = optimizer_.weights_of(run.first, run.last),
+                .weights = updater_.weights_of(run.first, run.last),
                 .first = run.first,
                 .last = run.last};
   return buckets_.emplace(std::pair(run.first, run.last), std::move(bucket)).first->second;

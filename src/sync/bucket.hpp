@@ -13,7 +13,7 @@
 
 namespace syncopate::sync {
 
-class Optimizer;
+class WeightUpdater;
 
 struct Bucket {
   std::string name;  ///< first and last gradient
@@ -28,8 +28,8 @@ class Buckets final {
  public:
   /// The arguments must outlive this.
   Buckets(const std::vector<Gradient>& gradients, const Arena& arena, const compress::Codec& codec,
-          const Optimizer& optimizer)
-      : gradients_(gradients), arena_(arena), codec_(codec), optimizer_(optimizer) {}
+          const WeightUpdater& optimizer)
+      : gradients_(gradients), arena_(arena), codec_(codec), updater_(optimizer) {}
 
   [[nodiscard]] Bucket& of(const schedule::Bucket& run);
   [[nodiscard]] std::string name_of(const schedule::Bucket& run) const;
@@ -40,7 +40,7 @@ class Buckets final {
   const std::vector<Gradient>& gradients_;
   const Arena& arena_;
   const compress::Codec& codec_;
-  const Optimizer& optimizer_;
+  const WeightUpdater& updater_;
   std::map<std::pair<std::size_t, std::size_t>, Bucket> buckets_;
 };
 

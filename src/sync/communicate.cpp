@@ -21,14 +21,14 @@ std::optional<schedule::Bucket> Synchronizer::Impl::next_to_leave(const std::sto
   progress_.wait_until(
       base::kNever,
       [&](const Progress& progress) {
-        first = progress.turns->offer();
+        first = progress.queue->offer();
         return first || stop.stop_requested();
       },
-      [&](const Progress& progress) { needs_agreement = progress.turns->need_agreement(); });
+      [&](const Progress& progress) { needs_agreement = progress.queue->need_agreement(); });
   if (!first || stop.stop_requested()) return std::nullopt;
   if (needs_agreement) first = agreed(*first);
   return progress_.with([&](Progress& progress) {
-    progress.taken.push_back(progress.turns->take(*first));
+    progress.taken.push_back(progress.queue->take(*first));
     return progress.taken.back();
   });
 }
@@ -50,23 +50,23 @@ std::size_t Synchronizer::Impl::agreed(std::size_t offer) {
 void Synchronizer::Impl::exchange(const schedule::Bucket& run, const std::stop_token& stop) {
   sync::Bucket& bucket = buckets_.of(run);
   const double begin_s = clock_s_() - step_begin_s_;
-  const double end_s = sync::step(bucket, way_, clock_s_) - step_begin_s_;
+  const double end_s = sync::step(bucket, context_, clock_s_) - step_begin_s_;
   bool all_sent = false;
   progress_.change([&](Progress& progress) {
     progress.record.exchanges.push_back({run, bucket.gradient.bytes().size(), 0, begin_s, end_s});
     ++progress.combined;
-    all_sent = progress.turns->all_sent();
+    all_sent = progress.queue->all_sent();
   });
-  if (all_sent && optimizer_.ends_in_weights()) deliver_all(stop);
+  if (all_sent && updater_.ends_in_weights()) deliver_all(stop);
 }
 
 /// The next forward pass needs the first layers' weights first: the reverse of the order of exchange.
 void Synchronizer::Impl::deliver_all(const std::stop_token& stop) {
-  optimizer_.combined();
+  updater_.combined();
   const std::vector<schedule::Bucket> taken = progress_.with([](const Progress& progress) { return progress.taken; });
   for (std::size_t i = taken.size(); i-- > 0 && !stop.stop_requested();) {
-    sync::deliver(buckets_.of(taken[i]), way_);
-    if (i == 0) optimizer_.end_step();
+    sync::deliver(buckets_.of(taken[i]), context_);
+    if (i == 0) updater_.end_step();
     progress_.change([](Progress& progress) { ++progress.delivered; });
   }
 }

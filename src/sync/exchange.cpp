@@ -2,7 +2,7 @@
 #include "sync/exchange.hpp"
 
 #include "base/shelf.hpp"
-#include "collective/state.hpp"
+#include "collective/group/impl.hpp"
 
 namespace syncopate {
 

@@ -8,10 +8,10 @@
 #include "base/guarded.hpp"
 #include "sync/arena.hpp"
 #include "sync/bucket.hpp"
-#include "sync/optimizer.hpp"
+#include "sync/bucket_queue.hpp"
 #include "sync/planner.hpp"
 #include "sync/step.hpp"
-#include "sync/turns.hpp"
+#include "sync/weight_updater.hpp"
 #include "syncopate/synchronizer.hpp"
 
 namespace syncopate {
@@ -36,7 +36,7 @@ class Synchronizer::Impl final {
  private:
   /// Shared by the threads that report gradients, the one that waits, and the communication thread.
   struct Progress {
-    std::optional<sync::Turns> turns;
+    std::optional<sync::BucketQueue> queue;
     std::vector<schedule::Bucket> taken;  ///< in this step, in their order
     std::size_t combined = 0;             ///< of those, from the first on
     std::size_t delivered = 0;            ///< of those, from the last on: their weights are here
@@ -77,8 +77,8 @@ class Synchronizer::Impl final {
   const std::function<double()> clock_s_;
   sync::Planner planner_;  ///< the caller's, between steps
   const sync::Arena arena_;
-  sync::Optimizer optimizer_;
-  const sync::Way way_;
+  sync::WeightUpdater updater_;
+  const sync::StepContext context_;
   sync::Buckets buckets_;  ///< the communication thread's during a step
   std::vector<BucketInfo> infos_;
   StepStatistics statistics_;

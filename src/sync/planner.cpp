@@ -15,7 +15,7 @@ constexpr std::uint64_t kMeasured = 4;
 constexpr std::size_t kPulse = 8;             // steps whose medians are compared for drift
 constexpr std::uint64_t kRarestCheck = 1024;  // steps
 constexpr double kDrift = 0.2;                // of what it was
-constexpr double kNoticeable = 0.05;          // and of the step: below that no plan is worth being made anew
+constexpr double kNoticeable = 0.05;          // and of the step: below that no plan is worth being made again
 constexpr double kClearlyBetter = 0.02;       // a partition replaces another that serves
 
 /// A bucket leaves when all later gradients are ready, so a gradient counts as ready no earlier than those behind it.
@@ -34,13 +34,13 @@ bool differs(double now, double then, double noticeable) {
 
 }  // namespace
 
-Planner::Planner(schedule::Timeline sizes, const Rhythm& rhythm, schedule::PolicyOptions options)
+Planner::Planner(schedule::Timeline sizes, const PlannerOptions& planner, schedule::PolicyOptions options)
     : sizes_(std::move(sizes)),
-      policy_(schedule::policy_named(rhythm.policy)),
-      rhythm_(rhythm),
+      policy_(schedule::policy_named(planner.policy)),
+      planner_options_(planner),
       options_(std::move(options)),
       weighs_times_(policy_.needs == schedule::Needs::times),
-      interval_(static_cast<std::uint64_t>(rhythm.check_every)) {
+      interval_(static_cast<std::uint64_t>(planner.check_every)) {
   if (policy_.needs != schedule::Needs::events) partition_ = by(weighs_times_ ? "single" : policy_.name);
 }
 
@@ -63,7 +63,7 @@ Planner::Review Planner::note(StepRecord step) {
       if (steps_ == kSettling) enter(Stage::alone);
       return Review::none;
     case Stage::alone:
-    case Stage::beside:
+    case Stage::overlapping:
       return steps_ == kMeasured ? end_of_stage() : Review::none;
     case Stage::running:
       break;
@@ -74,9 +74,9 @@ Planner::Review Planner::note(StepRecord step) {
 Planner::Review Planner::end_of_stage() {
   const std::vector<StepRecord> steps(records_.begin(), records_.end());
   measurements_.push_back(measurement_of(steps));
-  if (stage_ == Stage::beside || !weighs_times_ || rhythm_.cost_is_given) return Review::plan;
+  if (stage_ == Stage::overlapping || !weighs_times_ || planner_options_.cost_is_given) return Review::plan;
   partition_ = by("wfbp");
-  enter(Stage::beside);
+  enter(Stage::overlapping);
   return Review::partition;
 }
 
@@ -87,17 +87,17 @@ schedule::Cost Planner::observed_cost() const {
   for (const Measurement& stage : measurements_)
     inputs.points.insert(inputs.points.end(), stage.exchanges.begin(), stage.exchanges.end());
   schedule::Cost cost = schedule::cost_model_named("observed").cost(inputs);
-  const Measurement &alone = measurements_.front(), &beside = measurements_.back();
+  const Measurement &alone = measurements_.front(), &overlapping = measurements_.back();
   const auto bytes = static_cast<double>(bytes_of(sizes_, {0, sizes_.layers.size() - 1}));
-  const double slowed_s = beside.backward_s - alone.backward_s;
-  if (slowed_s > 0 && beside.bytes_beside > 0)
-    cost.cpu_s_per_byte = std::min(slowed_s / beside.bytes_beside, cost(bytes) / bytes);
+  const double slowed_s = overlapping.backward_s - alone.backward_s;
+  if (slowed_s > 0 && overlapping.bytes_overlapping > 0)
+    cost.cpu_s_per_byte = std::min(slowed_s / overlapping.bytes_overlapping, cost(bytes) / bytes);
   return cost;
 }
 
 schedule::Partition Planner::plan() {
   timeline_ = timed(sizes_, measurements_.front().ready_s);
-  if (!rhythm_.cost_is_given || !options_.cost) options_.cost = observed_cost();
+  if (!planner_options_.cost_is_given || !options_.cost) options_.cost = observed_cost();
   if (policy_.needs == schedule::Needs::sizes) return partition_;
   schedule::Partition best = split_by_type(policy_.partition(timeline_, options_), sizes_);
   if (planned_.empty() || !weighs_times_) return best;
@@ -113,7 +113,7 @@ double Planner::predicted_s(const schedule::Evaluation& exchanges) const {
   if (!weighs_times_) return exchanges.iteration_s + tail_s;
   const auto bytes = static_cast<double>(bytes_of(sizes_, {0, sizes_.layers.size() - 1}));
   double end_s = exchanges.compute_s;
-  for (const schedule::Passage& passage : exchanges.passages)
+  for (const schedule::BucketTiming& passage : exchanges.passages)
     end_s = std::max(end_s, passage.end_s) + tail_s * static_cast<double>(passage.bytes) / bytes;
   return end_s;
 }
@@ -128,16 +128,16 @@ void Planner::adopt(schedule::Partition partition) {
   enter(Stage::running);
 }
 
-Planner::Pulse Planner::pulse() const {
+Planner::StepTimes Planner::step_times() const {
   const std::vector<StepRecord> steps(records_.begin(), records_.end());
   const Measurement seen = measurement_of(steps);
-  Pulse result{.ready_s = seen.ready_s};
+  StepTimes result{.ready_s = seen.ready_s};
   const double first_s = *std::ranges::min_element(seen.ready_s);
   for (double& ready_s : result.ready_s) ready_s -= first_s;
   std::vector<double> exchanges, ends;
   for (const StepRecord& step : steps) {
     double sum_s = 0;
-    for (const schedule::Passage& passage : step.exchanges) sum_s += passage.end_s - passage.begin_s;
+    for (const schedule::BucketTiming& passage : step.exchanges) sum_s += passage.end_s - passage.begin_s;
     exchanges.push_back(sum_s);
     ends.push_back(step.end_s);
   }
@@ -147,7 +147,7 @@ Planner::Pulse Planner::pulse() const {
 }
 
 bool Planner::has_drifted() {
-  const Pulse now = pulse();
+  const StepTimes now = step_times();
   if (!at_first_) {
     at_first_ = now;
     return false;
@@ -161,7 +161,7 @@ bool Planner::has_drifted() {
 }
 
 // Each time twice as rarely: a machine whose times never settle does not spend them on being measured.
-void Planner::measure_anew() {
+void Planner::measure_again() {
   interval_ = std::max(interval_, std::min(2 * interval_, kRarestCheck));
   partition_ = by("single");
   forecast_.reset();

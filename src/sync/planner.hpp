@@ -11,13 +11,13 @@
 namespace syncopate::sync {
 
 /// What rank 0 decides for all before the first step.
-struct Rhythm {
+struct PlannerOptions {
   std::string policy;
   bool cost_is_given = false;
   int check_every = 0;  ///< steps; 0: never
 };
 
-/// A step foretold. Seconds since the step before had ended.
+/// A step predicted. Seconds since the step before had ended.
 struct Forecast {
   schedule::Evaluation exchanges;
   double step_s = 0;
@@ -27,15 +27,16 @@ struct Forecast {
 /// always in the same stage; what they measured differs until `combine`, and what rank 0 plans is adopted by all.
 ///
 ///   policy       stages, with their partition and number of steps
-///   weighs times   settling: single, 1   alone: single, 4   beside: wfbp, 4   running: its own
+///   weighs times   settling: single, 1   alone: single, 4   overlapping: wfbp, 4   running: its own
 ///   any other      settling: its own, 1  alone: its own, 4                    running: its own
 ///
-/// In `alone` nothing travels beside the backward pass: times of layers undisturbed, and the cost of all bytes at once.
-/// In `beside` every gradient travels by itself: costs of all sizes, and how much the backward pass is slowed by it.
+/// In `alone` nothing travels overlapping the backward pass: times of layers undisturbed, and the cost of all bytes at
+/// once. In `beside` every gradient travels by itself: costs of all sizes, and how much the backward pass is slowed by
+/// it.
 class Planner final {
  public:
   /// `options.cost`, if given, is what exchanges cost; otherwise that is measured.
-  Planner(schedule::Timeline sizes, const Rhythm& rhythm, schedule::PolicyOptions options);
+  Planner(schedule::Timeline sizes, const PlannerOptions& planner, schedule::PolicyOptions options);
 
   void begin_with(const schedule::Partition& first) { partition_ = first; }  ///< rank 0's
   /// Of the coming step; empty: the step decides.
@@ -51,7 +52,7 @@ class Planner final {
     none,
     partition,  ///< `partition` has changed, to one that all know
     plan,       ///< `combine` `measurements`, `plan`, and `adopt` rank 0's partition
-    check,      ///< where rank 0 `has_drifted`, all `measure_anew`
+    check,      ///< where rank 0 `has_drifted`, all `measure_again`
   };
   [[nodiscard]] Review note(StepRecord step);
 
@@ -61,12 +62,12 @@ class Planner final {
   void adopt(schedule::Partition partition);
   /// Since the first check after the last plan, by more than a fifth: when gradients are ready, or all exchanges.
   [[nodiscard]] bool has_drifted();
-  void measure_anew();
+  void measure_again();
 
  private:
-  enum class Stage : std::uint8_t { settling, alone, beside, running };
+  enum class Stage : std::uint8_t { settling, alone, overlapping, running };
   /// Of the last steps.
-  struct Pulse {
+  struct StepTimes {
     std::vector<double> ready_s;  ///< since the first was
     double exchange_s = 0;        ///< all of a step's
     double step_s = 0;
@@ -76,12 +77,12 @@ class Planner final {
   [[nodiscard]] schedule::Partition by(std::string_view policy) const;
   [[nodiscard]] Review end_of_stage();
   [[nodiscard]] schedule::Cost observed_cost() const;
-  [[nodiscard]] Pulse pulse() const;
+  [[nodiscard]] StepTimes step_times() const;
   [[nodiscard]] double predicted_s(const schedule::Evaluation& exchanges) const;
 
   schedule::Timeline sizes_;
   const schedule::Policy& policy_;
-  const Rhythm rhythm_;
+  const PlannerOptions planner_options_;
   schedule::PolicyOptions options_;
   const bool weighs_times_;
   Stage stage_ = Stage::settling;
@@ -92,7 +93,7 @@ class Planner final {
   schedule::Timeline timeline_;            ///< measured
   schedule::Partition partition_, planned_;
   std::optional<Forecast> forecast_;
-  std::optional<Pulse> at_first_;
+  std::optional<StepTimes> at_first_;
 };
 
 }  // namespace syncopate::sync

@@ -11,18 +11,18 @@ namespace syncopate::sync {
 
 /// One step. Seconds since the step before had ended.
 struct StepRecord {
-  std::vector<double> ready_s;               ///< by gradient
-  std::vector<schedule::Passage> exchanges;  ///< in their order; `ready_s` of a passage is left out
-  double end_s = 0;                          ///< the caller had everything
+  std::vector<double> ready_s;                    ///< by gradient
+  std::vector<schedule::BucketTiming> exchanges;  ///< in their order; `ready_s` of a passage is left out
+  double end_s = 0;                               ///< the caller had everything
 };
 
 /// Several steps under one partition: medians, and every exchange.
 struct Measurement {
   std::vector<double> ready_s;
   std::vector<schedule::Point> exchanges;
-  double tail_s = 0;        ///< from the last exchange's end to the step's
-  double backward_s = 0;    ///< from the first gradient to the last
-  double bytes_beside = 0;  ///< bytes of exchanges that had begun when the last gradient became ready
+  double tail_s = 0;             ///< from the last exchange's end to the step's
+  double backward_s = 0;         ///< from the first gradient to the last
+  double bytes_overlapping = 0;  ///< bytes of exchanges that had begun when the last gradient became ready
 };
 
 [[nodiscard]] Measurement measurement_of(std::span<const StepRecord> steps);

@@ -5,23 +5,24 @@
 
 namespace syncopate::sync {
 
-double step(Bucket& bucket, const Way& way, const std::function<double()>& clock_s) {
+double step(Bucket& bucket, const StepContext& context, const std::function<double()>& clock_s) {
   {
-    const Traced span(way.trace, "exchange", bucket.name, bucket.gradient.bytes().size());
+    const Traced span(context.trace, "exchange", bucket.name, bucket.gradient.bytes().size());
     const compress::Packet packet = bucket.coder->encode(bucket.gradient);
-    way.exchange.combine(way.group, packet, {way.algorithm, bucket.name});
+    context.exchange.combine(context.group, packet, {context.algorithm, bucket.name});
     bucket.coder->decode(packet, bucket.gradient);
   }
   const double combined_s = clock_s();
-  way.optimizer.apply(bucket);
+  context.optimizer.apply(bucket);
   return combined_s;
 }
 
-void deliver(Bucket& bucket, const Way& way) {
-  way.optimizer.complete(bucket);
-  if (!way.optimizer.spreads()) return;
-  const Traced span(way.trace, "broadcast", bucket.name, bytes_of(bucket.weights));
-  for (const Buffer weights : bucket.weights) way.exchange.spread(way.group, weights, {way.algorithm, bucket.name});
+void deliver(Bucket& bucket, const StepContext& context) {
+  context.optimizer.complete(bucket);
+  if (!context.optimizer.spreads()) return;
+  const Traced span(context.trace, "broadcast", bucket.name, bytes_of(bucket.weights));
+  for (const Buffer weights : bucket.weights)
+    context.exchange.spread(context.group, weights, {context.algorithm, bucket.name});
 }
 
 }  // namespace syncopate::sync

@@ -5,25 +5,25 @@
 
 #include "sync/bucket.hpp"
 #include "sync/exchange.hpp"
-#include "sync/optimizer.hpp"
+#include "sync/weight_updater.hpp"
 
 namespace syncopate::sync {
 
 /// How a step is done: what the sentence takes for granted.
-struct Way {
+struct StepContext {
   const Exchange& exchange;
   Group& group;
   const std::string& algorithm;
-  Optimizer& optimizer;
+  WeightUpdater& optimizer;
   Trace* trace = nullptr;
 };
 
 /// Combines one bucket over all ranks; updates its weights where the exchange ends in weights. Returns when, by
 /// `clock_s`, it was combined. Runs on: the communication thread.
-double step(Bucket& bucket, const Way& way, const std::function<double()>& clock_s);
+double step(Bucket& bucket, const StepContext& context, const std::function<double()>& clock_s);
 
 /// The weights of one bucket, once all buckets have been through `step`: final, and spread if it is time for it.
 /// Runs on: the communication thread.
-void deliver(Bucket& bucket, const Way& way);
+void deliver(Bucket& bucket, const StepContext& context);
 
 }  // namespace syncopate::sync

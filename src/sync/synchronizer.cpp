@@ -37,7 +37,7 @@ schedule::PolicyOptions policy_options(const SynchronizerOptions& options, int r
 }
 
 /// Where nothing is exchanged there is nothing to weigh, nor anybody to agree with.
-sync::Rhythm rhythm_of(const SynchronizerOptions& options) {
+sync::PlannerOptions planner_options_of(const SynchronizerOptions& options) {
   const schedule::Policy& policy = schedule::policy_named(options.policy);
   const bool alone = options.exchange == "none" && policy.needs != schedule::Needs::sizes;
   return {alone ? "single" : options.policy, options.cost.has_value(), options.check_every};
@@ -56,10 +56,10 @@ const compress::Codec& codec_of(const SynchronizerOptions& options) {
 sync::Planner planner_of(Group& group, const std::vector<Gradient>& gradients, const SynchronizerOptions& options) {
   const schedule::Timeline sizes = sizes_of(gradients);
   const schedule::PolicyOptions details = policy_options(options, group.size());
-  const sync::Rhythm mine = rhythm_of(options);
+  const sync::PlannerOptions mine = planner_options_of(options);
   const schedule::Partition first = sync::Planner(sizes, mine, details).partition();
-  const sync::Terms terms = sync::agree(group, gradients, {mine, first});
-  sync::Planner planner(sizes, terms.rhythm, details);
+  const sync::AgreedPlan terms = sync::agree(group, gradients, {mine, first});
+  sync::Planner planner(sizes, terms.planner, details);
   planner.begin_with(terms.partition);
   return planner;
 }
@@ -75,10 +75,10 @@ Synchronizer::Impl::Impl(Group& group, std::vector<Gradient> gradients, const Sy
       clock_s_(clock_of(options)),
       planner_(planner_of(group, gradients_, options)),
       arena_(group_, gradients_),
-      optimizer_(exchange_, group_, options_, arena_),
-      way_{exchange_, group_, options_.algorithm, optimizer_, options_.trace},
-      buckets_(gradients_, arena_, codec_, optimizer_) {
-  optimizer_.agree_on_neighbours();
+      updater_(exchange_, group_, options_, arena_),
+      context_{exchange_, group_, options_.algorithm, updater_, options_.trace},
+      buckets_(gradients_, arena_, codec_, updater_) {
+  updater_.agree_on_neighbours();
   set_partition();
   for (const schedule::Bucket& bucket : planner_.partition()) infos_.push_back(info_of(bucket));
   sent_before_ = group_.traffic().sent_bytes;
@@ -93,7 +93,7 @@ Synchronizer::Impl::~Impl() {
 
 void Synchronizer::Impl::set_partition() {
   progress_.with([&](Progress& progress) {
-    progress.turns.emplace(planner_.partition(), planner_.sizes());
+    progress.queue.emplace(planner_.partition(), planner_.sizes());
     progress.begin_step(gradients_.size());
   });
 }
@@ -108,7 +108,7 @@ void Synchronizer::Impl::ready(std::size_t i) {
   bool is_first = true;
   progress_.change([&](Progress& progress) {
     if (progress.accumulating || progress.failure) return;
-    is_first = progress.turns->ready(i);
+    is_first = progress.queue->ready(i);
     progress.record.ready_s[i] = now_s - step_begin_s_;
   });
   base::require(is_first,
@@ -122,13 +122,13 @@ void Synchronizer::Impl::require_ready(std::size_t first, std::size_t last) {
   const double now_s = clock_s_();
   progress_.change([&](Progress& progress) {
     if (progress.failure) return;
-    missing = progress.turns->missing();
+    missing = progress.queue->missing();
     std::erase_if(missing, [&](std::size_t i) { return i < first || i > last; });
     if (!options_.zero_missing) return;
     for (const std::size_t i : missing) {
       const Buffer gradient = arena_.gradient(i);
       std::memset(gradient.data, 0, gradient.bytes().size());
-      progress.turns->ready(i);
+      progress.queue->ready(i);
       progress.record.ready_s[i] = now_s - step_begin_s_;
     }
   });

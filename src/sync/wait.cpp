@@ -21,12 +21,12 @@ std::optional<std::size_t> Synchronizer::Impl::Progress::bucket_of(std::size_t i
 }
 
 bool Synchronizer::Impl::is_here(const Progress& progress, std::size_t bucket) const {
-  if (!optimizer_.ends_in_weights()) return bucket < progress.combined;
-  return progress.turns->all_sent() && bucket + progress.delivered >= progress.taken.size();
+  if (!updater_.ends_in_weights()) return bucket < progress.combined;
+  return progress.queue->all_sent() && bucket + progress.delivered >= progress.taken.size();
 }
 
 bool Synchronizer::Impl::is_complete(const Progress& progress) const {
-  return progress.turns->all_sent() && is_here(progress, optimizer_.ends_in_weights() ? 0 : progress.taken.size() - 1);
+  return progress.queue->all_sent() && is_here(progress, updater_.ends_in_weights() ? 0 : progress.taken.size() - 1);
 }
 
 template <class Ready>
@@ -51,8 +51,8 @@ void Synchronizer::Impl::wait() {
 BucketInfo Synchronizer::Impl::wait(std::size_t i) {
   base::require(i < gradients_.size(), "gradient {} of {}", i, gradients_.size());
   schedule::Bucket needed{0, gradients_.size() - 1};  // weights leave when all gradients have been combined
-  if (!optimizer_.ends_in_weights())
-    needed = progress_.with([&](const Progress& progress) { return progress.turns->company_of(i); });
+  if (!updater_.ends_in_weights())
+    needed = progress_.with([&](const Progress& progress) { return progress.queue->company_of(i); });
   require_ready(needed.first, needed.last);
   schedule::Bucket bucket;
   wait_for([&](const Progress& progress) {
@@ -65,14 +65,14 @@ BucketInfo Synchronizer::Impl::wait(std::size_t i) {
 }
 
 std::optional<BucketInfo> Synchronizer::Impl::next_bucket() {
-  base::require(!optimizer_.ends_in_weights(), "exchange {} ends in weights: wait for those of a gradient",
+  base::require(!updater_.ends_in_weights(), "exchange {} ends in weights: wait for those of a gradient",
                 exchange_.name);
   require_ready(0, gradients_.size() - 1);
   std::size_t index = 0;
   bool is_last = false;
   wait_for([&](const Progress& progress) {
     index = progress.returned;
-    is_last = progress.turns->all_sent() && index == progress.taken.size();
+    is_last = progress.queue->all_sent() && index == progress.taken.size();
     return is_last || index < progress.combined;
   });
   if (is_last) return std::nullopt;
@@ -82,8 +82,7 @@ std::optional<BucketInfo> Synchronizer::Impl::next_bucket() {
 void Synchronizer::Impl::finish_step(double waited_s) {
   // The norm is the same on every rank, because the averaged gradients are, bit for bit.
   if (options_.clip_norm > 0)
-    statistics_.gradient_norm =
-        optimizer_.ends_in_weights() ? optimizer_.norm() : sync::clip(arena_, options_.clip_norm);
+    statistics_.gradient_norm = updater_.ends_in_weights() ? updater_.norm() : sync::clip(arena_, options_.clip_norm);
   statistics_.wait_s = waited_s;
   statistics_.measuring = planner_.is_measuring();
   statistics_.predicted_s = planner_.forecast() ? planner_.forecast()->step_s : 0;
@@ -93,7 +92,7 @@ void Synchronizer::Impl::finish_step(double waited_s) {
     infos_.clear();
     for (const schedule::Bucket& bucket : progress.taken) infos_.push_back(info_of(bucket));
     record = std::move(progress.record);
-    progress.turns->restart();
+    progress.queue->restart();
     progress.begin_step(gradients_.size());
   });
   record.end_s = clock_s_() - step_begin_s_;
@@ -117,7 +116,7 @@ void Synchronizer::Impl::review(sync::Planner::Review review) {
     std::int32_t drifted = planner_.has_drifted() ? 1 : 0;
     broadcast(group_, Buffer(&drifted, 1, DType::i32), {.name = "whether rank 0's times have drifted"});
     if (drifted == 0) return;
-    planner_.measure_anew();
+    planner_.measure_again();
   }
   set_partition();
 }
@@ -127,7 +126,7 @@ void Synchronizer::Impl::trace_plan() {
   Trace* const trace = options_.trace;
   if (trace == nullptr || !trace->running() || !planner_.forecast()) return;
   const double begin_s = std::max(0.0, trace->now_s() - (clock_s_() - step_begin_s_));
-  for (const schedule::Passage& passage : planner_.forecast()->exchanges.passages)
+  for (const schedule::BucketTiming& passage : planner_.forecast()->exchanges.passages)
     trace->add({"planned", buckets_.name_of(passage.bucket), begin_s + passage.begin_s, begin_s + passage.end_s,
                 passage.bytes});
 }

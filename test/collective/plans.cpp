@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <map>
 
-#include "collective/program.hpp"
+#include "collective/plan/program.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/plan.hpp"
 
@@ -122,12 +122,12 @@ TEST(Request, OutsideItsBoundsIsMisuseThatNamesTheAllowedValues) {
 }
 
 TEST(Program, AWriteWaitsForTheReadsBeforeIt) {
-  const auto program = collective::compile({2,
-                                            {{Act::send, 1, 0, 1},
-                                             {Act::send, 2, 0, 2},
-                                             {Act::receive, 1, 0, 1},
-                                             {Act::send, 1, 0, 2},
-                                             {Act::receive_reduce, 2, 1, 1}}});
+  const auto program = collective::plan::compile({2,
+                                                  {{Act::send, 1, 0, 1},
+                                                   {Act::send, 2, 0, 2},
+                                                   {Act::receive, 1, 0, 1},
+                                                   {Act::send, 1, 0, 2},
+                                                   {Act::receive_reduce, 2, 1, 1}}});
   EXPECT_EQ(program.waits[0], std::vector<std::uint32_t>{});
   EXPECT_EQ(program.waits[1], std::vector<std::uint32_t>{});
   EXPECT_EQ(program.waits[2], (std::vector<std::uint32_t>{0, 1}));
@@ -136,42 +136,42 @@ TEST(Program, AWriteWaitsForTheReadsBeforeIt) {
 }
 
 TEST(Program, WhatWasAddedToReturnsByTheNextSendToItsSender) {
-  const auto program = collective::compile({2,
-                                            {{Act::receive_reduce, 1, 0, 1},
-                                             {Act::send, 1, 0, 1},  // returns it
-                                             {Act::receive_reduce, 1, 1, 1},
-                                             {Act::send, 2, 1, 1},  // goes elsewhere
-                                             {Act::receive, 1, 1, 1},
-                                             {Act::send, 1, 1, 1},  // nothing was added
-                                             {Act::receive_reduce, 1, 0, 1},
-                                             {Act::receive_reduce, 2, 0, 1},
-                                             {Act::send, 1, 0, 1},  // returns it, rank 2 added to it since
-                                             {Act::receive_reduce, 2, 0, 1},
-                                             {Act::send, 2, 0, 2}}});  // more than came
+  const auto program = collective::plan::compile({2,
+                                                  {{Act::receive_reduce, 1, 0, 1},
+                                                   {Act::send, 1, 0, 1},  // returns it
+                                                   {Act::receive_reduce, 1, 1, 1},
+                                                   {Act::send, 2, 1, 1},  // goes elsewhere
+                                                   {Act::receive, 1, 1, 1},
+                                                   {Act::send, 1, 1, 1},  // nothing was added
+                                                   {Act::receive_reduce, 1, 0, 1},
+                                                   {Act::receive_reduce, 2, 0, 1},
+                                                   {Act::send, 1, 0, 1},  // returns it, rank 2 added to it since
+                                                   {Act::receive_reduce, 2, 0, 1},
+                                                   {Act::send, 2, 0, 2}}});  // more than came
   using Returns = std::map<std::size_t, std::pair<std::uint32_t, bool>>;
   Returns returns;
   for (std::size_t i = 0; i < program.returns.size(); ++i)
-    if (program.returns[i].step != collective::Return::kNone)
+    if (program.returns[i].step != collective::plan::Return::kNone)
       returns[i] = {program.returns[i].step, program.returns[i].at_once};
   EXPECT_EQ(returns, (Returns{{0, {1, true}}, {6, {8, false}}}));
 }
 
 TEST(Program, ASendLendsWhatIsNextReceivedFromItsPeer) {
-  const auto program = collective::compile({2,
-                                            {{Act::send, 1, 0, 1},  // lent
-                                             {Act::receive, 1, 0, 1},
-                                             {Act::send, 1, 1, 1},  // and to rank 2 besides
-                                             {Act::send, 2, 1, 1},
-                                             {Act::receive, 1, 1, 1},
-                                             {Act::send, 1, 0, 1},  // is added to
-                                             {Act::receive_reduce, 1, 0, 1},
-                                             {Act::send, 1, 0, 1},  // comes from another
-                                             {Act::receive, 2, 0, 1},
-                                             {Act::send, 1, 0, 2},  // half of it returns
-                                             {Act::receive, 1, 0, 1},
-                                             {Act::receive, 1, 1, 1},
-                                             {Act::send, 1, 0, 2},  // lent
-                                             {Act::receive, 1, 0, 2}}});
+  const auto program = collective::plan::compile({2,
+                                                  {{Act::send, 1, 0, 1},  // lent
+                                                   {Act::receive, 1, 0, 1},
+                                                   {Act::send, 1, 1, 1},  // and to rank 2 besides
+                                                   {Act::send, 2, 1, 1},
+                                                   {Act::receive, 1, 1, 1},
+                                                   {Act::send, 1, 0, 1},  // is added to
+                                                   {Act::receive_reduce, 1, 0, 1},
+                                                   {Act::send, 1, 0, 1},  // comes from another
+                                                   {Act::receive, 2, 0, 1},
+                                                   {Act::send, 1, 0, 2},  // half of it returns
+                                                   {Act::receive, 1, 0, 1},
+                                                   {Act::receive, 1, 1, 1},
+                                                   {Act::send, 1, 0, 2},  // lent
+                                                   {Act::receive, 1, 0, 2}}});
   std::vector<std::size_t> lends;
   for (std::size_t i = 0; i < program.lends.size(); ++i)
     if (program.lends[i]) lends.push_back(i);

@@ -1,16 +1,16 @@
 // Tiles: a plan cut into tiles is still a correct plan, in the order that keeps ranks busy.
-#include "collective/tile.hpp"
+#include "collective/plan/tile.hpp"
 
 #include <gtest/gtest.h>
 
-#include "collective/algorithm.hpp"
+#include "collective/select/select.hpp"
 
 namespace syncopate::collective {
 namespace {
 
 std::vector<Plan> tiled_plans(const char* name, int ranks, std::uint32_t tiles) {
   std::vector<Plan> plans = plan_collective({.collective = Collective::allreduce, .algorithm = name, .ranks = ranks});
-  for (Plan& plan : plans) plan = tiled(plan, tiles);
+  for (Plan& plan : plans) plan = plan::tiled(plan, tiles);
   return plans;
 }
 
@@ -19,7 +19,7 @@ TEST(Tile, EveryTiledPlanIsProved) {
   for (const Algorithm* algorithm : algorithms())
     for (const int ranks : {2, 3, 4, 5, 8, 13, 16})
       for (const std::uint32_t tiles : {1U, 2U, 3U, 7U}) {
-        const Shape shape{.size = static_cast<std::uint32_t>(ranks)};
+        const plan::Shape shape{.size = static_cast<std::uint32_t>(ranks)};
         if (algorithm->tiles == nullptr || !algorithm->tiles(shape)) continue;
         ++proved;
         EXPECT_EQ(verify_plans(tiled_plans(algorithm->name.data(), ranks, tiles), Collective::allreduce, 0), "")
@@ -31,7 +31,7 @@ TEST(Tile, EveryTiledPlanIsProved) {
 TEST(Tile, OneIsThePlanItself) {
   for (const char* name : {"ring", "halving_doubling", "recursive_doubling", "mst"})
     for (const Plan& plan : plan_collective({.collective = Collective::allreduce, .algorithm = name, .ranks = 5}))
-      EXPECT_EQ(tiled(plan, 1), plan) << name;
+      EXPECT_EQ(plan::tiled(plan, 1), plan) << name;
 }
 
 TEST(Tile, MovesTheSameShareInTheSameNumberOfMessagesPerTile) {
@@ -49,10 +49,10 @@ TEST(Tile, FinishesOneTileLongBeforeTheLast) {
 }
 
 TEST(Tile, NumberGrowsWithTheVectorAndNotForShortOnes) {
-  EXPECT_EQ(tiles_for(0, 2), 1U);
-  EXPECT_EQ(tiles_for(255 << 10, 2), 1U);
-  EXPECT_EQ(tiles_for(100 << 20, 2), 800U);
-  EXPECT_EQ(tiles_for(100 << 20, 64), 25U) << "chunks are one frame each";
+  EXPECT_EQ(plan::tiles_for(0, 2), 1U);
+  EXPECT_EQ(plan::tiles_for(255 << 10, 2), 1U);
+  EXPECT_EQ(plan::tiles_for(100 << 20, 2), 800U);
+  EXPECT_EQ(plan::tiles_for(100 << 20, 64), 25U) << "chunks are one frame each";
 }
 
 }  // namespace

@@ -161,7 +161,7 @@ TEST_P(EveryAlgorithmRuns, ComputesWhatTheReferenceDoes) {
       for (const int root : test::roots_of(collective, ranks))
         run(groups, {algorithm, collective, ranks, count, DType::f32, ReduceOp::sum, root});
     }
-    if (!collective::reduces(collective) || collective == Collective::barrier) continue;
+    if (!collective::plan::reduces(collective) || collective == Collective::barrier) continue;
     for (const DType dtype : kDTypes)
       for (const ReduceOp op : kReduceOps) run(groups, {algorithm, collective, ranks, 37, dtype, op, 0});
   }
@@ -176,7 +176,7 @@ TEST_P(EveryAlgorithmRuns, ComputesWhatTheReferenceDoesInSharedMemory) {
         if (count > 100'000 && ranks > 2) continue;
         run(groups, {algorithm, collective, ranks, count, DType::f32, ReduceOp::sum, ranks - 1, memory});
       }
-      if (collective::reduces(collective) && collective != Collective::barrier)
+      if (collective::plan::reduces(collective) && collective != Collective::barrier)
         run(groups, {algorithm, collective, ranks, 30'037, DType::bf16, ReduceOp::average, 0, memory});
     }
   }

@@ -1,7 +1,7 @@
 // Composed algorithms: grids with ranks left over, hosts of any size, any algorithm within and between them.
 #include <gtest/gtest.h>
 
-#include "collective/algorithm.hpp"
+#include "collective/select/select.hpp"
 #include "ranks.hpp"
 #include "syncopate/collective.hpp"
 #include "syncopate/error.hpp"
@@ -92,7 +92,7 @@ TEST(Hierarchical, TakesTheTimeOfItsLawWhereHostsAreFast) {
     for (const std::uint32_t per_host : {2U, 4U, 8U}) {
       const PlanRequest request{
           Collective::allreduce, "hierarchical", 16, 0, 1 << 20, {0, 0, 0, inner, "ring"}, {}, per_host};
-      EXPECT_NEAR(price_plans(request, cost).predicted_s / collective::choose(request, cost).law_s, 1, 0.1)
+      EXPECT_NEAR(price_plans(request, cost).predicted_s / collective::select::choose(request, cost).law_s, 1, 0.1)
           << inner << ", " << per_host << " per host";
     }
 }

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "collective/algorithm.hpp"
+#include "collective/select/select.hpp"
 
 namespace syncopate::test {
 
@@ -34,7 +34,7 @@ inline std::string title(const testing::TestParamInfo<Entry>& info) {
 
 /// Does a root matter?
 inline std::vector<int> roots_of(Collective collective, int ranks) {
-  if (!collective::has_root(collective)) return {0};
+  if (!collective::plan::has_root(collective)) return {0};
   std::vector<int> roots{0, ranks / 2, ranks - 1};
   roots.erase(std::unique(roots.begin(), roots.end()), roots.end());
   return roots;

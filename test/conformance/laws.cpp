@@ -29,7 +29,7 @@ TEST_P(EveryAlgorithm, IsProvedForOneToSixtyFourRanks) {
 }
 
 /// How far the played time may be from the law. Trees: where ranks are few or no power of two some ports idle.
-/// Exchanges that go round (no power of two), and guests: who is late by a latency makes neighbours wait for each
+/// Exchanges that go round (no power of two), and extra_ranks: who is late by a latency makes neighbours wait for each
 /// other.
 double tolerance(const Entry& entry, int ranks, std::uint32_t blocks) {
   const std::string_view name = entry.first->name;
@@ -47,7 +47,7 @@ TEST_P(EveryAlgorithm, TakesTheTimeOfItsCostLawOnAnIdealNetwork) {
   for (const int ranks : {2, 3, 4, 5, 6, 7, 8, 9, 13, 16, 17, 24, 32})
     for (const LinkCost& link : links) {
       const PlanRequest request{collective, std::string(algorithm->name), ranks, 0, 1 << 20};
-      const collective::Choice choice = collective::choose(request, link);
+      const collective::Choice choice = collective::select::choose(request, link);
       ASSERT_GT(choice.law_s, 0);
       EXPECT_NEAR(price_plans(request, link).predicted_s / choice.law_s, 1,
                   tolerance(GetParam(), ranks, choice.shape.blocks))
@@ -57,7 +57,7 @@ TEST_P(EveryAlgorithm, TakesTheTimeOfItsCostLawOnAnIdealNetwork) {
 
 /// Seconds in which the engines of all ranks carry the request out on a virtual network, and what the law says.
 std::pair<double, double> engine_and_law(const PlanRequest& request, const LinkCost& link) {
-  const collective::Choice choice = collective::choose(request, link);
+  const collective::Choice choice = collective::select::choose(request, link);
   const auto ranks = static_cast<std::size_t>(request.ranks);
   const std::size_t count = request.bytes / sizeof(float);
   const bool two = request.collective == Collective::alltoall;
@@ -66,10 +66,10 @@ std::pair<double, double> engine_and_law(const PlanRequest& request, const LinkC
   for (std::size_t rank = 0; rank < ranks && request.collective == Collective::allgather_v; ++rank)
     cuts.push_back(even_part(count, ranks, rank).begin);
   if (!cuts.empty()) cuts.push_back(count);
-  std::vector<collective::Program> programs;
-  std::vector<collective::Execution::Parameters> data;
+  std::vector<collective::plan::Program> programs;
+  std::vector<collective::engine::Execution::Parameters> data;
   for (std::size_t rank = 0; rank < ranks; ++rank) {
-    programs.push_back(collective::compile(collective::build_plan(choice, static_cast<std::uint32_t>(rank))));
+    programs.push_back(collective::plan::compile(collective::build_plan(choice, static_cast<std::uint32_t>(rank))));
     if (two) second[rank].resize(count);
     data.push_back({.data = Buffer(first[rank].data(), count, DType::f32),
                     .reduction = {.dtype = DType::f32, .op = ReduceOp::sum, .divisor = 1},
@@ -92,7 +92,7 @@ TEST_P(EveryAlgorithm, IsCarriedOutByTheEngineInTheTimeOfItsCostLaw) {
       const auto [engine_s, law_s] = engine_and_law(request, link);
       constexpr double kFewBlocks = 0.35;  // so short a vector has few blocks, and the two trees' pipelines never fill
       EXPECT_NEAR(engine_s / price_plans(request, link).predicted_s, 1, 1e-9) << ranks << " ranks: plans as played";
-      const std::uint32_t blocks = collective::choose(request, link).shape.blocks;
+      const std::uint32_t blocks = collective::select::choose(request, link).shape.blocks;
       const bool is_short = algorithm->name == "double_binary_tree" && blocks < 16;
       EXPECT_NEAR(engine_s / law_s, 1, is_short ? kFewBlocks : tolerance(GetParam(), ranks, blocks))
           << ranks << " ranks, alpha " << link.alpha_s << ", " << blocks << " blocks";
@@ -172,7 +172,7 @@ TEST(BidirectionalExchange, MovesTheFewestBytesForAnyRankCount) {
 TEST(Replay, LetsAGuestInBeforeThoseWhoComeLater) {
   const LinkCost link{50e-6, 8e-9, 0.2e-9};
   const PlanRequest request{Collective::allreduce, "halving_doubling", 5, 0, 1 << 20};
-  EXPECT_NEAR(price_plans(request, link).predicted_s, collective::choose(request, link).law_s, 1e-6);
+  EXPECT_NEAR(price_plans(request, link).predicted_s, collective::select::choose(request, link).law_s, 1e-6);
 }
 
 }  // namespace

@@ -10,8 +10,8 @@
 #include <stdexcept>
 #include <vector>
 
-#include "collective/algorithm.hpp"
-#include "collective/execute.hpp"
+#include "collective/engine/execute.hpp"
+#include "collective/select/select.hpp"
 
 namespace syncopate::test {
 
@@ -25,12 +25,12 @@ class VirtualNetwork final {
   }
 
   /// Runs one operation of all ranks to its end: rank r does `programs[r]` on `data[r]`. Seconds.
-  double run(const std::vector<collective::Program>& programs,
-             const std::vector<collective::Execution::Parameters>& data) {
-    std::vector<collective::Execution> engines;
+  double run(const std::vector<collective::plan::Program>& programs,
+             const std::vector<collective::engine::Execution::Parameters>& data) {
+    std::vector<collective::engine::Execution> engines;
     for (std::size_t rank = 0; rank < ends_.size(); ++rank)
       engines.emplace_back(programs[rank], data[rank], *ends_[rank], ends_[rank]->scratch);
-    for (collective::Execution& engine : engines) engine.advance();
+    for (collective::engine::Execution& engine : engines) engine.advance();
     while (true) {
       while (begin_all()) {
       }
@@ -65,7 +65,7 @@ class VirtualNetwork final {
     [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> traffic() const noexcept override { return {0, 0}; }
 
     std::vector<std::deque<Post>> sends, receives;  ///< by peer
-    collective::Scratch scratch;
+    collective::engine::Scratch scratch;
   };
 
   struct Flight {
@@ -111,7 +111,7 @@ class VirtualNetwork final {
   }
 
   /// Everything that ends next; what ends together frees its ports together.
-  void land_next(std::vector<collective::Execution>& engines) {
+  void land_next(std::vector<collective::engine::Execution>& engines) {
     now_s_ = std::numeric_limits<double>::infinity();
     for (const Flight& flight : under_way_) now_s_ = std::min(now_s_, flight.end_s);
     std::vector<Flight> landed;

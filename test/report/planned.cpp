@@ -1,4 +1,4 @@
-// Planned against actual: buckets matched by name, steps foretold, and a page without either.
+// Planned against actual: buckets matched by name, steps predicted, and a page without either.
 #include "report/planned.hpp"
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ TEST(Planned, ABucketThatDidNotTravelAsForetoldHasNoActualTimes) {
   for (RankRecord& rank : run.ranks) rank.planned[1].name = "other";
   EXPECT_TRUE(std::isnan(planned_buckets(run)[1].begin_s));
   const std::string html = page(run, summary_of(run), "");
-  EXPECT_TRUE(holds(html, "1 bucket did not travel as foretold"));
+  EXPECT_TRUE(holds(html, "1 bucket did not travel as predicted"));
   EXPECT_FALSE(holds(html, "nan"));
 }
 
@@ -50,7 +50,7 @@ TEST(Planned, StepsAreComparedWithWhatWasForetold) {
   EXPECT_NEAR(prediction_error(summary), 0.1, 1e-12);
   const std::string html = page(run, summary, "");
   EXPECT_TRUE(holds(html, "<h2>Planned and actual</h2>"));
-  EXPECT_TRUE(holds(html, "foretold to take 5.40 s; the median took 6.00 s (+10.0 %)")) << plan_section(run, summary);
+  EXPECT_TRUE(holds(html, "predicted to take 5.40 s; the median took 6.00 s (+10.0 %)")) << plan_section(run, summary);
   EXPECT_TRUE(holds(html, "class=\"planned\""));
 }
 

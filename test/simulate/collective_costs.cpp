@@ -30,7 +30,7 @@ TEST(CollectiveCost, FollowsTheLawOfEveryAlgorithm) {
       for (double bytes = 4; bytes < 100 << 20; bytes *= 1.1) {
         PlanRequest request = allreduce(name, ranks);
         request.bytes = static_cast<std::uint64_t>(std::llround(bytes));
-        const double truth = collective::choose(request, kLink).law_s;
+        const double truth = collective::select::choose(request, kLink).law_s;
         if (std::abs(cost(bytes) - truth) > 2e-4 * truth) ++far;
       }
       EXPECT_LE(far, 3) << name << ": only a size within 1/4096 of a jump of the law may be off";

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "collective/algorithm.hpp"
+#include "collective/select/select.hpp"
 #include "simulate/exchange.hpp"
 #include "simulate/steady.hpp"
 #include "syncopate/error.hpp"
@@ -28,7 +28,7 @@ TEST(Exchange, OnAPowerOfTwoTakesWhatTheCostLawSays) {
   for (const char* name : {"ring", "halving_doubling", "recursive_doubling", "mst"})
     for (const int ranks : {2, 4, 8, 32}) {
       const PlanRequest request{.algorithm = name, .ranks = ranks, .bytes = 1 << 20};
-      const double law = collective::choose(request, kLink).law_s;
+      const double law = collective::select::choose(request, kLink).law_s;
       EXPECT_NEAR(exchange_s(flat(ranks), name, 1 << 20), law, 1e-9 * law) << name << ' ' << ranks;
     }
 }
@@ -97,11 +97,11 @@ TEST(Exchange, OfSteadyPlansIsTheSameByRecurrenceAsByEvents) {
         network.slowness[1] = 2.5;
         const PlanRequest request{
             .collective = collective, .algorithm = std::string(entry->name), .ranks = ranks, .bytes = 100'004};
-        const collective::Choice choice = collective::choose(request, kLink);
-        std::vector<collective::Program> programs;
+        const collective::Choice choice = collective::select::choose(request, kLink);
+        std::vector<collective::plan::Program> programs;
         std::vector<double> called;
         for (std::uint32_t rank = 0; rank < static_cast<std::uint32_t>(ranks); ++rank) {
-          programs.push_back(collective::compile(collective::build_plan(choice, rank)));
+          programs.push_back(collective::plan::compile(collective::build_plan(choice, rank)));
           called.push_back(1e-3 * ((rank * 7 + 3) % 5));
         }
         if (!is_steady(network, programs)) continue;
@@ -116,18 +116,18 @@ TEST(Exchange, OfSteadyPlansIsTheSameByRecurrenceAsByEvents) {
 }
 
 TEST(Exchange, WhoseRanksShareAPortIsNotSteady) {
-  const collective::Choice choice = collective::choose({.algorithm = "ring", .ranks = 4, .bytes = 4096}, kLink);
-  std::vector<collective::Program> programs;
+  const collective::Choice choice = collective::select::choose({.algorithm = "ring", .ranks = 4, .bytes = 4096}, kLink);
+  std::vector<collective::plan::Program> programs;
   for (std::uint32_t rank = 0; rank < 4; ++rank)
-    programs.push_back(collective::compile(collective::build_plan(choice, rank)));
+    programs.push_back(collective::plan::compile(collective::build_plan(choice, rank)));
   Network network = flat(4);
   EXPECT_TRUE(is_steady(network, programs));
   network.ranks_per_host = 2;
   EXPECT_TRUE(is_steady(network, programs)) << "a ring crosses each port once";
   const collective::Choice doubling =
-      collective::choose({.algorithm = "recursive_doubling", .ranks = 4, .bytes = 4096}, kLink);
+      collective::select::choose({.algorithm = "recursive_doubling", .ranks = 4, .bytes = 4096}, kLink);
   for (std::uint32_t rank = 0; rank < 4; ++rank)
-    programs[rank] = collective::compile(collective::build_plan(doubling, rank));
+    programs[rank] = collective::plan::compile(collective::build_plan(doubling, rank));
   EXPECT_FALSE(is_steady(network, programs));
 }
 

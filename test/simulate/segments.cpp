@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "collective/algorithm.hpp"
+#include "collective/select/select.hpp"
 #include "simulate/exchange.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/simulate.hpp"

@@ -32,14 +32,14 @@ void run_step(Group& group, const std::vector<Gradient>& model, const Partition&
     options.update = [](std::size_t, std::size_t) {};
   }
   const sync::Arena arena(group, model);
-  sync::Optimizer optimizer(exchange, group, options, arena);
+  sync::WeightUpdater optimizer(exchange, group, options, arena);
   optimizer.agree_on_neighbours();
   sync::Buckets buckets(model, arena, compress::codec_named(options.codec), optimizer);
-  const sync::Way way{exchange, group, options.algorithm, optimizer};
-  for (const schedule::Bucket& bucket : partition) sync::step(buckets.of(bucket), way, [] { return 0.0; });
+  const sync::StepContext context{exchange, group, options.algorithm, optimizer};
+  for (const schedule::Bucket& bucket : partition) sync::step(buckets.of(bucket), context, [] { return 0.0; });
   if (!optimizer.ends_in_weights()) return;
   optimizer.combined();
-  for (std::size_t i = partition.size(); i-- > 0;) sync::deliver(buckets.of(partition[i]), way);
+  for (std::size_t i = partition.size(); i-- > 0;) sync::deliver(buckets.of(partition[i]), context);
 }
 
 /// Every rank fails with Mismatch and a text with all of `words`.

@@ -1,4 +1,4 @@
-// The planner: what it makes of measured steps, what it foretells, and when it measures anew.
+// The planner: what it makes of measured steps, what it predicts, and when it measures again.
 #include "sync/planner.hpp"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ StepRecord step_of(const schedule::Timeline& model, const Partition& partition, 
   record.exchanges = truth.passages;
   record.ready_s = ready_times(model);
   for (double& ready_s : record.ready_s)
-    for (const schedule::Passage& passage : truth.passages)  // what begins before it delays it, and so more may
+    for (const schedule::BucketTiming& passage : truth.passages)  // what begins before it delays it, and so more may
       if (passage.begin_s < ready_s - 1e-9) ready_s += cost.cpu_s_per_byte * static_cast<double>(passage.bytes);
   record.end_s = truth.iteration_s + tail_s;
   return record;
@@ -37,8 +37,8 @@ schedule::Timeline sizes_of(schedule::Timeline model) {
 
 /// A planner whose steps are as `model` and `cost` say.
 struct Planned {
-  explicit Planned(const Rhythm& rhythm, schedule::Timeline of, Cost costs)
-      : model(std::move(of)), cost(std::move(costs)), planner(sizes_of(model), rhythm, {}) {}
+  explicit Planned(const PlannerOptions& options, schedule::Timeline of, Cost costs)
+      : model(std::move(of)), cost(std::move(costs)), planner(sizes_of(model), options, {}) {}
 
   Review step() {
     const Partition partition =
@@ -65,11 +65,11 @@ struct Planned {
   int steps = 0;
 };
 
-const Rhythm kExact{"exact_dp", false, 8};
+const PlannerOptions kExact{"exact_dp", false, 8};
 
 TEST(Planner, MeasuresAloneThenBesideThenRunsThePolicysPartition) {
   Planned run(kExact, model_of(6), Cost::affine(0.3, 1e-3));
-  EXPECT_EQ(run.planner.partition().size(), 1U) << "nothing beside the backward pass";
+  EXPECT_EQ(run.planner.partition().size(), 1U) << "nothing overlapping the backward pass";
   for (int step = 0; step < 4; ++step) EXPECT_EQ(run.step(), Review::none);
   EXPECT_EQ(run.step(), Review::partition);
   EXPECT_EQ(run.planner.partition().size(), 6U) << "every gradient by itself";
@@ -131,7 +131,7 @@ TEST(Planner, PlansAnewWhereLayersOrExchangesDriftByMoreThanAFifth) {
       run.cost = Cost::affine(3, 1e-3);
     EXPECT_EQ(run.until_check(), 8);
     ASSERT_TRUE(run.planner.has_drifted());
-    run.planner.measure_anew();
+    run.planner.measure_again();
     EXPECT_TRUE(run.planner.is_measuring());
     run.until_planned();
     EXPECT_NE(run.planner.partition(), before);
@@ -159,7 +159,7 @@ TEST(Planner, KeepsThePartitionThatServesUnlessAnotherIsClearlyBetter) {
   run.cost = Cost::affine(0.05, 1.26e-3);
   const Partition best = schedule::policy_named("exact_dp").partition(run.model, {.cost = run.cost});
   ASSERT_NE(best, before) << "the example must be on the edge";
-  run.planner.measure_anew();
+  run.planner.measure_again();
   run.until_planned();
   EXPECT_EQ(run.planner.partition(), before);
 }

@@ -1,4 +1,4 @@
-// Exchanges that end in weights: equal to the serial order bit for bit, beside both passes.
+// Exchanges that end in weights: equal to the serial order bit for bit, overlapping both passes.
 #include <gtest/gtest.h>
 
 #include <future>

@@ -1,11 +1,11 @@
 // Addresses: text to value and back, what is refused, and which of this host's is taken.
-#include "transport/tcp/address.hpp"
+#include "transport/socket/address.hpp"
 
 #include <gtest/gtest.h>
 
 #include "syncopate/error.hpp"
 
-namespace syncopate::transport::tcp {
+namespace syncopate::transport::socket {
 namespace {
 
 TEST(Address, TextSurvivesParsing) {
@@ -69,4 +69,4 @@ TEST(Address, AHostIsItself) {
 }
 
 }  // namespace
-}  // namespace syncopate::transport::tcp
+}  // namespace syncopate::transport::socket

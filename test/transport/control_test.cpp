@@ -5,8 +5,8 @@
 #include <latch>
 
 #include "ranks.hpp"
-#include "transport/tcp/message.hpp"
-#include "transport/tcp/tree.hpp"
+#include "transport/membership/control_tree.hpp"
+#include "transport/membership/message.hpp"
 
 namespace syncopate::transport {
 namespace {
@@ -18,25 +18,25 @@ using test::quiet_options;
 using test::with_ranks;
 using namespace std::chrono_literals;
 
-TEST(Tree, EveryRankIsReachedOverOneLessEdgesThanRanks) {
+TEST(ControlTree, EveryRankIsReachedOverOneLessEdgesThanRanks) {
   for (int size = 1; size <= 64; ++size) {
     std::size_t ends = 0;
     for (int rank = 0; rank < size; ++rank) {
-      for (const int other : tcp::neighbours_of(rank, size))
-        EXPECT_TRUE(tcp::parent_of(std::max(rank, other)) == std::min(rank, other));
-      ends += tcp::neighbours_of(rank, size).size();
+      for (const int other : membership::neighbours_of(rank, size))
+        EXPECT_TRUE(membership::parent_of(std::max(rank, other)) == std::min(rank, other));
+      ends += membership::neighbours_of(rank, size).size();
     }
     EXPECT_EQ(ends, 2 * static_cast<std::size_t>(size - 1));
   }
 }
 
-TEST(TcpControl, AFailureReachesAllRanksAndNamesItsOrigin) {
+TEST(TreeControl, AFailureReachesAllRanksAndNamesItsOrigin) {
   for (const int origin : {0, 4, 6}) {
     std::barrier joined(7);
     with_ranks(7, quiet_options(), [&](Endpoint& me) {
       joined.arrive_and_wait();
       if (me.rank == origin) me.control->report({"RemoteFailure", "the disk is full", {-1, -1, "load", "fc1"}});
-      const Failure seen = failure_seen(*me.links);
+      const membership::Failure seen = failure_seen(*me.links);
       EXPECT_EQ(seen.kind, "RemoteFailure") << "rank " << me.rank;
       EXPECT_EQ(seen.message, "the disk is full");
       EXPECT_EQ(seen.where.rank, origin);
@@ -46,7 +46,7 @@ TEST(TcpControl, AFailureReachesAllRanksAndNamesItsOrigin) {
   }
 }
 
-TEST(TcpControl, AFailureWhileOthersStillJoinReachesThemToo) {
+TEST(TreeControl, AFailureWhileOthersStillJoinReachesThemToo) {
   for (int round = 0; round < 20; ++round) {
     const auto outcomes = test::outcomes_of_ranks(7, quiet_options(), [](Endpoint& me) {
       if (me.rank == 0) me.control->report({"RemoteFailure", "the disk is full", {}});
@@ -63,7 +63,7 @@ TEST(TcpControl, AFailureWhileOthersStillJoinReachesThemToo) {
   }
 }
 
-TEST(TcpControl, AFailureReportedJustBeforeLeavingStillArrives) {
+TEST(TreeControl, AFailureReportedJustBeforeLeavingStillArrives) {
   std::barrier joined(4);
   with_ranks(4, quiet_options(), [&](Endpoint& me) {
     joined.arrive_and_wait();
@@ -72,17 +72,17 @@ TEST(TcpControl, AFailureReportedJustBeforeLeavingStillArrives) {
   });
 }
 
-TEST(TcpControl, ASilentRankIsNamed) {
+TEST(TreeControl, ASilentRankIsNamed) {
   GroupOptions options = quiet_options();
   options.silence = 400ms;
   test::Pair pair(options);
-  const Failure seen = failure_seen(*pair.endpoint.links);
+  const membership::Failure seen = failure_seen(*pair.endpoint.links);
   EXPECT_EQ(seen.kind, "PeerLost");
   EXPECT_TRUE(contains(seen.message, "rank 1 sent no heartbeat for 0.")) << seen.message;
   EXPECT_EQ(seen.where.peer, 1);
 }
 
-TEST(TcpControl, HeartbeatsKeepIdleRanksAlive) {
+TEST(TreeControl, HeartbeatsKeepIdleRanksAlive) {
   GroupOptions options = quiet_options();
   options.silence = 1s;
   with_ranks(3, options, [](Endpoint& me) {
@@ -92,35 +92,35 @@ TEST(TcpControl, HeartbeatsKeepIdleRanksAlive) {
   });
 }
 
-TEST(TcpControl, ARankWhoseConnectionEndsIsLostAtOnce) {
+TEST(TreeControl, ARankWhoseConnectionEndsIsLostAtOnce) {
   test::Pair pair;
   pair.control.close();
-  const Failure seen = failure_seen(*pair.endpoint.links);
+  const membership::Failure seen = failure_seen(*pair.endpoint.links);
   EXPECT_EQ(seen.kind, "PeerLost");
   EXPECT_TRUE(contains(seen.message, "rank 1")) << seen.message;
 }
 
-TEST(TcpControl, NonsenseOnAControlConnectionIsCorrupt) {
+TEST(TreeControl, NonsenseOnAControlConnectionIsCorrupt) {
   test::Pair pair;
   const std::uint32_t nonsense[] = {4, 0xffffffff};
   std::ignore = pair.control.write(std::as_bytes(std::span(nonsense)));
   EXPECT_EQ(failure_seen(*pair.endpoint.links).kind, "Corrupt");
 }
 
-TEST(TcpControl, AMessageTooLongToBeOneIsRefusedBeforeItIsRead) {
+TEST(TreeControl, AMessageTooLongToBeOneIsRefusedBeforeItIsRead) {
   test::Pair pair;
   const std::uint32_t huge[] = {0x7fffffff, 0};
   std::ignore = pair.control.write(std::as_bytes(std::span(huge)));
-  const Failure seen = failure_seen(*pair.endpoint.links);
+  const membership::Failure seen = failure_seen(*pair.endpoint.links);
   EXPECT_EQ(seen.kind, "PeerLost");
   EXPECT_TRUE(contains(seen.message, "2147483647 bytes")) << seen.message;
 }
 
-TEST(TcpControl, UsingARankThatLeftIsALostPeer) {
+TEST(TreeControl, UsingARankThatLeftIsALostPeer) {
   with_ranks(3, quiet_options(), [](Endpoint& me) {
     me.control->began({1, 1, "barrier"});
     if (me.rank == 1) return barrier(me, 1);
-    const Failure seen = failure_seen(*me.links, [&] {
+    const membership::Failure seen = failure_seen(*me.links, [&] {
       barrier(me, 1);
       me.control->began({2, 1, "allreduce"});
     });
@@ -129,18 +129,18 @@ TEST(TcpControl, UsingARankThatLeftIsALostPeer) {
   });
 }
 
-TEST(TcpControl, WaitingForDataOfARankThatLeftIsALostPeer) {
+TEST(TreeControl, WaitingForDataOfARankThatLeftIsALostPeer) {
   with_ranks(2, quiet_options(), [](Endpoint& me) {
     barrier(me, 1);
     if (me.rank == 1) return;
     std::byte into;
-    const Failure seen = failure_seen(*me.links, [&] { me.links->receive(1, {2, 1}, {&into, 1}, 1); });
+    const membership::Failure seen = failure_seen(*me.links, [&] { me.links->receive(1, {2, 1}, {&into, 1}, 1); });
     EXPECT_EQ(seen.kind, "PeerLost");
     EXPECT_TRUE(contains(seen.message, "rank 1 left the group")) << seen.message;
   });
 }
 
-TEST(TcpControl, LeavingInOrderIsNoFailure) {
+TEST(TreeControl, LeavingInOrderIsNoFailure) {
   with_ranks(6, quiet_options(), [](Endpoint& me) {
     me.control->began({1, 1, "barrier"});
     barrier(me, 1);
@@ -151,14 +151,14 @@ TEST(TcpControl, LeavingInOrderIsNoFailure) {
   });
 }
 
-TEST(TcpControl, DifferentOperationsAreFoundWithoutAnyData) {
+TEST(TreeControl, DifferentOperationsAreFoundWithoutAnyData) {
   GroupOptions options = quiet_options();
   options.silence = 2s;
   with_ranks(2, options, [](Endpoint& me) {
     me.control->began({1, 10, "allreduce f32 x 8 sum"});
     me.control->began(
         {2, me.rank == 0 ? 20u : 21u, me.rank == 0 ? "allreduce f32 x 9 sum" : "broadcast f32 x 9 root 0"});
-    const Failure seen = failure_seen(*me.links);
+    const membership::Failure seen = failure_seen(*me.links);
     EXPECT_EQ(seen.kind, "Mismatch");
     EXPECT_TRUE(
         contains(seen.message, "number 2: rank 0 called allreduce f32 x 9 sum; rank 1 called broadcast f32 x 9 root 0"))
@@ -166,7 +166,7 @@ TEST(TcpControl, DifferentOperationsAreFoundWithoutAnyData) {
   });
 }
 
-TEST(TcpControl, AFrameThatDoesNotFitNamesBothOperationsOnEveryRank) {
+TEST(TreeControl, AFrameThatDoesNotFitNamesBothOperationsOnEveryRank) {
   std::latch joined(5);  // a rank that still joins would meet the failure there
   with_ranks(5, quiet_options(), [&](Endpoint& me) {
     joined.arrive_and_wait();
@@ -174,7 +174,7 @@ TEST(TcpControl, AFrameThatDoesNotFitNamesBothOperationsOnEveryRank) {
     if (me.rank == 3) me.control->began({1, 30, "allreduce f32 x 3 sum 'a'"});
     if (me.rank == 4) me.control->began({1, 40, "allreduce f32 x 4 sum 'b'"});
     std::byte byte{1};
-    const Failure seen = failure_seen(*me.links, [&] {
+    const membership::Failure seen = failure_seen(*me.links, [&] {
       if (me.rank == 3) me.links->receive(4, {1, 30}, {&byte, 1}, 1);
       if (me.rank == 4) me.links->send({3, {1, 40}, {&byte, 1}, 1});
     });
@@ -185,7 +185,7 @@ TEST(TcpControl, AFrameThatDoesNotFitNamesBothOperationsOnEveryRank) {
   });
 }
 
-TEST(TcpControl, LaggardsAreNamedAcrossTheTree) {
+TEST(TreeControl, LaggardsAreNamedAcrossTheTree) {
   GroupOptions options = quiet_options();
   options.silence = 2s;
   with_ranks(4, options, [](Endpoint& me) {
@@ -203,22 +203,22 @@ TEST(TcpControl, LaggardsAreNamedAcrossTheTree) {
   });
 }
 
-TEST(TcpControl, ADataConnectionThatIsRefusedIsALostPeer) {
-  const auto board = rendezvous::make_board();
+TEST(TreeControl, ADataConnectionThatIsRefusedIsALostPeer) {
+  const auto board = connect::rendezvous::make_board();
   Endpoint me;
   std::jthread joining([&] {
     GroupOptions options = quiet_options();
     options.rank = 1;
     options.size = 2;
-    const auto meeting = rendezvous::in_memory(board);
-    me = tcp::join(options, *meeting);
+    const auto meeting = connect::rendezvous::in_memory(board);
+    me = join(options, *meeting);
   });
   auto peer = std::make_unique<test::ScriptedPeer>(board, 0, 2);
-  tcp::Channel control = peer->answer();
+  socket::Channel control = peer->answer();
   joining.join();
   peer->stop_listening();
   std::byte byte{1};
-  const Failure seen = failure_seen(*me.links, [&] { me.links->send({0, {1, 1}, {&byte, 1}, 1}); });
+  const membership::Failure seen = failure_seen(*me.links, [&] { me.links->send({0, {1, 1}, {&byte, 1}, 1}); });
   EXPECT_EQ(seen.kind, "PeerLost");
   EXPECT_TRUE(contains(seen.message, "rank 0")) << seen.message;
   EXPECT_TRUE(contains(seen.message, "cannot be reached")) << seen.message;

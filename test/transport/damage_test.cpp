@@ -21,14 +21,14 @@ using namespace std::chrono_literals;
 class Damage : public testing::Test {
  protected:
   /// Rank 0 expects 8 bytes of operation 5 while `bytes` come from rank 1.
-  Failure after(const std::vector<std::byte>& bytes) {
-    const tcp::Channel data = send(bytes);
+  membership::Failure after(const std::vector<std::byte>& bytes) {
+    const socket::Channel data = send(bytes);
     std::array<std::byte, 8> into;
     pair_.endpoint.links->receive(1, {5, 9}, into, 1);
     return test::failure_seen(*pair_.endpoint.links);
   }
-  tcp::Channel send(const std::vector<std::byte>& bytes) {
-    tcp::Channel data = pair_.peer->connect(0, tcp::Purpose::data);
+  socket::Channel send(const std::vector<std::byte>& bytes) {
+    socket::Channel data = pair_.peer->connect(0, connect::Purpose::data);
     EXPECT_EQ(data.write(base::ConstBytes(bytes)).bytes, bytes.size());
     return data;
   }
@@ -47,7 +47,7 @@ class Damage : public testing::Test {
 TEST_F(Damage, ADamagedHeaderIsCorrupt) {
   auto bytes = frame({5, 9}, 8);
   bytes[30] ^= std::byte{4};
-  const Failure failure = after(bytes);
+  const membership::Failure failure = after(bytes);
   EXPECT_EQ(failure.kind, "Corrupt");
   EXPECT_TRUE(test::contains(failure.message, "from rank 1")) << failure.message;
   EXPECT_EQ(failure.where.peer, 1);
@@ -58,21 +58,21 @@ TEST_F(Damage, ADamagedPayloadIsCorrupt) { EXPECT_EQ(after(frame({5, 9}, 8, true
 // This rank took part in operation 4 and expected nothing in it: that is what the two differ in.
 TEST_F(Damage, AnEarlierOperationIsAMismatchInThatOne) {
   pair_.endpoint.control->began({4, 8, "broadcast f32 x 0 root 1"});
-  const Failure failure = after(frame({4, 9}, 8));
+  const membership::Failure failure = after(frame({4, 9}, 8));
   EXPECT_EQ(failure.kind, "Mismatch");
   EXPECT_TRUE(test::contains(failure.message, "as number 4: rank 0 called broadcast f32 x 0 root 1"))
       << failure.message;
 }
 
 TEST_F(Damage, AnotherLengthIsAMismatchThatNamesBoth) {
-  const Failure failure = after(frame({5, 9}, 16));
+  const membership::Failure failure = after(frame({5, 9}, 16));
   EXPECT_EQ(failure.kind, "Mismatch");
   EXPECT_TRUE(test::contains(failure.message, "16 bytes where 8 were expected")) << failure.message;
 }
 
 TEST_F(Damage, AnotherOperationIsAMismatchEvenIfThePeerDoesNotAnswer) {
   pair_.endpoint.control->began({5, 9, "allreduce f32 x 2 sum"});
-  const Failure failure = after(frame({6, 9}, 8));
+  const membership::Failure failure = after(frame({6, 9}, 8));
   EXPECT_EQ(failure.kind, "Mismatch");
   EXPECT_TRUE(test::contains(failure.message, "rank 0 called allreduce f32 x 2 sum; rank 1 called something else"))
       << failure.message;
@@ -88,10 +88,10 @@ TEST_F(Damage, GarbageInAllFormsOnlyEverFailsTheGroup) {
 TEST_F(Damage, AConnectionClosedInMidFrameIsALostPeer) {
   auto bytes = frame({5, 9}, 8);
   bytes.resize(68);
-  { const tcp::Channel gone = send(bytes); }
+  { const socket::Channel gone = send(bytes); }
   std::array<std::byte, 8> into;
   pair_.endpoint.links->receive(1, {5, 9}, into, 1);
-  const Failure failure = test::failure_seen(*pair_.endpoint.links);
+  const membership::Failure failure = test::failure_seen(*pair_.endpoint.links);
   EXPECT_EQ(failure.kind, "PeerLost");
   EXPECT_EQ(failure.where.rank, 0);
   EXPECT_EQ(failure.where.peer, 1);

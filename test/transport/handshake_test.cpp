@@ -1,5 +1,5 @@
 // Handshakes: who may come in, who is told what is wrong, and that strangers are only cut off.
-#include "transport/tcp/handshake.hpp"
+#include "transport/connect/handshake.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -8,18 +8,18 @@
 #include <random>
 
 #include "ranks.hpp"
-#include "transport/tcp/door.hpp"
+#include "transport/connect/acceptor.hpp"
 
-namespace syncopate::transport::tcp {
+namespace syncopate::transport::connect {
 namespace {
 
 using State = Handshake::State;
 using Cause = Handshake::Cause;
 
-std::pair<Channel, Channel> channels() {
+std::pair<socket::Channel, socket::Channel> channels() {
   int ends[2];
   EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
-  return {Channel(Descriptor(ends[0])), Channel(Descriptor(ends[1]))};
+  return {socket::Channel(socket::Descriptor(ends[0])), socket::Channel(socket::Descriptor(ends[1]))};
 }
 
 struct Two {
@@ -158,17 +158,17 @@ TEST(Secret, IsReadWithoutItsLineEndAndMustBeLongEnough) {
   EXPECT_EQ(read_secret(""), "");
 }
 
-TEST(Door, ASilentStrangerIsCutOffAndLogged) {
-  Poller poller;
+TEST(Acceptor, ASilentStrangerIsCutOffAndLogged) {
+  socket::Poller poller;
   std::string line;
   Log log{LogLevel::info, [&](LogLevel, std::string_view text) { line = text; }};
-  Door door(poller, {.rank = 0, .group = 5, .secret = {}, .patience = std::chrono::hours(1), .log = log});
-  Descriptor listener = listen_on(Address::parse("127.0.0.1:0"));
-  const Descriptor stranger = start_connection(local_address(listener), {});
+  Acceptor door(poller, {.rank = 0, .group = 5, .secret = {}, .patience = std::chrono::hours(1), .log = log});
+  socket::Descriptor listener = socket::listen_on(socket::Address::parse("127.0.0.1:0"));
+  const socket::Descriptor stranger = socket::start_connection(socket::local_address(listener), {});
   door.open(std::move(listener));
   while (door.next_deadline() == base::kNever)
-    for (const Ready& ready : poller.wait(test::in(std::chrono::seconds(10)))) door.on_ready(ready);
-  EXPECT_TRUE(door.visitors().empty());
+    for (const socket::Ready& ready : poller.wait(test::in(std::chrono::seconds(10)))) door.on_ready(ready);
+  EXPECT_TRUE(door.connections().empty());
   door.expire(test::in(std::chrono::hours(2)));
   EXPECT_EQ(door.next_deadline(), base::kNever);
   EXPECT_NE(line.find("in time"), std::string::npos) << line;
@@ -177,19 +177,19 @@ TEST(Door, ASilentStrangerIsCutOffAndLogged) {
   EXPECT_LE(::recv(stranger.number(), &byte, 1, 0), 0) << "the connection is closed";
 }
 
-TEST(Door, AnUnreachableAddressBecomesARefusal) {
-  Poller poller;
-  Door door(poller, {.rank = 1, .group = 5, .secret = {}, .log = {}});
-  Address nobody;
+TEST(Acceptor, AnUnreachableAddressBecomesARefusal) {
+  socket::Poller poller;
+  Acceptor door(poller, {.rank = 1, .group = 5, .secret = {}, .log = {}});
+  socket::Address nobody;
   {
-    const Descriptor closed = listen_on(Address::parse("127.0.0.1:0"));
-    nobody = local_address(closed);
+    const socket::Descriptor closed = socket::listen_on(socket::Address::parse("127.0.0.1:0"));
+    nobody = socket::local_address(closed);
   }
   door.call(nobody, {}, {.group = 5, .from = 1, .to = 0});
   std::vector<Refusal> refusals = door.refusals();
   for (const base::Time end = test::in(std::chrono::seconds(10));
        refusals.empty() && std::chrono::steady_clock::now() < end;) {
-    for (const Ready& ready : poller.wait(end)) door.on_ready(ready);
+    for (const socket::Ready& ready : poller.wait(end)) door.on_ready(ready);
     refusals = door.refusals();
   }
   ASSERT_EQ(refusals.size(), 1u);
@@ -198,4 +198,4 @@ TEST(Door, AnUnreachableAddressBecomesARefusal) {
 }
 
 }  // namespace
-}  // namespace syncopate::transport::tcp
+}  // namespace syncopate::transport::connect

@@ -1,11 +1,11 @@
 // Launch: every source of rank, size and meeting place, their order, and what is refused.
-#include "transport/launch.hpp"
+#include "transport/connect/launch.hpp"
 
 #include <gtest/gtest.h>
 
 #include "syncopate/error.hpp"
 
-namespace syncopate::transport {
+namespace syncopate::transport::connect {
 namespace {
 
 using namespace std::chrono_literals;
@@ -150,4 +150,4 @@ TEST(Launch, TheRestComesFromTheEnvironmentUnlessGiven) {
 }
 
 }  // namespace
-}  // namespace syncopate::transport
+}  // namespace syncopate::transport::connect

@@ -1,14 +1,14 @@
 // Control messages: they survive the wire, stay bounded, and nonsense never gets further than Corrupt.
-#include "transport/tcp/message.hpp"
+#include "transport/membership/message.hpp"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "transport/rendezvous/tcp_message.hpp"
-#include "transport/tcp/introduction.hpp"
+#include "transport/connect/peer_info.hpp"
+#include "transport/connect/rendezvous/tcp_message.hpp"
 
-namespace syncopate::transport::tcp {
+namespace syncopate::transport::membership {
 namespace {
 
 std::vector<Message> examples() {
@@ -55,42 +55,42 @@ TEST(Message, DamageIsDecodedOrCorruptButNothingElse) {
     } catch (const Corrupt&) {
     }
     try {
-      std::ignore = rendezvous::decode_answer(bytes);
+      std::ignore = connect::rendezvous::decode_answer(bytes);
     } catch (const Corrupt&) {
     }
     try {
-      std::ignore = rendezvous::decode_request(bytes);
+      std::ignore = connect::rendezvous::decode_request(bytes);
     } catch (const Corrupt&) {
     }
   }
 }
 
-TEST(Introduction, SurvivesTheWireAndNamesAnotherVersion) {
-  Introduction mine{.version = "0.1.0",
-                    .address = "127.0.0.1:5",
-                    .host = "h",
-                    .group = 7,
-                    .streams = 3,
-                    .checksum = true,
-                    .silence_ms = 9};
+TEST(PeerInfo, SurvivesTheWireAndNamesAnotherVersion) {
+  connect::PeerInfo mine{.version = "0.1.0",
+                         .address = "127.0.0.1:5",
+                         .host = "h",
+                         .group = 7,
+                         .streams = 3,
+                         .checksum = true,
+                         .silence_ms = 9};
   mine.version = "7.7.7";
   try {
-    std::ignore = decode_introduction(encode(mine), 4);
+    std::ignore = connect::decode_peer_info(encode(mine), 4);
     FAIL();
   } catch (const Misuse& error) {
     EXPECT_NE(std::string(error.what()).find("rank 4 runs Syncopate 7.7.7"), std::string::npos) << error.what();
   }
 }
 
-TEST(Introduction, OfAnotherHostsLoopbackIsRefusedWithWhatToDo) {
-  const Introduction mine{.version = "", .address = "127.0.0.1:5", .host = "a"};
-  const Introduction neighbour{.version = "", .address = "127.0.0.1:6", .host = "a"};
-  const Introduction far{.version = "", .address = "10.0.0.2:6", .host = "b"};
-  const Introduction lost{.version = "", .address = "127.0.0.1:6", .host = "b"};
-  EXPECT_NO_THROW(require_reachable(mine, neighbour, 1));
-  EXPECT_NO_THROW(require_reachable(mine, far, 1));
+TEST(PeerInfo, OfAnotherHostsLoopbackIsRefusedWithWhatToDo) {
+  const connect::PeerInfo mine{.version = "", .address = "127.0.0.1:5", .host = "a"};
+  const connect::PeerInfo neighbour{.version = "", .address = "127.0.0.1:6", .host = "a"};
+  const connect::PeerInfo far{.version = "", .address = "10.0.0.2:6", .host = "b"};
+  const connect::PeerInfo lost{.version = "", .address = "127.0.0.1:6", .host = "b"};
+  EXPECT_NO_THROW(connect::require_reachable(mine, neighbour, 1));
+  EXPECT_NO_THROW(connect::require_reachable(mine, far, 1));
   try {
-    require_reachable(mine, lost, 3);
+    connect::require_reachable(mine, lost, 3);
     FAIL();
   } catch (const Misuse& error) {
     const std::string text = error.what();
@@ -100,4 +100,4 @@ TEST(Introduction, OfAnotherHostsLoopbackIsRefusedWithWhatToDo) {
 }
 
 }  // namespace
-}  // namespace syncopate::transport::tcp
+}  // namespace syncopate::transport::membership

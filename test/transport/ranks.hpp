@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "syncopate/version.hpp"
-#include "transport/tcp/handshake.hpp"
-#include "transport/tcp/introduction.hpp"
-#include "transport/tcp/join.hpp"
+#include "transport/connect/handshake.hpp"
+#include "transport/connect/peer_info.hpp"
+#include "transport/join.hpp"
 
 namespace syncopate::transport::test {
 
@@ -24,19 +24,21 @@ using namespace std::chrono_literals;
 inline base::Time in(base::Duration time) { return std::chrono::steady_clock::now() + time; }
 
 /// A rendezvous that remembers what everyone said.
-class Listening final : public rendezvous::Rendezvous {
+class Listening final : public connect::rendezvous::Rendezvous {
  public:
-  explicit Listening(std::shared_ptr<rendezvous::Board> board) : inner_(rendezvous::in_memory(std::move(board))) {}
-  std::vector<std::string> exchange(const rendezvous::Member& me, std::string mine, base::Time deadline) override {
+  explicit Listening(std::shared_ptr<connect::rendezvous::Board> board)
+      : inner_(connect::rendezvous::in_memory(std::move(board))) {}
+  std::vector<std::string> exchange(const connect::rendezvous::Member& me, std::string mine,
+                                    base::Time deadline) override {
     return texts = inner_->exchange(me, std::move(mine), deadline);
   }
-  [[nodiscard]] tcp::Introduction of(int rank) const {
-    return tcp::decode_introduction(texts.at(static_cast<std::size_t>(rank)), rank);
+  [[nodiscard]] connect::PeerInfo of(int rank) const {
+    return connect::decode_peer_info(texts.at(static_cast<std::size_t>(rank)), rank);
   }
   std::vector<std::string> texts;
 
  private:
-  std::unique_ptr<rendezvous::Rendezvous> inner_;
+  std::unique_ptr<connect::rendezvous::Rendezvous> inner_;
 };
 
 inline GroupOptions quiet_options() {
@@ -53,8 +55,8 @@ inline GroupOptions quiet_options() {
 /// Runs `body` on `size` ranks, one thread each, on hosts of which `host_of` names each rank's; what each rank threw.
 inline std::vector<std::exception_ptr> outcomes_of_ranks(
     int size, const GroupOptions& options, const std::function<void(Endpoint&)>& body,
-    const std::function<std::string(int)>& host_of = [](int) { return tcp::host_identity(); }) {
-  const auto board = rendezvous::make_board();
+    const std::function<std::string(int)>& host_of = [](int) { return socket::host_identity(); }) {
+  const auto board = connect::rendezvous::make_board();
   std::vector<std::exception_ptr> failures(static_cast<std::size_t>(size));
   std::vector<std::jthread> threads;
   for (int rank = 0; rank < size; ++rank)
@@ -63,8 +65,8 @@ inline std::vector<std::exception_ptr> outcomes_of_ranks(
         GroupOptions mine = options;
         mine.rank = rank;
         mine.size = size;
-        const auto meeting = rendezvous::in_memory(board);
-        Endpoint endpoint = tcp::join(mine, *meeting, host_of(rank));
+        const auto meeting = connect::rendezvous::in_memory(board);
+        Endpoint endpoint = join(mine, *meeting, host_of(rank));
         body(endpoint);
       } catch (...) {
         failures[static_cast<std::size_t>(rank)] = std::current_exception();
@@ -77,7 +79,7 @@ inline std::vector<std::exception_ptr> outcomes_of_ranks(
 /// The same for bodies that must not throw.
 inline void with_ranks(
     int size, const GroupOptions& options, const std::function<void(Endpoint&)>& body,
-    const std::function<std::string(int)>& host_of = [](int) { return tcp::host_identity(); }) {
+    const std::function<std::string(int)>& host_of = [](int) { return socket::host_identity(); }) {
   for (const auto& failure : outcomes_of_ranks(size, options, body, host_of))
     if (failure) std::rethrow_exception(failure);
 }
@@ -108,7 +110,7 @@ inline void barrier(Endpoint& me, std::uint64_t operation) {
 
 /// Makes the calls, then polls until the group fails, and returns how; a Failure of kind "" if it never does. The calls
 /// belong to it because the failure may come with any of them.
-inline Failure failure_seen(
+inline membership::Failure failure_seen(
     Transport& links, const std::function<void()>& calls = [] {}) {
   try {
     calls();
@@ -122,7 +124,7 @@ inline Failure failure_seen(
 inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 /// Waits until the socket can be read, or 10 s.
-inline void await_readable(const tcp::Descriptor& socket) {
+inline void await_readable(const socket::Descriptor& socket) {
   pollfd one{socket.number(), POLLIN, 0};
   ::poll(&one, 1, 10'000);
 }
@@ -130,74 +132,75 @@ inline void await_readable(const tcp::Descriptor& socket) {
 /// Rank 1 of 2, or whatever else a test makes of it: joins the rendezvous and speaks only when told to.
 class ScriptedPeer final {
  public:
-  ScriptedPeer(const std::shared_ptr<rendezvous::Board>& board, int rank, int size,
+  ScriptedPeer(const std::shared_ptr<connect::rendezvous::Board>& board, int rank, int size,
                const std::string& owner = "another user")
       : rank_(rank), meeting_(board) {
-    listener_ = tcp::listen_on(tcp::Address::parse("127.0.0.1:0"));
-    const tcp::Introduction mine{.version = std::string(version()),
-                                 .address = tcp::local_address(listener_).text(),
-                                 .host = tcp::host_identity(),
+    listener_ = socket::listen_on(socket::Address::parse("127.0.0.1:0"));
+    const connect::PeerInfo mine{.version = std::string(version()),
+                                 .address = socket::local_address(listener_).text(),
+                                 .host = socket::host_identity(),
                                  .door = "syncopate-test-nobody-listens-here",
                                  .owner = owner};
     std::ignore = meeting_.exchange({rank, size}, encode(mine), in(30s));
   }
 
-  [[nodiscard]] tcp::Handshake greet(int to, tcp::Purpose purpose, const std::string& secret = {}) const {
-    const tcp::Hello hello{.version = {}, .purpose = purpose, .group = meeting_.of(0).group, .from = rank_, .to = to};
-    const bool memory = purpose == tcp::Purpose::memory;
-    auto handshake = tcp::Handshake::call(tcp::Channel(memory ? knock(to) : dial(to)), hello, secret);
-    while (handshake.advance() == tcp::Handshake::State::reading) await_readable(handshake.channel().socket());
+  [[nodiscard]] connect::Handshake greet(int to, connect::Purpose purpose, const std::string& secret = {}) const {
+    const connect::Hello hello{
+        .version = {}, .purpose = purpose, .group = meeting_.of(0).group, .from = rank_, .to = to};
+    const bool memory = purpose == connect::Purpose::memory;
+    auto handshake = connect::Handshake::call(socket::Channel(memory ? knock(to) : dial(to)), hello, secret);
+    while (handshake.advance() == connect::Handshake::State::reading) await_readable(handshake.channel().socket());
     return handshake;
   }
-  [[nodiscard]] tcp::Channel connect(int to, tcp::Purpose purpose) const {
+  [[nodiscard]] socket::Channel connect(int to, connect::Purpose purpose) const {
     auto handshake = greet(to, purpose);
-    EXPECT_EQ(handshake.state(), tcp::Handshake::State::done) << handshake.reason();
+    EXPECT_EQ(handshake.state(), connect::Handshake::State::done) << handshake.reason();
     return handshake.take();
   }
-  [[nodiscard]] tcp::Descriptor dial(int to) const {
-    tcp::Descriptor socket = tcp::start_connection(tcp::Address::parse(meeting_.of(to).address), {});
+  [[nodiscard]] socket::Descriptor dial(int to) const {
+    socket::Descriptor socket = socket::start_connection(socket::Address::parse(meeting_.of(to).address), {});
     pollfd one{socket.number(), POLLOUT, 0};
     ::poll(&one, 1, 10'000);
     return socket;
   }
   /// At the door for who shares memory.
-  [[nodiscard]] tcp::Descriptor knock(int to) const {
-    return tcp::start_connection(tcp::Address::named(meeting_.of(to).door), {});
+  [[nodiscard]] socket::Descriptor knock(int to) const {
+    return socket::start_connection(socket::Address::named(meeting_.of(to).door), {});
   }
   /// Lets the next caller in.
-  [[nodiscard]] tcp::Channel answer() const {
+  [[nodiscard]] socket::Channel answer() const {
     await_readable(listener_);
-    auto handshake = tcp::Handshake::answer(tcp::Channel(tcp::accept_from(listener_)),
-                                            {.version = {}, .group = group(), .from = rank_}, {});
-    while (handshake.advance() == tcp::Handshake::State::reading) await_readable(handshake.channel().socket());
-    EXPECT_EQ(handshake.state(), tcp::Handshake::State::done) << handshake.reason();
+    auto handshake = connect::Handshake::answer(socket::Channel(socket::accept_from(listener_)),
+                                                {.version = {}, .group = group(), .from = rank_}, {});
+    while (handshake.advance() == connect::Handshake::State::reading) await_readable(handshake.channel().socket());
+    EXPECT_EQ(handshake.state(), connect::Handshake::State::done) << handshake.reason();
     return handshake.take();
   }
-  void stop_listening() { listener_ = tcp::Descriptor(); }
+  void stop_listening() { listener_ = socket::Descriptor(); }
   [[nodiscard]] std::uint64_t group() const { return meeting_.of(0).group; }
 
  private:
   int rank_;
   Listening meeting_;
-  tcp::Descriptor listener_;
+  socket::Descriptor listener_;
 };
 
 /// Rank 0 of two, joined with a scripted rank 1 whose control connection is up.
 class Pair final {
  public:
   explicit Pair(GroupOptions options = quiet_options(), const std::string& peer_owner = "another user") {
-    const auto board = rendezvous::make_board();
+    const auto board = connect::rendezvous::make_board();
     std::jthread joining([&] {
       options.rank = 0;
       options.size = 2;
-      const auto meeting = rendezvous::in_memory(board);
-      endpoint = tcp::join(options, *meeting);
+      const auto meeting = connect::rendezvous::in_memory(board);
+      endpoint = join(options, *meeting);
     });
     peer = std::make_unique<ScriptedPeer>(board, 1, 2, peer_owner);
-    control = peer->connect(0, tcp::Purpose::control);
+    control = peer->connect(0, connect::Purpose::control);
   }
   std::unique_ptr<ScriptedPeer> peer;
-  tcp::Channel control;
+  socket::Channel control;
   Endpoint endpoint;
 };
 

@@ -1,21 +1,21 @@
 // Rendezvous: in memory, in a folder, over TCP: all texts reach all ranks, or everyone learns what is missing.
-#include "transport/rendezvous/rendezvous.hpp"
+#include "transport/connect/rendezvous/rendezvous.hpp"
 
 #include <gtest/gtest.h>
 
 #include <fstream>
 
 #include "ranks.hpp"
-#include "transport/tcp/socket.hpp"
+#include "transport/socket/socket.hpp"
 
-namespace syncopate::transport::rendezvous {
+namespace syncopate::transport::connect::rendezvous {
 namespace {
 
 using namespace std::chrono_literals;
 using Make = std::function<std::unique_ptr<Rendezvous>()>;
 
-tcp::Address free_address(const char* host = "127.0.0.1:0") {
-  return tcp::local_address(tcp::listen_on(tcp::Address::parse(host)));
+socket::Address free_address(const char* host = "127.0.0.1:0") {
+  return socket::local_address(socket::listen_on(socket::Address::parse(host)));
 }
 
 struct Outcome {
@@ -126,7 +126,7 @@ TEST(FolderRendezvous, RanksMustAgreeOnTheSize) {
 }
 
 TEST(TcpRendezvous, AWrongSecretIsToldAtOnce) {
-  const tcp::Address address = free_address();
+  const socket::Address address = free_address();
   std::jthread host([&] {
     try {
       std::ignore = over_tcp({address, "the right secret, surely", {.level = LogLevel::off, .sink = {}}})
@@ -138,18 +138,18 @@ TEST(TcpRendezvous, AWrongSecretIsToldAtOnce) {
 }
 
 TEST(TcpRendezvous, StrangersDoNotDisturb) {
-  const tcp::Address address = free_address();
+  const socket::Address address = free_address();
   std::vector<Outcome> outcomes;
   std::jthread host([&] {
     outcomes = join({0}, 2, [&] { return over_tcp({address, "", {.level = LogLevel::off, .sink = {}}}); });
   });
-  std::vector<tcp::Channel> strangers;
+  std::vector<socket::Channel> strangers;
   while (strangers.size() < 3) {
-    tcp::Channel stranger(tcp::start_connection(address, {}));
+    socket::Channel stranger(socket::start_connection(address, {}));
     pollfd one{stranger.number(), POLLOUT, 0};
     ::poll(&one, 1, 10'000);
     const std::string noise = strangers.empty() ? "GET / HTTP/1.1\r\n\r\n" : "SYNCOPTE and then nothing";
-    if (stranger.write(std::as_bytes(std::span(noise))).outcome == tcp::Moved::Outcome::some)
+    if (stranger.write(std::as_bytes(std::span(noise))).outcome == socket::Moved::Outcome::some)
       strangers.push_back(std::move(stranger));
   }
   EXPECT_EQ(join({1}, 2, [&] { return over_tcp({address, "", {}}); })[0].kind, "");
@@ -158,7 +158,7 @@ TEST(TcpRendezvous, StrangersDoNotDisturb) {
 }
 
 TEST(TcpRendezvous, WorksOverIpv6) {
-  tcp::Address address;
+  socket::Address address;
   try {
     address = free_address("[::1]:0");
   } catch (const SystemFailure&) {
@@ -169,7 +169,7 @@ TEST(TcpRendezvous, WorksOverIpv6) {
 }
 
 TEST(TcpRendezvous, RanksMustAgreeOnTheSize) {
-  const tcp::Address address = free_address();
+  const socket::Address address = free_address();
   Outcome three;
   std::jthread other([&] { three = join({1}, 3, [&] { return over_tcp({address, "", {}}); })[0]; });
   const Outcome two = join({0}, 2, [&] { return over_tcp({address, "", {}}); })[0];
@@ -186,4 +186,4 @@ TEST(MissingRanks, LongListsAreCutShort) {
 }
 
 }  // namespace
-}  // namespace syncopate::transport::rendezvous
+}  // namespace syncopate::transport::connect::rendezvous

@@ -80,11 +80,11 @@ TEST(PeerHeap, ShowsWhatItsOwnerWritesAndNoMore) {
 }
 
 TEST(PeerHeap, ThatIsNotSealedIsRefused) {
-  tcp::Descriptor pipe_ends[2];
+  socket::Descriptor pipe_ends[2];
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
-  pipe_ends[0] = tcp::Descriptor(ends[0]);
-  pipe_ends[1] = tcp::Descriptor(ends[1]);
+  pipe_ends[0] = socket::Descriptor(ends[0]);
+  pipe_ends[1] = socket::Descriptor(ends[1]);
   EXPECT_THROW(std::ignore = PeerHeap::adopt(pipe_ends[0]), Corrupt);
   EXPECT_THROW(std::ignore = PeerHeap::adopt({}), Corrupt);
 }

@@ -3,9 +3,9 @@
 #include <sys/wait.h>
 
 #include "ranks.hpp"
-#include "transport/shm/handover.hpp"
+#include "transport/shm/descriptor_passing.hpp"
 #include "transport/shm/heap.hpp"
-#include "transport/shm/lane.hpp"
+#include "transport/shm/ring_buffer.hpp"
 
 namespace syncopate::transport {
 namespace {
@@ -22,48 +22,48 @@ class Neighbour : public testing::Test {
                      options.transport = "auto";
                      return options;
                    }(),
-                   tcp::user_identity()};
+                   socket::user_identity()};
   std::vector<std::byte> into_ = std::vector<std::byte>(1000);
   static constexpr std::uint64_t kHeapBytes = std::uint64_t{1} << 20;
   std::shared_ptr<shm::Heap> heap_ = shm::Heap::of(kHeapBytes);
 
-  void give_memory(const tcp::Channel& channel, const tcp::Descriptor& region) {
+  void give_memory(const socket::Channel& channel, const socket::Descriptor& region) {
     ASSERT_TRUE(shm::give(channel.socket(), region));
     ASSERT_TRUE(shm::give(channel.socket(), heap_->memory()));
   }
-  [[nodiscard]] Failure failure_of_receive() {
+  [[nodiscard]] membership::Failure failure_of_receive() {
     return test::failure_seen(*pair_.endpoint.links, [&] { pair_.endpoint.links->receive(1, {1, 1}, into_, 1); });
   }
 };
 
 TEST_F(Neighbour, MayHandOverMemoryAndSpeak) {
-  const auto channel = pair_.peer->connect(0, tcp::Purpose::memory);
+  const auto channel = pair_.peer->connect(0, connect::Purpose::memory);
   shm::Region region = shm::Region::make();
   give_memory(channel, region.memory());
-  shm::LaneWriter writer(region.ring(shm::Side::maker), region.tail(shm::Side::maker));
+  shm::RingWriter writer(region.ring(shm::Side::maker), region.tail(shm::Side::maker));
   ASSERT_TRUE(writer.push({{1, 1}, 1000}, std::vector<std::byte>(1000, std::byte{2})));
   pair_.endpoint.links->receive(1, {1, 1}, into_, 1);
   finish(*pair_.endpoint.links, 1);
 }
 
 TEST_F(Neighbour, WithForeignMemoryIsCorrupt) {
-  const auto channel = pair_.peer->connect(0, tcp::Purpose::memory);
-  give_memory(channel, tcp::Descriptor(::memfd_create("unsealed", MFD_CLOEXEC)));
-  const Failure failure = failure_of_receive();
+  const auto channel = pair_.peer->connect(0, connect::Purpose::memory);
+  give_memory(channel, socket::Descriptor(::memfd_create("unsealed", MFD_CLOEXEC)));
+  const membership::Failure failure = failure_of_receive();
   EXPECT_EQ(failure.kind, "Corrupt") << failure.message;
   EXPECT_EQ(failure.where.peer, 1);
 }
 
 TEST_F(Neighbour, WithoutADescriptorIsCorrupt) {
-  auto channel = pair_.peer->connect(0, tcp::Purpose::memory);
+  auto channel = pair_.peer->connect(0, connect::Purpose::memory);
   shm::ring(channel);
   EXPECT_EQ(failure_of_receive().kind, "Corrupt");
 }
 
 TEST_F(Neighbour, WhoseHeapCouldShrinkIsCorrupt) {
-  const auto channel = pair_.peer->connect(0, tcp::Purpose::memory);
+  const auto channel = pair_.peer->connect(0, connect::Purpose::memory);
   ASSERT_TRUE(shm::give(channel.socket(), shm::Region::make().memory()));
-  ASSERT_TRUE(shm::give(channel.socket(), tcp::Descriptor(::memfd_create("unsealed", MFD_CLOEXEC))));
+  ASSERT_TRUE(shm::give(channel.socket(), socket::Descriptor(::memfd_create("unsealed", MFD_CLOEXEC))));
   EXPECT_EQ(failure_of_receive().kind, "Corrupt");
 }
 
@@ -71,10 +71,10 @@ TEST_F(Neighbour, WhoseHeapCouldShrinkIsCorrupt) {
 class Pointing : public Neighbour {
  protected:
   [[nodiscard]] std::string outcome(shm::Kind kind, std::uint64_t place) {
-    const auto channel = pair_.peer->connect(0, tcp::Purpose::memory);
+    const auto channel = pair_.peer->connect(0, connect::Purpose::memory);
     shm::Region region = shm::Region::make();
     give_memory(channel, region.memory());
-    shm::LaneWriter writer(region.ring(shm::Side::maker), region.tail(shm::Side::maker));
+    shm::RingWriter writer(region.ring(shm::Side::maker), region.tail(shm::Side::maker));
     EXPECT_TRUE(writer.push({{1, 1}, 1000}, kind, place));
     pair_.endpoint.links->receive(1, {1, 1}, into_, 1);
     try {
@@ -94,39 +94,41 @@ TEST_F(Pointing, AtALaneThatHasNothingIsCorrupt) { EXPECT_EQ(outcome(shm::Kind::
 
 TEST_F(Pointing, ElsewhereThanWhereAFrameIsAwaitedIsCorrupt) {
   const auto memory = pair_.endpoint.links->allocate(3000);
-  const auto channel = pair_.peer->connect(0, tcp::Purpose::memory);
+  const auto channel = pair_.peer->connect(0, connect::Purpose::memory);
   shm::Region region = shm::Region::make();
   give_memory(channel, region.memory());
-  shm::LaneWriter writer(region.ring(shm::Side::maker), region.tail(shm::Side::maker));
+  shm::RingWriter writer(region.ring(shm::Side::maker), region.tail(shm::Side::maker));
   ASSERT_TRUE(writer.push({{1, 1}, 1000}, shm::Kind::returned, 0));
   ASSERT_TRUE(writer.push({{1, 1}, 1000}, shm::Kind::returned, 0));
   Transport& links = *pair_.endpoint.links;
   links.receive(1, {1, 1}, {memory.get(), 1000}, 1);
   finish(links, 1);
-  const Failure failure = test::failure_seen(links, [&] { links.receive(1, {1, 1}, {memory.get() + 1000, 1000}, 1); });
+  const membership::Failure failure = test::failure_seen(links, [&] {
+    links.receive(1, {1, 1}, {memory.get() + 1000, 1000}, 1);
+  });
   EXPECT_EQ(failure.kind, "Corrupt") << failure.message;
 }
 
 TEST_F(Neighbour, ThatWritesNonsenseIsCorrupt) {
-  const auto channel = pair_.peer->connect(0, tcp::Purpose::memory);
+  const auto channel = pair_.peer->connect(0, connect::Purpose::memory);
   shm::Region region = shm::Region::make();
   give_memory(channel, region.memory());
   std::memset(region.ring(shm::Side::maker), 0xee, 4096);
-  const Failure failure = failure_of_receive();
+  const membership::Failure failure = failure_of_receive();
   EXPECT_EQ(failure.kind, "Corrupt") << failure.message;
 }
 
 // A lane looks at its tail when it seems full: here after as many replies as it has lines.
 TEST_F(Neighbour, ThatGivesBackWhatItCannotHaveReadIsCorrupt) {
-  const auto channel = pair_.peer->connect(0, tcp::Purpose::memory);
+  const auto channel = pair_.peer->connect(0, connect::Purpose::memory);
   shm::Region region = shm::Region::make();
   give_memory(channel, region.memory());
   *region.tail(shm::Side::guest) = 7;
-  shm::LaneWriter writer(region.ring(shm::Side::maker), region.tail(shm::Side::maker));
+  shm::RingWriter writer(region.ring(shm::Side::maker), region.tail(shm::Side::maker));
   Transport& links = *pair_.endpoint.links;
   const std::vector<std::byte> frame(1000, std::byte{2});
   std::uint64_t replies = 0;
-  const Failure failure = test::failure_seen(links, [&] {
+  const membership::Failure failure = test::failure_seen(links, [&] {
     while (replies < 2 * shm::kRingBytes / shm::kLineBytes && writer.push({{1, 1}, 1000}, frame)) {
       links.receive(1, {1, 1}, into_, 1);
       for (bool arrived = false; !arrived;)
@@ -143,7 +145,7 @@ TEST_F(Neighbour, ThatGivesBackWhatItCannotHaveReadIsCorrupt) {
 TEST_F(Neighbour, ThatCannotBeReachedIsLost) {
   EXPECT_EQ(test::failure_seen(*pair_.endpoint.links,
                                [&] {
-                                 pair_.control = tcp::Channel();
+                                 pair_.control = socket::Channel();
                                  pair_.endpoint.links->receive(1, {1, 1}, into_, 1);
                                })
                 .kind,
@@ -151,15 +153,15 @@ TEST_F(Neighbour, ThatCannotBeReachedIsLost) {
 }
 
 TEST_F(Neighbour, AtTheWrongDoorIsTurnedAway) {
-  const tcp::Hello hello{
-      .version = {}, .purpose = tcp::Purpose::data, .group = pair_.peer->group(), .from = 1, .to = 0};
-  auto handshake = tcp::Handshake::call(tcp::Channel(pair_.peer->knock(0)), hello, {});
-  while (handshake.advance() == tcp::Handshake::State::reading) test::await_readable(handshake.channel().socket());
-  ASSERT_EQ(handshake.state(), tcp::Handshake::State::done);
+  const connect::Hello hello{
+      .version = {}, .purpose = connect::Purpose::data, .group = pair_.peer->group(), .from = 1, .to = 0};
+  auto handshake = connect::Handshake::call(socket::Channel(pair_.peer->knock(0)), hello, {});
+  while (handshake.advance() == connect::Handshake::State::reading) test::await_readable(handshake.channel().socket());
+  ASSERT_EQ(handshake.state(), connect::Handshake::State::done);
   test::await_readable(handshake.channel().socket());
   std::byte byte;
-  tcp::Channel channel = handshake.take();
-  EXPECT_EQ(channel.read(std::span(&byte, 1)).outcome, tcp::Moved::Outcome::closed);
+  socket::Channel channel = handshake.take();
+  EXPECT_EQ(channel.read(std::span(&byte, 1)).outcome, socket::Moved::Outcome::closed);
 }
 
 TEST_F(Neighbour, OfAnotherUserIsTurnedAwayBeforeItIsHeard) {
@@ -167,7 +169,7 @@ TEST_F(Neighbour, OfAnotherUserIsTurnedAwayBeforeItIsHeard) {
   const pid_t child = ::fork();
   if (child == 0) {
     if (::setuid(65534) != 0) ::_exit(3);
-    const tcp::Descriptor socket = pair_.peer->knock(0);
+    const socket::Descriptor socket = pair_.peer->knock(0);
     test::await_readable(socket);
     char byte = 0;
     ::_exit(::recv(socket.number(), &byte, 1, MSG_DONTWAIT) == 0 ? 0 : 1);  // closed, without a word

@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "ranks.hpp"
-#include "transport/shm/handover.hpp"
+#include "transport/shm/descriptor_passing.hpp"
 #include "transport/shm/region.hpp"
 
 namespace syncopate::transport {
@@ -140,7 +140,7 @@ TEST(ShmLinks, ARankThatLeavesWhileItIsNeededIsNamed) {
     if (me.rank == 2) return;
     std::byte byte;
     me.links->receive(2, {2, 1}, {&byte, 1}, 1);
-    const Failure failure = test::failure_seen(*me.links);
+    const membership::Failure failure = test::failure_seen(*me.links);
     EXPECT_EQ(failure.kind, "PeerLost") << failure.message;
     EXPECT_EQ(failure.where.peer, 2);
   });
@@ -166,7 +166,7 @@ TEST(ShmLinks, AnotherOperationOrLengthIsAMismatch) {
     test::with_ranks(2, options_for("shm"), [&](Endpoint& me) {
       me.control->began({1, 5, "something"});
       std::vector<std::byte> data(me.rank == 0 && length ? 900 : 1000);
-      const Failure failure = test::failure_seen(*me.links, [&] {
+      const membership::Failure failure = test::failure_seen(*me.links, [&] {
         if (me.rank == 0)
           me.links->send({1, {1, 5}, data, 1});
         else
@@ -179,13 +179,13 @@ TEST(ShmLinks, AnotherOperationOrLengthIsAMismatch) {
 TEST(Handover, TakesExactlyOneDescriptor) {
   int ends[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-  const tcp::Descriptor a(ends[0]), b(ends[1]);
+  const socket::Descriptor a(ends[0]), b(ends[1]);
   EXPECT_FALSE(shm::take(b)) << "nothing has come";
   const shm::Region region = shm::Region::make();
   ASSERT_TRUE(shm::give(a, region.memory()));
   const auto taken = shm::take(b);
   ASSERT_TRUE(taken);
-  EXPECT_NO_THROW(std::ignore = shm::Region::adopt(tcp::Descriptor(::dup(taken->number()))));
+  EXPECT_NO_THROW(std::ignore = shm::Region::adopt(socket::Descriptor(::dup(taken->number()))));
 }
 
 }  // namespace

@@ -206,7 +206,7 @@ TEST(TcpLinks, WorkOverIpv6AndTellThatRanksShareAHost) {
   GroupOptions options = quiet_options();
   options.interface = "::1";
   try {
-    std::ignore = tcp::listen_on(tcp::interface_address("::1"));
+    std::ignore = socket::listen_on(socket::interface_address("::1"));
   } catch (const SystemFailure&) {
     GTEST_SKIP() << "no IPv6 here";
   }
@@ -243,7 +243,7 @@ TEST(TcpLinks, JoinThroughOptionsAndEnvironment) {
                                            {"SYNCOPATE_SIZE", "2"},
                                            {"SYNCOPATE_STREAMS", rank == 0 ? "2" : "1"},
                                            {"SYNCOPATE_RENDEZVOUS", "file://" + folder.path}});
-      Endpoint me = join_tcp(options, environment);
+      Endpoint me = join_processes(options, environment);
       everyone_to_everyone(me, {});  // rank 0's number of streams holds for both
     });
   ranks.clear();
@@ -255,9 +255,9 @@ TEST(TcpLinks, AnOpenRendezvousWithoutASecretIsRefused) {
   options.rank = 0;
   options.size = 2;
   options.rendezvous = "tcp://10.255.255.1:29500";
-  EXPECT_THROW(std::ignore = join_tcp(options, {}), Misuse);
+  EXPECT_THROW(std::ignore = join_processes(options, {}), Misuse);
   options.rendezvous = "udp://127.0.0.1:29500";
-  EXPECT_THROW(std::ignore = join_tcp(options, {}), Misuse);
+  EXPECT_THROW(std::ignore = join_processes(options, {}), Misuse);
 }
 
 }  // namespace

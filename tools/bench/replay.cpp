@@ -1,4 +1,4 @@
-// Replay benchmark: one job in a lab that measures its own costs, foretells every policy from them, and runs it.
+// Replay benchmark: one job in a lab that measures its own costs, predicts every policy from them, and runs it.
 #include "bench/replay.hpp"
 
 #include <fmt/format.h>
@@ -109,12 +109,12 @@ Verdict verdict_of(const std::vector<Json>& rows) {
   constexpr double kGap = 1.05;
   Verdict verdict;
   const auto seconds = [](const Json& row) { return row["step_seconds"]["median"].get<double>(); };
-  const auto foretold = [](const Json& row) { return row["simulated_s"].get<double>(); };
+  const auto predicted = [](const Json& row) { return row["simulated_s"].get<double>(); };
   for (const Json& row : rows) {
     verdict.measured[row["policy"]] = seconds(row) / seconds(rows.front());
-    verdict.simulated[row["policy"]] = foretold(row) / foretold(rows.front());
+    verdict.simulated[row["policy"]] = predicted(row) / predicted(rows.front());
     for (const Json& other : rows)
-      if (foretold(row) > kGap * foretold(other) && seconds(row) <= seconds(other))
+      if (predicted(row) > kGap * predicted(other) && seconds(row) <= seconds(other))
         verdict.swapped.push_back(fmt::format("{} was simulated slower than {} and is not",
                                               row["policy"].get<std::string>(), other["policy"].get<std::string>()));
   }

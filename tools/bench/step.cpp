@@ -27,7 +27,7 @@ constexpr const char* kAlone = "(no exchange)";
 /// What rank 0 said of its measured steps, all rounds together; seconds.
 struct Steps {
   std::vector<double> step, forward, backward, wait, optimizer;
-  std::vector<double> foretold;  ///< from what the same job's first steps took
+  std::vector<double> predicted;  ///< from what the same job's first steps took
   std::uint64_t wire_bytes = 0;
 };
 
@@ -41,7 +41,7 @@ void gather(Steps& steps, const std::string& line) {
   steps.backward.push_back(row["backward_s"].get<double>());
   steps.wait.push_back(row["wait_s"].get<double>());
   steps.optimizer.push_back(row["optimizer_s"].get<double>());
-  if (row.contains("predicted_s")) steps.foretold.push_back(row["predicted_s"].get<double>());
+  if (row.contains("predicted_s")) steps.predicted.push_back(row["predicted_s"].get<double>());
   steps.wire_bytes = row["wire_bytes"].get<std::uint64_t>();
 }
 
@@ -125,8 +125,8 @@ std::optional<StepBound> bound_of(const StepRounds& rounds, const StepRequest& r
                    .ring_s = bound_seconds(ring, parse_rate(request.lab)) * kEthernetHeaders};
 }
 
-/// How much longer steps took than was foretold.
-double error_of(const Steps& steps) { return median(steps.step) / median(steps.foretold) - 1; }
+/// How much longer steps took than was predicted.
+double error_of(const Steps& steps) { return median(steps.step) / median(steps.predicted) - 1; }
 
 Json row_of(const std::string& variant, const Steps& steps, const std::optional<StepBound>& bound) {
   Json row{{"benchmark", "step"},
@@ -138,8 +138,8 @@ Json row_of(const std::string& variant, const Steps& steps, const std::optional<
            {"optimizer_seconds", median(steps.optimizer)},
            {"wire_bytes", steps.wire_bytes},
            {"bound_seconds", bound ? Json(bound->seconds()) : Json()}};
-  row["predicted_seconds"] = steps.foretold.empty() ? Json() : Json(median(steps.foretold));
-  row["prediction_error"] = steps.foretold.empty() ? Json() : Json(error_of(steps));
+  row["predicted_seconds"] = steps.predicted.empty() ? Json() : Json(median(steps.predicted));
+  row["prediction_error"] = steps.predicted.empty() ? Json() : Json(error_of(steps));
   row["ratio"] = bound ? Json(median(steps.step) / bound->seconds()) : Json();
   return row;
 }
@@ -150,17 +150,17 @@ void print_table(const StepRounds& rounds, const StepRequest& request, const std
              request.lab.empty() ? "" : ", each on a host of its own at " + request.lab,
              format_bytes(static_cast<double>(rounds.gradient_bytes())), request.rounds, request.steps);
   fmt::print("{:<16}{:>24}{:>9}{:>10}{:>8}{:>11}{:>12}{:>10}{:>9}\n", "policy", "step (min..max)", "forward",
-             "backward", "wait", "optimizer", "over bound", "foretold", "error");
+             "backward", "wait", "optimizer", "over bound", "predicted", "error");
   for (const std::string& variant : rounds.variants()) {
     const Steps& steps = rounds.steps_of(variant);
     const auto [low, high] = std::minmax_element(steps.step.begin(), steps.step.end());
-    const bool told = !steps.foretold.empty();
+    const bool told = !steps.predicted.empty();
     fmt::print("{:<16}{:>24}{:>9.1f}{:>10.1f}{:>8.1f}{:>11.1f}{:>12}{:>10}{:>9}\n", variant,
                fmt::format("{:.1f} ({:.1f}..{:.1f})", 1e3 * median(steps.step), 1e3 * *low, 1e3 * *high),
                1e3 * median(steps.forward), 1e3 * median(steps.backward), 1e3 * median(steps.wait),
                1e3 * median(steps.optimizer),
                bound ? fmt::format("x{:.3f}", median(steps.step) / bound->seconds()) : "",
-               told ? fmt::format("{:.1f}", 1e3 * median(steps.foretold)) : "",
+               told ? fmt::format("{:.1f}", 1e3 * median(steps.predicted)) : "",
                told ? fmt::format("{:+.1f} %", 100 * error_of(steps)) : "");
   }
   if (bound)

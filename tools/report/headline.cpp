@@ -95,7 +95,8 @@ std::string key_figures(const Run& run, const Summary& summary) {
       known(step.min) ? fmt::format("median; {} to {}", unit.number(step.min), unit(step.max)) : "median";
   std::string html = "<dl class=\"figures\">\n";
   html += figure("Step", unit(step.median), range);
-  if (known(summary.predicted_s)) html += figure("Step, foretold", unit(summary.predicted_s), "from what was measured");
+  if (known(summary.predicted_s))
+    html += figure("Step, predicted", unit(summary.predicted_s), "from what was measured");
   html += figure("Throughput", decimal(summary.samples_per_second, summary.samples_per_second < 100 ? 1 : 0) + " /s",
                  "samples, all ranks together");
   if (run.exchanges()) {

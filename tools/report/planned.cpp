@@ -29,15 +29,15 @@ std::string signed_share(double share) {
 
 std::string remark(const Run& run, const Summary& summary, const std::vector<PlannedBucket>& buckets) {
   std::string text =
-      "What the synchronizer foretold from the times it had measured, beside what happened in the traced step.";
+      "What the synchronizer predicted from the times it had measured, beside what happened in the traced step.";
   if (std::isfinite(summary.predicted_s)) {
     const TimeUnit unit = time_unit(summary.step_s);
-    text += fmt::format(" A step was foretold to take {}; the median took {} ({}).", unit(summary.predicted_s),
+    text += fmt::format(" A step was predicted to take {}; the median took {} ({}).", unit(summary.predicted_s),
                         unit(summary.step_s), signed_share(prediction_error(summary)));
   }
   const auto missed = std::ranges::count_if(buckets, [](const PlannedBucket& b) { return std::isnan(b.begin_s); });
   if (missed > 0)
-    text += fmt::format(" The policy decides while the step runs: {} not travel as foretold, and the step had {}.",
+    text += fmt::format(" The policy decides while the step runs: {} not travel as predicted, and the step had {}.",
                         missed == 1 ? "1 bucket did" : fmt::format("{} buckets did", missed),
                         counted(static_cast<double>(run.buckets.size()), "bucket"));
   return text;

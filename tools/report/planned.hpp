@@ -1,4 +1,4 @@
-// Planned against actual: when each bucket was foretold to travel, when it did, and what a step was foretold to take.
+// Planned against actual: when each bucket was predicted to travel, when it did, and what a step was predicted to take.
 #pragma once
 
 #include <string>
@@ -16,11 +16,11 @@ struct PlannedBucket {
   double begin_s = kUnknown, end_s = kUnknown;  ///< unknown where no bucket of that name travelled
 };
 
-/// In the order of their exchange; empty where nothing was foretold.
+/// In the order of their exchange; empty where nothing was predicted.
 [[nodiscard]] std::vector<PlannedBucket> planned_buckets(const Run& run);
-/// (measured - predicted) / measured step; unknown where no step was foretold.
+/// (measured - predicted) / measured step; unknown where no step was predicted.
 [[nodiscard]] double prediction_error(const Summary& summary);
-/// The section of the page; empty where nothing was foretold.
+/// The section of the page; empty where nothing was predicted.
 [[nodiscard]] std::string plan_section(const Run& run, const Summary& summary);
 
 }  // namespace syncopate::tools::report

@@ -32,7 +32,7 @@ struct Step {
   double loss = kUnknown, samples_per_second = kUnknown, wait_share = kUnknown;
   double step_s = kUnknown, forward_s = kUnknown, backward_s = kUnknown, wait_s = kUnknown, optimizer_s = kUnknown;
   double wire_bytes = kUnknown;
-  double predicted_s = kUnknown;  ///< the step, foretold before it began
+  double predicted_s = kUnknown;  ///< the step, predicted before it began
   bool measuring = false;         ///< it ran under a partition that only measures
 };
 
@@ -62,7 +62,7 @@ struct RankRecord {
   std::optional<End> end;
   std::string error;          ///< text of its error row, if it wrote one
   std::vector<Span> spans;    ///< the traced step, without exchanges where ranks trained alone; empty: no trace
-  std::vector<Span> planned;  ///< its exchanges as they were foretold
+  std::vector<Span> planned;  ///< its exchanges as they were predicted
 };
 
 struct Run {

@@ -28,7 +28,7 @@ struct Summary {
   Budget budget;                  ///< mean of the traced ranks, else medians of the step rows without exchange_s
   bool traced = false;            ///< whether `budget` comes from a trace
   double step_s = kUnknown;       ///< median over steps and ranks
-  double predicted_s = kUnknown;  ///< the same of what steps were foretold to take
+  double predicted_s = kUnknown;  ///< the same of what steps were predicted to take
   double wait_share = kUnknown, samples_per_second = kUnknown, wire_bytes = kUnknown;
   double loss = kUnknown;  ///< evaluated where that happened, else the training loss at the end (running mean)
   bool loss_is_evaluated = false;

@@ -194,7 +194,7 @@ void draw_exchange(Drawing& drawing, const RankRecord& rank) {
   drawing.y = top + lanes * (kLane + 2) - 2;
 }
 
-/// The exchanges as they were foretold.
+/// The exchanges as they were predicted.
 void draw_plan(Drawing& drawing, const RankRecord& rank) {
   drawing.lane_name("planned");
   for (const Span& span : rank.planned)

@@ -10,7 +10,8 @@
 #include <bit>
 #include <cmath>
 
-#include "collective/compose.hpp"
+#include "collective/algorithm.hpp"
+#include "collective/plan/compose.hpp"
 
 namespace syncopate::collective::algorithm {
 
@@ -41,7 +42,7 @@ void add_arc(Plan& plan, PlanStep step, std::uint32_t count) {
   if (step.chunk_count > 0) plan.steps.push_back(step);
 }
 
-void add_scatter(Plan& plan, const Positions& positions) {
+void add_scatter(Plan& plan, const plan::Positions& positions) {
   const std::uint32_t at = positions.at, size = positions.size;
   const auto steps = distances(size);
   for (auto distance = steps.rbegin(); distance != steps.rend(); ++distance) {
@@ -52,7 +53,7 @@ void add_scatter(Plan& plan, const Positions& positions) {
   }
 }
 
-void add_gather(Plan& plan, const Positions& positions) {
+void add_gather(Plan& plan, const plan::Positions& positions) {
   const std::uint32_t at = positions.at, size = positions.size;
   for (const std::uint32_t distance : distances(size)) {
     const std::uint32_t count = std::min(distance, size - distance), to = at + size - distance, from = at + distance;
@@ -62,28 +63,28 @@ void add_gather(Plan& plan, const Positions& positions) {
 }
 
 /// Positions are ranks, or count from the root where a tree follows; chunk c belongs to position c.
-void add_exchange(Plan& plan, const Positions& positions, bool gathers) {
+void add_exchange(Plan& plan, const plan::Positions& positions, bool gathers) {
   const pattern::Hypercube cube{positions.size};
   const bool is_cube = cube.corners() == positions.size && positions.root == 0;
-  if (is_cube && gathers) return add_recursive_gathering(plan, cube, positions.at);
-  if (is_cube) return add_recursive_halving(plan, cube, positions.at);
+  if (is_cube && gathers) return plan::add_recursive_gathering(plan, cube, positions.at);
+  if (is_cube) return plan::add_recursive_halving(plan, cube, positions.at);
   if (gathers) return add_gather(plan, positions);
   add_scatter(plan, positions);
 }
 
 Plan build(const Shape& shape) {
   Plan plan{.chunks = shape.size, .steps = {}};
-  const Positions positions = positions_of(shape);
+  const plan::Positions positions = plan::positions_of(shape);
   const Collective collective = shape.collective;
   const bool gathers = collective == Collective::allgather || collective == Collective::allgather_v;
   if (collective == Collective::broadcast) {
-    add_tree_scatter(plan, positions);
-    add_ring_gather(plan, positions);
+    plan::add_tree_scatter(plan, positions);
+    plan::add_ring_gather(plan, positions);
     return plan;
   }
   if (!gathers) add_exchange(plan, positions, false);
   if (gathers || collective == Collective::allreduce) add_exchange(plan, positions, true);
-  if (collective == Collective::reduce) add_tree_gather(plan, positions);
+  if (collective == Collective::reduce) plan::add_tree_gather(plan, positions);
   return plan;
 }
 
@@ -95,7 +96,7 @@ double seconds(const Shape& shape, const Load& load) {
   const Collective collective = shape.collective;
   const double levels = std::ceil(std::log2(shape.size)), share = load.bytes * (shape.size - 1) / shape.size;
   const double alpha = load.link.alpha_s, moved = share * load.link.beta_s_per_byte;
-  const bool one_core = load.link.medium == Medium::memory && has_root(collective);
+  const bool one_core = load.link.medium == Medium::memory && plan::has_root(collective);
   const double exchanged = one_core ? 2 * moved : moved;
   const double tree = levels * alpha + moved, wraps = std::has_single_bit(shape.size) ? 0 : levels - 1;
   if (collective == Collective::broadcast) return tree + (shape.size - 1) * alpha + exchanged;

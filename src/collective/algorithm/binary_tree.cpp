@@ -7,7 +7,8 @@
 //                      3 4 5 6         2 units of time per block; 3 where both directions share the ports
 #include <algorithm>
 
-#include "collective/compose.hpp"
+#include "collective/algorithm.hpp"
+#include "collective/plan/compose.hpp"
 
 namespace syncopate::collective::algorithm {
 
@@ -19,7 +20,7 @@ bool offers(Collective collective) {
 
 /// The node of a rank, with ranks for positions.
 pattern::Node node_of(const Shape& shape) {
-  const Positions positions = positions_of(shape);
+  const plan::Positions positions = plan::positions_of(shape);
   pattern::Node node = pattern::heap_node(positions.at, shape.size);
   if (node.parent != pattern::kNobody) node.parent = positions.rank_of(node.parent);
   for (std::uint32_t& child : node.children)
@@ -41,18 +42,18 @@ Turns turns_of(std::uint32_t at) {
 }
 
 void add_both_ways(Plan& plan, const Shape& shape) {
-  const pattern::Node places = pattern::heap_node(positions_of(shape).at, shape.size), node = node_of(shape);
+  const pattern::Node places = pattern::heap_node(plan::positions_of(shape).at, shape.size), node = node_of(shape);
   std::vector<std::pair<std::uint32_t, PlanStep>> timetable;
   const std::uint32_t before = 3 * std::bit_width(shape.size);
   for (std::uint32_t block = 0; block < shape.blocks; ++block) {
     Plan single{.chunks = shape.blocks, .steps = {}};
-    add_up(single, node, block);
-    add_down(single, node, block);
+    plan::add_up(single, node, block);
+    plan::add_down(single, node, block);
     for (const PlanStep& step : single.steps) {
       const bool with_parent = step.peer == node.parent;
       const bool is_up = step.act == Act::receive_reduce || (with_parent && step.act == Act::send);
       const std::uint32_t child = step.peer == node.children[0] ? places.children[0] : places.children[1];
-      const Turns turns = turns_of(with_parent ? positions_of(shape).at : child);
+      const Turns turns = turns_of(with_parent ? plan::positions_of(shape).at : child);
       timetable.emplace_back(3 * block + (is_up ? before - turns.up : before + turns.down), step);
     }
   }
@@ -68,7 +69,7 @@ Plan build(const Shape& shape) {
     return plan;
   }
   for (std::uint32_t block = 0; block < shape.blocks; ++block)
-    shape.collective == Collective::reduce ? add_up(plan, node, block) : add_down(plan, node, block);
+    shape.collective == Collective::reduce ? plan::add_up(plan, node, block) : plan::add_down(plan, node, block);
   return plan;
 }
 
@@ -93,8 +94,9 @@ double per_byte(Collective collective, const LinkCost& link) {
 }
 
 void settle(Shape& shape, const Tuning& tuning, const Load& load) {
-  const PipelineShape pipeline{units(shape), std::max(depth(0, shape.size) - units(shape), 1.0)};
-  shape.blocks = tuning.blocks > 0 ? tuning.blocks : best_blocks(pipeline, load, per_byte(shape.collective, load.link));
+  const plan::PipelineShape pipeline{units(shape), std::max(depth(0, shape.size) - units(shape), 1.0)};
+  shape.blocks =
+      tuning.blocks > 0 ? tuning.blocks : plan::best_blocks(pipeline, load, per_byte(shape.collective, load.link));
 }
 
 // (u (m-1) + d) (alpha + b beta [+ b gamma]): m blocks of b = n/m bytes, u the units above, d about 1.5 log2 N the time

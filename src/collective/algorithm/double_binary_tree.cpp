@@ -8,8 +8,9 @@
 //                                   1 3  5                          6 4  2      or shifted by one place (N even)
 #include <algorithm>
 
-#include "collective/compose.hpp"
+#include "collective/algorithm.hpp"
 #include "collective/pattern/two_trees.hpp"
+#include "collective/plan/compose.hpp"
 
 namespace syncopate::collective::algorithm {
 
@@ -23,7 +24,7 @@ using Timetable = std::vector<std::pair<std::uint32_t, PlanStep>>;
 
 /// The rank's transfers of one tree's blocks, down from the root; a reduction runs the same film backwards.
 void add_tree(Timetable& timetable, const Shape& shape, const pattern::TwoTrees& trees, std::uint32_t tree) {
-  const Positions positions = positions_of(shape);
+  const plan::Positions positions = plan::positions_of(shape);
   const pattern::Node node = trees.node(tree, positions.at);
   const auto note = [&](std::uint32_t into, Act act, std::uint32_t peer) {
     for (std::uint32_t block = tree; block < shape.blocks; block += 2)
@@ -67,8 +68,9 @@ double per_byte(Collective collective, const LinkCost& link) {
 
 /// Both trees are about log2 N levels deep, and a level takes one unit of time or two.
 void settle(Shape& shape, const Tuning& tuning, const Load& load) {
-  const PipelineShape pipeline{1, 1.5 * std::bit_width(shape.size - 1)};
-  shape.blocks = tuning.blocks > 0 ? tuning.blocks : best_blocks(pipeline, load, per_byte(shape.collective, load.link));
+  const plan::PipelineShape pipeline{1, 1.5 * std::bit_width(shape.size - 1)};
+  shape.blocks =
+      tuning.blocks > 0 ? tuning.blocks : plan::best_blocks(pipeline, load, per_byte(shape.collective, load.link));
 }
 
 // (m + d) (alpha + b beta [+ b gamma]): m blocks of b = n/m bytes, m + d as the timetable says, d about 1.5 log2 N; an

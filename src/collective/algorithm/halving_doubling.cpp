@@ -6,7 +6,8 @@
 #include <bit>
 #include <cmath>
 
-#include "collective/compose.hpp"
+#include "collective/algorithm.hpp"
+#include "collective/plan/compose.hpp"
 
 namespace syncopate::collective::algorithm {
 
@@ -17,22 +18,23 @@ bool offers(Collective collective) { return collective == Collective::allreduce;
 Plan build(const Shape& shape) {
   const pattern::Hypercube cube{shape.size};
   Plan plan{.chunks = cube.corners(), .steps = {}};
-  if (!fold_guests(plan, cube.guests(), shape.rank)) {
-    add_recursive_halving(plan, cube, shape.rank);
-    add_recursive_gathering(plan, cube, shape.rank);
+  if (!plan::fold_extra_ranks(plan, cube.extra_ranks(), shape.rank)) {
+    plan::add_recursive_halving(plan, cube, shape.rank);
+    plan::add_recursive_gathering(plan, cube, shape.rank);
   }
-  unfold_guests(plan, cube.guests(), shape.rank);
+  plan::unfold_extra_ranks(plan, cube.extra_ranks(), shape.rank);
   return plan;
 }
 
-// 2 log2 N alpha + 2 (N-1)/N n beta + (N-1)/N n gamma for a power of two; guests add two whole vectors.
+// 2 log2 N alpha + 2 (N-1)/N n beta + (N-1)/N n gamma for a power of two; extra_ranks add two whole vectors.
 double seconds(const Shape& shape, const Load& load) {
   const double corners = std::bit_floor(shape.size), levels = std::log2(corners);
   const double share = load.bytes * (corners - 1) / corners;
   const LinkCost& link = load.link;
-  const double guests = 2 * (link.alpha_s + load.bytes * link.beta_s_per_byte) + load.bytes * link.gamma_s_per_byte;
+  const double extra_ranks =
+      2 * (link.alpha_s + load.bytes * link.beta_s_per_byte) + load.bytes * link.gamma_s_per_byte;
   return 2 * levels * link.alpha_s + 2 * share * link.beta_s_per_byte + share * link.gamma_s_per_byte +
-         (corners < shape.size ? guests : 0);
+         (corners < shape.size ? extra_ranks : 0);
 }
 
 }  // namespace
@@ -44,7 +46,7 @@ extern constinit const Algorithm halving_doubling{
     .offers = offers,
     .build = build,
     .seconds = seconds,
-    .tiles = [](const Shape& shape) { return std::has_single_bit(shape.size); },  // guests come first and last
+    .tiles = [](const Shape& shape) { return std::has_single_bit(shape.size); },  // extra_ranks come first and last
 };
 
 }  // namespace syncopate::collective::algorithm

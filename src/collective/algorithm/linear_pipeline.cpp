@@ -5,7 +5,8 @@
 //   all-reduce: reduce along 0 -> ... -> p-1, each finished block goes p-1 -> 0 and is broadcast along the same chain
 #include <algorithm>
 
-#include "collective/compose.hpp"
+#include "collective/algorithm.hpp"
+#include "collective/plan/compose.hpp"
 
 namespace syncopate::collective::algorithm {
 
@@ -66,8 +67,10 @@ double per_byte(Collective collective, const LinkCost& link) {
 // b* = sqrt(n alpha / ((p-2) beta)). A chain of two ranks has nothing to overlap between ranks, but still reduces one
 // block while the next arrives.
 void settle(Shape& shape, const Tuning& tuning, const Load& load) {
-  const PipelineShape pipeline{shape.collective == Collective::allreduce ? 2.0 : 1.0, std::max(shape.size - 2.0, 1.0)};
-  shape.blocks = tuning.blocks > 0 ? tuning.blocks : best_blocks(pipeline, load, per_byte(shape.collective, load.link));
+  const plan::PipelineShape pipeline{shape.collective == Collective::allreduce ? 2.0 : 1.0,
+                                     std::max(shape.size - 2.0, 1.0)};
+  shape.blocks =
+      tuning.blocks > 0 ? tuning.blocks : plan::best_blocks(pipeline, load, per_byte(shape.collective, load.link));
 }
 
 // (m+p-2) (alpha + b beta [+ b gamma]), m blocks of b = n/m bytes; an all-reduce takes max(m, p) steps without b gamma

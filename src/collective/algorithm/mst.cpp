@@ -4,8 +4,9 @@
 //   broadcast, N = 6, root 0:   distance 4: 0 -> 4     2: 0 -> 2     1: 0 -> 1, 2 -> 3, 4 -> 5
 #include <cmath>
 
-#include "collective/compose.hpp"
+#include "collective/algorithm.hpp"
 #include "collective/pattern/binomial_tree.hpp"
+#include "collective/plan/compose.hpp"
 
 namespace syncopate::collective::algorithm {
 
@@ -17,7 +18,7 @@ bool offers(Collective collective) {
          collective == Collective::scatter;
 }
 
-void add_broadcast(Plan& plan, const Positions& positions) {
+void add_broadcast(Plan& plan, const plan::Positions& positions) {
   const std::uint32_t at = positions.at, size = positions.size;
   for (std::uint32_t mask = pattern::farthest(size); mask > 0; mask /= 2) {
     if (pattern::is_parent(at, size, mask))
@@ -26,7 +27,7 @@ void add_broadcast(Plan& plan, const Positions& positions) {
   }
 }
 
-void add_reduce(Plan& plan, const Positions& positions) {
+void add_reduce(Plan& plan, const plan::Positions& positions) {
   const std::uint32_t at = positions.at, size = positions.size, farthest = pattern::farthest(size);
   for (std::uint32_t mask = 1; mask <= farthest; mask *= 2) {
     if (pattern::is_child(at, mask))
@@ -40,10 +41,10 @@ void add_reduce(Plan& plan, const Positions& positions) {
 Plan build(const Shape& shape) {
   const bool parts = shape.collective == Collective::gather || shape.collective == Collective::scatter;
   Plan plan{.chunks = parts ? shape.size : 1, .steps = {}};
-  Positions positions = positions_of(shape);
+  plan::Positions positions = plan::positions_of(shape);
   positions.by_rank = parts;
-  if (shape.collective == Collective::gather) add_tree_gather(plan, positions);
-  if (shape.collective == Collective::scatter) add_tree_scatter(plan, positions);
+  if (shape.collective == Collective::gather) plan::add_tree_gather(plan, positions);
+  if (shape.collective == Collective::scatter) plan::add_tree_scatter(plan, positions);
   if (parts) return plan;
   if (shape.collective != Collective::broadcast) add_reduce(plan, positions);
   if (shape.collective != Collective::reduce) add_broadcast(plan, positions);

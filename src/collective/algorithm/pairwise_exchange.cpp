@@ -29,7 +29,7 @@ Peers peers_in(const Shape& shape, std::uint32_t step) {
 Plan build(const Shape& shape) {
   const bool swaps = shape.collective == Collective::alltoall;
   Plan plan{.chunks = swaps ? 2 * shape.size : shape.size, .steps = {}};
-  if (swaps || reduces(shape.collective))
+  if (swaps || plan::reduces(shape.collective))
     for (std::uint32_t step = 1; step < shape.size; ++step) {
       const auto [to, from] = peers_in(shape, step);
       plan.steps.push_back({Act::send, to, to, 1, false});
@@ -50,7 +50,7 @@ Plan build(const Shape& shape) {
 double seconds(const Shape& shape, const Load& load) {
   const double phases = shape.collective == Collective::allreduce ? 2 : 1, steps = shape.size - 1.0;
   const double moves = load.link.medium == Medium::vectors ? 1 : phases;
-  const double part = load.bytes / shape.size, reduced = reduces(shape.collective) ? part : 0;
+  const double part = load.bytes / shape.size, reduced = plan::reduces(shape.collective) ? part : 0;
   return steps *
          (phases * load.link.alpha_s + moves * part * load.link.beta_s_per_byte + reduced * load.link.gamma_s_per_byte);
 }

@@ -7,7 +7,8 @@
 #include <bit>
 #include <cmath>
 
-#include "collective/compose.hpp"
+#include "collective/algorithm.hpp"
+#include "collective/plan/compose.hpp"
 
 namespace syncopate::collective::algorithm {
 
@@ -18,12 +19,12 @@ bool offers(Collective collective) { return collective == Collective::allreduce 
 Plan build(const Shape& shape) {
   const pattern::Hypercube cube{shape.size};
   Plan plan{.chunks = 1, .steps = {}};
-  if (!fold_guests(plan, cube.guests(), shape.rank))
+  if (!plan::fold_extra_ranks(plan, cube.extra_ranks(), shape.rank))
     for (std::uint32_t mask = 1; mask < cube.corners(); mask *= 2) {
       plan.steps.push_back({Act::send, shape.rank ^ mask, 0, 1, false});
       plan.steps.push_back({Act::receive_reduce, shape.rank ^ mask, 0, 1, mask * 2 == cube.corners()});
     }
-  unfold_guests(plan, cube.guests(), shape.rank);
+  plan::unfold_extra_ranks(plan, cube.extra_ranks(), shape.rank);
   return plan;
 }
 

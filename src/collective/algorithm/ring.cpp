@@ -5,7 +5,8 @@
 //   reduce-scatter, N = 4:  step 0   0 -3-> 1 -0-> 2 -1-> 3 -2-> 0     (-c->: chunk c)
 //                           step 1   0 -2-> 1 -3-> 2 -0-> 3 -1-> 0
 //                           step 2   0 -1-> 1 -2-> 2 -3-> 3 -0-> 0     now rank r owns chunk r
-#include "collective/compose.hpp"
+#include "collective/algorithm.hpp"
+#include "collective/plan/compose.hpp"
 
 namespace syncopate::collective::algorithm {
 
@@ -18,16 +19,16 @@ bool offers(Collective collective) {
 
 Plan build(const Shape& shape) {
   Plan plan{.chunks = shape.size, .steps = {}};
-  const Positions ranks{.at = shape.rank, .size = shape.size};
-  if (reduces(shape.collective)) add_ring_scatter(plan, ranks);
-  if (shape.collective != Collective::reduce_scatter) add_ring_gather(plan, ranks);
+  const plan::Positions ranks{.at = shape.rank, .size = shape.size};
+  if (plan::reduces(shape.collective)) plan::add_ring_reduce_scatter(plan, ranks);
+  if (shape.collective != Collective::reduce_scatter) plan::add_ring_gather(plan, ranks);
   return plan;
 }
 
 // all-reduce: 2 (N-1) alpha + 2 (N-1)/N n beta + (N-1)/N n gamma; the halves have half of the first two terms.
 double seconds(const Shape& shape, const Load& load) {
   const double phases = shape.collective == Collective::allreduce ? 2 : 1, steps = shape.size - 1.0;
-  const double share = load.bytes * steps / shape.size, reduced = reduces(shape.collective) ? share : 0;
+  const double share = load.bytes * steps / shape.size, reduced = plan::reduces(shape.collective) ? share : 0;
   return phases * steps * load.link.alpha_s + phases * share * load.link.beta_s_per_byte +
          reduced * load.link.gamma_s_per_byte;
 }

@@ -6,7 +6,8 @@
 //                          2 3      rank (i, j): after the rows, column j holds part j of the vector, cut in `rows`
 //                          4 5      chunks for its ring
 #include "base/require.hpp"
-#include "collective/compose.hpp"
+#include "collective/algorithm.hpp"
+#include "collective/plan/compose.hpp"
 
 namespace syncopate::collective::algorithm {
 
@@ -16,28 +17,28 @@ bool offers(Collective collective) { return collective == Collective::allreduce;
 
 Plan ring(Collective collective, std::uint32_t at, std::uint32_t size) {
   Plan plan{.chunks = size, .steps = {}};
-  const Positions positions{.at = at, .size = size};
-  if (collective != Collective::allgather) add_ring_scatter(plan, positions);
-  if (collective != Collective::reduce_scatter) add_ring_gather(plan, positions);
+  const plan::Positions positions{.at = at, .size = size};
+  if (collective != Collective::allgather) plan::add_ring_reduce_scatter(plan, positions);
+  if (collective != Collective::reduce_scatter) plan::add_ring_gather(plan, positions);
   return plan;
 }
 
 void add_grid(Plan& plan, const Shape& shape) {
   const std::uint32_t row = shape.rank / shape.columns, column = shape.rank % shape.columns;
-  Embedding along_row{.first = 0, .scale = shape.rows, .completes = shape.rows == 1};
+  plan::Embedding along_row{.first = 0, .scale = shape.rows, .completes = shape.rows == 1};
   for (std::uint32_t j = 0; j < shape.columns; ++j) along_row.ranks.push_back(row * shape.columns + j);
-  Embedding along_column{.first = column * shape.rows};
+  plan::Embedding along_column{.first = column * shape.rows};
   for (std::uint32_t i = 0; i < shape.rows; ++i) along_column.ranks.push_back(i * shape.columns + column);
-  embed(plan, ring(Collective::reduce_scatter, column, shape.columns), along_row);
-  embed(plan, ring(Collective::allreduce, row, shape.rows), along_column);
-  embed(plan, ring(Collective::allgather, column, shape.columns), along_row);
+  plan::embed(plan, ring(Collective::reduce_scatter, column, shape.columns), along_row);
+  plan::embed(plan, ring(Collective::allreduce, row, shape.rows), along_column);
+  plan::embed(plan, ring(Collective::allgather, column, shape.columns), along_row);
 }
 
 Plan build(const Shape& shape) {
-  const pattern::Guests guests{shape.rows * shape.columns, shape.size};
-  Plan plan{.chunks = guests.room, .steps = {}};
-  if (!fold_guests(plan, guests, shape.rank)) add_grid(plan, shape);
-  unfold_guests(plan, guests, shape.rank);
+  const pattern::ExtraRanks extra_ranks{shape.rows * shape.columns, shape.size};
+  Plan plan{.chunks = extra_ranks.room, .steps = {}};
+  if (!plan::fold_extra_ranks(plan, extra_ranks, shape.rank)) add_grid(plan, shape);
+  plan::unfold_extra_ranks(plan, extra_ranks, shape.rank);
   return plan;
 }
 
@@ -70,10 +71,10 @@ bool sensible(const Shape& shape) {
 double seconds(const Shape& shape, const Load& load) {
   const double rows = shape.rows, columns = shape.columns, room = rows * columns;
   const double share = (room - 1) / room * load.bytes, left = shape.size - room;
-  const double guests = left <= 0 ? 0 : 1 + static_cast<double>(static_cast<std::uint32_t>((left - 1) / room));
+  const double extra_ranks = left <= 0 ? 0 : 1 + static_cast<double>(static_cast<std::uint32_t>((left - 1) / room));
   const LinkCost& link = load.link;
   return 2 * (columns + rows - 2) * link.alpha_s + 2 * share * link.beta_s_per_byte + share * link.gamma_s_per_byte +
-         guests * (2 * (link.alpha_s + load.bytes * link.beta_s_per_byte) + load.bytes * link.gamma_s_per_byte);
+         extra_ranks * (2 * (link.alpha_s + load.bytes * link.beta_s_per_byte) + load.bytes * link.gamma_s_per_byte);
 }
 
 }  // namespace

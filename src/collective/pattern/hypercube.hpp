@@ -4,17 +4,17 @@
 #include <bit>
 #include <cstdint>
 
-#include "collective/pattern/guests.hpp"
+#include "collective/pattern/extra_ranks.hpp"
 #include "collective/pattern/run.hpp"
 
 namespace syncopate::collective::pattern {
 
-/// Corners are the ranks below the largest power of two; the others are guests.
+/// Corners are the ranks below the largest power of two; the others are extra_ranks.
 struct Hypercube {
   std::uint32_t size = 1;  ///< ranks in all
 
   [[nodiscard]] constexpr std::uint32_t corners() const { return std::bit_floor(size); }
-  [[nodiscard]] constexpr Guests guests() const { return {corners(), size}; }
+  [[nodiscard]] constexpr ExtraRanks extra_ranks() const { return {corners(), size}; }
 };
 
 /// The half of `run` that `corner` keeps when it meets `corner ^ mask`; the partner keeps the other one.

@@ -1,5 +1,5 @@
 // Online: whenever the channel is free, everything that is ready leaves in one message. Needs no profile and no cost.
-// The rule runs in schedule/dispatch, step by step; here it is foretold on a timeline. Its step is longer than the
+// The rule runs in schedule/dispatch, step by step; here it is predicted on a timeline. Its step is longer than the
 // shortest by at most its last exchange but one, so never twice as long, for every cost that rises with the bytes and
 // for which two messages cost no less than one (docs/scheduling.md has the proof).
 //

@@ -3,27 +3,28 @@
 
 #include <fmt/format.h>
 
-namespace syncopate::transport {
+namespace syncopate::transport::inproc {
 
 namespace {
 
 constexpr std::size_t kAgreements = 1024;
 
-Failure mismatch_between(const OperationRecord& mine, int my_rank, const OperationRecord& other, int other_rank) {
+membership::Failure disagreement(const membership::OperationRecord& mine, int my_rank,
+                                 const membership::OperationRecord& other, int other_rank) {
   return {"Mismatch",
-          fmt::format("{}: rank {} called {}; rank {} called {}", text_of_number(mine.number), my_rank, mine.text,
-                      other_rank, other.text),
+          fmt::format("{}: rank {} called {}; rank {} called {}", membership::text_of_number(mine.number), my_rank,
+                      mine.text, other_rank, other.text),
           Where{my_rank, other_rank, mine.text, ""}};
 }
 
 }  // namespace
 
-std::optional<Failure> InprocControl::failure() const {
+std::optional<membership::Failure> InprocControl::failure() const {
   std::lock_guard lock(hub_->mutex);
   return hub_->failure;
 }
 
-void InprocControl::report(Failure failure) {
+void InprocControl::report(membership::Failure failure) {
   {
     std::lock_guard lock(hub_->mutex);
     if (hub_->failure) return;
@@ -33,11 +34,11 @@ void InprocControl::report(Failure failure) {
   for (Mailbox& mailbox : hub_->mailboxes) mailbox.change([](Mailbox&) {});
 }
 
-void InprocControl::began(const OperationRecord& record) {
-  std::optional<Failure> found;
+void InprocControl::began(const membership::OperationRecord& record) {
+  std::optional<membership::Failure> found;
   {
     std::lock_guard lock(hub_->mutex);
-    if (is_message(record.number)) {
+    if (membership::is_message(record.number)) {
       hub_->messages[static_cast<std::size_t>(rank_)] = record;
       return;
     }
@@ -45,30 +46,30 @@ void InprocControl::began(const OperationRecord& record) {
     const auto [agreement, is_first] = hub_->agreements.try_emplace(record.number, Agreement{record, rank_});
     if (hub_->agreements.size() > kAgreements) hub_->agreements.erase(hub_->agreements.begin());
     if (!is_first && agreement->second.record.signature != record.signature)
-      found = mismatch_between(agreement->second.record, agreement->second.rank, record, rank_);
+      found = disagreement(agreement->second.record, agreement->second.rank, record, rank_);
   }
   if (found) report(std::move(*found));
 }
 
 void InprocControl::mismatch(int peer, std::uint64_t number) {
-  OperationRecord mine, other;
+  membership::OperationRecord mine, other;
   {
     std::lock_guard lock(hub_->mutex);
     const auto here = static_cast<std::size_t>(rank_), there = static_cast<std::size_t>(peer);
-    mine = is_message(number) ? hub_->messages[here] : hub_->begun[here];
-    const bool both = is_message(number) && hub_->messages[there].number == number;
+    mine = membership::is_message(number) ? hub_->messages[here] : hub_->begun[here];
+    const bool both = membership::is_message(number) && hub_->messages[there].number == number;
     other = both ? hub_->messages[there] : hub_->begun[there];
   }
   mine.number = number;
-  report(mismatch_between(mine, rank_, other, peer));
+  report(disagreement(mine, rank_, other, peer));
 }
 
 std::string InprocControl::laggards(std::uint64_t number) const {
   std::lock_guard lock(hub_->mutex);
   std::string text;
-  if (is_message(number)) return text;
+  if (membership::is_message(number)) return text;
   for (std::size_t rank = 0; rank < hub_->begun.size(); ++rank) {
-    const OperationRecord& record = hub_->begun[rank];
+    const membership::OperationRecord& record = hub_->begun[rank];
     if (record.number >= number) continue;
     text += fmt::format("{}rank {} has not begun it (its last: {})", text.empty() ? "" : ", ", rank,
                         record.number == 0 ? "none" : record.text);
@@ -76,4 +77,4 @@ std::string InprocControl::laggards(std::uint64_t number) const {
   return text;
 }
 
-}  // namespace syncopate::transport
+}  // namespace syncopate::transport::inproc

@@ -5,16 +5,16 @@
 
 #include "transport/inproc/hub.hpp"
 
-namespace syncopate::transport {
+namespace syncopate::transport::inproc {
 
-class InprocControl final : public Control {
+class InprocControl final : public membership::Control {
  public:
   InprocControl(std::shared_ptr<Hub> hub, int rank) : hub_(std::move(hub)), rank_(rank) {}
 
-  [[nodiscard]] std::optional<Failure> failure() const override;
+  [[nodiscard]] std::optional<membership::Failure> failure() const override;
   [[nodiscard]] bool failed() const noexcept override { return hub_->failed.load(std::memory_order_acquire); }
-  void report(Failure failure) override;
-  void began(const OperationRecord& record) override;
+  void report(membership::Failure failure) override;
+  void began(const membership::OperationRecord& record) override;
   void mismatch(int peer, std::uint64_t number) override;
   [[nodiscard]] std::string laggards(std::uint64_t number) const override;
 
@@ -23,4 +23,4 @@ class InprocControl final : public Control {
   int rank_;
 };
 
-}  // namespace syncopate::transport
+}  // namespace syncopate::transport::inproc

@@ -10,10 +10,10 @@
 #include <optional>
 #include <vector>
 
-#include "transport/control.hpp"
+#include "transport/membership/control.hpp"
 #include "transport/transport.hpp"
 
-namespace syncopate::transport {
+namespace syncopate::transport::inproc {
 
 /// A frame whose bytes still lie in the sender's memory.
 struct Offer {
@@ -43,7 +43,7 @@ struct Mailbox {
 
 /// The operations of one number, as the first rank to begin it called it.
 struct Agreement {
-  OperationRecord record;
+  membership::OperationRecord record;
   int rank = -1;
 };
 
@@ -59,13 +59,13 @@ struct Hub {
   std::vector<Mailbox> mailboxes;
   std::atomic<bool> failed{false};
   mutable std::mutex mutex;  ///< guards what follows
-  std::optional<Failure> failure;
-  std::map<std::uint64_t, Agreement> agreements;  ///< a bounded number of the latest
-  std::vector<OperationRecord> begun;             ///< by rank: the last operation it began
-  std::vector<OperationRecord> messages;          ///< by rank: its last message
+  std::optional<membership::Failure> failure;
+  std::map<std::uint64_t, Agreement> agreements;      ///< a bounded number of the latest
+  std::vector<membership::OperationRecord> begun;     ///< by rank: the last operation it began
+  std::vector<membership::OperationRecord> messages;  ///< by rank: its last message
   /// Hubs of sub-groups on their way to their members, by number, and how many have not come for theirs.
   std::map<std::uint64_t, std::pair<std::shared_ptr<Hub>, int>> branches;
   std::uint64_t next_branch = 0;
 };
 
-}  // namespace syncopate::transport
+}  // namespace syncopate::transport::inproc

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-namespace syncopate::transport {
+namespace syncopate::transport::inproc {
 
-InprocTransport::InprocTransport(std::shared_ptr<Hub> hub, std::shared_ptr<Control> control, int rank)
+InprocTransport::InprocTransport(std::shared_ptr<Hub> hub, std::shared_ptr<membership::Control> control, int rank)
     : hub_(std::move(hub)), control_(std::move(control)), rank_(rank), expected_(hub_->mailboxes.size()) {}
 
 InprocTransport::~InprocTransport() { withdraw(); }
@@ -43,7 +43,7 @@ std::span<const Event> InprocTransport::poll(base::Time deadline, Patience patie
     if (odd_) control_->mismatch(static_cast<int>(*odd_), odd_operation_);
     if (control_->failed()) {
       withdraw();
-      raise(*control_->failure());
+      membership::raise(*control_->failure());
     }
     if (!events_.empty() || clock.now() >= deadline) return events_;
     wait_for_signal(seen, deadline, patience);
@@ -111,4 +111,4 @@ std::pair<std::uint64_t, std::uint64_t> InprocTransport::traffic() const noexcep
   return {sent_bytes_.load(std::memory_order_relaxed), received_bytes_.load(std::memory_order_relaxed)};
 }
 
-}  // namespace syncopate::transport
+}  // namespace syncopate::transport::inproc

@@ -6,11 +6,11 @@
 
 #include "transport/inproc/hub.hpp"
 
-namespace syncopate::transport {
+namespace syncopate::transport::inproc {
 
 class InprocTransport final : public Transport {
  public:
-  InprocTransport(std::shared_ptr<Hub> hub, std::shared_ptr<Control> control, int rank);
+  InprocTransport(std::shared_ptr<Hub> hub, std::shared_ptr<membership::Control> control, int rank);
   ~InprocTransport() override;
 
   void send(const Frame& frame) override;
@@ -41,7 +41,7 @@ class InprocTransport final : public Transport {
   void withdraw() noexcept;
 
   std::shared_ptr<Hub> hub_;
-  std::shared_ptr<Control> control_;
+  std::shared_ptr<membership::Control> control_;
   const int rank_;
   std::vector<std::deque<Expected>> expected_;  ///< by sender
   std::vector<Borrowed> borrowed_;
@@ -52,4 +52,4 @@ class InprocTransport final : public Transport {
   std::atomic<std::uint64_t> sent_bytes_{0}, received_bytes_{0};
 };
 
-}  // namespace syncopate::transport
+}  // namespace syncopate::transport::inproc

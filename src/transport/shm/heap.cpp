@@ -25,7 +25,7 @@ bool is_limited(decltype(RLIMIT_AS) resource) noexcept {
 
 }  // namespace
 
-Mapping::Mapping(const tcp::Descriptor& memory, std::uint64_t bytes) {
+Mapping::Mapping(const socket::Descriptor& memory, std::uint64_t bytes) {
   if (bytes == 0) return;
   void* base = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, memory.number(), 0);
   if (base == MAP_FAILED) refuse("map");

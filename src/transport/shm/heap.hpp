@@ -15,7 +15,7 @@ namespace syncopate::transport::shm {
 class Mapping final {
  public:
   /// Throws SystemFailure.
-  Mapping(const tcp::Descriptor& memory, std::uint64_t bytes);
+  Mapping(const socket::Descriptor& memory, std::uint64_t bytes);
   Mapping(Mapping&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
   Mapping& operator=(Mapping&& other) noexcept {
     std::swap(bytes_, other.bytes_);
@@ -41,7 +41,7 @@ class Heap final : public std::enable_shared_from_this<Heap> {
   [[nodiscard]] std::shared_ptr<std::byte[]> allocate(std::size_t bytes);
   /// Where in the heap `bytes` lie; none if they lie elsewhere.
   [[nodiscard]] std::optional<std::uint64_t> place_of(base::ConstBytes bytes) const noexcept;
-  [[nodiscard]] const tcp::Descriptor& memory() const noexcept { return memory_; }
+  [[nodiscard]] const socket::Descriptor& memory() const noexcept { return memory_; }
 
  private:
   explicit Heap(std::uint64_t bytes);
@@ -49,7 +49,7 @@ class Heap final : public std::enable_shared_from_this<Heap> {
   [[nodiscard]] std::optional<std::uint64_t> reserve(std::uint64_t bytes);
   void give_back(std::uint64_t place, std::uint64_t bytes) noexcept;
 
-  tcp::Descriptor memory_;
+  socket::Descriptor memory_;
   Mapping mapping_;
   std::mutex mutex_;
   std::map<std::uint64_t, std::uint64_t> free_;  ///< bytes by place; no two of them touch
@@ -59,12 +59,12 @@ class Heap final : public std::enable_shared_from_this<Heap> {
 class PeerHeap final {
  public:
   /// Throws Corrupt unless it is sealed, SystemFailure if it cannot be mapped.
-  [[nodiscard]] static PeerHeap adopt(const tcp::Descriptor& memory) { return PeerHeap(memory); }
+  [[nodiscard]] static PeerHeap adopt(const socket::Descriptor& memory) { return PeerHeap(memory); }
   /// Throws Corrupt where that is not within the heap.
   [[nodiscard]] base::Bytes at(std::uint64_t place, std::uint64_t bytes) const;
 
  private:
-  explicit PeerHeap(const tcp::Descriptor& memory) : mapping_(memory, sealed_bytes(memory)) {}
+  explicit PeerHeap(const socket::Descriptor& memory) : mapping_(memory, sealed_bytes(memory)) {}
 
   Mapping mapping_;
 };

@@ -7,9 +7,9 @@
 #include <cstring>
 
 #include "syncopate/error.hpp"
-#include "transport/control.hpp"
-#include "transport/shm/barrier.hpp"
-#include "transport/shm/handover.hpp"
+#include "transport/membership/control.hpp"
+#include "transport/shm/descriptor_passing.hpp"
+#include "transport/shm/membarrier.hpp"
 
 namespace syncopate::transport::shm {
 
@@ -20,7 +20,7 @@ constexpr std::size_t kWorthReferring = std::size_t{8} << 10;
 
 }  // namespace
 
-void Link::attach(tcp::Channel channel, Side side) {
+void Link::attach(socket::Channel channel, Side side) {
   channel_ = std::move(channel);
   side_ = side;
   if (side != Side::maker) return;
@@ -28,9 +28,9 @@ void Link::attach(tcp::Channel channel, Side side) {
   if (hand_over(region_->memory()) && hand_over(heap_.memory())) region_->close_descriptor();
 }
 
-bool Link::hand_over(const tcp::Descriptor& memory) {
+bool Link::hand_over(const socket::Descriptor& memory) {
   const bool is_given = give(channel_.socket(), memory);
-  if (!is_given) fail({Trouble::Kind::lost, "the connection was closed", {}});
+  if (!is_given) fail({membership::LinkFailure::Kind::lost, "the connection was closed", {}});
   return is_given;
 }
 
@@ -40,8 +40,8 @@ void Link::map(Region region) {
   reader_.emplace(region_->ring(other(side_)), region_->tail(other(side_)));
 }
 
-void Link::fail(Trouble trouble) {
-  if (!trouble_) trouble_ = std::move(trouble);
+void Link::fail(membership::LinkFailure link_failure) {
+  if (!link_failure_) link_failure_ = std::move(link_failure);
 }
 
 void Link::open() {
@@ -60,11 +60,11 @@ void Link::open() {
 
 void Link::send(const Frame& frame, std::vector<Event>& finished) {
   out_.emplace_back(frame);
-  if (out_.size() == 1 && open_ && !trouble_) progress(finished);
+  if (out_.size() == 1 && open_ && !link_failure_) progress(finished);
 }
 
 void Link::progress(std::vector<Event>& finished) noexcept {
-  if (trouble_) return;
+  if (link_failure_) return;
   attempt([&] { move(finished); });
 }
 
@@ -73,7 +73,7 @@ void Link::move(std::vector<Event>& finished) {
     open();
     if (!open_) return;
     lie_down();
-    heavy_barrier();  // this may be the last look before a sleep, and so far the region could not know of it
+    membarrier_all();  // this may be the last look before a sleep, and so far the region could not know of it
   }
   if (!borrowed_.empty() && borrowed_.front().reply != 0) give_back_prefix();
   if (!referred_.empty()) settle_referred(finished);

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "syncopate/error.hpp"
+#include "transport/membership/link_failure.hpp"
 #include "transport/shm/heap.hpp"
-#include "transport/shm/lane.hpp"
-#include "transport/tcp/channel.hpp"
-#include "transport/tcp/complaint.hpp"
+#include "transport/shm/ring_buffer.hpp"
+#include "transport/socket/channel.hpp"
 #include "transport/tcp/stream.hpp"
 
 namespace syncopate::transport::shm {
@@ -20,13 +20,13 @@ namespace syncopate::transport::shm {
 /// one of the two sees the other.
 class Link final {
  public:
-  using Trouble = tcp::Trouble;
+  using LinkFailure = membership::LinkFailure;
 
   Link(int peer, const Heap& heap, tcp::Counters& counters) : peer_(peer), heap_(heap), counters_(counters) {}
 
   /// A connection whose handshake is done. The rank that called makes the memory.
-  void attach(tcp::Channel channel, Side side);
-  void fail(Trouble trouble);
+  void attach(socket::Channel channel, Side side);
+  void fail(membership::LinkFailure link_failure);
 
   void send(const Frame& frame, std::vector<Event>& finished);
   void receive(const Label& label, base::Bytes into, std::uint64_t token) { in_.emplace_back(label, into, token); }
@@ -47,7 +47,7 @@ class Link final {
   [[nodiscard]] int peer() const noexcept { return peer_; }
   [[nodiscard]] bool pending() const noexcept { return !out_.empty() || !in_.empty() || !referred_.empty(); }
   [[nodiscard]] bool open() const noexcept { return open_; }
-  [[nodiscard]] const std::optional<Trouble>& trouble() const noexcept { return trouble_; }
+  [[nodiscard]] const std::optional<membership::LinkFailure>& link_failure() const noexcept { return link_failure_; }
 
  private:
   struct Outgoing {
@@ -74,12 +74,12 @@ class Link final {
   // What a sleeper waits for.
   static constexpr std::uint64_t kFrames = 1, kRoom = 2;
 
-  /// Does `move`; what that finds damaged or broken becomes this link's trouble.
+  /// Does `move`; what that finds damaged or broken becomes this link's link_failure.
   template <class Move>
   void attempt(Move move) noexcept;
   void move(std::vector<Event>& finished);
   void open();
-  [[nodiscard]] bool hand_over(const tcp::Descriptor& memory);
+  [[nodiscard]] bool hand_over(const socket::Descriptor& memory);
   void map(Region region);
   void settle_referred(std::vector<Event>& finished);
   void push(std::vector<Event>& finished);
@@ -102,15 +102,15 @@ class Link final {
   const int peer_;
   const Heap& heap_;
   tcp::Counters& counters_;
-  tcp::Channel channel_;
+  socket::Channel channel_;
   Side side_ = Side::maker;
   std::optional<Region> region_;
-  std::optional<LaneWriter> writer_;
-  std::optional<LaneReader> reader_;
+  std::optional<RingWriter> writer_;
+  std::optional<RingReader> reader_;
   std::optional<PeerHeap> theirs_;
   bool open_ = false;
   std::uint64_t lying_for_ = 0;
-  std::optional<Trouble> trouble_;
+  std::optional<membership::LinkFailure> link_failure_;
   std::deque<Outgoing> out_;
   std::vector<Referred> referred_;
   std::deque<Incoming> in_;
@@ -124,9 +124,9 @@ template <class Move>
 void Link::attempt(Move move) noexcept try {
   move();
 } catch (const Corrupt& corrupt) {
-  fail({Trouble::Kind::corrupt, corrupt.what(), {}});
+  fail({membership::LinkFailure::Kind::corrupt, corrupt.what(), {}});
 } catch (const std::exception& error) {
-  fail({Trouble::Kind::lost, error.what(), {}});
+  fail({membership::LinkFailure::Kind::lost, error.what(), {}});
 }
 
 }  // namespace syncopate::transport::shm

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "syncopate/error.hpp"
-#include "transport/control.hpp"
+#include "transport/membership/control.hpp"
 #include "transport/shm/link.hpp"
 
 namespace syncopate::transport::shm {
@@ -42,20 +42,20 @@ base::Bytes Link::frame_elsewhere(const Record& record) const {
 
 bool Link::fits(const Record& record, const Incoming& post) {
   const FrameHead& frame = record.frame;
-  const bool same_kind = is_message(frame.label.operation) == is_message(post.label.operation);
+  const bool same_kind = membership::is_message(frame.label.operation) == membership::is_message(post.label.operation);
   // An operation in which this rank expected nothing (it called it with no elements): that one is what they differ in.
   if (same_kind && frame.label.operation < post.label.operation)
-    fail({Trouble::Kind::other_operation, {}, frame.label});
+    fail({membership::LinkFailure::Kind::other_operation, {}, frame.label});
   else if (frame.label != post.label)
-    fail({Trouble::Kind::other_operation, {}, post.label});
+    fail({membership::LinkFailure::Kind::other_operation, {}, post.label});
   else if (frame.bytes != post.into.size())
-    fail({Trouble::Kind::other_length,
+    fail({membership::LinkFailure::Kind::other_length,
           fmt::format("sent {} bytes where {} were expected", frame.bytes, post.into.size()), post.label});
   else if (record.piece.size() !=
            (record.kind == Kind::piece ? std::min<std::size_t>(kMostPiece, frame.bytes - have_) : frame.bytes - have_))
     throw Corrupt(fmt::format("a piece of {} bytes came where {} of {} were missing", record.piece.size(),
                               frame.bytes - have_, frame.bytes));
-  return !trouble_;
+  return !link_failure_;
 }
 
 /// A frame in one record is lent; the pieces of a long one are put together where it was wanted. What was returned into
@@ -123,7 +123,7 @@ ReplyMemory Link::reply_memory(std::uint64_t arrival) noexcept {
 
 void Link::reply(std::uint64_t arrival, const Frame& frame, std::vector<Event>& finished) {
   Borrowed* found = borrowed(arrival);
-  const bool may_leave = found != nullptr && found->record.kind != Kind::reference && out_.empty() && !trouble_;
+  const bool may_leave = found != nullptr && found->record.kind != Kind::reference && out_.empty() && !link_failure_;
   if (may_leave && leave_at_once(*found, {frame.label, frame.bytes.size()})) {
     finished.emplace_back(frame.token, false);
     return;

@@ -28,7 +28,7 @@ void place(std::byte* at, std::size_t bytes, int file, std::size_t offset) {
 
 }  // namespace
 
-Region::Region(tcp::Descriptor memory) : memory_(std::move(memory)) {
+Region::Region(socket::Descriptor memory) : memory_(std::move(memory)) {
   void* base = ::mmap(nullptr, kMappedBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (base == MAP_FAILED) refuse("reserve addresses for");
   base_ = static_cast<std::byte*>(base);
@@ -44,7 +44,7 @@ Region::Region(tcp::Descriptor memory) : memory_(std::move(memory)) {
 
 Region Region::make() { return Region(make_sealed(kFileBytes)); }
 
-Region Region::adopt(tcp::Descriptor memory) {
+Region Region::adopt(socket::Descriptor memory) {
   if (const std::uint64_t bytes = sealed_bytes(memory); bytes != kFileBytes)
     throw Corrupt(fmt::format("shared memory has {} bytes instead of {}", bytes, kFileBytes));
   return Region(std::move(memory));

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "base/bytes.hpp"
-#include "transport/tcp/socket.hpp"
+#include "transport/socket/socket.hpp"
 
 namespace syncopate::transport::shm {
 
@@ -27,7 +27,7 @@ class Region final {
   /// New memory, all zero. Throws SystemFailure.
   [[nodiscard]] static Region make();
   /// Memory from another process; throws Corrupt unless it is sealed and has the right size.
-  [[nodiscard]] static Region adopt(tcp::Descriptor memory);
+  [[nodiscard]] static Region adopt(socket::Descriptor memory);
   Region(Region&& other) noexcept;
   Region& operator=(Region&& other) noexcept;
   ~Region();
@@ -40,14 +40,14 @@ class Region final {
   [[nodiscard]] std::uint64_t* sleeper(Side side) const noexcept;
   /// How many replies this end has read.
   [[nodiscard]] std::uint64_t* replies(Side side) const noexcept;
-  [[nodiscard]] const tcp::Descriptor& memory() const noexcept { return memory_; }
+  [[nodiscard]] const socket::Descriptor& memory() const noexcept { return memory_; }
   /// The mapping stays; the descriptor is needed only to hand the memory on.
-  void close_descriptor() noexcept { const tcp::Descriptor gone = std::move(memory_); }
+  void close_descriptor() noexcept { const socket::Descriptor gone = std::move(memory_); }
 
  private:
-  explicit Region(tcp::Descriptor memory);
+  explicit Region(socket::Descriptor memory);
 
-  tcp::Descriptor memory_;
+  socket::Descriptor memory_;
   std::byte* base_ = nullptr;
 };
 

@@ -23,7 +23,7 @@ void refuse(const char* what) {
   throw SystemFailure(fmt::format("cannot {} shared memory: {}", what, std::strerror(errno)));
 }
 
-tcp::Descriptor make_sealed(std::uint64_t bytes) {
+socket::Descriptor make_sealed(std::uint64_t bytes) {
   rlimit limit{};
   // Beyond it the process would be killed by a signal.
   if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes)
@@ -31,13 +31,13 @@ tcp::Descriptor make_sealed(std::uint64_t bytes) {
         fmt::format("cannot make shared memory of {} bytes: files may have {} at most (ulimit -f); raise that, or use "
                     "transport tcp",
                     bytes, limit.rlim_cur));
-  tcp::Descriptor memory(::memfd_create("syncopate", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  socket::Descriptor memory(::memfd_create("syncopate", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!memory || ::ftruncate(memory.number(), static_cast<off_t>(bytes)) != 0) refuse("make");
   if (::fcntl(memory.number(), F_ADD_SEALS, kSeals) != 0) refuse("seal");
   return memory;
 }
 
-std::uint64_t sealed_bytes(const tcp::Descriptor& memory) {
+std::uint64_t sealed_bytes(const socket::Descriptor& memory) {
   const int seals = ::fcntl(memory.number(), F_GET_SEALS);
   if (seals != kSeals) throw Corrupt(fmt::format("shared memory has seals {:#x} instead of {:#x}", seals, kSeals));
   struct stat state {};

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "transport/tcp/socket.hpp"
+#include "transport/socket/socket.hpp"
 
 namespace syncopate::transport::shm {
 
@@ -11,9 +11,9 @@ namespace syncopate::transport::shm {
 [[noreturn]] void refuse(const char* what);
 
 /// New memory, all zero; its pages come when they are first written. Throws SystemFailure.
-[[nodiscard]] tcp::Descriptor make_sealed(std::uint64_t bytes);
+[[nodiscard]] socket::Descriptor make_sealed(std::uint64_t bytes);
 /// The size of memory that came from another process. Throws Corrupt unless it can be neither shrunk nor grown: no end
 /// can pull it from under the other.
-[[nodiscard]] std::uint64_t sealed_bytes(const tcp::Descriptor& memory);
+[[nodiscard]] std::uint64_t sealed_bytes(const socket::Descriptor& memory);
 
 }  // namespace syncopate::transport::shm

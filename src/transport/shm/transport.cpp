@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "transport/shm/barrier.hpp"
+#include "transport/shm/membarrier.hpp"
 #include "transport/shm/pause.hpp"
 
 namespace syncopate::transport::shm {
@@ -18,8 +18,7 @@ constexpr base::Duration kTurnsOfOthers = std::chrono::milliseconds(2);
 /// How long one poll stays awake, and what it does between two looks.
 class ShmTransport::Wait final {
  public:
-  Wait(Patience patience, bool crowded, Courtesy& courtesy)
-      : patience_(patience), crowded_(crowded), courtesy_(courtesy) {}
+  Wait(Patience patience, bool crowded, Backoff& backoff) : patience_(patience), crowded_(crowded), backoff_(backoff) {}
 
   /// Looks cost less than clocks: with a core of its own this rank takes several by each.
   [[nodiscard]] bool look_at_once() noexcept {
@@ -37,8 +36,8 @@ class ShmTransport::Wait final {
       pause();
       return true;
     }
-    if (!courtesy_.may_stay_awake(at)) return false;
-    courtesy_.yield(at);
+    if (!backoff_.may_stay_awake(at)) return false;
+    backoff_.yield(at);
     return true;
   }
   [[nodiscard]] bool time_for_troubles() const noexcept { return looks_ % kLooksPerTrouble == kLooksPerTrouble - 1; }
@@ -49,19 +48,20 @@ class ShmTransport::Wait final {
 
   const Patience patience_;
   const bool crowded_;
-  Courtesy& courtesy_;
+  Backoff& backoff_;
   unsigned quick_ = 0, looks_ = 0;
   base::Time begun_{};
 };
 
 ShmTransport::ShmTransport(ShmOptions options, std::unique_ptr<tcp::TcpTransport> far,
-                           std::shared_ptr<tcp::TcpControl> control, std::shared_ptr<tcp::Mailbox> mailbox)
+                           std::shared_ptr<membership::TreeControl> control,
+                           std::shared_ptr<membership::Mailbox> mailbox)
     : options_(std::move(options)),
       far_(std::move(far)),
       control_(std::move(control)),
       mailbox_(std::move(mailbox)),
-      complaints_(options_.rank, control_),
-      courtesy_(options_.crowded ? kTurnsOfOthers : Courtesy::kLongYield),
+      link_failures_(options_.rank, control_),
+      backoff_(options_.crowded ? kTurnsOfOthers : Backoff::kLongYield),
       links_(options_.near.size()) {}
 
 bool ShmTransport::is_near(int rank) const noexcept {
@@ -132,9 +132,9 @@ void ShmTransport::touch(Link& link) {
 
 std::span<const Event> ShmTransport::poll(base::Time deadline, Patience patience) {
   reported_.clear();
-  Wait wait(patience, options_.crowded, courtesy_);
+  Wait wait(patience, options_.crowded, backoff_);
   while (true) {
-    if (control_->failed()) raise(*control_->failure());
+    if (control_->failed()) membership::raise(*control_->failure());
     progress();
     if (mailbox_->rung() || far_->busy()) look_far({}, patience);
     if (!finished_.empty()) break;
@@ -145,7 +145,7 @@ std::span<const Event> ShmTransport::poll(base::Time deadline, Patience patience
     if (!wait.stay_awake(at))
       sleep(at, deadline);
     else if (wait.time_for_troubles())
-      static_cast<void>(face_troubles(at));
+      static_cast<void>(report_link_failures(at));
   }
   std::swap(reported_, finished_);
   return reported_;
@@ -159,11 +159,11 @@ void ShmTransport::look_far(base::Time deadline, Patience patience) {
 }
 
 void ShmTransport::collect_news() {
-  for (tcp::LinkNews& news : mailbox_->memory()) {
+  for (membership::LinkNews& news : mailbox_->memory()) {
     auto& known = links_[static_cast<std::size_t>(news.peer)];
     Link& link = known ? *known : open_link(news.peer);
     if (!news.channel) {
-      link.fail({tcp::Trouble::Kind::lost, "cannot be reached at " + news.reason, {}});
+      link.fail({membership::LinkFailure::Kind::lost, "cannot be reached at " + news.reason, {}});
       continue;
     }
     mailbox_->poller().add(news.channel.socket(), tcp::TcpTransport::kForeignKey, EPOLLIN | EPOLLRDHUP | EPOLLET);
@@ -184,27 +184,27 @@ void ShmTransport::progress() {
   }
 }
 
-base::Time ShmTransport::face_troubles(base::Time at) {
+base::Time ShmTransport::report_link_failures(base::Time at) {
   base::Time again = base::kNever;
   bool troubled = false;
   for (Link* link : active_) {
-    if (!link->trouble() && control_->has_left(link->peer())) {
+    if (!link->link_failure() && control_->has_left(link->peer())) {
       link->progress(finished_);  // what it wrote before it left is all there now
-      if (finished_.empty() && link->pending()) link->fail({tcp::Trouble::Kind::lost, "it has left", {}});
+      if (finished_.empty() && link->pending()) link->fail({membership::LinkFailure::Kind::lost, "it has left", {}});
     }
-    if (!link->trouble()) continue;
+    if (!link->link_failure()) continue;
     troubled = true;
-    again = std::min(again, complaints_.face(link->peer(), *link->trouble(), at));
+    again = std::min(again, link_failures_.face(link->peer(), *link->link_failure(), at));
   }
-  if (!troubled) complaints_.calm();
+  if (!troubled) link_failures_.calm();
   return again;
 }
 
 void ShmTransport::sleep(base::Time at, base::Time deadline) {
   for (Link* link : active_) link->lie_down();
-  heavy_barrier();
+  membarrier_all();
   progress();
-  const base::Time look_again = face_troubles(at);
+  const base::Time look_again = report_link_failures(at);
   if (finished_.empty()) look_far(std::min(deadline, look_again), {});
   for (Link* link : known_) link->get_up();
 }

@@ -20,8 +20,8 @@ struct ShmOptions {
 /// sockets, where news of control and the bells of the links arrive too. How a wait passes: see README.md.
 class ShmTransport final : public Transport {
  public:
-  ShmTransport(ShmOptions options, std::unique_ptr<tcp::TcpTransport> far, std::shared_ptr<tcp::TcpControl> control,
-               std::shared_ptr<tcp::Mailbox> mailbox);
+  ShmTransport(ShmOptions options, std::unique_ptr<tcp::TcpTransport> far,
+               std::shared_ptr<membership::TreeControl> control, std::shared_ptr<membership::Mailbox> mailbox);
 
   [[nodiscard]] FrameLengths frame_lengths(int peer) const noexcept override;
   [[nodiscard]] std::shared_ptr<std::byte[]> allocate(std::size_t bytes) override;
@@ -46,15 +46,15 @@ class ShmTransport final : public Transport {
   void collect_news();
   void look_far(base::Time deadline, Patience patience);
   void progress();
-  [[nodiscard]] base::Time face_troubles(base::Time at);
+  [[nodiscard]] base::Time report_link_failures(base::Time at);
   void sleep(base::Time at, base::Time deadline);
 
   const ShmOptions options_;
   std::unique_ptr<tcp::TcpTransport> far_;
-  std::shared_ptr<tcp::TcpControl> control_;
-  std::shared_ptr<tcp::Mailbox> mailbox_;
-  tcp::Complaints complaints_;
-  Courtesy courtesy_;
+  std::shared_ptr<membership::TreeControl> control_;
+  std::shared_ptr<membership::Mailbox> mailbox_;
+  membership::LinkFailures link_failures_;
+  Backoff backoff_;
   const std::shared_ptr<Heap> heap_ = Heap::make();
   std::vector<std::unique_ptr<Link>> links_;  ///< by rank; null until the first post or connection
   std::vector<Link*> known_;                  ///< those that are not null

@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "syncopate/error.hpp"
-#include "transport/control.hpp"
+#include "transport/membership/control.hpp"
 
 namespace syncopate::transport::tcp {
 
@@ -23,11 +23,12 @@ void add(std::atomic<std::uint64_t>& counter, std::size_t bytes) noexcept {
 
 }  // namespace
 
-void Stream::fail(Trouble trouble) {
+void Stream::fail(membership::LinkFailure link_failure) {
   // A frame of another operation only freezes the stream: its sender shall learn of the mismatch from control, not take
   // the closed connection for this rank's death.
-  const bool cut = trouble.kind == Trouble::Kind::lost || trouble.kind == Trouble::Kind::corrupt;
-  if (!trouble_) trouble_ = std::move(trouble);
+  const bool cut = link_failure.kind == membership::LinkFailure::Kind::lost ||
+                   link_failure.kind == membership::LinkFailure::Kind::corrupt;
+  if (!link_failure_) link_failure_ = std::move(link_failure);
   if (cut) channel_.close();
 }
 
@@ -47,7 +48,7 @@ void Stream::note_ready(std::uint32_t events) noexcept {
 
 void Stream::advance(bool direct, std::vector<Event>& finished) {
   if (!out_.empty() && (writable_ || direct)) push(finished);
-  if (in_.empty() || trouble_) return;
+  if (in_.empty() || link_failure_) return;
   const std::size_t before = finished.size();
   consume_tail(finished);
   if (direct || ended_) readable_ = true;
@@ -57,7 +58,7 @@ void Stream::advance(bool direct, std::vector<Event>& finished) {
 void Stream::announce_whole_frames() noexcept {
   if (in_.empty() || !healthy()) return;
   // Nothing but a message's own header tells of one that is shorter: heartbeats compare operations, not messages.
-  const bool header_counts = is_message(in_.front().label.operation) && !header_rest().empty();
+  const bool header_counts = membership::is_message(in_.front().label.operation) && !header_rest().empty();
   const std::size_t rest = header_rest().size() + (header_counts ? 0 : payload_rest().size());
   channel_.announce_from(std::min(rest, kMostUnannounced));
 }
@@ -75,8 +76,9 @@ void Stream::push(std::vector<Event>& finished) {
       bytes += header.size() + frame.payload.size() - skip;
       skip = 0;
     }
-    const Moved moved = channel_.write(std::span(pieces).first(count));
-    if (moved.outcome == Moved::Outcome::closed) return fail({Trouble::Kind::lost, reason_of(moved), {}});
+    const socket::Moved moved = channel_.write(std::span(pieces).first(count));
+    if (moved.outcome == socket::Moved::Outcome::closed)
+      return fail({membership::LinkFailure::Kind::lost, socket::reason_of(moved), {}});
     sent(moved.bytes, finished);
     writable_ = moved.bytes == bytes;
     if (!writable_) return;
@@ -104,8 +106,9 @@ void Stream::pull(std::vector<Event>& finished) {
     pieces[count++] = piece(rest);
     wanted += rest.size();
   }
-  const Moved moved = channel_.read(std::span(pieces).first(count));
-  if (moved.outcome == Moved::Outcome::closed) return fail({Trouble::Kind::lost, reason_of(moved), {}});
+  const socket::Moved moved = channel_.read(std::span(pieces).first(count));
+  if (moved.outcome == socket::Moved::Outcome::closed)
+    return fail({membership::LinkFailure::Kind::lost, socket::reason_of(moved), {}});
   readable_ = moved.bytes == wanted;  // a short read emptied the socket: the next arrival is a new event
   if (moved.bytes != 0) absorb(moved.bytes, finished);
 }
@@ -117,7 +120,7 @@ void Stream::absorb(std::size_t bytes, std::vector<Event>& finished) {
   header_have_ += in_header;
   bytes -= in_header;
   if (in_header > 0 && header_have_ == kFrameHeaderBytes) header_complete();
-  if (trouble_ || header_have_ < kFrameHeaderBytes) return;
+  if (link_failure_ || header_have_ < kFrameHeaderBytes) return;
   const std::size_t in_payload = std::min(bytes, payload_rest().size());
   payload_have_ += in_payload;
   bytes -= in_payload;
@@ -129,7 +132,7 @@ void Stream::absorb(std::size_t bytes, std::vector<Event>& finished) {
 }
 
 void Stream::consume_tail(std::vector<Event>& finished) {
-  while (!in_.empty() && tail_begin_ < tail_end_ && !trouble_) {
+  while (!in_.empty() && tail_begin_ < tail_end_ && !link_failure_) {
     const auto take = [&](base::Bytes into) {
       const std::size_t bytes = std::min(into.size(), tail_end_ - tail_begin_);
       if (bytes > 0) std::memcpy(into.data(), tail_.data() + tail_begin_, bytes);
@@ -140,7 +143,7 @@ void Stream::consume_tail(std::vector<Event>& finished) {
       header_have_ += take(header_rest());
       if (header_have_ < kFrameHeaderBytes) return;
       header_complete();
-      if (trouble_) return;
+      if (link_failure_) return;
     }
     payload_have_ += take(payload_rest());
     if (payload_rest().empty()) payload_complete(finished);
@@ -153,17 +156,17 @@ void Stream::header_complete() {
   try {
     frame_ = decode(header_);
   } catch (const Corrupt& corrupt) {
-    return fail({Trouble::Kind::corrupt, corrupt.what(), post.label});
+    return fail({membership::LinkFailure::Kind::corrupt, corrupt.what(), post.label});
   }
   if (frame_.group != rules_.half_of_group() || frame_.epoch != rules_.epoch)
-    return fail({Trouble::Kind::corrupt, "a frame of another group", post.label});
-  const bool same_kind = is_message(frame_.label.operation) == is_message(post.label.operation);
+    return fail({membership::LinkFailure::Kind::corrupt, "a frame of another group", post.label});
+  const bool same_kind = membership::is_message(frame_.label.operation) == membership::is_message(post.label.operation);
   // An operation in which this rank expected nothing (it called it with no elements): that one is what they differ in.
   if (same_kind && frame_.label.operation < post.label.operation)
-    return fail({Trouble::Kind::other_operation, {}, frame_.label});
-  if (frame_.label != post.label) return fail({Trouble::Kind::other_operation, {}, post.label});
+    return fail({membership::LinkFailure::Kind::other_operation, {}, frame_.label});
+  if (frame_.label != post.label) return fail({membership::LinkFailure::Kind::other_operation, {}, post.label});
   if (frame_.payload_bytes != post.into.size())
-    return fail({Trouble::Kind::other_length,
+    return fail({membership::LinkFailure::Kind::other_length,
                  fmt::format("sent {} bytes where {} were expected", frame_.payload_bytes, post.into.size()),
                  post.label});
 }
@@ -171,7 +174,7 @@ void Stream::header_complete() {
 void Stream::payload_complete(std::vector<Event>& finished) {
   const Incoming post = in_.front();
   if (frame_.checked && checksum_of(post.into) != frame_.checksum)
-    return fail({Trouble::Kind::corrupt, "a payload does not match its checksum", post.label});
+    return fail({membership::LinkFailure::Kind::corrupt, "a payload does not match its checksum", post.label});
   in_.pop_front();
   awaited_bytes_ -= post.into.size();
   header_have_ = payload_have_ = 0;

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "transport/tcp/channel.hpp"
-#include "transport/tcp/complaint.hpp"
+#include "transport/membership/link_failure.hpp"
+#include "transport/socket/channel.hpp"
 #include "transport/tcp/frame.hpp"
 
 namespace syncopate::transport::tcp {
@@ -33,13 +33,13 @@ class Stream final {
  public:
   Stream(int peer, const FrameRules& rules, Counters& counters) : peer_(peer), rules_(rules), counters_(counters) {}
 
-  void attach(Channel channel) { channel_ = std::move(channel); }
-  void fail(Trouble trouble);
+  void attach(socket::Channel channel) { channel_ = std::move(channel); }
+  void fail(membership::LinkFailure link_failure);
   [[nodiscard]] bool attached() const noexcept { return static_cast<bool>(channel_); }
-  [[nodiscard]] bool healthy() const noexcept { return attached() && !trouble_; }
-  [[nodiscard]] const Channel& channel() const noexcept { return channel_; }
+  [[nodiscard]] bool healthy() const noexcept { return attached() && !link_failure_; }
+  [[nodiscard]] const socket::Channel& channel() const noexcept { return channel_; }
   [[nodiscard]] int peer() const noexcept { return peer_; }
-  [[nodiscard]] const std::optional<Trouble>& trouble() const noexcept { return trouble_; }
+  [[nodiscard]] const std::optional<membership::LinkFailure>& link_failure() const noexcept { return link_failure_; }
   [[nodiscard]] bool pending() const noexcept { return !out_.empty() || !in_.empty(); }
   [[nodiscard]] bool sending() const noexcept { return !out_.empty(); }
   /// Payload that posted receives still wait for.
@@ -88,8 +88,8 @@ class Stream final {
   const int peer_;
   const FrameRules rules_;
   Counters& counters_;
-  Channel channel_;
-  std::optional<Trouble> trouble_;
+  socket::Channel channel_;
+  std::optional<membership::LinkFailure> link_failure_;
 
   std::deque<Outgoing> out_;
   std::size_t front_sent_ = 0;  ///< bytes of the front frame, header included, that the kernel has

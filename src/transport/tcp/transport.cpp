@@ -20,13 +20,13 @@ base::Time now() { return std::chrono::steady_clock::now(); }
 
 }  // namespace
 
-TcpTransport::TcpTransport(const TransportOptions& options, std::shared_ptr<TcpControl> control,
-                           std::shared_ptr<Mailbox> mailbox)
+TcpTransport::TcpTransport(const TransportOptions& options, std::shared_ptr<membership::TreeControl> control,
+                           std::shared_ptr<membership::Mailbox> mailbox)
     : options_(options),
       control_(std::move(control)),
       mailbox_(std::move(mailbox)),
       peers_(static_cast<std::size_t>(options.size)),
-      complaints_(options.rank, control_) {}
+      link_failures_(options.rank, control_) {}
 
 void TcpTransport::send(const transport::Frame& frame) {
   Peer& to = peer_at(frame.peer);
@@ -70,20 +70,20 @@ void TcpTransport::touch(Stream& stream) {
 std::span<const Event> TcpTransport::poll(base::Time deadline, Patience patience) {
   bool direct = patience.spin.count() > 0 && awaited_bytes() <= kWorthWaitingAwake;
   const base::Time begin = direct ? now() : base::Time{};
-  direct = direct && courtesy_.may_stay_awake(begin);
+  direct = direct && backoff_.may_stay_awake(begin);
   const base::Time awake_until = begin + patience.spin;
   reported_.clear();
   for (;;) {
     if (mailbox_->answered()) collect_news();
-    if (control_->failed()) raise(*control_->failure());
+    if (control_->failed()) membership::raise(*control_->failure());
     progress(direct);
     if (!finished_.empty()) break;
     const base::Time at = now();
-    const base::Time look_again = face_troubles(at);
+    const base::Time look_again = report_link_failures(at);
     if (woken_.exchange(false, std::memory_order_relaxed) || at >= deadline) break;
     direct = at < awake_until;
     if (direct)
-      courtesy_.yield(at);
+      backoff_.yield(at);
     else
       sleep(std::min(deadline, look_again));
   }
@@ -102,7 +102,7 @@ std::size_t TcpTransport::awaited_bytes() const noexcept {
 void TcpTransport::sleep(base::Time deadline) {
   polls_without_look_ = 0;
   for (Stream* stream : active_) stream->announce_whole_frames();
-  for (const Ready& ready : mailbox_->poller().wait(deadline)) {
+  for (const socket::Ready& ready : mailbox_->poller().wait(deadline)) {
     if (ready.key == kForeignKey) {
       woken_.store(true, std::memory_order_relaxed);
       continue;
@@ -125,15 +125,16 @@ void TcpTransport::progress(bool direct) {
 }
 
 void TcpTransport::collect_news() {
-  for (LinkNews& news : mailbox_->links()) attach(std::move(news));
+  for (membership::LinkNews& news : mailbox_->links()) attach(std::move(news));
   woken_.store(true, std::memory_order_relaxed);  // the news may be another's
 }
 
-void TcpTransport::attach(LinkNews news) {
+void TcpTransport::attach(membership::LinkNews news) {
   Peer& peer = peers_[static_cast<std::size_t>(news.peer)];
   if (peer.streams.empty()) open(news.peer, peer);
   Stream& stream = *peer.streams[news.stream];
-  if (!news.channel) return stream.fail({Trouble::Kind::lost, "cannot be reached at " + news.reason, {}});
+  if (!news.channel)
+    return stream.fail({membership::LinkFailure::Kind::lost, "cannot be reached at " + news.reason, {}});
   const auto key = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(&stream));
   // Edge-triggered and never changed: a stream whose next receive is not posted stays unread without costing a thing.
   mailbox_->poller().add(news.channel.socket(), key, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
@@ -141,17 +142,18 @@ void TcpTransport::attach(LinkNews news) {
 }
 
 /// Looks at what keeps posts from finishing; returns when to look again.
-base::Time TcpTransport::face_troubles(base::Time at) {
+base::Time TcpTransport::report_link_failures(base::Time at) {
   base::Time again = base::kNever;
   bool troubled = false;
   for (const Stream* stream : active_) {
     const bool gone = !stream->attached() && control_->has_left(stream->peer());
-    if (!stream->trouble() && !gone) continue;
+    if (!stream->link_failure() && !gone) continue;
     troubled = true;
-    const Trouble trouble = stream->trouble().value_or(Trouble{Trouble::Kind::lost, "is not connected", {}});
-    again = std::min(again, complaints_.face(stream->peer(), trouble, at));
+    const membership::LinkFailure link_failure = stream->link_failure().value_or(
+        membership::LinkFailure{membership::LinkFailure::Kind::lost, "is not connected", {}});
+    again = std::min(again, link_failures_.face(stream->peer(), link_failure, at));
   }
-  if (!troubled) complaints_.calm();
+  if (!troubled) link_failures_.calm();
   return again;
 }
 

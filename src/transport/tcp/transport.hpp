@@ -5,9 +5,9 @@
 #include <memory>
 #include <vector>
 
-#include "transport/courtesy.hpp"
-#include "transport/tcp/control.hpp"
-#include "transport/tcp/mailbox.hpp"
+#include "transport/backoff.hpp"
+#include "transport/membership/mailbox.hpp"
+#include "transport/membership/tree_control.hpp"
 #include "transport/tcp/stream.hpp"
 #include "transport/transport.hpp"
 
@@ -24,7 +24,8 @@ struct TransportOptions {
 /// higher connects, at its first post, be it a send or a receive; the lower waits for it.
 class TcpTransport final : public Transport {
  public:
-  TcpTransport(const TransportOptions& options, std::shared_ptr<TcpControl> control, std::shared_ptr<Mailbox> mailbox);
+  TcpTransport(const TransportOptions& options, std::shared_ptr<membership::TreeControl> control,
+               std::shared_ptr<membership::Mailbox> mailbox);
 
   void send(const transport::Frame& frame) override;
   void receive(int peer, const Label& label, base::Bytes into, std::uint64_t token) override;
@@ -50,22 +51,22 @@ class TcpTransport final : public Transport {
   void open(int rank, Peer& peer);
   void touch(Stream& stream);
   void collect_news();
-  void attach(LinkNews news);
+  void attach(membership::LinkNews news);
   void progress(bool direct);
-  [[nodiscard]] base::Time face_troubles(base::Time now);
+  [[nodiscard]] base::Time report_link_failures(base::Time now);
   [[nodiscard]] std::size_t awaited_bytes() const noexcept;
   void sleep(base::Time deadline);
 
   const TransportOptions options_;
-  std::shared_ptr<TcpControl> control_;
-  std::shared_ptr<Mailbox> mailbox_;
+  std::shared_ptr<membership::TreeControl> control_;
+  std::shared_ptr<membership::Mailbox> mailbox_;
   std::vector<Peer> peers_;
   std::vector<Stream*> active_;  ///< with unfinished posts
   std::vector<Event> finished_;
   std::vector<Event> reported_;
-  Complaints complaints_;
+  membership::LinkFailures link_failures_;
   int polls_without_look_ = 0;  ///< polls since the last look at the poller
-  Courtesy courtesy_;
+  Backoff backoff_;
   std::atomic<bool> woken_{false};
   Counters counters_;
 };

@@ -1,0 +1,69 @@
+// Wire: small messages written and read field by field, with every length checked.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <concepts>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include "syncopate/error.hpp"
+
+namespace syncopate::base {
+
+class WireWriter final {
+ public:
+  template <std::integral T>
+  void number(T value) {
+    bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
+  }
+  /// At most `most` bytes: what is longer is cut.
+  void text(std::string_view value, std::size_t most) {
+    value = value.substr(0, most);
+    number(static_cast<std::uint32_t>(value.size()));
+    bytes_.append(value);
+  }
+  [[nodiscard]] std::string take() { return std::move(bytes_); }
+
+ private:
+  std::string bytes_;
+};
+
+/// Throws Corrupt as soon as a field does not fit.
+class WireReader final {
+ public:
+  explicit WireReader(std::string_view bytes) : rest_(bytes) {}
+
+  template <std::integral T>
+  [[nodiscard]] T number() {
+    T value;
+    std::memcpy(&value, piece(sizeof value).data(), sizeof value);
+    return value;
+  }
+  [[nodiscard]] std::string text(std::size_t most) {
+    const auto size = number<std::uint32_t>();
+    if (size > most) refuse("a text is too long");
+    return std::string(piece(size));
+  }
+  /// Nothing may follow.
+  void end() const {
+    if (!rest_.empty()) refuse("bytes follow its end");
+  }
+  [[noreturn]] void refuse(std::string_view why) const {
+    throw Corrupt(fmt::format("a message is malformed: {}", why));
+  }
+
+ private:
+  std::string_view piece(std::size_t size) {
+    if (rest_.size() < size) refuse("it ends too early");
+    const std::string_view taken = rest_.substr(0, size);
+    rest_.remove_prefix(size);
+    return taken;
+  }
+
+  std::string_view rest_;
+};
+
+}  // namespace syncopate::base

@@ -1,0 +1,109 @@
+// Choices: settling what a caller left open, and the preference of `auto`.
+#include "collective/choice.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/require.hpp"
+#include "syncopate/error.hpp"
+
+namespace syncopate::collective {
+
+namespace {
+
+// A ring takes 1.05 of its law's bandwidth term. Halving-doubling's ranks change partners and meet at ports: 4 ranks
+// take 1.1 to 1.25 of it, 8 ranks 1.16 (256 KiB) to 1.36 (4 MiB), 16 ranks 1.32 to 1.45; at a few KiB there is no
+// difference. `syncopate bench allreduce --ranks 16 --lab 100mbit --algorithm ring,halving_doubling`
+constexpr double kSteadyBonus = 1.15;
+// Memory has no ports, but lanes to one neighbour stay in the cache. Between vectors there is nothing to stay.
+constexpr double kSteadyBonusInMemory = 1.05;
+
+constexpr double bonus_of_steady(Medium medium) noexcept {
+  if (medium == Medium::network) return kSteadyBonus;
+  return medium == Medium::memory ? kSteadyBonusInMemory : 1;
+}
+
+std::vector<const Algorithm*> offering(Collective collective) {
+  std::vector<const Algorithm*> found;
+  std::ranges::copy_if(algorithms(), std::back_inserter(found), [&](auto* entry) { return entry->offers(collective); });
+  return found;
+}
+
+// What was measured comes first; what was not does not compete with it, for a law may promise what no network keeps.
+class Before final {
+ public:
+  explicit Before(const LinkCost& link) : bonus_(bonus_of_steady(link.medium)) {}
+
+  bool operator()(const Choice& a, const Choice& b) const {
+    if (a.measured_s && b.measured_s) return *a.measured_s < *b.measured_s;
+    if (a.measured_s || b.measured_s) return a.measured_s.has_value();
+    return preference(a) < preference(b);
+  }
+
+ private:
+  // In single precision: laws that say the same in other words shall tie, and the first name wins.
+  [[nodiscard]] float preference(const Choice& choice) const {
+    return static_cast<float>(choice.algorithm->steady ? choice.law_s / bonus_ : choice.law_s);
+  }
+
+  double bonus_;
+};
+
+}  // namespace
+
+const Algorithm& algorithm_named(std::string_view name, Collective collective) {
+  const auto candidates = offering(collective);
+  const auto found = std::ranges::find(candidates, name, [](auto* entry) { return entry->name; });
+  if (found != candidates.end()) return **found;
+  std::vector<std::string_view> names{"auto"};
+  for (const Algorithm* entry : candidates) names.push_back(entry->name);
+  throw Misuse(fmt::format("no algorithm '{}' for {}; allowed: {}", name, name_of(collective), fmt::join(names, ", ")));
+}
+
+const Algorithm& entry_named(std::string_view name) {
+  return **std::ranges::find(algorithms(), name, [](auto* entry) { return entry->name; });
+}
+
+Choice settled(const Algorithm& algorithm, const Shape& shape, const Tuning& tuning, const Load& load) {
+  Choice choice{.algorithm = &algorithm, .shape = shape};
+  choice.shape.hosts.clear();
+  if (shape.size == 1) return choice;
+  choice.shape.hosts = shape.hosts;  // for settle alone, unless it keeps them
+  if (algorithm.settle != nullptr) algorithm.settle(choice.shape, tuning, load);
+  choice.law_s = algorithm.seconds(choice.shape, load);
+  if (choice.shape.inner.empty()) choice.shape.hosts.clear();
+  return choice;
+}
+
+void sort_by_preference(std::vector<Choice>& choices, const LinkCost& link) {
+  std::ranges::stable_sort(choices, Before(link));
+}
+
+std::vector<Choice> ranked(const Shape& shape, const Tuning& tuning, const Load& load, Composed composed) {
+  std::vector<Choice> choices;
+  for (const Algorithm* entry : offering(shape.collective)) {
+    if (entry->composed && composed == Composed::without) continue;
+    Choice choice = settled(*entry, shape, tuning, load);
+    if (entry->sensible == nullptr || shape.size == 1 || entry->sensible(choice.shape))
+      choices.push_back(std::move(choice));
+  }
+  sort_by_preference(choices, load.link);
+  return choices;
+}
+
+Plan build_plan(const Choice& choice, std::uint32_t rank) {
+  Shape shape = choice.shape;
+  shape.rank = rank;
+  return shape.size == 1 ? Plan{} : choice.algorithm->build(shape);
+}
+
+Choice choose_part(std::string_view name, const Shape& shape, const Tuning& tuning, const Load& load) {
+  if (name == "auto") return ranked(shape, tuning, load, Composed::without).front();
+  const Algorithm& algorithm = algorithm_named(name, shape.collective);
+  base::require(!algorithm.composed, "'{}' cannot be part of another algorithm; allowed: any that is not composed",
+                name);
+  return settled(algorithm, shape, tuning, load);
+}
+
+}  // namespace syncopate::collective

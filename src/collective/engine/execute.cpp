@@ -1,0 +1,288 @@
+// The engine: segments, windows, and the order in which a program's steps are posted and finished.
+#include "collective/engine/execute.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+
+namespace syncopate::collective::engine {
+
+namespace {
+
+// Segments per peer and direction that may be under way. Enough to keep a link busy while one is reduced.
+constexpr std::uint32_t kWindow = 32;
+// And as many of one step from its first that has not finished to its last: one bit each.
+constexpr std::uint32_t kWidestSpan = 64;
+// Arrivals of one peer that are kept for a reply: fewer than the peer has under way, so that it never waits for one.
+constexpr std::ptrdiff_t kMostKept = kWindow / 2;
+// What was reduced is copied block by block, from the first-level cache.
+constexpr std::size_t kBlock = 8 << 10;
+
+}  // namespace
+
+std::size_t segment_bytes(std::size_t range_bytes, const transport::FrameLengths& lengths) {
+  const std::size_t quarter = (range_bytes / 4 + 63) / 64 * 64;
+  return std::clamp(quarter, lengths.shortest, lengths.longest);
+}
+
+std::size_t Execution::Step::prefix_end() const noexcept {
+  return finished == segments ? end : begin + std::size_t{finished} * segment;
+}
+
+base::Bytes Execution::Step::bytes_of(std::uint32_t segment_index) const noexcept {
+  const std::size_t from = std::size_t{segment_index} * segment;
+  return {memory + from, std::min(segment, end - begin - from)};
+}
+
+void Execution::begin(const plan::Program& program, const Parameters& parameters) {
+  program_ = &program;
+  parameters_ = parameters;
+  if (parameters_.arrivals.operation == 0) parameters_.arrivals = parameters_.label;
+  steps_.assign(program.plan.steps.size(), {});
+  outgoing_.clear();
+  incoming_.clear();
+  for (const Landing& landing : landings_) scratch_.give_back(landing.beside);
+  landings_.clear();
+  lent_.clear();
+  waiting_ = unfinished_ = 0;
+  const plan::ChunkLayout layout{parameters_.data.count + parameters_.second.count, program.plan.chunks,
+                                 parameters_.cuts};
+  for (std::uint32_t index = 0; index < steps_.size(); ++index) place(index, layout);
+  for (const plan::Route& route : program.outgoing) outgoing_.push_back({&route});
+  for (const plan::Route& route : program.incoming) incoming_.push_back({&route});
+}
+
+void Execution::place(std::uint32_t index, const plan::ChunkLayout& layout) {
+  const Range range = layout.run(program_->plan.steps[index]);
+  const std::size_t width = size_of(parameters_.data.dtype), first = parameters_.data.bytes().size();
+  Step& step = steps_[index];
+  step.begin = range.begin * width;
+  step.end = range.end * width;
+  step.memory = step.begin < first ? parameters_.data.bytes().data() + step.begin
+                                   : parameters_.second.bytes().data() + (step.begin - first);
+  const auto peer = static_cast<int>(program_->plan.steps[index].peer);
+  step.segment = segment_bytes(step.end - step.begin, links_.frame_lengths(peer));
+  // A range without elements is not sent: both ends know the count and skip it alike.
+  step.segments = static_cast<std::uint32_t>((step.end - step.begin + step.segment - 1) / step.segment);
+  if (step.segments > 0) ++unfinished_;
+}
+
+void Execution::advance() {
+  if (waiting_ > 0) absorb_waiting();
+  for (Queue& queue : outgoing_) advance(queue);
+  for (Queue& queue : incoming_) advance(queue);
+}
+
+void Execution::advance(Queue& queue) {
+  while (queue.head < queue.route->steps.size()) {
+    const std::uint32_t index = queue.route->steps[queue.head];
+    Step& step = steps_[index];
+    if (step.posted == step.segments) {
+      ++queue.head;
+      continue;
+    }
+    const bool lands_beside = program_->plan.steps[index].act == Act::receive_reduce;
+    if (queue.outstanding == kWindow || step.posted - step.finished == kWidestSpan ||
+        (!lands_beside && !may_touch(index, step.posted)))
+      return;
+    ++queue.outstanding;
+    post(index, step.posted++);
+  }
+}
+
+bool Execution::may_touch(std::uint32_t index, std::uint32_t segment) const {
+  const Step& step = steps_[index];
+  const std::size_t from = step.begin + std::size_t{segment} * step.segment;
+  const std::size_t to = std::min(from + step.segment, step.end);
+  return std::ranges::all_of(program_->waits[index], [&](std::uint32_t earlier) {
+    const Step& other = steps_[earlier];
+    return other.begin >= to || other.prefix_end() >= std::min(to, other.end);
+  });
+}
+
+void Execution::post(std::uint32_t index, std::uint32_t segment) {
+  const PlanStep& planned = program_->plan.steps[index];
+  const base::Bytes bytes = steps_[index].bytes_of(segment);
+  const int peer = static_cast<int>(planned.peer);
+  const std::uint64_t token = token_of(index, segment);
+  if (planned.act == Act::send) return send({peer, parameters_.label, bytes, token, program_->lends[index]});
+  if (planned.act == Act::receive) return links_.receive(peer, parameters_.arrivals, bytes, token);
+  // In its place: to copy what was just stored in parts waits for all stores before, and with them for the line of the
+  // frame that was sent, which the peer has.
+  landings_.emplace_back(index, segment, scratch_.take(bytes.size()));
+  links_.receive(peer, parameters_.arrivals, landings_.back().beside.first(bytes.size()), token);
+}
+
+void Execution::send(const transport::Frame& frame) {
+  const auto lent = std::ranges::find_if(
+      lent_, [&](const Lent& entry) { return token_of(entry.step, entry.segment) == frame.token; });
+  if (lent == lent_.end()) return links_.send(frame);
+  const Lent back = *lent;
+  lent_.erase(lent);
+  if (!back.has_sum) std::memcpy(back.memory.bytes.data(), frame.bytes.data(), frame.bytes.size());
+  links_.reply(back.arrival, frame);
+}
+
+void Execution::take(std::span<const transport::Event> events) {
+  for (const transport::Event& event : events) {
+    settle(event);
+    advance();
+    release_brief();
+  }
+  if (waiting_ > 0) copy_borrowed();
+}
+
+void Execution::settle(const transport::Event& event) {
+  const auto index = static_cast<std::uint32_t>(event.token >> 32);
+  const auto segment = static_cast<std::uint32_t>(event.token);
+  if (!event.arrival) return finish(index, segment);
+  if (program_->plan.steps[index].act == Act::receive_reduce) {
+    const auto landing =
+        std::ranges::find_if(landings_, [&](const Landing& entry) { return entry.token() == event.token; });
+    assert(landing != landings_.end());
+    landing->arrived = event.bytes;
+    landing->borrowed = true;
+    if (program_->returns[index].step != plan::Return::kNone)
+      landing->memory = links_.reply_memory(event.token, static_cast<int>(program_->plan.steps[index].peer));
+    ++waiting_;
+    return;
+  }
+  const base::Bytes into = steps_[index].bytes_of(segment);
+  if (event.bytes.data() != into.data()) std::memcpy(into.data(), event.bytes.data(), into.size());
+  links_.release(event.token);
+  finish(index, segment);
+}
+
+void Execution::absorb_waiting() {
+  for (std::size_t i = 0; i < landings_.size();) {
+    if (landings_[i].arrived.empty() || !may_touch(landings_[i].step, landings_[i].segment)) {
+      ++i;
+      continue;
+    }
+    absorb(i);
+    i = 0;  // what just finished may be what another landing waits for
+  }
+}
+
+void Execution::absorb(std::size_t which) {
+  const Landing landing = landings_[which];
+  landings_[which] = landings_.back();
+  landings_.pop_back();
+  --waiting_;
+  const plan::Return& back = program_->returns[landing.step];
+  const std::uint64_t token = landing.token();
+  const bool lends = landing.borrowed && !landing.memory.bytes.empty() && (back.at_once || landing.memory.keeps);
+  if (lends && back.at_once)
+    reduce_over(landing.step, landing.segment, landing.memory.bytes);
+  else
+    reduce(landing.step, landing.segment, landing.arrived);
+  if (lends)
+    lend(landing);
+  else if (landing.borrowed)
+    links_.release(token);
+  scratch_.give_back(landing.beside);
+  finish(landing.step, landing.segment);
+}
+
+void Execution::lend(const Landing& landing) {
+  const plan::Return& back = program_->returns[landing.step];
+  lent_.push_back({back.step, landing.segment, token_of(landing.step, landing.segment), landing.memory, back.at_once});
+  keep_no_more_of(program_->plan.steps[landing.step].peer);
+}
+
+/// The oldest go first: what a sender has under way shall stay a run, or nearly one.
+void Execution::keep_no_more_of(std::uint32_t peer) {
+  const auto of_peer = [&](const auto& entry) { return program_->plan.steps[entry.step].peer == peer; };
+  const auto is_kept = [&](const Landing& entry) { return entry.borrowed && of_peer(entry); };
+  while (std::ranges::count_if(lent_, of_peer) + std::ranges::count_if(landings_, is_kept) > kMostKept) {
+    auto lent = lent_.end();
+    for (auto entry = lent_.begin(); entry != lent_.end(); ++entry)
+      if (of_peer(*entry) && (lent == lent_.end() || entry->arrival < lent->arrival)) lent = entry;
+    auto landing = landings_.end();
+    for (auto entry = landings_.begin(); entry != landings_.end(); ++entry)
+      if (is_kept(*entry) && (landing == landings_.end() || entry->token() < landing->token())) landing = entry;
+    if (lent == lent_.end() || (landing != landings_.end() && landing->token() < lent->arrival)) {
+      copy_aside(*landing);
+    } else {
+      links_.release(lent->arrival);
+      lent_.erase(lent);
+    }
+  }
+}
+
+/// Those whose owner waits for more than the reply, though the send has to wait for others.
+void Execution::release_brief() {
+  std::erase_if(lent_, [&](const Lent& entry) {
+    if (!entry.memory.keeps) links_.release(entry.arrival);
+    return !entry.memory.keeps;
+  });
+}
+
+/// What cannot be reduced yet is copied and given back: its owner may wait for just that, unless it waits for the
+/// reply.
+void Execution::copy_borrowed() {
+  for (Landing& landing : landings_) {
+    if (!landing.borrowed) continue;
+    if (landing.memory.keeps)
+      keep_no_more_of(program_->plan.steps[landing.step].peer);
+    else
+      copy_aside(landing);
+  }
+}
+
+void Execution::copy_aside(Landing& landing) {
+  if (landing.arrived.data() != landing.beside.data())
+    std::memcpy(landing.beside.data(), landing.arrived.data(), landing.arrived.size());
+  landing.arrived = landing.beside.first(landing.arrived.size());
+  landing.borrowed = false;
+  links_.release(landing.token());
+}
+
+kernel::Reduction Execution::reduction_of(std::uint32_t index) const {
+  kernel::Reduction reduction = parameters_.reduction;
+  if (!program_->plan.steps[index].completes) reduction.divisor = 1;  // an average divides once, at the full sum
+  return reduction;
+}
+
+void Execution::reduce(std::uint32_t index, std::uint32_t segment, base::ConstBytes arrived) const {
+  const base::Bytes into = steps_[index].bytes_of(segment);
+  const kernel::Reduction reduction = reduction_of(index);
+  kernel::reduce(reduction, into.data(), arrived.data(), into.size() / size_of(reduction.dtype));
+}
+
+// First where the peer will read: taking those lines over from it passes while they are added to.
+void Execution::reduce_over(std::uint32_t index, std::uint32_t segment, base::Bytes back) const {
+  const base::Bytes into = steps_[index].bytes_of(segment);
+  const kernel::Reduction reduction = reduction_of(index);
+  for (std::size_t at = 0; at < into.size(); at += kBlock) {
+    const base::Bytes block = into.subspan(at, std::min(kBlock, into.size() - at));
+    kernel::combine(reduction, back.data() + at, {block.data(), back.data() + at},
+                    block.size() / size_of(reduction.dtype));
+    std::memcpy(block.data(), back.data() + at, block.size());
+  }
+}
+
+void Execution::finish(std::uint32_t index, std::uint32_t segment) {
+  Step& step = steps_[index];
+  assert(segment >= step.finished && segment - step.finished < kWidestSpan);
+  step.overtakers |= std::uint64_t{1} << (segment - step.finished);
+  while ((step.overtakers & 1) != 0) {
+    step.overtakers >>= 1;
+    ++step.finished;
+  }
+  if (step.finished == step.segments) --unfinished_;
+  const PlanStep& planned = program_->plan.steps[index];
+  auto& queues = planned.act == Act::send ? outgoing_ : incoming_;
+  for (Queue& queue : queues)
+    if (queue.route->peer == planned.peer) --queue.outstanding;
+}
+
+int Execution::awaited_peer() const noexcept {
+  for (const Queue& queue : incoming_)
+    if (queue.outstanding > 0) return static_cast<int>(queue.route->peer);
+  for (const Queue& queue : outgoing_)
+    if (queue.outstanding > 0) return static_cast<int>(queue.route->peer);
+  return -1;
+}
+
+}  // namespace syncopate::collective::engine

@@ -1,0 +1,117 @@
+// The collectives as users call them.
+#include "syncopate/collective.hpp"
+
+#include "collective/group/impl.hpp"
+
+namespace syncopate {
+
+namespace {
+
+Group::Impl::Request request_of(Group& group, Collective collective, Buffer data, const CollectiveOptions& options) {
+  return {.collective = collective, .data = data, .options = options, .patience = group.impl().caller_patience()};
+}
+
+void run(Group& group, Collective collective, Buffer data, const CollectiveOptions& options) {
+  group.impl().run(request_of(group, collective, data, options));
+}
+
+Range own_part(const Group& group, const Buffer& data) {
+  return even_part(data.count, static_cast<std::size_t>(group.size()), static_cast<std::size_t>(group.rank()));
+}
+
+// A peer of -1 would make a collective of it; -2 is refused as any other rank outside the group.
+int named_peer(int peer) { return peer == -1 ? -2 : peer; }
+
+Group::Impl::Request send_request(int to, Buffer data, const CollectiveOptions& options, transport::Patience patience) {
+  return {.data = data, .options = options, .patience = patience, .to = named_peer(to)};
+}
+
+Group::Impl::Request recv_request(int from, Buffer data, const CollectiveOptions& options,
+                                  transport::Patience patience) {
+  return {.data = data, .options = options, .patience = patience, .from = named_peer(from)};
+}
+
+}  // namespace
+
+void allreduce(Group& group, Buffer data, const CollectiveOptions& options) {
+  run(group, Collective::allreduce, data, options);
+}
+
+Range reduce_scatter(Group& group, Buffer data, const CollectiveOptions& options) {
+  run(group, Collective::reduce_scatter, data, options);
+  return own_part(group, data);
+}
+
+void allgather(Group& group, Buffer data, const CollectiveOptions& options) {
+  run(group, Collective::allgather, data, options);
+}
+
+void broadcast(Group& group, Buffer data, const CollectiveOptions& options) {
+  run(group, Collective::broadcast, data, options);
+}
+
+void reduce(Group& group, Buffer data, const CollectiveOptions& options) {
+  run(group, Collective::reduce, data, options);
+}
+
+void allgather_v(Group& group, Buffer data, std::span<const std::size_t> parts, const CollectiveOptions& options) {
+  Group::Impl::Request request = request_of(group, Collective::allgather_v, data, options);
+  request.parts = {parts.begin(), parts.end()};
+  group.impl().run(request);
+}
+
+void gather(Group& group, Buffer data, const CollectiveOptions& options) {
+  run(group, Collective::gather, data, options);
+}
+
+Range scatter(Group& group, Buffer data, const CollectiveOptions& options) {
+  run(group, Collective::scatter, data, options);
+  return own_part(group, data);
+}
+
+void alltoall(Group& group, Buffer in, Buffer out, const CollectiveOptions& options) {
+  Group::Impl::Request request = request_of(group, Collective::alltoall, in, options);
+  request.out = out;
+  group.impl().run(request);
+}
+
+void barrier(Group& group, const CollectiveOptions& options) {
+  run(group, Collective::barrier, {}, {.algorithm = options.algorithm});
+}
+
+void send(Group& group, int to, Buffer data, const CollectiveOptions& options) {
+  group.impl().run(send_request(to, data, options, group.impl().caller_patience()));
+}
+
+void recv(Group& group, int from, Buffer data, const CollectiveOptions& options) {
+  group.impl().run(recv_request(from, data, options, group.impl().caller_patience()));
+}
+
+void exchange(Group& group, const Message& out, const Message& in, const CollectiveOptions& options) {
+  Group::Impl::Request request = send_request(out.peer, out.data, options, group.impl().caller_patience());
+  request.out = in.data;
+  request.from = named_peer(in.peer);
+  group.impl().run(request);
+}
+
+Work start(Group& group, Collective collective, Buffer data, const CollectiveOptions& options) {
+  return start(group, Call{.collective = collective, .data = data}, options);
+}
+
+Work start(Group& group, Call call, const CollectiveOptions& options) {
+  return group.impl().start({.collective = call.collective,
+                             .data = call.data,
+                             .options = options,
+                             .out = call.out,
+                             .parts = std::move(call.parts)});
+}
+
+Work start_send(Group& group, int to, Buffer data, const CollectiveOptions& options) {
+  return group.impl().start(send_request(to, data, options, {}));
+}
+
+Work start_recv(Group& group, int from, Buffer data, const CollectiveOptions& options) {
+  return group.impl().start(recv_request(from, data, options, {}));
+}
+
+}  // namespace syncopate

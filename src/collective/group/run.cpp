@@ -1,0 +1,151 @@
+// Carrying out one collective: check, plan, announce, drive the engine until it is done or the world has failed.
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/require.hpp"
+#include "collective/group/impl.hpp"
+#include "collective/plan/tile.hpp"
+#include "collective/select/select.hpp"
+
+namespace syncopate {
+
+namespace {
+
+using collective::group::Request;
+
+/// A failure as a call on this rank tells it, whichever rank met it first: this rank, whom to blame, and what this
+/// rank was about.
+transport::membership::Failure seen_from(int rank, transport::membership::Failure failure, const std::string& operation,
+                                         const std::string& tensor) {
+  Where& where = failure.where;
+  if (where.peer < 0 || where.peer == rank) where.peer = where.rank == rank ? -1 : where.rank;
+  where.rank = rank;
+  if (failure.message.find(operation) == std::string::npos)
+    failure.message += fmt::format("; rank {} was in {}", rank, operation);
+  where.operation = operation;
+  if (where.tensor.empty()) where.tensor = tensor;
+  return failure;
+}
+
+void copy_own_part(const Request& request, int rank, int size) {
+  const std::size_t bytes = request.data.bytes().size() / static_cast<std::size_t>(size);
+  const std::size_t at = bytes * static_cast<std::size_t>(rank);
+  if (bytes > 0) std::memcpy(request.out.bytes().data() + at, request.data.bytes().data() + at, bytes);
+}
+
+}  // namespace
+
+void Group::Impl::raise_failure(const std::string& text, const std::string& tensor) const {
+  transport::membership::raise(seen_from(endpoint_.rank, *endpoint_.control->failure(), text, tensor));
+}
+
+void Group::Impl::run_request(const Request& request) {
+  if (request.is_message()) return run_message(request);
+  if (request.collective == Collective::alltoall) copy_own_part(request, endpoint_.rank, endpoint_.size);
+  if (endpoint_.size == 1) return;
+  Prepared& call = prepare(request);
+  if (endpoint_.control->failed()) raise_failure(call.record.text, request.options.name);
+  call.record.number = ++operations_;
+  const bool is_barrier = request.collective == Collective::barrier;
+  // The lightest all-reduce there is: nobody has the result before everybody has contributed.
+  std::int32_t token = 0;
+  const kernel::Reduction reduction{
+      .dtype = is_barrier ? DType::i32 : request.data.dtype,
+      .op = request.options.op,
+      .divisor = request.options.op == ReduceOp::average ? endpoint_.size : 1,
+  };
+  execute(*call.program,
+          {.data = is_barrier ? Buffer(&token, 1, DType::i32) : request.data,
+           .reduction = reduction,
+           .label = {call.record.number, call.record.signature},
+           .second = request.out,
+           .cuts = call.cuts},
+          request, call.record);
+}
+
+void Group::Impl::execute(const collective::plan::Program& program,
+                          const collective::engine::Execution::Parameters& parameters, const Request& request,
+                          const transport::membership::OperationRecord& record) {
+  endpoint_.control->began(record);
+  try {
+    execution_->begin(program, parameters);
+    drive(request, record);
+  } catch (const std::exception& error) {
+    // Whatever failed here, the others must not wait for this rank; the first report of the group stays.
+    endpoint_.control->report(transport::membership::failure_of(error, endpoint_.rank));
+    // One poll of a failed group withdraws what was posted from the caller's memory; it always throws.
+    try {
+      static_cast<void>(endpoint_.links->poll(base::SteadyClock{}.now(), {}));
+    } catch (const Error&) {  // the same failure
+    }
+    raise_failure(record.text, request.options.name);
+  }
+}
+
+bool Group::Impl::Prepared::serves(const Request& other, Memory where) const noexcept {
+  return memory == where && request.collective == other.collective && request.data.count == other.data.count &&
+         request.data.dtype == other.data.dtype && request.options == other.options && request.parts == other.parts;
+}
+
+Group::Impl::Prepared& Group::Impl::prepare(const Request& request) {
+  constexpr std::size_t kRemembered = 4096;
+  const Memory memory = memory_of(request);
+  if (latest_ != nullptr && latest_->serves(request, memory)) return *latest_;
+  const std::size_t key = request.data.count ^ std::hash<std::string>{}(request.options.name);
+  const auto [first, last] = prepared_.equal_range(key);
+  const auto known = std::find_if(first, last, [&](const auto& entry) { return entry.second.serves(request, memory); });
+  if (known != last) return *(latest_ = &known->second);
+  Prepared made;
+  made.request = request;
+  made.memory = memory;
+  made.cuts = collective::group::cuts_of(request);
+  made.program = &program_of(request, memory);
+  made.record.text = collective::group::text_of(request, place_);
+  if (memory == Memory::group) made.record.text += " in the group's memory";
+  made.record.signature = XXH3_64bits(made.record.text.data(), made.record.text.size());
+  if (prepared_.size() >= kRemembered) prepared_.clear();
+  const auto added = prepared_.emplace(key, std::move(made));
+  return *(latest_ = &added->second);
+}
+
+void Group::Impl::drive(const Request& request, const transport::membership::OperationRecord& record) {
+  const base::SteadyClock clock;
+  execution_->advance();
+  const base::Time deadline = clock.now() + timeout();
+  while (!execution_->done()) {
+    const auto events = endpoint_.links->poll(deadline, request.patience);
+    execution_->take(events);
+    if (events.empty() && clock.now() >= deadline) time_out(request, record);
+  }
+}
+
+void Group::Impl::time_out(const Request& request, const transport::membership::OperationRecord& record) {
+  const std::string laggards = endpoint_.control->laggards(record.number);
+  const int peer = execution_->awaited_peer();
+  throw Timeout(fmt::format("{} did not finish within {:.1f} s; rank {} waits for rank {}{}{}", record.text,
+                            base::seconds(timeout()), endpoint_.rank, peer, laggards.empty() ? "" : "; ", laggards),
+                Where{endpoint_.rank, peer, record.text, request.options.name});
+}
+
+Memory Group::Impl::memory_of(const Request& request) const noexcept {
+  const bool in_group = endpoint_.kind == "shm" && endpoint_.links->reaches(request.data.bytes());
+  return in_group ? Memory::group : Memory::own;
+}
+
+const collective::plan::Program& Group::Impl::program_of(const Request& request, Memory memory) {
+  const PlanRequest wanted = collective::group::plan_request_of(request, place_);
+  const collective::Choice choice =
+      collective::select::choose(wanted, memory == Memory::group ? cost_in_group_memory_ : cost_);
+  const bool tiles_well = request.collective == Collective::allreduce && choice.algorithm->tiles != nullptr &&
+                          choice.algorithm->tiles(choice.shape) && endpoint_.kind == "shm";
+  const std::uint32_t tiles = tiles_well ? collective::plan::tiles_for(wanted.bytes, endpoint_.size) : 1;
+  const auto [found, is_absent] = programs_.try_emplace(PlanKey{choice.algorithm->name, choice.shape, tiles});
+  if (is_absent)
+    found->second = collective::plan::compile(
+        collective::plan::tiled(collective::build_plan(choice, static_cast<std::uint32_t>(endpoint_.rank)), tiles));
+  return found->second;
+}
+
+}  // namespace syncopate

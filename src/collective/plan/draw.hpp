@@ -1,0 +1,20 @@
+// Draw: a picture of plans: what every rank sends and receives in every round.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "syncopate/plan.hpp"
+
+namespace syncopate::collective::plan {
+
+struct Title {
+  Collective collective = Collective::allreduce;
+  std::string_view algorithm;
+};
+
+/// A line of text for every rank, with a column for every round.
+[[nodiscard]] std::string draw(const std::vector<Plan>& plans, const Title& title);
+
+}  // namespace syncopate::collective::plan

@@ -1,0 +1,97 @@
+// Selection: an algorithm by name, or the one that takes the least time as measured, else by its cost law.
+#include "collective/select/select.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "base/named.hpp"
+#include "base/require.hpp"
+#include "collective/select/measured.hpp"
+
+namespace syncopate {
+
+std::vector<PlanRank> rank_algorithms(const PlanRequest& request, const NetworkCost& cost) {
+  std::vector<PlanRank> ranked;
+  for (const collective::Choice& choice : collective::select::rank_choices(request, cost))
+    ranked.push_back({std::string(choice.algorithm->name), choice.law_s, choice.measured_s});
+  return ranked;
+}
+
+}  // namespace syncopate
+
+namespace syncopate::collective::select {
+
+namespace {
+
+void check(const LinkCost& link) {
+  for (const double value : {link.alpha_s, link.beta_s_per_byte, link.gamma_s_per_byte})
+    base::require(value >= 0 && value < 1e9, "a cost of {} is given; allowed: alpha, beta and gamma from 0 on", value);
+}
+
+void check(const PlanRequest& request, const NetworkCost& cost) {
+  base::require(request.ranks >= 1 && request.ranks <= 65536, "ranks is {}; allowed: 1 to 65536", request.ranks);
+  base::require(request.tuning.blocks <= 65536, "blocks is {}; allowed: 0 (the best) to 65536", request.tuning.blocks);
+  base::require(request.root >= 0 && request.root < request.ranks, "root is {}; allowed: 0 to {} (ranks - 1)",
+                request.root, request.ranks - 1);
+  base::require(request.hosts.empty() || request.hosts.size() == static_cast<std::size_t>(request.ranks),
+                "hosts has {} numbers; allowed: none, or one per rank ({})", request.hosts.size(), request.ranks);
+  check(cost.inter);
+  check(cost.intra);
+}
+
+collective::Shape shape_of(const PlanRequest& request) {
+  return {.collective = request.collective,
+          .size = static_cast<std::uint32_t>(request.ranks),
+          .root = static_cast<std::uint32_t>(collective::plan::has_root(request.collective) ? request.root : 0),
+          .hosts = hosts_of(request)};
+}
+
+collective::Load load_of(const PlanRequest& request, const collective::Shape& shape, const NetworkCost& cost) {
+  const std::uint64_t bytes = request.collective == Collective::barrier ? kBarrierBytes : request.bytes;
+  return {static_cast<double>(bytes), shape.hosts.empty() ? cost.intra : cost.inter, cost.intra};
+}
+
+std::vector<Choice> ranked(const PlanRequest& request, const Tuning& tuning, const NetworkCost& cost) {
+  const collective::Shape shape = shape_of(request);
+  const collective::Load load = load_of(request, shape, cost);
+  std::vector<Choice> choices = ranked(shape, tuning, load, Composed::with);
+  if (shape.size > 1 && covers(cost, shape)) {
+    for (Choice& choice : choices) {
+      const Law law = [&](double bytes) {
+        return settled(*choice.algorithm, shape, tuning, {bytes, load.link, load.local}).law_s;
+      };
+      choice.measured_s = measured_seconds(cost, {shape.collective, choice.algorithm->name, load.bytes}, law);
+    }
+    sort_by_preference(choices, load.link);
+  }
+  return choices;
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> hosts_of(const PlanRequest& request) {
+  std::vector<std::uint32_t> hosts;
+  std::map<std::uint32_t, std::uint32_t> numbers;
+  const auto ranks = static_cast<std::uint32_t>(request.ranks);
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    const std::uint32_t per_host = request.ranks_per_host == 0 ? ranks : request.ranks_per_host;
+    const std::uint32_t given = request.hosts.empty() ? rank / per_host : request.hosts[rank];
+    hosts.push_back(numbers.try_emplace(given, static_cast<std::uint32_t>(numbers.size())).first->second);
+  }
+  return numbers.size() > 1 ? hosts : std::vector<std::uint32_t>{};
+}
+
+Choice choose(const PlanRequest& request, const NetworkCost& cost) {
+  check(request, cost);
+  if (request.algorithm == "auto") return ranked(request, request.tuning, cost).front();
+  const collective::Shape shape = shape_of(request);
+  const collective::Load load = load_of(request, shape, cost);
+  return settled(algorithm_named(request.algorithm, request.collective), shape, request.tuning, load);
+}
+
+std::vector<Choice> rank_choices(const PlanRequest& request, const NetworkCost& cost) {
+  check(request, cost);
+  return ranked(request, {}, cost);
+}
+
+}  // namespace syncopate::collective::select

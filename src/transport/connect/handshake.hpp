@@ -1,0 +1,91 @@
+// Handshake: both ends of a new connection say who they are and prove the job's secret before anything else is parsed.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "base/bytes.hpp"
+#include "transport/socket/channel.hpp"
+
+namespace syncopate::transport::connect {
+
+enum class Purpose : std::uint8_t { rendezvous = 1, control = 2, data = 3, memory = 4 };
+
+inline constexpr std::uint16_t kProtocol = 1;
+inline constexpr std::size_t kHelloBytes = 96;
+inline constexpr std::size_t kProofBytes = 32;
+
+/// Who speaks and what for. Magic, protocol and version keep their places in every future protocol, so that two
+/// versions can always name each other.
+struct Hello {
+  std::uint16_t protocol = kProtocol;
+  std::string version;  ///< the library's, at most 15 characters
+  Purpose purpose = Purpose::data;
+  std::uint64_t group = 0;
+  std::int32_t from = -1;
+  std::int32_t to = -1;
+  std::uint32_t stream = 0;
+};
+
+/// One side of one handshake, as a state machine over a non-blocking channel:
+///   caller -> hello;  answerer -> hello, proof;  caller -> proof.
+/// proof = HMAC-SHA256(secret, role || caller's hello || answerer's hello); each hello carries a fresh 32-byte nonce.
+/// Without a secret the key is empty: same path, no protection.
+class Handshake final {
+ public:
+  enum class State : std::uint8_t { reading, writing, done, refused };
+  enum class Cause : std::uint8_t { none, unreachable, stranger, version, unauthorized };
+
+  /// The side that connected, expecting to reach `mine.to`.
+  [[nodiscard]] static Handshake call(socket::Channel channel, const Hello& mine, std::string secret);
+  /// The side that accepted. `mine.purpose`, `to` and `stream` are taken from the caller.
+  [[nodiscard]] static Handshake answer(socket::Channel channel, const Hello& mine, std::string secret);
+
+  /// Moves as far as possible without blocking; says what it waits for, or how it ended.
+  State advance();
+
+  [[nodiscard]] State state() const noexcept { return state_; }
+  [[nodiscard]] const Hello& mine() const noexcept { return mine_; }
+  [[nodiscard]] const Hello& peer() const noexcept { return peer_; }  ///< proven once the state is `done`
+  [[nodiscard]] Cause cause() const noexcept { return cause_; }       ///< of a refusal
+  [[nodiscard]] const std::string& reason() const noexcept { return reason_; }
+  [[nodiscard]] const socket::Channel& channel() const noexcept { return channel_; }
+  [[nodiscard]] socket::Channel take() noexcept { return std::move(channel_); }
+
+ private:
+  using HelloBytes = std::array<std::byte, kHelloBytes>;
+  using Proof = std::array<std::byte, kProofBytes>;
+  enum class Step : std::uint8_t { send_hello, read_hello, read_proof, send_proof };
+
+  Handshake(socket::Channel channel, bool caller, Hello mine, std::string secret);
+  void say_hello();
+  [[nodiscard]] bool move();
+  void stepped();
+  void judge_hello();
+  void judge_proof();
+  void expect(Step step, std::size_t bytes);
+  void send(Step step, base::ConstBytes bytes);
+  void refuse(Cause cause, std::string reason);
+  [[nodiscard]] Proof proof_by(bool caller) const;
+
+  socket::Channel channel_;
+  bool caller_;
+  Hello mine_;
+  Hello peer_;
+  std::string secret_;
+  HelloBytes my_hello_{};
+  HelloBytes peer_hello_{};
+  Step step_ = Step::read_hello;
+  State state_ = State::reading;
+  std::array<std::byte, kHelloBytes + kProofBytes> buffer_{};
+  std::size_t moved_ = 0;
+  std::size_t wanted_ = 0;
+  Cause cause_ = Cause::none;
+  std::string reason_;
+};
+
+/// The job's secret from its file; throws Misuse (missing, shorter than 16 bytes). Empty for an empty path.
+[[nodiscard]] std::string read_secret(const std::string& path);
+
+}  // namespace syncopate::transport::connect

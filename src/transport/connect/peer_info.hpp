@@ -1,0 +1,32 @@
+// PeerInfo: what each rank tells all others at the rendezvous.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace syncopate::transport::connect {
+
+struct PeerInfo {
+  std::string version;             ///< the library's
+  std::string address;             ///< where the rank listens
+  std::string host;                ///< host_identity()
+  std::string door;                ///< abstract socket for who shares its memory; empty: it cannot share
+  std::string owner;               ///< user_identity()
+  std::uint64_t group = 0;         ///< random; rank 0's names the group
+  std::uint32_t streams = 1;       ///< rank 0's holds
+  bool checksum = false;           ///< rank 0's holds
+  std::string transport;           ///< auto, tcp or shm; rank 0's holds
+  std::int64_t silence_ms = 2000;  ///< rank 0's holds
+  bool has_cluster = false;        ///< rank 0's holds: whether it will give everyone a cluster file
+};
+
+[[nodiscard]] std::string encode(const PeerInfo& info);
+/// Throws Misuse naming both versions if `text` is from another version, Corrupt for anything else that does not fit.
+[[nodiscard]] PeerInfo decode_peer_info(std::string_view text, int rank);
+
+/// Throws Misuse where `other` runs on another host than `mine` and listens on its loopback: each would then wait for a
+/// rank that it cannot reach.
+void require_reachable(const PeerInfo& mine, const PeerInfo& other, int rank);
+
+}  // namespace syncopate::transport::connect

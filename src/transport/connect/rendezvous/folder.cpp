@@ -1,0 +1,111 @@
+// Rendezvous in a folder: one file per rank, complete from the moment it has its name.
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <random>
+#include <thread>
+
+#include "base/require.hpp"
+#include "transport/connect/rendezvous/rendezvous.hpp"
+
+namespace syncopate::transport::connect::rendezvous {
+
+namespace {
+
+namespace fs = std::filesystem;
+constexpr std::string_view kFirstLine = "syncopate rendezvous 1";
+constexpr auto kFirstPause = std::chrono::milliseconds(2), kLongestPause = std::chrono::milliseconds(50);
+
+fs::path file_of(const fs::path& folder, int rank) { return folder / fmt::format("rank-{}", rank); }
+
+/// Writes under another name first and links it to the rank's: readers see all or nothing, and of two processes that
+/// claim one rank exactly one succeeds.
+void publish(const fs::path& folder, const Member& me, const std::string& text) {
+  std::random_device random;
+  const fs::path draft = folder / fmt::format(".rank-{}.{:08x}{:08x}", me.rank, random(), random());
+  {
+    std::ofstream file(draft, std::ios::binary | std::ios::trunc);
+    file << kFirstLine << "\nsize " << me.size << '\n' << text;
+    file.flush();
+    if (!file) throw SystemFailure(fmt::format("cannot write '{}': {}", draft.string(), std::strerror(errno)));
+  }
+  const fs::path final_name = file_of(folder, me.rank);
+  const bool linked = ::link(draft.c_str(), final_name.c_str()) == 0;
+  const int error = errno;
+  ::unlink(draft.c_str());
+  base::require(linked || error != EEXIST,
+                "'{}' exists already: the folder is left from an earlier job, or another process is rank {} too; "
+                "allowed: an empty or new folder per job",
+                final_name.string(), me.rank);
+  if (!linked) throw SystemFailure(fmt::format("cannot create '{}': {}", final_name.string(), std::strerror(error)));
+}
+
+std::optional<std::string> read_text(const fs::path& folder, const Member& me, int rank) {
+  std::ifstream file(file_of(folder, rank), std::ios::binary);
+  if (!file) return std::nullopt;
+  std::string first, key;
+  int size = 0;
+  const bool fits =
+      std::getline(file, first) && first == kFirstLine && file >> key >> size && key == "size" && file.get() == '\n';
+  if (!fits) throw Corrupt(fmt::format("'{}' is no rendezvous file", file_of(folder, rank).string()));
+  base::require(size == me.size, "rank {} was told that the job has {} ranks, rank {} that it has {}", rank, size,
+                me.rank, me.size);
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (text.size() > kMaxText) throw Corrupt(fmt::format("'{}' is too long", file_of(folder, rank).string()));
+  return text;
+}
+
+class InFolder final : public Rendezvous {
+ public:
+  explicit InFolder(std::string folder) : folder_(std::move(folder)) {}
+
+  std::vector<std::string> exchange(const Member& me, std::string mine, base::Time deadline) override {
+    std::error_code failed;
+    fs::create_directories(folder_, failed);
+    if (failed)
+      throw SystemFailure(fmt::format("cannot create the folder '{}': {}", folder_.string(), failed.message()));
+    publish(folder_, me, mine);
+    try {
+      return gather(me, deadline);
+    } catch (...) {
+      fs::remove(file_of(folder_, me.rank), failed);  // so that the job can be started again with this folder
+      throw;
+    }
+  }
+
+ private:
+  std::vector<std::string> gather(const Member& me, base::Time deadline) const {
+    std::vector<std::string> all(static_cast<std::size_t>(me.size));
+    std::vector<bool> present(all.size());
+    std::size_t count = 0;
+    for (auto pause = kFirstPause;; pause = std::min(pause * 2, kLongestPause)) {
+      for (std::size_t rank = 0; rank < all.size(); ++rank) {
+        if (present[rank]) continue;
+        auto text = read_text(folder_, me, static_cast<int>(rank));
+        if (!text) continue;
+        all[rank] = std::move(*text);
+        present[rank] = true;
+        ++count;
+      }
+      if (count == all.size()) return all;
+      if (std::chrono::steady_clock::now() >= deadline)
+        throw Timeout(
+            fmt::format("{} did not come to the rendezvous in '{}'", missing_ranks(present), folder_.string()),
+            {.rank = me.rank});
+      std::this_thread::sleep_for(pause);
+    }
+  }
+
+  fs::path folder_;
+};
+
+}  // namespace
+
+std::unique_ptr<Rendezvous> in_folder(std::string folder) { return std::make_unique<InFolder>(std::move(folder)); }
+
+}  // namespace syncopate::transport::connect::rendezvous

@@ -1,0 +1,50 @@
+// Rendezvous: one all-gather of small texts, by which the ranks of a job find each other.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "syncopate/log.hpp"
+#include "transport/socket/address.hpp"
+
+namespace syncopate::transport::connect::rendezvous {
+
+inline constexpr std::size_t kMaxText = 4096;
+
+struct Member {
+  int rank = 0;
+  int size = 1;
+};
+
+class Rendezvous {
+ public:
+  virtual ~Rendezvous() = default;
+  /// Gives `mine` (at most kMaxText bytes) to every rank and returns all texts by rank. Throws Timeout naming the
+  /// missing ranks, Misuse when two processes claim one rank or ranks disagree on the size, Unauthorized,
+  /// SystemFailure.
+  [[nodiscard]] virtual std::vector<std::string> exchange(const Member& me, std::string mine, base::Time deadline) = 0;
+};
+
+/// Where the ranks of one process meet; shared by their rendezvous.
+class Board;
+[[nodiscard]] std::shared_ptr<Board> make_board();
+[[nodiscard]] std::unique_ptr<Rendezvous> in_memory(std::shared_ptr<Board> board);
+
+/// One file per rank in a folder that all ranks see; the folder must be new or empty.
+[[nodiscard]] std::unique_ptr<Rendezvous> in_folder(std::string folder);
+
+struct TcpMeeting {
+  socket::Address address;  ///< rank 0 listens here
+  std::string secret;       ///< empty: none
+  Log log;
+};
+/// Rank 0 gathers and distributes.
+[[nodiscard]] std::unique_ptr<Rendezvous> over_tcp(TcpMeeting meeting);
+
+/// "ranks 1, 5 and 7": the ranks whose flag is false; beyond 16 of them, how many more there are.
+[[nodiscard]] std::string missing_ranks(const std::vector<bool>& present);
+
+}  // namespace syncopate::transport::connect::rendezvous

@@ -1,0 +1,34 @@
+// The side of a rendezvous over TCP that connects: every rank but 0.
+#pragma once
+
+#include <optional>
+
+#include "transport/connect/acceptor.hpp"
+#include "transport/connect/rendezvous/rendezvous.hpp"
+#include "transport/connect/rendezvous/tcp_message.hpp"
+#include "transport/socket/framed_channel.hpp"
+
+namespace syncopate::transport::connect::rendezvous {
+
+/// Used once, by one thread.
+class TcpCaller final {
+ public:
+  TcpCaller(const TcpMeeting& meeting, const Member& me, std::string mine);
+  [[nodiscard]] std::vector<std::string> ask(base::Time deadline);
+
+ private:
+  void connect(base::Time deadline);
+  [[nodiscard]] bool try_once(base::Time deadline);
+  [[nodiscard]] std::vector<std::string> conclude(const Answer& answer) const;
+  [[noreturn]] void give_up(const std::string& why) const;
+
+  TcpMeeting meeting_;
+  Member me_;
+  std::string mine_;
+  socket::Poller poller_;
+  Acceptor acceptor_;
+  std::optional<socket::FramedChannel> channel_;
+  std::string last_refusal_;
+};
+
+}  // namespace syncopate::transport::connect::rendezvous

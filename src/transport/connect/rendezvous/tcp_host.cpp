@@ -1,0 +1,127 @@
+// The side of a rendezvous over TCP that listens: rank 0.
+#include "transport/connect/rendezvous/tcp_host.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "transport/membership/control.hpp"
+
+namespace syncopate::transport::connect::rendezvous {
+
+namespace {
+constexpr auto kFarewell = std::chrono::seconds(2);  // bound of handing out the answer
+base::Time now() { return std::chrono::steady_clock::now(); }
+}  // namespace
+
+TcpHost::TcpHost(const TcpMeeting& meeting, const Member& me, std::string mine)
+    : me_(me),
+      log_(meeting.log),
+      acceptor_(poller_, {.rank = 0, .group = 0, .secret = meeting.secret, .log = meeting.log}),
+      texts_(static_cast<std::size_t>(me.size)),
+      present_(texts_.size()) {
+  texts_[0] = std::move(mine);
+  present_[0] = true;
+  count_ = 1;
+  acceptor_.open(socket::listen_on(meeting.address));
+}
+
+std::vector<std::string> TcpHost::gather(base::Time deadline) {
+  while (count_ < texts_.size()) {
+    // Ends a little before the most impatient guest would, so that everyone learns who is missing.
+    const base::Time end = std::min(deadline, earliest_deadline_);
+    if (now() >= end) fail("Timeout", missing_ranks(present_) + " did not come to the rendezvous");
+    step(end);
+  }
+  answer_all({.error_kind = {}, .error = {}, .texts = texts_});
+  return texts_;
+}
+
+void TcpHost::step(base::Time deadline) {
+  for (const socket::Ready& ready : poller_.wait(std::min(deadline, acceptor_.next_deadline()))) {
+    if (ready.key >= Acceptor::kFirstKey) {
+      acceptor_.on_ready(ready);
+    } else if (const auto guest = guests_.find(ready.key); guest != guests_.end()) {
+      hear(guest);
+    }
+  }
+  acceptor_.expire(now());
+  admit();
+}
+
+void TcpHost::admit() {
+  for (Connection& connection : acceptor_.connections()) {
+    if (connection.hello.purpose != Purpose::rendezvous) continue;
+    const std::uint64_t key = next_key_++;
+    socket::FramedChannel channel(std::move(connection.channel), most_answer_bytes(me_.size));
+    const auto [guest, fresh] = guests_.emplace(key, Guest{std::move(channel), connection.hello.from});
+    poller_.add(guest->second.channel.socket(), key, EPOLLIN);
+  }
+}
+
+void TcpHost::hear(Guests::iterator entry) {
+  Guest& guest = entry->second;
+  std::vector<std::string> messages;
+  bool alive = true;
+  try {
+    alive = guest.channel.read(messages);
+    for (const std::string& message : messages) accept_request(guest, decode_request(message));
+  } catch (const Corrupt& corrupt) {
+    log_.write(LogLevel::info, fmt::format("rendezvous: cut a caller off: {}", corrupt.what()));
+    alive = false;
+  }
+  if (!alive) dismiss(entry);
+}
+
+void TcpHost::accept_request(Guest& guest, const Request& request) {
+  const int rank = guest.rank;
+  if (guest.told) throw Corrupt("a second request");
+  if (request.size != me_.size)
+    fail("Misuse", fmt::format("rank {} was told that the job has {} ranks, rank 0 that it has {}", rank, request.size,
+                               me_.size));
+  if (rank < 1 || rank >= me_.size) fail("Misuse", fmt::format("a process joined as rank {} of {}", rank, me_.size));
+  const auto index = static_cast<std::size_t>(rank);
+  guest.told = true;
+  if (present_[index]) fail("Misuse", fmt::format("two processes joined as rank {}", rank));
+  texts_[index] = request.text;
+  present_[index] = true;
+  ++count_;
+  const auto patience = std::chrono::milliseconds(std::clamp<std::int64_t>(request.patience_ms, 0, 1LL << 40));
+  earliest_deadline_ = std::min(earliest_deadline_, now() + patience);
+}
+
+/// A process that ended while it waited is missing again: its successor may come.
+void TcpHost::dismiss(Guests::iterator entry) {
+  poller_.remove(entry->second.channel.socket());
+  if (entry->second.told) {
+    present_[static_cast<std::size_t>(entry->second.rank)] = false;
+    --count_;
+  }
+  guests_.erase(entry);
+}
+
+void TcpHost::answer_all(const Answer& answer) {
+  const std::string message = encode(answer);
+  for (auto& [key, guest] : guests_) guest.channel.queue(message);
+  const base::Time end = now() + kFarewell;
+  while (!guests_.empty() && now() < end) {
+    for (auto guest = guests_.begin(); guest != guests_.end();) {
+      const bool alive = guest->second.channel.flush();
+      if (alive && !guest->second.channel.idle()) {
+        poller_.change(guest->second.channel.socket(), guest->first, EPOLLOUT);
+        ++guest;
+      } else {
+        guest = guests_.erase(guest);
+      }
+    }
+    if (!guests_.empty()) std::ignore = poller_.wait(end);
+  }
+}
+
+void TcpHost::fail(const char* kind, const std::string& message) {
+  answer_all({.error_kind = kind, .error = message, .texts = {}});
+  if (kind == std::string_view("Timeout")) throw Timeout(message, {.rank = 0});
+  throw Misuse(message, {.rank = 0});
+}
+
+}  // namespace syncopate::transport::connect::rendezvous

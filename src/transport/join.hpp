@@ -1,0 +1,16 @@
+// Joining over TCP, with the meeting place as an argument.
+#pragma once
+
+#include "transport/connect/launch.hpp"
+#include "transport/connect/rendezvous/rendezvous.hpp"
+#include "transport/endpoint.hpp"
+#include "transport/socket/address.hpp"
+
+namespace syncopate::transport {
+
+/// `options.rank` and `options.size` must be set. Rank 0's transport, streams, checksum and silence hold for all ranks.
+/// Ranks that name the same `host` share memory, if rank 0's transport lets them and they run as the same user.
+[[nodiscard]] Endpoint join(const GroupOptions& options, connect::rendezvous::Rendezvous& meeting,
+                            const std::string& host = socket::host_identity());
+
+}  // namespace syncopate::transport

@@ -1,0 +1,40 @@
+// Failures as values and as exceptions: what is thrown on one rank becomes what every rank throws.
+#include "transport/membership/control.hpp"
+
+#include <fmt/format.h>
+
+namespace syncopate::transport::membership {
+
+std::uint64_t message_number(int from, int to, std::uint64_t count) noexcept {
+  return std::uint64_t{1} << 63 | static_cast<std::uint64_t>(from) << 48 | static_cast<std::uint64_t>(to) << 32 |
+         (count & 0xffffffff);
+}
+
+std::string text_of_number(std::uint64_t number) {
+  if (!is_message(number)) return fmt::format("operation {}", number);
+  return fmt::format("message {} from rank {} to rank {}", number & 0xffffffff, number >> 48 & 0x7fff,
+                     number >> 32 & 0xffff);
+}
+
+void raise(const Failure& failure) {
+  if (failure.kind == "PeerLost") throw PeerLost(failure.message, failure.where);
+  if (failure.kind == "Timeout") throw Timeout(failure.message, failure.where);
+  if (failure.kind == "Mismatch") throw Mismatch(failure.message, failure.where);
+  if (failure.kind == "Corrupt") throw Corrupt(failure.message, failure.where);
+  if (failure.kind == "SystemFailure") throw SystemFailure(failure.message, failure.where);
+  throw RemoteFailure(failure.message, failure.where);
+}
+
+Failure failure_of(const std::exception& error, int rank) {
+  const auto* known = dynamic_cast<const Error*>(&error);
+  Where where = known != nullptr ? known->where() : Where{};
+  if (where.rank < 0) where.rank = rank;
+  const std::string_view kind = known != nullptr ? known->kind() : "";
+  // Misuse and Unauthorized are the business of the rank where they happened: to the others it is a rank that failed.
+  for (const std::string_view travels :
+       {"PeerLost", "Timeout", "Mismatch", "RemoteFailure", "Corrupt", "SystemFailure"})
+    if (kind == travels) return {std::string(kind), error.what(), std::move(where)};
+  return {"RemoteFailure", fmt::format("rank {} failed: {}", rank, error.what()), std::move(where)};
+}
+
+}  // namespace syncopate::transport::membership

@@ -1,0 +1,59 @@
+// Control: how the ranks of a group learn of each other's progress and failures, apart from the data they exchange.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "syncopate/error.hpp"
+
+namespace syncopate::transport::membership {
+
+/// What went wrong, as it travels between ranks. `kind` names the exception that every rank throws.
+struct Failure {
+  std::string kind;  ///< "PeerLost", "Timeout", "Mismatch", "RemoteFailure", "Corrupt", "SystemFailure"
+  std::string message;
+  Where where;
+};
+
+/// Throws the exception that `failure.kind` names.
+[[noreturn]] void raise(const Failure& failure);
+/// The failure that an exception of this library, or any other, amounts to on rank `rank`.
+[[nodiscard]] Failure failure_of(const std::exception& error, int rank);
+
+/// Messages between two ranks have numbers of their own, beside the operations that all ranks share: bit 63, sender,
+/// receiver, and the how-manieth it is from the one to the other. Ranks are below 32768.
+[[nodiscard]] std::uint64_t message_number(int from, int to, std::uint64_t count) noexcept;
+[[nodiscard]] constexpr bool is_message(std::uint64_t number) noexcept { return number >> 63 != 0; }
+/// "operation 7", "message 3 from rank 0 to rank 1".
+[[nodiscard]] std::string text_of_number(std::uint64_t number);
+
+/// What this rank called as its operation number `number` (1, 2, ... per group).
+struct OperationRecord {
+  std::uint64_t number = 0;     ///< or a message_number
+  std::uint64_t signature = 0;  ///< hash of collective, type, count, root, operation, algorithm and tensor name
+  std::string text;             ///< the same for people: "allreduce f32 x 1024 sum 'fc1.weight'"
+};
+
+/// Thread-safe. One per rank and group.
+class Control {
+ public:
+  virtual ~Control() = default;
+  /// The first failure anyone reported, whoever it was; every later call of the group throws it.
+  [[nodiscard]] virtual std::optional<Failure> failure() const = 0;
+  /// Cheap form of `failure().has_value()`: one atomic load.
+  [[nodiscard]] virtual bool failed() const noexcept = 0;
+  /// Tells every rank. The first failure that a rank learns of stays; later ones are dropped.
+  virtual void report(Failure failure) = 0;
+  /// This rank begins an operation. Neighbours compare records, so that ranks that called different operations are
+  /// told even if they exchange no data. Messages are only remembered, for `mismatch`.
+  virtual void began(const OperationRecord& record) = 0;
+  /// Data from `peer` for operation `number` does not fit what this rank called: reports a Mismatch that names both
+  /// ranks' operations (it asks the peer for its own).
+  virtual void mismatch(int peer, std::uint64_t number) = 0;
+  /// For the message of a timeout in operation `number`: which ranks are known not to have begun it, and where they
+  /// are; empty if none is known.
+  [[nodiscard]] virtual std::string laggards(std::uint64_t number) const = 0;
+};
+
+}  // namespace syncopate::transport::membership

@@ -1,0 +1,105 @@
+// ControlTree: this rank's edges of the control tree: parent (r-1)/2 and children 2r+1, 2r+2.
+#include "transport/membership/control_tree.hpp"
+
+#include <fmt/format.h>
+
+#include "syncopate/error.hpp"
+#include "transport/membership/message.hpp"
+
+namespace syncopate::transport::membership {
+
+std::vector<int> neighbours_of(int rank, int size) {
+  std::vector<int> ranks;
+  if (rank > 0) ranks.push_back(parent_of(rank));
+  for (const int child : {2 * rank + 1, 2 * rank + 2})
+    if (child < size) ranks.push_back(child);
+  return ranks;
+}
+
+bool ControlTree::attach(int rank, socket::Channel channel) {
+  const auto [edge, fresh] = edges_.try_emplace(rank, Edge{socket::FramedChannel(std::move(channel), kMaxMessage)});
+  if (fresh) poller_.add(edge->second.channel.socket(), static_cast<std::uint64_t>(rank), EPOLLIN);
+  return fresh;
+}
+
+void ControlTree::detach(int rank) {
+  const auto edge = edges_.find(rank);
+  if (edge == edges_.end()) return;
+  poller_.remove(edge->second.channel.socket());
+  edges_.erase(edge);
+}
+
+ControlTree::Edges::iterator ControlTree::drop(Edges::iterator edge, std::string reason) {
+  lost_.push_back({edge->first, std::move(reason)});
+  poller_.remove(edge->second.channel.socket());
+  return edges_.erase(edge);
+}
+
+void ControlTree::send(int rank, const std::string& message) {
+  if (const auto edge = edges_.find(rank); edge != edges_.end()) edge->second.channel.queue(message);
+}
+
+void ControlTree::flood(const std::string& message, int except) {
+  for (auto& [rank, edge] : edges_)
+    if (rank != except) edge.channel.queue(message);
+}
+
+void ControlTree::send_if_idle(int rank, const std::string& message) {
+  const auto edge = edges_.find(rank);
+  if (edge != edges_.end() && edge->second.channel.idle()) edge->second.channel.queue(message);
+}
+
+void ControlTree::on_ready(const socket::Ready& ready) {
+  const auto edge = edges_.find(static_cast<int>(ready.key));
+  if (edge == edges_.end() || (ready.events & ~std::uint32_t{EPOLLOUT}) == 0) return;
+  std::vector<std::string> messages;
+  std::string reason;
+  try {
+    if (!edge->second.channel.read(messages))
+      reason = fmt::format("ended without a word ({})", edge->second.channel.reason());
+  } catch (const Corrupt& corrupt) {
+    reason = fmt::format("sent nonsense ({})", corrupt.what());
+  }
+  if (!messages.empty()) edge->second.silent = base::Duration(0);
+  for (std::string& message : messages) heard_.push_back({edge->first, std::move(message)});
+  if (!reason.empty()) drop(edge, std::move(reason));
+}
+
+void ControlTree::flush() {
+  for (auto edge = edges_.begin(); edge != edges_.end();) {
+    socket::FramedChannel& channel = edge->second.channel;
+    // A broken edge is found by reading, which also finds what the neighbour said before it broke.
+    const bool waits = channel.flush() && !channel.idle();
+    if (waits != edge->second.watching_out) {
+      edge->second.watching_out = waits;
+      poller_.change(channel.socket(), static_cast<std::uint64_t>(edge->first), waits ? EPOLLIN | EPOLLOUT : EPOLLIN);
+    }
+    ++edge;
+  }
+}
+
+bool ControlTree::idle() const noexcept {
+  for (const auto& [rank, edge] : edges_)
+    if (!edge.channel.idle()) return false;
+  return true;
+}
+
+void ControlTree::age(base::Duration ran, base::Duration limit) {
+  for (auto edge = edges_.begin(); edge != edges_.end();) {
+    edge->second.silent += ran;
+    if (edge->second.silent < limit) {
+      ++edge;
+      continue;
+    }
+    edge = drop(edge, fmt::format("sent no heartbeat for {:.1f} s (stopped, or its host is gone)",
+                                  base::seconds(edge->second.silent)));
+  }
+}
+
+std::vector<int> ControlTree::ranks() const {
+  std::vector<int> all;
+  for (const auto& [rank, edge] : edges_) all.push_back(rank);
+  return all;
+}
+
+}  // namespace syncopate::transport::membership

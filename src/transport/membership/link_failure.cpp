@@ -1,0 +1,48 @@
+// Complaint: what keeps posts to a peer from finishing, and when and how the group is told.
+#include "transport/membership/link_failure.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace syncopate::transport::membership {
+
+namespace {
+constexpr auto kGrace = std::chrono::milliseconds(300);
+}
+
+base::Time LinkFailures::face(int peer, const LinkFailure& link_failure, base::Time at) {
+  const Where where{rank_, peer, {}, {}};
+  switch (link_failure.kind) {
+    case LinkFailure::Kind::corrupt:
+      control_->report({"Corrupt", fmt::format("from rank {}: {}", peer, link_failure.reason), where});
+      return at;
+    case LinkFailure::Kind::other_length:
+      control_->report({"Mismatch",
+                        fmt::format("in {} rank {} {} by rank {}", text_of_number(link_failure.expected.operation),
+                                    peer, link_failure.reason, rank_),
+                        where});
+      return at;
+    case LinkFailure::Kind::other_operation:
+      if (!asked_) control_->mismatch(peer, link_failure.expected.operation);
+      asked_ = true;
+      return base::kNever;  // control's word rings the mailbox
+    case LinkFailure::Kind::lost:
+      break;
+  }
+  since_ = std::min(since_, at);
+  const base::Time end = since_ + kGrace;
+  if (at < end) return end;
+  lose(peer, link_failure.reason);
+  return at;
+}
+
+void LinkFailures::lose(int peer, const std::string& reason) {
+  const std::string message =
+      control_->has_left(peer)
+          ? fmt::format("rank {} left the group while rank {} still exchanged data with it", peer, rank_)
+          : fmt::format("rank {} lost rank {}: {}", rank_, peer, reason);
+  control_->report({"PeerLost", message, {rank_, peer, {}, {}}});
+}
+
+}  // namespace syncopate::transport::membership

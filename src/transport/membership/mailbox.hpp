@@ -1,0 +1,57 @@
+// Mailbox: what the control thread hands to the thread that polls: new data connections, and the bell for news.
+#pragma once
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "base/guarded.hpp"
+#include "transport/socket/channel.hpp"
+#include "transport/socket/poller.hpp"
+
+namespace syncopate::transport::membership {
+
+/// A connection that is ready, or could not be made (then `channel` is empty and `reason` says why): for data, or to
+/// open shared memory over.
+struct LinkNews {
+  int peer = -1;
+  std::uint32_t stream = 0;
+  socket::Channel channel;
+  std::string reason;
+};
+
+/// Thread-safe: the control thread fills it, the polling thread empties it and owns the poller otherwise.
+class Mailbox final {
+ public:
+  void deliver(LinkNews link) {
+    links_.with([&](auto& links) { links.push_back(std::move(link)); });
+    ring();
+  }
+  void deliver_memory(LinkNews link) {
+    memory_.with([&](auto& links) { links.push_back(std::move(link)); });
+    ring();
+  }
+  /// Something changed: look at links and failures.
+  void ring() noexcept {
+    if (!rung_.exchange(true, std::memory_order_acq_rel)) poller_.wake();
+  }
+  /// Whether the bell was rung since the last call; one load when it was not.
+  [[nodiscard]] bool answered() noexcept {
+    return rung_.load(std::memory_order_relaxed) && rung_.exchange(false, std::memory_order_acq_rel);
+  }
+  [[nodiscard]] std::vector<LinkNews> links() {
+    return links_.with([](auto& links) { return std::exchange(links, {}); });
+  }
+  [[nodiscard]] std::vector<LinkNews> memory() {
+    return memory_.with([](auto& links) { return std::exchange(links, {}); });
+  }
+  [[nodiscard]] bool rung() const noexcept { return rung_.load(std::memory_order_relaxed); }
+  [[nodiscard]] socket::Poller& poller() noexcept { return poller_; }
+
+ private:
+  std::atomic<bool> rung_{false};
+  base::Guarded<std::vector<LinkNews>> links_, memory_;
+  socket::Poller poller_;
+};
+
+}  // namespace syncopate::transport::membership

@@ -1,0 +1,58 @@
+// What travels on the control tree: heartbeats, failures, farewells, and questions about operations.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "transport/membership/control.hpp"
+
+namespace syncopate::transport::membership {
+
+inline constexpr std::size_t kMaxMessage = 8192;
+inline constexpr std::size_t kMaxOperationText = 200;
+
+/// How far a rank has come: its last operation.
+struct Progress {
+  std::int32_t rank = -1;
+  std::uint64_t number = 0;  ///< 0: none begun
+  std::string text;
+};
+
+struct Heartbeat {
+  Progress mine;
+  std::uint64_t rolling = 0;  ///< hash over the signatures of operations 1..mine.number
+  Progress behind;            ///< the rank that is least far on the sender's side of the edge
+};
+
+/// `rank` leaves in order after operation `number`.
+struct Goodbye {
+  std::int32_t rank = -1;
+  std::uint64_t number = 0;
+};
+
+/// `from` asks `to` what it called as operation `number`.
+struct Question {
+  std::int32_t from = -1;
+  std::int32_t to = -1;
+  std::uint64_t number = 0;
+};
+
+/// `from` tells `to`; the text is empty if it has not begun the operation.
+struct Reply {
+  std::int32_t from = -1;
+  std::int32_t to = -1;
+  std::uint64_t number = 0;
+  std::string text;
+  Progress last;
+};
+
+using Message = std::variant<Heartbeat, Failure, Goodbye, Question, Reply>;
+
+/// Texts beyond their limits are cut; the result has at most kMaxMessage bytes.
+[[nodiscard]] std::string encode(const Message& message);
+/// Throws Corrupt.
+[[nodiscard]] Message decode_message(std::string_view bytes);
+
+}  // namespace syncopate::transport::membership

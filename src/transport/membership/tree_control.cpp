@@ -1,0 +1,107 @@
+// TCP control, the side that other threads call: orders to the control thread, questions to the group state.
+#include "transport/membership/tree_control.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "transport/connect/rendezvous/rendezvous.hpp"
+
+namespace syncopate::transport::membership {
+
+namespace {
+
+constexpr auto kShortestBeat = std::chrono::milliseconds(5);
+
+/// Whether this connection reaches its own owner's edge: only a rank's neighbours come up.
+std::set<int> awaited_by(int rank, int size) {
+  const auto ranks = neighbours_of(rank, size);
+  return {ranks.begin(), ranks.end()};
+}
+
+}  // namespace
+
+TreeControl::TreeControl(ControlOptions options, std::vector<socket::Descriptor> listeners,
+                         std::shared_ptr<Mailbox> mailbox)
+    : options_(std::move(options)),
+      beat_(std::max<base::Duration>(options_.silence / 8, kShortestBeat)),
+      mailbox_(std::move(mailbox)),
+      state_(options_.rank),
+      acceptor_(poller_,
+                {.rank = options_.rank, .group = options_.group, .secret = options_.secret, .log = options_.log}),
+      tree_(poller_) {
+  if (size() == 1) return;
+  for (socket::Descriptor& listener : listeners) acceptor_.open(std::move(listener));
+  if (options_.rank > 0) {
+    const int parent = parent_of(options_.rank);
+    acceptor_.call(options_.addresses[static_cast<std::size_t>(parent)], options_.source,
+                   hello(connect::Purpose::control, parent, 0));
+  }
+  thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
+}
+
+TreeControl::~TreeControl() {
+  if (!thread_.joinable()) return;
+  thread_.request_stop();
+  poller_.wake();
+  thread_.join();
+}
+
+void TreeControl::wait_joined(base::Time deadline) {
+  const std::set<int> awaited = awaited_by(options_.rank, size());
+  const auto complete = [&](const std::set<int>& joined) { return failed() || joined == awaited; };
+  const bool came = joined_.wait_until(deadline, complete, [](const auto&) {});
+  if (const auto failure = state_.failure()) raise(*failure);
+  if (came) return;
+  std::vector<bool> present(static_cast<std::size_t>(size()), true);
+  joined_.with([&](const std::set<int>& joined) {
+    for (const int rank : awaited) present[static_cast<std::size_t>(rank)] = joined.contains(rank);
+  });
+  throw Timeout(
+      fmt::format("{} did not connect to rank {}", connect::rendezvous::missing_ranks(present), options_.rank),
+      {.rank = options_.rank});
+}
+
+connect::Hello TreeControl::hello(connect::Purpose purpose, int to, std::uint32_t stream) const {
+  return {
+      .version = {}, .purpose = purpose, .group = options_.group, .from = options_.rank, .to = to, .stream = stream};
+}
+
+void TreeControl::connect_data(int peer) {
+  orders_.with([&](auto& orders) { orders.push_back({Order::Kind::connect_data, peer, 0}); });
+  poller_.wake();
+}
+
+void TreeControl::connect_memory(int peer) {
+  orders_.with([&](auto& orders) { orders.push_back({Order::Kind::connect_memory, peer, 0}); });
+  poller_.wake();
+}
+
+void TreeControl::report(Failure failure) {
+  if (failure.where.rank < 0) failure.where.rank = options_.rank;
+  learn(failure, options_.rank);
+  poller_.wake();
+}
+
+void TreeControl::began(const OperationRecord& record) {
+  if (const auto wrong = state_.began(record)) report(*wrong);
+}
+
+void TreeControl::mismatch(int peer, std::uint64_t number) {
+  orders_.with([&](auto& orders) { orders.push_back({Order::Kind::ask, peer, number}); });
+  poller_.wake();
+}
+
+void TreeControl::learn(const Failure& failure, int from) {
+  if (!state_.settle(failure)) return;
+  options_.log.write(LogLevel::info,
+                     fmt::format("rank {}: {} (from rank {}): {}", options_.rank, failure.kind, from, failure.message));
+  joined_.change([](auto&) {});
+  mailbox_->ring();
+}
+
+void TreeControl::lost(int rank, const std::string& reason) {
+  learn({"PeerLost", fmt::format("rank {} {}", rank, reason), {options_.rank, rank, {}, {}}}, options_.rank);
+}
+
+}  // namespace syncopate::transport::membership

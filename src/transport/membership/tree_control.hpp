@@ -1,0 +1,119 @@
+// TCP control: a thread per rank that keeps the control tree, lets data connections in, and spreads failures.
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/guarded.hpp"
+#include "syncopate/log.hpp"
+#include "transport/connect/acceptor.hpp"
+#include "transport/membership/control.hpp"
+#include "transport/membership/control_tree.hpp"
+#include "transport/membership/group_state.hpp"
+#include "transport/membership/mailbox.hpp"
+
+namespace syncopate::transport::membership {
+
+struct ControlOptions {
+  int rank = 0;
+  std::vector<socket::Address> addresses;  ///< where each rank listens
+  std::vector<socket::Address>
+      doors;               ///< where it listens for who shares its memory; empty where that is not this rank
+  socket::Address source;  ///< connections leave from here
+  std::uint64_t group = 0;
+  std::string secret;
+  std::uint32_t streams = 1;  ///< data connections per pair
+  base::Duration silence = std::chrono::seconds(2);
+  Log log;
+};
+
+/// Laws: the control thread alone touches tree, door and questions; others reach it through `orders_` and its poller's
+/// wake. What any thread may ask is in the group state. Data connections leave through the mailbox.
+class TreeControl final : public Control {
+ public:
+  /// Starts the thread and the tree (nothing of both for a group of one rank). The first of the listeners is at
+  /// addresses[rank], the second, if there is one, at doors[rank].
+  TreeControl(ControlOptions options, std::vector<socket::Descriptor> listeners, std::shared_ptr<Mailbox> mailbox);
+  /// Says goodbye, or hands on the failure, within 200 ms.
+  ~TreeControl() override;
+  TreeControl(const TreeControl&) = delete;
+  TreeControl& operator=(const TreeControl&) = delete;
+
+  /// Waits until every edge of the tree that ends here exists; throws Timeout or the failure.
+  void wait_joined(base::Time deadline);
+  /// Makes the data connections to a lower rank; they come through the mailbox.
+  void connect_data(int peer);
+  /// Makes the connection over which to open memory with a lower rank of this host.
+  void connect_memory(int peer);
+  [[nodiscard]] bool has_left(int peer) const { return state_.has_left(peer); }
+
+  [[nodiscard]] std::optional<Failure> failure() const override { return state_.failure(); }
+  [[nodiscard]] bool failed() const noexcept override { return state_.failed(); }
+  void report(Failure failure) override;
+  void began(const OperationRecord& record) override;
+  void mismatch(int peer, std::uint64_t number) override;
+  [[nodiscard]] std::string laggards(std::uint64_t number) const override { return state_.laggards(number); }
+
+ private:
+  struct Order {
+    enum class Kind : std::uint8_t { connect_data, connect_memory, ask } kind;
+    int peer;
+    std::uint64_t number;
+  };
+  struct OpenQuestion {
+    int peer;
+    std::uint64_t number;
+    base::Time deadline;
+  };
+
+  [[nodiscard]] int size() const noexcept { return static_cast<int>(options_.addresses.size()); }
+  [[nodiscard]] connect::Hello hello(connect::Purpose purpose, int to, std::uint32_t stream) const;
+  void learn(const Failure& failure, int from);
+  void lost(int rank, const std::string& reason);
+
+  // All below run on the control thread.
+  void run(const std::stop_token& stop);
+  void step();
+  void dispatch(std::span<const socket::Ready> ready);
+  void follow_orders();
+  void welcome();
+  void welcome(connect::Connection connection);
+  [[nodiscard]] bool seat(connect::Connection& connection);
+  void turn_down(const connect::Refusal& refusal);
+  void greet(int rank);
+  void listen_to_tree();
+  void hear(int from, const std::string& bytes);
+  void take(int from, const Heartbeat& beat);
+  void take(int from, const Failure& failure);
+  void take(int from, const Goodbye& goodbye);
+  void take(int from, const Question& question);
+  void take(int from, const Reply& reply);
+  void close_questions(base::Time now);
+  void tick(base::Time now);
+  void spread_failure(int except);
+  [[nodiscard]] base::Time next_deadline() const;
+  void leave();
+
+  const ControlOptions options_;
+  const base::Duration beat_;  ///< time between heartbeats
+  std::shared_ptr<Mailbox> mailbox_;
+  GroupState state_;
+  base::Guarded<std::vector<Order>> orders_;
+  base::Guarded<std::set<int>> joined_;  ///< neighbours whose edge has come up
+  socket::Poller poller_;
+  connect::Acceptor acceptor_;
+  ControlTree tree_;
+  std::vector<OpenQuestion> questions_;
+  std::set<std::pair<int, std::uint32_t>> data_links_;  ///< (peer, stream) handed out
+  std::set<int> memory_links_;                          ///< peers handed out
+  base::Time last_run_{};
+  base::Time next_beat_{};
+  bool spread_ = false;  ///< the failure is on its way
+  std::jthread thread_;  ///< last: ends before what it uses
+};
+
+}  // namespace syncopate::transport::membership

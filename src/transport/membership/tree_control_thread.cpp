@@ -1,0 +1,234 @@
+// TCP control, the thread: one loop over connections, the tree, heartbeats and questions (runs on: control thread).
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "transport/membership/tree_control.hpp"
+
+namespace syncopate::transport::membership {
+
+namespace {
+constexpr auto kAnswerTime = std::chrono::milliseconds(500);
+constexpr auto kFarewell = std::chrono::milliseconds(200);
+base::Time now() { return std::chrono::steady_clock::now(); }
+}  // namespace
+
+void TreeControl::run(const std::stop_token& stop) {
+  last_run_ = next_beat_ = now();
+  while (!stop.stop_requested()) {
+    try {
+      step();
+    } catch (const std::exception& error) {
+      // Without control the group cannot go on; the ranks are told as far as the tree still works.
+      learn(failure_of(error, options_.rank), options_.rank);
+    }
+  }
+  try {
+    leave();
+  } catch (const std::exception& error) {
+    options_.log.write(LogLevel::warning, fmt::format("rank {} left without a word: {}", options_.rank, error.what()));
+  }
+}
+
+void TreeControl::step() {
+  const auto ready = poller_.wait(next_deadline());
+  // A process that was stopped must not count that time as others' silence: this thread was away, not they.
+  const base::Time woke = now();
+  const base::Duration ran = std::min<base::Duration>(woke - last_run_, 2 * beat_);
+  last_run_ = woke;
+  dispatch(ready);
+  acceptor_.expire(woke);
+  follow_orders();
+  welcome();
+  tree_.age(ran, options_.silence);
+  listen_to_tree();
+  close_questions(woke);
+  spread_failure(-1);
+  if (woke >= next_beat_) tick(woke);
+  tree_.flush();
+}
+
+base::Time TreeControl::next_deadline() const {
+  base::Time next = std::min(next_beat_, acceptor_.next_deadline());
+  for (const OpenQuestion& question : questions_) next = std::min(next, question.deadline);
+  return next;
+}
+
+void TreeControl::dispatch(std::span<const socket::Ready> ready) {
+  for (const socket::Ready& one : ready) {
+    if (one.key >= connect::Acceptor::kFirstKey)
+      acceptor_.on_ready(one);
+    else
+      tree_.on_ready(one);
+  }
+}
+
+void TreeControl::follow_orders() {
+  for (const Order& order : orders_.with([](auto& orders) { return std::exchange(orders, {}); })) {
+    if (order.kind == Order::Kind::connect_data) {
+      for (std::uint32_t stream = 0; stream < options_.streams; ++stream)
+        acceptor_.call(options_.addresses[static_cast<std::size_t>(order.peer)], options_.source,
+                       hello(connect::Purpose::data, order.peer, stream));
+    } else if (order.kind == Order::Kind::connect_memory) {
+      acceptor_.call(options_.doors[static_cast<std::size_t>(order.peer)], {},
+                     hello(connect::Purpose::memory, order.peer, 0));
+    } else {
+      tree_.flood(encode(Question{options_.rank, order.peer, order.number}));
+      questions_.push_back({order.peer, order.number, now() + kAnswerTime});
+    }
+  }
+}
+
+void TreeControl::welcome() {
+  for (connect::Connection& connection : acceptor_.connections()) welcome(std::move(connection));
+  for (const connect::Refusal& refusal : acceptor_.refusals()) turn_down(refusal);
+}
+
+void TreeControl::turn_down(const connect::Refusal& refusal) {
+  const connect::Hello& mine = refusal.mine;
+  if (mine.purpose == connect::Purpose::data) return mailbox_->deliver({mine.to, mine.stream, {}, refusal.reason});
+  if (mine.purpose == connect::Purpose::memory) return mailbox_->deliver_memory({mine.to, 0, {}, refusal.reason});
+  lost(mine.to, "cannot be reached at " + refusal.reason);
+}
+
+void TreeControl::welcome(connect::Connection connection) {
+  if (seat(connection)) return;
+  options_.log.write(LogLevel::info, fmt::format("rank {} turned away a needless connection from rank {}",
+                                                 options_.rank, connection.hello.from));
+}
+
+/// Takes a connection to where it belongs; false if it belongs nowhere.
+bool TreeControl::seat(connect::Connection& connection) {
+  const connect::Hello& hello = connection.hello;
+  const int rank = hello.from;
+  const bool known = rank >= 0 && rank < size() && rank != options_.rank;
+  // The higher rank calls; whoever called itself knows the stream it asked for only from its own hello.
+  const bool right_way = known && (connection.called ? rank < options_.rank : rank > options_.rank);
+  const bool near = socket::local_address(connection.channel.socket()).family() == AF_UNIX;
+  if (!right_way || near != (hello.purpose == connect::Purpose::memory)) return false;
+  if (hello.purpose == connect::Purpose::control) {
+    const bool neighbour = parent_of(std::max(rank, options_.rank)) == std::min(rank, options_.rank);
+    if (!neighbour || !tree_.attach(rank, std::move(connection.channel))) return false;
+    greet(rank);
+    return true;
+  }
+  if (hello.purpose == connect::Purpose::data && hello.stream < options_.streams &&
+      data_links_.emplace(rank, hello.stream).second) {
+    mailbox_->deliver({rank, hello.stream, std::move(connection.channel), {}});
+    return true;
+  }
+  const bool shares = near && options_.doors[static_cast<std::size_t>(rank)].size() != 0;
+  if (!shares || !memory_links_.insert(rank).second) return false;
+  mailbox_->deliver_memory({rank, 0, std::move(connection.channel), {}});
+  return true;
+}
+
+/// A new edge first hears what went through the tree before it was there.
+void TreeControl::greet(int rank) {
+  for (const auto& [gone, number] : state_.departed()) tree_.send(rank, encode(Goodbye{gone, number}));
+  if (spread_) tree_.send(rank, encode(*state_.failure()));
+  joined_.change([&](auto& joined) { joined.insert(rank); });
+}
+
+void TreeControl::listen_to_tree() {
+  for (const ControlTree::Heard& heard : tree_.heard()) hear(heard.rank, heard.message);
+  for (const ControlTree::Lost& gone : tree_.lost())
+    if (!state_.has_left(gone.rank)) lost(gone.rank, gone.reason);
+}
+
+void TreeControl::hear(int from, const std::string& bytes) {
+  try {
+    std::visit([&](const auto& message) { take(from, message); }, decode_message(bytes));
+  } catch (const Corrupt& corrupt) {
+    tree_.detach(from);
+    learn({"Corrupt", fmt::format("rank {} sent nonsense: {}", from, corrupt.what()), {options_.rank, from, {}, {}}},
+          from);
+  }
+}
+
+void TreeControl::take(int from, const Heartbeat& beat) {
+  Heartbeat heard = beat;
+  heard.mine.rank = from;  // a neighbour speaks for itself
+  if (const auto wrong = state_.heard(from, heard)) learn(*wrong, options_.rank);
+}
+
+void TreeControl::take(int from, const Failure& failure) {
+  learn(failure, from);
+  spread_failure(from);
+}
+
+void TreeControl::take(int from, const Goodbye& goodbye) {
+  tree_.flood(encode(goodbye), from);
+  if (goodbye.rank < 0 || goodbye.rank >= size() || goodbye.rank == options_.rank) return;
+  if (const auto broken = state_.left(goodbye.rank, goodbye.number)) learn(*broken, options_.rank);
+  if (goodbye.rank == from) {
+    tree_.flush();  // before this edge goes, what was queued for it may still help
+    tree_.detach(from);
+  }
+  mailbox_->ring();
+}
+
+void TreeControl::take(int from, const Question& question) {
+  if (question.to != options_.rank) return tree_.flood(encode(question), from);
+  tree_.flood(
+      encode(Reply{options_.rank, question.from, question.number, state_.text_of(question.number), state_.progress()}));
+}
+
+void TreeControl::take(int from, const Reply& reply) {
+  if (reply.to != options_.rank) return tree_.flood(encode(reply), from);
+  const auto asked = std::find_if(questions_.begin(), questions_.end(), [&](const OpenQuestion& question) {
+    return question.peer == reply.from && question.number == reply.number;
+  });
+  if (asked == questions_.end()) return;
+  questions_.erase(asked);
+  Progress theirs{reply.from, reply.number, reply.text};
+  if (theirs.text.empty() && reply.last.number > 0)
+    theirs.text = fmt::format("{} as operation {}, its last", reply.last.text, reply.last.number);
+  learn(mismatch_between(reply.number, {options_.rank, reply.number, state_.text_of(reply.number)}, theirs),
+        options_.rank);
+}
+
+void TreeControl::close_questions(base::Time at) {
+  std::erase_if(questions_, [&](const OpenQuestion& question) {
+    if (question.deadline > at) return false;
+    const Progress mine{options_.rank, question.number, state_.text_of(question.number)};
+    learn(mismatch_between(question.number, mine,
+                           {question.peer, question.number, "something else (it did not say what)"}),
+          options_.rank);
+    return true;
+  });
+}
+
+void TreeControl::tick(base::Time at) {
+  next_beat_ = at + beat_;
+  if (const auto wrong = state_.compare()) learn(*wrong, options_.rank);
+  spread_failure(-1);
+  for (const int rank : tree_.ranks()) tree_.send_if_idle(rank, encode(state_.heartbeat_for(rank)));
+}
+
+void TreeControl::spread_failure(int except) {
+  if (spread_ || !state_.failed()) return;
+  spread_ = true;
+  tree_.flood(encode(*state_.failure()), except);
+}
+
+void TreeControl::leave() {
+  spread_failure(-1);
+  if (!state_.failed()) tree_.flood(encode(Goodbye{options_.rank, state_.progress().number}));
+  const base::Time end = now() + kFarewell;
+  tree_.flush();
+  // A failure during joining must also reach the neighbours whose connections are still being made.
+  const auto incomplete = [&] {
+    const auto neighbours = neighbours_of(options_.rank, size());
+    return state_.failed() && joined_.with([](const auto& joined) { return joined.size(); }) < neighbours.size();
+  };
+  while ((!tree_.idle() || incomplete()) && now() < end) {
+    dispatch(poller_.wait(end));
+    welcome();
+    tree_.flush();
+  }
+  // Closing a socket with unread input makes the kernel drop output that is still under way.
+  dispatch(poller_.wait(now()));
+}
+
+}  // namespace syncopate::transport::membership

@@ -1,0 +1,83 @@
+// Handover: memory passes from one process to another over a unix socket, and bells ring over the same.
+#include "transport/shm/descriptor_passing.hpp"
+
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "syncopate/error.hpp"
+
+namespace syncopate::transport::shm {
+
+namespace {
+
+// Room for more descriptors than belong here: those are received, closed and refused, never leaked.
+constexpr std::size_t kMostDescriptors = 4;
+
+struct Message {
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int) * kMostDescriptors)> control{};
+  char byte = 'm';
+  iovec piece{&byte, 1};
+  msghdr header{};
+
+  Message() noexcept {
+    header.msg_iov = &piece;
+    header.msg_iovlen = 1;
+    header.msg_control = control.data();
+  }
+};
+
+}  // namespace
+
+bool give(const socket::Descriptor& socket, const socket::Descriptor& memory) noexcept {
+  Message message;
+  message.header.msg_controllen = CMSG_SPACE(sizeof(int));
+  cmsghdr* attached = CMSG_FIRSTHDR(&message.header);
+  attached->cmsg_level = SOL_SOCKET;
+  attached->cmsg_type = SCM_RIGHTS;
+  attached->cmsg_len = CMSG_LEN(sizeof(int));
+  const int number = memory.number();
+  std::memcpy(CMSG_DATA(attached), &number, sizeof number);
+  return ::sendmsg(socket.number(), &message.header, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
+}
+
+std::optional<socket::Descriptor> take(const socket::Descriptor& socket) {
+  Message message;
+  message.header.msg_controllen = message.control.size();
+  const ssize_t got = ::recvmsg(socket.number(), &message.header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return std::nullopt;
+  if (got <= 0) throw SystemFailure("the connection was closed before memory came over it");
+  std::optional<socket::Descriptor> taken;
+  std::size_t count = 0;
+  for (cmsghdr* attached = CMSG_FIRSTHDR(&message.header); attached != nullptr;
+       attached = CMSG_NXTHDR(&message.header, attached)) {
+    if (attached->cmsg_level != SOL_SOCKET || attached->cmsg_type != SCM_RIGHTS) continue;
+    for (std::size_t at = 0; at + sizeof(int) <= attached->cmsg_len - CMSG_LEN(0); at += sizeof(int), ++count) {
+      int number = -1;
+      std::memcpy(&number, CMSG_DATA(attached) + at, sizeof number);
+      taken.emplace(number);
+    }
+  }
+  if (count != 1 || (message.header.msg_flags & MSG_CTRUNC) != 0)
+    throw Corrupt("something else than one descriptor came where shared memory was due");
+  return taken;
+}
+
+void ring(socket::Channel& channel) noexcept {
+  const std::byte one{1};
+  static_cast<void>(channel.write(std::span(&one, 1)));
+}
+
+bool hear(socket::Channel& channel, std::size_t& rings) noexcept {
+  std::array<std::byte, 64> bytes;
+  while (true) {
+    const socket::Moved moved = channel.read(std::span<std::byte>(bytes));
+    if (moved.outcome == socket::Moved::Outcome::closed) return false;
+    rings += moved.bytes;
+    if (moved.bytes < bytes.size()) return true;
+  }
+}
+
+}  // namespace syncopate::transport::shm

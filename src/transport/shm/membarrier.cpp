@@ -1,0 +1,16 @@
+// Barrier: a fence that the rare side of a bargain pays for both.
+#include "transport/shm/membarrier.hpp"
+
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace syncopate::transport::shm {
+
+bool register_for_membarrier() noexcept {
+  return ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
+}
+
+void membarrier_all() noexcept { ::syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0); }
+
+}  // namespace syncopate::transport::shm

@@ -1,0 +1,184 @@
+// Addresses: IPv4 and IPv6 endpoints as text and as values, and which of this host's to use.
+#include "transport/socket/address.hpp"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstddef>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <vector>
+
+#include "base/require.hpp"
+#include "transport/socket/socket.hpp"
+
+namespace syncopate::transport::socket {
+
+namespace {
+
+struct HostPort {
+  std::string host;
+  std::string port;
+};
+
+/// Splits "host:port" or "[v6]:port"; a bare IPv6 address is refused, since its last group could be a port.
+HostPort split(std::string_view text) {
+  const auto colon = text.rfind(':');
+  base::require(colon != std::string_view::npos, "'{}' is no address; allowed: host:port or [ipv6]:port", text);
+  std::string_view host = text.substr(0, colon), port = text.substr(colon + 1);
+  const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
+  if (bracketed) host = host.substr(1, host.size() - 2);
+  base::require(bracketed || host.find(':') == std::string_view::npos,
+                "'{}': write an IPv6 address in brackets, like [::1]:29500", text);
+  unsigned number = 0;
+  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
+  base::require(!host.empty() && error == std::errc{} && end == port.data() + port.size() && number <= 65535,
+                "'{}' is no address; allowed: host:port or [ipv6]:port with a port from 0 to 65535", text);
+  return {std::string(host), std::string(port)};
+}
+
+using Found = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
+
+/// The first address of a host, or null with the reason.
+std::pair<Found, int> look_up(const HostPort& where, int flags) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags | AI_NUMERICSERV;
+  addrinfo* list = nullptr;
+  const int code = getaddrinfo(where.host.c_str(), where.port.c_str(), &hints, &list);
+  return {Found(list, &freeaddrinfo), code};
+}
+
+std::string namespace_of(const char* kind) {
+  char space[128] = "";
+  if (::readlink(fmt::format("/proc/self/ns/{}", kind).c_str(), space, sizeof space - 1) < 0) space[0] = '\0';
+  return space;
+}
+
+bool link_local(const Address& address) {
+  return address.family() == AF_INET6 &&
+         IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6*>(address.raw())->sin6_addr);
+}
+
+}  // namespace
+
+Address::Address(const sockaddr* raw, socklen_t size) : size_(size) {
+  std::memcpy(&storage_, raw, std::min<std::size_t>(size, sizeof storage_));
+}
+
+Address Address::parse(std::string_view text) {
+  const auto [found, code] = look_up(split(text), AI_NUMERICHOST);
+  base::require(found != nullptr, "'{}' is no numeric address; allowed: 127.0.0.1:29500, [::1]:29500", text);
+  return {found->ai_addr, found->ai_addrlen};
+}
+
+Address Address::resolve(std::string_view text) {
+  const auto [found, code] = look_up(split(text), 0);
+  if (!found) throw SystemFailure(fmt::format("cannot find the host of '{}': {}", text, gai_strerror(code)));
+  return {found->ai_addr, found->ai_addrlen};
+}
+
+Address Address::named(std::string_view name) {
+  constexpr std::size_t kMost = 100;
+  base::require(!name.empty() && name.size() <= kMost, "a socket's name has {} characters; allowed: 1 to {}",
+                name.size(), kMost);
+  sockaddr_un raw{};
+  raw.sun_family = AF_UNIX;
+  std::memcpy(raw.sun_path + 1, name.data(), name.size());  // a zero first: in no folder, gone with its socket
+  return {reinterpret_cast<const sockaddr*>(&raw),
+          static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size())};
+}
+
+std::string Address::text() const {
+  constexpr socklen_t kNameAt = offsetof(sockaddr_un, sun_path) + 1;
+  if (family() == AF_UNIX)
+    return size_ <= kNameAt ? "(unnamed)"
+                            : "@" + std::string(reinterpret_cast<const char*>(&storage_) + kNameAt, size_ - kNameAt);
+  char host[NI_MAXHOST] = "";
+  if (getnameinfo(raw(), size_, host, sizeof host, nullptr, 0, NI_NUMERICHOST) != 0) return "(no address)";
+  return family() == AF_INET6 ? fmt::format("[{}]:{}", host, port()) : fmt::format("{}:{}", host, port());
+}
+
+std::uint16_t Address::port() const noexcept {
+  if (family() == AF_INET6) return ntohs(reinterpret_cast<const sockaddr_in6*>(&storage_)->sin6_port);
+  return ntohs(reinterpret_cast<const sockaddr_in*>(&storage_)->sin_port);
+}
+
+Address Address::with_port(std::uint16_t port) const noexcept {
+  Address changed = *this;
+  if (family() == AF_INET6)
+    reinterpret_cast<sockaddr_in6*>(&changed.storage_)->sin6_port = htons(port);
+  else
+    reinterpret_cast<sockaddr_in*>(&changed.storage_)->sin_port = htons(port);
+  return changed;
+}
+
+bool Address::loopback() const noexcept {
+  if (family() == AF_INET)
+    return (ntohl(reinterpret_cast<const sockaddr_in*>(&storage_)->sin_addr.s_addr) >> 24) == 127;
+  if (family() != AF_INET6) return false;
+  const in6_addr& host = reinterpret_cast<const sockaddr_in6*>(&storage_)->sin6_addr;
+  return IN6_IS_ADDR_LOOPBACK(&host) || (IN6_IS_ADDR_V4MAPPED(&host) && host.s6_addr[12] == 127);
+}
+
+Address interface_address(std::string_view interface) {
+  base::require(interface != "0.0.0.0" && interface != "::",
+                "interface '{}' is no single address; peers must know one at which to find this rank", interface);
+  if (const auto [found, code] = look_up({std::string(interface), "0"}, AI_NUMERICHOST); found)
+    return {found->ai_addr, found->ai_addrlen};
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) list = nullptr;
+  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> all(list, &freeifaddrs);
+  Address chosen;
+  std::vector<std::string_view> present;
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    if (entry->ifa_addr == nullptr || (entry->ifa_flags & IFF_UP) == 0) continue;
+    const int family = entry->ifa_addr->sa_family;
+    if (family != AF_INET && family != AF_INET6) continue;
+    const Address address(entry->ifa_addr, family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
+    if (link_local(address)) continue;  // means nothing to another host without a scope
+    if (std::ranges::find(present, entry->ifa_name) == present.end()) present.emplace_back(entry->ifa_name);
+    if (interface == entry->ifa_name && (chosen.size() == 0 || chosen.family() == AF_INET6)) chosen = address;
+  }
+  base::require(chosen.size() != 0,
+                "interface '{}' is unknown or has no address; allowed: {}, or an address of this host", interface,
+                fmt::join(present, ", "));
+  return chosen;
+}
+
+Address source_toward(const Address& destination) {
+  const Descriptor probe(::socket(destination.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const Address aim = destination.port() == 0 ? destination.with_port(9) : destination;
+  // Connecting a datagram socket sends nothing: it only asks the routing table.
+  if (!probe || ::connect(probe.number(), aim.raw(), aim.size()) != 0)
+    throw SystemFailure(fmt::format("no route to {}: {}", destination.text(), std::strerror(errno)));
+  return local_address(probe).with_port(0);
+}
+
+std::string host_identity() {
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  return fmt::format("{}/{}", boot, namespace_of("net"));
+}
+
+std::string user_identity() { return fmt::format("{}/{}", namespace_of("user"), ::geteuid()); }
+
+void require_guarded(const Address& address, bool has_secret) {
+  base::require(
+      address.loopback() || has_secret,
+      "{} is not a loopback address, so the job needs a secret: put at least 16 random bytes into a file that "
+      "only you can read, the same on every rank, and name it in SYNCOPATE_SECRET_FILE (`syncopate run` does "
+      "this by itself)",
+      address.text());
+}
+
+}  // namespace syncopate::transport::socket

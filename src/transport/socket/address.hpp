@@ -1,0 +1,50 @@
+// Addresses: IPv4 and IPv6 endpoints and abstract names as text and as values, and which of this host's to use.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace syncopate::transport::socket {
+
+/// A host address with a port, or a name that only this network namespace knows (an abstract unix socket). Text form:
+/// "127.0.0.1:29500", "[::1]:29500", "@name".
+class Address final {
+ public:
+  Address() = default;
+  Address(const sockaddr* raw, socklen_t size);
+  /// Numeric host and port; throws Misuse.
+  [[nodiscard]] static Address parse(std::string_view text);
+  /// As `parse`, but the host may be a name; throws Misuse for bad syntax, SystemFailure for an unknown name.
+  [[nodiscard]] static Address resolve(std::string_view text);
+  /// An abstract unix name of at most 100 characters; throws Misuse.
+  [[nodiscard]] static Address named(std::string_view name);
+
+  [[nodiscard]] std::string text() const;
+  [[nodiscard]] std::uint16_t port() const noexcept;
+  [[nodiscard]] Address with_port(std::uint16_t port) const noexcept;
+  [[nodiscard]] bool loopback() const noexcept;
+  [[nodiscard]] int family() const noexcept { return storage_.ss_family; }
+  [[nodiscard]] const sockaddr* raw() const noexcept { return reinterpret_cast<const sockaddr*>(&storage_); }
+  [[nodiscard]] socklen_t size() const noexcept { return size_; }
+  friend bool operator==(const Address& a, const Address& b) { return a.text() == b.text(); }
+
+ private:
+  sockaddr_storage storage_{};
+  socklen_t size_ = 0;
+};
+
+/// This host's address (port 0) for an interface name ("eth0") or a numeric address; throws Misuse naming what exists.
+[[nodiscard]] Address interface_address(std::string_view interface);
+/// The local address (port 0) from which packets to `destination` leave.
+[[nodiscard]] Address source_toward(const Address& destination);
+/// Equal on two ranks exactly if they share a host: boot id and network namespace.
+[[nodiscard]] std::string host_identity();
+/// Equal on two ranks of a host exactly if they run as the same user: user namespace and number.
+[[nodiscard]] std::string user_identity();
+/// Throws Misuse, saying what to do, unless `address` is loopback or there is a secret.
+void require_guarded(const Address& address, bool has_secret);
+
+}  // namespace syncopate::transport::socket
