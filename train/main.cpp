@@ -5,8 +5,8 @@
 #include <exception>
 
 #include "options.hpp"
-#include "output.hpp"
 #include "profile.hpp"
+#include "record/output.hpp"
 #include "syncopate/group.hpp"
 #include "training.hpp"
 

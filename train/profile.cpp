@@ -10,12 +10,12 @@
 #include <fstream>
 #include <map>
 
-#include "gradients.hpp"
-#include "output.hpp"
+#include "record/output.hpp"
 #include "require.hpp"
-#include "sgd.hpp"
 #include "syncopate/collective.hpp"
 #include "syncopate/units.hpp"
+#include "update/gradients.hpp"
+#include "update/sgd.hpp"
 
 namespace syncopate::train {
 namespace {

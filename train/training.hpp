@@ -3,16 +3,16 @@
 
 #include <memory>
 
-#include "checkpoint.hpp"
 #include "data/data.hpp"
-#include "gradients.hpp"
-#include "network.hpp"
+#include "data/order.hpp"
+#include "network/network.hpp"
 #include "options.hpp"
-#include "order.hpp"
-#include "output.hpp"
-#include "sgd.hpp"
+#include "record/checkpoint.hpp"
+#include "record/output.hpp"
 #include "syncopate/group.hpp"
 #include "syncopate/trace.hpp"
+#include "update/gradients.hpp"
+#include "update/sgd.hpp"
 
 namespace syncopate::train {
 

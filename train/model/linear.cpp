@@ -1,6 +1,6 @@
 // A linear classifier 3072-10: what can be said of an image without seeing shapes; the floor under a data set.
 #include "model.hpp"
-#include "network.hpp"
+#include "network/network.hpp"
 
 namespace syncopate::train::model {
 namespace {

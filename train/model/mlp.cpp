@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "model.hpp"
-#include "network.hpp"
+#include "network/network.hpp"
 
 namespace syncopate::train::model {
 namespace {

@@ -1,6 +1,6 @@
 // ResNet-110 for CIFAR-10, option A shortcuts (He, Zhang, Ren, Sun 2016, section 4.2): 1,727,962 parameters.
 #include "model.hpp"
-#include "resnet.hpp"
+#include "network/resnet.hpp"
 
 namespace syncopate::train::model {
 namespace {

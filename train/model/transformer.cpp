@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "model.hpp"
-#include "network.hpp"
+#include "network/network.hpp"
 #include "require.hpp"
 
 namespace syncopate::train::model {

@@ -1,5 +1,5 @@
 // Residual networks for 32x32 images: blocks of two 3x3 convolutions around a shortcut.
-#include "resnet.hpp"
+#include "network/resnet.hpp"
 
 #include <fmt/format.h>
 

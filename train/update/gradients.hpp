@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "network.hpp"
+#include "network/network.hpp"
 #include "syncopate/synchronizer.hpp"
 
 namespace syncopate::train {

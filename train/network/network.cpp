@@ -1,5 +1,5 @@
 // Building networks: initial values, names, and one memory for all parameters.
-#include "network.hpp"
+#include "network/network.hpp"
 
 #include <cmath>
 

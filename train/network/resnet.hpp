@@ -1,7 +1,7 @@
 // Residual networks for 32x32 images (He et al. 2016, section 4.2), with shortcuts that have no parameters (option A).
 #pragma once
 
-#include "network.hpp"
+#include "network/network.hpp"
 
 namespace syncopate::train {
 

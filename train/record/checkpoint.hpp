@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "data/order.hpp"
 #include "model.hpp"
-#include "network.hpp"
-#include "order.hpp"
+#include "network/network.hpp"
 
 namespace syncopate::train {
 

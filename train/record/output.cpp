@@ -1,5 +1,5 @@
 // What a run says: the contract's rows as JSON, the same for people, and files that `syncopate report` reads.
-#include "output.hpp"
+#include "record/output.hpp"
 
 #include <unistd.h>
 

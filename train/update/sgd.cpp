@@ -1,5 +1,5 @@
 // Stochastic gradient descent: the schedule of its rate and its one loop.
-#include "sgd.hpp"
+#include "update/sgd.hpp"
 
 #include <ATen/Parallel.h>
 

@@ -1,5 +1,5 @@
 // The checkpoint file: "SYNCCKP1", u64 header bytes, JSON header, f32 tensors, XXH3-64 of all before; little-endian.
-#include "checkpoint.hpp"
+#include "record/checkpoint.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>

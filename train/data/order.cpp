@@ -1,5 +1,5 @@
 // The seeded order of samples: a Fisher-Yates shuffle whose draws are keyed by (seed, epoch).
-#include "order.hpp"
+#include "data/order.hpp"
 
 #include <algorithm>
 #include <numeric>

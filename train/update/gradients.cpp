@@ -1,5 +1,5 @@
 // Gradients in an arena: attached to autograd by hooks, handed to the optimizer bucket by bucket.
-#include "gradients.hpp"
+#include "update/gradients.hpp"
 
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
