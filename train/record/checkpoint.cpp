@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <span>
 
 #include "data/files.hpp"
@@ -81,33 +82,54 @@ Checkpoint checkpoint_of(const Json& header, std::span<const std::uint8_t> numbe
   return result;
 }
 
-/// A file descriptor that is closed, and whose failures carry the file's name.
-class File final {
+[[noreturn]] void fail(const char* what, const std::string& file) {
+  throw SystemFailure(fmt::format("cannot {} {}: {}", what, file, std::strerror(errno)));
+}
+
+/// The bytes of a file to be, beside it, under a name that no other job has. Removed unless `replace` was reached.
+class Draft final {
  public:
-  File(const std::string& name, int flags) : name_(name), descriptor_(::open(name.c_str(), flags | O_CLOEXEC, 0644)) {
-    check(descriptor_ >= 0, "open");
+  explicit Draft(const std::string& file)
+      : file_(file),
+        name_(fmt::format("{}.{:08x}.writing", file, std::random_device{}())),
+        descriptor_(::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)) {
+    if (descriptor_ < 0) fail("write", name_);
   }
-  ~File() { ::close(descriptor_); }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
+  ~Draft() {
+    ::close(descriptor_);
+    if (!replaced_) ::unlink(name_.c_str());
+  }
+  Draft(const Draft&) = delete;
+  Draft& operator=(const Draft&) = delete;
 
   void write(std::string_view bytes) {
     while (!bytes.empty()) {
       const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
       if (written < 0 && errno == EINTR) continue;
-      check(written >= 0, "write");
+      if (written < 0) fail("write", name_);
       bytes.remove_prefix(static_cast<std::size_t>(written));
     }
+    if (::fsync(descriptor_) != 0) fail("flush", name_);
   }
-  void sync() { check(::fsync(descriptor_) == 0, "flush"); }
+  void replace() {
+    if (::rename(name_.c_str(), file_.c_str()) != 0) fail("replace", file_);
+    replaced_ = true;
+  }
 
  private:
-  void check(bool worked, const char* what) const {
-    if (!worked) throw SystemFailure(fmt::format("cannot {} {}: {}", what, name_, std::strerror(errno)));
-  }
-  std::string name_;
-  int descriptor_;
+  const std::string file_, name_;
+  const int descriptor_;
+  bool replaced_ = false;
 };
+
+/// Makes the names in a folder durable.
+void flush_folder(const std::string& folder) {
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) fail("open", folder);
+  const bool flushed = ::fsync(descriptor) == 0;
+  ::close(descriptor);
+  if (!flushed) fail("flush", folder);
+}
 
 }  // namespace
 
@@ -119,9 +141,12 @@ std::vector<std::string> layout_of(const Network& network) {
 }
 
 void require_writable(const std::string& file) {
-  const std::string temporary = file + ".writing";
-  { const File probe(temporary, O_WRONLY | O_CREAT); }
-  ::unlink(temporary.c_str());
+  std::error_code unknown;
+  const auto kind = std::filesystem::status(file, unknown).type();
+  require(kind != std::filesystem::file_type::directory, "--checkpoint {} is a folder: give the name of a file", file);
+  require(kind == std::filesystem::file_type::regular || kind == std::filesystem::file_type::not_found,
+          "--checkpoint {} is not a regular file: give another name", file);
+  const Draft probe(file);
 }
 
 void save_checkpoint(const std::string& file, const Checkpoint& checkpoint) {
@@ -135,16 +160,11 @@ void save_checkpoint(const std::string& file, const Checkpoint& checkpoint) {
   const std::uint64_t hash = XXH3_64bits(bytes.data(), bytes.size());
   append(bytes, &hash, 1);
 
-  const std::string temporary = file + ".writing";
-  {
-    File out(temporary, O_WRONLY | O_CREAT | O_TRUNC);
-    out.write(bytes);
-    out.sync();
-  }
-  if (::rename(temporary.c_str(), file.c_str()) != 0)
-    throw SystemFailure(fmt::format("cannot rename {} to {}: {}", temporary, file, std::strerror(errno)));
+  Draft draft(file);
+  draft.write(bytes);
+  draft.replace();
   const std::filesystem::path folder = std::filesystem::path(file).parent_path();
-  File(folder.empty() ? "." : folder.string(), O_RDONLY | O_DIRECTORY).sync();  // makes the new name durable
+  flush_folder(folder.empty() ? "." : folder.string());
 }
 
 Checkpoint load_checkpoint(const std::string& file) {

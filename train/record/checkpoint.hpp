@@ -29,10 +29,12 @@ struct Checkpoint {
 
 [[nodiscard]] std::vector<std::string> layout_of(const Network& network);
 
-/// Throws SystemFailure where `file` could not be written, before hours are spent on what it shall hold.
+/// Throws Misuse (a folder, a device) or SystemFailure where `file` could not be written, before hours are spent on
+/// what it shall hold.
 void require_writable(const std::string& file);
-/// Writes beside `file`, flushes to the disk, then renames: a reader sees the old file or the new one, whole.
-/// Throws SystemFailure; the old file is then still there.
+/// Writes beside `file` (FILE.<random>.writing), flushes to the disk, then renames: a reader sees the old file or the
+/// new one, whole, whoever else writes it. Throws SystemFailure; the old file is then still there, and nothing beside
+/// it.
 void save_checkpoint(const std::string& file, const Checkpoint& checkpoint);
 /// Throws SystemFailure (cannot read), Corrupt (no checkpoint, cut short, or changed).
 [[nodiscard]] Checkpoint load_checkpoint(const std::string& file);
