@@ -1,11 +1,14 @@
 // syncopate-train: joins the job's group and trains; every failure becomes one row, one line and an exit code.
 #include <malloc.h>
+#include <signal.h>
 
 #include <cstring>
 #include <exception>
 
 #include "options.hpp"
 #include "profile.hpp"
+#include "ranks/equal.hpp"
+#include "ranks/interrupt.hpp"
 #include "record/output.hpp"
 #include "syncopate/group.hpp"
 #include "training.hpp"
@@ -40,15 +43,20 @@ int main(int argc, char** argv) {
   std::unique_ptr<Group> group;
   try {
     keep_freed_memory();
+    ::signal(SIGXFSZ, SIG_IGN);  // a limit of file sizes is then told as a full disk is, where a file is written
     const std::optional<train::Options> options = train::parse_options(argc, argv);
     if (!options) return 0;
     GroupOptions joining;
     if (!options->log_level.empty()) joining.log.level = log_level_named(options->log_level);
     group = Group::join(joining);
+    train::require_equal(*group, options->shared, "start every rank with the same options");
+    int signal = 0;
     if (options->profile.empty())
-      train::Training(*group, *options).run();
+      signal = train::Training(*group, *options).run();
     else
       train::write_profile(*group, *options);
+    group.reset();
+    train::end_by(signal);
     return 0;
   } catch (const Error& error) {
     return fail(error, group.get(), json);

@@ -2,6 +2,7 @@
 #include "options.hpp"
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 
 #include "require.hpp"
 #include "syncopate/catalogue.hpp"
@@ -12,6 +13,26 @@ namespace syncopate::train {
 namespace {
 
 constexpr std::uint64_t kProfiledSteps = 20;
+
+/// A number of which `holds` is true. CLI11's own ranges let NaN pass, and print their limits in full.
+CLI::Validator number(const char* kind, bool (*holds)(double)) {
+  const auto check = [=](std::string& word) {
+    double value = 0;
+    const bool good = CLI::detail::lexical_cast(word, value) && std::isfinite(value) && holds(value);
+    return good ? std::string() : fmt::format("'{}' is not {}", word, kind);
+  };
+  return {check, ""};
+}
+
+CLI::Validator above_zero() {
+  return number("a number above 0", [](double value) { return value > 0; });
+}
+CLI::Validator not_negative() {
+  return number("a number of 0 or more", [](double value) { return value >= 0; });
+}
+CLI::Validator up_to_one() {
+  return number("a number from 0 to 1", [](double value) { return value >= 0 && value <= 1; });
+}
 
 void add_what(CLI::App& app, Options& o) {
   app.add_option("--model", o.model, "linear, mlp, resnet20, resnet110, vgg11 or transformer")->required();
@@ -51,8 +72,8 @@ void add_exchange(CLI::App& app, Options& o, std::string& fusion_bytes) {
 }
 
 void add_amounts(CLI::App& app, Options& o) {
-  app.add_option("--steps", o.steps, "end after this many steps in all")->check(CLI::PositiveNumber);
-  app.add_option("--epochs", o.epochs, "end after this many epochs in all (default 1)")->check(CLI::PositiveNumber);
+  app.add_option("--steps", o.steps, "end after this many steps in all")->check(above_zero());
+  app.add_option("--epochs", o.epochs, "end after this many epochs in all (default 1)")->check(above_zero());
   app.add_option("--batch", o.batch, "samples per rank and micro-batch")
       ->capture_default_str()
       ->check(CLI::Range(1u, 1u << 24));
@@ -69,16 +90,16 @@ void add_amounts(CLI::App& app, Options& o) {
 }
 
 void add_optimizer(CLI::App& app, Options& o) {
-  app.add_option("--lr", o.learning_rate, "learning rate (default: the model's)")->check(CLI::PositiveNumber);
-  app.add_option("--momentum", o.momentum)->capture_default_str()->check(CLI::Range(0.0, 1.0));
+  app.add_option("--lr", o.learning_rate, "learning rate (default: the model's)")->check(above_zero());
+  app.add_option("--momentum", o.momentum)->capture_default_str()->check(up_to_one());
   app.add_flag("--nesterov", o.nesterov, "Nesterov's momentum");
-  app.add_option("--weight-decay", o.weight_decay)->capture_default_str()->check(CLI::NonNegativeNumber);
+  app.add_option("--weight-decay", o.weight_decay)->capture_default_str()->check(not_negative());
   app.add_option("--warmup", o.warmup, "steps in which the learning rate grows linearly (default: the model's)");
   app.add_option("--milestones", o.milestones, "steps at which the learning rate is multiplied by --decay")
       ->delimiter(',');
-  app.add_option("--decay", o.decay)->capture_default_str()->check(CLI::NonNegativeNumber);
+  app.add_option("--decay", o.decay)->capture_default_str()->check(not_negative());
   app.add_option("--clip", o.clip, "largest global L2 norm of the gradient; 0: any (default: the model's)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(not_negative());
 }
 
 void add_results(CLI::App& app, Options& o) {
@@ -89,17 +110,45 @@ void add_results(CLI::App& app, Options& o) {
   app.add_option("--checkpoint", o.checkpoint, "file to write checkpoints to");
   app.add_option("--checkpoint-every", o.checkpoint_every, "steps between checkpoints (default: at the end only)")
       ->needs("--checkpoint");
+  app.add_flag("--stop-on-nan", o.stop_on_nan, "end with an error where a loss or a gradient is not finite");
   app.add_option("--resume", o.resume, "checkpoint to go on from, on any number of ranks");
   app.add_option("--out", o.out, "folder for the run's record, which `syncopate report` turns into a page");
   app.add_flag("--json", o.json, "one JSON object a line on stdout");
   app.add_option("--report-every", o.report_every, "steps between reports (default: 1 with --json)")
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
   app.add_option("--trace-step", o.trace_step, "the step whose timeline is recorded in --out (default 10, or the last)")
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero())
+      ->needs("--out");
   app.add_option("--profile", o.profile,
                  "measure forward time and layers' backward times on a made-up batch, without communication, and write "
                  "them to this file (`syncopate profile`)");
   app.add_option("--log-level", o.log_level, "error, warning, info, debug or off");
+}
+
+/// What ranks need not have alike: how fast and where they run, what they say, and, as long as all or none give them,
+/// files and folders, which may have other names on other hosts.
+bool is_own(const std::string& option) {
+  for (const char* own : {"--threads", "--log-level", "--json", "--report-every", "--resume", "--data"})
+    if (option == own) return true;
+  return false;
+}
+bool is_path(const std::string& option) {
+  for (const char* path : {"--checkpoint", "--out", "--cluster", "--profile"})
+    if (option == path) return true;
+  return false;
+}
+
+/// As they were written: what no rank gave is equal too.
+std::vector<Setting> shared_settings(const CLI::App& app) {
+  std::vector<Setting> settings;
+  for (const CLI::Option* option : app.get_options()) {
+    const std::string name = option->get_name();
+    if (is_own(name)) continue;
+    std::string value = option->get_default_str().empty() ? "not given" : option->get_default_str();
+    if (option->count() > 0) value = is_path(name) ? "given" : CLI::detail::join(option->results(), " ");
+    settings.push_back({name, value});
+  }
+  return settings;
 }
 
 std::string command_of(int argc, char** argv) {
@@ -159,6 +208,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
   }
   options.fusion_bytes = parse_bytes(fusion_bytes);
   options.command = command_of(argc, argv);
+  options.shared = shared_settings(app);
   if (!options.steps && !options.epochs) options.epochs = 1;
   check(options);
   return options;

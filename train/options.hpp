@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model.hpp"
+#include "ranks/equal.hpp"
 
 namespace syncopate::train {
 
@@ -41,12 +42,14 @@ struct Options {
   std::optional<std::uint64_t> evaluate_samples;
   std::string checkpoint, resume;
   std::uint64_t checkpoint_every = 0;  ///< steps; 0: at the end only
+  bool stop_on_nan = false;
 
   std::string profile;  ///< file for layer times; then that is all that is done
   std::string out, log_level;
   bool json = false;
   std::optional<std::uint64_t> report_every, trace_step;
-  std::string command;  ///< as it was called, for the run's record
+  std::string command;          ///< as it was called, for the run's record
+  std::vector<Setting> shared;  ///< what must be equal on all ranks
 };
 
 /// The options, checked as far as they can be without the group and the data; nullopt where --help or --version was

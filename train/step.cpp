@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <numeric>
 
 #include "syncopate/collective.hpp"
@@ -76,7 +77,9 @@ void Training::micro_batch(const MicroBatch& batch, StepRow& row, Losses& losses
     const Timed forward(row.times.forward_s, trace_, "forward");
     const Batch read = data_->training(samples, {options_.augment, state_.seed, state_.progress.epoch});
     loss = at::cross_entropy_loss(network_.forward(read.input, true), read.target);
-    losses.sum += mine * loss.item<double>();
+    const auto mean = loss.item<double>();
+    if (!std::isfinite(mean)) found_not_finite("the loss", {});
+    losses.sum += mine * mean;
     losses.samples += samples.size();
     if (weight != 1.0) loss = loss * weight;
   }
@@ -94,6 +97,12 @@ void Training::enter_backward(const MicroBatch& batch, StepRow& row) {
   settle();
   row.times.wait_s += gradients_->take_waited_s();
   if (!batch.first) return;
+  {
+    const Timed waiting(row.times.wait_s, trace_, nullptr);
+    notices_.signal_came(interrupt_->signal());
+    notices_.exchange_when_due(last_step_s_);
+  }
+  say_notices();
   sgd_->begin_step(state_.progress.step);
   if (reaches_into_next_step() && row.step == traced_) begin_trace();
 }

@@ -1,12 +1,12 @@
-// Training: how a rank starts, what it does between steps, and how it ends.
+// Training: how a rank starts, from its options, its data and rank 0's state.
 #include "training.hpp"
 
 #include <ATen/Parallel.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <array>
 
+#include "ranks/equal.hpp"
 #include "require.hpp"
 #include "syncopate/collective.hpp"
 #include "syncopate/predict.hpp"
@@ -14,15 +14,6 @@
 
 namespace syncopate::train {
 namespace {
-
-Buffer view_of(const at::Tensor& tensor) {
-  return {tensor.data_ptr<float>(), static_cast<std::size_t>(tensor.numel()), DType::f32};
-}
-
-std::string digest_of(const at::Tensor& parameters) {
-  return fmt::format("{:016x}",
-                     XXH3_64bits(parameters.const_data_ptr<float>(), 4 * static_cast<std::size_t>(parameters.numel())));
-}
 
 SgdOptions sgd_options(const Options& o, const Model& model) {
   return {.learning_rate = o.learning_rate.value_or(model.learning_rate),
@@ -41,12 +32,17 @@ Training::Training(Group& group, const Options& options)
       options_(options),
       model_(model_named(options.model)),
       updater_(updater_of(options.exchange)),
-      output_(options, group.rank(), group.size()) {
+      output_(options, group.rank(), group.size()),
+      notices_(group, options.exchange == "none") {
   at::set_num_threads(options.threads);
   at::set_num_interop_threads(1);
   require(options.global_batch == 0 || options.global_batch >= static_cast<std::uint64_t>(group.size()),
           "--global-batch {} is smaller than the number of ranks, {}", options.global_batch, group.size());
   data_ = open_data(model_, options.data, options.sizes.context);
+  require_equal(group,
+                {{{"the number of training samples in --data", std::to_string(data_->training_samples())},
+                  {"the number of held-out samples in --data", std::to_string(data_->evaluation_samples())}}},
+                "give every rank the same data");
   state_ = {.model = options.model,
             .sizes = options.sizes,
             .seed = options.seed.value_or(1),
@@ -54,6 +50,9 @@ Training::Training(Group& group, const Options& options)
             .progress = {}};
   if (!options.checkpoint.empty() && group.rank() == 0) require_writable(options.checkpoint);
   share_initial_state();
+  require(!options.trace_step || (*options.trace_step > state_.progress.step && *options.trace_step <= last_step()),
+          "--trace-step {}: this run trains steps {} to {}", options.trace_step.value_or(0), state_.progress.step + 1,
+          last_step());
   order_ = std::make_unique<Order>(data_->training_samples(), state_.seed);
   SynchronizerOptions exchange{.policy = options.policy,
                                .cost = {},
@@ -75,6 +74,7 @@ Training::Training(Group& group, const Options& options)
   if (updater_ != Updater::caller)
     exchange.update = [this](std::size_t first, std::size_t last) { update(first, last); };
   gradients_ = std::make_unique<Gradients>(group_, network_, std::move(exchange), options.serial);
+  gradients_->watch([this](const std::string& name) { found_not_finite("the gradient of " + name, name); });
 }
 
 /// Seed and position come before the network, whose initial values the seed decides; tensors come after it.
@@ -145,102 +145,6 @@ Json Training::description() const {
            {"buckets", buckets}};
   if (updater_ == Updater::every_rank) run["broadcast_every"] = options_.broadcast_every;
   return run;
-}
-
-std::size_t Training::samples_per_step() const {
-  if (options_.global_batch) return options_.global_batch;
-  return options_.batch * options_.accumulate * static_cast<std::size_t>(group_.size());
-}
-
-bool Training::done() const {
-  return (options_.steps && state_.progress.step >= *options_.steps) ||
-         (options_.epochs && state_.progress.epoch >= *options_.epochs);
-}
-
-std::uint64_t Training::last_step() const {
-  const std::size_t batch = samples_per_step(), samples = data_->training_samples();
-  const Progress& at = state_.progress;
-  std::uint64_t last = options_.steps.value_or(UINT64_MAX);
-  if (options_.epochs && at.epoch < *options_.epochs) {
-    const std::uint64_t rest_of_epoch = (samples - at.sample + batch - 1) / batch;
-    last =
-        std::min(last, at.step + rest_of_epoch + (*options_.epochs - at.epoch - 1) * ((samples + batch - 1) / batch));
-  }
-  return done() ? at.step : last;
-}
-
-void Training::run() {
-  if (group_.rank() == 0) output_.clear_folder();
-  barrier(group_);
-  output_.open_folder();
-  output_.begin(description());
-  const std::uint64_t first = state_.progress.step + 1, last = last_step();
-  const std::uint64_t followed = reaches_into_next_step() && last > first ? last - 1 : last;
-  traced_ = options_.out.empty() ? 0 : options_.trace_step.value_or(std::min(first + 9, followed));
-  EndRow end;
-  while (!done()) {
-    if (!reaches_into_next_step() && state_.progress.step + 1 == traced_) begin_trace();
-    end.rows.push_back(step());
-    if (!reaches_into_next_step()) end_trace();
-    output_.step(end.rows.back(), last);
-    after_step();
-  }
-  settle();
-  if (!evaluation_ && options_.evaluate_every != 0u) evaluation_ = evaluate();
-  if (!options_.checkpoint.empty()) save();
-  barrier(group_);
-  end.steps = state_.progress.step;
-  end.evaluation = evaluation_;
-  end.digest = digest_of(parameters_);
-  output_.end(end);
-  barrier(group_);  // no rank leaves while another may still need it
-}
-
-/// Ranks have clocks of their own: they begin together.
-void Training::begin_trace() {
-  barrier(group_);
-  trace_.restart();
-}
-
-void Training::end_trace() {
-  if (!trace_.running()) return;
-  trace_.stop();
-  output_.trace(trace_.spans());
-  output_.record(description());  // with the buckets of this step
-}
-
-/// Where an exchange reaches into the next step, the traced one is from backward pass to backward pass.
-void Training::settle() {
-  gradients_->settle();
-  if (reaches_into_next_step()) end_trace();
-}
-
-void Training::after_step() {
-  const Progress& at = state_.progress;
-  evaluation_.reset();
-  const bool epoch_ended = at.sample == 0;
-  const bool due =
-      options_.evaluate_every ? *options_.evaluate_every > 0 && at.step % *options_.evaluate_every == 0 : epoch_ended;
-  if (due) {
-    evaluation_ = evaluate();
-    const double part = static_cast<double>(at.sample) / static_cast<double>(order_->samples());
-    output_.epoch(static_cast<double>(at.epoch) + part, at.step, *evaluation_);
-  }
-  const bool saves = options_.checkpoint_every > 0 && at.step % options_.checkpoint_every == 0;
-  if (saves && !done()) save();  // the last one is written at the end
-}
-
-void Training::average_statistics() {
-  if (alone() || group_.size() == 1 || buffers_.numel() == 0) return;
-  allreduce(group_, view_of(buffers_), {.op = ReduceOp::average, .name = "batch-norm statistics"});
-}
-
-void Training::save() {
-  settle();
-  average_statistics();
-  if (group_.rank() != 0) return;
-  save_checkpoint(options_.checkpoint, {state_, layout_of(network_), parameters_, sgd_->velocity(), buffers_});
-  output_.note(fmt::format("checkpoint {} at step {}", options_.checkpoint, state_.progress.step));
 }
 
 }  // namespace syncopate::train

@@ -7,6 +7,8 @@
 #include "data/order.hpp"
 #include "network/network.hpp"
 #include "options.hpp"
+#include "ranks/interrupt.hpp"
+#include "ranks/notices.hpp"
 #include "record/checkpoint.hpp"
 #include "record/output.hpp"
 #include "syncopate/group.hpp"
@@ -20,8 +22,9 @@ class Training final {
  public:
   /// Reads the data, builds the network, and makes every rank's state rank 0's. Throws the errors of all of these.
   Training(Group& group, const Options& options);
-  /// Trains until --steps or --epochs is reached; evaluates, writes checkpoints, reports.
-  void run();
+  /// Trains until --steps or --epochs is reached, or a signal comes to any rank; writes checkpoints, evaluates,
+  /// reports. Returns the signal; 0: none. Throws Mismatch where ranks end with different parameters.
+  [[nodiscard]] int run();
 
  private:
   struct Losses {
@@ -30,6 +33,7 @@ class Training final {
   };
 
   void share_initial_state();
+  void begin_run();
   [[nodiscard]] Json description() const;
   StepRow step();
   /// Some of this rank's share of a step.
@@ -48,7 +52,12 @@ class Training final {
   void after_step();
   void average_statistics();
   Evaluation evaluate();
+  void report_evaluation();
   void save();
+  void finish_run(EndRow& end);
+  void exchange_notices();
+  void say_notices();
+  void found_not_finite(const std::string& what, const std::string& gradient);
   [[nodiscard]] bool done() const;
   [[nodiscard]] std::uint64_t last_step() const;
   [[nodiscard]] std::size_t samples_per_step() const;
@@ -73,6 +82,10 @@ class Training final {
   std::vector<std::size_t> offsets_;      ///< of each parameter, in `parameters_`
   std::optional<Evaluation> evaluation_;  ///< of the present parameters
   std::uint64_t traced_ = 0;              ///< the step whose timeline is kept, counted from 1
+  std::optional<Interrupt> interrupt_;    ///< from the first step on
+  Notices notices_;
+  double last_step_s_ = 0;
+  std::optional<SystemFailure> unsaved_;  ///< rank 0, of the last attempt to write a checkpoint
 };
 
 }  // namespace syncopate::train

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "random.hpp"
+#include "syncopate/dtype.hpp"
 
 namespace syncopate::train {
 
@@ -43,6 +44,11 @@ struct Network {
   std::function<at::Tensor(const at::Tensor& input, bool training)> forward;
   std::shared_ptr<BeforeUse> before_use;  ///< what every layer calls; empty until somebody sets it
 };
+
+/// Of a contiguous f32 tensor, which must outlive it.
+[[nodiscard]] inline Buffer view_of(const at::Tensor& tensor) {
+  return {tensor.data_ptr<float>(), static_cast<std::size_t>(tensor.numel()), DType::f32};
+}
 
 /// Moves tensors, in order, into one contiguous memory that the result owns a view of; the tensors keep their shapes.
 [[nodiscard]] at::Tensor gather_in_one_memory(std::vector<NamedTensor>& tensors);

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -83,6 +82,7 @@ Json row_of(const EndRow& end, int rank) {
     row["loss"] = !end.rows.empty() && end.rows.back().loss ? Json(*end.rows.back().loss) : Json();
   }
   row["digest"] = end.digest;
+  if (end.signal != 0) row["signal"] = end.signal;
   return row;
 }
 
@@ -156,7 +156,6 @@ void Output::record(const Json& run) {
 void Output::step(const StepRow& row, std::uint64_t last_step) {
   keep(row_of(row));
   if (rank_ != 0) return;
-  if (!warned_ && row.loss && !std::isfinite(*row.loss)) warn_of_divergence(row.step);
   since_report_s_ += row.times.step_s;
   waited_since_report_s_ += row.times.wait_s;
   const std::uint64_t every = options_.report_every.value_or(options_.json ? 1 : (last_step + 19) / 20);
@@ -208,8 +207,10 @@ void Output::end(const EndRow& end) {
   const Json& time = row["step_seconds"];
   const std::string median = time["n"] == 0 ? "none measured" : format_seconds(time["median"].get<double>());
   const std::string result = end.evaluation ? text_of(*end.evaluation) + "; " : "";
-  print(fmt::format("rank {} of {}: {} steps, {} a step (median), {} sent per step; {}digest {}", rank_, ranks_,
-                    end.steps, median, format_bytes(row["wire_bytes_per_step"].get<double>()), result, end.digest));
+  const std::string stopped = end.signal == 0 ? "" : fmt::format(" (ended by SIG{})", ::sigabbrev_np(end.signal));
+  print(fmt::format("rank {} of {}: {} steps{}, {} a step (median), {} sent per step; {}digest {}", rank_, ranks_,
+                    end.steps, stopped, median, format_bytes(row["wire_bytes_per_step"].get<double>()), result,
+                    end.digest));
 }
 
 void Output::print(const std::string& line) {
@@ -221,13 +222,9 @@ void Output::keep(const Json& row) {
   if (rows_.is_open()) rows_ << row.dump() << std::endl;  // flushed: a killed rank leaves whole rows behind
 }
 
-void Output::warn_of_divergence(std::uint64_t step) {
-  warned_ = true;
+void Output::warn(const std::string& line) {
   clear_progress();
-  write_line(stderr,
-             fmt::format("syncopate-train: the loss is not finite since step {}: lower --lr, lengthen --warmup, "
-                         "or give --clip",
-                         step));
+  write_line(stderr, "syncopate-train: " + line);
 }
 
 void Output::draw_progress(const StepRow& row, std::uint64_t last_step) {

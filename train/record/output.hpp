@@ -41,6 +41,7 @@ struct EndRow {
   std::vector<StepRow> rows;  ///< of every step of this process
   std::optional<Evaluation> evaluation;
   std::string digest;
+  int signal = 0;  ///< that ended the run before its last step
 };
 
 /// Median, min, max and number of what was measured; the first three are null where n is 0.
@@ -60,13 +61,13 @@ class Output final {
   void step(const StepRow& row, std::uint64_t last_step);
   void epoch(double epoch, std::uint64_t step, const Evaluation& evaluation);
   void note(const std::string& line);
+  void warn(const std::string& line);  ///< from any rank, on stderr
   void trace(const std::vector<Span>& spans);
   void end(const EndRow& end);
 
  private:
   void print(const std::string& line);
   void keep(const Json& row);
-  void warn_of_divergence(std::uint64_t step);
   void draw_progress(const StepRow& row, std::uint64_t last_step);
   void clear_progress();
 
@@ -75,7 +76,6 @@ class Output final {
   bool progress_ = false;
   std::size_t progress_width_ = 0;
   std::chrono::steady_clock::time_point progress_at_;
-  bool warned_ = false;  ///< that the loss is not finite
   double since_report_s_ = 0, waited_since_report_s_ = 0;
   std::ofstream rows_;
 };

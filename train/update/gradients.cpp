@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "require.hpp"
+#include "update/finite.hpp"
 
 namespace syncopate::train {
 
@@ -19,6 +20,12 @@ double timed(const Wait& wait) {
   const auto begin = std::chrono::steady_clock::now();
   wait();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+GradientShape shape_of(const at::Tensor& parameter) {
+  const auto rows = static_cast<std::size_t>(parameter.size(0));
+  const auto columns = parameter.dim() > 1 ? static_cast<std::size_t>(parameter.size(1)) : 1;
+  return {columns, static_cast<std::size_t>(parameter.numel()) / (rows * columns)};
 }
 
 }  // namespace
@@ -91,6 +98,8 @@ void Gradients::without_backward() {
 void Gradients::ready(std::size_t i) {
   trace_backward(i);
   if (!last_micro_batch_) return;
+  if (found_not_finite_ && !looks_finite(values(i), shape_of(network_.parameters[i].value)))
+    std::exchange(found_not_finite_, nullptr)(gradients_[i].name);
   if (!arrived_[i]) ++arrivals_;
   arrived_[i] = true;
   if (synchronizer_ && !serial_) synchronizer_->ready(i);

@@ -38,6 +38,10 @@ class Gradients final {
   /// Seconds spent waiting for other ranks since the last call, with spans "wait" in the trace.
   [[nodiscard]] double take_waited_s();
   [[nodiscard]] std::span<float> values(std::size_t i) const;
+  /// From now on each gradient of this rank's own is looked at (`looks_finite`) before it is exchanged. `found` gets
+  /// the name of the first that is not finite, once, and may throw: nothing of it has left then. Called by the thread
+  /// of the backward pass.
+  void watch(std::function<void(const std::string& gradient)> found) { found_not_finite_ = std::move(found); }
   [[nodiscard]] std::size_t count() const noexcept { return gradients_.size(); }
   [[nodiscard]] std::size_t bytes() const noexcept { return 4 * elements_; }
   [[nodiscard]] std::vector<BucketInfo> buckets() const;
@@ -74,6 +78,7 @@ class Gradients final {
   bool weights_under_way_ = false;
   std::size_t weights_here_ = 0;  ///< of so many parameters, in forward order, while weights are under way
   double waited_s_ = 0;
+  std::function<void(const std::string&)> found_not_finite_;
   std::uint64_t sent_before_ = 0, wire_bytes_ = 0;
   double backward_since_s_ = 0;  ///< when the backward pass began to work on the next gradient; on the trace's clock
 };

@@ -1,0 +1,178 @@
+// The loop of a run: which step is the last, what happens between steps, and how a rank ends.
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <array>
+
+#include "ranks/equal.hpp"
+#include "require.hpp"
+#include "syncopate/collective.hpp"
+#include "training.hpp"
+
+namespace syncopate::train {
+namespace {
+
+std::string digest_of(const at::Tensor& parameters) {
+  return fmt::format("{:016x}",
+                     XXH3_64bits(parameters.const_data_ptr<float>(), 4 * static_cast<std::size_t>(parameters.numel())));
+}
+
+}  // namespace
+
+std::size_t Training::samples_per_step() const {
+  if (options_.global_batch) return options_.global_batch;
+  return options_.batch * options_.accumulate * static_cast<std::size_t>(group_.size());
+}
+
+bool Training::done() const {
+  return (options_.steps && state_.progress.step >= *options_.steps) ||
+         (options_.epochs && state_.progress.epoch >= *options_.epochs);
+}
+
+std::uint64_t Training::last_step() const {
+  const std::size_t batch = samples_per_step(), samples = data_->training_samples();
+  const Progress& at = state_.progress;
+  std::uint64_t last = options_.steps.value_or(UINT64_MAX);
+  if (options_.epochs && at.epoch < *options_.epochs) {
+    const std::uint64_t rest_of_epoch = (samples - at.sample + batch - 1) / batch;
+    last =
+        std::min(last, at.step + rest_of_epoch + (*options_.epochs - at.epoch - 1) * ((samples + batch - 1) / batch));
+  }
+  return done() ? at.step : last;
+}
+
+int Training::run() {
+  begin_run();
+  interrupt_.emplace();
+  const std::uint64_t last = last_step();
+  EndRow end;
+  while (!done() && notices_.signal() == 0) {
+    if (!reaches_into_next_step() && state_.progress.step + 1 == traced_) begin_trace();
+    end.rows.push_back(step());
+    last_step_s_ = end.rows.back().times.step_s;
+    if (!reaches_into_next_step()) end_trace();
+    output_.step(end.rows.back(), last);
+    after_step();
+  }
+  finish_run(end);
+  return end.signal;
+}
+
+void Training::begin_run() {
+  if (group_.rank() == 0) output_.clear_folder();
+  barrier(group_);
+  output_.open_folder();
+  output_.begin(description());
+  const std::uint64_t first = state_.progress.step + 1, last = last_step();
+  const std::uint64_t followed = reaches_into_next_step() && last > first ? last - 1 : last;
+  traced_ = options_.out.empty() ? 0 : options_.trace_step.value_or(std::min(first + 9, followed));
+  if (done() && group_.rank() == 0)
+    output_.warn(
+        fmt::format("nothing to train: the checkpoint is at step {} and epoch {}, and --steps and --epochs "
+                    "count from the beginning of the training",
+                    state_.progress.step, state_.progress.epoch));
+}
+
+/// The checkpoint comes first: a second signal, or a launcher's patience, may end this process at any time.
+void Training::finish_run(EndRow& end) {
+  settle();
+  exchange_notices();
+  end.signal = done() ? 0 : notices_.signal();
+  // Where ranks drift apart between broadcasts, rank 0's weights are the run's.
+  if (updater_ == Updater::every_rank) broadcast(group_, view_of(parameters_), {.name = "weights"});
+  if (!options_.checkpoint.empty()) save();
+  if (end.signal == 0 && !evaluation_ && options_.evaluate_every != 0u) report_evaluation();
+  barrier(group_);
+  end.steps = state_.progress.step;
+  end.evaluation = evaluation_;
+  end.digest = digest_of(parameters_);
+  output_.end(end);
+  if (!alone())
+    require_equal(group_, {{{"the digest of all parameters", end.digest}}},
+                  "the ranks have trained different models; compare their data and their processors");
+  barrier(group_);  // no rank leaves, and none fails, while another may still need it
+  if (unsaved_) throw SystemFailure(*unsaved_);
+}
+
+/// Ranks have clocks of their own: they begin together.
+void Training::begin_trace() {
+  barrier(group_);
+  trace_.restart();
+}
+
+void Training::end_trace() {
+  if (!trace_.running()) return;
+  trace_.stop();
+  output_.trace(trace_.spans());
+  output_.record(description());  // with the buckets of this step
+}
+
+/// Where an exchange reaches into the next step, the traced one is from backward pass to backward pass.
+void Training::settle() {
+  gradients_->settle();
+  if (reaches_into_next_step()) end_trace();
+}
+
+void Training::after_step() {
+  const Progress& at = state_.progress;
+  evaluation_.reset();
+  const std::uint64_t every = options_.checkpoint_every;
+  if (every > 0 && at.step % every == 0 && !done()) {  // the last one is written at the end
+    save();
+    if (unsaved_)
+      output_.warn(fmt::format("{}; training goes on, and step {} is the next to be saved", unsaved_->what(),
+                               std::min(at.step + every, last_step())));
+  }
+  const bool epoch_ended = at.sample == 0;
+  const bool due =
+      options_.evaluate_every ? *options_.evaluate_every > 0 && at.step % *options_.evaluate_every == 0 : epoch_ended;
+  if (due) report_evaluation();
+}
+
+void Training::report_evaluation() {
+  evaluation_ = evaluate();
+  const Progress& at = state_.progress;
+  const double part = static_cast<double>(at.sample) / static_cast<double>(order_->samples());
+  output_.epoch(static_cast<double>(at.epoch) + part, at.step, *evaluation_);
+}
+
+void Training::average_statistics() {
+  if (alone() || group_.size() == 1 || buffers_.numel() == 0) return;
+  allreduce(group_, view_of(buffers_), {.op = ReduceOp::average, .name = "batch-norm statistics"});
+}
+
+/// What rank 0 could not write is kept in `unsaved_`.
+void Training::save() {
+  settle();
+  average_statistics();
+  if (group_.rank() != 0) return;
+  unsaved_.reset();
+  try {
+    save_checkpoint(options_.checkpoint, {state_, layout_of(network_), parameters_, sgd_->velocity(), buffers_});
+    output_.note(fmt::format("checkpoint {} at step {}", options_.checkpoint, state_.progress.step));
+  } catch (const SystemFailure& failure) {
+    unsaved_ = failure;
+  }
+}
+
+void Training::exchange_notices() {
+  notices_.signal_came(interrupt_->signal());
+  notices_.exchange(last_step_s_);
+  say_notices();
+}
+
+void Training::say_notices() {
+  if (const std::string line = notices_.take_not_finite(); !line.empty()) output_.warn(line);
+}
+
+void Training::found_not_finite(const std::string& what, const std::string& gradient) {
+  const std::uint64_t step = state_.progress.step + 1;
+  const std::string text =
+      fmt::format("{} is not finite at step {} on rank {}: lower --lr, lengthen --warmup, or give --clip", what, step,
+                  group_.rank());
+  if (options_.stop_on_nan) throw NotFinite(text, {group_.rank(), group_.rank(), "training", gradient});
+  notices_.not_finite(step, text + " (--stop-on-nan ends a run there)");
+}
+
+}  // namespace syncopate::train
