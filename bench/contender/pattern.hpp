@@ -26,7 +26,7 @@ template <class T>
 constexpr std::uint32_t exact_limit() {
   if constexpr (std::is_same_v<T, Brain>) return 1u << 8;
   if constexpr (std::is_same_v<T, Half>) return 1u << 11;
-  return 1u << 24;
+  return sizeof(T) == 1 ? 255 : 1u << 24;
 }
 
 template <class T>

@@ -16,7 +16,7 @@ namespace {
 /// Vectors of small numbers in every type: zero bytes with one set byte per element would be subnormal, so these are
 /// the type's one, give or take.
 std::vector<std::byte> ones(DType dtype, std::size_t bytes) {
-  constexpr std::uint64_t bits[] = {0x3f800000u, 0x3ff0000000000000u, 0x3c00u, 0x3f80u, 1, 1};
+  constexpr std::uint64_t bits[] = {0x3f800000u, 0x3ff0000000000000u, 0x3c00u, 0x3f80u, 1, 1, 1};
   std::vector<std::byte> content(bytes);
   for (std::size_t at = 0; at < bytes; at += size_of(dtype))
     std::memcpy(content.data() + at, &bits[static_cast<int>(dtype)], size_of(dtype));
@@ -99,7 +99,7 @@ const bool registered = [] {
       add("reduce/" + type + "/" + std::string(name_of(op)), reduce, kernel::Reduction{dtype, op});
     add("reduce/" + type + "/average_of_3", reduce, kernel::Reduction{dtype, ReduceOp::average, 3});
     add("reduce/" + type + "/average_of_4", reduce, kernel::Reduction{dtype, ReduceOp::average, 4});
-    if (dtype == DType::i32 || dtype == DType::i64) continue;
+    if (is_integer(dtype)) continue;
     add("norm/" + type, norm, dtype);
     add("scale/" + type, scale, dtype);
     if (dtype == DType::f32) continue;

@@ -9,10 +9,16 @@
 
 namespace syncopate {
 
-enum class DType : std::uint8_t { f32, f64, f16, bf16, i32, i64 };
-inline constexpr DType kDTypes[] = {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::i64};
+/// u8 is bytes, or small numbers from 0 on.
+enum class DType : std::uint8_t { f32, f64, f16, bf16, i32, i64, u8 };
+inline constexpr DType kDTypes[] = {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::i64, DType::u8};
 
-/// `average` is the sum divided by the number of ranks, rounded once at the end; integers truncate toward zero.
+[[nodiscard]] constexpr bool is_integer(DType dtype) noexcept {
+  return dtype == DType::i32 || dtype == DType::i64 || dtype == DType::u8;
+}
+
+/// `average` is the sum divided by the number of ranks, rounded once at the end. Sums of
+/// integers wrap around, and their averages truncate toward zero.
 enum class ReduceOp : std::uint8_t { sum, min, max, average };
 inline constexpr ReduceOp kReduceOps[] = {ReduceOp::sum, ReduceOp::min, ReduceOp::max, ReduceOp::average};
 
@@ -24,7 +30,7 @@ inline constexpr ReduceOp kReduceOps[] = {ReduceOp::sum, ReduceOp::min, ReduceOp
 
 template <class T>
 concept Element = std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, std::int32_t> ||
-    std::is_same_v<T, std::int64_t>;
+    std::is_same_v<T, std::int64_t> || std::is_same_v<T, std::uint8_t> || std::is_same_v<T, std::byte>;
 
 template <Element T>
 [[nodiscard]] constexpr DType dtype_of() noexcept {
@@ -32,6 +38,7 @@ template <Element T>
   if constexpr (std::is_same_v<T, double>) return DType::f64;
   if constexpr (std::is_same_v<T, std::int32_t>) return DType::i32;
   if constexpr (std::is_same_v<T, std::int64_t>) return DType::i64;
+  if constexpr (std::is_same_v<T, std::uint8_t> || std::is_same_v<T, std::byte>) return DType::u8;
 }
 
 /// A view of `count` elements that someone else owns. f16 and bf16 are given as raw 16-bit words.

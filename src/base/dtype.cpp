@@ -6,8 +6,8 @@
 namespace syncopate {
 
 namespace {
-constexpr std::string_view kDTypeNames[] = {"f32", "f64", "f16", "bf16", "i32", "i64"};
-constexpr std::size_t kSizes[] = {4, 8, 2, 2, 4, 8};
+constexpr std::string_view kDTypeNames[] = {"f32", "f64", "f16", "bf16", "i32", "i64", "u8"};
+constexpr std::size_t kSizes[] = {4, 8, 2, 2, 4, 8, 1};
 constexpr std::string_view kOpNames[] = {"sum", "min", "max", "average"};
 }  // namespace
 

@@ -50,10 +50,9 @@ std::string share(Group& group, std::string text) {
   std::int64_t length = static_cast<std::int64_t>(text.size());
   broadcast(group, Buffer(&length, 1, DType::i64), {.name = "length of the synchronizer's plan"});
   base::require(length >= 0 && length < (1 << 28), "rank 0 describes its plan in {} bytes", length);
-  std::vector<std::int32_t> words((static_cast<std::size_t>(length) + 3) / 4);
-  std::ranges::copy(text, reinterpret_cast<char*>(words.data()));
-  broadcast(group, Buffer(std::span(words)), {.name = "the synchronizer's plan"});
-  return {reinterpret_cast<const char*>(words.data()), static_cast<std::size_t>(length)};
+  text.resize(static_cast<std::size_t>(length));
+  broadcast(group, Buffer(text.data(), text.size(), DType::u8), {.name = "the synchronizer's plan"});
+  return text;
 }
 
 [[noreturn]] void refuse(Group& group, const std::string& what, const std::string& tensor) {

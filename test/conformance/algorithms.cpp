@@ -20,9 +20,9 @@ using namespace std::chrono_literals;  // timeouts shorter than a test may take:
 class EveryAlgorithmRuns : public testing::TestWithParam<test::Entry> {};
 class EveryAllreduce : public EveryAlgorithmRuns {};
 
-/// Element i that rank r brings: small whole numbers, so that every type holds every sum exactly.
+/// Element i that rank r brings: small numbers from 1 on, so that every type holds every sum exactly.
 double brought(int rank, std::size_t i) {
-  return static_cast<double>((i * 7 + static_cast<std::size_t>(rank) * 3) % 5) - 1;
+  return static_cast<double>((i * 7 + static_cast<std::size_t>(rank) * 3) % 5) + 1;
 }
 
 double reduced(ReduceOp op, int size, std::size_t i) {
@@ -46,6 +46,7 @@ void store(std::byte* at, DType dtype, double value) {
   if (dtype == DType::bf16) put(base::to_bf16(static_cast<float>(value)));
   if (dtype == DType::i32) put(static_cast<std::int32_t>(value));
   if (dtype == DType::i64) put(static_cast<std::int64_t>(value));
+  if (dtype == DType::u8) put(static_cast<std::uint8_t>(value));
 }
 
 /// `value` as the type would hold it.

@@ -69,13 +69,13 @@ template <class T>
 
 /// The bits of infinity; 0 for integers.
 [[nodiscard]] inline std::uint64_t infinity_bits(DType dtype) {
-  constexpr std::uint64_t bits[] = {0x7f800000u, 0x7ff0000000000000u, 0x7c00u, 0x7f80u, 0, 0};
+  constexpr std::uint64_t bits[] = {0x7f800000u, 0x7ff0000000000000u, 0x7c00u, 0x7f80u, 0, 0, 0};
   return bits[static_cast<int>(dtype)];
 }
 
 /// The bits of one.
 [[nodiscard]] inline std::uint64_t one_bits(DType dtype) {
-  constexpr std::uint64_t bits[] = {0x3f800000u, 0x3ff0000000000000u, 0x3c00u, 0x3f80u, 1, 1};
+  constexpr std::uint64_t bits[] = {0x3f800000u, 0x3ff0000000000000u, 0x3c00u, 0x3f80u, 1, 1, 1};
   return bits[static_cast<int>(dtype)];
 }
 

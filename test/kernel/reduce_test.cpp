@@ -36,7 +36,7 @@ T integer_result(const Reduction& r, T a, T b) {
   using U = std::make_unsigned_t<T>;
   if (r.op == ReduceOp::min) return a < b ? a : b;
   if (r.op == ReduceOp::max) return a < b ? b : a;
-  return static_cast<T>(static_cast<U>(a) + static_cast<U>(b)) / r.divisor;
+  return static_cast<T>(static_cast<T>(static_cast<U>(a) + static_cast<U>(b)) / r.divisor);
 }
 
 /// The law of reduce.hpp for one pair of elements, given and returned as bits.
@@ -57,6 +57,8 @@ std::uint64_t expected(const Reduction& r, std::uint64_t a, std::uint64_t b) {
       return static_cast<U32>(integer_result(r, static_cast<std::int32_t>(a), static_cast<std::int32_t>(b)));
     case DType::i64:
       return static_cast<std::uint64_t>(integer_result(r, static_cast<std::int64_t>(a), static_cast<std::int64_t>(b)));
+    case DType::u8:
+      return static_cast<std::uint8_t>(integer_result(r, static_cast<std::uint8_t>(a), static_cast<std::uint8_t>(b)));
   }
   return 0;
 }
@@ -152,8 +154,7 @@ TEST(Reduce, FinishDividesWhatIsThere) {
         for (std::size_t i = 0; i < count; ++i) {
           const std::uint64_t x = testing::word(dtype, a.data(), i);
           // The reference adds +0, which changes nothing but -0.
-          const bool minus_zero =
-              dtype != DType::i32 && dtype != DType::i64 && x == std::uint64_t{1} << (8 * size_of(dtype) - 1);
+          const bool minus_zero = !is_integer(dtype) && x == std::uint64_t{1} << (8 * size_of(dtype) - 1);
           ASSERT_EQ(testing::word(dtype, into.data(), i), minus_zero ? x : expected(r, x, 0)) << name_of(dtype);
         }
       }
@@ -202,6 +203,12 @@ TEST(Reduce, IntegersWrapAndTruncate) {
   finish({DType::i32, ReduceOp::average, 2}, reinterpret_cast<std::byte*>(into), 3);
   EXPECT_EQ(into[1], -3);
   EXPECT_EQ(into[2], 3);
+  std::byte byte{200};
+  const std::byte other{100};
+  reduce({DType::u8, ReduceOp::max}, &byte, &other, 1);
+  EXPECT_EQ(byte, std::byte{200}) << "bytes have no sign";
+  reduce({DType::u8, ReduceOp::average, 7}, &byte, &other, 1);
+  EXPECT_EQ(byte, std::byte{(200 + 100 - 256) / 7});
 }
 
 TEST(Reduce, AForbiddenDivisorIsMisuse) {

@@ -77,7 +77,7 @@ TEST(Bench, TellsTheTransportThatAutoFound) {
 }
 
 TEST(Bench, MeasuresEveryTypeInThreads) {
-  for (const char* dtype : {"f32", "f64", "f16", "bf16", "i32", "i64"}) {
+  for (const char* dtype : {"f32", "f64", "f16", "bf16", "i32", "i64", "u8"}) {
     const Ended ended = syncopate(bench("allreduce", {"--transport", "inproc", "--ranks", "3", "--bytes", "1000",
                                                       "--dtype", dtype, "--rate", "1gbit"}));
     ASSERT_EQ(ended.code, 0) << ended.error;

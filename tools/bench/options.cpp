@@ -163,7 +163,7 @@ void declare(CLI::App& app, Request& request) {
   app.add_option("--memory", request.memory,
                  "Where our vectors lie: group (Group::allocate), own (the program's); default both where ranks share "
                  "memory");
-  app.add_option("--dtype", request.dtype, "f32, f64, f16, bf16, i32, i64")->capture_default_str();
+  app.add_option("--dtype", request.dtype, "f32, f64, f16, bf16, i32, i64, u8")->capture_default_str();
   app.add_option("--op", request.op, "sum, min, max, average")->capture_default_str();
   app.add_option("--root", request.root, "Root of broadcast, reduce, gather and scatter")->capture_default_str();
   app.add_option("--rounds", request.rounds, "Interleaved runs of every contender")->capture_default_str();

@@ -97,6 +97,8 @@ void measure_as_typed(Group& group, const Job& job, const Sink& sink) {
       return measure_in<std::int32_t>(group, job, sink);
     case DType::i64:
       return measure_in<std::int64_t>(group, job, sink);
+    case DType::u8:
+      return measure_in<std::uint8_t>(group, job, sink);
   }
 }
 

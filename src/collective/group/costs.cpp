@@ -1,6 +1,4 @@
 // Costs: what "auto" believes of the network; rank 0's cluster file reaches every rank, so that all decide alike.
-#include <cstring>
-
 #include "base/json.hpp"
 #include "base/wire.hpp"
 #include "collective/group/impl.hpp"
@@ -62,10 +60,9 @@ void Group::Impl::learn_costs() {
   spread(Buffer(&length, 1, DType::i64), "cluster file: length");
   if (length < 0 || static_cast<std::size_t>(length) > 2 * base::kMostFileBytes + 64)
     throw Corrupt(fmt::format("rank 0 announces a cluster file of {} bytes", length), {endpoint_.rank, 0, "", ""});
-  std::vector<std::int32_t> words((static_cast<std::size_t>(length) + 3) / 4);
-  if (endpoint_.rank == 0) std::memcpy(words.data(), message.data(), message.size());
-  spread(Buffer(words.data(), words.size(), DType::i32), "cluster file");
-  believe(cluster_of(decode({reinterpret_cast<const char*>(words.data()), static_cast<std::size_t>(length)})));
+  message.resize(static_cast<std::size_t>(length));
+  spread(Buffer(message.data(), message.size(), DType::u8), "cluster file");
+  believe(cluster_of(decode(message)));
 }
 
 void Group::Impl::believe(const Cluster& cluster) {

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
+#include <numeric>
 
 #include "collective/group/impl.hpp"
 #include "transport/connect/rendezvous/rendezvous.hpp"
@@ -11,26 +11,22 @@ namespace syncopate {
 
 namespace {
 
-/// Every rank's text on every rank: lengths first, then the texts in words of 4 bytes.
+/// Every rank's text on every rank; the lengths travel first.
 std::vector<std::string> share(Group& group, const std::string& mine) {
   const auto size = static_cast<std::size_t>(group.size()), rank = static_cast<std::size_t>(group.rank());
   std::vector<std::int64_t> lengths(size);
   lengths[rank] = static_cast<std::int64_t>(mine.size());
   allgather(group, std::span(lengths), {.name = "split: lengths"});
-  std::vector<std::size_t> parts, begins;
-  std::size_t words = 0;
-  for (const std::int64_t length : lengths) {
-    begins.push_back(words);
-    parts.push_back((static_cast<std::size_t>(length) + 3) / 4);
-    words += parts.back();
-  }
-  std::vector<std::int32_t> all(words);
-  if (!mine.empty()) std::memcpy(all.data() + begins[rank], mine.data(), mine.size());
-  allgather_v(group, std::span(all), parts, {.name = "split: addresses"});
+  const std::vector<std::size_t> parts(lengths.begin(), lengths.end());
+  const auto begin_of = [&](std::size_t part) {
+    return std::accumulate(parts.begin(), parts.begin() + static_cast<std::ptrdiff_t>(part), std::size_t{0});
+  };
+  std::string all(begin_of(size), '\0');
+  all.replace(begin_of(rank), mine.size(), mine);
+  allgather_v(group, Buffer(all.data(), all.size(), DType::u8), parts, {.name = "split: addresses"});
   std::vector<std::string> texts;
-  for (std::size_t other = 0; other < size; ++other)
-    texts.emplace_back(reinterpret_cast<const char*>(all.data() + begins[other]),
-                       static_cast<std::size_t>(lengths[other]));
+  for (std::size_t other = 0, begin = 0; other < size; begin += parts[other++])
+    texts.push_back(all.substr(begin, parts[other]));
   return texts;
 }
 

@@ -100,8 +100,7 @@ HWY_EXPORT(scale_lanes);
 
 namespace {
 void require_floating(const char* what, DType dtype) {
-  base::require(dtype != DType::i32 && dtype != DType::i64, "{} of type {}: allowed are f32, f64, f16 and bf16", what,
-                name_of(dtype));
+  base::require(!is_integer(dtype), "{} of type {}: allowed are f32, f64, f16 and bf16", what, name_of(dtype));
 }
 }  // namespace
 

@@ -109,6 +109,8 @@ void extreme(DType dtype, std::byte* into, Operands o, std::size_t count) {
       return each(IntegerExtreme<std::int32_t, kMinimum>(), into, count, o.a, o.b);
     case DType::i64:
       return each(IntegerExtreme<I64, kMinimum>(), into, count, o.a, o.b);
+    case DType::u8:
+      return each(IntegerExtreme<std::uint8_t, kMinimum>(), into, count, o.a, o.b);
   }
 }
 
@@ -117,6 +119,7 @@ bool is_power_of_two(int n) { return (n & (n - 1)) == 0; }
 void sum(const Reduction& r, std::byte* into, Operands o, std::size_t count) {
   if (r.dtype == DType::i32) return each(WrappingSum<std::uint32_t>(), into, count, o.a, o.b);
   if (r.dtype == DType::i64) return each(WrappingSum<std::uint64_t>(), into, count, o.a, o.b);
+  if (r.dtype == DType::u8) return each(WrappingSum<std::uint8_t>(), into, count, o.a, o.b);
   if (r.divisor == 1) return Floating<Sum>{r.dtype, {}}(into, count, o.a, o.b);
   if (is_power_of_two(r.divisor))
     return Floating<Mean<Reciprocal>>{r.dtype, {{1.0 / r.divisor}}}(into, count, o.a, o.b);
@@ -154,15 +157,13 @@ void check(const Reduction& r) {
                 name_of(r.op), limit);
 }
 
-bool is_integer(DType dtype) { return dtype == DType::i32 || dtype == DType::i64; }
-
 /// Integers are averaged rarely and processors divide them one by one.
 template <class T>
 void divide_integers(std::byte* into, std::size_t count, int divisor) {
   for (std::size_t i = 0; i < count; ++i) {
     T value;
     std::memcpy(&value, into + i * sizeof value, sizeof value);
-    value /= divisor;
+    value = static_cast<T>(value / divisor);
     std::memcpy(into + i * sizeof value, &value, sizeof value);
   }
 }
@@ -188,6 +189,7 @@ void finish(const Reduction& reduction, std::byte* into, std::size_t count) {
   if (reduction.divisor == 1) return;
   if (reduction.dtype == DType::i32) return divide_integers<std::int32_t>(into, count, reduction.divisor);
   if (reduction.dtype == DType::i64) return divide_integers<std::int64_t>(into, count, reduction.divisor);
+  if (reduction.dtype == DType::u8) return divide_integers<std::uint8_t>(into, count, reduction.divisor);
   HWY_DYNAMIC_DISPATCH(divide_lanes)(reduction, into, count);
 }
 
