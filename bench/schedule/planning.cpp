@@ -13,8 +13,7 @@ namespace {
 schedule::Timeline layers(std::size_t count) {
   schedule::Timeline timeline{.forward_s = 0.1, .layers = {}};
   for (std::size_t i = 0; i < count; ++i)
-    timeline.layers.push_back(
-        {"layer", (i * 7919) % 100003 + 1, DType::f32, 1e-4 + 1e-6 * static_cast<double>(i % 97)});
+    timeline.layers.push_back({"layer", (i * 7919) % 100003 + 1, 1e-4 + 1e-6 * static_cast<double>(i % 97)});
   return timeline;
 }
 

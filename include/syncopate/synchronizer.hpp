@@ -18,11 +18,12 @@
 
 namespace syncopate {
 
-/// One gradient tensor. Tensors of one layer that become ready together may share `layer`.
+/// One gradient tensor.
 struct Gradient {
-  std::string name;
+  std::string name;  ///< unique; randomness of codecs and saved state go by it
   std::size_t elements = 0;
   DType dtype = DType::f32;
+  std::size_t rows = 0;  ///< of the tensor seen as a matrix, for codecs that do; 0: a vector, of `elements` rows
 };
 
 /// Who turns combined gradients into updated weights. It depends on the exchange.
@@ -42,11 +43,12 @@ struct SynchronizerOptions {
   /// is measured and planned again (and looked at half as often); 0: never.
   int check_every = 32;
   std::size_t fusion_bytes = 0;        ///< size at which the fusion policy closes a bucket; 0: by model and ranks
-  std::string codec = "none";          ///< a name from shelf compress/codec
+  std::string codec = "none";          ///< a name from shelf compress/codec, with its parameter: "name:parameter"
   std::string exchange = "allreduce";  ///< a name from shelf sync/exchange
   std::string algorithm = "auto";      ///< collective algorithm
   bool zero_missing = false;           ///< a gradient that never became ready counts as zero instead of an error
   double clip_norm = 0;                ///< > 0: scale the averaged gradient down to this global L2 norm
+  std::uint64_t seed = 0;              ///< of codecs that draw
   /// Receives one span per bucket and wait and, once the step can be predicted, one per planned bucket; must outlive
   /// the synchronizer.
   Trace* trace = nullptr;
@@ -72,6 +74,13 @@ struct StepStatistics {
   bool measuring = false;        ///< it ran under a partition that only measures, not under the policy's
 };
 
+/// What a codec keeps between steps on this rank (residuals, momenta), by gradient: for checkpoints.
+struct SavedCodecState {
+  std::string codec;  ///< with its parameter
+  std::uint64_t steps = 0;
+  std::vector<std::pair<std::string, std::vector<std::byte>>> gradients{};  ///< name, bytes; forward order
+};
+
 /// One bucket: the gradients [first, last] travel together.
 struct BucketInfo {
   std::size_t first = 0, last = 0;
@@ -80,7 +89,8 @@ struct BucketInfo {
 
 /// Owns the gradients' memory (one arena per type, forward order) and averages it over the group's ranks.
 /// One step is: backward pass calls `ready(i)` once for every gradient, from one or several threads; then `wait()`.
-/// Every rank must pass the same list and options; rank 0's plan is used everywhere and checked.
+/// Every rank must pass the same list and options: what decides the result is compared, a difference is a Mismatch;
+/// rank 0's policy and plan are used everywhere.
 ///
 /// An exchange that ends in weights updates them while the backward pass still runs and brings them to every rank in
 /// forward order. To overlap that with the next forward pass, call `wait(i)` before it uses the weights of gradient i,
@@ -88,7 +98,8 @@ struct BucketInfo {
 /// In between, this thread must start no other operation of the group: ranks would disagree on its turn.
 class Synchronizer final {
  public:
-  /// `gradients` in forward order. Throws Misuse (unknown names, empty tensors), Mismatch (ranks disagree).
+  /// `gradients` in forward order. Throws Misuse (unknown names, empty tensors, a type that the codec does not take, an
+  /// algorithm that the exchange cannot use), Mismatch (ranks disagree).
   Synchronizer(Group& group, std::vector<Gradient> gradients, const SynchronizerOptions& options = {});
   ~Synchronizer();
   Synchronizer(const Synchronizer&) = delete;
@@ -101,9 +112,10 @@ class Synchronizer final {
   /// Returns when every gradient holds the average, or every weight its new value. Throws Misuse naming a gradient that
   /// never became ready (every other rank throws RemoteFailure with the same text), or what the exchange threw.
   void wait();
-  /// Returns when gradient i holds the average; every gradient of its bucket must be ready. Where the exchange ends in
-  /// weights: when the weights of gradient i are the new ones; every gradient must be ready. Throws as `wait()` does,
-  /// which still ends the step. Returns the bucket that gradient i travelled in.
+  /// Returns when gradient i holds the average; every gradient from the first of its bucket on must be ready, because
+  /// buckets leave in order, the last layers' first. Where the exchange ends in weights: when the weights of gradient i
+  /// are the new ones; every gradient must be ready. Throws as `wait()` does, which still ends the step. Returns the
+  /// bucket that gradient i travelled in.
   BucketInfo wait(std::size_t i);
   /// Where the exchange ends in gradients: waits for the next bucket in the order of their exchange and returns it, for
   /// its gradients to be used while later ones are under way; nullopt when all have been returned. Every gradient must
@@ -116,6 +128,11 @@ class Synchronizer final {
   /// that decides while the step runs plans none.
   [[nodiscard]] std::vector<BucketInfo> buckets() const;
   [[nodiscard]] StepStatistics statistics() const noexcept;
+
+  /// What the codec keeps, as of the last step that ended without an error; every rank has its own. Between steps only.
+  /// `restore` takes it back in a synchronizer of the same codec, gradients and ranks; throws Misuse.
+  [[nodiscard]] SavedCodecState save() const;
+  void restore(const SavedCodecState& saved);
 
  private:
   class Impl;

@@ -1,40 +1,34 @@
-// Codecs by name, and the coder of those that only cast.
+// Codecs by name, with their parameters.
 #include "compress/codec.hpp"
 
-#include <vector>
-
 #include "base/shelf.hpp"
-#include "kernel/cast.hpp"
 
 namespace syncopate::compress {
 
-const Codec& codec_named(std::string_view name) { return base::entry_named("codec", name, codecs()); }
+std::string Settings::text() const {
+  return parameter.empty() ? std::string(codec->name) : fmt::format("{}:{}", codec->name, parameter);
+}
 
-namespace {
+Settings settings_of(std::string_view text) {
+  const std::size_t colon = text.find(':');
+  const Codec& codec = base::entry_named("codec", text.substr(0, colon), codecs());
+  if (colon == std::string_view::npos) return {&codec, std::string(codec.parameter)};
+  const std::string_view parameter = text.substr(colon + 1);
+  base::require(!codec.parameter.empty(), "codec '{}': {} takes no parameter; allowed: {}", text, codec.name,
+                codec.name);
+  base::require(!parameter.empty(), "codec '{}' has an empty parameter; allowed: {}, or {}:{} and the like", text,
+                codec.name, codec.name, codec.parameter);
+  return {&codec, std::string(parameter)};
+}
 
-class CastingCoder final : public Coder {
- public:
-  CastingCoder(Buffer gradient, DType wire_type) : wire_type_(wire_type), wire_(gradient.count * size_of(wire_type)) {}
-
-  [[nodiscard]] Packet encode(Buffer gradient) override {
-    kernel::cast({gradient.dtype, wire_type_}, gradient.bytes().data(), wire_.data(), gradient.count);
-    return {Buffer(wire_.data(), gradient.count, wire_type_)};
-  }
-  void decode(const Packet& packet, Buffer gradient) override {
-    kernel::cast({wire_type_, gradient.dtype}, packet.payload.bytes().data(), gradient.bytes().data(), gradient.count);
-  }
-
- private:
-  DType wire_type_;
-  std::vector<std::byte> wire_;
-};
-
-}  // namespace
-
-std::unique_ptr<Coder> casting_coder(Buffer gradient, DType wire_type) {
-  base::require(gradient.dtype == DType::f32, "codec {} takes f32 gradients; these are {}", name_of(wire_type),
-                name_of(gradient.dtype));
-  return std::make_unique<CastingCoder>(gradient, wire_type);
+void require_taken(const Settings& settings, std::string_view gradient, DType dtype) {
+  if (settings.codec->takes(dtype)) return;
+  std::vector<std::string_view> types;
+  for (const DType type : kDTypes)
+    if (settings.codec->takes(type)) types.push_back(name_of(type));
+  throw Misuse(fmt::format("codec {} does not take gradient '{}' of type {}; allowed: {}", settings.codec->name,
+                           gradient, name_of(dtype), fmt::join(types, ", ")),
+               {.tensor = std::string(gradient)});
 }
 
 }  // namespace syncopate::compress

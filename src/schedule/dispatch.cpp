@@ -50,15 +50,11 @@ std::optional<std::size_t> Dispatch::next() {
 
 std::vector<std::size_t> Dispatch::missing() const { return layers_missing(is_ready_); }
 
-OnlineDispatch::OnlineDispatch(const Timeline& timeline) : starts_type_(timeline.layers.size(), false) {
-  for (std::size_t layer = 1; layer < starts_type_.size(); ++layer)
-    starts_type_[layer] = !same_type(timeline, layer - 1);
-  restart();
-}
+OnlineDispatch::OnlineDispatch(std::size_t layers) : is_ready_(layers, false), frontier_(layers) {}
 
 void OnlineDispatch::restart() {
-  is_ready_.assign(starts_type_.size(), false);
-  frontier_ = starts_type_.size();
+  is_ready_.assign(is_ready_.size(), false);
+  frontier_ = is_ready_.size();
 }
 
 bool OnlineDispatch::ready(std::size_t layer) {
@@ -70,7 +66,7 @@ bool OnlineDispatch::ready(std::size_t layer) {
 
 std::optional<std::size_t> OnlineDispatch::offer() const {
   std::size_t first = frontier_;
-  while (first > 0 && is_ready_[first - 1] && (first == frontier_ || !starts_type_[first])) --first;
+  while (first > 0 && is_ready_[first - 1]) --first;
   return first == frontier_ ? std::nullopt : std::optional(first);
 }
 

@@ -41,8 +41,7 @@ class Dispatch final {
 /// slowest rank that decides, whichever that is.
 class OnlineDispatch final {
  public:
-  /// Gradients of different types (`timeline` holds them in forward order) do not share a bucket.
-  explicit OnlineDispatch(const Timeline& timeline);
+  explicit OnlineDispatch(std::size_t layers);
 
   /// False if the layer was ready already.
   bool ready(std::size_t layer);
@@ -60,7 +59,6 @@ class OnlineDispatch final {
   void restart();                                          ///< the next step
 
  private:
-  std::vector<bool> starts_type_;  ///< by layer: the one before it is of another type
   std::vector<bool> is_ready_;
   std::size_t frontier_ = 0;
 };

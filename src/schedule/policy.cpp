@@ -19,24 +19,6 @@ const Cost& required_cost(std::string_view policy, const Timeline& timeline, con
   return *options.cost;
 }
 
-bool same_type(const Timeline& timeline, std::size_t layer) {
-  return timeline.layers[layer].dtype == timeline.layers[layer + 1].dtype;
-}
-
-Partition split_by_type(const Partition& partition, const Timeline& timeline) {
-  Partition pieces;
-  for (const Bucket& bucket : partition) {
-    std::size_t last = bucket.last;
-    for (std::size_t layer = bucket.last; layer > bucket.first; --layer) {
-      if (same_type(timeline, layer - 1)) continue;
-      pieces.push_back({layer, last});
-      last = layer - 1;
-    }
-    pieces.push_back({bucket.first, last});
-  }
-  return pieces;
-}
-
 std::string illegal(const Partition& partition, std::size_t layers) {
   std::size_t expected = layers;
   for (const Bucket& bucket : partition) {

@@ -42,10 +42,6 @@ struct Policy {
 /// The cost in `options`; throws Misuse naming the policy where it is missing, or `timeline` has no backward times.
 [[nodiscard]] const Cost& required_cost(std::string_view policy, const Timeline& timeline,
                                         const PolicyOptions& options);
-/// Whether layers `layer` and `layer` + 1 may share a bucket.
-[[nodiscard]] bool same_type(const Timeline& timeline, std::size_t layer);
-/// Cuts buckets where the type changes: gradients of different types lie in different arenas.
-[[nodiscard]] Partition split_by_type(const Partition& partition, const Timeline& timeline);
 /// Why `partition` does not cover `layers` layers once each, last layer first; empty if it does.
 [[nodiscard]] std::string illegal(const Partition& partition, std::size_t layers);
 

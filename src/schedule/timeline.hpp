@@ -4,14 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "syncopate/dtype.hpp"
-
 namespace syncopate::schedule {
 
 struct Layer {
   std::string name;
   std::size_t bytes = 0;
-  DType dtype = DType::f32;
   double backward_s = 0;  ///< 0: not measured
 };
 

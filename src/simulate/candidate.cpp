@@ -34,7 +34,7 @@ schedule::Timeline timeline_of(const Profile& profile) {
   base::require(!profile.layers.empty(), "the profile has no layers");
   schedule::Timeline timeline{.forward_s = profile.forward_s, .layers = {}};
   for (const ProfileLayer& layer : profile.layers)
-    timeline.layers.push_back({layer.name, layer.bytes, DType::f32, layer.backward_s});
+    timeline.layers.push_back({layer.name, layer.bytes, layer.backward_s});
   return timeline;
 }
 

@@ -132,7 +132,7 @@ void Replay::Impl::exchange_planned(const Pass& pass, const schedule::Partition&
 
 /// Everything that is ready on every rank when the channel is free, as the synchronizer does it.
 void Replay::Impl::exchange_online(const Pass& pass, const std::string& algorithm) {
-  schedule::OnlineDispatch dispatch(timeline_);
+  schedule::OnlineDispatch dispatch(timeline_.layers.size());
   while (!dispatch.all_sent()) {
     const std::size_t awaited = dispatch.frontier() - 1;
     pass.await(awaited);

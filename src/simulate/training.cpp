@@ -107,7 +107,7 @@ class Agreeing final {
   Agreeing(const Training& training, Step& step)
       : training_(training),
         step_(step),
-        dispatches_(training.ranks, schedule::OnlineDispatch(training.timeline)),
+        dispatches_(training.ranks, schedule::OnlineDispatch(training.timeline.layers.size())),
         reported_(training.ranks, training.timeline.layers.size()) {}
 
   void run() {

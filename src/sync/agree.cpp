@@ -1,48 +1,64 @@
-// Agreement: rank 0 describes its gradients and buckets in one text; the others compare line by line and adopt.
+// Agreement: rank 0 describes its options, gradients and buckets; the others compare what must be equal and adopt the
+// rest.
 #include "sync/agree.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <iterator>
-#include <span>
-#include <sstream>
-
 #include "base/require.hpp"
+#include "base/wire.hpp"
 #include "collective/group/impl.hpp"
+#include "compress/codec.hpp"
 #include "schedule/policy.hpp"
 
 namespace syncopate::sync {
 
 namespace {
 
+constexpr std::size_t kMostText = std::size_t{1} << 20;
+
 std::string describe(const Gradient& gradient) {
-  return fmt::format("'{}' {} x {}", gradient.name, name_of(gradient.dtype), gradient.elements);
+  const std::string rows = gradient.rows == 0 ? "" : fmt::format(" in {} rows", gradient.rows);
+  return fmt::format("'{}' {} x {}{}", gradient.name, name_of(gradient.dtype), gradient.elements, rows);
 }
 
-std::string describe(const PlannerOptions& planner) {
-  return fmt::format("{} {} {}", planner.policy, planner.cost_is_given ? 1 : 0, planner.check_every);
+/// What decides the result of a step, beside the gradients.
+std::vector<std::string> describe(const SynchronizerOptions& options) {
+  return {fmt::format("exchange {}", options.exchange),
+          fmt::format("codec {}", compress::settings_of(options.codec).text()),
+          fmt::format("algorithm {}", options.algorithm),
+          fmt::format("seed {}", options.seed),
+          fmt::format("clip_norm {}", options.clip_norm),
+          fmt::format("broadcast_every {}", options.broadcast_every)};
 }
 
-PlannerOptions parse_planner_options(const std::string& line) {
-  PlannerOptions planner;
-  std::istringstream(line) >> planner.policy >> planner.cost_is_given >> planner.check_every;
-  return planner;
+using Texts = std::vector<std::string>;
+
+void write(base::WireWriter& out, const Texts& texts) {
+  out.number(static_cast<std::uint64_t>(texts.size()));
+  for (const std::string& text : texts) out.text(text, kMostText);
 }
 
-std::vector<std::string> lines_of(const schedule::Partition& partition) {
-  std::vector<std::string> lines;
-  for (const schedule::Bucket& bucket : partition) lines.push_back(fmt::format("{} {}", bucket.first, bucket.last));
-  return lines;
+Texts read_texts(base::WireReader& in) {
+  Texts texts;
+  for (auto left = in.number<std::uint64_t>(); left > 0; --left) texts.push_back(in.text(kMostText));
+  return texts;
 }
 
-/// Number of gradients, each of them, the planner, the buckets.
-std::vector<std::string> lines_of(const std::vector<Gradient>& gradients, const AgreedPlan& terms) {
-  std::vector<std::string> lines{std::to_string(gradients.size())};
-  for (const Gradient& gradient : gradients) lines.push_back(describe(gradient));
-  lines.push_back(describe(terms.planner));
-  std::ranges::copy(lines_of(terms.partition), std::back_inserter(lines));
-  return lines;
+void write(base::WireWriter& out, const schedule::Partition& partition) {
+  out.number(static_cast<std::uint64_t>(partition.size()));
+  for (const schedule::Bucket& bucket : partition) {
+    out.number(static_cast<std::uint64_t>(bucket.first));
+    out.number(static_cast<std::uint64_t>(bucket.last));
+  }
+}
+
+schedule::Partition read_partition(base::WireReader& in) {
+  schedule::Partition partition;
+  for (auto left = in.number<std::uint64_t>(); left > 0; --left) {
+    const auto first = in.number<std::uint64_t>(), last = in.number<std::uint64_t>();
+    partition.push_back({first, last});
+  }
+  return partition;
 }
 
 /// Rank 0's text on every rank; the length travels first.
@@ -56,29 +72,31 @@ std::string share(Group& group, std::string text) {
 }
 
 [[noreturn]] void refuse(Group& group, const std::string& what, const std::string& tensor) {
-  const std::string message = fmt::format("rank {} and rank 0 train different models: {}", group.rank(), what);
-  group.abort(message, tensor);
-  throw Mismatch(message, Where{group.rank(), 0, "synchronizer", tensor});
+  group.abort(what, tensor);
+  throw Mismatch(what, Where{group.rank(), 0, "synchronizer", tensor});
 }
 
-schedule::Bucket parse_bucket(const std::string& line) {
-  schedule::Bucket bucket;
-  std::istringstream(line) >> bucket.first >> bucket.last;
-  return bucket;
+void compare_options(Group& group, const Texts& own, const Texts& theirs) {
+  for (std::size_t i = 0; i < own.size(); ++i)
+    if (i >= theirs.size() || own[i] != theirs[i])
+      refuse(group,
+             fmt::format("synchronizers differ: {} on rank {}, {} on rank 0; give all ranks the same", own[i],
+                         group.rank(), i < theirs.size() ? theirs[i] : "nothing"),
+             "");
 }
 
-std::vector<std::string> split(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  return lines;
+void compare_gradients(Group& group, const std::vector<Gradient>& gradients, const Texts& theirs) {
+  const std::string models = fmt::format("rank {} and rank 0 train different models: ", group.rank());
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    const std::string own = describe(gradients[i]), other = i < theirs.size() ? theirs[i] : "no such gradient";
+    if (other != own)
+      refuse(group, fmt::format("{}gradient {} is {} here and {} there", models, i, own, other), gradients[i].name);
+  }
+  if (theirs.size() != gradients.size())
+    refuse(group, fmt::format("{}{} gradients here, {} there", models, gradients.size(), theirs.size()), "");
 }
 
-std::string text_of(const std::vector<std::string>& lines) { return fmt::format("{}\n", fmt::join(lines, "\n")); }
-
-schedule::Partition parse_partition(Group& group, std::size_t gradients, std::span<const std::string> lines) {
-  schedule::Partition partition;
-  for (const std::string& line : lines) partition.push_back(parse_bucket(line));
+schedule::Partition checked(Group& group, std::size_t gradients, schedule::Partition partition) {
   const std::string flaw = schedule::illegal(partition, gradients);
   if (!flaw.empty()) refuse(group, "rank 0's plan is damaged: " + flaw, "");
   return partition;
@@ -86,26 +104,40 @@ schedule::Partition parse_partition(Group& group, std::size_t gradients, std::sp
 
 }  // namespace
 
-AgreedPlan agree(Group& group, const std::vector<Gradient>& gradients, const AgreedPlan& mine) {
-  const std::vector<std::string> own = lines_of(gradients, mine);
-  const std::vector<std::string> theirs = split(share(group, group.rank() == 0 ? text_of(own) : std::string{}));
-  for (std::size_t i = 1; i <= gradients.size(); ++i) {
-    const std::string other = i < theirs.size() ? theirs[i] : "no such gradient";
-    if (other != own[i])
-      refuse(group, fmt::format("gradient {} is {} here and {} there", i - 1, own[i], other), gradients[i - 1].name);
+AgreedPlan agree(Group& group, const std::vector<Gradient>& gradients, const SynchronizerOptions& options,
+                 const AgreedPlan& mine) {
+  const Texts own = describe(options);
+  base::WireWriter out;
+  if (group.rank() == 0) {
+    write(out, own);
+    Texts described;
+    for (const Gradient& gradient : gradients) described.push_back(describe(gradient));
+    write(out, described);
+    out.text(mine.planner.policy, kMostText);
+    out.number(static_cast<std::uint8_t>(mine.planner.cost_is_given));
+    out.number(mine.planner.check_every);
+    write(out, mine.partition);
   }
-  if (theirs.at(0) != own[0]) refuse(group, fmt::format("{} gradients here, {} there", own[0], theirs[0]), "");
-  AgreedPlan terms;
-  terms.planner = parse_planner_options(theirs.at(gradients.size() + 1));
-  const auto buckets = std::span(theirs).subspan(gradients.size() + 2);
-  const bool step_decides = schedule::policy_named(terms.planner.policy).needs == schedule::Needs::events;
-  if (!step_decides) terms.partition = parse_partition(group, gradients.size(), buckets);
-  return terms;
+  const std::string text = share(group, out.take());
+  base::WireReader in(text);
+  compare_options(group, own, read_texts(in));
+  compare_gradients(group, gradients, read_texts(in));
+  AgreedPlan plan;
+  plan.planner.policy = in.text(kMostText);
+  plan.planner.cost_is_given = in.number<std::uint8_t>() != 0;
+  plan.planner.check_every = in.number<int>();
+  plan.partition = read_partition(in);
+  const bool step_decides = schedule::policy_named(plan.planner.policy).needs == schedule::Needs::events;
+  if (!step_decides) plan.partition = checked(group, gradients.size(), std::move(plan.partition));
+  return plan;
 }
 
 schedule::Partition agree(Group& group, std::size_t gradients, const schedule::Partition& mine) {
-  const std::string text = share(group, group.rank() == 0 ? text_of(lines_of(mine)) : std::string{});
-  return parse_partition(group, gradients, split(text));
+  base::WireWriter out;
+  if (group.rank() == 0) write(out, mine);
+  const std::string text = share(group, out.take());
+  base::WireReader in(text);
+  return checked(group, gradients, read_partition(in));
 }
 
 }  // namespace syncopate::sync

@@ -15,8 +15,10 @@ struct AgreedPlan {
   schedule::Partition partition;  ///< of the first step; empty: the step decides
 };
 
-/// Rank 0's terms, on every rank. Throws Mismatch naming the first gradient that differs from rank 0's.
-[[nodiscard]] AgreedPlan agree(Group& group, const std::vector<Gradient>& gradients, const AgreedPlan& mine);
+/// Rank 0's plan, on every rank. Throws Mismatch naming the first option that decides the result, or the first
+/// gradient, that differs from rank 0's, and both values.
+[[nodiscard]] AgreedPlan agree(Group& group, const std::vector<Gradient>& gradients, const SynchronizerOptions& options,
+                               const AgreedPlan& mine);
 /// Rank 0's partition, on every rank; `mine` elsewhere does not count.
 [[nodiscard]] schedule::Partition agree(Group& group, std::size_t gradients, const schedule::Partition& mine);
 

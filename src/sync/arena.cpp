@@ -20,10 +20,10 @@ Arena::Arena(Group& group, const std::vector<Gradient>& gradients) : slots_(grad
   }
 }
 
-Buffer Arena::span(std::size_t first, std::size_t last) const noexcept {
-  std::size_t count = 0;
-  for (std::size_t i = first; i <= last; ++i) count += slots_[i].count;
-  return {slots_[first].data, count, slots_[first].dtype};
+std::size_t Arena::bytes_of(std::size_t first, std::size_t last) const noexcept {
+  std::size_t bytes = 0;
+  for (std::size_t i = first; i <= last; ++i) bytes += slots_[i].bytes().size();
+  return bytes;
 }
 
 }  // namespace syncopate::sync

@@ -8,15 +8,14 @@
 
 namespace syncopate::sync {
 
-/// Buckets are spans of it, so merging and re-planning copy nothing.
+/// Buckets are lists of spans of it, so merging and re-planning copy nothing.
 class Arena final {
  public:
   Arena(Group& group, const std::vector<Gradient>& gradients);
 
   [[nodiscard]] std::size_t count() const noexcept { return slots_.size(); }  ///< gradients
   [[nodiscard]] Buffer gradient(std::size_t i) const noexcept { return slots_[i]; }
-  /// Gradients [first, last], which must share a type, as one vector.
-  [[nodiscard]] Buffer span(std::size_t first, std::size_t last) const noexcept;
+  [[nodiscard]] std::size_t bytes_of(std::size_t first, std::size_t last) const noexcept;  ///< of gradients
   /// One vector per type in use.
   [[nodiscard]] const std::vector<Buffer>& vectors() const noexcept { return vectors_; }
 

@@ -1,34 +1,86 @@
-// Buckets: made when a run of gradients first leaves together, and kept for the next time.
+// Buckets: made when gradients first leave together, and kept for the next time.
 #include "sync/bucket.hpp"
+
+#include <xxhash.h>
 
 #include "sync/weight_updater.hpp"
 
 namespace syncopate::sync {
 
 namespace {
-constexpr std::size_t kKeptPerGradient = 4;  // a coder may own memory of its bucket's size
+constexpr std::size_t kKeptPerGradient = 4;  // a bucket owns memory for its packets
 }
 
-std::string Buckets::name_of(const schedule::Bucket& run) const {
-  const std::string& first = gradients_[run.first].name;
-  return run.first == run.last ? first : first + " .. " + gradients_[run.last].name;
+compress::Tensor whole_tensor(const BucketInputs& inputs, std::size_t i) {
+  const Gradient& gradient = inputs.gradients[i];
+  const std::size_t rows = gradient.rows == 0 ? gradient.elements : gradient.rows;
+  return {.values = inputs.arena.gradient(i),
+          .rows = rows,
+          .columns = gradient.elements / rows,
+          .key = XXH3_64bits_withSeed(gradient.name.data(), gradient.name.size(), inputs.seed)};
 }
 
-Bucket& Buckets::of(const schedule::Bucket& run) {
-  const auto found = buckets_.find({run.first, run.last});
+compress::Tensor part_tensor(const BucketInputs& inputs, std::size_t i) {
+  compress::Tensor tensor = whole_tensor(inputs, i);
+  if (inputs.share.count == 1) return tensor;
+  tensor.rows = even_part(tensor.rows, inputs.share.count, inputs.share.index).size();
+  tensor.values = Buffer(nullptr, tensor.rows * tensor.columns, tensor.values.dtype);
+  return tensor;
+}
+
+std::vector<compress::Tensor> part_tensors(const BucketInputs& inputs) {
+  std::vector<compress::Tensor> tensors;
+  for (std::size_t i = 0; i < inputs.gradients.size(); ++i) tensors.push_back(part_tensor(inputs, i));
+  return tensors;
+}
+
+std::string Buckets::name_of(const schedule::Bucket& bucket) const {
+  const std::string& first = inputs_.gradients[bucket.first].name;
+  return bucket.first == bucket.last ? first : first + " .. " + inputs_.gradients[bucket.last].name;
+}
+
+Bucket& Buckets::of(const schedule::Bucket& bucket) {
+  const auto found = buckets_.find({bucket.first, bucket.last});
   if (found != buckets_.end()) return found->second;
-  const Buffer span = arena_.span(run.first, run.last);
-  Bucket bucket{.name = name_of(run),
-                .gradient = span,
-                .coder = codec_.coder(span),
-                .weights = updater_.weights_of(run.first, run.last),
-                .first = run.first,
-                .last = run.last};
-  return buckets_.emplace(std::pair(run.first, run.last), std::move(bucket)).first->second;
+  Bucket made{.name = name_of(bucket),
+              .bytes = inputs_.arena.bytes_of(bucket.first, bucket.last),
+              .runs = runs_of(bucket),
+              .weights = updater_.weights_of(bucket.first, bucket.last),
+              .first = bucket.first,
+              .last = bucket.last};
+  return buckets_.emplace(std::pair(bucket.first, bucket.last), std::move(made)).first->second;
+}
+
+bool Buckets::is_coded(std::size_t gradient) const {
+  const auto codes = inputs_.settings.codec->codes;
+  return codes == nullptr || codes(inputs_.settings, part_tensor(inputs_, gradient));
+}
+
+/// By type and by whether they are coded: in the order of these pairs, and within each in forward order.
+std::vector<Run> Buckets::runs_of(const schedule::Bucket& bucket) const {
+  std::map<std::pair<DType, bool>, Run> runs;
+  for (std::size_t i = bucket.first; i <= bucket.last; ++i) {
+    Run& run = runs[{inputs_.gradients[i].dtype, is_coded(i)}];
+    run.gradients.push_back(i);
+    run.whole.push_back(whole_tensor(inputs_, i));
+    run.part.push_back(part_tensor(inputs_, i));
+  }
+  std::vector<Run> made;
+  for (auto& [kind, run] : runs) {
+    complete(run, kind.second ? inputs_.settings : compress::settings_of("none"));
+    made.push_back(std::move(run));
+  }
+  return made;
+}
+
+void Buckets::complete(Run& run, const compress::Settings& settings) const {
+  run.coder = settings.codec->coder(settings);
+  run.wire_bytes = settings.codec->wire_bytes(settings, run.part);
+  if (run.wire_bytes > 0) run.wire = inputs_.group.allocate(run.wire_bytes);
 }
 
 void Buckets::limit() {
-  if (buckets_.size() > kKeptPerGradient * gradients_.size()) buckets_.clear();
+  if (buckets_.size() > kKeptPerGradient * inputs_.gradients.size()) buckets_.clear();
 }
 
 }  // namespace syncopate::sync

@@ -1,4 +1,4 @@
-// Bucket: gradients that travel together, as one span of the arena, and the coder that makes packets of them.
+// Bucket: gradients that travel together, as runs of them that are coded alike.
 #pragma once
 
 #include <map>
@@ -7,39 +7,65 @@
 #include <utility>
 #include <vector>
 
-#include "compress/codec.hpp"
 #include "schedule/timeline.hpp"
 #include "sync/arena.hpp"
+#include "sync/codec_state.hpp"
+#include "sync/exchange.hpp"
 
 namespace syncopate::sync {
 
 class WeightUpdater;
 
+/// Gradients of one type that are all coded, or all sent as they are: they share rounds.
+struct Run {
+  std::unique_ptr<compress::Coder> coder;
+  std::vector<std::size_t> gradients;
+  std::vector<compress::Tensor> whole;  ///< of them, in the arena
+  std::vector<compress::Tensor> part;   ///< this rank's rows of them: what the coder sees
+  std::shared_ptr<std::byte[]> wire;    ///< for payloads, in the group's memory
+  std::size_t wire_bytes = 0;
+  std::shared_ptr<std::byte[]> packed;  ///< the exchange's, where it narrows
+};
+
 struct Bucket {
   std::string name;  ///< first and last gradient
-  Buffer gradient;
-  std::unique_ptr<compress::Coder> coder;
-  std::vector<Buffer> weights;      ///< of its gradients, in as few pieces as their memory allows; see optimizer
+  std::size_t bytes = 0;
+  std::vector<Run> runs;
+  std::vector<Buffer> weights;      ///< of its gradients, in as few pieces as their memory allows; see weight_updater
   std::size_t first = 0, last = 0;  ///< gradients
 };
+
+/// What buckets are made from. All must outlive them.
+struct BucketInputs {
+  Group& group;
+  const std::vector<Gradient>& gradients;
+  const Arena& arena;
+  const compress::Settings& settings;
+  const Share& share;
+  std::uint64_t seed = 0;
+};
+
+/// Gradient i as a tensor in the arena, or this rank's share of its rows (without values where the share is a part).
+[[nodiscard]] compress::Tensor whole_tensor(const BucketInputs& inputs, std::size_t i);
+[[nodiscard]] compress::Tensor part_tensor(const BucketInputs& inputs, std::size_t i);
+[[nodiscard]] std::vector<compress::Tensor> part_tensors(const BucketInputs& inputs);  ///< of all gradients
 
 /// Buckets made once for each run of gradients that ever leaves together. Used from one thread at a time.
 class Buckets final {
  public:
-  /// The arguments must outlive this.
-  Buckets(const std::vector<Gradient>& gradients, const Arena& arena, const compress::Codec& codec,
-          const WeightUpdater& optimizer)
-      : gradients_(gradients), arena_(arena), codec_(codec), updater_(optimizer) {}
+  Buckets(const BucketInputs& inputs, const WeightUpdater& updater) : inputs_(inputs), updater_(updater) {}
 
-  [[nodiscard]] Bucket& of(const schedule::Bucket& run);
-  [[nodiscard]] std::string name_of(const schedule::Bucket& run) const;
+  [[nodiscard]] Bucket& of(const schedule::Bucket& bucket);
+  [[nodiscard]] std::string name_of(const schedule::Bucket& bucket) const;
   /// Between steps: forgets them where a policy that decides step by step has made too many.
   void limit();
 
  private:
-  const std::vector<Gradient>& gradients_;
-  const Arena& arena_;
-  const compress::Codec& codec_;
+  [[nodiscard]] std::vector<Run> runs_of(const schedule::Bucket& bucket) const;
+  [[nodiscard]] bool is_coded(std::size_t gradient) const;
+  void complete(Run& run, const compress::Settings& settings) const;
+
+  const BucketInputs inputs_;
   const WeightUpdater& updater_;
   std::map<std::pair<std::size_t, std::size_t>, Bucket> buckets_;
 };

@@ -8,7 +8,7 @@ namespace syncopate::sync {
 namespace {
 std::variant<schedule::Dispatch, schedule::OnlineDispatch> dispatch_for(const schedule::Partition& partition,
                                                                         const schedule::Timeline& timeline) {
-  if (partition.empty()) return schedule::OnlineDispatch(timeline);
+  if (partition.empty()) return schedule::OnlineDispatch(timeline.layers.size());
   return schedule::Dispatch(partition, timeline.layers.size());
 }
 }  // namespace

@@ -11,8 +11,19 @@ void Synchronizer::Impl::communicate(const std::stop_token& stop) {
   try {
     while (const std::optional<schedule::Bucket> run = next_to_leave(stop)) exchange(*run, stop);
   } catch (...) {
+    tell_the_others(std::current_exception());
     progress_.change([](Progress& progress) { progress.failure = std::current_exception(); });
   }
+}
+
+/// They wait for this rank's part of a bucket, and shall learn the cause. A failure of the group they know already: the
+/// first report stays.
+void Synchronizer::Impl::tell_the_others(const std::exception_ptr& failure) noexcept try {
+  if (exchange_.name != "none") std::rethrow_exception(failure);
+} catch (const std::exception& error) {
+  group_.abort(error.what());
+} catch (...) {
+  group_.abort("its communication failed");
 }
 
 std::optional<schedule::Bucket> Synchronizer::Impl::next_to_leave(const std::stop_token& stop) {
@@ -37,8 +48,8 @@ std::optional<schedule::Bucket> Synchronizer::Impl::next_to_leave(const std::sto
 std::size_t Synchronizer::Impl::agreed(std::size_t offer) {
   if (group_.size() == 1) return offer;
   auto first = static_cast<std::int64_t>(offer);
-  sync::carry_out(group_, Collective::allreduce, Buffer(&first, 1, DType::i64),
-                  {.op = ReduceOp::max, .name = "how far every rank is ready"});
+  sync::run(group_, Collective::allreduce, Buffer(&first, 1, DType::i64),
+            {.op = ReduceOp::max, .name = "how far every rank is ready"});
   const bool possible = first >= static_cast<std::int64_t>(offer) && first < static_cast<std::int64_t>(count());
   if (!possible || progress_.with([&](const Progress& progress) {
         return !progress.taken.empty() && static_cast<std::size_t>(first) >= progress.taken.back().first;
@@ -47,13 +58,13 @@ std::size_t Synchronizer::Impl::agreed(std::size_t offer) {
   return static_cast<std::size_t>(first);
 }
 
-void Synchronizer::Impl::exchange(const schedule::Bucket& run, const std::stop_token& stop) {
-  sync::Bucket& bucket = buckets_.of(run);
+void Synchronizer::Impl::exchange(const schedule::Bucket& leaving, const std::stop_token& stop) {
+  sync::Bucket& bucket = buckets_.of(leaving);
   const double begin_s = clock_s_() - step_begin_s_;
   const double end_s = sync::step(bucket, context_, clock_s_) - step_begin_s_;
   bool all_sent = false;
   progress_.change([&](Progress& progress) {
-    progress.record.exchanges.push_back({run, bucket.gradient.bytes().size(), 0, begin_s, end_s});
+    progress.record.exchanges.push_back({leaving, bucket.bytes, 0, begin_s, end_s});
     ++progress.combined;
     all_sent = progress.queue->all_sent();
   });

@@ -1,17 +1,51 @@
-// Exchanges by name, and how they use the group.
+// Exchanges by name, and which codec and algorithm go with which.
 #include "sync/exchange.hpp"
 
 #include "base/shelf.hpp"
+#include "collective/algorithm.hpp"
 #include "collective/group/impl.hpp"
 
 namespace syncopate {
 
 namespace sync {
 
+namespace {
+
+bool offers(std::string_view algorithm, Collective collective) {
+  const auto entries = collective::algorithms();
+  const auto found = std::ranges::find(entries, algorithm, [](auto* entry) { return entry->name; });
+  return found != entries.end() && (*found)->offers(collective);
+}
+
+}  // namespace
+
 const Exchange& exchange_named(std::string_view name) { return base::entry_named("exchange", name, exchanges()); }
 
-void carry_out(Group& group, Collective collective, Buffer data, const CollectiveOptions& options) {
+void require_fit(const Exchange& exchange, const compress::Codec& codec, std::string_view algorithm) {
+  const bool fits = exchange.serves.includes(codec.combines) && (exchange.answers_everywhere || codec.one_round);
+  if (!fits) {
+    std::vector<std::string_view> names;
+    for (const compress::Codec* entry : compress::codecs())
+      if (exchange.serves.includes(entry->combines) && (exchange.answers_everywhere || entry->one_round))
+        names.push_back(entry->name);
+    throw Misuse(fmt::format("exchange {} cannot combine what codec {} makes; codecs allowed there: {}", exchange.name,
+                             codec.name, fmt::join(names, ", ")));
+  }
+  if (algorithm == "auto") return;
+  for (const Collective collective : exchange.collectives)
+    static_cast<void>(collective::algorithm_named(algorithm, collective));
+}
+
+Share share_of(const Exchange& exchange, const Group& group) {
+  return exchange.share == nullptr ? Share{.rank = group.rank(), .ranks = group.size()} : exchange.share(group);
+}
+
+void run(Group& group, Collective collective, Buffer data, const CollectiveOptions& options) {
   group.impl().run({collective, data, options, transport::Patience{}});
+}
+
+std::string algorithm_for(Collective collective, const std::string& algorithm) {
+  return offers(algorithm, collective) ? algorithm : "auto";
 }
 
 }  // namespace sync

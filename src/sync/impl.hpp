@@ -32,6 +32,8 @@ class Synchronizer::Impl final {
   [[nodiscard]] const std::vector<BucketInfo>& infos() const noexcept { return infos_; }
   [[nodiscard]] const StepStatistics& statistics() const noexcept { return statistics_; }
   [[nodiscard]] std::size_t count() const noexcept { return gradients_.size(); }
+  [[nodiscard]] SavedCodecState save() const { return state_.save(codec_.text(), gradients_); }
+  void restore(const SavedCodecState& saved) { state_.restore(saved, codec_.text(), gradients_); }
 
  private:
   /// Shared by the threads that report gradients, the one that waits, and the communication thread.
@@ -54,7 +56,8 @@ class Synchronizer::Impl final {
   void communicate(const std::stop_token& stop);
   [[nodiscard]] std::optional<schedule::Bucket> next_to_leave(const std::stop_token& stop);
   [[nodiscard]] std::size_t agreed(std::size_t offer);
-  void exchange(const schedule::Bucket& run, const std::stop_token& stop);
+  void tell_the_others(const std::exception_ptr& failure) noexcept;
+  void exchange(const schedule::Bucket& leaving, const std::stop_token& stop);
   void deliver_all(const std::stop_token& stop);
 
   // On the caller's.
@@ -73,13 +76,18 @@ class Synchronizer::Impl final {
   const std::vector<Gradient> gradients_;
   const SynchronizerOptions options_;
   const sync::Exchange& exchange_;
-  const compress::Codec& codec_;
+  const compress::Settings codec_;
+  const sync::Share share_;
   const std::function<double()> clock_s_;
   sync::Planner planner_;  ///< the caller's, between steps
   const sync::Arena arena_;
   sync::WeightUpdater updater_;
+  const sync::BucketInputs inputs_;
+  // The communication thread's during a step.
+  sync::CodecState state_;
+  sync::AnswerMemory answers_;
   const sync::StepContext context_;
-  sync::Buckets buckets_;  ///< the communication thread's during a step
+  sync::Buckets buckets_;
   std::vector<BucketInfo> infos_;
   StepStatistics statistics_;
   std::uint64_t sent_before_ = 0;

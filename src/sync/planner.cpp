@@ -45,7 +45,7 @@ Planner::Planner(schedule::Timeline sizes, const PlannerOptions& planner, schedu
 }
 
 schedule::Partition Planner::by(std::string_view policy) const {
-  return split_by_type(schedule::policy_named(policy).partition(sizes_, options_), sizes_);
+  return schedule::policy_named(policy).partition(sizes_, options_);
 }
 
 void Planner::enter(Stage stage) {
@@ -99,7 +99,7 @@ schedule::Partition Planner::plan() {
   timeline_ = timed(sizes_, measurements_.front().ready_s);
   if (!planner_options_.cost_is_given || !options_.cost) options_.cost = observed_cost();
   if (policy_.needs == schedule::Needs::sizes) return partition_;
-  schedule::Partition best = split_by_type(policy_.partition(timeline_, options_), sizes_);
+  schedule::Partition best = policy_.partition(timeline_, options_);
   if (planned_.empty() || !weighs_times_) return best;
   const double as_it_is_s = evaluate(timeline_, planned_, *options_.cost).iteration_s;
   const double at_best_s = evaluate(timeline_, best, *options_.cost).iteration_s;

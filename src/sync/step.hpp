@@ -4,17 +4,19 @@
 #include <functional>
 
 #include "sync/bucket.hpp"
-#include "sync/exchange.hpp"
 #include "sync/weight_updater.hpp"
 
 namespace syncopate::sync {
 
-/// How a step is done: what the sentence takes for granted.
+/// What the sentence takes for granted.
 struct StepContext {
   const Exchange& exchange;
   Group& group;
   const std::string& algorithm;
-  WeightUpdater& optimizer;
+  const Share& share;
+  WeightUpdater& updater;
+  CodecState& state;
+  AnswerMemory& answers;
   Trace* trace = nullptr;
 };
 

@@ -21,7 +21,10 @@ schedule::Timeline sizes_of(const std::vector<Gradient>& gradients) {
   schedule::Timeline timeline;
   for (const Gradient& gradient : gradients) {
     base::require(gradient.elements > 0, "gradient '{}' has no elements", gradient.name);
-    timeline.layers.push_back({gradient.name, gradient.elements * size_of(gradient.dtype), gradient.dtype, 0});
+    base::require(gradient.rows == 0 || gradient.elements % gradient.rows == 0,
+                  "gradient '{}' has {} elements in {} rows; allowed: rows that divide the elements, or 0",
+                  gradient.name, gradient.elements, gradient.rows);
+    timeline.layers.push_back({gradient.name, gradient.elements * size_of(gradient.dtype), 0});
   }
   return timeline;
 }
@@ -43,14 +46,20 @@ sync::PlannerOptions planner_options_of(const SynchronizerOptions& options) {
   return {alone ? "single" : options.policy, options.cost.has_value(), options.check_every};
 }
 
-const compress::Codec& codec_of(const SynchronizerOptions& options) {
+/// Whatever can be refused is refused here, before a step is under way.
+compress::Settings codec_of(const std::vector<Gradient>& gradients, const SynchronizerOptions& options) {
   base::require(options.clip_norm >= 0, "clip_norm is {}; allowed: 0 (off) and more", options.clip_norm);
   base::require(options.check_every >= 0, "check_every is {}; allowed: 0 (never) and more", options.check_every);
   const sync::Exchange& exchange = sync::exchange_named(options.exchange);
-  const compress::Codec& codec = compress::codec_named(options.codec);
-  base::require(exchange.accepts(codec.combine), "exchange {} cannot combine what codec {} makes", exchange.name,
-                codec.name);
-  return codec;
+  const compress::Settings settings = compress::settings_of(options.codec);
+  sync::require_fit(exchange, *settings.codec, options.algorithm);
+  for (const Gradient& gradient : gradients) {
+    compress::require_taken(settings, gradient.name, gradient.dtype);
+    base::require(options.clip_norm == 0 || !is_integer(gradient.dtype),
+                  "clip_norm is {}, and gradient '{}' has type {}; allowed with clipping: f32, f64, f16, bf16",
+                  options.clip_norm, gradient.name, name_of(gradient.dtype));
+  }
+  return settings;
 }
 
 sync::Planner planner_of(Group& group, const std::vector<Gradient>& gradients, const SynchronizerOptions& options) {
@@ -58,7 +67,7 @@ sync::Planner planner_of(Group& group, const std::vector<Gradient>& gradients, c
   const schedule::PolicyOptions details = policy_options(options, group.size());
   const sync::PlannerOptions mine = planner_options_of(options);
   const schedule::Partition first = sync::Planner(sizes, mine, details).partition();
-  const sync::AgreedPlan terms = sync::agree(group, gradients, {mine, first});
+  const sync::AgreedPlan terms = sync::agree(group, gradients, options, {mine, first});
   sync::Planner planner(sizes, terms.planner, details);
   planner.begin_with(terms.partition);
   return planner;
@@ -71,13 +80,16 @@ Synchronizer::Impl::Impl(Group& group, std::vector<Gradient> gradients, const Sy
       gradients_(std::move(gradients)),
       options_(options),
       exchange_(sync::exchange_named(options.exchange)),
-      codec_(codec_of(options)),
+      codec_(codec_of(gradients_, options)),
+      share_(sync::share_of(exchange_, group)),
       clock_s_(clock_of(options)),
       planner_(planner_of(group, gradients_, options)),
       arena_(group_, gradients_),
       updater_(exchange_, group_, options_, arena_),
-      context_{exchange_, group_, options_.algorithm, updater_, options_.trace},
-      buckets_(gradients_, arena_, codec_, updater_) {
+      inputs_{group_, gradients_, arena_, codec_, share_, options_.seed},
+      state_(codec_, sync::part_tensors(inputs_)),
+      context_{exchange_, group_, options_.algorithm, share_, updater_, state_, answers_, options_.trace},
+      buckets_(inputs_, updater_) {
   updater_.agree_on_neighbours();
   set_partition();
   for (const schedule::Bucket& bucket : planner_.partition()) infos_.push_back(info_of(bucket));
@@ -99,7 +111,7 @@ void Synchronizer::Impl::set_partition() {
 }
 
 BucketInfo Synchronizer::Impl::info_of(const schedule::Bucket& bucket) const {
-  return {bucket.first, bucket.last, arena_.span(bucket.first, bucket.last).bytes().size()};
+  return {bucket.first, bucket.last, arena_.bytes_of(bucket.first, bucket.last)};
 }
 
 void Synchronizer::Impl::ready(std::size_t i) {
@@ -157,6 +169,8 @@ std::optional<BucketInfo> Synchronizer::next_bucket() { return impl_->next_bucke
 void Synchronizer::accumulate(bool on) { impl_->accumulate(on); }
 std::vector<BucketInfo> Synchronizer::buckets() const { return impl_->infos(); }
 StepStatistics Synchronizer::statistics() const noexcept { return impl_->statistics(); }
+SavedCodecState Synchronizer::save() const { return impl_->save(); }
+void Synchronizer::restore(const SavedCodecState& saved) { impl_->restore(saved); }
 
 void broadcast_all(Group& group, std::span<const Buffer> buffers, int root) {
   for (std::size_t i = 0; i < buffers.size(); ++i)

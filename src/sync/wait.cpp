@@ -50,9 +50,9 @@ void Synchronizer::Impl::wait() {
 
 BucketInfo Synchronizer::Impl::wait(std::size_t i) {
   base::require(i < gradients_.size(), "gradient {} of {}", i, gradients_.size());
-  schedule::Bucket needed{0, gradients_.size() - 1};  // weights leave when all gradients have been combined
+  schedule::Bucket needed{0, gradients_.size() - 1};  // buckets leave in order, weights when all have been combined
   if (!updater_.ends_in_weights())
-    needed = progress_.with([&](const Progress& progress) { return progress.queue->company_of(i); });
+    needed.first = progress_.with([&](const Progress& progress) { return progress.queue->company_of(i).first; });
   require_ready(needed.first, needed.last);
   schedule::Bucket bucket;
   wait_for([&](const Progress& progress) {
@@ -83,6 +83,7 @@ void Synchronizer::Impl::finish_step(double waited_s) {
   // The norm is the same on every rank, because the averaged gradients are, bit for bit.
   if (options_.clip_norm > 0)
     statistics_.gradient_norm = updater_.ends_in_weights() ? updater_.norm() : sync::clip(arena_, options_.clip_norm);
+  state_.commit();
   statistics_.wait_s = waited_s;
   statistics_.measuring = planner_.is_measuring();
   statistics_.predicted_s = planner_.forecast() ? planner_.forecast()->step_s : 0;

@@ -84,7 +84,8 @@ bool WeightUpdater::spreads() const noexcept {
 void WeightUpdater::apply(const Bucket& bucket) {
   if (!ends_in_weights()) return;
   if (!updates_here())  // what the exchange left there is nobody's: the next step adds to zero
-    std::memset(bucket.gradient.data, 0, bucket.gradient.bytes().size());
+    for (std::size_t i = bucket.first; i <= bucket.last; ++i)
+      std::memset(arena_.gradient(i).data, 0, arena_.gradient(i).bytes().size());
   else if (!clips())
     update(bucket);
 }
@@ -102,6 +103,9 @@ void WeightUpdater::update(const Bucket& bucket) try {
   options_.update(bucket.first, bucket.last);
 } catch (const std::exception& error) {
   group_.abort(fmt::format("the update of '{}' failed: {}", bucket.name, error.what()), bucket.name);
+  throw;
+} catch (...) {  // whatever else a callback throws
+  group_.abort(fmt::format("the update of '{}' failed", bucket.name), bucket.name);
   throw;
 }
 

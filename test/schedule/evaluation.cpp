@@ -8,9 +8,7 @@ namespace syncopate::schedule {
 namespace {
 
 /// Forward 10 s; backward of layers 2, 1, 0 takes 1, 2, 3 s: ready at 11, 13, 16 s.
-Timeline three_layers() {
-  return {10, {{"first", 4, DType::f32, 3}, {"middle", 2, DType::f32, 2}, {"last", 6, DType::f32, 1}}};
-}
+Timeline three_layers() { return {10, {{"first", 4, 3}, {"middle", 2, 2}, {"last", 6, 1}}}; }
 
 TEST(Evaluation, ReadyTimesAreForwardPlusTheBackwardPassesSoFar) {
   EXPECT_EQ(ready_times(three_layers()), (std::vector<double>{16, 13, 11}));
@@ -83,8 +81,7 @@ TEST(Evaluation, OfSlowedComputingIsWhatTimeSlicesGive) {
     Partition partition;
     const auto layers = *rc::gen::inRange<std::size_t>(1, 8);
     for (std::size_t i = 0; i < layers; ++i)
-      timeline.layers.push_back(
-          {"layer", *rc::gen::inRange<std::size_t>(1, 10), DType::f32, 0.5 * *rc::gen::inRange(1, 8)});
+      timeline.layers.push_back({"layer", *rc::gen::inRange<std::size_t>(1, 10), 0.5 * *rc::gen::inRange(1, 8)});
     for (std::size_t i = layers; i-- > 0;) partition.push_back({i, i});
     Cost cost = Cost::affine(0.1 * *rc::gen::inRange(0, 20), 0.1 * *rc::gen::inRange(1, 10));
     cost.cpu_s_per_byte = cost.pieces()[0].seconds_per_byte * 0.1 * *rc::gen::inRange(0, 10);

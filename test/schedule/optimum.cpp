@@ -35,7 +35,7 @@ Timeline random_timeline(std::size_t most_layers) {
   const auto layers = *rc::gen::inRange<std::size_t>(1, most_layers + 1);
   for (std::size_t i = 0; i < layers; ++i)
     timeline.layers.push_back(
-        {"layer", *rc::gen::inRange<std::size_t>(1, 100), DType::f32, static_cast<double>(*rc::gen::inRange(1, 60))});
+        {"layer", *rc::gen::inRange<std::size_t>(1, 100), static_cast<double>(*rc::gen::inRange(1, 60))});
   return timeline;
 }
 
@@ -80,7 +80,7 @@ TEST(ExactDp, IsNeverSlowerThanAnyPolicy) {
 }
 
 TEST(ExactDp, SendsNoMoreMessagesThanItMustAmongEquals) {
-  Timeline timeline{.forward_s = 0, .layers = std::vector<Layer>(4, {"layer", 1, DType::f32, 1.0})};
+  Timeline timeline{.forward_s = 0, .layers = std::vector<Layer>(4, {"layer", 1, 1.0})};
   EXPECT_EQ(policy_named("exact_dp").partition(timeline, {.cost = Cost::affine(0, 0)}), (Partition{{0, 3}}));
 }
 
@@ -99,15 +99,15 @@ TEST(Online, IsAtMostItsLastExchangeButOneSlowerThanTheOptimumAndNeverTwiceAsSlo
 
 TEST(Online, IsNearlyTwiceAsSlowInTheWorstCase) {
   // One long message leaves just before the rest, just as long a message, is ready: merging them costs half.
-  Timeline timeline{.forward_s = 0, .layers = {{"rest", 1, DType::f32, 1e-3}, {"top", 1, DType::f32, 1e-3}}};
+  Timeline timeline{.forward_s = 0, .layers = {{"rest", 1, 1e-3}, {"top", 1, 1e-3}}};
   const Cost cost = Cost::affine(1, 0);
   EXPECT_GT(step_s("online", timeline, cost) / step_s("exact_dp", timeline, cost), 1.99);
 }
 
 /// MG-WFBP's Theorem 1 refuted: one large gradient, then tiny ones that become ready just within a of one another.
 Timeline counter_example(std::size_t tiny) {
-  Timeline timeline{.forward_s = 0, .layers = std::vector<Layer>(tiny, {"tiny", 0, DType::f32, 0.9})};
-  timeline.layers.push_back({"large", 10, DType::f32, 0});
+  Timeline timeline{.forward_s = 0, .layers = std::vector<Layer>(tiny, {"tiny", 0, 0.9})};
+  timeline.layers.push_back({"large", 10, 0});
   return timeline;
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 Timeline timeline_of(const std::vector<std::size_t>& bytes) {
   Timeline timeline;
-  for (const std::size_t size : bytes) timeline.layers.push_back({"layer", size, DType::f32, 0});
+  for (const std::size_t size : bytes) timeline.layers.push_back({"layer", size, 0});
   return timeline;
 }
 
@@ -73,12 +73,6 @@ TEST(Policy, AnUnknownNameIsMisuseThatListsTheShelf) {
   }
 }
 
-TEST(Partition, IsSplitWhereTheTypeChanges) {
-  Timeline timeline = timeline_of({1, 1, 1, 1});
-  timeline.layers[1].dtype = timeline.layers[2].dtype = DType::f16;
-  EXPECT_EQ(split_by_type({{0, 3}}, timeline), (Partition{{3, 3}, {1, 2}, {0, 0}}));
-}
-
 TEST(Partition, ThatLeavesALayerOutIsIllegal) {
   EXPECT_NE(illegal({{2, 2}, {0, 0}}, 3), "");
   EXPECT_NE(illegal({{1, 2}}, 3), "");
@@ -104,14 +98,8 @@ TEST(Dispatch, SendsABucketWhenItsLastGradientIsReadyAndNotBeforeItsTurn) {
   EXPECT_EQ(dispatch.missing().size(), 4U);
 }
 
-Timeline timeline_of_types(const std::vector<DType>& types) {
-  Timeline timeline;
-  for (const DType type : types) timeline.layers.push_back({"layer", 4, type, 1.0});
-  return timeline;
-}
-
 TEST(OnlineDispatch, SendsEverythingThatIsReadyAndNextInTheOrder) {
-  OnlineDispatch dispatch(timeline_of({1, 1, 1, 1, 1}));
+  OnlineDispatch dispatch(timeline_of({1, 1, 1, 1, 1}).layers.size());
   EXPECT_EQ(dispatch.decide(), std::nullopt);
   EXPECT_TRUE(dispatch.ready(3));
   EXPECT_EQ(dispatch.decide(), std::nullopt) << "layer 4 comes first";
@@ -143,7 +131,7 @@ TEST(Fusion, FillsBucketsThatSuitModelAndRanksWhereNoSizeIsAsked) {
 
 TEST(OnlineDispatch, OfSeveralRanksTakesTheLeastOffer) {
   const Timeline timeline = timeline_of({1, 1, 1, 1});
-  OnlineDispatch slow(timeline), fast(timeline);
+  OnlineDispatch slow(4), fast(4);
   for (const std::size_t layer : {3, 2, 1, 0}) fast.ready(layer);
   EXPECT_EQ(slow.offer(), std::nullopt);
   slow.ready(3);
@@ -156,24 +144,6 @@ TEST(OnlineDispatch, OfSeveralRanksTakesTheLeastOffer) {
   EXPECT_EQ(fast.take(0), (Bucket{0, 2}));
   EXPECT_EQ(slow.take(0), (Bucket{0, 2}));
   EXPECT_TRUE(fast.all_sent() && slow.all_sent());
-}
-
-TEST(OnlineDispatch, OffersOneTypeAtATime) {
-  OnlineDispatch dispatch(timeline_of_types({DType::f32, DType::f32, DType::f16, DType::f16}));
-  for (const std::size_t layer : {3, 2, 1, 0}) dispatch.ready(layer);
-  EXPECT_EQ(dispatch.decide(), (Bucket{2, 3}));
-  EXPECT_EQ(dispatch.decide(), (Bucket{0, 1}));
-  EXPECT_TRUE(dispatch.all_sent());
-}
-
-TEST(Policy, ThatWeighsTimesKeepsTypesApart) {
-  const Timeline timeline = timeline_of_types({DType::f32, DType::f32, DType::f16, DType::f16, DType::f32});
-  const Partition expected{{4, 4}, {2, 3}, {0, 1}};
-  for (const std::string_view name : {"exact_dp", "mg_wfbp"})
-    EXPECT_EQ(policy_named(name).partition(timeline, {.cost = Cost::affine(100, 1)}), expected) << name;
-  const Partition online = policy_named("online").partition(timeline, {.cost = Cost::affine(100, 1)});
-  EXPECT_EQ(online, expected);
-  EXPECT_EQ(split_by_type(online, timeline), online);
 }
 
 }  // namespace

@@ -119,8 +119,7 @@ TEST(Publication, TheMeasuredTableOf8NodesIsTheIntroductionsExample) {
 TEST(Planner, PlansAThousandLayersFarBelowFiftyMilliseconds) {
   schedule::Timeline timeline{.forward_s = 0.1, .layers = {}};
   for (std::size_t i = 0; i < 1000; ++i)
-    timeline.layers.push_back(
-        {"layer", (i * 7919) % 100003 + 1, DType::f32, 1e-4 + 1e-6 * static_cast<double>(i % 97)});
+    timeline.layers.push_back({"layer", (i * 7919) % 100003 + 1, 1e-4 + 1e-6 * static_cast<double>(i % 97)});
   const std::vector<MeasuredCost> costs = read_cluster(DATA_FOLDER "/cluster/mpi_10gbe_8.json").costs;
   schedule::CostInputs inputs;
   for (const auto& [bytes, seconds] : costs[0].table) inputs.points.push_back({bytes, seconds});

@@ -32,13 +32,18 @@ void run_step(Group& group, const std::vector<Gradient>& model, const Partition&
     options.update = [](std::size_t, std::size_t) {};
   }
   const sync::Arena arena(group, model);
-  sync::WeightUpdater optimizer(exchange, group, options, arena);
-  optimizer.agree_on_neighbours();
-  sync::Buckets buckets(model, arena, compress::codec_named(options.codec), optimizer);
-  const sync::StepContext context{exchange, group, options.algorithm, optimizer};
+  sync::WeightUpdater updater(exchange, group, options, arena);
+  updater.agree_on_neighbours();
+  const compress::Settings codec = compress::settings_of(options.codec);
+  const sync::Share share = sync::share_of(exchange, group);
+  const sync::BucketInputs inputs{group, model, arena, codec, share};
+  sync::CodecState state(codec, sync::part_tensors(inputs));
+  sync::AnswerMemory answers;
+  const sync::StepContext context{exchange, group, options.algorithm, share, updater, state, answers};
+  sync::Buckets buckets(inputs, updater);
   for (const schedule::Bucket& bucket : partition) sync::step(buckets.of(bucket), context, [] { return 0.0; });
-  if (!optimizer.ends_in_weights()) return;
-  optimizer.combined();
+  if (!updater.ends_in_weights()) return;
+  updater.combined();
   for (std::size_t i = partition.size(); i-- > 0;) sync::deliver(buckets.of(partition[i]), context);
 }
 
@@ -82,7 +87,7 @@ const Partition kByGradient{{4, 4}, {3, 3}, {2, 2}, {1, 1}, {0, 0}};
 TEST(Partitions, CutDifferentlyAreAMismatchOnEveryRankByEveryExchangeAndCodec) {
   for (const sync::Exchange* exchange : sync::exchanges())
     for (const compress::Codec* codec : compress::codecs()) {
-      if (exchange->name == "none" || !exchange->accepts(codec->combine)) continue;
+      if (exchange->name == "none" || !exchange->serves.includes(codec->combines)) continue;
       SCOPED_TRACE(std::string(exchange->name) + " " + std::string(codec->name));
       expect_mismatch(kModel, {.odd = 2, .usual = kByGradient, .other = {{0, 4}}, .words = {"fc2"}},
                       {.codec = std::string(codec->name), .exchange = std::string(exchange->name)});

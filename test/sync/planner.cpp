@@ -13,7 +13,7 @@ using Review = Planner::Review;
 /// Layers of 1000 bytes, a second of backward pass each.
 schedule::Timeline model_of(std::size_t layers, double backward_s = 1) {
   schedule::Timeline timeline;
-  for (std::size_t i = 0; i < layers; ++i) timeline.layers.push_back({"layer", 1000, DType::f32, backward_s});
+  for (std::size_t i = 0; i < layers; ++i) timeline.layers.push_back({"layer", 1000, backward_s});
   return timeline;
 }
 

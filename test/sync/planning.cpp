@@ -35,7 +35,7 @@ const ExchangeCost kCost{{{0, 1}, {4000, 5}}, 0};  // a second, and four more fo
 
 schedule::Partition expected_partition(const std::string& policy, double layer_s) {
   schedule::Timeline timeline;
-  for (const Gradient& gradient : kEven) timeline.layers.push_back({gradient.name, 4000, DType::f32, layer_s});
+  for (const Gradient& gradient : kEven) timeline.layers.push_back({gradient.name, 4000, layer_s});
   return schedule::policy_named(policy).partition(timeline, {.cost = schedule::Cost::affine(1, 1e-3)});
 }
 

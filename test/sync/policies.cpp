@@ -166,15 +166,6 @@ TEST(Online, OfOneRankSendsWithoutAskingAnybody) {
   });
 }
 
-TEST(Online, KeepsTypesApart) {
-  on_groups(2, [&](Group& group) {
-    Synchronizer synchronizer(group, {{"a", 3}, {"b", 5, DType::f64}, {"c", 2}}, {.policy = "online"});
-    for (const std::size_t gradient : {2, 1, 0}) synchronizer.ready(gradient);
-    synchronizer.wait();
-    EXPECT_EQ(synchronizer.buckets().size(), 3U);
-  });
-}
-
 TEST(Policy, ThatWeighsTimesIsHarmlessWhereNothingIsExchanged) {
   on_groups(2, [&](Group& group) {
     for (const std::string& policy : policy_names()) {

@@ -196,17 +196,6 @@ TEST(Synchronizer, FollowsThePlanOfRankZero) {
   });
 }
 
-TEST(Synchronizer, KeepsTypesApart) {
-  test::on_groups(2, [&](Group& group) {
-    Synchronizer synchronizer(group, {{"a", 3}, {"b", 5, DType::f64}, {"c", 2}}, {.policy = "single"});
-    EXPECT_EQ(synchronizer.buckets().size(), 3U);
-    static_cast<double*>(synchronizer.gradient(1).data)[4] = group.rank();
-    for (const std::size_t gradient : {2, 1, 0}) synchronizer.ready(gradient);
-    synchronizer.wait();
-    EXPECT_EQ(static_cast<double*>(synchronizer.gradient(1).data)[4], 0.5);
-  });
-}
-
 TEST(Trace, HasOneSpanPerBucket) {
   test::on_groups(2, [&](Group& group) {
     Trace trace;

@@ -3,13 +3,19 @@
 //
 //   encode: round each element to nearest even; the sum of N ranks is formed in f32 and rounded at every hop
 //   size:   2 bytes per element
-#include "compress/codec.hpp"
+#include "compress/casting.hpp"
 
 namespace syncopate::compress::codec {
 
 namespace {
 
-std::unique_ptr<Coder> coder(Buffer gradient) { return casting_coder(gradient, DType::f16); }
+bool takes(DType dtype) { return dtype == DType::f32; }
+
+std::size_t wire_bytes(const Settings& /*settings*/, std::span<const Tensor> tensors) {
+  return elements_of(tensors) * size_of(DType::f16);
+}
+
+std::unique_ptr<Coder> coder(const Settings& /*settings*/) { return casting_coder(DType::f16); }
 
 }  // namespace
 
@@ -17,7 +23,9 @@ extern constinit const Codec fp16{
     .name = "fp16",
     .summary = "IEEE half precision: half the bytes, 11 significant bits, largest value 65504",
     .source = "Micikevicius et al., \"Mixed precision training\", ICLR 2018, on the wire only",
-    .combine = Combine::additive,
+    .combines = {.additive = true},
+    .takes = takes,
+    .wire_bytes = wire_bytes,
     .coder = coder,
 };
 

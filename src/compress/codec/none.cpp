@@ -1,20 +1,60 @@
-// No codec: the packet is the bucket itself, in the arena; nothing is copied.
+// No codec: the payload is the gradients themselves, in the arena; nothing is copied.
 // Data-parallel SGD as it is; the baseline of every comparison.
 //
-//   size:   the element's own bytes
+//   size:   the elements' own bytes
+#include <cstring>
+
 #include "compress/codec.hpp"
 
 namespace syncopate::compress::codec {
 
 namespace {
 
+/// They follow each other in memory, in their order.
+bool adjoin(std::span<const Tensor> tensors) {
+  for (std::size_t i = 1; i < tensors.size(); ++i) {
+    const std::span<std::byte> before = tensors[i - 1].values.bytes();
+    if (before.data() + before.size() != tensors[i].values.data) return false;
+  }
+  return true;
+}
+
 class InPlace final : public Coder {
  public:
-  [[nodiscard]] Packet encode(Buffer gradient) override { return {gradient}; }
-  void decode(const Packet& /*packet*/, Buffer /*gradient*/) override {}
+  [[nodiscard]] Round begin(std::span<const Tensor> tensors, const Moment& /*moment*/, base::Bytes wire) override {
+    tensors_ = tensors;
+    packed_ = adjoin(tensors) ? nullptr : wire.data();
+    each([](std::byte* packed, base::Bytes values) { std::memcpy(packed, values.data(), values.size()); });
+    void* const payload = packed_ == nullptr ? tensors.front().values.data : packed_;
+    return {Combine::additive, Buffer(payload, elements_of(tensors), tensors.front().values.dtype)};
+  }
+
+  [[nodiscard]] std::optional<Round> next(Answer /*answer*/) override {
+    each([](const std::byte* packed, base::Bytes values) { std::memcpy(values.data(), packed, values.size()); });
+    return std::nullopt;
+  }
+
+ private:
+  template <class Copy>
+  void each(Copy copy) const {
+    std::byte* packed = packed_;
+    for (std::size_t i = 0; packed_ != nullptr && i < tensors_.size(); ++i) {
+      copy(packed, tensors_[i].values.bytes());
+      packed += tensors_[i].values.bytes().size();
+    }
+  }
+
+  std::span<const Tensor> tensors_;
+  std::byte* packed_ = nullptr;  ///< where they do not adjoin
 };
 
-std::unique_ptr<Coder> coder(Buffer /*gradient*/) { return std::make_unique<InPlace>(); }
+bool takes(DType /*dtype*/) { return true; }
+
+std::size_t wire_bytes(const Settings& /*settings*/, std::span<const Tensor> tensors) {
+  return adjoin(tensors) ? 0 : elements_of(tensors) * size_of(tensors.front().values.dtype);
+}
+
+std::unique_ptr<Coder> coder(const Settings& /*settings*/) { return std::make_unique<InPlace>(); }
 
 }  // namespace
 
@@ -22,7 +62,9 @@ extern constinit const Codec none{
     .name = "none",
     .summary = "Gradients as they are, in place",
     .source = "the baseline",
-    .combine = Combine::additive,
+    .combines = {.additive = true},
+    .takes = takes,
+    .wire_bytes = wire_bytes,
     .coder = coder,
 };
 

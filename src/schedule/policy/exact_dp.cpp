@@ -46,7 +46,6 @@ Partition partition(const Timeline& timeline, const PolicyOptions& options) {
       const double end_s = begin_s + cost(prefix.bytes - prefixes[i].bytes);
       if (is_better(end_s, prefixes[i].messages + 1, prefix))
         prefix = {prefix.bytes, end_s, prefixes[i].messages + 1, i};
-      if (i > 0 && !same_type(timeline, layers - i - 1)) break;
     }
   }
   Partition buckets;

@@ -25,7 +25,7 @@ Partition partition(const Timeline& timeline, const PolicyOptions& options) {
   double begin_s = ready[last];                                     // tau_c[l]
   double bytes = static_cast<double>(timeline.layers[last].bytes);  // of l and what was merged into it
   for (std::size_t layer = last; layer > 0; --layer) {
-    if (ready[layer - 1] - begin_s < cost.startup_s() && same_type(timeline, layer - 1)) {
+    if (ready[layer - 1] - begin_s < cost.startup_s()) {
       begin_s = std::max(begin_s, ready[layer - 1]);
     } else {
       buckets.push_back({layer, last});

@@ -18,7 +18,7 @@ namespace {
 Partition partition(const Timeline& timeline, const PolicyOptions& options) {
   const Cost& cost = required_cost("online", timeline, options);
   const std::vector<double> ready = ready_times(timeline);
-  OnlineDispatch dispatch(timeline);
+  OnlineDispatch dispatch(timeline.layers.size());
   Partition buckets;
   std::size_t next = timeline.layers.size();  // layers from here on have been reported
   double free_s = 0, stretch_s = 0;

@@ -7,22 +7,16 @@
 namespace syncopate::sync::exchange {
 
 namespace {
-
-bool accepts(compress::Combine combine) { return combine == compress::Combine::additive; }
-
-void combine(Group& group, const compress::Packet& packet, const ExchangeOptions& options) {
-  carry_out(group, Collective::allreduce, packet.payload,
-            {.op = ReduceOp::average, .algorithm = options.algorithm, .name = options.name});
-}
-
+constexpr Collective kReducing[] = {Collective::allreduce};
 }  // namespace
 
 extern constinit const Exchange allreduce{
     .name = "allreduce",
     .summary = "Averages by an all-reduce: synchronous data-parallel SGD",
     .source = "MG-WFBP equation 2",
-    .accepts = accepts,
-    .combine = combine,
+    .serves = {.additive = true, .gather = true},
+    .collectives = kReducing,
+    .combine = combine_among_all,
 };
 
 }  // namespace syncopate::sync::exchange

@@ -2,15 +2,23 @@
 // The "no communication" row of a benchmark: the same program, the same load on the machine, no bytes.
 //
 //   g = g_rank
+#include <algorithm>
+
 #include "sync/exchange.hpp"
 
 namespace syncopate::sync::exchange {
 
 namespace {
 
-bool accepts(compress::Combine /*combine*/) { return true; }
+/// Every round is answered by this rank's own packet, as in a group of one.
+compress::Answer combine(const ExchangeContext& context, const compress::Round& round) {
+  if (round.combine == compress::Combine::additive) return {};
+  const std::size_t length = round.payload.bytes().size();
+  std::ranges::copy(round.payload.bytes(), context.memory.take(context.group, {&length, 1}).begin());
+  return context.memory.answer();
+}
 
-void combine(Group& /*group*/, const compress::Packet& /*packet*/, const ExchangeOptions& /*options*/) {}
+Share share(const Group& /*group*/) { return {}; }
 
 }  // namespace
 
@@ -18,8 +26,9 @@ extern constinit const Exchange none{
     .name = "none",
     .summary = "Nothing is exchanged: every rank trains alone, the ceiling of comparisons",
     .source = "the baseline",
-    .accepts = accepts,
+    .serves = {.additive = true, .gather = true, .scatter = true},
     .combine = combine,
+    .share = share,
 };
 
 }  // namespace syncopate::sync::exchange

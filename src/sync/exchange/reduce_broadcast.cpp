@@ -11,16 +11,17 @@ namespace syncopate::sync::exchange {
 
 namespace {
 
-bool accepts(compress::Combine combine) { return combine == compress::Combine::additive; }
+constexpr Collective kRooted[] = {Collective::reduce, Collective::broadcast};
 
-void combine(Group& group, const compress::Packet& packet, const ExchangeOptions& options) {
-  carry_out(group, Collective::reduce, packet.payload,
-            {.op = ReduceOp::average, .root = kRoot, .algorithm = options.algorithm, .name = options.name});
+compress::Answer combine(const ExchangeContext& context, const compress::Round& round) {
+  run(context.group, Collective::reduce, round.payload,
+      {.op = ReduceOp::average, .root = kRoot, .algorithm = context.algorithm, .name = context.name});
+  return {};
 }
 
-void spread(Group& group, Buffer weights, const ExchangeOptions& options) {
-  carry_out(group, Collective::broadcast, weights,
-            {.root = kRoot, .algorithm = options.algorithm, .name = options.name});
+void spread(const ExchangeContext& context, Buffer weights) {
+  run(context.group, Collective::broadcast, weights,
+      {.root = kRoot, .algorithm = context.algorithm, .name = context.name});
 }
 
 }  // namespace
@@ -30,7 +31,9 @@ extern constinit const Exchange reduce_broadcast{
     .summary = "Reduces gradients to rank 0, which updates the weights and broadcasts them",
     .source = "Linear-pipeline paper, Algorithms 1 and 2",
     .updater = Updater::root,
-    .accepts = accepts,
+    .serves = {.additive = true},
+    .answers_everywhere = false,
+    .collectives = kRooted,
     .combine = combine,
     .spread = spread,
 };

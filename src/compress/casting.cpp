@@ -1,0 +1,44 @@
+// Casting: tensor after tensor into the payload, and back.
+#include "compress/casting.hpp"
+
+#include "kernel/cast.hpp"
+
+namespace syncopate::compress {
+
+namespace {
+
+class CastingCoder final : public Coder {
+ public:
+  explicit CastingCoder(DType wire_type) : wire_type_(wire_type) {}
+
+  [[nodiscard]] Round begin(std::span<const Tensor> tensors, const Moment& /*moment*/, base::Bytes wire) override {
+    tensors_ = tensors;
+    wire_ = wire.data();
+    std::byte* into = wire_;
+    for (const Tensor& tensor : tensors_) {
+      kernel::cast({tensor.values.dtype, wire_type_}, tensor.values.bytes().data(), into, tensor.values.count);
+      into += tensor.values.count * size_of(wire_type_);
+    }
+    return {Combine::additive, Buffer(wire_, elements_of(tensors_), wire_type_)};
+  }
+
+  [[nodiscard]] std::optional<Round> next(Answer /*answer*/) override {
+    const std::byte* from = wire_;
+    for (const Tensor& tensor : tensors_) {
+      kernel::cast({wire_type_, tensor.values.dtype}, from, tensor.values.bytes().data(), tensor.values.count);
+      from += tensor.values.count * size_of(wire_type_);
+    }
+    return std::nullopt;
+  }
+
+ private:
+  DType wire_type_;
+  std::span<const Tensor> tensors_;
+  std::byte* wire_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<Coder> casting_coder(DType wire_type) { return std::make_unique<CastingCoder>(wire_type); }
+
+}  // namespace syncopate::compress
