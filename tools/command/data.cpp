@@ -5,17 +5,17 @@
 #include <memory>
 
 #include "command.hpp"
-#include "draw/dataset.hpp"
-#include "draw/shape.hpp"
+#include "dataset/files.hpp"
+#include "dataset/shape.hpp"
 
 namespace syncopate::tools::command {
 
 namespace {
 
-int draw_images(const Session& session, const draw::DatasetOptions& options) {
+int draw_images(const Session& session, const dataset::DatasetOptions& options) {
   const bool shows = isatty(STDERR_FILENO) == 1;
   const int total = options.train + options.test;
-  draw::write_dataset(options, [&](int drawn) {
+  dataset::write_dataset(options, [&](int drawn) {
     if (shows) fmt::print(stderr, "\r\x1b[Kdrawing: {} of {} images", drawn, total);
   });
   if (shows) fmt::print(stderr, "\r\x1b[K");
@@ -25,7 +25,7 @@ int draw_images(const Session& session, const draw::DatasetOptions& options) {
                {"train", options.train},
                {"test", options.test},
                {"seed", options.seed},
-               {"classes", draw::kClasses}});
+               {"classes", dataset::kClasses}});
   else
     fmt::print("{}: {} images to train on, {} to test, 10 classes, in CIFAR-10's binary format\n", options.folder,
                options.train, options.test);
@@ -33,7 +33,7 @@ int draw_images(const Session& session, const draw::DatasetOptions& options) {
 }
 
 void define(CLI::App& app, Session& session) {
-  const auto options = std::make_shared<draw::DatasetOptions>();
+  const auto options = std::make_shared<dataset::DatasetOptions>();
   app.require_subcommand(1);
   CLI::App* child = app.add_subcommand("draw", "Drawn images of ten shapes, in CIFAR-10's binary format");
   child->add_flag("--json", session.json, "One row for programs");

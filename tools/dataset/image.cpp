@@ -2,22 +2,22 @@
 //
 // Why a linear classifier cannot do it: a pixel's expected value is nearly the same for all classes, since the shape's
 // place and rotation are random and it is as often brighter as darker than what is behind it.
-#include "draw/image.hpp"
+#include "dataset/image.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <vector>
 
-#include "draw/shape.hpp"
+#include "dataset/shape.hpp"
 
-namespace syncopate::tools::draw {
+namespace syncopate::tools::dataset {
 namespace {
 
 using Colour = std::array<double, 3>;  // each 0..1
 using Canvas = std::array<Colour, kSide * kSide>;
 
-Colour random_colour(Dice& dice) { return {dice.unit(), dice.unit(), dice.unit()}; }
+Colour random_colour(Random& random) { return {random.unit(), random.unit(), random.unit()}; }
 
 Colour mix(const Colour& a, const Colour& b, double share) {
   return {a[0] + (b[0] - a[0]) * share, a[1] + (b[1] - a[1]) * share, a[2] + (b[2] - a[2]) * share};
@@ -29,9 +29,9 @@ double difference(const Colour& a, const Colour& b) {
 }
 
 /// A direction, uniform on the circle, without trigonometry: a point of the disc, moved to its edge.
-Point random_direction(Dice& dice) {
+Point random_direction(Random& random) {
   while (true) {
-    const Point p{dice.between(-1, 1), dice.between(-1, 1)};
+    const Point p{random.between(-1, 1), random.between(-1, 1)};
     const double square = p.x * p.x + p.y * p.y;
     if (square > 1 || square < 0.01) continue;
     const double length = std::sqrt(square);
@@ -53,8 +53,8 @@ void paint(Canvas& canvas, const Colour& colour, double opacity, Distance&& dist
     }
 }
 
-void paint_background(Canvas& canvas, const std::array<Colour, 2>& ends, Dice& dice) {
-  const Point way = random_direction(dice);
+void paint_background(Canvas& canvas, const std::array<Colour, 2>& ends, Random& random) {
+  const Point way = random_direction(random);
   for (int y = 0; y < kSide; ++y)
     for (int x = 0; x < kSide; ++x) {
       const double along = ((x - 15.5) * way.x + (y - 15.5) * way.y) / 44.0 + 0.5;
@@ -63,44 +63,44 @@ void paint_background(Canvas& canvas, const std::array<Colour, 2>& ends, Dice& d
 }
 
 /// Thin lines and soft specks: none of them looks like a shape of ours.
-void paint_clutter(Canvas& canvas, Dice& dice) {
-  for (int left = dice.below(4); left > 0; --left) {
-    const Point at{dice.between(0, kSide), dice.between(0, kSide)}, way = random_direction(dice);
-    const double half = dice.between(2, 12), width = dice.between(0.3, 0.8), opacity = dice.between(0.3, 0.8);
-    paint(canvas, random_colour(dice), opacity, [&](Point p) {
+void paint_clutter(Canvas& canvas, Random& random) {
+  for (int left = random.below(4); left > 0; --left) {
+    const Point at{random.between(0, kSide), random.between(0, kSide)}, way = random_direction(random);
+    const double half = random.between(2, 12), width = random.between(0.3, 0.8), opacity = random.between(0.3, 0.8);
+    paint(canvas, random_colour(random), opacity, [&](Point p) {
       const double along = std::clamp((p.x - at.x) * way.x + (p.y - at.y) * way.y, -half, half);
       const double dx = p.x - at.x - along * way.x, dy = p.y - at.y - along * way.y;
       return std::sqrt(dx * dx + dy * dy) - width;
     });
   }
-  for (int left = dice.below(5); left > 0; --left) {
-    const Point at{dice.between(0, kSide), dice.between(0, kSide)};
-    const double radius = dice.between(0.8, 2.2), opacity = dice.between(0.2, 0.7);
-    paint(canvas, random_colour(dice), opacity, [&](Point p) {
+  for (int left = random.below(5); left > 0; --left) {
+    const Point at{random.between(0, kSide), random.between(0, kSide)};
+    const double radius = random.between(0.8, 2.2), opacity = random.between(0.2, 0.7);
+    paint(canvas, random_colour(random), opacity, [&](Point p) {
       const double dx = p.x - at.x, dy = p.y - at.y;
       return (std::sqrt(dx * dx + dy * dy) - radius) * 0.6;
     });
   }
 }
 
-void paint_shape(Canvas& canvas, int label, const Colour& colour, Dice& dice) {
-  const double radius = dice.between(8.0, 13.0);
+void paint_shape(Canvas& canvas, int label, const Colour& colour, Random& random) {
+  const double radius = random.between(8.0, 13.0);
   const double room = kSide / 2.0 - 0.9 * radius;
-  const Point centre{kSide / 2.0 + dice.between(-room, room), kSide / 2.0 + dice.between(-room, room)};
-  const Point turn = random_direction(dice);
-  paint(canvas, colour, dice.between(0.85, 1.0), [&](Point p) {
+  const Point centre{kSide / 2.0 + random.between(-room, room), kSide / 2.0 + random.between(-room, room)};
+  const Point turn = random_direction(random);
+  paint(canvas, colour, random.between(0.85, 1.0), [&](Point p) {
     const double dx = (p.x - centre.x) / radius, dy = (p.y - centre.y) / radius;
     return radius * distance_to(label, {dx * turn.x + dy * turn.y, dy * turn.x - dx * turn.y});
   });
 }
 
-Record developed(const Canvas& canvas, int label, Dice& dice) {
+Record developed(const Canvas& canvas, int label, Random& random) {
   Record record{};
   record[0] = static_cast<std::uint8_t>(label);
-  const double grain = dice.between(0.0, 0.05);
+  const double grain = random.between(0.0, 0.05);
   for (std::size_t channel = 0; channel < 3; ++channel)
     for (std::size_t i = 0; i < canvas.size(); ++i) {
-      const double value = canvas[i][channel] + grain * dice.bell();
+      const double value = canvas[i][channel] + grain * random.bell();
       record[1 + channel * canvas.size() + i] = static_cast<std::uint8_t>(std::clamp(value, 0.0, 1.0) * 255.0 + 0.5);
     }
   return record;
@@ -108,21 +108,21 @@ Record developed(const Canvas& canvas, int label, Dice& dice) {
 
 }  // namespace
 
-Record draw_image(int label, Dice dice) {
+Record draw_image(int label, Random random) {
   constexpr double kLeastContrast = 0.45;
-  const std::array<Colour, 2> ground = {random_colour(dice), random_colour(dice)};
-  Colour colour = random_colour(dice);
+  const std::array<Colour, 2> ground = {random_colour(random), random_colour(random)};
+  Colour colour = random_colour(random);
   const auto stands_out = [&] {
     for (const double share : {0.0, 0.25, 0.5, 0.75, 1.0})
       if (difference(colour, mix(ground[0], ground[1], share)) < kLeastContrast) return false;
     return true;
   };
-  while (!stands_out()) colour = random_colour(dice);
+  while (!stands_out()) colour = random_colour(random);
   Canvas canvas{};
-  paint_background(canvas, ground, dice);
-  paint_clutter(canvas, dice);
-  paint_shape(canvas, label, colour, dice);
-  return developed(canvas, label, dice);
+  paint_background(canvas, ground, random);
+  paint_clutter(canvas, random);
+  paint_shape(canvas, label, colour, random);
+  return developed(canvas, label, random);
 }
 
-}  // namespace syncopate::tools::draw
+}  // namespace syncopate::tools::dataset

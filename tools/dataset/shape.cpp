@@ -1,11 +1,11 @@
 // Shapes: the ten classes, as distances from a point to an outline.
-#include "draw/shape.hpp"
+#include "dataset/shape.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <span>
 
-namespace syncopate::tools::draw {
+namespace syncopate::tools::dataset {
 namespace {
 
 double length(double x, double y) { return std::sqrt(x * x + y * y); }
@@ -92,4 +92,4 @@ double distance_to(int label, Point point) {
   }
 }
 
-}  // namespace syncopate::tools::draw
+}  // namespace syncopate::tools::dataset

@@ -1,11 +1,11 @@
-// Data sets: drawn images in the files that CIFAR-10's binary version consists of.
+// The files of a drawn data set: images of shapes in the layout of CIFAR-10's binary version.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <string>
 
-namespace syncopate::tools::draw {
+namespace syncopate::tools::dataset {
 
 struct DatasetOptions {
   std::string folder;
@@ -20,4 +20,4 @@ struct DatasetOptions {
 /// Throws Misuse (counts; a folder that is not empty), SystemFailure.
 void write_dataset(const DatasetOptions& options, const std::function<void(int)>& progress);
 
-}  // namespace syncopate::tools::draw
+}  // namespace syncopate::tools::dataset

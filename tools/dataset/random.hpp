@@ -1,16 +1,16 @@
-// Dice: random numbers that depend on nothing but (seed, set, image) and how many were drawn before.
+// Random: random numbers that depend on nothing but (seed, set, image) and how many were drawn before.
 #pragma once
 
 #include <array>
 #include <cstdint>
 
-namespace syncopate::tools::draw {
+namespace syncopate::tools::dataset {
 
 /// Philox4x32 with ten rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): a block cipher
 /// on a counter. Every image has a counter range of its own, so images can be drawn in any order, by any thread.
-class Dice final {
+class Random final {
  public:
-  Dice(std::uint64_t seed, std::uint32_t set, std::uint64_t image) noexcept
+  Random(std::uint64_t seed, std::uint32_t set, std::uint64_t image) noexcept
       : key_{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)},
         counter_{0, set, static_cast<std::uint32_t>(image), static_cast<std::uint32_t>(image >> 32)} {}
 
@@ -32,4 +32,4 @@ class Dice final {
   int left_ = 0;
 };
 
-}  // namespace syncopate::tools::draw
+}  // namespace syncopate::tools::dataset

@@ -1,14 +1,14 @@
-// Dice: random numbers that depend on nothing but (seed, set, image) and how many were drawn before.
-#include "draw/dice.hpp"
+// Random: random numbers that depend on nothing but (seed, set, image) and how many were drawn before.
+#include "dataset/random.hpp"
 
-namespace syncopate::tools::draw {
+namespace syncopate::tools::dataset {
 
-std::uint32_t Dice::word() noexcept {
+std::uint32_t Random::word() noexcept {
   if (left_ == 0) refill();
   return block_[static_cast<std::size_t>(4 - left_--)];
 }
 
-void Dice::refill() noexcept {
+void Random::refill() noexcept {
   std::array<std::uint32_t, 2> key = key_;
   block_ = counter_;
   for (int round = 0; round < 10; ++round) {
@@ -22,10 +22,10 @@ void Dice::refill() noexcept {
   left_ = 4;
 }
 
-double Dice::bell() noexcept {
+double Random::bell() noexcept {
   constexpr double kSpread = 1.7320508075688772;  // sqrt(3): four uniforms have variance 4/12
   const double sum = (unit() + unit()) + (unit() + unit());
   return (sum - 2.0) * kSpread;
 }
 
-}  // namespace syncopate::tools::draw
+}  // namespace syncopate::tools::dataset

@@ -1,5 +1,5 @@
-// Data sets: drawn images in the files that CIFAR-10's binary version consists of.
-#include "draw/dataset.hpp"
+// The files of a drawn data set: order of the classes, counts, and writing each file whole or not at all.
+#include "dataset/files.hpp"
 
 #include <fmt/format.h>
 
@@ -9,11 +9,11 @@
 #include <numeric>
 #include <vector>
 
-#include "draw/image.hpp"
-#include "draw/shape.hpp"
+#include "dataset/image.hpp"
+#include "dataset/shape.hpp"
 #include "syncopate/error.hpp"
 
-namespace syncopate::tools::draw {
+namespace syncopate::tools::dataset {
 namespace {
 
 namespace fs = std::filesystem;
@@ -27,9 +27,9 @@ enum Set : std::uint32_t { training = 0, testing = 1, order_offset = 2 };
 int label_of(std::uint64_t seed, Set set, int index) {
   std::array<int, kClasses.size()> order;
   std::iota(order.begin(), order.end(), 0);
-  Dice dice(seed, set + order_offset, static_cast<std::uint64_t>(index) / order.size());
+  Random random(seed, set + order_offset, static_cast<std::uint64_t>(index) / order.size());
   for (int i = static_cast<int>(order.size()) - 1; i > 0; --i)
-    std::swap(order[static_cast<std::size_t>(i)], order[static_cast<std::size_t>(dice.below(i + 1))]);
+    std::swap(order[static_cast<std::size_t>(i)], order[static_cast<std::size_t>(random.below(i + 1))]);
   return order[static_cast<std::size_t>(index) % order.size()];
 }
 
@@ -77,7 +77,7 @@ void write_dataset(const DatasetOptions& options, const std::function<void(int)>
     write_whole(target, [&](std::ofstream& file) {
       for (int i = first; i < last; ++i) {
         const Record record =
-            draw_image(label_of(options.seed, set, i), Dice(options.seed, set, static_cast<std::uint64_t>(i)));
+            draw_image(label_of(options.seed, set, i), Random(options.seed, set, static_cast<std::uint64_t>(i)));
         file.write(reinterpret_cast<const char*>(record.data()), static_cast<std::streamsize>(record.size()));
         if (++drawn % 500 == 0) progress(drawn);
       }
@@ -94,4 +94,4 @@ void write_dataset(const DatasetOptions& options, const std::function<void(int)>
   });
 }
 
-}  // namespace syncopate::tools::draw
+}  // namespace syncopate::tools::dataset

@@ -4,7 +4,7 @@
 #include <array>
 #include <string_view>
 
-namespace syncopate::tools::draw {
+namespace syncopate::tools::dataset {
 
 struct Point {
   double x = 0;
@@ -18,4 +18,4 @@ inline constexpr std::array<std::string_view, 10> kClasses = {"disc",  "ring", "
 /// origin inside the unit circle. Only + - * / and sqrt: the same bits on every machine.
 [[nodiscard]] double distance_to(int label, Point point);
 
-}  // namespace syncopate::tools::draw
+}  // namespace syncopate::tools::dataset
