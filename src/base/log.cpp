@@ -1,6 +1,8 @@
 // Logging: where a line goes when the caller gave no sink of its own.
 #include "syncopate/log.hpp"
 
+#include <fmt/format.h>
+
 #include <cstdio>
 
 #include "base/env.hpp"

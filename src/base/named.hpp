@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/require.hpp"
+#include "syncopate/names.hpp"
 
 namespace syncopate::base {
 
@@ -13,7 +14,7 @@ template <class Enum>
 [[nodiscard]] Enum value_named(std::string_view what, std::string_view name, std::span<const std::string_view> names) {
   for (std::size_t i = 0; i < names.size(); ++i)
     if (names[i] == name) return static_cast<Enum>(i);
-  throw Misuse(fmt::format("{} '{}' is unknown; allowed: {}", what, name, fmt::join(names, ", ")));
+  throw Misuse(unknown_name(what, name, names));
 }
 
 }  // namespace syncopate::base

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/require.hpp"
+#include "syncopate/names.hpp"
 
 namespace syncopate::base {
 
@@ -18,7 +19,7 @@ template <class Entry>
   if (found != shelf.end()) return **found;
   std::vector<std::string_view> names;
   for (const Entry* entry : shelf) names.push_back(entry->name);
-  throw Misuse(fmt::format("{} '{}' is unknown; allowed: {}", what, name, fmt::join(names, ", ")));
+  throw Misuse(unknown_name(what, name, names));
 }
 
 }  // namespace syncopate::base

@@ -16,9 +16,10 @@ struct Unit {
   std::string_view name;
   double factor;
 };
-constexpr Unit kSizes[] = {
-    {"", 1},     {"b", 1},    {"kib", 1024.0}, {"mib", 1048576.0}, {"gib", 1073741824.0}, {"kb", 1e3},
-    {"mb", 1e6}, {"gb", 1e9}, {"k", 1024.0},   {"m", 1048576.0},   {"g", 1073741824.0}};
+constexpr double kKi = 1024, kMi = 1024 * kKi, kGi = 1024 * kMi, kTi = 1024 * kGi;
+constexpr Unit kSizes[] = {{"", 1},      {"b", 1},    {"kib", kKi}, {"mib", kMi}, {"gib", kGi},
+                           {"tib", kTi}, {"kb", 1e3}, {"mb", 1e6},  {"gb", 1e9},  {"tb", 1e12},
+                           {"k", kKi},   {"m", kMi},  {"g", kGi},   {"t", kTi}};
 constexpr Unit kRates[] = {{"", 1}, {"bit", 1}, {"kbit", 1e3}, {"mbit", 1e6}, {"gbit", 1e9}};
 
 /// The number of base units in `text`, or a negative value if it is not a number with one of the units.
@@ -36,15 +37,21 @@ double parse(std::string_view text, std::span<const Unit> units) {
 
 std::uint64_t parse_bytes(std::string_view text) {
   const double bytes = parse(text, kSizes);
-  base::require(bytes >= 0 && bytes < 9e18 && bytes == std::floor(bytes),
-                "'{}' is no size; write a whole number of bytes, e.g. 4, 64KiB, 16MiB, 1GiB, 25MB", text);
+  base::require(
+      bytes >= 0 && bytes < 9e18 && bytes == std::floor(bytes),
+      "size '{}' is not understood; allowed: whole numbers of bytes with a unit of B, KiB, MiB, GiB, TiB, KB, "
+      "MB, GB or TB, as 4, 64KiB, 25MB",
+      text);
   return static_cast<std::uint64_t>(bytes);
 }
 
 double parse_rate(std::string_view text) {
   if (text == "none") return 0;
   const double rate = parse(text, kRates);
-  base::require(rate > 0, "'{}' is no rate; write bits per second, e.g. 200mbit, 1gbit, 2.5gbit, or none", text);
+  base::require(rate > 0,
+                "rate '{}' is not understood; allowed: bits per second with a unit of bit, kbit, mbit or gbit, as "
+                "200mbit, 2.5gbit; or none",
+                text);
   return rate;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/require.hpp"
 #include "syncopate/error.hpp"
+#include "syncopate/names.hpp"
 
 namespace syncopate::collective {
 
@@ -58,7 +59,7 @@ const Algorithm& algorithm_named(std::string_view name, Collective collective) {
   if (found != candidates.end()) return **found;
   std::vector<std::string_view> names{"auto"};
   for (const Algorithm* entry : candidates) names.push_back(entry->name);
-  throw Misuse(fmt::format("no algorithm '{}' for {}; allowed: {}", name, name_of(collective), fmt::join(names, ", ")));
+  throw Misuse(unknown_name(fmt::format("{} algorithm", name_of(collective)), name, names));
 }
 
 const Algorithm& entry_named(std::string_view name) {

@@ -115,7 +115,7 @@ BucketInfo Synchronizer::Impl::info_of(const schedule::Bucket& bucket) const {
 }
 
 void Synchronizer::Impl::ready(std::size_t i) {
-  base::require(i < gradients_.size(), "gradient {} of {}", i, gradients_.size());
+  base::require(i < gradients_.size(), "there is no gradient {}; allowed: 0 to {}", i, gradients_.size() - 1);
   const double now_s = clock_s_();
   bool is_first = true;
   progress_.change([&](Progress& progress) {
@@ -159,7 +159,7 @@ Synchronizer::Synchronizer(Group& group, std::vector<Gradient> gradients, const 
 Synchronizer::~Synchronizer() = default;
 
 Buffer Synchronizer::gradient(std::size_t i) const {
-  base::require(i < impl_->count(), "gradient {} of {}", i, impl_->count());
+  base::require(i < impl_->count(), "there is no gradient {}; allowed: 0 to {}", i, impl_->count() - 1);
   return impl_->arena().gradient(i);
 }
 void Synchronizer::ready(std::size_t i) { impl_->ready(i); }

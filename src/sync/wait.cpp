@@ -49,7 +49,7 @@ void Synchronizer::Impl::wait() {
 }
 
 BucketInfo Synchronizer::Impl::wait(std::size_t i) {
-  base::require(i < gradients_.size(), "gradient {} of {}", i, gradients_.size());
+  base::require(i < gradients_.size(), "there is no gradient {}; allowed: 0 to {}", i, gradients_.size() - 1);
   schedule::Bucket needed{0, gradients_.size() - 1};  // buckets leave in order, weights when all have been combined
   if (!updater_.ends_in_weights())
     needed.first = progress_.with([&](const Progress& progress) { return progress.queue->company_of(i).first; });

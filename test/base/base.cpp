@@ -4,6 +4,7 @@
 #include "base/env.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/log.hpp"
+#include "syncopate/names.hpp"
 #include "syncopate/trace.hpp"
 #include "syncopate/units.hpp"
 
@@ -15,8 +16,18 @@ TEST(Units, ReadSizesAsPeopleWriteThem) {
   EXPECT_EQ(parse_bytes("64KiB"), 65536U);
   EXPECT_EQ(parse_bytes("1.5MiB"), 1572864U);
   EXPECT_EQ(parse_bytes("25MB"), 25000000U);
+  EXPECT_EQ(parse_bytes("4TiB"), std::uint64_t{4} << 40);
   for (const char* wrong : {"", "x", "-1", "4 apples", "1.3", "1e30", "nan", "KiB"})
     EXPECT_THROW(static_cast<void>(parse_bytes(wrong)), Misuse) << wrong;
+}
+
+TEST(Names, ThatAreUnknownAreRefusedWithTheNearest) {
+  constexpr std::string_view known[] = {"ring", "halving_doubling", "mst"};
+  EXPECT_EQ(unknown_name("algorithm", "rnig", known),
+            "algorithm 'rnig' is unknown; allowed: ring, halving_doubling, mst; did you mean 'ring'?");
+  EXPECT_EQ(nearest_name("halving", known), "halving_doubling");
+  EXPECT_EQ(nearest_name("rign", known), "ring") << "exchanged letters are one mistake";
+  for (const char* far : {"", "r", "tree", "mstms"}) EXPECT_EQ(nearest_name(far, known), "") << far;
 }
 
 TEST(Units, ReadRates) {

@@ -214,7 +214,7 @@ TEST_F(ClusterFiles, ThatAreDamagedAreMisuseOnEveryRankThatNamesThePlace) {
   expect_everywhere(file("{\"ranks\": 3,\n\"links\""), "Misuse", {"cluster.json", "line 2", "syncopate fit"});
   expect_everywhere(file(""), "Misuse", {"cluster.json", "line 1"});
   expect_everywhere(file(R"({"ranks": 3, "costs": {"allreduce": {"snail": {"table": [[1, 1]]}}}})"), "Misuse",
-                    {"cluster.json.costs.allreduce.snail", "no algorithm 'snail'", "allowed: auto"});
+                    {"cluster.json.costs.allreduce.snail", "algorithm 'snail' is unknown", "allowed: auto"});
   expect_everywhere(file(R"({"ranks": 3, "costs": {"allredcue": {"table": [[1, 1]]}}})"), "Misuse",
                     {"cluster.json.costs.allredcue", "allreduce"});
   expect_everywhere(file(R"({"ranks": 3, "links": {"inter": {"alpha_s": -1, "beta_s_per_byte": 1}}})"), "Misuse",
