@@ -11,10 +11,13 @@ namespace {
 
 constexpr double kStep = 1.25;  // between sizes of a table: between them it is off by less than 2 % (a test)
 
+/// Ascending, whole floats but for the last. Small steps of few floats end at the same size.
 std::vector<std::uint64_t> sizes_up_to(std::uint64_t bytes, std::uint64_t least) {
   std::vector<std::uint64_t> sizes;
-  for (double size = static_cast<double>(least); size < static_cast<double>(bytes); size *= kStep)
-    sizes.push_back(static_cast<std::uint64_t>(size) / 4 * 4);
+  for (double size = static_cast<double>(least); size < static_cast<double>(bytes); size *= kStep) {
+    const std::uint64_t whole = static_cast<std::uint64_t>(size) / 4 * 4;
+    if (sizes.empty() || whole > sizes.back()) sizes.push_back(whole);
+  }
   sizes.push_back(std::max(bytes, least));
   return sizes;
 }

@@ -95,6 +95,15 @@ TEST(SimulatedCost, IsTheSimulationBetweenItsSizesToo) {
   }
 }
 
+TEST(SimulatedCost, HasAscendingSizesOnAnyNumberOfRanks) {
+  for (const int ranks : {2, 3, 4, 5}) {
+    const auto costs = simulate_costs({.ranks = ranks, .inter = LinkCost{1e-4, 8e-9, 1e-9}, .algorithm = "ring"}, 4096);
+    for (const MeasuredCost& cost : costs)
+      for (std::size_t i = 1; i < cost.table.size(); ++i)
+        EXPECT_GT(cost.table[i].first, cost.table[i - 1].first) << ranks << " ranks";
+  }
+}
+
 TEST(SimulatedTraining, WithSegmentsIsWhatItsOwnCostsPredict) {
   const Profile profile = read_profile(DATA_FOLDER "/profile/googlenet_k80.json");
   const Cluster cluster{.ranks = 8, .inter = LinkCost{45e-6, 8.4e-10, 0}, .algorithm = "ring"};
