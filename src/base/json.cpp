@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "syncopate/error.hpp"
+#include "syncopate/names.hpp"
 
 namespace syncopate::base {
 
@@ -38,6 +39,13 @@ std::vector<std::pair<std::string, JsonPlace>> JsonPlace::items() const {
   std::vector<std::pair<std::string, JsonPlace>> found;
   for (const auto& [key, value] : value_.items()) found.emplace_back(key, JsonPlace(value, place_ + "." + key));
   return found;
+}
+
+void JsonPlace::refuse_misspelt(std::initializer_list<std::string_view> keys) const {
+  const std::span<const std::string_view> known(keys.begin(), keys.size());
+  for (const auto& [key, value] : items())
+    if (std::ranges::find(known, key) == known.end() && !nearest_name(key, known).empty())
+      refuse(unknown_name("key", key, known));
 }
 
 std::string JsonPlace::text() const {

@@ -1,6 +1,7 @@
 // JSON: values by key, with errors that name the file, the place and what is allowed there.
 #pragma once
 
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -19,6 +20,9 @@ class JsonPlace final {
   [[nodiscard]] JsonPlace at(std::size_t index) const;
   /// Every key of an object with its value.
   [[nodiscard]] std::vector<std::pair<std::string, JsonPlace>> items() const;
+
+  /// Throws Misuse for a key that is nearly one of these: it would go unread. Other keys are their writer's notes.
+  void refuse_misspelt(std::initializer_list<std::string_view> keys) const;
 
   [[nodiscard]] std::string text() const;
   [[nodiscard]] double amount() const;                           ///< a finite number >= 0

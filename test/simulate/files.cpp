@@ -109,6 +109,15 @@ TEST(ClusterFile, IsRefusedByThePlaceThatIsWrong) {
   EXPECT_EQ(cluster_refusal(R"({"ranks": 2, "costs": {"allreduce": {"table": [[8, 1], [4, 1]]}}})"),
             "c.json.costs.allreduce.table[1]: sizes must ascend");
   EXPECT_NE(cluster_refusal(R"({"ranks": 2, "costs": {"allreduce": {"ring": 3}}})"), "");
+  for (const char* misspelt :
+       {R"({"ranks": 2, "ranks_per_hots": 2, "links": {"inter": {"alpha_s": 1, "beta_s_per_byte": 1}}})",
+        R"({"ranks": 2, "links": {"inter": {"alpha_s": 1, "beta_s_per_byte": 1, "gama_s_per_byte": 1}}})",
+        R"({"ranks": 2, "algoritm": "ring", "links": {"inter": {"alpha_s": 1, "beta_s_per_byte": 1}}})"})
+    EXPECT_NE(cluster_refusal(misspelt).find("did you mean"), std::string::npos) << misspelt;
+  EXPECT_EQ(cluster_refusal(
+                R"({"ranks": 2, "note": "mine", "costs": {"allreduce": {"affine": {"a_s": 1, "b_s_per_byte": 1}}}})"),
+            "")
+      << "notes of the writer's stay";
   EXPECT_NE(cluster_refusal(R"({"ranks": 2, "costs": {"everything": {"table": [[1, 1]]}}})"), "");
   EXPECT_NE(cluster_refusal(R"({"ranks": 2, "costs": {"allreduce": {"affine": {"a_s": 1}}}})"), "");
 }

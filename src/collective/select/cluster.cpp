@@ -20,6 +20,7 @@ using base::JsonPlace;
 constexpr std::string_view kMemories[] = {"own", "group"};
 
 LinkCost link_of(const JsonPlace& place) {
+  place.refuse_misspelt({"alpha_s", "beta_s_per_byte", "gamma_s_per_byte"});
   return {.alpha_s = place.at("alpha_s").amount(),
           .beta_s_per_byte = place.at("beta_s_per_byte").amount(),
           .gamma_s_per_byte = place.amount_or("gamma_s_per_byte", 0)};
@@ -50,12 +51,15 @@ auto found_at(const JsonPlace& place, LookUp look_up) {
 bool is_cost(const JsonPlace& place) { return place.has("affine") || place.has("table"); }
 
 void add_cost(Cluster& cluster, MeasuredCost cost, const JsonPlace& place) {
+  place.refuse_misspelt({"affine", "table"});
   if (place.has("affine") == place.has("table")) place.refuse("needs either \"affine\" or \"table\"");
   if (place.has("table")) {
     cost.table = table_of(place.at("table"));
   } else {
-    cost.a_s = place.at("affine").at("a_s").amount();
-    cost.b_s_per_byte = place.at("affine").at("b_s_per_byte").amount();
+    const JsonPlace affine = place.at("affine");
+    affine.refuse_misspelt({"a_s", "b_s_per_byte"});
+    cost.a_s = affine.at("a_s").amount();
+    cost.b_s_per_byte = affine.at("b_s_per_byte").amount();
   }
   cluster.costs.push_back(std::move(cost));
 }
@@ -85,12 +89,15 @@ Memory memory_named(std::string_view name) { return base::value_named<Memory>("m
 Cluster parse_cluster(std::string_view json, const std::string& file) {
   const nlohmann::json document = base::json_of(json, file);
   const JsonPlace root(document, file);
+  root.refuse_misspelt({"ranks", "ranks_per_host", "transport", "memory", "algorithm", "links", "links_worst_error",
+                        "links_median_error", "cpu_s_per_byte", "costs"});
   Cluster cluster;
   cluster.ranks = static_cast<int>(std::min<std::uint64_t>(root.at("ranks").count(1), INT_MAX));
   if (root.has("ranks_per_host"))
     cluster.ranks_per_host = static_cast<int>(std::min<std::uint64_t>(root.at("ranks_per_host").count(1), INT_MAX));
   if (root.has("links")) {
     const JsonPlace links = root.at("links");
+    links.refuse_misspelt({"inter", "intra"});
     if (links.has("inter")) cluster.inter = link_of(links.at("inter"));
     if (links.has("intra")) cluster.intra = link_of(links.at("intra"));
     if (!cluster.inter && !cluster.intra) links.refuse(R"(has neither "inter" nor "intra": one is needed)");
