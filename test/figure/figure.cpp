@@ -10,26 +10,26 @@ namespace {
 
 using Json = nlohmann::json;
 
-TEST(Scale, EndsAreRoundAndHoldTheValues) {
-  const Scale tens = round_scale(3e-5, 0.2, Steps::tens, 8);
+TEST(Axis, EndsAreRoundAndHoldTheValues) {
+  const svg::Axis tens = svg::round_axis(3e-5, 0.2, 8, svg::Steps::tens);
   EXPECT_DOUBLE_EQ(tens.low, 1e-5);
   EXPECT_DOUBLE_EQ(tens.high, 1);
   EXPECT_EQ(tens.ticks.size(), 6U);
-  const Scale even = round_scale(0, 37, Steps::linear, 8);
+  const svg::Axis even = svg::round_axis(0, 37, 8);
   EXPECT_DOUBLE_EQ(even.low, 0);
   EXPECT_DOUBLE_EQ(even.high, 40);
   EXPECT_DOUBLE_EQ(even.ticks[1], 5);
 }
 
-TEST(Scale, OfOneValueStillHasAnExtent) {
-  for (const Steps steps : {Steps::linear, Steps::tens, Steps::twos}) {
-    const Scale scale = round_scale(4, 4, steps, 8);
+TEST(Axis, OfOneValueStillHasAnExtent) {
+  for (const svg::Steps steps : {svg::Steps::linear, svg::Steps::tens, svg::Steps::twos}) {
+    const svg::Axis scale = svg::round_axis(4, 4, 8, steps);
     EXPECT_LT(scale.low, scale.high);
   }
 }
 
-TEST(Scale, PutsEqualFactorsEquallyFarApart) {
-  Scale scale = round_scale(1, 1024, Steps::twos, 20);
+TEST(Axis, PutsEqualFactorsEquallyFarApart) {
+  svg::Axis scale = svg::round_axis(1, 1024, 20, svg::Steps::twos);
   scale.from = 0, scale.to = 100;
   EXPECT_DOUBLE_EQ(scale(1), 0);
   EXPECT_DOUBLE_EQ(scale(32), 50);
@@ -90,7 +90,7 @@ TEST(Lanes, HaveAPanelForEachPolicyAndABarForEachSpan) {
 
 TEST(Plot, RefusesNothingAndLogarithmsOfZero) {
   EXPECT_THROW(std::ignore = svg_of({"", {"x"}, {"y"}, {}}), Misuse);
-  EXPECT_THROW(std::ignore = svg_of({"", {"x", Steps::tens}, {"y"}, {{"c", {{0, 1, 1, 1}}}}}), Misuse);
+  EXPECT_THROW(std::ignore = svg_of({"", {"x", svg::Steps::tens}, {"y"}, {{"c", {{0, 1, 1, 1}}}}}), Misuse);
 }
 
 TEST(Plot, WritesValuesInTheUnitOfTheirAxis) {

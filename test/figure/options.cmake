@@ -1,6 +1,6 @@
 # The figures are part of the command line, not of the library: their sources are compiled into this test.
 find_package(nlohmann_json QUIET)
-file(GLOB figure_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/figure/*.cpp)
-target_sources(test_figure PRIVATE ${figure_sources} ${PROJECT_SOURCE_DIR}/tools/report/markup.cpp)
+file(GLOB figure_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/figure/*.cpp ${PROJECT_SOURCE_DIR}/tools/svg/*.cpp)
+target_sources(test_figure PRIVATE ${figure_sources})
 target_include_directories(test_figure PRIVATE ${PROJECT_SOURCE_DIR}/tools)
 gtest_discover_tests(test_figure TEST_PREFIX figure/ DISCOVERY_TIMEOUT 60 PROPERTIES LABELS figure TIMEOUT 120)

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "report/axis.hpp"
 #include "report/markup.hpp"
 #include "report/overlap.hpp"
 #include "report/series.hpp"
 #include "sample.hpp"
+#include "svg/axis.hpp"
 
 namespace syncopate::tools::report {
 namespace {
@@ -122,7 +122,7 @@ TEST(Series, TheMedianOfAnEvenCountIsBetweenTheMiddleTwo) {
 
 TEST(Axis, TicksAreRoundAndInside) {
   for (const auto& [low, high] : {std::pair{0.0, 1.0}, {0.0, 97.3}, {1.0, 100'000.0}, {-3e-5, 2e-5}, {7.0, 7.0}}) {
-    const Axis tight = axis(low, high, 6), wide = round_axis(low, high, 6);
+    const svg::Axis tight = svg::axis(low, high, 6), wide = svg::round_axis(low, high, 6);
     ASSERT_GE(tight.ticks.size(), 2u);
     ASSERT_LE(wide.ticks.size(), 14u);
     EXPECT_GE(tight.ticks.front(), tight.low - 1e-9);

@@ -1,14 +1,11 @@
-// Canvas: what every figure is drawn with: its frame, colours, lines and words, as SVG.
+// Canvas: the frame and the style sheet of every figure.
 #include "figure/canvas.hpp"
 
 #include <fmt/format.h>
 
-#include "report/markup.hpp"
+#include "svg/element.hpp"
 
 namespace syncopate::tools::figure {
-
-using report::escaped;
-using report::px;
 
 namespace {
 
@@ -23,21 +20,11 @@ text { font: 12px system-ui, "DejaVu Sans", sans-serif; fill: #444 }
 
 }  // namespace
 
-std::string line(const char* look, const Place& from, const Place& to) {
-  return fmt::format("<line class=\"{}\" x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\"/>\n", look, px(from.x), px(from.y),
-                     px(to.x), px(to.y));
-}
-
-std::string text(const char* look, const Place& at, const std::string& words) {
-  return fmt::format("<text class=\"{}\" x=\"{}\" y=\"{}\"{}>{}</text>\n", look, px(at.x), px(at.y), at.more,
-                     escaped(words));
-}
-
-std::string sheet(const std::string& title, const Place& size, const std::string& drawn) {
+std::string sheet(const std::string& title, double width, double height, const std::string& drawn) {
   return fmt::format(
              "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\" "
              "role=\"img\" aria-label=\"{2}\">\n{3}<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
-             size.x, size.y, escaped(title), kStyle) +
+             width, height, svg::escaped(title), kStyle) +
          drawn + "</svg>\n";
 }
 

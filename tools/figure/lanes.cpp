@@ -7,7 +7,7 @@
 
 #include "figure/canvas.hpp"
 #include "figure/plot.hpp"
-#include "report/markup.hpp"
+#include "svg/element.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/units.hpp"
 
@@ -15,8 +15,9 @@ namespace syncopate::tools::figure {
 
 namespace {
 
-using report::escaped;
-using report::px;
+using svg::Axis;
+using svg::line;
+using svg::text;
 
 constexpr double kWidth = 880, kLeft = 112, kRight = 96, kTop = 78, kBottom = 52;
 constexpr double kLane = 20, kLaneGap = 3, kPanelGap = 20, kPanel = 2 * kLane + kLaneGap + kPanelGap;
@@ -34,24 +35,25 @@ const Track* track_of(const Bar& bar) {
   return found == std::end(kTracks) ? nullptr : found;
 }
 
-std::string rect(const Bar& bar, const Track& track, const Scale& time, double top) {
+std::string fill_of(const Track& track) { return fmt::format("fill=\"{}\"", track.colour); }
+
+std::string bar_of(const Bar& bar, const Track& track, const Axis& time, double top) {
   const double x = time(bar.begin_s), width = std::max(0.5, time(bar.end_s) - x);
   const double y = top + track.lane * (kLane + kLaneGap);
-  std::string svg = fmt::format(
-      "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{}\"><title>{}, {}</title></rect>\n", px(x), px(y),
-      px(width > kNarrow ? width - 0.8 : width), px(kLane), track.colour,
-      escaped(bar.name == bar.track ? bar.track : bar.track + " " + bar.name), format_seconds(bar.end_s - bar.begin_s));
+  std::string svg = svg::rect("", {x, y, width > kNarrow ? width - 0.8 : width, kLane}, fill_of(track),
+                              fmt::format("{}, {}", bar.name == bar.track ? bar.track : bar.track + " " + bar.name,
+                                          format_seconds(bar.end_s - bar.begin_s)));
   const std::string& label = bar.name;
   if (bar.track != "backward" && static_cast<double>(label.size()) * kLetter + 6 < width)
     svg += text("on", {x + width / 2, y + kLane / 2 + 3.5}, label);
   return svg;
 }
 
-std::string drawn(const Panel& panel, const Scale& time, double top) {
+std::string drawn(const Panel& panel, const Axis& time, double top) {
   std::string svg = text("name end", {kLeft - 10, top + kLane + kLaneGap / 2 + 4}, panel.label);
   double end_s = 0;
   for (const Bar& bar : panel.bars) {
-    if (const Track* track = track_of(bar)) svg += rect(bar, *track, time, top);
+    if (const Track* track = track_of(bar)) svg += bar_of(bar, *track, time, top);
     end_s = std::max(end_s, bar.end_s);
   }
   svg += line("mark", {time(end_s) + 1, top - 3}, {time(end_s) + 1, top + 2 * kLane + kLaneGap + 3});
@@ -62,7 +64,7 @@ std::string legend() {
   std::string svg;
   double x = kLeft;
   for (const Track& track : kTracks) {
-    svg += fmt::format("<rect x=\"{}\" y=\"40\" width=\"14\" height=\"14\" fill=\"{}\"/>\n", px(x), track.colour);
+    svg += svg::rect("", {x, 40, 14, 14}, fill_of(track));
     svg += text("tick", {x + 20, 51}, track.name);
     x += 104;
   }
@@ -91,7 +93,7 @@ std::string svg_of_lanes(const std::string& title, const std::vector<Panel>& pan
   double end_s = 0;
   for (const Panel& panel : panels)
     for (const Bar& bar : panel.bars) end_s = std::max(end_s, bar.end_s);
-  Scale time = round_scale(0, end_s, Steps::linear, 8);
+  Axis time = svg::round_axis(0, end_s, 8);
   time.high = std::max(end_s, 1e-9), time.from = kLeft, time.to = kWidth - kRight;
   std::erase_if(time.ticks, [&](double tick) { return tick > time.high; });
   const double bottom = kTop + static_cast<double>(panels.size()) * kPanel - kPanelGap / 2;
@@ -102,7 +104,7 @@ std::string svg_of_lanes(const std::string& title, const std::vector<Panel>& pan
   }
   for (std::size_t i = 0; i < panels.size(); ++i) svg += drawn(panels[i], time, kTop + static_cast<double>(i) * kPanel);
   svg += text("axis middle", {(time.from + time.to) / 2, bottom + 40}, "time of one step");
-  return sheet(title, {kWidth, bottom + kBottom}, svg);
+  return sheet(title, kWidth, bottom + kBottom, svg);
 }
 
 }  // namespace syncopate::tools::figure

@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include "figure/canvas.hpp"
-#include "report/markup.hpp"
+#include "svg/element.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/units.hpp"
 
@@ -16,18 +16,22 @@ namespace syncopate::tools::figure {
 
 namespace {
 
-using report::px;
+using svg::Axis;
+using svg::line;
+using svg::px;
+using svg::Steps;
+using svg::text;
 
 constexpr double kWidth = 880, kHeight = 480, kLeft = 84, kRight = 250, kTop = 52, kBottom = 58;
 constexpr double kLabelHeight = 15;  // more curves than colours: the same again, dashed
 
-Scale scale_for(const AxisTitle& axis, double low, double high, int most) {
+Axis axis_for(const AxisTitle& axis, double low, double high, int most) {
   if (axis.steps != Steps::linear && low <= 0)
     throw Misuse(fmt::format("{} is {} somewhere; a logarithmic axis shows values above 0 only", axis.text, low));
-  return round_scale(axis.steps == Steps::linear ? std::min(low, 0.0) : low, high, axis.steps, most);
+  return svg::round_axis(axis.steps == Steps::linear ? std::min(low, 0.0) : low, high, most, axis.steps);
 }
 
-std::string frame(const Plot& plot, const Scale& x, const Scale& y) {
+std::string frame(const Plot& plot, const Axis& x, const Axis& y) {
   std::string svg = text("title", {kLeft, 26}, plot.title);
   for (const double tick : y.ticks) {
     svg += line("grid", {x.from, y(tick)}, {x.to, y(tick)});
@@ -40,27 +44,26 @@ std::string frame(const Plot& plot, const Scale& x, const Scale& y) {
   svg += text("axis middle", {(x.from + x.to) / 2, kHeight - 12}, plot.x.text);
   const double middle = (y.from + y.to) / 2;
   return svg +
-         text("axis middle", {18, middle, fmt::format(" transform=\"rotate(-90 18 {})\"", px(middle))}, plot.y.text);
+         text("axis middle", {18, middle}, plot.y.text, fmt::format("transform=\"rotate(-90 18 {})\"", px(middle)));
 }
 
-std::string drawn(const Curve& curve, const Scale& x, const Scale& y, std::size_t index) {
-  const std::string look = fmt::format("stroke=\"{}\"{}", kColours[index % kColours.size()],
-                                       index < kColours.size() ? "" : " stroke-dasharray=\"5 4\"");
-  std::string svg, path;
+std::string drawn(const Curve& curve, const Axis& x, const Axis& y, std::size_t index) {
+  const char* const colour = kColours[index % kColours.size()];
+  const std::string look =
+      fmt::format("stroke=\"{}\"{}", colour, index < kColours.size() ? "" : " stroke-dasharray=\"5 4\"");
+  std::vector<svg::Point> points;
+  std::string dots;
   for (const Sample& sample : curve.samples) {
     const double at = x(sample.x);
-    path += fmt::format("{},{} ", px(at), px(y(sample.y)));
-    if (sample.high > sample.low)
-      svg += fmt::format("<line class=\"spread\" {} x1=\"{}\" x2=\"{}\" y1=\"{}\" y2=\"{}\"/>\n", look, px(at), px(at),
-                         px(y(sample.low)), px(y(sample.high)));
-    svg += fmt::format("<circle cx=\"{}\" cy=\"{}\" r=\"3\" fill=\"{}\"/>\n", px(at), px(y(sample.y)),
-                       kColours[index % kColours.size()]);
+    points.push_back({at, y(sample.y)});
+    if (sample.high > sample.low) dots += line("spread", {at, y(sample.low)}, {at, y(sample.high)}, look);
+    dots += svg::circle("", points.back(), 3, fmt::format("fill=\"{}\"", colour));
   }
-  return fmt::format("<polyline class=\"curve\" {} points=\"{}\"/>\n{}", look, path, svg);
+  return svg::polyline("curve", points, look) + dots;
 }
 
 /// Names at the ends of their curves, moved apart where they would cover each other, joined to them by a thin line.
-std::string names(const Plot& plot, const Scale& x, const Scale& y) {
+std::string names(const Plot& plot, const Axis& x, const Axis& y) {
   struct Name {
     std::size_t curve;
     double end, place;
@@ -80,9 +83,9 @@ std::string names(const Plot& plot, const Scale& x, const Scale& y) {
   for (const Name& name : names) {
     const Curve& curve = plot.curves[name.curve];
     const char* const colour = kColours[name.curve % kColours.size()];
-    svg += fmt::format("<line class=\"lead\" stroke=\"{}\" x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\"/>\n", colour,
-                       px(x(curve.samples.back().x) + 5), px(name.end), px(x.to + 18), px(name.place));
-    svg += text("name", {x.to + 22, name.place + 4, fmt::format(" style=\"fill:{}\"", colour)}, curve.label);
+    svg += line("lead", {x(curve.samples.back().x) + 5, name.end}, {x.to + 18, name.place},
+                fmt::format("stroke=\"{}\"", colour));
+    svg += text("name", {x.to + 22, name.place + 4}, curve.label, fmt::format("style=\"fill:{}\"", colour));
   }
   return svg;
 }
@@ -103,14 +106,14 @@ std::string svg_of(const Plot& plot) {
       x_low = std::min(x_low, sample.x), x_high = std::max(x_high, sample.x);
       y_low = std::min(y_low, sample.low), y_high = std::max(y_high, sample.high);
     }
-  if (!(x_low <= x_high)) throw Misuse("nothing to draw: no row has both quantities");
-  Scale x = scale_for(plot.x, x_low, x_high, 9), y = scale_for(plot.y, y_low, y_high, 8);
+  if (!(x_low <= x_high)) throw Misuse("nothing to draw: no curve has a point");
+  Axis x = axis_for(plot.x, x_low, x_high, 9), y = axis_for(plot.y, y_low, y_high, 8);
   if (plot.x.steps == Steps::linear) x.low = x_low, x.high = std::max(x_high, x_low + 1);
   std::erase_if(x.ticks, [&](double tick) { return tick < x.low || tick > x.high; });
   x.from = kLeft, x.to = kWidth - kRight, y.from = kHeight - kBottom, y.to = kTop;
   std::string svg = frame(plot, x, y);
   for (std::size_t i = 0; i < plot.curves.size(); ++i) svg += drawn(plot.curves[i], x, y, i);
-  return sheet(plot.title, {kWidth, kHeight}, svg + names(plot, x, y));
+  return sheet(plot.title, kWidth, kHeight, svg + names(plot, x, y));
 }
 
 }  // namespace syncopate::tools::figure

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "figure/scale.hpp"
+#include "svg/axis.hpp"
 
 namespace syncopate::tools::figure {
 
@@ -20,7 +20,7 @@ struct Curve {
 
 struct AxisTitle {
   std::string text;  ///< also decides how its values are written: "bytes", "… seconds", "…_s", else plain numbers
-  Steps steps = Steps::linear;
+  svg::Steps steps = svg::Steps::linear;
 };
 
 struct Plot {

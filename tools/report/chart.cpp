@@ -6,11 +6,14 @@
 #include <algorithm>
 #include <cmath>
 
-#include "report/axis.hpp"
 #include "report/markup.hpp"
+#include "svg/axis.hpp"
+#include "svg/element.hpp"
 
 namespace syncopate::tools::report {
 namespace {
+
+using svg::Axis;
 
 constexpr double kLeft = 52, kRight = 12, kTop = 12, kBottom = 38;
 constexpr double kTrimmed = 0.01;  // share of a faint line that may leave the picture, at either end
@@ -43,39 +46,31 @@ Bounds y_bounds(const ChartOptions& options, const std::vector<Line>& lines) {
 std::string grid(const ChartOptions& options, const Axis& x, const Axis& y) {
   std::string svg;
   for (const double tick : y.ticks) {
-    const std::string label = options.percent ? percent(tick) : y.label(tick);
-    svg += fmt::format(
-        "<line class=\"{}\" x1=\"{}\" x2=\"{}\" y1=\"{}\" y2=\"{}\"/><text class=\"tick\" x=\"{}\" "
-        "y=\"{}\" text-anchor=\"end\">{}</text>\n",
-        tick == y.ticks.front() ? "base" : "grid", px(x.from), px(x.to), px(y(tick)), px(y(tick)), px(x.from - 8),
-        px(y(tick) + 4), label);
+    const char* const look = tick == y.ticks.front() ? "base" : "grid";
+    svg += svg::line(look, {x.from, y(tick)}, {x.to, y(tick)});
+    svg += svg::text("tick", {x.from - 8, y(tick) + 4}, options.percent ? percent(tick) : decimal(tick, y.digits),
+                     svg::kAtEnd);
   }
   for (const double tick : x.ticks)
-    svg += fmt::format("<text class=\"tick\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n", px(x(tick)),
-                       px(y.from + 18), x.label(tick));
-  return svg + fmt::format("<text class=\"tick\" x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>\n", px(x.to),
-                           px(y.from + 34), "step");
+    svg += svg::text("tick", {x(tick), y.from + 18}, decimal(tick, x.digits), svg::kAtMiddle);
+  return svg + svg::text("tick", {x.to, y.from + 34}, "step", svg::kAtEnd);
 }
 
 std::string drawn(const Line& line, const Axis& x, const Axis& y) {
-  std::string svg;
-  const bool dots = line.look.starts_with("dots");
-  if (dots || line.points.size() == 1)
-    for (const Point& point : line.points)
-      svg += fmt::format("<circle class=\"{}\" cx=\"{}\" cy=\"{}\" r=\"3.5\"/>", line.look, px(x(point.x)),
-                         px(y(point.y)));
-  std::string path;
-  for (const Point& point : line.points) path += fmt::format("{},{} ", px(x(point.x)), px(y(point.y)));
-  return fmt::format("<polyline class=\"{}\" data-label=\"{}\" points=\"{}\"/>{}\n", line.look, escaped(line.label),
-                     path, svg);
+  std::vector<svg::Point> points;
+  for (const Point& point : line.points) points.push_back({x(point.x), y(point.y)});
+  std::string svg = svg::polyline(line.look, points, fmt::format("data-label=\"{}\"", escaped(line.label)));
+  if (line.look.starts_with("dots") || points.size() == 1)
+    for (const svg::Point& point : points) svg += svg::circle(line.look, point, 3.5);
+  return svg;
 }
 
 }  // namespace
 
 std::string chart(const ChartOptions& options, const std::vector<Line>& lines) {
   const Bounds ys = y_bounds(options, lines);
-  Axis x = axis(options.first_step, options.last_step, options.width > 700 ? 10 : 5),
-       y = round_axis(ys.low, ys.high, 4);
+  Axis x = svg::axis(options.first_step, options.last_step, options.width > 700 ? 10 : 5),
+       y = svg::round_axis(ys.low, ys.high, 4);
   x.from = kLeft, x.to = options.width - kRight;
   y.from = options.height - kBottom, y.to = kTop;
   if (!options.percent && y.digits == 0 && y.high >= 10'000) x.from += 16;

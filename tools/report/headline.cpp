@@ -136,8 +136,7 @@ std::string budget_bar(const Summary& summary) {
   double x = 0;
   for (const Part& part : parts) {
     const double width = part.seconds / total * 1040;
-    bar += fmt::format("<rect class=\"{}\" x=\"{}\" y=\"0\" width=\"{}\" height=\"18\"/>", part.look, px(x),
-                       px(std::max(0.5, width - 1)));
+    bar += svg::rect(part.look, {x, 0, std::max(0.5, width - 1), 18});
     names += fmt::format(
         "<li><svg viewBox=\"0 0 14 14\" aria-hidden=\"true\"><rect class=\"{}\" width=\"14\" "
         "height=\"14\"/></svg>{} <b>{}</b> <span>{}</span></li>",

@@ -1,4 +1,4 @@
-// Text for HTML and SVG: escaping, and numbers as people read them.
+// Text of a report: numbers as people read them.
 #include "report/markup.hpp"
 
 #include <fmt/format.h>
@@ -15,38 +15,6 @@ constexpr const char* kDash = "–";
 constexpr std::string_view kNarrowSpace = "\u202f";
 
 }  // namespace
-
-std::string escaped(std::string_view text) {
-  std::string result;
-  result.reserve(text.size());
-  for (const char c : text) switch (c) {
-      case '&':
-        result += "&amp;";
-        break;
-      case '<':
-        result += "&lt;";
-        break;
-      case '>':
-        result += "&gt;";
-        break;
-      case '"':
-        result += "&quot;";
-        break;
-      case '\'':
-        result += "&#39;";
-        break;
-      default:
-        result += static_cast<unsigned char>(c) < ' ' && c != '\n' ? ' ' : c;
-    }
-  return result;
-}
-
-std::string px(double value) {
-  std::string text = fmt::format("{:.2f}", value);
-  text.erase(text.find_last_not_of('0') + 1);
-  if (text.back() == '.') text.pop_back();
-  return text == "-0" ? "0" : text;
-}
 
 std::string decimal(double value, int digits) {
   if (!std::isfinite(value)) return kDash;

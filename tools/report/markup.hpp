@@ -1,15 +1,16 @@
-// Text for HTML and SVG: escaping, and numbers as people read them.
+// Text of a report: numbers as people read them, and the escaping of what stands between tags.
 #pragma once
 
 #include <string>
 #include <string_view>
 
+#include "svg/element.hpp"
+
 namespace syncopate::tools::report {
 
-/// Safe inside elements and double-quoted attributes; control characters become spaces.
-[[nodiscard]] std::string escaped(std::string_view text);
-/// A coordinate with at most two decimals.
-[[nodiscard]] std::string px(double value);
+using svg::escaped;
+using svg::px;
+
 /// `value` with `digits` decimals and commas between thousands; a dash when unknown.
 [[nodiscard]] std::string decimal(double value, int digits = 0);
 /// "31 %", with one decimal below 10 %; a dash when unknown.

@@ -6,9 +6,10 @@
 #include <algorithm>
 #include <map>
 
-#include "report/axis.hpp"
 #include "report/markup.hpp"
 #include "report/overlap.hpp"
+#include "svg/axis.hpp"
+#include "svg/element.hpp"
 
 namespace syncopate::tools::report {
 namespace {
@@ -30,7 +31,7 @@ struct Bar {
 /// Draws the bars of one rank after another, growing downward.
 struct Drawing {
   const Run& run;
-  Axis time;
+  svg::Axis time;
   TimeUnit unit;
   double y = kTop;
   std::string svg;
@@ -38,23 +39,16 @@ struct Drawing {
   void rect(const Bar& bar, double height) {
     const double x = time(bar.begin_s), width = std::max(0.4, time(bar.end_s) - x);
     const double gap = width > 3 ? 0.7 : 0;  // neighbours stay apart without strokes
-    svg += fmt::format("<rect class=\"{}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"", bar.look, px(x), px(y),
-                       px(width - gap), px(height));
-    if (bar.bucket >= 0) svg += fmt::format(" data-bucket=\"{}\"", bar.bucket);
-    svg += bar.title.empty() ? "/>" : fmt::format("><title>{}</title></rect>", escaped(bar.title));
+    svg += svg::rect(bar.look, {x, y, width - gap, height},
+                     bar.bucket >= 0 ? fmt::format("data-bucket=\"{}\"", bar.bucket) : "", bar.title);
     for (const std::string& label : bar.labels) {
       if (static_cast<double>(label.size()) * kLetter + 8 > width) continue;
-      svg += fmt::format("<text class=\"on {}\" x=\"{}\" y=\"{}\">{}</text>", bar.look, px(x + width / 2),
-                         px(y + height / 2 + 4), escaped(label));
+      svg += svg::text("on " + bar.look, {x + width / 2, y + height / 2 + 4}, label);
       break;
     }
-    svg += '\n';
   }
 
-  void lane_name(const char* name) {
-    svg += fmt::format("<text class=\"tick\" x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>\n", px(kLeft - 10),
-                       px(y + kLane / 2 + 4), name);
-  }
+  void lane_name(const char* name) { svg += svg::text("tick", {kLeft - 10, y + kLane / 2 + 4}, name, svg::kAtEnd); }
 };
 
 std::string look_of(const std::string& track) {
@@ -209,11 +203,10 @@ void draw_plan(Drawing& drawing, const RankRecord& rank) {
 
 void draw_rank(Drawing& drawing, std::size_t r) {
   const RankRecord& rank = drawing.run.ranks[r];
-  drawing.svg +=
-      fmt::format("<text class=\"rank\" x=\"0\" y=\"{}\">rank {}</text>\n", px(drawing.y + kLane / 2 + 4), r);
+  const double middle = drawing.y + kLane / 2 + 4;
+  drawing.svg += svg::text("rank", {0, middle}, fmt::format("rank {}", r));
   if (rank.spans.empty()) {
-    drawing.svg += fmt::format("<text class=\"tick\" x=\"{}\" y=\"{}\">no trace</text>\n", px(kLeft),
-                               px(drawing.y + kLane / 2 + 4));
+    drawing.svg += svg::text("tick", {kLeft, middle}, "no trace");
     drawing.y += kLane + kRankGap;
     return;
   }
@@ -234,8 +227,8 @@ void draw_rank(Drawing& drawing, std::size_t r) {
 
 std::string timeline(const Run& run, const TimelineRange& range) {
   const TimeUnit unit = time_unit(range.end_s / 10);
-  Axis time = axis(0, range.end_s * unit.per_second, 8);
-  const Axis labels = time;
+  svg::Axis time = svg::axis(0, range.end_s * unit.per_second, 8);
+  const svg::Axis labels = time;
   time.high = range.end_s, time.from = kLeft, time.to = kWidth - kRight;
   Drawing drawing{run, time, unit, kTop, {}};
   for (std::size_t r = range.first_rank; r < range.last_rank; ++r) draw_rank(drawing, r);
@@ -243,11 +236,8 @@ std::string timeline(const Run& run, const TimelineRange& range) {
   std::string frame;
   for (const double tick : labels.ticks) {
     const double x = time(tick / unit.per_second);
-    frame += fmt::format(
-        "<line class=\"grid\" x1=\"{0}\" x2=\"{0}\" y1=\"{1}\" y2=\"{2}\"/><text class=\"tick\" x=\"{0}\" "
-        "y=\"{3}\" text-anchor=\"middle\">{4}</text>\n",
-        px(x), px(kTop - 8), px(bottom), px(kTop - 13),
-        labels.label(tick) + (tick == 0 ? "" : fmt::format(" {}", unit.name)));
+    const std::string label = decimal(tick, labels.digits) + (tick == 0 ? "" : fmt::format(" {}", unit.name));
+    frame += svg::line("grid", {x, kTop - 8}, {x, bottom}) + svg::text("tick", {x, kTop - 13}, label, svg::kAtMiddle);
   }
   return fmt::format(
       "<svg class=\"timeline\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"Timeline of one step\">\n"
