@@ -136,6 +136,28 @@ TEST(Run, RanksThatTrainAloneExchangeNothing) {
   EXPECT_EQ(summary.replicas, Replicas::alone);
 }
 
+TEST(Run, AnEvaluationAtTheEndOfARunWithoutAWholeEpochIsAnEvaluation) {
+  const SampleFolder folder(1);
+  folder.write("rank-0.jsonl", SampleFolder::steps() +
+                                   R"({"event":"end","rank":0,"steps":10,"accuracy":0.75,"loss":0.5,"digest":"x"})"
+                                   "\n");
+  const auto run = read_run(folder.path());
+  ASSERT_EQ(run.ranks[0].evaluations.size(), 1u);
+  EXPECT_EQ(run.ranks[0].evaluations[0].step, 10);
+  const Summary summary = summary_of(run);
+  EXPECT_TRUE(summary.loss_is_evaluated);
+  EXPECT_EQ(summary.loss, 0.5) << "of the same samples as the accuracy";
+}
+
+TEST(Run, AnEndWithoutAnEvaluationHasTheTrainingLoss) {
+  const SampleFolder folder(1);
+  folder.write("rank-0.jsonl", SampleFolder::steps() + R"({"event":"end","rank":0,"steps":10,"loss":0.2,"digest":"x"})"
+                                                       "\n");
+  const auto run = read_run(folder.path());
+  EXPECT_TRUE(run.ranks[0].evaluations.empty());
+  EXPECT_FALSE(summary_of(run).loss_is_evaluated);
+}
+
 TEST(Run, ALossThatIsNotANumberIsSaid) {
   auto run = sample_run(2, 6);
   run.ranks[0].steps[3].loss = kUnknown;  // one rank alone may have had no samples

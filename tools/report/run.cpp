@@ -87,6 +87,18 @@ End end_of(const json& row) {
   return end;
 }
 
+/// A run that ends within an epoch is evaluated at its end, which no epoch row tells. Where nothing was evaluated, the
+/// end row repeats the loss of the last step.
+void add_last_evaluation(RankRecord& rank) {
+  const double last_step = rank.steps.empty() ? 0 : rank.steps.back().step;
+  const double trained = rank.steps.empty() ? kUnknown : rank.steps.back().loss;
+  const double step = std::isnan(rank.end->steps) ? last_step : rank.end->steps;
+  const bool was_evaluated =
+      !std::isnan(rank.end->accuracy) || (!std::isnan(rank.end->loss) && rank.end->loss != trained);
+  const bool is_told = !rank.evaluations.empty() && rank.evaluations.back().step >= step;
+  if (was_evaluated && !is_told) rank.evaluations.push_back({step, kUnknown, rank.end->accuracy, rank.end->loss});
+}
+
 void read_row(const json& row, RankRecord& rank) {
   const std::string event = text(row, "event");
   if (event == "step") {
@@ -98,6 +110,7 @@ void read_row(const json& row, RankRecord& rank) {
         {std::isnan(given) ? reached : given, number(row, "epoch"), number(row, "accuracy"), number(row, "loss")});
   } else if (event == "end") {
     rank.end = end_of(row);
+    add_last_evaluation(rank);
   } else if (row.contains("error")) {
     rank.error = text(row, "error");
   }
