@@ -74,6 +74,10 @@ inline constexpr double kTolerableLinkError = 0.25;
 /// where links are good, or timings on as many ranks come before them.
 [[nodiscard]] std::string doubt_of_links(const Cluster& cluster, int ranks);
 
+/// Why a collective of so many bytes is not foretold well: the timings on as many ranks end at smaller ones. Empty
+/// where they reach so far, or where there are none.
+[[nodiscard]] std::string doubt_of_size(const NetworkCost& cost, int ranks, Collective collective, double bytes);
+
 /// From JSON text. Throws Misuse that names `file`, the key, and what is allowed there.
 [[nodiscard]] Cluster parse_cluster(std::string_view json, const std::string& file);
 /// From a file; throws SystemFailure where it cannot be read.

@@ -1,7 +1,7 @@
 // Choices: settling what a caller left open, and the preference of `auto`.
 #include "collective/choice.hpp"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 

@@ -55,8 +55,10 @@ std::vector<schedule::Cost> measured_costs(const Cluster& cluster, Collective co
   std::vector<std::string> known;
   for (const MeasuredCost& cost : cluster.costs)
     if (cost.collective == Collective::allreduce) known.push_back(cost.algorithm.empty() ? "auto" : cost.algorithm);
-  throw Misuse(fmt::format("the cluster has no links and no cost of an all-reduce by {}; it has: {}", cluster.algorithm,
-                           known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
+  throw Misuse(fmt::format(
+      "the cluster has neither links nor a cost of an all-reduce by {}; {}", cluster.algorithm,
+      known.empty() ? std::string("give it \"links\", or measure a cluster file by `syncopate fit`")
+                    : fmt::format("allowed: {}, or any algorithm once it has \"links\"", fmt::join(known, ", "))));
 }
 
 const LinkCost& link_of(const Cluster& cluster) {

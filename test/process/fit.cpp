@@ -58,6 +58,25 @@ TEST(Fit, MeasuresWhatTheGroupAndThePlannerDecideBy) {
   EXPECT_NE(lost.error.find("/nonexistent/c.json"), std::string::npos) << lost.error;
 }
 
+TEST(Fit, NamesTheSizesThatItsLimitLeftOutAndPlanSaysWhereItGoesBeyond) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "cluster.json";
+  const Ended fit = syncopate({"fit", "--json", "-n", "2", "--bytes", "4,64,64MiB", "--budget", "0.02", "--limit", "1.25",
+                               "--transport", "tcp", "-o", file});
+  ASSERT_EQ(fit.code, 0) << fit.error;
+  EXPECT_NE(fit.error.find("--limit 1.25 was over before 64 MiB could be measured: the tables end at 64 B"),
+            std::string::npos)
+      << fit.error;
+  EXPECT_EQ(nlohmann::json::parse(fit.output).at("left_out"), nlohmann::json({64 << 20}));
+  const auto plan = [&](const std::string& bytes) {
+    return syncopate({"plan", "collective", "auto", "--bytes", bytes, "--cluster", file}).error;
+  };
+  EXPECT_NE(plan("1MiB").find("allreduce of 1 MiB goes beyond what was measured: the timings end at 64 B"),
+            std::string::npos)
+      << plan("1MiB");
+  EXPECT_EQ(plan("64").find("beyond"), std::string::npos);
+}
+
 TEST(Fit, SaysWhatItCannotWriteOrStart) {
   EXPECT_EQ(syncopate({"fit"}).code, 2);
   EXPECT_EQ(syncopate({"fit", "-n", "1", "-o", "x"}).code, 2);
@@ -77,6 +96,16 @@ TEST(Figure, DrawsTheRowsOfABenchmark) {
   const Ended drawn = syncopate({"figure", rows, "-o", svg});
   EXPECT_EQ(drawn.code, 0) << drawn.error;
   EXPECT_NE(file_text(svg).find("polyline"), std::string::npos);
+}
+
+TEST(Figure, NamesTheKeysThatRowsHaveWhereTheyLackWhatIsDrawn) {
+  const TemporaryFolder folder;
+  const std::string rows = folder / "rows.jsonl";
+  std::ofstream(rows) << "{\"bytes\": 4, \"ratio\": 1}\n";
+  const Ended drawn = syncopate({"figure", rows, "-o", "/dev/null"});
+  EXPECT_EQ(drawn.code, 2);
+  EXPECT_NE(drawn.error.find("\"bytes\" (--x) and \"seconds\" (--y); their keys: bytes, ratio"), std::string::npos)
+      << drawn.error;
 }
 
 TEST(Figure, NamesFileAndLineOfWhatIsNoRow) {

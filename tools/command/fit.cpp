@@ -7,8 +7,10 @@
 #include <cstring>
 #include <fstream>
 #include <memory>
+#include <numeric>
 #include <optional>
 
+#include "arguments.hpp"
 #include "bench/options.hpp"
 #include "bench/worker.hpp"
 #include "command.hpp"
@@ -50,8 +52,8 @@ void report(const fit::Measured& measured, const Options& options, const Session
   file << cluster.dump(1) << '\n';
   if (!file.flush()) throw SystemFailure(fmt::format("cannot write {}: {}", options.output, std::strerror(errno)));
   // A law that is wrong somewhere is still a law; whoever plans by it must know.
-  const std::string complaint = fit::complaint_about(measured, fit);
-  if (!complaint.empty()) session.log.write(LogLevel::warning, complaint);
+  for (const std::string& complaint : {fit::left_out(measured, options.limit_s), fit::complaint_about(measured, fit)})
+    if (!complaint.empty()) session.log.write(LogLevel::warning, complaint);
   if (session.json)
     print_row({{"cluster", options.output},
                {"links", cluster.at("links")},
@@ -60,19 +62,25 @@ void report(const fit::Measured& measured, const Options& options, const Session
                {"links_errors", errors_of(fit)},
                {"cpu_s_per_byte", fit.cpu_s_per_byte},
                {"transport", measured.transport},
-               {"timings", measured.all.size()}});
+               {"timings", measured.all.size()},
+               {"left_out", measured.left_out}});
   else
     fmt::print("{}cluster  {}\n", fit::table_of(measured, fit), options.output);
 }
 
-/// One rank of a job: all collectives by all algorithms; rank 0 writes.
-int measure(const Options& options, const Session& session) {
+fit::Effort effort_of(const Options& options) {
   fit::Effort effort{.budget_s = options.budget_s, .limit_s = options.limit_s};
   for (const std::string& text : bench::parts_of(options.bytes)) effort.bytes.push_back(parse_bytes(text));
   std::ranges::sort(effort.bytes);
   if (effort.bytes.empty() || effort.bytes.front() == 0)
     throw Misuse(fmt::format("--bytes {}; allowed: sizes of at least 1 byte, such as 4,4KiB,1MiB", options.bytes));
   effort.memory = memory_named(options.memory);
+  return effort;
+}
+
+/// One rank of a job: all collectives by all algorithms; rank 0 writes.
+int measure(const Options& options, const Session& session) {
+  const fit::Effort effort = effort_of(options);
   const auto group = Group::join({.transport = options.transport});
   const fit::Measured measured = fit::measure(*group, effort);
   if (group->rank() == 0) report(measured, options, session);
@@ -81,6 +89,9 @@ int measure(const Options& options, const Session& session) {
 
 /// The same command again, as the ranks of a job.
 int start_job(const Options& options, const Session& session) {
+  std::vector<std::uint32_t> hosts(static_cast<std::size_t>(options.ranks));
+  if (!options.lab.empty()) std::iota(hosts.begin(), hosts.end(), 0U);
+  fit::require_enough_time(effort_of(options), options.ranks, hosts);
   std::optional<lab::Lab> lab;
   if (!options.lab.empty())
     lab.emplace(lab::Lab::start({.hosts = options.ranks, .rate = options.lab, .name = fmt::format("fit{}", getpid())}));
@@ -105,22 +116,24 @@ int start_job(const Options& options, const Session& session) {
 void define(CLI::App& app, Session& session) {
   const auto options = std::make_shared<Options>();
   app.add_option("--ranks,-n", options->ranks, "Ranks to start; inside `syncopate run` the job's are used")
-      ->check(CLI::Range(2, 256))
+      ->check(between(2, 256))
       ->capture_default_str();
   app.add_option("--lab", options->lab, "Give each rank an emulated host of its own with a port of this rate (1gbit)");
   app.add_option("--output,-o", options->output, "The cluster file")->required();
   app.add_option("--bytes", options->bytes, "Sizes of the full vector")->capture_default_str();
   app.add_option("--transport", options->transport,
                  "auto (shm within a host, tcp between hosts), tcp, shm; default auto, inside a job the job's")
-      ->check(CLI::IsMember({"auto", "tcp", "shm"}));
+      ->check(one_of("transport", {"auto", "tcp", "shm"}));
   app.add_option(
          "--memory", options->memory,
          "Where all ranks share memory: vectors in the group's (Group::allocate, as gradients are), or own ones")
-      ->check(CLI::IsMember({"group", "own"}))
+      ->check(one_of("memory", {"group", "own"}))
       ->capture_default_str();
   app.add_option("--budget", options->budget_s, "Timed seconds per collective, algorithm and size in one pass")
+      ->check(above_zero())
       ->capture_default_str();
   app.add_option("--limit", options->limit_s, "Seconds of all passes; large sizes that would exceed it are left out")
+      ->check(above_zero())
       ->capture_default_str();
   app.callback([options, &session] {
     session.action = [options, &session] {

@@ -2,6 +2,7 @@
 #include "fit/cluster.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -132,6 +133,18 @@ std::string complaint_about(const Measured& measured, const ClusterFit& fit) {
       "groups "
       "that go by them say so",
       100 * kTolerableLinkError, count, fit.errors.size(), sizes, ranks);
+}
+
+std::string left_out(const Measured& measured, double limit_s) {
+  if (measured.left_out.empty()) return {};
+  std::vector<std::string> sizes;
+  for (const std::uint64_t bytes : measured.left_out) sizes.push_back(format_bytes(static_cast<double>(bytes)));
+  std::uint64_t last = 0;
+  for (const Timing& timing : measured.all) last = std::max(last, timing.bytes);
+  return fmt::format(
+      "--limit {:g} was over before {} could be measured: the tables end at {}, and beyond it planners and auto "
+      "extrapolate; give a longer --limit, a smaller --budget, or fewer --bytes",
+      limit_s, fmt::join(sizes, ", "), format_bytes(static_cast<double>(last)));
 }
 
 std::string table_of(const Measured& measured, const ClusterFit& fit) {

@@ -25,6 +25,7 @@ struct Measured {
   Memory memory = Memory::own;
   int ranks_per_host = 1;
   std::vector<Timing> all, within, between;
+  std::vector<std::uint64_t> left_out;  ///< sizes that the time did not suffice for
 };
 
 /// How far the links miss the timings of one size that they were fitted to, as |predicted / measured - 1|.
@@ -53,6 +54,9 @@ struct ClusterFit {
 /// At which sizes the links are off by more than kTolerableLinkError, by how much, and what is gone by instead; empty
 /// where they are not.
 [[nodiscard]] std::string complaint_about(const Measured& measured, const ClusterFit& fit);
+
+/// Which sizes the limit left out, and what follows; empty where it left out none.
+[[nodiscard]] std::string left_out(const Measured& measured, double limit_s);
 
 /// For people: measured time, fastest algorithm, and how far the links are off, per collective and size.
 [[nodiscard]] std::string table_of(const Measured& measured, const ClusterFit& fit);

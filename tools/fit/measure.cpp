@@ -1,6 +1,8 @@
 // Measuring for a fit: each algorithm at each size, until the time is spent.
 #include "fit/measure.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <map>
@@ -18,6 +20,7 @@ using bench::Rows;
 using Clock = std::chrono::steady_clock;
 
 constexpr int kMostPasses = 5;
+constexpr std::size_t kLeastSizes = 2;  // one point makes no line
 
 /// Calls with a root do not wait for each other, and a row of them shows how they overlap; barriers between them show
 /// what one takes. The others show it by themselves, on ports as busy as in a training step.
@@ -27,12 +30,21 @@ bool overlaps(Collective collective) {
 }
 
 /// Those that `auto` would think of on these hosts.
-std::vector<std::string> sensible(const Group& group, Collective collective) {
-  PlanRequest request{.collective = collective, .ranks = group.size()};
-  request.hosts = {group.hosts().begin(), group.hosts().end()};
+std::vector<std::string> sensible(Collective collective, int ranks, const std::vector<std::uint32_t>& hosts) {
+  PlanRequest request{.collective = collective, .ranks = ranks};
+  request.hosts = hosts;
   std::vector<std::string> names;
   for (const PlanRank& entry : rank_algorithms(request)) names.push_back(entry.algorithm);
   return names;
+}
+
+std::vector<std::uint32_t> hosts_of(const Group& group) { return {group.hosts().begin(), group.hosts().end()}; }
+
+std::vector<Collective> measured_collectives() {
+  std::vector<Collective> collectives;
+  for (const Collective collective : kCollectives)
+    if (collective != Collective::allgather_v) collectives.push_back(collective);
+  return collectives;
 }
 
 /// The passes over all collectives and sizes; rank 0's clock decides, for all ranks alike.
@@ -42,17 +54,17 @@ class Passes final {
       : group_(group), effort_(effort), collectives_(std::move(collectives)) {}
 
   std::vector<Timing> run(int most_passes) {
-    std::size_t sizes = effort_.bytes.size();
     for (int pass = 0; pass < most_passes; ++pass) {
       const double begin = elapsed_s();
       if (pass == 0)
-        sizes = ascend();
+        sizes_ = ascend();
       else
-        for (std::size_t i = 0; i < sizes; ++i) measure_size(effort_.bytes[i]);
+        for (std::size_t i = 0; i < sizes_; ++i) measure_size(effort_.bytes[i]);
       if (!goes_on(2 * elapsed_s() - begin)) break;
     }
     return timings();
   }
+  [[nodiscard]] std::size_t sizes() const { return sizes_; }  ///< how many of them, smallest first, were measured
 
  private:
   [[nodiscard]] double elapsed_s() const { return std::chrono::duration<double>(Clock::now() - begin_).count(); }
@@ -66,11 +78,10 @@ class Passes final {
 
   /// One pass; returns how many sizes it had time for. The next one takes as much longer as it is larger, at most.
   std::size_t ascend() {
-    constexpr std::size_t kLeast = 2;  // one point makes no line
     for (std::size_t i = 0; i < effort_.bytes.size(); ++i) {
       const double begin = elapsed_s();
       measure_size(effort_.bytes[i]);
-      if (i + 1 == effort_.bytes.size() || i + 1 < kLeast) continue;
+      if (i + 1 == effort_.bytes.size() || i + 1 < kLeastSizes) continue;
       const double growth = static_cast<double>(effort_.bytes[i + 1]) / static_cast<double>(effort_.bytes[i]);
       const double lasted = elapsed_s() - begin;
       const bool grows = lasted > 3 * effort_.budget_s * static_cast<double>(rows_in_a_size_);
@@ -86,7 +97,7 @@ class Passes final {
       bench::Task task{.collective = collective, .ranks = group_.size()};
       task.bytes = {(bytes + step - 1) / step * step};
       if (collective == Collective::barrier) task.bytes = {sizeof(float)};
-      task.algorithms = sensible(group_, collective);
+      task.algorithms = sensible(collective, group_.size(), hosts_of(group_));
       task.rounds = 1;
       task.budget_s = effort_.budget_s;
       task.apart = overlaps(collective);
@@ -123,6 +134,7 @@ class Passes final {
   std::vector<Collective> collectives_;
   Rows rows_{0};
   std::size_t rows_in_a_size_ = 0;
+  std::size_t sizes_ = 0;
   Clock::time_point begin_ = Clock::now();
 };
 
@@ -146,13 +158,24 @@ std::vector<Timing> measure_links(Group* group, Effort effort) {
 
 }  // namespace
 
+void require_enough_time(const Effort& effort, int ranks, const std::vector<std::uint32_t>& hosts) {
+  std::size_t rows = 0;
+  for (const Collective collective : measured_collectives()) rows += sensible(collective, ranks, hosts).size();
+  const auto sizes = static_cast<double>(std::min(kLeastSizes, effort.bytes.size()));
+  const double least_s = sizes * static_cast<double>(rows) * effort.budget_s;
+  if (least_s > effort.limit_s)
+    throw Misuse(
+        fmt::format("--limit {:g} is too short: on {} ranks {} rows of {} sizes take {:.2g} s at --budget {:g}; "
+                    "allowed: a limit of "
+                    "at least that, or a smaller budget",
+                    effort.limit_s, ranks, rows, sizes, least_s, effort.budget_s));
+}
+
 Measured measure(Group& group, const Effort& effort) {
+  require_enough_time(effort, group.size(), hosts_of(group));
   Measured measured{.transport = group.transport(),
                     .memory = group.transport() == "shm" ? effort.memory : Memory::own,
                     .ranks_per_host = ranks_per_host(group)};
-  std::vector<Collective> collectives;
-  for (const Collective collective : kCollectives)
-    if (collective != Collective::allgather_v) collectives.push_back(collective);
   const std::vector<int>& hosts = group.hosts();
   const int host = hosts[static_cast<std::size_t>(group.rank())];
   const auto largest = std::ranges::max(hosts) + 1;
@@ -165,7 +188,9 @@ Measured measure(Group& group, const Effort& effort) {
     measured.between = measure_links(leaders.get(), effort);
     barrier(group);
   }
-  measured.all = Passes(group, effort, std::move(collectives)).run(kMostPasses);
+  Passes passes(group, effort, measured_collectives());
+  measured.all = passes.run(kMostPasses);
+  measured.left_out.assign(effort.bytes.begin() + static_cast<std::ptrdiff_t>(passes.sizes()), effort.bytes.end());
   return measured;
 }
 

@@ -17,7 +17,12 @@ struct Effort {
   Memory memory = Memory::group;     ///< in which vectors lie, where all ranks share a host's
 };
 
-/// Every rank calls it; rank 0's result is complete. Throws Corrupt where a collective gave a wrong answer.
+/// Throws Misuse where the limit ends before two sizes can be timed: one point makes no line. `hosts` by rank, as in a
+/// PlanRequest.
+void require_enough_time(const Effort& effort, int ranks, const std::vector<std::uint32_t>& hosts);
+
+/// Every rank calls it; rank 0's result is complete. Throws Corrupt where a collective gave a wrong answer, Misuse as
+/// above.
 [[nodiscard]] Measured measure(Group& group, const Effort& effort);
 
 }  // namespace syncopate::tools::fit

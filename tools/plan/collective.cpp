@@ -6,6 +6,7 @@
 
 #include <memory>
 
+#include "arguments.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/plan.hpp"
 #include "syncopate/units.hpp"
@@ -119,6 +120,8 @@ int price_collective(const Options& options, const Session& session) {
                       request.ranks > 1 ? rank_algorithms(request, cost) : std::vector<PlanRank>(),
                       options.draw ? draw_plans(request, cost) : std::string()};
   if (request.collective == Collective::barrier) request.bytes = kBarrierBytes;
+  const std::string doubt = doubt_of_size(cost, request.ranks, request.collective, static_cast<double>(request.bytes));
+  if (!doubt.empty()) session.log.write(LogLevel::warning, doubt);
   if (session.json)
     print_json(request, answer);
   else
@@ -144,18 +147,18 @@ void add_options(CLI::App& sub, Options& options) {
   for (const Collective collective : kCollectives) names.push_back(name_of(collective));
   sub.add_option("NAME", request.algorithm, "Algorithm from the catalogue (syncopate info), or auto")->required();
   sub.add_option("--collective", options.collective, fmt::format("{}", fmt::join(names, ", ")))->capture_default_str();
-  sub.add_option("--ranks", request.ranks, "Number of ranks (default: the cluster's, else 4)")
-      ->check(CLI::PositiveNumber);
+  sub.add_option("--ranks", request.ranks, "Number of ranks (default: the cluster's, else 4)")->check(at_least(1));
   sub.add_option("--bytes", options.bytes, "Size of the full vector: 4KiB, 16MiB, ...")->capture_default_str();
   sub.add_option("--root", request.root, "Root of broadcast, reduce, gather and scatter")->capture_default_str();
   add_tuning(sub, options);
-  CLI::Option* cluster = sub.add_option("--cluster", options.cluster, "Costs and timings: a file of syncopate fit");
+  CLI::Option* cluster =
+      sub.add_option("--cluster", options.cluster, "Costs and timings: a file of syncopate fit")->check(input_file());
   CLI::Option* transport =
       sub.add_option("--transport", options.transport, "The usual costs of tcp or shm, where a group has no cluster")
-          ->check(CLI::IsMember({"tcp", "shm"}))
+          ->check(one_of("transport", {"tcp", "shm"}))
           ->excludes(cluster);
   sub.add_option("--memory", options.memory, "With --transport shm: vectors of the ranks' own, or the group's memory")
-      ->check(CLI::IsMember({"own", "group"}))
+      ->check(one_of("memory", {"own", "group"}))
       ->capture_default_str()
       ->needs(transport);
   for (CLI::Option* cost : {sub.add_option("--alpha", options.link.alpha_s, "Seconds per message"),

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "arguments.hpp"
 #include "plan/export.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/predict.hpp"
@@ -24,15 +25,26 @@ struct Question {
   Profile profile;
   Cluster cluster;
   std::vector<Prediction> predictions;
-  std::string doubt;  ///< of the links, where they are what there is to go by
+  std::vector<std::string> doubts;  ///< of the links, where they are what there is to go by; of sizes
 };
+
+double largest_bucket(const std::vector<Prediction>& predictions) {
+  double largest = 0;
+  for (const Prediction& prediction : predictions)
+    for (const PredictedBucket& bucket : prediction.buckets)
+      largest = std::max(largest, static_cast<double>(bucket.bytes));
+  return largest;
+}
 
 Question question_of(const Options& options) {
   if (options.profile.empty()) throw Misuse("plan needs a PROFILE, or a subcommand: collective");
   if (options.cluster.empty()) throw Misuse("plan PROFILE needs --cluster FILE");
   Question question{read_profile(options.profile), read_cluster(options.cluster), {}, {}};
+  const auto doubt = [&](std::string words) {
+    if (!words.empty()) question.doubts.push_back(std::move(words));
+  };
   if (!options.algorithm.empty()) question.cluster.algorithm = options.algorithm;
-  question.doubt = doubt_of_links(question.cluster, options.ranks != 0 ? options.ranks : question.cluster.ranks);
+  doubt(doubt_of_links(question.cluster, options.ranks != 0 ? options.ranks : question.cluster.ranks));
   if (options.ranks != 0 && options.ranks != question.cluster.ranks) {
     question.cluster.ranks = options.ranks;
     question.cluster.costs.clear();  // they were measured on another number of ranks
@@ -40,6 +52,8 @@ Question question_of(const Options& options) {
   PredictOptions predict{.policies = options.policies, .fusion_bytes = parse_bytes(options.fusion_bytes)};
   if (!options.format.empty() && predict.policies.empty()) predict.policies = {"exact_dp"};
   question.predictions = predict_policies(question.profile, question.cluster, predict);
+  doubt(doubt_of_size(cost_of(question.cluster), question.cluster.ranks, Collective::allreduce,
+                      largest_bucket(question.predictions)));
   return question;
 }
 
@@ -94,8 +108,6 @@ void print_table(const Question& question) {
 
 int print_export(const Options& options, const Question& question, const Session& session) {
   const bool is_ddp = options.format == "ddp";
-  if (!is_ddp && options.format != "horovod")
-    throw Misuse(fmt::format("--export {} is unknown; allowed: ddp, horovod", options.format));
   const char* key = is_ddp ? "bucket_cap_mb_list" : "groups";
   for (const Prediction& prediction : question.predictions) {
     const nlohmann::json value = is_ddp ? ddp_caps(prediction) : horovod_groups(prediction, question.profile);
@@ -109,7 +121,7 @@ int print_export(const Options& options, const Question& question, const Session
 
 int compare(const Options& options, const Session& session) {
   const Question question = question_of(options);
-  if (!question.doubt.empty()) session.log.write(LogLevel::warning, question.doubt);
+  for (const std::string& doubt : question.doubts) session.log.write(LogLevel::warning, doubt);
   if (!options.format.empty()) return print_export(options, question, session);
   if (!session.json) {
     print_table(question);
@@ -123,8 +135,11 @@ int compare(const Options& options, const Session& session) {
 
 void add_policies(CLI::App& app, Session& session) {
   const auto options = std::make_shared<Options>();
-  app.add_option("PROFILE", options->profile, "A model's layer times and sizes (JSON; docs/scheduling.md)");
-  app.add_option("--cluster", options->cluster, "The network's numbers (JSON; docs/scheduling.md)")->type_name("FILE");
+  app.add_option("PROFILE", options->profile, "A model's layer times and sizes (JSON; docs/scheduling.md)")
+      ->check(input_file());
+  app.add_option("--cluster", options->cluster, "The network's numbers (JSON; docs/scheduling.md)")
+      ->type_name("FILE")
+      ->check(input_file());
   app.add_option("--policy", options->policies,
                  "Policies, comma-separated; fusion:SIZE and fusion:ddp too (default: every one)")
       ->delimiter(',');
@@ -132,10 +147,11 @@ void add_policies(CLI::App& app, Session& session) {
       ->default_str("by model and ranks");
   app.add_option("--algorithm", options->algorithm, "Algorithm of the all-reduce (default: the cluster's)");
   app.add_option("--ranks", options->ranks, "Ranks instead of the cluster's; its links, not its measured costs, count")
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
   app.add_option("--export", options->format,
                  "Buckets as another framework takes them: ddp (bucket_cap_mb_list), horovod (groups); of exact_dp, or "
-                 "of the policies given");
+                 "of the policies given")
+      ->check(one_of("format", {"ddp", "horovod"}));
   app.callback([options, &session, &app] {
     if (app.get_subcommands().empty()) session.action = [options, &session] { return compare(*options, session); };
   });

@@ -82,6 +82,7 @@ class Group::Impl final {
   /// Only ranks of one host make a difference of it.
   [[nodiscard]] Memory memory_of(const Request& request) const noexcept;
   const collective::plan::Program& program_of(const Request& request, Memory memory);
+  void doubt(const PlanRequest& wanted, const NetworkCost& cost);
   void work(const std::stop_token& stop);
 
   transport::Endpoint endpoint_;
@@ -99,6 +100,7 @@ class Group::Impl final {
 
   // Owned by whoever holds the current ticket.
   std::uint64_t operations_ = 0;
+  bool doubted_ = false;  ///< it was said that a collective is larger than all that were measured
   std::map<PlanKey, collective::plan::Program> programs_;
   std::unordered_multimap<std::size_t, Prepared> prepared_;
   Prepared* latest_ = nullptr;                             ///< of prepared_: the last collective's

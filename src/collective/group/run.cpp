@@ -136,8 +136,9 @@ Memory Group::Impl::memory_of(const Request& request) const noexcept {
 
 const collective::plan::Program& Group::Impl::program_of(const Request& request, Memory memory) {
   const PlanRequest wanted = collective::group::plan_request_of(request, place_);
-  const collective::Choice choice =
-      collective::select::choose(wanted, memory == Memory::group ? cost_in_group_memory_ : cost_);
+  const NetworkCost& cost = memory == Memory::group ? cost_in_group_memory_ : cost_;
+  const collective::Choice choice = collective::select::choose(wanted, cost);
+  doubt(wanted, cost);
   const bool tiles_well = request.collective == Collective::allreduce && choice.algorithm->tiles != nullptr &&
                           choice.algorithm->tiles(choice.shape) && endpoint_.kind == "shm";
   const std::uint32_t tiles = tiles_well ? collective::plan::tiles_for(wanted.bytes, endpoint_.size) : 1;
@@ -146,6 +147,14 @@ const collective::plan::Program& Group::Impl::program_of(const Request& request,
     found->second = collective::plan::compile(
         collective::plan::tiled(collective::build_plan(choice, static_cast<std::uint32_t>(endpoint_.rank)), tiles));
   return found->second;
+}
+
+/// Once: a program that goes beyond the timings does so at every step.
+void Group::Impl::doubt(const PlanRequest& wanted, const NetworkCost& cost) {
+  if (doubted_ || endpoint_.rank != 0 || wanted.algorithm != "auto") return;
+  const std::string doubt = doubt_of_size(cost, wanted.ranks, wanted.collective, static_cast<double>(wanted.bytes));
+  doubted_ = !doubt.empty();
+  if (doubted_) options_.log.write(LogLevel::warning, fmt::format("{}: {}", options_.cluster, doubt));
 }
 
 }  // namespace syncopate

@@ -1,8 +1,12 @@
 // Measured: interpolation between timings, extrapolation by laws.
 #include "collective/select/measured.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+
+#include "syncopate/units.hpp"
 
 namespace syncopate::collective::select {
 
@@ -55,3 +59,19 @@ std::optional<double> measured_seconds(const NetworkCost& cost, const Asked& ask
 }
 
 }  // namespace syncopate::collective::select
+
+namespace syncopate {
+
+std::string doubt_of_size(const NetworkCost& cost, int ranks, Collective collective, double bytes) {
+  double last = 0;
+  for (const MeasuredCost& entry : cost.measured)
+    if (entry.collective == collective && !entry.table.empty()) last = std::max(last, entry.table.back().first);
+  if (last == 0 || bytes <= last || ranks != cost.measured_ranks) return {};
+  return fmt::format(
+      "{} of {} goes beyond what was measured: the timings end at {}; `syncopate fit --bytes` with larger sizes "
+      "measures "
+      "them",
+      name_of(collective), format_bytes(bytes), format_bytes(last));
+}
+
+}  // namespace syncopate
