@@ -17,6 +17,7 @@ namespace syncopate::tools {
 struct Session {
   bool json = false;            ///< one JSON object a line on stdout, logs on stderr
   Log log;                      ///< --log-level, SYNCOPATE_LOG
+  std::string log_level;        ///< --log-level as given; empty: not given
   std::string program;          ///< absolute path of this executable
   std::function<int()> action;  ///< set by the chosen command; its result is the exit code
 };

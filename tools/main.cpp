@@ -5,6 +5,7 @@
 #include <climits>
 #include <cstdio>
 
+#include "arguments.hpp"
 #include "command.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/version.hpp"
@@ -50,7 +51,11 @@ int guarded(const Session& session, const std::function<int()>& action) {
 void add_common_options(CLI::App& app, Session& session) {
   app.add_flag("--json", session.json, "One JSON object a line on stdout; logs on stderr");
   app.add_option_function<std::string>(
-         "--log-level", [&session](const std::string& name) { session.log.level = log_level_named(name); },
+         "--log-level",
+         [&session](const std::string& name) {
+           session.log.level = log_level_named(name);
+           session.log_level = name;
+         },
          "error, warning, info, debug or off (also: SYNCOPATE_LOG)")
       ->type_name("LEVEL");
 }
@@ -65,7 +70,7 @@ void define(CLI::App& app, Session& session) {
     add_common_options(*child, session);
     command->define(*child, session);
   }
-  app.footer("`syncopate COMMAND --help` explains a command. Exit codes: 0 success, 1 failure, 2 misuse.");
+  app.footer("`syncopate help COMMAND` explains a command. Exit codes: 0 success, 1 failure, 2 misuse.");
 }
 
 /// The words for CLI11, which takes them from the back; the first "--" becomes kDivider.
@@ -97,7 +102,7 @@ int run_command_line(int count, char** values) {
     } catch (const CLI::ParseError& stop) {
       if (stop.get_exit_code() == 0) return app.exit(stop), -1;  // --help, --version
       session.json = wants_json;
-      throw Misuse(fmt::format("{} (see `syncopate --help`, `syncopate COMMAND --help`)", stop.what()));
+      throw Misuse(fmt::format("{} (see `syncopate help`, `syncopate help COMMAND`)", refusal_of(app, stop)));
     }
     return 0;
   });

@@ -116,7 +116,8 @@ std::unique_ptr<connect::rendezvous::Rendezvous> rendezvous_of(const GroupOption
 
 }  // namespace
 
-Endpoint join(const GroupOptions& options, connect::rendezvous::Rendezvous& meeting, const std::string& host) {
+Endpoint join(const GroupOptions& options, connect::rendezvous::Rendezvous& meeting, const std::string& host,
+              bool blames) {
   const int rank = *options.rank, size = *options.size;
   const std::string secret = connect::read_secret(options.secret_file);
   const socket::Address source = own_address(options);
@@ -145,7 +146,8 @@ Endpoint join(const GroupOptions& options, connect::rendezvous::Rendezvous& meet
                                    .secret = secret,
                                    .streams = leader.streams,
                                    .silence = std::chrono::milliseconds(leader.silence_ms),
-                                   .log = options.log};
+                                   .log = options.log,
+                                   .blames = blames};
   Endpoint endpoint{.rank = rank, .size = size, .kind = kind_of(all), .has_cluster = leader.has_cluster};
   for (std::size_t other = 0; other < all.size(); ++other) {
     words.addresses.push_back(socket::Address::parse(all[other].address));
@@ -187,7 +189,7 @@ Endpoint join_processes(const GroupOptions& options, const base::Environment& en
 Endpoint join_processes(const connect::Launch& launch) {
   launch.options.log.write(LogLevel::info, launch.source);
   const auto meeting = rendezvous_of(launch.options);
-  return join(launch.options, *meeting);
+  return join(launch.options, *meeting, socket::host_identity(), launch.blames);
 }
 
 }  // namespace syncopate::transport

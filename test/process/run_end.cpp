@@ -27,6 +27,43 @@ TEST(RunEnd, AKilledRankIs128PlusItsSignalAndTheOthersEndWithTheirOwnError) {
   EXPECT_NE(ended.output.find("[1] own error of 1"), std::string::npos) << ended.output;
 }
 
+TEST(RunEnd, TheRankThatTheOthersErrorsBlameIsNamedThoughItEndsLast) {
+  const TemporaryFolder folder;
+  const std::string gone = folder / "gone";
+  const Ended ended = syncopate(
+      run_script(2,
+                 "if [ $SYNCOPATE_RANK = 0 ]; then echo 'syncopate error: the first to fail was rank 1' >&2; echo own "
+                 "error >&2; (sleep 0.3; touch " +
+                     gone + ") & exit 1; fi; until [ -e " + gone + " ]; do sleep 0.02; done; exit 7"));
+  EXPECT_EQ(ended.code, 7);
+  EXPECT_NE(ended.error.find("rank 1 exited with code 7, the first to fail\n"), std::string::npos) << ended.error;
+  EXPECT_NE(ended.error.find("[0] own error\n"), std::string::npos) << ended.error;
+  EXPECT_EQ(ended.error.find("syncopate error"), std::string::npos) << "that line is for `run`: " << ended.error;
+}
+
+TEST(RunEnd, ABlamedRankThatHadToBeAskedToEndIsNotTheFirstFailure) {
+  const Ended ended =
+      syncopate(run_script(2,
+                           "if [ $SYNCOPATE_RANK = 0 ]; then echo 'syncopate error: the first to fail was rank 1' "
+                           ">&2; exit 4; fi; exec sleep 1000"));
+  EXPECT_EQ(ended.code, 4);
+  EXPECT_NE(ended.error.find("rank 0 exited with code 4, the first of the ranks to end"), std::string::npos)
+      << ended.error;
+}
+
+TEST(RunEnd, AGroupsOwnErrorBlamesTheRankThatFailed) {
+  // Rank 1 leaves its group while the others still need it, and ends only when they have ended.
+  const std::string bench = std::string(SYNCOPATE_PROGRAM) + " bench allreduce --bytes 4KiB --transport tcp";
+  const TemporaryFolder folder;
+  const std::string over = folder / "over";
+  const Ended ended =
+      syncopate(run_script(3, "if [ $SYNCOPATE_RANK = 1 ]; then " + bench + " --rounds 1 --budget 0.01; until [ -e " +
+                                  over + " ]; do sleep 0.02; done; exit 9; fi; " + bench +
+                                  " --rounds 1000 --budget 10; c=$?; touch " + over + "; exit $c"));
+  EXPECT_EQ(ended.code, 9) << ended.error;
+  EXPECT_NE(ended.error.find("rank 1 exited with code 9, the first to fail\n"), std::string::npos) << ended.error;
+}
+
 TEST(RunEnd, AStoppedRankIsNamedBesideTheFirstThatGaveItUp) {
   // The name of rank 1's file says its process id; rank 0 gives up when the kernel shows it stopped.
   const TemporaryFolder folder;
@@ -57,7 +94,10 @@ TEST(RunEnd, SignalsReachEveryRank) {
     ASSERT_TRUE(run.says("ready", 2));
     run.send(number);
     EXPECT_TRUE(run.says("caught", 2)) << "signal " << number;
-    EXPECT_EQ(run.end().code, 9);
+    const Ended ended = run.end();
+    EXPECT_EQ(ended.code, 9);
+    EXPECT_NE(ended.error.find("syncopate run: interrupted by SIG"), std::string::npos) << ended.error;
+    EXPECT_EQ(ended.error.find("rank"), std::string::npos) << "nobody failed: " << ended.error;
   }
 }
 

@@ -53,6 +53,9 @@ TEST(RunStart, WrongOptionsAreMisuse) {
                                                        {"run", "-n", "0", "true"},
                                                        {"run", "-n", "two", "true"},
                                                        {"run", "--lab", "1furlong", "-n", "2", "true"},
+                                                       {"run", "--hosts", "", "true"},
+                                                       {"run", "--lab", "", "true"},
+                                                       {"run", "--transport", "rdma", "true"},
                                                        {"run", "--hosts", "a:0", "true"},
                                                        {"run", "--hosts", "-oProxyCommand=x", "true"},
                                                        {"run", "--hosts", "a", "--lab", "1gbit", "true"},
@@ -65,6 +68,10 @@ TEST(RunStart, WrongOptionsAreMisuse) {
     EXPECT_EQ(ended.code, 2) << testing::PrintToString(arguments);
     EXPECT_NE(ended.error, "") << testing::PrintToString(arguments);
   }
+}
+
+TEST(RunStart, TheLogLevelIsAlsoTheRanks) {
+  EXPECT_EQ(syncopate({"run", "--log-level", "debug", "--", "sh", "-c", "echo $SYNCOPATE_LOG"}).output, "[0] debug\n");
 }
 
 TEST(RunStart, AHostWithoutRoomForARankIsToldFromNoHost) {

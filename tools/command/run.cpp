@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "arguments.hpp"
 #include "command.hpp"
 #include "launch/launch.hpp"
 #include "launch/screen.hpp"
@@ -17,8 +18,7 @@ namespace {
 struct Words {
   launch::JobOptions job;
   std::optional<int> ranks;
-  std::string rate;
-  std::string hosts;
+  std::optional<std::string> rate, hosts;  ///< as given
   std::optional<double> timeout_s;
   std::vector<std::string> settings;  ///< K=V or K
 };
@@ -33,14 +33,14 @@ void take_setting(launch::JobOptions& job, const std::string& word) {
   }
 }
 
-launch::JobOptions job_of(const Words& words, std::vector<std::string> program) {
+launch::JobOptions job_of(const Session& session, const Words& words, std::vector<std::string> program) {
   launch::JobOptions job = words.job;
   job.program = std::move(program);
-  if (!words.hosts.empty() && !words.rate.empty())
-    throw Misuse("--lab and --hosts exclude each other: emulated hosts, or real ones");
+  if (words.hosts && words.rate) throw Misuse("--lab and --hosts exclude each other: emulated hosts, or real ones");
   int slots = 1;
-  if (!words.hosts.empty()) {
-    job.hosts = launch::parse_places(words.hosts);
+  if (!session.log_level.empty()) job.environment["SYNCOPATE_LOG"] = session.log_level;
+  if (words.hosts) {
+    job.hosts = launch::parse_places(*words.hosts);
     slots = 0;
     for (const launch::Place& place : job.hosts) slots += place.slots;
   }
@@ -58,9 +58,9 @@ launch::JobOptions job_of(const Words& words, std::vector<std::string> program) 
 
 /// Where no lab is possible the ranks run on loopback, and the user is told: numbers mean something else then.
 std::optional<lab::Lab> lab_for(const Words& words, int ranks) {
-  if (words.rate.empty()) return std::nullopt;
+  if (!words.rate) return std::nullopt;
   try {
-    return lab::Lab::start({.hosts = ranks, .rate = words.rate, .name = fmt::format("run-{}", getpid())});
+    return lab::Lab::start({.hosts = ranks, .rate = *words.rate, .name = fmt::format("run-{}", getpid())});
   } catch (const SystemFailure& why) {
     fmt::print(stderr,
                "syncopate run: {}\nsyncopate run: continuing WITHOUT emulated hosts: all ranks on loopback, at "
@@ -71,7 +71,7 @@ std::optional<lab::Lab> lab_for(const Words& words, int ranks) {
 }
 
 int run_ranks(const Session& session, const Words& words, const std::vector<std::string>& program) {
-  launch::JobOptions job = job_of(words, program);
+  launch::JobOptions job = job_of(session, words, program);
   const std::optional<lab::Lab> emulated = lab_for(words, job.ranks);
   job.lab = emulated ? &*emulated : nullptr;
   if (emulated) job.supervise.files.push_back(emulated->state_file());
@@ -81,9 +81,11 @@ int run_ranks(const Session& session, const Words& words, const std::vector<std:
     job.supervise.progress = screen.is_terminal();
     end = launch::run_job(job, [&screen](const launch::Line& line) { screen.show(line); });
   }
-  if (end.first_failure < 0) return 0;
+  if (end.first_failure < 0 && !end.interrupted) return 0;
   fmt::print(stderr, "syncopate run: {}\n", end.description());
-  if (session.json)
+  if (session.json && end.interrupted)
+    print_row({{"error", end.description()}, {"kind", "Interrupted"}, {"code", end.exit_code()}});
+  else if (session.json)
     print_row(
         {{"error", end.description()}, {"kind", "RankFailed"}, {"rank", end.first_failure}, {"code", end.exit_code()}});
   return end.exit_code();
@@ -92,13 +94,14 @@ int run_ranks(const Session& session, const Words& words, const std::vector<std:
 void define(CLI::App& app, Session& session) {
   const auto words = std::make_shared<Words>();
   app.add_option("-n,--ranks", words->ranks, "How many ranks, 1 to 1024 (default: 1, or as many as --hosts takes)")
-      ->check(CLI::Range(1, 1024));
+      ->check(between(1, 1024));
   app.add_option("--lab", words->rate,
                  "Each rank on an emulated host whose port carries this rate: 1gbit, 200mbit, none…")
       ->type_name("RATE");
   app.add_option("--hosts", words->hosts, "Start them by ssh: a,b:2 is one rank on a and two on b")->type_name("LIST");
-  app.add_option("--transport", words->job.transport, "SYNCOPATE_TRANSPORT for the ranks: auto, tcp or shm")
-      ->type_name("T");
+  app.add_option("--transport", words->job.transport, "SYNCOPATE_TRANSPORT for the ranks")
+      ->type_name("T")
+      ->check(one_of("transport", {"auto", "tcp", "shm"}));
   app.add_option("--interface", words->job.interface, "Interface or address the ranks use (default: what fits)");
   app.add_option("--rendezvous", words->job.rendezvous, "Where ranks meet, tcp://HOST:PORT (default: a free port)");
   app.add_option("--timeout", words->timeout_s, "Bound of every collective, in seconds")->type_name("SECONDS");

@@ -23,8 +23,8 @@ struct JobOptions {
   SuperviseOptions supervise;
 };
 
-/// Starts the ranks with SYNCOPATE_RANK, _SIZE, _LOCAL_RANK, _RENDEZVOUS, _SECRET_FILE, _INTERFACE and _TRANSPORT set,
-/// passes every line they write to `sink`, and returns when all have ended (see supervise). The secret is made for
+/// Starts the ranks with SYNCOPATE_RANK, _SIZE, _LOCAL_RANK, _RENDEZVOUS, _SECRET_FILE, _INTERFACE, _TRANSPORT, _BLAME
+/// set, passes every line they write to `sink`, and returns when all have ended (see supervise). The secret is made for
 /// this job and removed at its end. Throws Misuse (program not found, too few hosts), SystemFailure.
 [[nodiscard]] JobEnd run_job(const JobOptions& options, const LineSink& sink);
 

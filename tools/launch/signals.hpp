@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <optional>
+#include <string>
 
 #include "launch/descriptor.hpp"
 
@@ -24,5 +25,8 @@ class SignalQueue final {
   sigset_t before_{};
   Descriptor file_;
 };
+
+/// "SIGKILL" for 9.
+[[nodiscard]] std::string signal_name(int number);
 
 }  // namespace syncopate::tools::launch

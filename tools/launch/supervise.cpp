@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <optional>
 
+#include "launch/blame.hpp"
 #include "launch/guardian.hpp"
 #include "launch/lines.hpp"
 #include "launch/signals.hpp"
@@ -26,6 +27,7 @@ struct Rank {
   bool signals_by_input = false;
   LineSplitter output, error;
   std::optional<RankEnd> end;
+  bool was_asked = false;  ///< to end, by a signal from here
 };
 
 /// What happens to the others after a failure, in this order.
@@ -43,6 +45,7 @@ class Supervisor final {
   void poll_once(int timeout_ms);
   [[nodiscard]] int wait_ms() const;
   void read_stream(int rank, Stream stream);
+  void pass_on(int rank, Stream stream, std::string_view text);
   void show_progress(int rank);
   void take_signals();
   void forward(int number);
@@ -53,6 +56,7 @@ class Supervisor final {
   void escalate();
   void kill_leftovers();
   void finish_output();
+  void name_the_first();
   [[nodiscard]] bool all_ended() const;
 
   const SuperviseOptions& options_;
@@ -63,6 +67,7 @@ class Supervisor final {
   Stage stage_ = Stage::all_well;
   SteadyTime next_stage_ = SteadyTime::max();
   int interrupts_ = 0;
+  std::optional<int> blamed_;  ///< by the first of the ranks whose group failed
   JobEnd end_;
 };
 
@@ -72,7 +77,8 @@ void Supervisor::start_all(const std::vector<Program>& programs) {
                       .signals_by_input = program.signals_by_input,
                       .output = {},
                       .error = {},
-                      .end = {}});
+                      .end = {},
+                      .was_asked = false});
     if (!program.signals_by_input) guardian_.watch(ranks_.back().process.pid);
     set_nonblocking(ranks_.back().process.output.get());
     set_nonblocking(ranks_.back().process.error.get());
@@ -104,7 +110,17 @@ JobEnd Supervisor::run() {
     escalate();
   }
   finish_output();
+  name_the_first();
   return end_;
+}
+
+/// The first to end need not be the first that failed: that one may still have been busy ending.
+void Supervisor::name_the_first() {
+  if (end_.first_failure < 0 || !blamed_) return;
+  const auto index = static_cast<std::size_t>(*blamed_);
+  if (end_.ranks[index].code == 0 || ranks_[index].was_asked) return;
+  end_.first_failure = *blamed_;
+  end_.is_blamed = true;
 }
 
 bool Supervisor::all_ended() const {
@@ -134,9 +150,7 @@ void Supervisor::read_stream(int index, Stream stream) {
   Rank& rank = ranks_[index];
   Descriptor& file = stream == Stream::output ? rank.process.output : rank.process.error;
   LineSplitter& lines = stream == Stream::output ? rank.output : rank.error;
-  const auto pass = [&](std::string_view text) {
-    sink_({index, stream, stream == Stream::error ? as_overwritten(text) : text});
-  };
+  const auto pass = [&](std::string_view text) { pass_on(index, stream, text); };
   std::array<char, 65536> buffer;
   const ssize_t got = read(file.get(), buffer.data(), buffer.size());
   if (got > 0) {
@@ -146,6 +160,14 @@ void Supervisor::read_stream(int index, Stream stream) {
     file.close();
   }
   if (stream == Stream::error) show_progress(index);
+}
+
+void Supervisor::pass_on(int rank, Stream stream, std::string_view text) {
+  if (stream == Stream::output) return sink_({rank, stream, text});
+  const std::string_view shown = as_overwritten(text);
+  const std::optional<int> culprit = blamed_in(shown);
+  if (!culprit) return sink_({rank, stream, shown});
+  if (!blamed_ && static_cast<std::size_t>(*culprit) < ranks_.size()) blamed_ = culprit;
 }
 
 /// An unfinished line with a carriage return is an update in place: only its newest text matters.
@@ -167,6 +189,7 @@ void Supervisor::take_signals() {
 
 void Supervisor::forward(int number) {
   if (end_.forwarded_signal == 0) end_.forwarded_signal = number;
+  end_.interrupted = end_.interrupted || end_.first_failure < 0;
   interrupts_ += number == SIGINT ? 1 : 0;
   if (interrupts_ < 2) return send_all(number);
   stage_ = Stage::killed;
@@ -177,6 +200,7 @@ void Supervisor::forward(int number) {
 void Supervisor::send_all(int number) {
   for (Rank& rank : ranks_) {
     if (rank.end) continue;
+    rank.was_asked = true;
     const bool by_input = rank.signals_by_input && rank.process.input.open() && number != SIGKILL;
     if (by_input) {
       write_all(rank.process.input.get(), signal_name(number).substr(3) + "\n");
@@ -248,24 +272,12 @@ void Supervisor::finish_output() {
   while (open() && std::chrono::steady_clock::now() < deadline) poll_once(50);
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     const int rank = static_cast<int>(i);
-    ranks_[i].output.finish([&](std::string_view text) { sink_({rank, Stream::output, text}); });
-    ranks_[i].error.finish([&](std::string_view text) { sink_({rank, Stream::error, as_overwritten(text)}); });
+    ranks_[i].output.finish([&](std::string_view text) { pass_on(rank, Stream::output, text); });
+    ranks_[i].error.finish([&](std::string_view text) { pass_on(rank, Stream::error, text); });
   }
 }
 
 }  // namespace
-
-std::string JobEnd::description() const {
-  if (first_failure < 0) return fmt::format("all {} ranks succeeded", ranks.size());
-  const RankEnd& end = ranks[static_cast<std::size_t>(first_failure)];
-  std::string text = end.signal != 0 ? fmt::format("rank {} was killed by {}", first_failure, signal_name(end.signal))
-                                     : fmt::format("rank {} exited with code {}", first_failure, end.code);
-  if (ranks.size() > 1) text += ", the first of the ranks to end in a failure";
-  if (!stopped.empty())
-    text += fmt::format("; rank{} {} {} stopped then", stopped.size() == 1 ? "" : "s", fmt::join(stopped, ", "),
-                        stopped.size() == 1 ? "was" : "were");
-  return text;
-}
 
 JobEnd supervise(const std::vector<Program>& programs, const SuperviseOptions& options, const LineSink& sink) {
   for (const Program& program : programs) (void)resolve_program(program.argv.at(0));  // before anything is started

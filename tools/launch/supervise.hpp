@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "launch/job_end.hpp"
 #include "launch/program.hpp"
 
 namespace syncopate::tools::launch {
@@ -25,22 +26,6 @@ struct Line {
 };
 using LineSink = std::function<void(const Line&)>;
 
-struct RankEnd {
-  int code = 0;    ///< exit code, 128 + signal where a signal ended it
-  int signal = 0;  ///< 0: it ended by itself
-};
-
-struct JobEnd {
-  std::vector<RankEnd> ranks;
-  int first_failure = -1;    ///< the rank that ended first in a failure; -1: none did
-  std::vector<int> stopped;  ///< ranks that were stopped (SIGSTOP, a debugger) at that moment: they cannot end
-  int forwarded_signal = 0;  ///< the first of SIGINT, SIGTERM, SIGHUP that was forwarded; 0: none
-  [[nodiscard]] int exit_code() const { return first_failure < 0 ? 0 : ranks[first_failure].code; }
-  /// "rank 2 was killed by SIGKILL", "rank 1 exited with code 3", "all 4 ranks succeeded"; "..., the first of the ranks
-  /// to end in a failure; rank 2 was stopped then" says of several ranks what came first, which need not be the cause.
-  [[nodiscard]] std::string description() const;
-};
-
 struct SuperviseOptions {
   /// After the first failure the others have so long to end with their own error (which tells the user more than ours).
   std::chrono::milliseconds own_error{5'000};
@@ -55,8 +40,5 @@ struct SuperviseOptions {
 /// Throws Misuse if a program cannot be executed (the ones already started are killed), SystemFailure.
 [[nodiscard]] JobEnd supervise(const std::vector<Program>& programs, const SuperviseOptions& options,
                                const LineSink& sink);
-
-/// "SIGKILL" for 9.
-[[nodiscard]] std::string signal_name(int number);
 
 }  // namespace syncopate::tools::launch

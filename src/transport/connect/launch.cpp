@@ -125,7 +125,7 @@ void settle_rest(GroupOptions& options, const base::Environment& environment) {
 }  // namespace
 
 Launch resolve_launch(const GroupOptions& options, const base::Environment& environment) {
-  Launch launch{options, {}};
+  Launch launch{.options = options, .source = {}};
   const Place place = place_of(options, environment);
   launch.options.rank = place.rank;
   launch.options.size = place.size;
@@ -138,6 +138,9 @@ Launch resolve_launch(const GroupOptions& options, const base::Environment& envi
           place.source, place.rank, place.size);
   require(launch.options.rendezvous.empty() || meeting == "MASTER_ADDR and MASTER_PORT" || place.source != kNothing,
           "a rendezvous is given ({}), but neither rank nor size; set SYNCOPATE_RANK and SYNCOPATE_SIZE", meeting);
+  // Whoever numbers ranks otherwise than `run` does would name others.
+  const bool numbered_by_run = place.source == kStarters[0].name;
+  launch.blames = environment.integer("SYNCOPATE_BLAME", 0, 1).value_or(0) == 1 && numbered_by_run;
   launch.source = fmt::format("rank {} of {} (from {})", place.rank, place.size, place.source);
   if (place.size > 1) launch.source += fmt::format(", rendezvous {} (from {})", launch.options.rendezvous, meeting);
   return launch;

@@ -15,6 +15,7 @@ inline constexpr std::chrono::microseconds kSpin{50};
 struct Launch {
   GroupOptions options;  ///< complete: everything optional is set
   std::string source;    ///< for the log: what was taken from where
+  bool blames = false;   ///< SYNCOPATE_BLAME: `syncopate run` started this rank and wants to know who failed first
 };
 
 /// Pure. Rank and size come together from the first source that has them: the options, SYNCOPATE_RANK/SIZE, torchrun

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "transport/connect/rendezvous/rendezvous.hpp"
 
@@ -17,6 +18,13 @@ constexpr auto kShortestBeat = std::chrono::milliseconds(5);
 std::set<int> awaited_by(int rank, int size) {
   const auto ranks = neighbours_of(rank, size);
   return {ranks.begin(), ranks.end()};
+}
+
+/// Of ranks that called different things, or waited too long for each other, none failed before the others.
+std::optional<int> culprit_of(const Failure& failure) {
+  if (failure.kind == "Mismatch" || failure.kind == "Timeout") return std::nullopt;
+  const int culprit = failure.where.peer >= 0 ? failure.where.peer : failure.where.rank;
+  return culprit >= 0 ? std::optional(culprit) : std::nullopt;
 }
 
 }  // namespace
@@ -96,6 +104,9 @@ void TreeControl::learn(const Failure& failure, int from) {
   if (!state_.settle(failure)) return;
   options_.log.write(LogLevel::info,
                      fmt::format("rank {}: {} (from rank {}): {}", options_.rank, failure.kind, from, failure.message));
+  // To standard error, wherever the program's log goes: `syncopate run` reads it there.
+  if (const auto culprit = options_.blames ? culprit_of(failure) : std::nullopt)
+    Log().write(LogLevel::error, fmt::format("the first to fail was rank {}", *culprit));
   joined_.change([](auto&) {});
   mailbox_->ring();
 }

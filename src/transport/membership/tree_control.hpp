@@ -29,6 +29,7 @@ struct ControlOptions {
   std::uint32_t streams = 1;  ///< data connections per pair
   base::Duration silence = std::chrono::seconds(2);
   Log log;
+  bool blames = false;  ///< tells `run` when the group fails
 };
 
 /// Laws: the control thread alone touches tree, door and questions; others reach it through `orders_` and its poller's
