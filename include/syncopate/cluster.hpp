@@ -74,7 +74,7 @@ inline constexpr double kTolerableLinkError = 0.25;
 /// where links are good, or timings on as many ranks come before them.
 [[nodiscard]] std::string doubt_of_links(const Cluster& cluster, int ranks);
 
-/// Why a collective of so many bytes is not foretold well: the timings on as many ranks end at smaller ones. Empty
+/// Why a collective of so many bytes is not predicted well: the timings on as many ranks end at smaller ones. Empty
 /// where they reach so far, or where there are none.
 [[nodiscard]] std::string doubt_of_size(const NetworkCost& cost, int ranks, Collective collective, double bytes);
 

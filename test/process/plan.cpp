@@ -106,8 +106,8 @@ TEST_F(PlanPolicies, RefusesWhatDoesNotExist) {
   EXPECT_EQ(syncopate({"plan", profile_}).code, 2) << "no cluster";
   EXPECT_EQ(syncopate({"plan", cluster_, "--cluster", cluster_}).code, 2) << "no profile";
   const Ended missing = syncopate({"plan", folder_ / "nothing.json", "--cluster", cluster_, "--json"});
-  EXPECT_EQ(missing.code, 1);
-  EXPECT_EQ(nlohmann::json::parse(missing.output).at("kind"), "SystemFailure");
+  EXPECT_EQ(missing.code, 2) << "in every command that is given a file";
+  EXPECT_EQ(nlohmann::json::parse(missing.output).at("kind"), "Misuse");
 }
 
 TEST_F(PlanPolicies, SimulateHasARowPerNumberOfRanksAndPolicy) {

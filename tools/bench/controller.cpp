@@ -41,8 +41,10 @@ void print(const Rows& rows, const Task& task, const Session& session) {
     for (const nlohmann::json& row : rows.json()) print_row(row);
     return;
   }
-  fmt::print("{} {} {}, {} ranks{}: {} rounds, contenders interleaved; time per call, slowest rank\n",
+  const std::string transport = rows.transport();
+  fmt::print("{} {} {}, {} ranks{}{}: {} rounds, contenders interleaved; time per call, slowest rank\n",
              name_of(task.collective), name_of(task.dtype), name_of(task.op), task.ranks,
+             transport.empty() ? "" : " over " + transport,
              task.lab.empty() ? "" : ", each on a host of its own at " + task.lab, task.rounds);
   fmt::print("{}", rows.table());
 }

@@ -8,9 +8,12 @@
 #include <array>
 #include <sstream>
 
+#include "arguments.hpp"
 #include "bench/contenders.hpp"
 #include "syncopate/catalogue.hpp"
+#include "syncopate/cluster.hpp"
 #include "syncopate/error.hpp"
+#include "syncopate/names.hpp"
 #include "syncopate/plan.hpp"
 #include "syncopate/units.hpp"
 
@@ -59,8 +62,9 @@ std::vector<std::uint64_t> sizes_of(const Request& request, const Task& task) {
   std::vector<std::uint64_t> sizes;
   for (const std::string& text : parts_of(request.bytes)) {
     const std::uint64_t bytes = parse_bytes(text);
-    require(bytes > 0 && bytes % size_of(dtype) == 0, "--bytes {} is no whole number of {} elements ({} bytes each)",
-            text, name_of(dtype), size_of(dtype));
+    require(bytes > 0 && bytes % size_of(dtype) == 0,
+            "--bytes {} is no whole number of {} elements; allowed: multiples of {} bytes above 0", text,
+            name_of(dtype), size_of(dtype));
     require(bytes % (parts * size_of(dtype)) == 0,
             "--bytes {} is no equal part for each of {} ranks; allowed for alltoall: multiples of {} bytes", text,
             parts, parts * size_of(dtype));
@@ -76,9 +80,10 @@ void check_contenders(const Request& request, Task& task) {
   std::replace(task.contenders.begin(), task.contenders.end(), std::string("syncopate"), std::string("ours"));
   const std::vector<std::string> known = contender_names();
   require(!task.contenders.empty(), "--contenders names none; allowed: all, {}", fmt::join(known, ", "));
+  std::vector<std::string_view> names{"all"};
+  names.insert(names.end(), known.begin(), known.end());
   for (const std::string& name : task.contenders)
-    require(std::find(known.begin(), known.end(), name) != known.end(), "contender '{}' is unknown; allowed: all, {}",
-            name, fmt::join(known, ", "));
+    if (std::ranges::find(known, name) == known.end()) throw Misuse(unknown_name("contender", name, names));
 }
 
 /// Where no rank shares memory the two are the same.
@@ -88,16 +93,12 @@ std::vector<std::string> memories_of(const Request& request, const Task& task) {
   if (request.memory.empty())
     return shares ? std::vector<std::string>{"group", "own"} : std::vector<std::string>{"own"};
   const std::vector<std::string> names = parts_of(request.memory);
-  for (const std::string& name : names)
-    require(name == "group" || name == "own", "--memory '{}' is unknown; allowed: group, own", name);
+  for (const std::string& name : names) (void)memory_named(name);
   require(!names.empty(), "--memory names none; allowed: group, own");
   return names;
 }
 
 void check_place(const Request& request, const Task& task, int job_ranks) {
-  const std::vector<std::string> known{"", "auto", "tcp", "shm", "inproc"};
-  require(std::find(known.begin(), known.end(), request.transport) != known.end(),
-          "--transport '{}' is unknown; allowed: auto, tcp, shm, inproc", request.transport);
   require(task.ranks >= 1 && task.ranks <= 256, "--ranks {} is out of range; allowed: 1..256", task.ranks);
   require(request.root >= 0 && request.root < task.ranks, "--root {} is out of range; allowed: 0..{}", request.root,
           task.ranks - 1);
@@ -133,7 +134,7 @@ Task task_of(const Request& request, int job_ranks) {
   task.lab = request.lab;
   const std::string& rate = request.rate.empty() ? request.lab : request.rate;
   task.bits_per_s = rate.empty() ? 0 : parse_rate(rate);
-  task.transport = request.transport.empty() && job_ranks == 0 ? "tcp" : request.transport;
+  task.transport = request.transport.empty() && job_ranks == 0 ? "auto" : request.transport;
   task.memories = memories_of(request, task);
   task.dtype = dtype_named(request.dtype);
   task.op = reduce_op_named(request.op);
@@ -156,10 +157,10 @@ void declare(CLI::App& app, Request& request) {
       ->capture_default_str();
   app.add_option("--contenders", request.contenders, "ours, gloo, openmpi, mpich; or all that are installed")
       ->capture_default_str();
-  app.add_option(
-      "--transport", request.transport,
-      "tcp, shm (processes of this host), auto (shm within a host, tcp between hosts) or inproc (threads of one "
-      "process); default tcp, inside a job the job's");
+  app.add_option("--transport", request.transport,
+                 "auto (shm within a host, tcp between hosts), tcp, shm (processes of this host) or inproc (threads of "
+                 "one process); default auto, inside a job the job's")
+      ->check(one_of("transport", {"auto", "tcp", "shm", "inproc"}));
   app.add_option("--memory", request.memory,
                  "Where our vectors lie: group (Group::allocate), own (the program's); default both where ranks share "
                  "memory");

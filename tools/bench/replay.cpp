@@ -10,6 +10,7 @@
 #include <optional>
 #include <thread>
 
+#include "arguments.hpp"
 #include "bench/options.hpp"
 #include "bench/rows.hpp"
 #include "lab/lab.hpp"
@@ -160,22 +161,22 @@ std::vector<std::string> words_of(const ReplayRequest& request, const std::strin
 }  // namespace
 
 void declare(CLI::App& app, ReplayRequest& request) {
-  app.add_option("PROFILE", request.profile, "A model's layer times and sizes (JSON; docs/scheduling.md)")->required();
-  app.add_option("--ranks", request.ranks, "ranks to start")->check(CLI::Range(2, 64))->capture_default_str();
+  app.add_option("PROFILE", request.profile, "A model's layer times and sizes (JSON; docs/scheduling.md)")
+      ->required()
+      ->check(input_file());
+  app.add_option("--ranks", request.ranks, "ranks to start")->check(between(2, 64))->capture_default_str();
   app.add_option("--lab", request.lab, "rate of an emulated host per rank, as 1gbit; without: loopback");
   app.add_option("--dilation", request.dilation, "computing takes so many times as long as in the profile")
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->capture_default_str();
   app.add_option("--alpha-us", request.alpha_us, "microseconds by which every message leaves later")
-      ->check(CLI::Range(0.0, 1e6))
+      ->check(between(0.0, 1e6))
       ->capture_default_str();
   app.add_option("--algorithm", request.algorithm, "of the all-reduce")->capture_default_str();
   app.add_option("--policy", request.policies, "policies, comma-separated; ratios are to the first")
       ->capture_default_str();
-  app.add_option("--rounds", request.rounds, "turns of every policy")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
-  app.add_option("--steps", request.steps, "steps per turn")->check(CLI::Range(1, 100000))->capture_default_str();
+  app.add_option("--rounds", request.rounds, "turns of every policy")->check(between(1, 1000))->capture_default_str();
+  app.add_option("--steps", request.steps, "steps per turn")->check(between(1, 100000))->capture_default_str();
 }
 
 int run_replayer(const ReplayRequest& request) {

@@ -113,6 +113,11 @@ std::vector<nlohmann::json> Rows::json() const {
   return rows;
 }
 
+std::string Rows::transport() const {
+  const auto ours = std::ranges::find(series_, "syncopate", &Series::contender);
+  return ours == series_.end() ? "" : ours->transport;
+}
+
 std::string Rows::table() const {
   std::vector<std::vector<std::string>> lines{
       {"bytes", "contender", "algorithm", "median (min .. max)", "MB/s", "x bound", "cpu/call", "answer"}};

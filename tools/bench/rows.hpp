@@ -29,6 +29,8 @@ class Rows final {
   /// Ordered by size, then in the order of first appearance.
   [[nodiscard]] std::vector<nlohmann::json> json() const;
   [[nodiscard]] std::string table() const;
+  /// By which our ranks were connected; empty where only others took part.
+  [[nodiscard]] std::string transport() const;
 
  private:
   [[nodiscard]] std::vector<const Series*> ordered() const;

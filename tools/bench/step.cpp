@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 
+#include "arguments.hpp"
 #include "bench/options.hpp"
 #include "bench/rows.hpp"
 #include "lab/lab.hpp"
@@ -175,14 +176,12 @@ void print_table(const StepRounds& rounds, const StepRequest& request, const std
 double StepBound::seconds() const { return std::max(alone_s, forward_s + ring_s + optimizer_s); }
 
 void declare(CLI::App& app, StepRequest& request) {
-  app.add_option("--ranks", request.ranks, "ranks to start")->check(CLI::Range(1, 128))->capture_default_str();
+  app.add_option("--ranks", request.ranks, "ranks to start")->check(between(1, 128))->capture_default_str();
   app.add_option("--lab", request.lab, "rate of an emulated host per rank, as 1gbit; without: loopback, and no bound");
   app.add_option("--policy", request.policies, "policies, comma-separated")->capture_default_str();
-  app.add_option("--rounds", request.rounds, "turns of every variant")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
+  app.add_option("--rounds", request.rounds, "turns of every variant")->check(between(1, 1000))->capture_default_str();
   app.add_option("--steps", request.steps, "measured steps per turn")
-      ->check(CLI::Range(1, 1000000))
+      ->check(between(1, 1000000))
       ->capture_default_str();
   app.prefix_command();
   app.footer("Behind the options: those of `syncopate train`, as -- --model vgg11 --data FOLDER --batch 16");

@@ -1,12 +1,15 @@
 // `syncopate figure ROWS…`: draws rows that other commands wrote with --json as one SVG of curves.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <iostream>
 #include <memory>
+#include <set>
 
+#include "arguments.hpp"
 #include "command.hpp"
 #include "figure/curves.hpp"
 #include "figure/lanes.hpp"
@@ -48,25 +51,42 @@ std::vector<nlohmann::json> rows_of(const std::vector<std::string>& files) {
 
 figure::AxisTitle axis(const std::string& key, const std::string& title, bool logarithmic) {
   const bool twos = key.find("bytes") != std::string::npos || key == "ranks" || key == "speedup";
-  return {title.empty() ? key : title, !logarithmic ? figure::Steps::linear
-                                       : twos       ? figure::Steps::twos
-                                                    : figure::Steps::tens};
+  return {title.empty() ? key : title, !logarithmic ? svg::Steps::linear : twos ? svg::Steps::twos : svg::Steps::tens};
+}
+
+/// What the rows have instead of what was asked for.
+std::string keys_of(const std::vector<nlohmann::json>& rows) {
+  std::set<std::string> keys;
+  for (const nlohmann::json& row : rows)
+    for (const auto& [key, value] : row.items()) keys.insert(key);
+  return rows.empty() ? "there are no rows" : fmt::format("their keys: {}", fmt::join(keys, ", "));
 }
 
 /// The figure, and how many curves or panels it has.
 std::pair<std::string, std::size_t> curves(const Options& options) {
+  const std::vector<nlohmann::json> rows = rows_of(options.files);
+  std::vector<figure::Curve> drawn = figure::curves_of(rows, options.choice);
+  if (drawn.empty())
+    throw Misuse(fmt::format("nothing to draw: no row has numbers under both \"{}\" (--x) and \"{}\" (--y); {}",
+                             options.choice.x, options.choice.y, keys_of(rows)));
   const bool log_x = options.logarithmic.find('x') != std::string::npos;
   const bool log_y = options.logarithmic.find('y') != std::string::npos;
   const figure::Plot plot{
       .title = options.title.empty() ? fmt::format("{} over {}", options.choice.y, options.choice.x) : options.title,
       .x = axis(options.choice.x, options.x_title, log_x),
       .y = axis(options.choice.y, options.y_title, log_y),
-      .curves = figure::curves_of(rows_of(options.files), options.choice)};
+      .curves = std::move(drawn)};
   return {figure::svg_of(plot), plot.curves.size()};
 }
 
 std::pair<std::string, std::size_t> lanes(const Options& options) {
-  const auto panels = figure::panels_of(rows_of(options.files), options.choice.by);
+  const std::vector<nlohmann::json> rows = rows_of(options.files);
+  const auto panels = figure::panels_of(rows, options.choice.by);
+  if (panels.empty())
+    throw Misuse(
+        fmt::format("nothing to draw: no row has \"track\", \"begin_s\" and \"end_s\", as those of "
+                    "`simulate --timeline` do; {}",
+                    keys_of(rows)));
   return {figure::svg_of_lanes(options.title, panels), panels.size()};
 }
 
@@ -81,7 +101,9 @@ int draw(const Session& session, const Options& options) {
 
 void define(CLI::App& app, Session& session) {
   const auto options = std::make_shared<Options>();
-  app.add_option("ROWS", options->files, "Files of rows, one JSON object a line; - reads standard input")->required();
+  app.add_option("ROWS", options->files, "Files of rows, one JSON object a line; - reads standard input")
+      ->required()
+      ->check(input_file());
   app.add_option("--x", options->choice.x, "Key on the horizontal axis")->capture_default_str();
   app.add_option("--y", options->choice.y, "Key on the vertical axis; {median, min, max} is drawn with its spread")
       ->capture_default_str();
@@ -89,7 +111,7 @@ void define(CLI::App& app, Session& session) {
       ->delimiter(',')
       ->capture_default_str();
   app.add_option("--log", options->logarithmic, "Logarithmic axes: x,y or x or y or none")
-      ->check(CLI::IsMember({"x,y", "x", "y", "none"}))
+      ->check(one_of("axes", {"x,y", "x", "y", "none"}))
       ->capture_default_str();
   app.add_option("--title", options->title, "What the figure shows");
   app.add_option("--x-title", options->x_title, "Words on the horizontal axis (default: its key)");

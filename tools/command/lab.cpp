@@ -8,6 +8,7 @@
 #include <cstring>
 #include <memory>
 
+#include "arguments.hpp"
 #include "command.hpp"
 #include "launch/program.hpp"
 #include "syncopate/error.hpp"
@@ -88,7 +89,7 @@ int host_number(const std::string& text) {
   if (text == "bridge") return lab::kBridge;
   if (!text.empty() && text.size() < 4 && text.find_first_not_of("0123456789") == std::string::npos)
     return std::stoi(text);
-  throw Misuse(fmt::format("'{}' is no host of a lab; allowed: its number, 0 and up, or bridge", text));
+  throw Misuse(fmt::format("host '{}' is unknown; allowed: its number, 0 and up, or bridge", text));
 }
 
 int execute(const Words& words, std::vector<std::string> argv) {
@@ -116,7 +117,7 @@ void define(CLI::App& app, Session& session) {
   };
   CLI::App* start = add("up", "Start N hosts whose ports carry RATE; replaces a lab of the same name",
                         [&session, words] { return up(session, *words); });
-  start->add_option("N", words->lab.hosts, "How many hosts: 1 to 128")->required()->check(CLI::Range(1, 128));
+  start->add_option("N", words->lab.hosts, "How many hosts: 1 to 128")->required()->check(between(1, 128));
   start->add_option("RATE", words->lab.rate, "200mbit, 1gbit, 10gbit…; none: not shaped")->required();
   CLI::App* rate = add("rate", "Reshape a running lab", [&session, words] { return reshape(session, *words); });
   rate->add_option("RATE", words->lab.rate, "200mbit, 1gbit, 10gbit…; none: not shaped")->required();

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <memory>
 
+#include "arguments.hpp"
 #include "command.hpp"
 #include "launch/trainer.hpp"
 #include "profile/table.hpp"
@@ -62,7 +63,9 @@ int make_profile(const Options& options, const Session& session, std::vector<std
   if (options.derives() != (options.gflops > 0) || (!options.table.empty() && !options.architecture.empty()))
     throw Misuse("--throughput-gflops and one of --table and --architecture go together: a profile follows from both");
   if (options.derives()) {
-    if (!words.empty()) throw Misuse(fmt::format("'{}' is no option of a profile that is derived", words.front()));
+    if (!words.empty())
+      throw Misuse(fmt::format("option '{}' is not allowed with --table or --architecture, which measure nothing",
+                               words.front()));
     return derive(options, session);
   }
   for (std::string word :
@@ -75,16 +78,17 @@ void define(CLI::App& app, Session& session) {
   const auto options = std::make_shared<Options>();
   app.add_option("-o,--output", options->output, "File to write, which `syncopate plan` and `simulate` read")
       ->type_name("FILE");
-  app.add_option("--batch", options->batch, "Samples of a step")->check(CLI::Range(1, 1 << 24))->capture_default_str();
+  app.add_option("--batch", options->batch, "Samples of a step")->check(between(1, 1 << 24))->capture_default_str();
   app.add_option(
          "--table", options->table,
          "Instead of measuring: layers from a CSV file with columns name, elements, flops (forward, one sample)")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(input_file());
   app.add_option("--architecture", options->architecture,
                  "Instead of measuring: a published network of the catalogue (`syncopate info`)")
       ->type_name("NAME");
   app.add_option("--throughput-gflops", options->gflops, "For the last two: what the machine computes, in 1e9 FLOP/s")
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
   app.allow_extras();
   app.footer(
       "Measuring takes further options of `syncopate train`: --model (required), --steps (at least 20), --threads,\n"

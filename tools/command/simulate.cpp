@@ -5,6 +5,7 @@
 
 #include <charconv>
 
+#include "arguments.hpp"
 #include "command.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/units.hpp"
@@ -20,7 +21,7 @@ struct Options {
 };
 
 /// "3:1.5": number 3 takes 1.5 times as long.
-Handicap handicap_of(const std::string& text) {
+Handicap handicap_of(std::string_view option, const std::string& text) {
   Handicap handicap;
   const char* end = text.data() + text.size();
   const auto [colon, no_number] = std::from_chars(text.data(), end, handicap.which);
@@ -28,7 +29,7 @@ Handicap handicap_of(const std::string& text) {
     const auto [rest, no_factor] = std::from_chars(colon + 1, end, handicap.factor);
     if (no_factor == std::errc{} && rest == end) return handicap;
   }
-  throw Misuse(fmt::format("'{}' is no handicap; write NUMBER:FACTOR, e.g. 3:1.5", text));
+  throw Misuse(fmt::format("--{} '{}' is not understood; allowed: NUMBER:FACTOR, as 3:1.5", option, text));
 }
 
 nlohmann::json row_of(const Simulation& row) {
@@ -61,8 +62,10 @@ int run(Options options, const Session& session) {
   Cluster cluster = read_cluster(options.cluster);
   if (!options.algorithm.empty()) cluster.algorithm = options.algorithm;
   options.simulate.fusion_bytes = parse_bytes(options.fusion_bytes);
-  for (const std::string& text : options.slow_ranks) options.simulate.slow_ranks.push_back(handicap_of(text));
-  for (const std::string& text : options.slow_hosts) options.simulate.slow_hosts.push_back(handicap_of(text));
+  for (const std::string& text : options.slow_ranks)
+    options.simulate.slow_ranks.push_back(handicap_of("slow-rank", text));
+  for (const std::string& text : options.slow_hosts)
+    options.simulate.slow_hosts.push_back(handicap_of("slow-host", text));
   const std::vector<Simulation> rows = simulate_training(profile, cluster, options.simulate);
   for (const int ranks : options.simulate.ranks.empty() ? std::vector{cluster.ranks} : options.simulate.ranks) {
     const std::string doubt = doubt_of_links(cluster, ranks);
@@ -82,8 +85,13 @@ int run(Options options, const Session& session) {
 void define(CLI::App& app, Session& session) {
   const auto options = std::make_shared<Options>();
   SimulateOptions& simulate = options->simulate;
-  app.add_option("PROFILE", options->profile, "A model's layer times and sizes (JSON; docs/scheduling.md)")->required();
-  app.add_option("--cluster", options->cluster, "The network's numbers (JSON)")->type_name("FILE")->required();
+  app.add_option("PROFILE", options->profile, "A model's layer times and sizes (JSON; docs/scheduling.md)")
+      ->required()
+      ->check(input_file());
+  app.add_option("--cluster", options->cluster, "The network's numbers (JSON)")
+      ->type_name("FILE")
+      ->required()
+      ->check(input_file());
   app.add_option("--ranks", simulate.ranks, "Numbers of ranks, comma-separated (default: the cluster's)")
       ->delimiter(',');
   app.add_option("--policy", simulate.policies, "Policies, comma-separated; fusion:SIZE, fusion:ddp and dear too")

@@ -1,0 +1,75 @@
+// What the command line says of words it does not know, and how it explains itself.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "process/run_program.hpp"
+
+namespace syncopate::test {
+namespace {
+
+struct Mistake {
+  std::vector<std::string> words;
+  std::string said;
+};
+
+class Mistakes : public testing::TestWithParam<Mistake> {};
+
+TEST_P(Mistakes, NameWhatIsAllowedAndTheNearestOfIt) {
+  const Ended ended = syncopate(GetParam().words);
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_NE(ended.error.find(GetParam().said), std::string::npos) << ended.error;
+  EXPECT_LT(ended.error.size(), 1500U) << "no number of hundreds of digits";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, Mistakes,
+    testing::Values(
+        Mistake{{"trian"}, "subcommand of `syncopate` 'trian' is unknown; allowed: bench, data"},
+        Mistake{{"trian"}, "did you mean 'train'?"},
+        Mistake{{"bench", "alreduce"}, "subcommand of `syncopate bench` 'alreduce' is unknown; allowed: allreduce"},
+        Mistake{{"bench", "alreduce"}, "did you mean 'allreduce'?"},
+        Mistake{{"bench"}, "`syncopate bench` needs a subcommand; allowed: allreduce, reduce_scatter"},
+        Mistake{{"bench", "allreduce", "--algoritm", "ring"}, "did you mean '--algorithm'?"},
+        Mistake{{"bench", "allreduce", "--algorithm", "rings"}, "did you mean 'ring'?"},
+        Mistake{{"bench", "allreduce", "--contenders", "glo"}, "did you mean 'gloo'?"},
+        Mistake{{"bench", "allreduce", "--bytes", "4XiB"}, "size '4XiB' is not understood; allowed: whole numbers"},
+        Mistake{{"run", "--transport", "rdma", "true"}, "transport 'rdma' is unknown; allowed: auto, tcp, shm"},
+        Mistake{{"run", "-n", "0", "true"}, "'0' is not allowed; allowed: 1 to 1024"},
+        Mistake{{"plan", "collective", "ring", "--ranks", "0"}, "'0' is not allowed; allowed: 1 and more"},
+        Mistake{{"fit", "--limit", "0", "-o", "x"}, "'0' is not allowed; allowed: above 0"},
+        Mistake{{"fit", "--limit", "1", "-o", "x"}, "--limit 1 is too short: on 4 ranks"},
+        Mistake{{"plan", "/nothing.json"}, "cannot read /nothing.json: No such file or directory"},
+        Mistake{{"simulate", "/nothing.json", "--cluster", "x"}, "cannot read /nothing.json: No such file"},
+        Mistake{{"figure", "/nothing.jsonl", "-o", "x"}, "cannot read /nothing.jsonl: No such file"},
+        Mistake{{"bench", "replay", "/nothing.json"}, "cannot read /nothing.json: No such file"},
+        Mistake{{"profile", "--table", "/nothing.csv", "--throughput-gflops", "1", "-o", "x"},
+                "cannot read /nothing.csv"},
+        Mistake{{"info", "rng"}, "did you mean 'ring'?"},
+        Mistake{{"help", "bnech"}, "command 'bnech' is unknown; allowed: bench"},
+        Mistake{{"help", "lab", "upp"}, "did you mean 'up'?"}));
+
+TEST(Help, OfACommandIsWhatItsHelpOptionShows) {
+  for (const std::vector<std::string>& command :
+       std::vector<std::vector<std::string>>{{"bench"}, {"lab", "up"}, {"plan", "collective"}, {"run"}}) {
+    std::vector<std::string> help = command, option = command;
+    help.insert(help.begin(), "help");
+    option.emplace_back("--help");
+    const Ended ended = syncopate(help);
+    EXPECT_EQ(ended.code, 0) << ended.error;
+    EXPECT_EQ(ended.output, syncopate(option).output);
+  }
+  EXPECT_EQ(syncopate({"help"}).output, syncopate({"--help"}).output);
+}
+
+TEST(Info, OfANameOrAShelfIsThatAlone) {
+  const Ended ring = syncopate({"info", "ring", "--json"});
+  ASSERT_EQ(ring.code, 0) << ring.error;
+  EXPECT_EQ(nlohmann::json::parse(ring.output).at("name"), "ring");
+  const Ended codecs = syncopate({"info", "codec", "--json"});
+  EXPECT_GT(lines_of(codecs.output).size(), 1U);
+  for (const std::string& line : lines_of(codecs.output)) EXPECT_EQ(nlohmann::json::parse(line).at("shelf"), "codec");
+}
+
+}  // namespace
+}  // namespace syncopate::test
