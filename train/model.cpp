@@ -1,17 +1,20 @@
 // Finding a model by its name.
 #include "model.hpp"
 
-#include "require.hpp"
+#include <vector>
+
+#include "syncopate/error.hpp"
+#include "syncopate/names.hpp"
 
 namespace syncopate::train {
 
 const Model& model_named(std::string_view name) {
-  std::string known;
+  std::vector<std::string_view> known;
   for (const Model* model : models()) {
     if (model->name == name) return *model;
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", model->name);
+    known.push_back(model->name);
   }
-  throw Misuse(fmt::format("there is no model '{}': the models are {}", name, known));
+  throw Misuse(unknown_name("model", name, known));
 }
 
 }  // namespace syncopate::train

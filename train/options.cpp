@@ -6,6 +6,7 @@
 
 #include "require.hpp"
 #include "syncopate/catalogue.hpp"
+#include "syncopate/names.hpp"
 #include "syncopate/units.hpp"
 #include "syncopate/version.hpp"
 
@@ -162,13 +163,13 @@ std::string command_of(int argc, char** argv) {
 }
 
 void require_entry(std::string_view shelf, std::string_view name) {
-  std::string known;
+  std::vector<std::string_view> known;
   for (const CatalogueEntry& entry : catalogue()) {
     if (entry.shelf != shelf) continue;
     if (entry.name == name) return;
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", entry.name);
+    known.push_back(entry.name);
   }
-  throw Misuse(fmt::format("there is no {} '{}': allowed are {}", shelf, name, known));
+  throw Misuse(unknown_name(shelf, name, known));
 }
 
 void check(const Options& o) {

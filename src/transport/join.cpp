@@ -5,6 +5,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <random>
 
@@ -114,6 +115,16 @@ std::unique_ptr<connect::rendezvous::Rendezvous> rendezvous_of(const GroupOption
   return connect::rendezvous::over_tcp({address, secret, options.log});
 }
 
+/// How some of the ranks form a group of their own: numbered otherwise, else with the same options.
+std::function<Endpoint(int, int, connect::rendezvous::Rendezvous&)> branch_of(const GroupOptions& options) {
+  return [options](int place, int members, connect::rendezvous::Rendezvous& inner) {
+    GroupOptions own = options;
+    own.rank = place;
+    own.size = members;
+    return join(own, inner);
+  };
+}
+
 }  // namespace
 
 Endpoint join(const GroupOptions& options, connect::rendezvous::Rendezvous& meeting, const std::string& host,
@@ -169,12 +180,7 @@ Endpoint join(const GroupOptions& options, connect::rendezvous::Rendezvous& meet
     endpoint.links = std::make_unique<shm::ShmTransport>(
         shm::ShmOptions{.rank = rank, .near = near, .crowded = crowded(all, mine)}, std::move(far), control, mailbox);
   endpoint.links = delayed(std::move(endpoint.links), options.delay.value_or(std::chrono::microseconds{0}));
-  endpoint.branch = [options](int place, int members, connect::rendezvous::Rendezvous& inner) {
-    GroupOptions own = options;
-    own.rank = place;
-    own.size = members;
-    return join(own, inner);
-  };
+  endpoint.branch = branch_of(options);
   return endpoint;
 }
 

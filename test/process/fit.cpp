@@ -61,8 +61,8 @@ TEST(Fit, MeasuresWhatTheGroupAndThePlannerDecideBy) {
 TEST(Fit, NamesTheSizesThatItsLimitLeftOutAndPlanSaysWhereItGoesBeyond) {
   const TemporaryFolder folder;
   const std::string file = folder / "cluster.json";
-  const Ended fit = syncopate({"fit", "--json", "-n", "2", "--bytes", "4,64,64MiB", "--budget", "0.02", "--limit", "1.25",
-                               "--transport", "tcp", "-o", file});
+  const Ended fit = syncopate({"fit", "--json", "-n", "2", "--bytes", "4,64,64MiB", "--budget", "0.02", "--limit",
+                               "1.25", "--transport", "tcp", "-o", file});
   ASSERT_EQ(fit.code, 0) << fit.error;
   EXPECT_NE(fit.error.find("--limit 1.25 was over before 64 MiB could be measured: the tables end at 64 B"),
             std::string::npos)
