@@ -9,7 +9,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "syncopate/names.hpp"
+#include "syncopate/tooling/names.hpp"
 
 namespace syncopate::tools {
 

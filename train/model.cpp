@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "syncopate/error.hpp"
-#include "syncopate/names.hpp"
+#include "syncopate/tooling/names.hpp"
 
 namespace syncopate::train {
 

@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "require.hpp"
-#include "syncopate/catalogue.hpp"
-#include "syncopate/names.hpp"
-#include "syncopate/units.hpp"
+#include "syncopate/tooling/catalogue.hpp"
+#include "syncopate/tooling/names.hpp"
+#include "syncopate/tooling/units.hpp"
 #include "syncopate/version.hpp"
 
 namespace syncopate::train {

@@ -13,7 +13,7 @@
 #include "record/output.hpp"
 #include "require.hpp"
 #include "syncopate/collective.hpp"
-#include "syncopate/units.hpp"
+#include "syncopate/tooling/units.hpp"
 #include "update/gradients.hpp"
 #include "update/sgd.hpp"
 

@@ -17,7 +17,7 @@
 #include "../contender/pattern.hpp"
 #include "collective/engine/execute.hpp"
 #include "engine/hand_ring.hpp"
-#include "syncopate/units.hpp"
+#include "syncopate/tooling/units.hpp"
 #include "transport/endpoint.hpp"
 
 namespace syncopate::bench {

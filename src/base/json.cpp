@@ -11,7 +11,7 @@
 #include <memory>
 
 #include "syncopate/error.hpp"
-#include "syncopate/names.hpp"
+#include "syncopate/tooling/names.hpp"
 
 namespace syncopate::base {
 

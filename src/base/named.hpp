@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "base/require.hpp"
-#include "syncopate/names.hpp"
+#include "syncopate/tooling/names.hpp"
 
 namespace syncopate::base {
 

@@ -1,5 +1,5 @@
 // Names that do not exist: the nearest one that does, by edit distance.
-#include "syncopate/names.hpp"
+#include "syncopate/tooling/names.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

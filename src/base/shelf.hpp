@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/require.hpp"
-#include "syncopate/names.hpp"
+#include "syncopate/tooling/names.hpp"
 
 namespace syncopate::base {
 

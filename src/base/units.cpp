@@ -1,5 +1,5 @@
 // Sizes and rates as people write them.
-#include "syncopate/units.hpp"
+#include "syncopate/tooling/units.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -7,7 +7,7 @@
 
 #include "base/require.hpp"
 #include "syncopate/error.hpp"
-#include "syncopate/names.hpp"
+#include "syncopate/tooling/names.hpp"
 
 namespace syncopate::collective {
 

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/require.hpp"
-#include "syncopate/units.hpp"
+#include "syncopate/tooling/units.hpp"
 
 namespace syncopate::simulate {
 

@@ -1,5 +1,5 @@
 // The catalogues of all shelves in one list.
-#include "syncopate/catalogue.hpp"
+#include "syncopate/tooling/catalogue.hpp"
 
 #include "base/shelf.hpp"
 #include "collective/algorithm.hpp"

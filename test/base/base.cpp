@@ -4,9 +4,9 @@
 #include "base/env.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/log.hpp"
-#include "syncopate/names.hpp"
+#include "syncopate/tooling/names.hpp"
+#include "syncopate/tooling/units.hpp"
 #include "syncopate/trace.hpp"
-#include "syncopate/units.hpp"
 
 namespace syncopate {
 namespace {

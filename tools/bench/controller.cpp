@@ -12,7 +12,7 @@
 #include "bench/stage.hpp"
 #include "bench/worker.hpp"
 #include "syncopate/error.hpp"
-#include "syncopate/units.hpp"
+#include "syncopate/tooling/units.hpp"
 
 namespace syncopate::tools::bench {
 namespace {

@@ -10,12 +10,12 @@
 
 #include "arguments.hpp"
 #include "bench/contenders.hpp"
-#include "syncopate/catalogue.hpp"
 #include "syncopate/cluster.hpp"
 #include "syncopate/error.hpp"
-#include "syncopate/names.hpp"
 #include "syncopate/plan.hpp"
-#include "syncopate/units.hpp"
+#include "syncopate/tooling/catalogue.hpp"
+#include "syncopate/tooling/names.hpp"
+#include "syncopate/tooling/units.hpp"
 
 namespace syncopate::tools::bench {
 namespace {

@@ -17,7 +17,7 @@
 #include "launch/launch.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/simulate.hpp"
-#include "syncopate/units.hpp"
+#include "syncopate/tooling/units.hpp"
 
 namespace syncopate::tools::bench {
 

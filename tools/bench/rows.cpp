@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "syncopate/units.hpp"
+#include "syncopate/tooling/units.hpp"
 
 namespace syncopate::tools::bench {
 namespace {

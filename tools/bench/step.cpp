@@ -15,7 +15,7 @@
 #include "lab/lab.hpp"
 #include "launch/launch.hpp"
 #include "syncopate/error.hpp"
-#include "syncopate/units.hpp"
+#include "syncopate/tooling/units.hpp"
 
 namespace syncopate::tools::bench {
 

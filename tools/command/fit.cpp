@@ -19,7 +19,7 @@
 #include "lab/lab.hpp"
 #include "launch/launch.hpp"
 #include "syncopate/error.hpp"
-#include "syncopate/units.hpp"
+#include "syncopate/tooling/units.hpp"
 
 namespace syncopate::tools::command {
 namespace {

@@ -5,9 +5,9 @@
 #include <memory>
 
 #include "command.hpp"
-#include "syncopate/catalogue.hpp"
 #include "syncopate/error.hpp"
-#include "syncopate/names.hpp"
+#include "syncopate/tooling/catalogue.hpp"
+#include "syncopate/tooling/names.hpp"
 #include "syncopate/version.hpp"
 
 namespace syncopate::tools::command {

@@ -13,7 +13,7 @@
 #include "profile/table.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/predict.hpp"
-#include "syncopate/units.hpp"
+#include "syncopate/tooling/units.hpp"
 
 namespace syncopate::tools::command {
 

@@ -8,7 +8,7 @@
 #include "arguments.hpp"
 #include "command.hpp"
 #include "syncopate/error.hpp"
-#include "syncopate/units.hpp"
+#include "syncopate/tooling/units.hpp"
 
 namespace syncopate::tools::command {
 namespace {

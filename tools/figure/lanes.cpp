@@ -9,7 +9,7 @@
 #include "figure/plot.hpp"
 #include "svg/element.hpp"
 #include "syncopate/error.hpp"
-#include "syncopate/units.hpp"
+#include "syncopate/tooling/units.hpp"
 
 namespace syncopate::tools::figure {
 

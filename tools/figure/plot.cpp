@@ -10,7 +10,7 @@
 #include "figure/canvas.hpp"
 #include "svg/element.hpp"
 #include "syncopate/error.hpp"
-#include "syncopate/units.hpp"
+#include "syncopate/tooling/units.hpp"
 
 namespace syncopate::tools::figure {
 

@@ -10,7 +10,7 @@
 
 #include "bench/rows.hpp"
 #include "syncopate/error.hpp"
-#include "syncopate/units.hpp"
+#include "syncopate/tooling/units.hpp"
 
 namespace syncopate::tools::fit {
 

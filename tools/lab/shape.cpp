@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "syncopate/error.hpp"
-#include "syncopate/units.hpp"
+#include "syncopate/tooling/units.hpp"
 
 namespace syncopate::tools::lab {
 

@@ -9,7 +9,7 @@
 #include "arguments.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/plan.hpp"
-#include "syncopate/units.hpp"
+#include "syncopate/tooling/units.hpp"
 
 namespace syncopate::tools::plan {
 namespace {

@@ -9,7 +9,7 @@
 #include "plan/export.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/predict.hpp"
-#include "syncopate/units.hpp"
+#include "syncopate/tooling/units.hpp"
 
 namespace syncopate::tools::plan {
 namespace {

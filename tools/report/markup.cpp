@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "syncopate/units.hpp"
+#include "syncopate/tooling/units.hpp"
 
 namespace syncopate::tools::report {
 namespace {

@@ -11,7 +11,7 @@
 #include <filesystem>
 
 #include "require.hpp"
-#include "syncopate/units.hpp"
+#include "syncopate/tooling/units.hpp"
 
 namespace syncopate::train {
 namespace fs = std::filesystem;
