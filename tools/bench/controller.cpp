@@ -2,7 +2,6 @@
 #include "bench/controller.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -11,30 +10,12 @@
 #include "bench/rows.hpp"
 #include "bench/stage.hpp"
 #include "bench/worker.hpp"
+#include "progress.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/tooling/units.hpp"
 
 namespace syncopate::tools::bench {
 namespace {
-
-/// One line on the terminal that is overwritten; nothing where stderr is no terminal.
-class Progress final {
- public:
-  explicit Progress(const Session& session) : shown_(isatty(STDERR_FILENO) == 1 && !session.json) {}
-  ~Progress() { clear(); }
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
-  void show(const std::string& text) const {
-    if (shown_) fmt::print(stderr, "\r\033[Kbench: {}", text);
-    std::fflush(stderr);
-  }
-  void clear() const {
-    if (shown_) fmt::print(stderr, "\r\033[K");
-  }
-
- private:
-  bool shown_;
-};
 
 void print(const Rows& rows, const Task& task, const Session& session) {
   if (session.json) {
@@ -78,7 +59,7 @@ int run_in_this_job(const Task& task, const Session& session) {
 class Rounds final {
  public:
   Rounds(const Task& task, const Session& session, Rows& rows)
-      : task_(task), session_(session), rows_(rows), entrants_(entrants(task, session)), progress_(session) {}
+      : task_(task), session_(session), rows_(rows), entrants_(entrants(task, session)), progress_(session, "bench") {}
 
   /// The signal that stopped it; 0: none.
   int run() {
