@@ -77,6 +77,9 @@ struct PlanRank {
 /// Proves by symbolic execution on sets of ranks that the plans compute the collective and never block; empty when
 /// they do, else what is wrong.
 [[nodiscard]] std::string verify_plans(const std::vector<Plan>& plans, Collective collective, int root);
+/// The same of what plan_collective(request, cost) returns; where all plans are rotations of rank 0's (a ring's), by
+/// that one alone, so that thousands of ranks take no longer than a few.
+[[nodiscard]] std::string verify_plans(const PlanRequest& request, const NetworkCost& cost = {});
 [[nodiscard]] PlanPrice price_plans(const PlanRequest& request, const NetworkCost& cost = {});
 /// Every algorithm that offers the collective and fits, in the order in which "auto" prefers them: those that were
 /// measured for so many ranks by their times, the others by their laws.

@@ -99,6 +99,10 @@ Plan build_plan(const Choice& choice, std::uint32_t rank) {
   return shape.size == 1 ? Plan{} : choice.algorithm->build(shape);
 }
 
+replay::Plans plans_of(const Choice& choice) {
+  return {choice.shape.collective, choice.shape.size, [&](std::uint32_t rank) { return build_plan(choice, rank); }};
+}
+
 Choice choose_part(std::string_view name, const Shape& shape, const Tuning& tuning, const Load& load) {
   if (name == "auto") return ranked(shape, tuning, load, Composed::without).front();
   const Algorithm& algorithm = algorithm_named(name, shape.collective);

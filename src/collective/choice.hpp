@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "collective/algorithm.hpp"
+#include "collective/replay/ensemble.hpp"
 
 namespace syncopate::collective {
 
@@ -28,6 +29,8 @@ void sort_by_preference(std::vector<Choice>& choices, const LinkCost& link);
 
 /// The rank's plan; an empty one where it is alone.
 [[nodiscard]] Plan build_plan(const Choice& choice, std::uint32_t rank);
+/// The plans of all ranks; `choice` outlives them.
+[[nodiscard]] replay::Plans plans_of(const Choice& choice);
 /// A part of a composed algorithm: `name` (or the best for "auto") on the ranks of `shape`.
 [[nodiscard]] Choice choose_part(std::string_view name, const Shape& shape, const Tuning& tuning, const Load& load);
 

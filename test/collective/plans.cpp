@@ -2,9 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
 #include "collective/plan/program.hpp"
+#include "collective/replay/verify.hpp"
+#include "collective/select/select.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/plan.hpp"
 
@@ -53,6 +56,79 @@ TEST(Verify, RefusesStepsOutsideTheGroup) {
   auto plans = ring_of(2);
   plans[0].steps[0].peer = 7;
   EXPECT_NE(verify_plans(plans, Collective::allreduce, 0).find("outside"), std::string::npos);
+}
+
+collective::replay::Ensemble ensemble_of(Collective collective, const char* algorithm, int ranks) {
+  const collective::Choice choice = collective::select::choose({collective, algorithm, ranks}, LinkCost{});
+  return collective::replay::ensemble_of(collective::plans_of(choice));
+}
+
+TEST(Ensemble, OfRotationsIsOneProgram) {
+  for (const char* name : {"ring", "pairwise_exchange"})
+    EXPECT_EQ(ensemble_of(Collective::allreduce, name, 7).programs.size(), 1U) << name;
+  EXPECT_EQ(ensemble_of(Collective::alltoall, "pairwise_exchange", 5).programs.size(), 1U);
+  for (const char* name : {"mst", "halving_doubling", "binary_tree"})
+    EXPECT_EQ(ensemble_of(Collective::allreduce, name, 8).programs.size(), 8U) << name;
+  EXPECT_EQ(ensemble_of(Collective::broadcast, "linear_pipeline", 5).programs.size(), 5U) << "ranks are not alike";
+}
+
+TEST(Verify, ProvesRotationsByOneOfThem) {
+  for (const int ranks : {2, 3, 8, 65, 1024}) {
+    for (const Collective collective : {Collective::allreduce, Collective::reduce_scatter, Collective::allgather})
+      for (const char* name : {"ring", "pairwise_exchange"})
+        EXPECT_EQ(verify_plans({collective, name, ranks}), "") << name << ' ' << ranks;
+    EXPECT_EQ(verify_plans({Collective::alltoall, "pairwise_exchange", ranks}), "") << ranks;
+  }
+}
+
+/// The flaw that the proof finds where every rank's plan has the same defect, by one program and by all of them.
+std::pair<std::string, std::string> flaws(Collective collective, const char* algorithm,
+                                          const std::function<void(Plan&)>& spoil) {
+  std::vector<Plan> plans = plan_collective({collective, algorithm, 5});
+  for (Plan& plan : plans) spoil(plan);
+  const collective::replay::Ensemble one{.programs = {collective::plan::compile(plans[0])}, .ranks = 5};
+  return {collective::replay::verify(one, collective, 0), verify_plans(plans, collective, 0)};
+}
+
+TEST(Verify, RefusesRotationsWithADefectAsItRefusesAllRanksPlans) {
+  const std::pair<const char*, std::function<void(Plan&)>> defects[] = {
+      {"a step is missing", [](Plan& plan) { plan.steps.pop_back(); }},
+      {"a round is missing", [](Plan& plan) { plan.steps.resize(plan.steps.size() - 2); }},
+      {"two rounds change places",
+       [](Plan& plan) { std::swap_ranges(plan.steps.begin(), plan.steps.begin() + 2, plan.steps.begin() + 2); }},
+      {"a chunk arrives elsewhere",
+       [](Plan& plan) { plan.steps[1].first_chunk = (plan.steps[1].first_chunk + 1) % plan.chunks; }},
+      {"a round is done twice", [](Plan& plan) {
+         const std::vector<PlanStep> round(plan.steps.begin(), plan.steps.begin() + 2);
+         plan.steps.insert(plan.steps.begin(), round.begin(), round.end());
+       }}};
+  for (const auto& [defect, spoil] : defects)
+    for (const char* name : {"ring", "pairwise_exchange"}) {
+      const auto [by_one, by_all] = flaws(Collective::allreduce, name, spoil);
+      EXPECT_EQ(by_one.empty(), by_all.empty()) << name << ": " << defect << ": '" << by_one << "', '" << by_all << "'";
+      if (std::string_view(name) == "ring") EXPECT_NE(by_one, "") << defect;
+    }
+  const auto [by_one, by_all] = flaws(Collective::alltoall, "pairwise_exchange", [](Plan& plan) {
+    for (PlanStep& step : plan.steps)
+      if (step.act == Act::send) step.first_chunk = (step.first_chunk + 1) % 5;
+  });
+  EXPECT_NE(by_one, "");
+  EXPECT_NE(by_all, "");
+}
+
+TEST(Price, OfRotationsIsThatOfAllRanksPlans) {
+  // On hosts of two ranks every program is played; at equal costs that changes nothing.
+  const NetworkCost cost = LinkCost{.alpha_s = 1e-4, .beta_s_per_byte = 1e-8, .gamma_s_per_byte = 1e-9};
+  for (const char* name : {"ring", "pairwise_exchange"})
+    for (const int ranks : {4, 6, 13}) {
+      PlanRequest request{Collective::allreduce, name, ranks, 0, 100'003};
+      const PlanPrice one = price_plans(request, cost);
+      request.ranks_per_host = 2;
+      const PlanPrice all = price_plans(request, cost);
+      EXPECT_NEAR(one.predicted_s, all.predicted_s, 1e-12) << name << ' ' << ranks;
+      EXPECT_EQ(one.rounds, all.rounds) << name << ' ' << ranks;
+      EXPECT_EQ(one.wire_bytes_per_rank, all.wire_bytes_per_rank) << name << ' ' << ranks;
+    }
 }
 
 TEST(Price, CountsTheRoundsOfTheTextbook) {

@@ -174,7 +174,7 @@ void Execution::absorb(std::size_t which) {
   const bool lends = landing.borrowed && !landing.memory.bytes.empty() && (back.at_once || landing.memory.keeps);
   if (lends && back.at_once)
     reduce_over(landing.step, landing.segment, landing.memory.bytes);
-  else
+  else if (parameters_.has_payload)
     reduce(landing.step, landing.segment, landing.arrived);
   if (lends)
     lend(landing);

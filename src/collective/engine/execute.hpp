@@ -31,6 +31,7 @@ class Execution final {
     Buffer second{};                      ///< an all-to-all's `out`: the vector goes on there
     transport::Label arrivals{};          ///< label of what is received, if not the same (messages); number 0: it is
     std::span<const std::size_t> cuts{};  ///< where chunks begin and end, in elements, if not at even parts
+    bool has_payload = true;              ///< false: frames have lengths only (simulation); nothing is added up
   };
 
   Execution(transport::Transport& links, Scratch& scratch) : links_(links), scratch_(scratch) {}

@@ -1,6 +1,7 @@
 // Plans of requests: a request becomes every rank's plan, their price and their picture.
-#include "collective/plan/draw.hpp"
-#include "collective/plan/price.hpp"
+#include "collective/replay/draw.hpp"
+#include "collective/replay/price.hpp"
+#include "collective/replay/verify.hpp"
 #include "collective/select/select.hpp"
 
 namespace syncopate {
@@ -13,30 +14,37 @@ collective::plan::ChunkLayout layout_of(const PlanRequest& request, const Plan& 
   return {request.collective == Collective::alltoall ? 2 * request.bytes : request.bytes, plan.chunks, {}};
 }
 
-std::vector<Plan> plans_of(const collective::Choice& choice) {
+}  // namespace
+
+std::vector<Plan> plan_collective(const PlanRequest& request, const NetworkCost& cost) {
+  const collective::Choice choice = collective::select::choose(request, cost);
   std::vector<Plan> plans;
   for (std::uint32_t rank = 0; rank < choice.shape.size; ++rank) plans.push_back(collective::build_plan(choice, rank));
   return plans;
 }
 
-}  // namespace
-
-std::vector<Plan> plan_collective(const PlanRequest& request, const NetworkCost& cost) {
-  return plans_of(collective::select::choose(request, cost));
+std::string verify_plans(const PlanRequest& request, const NetworkCost& cost) {
+  const collective::Choice choice = collective::select::choose(request, cost);
+  if (request.ranks == 1) return {};
+  return collective::replay::verify(collective::replay::ensemble_of(collective::plans_of(choice)), request.collective,
+                                    request.root);
 }
 
 PlanPrice price_plans(const PlanRequest& request, const NetworkCost& cost) {
   const collective::Choice choice = collective::select::choose(request, cost);
-  const std::vector<Plan> plans = plans_of(choice);
-  PlanPrice price =
-      collective::plan::price(plans, {layout_of(request, plans[0]), collective::select::hosts_of(request), cost});
+  const collective::replay::Plans plans = collective::plans_of(choice);
+  const auto hosts = collective::select::hosts_of(request);
+  const collective::replay::Ensemble ensemble = collective::replay::are_alike(hosts)
+                                                    ? collective::replay::ensemble_of(plans)
+                                                    : collective::replay::whole_ensemble_of(plans);
+  PlanPrice price = collective::replay::price(ensemble, {layout_of(request, ensemble.programs[0].plan), hosts, cost});
   price.algorithm = choice.algorithm->name;
   return price;
 }
 
 std::string draw_plans(const PlanRequest& request, const NetworkCost& cost) {
   const collective::Choice choice = collective::select::choose(request, cost);
-  return collective::plan::draw(plans_of(choice), {request.collective, choice.algorithm->name});
+  return collective::replay::draw(plan_collective(request, cost), {request.collective, choice.algorithm->name});
 }
 
 }  // namespace syncopate

@@ -7,7 +7,7 @@
 
 #include "syncopate/plan.hpp"
 
-namespace syncopate::collective::plan {
+namespace syncopate::collective::replay {
 
 struct Title {
   Collective collective = Collective::allreduce;
@@ -17,4 +17,4 @@ struct Title {
 /// A line of text for every rank, with a column for every round.
 [[nodiscard]] std::string draw(const std::vector<Plan>& plans, const Title& title);
 
-}  // namespace syncopate::collective::plan
+}  // namespace syncopate::collective::replay

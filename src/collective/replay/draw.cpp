@@ -1,14 +1,14 @@
 // Pictures of plans: what every rank sends and receives in every round.
-#include "collective/plan/draw.hpp"
+#include "collective/replay/draw.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "collective/plan/replay.hpp"
+#include "collective/replay/replay.hpp"
 
-namespace syncopate::collective::plan {
+namespace syncopate::collective::replay {
 
 namespace {
 
@@ -54,9 +54,9 @@ std::string text_of(const Grid& cells) {
 }  // namespace
 
 std::string draw(const std::vector<Plan>& plans, const Title& title) {
-  const Replay run = replay(plans, rounds_of);
-  Grid cells(plans.size(), std::vector<std::string>(static_cast<std::size_t>(std::lround(run.makespan))));
-  for (const Transfer& transfer : run.transfers)
+  const Replay played = run(whole_ensemble_of(plans), {.end_of = end_of_round});
+  Grid cells(plans.size(), std::vector<std::string>(static_cast<std::size_t>(std::lround(played.makespan))));
+  for (const Transfer& transfer : played.transfers)
     note_transfer(cells, transfer, plans[transfer.from].steps[transfer.send_step],
                   plans[transfer.to].steps[transfer.receive_step]);
   return fmt::format("{} ({}), {}, {}; c>r: sends chunk c to rank r, c<r: receives it from rank r, c+r: adds it\n{}",
@@ -64,4 +64,4 @@ std::string draw(const std::vector<Plan>& plans, const Title& title) {
                      plural(plans[0].chunks, "chunk"), text_of(cells));
 }
 
-}  // namespace syncopate::collective::plan
+}  // namespace syncopate::collective::replay

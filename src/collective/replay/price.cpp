@@ -1,0 +1,56 @@
+// Prices of plans, read off a replay.
+#include "collective/replay/price.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "collective/replay/replay.hpp"
+
+namespace syncopate::collective::replay {
+
+namespace {
+
+using plan::ChunkLayout;
+
+std::uint64_t sent_by(const Plan& plan, const ChunkLayout& layout, std::uint32_t rotation, std::uint32_t ranks) {
+  std::uint64_t sent = 0;
+  for (PlanStep step : plan.steps) {
+    if (step.act != Act::send) continue;
+    if (rotation > 0) step.first_chunk = rotated_chunk(step.first_chunk, rotation, ranks);
+    sent += layout.run(step).size();
+  }
+  return sent;
+}
+
+/// Chunks need not be equal: every rotation is looked at.
+std::uint64_t most_sent(const Ensemble& ensemble, const ChunkLayout& layout) {
+  std::uint64_t most = 0;
+  for (std::uint32_t rank = 0; rank < ensemble.ranks; ++rank)
+    most = std::max(most, ensemble.rotates() ? sent_by(ensemble.programs[0].plan, layout, rank, ensemble.ranks)
+                                             : sent_by(ensemble.programs[rank].plan, layout, 0, ensemble.ranks));
+  return most;
+}
+
+}  // namespace
+
+bool are_alike(const std::vector<std::uint32_t>& hosts) {
+  return hosts.empty() || *std::ranges::max_element(hosts) + 1 == hosts.size();
+}
+
+PlanPrice price(const Ensemble& ensemble, const PriceInputs& inputs) {
+  // Even parts, as on an ideal network: a byte more or less would let ranks drift out of step.
+  const double chunk = static_cast<double>(inputs.layout.count) / inputs.layout.chunks;
+  const auto end_of = [&](const Message& message) {
+    const bool one_host = inputs.hosts.empty() || inputs.hosts[message.arrival.peer] == inputs.hosts[message.to];
+    const LinkCost& link = one_host ? inputs.cost.intra : inputs.cost.inter;
+    const double gamma = message.arrival.act == Act::receive_reduce ? link.gamma_s_per_byte : 0;
+    return message.begin + (link.alpha_s + chunk * message.arrival.chunk_count * (link.beta_s_per_byte + gamma));
+  };
+  PlanPrice price;
+  price.rounds = static_cast<std::uint32_t>(std::lround(run(ensemble, {.end_of = end_of_round}).makespan));
+  price.wire_bytes_per_rank = most_sent(ensemble, inputs.layout);
+  price.predicted_s = run(ensemble, {.end_of = end_of}).makespan;
+  return price;
+}
+
+}  // namespace syncopate::collective::replay

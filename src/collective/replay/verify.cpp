@@ -1,0 +1,205 @@
+// Verification: symbolic execution of all ranks' plans on sets of contributors.
+#include "collective/replay/verify.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/require.hpp"
+#include "collective/plan/shape.hpp"
+#include "collective/replay/rank_sets.hpp"
+#include "collective/replay/replay.hpp"
+
+namespace syncopate::collective::replay {
+
+namespace {
+
+/// What a chunk holds: the sum of these ranks' vectors at this place of the vector. A broadcast's value counts as its
+/// root's contribution; places of an all-to-all are (sender, receiver).
+struct Content {
+  RankSets::Id contributors = 0;
+  std::uint32_t place = 0;
+};
+
+/// What the plans are to do. Chunks are counted as in the plans.
+struct Question {
+  Collective collective;
+  std::uint32_t ranks, chunks, root;
+  /// The rank whose part a chunk belongs to.
+  [[nodiscard]] std::uint32_t owner(std::uint32_t chunk) const {
+    return static_cast<std::uint32_t>(std::uint64_t{chunk} * ranks / chunks);
+  }
+};
+
+bool brings(const Question& asked, std::uint32_t rank, std::uint32_t chunk) {
+  switch (asked.collective) {
+    case Collective::broadcast:
+    case Collective::scatter:
+      return rank == asked.root;
+    case Collective::allgather:
+    case Collective::allgather_v:
+    case Collective::gather:
+      return asked.owner(chunk) == rank;
+    case Collective::alltoall:  // its own part has been copied before the plan begins
+      return chunk < asked.ranks || chunk == asked.ranks + rank;
+    default:
+      return true;
+  }
+}
+
+/// Must this rank hold this chunk at the end?
+bool owed(const Question& asked, std::uint32_t rank, std::uint32_t chunk) {
+  switch (asked.collective) {
+    case Collective::reduce:
+    case Collective::gather:
+      return rank == asked.root;
+    case Collective::reduce_scatter:
+    case Collective::scatter:
+      return rank == asked.owner(chunk);
+    case Collective::alltoall:
+      return chunk >= asked.ranks;
+    default:
+      return true;
+  }
+}
+
+/// In an all-to-all of N ranks, chunk c of rank r is for (r, c) and chunk N + c is to come from (c, r).
+std::uint32_t place_of(const Question& asked, std::uint32_t rank, std::uint32_t chunk) {
+  if (asked.collective != Collective::alltoall) return chunk;
+  return chunk < asked.ranks ? rank * asked.ranks + chunk : (chunk - asked.ranks) * asked.ranks + rank;
+}
+
+/// The ranks' chunks while the plans run. Of an ensemble that rotates only rank 0's: what another one holds is its
+/// rotation.
+class Proof final {
+ public:
+  Proof(const Question& asked, const Ensemble& ensemble) : asked_(asked), ensemble_(ensemble), sets_(asked.ranks) {
+    for (std::uint32_t rank = 0; rank < ensemble.programs.size(); ++rank) {
+      held_.emplace_back();
+      for (std::uint32_t chunk = 0; chunk < asked.chunks; ++chunk)
+        held_.back().push_back({brings(asked, rank, chunk) ? rank : sets_.empty(), place_of(asked, rank, chunk)});
+    }
+  }
+
+  /// What is wrong; empty: nothing.
+  std::string run(const Replay& replay) {
+    travelling_.resize(replay.transfers.size());
+    for (const Moment& moment : replay.moments) {
+      const Transfer& transfer = replay.transfers[moment.transfer];
+      if (!moment.lands)
+        depart(transfer, moment.transfer);
+      else
+        land(transfer, std::exchange(travelling_[moment.transfer], {}));
+      if (!flaw_.empty()) return flaw_;
+    }
+    return missing();
+  }
+
+ private:
+  void depart(const Transfer& transfer, std::size_t number) {
+    const PlanStep& out = ensemble_.programs[transfer.from].plan.steps[transfer.send_step];
+    const PlanStep& in = ensemble_.programs[transfer.to].plan.steps[transfer.receive_step];
+    if (out.chunk_count != in.chunk_count) {
+      flaw_ = fmt::format("rank {} sends chunks {}+{} where rank {} expects {}+{}", transfer.from, out.first_chunk,
+                          out.chunk_count, transfer.to, in.first_chunk, in.chunk_count);
+      return;
+    }
+    const auto first = held_[transfer.from].begin() + out.first_chunk;
+    travelling_[number].assign(first, first + out.chunk_count);
+  }
+
+  void land(const Transfer& transfer, const std::vector<Content>& sent) {
+    const PlanStep& in = ensemble_.programs[transfer.to].plan.steps[transfer.receive_step];
+    for (std::uint32_t i = 0; i < in.chunk_count && flaw_.empty(); ++i) {
+      const Content content = ensemble_.rotates() ? rotated(sent[i], in.peer) : sent[i];
+      Content& kept = held_[transfer.to][in.first_chunk + i];
+      if (in.act == Act::receive)
+        kept = content;
+      else
+        combine(transfer.to, in.first_chunk + i, content, in.completes);
+    }
+  }
+
+  /// What rank `by` holds where rank 0 holds `content`.
+  Content rotated(const Content& content, std::uint32_t by) {
+    const std::uint32_t n = asked_.ranks, place = content.place;
+    return {sets_.rotated(content.contributors, by), asked_.collective == Collective::alltoall
+                                                         ? (place / n + by) % n * n + (place % n + by) % n
+                                                         : rotated_chunk(place, by, n)};
+  }
+
+  void combine(std::uint32_t rank, std::uint32_t chunk, const Content& sent, bool completes) {
+    Content& kept = held_[rank][chunk];
+    if (sent.place != kept.place) {
+      flaw_ = fmt::format("rank {} adds chunk {} to chunk {}", rank, sent.place, kept.place);
+      return;
+    }
+    const std::uint32_t twice = sets_.shared(sent.contributors, kept.contributors);
+    if (twice != RankSets::kNobody) {
+      flaw_ = fmt::format("rank {} adds rank {}'s contribution to chunk {} twice", rank, twice, chunk);
+      return;
+    }
+    kept.contributors = sets_.united(sent.contributors, kept.contributors);
+    const std::uint32_t got = sets_.size_of(kept.contributors);
+    if ((got == asked_.ranks) != completes)
+      flaw_ = fmt::format("rank {} marks chunk {} as {} when it holds {} of {} contributions", rank, chunk,
+                          completes ? "complete" : "incomplete", got, asked_.ranks);
+  }
+
+  [[nodiscard]] std::string missing() const {
+    const std::uint32_t wanted = plan::reduces(asked_.collective) ? asked_.ranks : 1;
+    for (std::uint32_t rank = 0; rank < held_.size(); ++rank)
+      for (std::uint32_t chunk = 0; chunk < asked_.chunks; ++chunk) {
+        const Content& content = held_[rank][chunk];
+        const std::uint32_t got = sets_.size_of(content.contributors);
+        if (!owed(asked_, rank, chunk)) continue;
+        if (got != wanted || content.place != place_of(asked_, rank, chunk))
+          return fmt::format("rank {} ends with {} of {} contributions in chunk {}, from place {}", rank, got, wanted,
+                             chunk, content.place);
+      }
+    return {};
+  }
+
+  const Question& asked_;
+  const Ensemble& ensemble_;
+  RankSets sets_;
+  std::vector<std::vector<Content>> held_;        ///< by program, by chunk
+  std::vector<std::vector<Content>> travelling_;  ///< by transfer, by chunk of its run: as they were at its begin
+  std::string flaw_;
+};
+
+std::string malformed(const Plan& plan, std::size_t rank, std::size_t ranks, std::uint32_t chunks) {
+  const bool is_sound = plan.chunks == chunks && std::ranges::all_of(plan.steps, [&](const PlanStep& step) {
+                          const bool inside = step.chunk_count > 0 && step.first_chunk + step.chunk_count <= chunks;
+                          return inside && step.peer < ranks && step.peer != rank;
+                        });
+  return is_sound ? "" : fmt::format("rank {} has a step outside the vector or the group", rank);
+}
+
+}  // namespace
+
+// Each chunk's steps on a rank are totally ordered where they conflict, and messages between two ranks are matched in
+// order: such a network computes the same in every interleaving (Kahn 1974), so one run proves all of them.
+std::string verify(const Ensemble& ensemble, Collective collective, int root) {
+  const Replay played = run(ensemble, {.end_of = [](const Message& message) { return message.begin + 1; }});
+  if (!played.stuck.empty()) return played.stuck;
+  const Question asked{collective, ensemble.ranks, ensemble.programs[0].plan.chunks, static_cast<std::uint32_t>(root)};
+  if (collective == Collective::alltoall && asked.chunks != 2 * asked.ranks)
+    return fmt::format("an alltoall of {} ranks has {} chunks", asked.ranks, asked.chunks);
+  return Proof(asked, ensemble).run(played);
+}
+
+}  // namespace syncopate::collective::replay
+
+namespace syncopate {
+
+std::string verify_plans(const std::vector<Plan>& plans, Collective collective, int root) {
+  base::require(!plans.empty(), "there is no plan to verify; give one per rank");
+  for (std::size_t rank = 0; rank < plans.size(); ++rank) {
+    std::string flaw = collective::replay::malformed(plans[rank], rank, plans.size(), plans[0].chunks);
+    if (!flaw.empty()) return flaw;
+  }
+  return collective::replay::verify(collective::replay::whole_ensemble_of(plans), collective, root);
+}
+
+}  // namespace syncopate
