@@ -2,26 +2,25 @@
 #pragma once
 
 #include <map>
-#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "collective/plan/program.hpp"
 #include "collective/select/select.hpp"
 #include "simulate/network.hpp"
 #include "syncopate/collective.hpp"
 
 namespace syncopate::simulate {
 
-/// When each rank has finished, given when each calls, message by message in the order in which they happen.
-[[nodiscard]] std::vector<double> run_events(const Network& network,
-                                             const std::vector<collective::plan::Program>& programs,
+/// When each program's rank has finished, given when each calls: the replay of plans (collective/replay) in this
+/// network's time. An ensemble that rotates needs a uniform network, and stands for ranks that call together.
+[[nodiscard]] std::vector<double> run_replay(const Network& network, const collective::replay::Ensemble& ensemble,
                                              std::uint64_t bytes, const std::vector<double>& called_s);
 
-/// Runs plans by events, or where they give the same by recurrence (simulate/steady). A rank sends one message and
+/// Plays plans by replay, or where they give the same by recurrence (simulate/steady). A rank sends one message and
 /// receives one at a time; that takes alpha + n beta, and n gamma where it reduces. A message between hosts holds their
 /// two ports for its n beta, in the order in which messages begin: ranks of one host share its port, and a slow port
-/// slows whoever uses it.
+/// slows whoever uses it. Chunks are even parts, as in cost laws.
 class Exchanger final {
  public:
   /// Whole chunks, as cost laws have them, or cut into segments as the engine does (simulate/segments).
@@ -38,13 +37,19 @@ class Exchanger final {
   [[nodiscard]] std::vector<double> run(const Call& call, const std::vector<double>& called_s);
 
  private:
-  using Key = std::pair<std::string_view, collective::plan::Shape>;
-  using Programs = std::vector<collective::plan::Program>;
-  const Programs& programs_of(const Call& call);
+  /// All that is kept of one shape.
+  struct Cast {
+    collective::Choice choice;
+    collective::replay::Ensemble ensemble;                  ///< one program where that is enough, else of all ranks
+    std::map<std::uint64_t, std::vector<double>> together;  ///< by bytes: ends where all call at 0
+  };
+  Cast& cast_of(const Call& call);
+  [[nodiscard]] std::vector<double> play(const Cast& cast, std::uint64_t bytes, const std::vector<double>& called_s);
+  const std::vector<double>& together(Cast& cast, std::uint64_t bytes);
 
   Network network_;
   Messages messages_;
-  std::map<Key, std::unique_ptr<Programs>> programs_;
+  std::map<std::pair<std::string_view, collective::plan::Shape>, Cast> casts_;
 };
 
 }  // namespace syncopate::simulate

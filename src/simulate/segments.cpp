@@ -1,185 +1,180 @@
-// Segments: events of segments on their way, and what each lets its receiver send on.
+// Segments: virtual links, and the engines of all ranks on them in one thread.
 #include "simulate/segments.hpp"
 
 #include <algorithm>
+#include <deque>
+#include <map>
+#include <memory>
+#include <queue>
 
 #include "base/require.hpp"
 #include "collective/engine/execute.hpp"
-#include "simulate/events.hpp"
 
 namespace syncopate::simulate {
 
 namespace {
 
-using collective::plan::Program;
-using collective::plan::Route;
-
-/// A range of the vector that a step moves, and how far it has come.
-struct Step {
-  std::uint64_t begin = 0, end = 0, segment = 1;
-  std::uint32_t segments = 0, posted = 0, finished = 0;  ///< finished segments are a prefix
-  std::uint32_t partner = 0;                             ///< of a send: the receiver's step
-
-  [[nodiscard]] std::uint64_t from(std::uint32_t index) const { return begin + index * segment; }
-  [[nodiscard]] std::uint64_t to(std::uint32_t index) const { return std::min(from(index) + segment, end); }
-  [[nodiscard]] std::uint64_t done_to() const { return finished == segments ? end : from(finished); }
-};
-
-struct Rank {
-  const collective::plan::Program* program = nullptr;
-  std::vector<Step> steps;
-  std::vector<std::size_t> heads;                             ///< by outgoing route: steps posted as a whole
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> held;  ///< (step, segment) arrived, that must not be touched yet
-  double called_s = 0, left_s = 0;
-  double free_s = 0, copied_s = 0;  ///< of reducing, and of sending within its host
-  std::size_t unfinished = 0;       ///< steps
-};
-
-/// A segment has arrived at `rank`, or has been reduced there; kCall: the rank calls.
-constexpr std::uint32_t kCall = ~std::uint32_t{0};
+/// What happens at a time. Of equal times the one that was foreseen first comes first.
 struct Event {
-  std::uint32_t rank = 0, step = kCall, segment = 0, send_step = 0;
-  bool is_reduced = false;
+  enum class Kind : std::uint8_t { call, frame, received };  ///< received: and reduced, if it is to be
+  Kind kind = Kind::call;
+  std::uint32_t rank = 0;    ///< that calls, or receives
+  std::uint32_t from = 0;    ///< of a frame
+  std::uint64_t token = 0;   ///< of the frame's sender, of the receive
+  base::ConstBytes bytes{};  ///< received
+  double time_s = 0;
+  std::uint64_t number = 0;
+  bool operator>(const Event& other) const {
+    return time_s != other.time_s ? time_s > other.time_s : number > other.number;
+  }
 };
 
-class Events final {
+/// All that is under way between ranks.
+class Links final {
  public:
-  Events(const Network& network, const std::vector<collective::plan::Program>& programs, std::uint64_t bytes)
-      : network_(network), ranks_(programs.size()), ports_(network) {
-    for (std::size_t i = 0; i < programs.size(); ++i) lay_out(i, programs[i], bytes);
-    for (std::uint32_t from = 0; from < ranks_.size(); ++from)
-      for (const Route& route : programs[from].outgoing) pair(from, route);
+  Links(const Network& network, const collective::replay::Ensemble& ensemble)
+      : network_(network),
+        ensemble_(ensemble),
+        ports_(network),
+        copied_s_(ensemble.ranks, 0.0),
+        reduced_s_(ensemble.ranks, 0.0) {}
+
+  [[nodiscard]] bool are_near(std::uint32_t a, std::uint32_t b) const noexcept {
+    return network_.host_of(a) == network_.host_of(b);
+  }
+  [[nodiscard]] double now_s() const noexcept { return now_s_; }
+  [[nodiscard]] bool are_idle() const noexcept { return events_.empty(); }
+
+  void expect(double time_s, Event event) {
+    event.time_s = time_s;
+    event.number = number_++;
+    events_.push(event);
+  }
+  /// The next event; its time is now.
+  [[nodiscard]] Event next() {
+    const Event event = events_.top();
+    events_.pop();
+    now_s_ = event.time_s;
+    return event;
   }
 
-  std::vector<double> run(const std::vector<double>& called_s) {
-    for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
-      ranks_[rank].called_s = ranks_[rank].left_s = ranks_[rank].free_s = called_s[rank];
-      queue_.push(called_s[rank], {.rank = rank});
-    }
-    while (!queue_.empty()) {
-      const Event event = queue_.pop();
-      if (event.step != kCall) event.is_reduced ? finish(event.rank, event.step) : arrive(event);
-      land(event.rank);
-      post(event.rank);
-    }
-    return ends_of(ranks_);
+  void send(std::uint32_t from, const transport::Frame& frame) {
+    const auto to = static_cast<std::uint32_t>(frame.peer);
+    const std::uint32_t out = network_.host_of(from), in = network_.host_of(to);
+    const LinkCost& link = network_.link(from, to);
+    const double begin_s = now_s_ + link.alpha_s;
+    const double taken_s = static_cast<double>(frame.bytes.size()) * link.beta_s_per_byte;
+    const double end_s = out == in ? copied_s_[from] = std::max(begin_s, copied_s_[from]) + taken_s
+                                   : ports_.pass(out, in, begin_s, taken_s * network_.slowness_between(out, in));
+    expect(end_s, {.kind = Event::Kind::frame, .rank = to, .from = from, .token = frame.token});
+  }
+
+  void receive(std::uint32_t rank, std::uint32_t from, const Event& received) {
+    Mailbox& mailbox = mailboxes_[{rank, from}];
+    mailbox.awaited.push_back(received);
+    match(mailbox, from);
+  }
+  void arrive(const Event& frame) {
+    Mailbox& mailbox = mailboxes_[{frame.rank, frame.from}];
+    ++mailbox.arrived;
+    match(mailbox, frame.from);
   }
 
  private:
-  void lay_out(std::size_t index, const collective::plan::Program& program, std::uint64_t bytes) {
-    Rank& rank = ranks_[index];
-    const std::uint32_t host = network_.host_of(static_cast<std::uint32_t>(index));
-    rank.program = &program;
-    rank.heads.assign(program.outgoing.size(), 0);
-    for (const PlanStep& planned : program.plan.steps) {
-      const Range range = collective::plan::ChunkLayout{bytes, program.plan.chunks}.run(planned);
-      const bool in_memory = network_.host_of(planned.peer) == host;
-      Step step{.begin = range.begin,
-                .end = range.end,
-                .segment = collective::engine::segment_bytes(
-                    range.end - range.begin, in_memory ? transport::kMemoryFrames : transport::kWireFrames)};
-      step.segments = static_cast<std::uint32_t>((step.end - step.begin + step.segment - 1) / step.segment);
-      if (step.segments > 0) ++rank.unfinished;
-      rank.steps.push_back(step);
-    }
-  }
+  /// Frames of one rank to one other.
+  struct Mailbox {
+    std::deque<Event> awaited;  ///< what their receives will hear
+    std::size_t arrived = 0;
+  };
 
-  /// The k-th send of a route meets the k-th receive of the one that faces it.
-  void pair(std::uint32_t from, const Route& route) {
-    const auto& incoming = ranks_[route.peer].program->incoming;
-    const auto facing = std::ranges::find(incoming, from, &Route::peer);
-    base::require(facing != incoming.end() && facing->steps.size() == route.steps.size(), "a send without a receive");
-    for (std::size_t i = 0; i < route.steps.size(); ++i) ranks_[from].steps[route.steps[i]].partner = facing->steps[i];
-  }
-
-  [[nodiscard]] static bool may_touch(const Rank& rank, std::uint32_t step, std::uint32_t segment) {
-    const std::uint64_t to = rank.steps[step].to(segment);
-    return std::ranges::all_of(rank.program->waits[step], [&](std::uint32_t earlier) {
-      const Step& other = rank.steps[earlier];
-      return other.begin >= to || other.done_to() >= std::min(to, other.end);
-    });
-  }
-
-  void finish(std::uint32_t rank, std::uint32_t step) {
-    if (++ranks_[rank].steps[step].finished < ranks_[rank].steps[step].segments) return;
-    ranks_[rank].left_s = queue_.now_s();
-    --ranks_[rank].unfinished;
-  }
-
-  void arrive(const Event& event) {
-    Rank& rank = ranks_[event.rank];
-    const std::uint32_t from = rank.program->plan.steps[event.step].peer;
-    finish(from, event.send_step);
-    rank.held.emplace_back(event.step, event.segment);
-    land(from);  // what waited for these bytes to have left
-    post(from);
-  }
-
-  /// What has arrived is taken as far as the steps before it are through with its bytes.
-  void land(std::uint32_t index) {
-    Rank& rank = ranks_[index];
-    if (rank.called_s > queue_.now_s()) return;
-    for (std::size_t i = 0; i < rank.held.size();) {
-      const auto [step, segment] = rank.held[i];
-      if (!may_touch(rank, step, segment)) {
-        ++i;
-        continue;
-      }
-      rank.held.erase(rank.held.begin() + static_cast<std::ptrdiff_t>(i));
-      take(index, step, segment);
-      i = 0;
-    }
-  }
-
-  void take(std::uint32_t index, std::uint32_t step, std::uint32_t segment) {
-    Rank& rank = ranks_[index];
-    const PlanStep& planned = rank.program->plan.steps[step];
-    const double gamma = network_.link(planned.peer, index).gamma_s_per_byte;
-    if (planned.act != Act::receive_reduce || gamma == 0) return finish(index, step);
-    const auto bytes = static_cast<double>(rank.steps[step].to(segment) - rank.steps[step].from(segment));
-    rank.free_s = std::max(rank.free_s, queue_.now_s()) + bytes * gamma;
-    queue_.push(rank.free_s, {index, step, segment, 0, true});
-  }
-
-  void post(std::uint32_t from) {
-    Rank& rank = ranks_[from];
-    if (rank.called_s > queue_.now_s()) return;
-    for (std::size_t out = 0; out < rank.heads.size(); ++out) {
-      const Route& route = rank.program->outgoing[out];
-      while (rank.heads[out] < route.steps.size()) {
-        const std::uint32_t step = route.steps[rank.heads[out]];
-        if (rank.steps[step].posted == rank.steps[step].segments) {
-          ++rank.heads[out];
-          continue;
-        }
-        if (!may_touch(rank, step, rank.steps[step].posted)) break;
-        travel(from, route.peer, step);
-      }
-    }
-  }
-
-  void travel(std::uint32_t from, std::uint32_t to, std::uint32_t send_step) {
-    Step& step = ranks_[from].steps[send_step];
-    const std::uint32_t out = network_.host_of(from), in = network_.host_of(to), segment = step.posted++;
-    const LinkCost& link = network_.link(from, to);
-    const double begin_s = queue_.now_s() + link.alpha_s;
-    const double taken_s = static_cast<double>(step.to(segment) - step.from(segment)) * link.beta_s_per_byte;
-    const double end_s = out == in ? ranks_[from].copied_s = std::max(begin_s, ranks_[from].copied_s) + taken_s
-                                   : ports_.pass(out, in, begin_s, taken_s * network_.slowness_between(out, in));
-    queue_.push(end_s, {to, step.partner, segment, send_step, false});
+  void match(Mailbox& mailbox, std::uint32_t from) {
+    if (mailbox.arrived == 0 || mailbox.awaited.empty()) return;
+    const Event received = mailbox.awaited.front();
+    mailbox.awaited.pop_front();
+    --mailbox.arrived;
+    const auto step = static_cast<std::size_t>(received.token >> 32);
+    const double gamma = network_.link(from, received.rank).gamma_s_per_byte;
+    double end_s = now_s_;
+    if (ensemble_.programs[received.rank].plan.steps[step].act == Act::receive_reduce)
+      end_s = reduced_s_[received.rank] =
+          std::max(now_s_, reduced_s_[received.rank]) + static_cast<double>(received.bytes.size()) * gamma;
+    expect(end_s, received);
   }
 
   const Network& network_;
-  std::vector<Rank> ranks_;
+  const collective::replay::Ensemble& ensemble_;
   Ports ports_;
-  EventQueue<Event> queue_;
+  std::vector<double> copied_s_;   ///< by rank: when it has copied what it sends within its host
+  std::vector<double> reduced_s_;  ///< by rank: when it has reduced what has come
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Mailbox> mailboxes_;  ///< by receiver and sender
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  std::uint64_t number_ = 0;
+  double now_s_ = 0;
+};
+
+/// One rank's transport. Its engine hears of events from the loop below, and does not poll.
+class End final : public transport::Transport {
+ public:
+  End(Links& links, std::uint32_t rank) : links_(links), rank_(rank) {}
+
+  [[nodiscard]] transport::FrameLengths frame_lengths(int peer) const noexcept override {
+    return links_.are_near(rank_, static_cast<std::uint32_t>(peer)) ? transport::kMemoryFrames : transport::kWireFrames;
+  }
+  void send(const transport::Frame& frame) override { links_.send(rank_, frame); }
+  void receive(int peer, const transport::Label& /*label*/, base::Bytes into, std::uint64_t token) override {
+    links_.receive(rank_, static_cast<std::uint32_t>(peer),
+                   {.kind = Event::Kind::received, .rank = rank_, .token = token, .bytes = into});
+  }
+  void release(std::uint64_t /*token*/) override {}
+  [[nodiscard]] std::span<const transport::Event> poll(base::Time /*until*/,
+                                                       transport::Patience /*patience*/) override {
+    return {};
+  }
+  void wake() noexcept override {}
+  [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> traffic() const noexcept override { return {0, 0}; }
+
+ private:
+  Links& links_;
+  std::uint32_t rank_;
+};
+
+struct Rank {
+  Rank(Links& links, std::uint32_t rank) : end(links, rank), engine(end, scratch) {}
+
+  End end;
+  collective::engine::Scratch scratch;
+  collective::engine::Execution engine;
 };
 
 }  // namespace
 
-std::vector<double> run_segments(const Network& network, const std::vector<collective::plan::Program>& programs,
+std::vector<double> run_segments(const Network& network, const collective::replay::Ensemble& ensemble,
                                  std::uint64_t bytes, const std::vector<double>& called_s) {
-  return Events(network, programs, bytes).run(called_s);
+  Links links(network, ensemble);
+  const std::size_t count = (bytes + sizeof(float) - 1) / sizeof(float);
+  const auto addresses = std::make_unique_for_overwrite<float[]>(count);  // nobody reads or writes there
+  std::vector<std::unique_ptr<Rank>> ranks;
+  for (std::uint32_t rank = 0; rank < ensemble.ranks; ++rank) {
+    ranks.push_back(std::make_unique<Rank>(links, rank));
+    ranks[rank]->engine.begin(ensemble.programs[rank],
+                              {.data = Buffer(addresses.get(), count, DType::f32), .has_payload = false});
+    links.expect(called_s[rank], {.rank = rank});
+  }
+  std::vector<double> left_s = called_s;
+  const auto tell = [&](std::uint32_t rank, const transport::Event& event) {
+    left_s[rank] = links.now_s();
+    ranks[rank]->engine.take({&event, 1});
+  };
+  while (!links.are_idle()) {
+    const Event event = links.next();
+    if (event.kind == Event::Kind::call) ranks[event.rank]->engine.advance();
+    if (event.kind == Event::Kind::received) tell(event.rank, {event.token, true, event.bytes});
+    if (event.kind != Event::Kind::frame) continue;
+    tell(event.from, {event.token, false, {}});
+    links.arrive(event);
+  }
+  for (const auto& rank : ranks) base::require(rank->engine.done(), "a plan of {} ranks does not end", ensemble.ranks);
+  return left_s;
 }
 
 }  // namespace syncopate::simulate

@@ -2,10 +2,10 @@
 #include "simulate/steady.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "base/require.hpp"
-#include "collective/plan/chunk_layout.hpp"
 
 namespace syncopate::simulate {
 
@@ -16,7 +16,7 @@ using collective::plan::Program;
 constexpr double kUnknown = -1;  // no time yet
 
 struct Rank {
-  const collective::plan::Program* program = nullptr;
+  const Program* program = nullptr;
   std::vector<double> finished_s;  ///< by step
   std::size_t sent = 0;            ///< messages timed
   double free_s = 0;               ///< its one outgoing link, both ends
@@ -27,8 +27,8 @@ struct Rank {
 
 class Recurrence final {
  public:
-  Recurrence(const Network& network, const std::vector<collective::plan::Program>& programs, std::uint64_t bytes)
-      : network_(network), bytes_(bytes), ranks_(programs.size()) {
+  Recurrence(const Network& network, const std::vector<Program>& programs, std::uint64_t bytes)
+      : network_(network), chunk_bytes_(static_cast<double>(bytes) / programs[0].plan.chunks), ranks_(programs.size()) {
     for (std::size_t i = 0; i < programs.size(); ++i) {
       ranks_[i].program = &programs[i];
       ranks_[i].finished_s.assign(programs[i].plan.steps.size(), kUnknown);
@@ -114,25 +114,25 @@ class Recurrence final {
   [[nodiscard]] double taken_s(std::uint32_t from, std::uint32_t to, const PlanStep& step) const {
     const std::uint32_t out = network_.host_of(from), in = network_.host_of(to);
     const LinkCost& link = network_.link(from, to);
-    const Range range = collective::plan::ChunkLayout{bytes_, ranks_[to].program->plan.chunks}.run(step);
-    const auto bytes = static_cast<double>(range.size());
+    const double bytes = chunk_bytes_ * step.chunk_count;
     const double slowness = out == in ? 1 : network_.slowness_between(out, in);
     const double reduce_s = step.act == Act::receive_reduce ? link.gamma_s_per_byte : 0;
     return link.alpha_s + bytes * (link.beta_s_per_byte * slowness + reduce_s);
   }
 
   const Network& network_;
-  const std::uint64_t bytes_;
+  const double chunk_bytes_;
   std::vector<Rank> ranks_;
   std::vector<std::uint32_t> list_;
 };
 
 }  // namespace
 
-bool is_steady(const Network& network, const std::vector<collective::plan::Program>& programs) {
+bool is_steady(const Network& network, const collective::replay::Ensemble& ensemble) {
+  if (ensemble.rotates()) return false;
   std::vector<int> out(network.hosts(), 0), in(network.hosts(), 0);
-  for (std::uint32_t rank = 0; rank < programs.size(); ++rank) {
-    const collective::plan::Program& program = programs[rank];
+  for (std::uint32_t rank = 0; rank < ensemble.ranks; ++rank) {
+    const Program& program = ensemble.programs[rank];
     if (program.outgoing.size() > 1 || program.incoming.size() > 1) return false;
     for (const collective::plan::Route& route : program.outgoing) {
       const std::uint32_t here = network.host_of(rank), there = network.host_of(route.peer);
@@ -142,9 +142,26 @@ bool is_steady(const Network& network, const std::vector<collective::plan::Progr
   return true;
 }
 
-std::vector<double> run_steady(const Network& network, const std::vector<collective::plan::Program>& programs,
+std::vector<double> run_steady(const Network& network, const collective::replay::Ensemble& ensemble,
                                std::uint64_t bytes, const std::vector<double>& called_s) {
-  return Recurrence(network, programs, bytes).run(called_s);
+  return Recurrence(network, ensemble.programs, bytes).run(called_s);
+}
+
+// Let every rank send m = 0 ... M-1 to its one successor, M >= N-1, and let message m wait for the arrival of message
+// m-1. Together ranks go in step, without a pause, and take d_0 + ... + d_M-1. If x calls at c, its message m ends at
+// c + d_0 + ... + d_m or later; its successor's message m+1 waits for that, and so on: after N-1 of them every rank is
+// as late as x. No rank can be later than if all had called with the last.
+bool leaves_together(const collective::replay::Ensemble& ensemble) {
+  if (!ensemble.rotates()) return false;
+  const Program& program = ensemble.programs[0];
+  if (program.outgoing.size() != 1 || program.incoming.size() != 1) return false;
+  const auto& sends = program.outgoing[0].steps;
+  const auto& receives = program.incoming[0].steps;
+  if (sends.size() != receives.size() || sends.size() + 1 < ensemble.ranks) return false;
+  if (std::gcd(program.outgoing[0].peer, ensemble.ranks) != 1) return false;
+  for (std::size_t m = 1; m < sends.size(); ++m)
+    if (std::ranges::find(program.waits[sends[m]], receives[m - 1]) == program.waits[sends[m]].end()) return false;
+  return true;
 }
 
 }  // namespace syncopate::simulate

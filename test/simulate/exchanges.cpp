@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "collective/select/select.hpp"
 #include "simulate/exchange.hpp"
@@ -10,6 +11,8 @@
 
 namespace syncopate::simulate {
 namespace {
+
+using collective::replay::Ensemble;
 
 constexpr LinkCost kLink{.alpha_s = 1e-4, .beta_s_per_byte = 8e-9, .gamma_s_per_byte = 1e-9};
 
@@ -85,50 +88,81 @@ TEST(Exchange, GoesAsFastAsItsSlowestPort) {
   EXPECT_LE(slow, 3 * 1.5 * (1 << 20) * kLink.beta_s_per_byte * (1 + 1e-9));
 }
 
-TEST(Exchange, OfSteadyPlansIsTheSameByRecurrenceAsByEvents) {
-  int compared = 0;
+constexpr Collective kExchanged[] = {Collective::allreduce, Collective::broadcast, Collective::reduce_scatter,
+                                     Collective::allgather, Collective::reduce};
+
+/// Every entry on several numbers of ranks.
+void on_every_entry(const std::function<void(const PlanRequest&)>& check) {
   for (const collective::Algorithm* entry : collective::algorithms())
-    for (const Collective collective : {Collective::allreduce, Collective::broadcast, Collective::reduce_scatter,
-                                        Collective::allgather, Collective::reduce}) {
-      if (!entry->offers(collective)) continue;
-      for (const int ranks : {2, 3, 6, 13}) {
-        Network network = flat(ranks);
-        network.slowness.assign(static_cast<std::size_t>(ranks), 1);
-        network.slowness[1] = 2.5;
-        const PlanRequest request{
-            .collective = collective, .algorithm = std::string(entry->name), .ranks = ranks, .bytes = 100'004};
-        const collective::Choice choice = collective::select::choose(request, kLink);
-        std::vector<collective::plan::Program> programs;
-        std::vector<double> called;
-        for (std::uint32_t rank = 0; rank < static_cast<std::uint32_t>(ranks); ++rank) {
-          programs.push_back(collective::plan::compile(collective::build_plan(choice, rank)));
-          called.push_back(1e-3 * ((rank * 7 + 3) % 5));
-        }
-        if (!is_steady(network, programs)) continue;
-        ++compared;
-        const auto events = run_events(network, programs, request.bytes, called);
-        const auto recurrence = run_steady(network, programs, request.bytes, called);
-        for (std::size_t rank = 0; rank < events.size(); ++rank)
-          EXPECT_NEAR(recurrence[rank], events[rank], 1e-12) << entry->name << ' ' << ranks << " rank " << rank;
-      }
-    }
-  EXPECT_GE(compared, 12) << "the ring at least is steady";
+    for (const Collective collective : kExchanged)
+      for (const int ranks : {2, 3, 6, 8, 13})
+        if (entry->offers(collective))
+          check({.collective = collective, .algorithm = std::string(entry->name), .ranks = ranks, .bytes = 100'004});
+}
+
+/// Ranks call at different times.
+std::vector<double> scattered(int ranks) {
+  std::vector<double> called;
+  for (int rank = 0; rank < ranks; ++rank) called.push_back(1e-3 * ((rank * 7 + 3) % 5));
+  return called;
+}
+
+void expect_equal(const std::vector<double>& times, const std::vector<double>& wanted, const PlanRequest& request) {
+  ASSERT_EQ(times.size(), wanted.size());
+  for (std::size_t rank = 0; rank < times.size(); ++rank)
+    EXPECT_NEAR(times[rank], wanted[rank], 1e-12)
+        << request.algorithm << ' ' << name_of(request.collective) << ", " << request.ranks << " ranks, rank " << rank;
+}
+
+TEST(Exchange, OfSteadyPlansIsTheSameByRecurrenceAsByReplay) {
+  int compared = 0;
+  on_every_entry([&](const PlanRequest& request) {
+    Network network = flat(request.ranks);
+    network.slowness.assign(static_cast<std::size_t>(request.ranks), 1);
+    network.slowness[1] = 2.5;
+    const collective::replay::Ensemble ensemble =
+        collective::replay::whole_ensemble_of(collective::plans_of(collective::select::choose(request, kLink)));
+    if (!is_steady(network, ensemble)) return;
+    ++compared;
+    const std::vector<double> called = scattered(request.ranks);
+    expect_equal(run_steady(network, ensemble, request.bytes, called),
+                 run_replay(network, ensemble, request.bytes, called), request);
+  });
+  EXPECT_GE(compared, 15) << "the ring at least is steady";
+}
+
+TEST(Exchange, OfRotationsIsTheSameByOneProgramAsByAll) {
+  int rotating = 0, leaving_together = 0;
+  on_every_entry([&](const PlanRequest& request) {
+    const collective::Choice choice = collective::select::choose(request, kLink);
+    const Ensemble one = ensemble_of(collective::plans_of(choice)),
+                   all = whole_ensemble_of(collective::plans_of(choice));
+    if (!one.rotates()) return;
+    ++rotating;
+    leaving_together += leaves_together(one) ? 1 : 0;
+    const Network network = flat(request.ranks);
+    const std::vector<double> together(all.programs.size(), 0.0), called = scattered(request.ranks);
+    const double left_s = run_replay(network, one, request.bytes, {0.0}).at(0);
+    expect_equal(std::vector<double>(all.programs.size(), left_s), run_replay(network, all, request.bytes, together),
+                 request);
+    expect_equal(Exchanger(network).run({request.collective, request.algorithm, request.bytes}, called),
+                 run_replay(network, all, request.bytes, called), request);
+  });
+  EXPECT_GE(rotating, 25) << "ring and pairwise exchange";
+  EXPECT_GE(leaving_together, 15) << "the ring";
+  EXPECT_LT(leaving_together, rotating) << "pairwise exchange goes on with those who have called";
 }
 
 TEST(Exchange, WhoseRanksShareAPortIsNotSteady) {
-  const collective::Choice choice = collective::select::choose({.algorithm = "ring", .ranks = 4, .bytes = 4096}, kLink);
-  std::vector<collective::plan::Program> programs;
-  for (std::uint32_t rank = 0; rank < 4; ++rank)
-    programs.push_back(collective::plan::compile(collective::build_plan(choice, rank)));
+  const auto ensemble = [](const char* algorithm) {
+    const PlanRequest request{.algorithm = algorithm, .ranks = 4, .bytes = 4096};
+    return whole_ensemble_of(collective::plans_of(collective::select::choose(request, kLink)));
+  };
   Network network = flat(4);
-  EXPECT_TRUE(is_steady(network, programs));
+  EXPECT_TRUE(is_steady(network, ensemble("ring")));
   network.ranks_per_host = 2;
-  EXPECT_TRUE(is_steady(network, programs)) << "a ring crosses each port once";
-  const collective::Choice doubling =
-      collective::select::choose({.algorithm = "recursive_doubling", .ranks = 4, .bytes = 4096}, kLink);
-  for (std::uint32_t rank = 0; rank < 4; ++rank)
-    programs[rank] = collective::plan::compile(collective::build_plan(doubling, rank));
-  EXPECT_FALSE(is_steady(network, programs));
+  EXPECT_TRUE(is_steady(network, ensemble("ring"))) << "a ring crosses each port once";
+  EXPECT_FALSE(is_steady(network, ensemble("recursive_doubling")));
 }
 
 TEST(Exchange, OfAnUnknownAlgorithmIsMisuse) {

@@ -24,11 +24,28 @@ double exchange_s(const Network& network, const std::string& algorithm, std::uin
   return *std::ranges::max_element(ends);
 }
 
-TEST(Segments, OfSmallMessagesAreThoseMessages) {
+/// Where each message of a rank waits for the one before, no two latencies overlap, and the engine on virtual links is
+/// the replay of its plans.
+TEST(Segments, OfSmallMessagesThatWaitForEachOtherAreTheReplay) {
   const LinkCost link{.alpha_s = 1e-4, .beta_s_per_byte = 8e-9, .gamma_s_per_byte = 1e-9};
-  for (const char* name : {"ring", "halving_doubling", "recursive_doubling", "mst"}) {
-    const double whole_s = exchange_s(flat(8, link), name, 8 << 10, whole);
-    EXPECT_NEAR(exchange_s(flat(8, link), name, 8 << 10, segments), whole_s, 1e-9) << name;
+  for (const char* name : {"ring", "halving_doubling", "recursive_doubling", "mst"})
+    for (const int ranks : {2, 4, 8, 16}) {
+      const double whole_s = exchange_s(flat(ranks, link), name, 8 << 10, whole);
+      EXPECT_NEAR(exchange_s(flat(ranks, link), name, 8 << 10, segments), whole_s, 1e-12) << name << ' ' << ranks;
+    }
+}
+
+/// Without latency there is nothing that segments of one message could overlap with. Parts are even.
+TEST(Segments, OfARingWithoutLatencyAreTheReplayWhenOneRankCallsLate) {
+  const LinkCost link{.alpha_s = 0, .beta_s_per_byte = 8e-9, .gamma_s_per_byte = 1e-9};
+  const Exchanger::Call call{.algorithm = "ring", .bytes = 420 * sizeof(float)};
+  for (const int ranks : {2, 3, 5, 7, 12}) {
+    std::vector<double> called(static_cast<std::size_t>(ranks), 0.0);
+    called[1] = 2e-3;
+    const auto played = Exchanger(flat(ranks, link)).run(call, called);
+    const auto run = Exchanger(flat(ranks, link), segments).run(call, called);
+    for (std::size_t rank = 0; rank < played.size(); ++rank)
+      EXPECT_NEAR(run[rank], played[rank], 1e-12) << ranks << " ranks, rank " << rank;
   }
 }
 
@@ -51,6 +68,12 @@ TEST(Segments, OfARingWhoseLatencyOutlastsTheWireArePacedByIt) {
   const double segment_s = (32 << 10) * link.beta_s_per_byte;
   const double expected_s = 6 * (link.alpha_s + segment_s) + 3 * segment_s;
   EXPECT_NEAR(exchange_s(flat(4, link), "ring", 512 << 10, segments), expected_s, 1e-9);
+}
+
+TEST(Segments, AreReducedOneAfterAnother) {
+  // Two ranks, four segments each way: the wire takes no time, and nothing of the all-gather waits for more than one.
+  const LinkCost link{.alpha_s = 0, .beta_s_per_byte = 0, .gamma_s_per_byte = 1e-9};
+  EXPECT_NEAR(exchange_s(flat(2, link), "ring", 1 << 20, segments), (1 << 19) * link.gamma_s_per_byte, 1e-12);
 }
 
 TEST(Segments, NeverBeatTheBoundAndAlwaysEnd) {
