@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "syncopate/group.hpp"
@@ -32,12 +34,15 @@ struct SimulateOptions {
   /// it, a message takes alpha + n beta, as in cost laws. For clusters with links; at most kMostSegmentedRanks.
   bool segments = false;
   bool timeline = false;  ///< rows come with what rank 0 does in the last step
+  std::function<void(std::string_view policy, int ranks)> progress{};  ///< called before each row is computed
 };
 inline constexpr int kMostSegmentedRanks = 128;
 
 struct Simulation {
   std::string policy;
   int ranks = 1;
+  std::string algorithm;       ///< of its exchanges; of dear: of reduce-scatter and all-gather, "auto" where the
+                               ///< cluster's does not offer them
   double iteration_s = 0;      ///< a step: mean over steps, of the slowest rank
   double compute_s = 0;        ///< of the profile
   double exposed_s = 0;        ///< iteration_s - compute_s: exchange, and waiting for ranks that are slower

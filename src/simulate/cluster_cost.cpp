@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "collective/algorithm.hpp"
 #include "simulate/collective_cost.hpp"
 #include "syncopate/error.hpp"
 
@@ -42,10 +43,12 @@ schedule::Cost least_of(const std::vector<schedule::Cost>& costs, double largest
 }
 
 std::vector<schedule::Cost> measured_costs(const Cluster& cluster, Collective collective) {
+  const bool is_whole = collective == Collective::allreduce;
+  const std::string algorithm = is_whole ? cluster.algorithm : algorithm_of_half(cluster.algorithm, collective);
   std::vector<schedule::Cost> named, whichever;
   for (const MeasuredCost& cost : cluster.costs) {
     if (cost.collective != collective) continue;
-    if (cluster.algorithm != "auto" && cost.algorithm != cluster.algorithm) continue;
+    if (algorithm != "auto" && cost.algorithm != algorithm) continue;
     (cost.algorithm.empty() ? whichever : named).push_back(cost_of(cost));
   }
   return whichever.empty() ? named : whichever;
@@ -99,6 +102,12 @@ double agreement_s(const Cluster& cluster, const Change& change) {
 
 bool is_measured(const Cluster& cluster) { return !measured_costs(cluster, Collective::allreduce).empty(); }
 
+std::string algorithm_of_half(const std::string& algorithm, Collective half) {
+  const auto entries = collective::algorithms();
+  const auto found = std::ranges::find(entries, algorithm, [](auto* entry) { return entry->name; });
+  return found != entries.end() && (*found)->offers(half) ? algorithm : "auto";
+}
+
 schedule::Cost cost_of_half(const Cluster& cluster, Collective half, std::uint64_t bytes) {
   const std::vector<schedule::Cost> measured = measured_costs(cluster, half);
   schedule::Cost cost;
@@ -107,7 +116,11 @@ schedule::Cost cost_of_half(const Cluster& cluster, Collective half, std::uint64
   else if (is_measured(cluster))
     cost = changed(cost_of_cluster(cluster, bytes), {.startup = 0.5, .per_byte = 0.5});
   else
-    cost = cost_of_collective({.collective = half, .ranks = cluster.ranks, .bytes = bytes}, link_of(cluster));
+    cost = cost_of_collective({.collective = half,
+                               .algorithm = algorithm_of_half(cluster.algorithm, half),
+                               .ranks = cluster.ranks,
+                               .bytes = bytes},
+                              link_of(cluster));
   cost.cpu_s_per_byte = cluster.cpu_s_per_byte / 2;
   return cost;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "schedule/cost.hpp"
 #include "syncopate/predict.hpp"
@@ -25,7 +26,10 @@ struct Change {
 [[nodiscard]] double agreement_s(const Cluster& cluster, const Change& change = {});
 /// Whether an all-reduce's cost comes from measured costs.
 [[nodiscard]] bool is_measured(const Cluster& cluster);
-/// The same for half of an all-reduce: a reduce-scatter or an all-gather, half its time where only that was measured.
+/// The algorithm of half of an all-reduce, a reduce-scatter or an all-gather: the all-reduce's where it offers that,
+/// else "auto".
+[[nodiscard]] std::string algorithm_of_half(const std::string& algorithm, Collective half);
+/// What half of an all-reduce costs by that algorithm: half the all-reduce's time where only that was measured.
 [[nodiscard]] schedule::Cost cost_of_half(const Cluster& cluster, Collective half, std::uint64_t bytes);
 
 }  // namespace syncopate::simulate

@@ -100,7 +100,8 @@ Scene by_messages(const Cluster& cluster, const SimulateOptions& options) {
   return {[exchanger, algorithm = cluster.algorithm](Collective collective, std::uint64_t bytes,
                                                      const std::vector<double>& called_s) {
             const bool is_whole = collective == Collective::allreduce;
-            return exchanger->run({collective, is_whole ? algorithm : "auto", bytes}, called_s);
+            const std::string by = is_whole ? algorithm : simulate::algorithm_of_half(algorithm, collective);
+            return exchanger->run({collective, by, bytes}, called_s);
           },
           [exchanger](const std::vector<double>& entered_s) {
             return exchanger->run({Collective::allreduce, "auto", simulate::kAgreedBytes}, entered_s);
@@ -126,6 +127,14 @@ Scene scene_of(const Clusters& clusters, std::uint64_t bytes, const SimulateOpti
 double mean_step_s(const std::vector<double>& ends, std::size_t warm_up) {
   const double begin_s = warm_up == 0 ? 0 : ends[warm_up - 1];
   return (ends.back() - begin_s) / static_cast<double>(ends.size() - warm_up);
+}
+
+/// By what a policy exchanges: dear's halves may have two.
+std::string algorithm_of(const std::string& label, const Cluster& cluster) {
+  if (label != kDear) return cluster.algorithm;
+  const std::string scatter = simulate::algorithm_of_half(cluster.algorithm, Collective::reduce_scatter);
+  const std::string gather = simulate::algorithm_of_half(cluster.algorithm, Collective::allgather);
+  return scatter == gather ? scatter : scatter + ", " + gather;
 }
 
 double step_s(const std::string& label, const simulate::Training& training, const Cluster& cluster,
@@ -166,11 +175,18 @@ std::vector<Simulation> simulate_training(const Profile& profile, const Cluster&
                                 .ranks = scene.timelines,
                                 .cpu_s_per_byte = here.cpu_s_per_byte};
     for (const std::string& label : labels_of(options)) {
+      if (options.progress) options.progress(label, ranks);
       simulate::Diary diary;
       training.diary = options.timeline ? &diary : nullptr;
       const double seconds = step_s(label, training, seen, options);
-      rows.push_back(
-          {label, ranks, seconds, compute_s, seconds - compute_s, ranks * compute_s / seconds, diary.last_step()});
+      rows.push_back({.policy = label,
+                      .ranks = ranks,
+                      .algorithm = algorithm_of(label, here),
+                      .iteration_s = seconds,
+                      .compute_s = compute_s,
+                      .exposed_s = seconds - compute_s,
+                      .speedup = ranks * compute_s / seconds,
+                      .timeline = diary.last_step()});
     }
   }
   return rows;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/require.hpp"
+#include "simulate/cluster_cost.hpp"
 #include "simulate/exchange.hpp"
 #include "syncopate/simulate.hpp"
 
@@ -36,9 +37,11 @@ std::vector<MeasuredCost> simulate_costs(const Cluster& cluster, std::uint64_t b
   std::vector<MeasuredCost> costs;
   for (const Collective collective : {Collective::allreduce, Collective::reduce_scatter, Collective::allgather}) {
     const bool is_whole = collective == Collective::allreduce;
-    MeasuredCost cost{.collective = collective, .algorithm = cluster.algorithm == "auto" ? "" : cluster.algorithm};
+    const std::string algorithm =
+        is_whole ? cluster.algorithm : simulate::algorithm_of_half(cluster.algorithm, collective);
+    MeasuredCost cost{.collective = collective, .algorithm = algorithm == "auto" ? "" : algorithm};
     for (const std::uint64_t size : sizes_up_to(bytes, 4 * static_cast<std::uint64_t>(cluster.ranks))) {
-      const auto ends = exchanger.run({collective, is_whole ? cluster.algorithm : "auto", size}, together);
+      const auto ends = exchanger.run({collective, algorithm, size}, together);
       cost.table.emplace_back(static_cast<double>(size), *std::ranges::max_element(ends));
     }
     costs.push_back(std::move(cost));

@@ -7,6 +7,7 @@
 
 #include "arguments.hpp"
 #include "command.hpp"
+#include "progress.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/tooling/units.hpp"
 
@@ -33,13 +34,10 @@ Handicap handicap_of(std::string_view option, const std::string& text) {
 }
 
 nlohmann::json row_of(const Simulation& row) {
-  return {{"policy", row.policy},
-          {"ranks", row.ranks},
-          {"iteration_s", row.iteration_s},
-          {"speedup", row.speedup},
-          {"exposed_s", row.exposed_s},
-          {"compute_s", row.compute_s},
-          {"efficiency", row.speedup / row.ranks}};
+  return {{"policy", row.policy},       {"ranks", row.ranks},
+          {"algorithm", row.algorithm}, {"iteration_s", row.iteration_s},
+          {"speedup", row.speedup},     {"exposed_s", row.exposed_s},
+          {"compute_s", row.compute_s}, {"efficiency", row.speedup / row.ranks}};
 }
 
 /// One bar of a timeline; `syncopate figure --lanes` draws them.
@@ -48,13 +46,17 @@ nlohmann::json row_of(const Simulation& row, const Span& span) {
           {"begin_s", span.begin_s}, {"end_s", span.end_s}, {"bytes", span.bytes}};
 }
 
-void print_table(const Profile& profile, const std::vector<Simulation>& rows) {
+void print_table(const Profile& profile, const std::string& algorithm, const std::vector<Simulation>& rows) {
   fmt::print("{}\ncomputing {} a step\n\n{:>6}  {:<14}{:>12}{:>12}{:>10}{:>12}\n", profile.model,
              format_seconds(rows.front().compute_s), "ranks", "policy", "step", "exposed", "speed-up", "efficiency");
   for (const Simulation& row : rows)
     fmt::print("{:>6}  {:<14}{:>12}{:>12}{:>10.2f}{:>10.1f} %\n", row.ranks, row.policy,
                format_seconds(row.iteration_s), format_seconds(row.exposed_s), row.speedup,
                100 * row.speedup / row.ranks);
+  for (const Simulation& row : rows)
+    if (row.algorithm != algorithm)
+      fmt::print("{} on {} ranks: reduce-scatter and all-gather by {}, because {} does not offer both\n", row.policy,
+                 row.ranks, row.algorithm, algorithm);
 }
 
 int run(Options options, const Session& session) {
@@ -66,13 +68,18 @@ int run(Options options, const Session& session) {
     options.simulate.slow_ranks.push_back(handicap_of("slow-rank", text));
   for (const std::string& text : options.slow_hosts)
     options.simulate.slow_hosts.push_back(handicap_of("slow-host", text));
+  const Progress progress(session, "simulate");
+  options.simulate.progress = [&](std::string_view policy, int ranks) {
+    progress.show(fmt::format("{} on {} ranks", policy, ranks));
+  };
   const std::vector<Simulation> rows = simulate_training(profile, cluster, options.simulate);
+  progress.clear();
   for (const int ranks : options.simulate.ranks.empty() ? std::vector{cluster.ranks} : options.simulate.ranks) {
     const std::string doubt = doubt_of_links(cluster, ranks);
     if (!doubt.empty()) session.log.write(LogLevel::warning, doubt);
   }
   if (!session.json) {
-    print_table(profile, rows);
+    print_table(profile, cluster.algorithm, rows);
     return 0;
   }
   for (const Simulation& row : rows) {

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "arguments.hpp"
+#include "progress.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/plan.hpp"
 #include "syncopate/tooling/units.hpp"
@@ -114,11 +115,15 @@ int price_collective(const Options& options, const Session& session) {
   Question question = question_of(options);
   PlanRequest& request = question.request;
   const NetworkCost& cost = question.cost;
-  const std::string flaw = verify_plans(plan_collective(request, cost), request.collective, request.root);
+  const Progress progress(session, "plan");
+  progress.show(fmt::format("proving the plans of {} ranks", request.ranks));
+  const std::string flaw = verify_plans(request, cost);
   if (!flaw.empty()) throw Error("Error", fmt::format("the plan of {} is wrong: {}", request.algorithm, flaw));
+  progress.show(fmt::format("playing the plans of {} ranks in time", request.ranks));
   const Answer answer{price_plans(request, cost),
                       request.ranks > 1 ? rank_algorithms(request, cost) : std::vector<PlanRank>(),
                       options.draw ? draw_plans(request, cost) : std::string()};
+  progress.clear();
   if (request.collective == Collective::barrier) request.bytes = kBarrierBytes;
   const std::string doubt = doubt_of_size(cost, request.ranks, request.collective, static_cast<double>(request.bytes));
   if (!doubt.empty()) session.log.write(LogLevel::warning, doubt);
