@@ -106,7 +106,7 @@ TEST(Verify, RefusesRotationsWithADefectAsItRefusesAllRanksPlans) {
     for (const char* name : {"ring", "pairwise_exchange"}) {
       const auto [by_one, by_all] = flaws(Collective::allreduce, name, spoil);
       EXPECT_EQ(by_one.empty(), by_all.empty()) << name << ": " << defect << ": '" << by_one << "', '" << by_all << "'";
-      if (std::string_view(name) == "ring") EXPECT_NE(by_one, "") << defect;
+      EXPECT_TRUE(std::string_view(name) != "ring" || !by_one.empty()) << defect;
     }
   const auto [by_one, by_all] = flaws(Collective::alltoall, "pairwise_exchange", [](Plan& plan) {
     for (PlanStep& step : plan.steps)
