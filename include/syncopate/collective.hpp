@@ -22,12 +22,13 @@ enum class Collective : std::uint8_t {
   gather,
   scatter,
   alltoall,
+  alltoall_v,
   barrier
 };
 inline constexpr Collective kCollectives[] = {
     Collective::allreduce, Collective::reduce_scatter, Collective::allgather, Collective::allgather_v,
     Collective::broadcast, Collective::reduce,         Collective::gather,    Collective::scatter,
-    Collective::alltoall,  Collective::barrier};
+    Collective::alltoall,  Collective::alltoall_v,     Collective::barrier};
 [[nodiscard]] std::string_view name_of(Collective collective) noexcept;
 [[nodiscard]] Collective collective_named(std::string_view name);  ///< throws Misuse, naming the allowed names
 
@@ -61,9 +62,9 @@ class Work final {
   std::shared_future<void> done_;
 };
 
-// All but alltoall work in place on `data`, and all throw Misuse, PeerLost, Timeout, Mismatch, RemoteFailure or
-// Corrupt. Results are bitwise equal on all ranks and from run to run at equal ranks. "Part r" is even_part(count,
-// size, r).
+// All but alltoall and alltoall_v work in place on `data`, and all throw Misuse, PeerLost, Timeout, Mismatch,
+// RemoteFailure or Corrupt. Results are bitwise equal on all ranks and from run to run at equal ranks. "Part r" is
+// even_part(count, size, r).
 
 /// Every rank ends with the reduction of all ranks' vectors.
 void allreduce(Group& group, Buffer data, const CollectiveOptions& options = {});
@@ -85,6 +86,15 @@ Range scatter(Group& group, Buffer data, const CollectiveOptions& options = {});
 /// Part r of `in` goes to rank r, which finds it as the part of `out` that bears the sender's number. The count of both
 /// is a multiple of the ranks; they must not overlap, and `in` is left as it is.
 void alltoall(Group& group, Buffer in, Buffer out, const CollectiveOptions& options = {});
+/// A vector in parts, one for each rank: part r has lengths[r] elements and lies behind those before it.
+struct Parts {
+  Buffer data;
+  std::span<const std::size_t> lengths;  ///< their sum is data.count
+};
+/// Part r of `in` goes to rank r, which finds it as the part of `out` that bears the sender's number. Every rank gives
+/// its own lengths; what one rank sends is what the other expects, else both throw Mismatch. The vectors must not
+/// overlap, and `in` is left as it is.
+void alltoall_v(Group& group, const Parts& in, const Parts& out, const CollectiveOptions& options = {});
 /// Returns when every rank has called it. Only the options' algorithm counts.
 void barrier(Group& group, const CollectiveOptions& options = {});
 
@@ -107,8 +117,9 @@ void exchange(Group& group, const Message& out, const Message& in, const Collect
 struct Call {
   Collective collective = Collective::allreduce;
   Buffer data;
-  Buffer out;                      ///< alltoall only
-  std::vector<std::size_t> parts;  ///< allgather_v only
+  Buffer out;                          ///< alltoall and alltoall_v only
+  std::vector<std::size_t> parts;      ///< of `data`; allgather_v and alltoall_v only
+  std::vector<std::size_t> out_parts;  ///< of `out`; alltoall_v only
 };
 
 /// The same without waiting: a thread of the group's carries operations out in the order of the calls.

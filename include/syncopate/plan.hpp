@@ -25,8 +25,8 @@ struct PlanStep {
 };
 
 /// One rank's part of a collective on a vector cut into `chunks` parts, even ones unless the call gives lengths. An
-/// alltoall has 2 x ranks chunks: chunk c is part c of `in`, chunk ranks + c part c of `out`. Steps to (from) one peer
-/// leave (arrive) in list order; that and the waiting rule above are the only order.
+/// alltoall (or alltoall_v) has 2 x ranks chunks: chunk c is part c of `in`, chunk ranks + c part c of `out`. Steps to
+/// (from) one peer leave (arrive) in list order; that and the waiting rule above are the only order.
 struct Plan {
   std::uint32_t chunks = 1;
   std::vector<PlanStep> steps;

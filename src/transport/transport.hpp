@@ -15,7 +15,10 @@ namespace syncopate::transport {
 struct Label {
   std::uint64_t operation = 0;  ///< number of the operation in its group
   std::uint64_t signature = 0;  ///< hash of everything all ranks must agree on
-  friend bool operator==(const Label&, const Label&) = default;
+  bool pairwise = false;        ///< only the two ends know the length. It does not travel
+  friend bool operator==(const Label& a, const Label& b) noexcept {
+    return a.operation == b.operation && a.signature == b.signature;
+  }
 };
 
 /// What `send` takes.

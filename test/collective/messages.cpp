@@ -101,6 +101,31 @@ TEST(Messages, ThatDifferAreAMismatchOnEveryRankThatNamesBoth) {
     }
 }
 
+/// Rank 0 sends one vector to rank 1, which expects another; then all meet.
+std::vector<std::string> ends_of(const std::string& transport, Buffer sent, Buffer expected) {
+  const auto disagree = [&](Group& group) {
+    if (group.rank() == 0) send(group, 1, sent, {.name = "a"});
+    if (group.rank() == 1) recv(group, 0, expected, {.name = "b"});
+    barrier(group);
+  };
+  std::vector<std::string> texts;
+  for (const std::exception_ptr& failure : test::outcomes_over(transport, 3, disagree, {.timeout = 20s}))
+    texts.push_back(kind_and_text(failure));
+  return texts;
+}
+
+TEST(Messages, OfNoElementsAreComparedLikeOthers) {
+  std::vector<float> values(5);
+  const Buffer nothing(values.data(), 0, DType::f32), five = std::span(values), other(values.data(), 0, DType::f64);
+  for (const char* transport : {"tcp", "shm"})
+    for (const auto& [sent, expected] : {std::pair{nothing, five}, {five, nothing}, {nothing, other}})
+      for (const std::string& text : ends_of(transport, sent, expected)) {
+        EXPECT_TRUE(text.starts_with("Mismatch")) << transport << ": " << text;
+        EXPECT_NE(text.find("'a'"), std::string::npos) << text;
+        EXPECT_NE(text.find("'b'"), std::string::npos) << text;
+      }
+}
+
 TEST(Messages, WhereTheOtherRankCallsACollectiveAreAMismatch) {
   const auto disagree = [](Group& group) {
     std::vector<float> values(200);

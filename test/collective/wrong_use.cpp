@@ -61,6 +61,21 @@ Wrong allreduce_with(const char* what, CollectiveOptions options, std::vector<st
           std::move(words)};
 }
 
+const Buffer kTen(nullptr, 10, DType::f32);
+
+/// Refused before it starts; the call's buffers only say how long they are to be.
+Wrong started(const char* what, const Call& call, std::vector<std::string> words) {
+  return {what,
+          [call](Group& group) {
+            auto values = ones(call.data.count), out = ones(call.out.count);
+            Call mine = call;
+            mine.data = std::span(values);
+            mine.out = std::span(out);
+            static_cast<void>(start(group, std::move(mine)));
+          },
+          std::move(words)};
+}
+
 void scatter_of(Group& group, Buffer data, const CollectiveOptions& options) { scatter(group, data, options); }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -100,6 +115,33 @@ INSTANTIATE_TEST_SUITE_P(
                 allgather_v(group, std::span(values), std::vector<std::size_t>{3, 3, 4});
               },
               {"10 elements", "one part for each of 3 ranks"}},
+        Wrong{"parts_whose_sum_wraps_around",
+              [](Group& group) {
+                auto values = ones(4);
+                allgather_v(group, std::span(values), std::vector<std::size_t>{SIZE_MAX - 7, 12, 0});
+              },
+              {"a vector of 4", "one part for each of 3 ranks"}},
+        started("parts_of_an_allreduce", {Collective::allreduce, kTen, {}, {1000, 1000, 1000}, {}},
+                {"allreduce", "3 lengths", "allgather_v and alltoall_v"}),
+        started("parts_of_what_an_allgather_v_has_not", {Collective::allgather_v, kTen, {}, {8, 1, 1}, {8, 1, 1}},
+                {"allgather_v", "`out`", "for alltoall_v"}),
+        started("second_vector_of_a_broadcast", {Collective::broadcast, kTen, kTen, {}, {}},
+                {"broadcast", "second vector of 10"}),
+        Wrong{"alltoall_v_that_gives_itself_something_else",
+              [](Group& group) {
+                auto values = ones(9), out = values;
+                std::vector<std::size_t> gives(3, 3), gets(3, 4);
+                gets[static_cast<std::size_t>(group.rank())] = 1;
+                alltoall_v(group, {std::span(values), gives}, {std::span(out), gets});
+              },
+              {"gives itself 3 elements and expects 1"}},
+        Wrong{"alltoall_v_with_parts_that_do_not_make_out",
+              [](Group& group) {
+                auto values = ones(9), out = ones(8);
+                const std::vector<std::size_t> lengths(3, 3);
+                alltoall_v(group, {std::span(values), lengths}, {std::span(out), lengths});
+              },
+              {"alltoall_v, out", "9 elements", "a vector of 8"}},
         Wrong{"alltoall_without_equal_parts",
               [](Group& group) {
                 auto values = ones(8), out = ones(8);
@@ -135,6 +177,13 @@ TEST_P(Mismatched, IsAMismatchOnEveryRankThatNamesTheOtherAndLasts) {
       } catch (const std::exception& error) {
         ADD_FAILURE() << transport << ", another error: " << error.what();
       }
+}
+
+/// Everyone expects 2 elements of everyone, and rank 1 has so many for rank 0.
+void swap_one(Group& group, std::size_t first) {
+  const std::vector<std::size_t> gives{group.rank() == 1 ? first : 2, 2, 2}, gets(3, 2);
+  auto values = ones(gives[0] + 4), out = ones(6);
+  alltoall_v(group, {std::span(values), gives}, {std::span(out), gets});
 }
 
 /// Rank 1 does something else than the others.
@@ -176,6 +225,12 @@ INSTANTIATE_TEST_SUITE_P(
                                           odd ? std::vector<std::size_t>{1, 2, 3} : std::vector<std::size_t>{3, 2, 1});
                             },
                             {"1, 2, 3", "3, 2, 1"}),
+                    odd_one("length_that_an_alltoall_v_sends",
+                            [](Group& group, bool odd) { swap_one(group, odd ? 5 : 2); }, {"parts of 5, 2, 2"}),
+                    odd_one("nothing_that_an_alltoall_v_sends",
+                            [](Group& group, bool odd) { swap_one(group, odd ? 0 : 2); }, {"parts of 0, 2, 2"}),
+                    odd_one("frames_that_an_alltoall_v_sends",
+                            [](Group& group, bool odd) { swap_one(group, odd ? 200'000 : 2); }, {"parts of 200000, 2"}),
                     odd_one("type",
                             [](Group& group, bool odd) {
                               auto values = ones(64);

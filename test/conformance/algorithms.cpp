@@ -78,6 +78,25 @@ std::vector<std::size_t> parts_of(std::size_t count, int ranks) {
   return parts;
 }
 
+/// How much rank `from` has for rank `to` in an alltoall_v: uneven, some of it nothing.
+std::size_t sent(const Case& test, int from, int to) {
+  const auto weight = static_cast<std::size_t>((from * 5 + to * 3) % 4);
+  return weight == 0 ? 0 : weight * test.count / (2 * static_cast<std::size_t>(test.ranks)) + weight;
+}
+
+std::size_t sent_before(const Case& test, int from, int to) {
+  std::size_t sum = 0;
+  for (int other = 0; other < to; ++other) sum += sent(test, from, other);
+  return sum;
+}
+
+/// Element i of what `rank` ends with after an alltoall_v.
+double received(const Case& test, int rank, std::size_t i) {
+  int from = 0;
+  for (; i >= sent(test, from, rank); ++from) i -= sent(test, from, rank);
+  return brought(from, sent_before(test, from, rank) + i);
+}
+
 /// The ranks that brought elements of an all-gather, an all-to-all: rank of each element.
 int bringer_of(const Case& test, std::size_t i) {
   if (test.collective == Collective::alltoall)
@@ -107,6 +126,8 @@ double expected(const Case& test, int rank, std::size_t i) {
       const std::size_t part = test.count / static_cast<std::size_t>(test.ranks);
       return brought(bringer_of(test, i), static_cast<std::size_t>(rank) * part + i % part);
     }
+    case Collective::alltoall_v:
+      return received(test, rank, i);
     default:
       return reduced(test.op, test.ranks, i);
   }
@@ -116,6 +137,11 @@ Range owed(const Case& test, int rank) {
   const auto parts = static_cast<std::size_t>(test.ranks), part = static_cast<std::size_t>(rank);
   if (test.collective == Collective::reduce_scatter || test.collective == Collective::scatter)
     return even_part(test.count, parts, part);
+  if (test.collective == Collective::alltoall_v) {
+    std::size_t sum = 0;
+    for (int from = 0; from < test.ranks; ++from) sum += sent(test, from, rank);
+    return {0, sum};
+  }
   const bool to_root = test.collective == Collective::reduce || test.collective == Collective::gather;
   return (!to_root || rank == test.root) && test.collective != Collective::barrier ? Range{0, test.count} : Range{};
 }
@@ -131,21 +157,34 @@ void check(const Case& test, int rank, const std::byte* bytes) {
   }
 }
 
+/// The lengths of an alltoall_v on `rank`, and vectors as long as they say.
+void give_lengths(Call& call, const Case& test, int rank) {
+  for (int other = 0; other < test.ranks; ++other) {
+    call.parts.push_back(sent(test, rank, other));
+    call.out_parts.push_back(sent(test, other, rank));
+  }
+  call.data.count = sent_before(test, rank, test.ranks);
+  call.out.count = owed(test, rank).size();
+}
+
 void run(std::vector<std::unique_ptr<Group>>& groups, Case test) {
   if (test.collective == Collective::alltoall) test.count -= test.count % static_cast<std::size_t>(test.ranks);
   test::on_ranks(test.ranks, [&](int rank) {
     const std::size_t width = size_of(test.dtype);
     Group& group = *groups[static_cast<std::size_t>(rank)];
     const auto memory = [&] {
-      const std::size_t most = std::max<std::size_t>(test.count * width, 1);
+      const std::size_t most = (2 * test.count + 4 * static_cast<std::size_t>(test.ranks)) * width;
       return test.memory == Memory::group ? group.allocate(most) : std::make_shared<std::byte[]>(most);
     };
     const auto bytes = memory(), other = memory();
-    for (std::size_t i = 0; i < test.count; ++i) store(bytes.get() + i * width, test.dtype, brought(rank, i));
-    const bool two = test.collective == Collective::alltoall;
+    const bool uneven = test.collective == Collective::alltoall_v;
+    const std::size_t count = uneven ? sent_before(test, rank, test.ranks) : test.count;
+    for (std::size_t i = 0; i < count; ++i) store(bytes.get() + i * width, test.dtype, brought(rank, i));
+    const bool two = collective::plan::swaps(test.collective);
     Call call{test.collective, Buffer(bytes.get(), test.count, test.dtype), {}, {}};
     if (two) call.out = Buffer(other.get(), test.count, test.dtype);
     if (test.collective == Collective::allgather_v) call.parts = parts_of(test.count, test.ranks);
+    if (uneven) give_lengths(call, test, rank);
     const CollectiveOptions options{test.op, test.root, std::string(test.algorithm->name), "x", {}};
     start(group, std::move(call), options).wait();
     check(test, rank, two ? other.get() : bytes.get());

@@ -60,7 +60,7 @@ std::pair<double, double> engine_and_law(const PlanRequest& request, const LinkC
   const collective::Choice choice = collective::select::choose(request, link);
   const auto ranks = static_cast<std::size_t>(request.ranks);
   const std::size_t count = request.bytes / sizeof(float);
-  const bool two = request.collective == Collective::alltoall;
+  const bool two = collective::plan::swaps(request.collective);
   std::vector<std::vector<float>> first(ranks, std::vector<float>(count, 1)), second(ranks);
   std::vector<std::size_t> cuts;
   for (std::size_t rank = 0; rank < ranks && request.collective == Collective::allgather_v; ++rank)

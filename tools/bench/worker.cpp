@@ -60,9 +60,10 @@ Call call_for(Group& group, const Job& job, const std::string& algorithm, std::s
     case Collective::barrier:
       return {[=, &group] { barrier(group, options); }, {}};
     case Collective::allgather_v:
+    case Collective::alltoall_v:
       break;
   }
-  throw Misuse("bench measures allgather, which allgather_v is with parts of any length");
+  throw Misuse("bench measures allgather and alltoall, which allgather_v and alltoall_v are with parts of any length");
 }
 
 template <class T>

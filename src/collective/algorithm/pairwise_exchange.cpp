@@ -14,9 +14,8 @@ namespace syncopate::collective::algorithm {
 namespace {
 
 bool offers(Collective collective) {
-  return collective == Collective::alltoall || collective == Collective::allreduce ||
-         collective == Collective::reduce_scatter || collective == Collective::allgather ||
-         collective == Collective::allgather_v;
+  return plan::swaps(collective) || collective == Collective::allreduce || collective == Collective::reduce_scatter ||
+         collective == Collective::allgather || collective == Collective::allgather_v;
 }
 
 struct Peers {
@@ -27,7 +26,7 @@ Peers peers_in(const Shape& shape, std::uint32_t step) {
 }
 
 Plan build(const Shape& shape) {
-  const bool swaps = shape.collective == Collective::alltoall;
+  const bool swaps = plan::swaps(shape.collective);
   Plan plan{.chunks = swaps ? 2 * shape.size : shape.size, .steps = {}};
   if (swaps || plan::reduces(shape.collective))
     for (std::uint32_t step = 1; step < shape.size; ++step) {

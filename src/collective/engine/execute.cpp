@@ -62,8 +62,9 @@ void Execution::place(std::uint32_t index, const plan::ChunkLayout& layout) {
                                    : parameters_.second.bytes().data() + (step.begin - first);
   const auto peer = static_cast<int>(program_->plan.steps[index].peer);
   step.segment = segment_bytes(step.end - step.begin, links_.frame_lengths(peer));
-  // A range without elements is not sent: both ends know the count and skip it alike.
+  // A range without elements is not sent where all ranks know all counts and skip it alike.
   step.segments = static_cast<std::uint32_t>((step.end - step.begin + step.segment - 1) / step.segment);
+  if (step.segments == 0 && label_of(index).pairwise) step.segments = 1;
   if (step.segments > 0) ++unfinished_;
 }
 
@@ -100,17 +101,25 @@ bool Execution::may_touch(std::uint32_t index, std::uint32_t segment) const {
   });
 }
 
+/// A pairwise frame's has the length of the whole range too: ranges that differ may begin with equal segments.
+transport::Label Execution::label_of(std::uint32_t index) const noexcept {
+  const bool leaves = program_->plan.steps[index].act == Act::send;
+  transport::Label label = leaves ? parameters_.label : parameters_.arrivals;
+  if (label.pairwise) label.signature += (steps_[index].end - steps_[index].begin) * 0x9e3779b97f4a7c15;
+  return label;
+}
+
 void Execution::post(std::uint32_t index, std::uint32_t segment) {
   const PlanStep& planned = program_->plan.steps[index];
   const base::Bytes bytes = steps_[index].bytes_of(segment);
   const int peer = static_cast<int>(planned.peer);
   const std::uint64_t token = token_of(index, segment);
-  if (planned.act == Act::send) return send({peer, parameters_.label, bytes, token, program_->lends[index]});
-  if (planned.act == Act::receive) return links_.receive(peer, parameters_.arrivals, bytes, token);
+  if (planned.act == Act::send) return send({peer, label_of(index), bytes, token, program_->lends[index]});
+  if (planned.act == Act::receive) return links_.receive(peer, label_of(index), bytes, token);
   // In its place: to copy what was just stored in parts waits for all stores before, and with them for the line of the
   // frame that was sent, which the peer has.
   landings_.emplace_back(index, segment, scratch_.take(bytes.size()));
-  links_.receive(peer, parameters_.arrivals, landings_.back().beside.first(bytes.size()), token);
+  links_.receive(peer, label_of(index), landings_.back().beside.first(bytes.size()), token);
 }
 
 void Execution::send(const transport::Frame& frame) {
@@ -148,7 +157,7 @@ void Execution::settle(const transport::Event& event) {
     return;
   }
   const base::Bytes into = steps_[index].bytes_of(segment);
-  if (event.bytes.data() != into.data()) std::memcpy(into.data(), event.bytes.data(), into.size());
+  if (!into.empty() && event.bytes.data() != into.data()) std::memcpy(into.data(), event.bytes.data(), into.size());
   links_.release(event.token);
   finish(index, segment);
 }

@@ -98,6 +98,7 @@ class Execution final {
   [[nodiscard]] bool may_touch(std::uint32_t index, std::uint32_t segment) const;
   void settle(const transport::Event& event);
   void post(std::uint32_t index, std::uint32_t segment);
+  [[nodiscard]] transport::Label label_of(std::uint32_t index) const noexcept;
   void send(const transport::Frame& frame);
   void absorb(std::size_t landing);
   void absorb_waiting();

@@ -75,6 +75,14 @@ void alltoall(Group& group, Buffer in, Buffer out, const CollectiveOptions& opti
   group.impl().run(request);
 }
 
+void alltoall_v(Group& group, const Parts& in, const Parts& out, const CollectiveOptions& options) {
+  Group::Impl::Request request = request_of(group, Collective::alltoall_v, in.data, options);
+  request.out = out.data;
+  request.parts = {in.lengths.begin(), in.lengths.end()};
+  request.out_parts = {out.lengths.begin(), out.lengths.end()};
+  group.impl().run(request);
+}
+
 void barrier(Group& group, const CollectiveOptions& options) {
   run(group, Collective::barrier, {}, {.algorithm = options.algorithm});
 }
@@ -103,7 +111,8 @@ Work start(Group& group, Call call, const CollectiveOptions& options) {
                              .data = call.data,
                              .options = options,
                              .out = call.out,
-                             .parts = std::move(call.parts)});
+                             .parts = std::move(call.parts),
+                             .out_parts = std::move(call.out_parts)});
 }
 
 Work start_send(Group& group, int to, Buffer data, const CollectiveOptions& options) {

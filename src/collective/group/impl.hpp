@@ -34,6 +34,8 @@ class Group::Impl final {
   [[nodiscard]] Work start(Request request);
 
   [[nodiscard]] const transport::Endpoint& endpoint() const noexcept { return endpoint_; }
+  /// Calls that are kept ready, for those to come.
+  [[nodiscard]] std::size_t prepared() const noexcept { return prepared_.size(); }
   [[nodiscard]] const std::vector<int>& hosts() const noexcept { return hosts_; }
   /// For calls that wait.
   [[nodiscard]] transport::Patience caller_patience() const noexcept { return caller_; }
@@ -56,20 +58,24 @@ class Group::Impl final {
     std::promise<void> done;
   };
 
-  /// What can be known of a collective before it runs; the same for every call that differs only in its addresses.
+  /// What can be known of a collective before it runs; the same for every call that differs only in its addresses, and
+  /// in the lengths of parts.
   struct Prepared {
     Request request;
-    transport::membership::OperationRecord record;
+    std::string text;                               ///< of all such calls
+    transport::membership::OperationRecord record;  ///< this and what follows: of the call at hand
     std::vector<std::size_t> cuts;
     const collective::plan::Program* program = nullptr;
     Memory memory = Memory::own;
     [[nodiscard]] bool serves(const Request& other, Memory where) const noexcept;
+    void take_parts(const Request& call, int rank);
   };
 
   [[nodiscard]] base::Duration timeout() const noexcept {
     return options_.timeout.value_or(transport::connect::kTimeout);
   }
   [[nodiscard]] Prepared& prepare(const Request& request);
+  [[nodiscard]] Prepared& prepared_for(const Request& request);
   void run_ticket(std::uint64_t ticket, const Request& request);
   void run_request(const Request& request);
   void run_message(const Request& request);

@@ -27,14 +27,14 @@ void Group::Impl::run_message(const Request& request) {
   transport::membership::OperationRecord record;
   if (receives) {
     record = message_record(request, true);
-    parameters.arrivals = {record.number, record.signature};
+    parameters.arrivals = {record.number, record.signature, true};
     if (sends) endpoint_.control->began(record);
   }
   if (sends) {
     plan.steps.push_back({Act::send, static_cast<std::uint32_t>(request.to), plan.chunks++, 1, false});
     cuts.push_back(request.data.count);
     record = message_record(request, false);
-    parameters.label = {record.number, record.signature};
+    parameters.label = {record.number, record.signature, true};
   }
   if (receives) {
     plan.steps.push_back({Act::receive, static_cast<std::uint32_t>(request.from), plan.chunks++, 1, false});

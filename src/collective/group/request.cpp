@@ -5,7 +5,6 @@
 #include <xxhash.h>
 
 #include <functional>
-#include <numeric>
 
 #include "base/require.hpp"
 
@@ -15,9 +14,8 @@ namespace {
 
 std::string text_of(const std::vector<std::size_t>& parts) {
   constexpr std::size_t kShown = 16;
-  if (parts.size() <= kShown) return fmt::format(" in parts of {}", fmt::join(parts, ", "));
-  return fmt::format(" in {} parts ({:016x})", parts.size(),
-                     XXH3_64bits(parts.data(), parts.size() * sizeof(std::size_t)));
+  if (parts.size() <= kShown) return fmt::format("parts of {}", fmt::join(parts, ", "));
+  return fmt::format("{} parts ({:016x})", parts.size(), XXH3_64bits(parts.data(), parts.size() * sizeof(std::size_t)));
 }
 
 std::string text_of(const Tuning& tuning) {
@@ -62,12 +60,40 @@ void check_alltoall(const Request& request, std::size_t size) {
   check_apart(request.data, request.out, "alltoall");
 }
 
-void check_parts(const Request& request, std::size_t size) {
-  const std::size_t sum = std::accumulate(request.parts.begin(), request.parts.end(), std::size_t{0});
-  base::require(request.parts.size() == size && sum == request.data.count,
-                "allgather_v: {} parts with {} elements in all, a vector of {}; allowed: one part for each of {} "
-                "ranks, which make the vector",
-                request.parts.size(), sum, request.data.count, size);
+/// The largest number there is where they are more.
+std::size_t sum_of(const std::vector<std::size_t>& parts) {
+  std::size_t sum = 0;
+  for (const std::size_t part : parts) sum = part > SIZE_MAX - sum ? SIZE_MAX : sum + part;
+  return sum;
+}
+
+void check_parts(const Buffer& data, const std::vector<std::size_t>& parts, std::string_view what, std::size_t size) {
+  const std::size_t sum = sum_of(parts);
+  base::require(parts.size() == size && sum == data.count && sum != SIZE_MAX,
+                "{}: {} parts with {} elements in all, a vector of {}; allowed: one part for each of {} ranks, which "
+                "make the vector",
+                what, parts.size(), sum, data.count, size);
+}
+
+void check_alltoall_v(const Request& request, std::size_t rank, std::size_t size) {
+  check_memory(request.out, "alltoall_v");
+  check_parts(request.out, request.out_parts, "alltoall_v, out", size);
+  base::require(request.parts[rank] == request.out_parts[rank],
+                "alltoall_v: rank {} gives itself {} elements and expects {}; allowed: equal numbers", rank,
+                request.parts[rank], request.out_parts[rank]);
+  check_apart(request.data, request.out, "alltoall_v");
+}
+
+/// What only some collectives take is not given to others.
+void check_extras(const Request& request, std::string_view what) {
+  base::require(request.has_parts() || request.parts.empty(),
+                "{}: {} lengths of parts are given; allowed: for allgather_v and alltoall_v", what,
+                request.parts.size());
+  base::require(request.collective == Collective::alltoall_v || request.out_parts.empty(),
+                "{}: {} lengths of parts of `out` are given; allowed: for alltoall_v", what, request.out_parts.size());
+  base::require(plan::swaps(request.collective) || request.out.count == 0,
+                "{}: a second vector of {} elements is given; allowed: for alltoall and alltoall_v", what,
+                request.out.count);
 }
 
 }  // namespace
@@ -78,8 +104,11 @@ void validate(const Request& request, int rank, const PlanRequest& place) {
   base::require(request.options.root >= 0 && request.options.root < place.ranks, "{}: root is {}; allowed: 0 to {}",
                 what, request.options.root, place.ranks - 1);
   check_memory(request.data, what);
-  if (request.collective == Collective::alltoall) check_alltoall(request, static_cast<std::size_t>(place.ranks));
-  if (request.collective == Collective::allgather_v) check_parts(request, static_cast<std::size_t>(place.ranks));
+  check_extras(request, what);
+  const auto size = static_cast<std::size_t>(place.ranks);
+  if (request.collective == Collective::alltoall) check_alltoall(request, size);
+  if (request.has_parts()) check_parts(request.data, request.parts, what, size);
+  if (request.collective == Collective::alltoall_v) check_alltoall_v(request, static_cast<std::size_t>(rank), size);
   // What is left open is decided later; what is asked for must exist and fit.
   static const Tuning untuned;
   if (request.options.algorithm != "auto" || request.options.tuning != untuned)
@@ -90,10 +119,9 @@ std::string text_of(const Request& request, const PlanRequest& place) {
   const CollectiveOptions& options = request.options;
   if (request.collective == Collective::barrier)
     return options.algorithm == "auto" ? "barrier" : fmt::format("barrier by {}", options.algorithm);
-  std::string text =
-      fmt::format("{} {} x {}", name_of(request.collective), name_of(request.data.dtype), request.data.count);
+  std::string text = fmt::format("{} {}", name_of(request.collective), name_of(request.data.dtype));
   auto end = std::back_inserter(text);
-  if (!request.parts.empty()) text += text_of(request.parts);
+  if (!request.has_parts()) fmt::format_to(end, " x {}", request.data.count);
   if (plan::reduces(request.collective)) fmt::format_to(end, " {}", name_of(options.op));
   if (plan::has_root(request.collective)) fmt::format_to(end, " root {}", options.root);
   if (options.algorithm != "auto") fmt::format_to(end, " by {}", options.algorithm);
@@ -101,6 +129,12 @@ std::string text_of(const Request& request, const PlanRequest& place) {
   if (place.ranks_per_host > 0) fmt::format_to(end, " on hosts of {}", place.ranks_per_host);
   if (!options.name.empty()) fmt::format_to(end, " '{}'", options.name);
   return text;
+}
+
+std::string text_of_parts(const Request& request, int rank) {
+  if (request.collective == Collective::allgather_v) return fmt::format(" in {}", text_of(request.parts));
+  return fmt::format(", of which rank {} sends {} and receives {}", rank, text_of(request.parts),
+                     text_of(request.out_parts));
 }
 
 std::string text_of_message(const Request& request, int from, int to, const Buffer& data) {
@@ -113,16 +147,17 @@ PlanRequest plan_request_of(const Request& request, PlanRequest place) {
   place.collective = request.collective;
   place.algorithm = request.options.algorithm;
   place.root = request.options.root;
-  place.bytes = request.data.count * size_of(request.data.dtype);
+  place.bytes = request.planned_count() * size_of(request.data.dtype);
   place.tuning = request.options.tuning;
   return place;
 }
 
 std::vector<std::size_t> cuts_of(const Request& request) {
   std::vector<std::size_t> cuts;
-  if (request.parts.empty()) return cuts;
-  cuts.resize(request.parts.size() + 1);
-  std::partial_sum(request.parts.begin(), request.parts.end(), cuts.begin() + 1);
+  if (!request.has_parts()) return cuts;
+  cuts.push_back(0);
+  for (const auto* parts : {&request.parts, &request.out_parts})
+    for (const std::size_t part : *parts) cuts.push_back(cuts.back() + part);
   return cuts;
 }
 

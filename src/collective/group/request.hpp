@@ -1,6 +1,7 @@
 // Request: one operation as a rank asked for it, what is wrong with it, and what it is called.
 #pragma once
 
+#include <bit>
 #include <string>
 #include <vector>
 
@@ -15,25 +16,37 @@ struct Request {
   Buffer data;
   CollectiveOptions options;
   transport::Patience patience{};
-  Buffer out{};                      ///< alltoall; what arrives of an exchange
-  std::vector<std::size_t> parts{};  ///< allgather_v
-  int to = -1, from = -1;            ///< `data` goes to `to`; `out` (or, without `to`, `data`) comes from `from`
+  Buffer out{};                          ///< alltoall, alltoall_v; what arrives of an exchange
+  std::vector<std::size_t> parts{};      ///< of `data`: allgather_v, alltoall_v
+  std::vector<std::size_t> out_parts{};  ///< of `out`: alltoall_v
+  int to = -1, from = -1;                ///< `data` goes to `to`; `out` (or, without `to`, `data`) comes from `from`
 
   [[nodiscard]] bool is_message() const noexcept { return to != -1 || from != -1; }
+  /// Every call of such a collective has lengths of its own.
+  [[nodiscard]] bool has_parts() const noexcept {
+    return collective == Collective::allgather_v || collective == Collective::alltoall_v;
+  }
+  /// What a plan is chosen by: no function of the lengths, or plans and prepared calls would be as many as those.
+  [[nodiscard]] std::size_t planned_count() const noexcept {
+    if (collective == Collective::alltoall_v) return 0;  // ranks know different counts
+    return collective == Collective::allgather_v ? std::bit_floor(data.count) : data.count;
+  }
 };
 
 /// Throws Misuse. `place` has the group's ranks and hosts.
 void validate(const Request& request, int rank, const PlanRequest& place);
 
-/// What all ranks must agree on, for people. Its hash travels in every frame.
+/// What all ranks must agree on, for people, but for the lengths of parts. Its hash travels in every frame.
 [[nodiscard]] std::string text_of(const Request& request, const PlanRequest& place);
+/// The lengths that this call gives. Those of allgather_v are alike on all ranks, those of alltoall_v are a rank's own.
+[[nodiscard]] std::string text_of_parts(const Request& request, int rank);
 /// The same for a message, alike on both ranks.
 [[nodiscard]] std::string text_of_message(const Request& request, int from, int to, const Buffer& data);
 
 /// The request as a question for a plan, on the group of `place`.
 [[nodiscard]] PlanRequest plan_request_of(const Request& request, PlanRequest place);
 
-/// Cut points of a call that gives lengths; else none.
+/// Cut points of a call that gives lengths, through `data` and on through `out`; else none.
 [[nodiscard]] std::vector<std::size_t> cuts_of(const Request& request);
 
 }  // namespace syncopate::collective::group

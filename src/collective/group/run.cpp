@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "base/require.hpp"
 #include "collective/group/impl.hpp"
@@ -29,11 +30,23 @@ transport::membership::Failure seen_from(int rank, transport::membership::Failur
   return failure;
 }
 
-void copy_own_part(const Request& request, int rank, int size) {
-  const std::size_t bytes = request.data.bytes().size() / static_cast<std::size_t>(size);
-  const std::size_t at = bytes * static_cast<std::size_t>(rank);
-  if (bytes > 0) std::memcpy(request.out.bytes().data() + at, request.data.bytes().data() + at, bytes);
+/// Where part `rank` lies: even parts where no lengths are given.
+Range part_of(const Buffer& buffer, const std::vector<std::size_t>& lengths, const transport::Endpoint& own) {
+  const auto rank = static_cast<std::size_t>(own.rank);
+  if (lengths.empty()) return even_part(buffer.count, static_cast<std::size_t>(own.size), rank);
+  const auto begin = std::accumulate(lengths.begin(), lengths.begin() + own.rank, std::size_t{0});
+  return {begin, begin + lengths[rank]};
 }
+
+void copy_own_part(const Request& request, const transport::Endpoint& own) {
+  const Range from = part_of(request.data, request.parts, own), to = part_of(request.out, request.out_parts, own);
+  const std::size_t width = size_of(request.data.dtype);
+  if (from.size() > 0)
+    std::memcpy(request.out.bytes().data() + to.begin * width, request.data.bytes().data() + from.begin * width,
+                from.size() * width);
+}
+
+std::uint64_t hash_of(const std::string& text) { return XXH3_64bits(text.data(), text.size()); }
 
 }  // namespace
 
@@ -43,7 +56,7 @@ void Group::Impl::raise_failure(const std::string& text, const std::string& tens
 
 void Group::Impl::run_request(const Request& request) {
   if (request.is_message()) return run_message(request);
-  if (request.collective == Collective::alltoall) copy_own_part(request, endpoint_.rank, endpoint_.size);
+  if (collective::plan::swaps(request.collective)) copy_own_part(request, endpoint_);
   if (endpoint_.size == 1) return;
   Prepared& call = prepare(request);
   if (endpoint_.control->failed()) raise_failure(call.record.text, request.options.name);
@@ -59,7 +72,7 @@ void Group::Impl::run_request(const Request& request) {
   execute(*call.program,
           {.data = is_barrier ? Buffer(&token, 1, DType::i32) : request.data,
            .reduction = reduction,
-           .label = {call.record.number, call.record.signature},
+           .label = {call.record.number, call.record.signature, request.collective == Collective::alltoall_v},
            .second = request.out,
            .cuts = call.cuts},
           request, call.record);
@@ -85,26 +98,40 @@ void Group::Impl::execute(const collective::plan::Program& program,
 }
 
 bool Group::Impl::Prepared::serves(const Request& other, Memory where) const noexcept {
-  return memory == where && request.collective == other.collective && request.data.count == other.data.count &&
-         request.data.dtype == other.data.dtype && request.options == other.options && request.parts == other.parts;
+  return memory == where && request.collective == other.collective &&
+         request.planned_count() == other.planned_count() && request.data.dtype == other.data.dtype &&
+         request.options == other.options;
+}
+
+void Group::Impl::Prepared::take_parts(const Request& call, int rank) {
+  cuts = collective::group::cuts_of(call);
+  record.text = text + collective::group::text_of_parts(call, rank);
+  // Of alltoall_v's lengths two ranks know the same one only: each frame's label has it.
+  record.signature = hash_of(call.collective == Collective::allgather_v ? record.text : text);
 }
 
 Group::Impl::Prepared& Group::Impl::prepare(const Request& request) {
+  Prepared& call = prepared_for(request);
+  if (request.has_parts()) call.take_parts(request, endpoint_.rank);
+  return call;
+}
+
+Group::Impl::Prepared& Group::Impl::prepared_for(const Request& request) {
   constexpr std::size_t kRemembered = 4096;
   const Memory memory = memory_of(request);
   if (latest_ != nullptr && latest_->serves(request, memory)) return *latest_;
-  const std::size_t key = request.data.count ^ std::hash<std::string>{}(request.options.name);
+  const std::size_t key = request.planned_count() ^ std::hash<std::string>{}(request.options.name);
   const auto [first, last] = prepared_.equal_range(key);
   const auto known = std::find_if(first, last, [&](const auto& entry) { return entry.second.serves(request, memory); });
   if (known != last) return *(latest_ = &known->second);
   Prepared made;
   made.request = request;
   made.memory = memory;
-  made.cuts = collective::group::cuts_of(request);
   made.program = &program_of(request, memory);
-  made.record.text = collective::group::text_of(request, place_);
-  if (memory == Memory::group) made.record.text += " in the group's memory";
-  made.record.signature = XXH3_64bits(made.record.text.data(), made.record.text.size());
+  made.text = collective::group::text_of(request, place_);
+  if (memory == Memory::group) made.text += " in the group's memory";
+  made.record.text = made.text;
+  made.record.signature = hash_of(made.text);
   if (prepared_.size() >= kRemembered) prepared_.clear();
   const auto added = prepared_.emplace(key, std::move(made));
   return *(latest_ = &added->second);
@@ -130,6 +157,7 @@ void Group::Impl::time_out(const Request& request, const transport::membership::
 }
 
 Memory Group::Impl::memory_of(const Request& request) const noexcept {
+  if (request.collective == Collective::alltoall_v) return Memory::own;  // a rank that sends nothing has none
   const bool in_group = endpoint_.kind == "shm" && endpoint_.links->reaches(request.data.bytes());
   return in_group ? Memory::group : Memory::own;
 }

@@ -6,8 +6,8 @@
 namespace syncopate {
 
 namespace {
-constexpr std::string_view kNames[] = {"allreduce", "reduce_scatter", "allgather", "allgather_v", "broadcast",
-                                       "reduce",    "gather",         "scatter",   "alltoall",    "barrier"};
+constexpr std::string_view kNames[] = {"allreduce", "reduce_scatter", "allgather", "allgather_v", "broadcast", "reduce",
+                                       "gather",    "scatter",        "alltoall",  "alltoall_v",  "barrier"};
 static_assert(std::size(kNames) == std::size(kCollectives));
 }  // namespace
 

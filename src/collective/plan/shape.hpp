@@ -35,6 +35,10 @@ struct Load {
   return collective == Collective::broadcast || collective == Collective::reduce || collective == Collective::gather ||
          collective == Collective::scatter;
 }
+/// From one vector into another: its plan has the chunks of both.
+[[nodiscard]] constexpr bool swaps(Collective collective) noexcept {
+  return collective == Collective::alltoall || collective == Collective::alltoall_v;
+}
 [[nodiscard]] constexpr bool reduces(Collective collective) noexcept {
   return collective == Collective::allreduce || collective == Collective::reduce ||
          collective == Collective::reduce_scatter || collective == Collective::barrier;

@@ -12,7 +12,7 @@ namespace {
 
 /// Only such collectives ask the same of every rank, and only such chunks belong to one rank each.
 bool may_rotate(const Plans& plans, const Plan& plan) {
-  const std::uint32_t vectors = plans.collective == Collective::alltoall ? 2 : 1;
+  const std::uint32_t vectors = plan::swaps(plans.collective) ? 2 : 1;
   return plans.ranks > 1 && !plan::has_root(plans.collective) && plan.chunks == vectors * plans.ranks &&
          std::ranges::all_of(plan.steps, [](const PlanStep& step) { return step.chunk_count == 1; });
 }

@@ -40,7 +40,8 @@ bool brings(const Question& asked, std::uint32_t rank, std::uint32_t chunk) {
     case Collective::allgather_v:
     case Collective::gather:
       return asked.owner(chunk) == rank;
-    case Collective::alltoall:  // its own part has been copied before the plan begins
+    case Collective::alltoall:
+    case Collective::alltoall_v:  // its own part has been copied before the plan begins
       return chunk < asked.ranks || chunk == asked.ranks + rank;
     default:
       return true;
@@ -57,6 +58,7 @@ bool owed(const Question& asked, std::uint32_t rank, std::uint32_t chunk) {
     case Collective::scatter:
       return rank == asked.owner(chunk);
     case Collective::alltoall:
+    case Collective::alltoall_v:
       return chunk >= asked.ranks;
     default:
       return true;
@@ -65,7 +67,7 @@ bool owed(const Question& asked, std::uint32_t rank, std::uint32_t chunk) {
 
 /// In an all-to-all of N ranks, chunk c of rank r is for (r, c) and chunk N + c is to come from (c, r).
 std::uint32_t place_of(const Question& asked, std::uint32_t rank, std::uint32_t chunk) {
-  if (asked.collective != Collective::alltoall) return chunk;
+  if (!plan::swaps(asked.collective)) return chunk;
   return chunk < asked.ranks ? rank * asked.ranks + chunk : (chunk - asked.ranks) * asked.ranks + rank;
 }
 
@@ -123,7 +125,7 @@ class Proof final {
   /// What rank `by` holds where rank 0 holds `content`.
   Content rotated(const Content& content, std::uint32_t by) {
     const std::uint32_t n = asked_.ranks, place = content.place;
-    return {sets_.rotated(content.contributors, by), asked_.collective == Collective::alltoall
+    return {sets_.rotated(content.contributors, by), plan::swaps(asked_.collective)
                                                          ? (place / n + by) % n * n + (place % n + by) % n
                                                          : rotated_chunk(place, by, n)};
   }
@@ -184,8 +186,8 @@ std::string verify(const Ensemble& ensemble, Collective collective, int root) {
   const Replay played = run(ensemble, {.end_of = [](const Message& message) { return message.begin + 1; }});
   if (!played.stuck.empty()) return played.stuck;
   const Question asked{collective, ensemble.ranks, ensemble.programs[0].plan.chunks, static_cast<std::uint32_t>(root)};
-  if (collective == Collective::alltoall && asked.chunks != 2 * asked.ranks)
-    return fmt::format("an alltoall of {} ranks has {} chunks", asked.ranks, asked.chunks);
+  if (plan::swaps(collective) && asked.chunks != 2 * asked.ranks)
+    return fmt::format("an {} of {} ranks has {} chunks", name_of(collective), asked.ranks, asked.chunks);
   return Proof(asked, ensemble).run(played);
 }
 

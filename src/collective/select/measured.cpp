@@ -29,6 +29,11 @@ double beyond(const std::pair<double, double>& end, double bytes, const Law& law
   return there > 0 ? end.second * law(bytes) / there : end.second;
 }
 
+Collective of_even_parts(Collective collective) {
+  if (collective == Collective::allgather_v) return Collective::allgather;
+  return collective == Collective::alltoall_v ? Collective::alltoall : collective;
+}
+
 double seconds_by(const Table& table, double bytes, const Law& law) {
   if (bytes < table.front().first) return beyond(table.front(), bytes, law);
   if (bytes > table.back().first) return beyond(table.back(), bytes, law);
@@ -48,8 +53,7 @@ bool covers(const NetworkCost& cost, const Shape& shape) {
 }
 
 std::optional<double> measured_seconds(const NetworkCost& cost, const Asked& asked, const Law& law) {
-  const bool gathers = asked.collective == Collective::allgather_v;
-  const Collective collective = gathers ? Collective::allgather : asked.collective;
+  const Collective collective = of_even_parts(asked.collective);
   const auto found = std::ranges::find_if(cost.measured, [&](const MeasuredCost& entry) {
     return entry.collective == collective && entry.algorithm == asked.algorithm;
   });

@@ -23,7 +23,7 @@ struct Asked {
 
 /// Seconds of the collective by that algorithm according to its table: between two points a line in the logarithms of
 /// size and time, beyond its ends the law as far as the table's end is off it. Nothing where it was not measured.
-/// (allgather_v goes by the timings of allgather: the same plans.)
+/// (allgather_v and alltoall_v go by the timings of allgather and alltoall: the same plans.)
 [[nodiscard]] std::optional<double> measured_seconds(const NetworkCost& cost, const Asked& asked, const Law& law);
 
 }  // namespace syncopate::collective::select

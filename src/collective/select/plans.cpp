@@ -11,7 +11,7 @@ namespace {
 /// The chunks' lengths in bytes: an alltoall has two vectors.
 collective::plan::ChunkLayout layout_of(const PlanRequest& request, const Plan& plan) {
   if (request.collective == Collective::barrier) return {kBarrierBytes, plan.chunks, {}};
-  return {request.collective == Collective::alltoall ? 2 * request.bytes : request.bytes, plan.chunks, {}};
+  return {collective::plan::swaps(request.collective) ? 2 * request.bytes : request.bytes, plan.chunks, {}};
 }
 
 }  // namespace

@@ -57,8 +57,8 @@ void Stream::advance(bool direct, std::vector<Event>& finished) {
 
 void Stream::announce_whole_frames() noexcept {
   if (in_.empty() || !healthy()) return;
-  // Nothing but a message's own header tells of one that is shorter: heartbeats compare operations, not messages.
-  const bool header_counts = membership::is_message(in_.front().label.operation) && !header_rest().empty();
+  // Nothing but its own header tells of a pairwise frame that is shorter: heartbeats compare what all ranks know.
+  const bool header_counts = in_.front().label.pairwise && !header_rest().empty();
   const std::size_t rest = header_rest().size() + (header_counts ? 0 : payload_rest().size());
   channel_.announce_from(std::min(rest, kMostUnannounced));
 }
