@@ -1,8 +1,11 @@
 // Collectives: every rank of a group calls the same function with equal type, count, operation, root and name.
 #pragma once
 
+#include <chrono>
 #include <compare>
-#include <future>
+#include <exception>
+#include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -51,15 +54,28 @@ struct CollectiveOptions {
   friend bool operator==(const CollectiveOptions&, const CollectiveOptions&) = default;
 };
 
-/// An operation under way. Its buffer must stay alive and untouched until `wait` returns or throws.
+/// An operation under way. Its buffers must stay alive and untouched until it has ended. Copies stand for the same
+/// operation. Thread-safe.
 class Work final {
  public:
-  explicit Work(std::shared_future<void> done) : done_(std::move(done)) {}
-  void wait() { done_.get(); }  ///< throws what the operation threw
-  [[nodiscard]] bool ready() const { return done_.wait_for(std::chrono::seconds(0)) == std::future_status::ready; }
+  /// Gets what the operation threw; null where it threw nothing.
+  using Callback = std::function<void(std::exception_ptr error)>;
+  class State;
+
+  explicit Work(std::shared_ptr<State> state) noexcept : state_(std::move(state)) {}
+
+  /// Returns when the operation has ended; throws what the operation threw.
+  void wait() const;
+  /// As `wait`, but returns false when so much time has passed before.
+  [[nodiscard]] bool wait_for(std::chrono::nanoseconds bound) const;
+  [[nodiscard]] bool ready() const;
+  /// Calls `callback` once the operation has ended: at once, on this thread, if it has; else on the group's thread,
+  /// which carries out nothing else meanwhile. There it may start operations of the group but not wait for them, and
+  /// what it throws aborts the group. `wait` may return before it has been called.
+  void then(Callback callback) const;
 
  private:
-  std::shared_future<void> done_;
+  std::shared_ptr<State> state_;
 };
 
 // All but alltoall and alltoall_v work in place on `data`, and all throw Misuse, PeerLost, Timeout, Mismatch,

@@ -71,9 +71,10 @@ class Group final {
   /// directly: what lies there is reduced and gathered in place, where vectors elsewhere are copied through memory that
   /// two ranks share. Like MPI_Alloc_mem. After a failure of the group nothing may be kept there: a rank that was
   /// stopped in the midst of an operation may still write to it. Between threads and hosts it is memory as any other.
+  /// Throws Misuse for more than an address can reach, SystemFailure where there is no such memory.
   template <class T = std::byte>
   [[nodiscard]] std::shared_ptr<T[]> allocate(std::size_t elements) {
-    const auto bytes = allocate_bytes(elements * sizeof(T));
+    const auto bytes = allocate_bytes(elements, sizeof(T));
     return {bytes, reinterpret_cast<T*>(bytes.get())};
   }
   /// Tells every rank that this one cannot go on; their calls throw RemoteFailure with this text.
@@ -84,7 +85,7 @@ class Group final {
 
  private:
   explicit Group(std::unique_ptr<Impl> impl);
-  [[nodiscard]] std::shared_ptr<std::byte[]> allocate_bytes(std::size_t bytes);
+  [[nodiscard]] std::shared_ptr<std::byte[]> allocate_bytes(std::size_t elements, std::size_t width);
   std::unique_ptr<Impl> impl_;
 };
 

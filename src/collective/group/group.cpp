@@ -2,6 +2,7 @@
 #include "syncopate/group.hpp"
 
 #include <algorithm>
+#include <system_error>
 
 #include "base/require.hpp"
 #include "collective/group/impl.hpp"
@@ -17,6 +18,14 @@ std::vector<int> host_numbers(const std::vector<std::string>& hosts) {
   for (const std::string& host : hosts)
     numbers.push_back(known.try_emplace(host, static_cast<int>(known.size())).first->second);
   return numbers;
+}
+
+std::string text_of(const std::exception_ptr& thrown) try {
+  std::rethrow_exception(thrown);
+} catch (const std::exception& error) {
+  return error.what();
+} catch (...) {
+  return "something that is no std::exception";
 }
 
 }  // namespace
@@ -57,8 +66,15 @@ Traffic Group::traffic() const noexcept {
   return {sent, received};
 }
 
-std::shared_ptr<std::byte[]> Group::allocate_bytes(std::size_t bytes) {
+std::shared_ptr<std::byte[]> Group::allocate_bytes(std::size_t elements, std::size_t width) try {
+  constexpr std::size_t kMost = PTRDIFF_MAX;
+  base::require(elements <= kMost / width, "memory for {} elements of {} bytes; allowed: {} bytes in all", elements,
+                width, kMost);
+  const std::size_t bytes = elements * width;
   return impl_->endpoint().links ? impl_->endpoint().links->allocate(bytes) : base::zeroed_pages(bytes);
+} catch (const std::bad_alloc&) {
+  throw SystemFailure(fmt::format("there is no memory for {} elements of {} bytes", elements, width),
+                      {impl_->endpoint().rank, -1, "", ""});
 }
 
 void Group::abort(const std::string& reason, const std::string& tensor) noexcept { impl_->abort(reason, tensor); }
@@ -100,14 +116,24 @@ void Group::Impl::run(const Request& request) {
 
 Work Group::Impl::start(Request request) {
   collective::group::validate(request, endpoint_.rank, place_);
-  Pending pending{0, std::move(request), {}};
-  Work work(pending.done.get_future().share());
+  Pending pending{0, std::move(request), std::make_shared<Work::State>()};
+  Work work(pending.work);
   pending_.change([&](std::deque<Pending>& queue) {
-    pending.ticket = next_ticket_++;
+    // What may fail comes first: a ticket that nobody serves would stop all calls behind it.
+    if (!worker_.joinable()) begin_worker();
     queue.push_back(std::move(pending));
-    if (!worker_.joinable()) worker_ = std::jthread([this](const std::stop_token& stop) { this->work(stop); });
+    queue.back().ticket = next_ticket_++;
   });
   return work;
+}
+
+void Group::Impl::begin_worker() try {
+  worker_ = std::jthread([this](const std::stop_token& stop) { this->work(stop); });
+} catch (const std::system_error& error) {
+  throw SystemFailure(fmt::format("rank {} got no thread for operations that are started: {}; raise the limit of "
+                                  "threads, or call them without `start`",
+                                  endpoint_.rank, error.what()),
+                      {endpoint_.rank, -1, "", ""});
 }
 
 void Group::Impl::work(const std::stop_token& stop) {
@@ -121,13 +147,19 @@ void Group::Impl::work(const std::stop_token& stop) {
           queue.pop_front();
         });
     if (!pending) return;
-    try {
-      run_ticket(pending->ticket, pending->request);
-      pending->done.set_value();
-    } catch (...) {
-      pending->done.set_exception(std::current_exception());
-    }
+    work_off(*pending);
   }
+}
+
+void Group::Impl::work_off(const Pending& pending) {
+  std::exception_ptr error;
+  try {
+    run_ticket(pending.ticket, pending.request);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  const std::exception_ptr thrown = pending.work->finish(error);
+  if (thrown) abort(fmt::format("a callback threw: {}", text_of(thrown)), pending.request.options.name);
 }
 
 void Group::Impl::run_ticket(std::uint64_t ticket, const Request& request) {

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <deque>
 #include <functional>
-#include <future>
 #include <map>
 #include <optional>
 #include <thread>
@@ -13,6 +12,7 @@
 #include "base/guarded.hpp"
 #include "collective/engine/execute.hpp"
 #include "collective/group/request.hpp"
+#include "collective/group/work.hpp"
 #include "syncopate/cluster.hpp"
 #include "syncopate/collective.hpp"
 #include "transport/connect/launch.hpp"
@@ -55,7 +55,7 @@ class Group::Impl final {
   struct Pending {
     std::uint64_t ticket = 0;
     Request request;
-    std::promise<void> done;
+    std::shared_ptr<Work::State> work;
   };
 
   /// What can be known of a collective before it runs; the same for every call that differs only in its addresses, and
@@ -90,6 +90,8 @@ class Group::Impl final {
   const collective::plan::Program& program_of(const Request& request, Memory memory);
   void doubt(const PlanRequest& wanted, const NetworkCost& cost);
   void work(const std::stop_token& stop);
+  void work_off(const Pending& pending);
+  void begin_worker();
 
   transport::Endpoint endpoint_;
   GroupOptions options_;

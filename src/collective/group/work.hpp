@@ -1,0 +1,29 @@
+// Work::State: whether an operation has ended, and how, between those who wait for it and the group's thread.
+#pragma once
+
+#include <vector>
+
+#include "base/guarded.hpp"
+#include "syncopate/collective.hpp"
+
+namespace syncopate {
+
+class Work::State final {
+ public:
+  /// Called once, by the thread that carried the operation out. Returns what a callback threw, if one did.
+  [[nodiscard]] std::exception_ptr finish(const std::exception_ptr& error);
+  /// Returns whether the operation has ended by then; throws what it threw.
+  bool wait_until(base::Time deadline);
+  [[nodiscard]] bool ready() const;
+  void then(Callback callback);
+
+ private:
+  struct Ending {
+    bool has_come = false;
+    std::exception_ptr error;
+    std::vector<Callback> callbacks;  ///< until it has come
+  };
+  base::Guarded<Ending> ending_;
+};
+
+}  // namespace syncopate
