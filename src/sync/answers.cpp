@@ -45,6 +45,21 @@ compress::Answer gathered(const ExchangeContext& context, const compress::Round&
   return context.memory.answer();
 }
 
+compress::Answer scattered(const ExchangeContext& context, const compress::Round& round) {
+  const auto ranks = static_cast<std::size_t>(context.group.size()),
+             rank = static_cast<std::size_t>(context.group.rank());
+  const std::vector<std::size_t> arrivals(ranks, round.lengths[rank]);
+  const base::Bytes all = context.memory.take(context.group, arrivals);
+  const std::string algorithm = algorithm_for(Collective::alltoall_v, context.algorithm);
+  context.group.impl().run({.collective = Collective::alltoall_v,
+                            .data = bytes_buffer(round.payload.bytes()),
+                            .options = {.algorithm = algorithm, .name = context.name},
+                            .out = bytes_buffer(all),
+                            .parts = {round.lengths.begin(), round.lengths.end()},
+                            .out_parts = arrivals});
+  return context.memory.answer();
+}
+
 }  // namespace
 
 base::Bytes AnswerMemory::take(Group& group, std::span<const std::size_t> lengths) {
@@ -66,6 +81,8 @@ compress::Answer combine_among_all(const ExchangeContext& context, const compres
   switch (round.combine) {
     case compress::Combine::gather:
       return gathered(context, round);
+    case compress::Combine::scatter:
+      return scattered(context, round);
     default:
       average(context, round.payload);
       return {};
