@@ -13,7 +13,6 @@
 namespace syncopate::tools {
 namespace {
 
-constexpr int kFailure = 1;
 constexpr int kMisuse = 2;
 
 std::string own_path() {
@@ -22,8 +21,8 @@ std::string own_path() {
   return length > 0 ? std::string(path, static_cast<std::size_t>(length)) : "syncopate";
 }
 
-nlohmann::json error_row(const std::string& message, const std::string& kind, const Where& where) {
-  nlohmann::json row{{"error", message}, {"kind", kind}};
+nlohmann::json error_row(const std::string& message, ErrorKind kind, const Where& where) {
+  nlohmann::json row{{"error", message}, {"kind", name_of(kind)}};
   if (where.rank >= 0) row["rank"] = where.rank;
   if (where.peer >= 0) row["peer"] = where.peer;
   if (!where.operation.empty()) row["operation"] = where.operation;
@@ -31,10 +30,10 @@ nlohmann::json error_row(const std::string& message, const std::string& kind, co
   return row;
 }
 
-int complain(const Session& session, const std::string& message, const std::string& kind, const Where& where) {
+int complain(const Session& session, const std::string& message, ErrorKind kind, const Where& where) {
   fmt::print(stderr, "syncopate: {}\n", message);
   if (session.json) print_row(error_row(message, kind, where));
-  return kind == "Misuse" ? kMisuse : kFailure;
+  return exit_code_of(kind);
 }
 
 /// Every error that can leave a command ends here; nothing below main() prints or exits.
@@ -44,7 +43,7 @@ int guarded(const Session& session, const std::function<int()>& action) {
   } catch (const Error& error) {
     return complain(session, error.what(), error.kind(), error.where());
   } catch (const std::exception& error) {
-    return complain(session, error.what(), "SystemFailure", {});
+    return complain(session, error.what(), ErrorKind::system_failure, {});
   }
 }
 

@@ -25,14 +25,15 @@ void keep_freed_memory() {
 }
 
 bool came_from_group(const Error& error) {
-  const std::string_view kind = error.kind();
-  return kind == "PeerLost" || kind == "Timeout" || kind == "Mismatch" || kind == "RemoteFailure";
+  const ErrorKind kind = error.kind();
+  return kind == ErrorKind::peer_lost || kind == ErrorKind::timeout || kind == ErrorKind::mismatch ||
+         kind == ErrorKind::remote_failure;
 }
 
 int fail(const Error& error, Group* group, bool json) {
   if (group && !came_from_group(error)) group->abort(error.what(), error.where().tensor);
   train::print_error(error, group ? group->rank() : -1, json);
-  return std::strcmp(error.kind(), "Misuse") == 0 ? 2 : 1;
+  return exit_code_of(error.kind());
 }
 
 }  // namespace

@@ -1,8 +1,11 @@
 // The errors of Syncopate: one for a broken contract, one for each way in which the world can fail.
 #pragma once
 
+#include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <utility>
 
 namespace syncopate {
 
@@ -14,68 +17,98 @@ struct Where {
   std::string tensor;     ///< the name given to the operation, or the gradient's
 };
 
-/// Base of everything Syncopate throws. `kind()` is the name of the most derived class.
+/// The ways in which Syncopate fails. One table gives each its name (in texts, JSON and on the wire) and exit code.
+enum class ErrorKind : std::uint8_t {
+  misuse,
+  peer_lost,
+  timeout,
+  mismatch,
+  remote_failure,
+  corrupt,
+  unauthorized,
+  not_finite,
+  system_failure
+};
+[[nodiscard]] std::string_view name_of(ErrorKind kind) noexcept;  ///< the exception's: "PeerLost"
+[[nodiscard]] int exit_code_of(ErrorKind kind) noexcept;  ///< of a program that ends by it: 2 for misuse, else 1
+
+/// Base of everything Syncopate throws.
 class Error : public std::runtime_error {
  public:
-  Error(const char* kind, const std::string& message, Where where = {})
+  Error(ErrorKind kind, const std::string& message, Where where = {})
       : std::runtime_error(message), kind_(kind), where_(std::move(where)) {}
-  [[nodiscard]] const char* kind() const noexcept { return kind_; }
+  [[nodiscard]] ErrorKind kind() const noexcept { return kind_; }
   [[nodiscard]] const Where& where() const noexcept { return where_; }
 
  private:
-  const char* kind_;
+  ErrorKind kind_;
   Where where_;
 };
 
-/// The caller broke a contract; the message names the allowed values. Nothing has been changed or sent.
+/// Throws the exception of that kind.
+[[noreturn]] void raise(ErrorKind kind, const std::string& message, Where where = {});
+
+/// The caller broke a contract; the message names the allowed values. Nothing has been changed or sent, unless the text
+/// says so: a gradient that never became ready ends the step, and the group, on every rank.
 class Misuse final : public Error {
  public:
-  explicit Misuse(const std::string& message, Where where = {}) : Error("Misuse", message, std::move(where)) {}
+  explicit Misuse(const std::string& message, Where where = {}) : Error(ErrorKind::misuse, message, std::move(where)) {}
 };
 
 /// A rank of the group died, fell silent, or left while others still needed it.
 class PeerLost final : public Error {
  public:
-  explicit PeerLost(const std::string& message, Where where = {}) : Error("PeerLost", message, std::move(where)) {}
+  explicit PeerLost(const std::string& message, Where where = {})
+      : Error(ErrorKind::peer_lost, message, std::move(where)) {}
 };
 
 /// A wait reached its deadline although every rank is alive.
 class Timeout final : public Error {
  public:
-  explicit Timeout(const std::string& message, Where where = {}) : Error("Timeout", message, std::move(where)) {}
+  explicit Timeout(const std::string& message, Where where = {})
+      : Error(ErrorKind::timeout, message, std::move(where)) {}
 };
 
 /// Ranks called different operations, or the same one with different type, count, root or tensor name.
 class Mismatch final : public Error {
  public:
-  explicit Mismatch(const std::string& message, Where where = {}) : Error("Mismatch", message, std::move(where)) {}
+  explicit Mismatch(const std::string& message, Where where = {})
+      : Error(ErrorKind::mismatch, message, std::move(where)) {}
 };
 
 /// Another rank failed by itself (an exception, a gradient that never became ready) and told the group.
 class RemoteFailure final : public Error {
  public:
   explicit RemoteFailure(const std::string& message, Where where = {})
-      : Error("RemoteFailure", message, std::move(where)) {}
+      : Error(ErrorKind::remote_failure, message, std::move(where)) {}
 };
 
 /// Bytes from the wire or from a file that cannot be what they claim to be.
 class Corrupt final : public Error {
  public:
-  explicit Corrupt(const std::string& message, Where where = {}) : Error("Corrupt", message, std::move(where)) {}
+  explicit Corrupt(const std::string& message, Where where = {})
+      : Error(ErrorKind::corrupt, message, std::move(where)) {}
 };
 
 /// A peer could not prove that it knows the job's secret, or this rank could not.
 class Unauthorized final : public Error {
  public:
   explicit Unauthorized(const std::string& message, Where where = {})
-      : Error("Unauthorized", message, std::move(where)) {}
+      : Error(ErrorKind::unauthorized, message, std::move(where)) {}
+};
+
+/// A value that must be finite is not, where the program asked to end then.
+class NotFinite final : public Error {
+ public:
+  explicit NotFinite(const std::string& message, Where where = {})
+      : Error(ErrorKind::not_finite, message, std::move(where)) {}
 };
 
 /// The operating system refused: a socket, a file, an address.
 class SystemFailure final : public Error {
  public:
   explicit SystemFailure(const std::string& message, Where where = {})
-      : Error("SystemFailure", message, std::move(where)) {}
+      : Error(ErrorKind::system_failure, message, std::move(where)) {}
 };
 
 }  // namespace syncopate

@@ -197,7 +197,7 @@ void expect_everywhere(const std::string& cluster, const char* kind, const std::
         ASSERT_NE(end, nullptr) << transport;
         std::rethrow_exception(end);
       } catch (const Error& error) {
-        EXPECT_STREQ(error.kind(), kind) << error.what();
+        EXPECT_EQ(name_of(error.kind()), kind) << error.what();
         for (const std::string& word : words)
           EXPECT_NE(std::string(error.what()).find(word), std::string::npos) << word << " in: " << error.what();
       }

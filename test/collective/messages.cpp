@@ -76,7 +76,7 @@ std::string kind_and_text(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
   } catch (const Error& error) {
-    return std::string(error.kind()) + ": " + error.what();
+    return std::string(name_of(error.kind())) + ": " + error.what();
   } catch (const std::exception& error) {
     return error.what();
   }

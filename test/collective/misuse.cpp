@@ -63,17 +63,17 @@ INSTANTIATE_TEST_SUITE_P(
     Calls, Misused,
     testing::Values(
         allreduce_with("unknown_algorithm", {.algorithm = "magic"},
-                       {"no algorithm 'magic' for allreduce", "allowed: auto", "ring", "torus_2d"}),
+                       {"allreduce algorithm 'magic' is unknown", "allowed: auto", "ring", "torus_2d"}),
         allreduce_with("empty_algorithm", {.algorithm = ""}, {"allowed: auto"}),
         Wrong{"algorithm_of_another_collective",
               [](Group& group) {
                 auto values = ones(9);
                 broadcast(group, std::span(values), {.algorithm = "ring"});
               },
-              {"no algorithm 'ring' for broadcast", "linear_pipeline"}},
+              {"broadcast algorithm 'ring' is unknown", "linear_pipeline"}},
         Wrong{"barrier_by_no_barrier",
               [](Group& group) { barrier(group, {.algorithm = "ring"}); },
-              {"no algorithm 'ring' for barrier", "recursive_doubling"}},
+              {"barrier algorithm 'ring' is unknown", "recursive_doubling"}},
         rooted("broadcast", broadcast, 3), rooted("broadcast", broadcast, -1), rooted("reduce", reduce, 3),
         rooted("gather", gather, 7), rooted("scatter", scatter_of, 3),
         allreduce_with("torus_too_large", {.algorithm = "torus_2d", .tuning = {.rows = 2, .columns = 2}},

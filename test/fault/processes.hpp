@@ -109,7 +109,7 @@ class Job final {
         if (::write(life.progress, "s", 1) != 1) break;
       }
     } catch (const Error& error) {
-      std::strncpy(ending.kind, error.kind(), sizeof ending.kind - 1);
+      std::strncpy(ending.kind, name_of(error.kind()).data(), sizeof ending.kind - 1);
       std::strncpy(ending.message, error.what(), sizeof ending.message - 1);
       ending.rank = error.where().rank;
       ending.peer = error.where().peer;

@@ -134,7 +134,7 @@ TEST_P(Policies, NameAGradientThatNeverBecomesReadyInsteadOfHanging) {
       EXPECT_NE(std::string(error.what()).find("'fc1' never became ready on rank 1"), std::string::npos)
           << error.what();
       EXPECT_EQ(error.where().tensor, "fc1");
-      EXPECT_STREQ(error.kind(), rank == 1 ? "Misuse" : "RemoteFailure");
+      EXPECT_EQ(error.kind(), rank == 1 ? ErrorKind::misuse : ErrorKind::remote_failure);
     }
   }
 }

@@ -25,7 +25,7 @@ std::vector<Said> said(const std::vector<std::exception_ptr>& failures) {
     try {
       std::rethrow_exception(failure);
     } catch (const Error& error) {
-      all.back() = {error.kind(), error.what(), error.where().tensor, error.where().peer};
+      all.back() = {std::string(name_of(error.kind())), error.what(), error.where().tensor, error.where().peer};
     } catch (const std::exception& error) {
       all.back() = {"std", error.what(), "", -1};
     }

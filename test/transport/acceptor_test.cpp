@@ -57,7 +57,7 @@ TEST(TcpDoor, APeerWithAWrongSecretStaysOutside) {
       const auto meeting = connect::rendezvous::in_memory(board);
       std::ignore = join(options, *meeting);
     } catch (const Error& error) {
-      kind = error.kind() + std::string(": ") + error.what();
+      kind = std::string(name_of(error.kind())) + ": " + error.what();
     }
   });
   const test::ScriptedPeer peer(board, 1, 2);

@@ -116,7 +116,7 @@ inline membership::Failure failure_seen(
     calls();
     for (const base::Time end = in(30s); std::chrono::steady_clock::now() < end;) std::ignore = links.poll(end, {});
   } catch (const Error& error) {
-    return {error.kind(), error.what(), error.where()};
+    return {std::string(name_of(error.kind())), error.what(), error.where()};
   }
   return {};
 }

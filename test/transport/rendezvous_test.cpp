@@ -32,7 +32,7 @@ std::vector<Outcome> join(const std::vector<int>& ranks, int size, const Make& m
       try {
         outcomes[i].texts = make()->exchange({ranks[i], size}, "I am " + std::to_string(ranks[i]), test::in(patience));
       } catch (const Error& error) {
-        outcomes[i].kind = error.kind();
+        outcomes[i].kind = name_of(error.kind());
         outcomes[i].message = error.what();
       }
     });

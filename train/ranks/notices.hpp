@@ -9,12 +9,6 @@
 
 namespace syncopate::train {
 
-/// With --stop-on-nan: a loss or a gradient, named, was not finite on this rank.
-class NotFinite final : public Error {
- public:
-  explicit NotFinite(const std::string& message, Where where = {}) : Error("NotFinite", message, std::move(where)) {}
-};
-
 /// One small all-reduce each quarter of a second, or each step where steps take longer: ranks leave the run after the
 /// same step, and of all the ranks that a NaN has reached only the one where it appeared says so.
 class Notices final {

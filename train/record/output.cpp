@@ -251,14 +251,14 @@ void Output::clear_progress() {
 void print_error(const Error& error, int rank, bool json) {
   const Where& where = error.where();
   if (json) {
-    Json row{{"error", error.what()}, {"kind", error.kind()}};
+    Json row{{"error", error.what()}, {"kind", name_of(error.kind())}};
     if (where.rank >= 0 || rank >= 0) row["rank"] = where.rank >= 0 ? where.rank : rank;
     if (where.peer >= 0) row["peer"] = where.peer;
     if (!where.operation.empty()) row["operation"] = where.operation;
     if (!where.tensor.empty()) row["tensor"] = where.tensor;
     write_line(stdout, row.dump());
   }
-  write_line(stderr, fmt::format("syncopate-train: {}: {}", error.kind(), error.what()));
+  write_line(stderr, fmt::format("syncopate-train: {}: {}", name_of(error.kind()), error.what()));
 }
 
 }  // namespace syncopate::train

@@ -29,7 +29,7 @@ Failure failure_of(const std::exception& error, int rank) {
   const auto* known = dynamic_cast<const Error*>(&error);
   Where where = known != nullptr ? known->where() : Where{};
   if (where.rank < 0) where.rank = rank;
-  const std::string_view kind = known != nullptr ? known->kind() : "";
+  const std::string_view kind = known != nullptr ? name_of(known->kind()) : "";
   // Misuse and Unauthorized are the business of the rank where they happened: to the others it is a rank that failed.
   for (const std::string_view travels :
        {"PeerLost", "Timeout", "Mismatch", "RemoteFailure", "Corrupt", "SystemFailure"})
