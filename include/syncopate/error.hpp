@@ -46,7 +46,7 @@ class Error : public std::runtime_error {
 };
 
 /// Throws the exception of that kind.
-[[noreturn]] void raise(ErrorKind kind, const std::string& message, Where where = {});
+[[noreturn]] void raise_error(ErrorKind kind, const std::string& message, Where where = {});
 
 /// The caller broke a contract; the message names the allowed values. Nothing has been changed or sent, unless the text
 /// says so: a gradient that never became ready ends the step, and the group, on every rank.

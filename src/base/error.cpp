@@ -43,7 +43,7 @@ const Row& row_of(ErrorKind kind) noexcept { return kTable[static_cast<std::size
 std::string_view name_of(ErrorKind kind) noexcept { return row_of(kind).name; }
 int exit_code_of(ErrorKind kind) noexcept { return row_of(kind).exit_code; }
 
-void raise(ErrorKind kind, const std::string& message, Where where) {
+void raise_error(ErrorKind kind, const std::string& message, Where where) {
   row_of(kind).raise(message, std::move(where));
   throw SystemFailure(message);  // not reached: every row throws
 }

@@ -118,7 +118,7 @@ int price_collective(const Options& options, const Session& session) {
   const Progress progress(session, "plan");
   progress.show(fmt::format("proving the plans of {} ranks", request.ranks));
   const std::string flaw = verify_plans(request, cost);
-  if (!flaw.empty()) throw Error("Error", fmt::format("the plan of {} is wrong: {}", request.algorithm, flaw));
+  if (!flaw.empty()) throw Corrupt(fmt::format("the plan of {} is wrong: {}", request.algorithm, flaw));
   progress.show(fmt::format("playing the plans of {} ranks in time", request.ranks));
   const Answer answer{price_plans(request, cost),
                       request.ranks > 1 ? rank_algorithms(request, cost) : std::vector<PlanRank>(),
