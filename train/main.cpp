@@ -62,6 +62,6 @@ int main(int argc, char** argv) {
   } catch (const Error& error) {
     return fail(error, group.get(), json);
   } catch (const std::exception& error) {
-    return fail(Error("Error", error.what()), group.get(), json);
+    return fail(SystemFailure(error.what()), group.get(), json);
   }
 }
