@@ -51,6 +51,7 @@ struct CollectiveOptions {
   std::string algorithm = "auto";  ///< a name from the catalogue (`syncopate info`)
   std::string name;                ///< the tensor, for error messages; must be equal on all ranks
   Tuning tuning;                   ///< must be equal on all ranks
+  Scope scope = Scope::group;      ///< which ranks it runs over; must be equal on all ranks
   friend bool operator==(const CollectiveOptions&, const CollectiveOptions&) = default;
 };
 
@@ -81,6 +82,9 @@ class Work final {
 // All but alltoall and alltoall_v work in place on `data`, and all throw Misuse, PeerLost, Timeout, Mismatch,
 // RemoteFailure or Corrupt. Results are bitwise equal on all ranks and from run to run at equal ranks. "Part r" is
 // even_part(count, size, r).
+// With a scope below the group every rank of the group makes the call, and every host (or every place across hosts)
+// carries it out for itself: "every rank", "size", roots, parts and averages are those of Group::scope_ranks. Types,
+// counts and names may differ from host to host.
 
 /// Every rank ends with the reduction of all ranks' vectors.
 void allreduce(Group& group, Buffer data, const CollectiveOptions& options = {});
@@ -111,7 +115,7 @@ struct Parts {
 /// its own lengths; what one rank sends is what the other expects, else both throw Mismatch. The vectors must not
 /// overlap, and `in` is left as it is.
 void alltoall_v(Group& group, const Parts& in, const Parts& out, const CollectiveOptions& options = {});
-/// Returns when every rank has called it. Only the options' algorithm counts.
+/// Returns when every rank has called it. Only the options' algorithm and scope count.
 void barrier(Group& group, const CollectiveOptions& options = {});
 
 // Between two ranks. Messages from one rank to another arrive in the order in which they were sent, and with the

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "syncopate/log.hpp"
@@ -34,6 +35,17 @@ struct GroupOptions {
   std::optional<bool> checksum;  ///< checksum payloads too (headers always are); false
   Log log = log_from_environment();
 };
+
+/// The ranks of a group over which a collective runs. Hosts are those that GroupOptions::ranks_per_host makes, if
+/// given.
+enum class Scope : std::uint8_t {
+  group,   ///< all of them
+  host,    ///< those of this rank's host
+  across,  ///< those of equal place on every host. There are as many places as the smallest host has ranks; a rank
+           ///< beyond them has no counterparts: its call leaves the data as it is and returns at once
+};
+[[nodiscard]] std::string_view name_of(Scope scope) noexcept;
+[[nodiscard]] Scope scope_named(std::string_view name);  ///< throws Misuse, naming the allowed names
 
 /// Bytes this rank has put on and taken from the wire, headers included.
 struct Traffic {
@@ -66,6 +78,10 @@ class Group final {
   [[nodiscard]] const std::string& transport() const noexcept;  ///< "shm", "tcp", "shm+tcp", "inproc"
   /// By rank: the number of the host it runs on. Hosts are numbered from 0 in the order of their first ranks.
   [[nodiscard]] const std::vector<int>& hosts() const noexcept;
+  /// The ranks that take part in this rank's calls of that scope, in order. Empty: this rank takes part in none.
+  [[nodiscard]] const std::vector<int>& scope_ranks(Scope scope) const noexcept;
+  /// This rank's index in scope_ranks, which is its number in such calls (roots, parts); -1 where they are empty.
+  [[nodiscard]] int scope_rank(Scope scope) const noexcept;
   [[nodiscard]] Traffic traffic() const noexcept;
   /// Memory for a vector, all zero, on pages of its own; it may outlive the group. The ranks of this host reach it
   /// directly: what lies there is reduced and gathered in place, where vectors elsewhere are copied through memory that

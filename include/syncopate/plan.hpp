@@ -46,6 +46,7 @@ struct PlanRequest {
   Tuning tuning;
   std::vector<std::uint32_t> hosts;  ///< by rank: equal numbers share a host; empty: as the next line says
   std::uint32_t ranks_per_host = 0;  ///< so many neighbouring ranks share a host; 0: all do
+  Scope scope = Scope::group;        ///< which of them carry it out together; roots are those of every such part
   friend bool operator==(const PlanRequest&, const PlanRequest&) = default;
 };
 
@@ -71,18 +72,21 @@ struct PlanRank {
   std::optional<double> measured_s{};
 };
 
-/// The plan of every rank. Throws Misuse (unknown algorithm, collective it does not offer, root out of range, a grid
-/// that does not fit, a negative cost).
+/// The plan of every rank; an empty one where it takes part in nothing. Throws Misuse (unknown algorithm, collective it
+/// does not offer, root out of range, a grid that does not fit, a negative cost).
 [[nodiscard]] std::vector<Plan> plan_collective(const PlanRequest& request, const NetworkCost& cost = {});
 /// Proves by symbolic execution on sets of ranks that the plans compute the collective and never block; empty when
 /// they do, else what is wrong.
 [[nodiscard]] std::string verify_plans(const std::vector<Plan>& plans, Collective collective, int root);
+/// The same where parts of the ranks carry the request out, each for itself: also that nobody reaches beyond its part.
+[[nodiscard]] std::string verify_plans(const std::vector<Plan>& plans, const PlanRequest& request);
 /// The same of what plan_collective(request, cost) returns; where all plans are rotations of rank 0's (a ring's), by
 /// that one alone, so that thousands of ranks take no longer than a few.
 [[nodiscard]] std::string verify_plans(const PlanRequest& request, const NetworkCost& cost = {});
+/// Of the part that takes longest.
 [[nodiscard]] PlanPrice price_plans(const PlanRequest& request, const NetworkCost& cost = {});
-/// Every algorithm that offers the collective and fits, in the order in which "auto" prefers them: those that were
-/// measured for so many ranks by their times, the others by their laws.
+/// Every algorithm that offers the collective and fits (the largest part of a scope), in the order in which "auto"
+/// prefers them: those that were measured for so many ranks by their times, the others by their laws.
 [[nodiscard]] std::vector<PlanRank> rank_algorithms(const PlanRequest& request, const NetworkCost& cost = {});
 /// The plans as text: one row per rank, one column per round.
 [[nodiscard]] std::string draw_plans(const PlanRequest& request, const NetworkCost& cost = {});

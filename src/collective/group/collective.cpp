@@ -15,8 +15,10 @@ void run(Group& group, Collective collective, Buffer data, const CollectiveOptio
   group.impl().run(request_of(group, collective, data, options));
 }
 
-Range own_part(const Group& group, const Buffer& data) {
-  return even_part(data.count, static_cast<std::size_t>(group.size()), static_cast<std::size_t>(group.rank()));
+Range own_part(const Group& group, const Buffer& data, Scope scope) {
+  const int rank = group.scope_rank(scope);
+  if (rank < 0) return {};
+  return even_part(data.count, group.scope_ranks(scope).size(), static_cast<std::size_t>(rank));
 }
 
 // A peer of -1 would make a collective of it; -2 is refused as any other rank outside the group.
@@ -39,7 +41,7 @@ void allreduce(Group& group, Buffer data, const CollectiveOptions& options) {
 
 Range reduce_scatter(Group& group, Buffer data, const CollectiveOptions& options) {
   run(group, Collective::reduce_scatter, data, options);
-  return own_part(group, data);
+  return own_part(group, data, options.scope);
 }
 
 void allgather(Group& group, Buffer data, const CollectiveOptions& options) {
@@ -66,7 +68,7 @@ void gather(Group& group, Buffer data, const CollectiveOptions& options) {
 
 Range scatter(Group& group, Buffer data, const CollectiveOptions& options) {
   run(group, Collective::scatter, data, options);
-  return own_part(group, data);
+  return own_part(group, data, options.scope);
 }
 
 void alltoall(Group& group, Buffer in, Buffer out, const CollectiveOptions& options) {
@@ -84,7 +86,7 @@ void alltoall_v(Group& group, const Parts& in, const Parts& out, const Collectiv
 }
 
 void barrier(Group& group, const CollectiveOptions& options) {
-  run(group, Collective::barrier, {}, {.algorithm = options.algorithm});
+  run(group, Collective::barrier, {}, {.algorithm = options.algorithm, .scope = options.scope});
 }
 
 void send(Group& group, int to, Buffer data, const CollectiveOptions& options) {

@@ -67,7 +67,7 @@ void Group::Impl::learn_costs() {
 
 void Group::Impl::believe(const Cluster& cluster) {
   cost_ = cost_of(cluster, endpoint_.kind);
-  cost_in_group_memory_ = cost_of(cluster, endpoint_.kind, Memory::group);
+  cost_in_group_memory_ = cost_of(cluster, collective::group::kind_in_memory(endpoint_), Memory::group);
   if (endpoint_.rank != 0) return;
   if (!cluster.transport.empty() && cluster.transport != endpoint_.kind)
     options_.log.write(LogLevel::warning, fmt::format("{} was measured over {}, and this group uses {}: algorithm auto "

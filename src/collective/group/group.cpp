@@ -59,6 +59,8 @@ int Group::size() const noexcept { return impl_->endpoint().size; }
 const std::string& Group::transport() const noexcept { return impl_->endpoint().kind; }
 
 const std::vector<int>& Group::hosts() const noexcept { return impl_->hosts(); }
+const std::vector<int>& Group::scope_ranks(Scope scope) const noexcept { return impl_->scopes().of(scope).ranks; }
+int Group::scope_rank(Scope scope) const noexcept { return impl_->scopes().of(scope).rank; }
 
 Traffic Group::traffic() const noexcept {
   if (!impl_->endpoint().links) return {};
@@ -84,7 +86,7 @@ Group::Impl::Impl(transport::Endpoint endpoint, const GroupOptions& options)
       options_(options),
       hosts_(host_numbers(endpoint_.hosts)),
       cost_(usual_cost(endpoint_.kind)),
-      cost_in_group_memory_(usual_cost(endpoint_.kind, Memory::group)),
+      cost_in_group_memory_(usual_cost(collective::group::kind_in_memory(endpoint_), Memory::group)),
       caller_{options.spin.value_or(transport::connect::kSpin)} {
   base::require(options.ranks_per_host >= 0, "ranks_per_host is {}; allowed: 0 (as hosts tell) and more",
                 options.ranks_per_host);
@@ -92,6 +94,7 @@ Group::Impl::Impl(transport::Endpoint endpoint, const GroupOptions& options)
   place_.ranks_per_host = static_cast<std::uint32_t>(options.ranks_per_host);
   const bool is_spread = std::ranges::any_of(hosts_, [](int host) { return host > 0; });
   if (is_spread && place_.ranks_per_host == 0) place_.hosts = {hosts_.begin(), hosts_.end()};
+  scopes_ = collective::group::Scopes(endpoint_, place_);
   if (endpoint_.links) execution_.emplace(*endpoint_.links, scratch_);
 }
 
@@ -110,12 +113,12 @@ void Group::Impl::abort(const std::string& reason, const std::string& tensor) no
 }
 
 void Group::Impl::run(const Request& request) {
-  collective::group::validate(request, endpoint_.rank, place_);
+  collective::group::validate(request, scopes_);
   run_ticket(next_ticket_++, request);
 }
 
 Work Group::Impl::start(Request request) {
-  collective::group::validate(request, endpoint_.rank, place_);
+  collective::group::validate(request, scopes_);
   Pending pending{0, std::move(request), std::make_shared<Work::State>()};
   Work work(pending.work);
   pending_.change([&](std::deque<Pending>& queue) {

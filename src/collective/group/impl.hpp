@@ -37,6 +37,7 @@ class Group::Impl final {
   /// Calls that are kept ready, for those to come.
   [[nodiscard]] std::size_t prepared() const noexcept { return prepared_.size(); }
   [[nodiscard]] const std::vector<int>& hosts() const noexcept { return hosts_; }
+  [[nodiscard]] const collective::group::Scopes& scopes() const noexcept { return scopes_; }
   /// For calls that wait.
   [[nodiscard]] transport::Patience caller_patience() const noexcept { return caller_; }
   /// Every rank calls it after joining: rank 0's cluster file, where it has one, decides from now on. Throws Misuse or
@@ -49,8 +50,8 @@ class Group::Impl final {
   void abort(const std::string& reason, const std::string& tensor) noexcept;
 
  private:
-  /// Algorithm, shape and tiles: all that a program depends on beside the rank.
-  using PlanKey = std::tuple<std::string_view, collective::plan::Shape, std::uint32_t>;
+  /// Algorithm, shape, tiles and scope: all that a program depends on beside the rank.
+  using PlanKey = std::tuple<std::string_view, collective::plan::Shape, std::uint32_t, Scope>;
 
   struct Pending {
     std::uint64_t ticket = 0;
@@ -65,7 +66,7 @@ class Group::Impl final {
     std::string text;                               ///< of all such calls
     transport::membership::OperationRecord record;  ///< this and what follows: of the call at hand
     std::vector<std::size_t> cuts;
-    const collective::plan::Program* program = nullptr;
+    const collective::plan::Program* program = nullptr;  ///< null where this rank has nobody to exchange with
     Memory memory = Memory::own;
     [[nodiscard]] bool serves(const Request& other, Memory where) const noexcept;
     void take_parts(const Request& call, int rank);
@@ -85,7 +86,7 @@ class Group::Impl final {
   [[noreturn]] void time_out(const Request& request, const transport::membership::OperationRecord& record);
   [[noreturn]] void raise_failure(const std::string& text, const std::string& tensor) const;
   [[nodiscard]] transport::membership::OperationRecord message_record(const Request& request, bool arrives);
-  /// Only ranks of one host make a difference of it.
+  /// Only ranks that share memory make a difference of it.
   [[nodiscard]] Memory memory_of(const Request& request) const noexcept;
   const collective::plan::Program& program_of(const Request& request, Memory memory);
   void doubt(const PlanRequest& wanted, const NetworkCost& cost);
@@ -95,8 +96,9 @@ class Group::Impl final {
 
   transport::Endpoint endpoint_;
   GroupOptions options_;
-  std::vector<int> hosts_;  ///< by rank
-  PlanRequest place_;       ///< ranks and hosts; the rest is each request's
+  std::vector<int> hosts_;            ///< by rank
+  PlanRequest place_;                 ///< ranks and hosts; the rest is each request's
+  collective::group::Scopes scopes_;  ///< of place_
   /// What "auto" believes of the network, by where vectors lie; the same on all ranks.
   NetworkCost cost_, cost_in_group_memory_;
   transport::Patience caller_;

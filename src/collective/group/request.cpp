@@ -27,6 +27,11 @@ std::string text_of(const Tuning& tuning) {
   return text;
 }
 
+std::string text_of(Scope scope) {
+  if (scope == Scope::group) return {};
+  return scope == Scope::host ? " within the host" : " across hosts";
+}
+
 void check_memory(const Buffer& buffer, std::string_view what) {
   base::require(buffer.count == 0 || buffer.data != nullptr, "{}: {} elements at a null address", what, buffer.count);
 }
@@ -41,12 +46,15 @@ void check_apart(const Buffer& a, const Buffer& b, std::string_view what) {
   base::require(apart, "{}: its two buffers overlap", what);
 }
 
-void check_message(const Request& request, int rank, int size) {
+void check_message(const Request& request, const Members& group) {
+  const int rank = group.rank, size = group.request.ranks;
   constexpr int kMostRanks = 1 << 15;  // message numbers hold two of them
   for (const int peer : {request.to, request.from})
     base::require(peer == -1 || (peer >= 0 && peer < size && peer != rank),
                   "a message between rank {} and rank {}; allowed: the other ranks from 0 to {}", rank, peer, size - 1);
   base::require(size <= kMostRanks, "messages in a group of {} ranks; allowed: at most {}", size, kMostRanks);
+  base::require(request.options.scope == Scope::group, "a message over scope {}; allowed: {}, peers are its ranks",
+                name_of(request.options.scope), name_of(Scope::group));
   check_memory(request.data, "a message");
   check_memory(request.out, "a message");
   if (request.to >= 0 && request.from >= 0) check_apart(request.data, request.out, "exchange");
@@ -98,8 +106,11 @@ void check_extras(const Request& request, std::string_view what) {
 
 }  // namespace
 
-void validate(const Request& request, int rank, const PlanRequest& place) {
-  if (request.is_message()) return check_message(request, rank, place.ranks);
+void validate(const Request& request, const Scopes& scopes) {
+  if (request.is_message()) return check_message(request, scopes.of(Scope::group));
+  const Members& members = scopes.of(request.options.scope);
+  if (members.ranks.empty()) return;  // nothing is asked of this rank
+  const PlanRequest& place = members.request;
   const std::string_view what = name_of(request.collective);
   base::require(request.options.root >= 0 && request.options.root < place.ranks, "{}: root is {}; allowed: 0 to {}",
                 what, request.options.root, place.ranks - 1);
@@ -108,7 +119,8 @@ void validate(const Request& request, int rank, const PlanRequest& place) {
   const auto size = static_cast<std::size_t>(place.ranks);
   if (request.collective == Collective::alltoall) check_alltoall(request, size);
   if (request.has_parts()) check_parts(request.data, request.parts, what, size);
-  if (request.collective == Collective::alltoall_v) check_alltoall_v(request, static_cast<std::size_t>(rank), size);
+  if (request.collective == Collective::alltoall_v)
+    check_alltoall_v(request, static_cast<std::size_t>(members.rank), size);
   // What is left open is decided later; what is asked for must exist and fit.
   static const Tuning untuned;
   if (request.options.algorithm != "auto" || request.options.tuning != untuned)
@@ -118,7 +130,7 @@ void validate(const Request& request, int rank, const PlanRequest& place) {
 std::string text_of(const Request& request, const PlanRequest& place) {
   const CollectiveOptions& options = request.options;
   if (request.collective == Collective::barrier)
-    return options.algorithm == "auto" ? "barrier" : fmt::format("barrier by {}", options.algorithm);
+    return "barrier" + (options.algorithm == "auto" ? "" : " by " + options.algorithm) + text_of(options.scope);
   std::string text = fmt::format("{} {}", name_of(request.collective), name_of(request.data.dtype));
   auto end = std::back_inserter(text);
   if (!request.has_parts()) fmt::format_to(end, " x {}", request.data.count);
@@ -126,6 +138,7 @@ std::string text_of(const Request& request, const PlanRequest& place) {
   if (plan::has_root(request.collective)) fmt::format_to(end, " root {}", options.root);
   if (options.algorithm != "auto") fmt::format_to(end, " by {}", options.algorithm);
   text += text_of(options.tuning);
+  text += text_of(options.scope);
   if (place.ranks_per_host > 0) fmt::format_to(end, " on hosts of {}", place.ranks_per_host);
   if (!options.name.empty()) fmt::format_to(end, " '{}'", options.name);
   return text;

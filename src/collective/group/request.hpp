@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "collective/group/scopes.hpp"
 #include "collective/select/select.hpp"
 #include "transport/transport.hpp"
 
@@ -33,8 +34,8 @@ struct Request {
   }
 };
 
-/// Throws Misuse. `place` has the group's ranks and hosts.
-void validate(const Request& request, int rank, const PlanRequest& place);
+/// Throws Misuse.
+void validate(const Request& request, const Scopes& scopes);
 
 /// What all ranks must agree on, for people, but for the lengths of parts. Its hash travels in every frame.
 [[nodiscard]] std::string text_of(const Request& request, const PlanRequest& place);
@@ -43,7 +44,7 @@ void validate(const Request& request, int rank, const PlanRequest& place);
 /// The same for a message, alike on both ranks.
 [[nodiscard]] std::string text_of_message(const Request& request, int from, int to, const Buffer& data);
 
-/// The request as a question for a plan, on the group of `place`.
+/// The request as a question for a plan, on the ranks of `place`.
 [[nodiscard]] PlanRequest plan_request_of(const Request& request, PlanRequest place);
 
 /// Cut points of a call that gives lengths, through `data` and on through `out`; else none.

@@ -8,7 +8,7 @@
 #include "base/require.hpp"
 #include "collective/group/impl.hpp"
 #include "collective/plan/tile.hpp"
-#include "collective/select/select.hpp"
+#include "collective/select/scope.hpp"
 
 namespace syncopate {
 
@@ -30,16 +30,18 @@ transport::membership::Failure seen_from(int rank, transport::membership::Failur
   return failure;
 }
 
-/// Where part `rank` lies: even parts where no lengths are given.
-Range part_of(const Buffer& buffer, const std::vector<std::size_t>& lengths, const transport::Endpoint& own) {
-  const auto rank = static_cast<std::size_t>(own.rank);
-  if (lengths.empty()) return even_part(buffer.count, static_cast<std::size_t>(own.size), rank);
-  const auto begin = std::accumulate(lengths.begin(), lengths.begin() + own.rank, std::size_t{0});
+/// Where this rank's part lies: even parts where no lengths are given.
+Range part_of(const Buffer& buffer, const std::vector<std::size_t>& lengths,
+              const collective::group::Members& members) {
+  const auto rank = static_cast<std::size_t>(members.rank);
+  if (lengths.empty()) return even_part(buffer.count, members.ranks.size(), rank);
+  const auto begin = std::accumulate(lengths.begin(), lengths.begin() + members.rank, std::size_t{0});
   return {begin, begin + lengths[rank]};
 }
 
-void copy_own_part(const Request& request, const transport::Endpoint& own) {
-  const Range from = part_of(request.data, request.parts, own), to = part_of(request.out, request.out_parts, own);
+void copy_own_part(const Request& request, const collective::group::Members& members) {
+  const Range from = part_of(request.data, request.parts, members);
+  const Range to = part_of(request.out, request.out_parts, members);
   const std::size_t width = size_of(request.data.dtype);
   if (from.size() > 0)
     std::memcpy(request.out.bytes().data() + to.begin * width, request.data.bytes().data() + from.begin * width,
@@ -56,18 +58,21 @@ void Group::Impl::raise_failure(const std::string& text, const std::string& tens
 
 void Group::Impl::run_request(const Request& request) {
   if (request.is_message()) return run_message(request);
-  if (collective::plan::swaps(request.collective)) copy_own_part(request, endpoint_);
+  const collective::group::Members& members = scopes_.of(request.options.scope);
+  const auto size = static_cast<int>(members.ranks.size());
+  if (collective::plan::swaps(request.collective) && size > 0) copy_own_part(request, members);
   if (endpoint_.size == 1) return;
   Prepared& call = prepare(request);
   if (endpoint_.control->failed()) raise_failure(call.record.text, request.options.name);
-  call.record.number = ++operations_;
+  call.record.number = ++operations_;  // of the group, whatever the scope
+  if (call.program == nullptr) return endpoint_.control->began(call.record);
   const bool is_barrier = request.collective == Collective::barrier;
   // The lightest all-reduce there is: nobody has the result before everybody has contributed.
   std::int32_t token = 0;
   const kernel::Reduction reduction{
       .dtype = is_barrier ? DType::i32 : request.data.dtype,
       .op = request.options.op,
-      .divisor = request.options.op == ReduceOp::average ? endpoint_.size : 1,
+      .divisor = request.options.op == ReduceOp::average ? size : 1,
   };
   execute(*call.program,
           {.data = is_barrier ? Buffer(&token, 1, DType::i32) : request.data,
@@ -127,11 +132,12 @@ Group::Impl::Prepared& Group::Impl::prepared_for(const Request& request) {
   Prepared made;
   made.request = request;
   made.memory = memory;
-  made.program = &program_of(request, memory);
+  if (!scopes_.of(request.options.scope).alone()) made.program = &program_of(request, memory);
   made.text = collective::group::text_of(request, place_);
   if (memory == Memory::group) made.text += " in the group's memory";
   made.record.text = made.text;
   made.record.signature = hash_of(made.text);
+  made.record.scope = static_cast<std::uint64_t>(request.options.scope);
   if (prepared_.size() >= kRemembered) prepared_.clear();
   const auto added = prepared_.emplace(key, std::move(made));
   return *(latest_ = &added->second);
@@ -158,22 +164,28 @@ void Group::Impl::time_out(const Request& request, const transport::membership::
 
 Memory Group::Impl::memory_of(const Request& request) const noexcept {
   if (request.collective == Collective::alltoall_v) return Memory::own;  // a rank that sends nothing has none
-  const bool in_group = endpoint_.kind == "shm" && endpoint_.links->reaches(request.data.bytes());
+  const bool shares = scopes_.of(request.options.scope).shares_memory;
+  const bool in_group = shares && endpoint_.links->reaches(request.data.bytes());
   return in_group ? Memory::group : Memory::own;
 }
 
 const collective::plan::Program& Group::Impl::program_of(const Request& request, Memory memory) {
-  const PlanRequest wanted = collective::group::plan_request_of(request, place_);
+  const collective::group::Members& members = scopes_.of(request.options.scope);
+  const PlanRequest wanted = collective::group::plan_request_of(request, members.request);
   const NetworkCost& cost = memory == Memory::group ? cost_in_group_memory_ : cost_;
   const collective::Choice choice = collective::select::choose(wanted, cost);
   doubt(wanted, cost);
   const bool tiles_well = request.collective == Collective::allreduce && choice.algorithm->tiles != nullptr &&
-                          choice.algorithm->tiles(choice.shape) && endpoint_.kind == "shm";
-  const std::uint32_t tiles = tiles_well ? collective::plan::tiles_for(wanted.bytes, endpoint_.size) : 1;
-  const auto [found, is_absent] = programs_.try_emplace(PlanKey{choice.algorithm->name, choice.shape, tiles});
-  if (is_absent)
-    found->second = collective::plan::compile(
-        collective::plan::tiled(collective::build_plan(choice, static_cast<std::uint32_t>(endpoint_.rank)), tiles));
+                          choice.algorithm->tiles(choice.shape) && members.shares_memory;
+  const std::uint32_t tiles = tiles_well ? collective::plan::tiles_for(wanted.bytes, wanted.ranks) : 1;
+  const auto [found, is_absent] =
+      programs_.try_emplace(PlanKey{choice.algorithm->name, choice.shape, tiles, request.options.scope});
+  if (is_absent) {
+    const Plan plan = collective::build_plan(choice, static_cast<std::uint32_t>(members.rank));
+    const collective::select::PartRanks ranks(members.ranks.begin(), members.ranks.end());
+    found->second =
+        collective::plan::compile(collective::select::among_all(collective::plan::tiled(plan, tiles), ranks));
+  }
   return found->second;
 }
 

@@ -90,6 +90,7 @@ std::unique_ptr<Group::Impl> Group::Impl::branch(const std::vector<int>& members
   branch->place_.hosts.clear();
   for (const int member : members)
     if (!hosts.empty()) branch->place_.hosts.push_back(hosts[static_cast<std::size_t>(member)]);
+  branch->scopes_ = collective::group::Scopes(branch->endpoint_, branch->place_);
   branch->cost_ = cost_;
   if (branch->endpoint_.kind == endpoint_.kind) branch->cost_in_group_memory_ = cost_in_group_memory_;
   return branch;

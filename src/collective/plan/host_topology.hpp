@@ -13,6 +13,7 @@ class HostTopology final {
   explicit HostTopology(const Shape& shape);
 
   [[nodiscard]] std::uint32_t hosts() const { return static_cast<std::uint32_t>(members_.size()); }
+  [[nodiscard]] const std::vector<std::vector<std::uint32_t>>& members() const { return members_; }  ///< by host
   [[nodiscard]] const std::vector<std::uint32_t>& local() const { return members_[own_host_]; }
   [[nodiscard]] std::uint32_t own_host() const { return own_host_; }
   [[nodiscard]] std::uint32_t place() const { return place_; }  ///< index of this rank in local()

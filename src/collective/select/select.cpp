@@ -7,12 +7,14 @@
 #include "base/named.hpp"
 #include "base/require.hpp"
 #include "collective/select/measured.hpp"
+#include "collective/select/scope.hpp"
 
 namespace syncopate {
 
 std::vector<PlanRank> rank_algorithms(const PlanRequest& request, const NetworkCost& cost) {
   std::vector<PlanRank> ranked;
-  for (const collective::Choice& choice : collective::select::rank_choices(request, cost))
+  for (const collective::Choice& choice :
+       collective::select::rank_choices(collective::select::request_of_largest_part(request), cost))
     ranked.push_back({std::string(choice.algorithm->name), choice.law_s, choice.measured_s});
   return ranked;
 }
@@ -29,12 +31,10 @@ void check(const LinkCost& link) {
 }
 
 void check(const PlanRequest& request, const NetworkCost& cost) {
-  base::require(request.ranks >= 1 && request.ranks <= 65536, "ranks is {}; allowed: 1 to 65536", request.ranks);
+  check_ranks(request);
   base::require(request.tuning.blocks <= 65536, "blocks is {}; allowed: 0 (the best) to 65536", request.tuning.blocks);
   base::require(request.root >= 0 && request.root < request.ranks, "root is {}; allowed: 0 to {} (ranks - 1)",
                 request.root, request.ranks - 1);
-  base::require(request.hosts.empty() || request.hosts.size() == static_cast<std::size_t>(request.ranks),
-                "hosts has {} numbers; allowed: none, or one per rank ({})", request.hosts.size(), request.ranks);
   check(cost.inter);
   check(cost.intra);
 }
@@ -68,6 +68,12 @@ std::vector<Choice> ranked(const PlanRequest& request, const Tuning& tuning, con
 }
 
 }  // namespace
+
+void check_ranks(const PlanRequest& request) {
+  base::require(request.ranks >= 1 && request.ranks <= 65536, "ranks is {}; allowed: 1 to 65536", request.ranks);
+  base::require(request.hosts.empty() || request.hosts.size() == static_cast<std::size_t>(request.ranks),
+                "hosts has {} numbers; allowed: none, or one per rank ({})", request.hosts.size(), request.ranks);
+}
 
 std::vector<std::uint32_t> hosts_of(const PlanRequest& request) {
   std::vector<std::uint32_t> hosts;

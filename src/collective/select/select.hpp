@@ -7,6 +7,8 @@
 
 namespace syncopate::collective::select {
 
+/// Throws Misuse where ranks and hosts are wrong.
+void check_ranks(const PlanRequest& request);
 /// The host numbers of a request, counted from 0 in the order of the ranks; empty where all share one.
 [[nodiscard]] std::vector<std::uint32_t> hosts_of(const PlanRequest& request);
 /// The algorithm that the request names, or the fastest: of those that were measured for such ranks and hosts the one

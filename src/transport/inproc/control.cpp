@@ -45,7 +45,7 @@ void InprocControl::began(const membership::OperationRecord& record) {
     hub_->begun[static_cast<std::size_t>(rank_)] = record;
     const auto [agreement, is_first] = hub_->agreements.try_emplace(record.number, Agreement{record, rank_});
     if (hub_->agreements.size() > kAgreements) hub_->agreements.erase(hub_->agreements.begin());
-    if (!is_first && agreement->second.record.signature != record.signature)
+    if (!is_first && agreement->second.record.common() != record.common())
       found = disagreement(agreement->second.record, agreement->second.rank, record, rank_);
   }
   if (found) report(std::move(*found));

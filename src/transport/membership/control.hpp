@@ -33,6 +33,9 @@ struct OperationRecord {
   std::uint64_t number = 0;     ///< or a message_number
   std::uint64_t signature = 0;  ///< hash of collective, type, count, root, operation, algorithm and tensor name
   std::string text;             ///< the same for people: "allreduce f32 x 1024 sum 'fc1.weight'"
+  std::uint64_t scope = 0;      ///< not 0: parts of the group carry it out each for itself, maybe in different sizes
+  /// What ranks compare that exchange no data.
+  [[nodiscard]] std::uint64_t common() const noexcept { return scope == 0 ? signature : scope; }
 };
 
 /// Thread-safe. One per rank and group.

@@ -67,7 +67,7 @@ std::optional<Failure> GroupState::began(const OperationRecord& record) {
     const std::uint64_t so_far = before == nullptr ? 0 : before->rolling;
     Entry& entry = state.entries[record.number % kRemembered];
     entry.number = record.number;
-    entry.rolling = chain(so_far, record.number, record.signature);
+    entry.rolling = chain(so_far, record.number, record.common());
     entry.text.assign(record.text, 0, kMaxOperationText);
     state.last = record.number;
     return judge_departed(state);

@@ -1,0 +1,64 @@
+// Scopes: grouping ranks by host, or by their places on hosts.
+#include "collective/select/scope.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/named.hpp"
+#include "collective/plan/compose.hpp"
+#include "collective/plan/host_topology.hpp"
+#include "collective/select/select.hpp"
+
+namespace syncopate {
+
+namespace {
+constexpr std::string_view kNames[] = {"group", "host", "across"};
+}
+
+std::string_view name_of(Scope scope) noexcept { return kNames[static_cast<int>(scope)]; }
+Scope scope_named(std::string_view name) { return base::value_named<Scope>("scope", name, kNames); }
+
+}  // namespace syncopate
+
+namespace syncopate::collective::select {
+
+std::vector<PartRanks> parts_of(const PlanRequest& request) {
+  check_ranks(request);
+  const auto ranks = static_cast<std::uint32_t>(request.ranks);
+  if (request.scope == Scope::group) {
+    PartRanks all(ranks);
+    std::iota(all.begin(), all.end(), 0U);
+    return {all};
+  }
+  const plan::HostTopology topology({.size = ranks, .hosts = hosts_of(request)});
+  if (request.scope == Scope::host) return topology.members();
+  std::vector<PartRanks> parts;
+  for (std::uint32_t place = 0; place < topology.smallest(); ++place) parts.push_back(topology.peers_at(place));
+  return parts;
+}
+
+PlanRequest request_of_part(PlanRequest request, const PartRanks& part) {
+  if (request.scope == Scope::group) return request;
+  const std::vector<std::uint32_t> hosts = hosts_of(request);
+  request.ranks = static_cast<int>(part.size());
+  request.ranks_per_host = 0;
+  request.scope = Scope::group;
+  request.hosts.clear();
+  for (const std::uint32_t rank : part)
+    if (!hosts.empty()) request.hosts.push_back(hosts[rank]);
+  request.hosts = hosts_of(request);
+  return request;
+}
+
+PlanRequest request_of_largest_part(const PlanRequest& request) {
+  const std::vector<PartRanks> parts = parts_of(request);
+  return request_of_part(request, *std::ranges::max_element(parts, {}, &PartRanks::size));
+}
+
+Plan among_all(const Plan& plan, const PartRanks& part) {
+  Plan embedded{.chunks = plan.chunks, .steps = {}};
+  plan::embed(embedded, plan, {.ranks = part});
+  return embedded;
+}
+
+}  // namespace syncopate::collective::select
