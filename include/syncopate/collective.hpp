@@ -119,8 +119,10 @@ void alltoall_v(Group& group, const Parts& in, const Parts& out, const Collectiv
 void barrier(Group& group, const CollectiveOptions& options = {});
 
 // Between two ranks. Messages from one rank to another arrive in the order in which they were sent, and with the
-// collectives around them: both ranks call the same number of collectives before and after a message. Operations of a
-// rank run one after another, so two ranks that want each other's data at once call `exchange`, not `send` twice.
+// collectives around them: both ranks call the same number of collectives before and after a message. Two ranks that
+// want each other's data at once call `exchange`, or `start_send` and `start_recv`: messages that were started with no
+// collective between them are under way together, in the order of the calls between two ranks only. Two `send`s
+// cannot cross: each may wait for the other rank's `recv`.
 
 /// Returns when `data` may be changed again. `options.name` counts; a count, type or name that differs is a Mismatch.
 void send(Group& group, int to, Buffer data, const CollectiveOptions& options = {});
@@ -142,7 +144,8 @@ struct Call {
   std::vector<std::size_t> out_parts;  ///< of `out`; alltoall_v only
 };
 
-/// The same without waiting: a thread of the group's carries operations out in the order of the calls.
+/// The same without waiting: a thread of the group's carries operations out in the order of the calls, and messages
+/// together.
 [[nodiscard]] Work start(Group& group, Collective collective, Buffer data, const CollectiveOptions& options = {});
 [[nodiscard]] Work start(Group& group, Call call, const CollectiveOptions& options = {});
 [[nodiscard]] Work start_send(Group& group, int to, Buffer data, const CollectiveOptions& options = {});

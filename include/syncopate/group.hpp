@@ -69,6 +69,7 @@ class Group final {
   /// and failures of its own, and may be used at the same time as this one by another thread.
   [[nodiscard]] std::unique_ptr<Group> split(int color, int key);
 
+  /// Leaves in order; or, where an exception unwinds its scope, as `abort` does.
   ~Group();
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;

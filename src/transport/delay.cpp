@@ -29,12 +29,14 @@ std::span<const Event> DelayTransport::poll(base::Time deadline, Patience patien
     let_go(now());
     const base::Time due = held_.empty() ? base::kNever : held_.front().due;
     const std::span<const Event> events = inner_->poll(std::min(deadline, due), patience);
-    const bool is_woken = now() < std::min(deadline, due);
-    if (!events.empty() || is_woken || deadline <= due) return events;
+    if (!events.empty() || woken_.exchange(false) || deadline <= due) return events;
   }
 }
 
-void DelayTransport::wake() noexcept { inner_->wake(); }
+void DelayTransport::wake() noexcept {
+  woken_.store(true);
+  inner_->wake();
+}
 
 std::pair<std::uint64_t, std::uint64_t> DelayTransport::traffic() const noexcept { return inner_->traffic(); }
 

@@ -1,6 +1,7 @@
 // Delay: a transport whose messages take a startup time more: it emulates a network that is farther away.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <memory>
 
@@ -34,6 +35,7 @@ class DelayTransport final : public Transport {
 
   std::unique_ptr<Transport> inner_;
   const base::Duration delay_;
+  std::atomic<bool> woken_{false};
   std::deque<Held> held_;  ///< in the order of their posts, which is that of their times
 };
 

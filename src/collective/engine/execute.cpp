@@ -113,7 +113,7 @@ void Execution::post(std::uint32_t index, std::uint32_t segment) {
   const PlanStep& planned = program_->plan.steps[index];
   const base::Bytes bytes = steps_[index].bytes_of(segment);
   const int peer = static_cast<int>(planned.peer);
-  const std::uint64_t token = token_of(index, segment);
+  const std::uint64_t token = parameters_.first_token + token_of(index, segment);
   if (planned.act == Act::send) return send({peer, label_of(index), bytes, token, program_->lends[index]});
   if (planned.act == Act::receive) return links_.receive(peer, label_of(index), bytes, token);
   // In its place: to copy what was just stored in parts waits for all stores before, and with them for the line of the
@@ -142,7 +142,7 @@ void Execution::take(std::span<const transport::Event> events) {
 }
 
 void Execution::settle(const transport::Event& event) {
-  const auto index = static_cast<std::uint32_t>(event.token >> 32);
+  const auto index = static_cast<std::uint32_t>((event.token - parameters_.first_token) >> 32);
   const auto segment = static_cast<std::uint32_t>(event.token);
   if (!event.arrival) return finish(index, segment);
   if (program_->plan.steps[index].act == Act::receive_reduce) {

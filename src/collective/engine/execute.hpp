@@ -32,6 +32,7 @@ class Execution final {
     transport::Label arrivals{};          ///< label of what is received, if not the same (messages); number 0: it is
     std::span<const std::size_t> cuts{};  ///< where chunks begin and end, in elements, if not at even parts
     bool has_payload = true;              ///< false: frames have lengths only (simulation); nothing is added up
+    std::uint64_t first_token = 0;  ///< added to its tokens, where others share the links: plans that reduce nothing
   };
 
   Execution(transport::Transport& links, Scratch& scratch) : links_(links), scratch_(scratch) {}
@@ -45,8 +46,8 @@ class Execution final {
 
   /// Posts everything that may be posted now. To be called once; after that `take` does.
   void advance();
-  /// Takes what a poll of the transport found; all of it belongs to this operation, which runs alone on its links. What
-  /// an event makes possible is posted at once: the next rank then finds the bytes in the cache.
+  /// Takes what a poll of the transport found; all of it belongs to this operation. What an event makes possible is
+  /// posted at once: the next rank then finds the bytes in the cache.
   void take(std::span<const transport::Event> events);
   [[nodiscard]] bool done() const noexcept { return unfinished_ == 0; }
   /// A peer that this rank still waits for; -1 when none.

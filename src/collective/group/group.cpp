@@ -2,7 +2,6 @@
 #include "syncopate/group.hpp"
 
 #include <algorithm>
-#include <system_error>
 
 #include "base/require.hpp"
 #include "collective/group/impl.hpp"
@@ -20,18 +19,14 @@ std::vector<int> host_numbers(const std::vector<std::string>& hosts) {
   return numbers;
 }
 
-std::string text_of(const std::exception_ptr& thrown) try {
-  std::rethrow_exception(thrown);
-} catch (const std::exception& error) {
-  return error.what();
-} catch (...) {
-  return "something that is no std::exception";
-}
-
 }  // namespace
 
 Group::Group(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Group::~Group() = default;
+
+Group::~Group() {
+  // Others would take it for a rank that ended in order, and never learn whose fault it is.
+  if (impl_->unwinds()) abort("its program failed: an exception left the scope of its group");
+}
 
 std::unique_ptr<Group> Group::join(const GroupOptions& options) {
   const transport::connect::Launch launch =
@@ -95,13 +90,16 @@ Group::Impl::Impl(transport::Endpoint endpoint, const GroupOptions& options)
   const bool is_spread = std::ranges::any_of(hosts_, [](int host) { return host > 0; });
   if (is_spread && place_.ranks_per_host == 0) place_.hosts = {hosts_.begin(), hosts_.end()};
   scopes_ = collective::group::Scopes(endpoint_, place_);
-  if (endpoint_.links) execution_.emplace(*endpoint_.links, scratch_);
+  if (!endpoint_.links) return;
+  execution_.emplace(*endpoint_.links, scratch_);
+  lanes_.emplace(collective::group::MessageLanes::Options{endpoint_.rank, timeout()}, *endpoint_.links,
+                 *endpoint_.control);
 }
 
 Group::Impl::~Impl() {
   if (!worker_.joinable()) return;
   worker_.request_stop();
-  pending_.change([](auto&) {});
+  pending_.change([](Queue&) {});
 }
 
 void Group::Impl::abort(const std::string& reason, const std::string& tensor) noexcept try {
@@ -112,68 +110,20 @@ void Group::Impl::abort(const std::string& reason, const std::string& tensor) no
 } catch (...) {  // out of memory while telling others: they will see this process end
 }
 
+Group::Impl::Turn::Turn(Impl& group, std::uint64_t ticket) : group_(group) {
+  const auto served = [&](const Turns&) { return group.serving_.load() == ticket; };
+  if (!served({})) group.turns_.wait_until(base::kNever, served, [](Turns&) {});
+}
+
+Group::Impl::Turn::~Turn() {
+  group_.turns_.change([this](Turns&) { ++group_.serving_; });
+}
+
 void Group::Impl::run(const Request& request) {
   collective::group::validate(request, scopes_);
-  run_ticket(next_ticket_++, request);
-}
-
-Work Group::Impl::start(Request request) {
-  collective::group::validate(request, scopes_);
-  Pending pending{0, std::move(request), std::make_shared<Work::State>()};
-  Work work(pending.work);
-  pending_.change([&](std::deque<Pending>& queue) {
-    // What may fail comes first: a ticket that nobody serves would stop all calls behind it.
-    if (!worker_.joinable()) begin_worker();
-    queue.push_back(std::move(pending));
-    queue.back().ticket = next_ticket_++;
-  });
-  return work;
-}
-
-void Group::Impl::begin_worker() try {
-  worker_ = std::jthread([this](const std::stop_token& stop) { this->work(stop); });
-} catch (const std::system_error& error) {
-  throw SystemFailure(fmt::format("rank {} got no thread for operations that are started: {}; raise the limit of "
-                                  "threads, or call them without `start`",
-                                  endpoint_.rank, error.what()),
-                      {endpoint_.rank, -1, "", ""});
-}
-
-void Group::Impl::work(const std::stop_token& stop) {
-  while (true) {
-    std::optional<Pending> pending;
-    pending_.wait_until(
-        base::kNever, [&](const auto& queue) { return stop.stop_requested() || !queue.empty(); },
-        [&](auto& queue) {
-          if (queue.empty()) return;
-          pending = std::move(queue.front());
-          queue.pop_front();
-        });
-    if (!pending) return;
-    work_off(*pending);
-  }
-}
-
-void Group::Impl::work_off(const Pending& pending) {
-  std::exception_ptr error;
-  try {
-    run_ticket(pending.ticket, pending.request);
-  } catch (...) {
-    error = std::current_exception();
-  }
-  const std::exception_ptr thrown = pending.work->finish(error);
-  if (thrown) abort(fmt::format("a callback threw: {}", text_of(thrown)), pending.request.options.name);
-}
-
-void Group::Impl::run_ticket(std::uint64_t ticket, const Request& request) {
-  const auto served = [&](const Turn&) { return serving_.load() == ticket; };
-  if (!served({})) turn_.wait_until(base::kNever, served, [](Turn&) {});
-  struct Next {
-    Impl& group;
-    ~Next() {
-      group.turn_.change([this](Turn&) { ++group.serving_; });
-    }
-  } next{*this};
+  // Behind those that were started it would wait for what its peer may send only later.
+  if (request.is_message() && has_started_messages()) return start(request).wait();
+  const Turn turn(*this, next_ticket_++);
   run_request(request);
 }
 

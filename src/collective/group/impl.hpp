@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <deque>
+#include <exception>
 #include <functional>
 #include <map>
 #include <optional>
@@ -11,6 +12,7 @@
 
 #include "base/guarded.hpp"
 #include "collective/engine/execute.hpp"
+#include "collective/group/message_lanes.hpp"
 #include "collective/group/request.hpp"
 #include "collective/group/work.hpp"
 #include "syncopate/cluster.hpp"
@@ -22,6 +24,7 @@ namespace syncopate {
 
 /// Operations run one at a time, in the order in which their tickets were drawn: by the calling thread itself, or by
 /// the group's worker thread for those started without waiting. That order is the operation number all ranks share.
+/// Messages that were started with no other call between them have one ticket, and are under way together.
 class Group::Impl final {
  public:
   Impl(transport::Endpoint endpoint, const GroupOptions& options);
@@ -48,15 +51,41 @@ class Group::Impl final {
   [[nodiscard]] std::unique_ptr<Impl> branch(const std::vector<int>& members,
                                              transport::connect::rendezvous::Rendezvous& meeting);
   void abort(const std::string& reason, const std::string& tensor) noexcept;
+  /// An exception that was not there when the group was made is on its way through this thread.
+  [[nodiscard]] bool unwinds() const noexcept { return std::uncaught_exceptions() > exceptions_; }
 
  private:
   /// Algorithm, shape, tiles and scope: all that a program depends on beside the rank.
   using PlanKey = std::tuple<std::string_view, collective::plan::Shape, std::uint32_t, Scope>;
 
-  struct Pending {
-    std::uint64_t ticket = 0;
+  /// A call that nobody's thread waits in.
+  struct Started {
     Request request;
     std::shared_ptr<Work::State> work;
+  };
+  /// What takes one turn: a collective; or messages, to which others are added until all of them are over.
+  struct Batch {
+    explicit Batch(bool are_messages) : of_messages(are_messages) {}
+    const bool of_messages;
+    std::uint64_t ticket = 0;
+    std::deque<Started> calls;  ///< messages: those that were not taken up yet
+  };
+  struct Queue {
+    std::deque<std::shared_ptr<Batch>> batches;
+    std::shared_ptr<Batch> messages;  ///< the latest such batch, until it is over
+  };
+  using UnderWay = std::map<std::uint64_t, Started>;
+
+  /// Waits for the turn of a ticket, and gives it on at its end.
+  class Turn final {
+   public:
+    Turn(Impl& group, std::uint64_t ticket);
+    ~Turn();
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+   private:
+    Impl& group_;
   };
 
   /// What can be known of a collective before it runs; the same for every call that differs only in its addresses, and
@@ -77,21 +106,29 @@ class Group::Impl final {
   }
   [[nodiscard]] Prepared& prepare(const Request& request);
   [[nodiscard]] Prepared& prepared_for(const Request& request);
-  void run_ticket(std::uint64_t ticket, const Request& request);
   void run_request(const Request& request);
   void run_message(const Request& request);
+  void run_messages(Batch& batch);
+  [[nodiscard]] bool take_up(Batch& batch, UnderWay& under_way);
+  void fail(UnderWay& under_way);
+  [[nodiscard]] bool has_started_messages();
+  /// Throws the group's failure, if it has one.
+  void check_health() const;
+  /// After an error: tells the others, and takes back what was posted from callers' memory.
+  void give_up(const std::exception& error);
   void execute(const collective::plan::Program& program, const collective::engine::Execution::Parameters& parameters,
                const Request& request, const transport::membership::OperationRecord& record);
   void drive(const Request& request, const transport::membership::OperationRecord& record);
   [[noreturn]] void time_out(const Request& request, const transport::membership::OperationRecord& record);
   [[noreturn]] void raise_failure(const std::string& text, const std::string& tensor) const;
-  [[nodiscard]] transport::membership::OperationRecord message_record(const Request& request, bool arrives);
   /// Only ranks that share memory make a difference of it.
   [[nodiscard]] Memory memory_of(const Request& request) const noexcept;
   const collective::plan::Program& program_of(const Request& request, Memory memory);
   void doubt(const PlanRequest& wanted, const NetworkCost& cost);
+  void run_started(std::uint64_t ticket, const Started& call);
+  /// Tells whoever waits for it.
+  void end(const Started& call, const std::exception_ptr& error);
   void work(const std::stop_token& stop);
-  void work_off(const Pending& pending);
   void begin_worker();
 
   transport::Endpoint endpoint_;
@@ -102,21 +139,23 @@ class Group::Impl final {
   /// What "auto" believes of the network, by where vectors lie; the same on all ranks.
   NetworkCost cost_, cost_in_group_memory_;
   transport::Patience caller_;
+  const int exceptions_ = std::uncaught_exceptions();
   std::atomic<std::uint64_t> next_ticket_{0};
-  std::atomic<std::uint64_t> serving_{0};  ///< changed under the lock of `turn_`
-  struct Turn {};
-  base::Guarded<Turn> turn_;
-  base::Guarded<std::deque<Pending>> pending_;
+  std::atomic<std::uint64_t> serving_{0};  ///< changed under the lock of `turns_`
+  struct Turns {};
+  base::Guarded<Turns> turns_;
+  base::Guarded<Queue> pending_;
 
   // Owned by whoever holds the current ticket.
   std::uint64_t operations_ = 0;
   bool doubted_ = false;  ///< it was said that a collective is larger than all that were measured
   std::map<PlanKey, collective::plan::Program> programs_;
   std::unordered_multimap<std::size_t, Prepared> prepared_;
-  Prepared* latest_ = nullptr;                             ///< of prepared_: the last collective's
-  std::map<std::pair<int, int>, std::uint64_t> messages_;  ///< how many, by sender and receiver
+  Prepared* latest_ = nullptr;  ///< of prepared_: the last collective's
+  std::uint64_t messages_ = 0;  ///< that were started
   collective::engine::Scratch scratch_;
-  std::optional<collective::engine::Execution> execution_;  ///< set once there are links
+  std::optional<collective::engine::Execution> execution_;  ///< this and lanes_ are set where there are links
+  std::optional<collective::group::MessageLanes> lanes_;
 
   std::jthread worker_;  ///< runs on: worker thread, begun by the first `start`; joined before the rest goes
 };

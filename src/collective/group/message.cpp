@@ -1,47 +1,71 @@
-// Messages between two ranks: a plan of one or two steps, with numbers of their own.
-#include <xxhash.h>
-
+// Messages between two ranks: one that its caller waits for, and batches of those that were started together.
 #include "collective/group/impl.hpp"
 
 namespace syncopate {
 
-/// Messages are counted by sender and receiver, on both ranks: what one rank calls between collectives is no business
-/// of the others.
-transport::membership::OperationRecord Group::Impl::message_record(const Request& request, bool arrives) {
-  const int from = arrives ? request.from : endpoint_.rank, to = arrives ? endpoint_.rank : request.to;
-  const Buffer& data = arrives && request.to >= 0 ? request.out : request.data;
-  const std::string text = collective::group::text_of_message(request, from, to, data);
-  return {transport::membership::message_number(from, to, ++messages_[{from, to}]),
-          XXH3_64bits(text.data(), text.size()), text};
+namespace {
+
+using Request = collective::group::Request;
+
+std::string text_of(const Request& request, int rank) {
+  const bool sends = request.to >= 0;
+  return collective::group::text_of_message(request.options.name,
+                                            {sends ? rank : request.from, sends ? request.to : rank}, request.data);
 }
 
+}  // namespace
+
 void Group::Impl::run_message(const Request& request) {
-  const bool sends = request.to >= 0, receives = request.from >= 0;
-  if (endpoint_.control->failed())
-    raise_failure(collective::group::text_of_message(request, sends ? endpoint_.rank : request.from,
-                                                     sends ? request.to : endpoint_.rank, request.data),
-                  request.options.name);
-  Plan plan{.chunks = 0, .steps = {}};
-  collective::engine::Execution::Parameters parameters{.data = request.data, .second = request.out};
-  std::vector<std::size_t> cuts{0};
-  transport::membership::OperationRecord record;
-  if (receives) {
-    record = message_record(request, true);
-    parameters.arrivals = {record.number, record.signature, true};
-    if (sends) endpoint_.control->began(record);
+  try {
+    check_health();
+    lanes_->add(0, request);
+    while (!lanes_->empty()) static_cast<void>(lanes_->wait(request.patience));
+  } catch (const std::exception& error) {
+    give_up(error);
+    raise_failure(text_of(request, endpoint_.rank), request.options.name);
   }
-  if (sends) {
-    plan.steps.push_back({Act::send, static_cast<std::uint32_t>(request.to), plan.chunks++, 1, false});
-    cuts.push_back(request.data.count);
-    record = message_record(request, false);
-    parameters.label = {record.number, record.signature, true};
+}
+
+void Group::Impl::run_messages(Batch& batch) {
+  const Turn turn(*this, batch.ticket);
+  UnderWay under_way;
+  try {
+    while (take_up(batch, under_way)) {
+      check_health();
+      for (const std::uint64_t message : lanes_->wait({})) end(under_way.extract(message).mapped(), nullptr);
+    }
+  } catch (const std::exception& error) {
+    give_up(error);
+    do fail(under_way);
+    while (take_up(batch, under_way));
   }
-  if (receives) {
-    plan.steps.push_back({Act::receive, static_cast<std::uint32_t>(request.from), plan.chunks++, 1, false});
-    cuts.push_back(request.data.count + request.out.count);
+}
+
+/// False when all are over: from then on new ones make another batch.
+bool Group::Impl::take_up(Batch& batch, UnderWay& under_way) {
+  std::deque<Started> fresh;
+  const bool goes_on = pending_.with([&](Queue& queue) {
+    fresh.swap(batch.calls);
+    if (!fresh.empty() || !under_way.empty()) return true;
+    if (queue.messages.get() == &batch) queue.messages = nullptr;
+    return false;
+  });
+  for (Started& call : fresh) {
+    const auto added = under_way.emplace(++messages_, std::move(call)).first;
+    if (!endpoint_.control->failed()) lanes_->add(added->first, added->second.request);
   }
-  parameters.cuts = cuts;
-  execute(collective::plan::compile(std::move(plan)), parameters, request, record);
+  return goes_on;
+}
+
+void Group::Impl::fail(UnderWay& under_way) {
+  for (auto& [id, call] : under_way) {
+    try {
+      raise_failure(text_of(call.request, endpoint_.rank), call.request.options.name);
+    } catch (...) {
+      end(call, std::current_exception());
+    }
+  }
+  under_way.clear();
 }
 
 }  // namespace syncopate

@@ -150,9 +150,10 @@ std::string text_of_parts(const Request& request, int rank) {
                      text_of(request.out_parts));
 }
 
-std::string text_of_message(const Request& request, int from, int to, const Buffer& data) {
-  std::string text = fmt::format("message from rank {} to rank {}: {} x {}", from, to, name_of(data.dtype), data.count);
-  if (!request.options.name.empty()) fmt::format_to(std::back_inserter(text), " '{}'", request.options.name);
+std::string text_of_message(const std::string& tensor, std::pair<int, int> way, const Buffer& data) {
+  std::string text =
+      fmt::format("message from rank {} to rank {}: {} x {}", way.first, way.second, name_of(data.dtype), data.count);
+  if (!tensor.empty()) fmt::format_to(std::back_inserter(text), " '{}'", tensor);
   return text;
 }
 

@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "collective/group/scopes.hpp"
@@ -41,8 +42,8 @@ void validate(const Request& request, const Scopes& scopes);
 [[nodiscard]] std::string text_of(const Request& request, const PlanRequest& place);
 /// The lengths that this call gives. Those of allgather_v are alike on all ranks, those of alltoall_v are a rank's own.
 [[nodiscard]] std::string text_of_parts(const Request& request, int rank);
-/// The same for a message, alike on both ranks.
-[[nodiscard]] std::string text_of_message(const Request& request, int from, int to, const Buffer& data);
+/// The same for a message from one rank to another, alike on both.
+[[nodiscard]] std::string text_of_message(const std::string& tensor, std::pair<int, int> way, const Buffer& data);
 
 /// The request as a question for a plan, on the ranks of `place`.
 [[nodiscard]] PlanRequest plan_request_of(const Request& request, PlanRequest place);

@@ -91,15 +91,24 @@ void Group::Impl::execute(const collective::plan::Program& program,
     execution_->begin(program, parameters);
     drive(request, record);
   } catch (const std::exception& error) {
-    // Whatever failed here, the others must not wait for this rank; the first report of the group stays.
-    endpoint_.control->report(transport::membership::failure_of(error, endpoint_.rank));
-    // One poll of a failed group withdraws what was posted from the caller's memory; it always throws.
-    try {
-      static_cast<void>(endpoint_.links->poll(base::SteadyClock{}.now(), {}));
-    } catch (const Error&) {  // the same failure
-    }
+    give_up(error);
     raise_failure(record.text, request.options.name);
   }
+}
+
+void Group::Impl::check_health() const {
+  if (endpoint_.control->failed()) transport::membership::raise(*endpoint_.control->failure());
+}
+
+void Group::Impl::give_up(const std::exception& error) {
+  // Whatever failed here, the others must not wait for this rank; the first report of the group stays.
+  endpoint_.control->report(transport::membership::failure_of(error, endpoint_.rank));
+  // One poll of a failed group withdraws what was posted from the caller's memory; it always throws.
+  try {
+    static_cast<void>(endpoint_.links->poll(base::SteadyClock{}.now(), {}));
+  } catch (const Error&) {  // the same failure
+  }
+  lanes_->clear();
 }
 
 bool Group::Impl::Prepared::serves(const Request& other, Memory where) const noexcept {

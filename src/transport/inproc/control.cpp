@@ -3,11 +3,20 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace syncopate::transport::inproc {
 
 namespace {
 
-constexpr std::size_t kAgreements = 1024;
+constexpr std::size_t kAgreements = 1024, kMessages = 64;
+
+/// What a rank called as that number: for a message that it has not begun, the last operation it has.
+const membership::OperationRecord& called(const Hub& hub, int rank, std::uint64_t number) {
+  const auto& messages = hub.messages[static_cast<std::size_t>(rank)];
+  const auto found = std::ranges::find(messages, number, &membership::OperationRecord::number);
+  return found != messages.end() ? *found : hub.begun[static_cast<std::size_t>(rank)];
+}
 
 membership::Failure disagreement(const membership::OperationRecord& mine, int my_rank,
                                  const membership::OperationRecord& other, int other_rank) {
@@ -39,7 +48,9 @@ void InprocControl::began(const membership::OperationRecord& record) {
   {
     std::lock_guard lock(hub_->mutex);
     if (membership::is_message(record.number)) {
-      hub_->messages[static_cast<std::size_t>(rank_)] = record;
+      auto& latest = hub_->messages[static_cast<std::size_t>(rank_)];
+      latest.push_back(record);
+      if (latest.size() > kMessages) latest.pop_front();
       return;
     }
     hub_->begun[static_cast<std::size_t>(rank_)] = record;
@@ -55,10 +66,8 @@ void InprocControl::mismatch(int peer, std::uint64_t number) {
   membership::OperationRecord mine, other;
   {
     std::lock_guard lock(hub_->mutex);
-    const auto here = static_cast<std::size_t>(rank_), there = static_cast<std::size_t>(peer);
-    mine = membership::is_message(number) ? hub_->messages[here] : hub_->begun[here];
-    const bool both = membership::is_message(number) && hub_->messages[there].number == number;
-    other = both ? hub_->messages[there] : hub_->begun[there];
+    mine = called(*hub_, rank_, number);
+    other = called(*hub_, peer, number);
   }
   mine.number = number;
   report(disagreement(mine, rank_, other, peer));

@@ -60,9 +60,9 @@ struct Hub {
   std::atomic<bool> failed{false};
   mutable std::mutex mutex;  ///< guards what follows
   std::optional<membership::Failure> failure;
-  std::map<std::uint64_t, Agreement> agreements;      ///< a bounded number of the latest
-  std::vector<membership::OperationRecord> begun;     ///< by rank: the last operation it began
-  std::vector<membership::OperationRecord> messages;  ///< by rank: its last message
+  std::map<std::uint64_t, Agreement> agreements;                  ///< a bounded number of the latest
+  std::vector<membership::OperationRecord> begun;                 ///< by rank: the last operation it began
+  std::vector<std::deque<membership::OperationRecord>> messages;  ///< by rank: a bounded number of its latest
   /// Hubs of sub-groups on their way to their members, by number, and how many have not come for theirs.
   std::map<std::uint64_t, std::pair<std::shared_ptr<Hub>, int>> branches;
   std::uint64_t next_branch = 0;

@@ -45,7 +45,7 @@ std::span<const Event> InprocTransport::poll(base::Time deadline, Patience patie
       withdraw();
       membership::raise(*control_->failure());
     }
-    if (!events_.empty() || clock.now() >= deadline) return events_;
+    if (!events_.empty() || woken_.exchange(false) || clock.now() >= deadline) return events_;
     wait_for_signal(seen, deadline, patience);
   }
 }
@@ -104,6 +104,7 @@ void InprocTransport::withdraw() noexcept {
 }
 
 void InprocTransport::wake() noexcept {
+  woken_.store(true);
   mine().change([](Mailbox&) {});
 }
 

@@ -49,6 +49,7 @@ class InprocTransport final : public Transport {
   std::size_t in_flight_ = 0;       ///< own frames whose bytes have not come back
   std::optional<std::size_t> odd_;  ///< the sender of a frame that does not fit its receive
   std::uint64_t odd_operation_ = 0;
+  std::atomic<bool> woken_{false};
   std::atomic<std::uint64_t> sent_bytes_{0}, received_bytes_{0};
 };
 

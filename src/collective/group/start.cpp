@@ -1,0 +1,91 @@
+// Starting without waiting: the worker thread, and which messages take a turn together.
+#include <fmt/format.h>
+
+#include <system_error>
+
+#include "collective/group/impl.hpp"
+#include "syncopate/error.hpp"
+
+namespace syncopate {
+
+namespace {
+
+std::string text_of(const std::exception_ptr& thrown) try {
+  std::rethrow_exception(thrown);
+} catch (const std::exception& error) {
+  return error.what();
+} catch (...) {
+  return "something that is no std::exception";
+}
+
+}  // namespace
+
+Work Group::Impl::start(Request request) {
+  collective::group::validate(request, scopes_);
+  const bool is_message = request.is_message();
+  Started call{std::move(request), std::make_shared<Work::State>()};
+  Work work(call.work);
+  bool joins = false;
+  pending_.change([&](Queue& queue) {
+    joins = is_message && queue.messages && queue.messages->ticket + 1 == next_ticket_;
+    if (joins) return queue.messages->calls.push_back(std::move(call));
+    // What may fail comes first: a ticket that nobody serves would stop all calls behind it.
+    if (!worker_.joinable()) begin_worker();
+    const auto batch = std::make_shared<Batch>(is_message);
+    batch->calls.push_back(std::move(call));
+    queue.batches.push_back(batch);
+    batch->ticket = next_ticket_++;
+    if (is_message) queue.messages = batch;
+  });
+  if (joins) endpoint_.links->wake();  // whoever waits for the others is to look at it
+  return work;
+}
+
+void Group::Impl::begin_worker() try {
+  worker_ = std::jthread([this](const std::stop_token& stop) { this->work(stop); });
+} catch (const std::system_error& error) {
+  throw SystemFailure(fmt::format("rank {} got no thread for operations that are started: {}; raise the limit of "
+                                  "threads, or call them without `start`",
+                                  endpoint_.rank, error.what()),
+                      {endpoint_.rank, -1, "", ""});
+}
+
+bool Group::Impl::has_started_messages() {
+  return pending_.with([](const Queue& queue) { return queue.messages != nullptr; });
+}
+
+void Group::Impl::work(const std::stop_token& stop) {
+  while (true) {
+    std::shared_ptr<Batch> batch;
+    pending_.wait_until(
+        base::kNever, [&](const Queue& queue) { return stop.stop_requested() || !queue.batches.empty(); },
+        [&](Queue& queue) {
+          if (queue.batches.empty()) return;
+          batch = std::move(queue.batches.front());
+          queue.batches.pop_front();
+        });
+    if (!batch) return;
+    if (batch->of_messages)
+      run_messages(*batch);
+    else
+      run_started(batch->ticket, batch->calls.front());
+  }
+}
+
+void Group::Impl::run_started(std::uint64_t ticket, const Started& call) {
+  std::exception_ptr error;
+  try {
+    const Turn turn(*this, ticket);
+    run_request(call.request);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  end(call, error);
+}
+
+void Group::Impl::end(const Started& call, const std::exception_ptr& error) {
+  const std::exception_ptr thrown = call.work->finish(error);
+  if (thrown) abort(fmt::format("a callback threw: {}", text_of(thrown)), call.request.options.name);
+}
+
+}  // namespace syncopate
