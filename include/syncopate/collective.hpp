@@ -132,7 +132,8 @@ struct Message {
   int peer = 0;
   Buffer data;
 };
-/// Sends one message while receiving one, perhaps from another rank; the buffers must not overlap.
+/// Sends one message while receiving one, perhaps from another rank, of the same type; the buffers must
+/// not overlap.
 void exchange(Group& group, const Message& out, const Message& in, const CollectiveOptions& options = {});
 
 /// What `start` is to carry out.

@@ -126,6 +126,30 @@ TEST(Messages, OfNoElementsAreComparedLikeOthers) {
       }
 }
 
+/// Its header alone tells that a frame is shorter than expected: nothing follows that could wake the receiver.
+TEST(Messages, AndPartsThatAreShorterAreFoundThoughNothingFollows) {
+  std::vector<float> values(500);
+  const std::span all(values);
+  const std::vector<std::size_t> none(2), gets{500, 0};
+  const std::function<void(Group&)> calls[] = {
+      [&](Group& group) {
+        if (group.rank() == 1) return recv(group, 0, all);
+        send(group, 1, Buffer());
+        recv(group, 1, Buffer());
+      },
+      [&](Group& group) {
+        const bool expects = group.rank() == 1;
+        alltoall_v(group, {Buffer(), none}, {expects ? Buffer(all) : Buffer(), expects ? gets : none});
+        recv(group, 1, Buffer());
+      }};
+  for (const char* transport : {"tcp", "shm"})
+    for (const auto& call : calls)
+      for (const std::exception_ptr& failure : test::outcomes_over(transport, 2, call, {.timeout = 10s})) {
+        const std::string text = kind_and_text(failure);
+        EXPECT_TRUE(text.starts_with("Mismatch")) << transport << ": " << text;
+      }
+}
+
 TEST(Messages, WhereTheOtherRankCallsACollectiveAreAMismatch) {
   const auto disagree = [](Group& group) {
     std::vector<float> values(200);
