@@ -23,7 +23,8 @@ compress::Tensor whole_tensor(const BucketInputs& inputs, std::size_t i) {
 compress::Tensor part_tensor(const BucketInputs& inputs, std::size_t i) {
   compress::Tensor tensor = whole_tensor(inputs, i);
   if (inputs.share.count == 1) return tensor;
-  tensor.rows = even_part(tensor.rows, inputs.share.count, inputs.share.index).size();
+  const bool has_rows = inputs.share.index < inputs.share.count;  // not beyond the smallest host's ranks
+  tensor.rows = has_rows ? even_part(tensor.rows, inputs.share.count, inputs.share.index).size() : 0;
   tensor.values = Buffer(nullptr, tensor.rows * tensor.columns, tensor.values.dtype);
   return tensor;
 }

@@ -36,7 +36,7 @@ void require_fit(const Exchange& exchange, const compress::Codec& codec, std::st
     static_cast<void>(collective::algorithm_named(algorithm, collective));
 }
 
-Share share_of(const Exchange& exchange, const Group& group) {
+Share share_of(const Exchange& exchange, Group& group) {
   return exchange.share == nullptr ? Share{.rank = group.rank(), .ranks = group.size()} : exchange.share(group);
 }
 

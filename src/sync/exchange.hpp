@@ -38,7 +38,8 @@ struct ExchangeContext {
 };
 
 /// The ranks among which a codec's rounds take place, and which rows of every gradient this rank has there: part
-/// `index` of `count` (even_part of its rows).
+/// `index` of `count` (even_part of its rows); none where `index` is not below `count`: such a rank takes part in the
+/// narrowing and widening only, and its coder sees tensors without rows.
 struct Share {
   int rank = 0, ranks = 1;
   std::size_t index = 0, count = 1;
@@ -69,7 +70,7 @@ struct Exchange {
   /// Weights are spread in every step; otherwise in every `SynchronizerOptions::broadcast_every`-th.
   bool spreads_always = true;
   /// This rank's share of every gradient; null: the whole of it, and rounds among all ranks of the group.
-  Share (*share)(const Group& group) = nullptr;
+  Share (*share)(Group& group) = nullptr;
   /// Before the rounds: combines within the share's other ranks, so that `part` holds this rank's rows. And after them:
   /// every rank gets all rows back. Null where `share` is.
   void (*narrow)(const ExchangeContext& context, const Shared& gradients) = nullptr;
@@ -82,7 +83,7 @@ struct Exchange {
 /// Throws Misuse where the codec needs rounds that the exchange does not serve, or the algorithm (a name, or "auto")
 /// does not offer the exchange's collectives.
 void require_fit(const Exchange& exchange, const compress::Codec& codec, std::string_view algorithm);
-[[nodiscard]] Share share_of(const Exchange& exchange, const Group& group);
+[[nodiscard]] Share share_of(const Exchange& exchange, Group& group);
 
 // What exchanges are made of. All run on the communication thread and do not stay awake while they wait: the backward
 // pass needs the core.
@@ -90,8 +91,9 @@ void require_fit(const Exchange& exchange, const compress::Codec& codec, std::st
 void run(Group& group, Collective collective, Buffer data, const CollectiveOptions& options);
 /// The named algorithm where it offers the collective, else "auto".
 [[nodiscard]] std::string algorithm_for(Collective collective, const std::string& algorithm);
-/// Additive rounds by an all-reduce, gather rounds by an all-gather of uneven parts, scatter rounds by an uneven
-/// all-to-all.
+/// Among the ranks of a scope: additive rounds by an all-reduce, gather rounds by an all-gather of uneven parts,
+/// scatter rounds by an uneven all-to-all. The answers of a rank that takes no part are empty.
+[[nodiscard]] compress::Answer combine_among(Scope scope, const ExchangeContext& context, const compress::Round& round);
 [[nodiscard]] compress::Answer combine_among_all(const ExchangeContext& context, const compress::Round& round);
 
 }  // namespace syncopate::sync

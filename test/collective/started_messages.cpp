@@ -126,7 +126,7 @@ std::string outcome_of(Work& work) {
   try {
     work.wait();
   } catch (const Error& error) {
-    return std::string(error.kind()) + ": " + error.what();
+    return std::string(name_of(error.kind())) + ": " + error.what();
   }
   return "no error";
 }

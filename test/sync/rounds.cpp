@@ -2,43 +2,17 @@
 #include <gtest/gtest.h>
 
 #include "ranks.hpp"
+#include "sync/bench.hpp"
 #include "sync/replica.hpp"
 #include "sync/sample_codecs.hpp"
-#include "sync/step.hpp"
 #include "syncopate/error.hpp"
 
 namespace syncopate {
 namespace {
 
 using namespace test;
-using compress::Settings;
 
 constexpr int kRanks = 3;
-
-/// All that a step needs, for a codec that stands on no shelf.
-struct Bench {
-  Bench(Group& of, const compress::Codec& with, std::vector<Gradient> of_model)
-      : group(of), codec{&with, ""}, model(std::move(of_model)), exchange(sync::exchange_named("allreduce")) {}
-
-  void step(const schedule::Bucket& bucket) {
-    sync::step(buckets.of(bucket), context, [] { return 0.0; });
-  }
-  std::span<float> gradient(std::size_t i) { return floats_of(arena.gradient(i)); }
-
-  Group& group;
-  compress::Settings codec;
-  std::vector<Gradient> model;
-  const sync::Exchange& exchange;
-  SynchronizerOptions options{};
-  sync::Arena arena{group, model};
-  sync::WeightUpdater updater{exchange, group, options, arena};
-  sync::Share share = sync::share_of(exchange, group);
-  sync::BucketInputs inputs{group, model, arena, codec, share};
-  sync::CodecState state{codec, sync::part_tensors(inputs)};
-  sync::AnswerMemory answers{};
-  sync::StepContext context{exchange, group, options.algorithm, share, updater, state, answers};
-  sync::Buckets buckets{inputs, updater};
-};
 
 TEST(Rounds, GatherPacketsOfUnequalLengths) {
   on_groups(kRanks, [](Group& group) {
