@@ -1,5 +1,4 @@
 // A program that fails by itself: the other ranks learn at once whose it was, and that it was no end in order.
-#include <stdexcept>
 #include <gtest/gtest.h>
 
 #include "processes.hpp"
@@ -15,7 +14,7 @@ class Program : public testing::TestWithParam<const char*> {};
 void fail_on_rank_1(Group& group, int step) {
   static std::vector<float> gradient(1000, 1.0F);
   allreduce(group, std::span(gradient), {.op = ReduceOp::average, .name = "gradient"});
-  if (group.rank() == 1 && step == 5) throw std::runtime_error("image 17 cannot be read");
+  if (group.rank() == 1 && step == 5) throw SystemFailure("image 17 cannot be read");
 }
 
 TEST_P(Program, ThatThrowsIsNamedByEveryOtherRank) {
