@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Every check finds what it is there for, and nothing in a tree that is well."""
 
+import json
 import tempfile
 import unittest
 from pathlib import Path
@@ -191,6 +192,14 @@ class Headers(Tree):
         self.write("include/syncopate/dtype.hpp", "// The type of an element.\n#pragma once\ninline std::string f();\n")
         self.finds(headers.findings(self.root), "include/syncopate/dtype.hpp", 1, "does not compile alone")
 
+    def test_a_header_that_its_source_includes_first_is_left_to_the_build(self):
+        broken = "// The type of an element.\n#pragma once\ninline std::string f();\n"
+        self.write("include/syncopate/dtype.hpp", broken)
+        self.write("src/base/dtype.cpp", '// Names.\n#include <string>\n#include "syncopate/dtype.hpp"\n')
+        self.finds(headers.findings(self.root), "include/syncopate/dtype.hpp", 1, "does not compile alone")
+        self.write("src/base/dtype.cpp", '// The names of element types.\n#include "syncopate/dtype.hpp"\n')
+        self.finds_nothing(headers.findings(self.root))
+
     def test_a_missing_pragma_is_found(self):
         self.write("include/syncopate/dtype.hpp", "// The type of an element.\n")
         self.finds(headers.findings(self.root), "include/syncopate/dtype.hpp", 2, "#pragma once")
@@ -235,13 +244,29 @@ class Format(Tree):
 
 @unittest.skipUnless(tidy.program(), "clang-tidy is not installed")
 class Tidy(Tree):
+    def database(self, *paths):
+        entries = [{"directory": str(self.root), "file": p, "command": f"g++ -I{self.root}/include -c {p}"} for p in paths]
+        self.write("build/release/compile_commands.json", json.dumps(entries))
+
     def test_a_wrong_name_is_found(self):
         rules = (Path(__file__).resolve().parents[1] / ".clang-tidy").read_text()
         self.write(".clang-tidy", rules)
         self.write("src/base/log.cpp", "int WrongName() { return 1; }\n")
-        database = f'[{{"directory": "{self.root}", "file": "src/base/log.cpp", "command": "g++ -c src/base/log.cpp"}}]'
-        self.write("build/release/compile_commands.json", database)
+        self.database("src/base/log.cpp")
         self.finds(tidy.findings(self.root, everything=True), "src/base/log.cpp", 1, "WrongName")
+
+    def test_files_looked_at_together_keep_their_findings_and_lines(self):
+        self.write(".clang-tidy", (Path(__file__).resolve().parents[1] / ".clang-tidy").read_text())
+        self.write("include/names.hpp", "#pragma once\nstruct wrong_type {};\n")
+        self.write("src/base/a.cpp", "#include \"names.hpp\"\nnamespace n { struct S {}; }\nusing n::S;\n")
+        self.write("src/base/b.cpp", "namespace {\nint same() { return 1; }\n}\nint WrongName() { return same(); }\n")
+        self.write("src/base/c.cpp", "namespace {\nint same() { return 2; }\nint OtherName() { return same(); }\n}\n")
+        self.database("src/base/a.cpp", "src/base/b.cpp", "src/base/c.cpp")
+        found = list(tidy.findings(self.root, everything=True))
+        self.finds(found, "include/names.hpp", 2, "wrong_type")
+        self.finds(found, "src/base/a.cpp", 3, "misc-unused-using-decls")
+        self.finds(found, "src/base/b.cpp", 4, "WrongName")
+        self.finds(found, "src/base/c.cpp", 3, "OtherName")  # meets b's name: looked at alone
 
 
 if __name__ == "__main__":

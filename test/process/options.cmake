@@ -5,4 +5,4 @@ find_package(nlohmann_json QUIET)
 gtest_discover_tests(test_process TEST_PREFIX process/ TEST_FILTER -Lab* TEST_LIST process_tests
   DISCOVERY_TIMEOUT 60 PROPERTIES LABELS process TIMEOUT 120)
 gtest_discover_tests(test_process TEST_PREFIX process/ TEST_FILTER Lab* TEST_LIST process_lab_tests
-  DISCOVERY_TIMEOUT 60 PROPERTIES LABELS process TIMEOUT 120 RESOURCE_LOCK lab)
+  DISCOVERY_TIMEOUT 60 PROPERTIES LABELS process TIMEOUT 120 RUN_SERIAL TRUE)
