@@ -7,10 +7,12 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from base.batch import Batch, together
 from base.tree import ROOT, Finding, report
 
 TREES = ("src", "tools", "example")
@@ -23,10 +25,10 @@ def program():
 
 
 def compiled(root, database):
-    """The files of TREES that the build compiles."""
+    """Path -> how the build compiles it, of the files of TREES."""
     entries = json.loads((database / "compile_commands.json").read_text())
-    paths = {Path(os.path.relpath(os.path.join(e["directory"], e["file"]), root)) for e in entries}
-    return sorted(p for p in paths if p.parts[0] in TREES)
+    paths = {Path(os.path.relpath(os.path.join(e["directory"], e["file"]), root)): e for e in entries}
+    return {p: paths[p] for p in sorted(paths) if p.parts[0] in TREES}
 
 
 def changed(root):
@@ -39,19 +41,64 @@ def changed(root):
     return now or names("diff", "--name-only", "HEAD~1", "HEAD")
 
 
-def look(root, database, path):
-    """clang-tidy's findings in one file of ours (and in our headers that it includes)."""
-    command = [program(), "-p", str(database), "--quiet", f"--header-filter=^{re.escape(str(root))}/(include|src|tools)/",
-               "--extra-arg=-Wno-unknown-warning-option", str(root / path)]
+def diagnostics(root, folder, source):
+    """What clang-tidy says of one source and our headers in it: [(file, line, what), its notes alike ...]; stderr where it failed."""
+    command = [program(), "-p", folder, "--quiet", f"--config-file={root / '.clang-tidy'}",
+               f"--header-filter=^{re.escape(str(root))}/(include|src|tools)/", "--extra-arg=-Wno-unknown-warning-option",
+               "--extra-arg=-ferror-limit=0", str(source)]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
-    found, understood = [], True
-    for match in re.finditer(r"^(/[^\n:]+):(\d+):\d+: (?:warning|error): ([^\n]*)$", done.stdout, re.MULTILINE):
-        if match[3].endswith("[clang-diagnostic-error]"):  # g++ decides what compiles; clang 14 does not know all of C++20
-            understood = False
-        else:
-            found.append(Finding(os.path.relpath(match[1], root), int(match[2]), match[3]))
-    if done.returncode != 0 and not found and understood:
-        found.append(Finding(str(path), 1, f"clang-tidy failed: {done.stderr.strip()[:300]}"))
+    said = []
+    for match in re.finditer(r"^(/[^\n:]+):(\d+):\d+: (warning|error|note): ([^\n]*)$", done.stdout, re.MULTILINE):
+        if match[3] != "note":
+            said.append([])
+        said[-1].append((match[1], int(match[2]), match[4]))
+    return said, done.stderr.strip()[:300] if done.returncode != 0 and not said else ""
+
+
+def judged(batch, said):
+    """The findings as (file, line, what), and the files of the batch that clang did not understand."""
+    found, stumbled = [], set()
+    for places in said:
+        places = [(*batch.place(file, line), what) for file, line, what in places]
+        if not places[0][2].endswith("[clang-diagnostic-error]"):
+            found.append(places[0])
+            continue
+        # g++ decides what compiles; clang 14 does not know all of C++20.
+        stumbled.update(batch.causes([file for file, _, _ in places]) or batch.files)
+    return found, stumbled
+
+
+def look(root, entries):
+    """Findings in some files, looked at as one: without those that cannot stand there (equal names; clang stumbles), which come alone."""
+    with tempfile.TemporaryDirectory() as folder:
+        batch = Batch(folder, entries)
+        said, failure = diagnostics(root, folder, batch.source)
+    found, stumbled = judged(batch, said)
+    if failure:
+        found, stumbled = [(batch.files[0], 1, f"clang-tidy failed: {failure}")], set(batch.files)
+    if not stumbled or len(entries) == 1:
+        return [Finding(os.path.relpath(file, root), line, what) for file, line, what in found]
+    # Some checks are silent in a source with an error, so the others are looked at again too, without it.
+    parts = [[e] for e, file in zip(entries, batch.files) if file in stumbled]
+    rest = [e for e, file in zip(entries, batch.files) if file not in stumbled]
+    return [finding for part in [rest, *parts] if part for finding in look(root, part)]
+
+
+def quick_findings(root, entries):
+    """Of changed files, as many as QUICK_SECONDS reach for."""
+    deadline = time.monotonic() + QUICK_SECONDS
+    skipped = []
+
+    def one(path):
+        if time.monotonic() > deadline:
+            skipped.append(path)
+            return []
+        return look(root, [entries[path]])
+
+    paths = sorted(set(entries) & changed(root))
+    with ThreadPoolExecutor(2) as pool:
+        found = [finding for part in pool.map(one, paths) for finding in part]
+    print(f"tidy: looked at {len(paths) - len(skipped)} files" + (f", left out {len(skipped)}" if skipped else ""))
     return found
 
 
@@ -62,22 +109,12 @@ def findings(root, everything, database=None):
     if not (database / "compile_commands.json").is_file():
         print("tidy: no build/release yet (cmake --preset release); nothing was looked at")
         return []
-    paths = compiled(root, database)
-    deadline = float("inf")
+    entries = compiled(root, database)
     if not everything:
-        paths = sorted(set(paths) & changed(root))
-        deadline = time.monotonic() + QUICK_SECONDS
-    skipped = []
-
-    def one(path):
-        if time.monotonic() > deadline:
-            skipped.append(path)
-            return []
-        return look(root, database, path)
-
+        return quick_findings(root, entries)
     with ThreadPoolExecutor(2) as pool:
-        found = [finding for part in pool.map(one, paths) for finding in part]
-    print(f"tidy: looked at {len(paths) - len(skipped)} files" + (f", left out {len(skipped)}" if skipped else ""))
+        found = [f for part in pool.map(lambda batch: look(root, batch), together(entries.values())) for f in part]
+    print(f"tidy: looked at {len(entries)} files")
     return found
 
 
