@@ -5,7 +5,8 @@ import re
 import sys
 from pathlib import Path
 
-from base.tree import CODE_FOLDERS, CPP, ROOT, Finding, cpp_files, files, line_of, report, without_comments
+from base.rooms import room_findings
+from base.tree import CODE_FOLDERS, CPP, ROOT, Finding, cpp_files, files, includes, report
 
 # Folder of src/ -> the folders whose private headers it may include. Data flows one way; `sync` is where all meet.
 LAYERS = {
@@ -25,6 +26,8 @@ LAYERS = {
 HOMES = {"group": "transport", "collective": "collective", "plan": "collective", "synchronizer": "sync", "catalogue": "sync", "cluster": "collective", "predict": "simulate", "simulate": "simulate"}
 # Public headers that gather others, for users alone.
 FOR_USERS = {"syncopate"}
+# The part of include/ for this project's own programs: not for users, nor for the headers that users include.
+TOOLING, TOOLING_READERS = "syncopate/tooling", ("src", "tools", "train", "test", "bench")
 # Trees that see the library through its front door only.
 OUTSIDE = ("tools", "train", "bind", "example")
 # What a tree outside may include of another tree beside its own files, and why.
@@ -42,14 +45,6 @@ FOREIGN = [
     (r"openssl/", ("src/base/", "src/transport/", "test/transport/"), "OpenSSL"),
     (r"CLI/", ("tools/", "train/", "bench/"), "CLI11"),
 ]
-_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^">]+)[">]', re.MULTILINE)
-
-
-def includes(text):
-    """(line, quote, target) of every include that is not commented out."""
-    text = without_comments(text)
-    return [(line_of(text, m.start()), m[1], m[2]) for m in _INCLUDE.finditer(text)]
-
 
 def foreign_finding(path, target):
     for pattern, places, library in FOREIGN:
@@ -63,6 +58,9 @@ def public_finding(root, path, target):
     if not (root / "include" / target).is_file():
         return f"there is no public header {target}"
     name = Path(target).stem
+    tooling = Path("include") / TOOLING in path.parents or path.parts[0] in TOOLING_READERS
+    if target.startswith(f"{TOOLING}/") and not tooling:
+        return f"{TOOLING}/ is for {', '.join(TOOLING_READERS)} only"
     if path.parts[0] == "src":
         if name in FOR_USERS:
             return f"{target} is for users; include the header that is meant"
@@ -122,6 +120,7 @@ def findings(root):
     for path in files(root, "src", suffixes=CPP):
         if len(path.parts) < 3 or path.parts[1] not in LAYERS:
             yield Finding(str(path), 1, f"every file of src/ lives in one of the folders {', '.join(LAYERS)}")
+    yield from room_findings(root)
 
 
 if __name__ == "__main__":

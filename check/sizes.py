@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Files, shelf entries, public headers and functions stay small: limits of lines, nesting and parameters."""
+"""Folders, files, shelf entries, public headers and functions stay small: limits of files, lines, nesting and parameters."""
 
 import sys
+from collections import Counter
 
 from base.functions import functions
 from base.tree import CODE_FOLDERS, CPP, ROOT, Finding, cpp_files, files, report, shelves
@@ -9,7 +10,8 @@ from base.tree import CODE_FOLDERS, CPP, ROOT, Finding, cpp_files, files, report
 FILE_LINES = 300
 SHELF_LINES = 150
 HEADER_LINES = 200
-PUBLIC_HEADERS = 20
+PUBLIC_HEADERS = 20  # for users in include/syncopate, and as many for our own programs in its tooling/
+FOLDER_FILES = 20
 FUNCTION_LINES = 60
 NESTING = 3
 PARAMETERS = 4
@@ -33,10 +35,13 @@ def file_findings(root):
             yield Finding(str(path), lines, f"{lines} lines; {kind} has at most {limit}: give one of its jobs a file of its own")
 
 
-def header_findings(root):
-    headers = files(root, "include", suffixes={".hpp", ".h"})
-    if len(headers) > PUBLIC_HEADERS:
-        yield Finding("include", 1, f"{len(headers)} public headers; at most {PUBLIC_HEADERS}: move one to src/")
+def folder_findings(root):
+    """Too many files side by side; a shelf may hold as many entries as there are."""
+    shelf_folders = {s.folder for s in shelves(root)}
+    for folder, count in sorted(Counter(str(path.parent) for path in cpp_files(root)).items()):
+        limit, kind = (PUBLIC_HEADERS, "public headers") if folder.startswith("include/") else (FOLDER_FILES, "files")
+        if count > limit and folder not in shelf_folders:
+            yield Finding(folder, 1, f"{count} {kind}; at most {limit}: give one of its thoughts a folder, or move a header to src/")
 
 
 def function_findings(root):
@@ -54,7 +59,7 @@ def function_findings(root):
 
 
 def findings(root):
-    return [*file_findings(root), *header_findings(root), *function_findings(root)]
+    return [*file_findings(root), *folder_findings(root), *function_findings(root)]
 
 
 if __name__ == "__main__":

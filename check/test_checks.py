@@ -2,84 +2,18 @@
 """Every check finds what it is there for, and nothing in a tree that is well."""
 
 import json
-import tempfile
 import unittest
 from pathlib import Path
 
 import docs
 import format as format_check
 import headers
-import layers
 import shelves
 import sizes
 import tidy
 from base.functions import functions
-
-
-class Tree(unittest.TestCase):
-    """A small tree of its own for each test."""
-
-    def setUp(self):
-        self._folder = tempfile.TemporaryDirectory()
-        self.root = Path(self._folder.name).resolve()
-        self.write("include/syncopate/dtype.hpp", "// Element types.\n#pragma once\n")
-
-    def tearDown(self):
-        self._folder.cleanup()
-
-    def write(self, path, text):
-        (self.root / path).parent.mkdir(parents=True, exist_ok=True)
-        (self.root / path).write_text(text)
-
-    def finds(self, check, path, line, part):
-        found = [str(f) for f in check]
-        self.assertTrue(any(f.startswith(f"{path}:{line}: ") and part in f for f in found), found)
-
-    def finds_nothing(self, check):
-        self.assertEqual([], [str(f) for f in check])
-
-
-class Layers(Tree):
-    def test_an_upward_include_is_found(self):
-        self.write("src/sync/step.hpp", "")
-        self.write("src/base/clock.cpp", '// Time.\n#include "sync/step.hpp"\n')
-        self.finds(layers.findings(self.root), "src/base/clock.cpp", 2, "base/ may not include sync/")
-
-    def test_downward_includes_pass(self):
-        self.write("src/base/clock.hpp", "")
-        self.write("src/sync/step.cpp", '#include "base/clock.hpp"\n#include "syncopate/dtype.hpp"\n#include <vector>\n')
-        self.finds_nothing(layers.findings(self.root))
-
-    def test_a_commented_include_is_not_one(self):
-        self.write("src/base/clock.cpp", '// #include "sync/step.hpp"\n/* #include "sync/step.hpp" */\n')
-        self.finds_nothing(layers.findings(self.root))
-
-    def test_tools_may_not_look_inside(self):
-        self.write("src/base/clock.hpp", "")
-        self.write("tools/main.cpp", '#include "base/clock.hpp"\n')
-        self.finds(layers.findings(self.root), "tools/main.cpp", 1, "include/syncopate/ only")
-
-    def test_foreign_libraries_stay_in_their_rooms(self):
-        self.write("src/sync/step.cpp", "#include <torch/torch.h>\n#include <mpi.h>\n")
-        self.finds(layers.findings(self.root), "src/sync/step.cpp", 1, "libtorch")
-        self.finds(layers.findings(self.root), "src/sync/step.cpp", 2, "MPI")
-        self.write("src/sync/step.cpp", "")
-        self.write("train/loop.cpp", "#include <torch/torch.h>\n")
-        self.finds_nothing(layers.findings(self.root))
-
-    def test_a_low_folder_does_not_know_a_high_public_header(self):
-        self.write("include/syncopate/synchronizer.hpp", "")
-        self.write("src/kernel/reduce.cpp", '#include "syncopate/synchronizer.hpp"\n')
-        self.finds(layers.findings(self.root), "src/kernel/reduce.cpp", 1, "belongs to sync/")
-
-    def test_a_public_header_includes_no_private_one(self):
-        self.write("include/syncopate/group.hpp", '#include "base/clock.hpp"\n#include <fmt/format.h>\n')
-        self.finds(layers.findings(self.root), "include/syncopate/group.hpp", 1, "public headers include")
-        self.finds(layers.findings(self.root), "include/syncopate/group.hpp", 2, "public headers include")
-
-    def test_a_file_outside_the_folders_is_found(self):
-        self.write("src/stray.cpp", "// Stray.\n")
-        self.finds(layers.findings(self.root), "src/stray.cpp", 1, "lives in one of the folders")
+from base.small_tree import Tree
+from test_layers import Layers, Rooms  # run together with those below
 
 
 class Sizes(Tree):
@@ -94,8 +28,23 @@ class Sizes(Tree):
 
     def test_too_many_public_headers_are_found(self):
         for i in range(20):
+            self.write(f"include/syncopate/tooling/h{i}.hpp", "")
+        self.finds_nothing(sizes.findings(self.root))
+        for i in range(20):
             self.write(f"include/syncopate/h{i}.hpp", "")
-        self.finds(sizes.findings(self.root), "include", 1, "21 public headers")
+        self.finds(sizes.findings(self.root), "include/syncopate", 1, "21 public headers")
+
+    def test_a_full_folder_is_found_unless_it_is_a_shelf(self):
+        self.write("src/CMakeLists.txt", "syncopate_shelf(syncopate sync/exchange syncopate::sync Exchange exchanges x.hpp)\n")
+        for i in range(21):
+            self.write(f"src/sync/exchange/e{i}.cpp", "")
+        self.finds_nothing(sizes.findings(self.root))
+        for i in range(20):
+            self.write(f"src/sync/s{i}.cpp", "")
+        self.write("src/sync/README.md", "")
+        self.finds_nothing(sizes.findings(self.root))
+        self.write("src/sync/one_more.hpp", "")
+        self.finds(sizes.findings(self.root), "src/sync", 1, "21 files")
 
     def test_a_long_function_is_found_where_it_begins(self):
         self.write("src/base/log.cpp", "\nnamespace a {\n\nvoid f(int) {\n" + "  g();\n" * 59 + "}\n}\n")

@@ -75,6 +75,15 @@ def line_of(text, position):
     return text.count("\n", 0, position) + 1
 
 
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^">]+)[">]', re.MULTILINE)
+
+
+def includes(text):
+    """(line, quote, target) of every include that is not commented out."""
+    text = without_comments(text)
+    return [(line_of(text, m.start()), m[1], m[2]) for m in _INCLUDE.finditer(text)]
+
+
 def literal_lines(text):
     """Numbers of the lines that begin inside a raw string literal."""
     literals = [m for m in _TOKEN.finditer(text) if m["tag"] is not None]

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "transport/membership/control.hpp"
+#include "syncopate/error.hpp"
 
 namespace syncopate::transport::connect::rendezvous {
 
