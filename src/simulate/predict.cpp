@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "simulate/candidate.hpp"
-#include "simulate/cluster_cost.hpp"
+#include "simulate/costs/cluster_cost.hpp"
 
 namespace syncopate {
 
@@ -22,8 +22,8 @@ struct Network {
   Prices now, twice_the_bandwidth, half_the_latency;
 };
 
-Prices prices_of(const Cluster& cluster, std::uint64_t bytes, const simulate::Change& change = {}) {
-  return {simulate::cost_of_cluster(cluster, bytes, change), simulate::agreement_s(cluster, change)};
+Prices prices_of(const Cluster& cluster, std::uint64_t bytes, const simulate::costs::Change& change = {}) {
+  return {simulate::costs::cost_of_cluster(cluster, bytes, change), simulate::costs::agreement_s(cluster, change)};
 }
 
 std::vector<std::string> labels_of(const PredictOptions& options) {

@@ -4,11 +4,11 @@
 #include <thread>
 
 #include "base/clock.hpp"
-#include "base/median.hpp"
 #include "base/require.hpp"
 #include "schedule/dispatch.hpp"
+#include "schedule/median.hpp"
 #include "simulate/candidate.hpp"
-#include "simulate/cluster_cost.hpp"
+#include "simulate/costs/cluster_cost.hpp"
 #include "syncopate/collective.hpp"
 #include "syncopate/simulate.hpp"
 
@@ -91,7 +91,7 @@ MeasuredCost Replay::Impl::measure(const std::string& algorithm, int repeats) {
       if (i > 0) seconds.push_back(base::seconds(now() - begin));
     }
     agree_on_longest(seconds);
-    before_s = base::median(seconds);
+    before_s = schedule::median(seconds);
     cost.table.emplace_back(static_cast<double>(count * sizeof(float)), before_s);
     if (count >= gradients_.size()) return cost;
   }
@@ -104,7 +104,7 @@ std::vector<double> Replay::Impl::run(const Cluster& cluster, const ReplayOption
   const auto partition =
       decides_late
           ? schedule::Partition{}
-          : candidate.partition(timeline_, simulate::cost_of_cluster(cluster, offsets_.back() * sizeof(float)));
+          : candidate.partition(timeline_, simulate::costs::cost_of_cluster(cluster, offsets_.back() * sizeof(float)));
   std::vector<double> seconds;
   for (int step = 0; step < options.steps; ++step) {
     barrier(group_);

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "base/require.hpp"
-#include "simulate/cluster_cost.hpp"
+#include "simulate/costs/cluster_cost.hpp"
 #include "simulate/exchange.hpp"
 #include "simulate/training.hpp"
 
@@ -40,11 +40,11 @@ void check(const Cluster& cluster, const SimulateOptions& options) {
     base::require(slow.which >= 0 && slow.which < hosts && slow.factor > 0,
                   "host {} is {} times as slow; allowed: hosts 0 to {}, factors above 0", slow.which, slow.factor,
                   hosts - 1);
-  base::require(
-      !options.segments || (cluster.ranks <= kMostSegmentedRanks && cluster.inter && !simulate::is_measured(cluster)),
-      "segments need a cluster with links, without measured costs, and at most {} ranks; it has {}",
-      kMostSegmentedRanks, cluster.ranks);
-  base::require(options.slow_hosts.empty() || (cluster.inter && !simulate::is_measured(cluster)),
+  base::require(!options.segments ||
+                    (cluster.ranks <= kMostSegmentedRanks && cluster.inter && !simulate::costs::is_measured(cluster)),
+                "segments need a cluster with links, without measured costs, and at most {} ranks; it has {}",
+                kMostSegmentedRanks, cluster.ranks);
+  base::require(options.slow_hosts.empty() || (cluster.inter && !simulate::costs::is_measured(cluster)),
                 "slow hosts need a cluster with links, not with measured costs of an all-reduce");
 }
 
@@ -61,7 +61,7 @@ bool is_uniform(const Cluster& cluster, const SimulateOptions& options) {
   const bool is_equal = options.noise == 0 && options.slow_ranks.empty() && options.slow_hosts.empty();
   const bool shares_ports =
       cluster.ranks_per_host > 1 && cluster.ranks > cluster.ranks_per_host && cluster.algorithm != "ring";
-  return is_equal && (!shares_ports || options.segments || simulate::is_measured(cluster));
+  return is_equal && (!shares_ports || options.segments || simulate::costs::is_measured(cluster));
 }
 
 struct Clusters {
@@ -71,9 +71,9 @@ struct Clusters {
 /// What ranks agree on is one segment: its price is the same, however messages are cut.
 Scene by_cost(const Clusters& clusters, std::uint64_t bytes, std::size_t timelines) {
   const Cluster& cluster = clusters.priced;
-  const schedule::Cost whole = simulate::cost_of_cluster(cluster, bytes);
-  const schedule::Cost scatter = simulate::cost_of_half(cluster, Collective::reduce_scatter, bytes);
-  const schedule::Cost gather = simulate::cost_of_half(cluster, Collective::allgather, bytes);
+  const schedule::Cost whole = simulate::costs::cost_of_cluster(cluster, bytes);
+  const schedule::Cost scatter = simulate::costs::cost_of_half(cluster, Collective::reduce_scatter, bytes);
+  const schedule::Cost gather = simulate::costs::cost_of_half(cluster, Collective::allgather, bytes);
   return {[=](Collective collective, std::uint64_t size, const std::vector<double>& called_s) {
             const schedule::Cost& cost = collective == Collective::allreduce   ? whole
                                          : collective == Collective::allgather ? gather
@@ -81,7 +81,7 @@ Scene by_cost(const Clusters& clusters, std::uint64_t bytes, std::size_t timelin
             const double end_s = *std::ranges::max_element(called_s) + cost(static_cast<double>(size));
             return std::vector<double>(called_s.size(), end_s);
           },
-          [agreement_s = simulate::agreement_s(clusters.given)](const std::vector<double>& entered_s) {
+          [agreement_s = simulate::costs::agreement_s(clusters.given)](const std::vector<double>& entered_s) {
             return std::vector<double>(entered_s.size(), *std::ranges::max_element(entered_s) + agreement_s);
           },
           timelines};
@@ -100,11 +100,11 @@ Scene by_messages(const Cluster& cluster, const SimulateOptions& options) {
   return {[exchanger, algorithm = cluster.algorithm](Collective collective, std::uint64_t bytes,
                                                      const std::vector<double>& called_s) {
             const bool is_whole = collective == Collective::allreduce;
-            const std::string by = is_whole ? algorithm : simulate::algorithm_of_half(algorithm, collective);
+            const std::string by = is_whole ? algorithm : simulate::costs::algorithm_of_half(algorithm, collective);
             return exchanger->run({collective, by, bytes}, called_s);
           },
           [exchanger](const std::vector<double>& entered_s) {
-            return exchanger->run({Collective::allreduce, "auto", simulate::kAgreedBytes}, entered_s);
+            return exchanger->run({Collective::allreduce, "auto", simulate::costs::kAgreedBytes}, entered_s);
           },
           static_cast<std::size_t>(cluster.ranks)};
 }
@@ -118,7 +118,7 @@ Cluster priced(Cluster cluster, std::uint64_t bytes, const SimulateOptions& opti
 Scene scene_of(const Clusters& clusters, std::uint64_t bytes, const SimulateOptions& options) {
   const Cluster& cluster = clusters.given;
   if (is_uniform(cluster, options)) return by_cost(clusters, bytes, 1);
-  if (simulate::is_measured(cluster) || !cluster.inter)
+  if (simulate::costs::is_measured(cluster) || !cluster.inter)
     return by_cost({cluster, cluster}, bytes, static_cast<std::size_t>(cluster.ranks));
   return by_messages(cluster, options);
 }
@@ -132,15 +132,15 @@ double mean_step_s(const std::vector<double>& ends, std::size_t warm_up) {
 /// By what a policy exchanges: dear's halves may have two.
 std::string algorithm_of(const std::string& label, const Cluster& cluster) {
   if (label != kDear) return cluster.algorithm;
-  const std::string scatter = simulate::algorithm_of_half(cluster.algorithm, Collective::reduce_scatter);
-  const std::string gather = simulate::algorithm_of_half(cluster.algorithm, Collective::allgather);
+  const std::string scatter = simulate::costs::algorithm_of_half(cluster.algorithm, Collective::reduce_scatter);
+  const std::string gather = simulate::costs::algorithm_of_half(cluster.algorithm, Collective::allgather);
   return scatter == gather ? scatter : scatter + ", " + gather;
 }
 
 double step_s(const std::string& label, const simulate::Training& training, const Cluster& cluster,
               const SimulateOptions& options) {
   const std::uint64_t bytes = bytes_of(training.timeline, {0, training.timeline.layers.size() - 1});
-  const schedule::Cost cost = simulate::cost_of_cluster(cluster, bytes);
+  const schedule::Cost cost = simulate::costs::cost_of_cluster(cluster, bytes);
   const int steps = options.noise > 0 ? options.steps : 1;
   if (label == kDear) {
     const auto fused = simulate::candidate_of("fusion", {.fusion_bytes = 25 << 20}).partition(training.timeline, cost);

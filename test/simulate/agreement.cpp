@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "simulate/cluster_cost.hpp"
+#include "simulate/costs/cluster_cost.hpp"
 #include "simulate/training.hpp"
 #include "syncopate/simulate.hpp"
 
@@ -87,7 +87,7 @@ TEST(Agreement, ThatIsFreeLeavesEqualRanksWithTheBareRule) {
   for (const double cpu_s_per_byte : {0.0, 1e-9}) {
     Cluster cluster = read_cluster(DATA_FOLDER "/cluster/k80_10gbe.json");
     cluster.cpu_s_per_byte = cpu_s_per_byte;
-    const schedule::Cost cost = simulate::cost_of_cluster(cluster, bytes);
+    const schedule::Cost cost = simulate::costs::cost_of_cluster(cluster, bytes);
     const simulate::Channel channel = [&](Collective, std::uint64_t size, const std::vector<double>& called_s) {
       return std::vector<double>(called_s.size(),
                                  *std::ranges::max_element(called_s) + cost(static_cast<double>(size)));
@@ -109,13 +109,13 @@ TEST(Agreement, CostsAnAllReduceOfOneNumberByTheFastestAlgorithm) {
   Cluster cluster = read_cluster(DATA_FOLDER "/cluster/k80_10gbe.json");  // buckets go by ring
   const LinkCost link = *cluster.inter;
   const double round_s = link.alpha_s + 8 * (link.beta_s_per_byte + link.gamma_s_per_byte);
-  EXPECT_NEAR(simulate::agreement_s(cluster), 6 * round_s, 1e-3 * round_s) << "doubling: 64 ranks in 6 rounds";
+  EXPECT_NEAR(simulate::costs::agreement_s(cluster), 6 * round_s, 1e-3 * round_s) << "doubling: 64 ranks in 6 rounds";
   cluster.ranks = 1;
-  EXPECT_EQ(simulate::agreement_s(cluster), 0);
+  EXPECT_EQ(simulate::costs::agreement_s(cluster), 0);
   const Cluster measured{
       .ranks = 4, .algorithm = "ring", .costs = {{.algorithm = "ring", .a_s = 5}, {.algorithm = "mst", .a_s = 3}}};
-  EXPECT_NEAR(simulate::agreement_s(measured), 3, 1e-9);
-  EXPECT_NEAR(simulate::agreement_s(measured, {.startup = 0.5}), 1.5, 1e-9);
+  EXPECT_NEAR(simulate::costs::agreement_s(measured), 3, 1e-9);
+  EXPECT_NEAR(simulate::costs::agreement_s(measured, {.startup = 0.5}), 1.5, 1e-9);
 }
 
 }  // namespace

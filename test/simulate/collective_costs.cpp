@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "simulate/collective_cost.hpp"
+#include "simulate/costs/collective_cost.hpp"
 #include "syncopate/error.hpp"
 
 namespace syncopate::simulate {
@@ -25,7 +25,7 @@ std::vector<std::string> allreduce_algorithms() {
 TEST(CollectiveCost, FollowsTheLawOfEveryAlgorithm) {
   for (const std::string& name : allreduce_algorithms())
     for (const int ranks : {2, 3, 8, 64, 100}) {
-      const schedule::Cost cost = cost_of_collective(allreduce(name, ranks), kLink);
+      const schedule::Cost cost = costs::cost_of_collective(allreduce(name, ranks), kLink);
       int far = 0;
       for (double bytes = 4; bytes < 100 << 20; bytes *= 1.1) {
         PlanRequest request = allreduce(name, ranks);
@@ -50,25 +50,26 @@ TEST(CollectiveCost, OnAPowerOfTwoIsTheTableOfThePaper) {
                                                 .beta_s_per_byte = kLink.beta_s_per_byte,
                                                 .gamma_s_per_byte = kLink.gamma_s_per_byte,
                                                 .algorithm = theirs});
-      const schedule::Cost law = cost_of_collective(allreduce(ours, ranks), kLink);
+      const schedule::Cost law = costs::cost_of_collective(allreduce(ours, ranks), kLink);
       for (const double bytes : {0.0, 1e3, 1e6, 5e7})
         EXPECT_NEAR(law(bytes), formula(bytes), 1e-9 * formula(bytes)) << ours << ' ' << ranks << ' ' << bytes;
     }
 }
 
 TEST(CollectiveCost, OfAutoIsNeverAboveAnyAlgorithmButForTheBonusOfSteadyOnes) {
-  const schedule::Cost cost = cost_of_collective(allreduce("auto", 16), kLink);
+  const schedule::Cost cost = costs::cost_of_collective(allreduce("auto", 16), kLink);
   for (const std::string& name : allreduce_algorithms())
     for (double bytes = 4; bytes < 1e8; bytes *= 1.7)
-      EXPECT_LE(cost(bytes), 1.1502 * cost_of_collective(allreduce(name, 16), kLink)(bytes)) << name << ' ' << bytes;
+      EXPECT_LE(cost(bytes), 1.1502 * costs::cost_of_collective(allreduce(name, 16), kLink)(bytes))
+          << name << ' ' << bytes;
 }
 
-TEST(CollectiveCost, OfOneRankIsNothing) { EXPECT_EQ(cost_of_collective(allreduce("ring", 1), kLink)(1e9), 0); }
+TEST(CollectiveCost, OfOneRankIsNothing) { EXPECT_EQ(costs::cost_of_collective(allreduce("ring", 1), kLink)(1e9), 0); }
 
 TEST(CollectiveCost, OfAnUnknownAlgorithmIsMisuse) {
-  EXPECT_THROW(static_cast<void>(cost_of_collective(allreduce("snail", 4), kLink)), Misuse);
-  EXPECT_THROW(static_cast<void>(cost_of_collective(allreduce("snail", 1), kLink)), Misuse);
-  EXPECT_THROW(static_cast<void>(cost_of_collective(allreduce("ring", 0), kLink)), Misuse);
+  EXPECT_THROW(static_cast<void>(costs::cost_of_collective(allreduce("snail", 4), kLink)), Misuse);
+  EXPECT_THROW(static_cast<void>(costs::cost_of_collective(allreduce("snail", 1), kLink)), Misuse);
+  EXPECT_THROW(static_cast<void>(costs::cost_of_collective(allreduce("ring", 0), kLink)), Misuse);
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "simulate/cluster_cost.hpp"
+#include "simulate/costs/cluster_cost.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/predict.hpp"
 
@@ -129,42 +129,43 @@ Cluster cluster_of(const std::string& costs, const std::string& rest = "") {
 TEST(ClusterCost, IsWhatWasMeasuredBeforeWhatTheLinksSay) {
   const std::string links = R"("links": {"inter": {"alpha_s": 1, "beta_s_per_byte": 1}}, )";
   const Cluster cluster = cluster_of(R"({"affine": {"a_s": 0.5, "b_s_per_byte": 0.25}})", links);
-  EXPECT_DOUBLE_EQ(simulate::cost_of_cluster(cluster, 100)(8), 2.5);
+  EXPECT_DOUBLE_EQ(simulate::costs::cost_of_cluster(cluster, 100)(8), 2.5);
   Cluster ring = cluster;
   ring.algorithm = "ring";
-  EXPECT_NEAR(simulate::cost_of_cluster(ring, 100)(8), 6 + 2 * 0.75 * 8, 1e-9) << "nothing was measured for it: links";
+  EXPECT_NEAR(simulate::costs::cost_of_cluster(ring, 100)(8), 6 + 2 * 0.75 * 8, 1e-9)
+      << "nothing was measured for it: links";
 }
 
 TEST(ClusterCost, OfAutoIsTheLeastOfTheAlgorithmsMeasured) {
   const Cluster cluster = cluster_of(R"({"ring": {"affine": {"a_s": 10, "b_s_per_byte": 1}},
                                          "mst": {"table": [[0, 1], [10, 31]]}})");
-  const schedule::Cost cost = simulate::cost_of_cluster(cluster, 100);
+  const schedule::Cost cost = simulate::costs::cost_of_cluster(cluster, 100);
   EXPECT_NEAR(cost(0), 1, 1e-9);
   EXPECT_NEAR(cost(2), 7, 1e-3);
   EXPECT_NEAR(cost(50), 60, 1e-2);
   Cluster mst = cluster;
   mst.algorithm = "mst";
-  EXPECT_DOUBLE_EQ(simulate::cost_of_cluster(mst, 100)(50), 151);
+  EXPECT_DOUBLE_EQ(simulate::costs::cost_of_cluster(mst, 100)(50), 151);
   mst.algorithm = "recursive_doubling";
-  EXPECT_THROW(static_cast<void>(simulate::cost_of_cluster(mst, 100)), Misuse);
+  EXPECT_THROW(static_cast<void>(simulate::costs::cost_of_cluster(mst, 100)), Misuse);
 }
 
 TEST(ClusterCost, InsideOneHostIsThatOfItsLinks) {
   Cluster cluster{
       .ranks = 4, .ranks_per_host = 4, .inter = LinkCost{1, 1, 0}, .intra = LinkCost{0.1, 0.1, 0}, .algorithm = "ring"};
-  EXPECT_NEAR(simulate::cost_of_cluster(cluster, 100)(4), 0.6 + 0.6, 1e-9);
+  EXPECT_NEAR(simulate::costs::cost_of_cluster(cluster, 100)(4), 0.6 + 0.6, 1e-9);
   cluster.ranks_per_host = 2;
-  EXPECT_NEAR(simulate::cost_of_cluster(cluster, 100)(4), 6 + 6, 1e-9);
+  EXPECT_NEAR(simulate::costs::cost_of_cluster(cluster, 100)(4), 6 + 6, 1e-9);
 }
 
 TEST(ClusterCost, ChangesByTheStartupOrByTheByte) {
   const Cluster measured = cluster_of(R"({"table": [[0, 2], [10, 4], [20, 10]]})");
-  EXPECT_DOUBLE_EQ(simulate::cost_of_cluster(measured, 100, {.startup = 0.5})(20), 9);
-  EXPECT_DOUBLE_EQ(simulate::cost_of_cluster(measured, 100, {.per_byte = 0.5})(20), 6);
-  EXPECT_DOUBLE_EQ(simulate::cost_of_cluster(measured, 100, {.per_byte = 0.5})(5), 2.5);
+  EXPECT_DOUBLE_EQ(simulate::costs::cost_of_cluster(measured, 100, {.startup = 0.5})(20), 9);
+  EXPECT_DOUBLE_EQ(simulate::costs::cost_of_cluster(measured, 100, {.per_byte = 0.5})(20), 6);
+  EXPECT_DOUBLE_EQ(simulate::costs::cost_of_cluster(measured, 100, {.per_byte = 0.5})(5), 2.5);
   const Cluster links{.ranks = 2, .inter = LinkCost{1, 1, 0}, .algorithm = "ring"};
-  EXPECT_NEAR(simulate::cost_of_cluster(links, 100, {.startup = 0.5})(4), 1 + 4, 1e-9);
-  EXPECT_NEAR(simulate::cost_of_cluster(links, 100, {.per_byte = 0.5})(4), 2 + 2, 1e-9);
+  EXPECT_NEAR(simulate::costs::cost_of_cluster(links, 100, {.startup = 0.5})(4), 1 + 4, 1e-9);
+  EXPECT_NEAR(simulate::costs::cost_of_cluster(links, 100, {.per_byte = 0.5})(4), 2 + 2, 1e-9);
 }
 
 TEST(ClusterCost, OfAnotherNumberOfRanksGoesByTheLinks) {

@@ -1,9 +1,9 @@
 // The planner: what it makes of measured steps, what it predicts, and when it measures again.
-#include "sync/planner.hpp"
+#include "sync/planning/planner.hpp"
 
 #include <gtest/gtest.h>
 
-namespace syncopate::sync {
+namespace syncopate::sync::planning {
 namespace {
 
 using schedule::Cost;
@@ -171,4 +171,4 @@ TEST(Planner, NeverChecksWhereThatIsNotWanted) {
 }
 
 }  // namespace
-}  // namespace syncopate::sync
+}  // namespace syncopate::sync::planning

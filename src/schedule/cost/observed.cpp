@@ -8,9 +8,9 @@
 //     '---------------- M
 #include <map>
 
-#include "base/median.hpp"
 #include "base/require.hpp"
 #include "schedule/cost.hpp"
+#include "schedule/median.hpp"
 
 namespace syncopate::schedule::cost {
 
@@ -41,7 +41,7 @@ Cost pool(const CostInputs& inputs) {
   std::vector<Pool> pools;
   for (const auto& [bytes, seconds] : by_size) {
     const auto seen = static_cast<double>(seconds.size());
-    add(pools, {{bytes}, base::median(seconds), seen});
+    add(pools, {{bytes}, schedule::median(seconds), seen});
   }
   CostInputs table;
   for (const Pool& pool : pools)

@@ -1,9 +1,9 @@
 // BucketQueue: handing each question to the state machine at work.
-#include "sync/bucket_queue.hpp"
+#include "sync/planning/bucket_queue.hpp"
 
 #include <cassert>
 
-namespace syncopate::sync {
+namespace syncopate::sync::planning {
 
 namespace {
 std::variant<schedule::Dispatch, schedule::OnlineDispatch> dispatch_for(const schedule::Partition& partition,
@@ -53,4 +53,4 @@ void BucketQueue::restart() {
   std::visit([](auto& dispatch) { dispatch.restart(); }, dispatch_);
 }
 
-}  // namespace syncopate::sync
+}  // namespace syncopate::sync::planning

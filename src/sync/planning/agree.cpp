@@ -1,6 +1,6 @@
 // Agreement: rank 0 describes its options, gradients and buckets; the others compare what must be equal and adopt the
 // rest.
-#include "sync/agree.hpp"
+#include "sync/planning/agree.hpp"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 #include "compress/codec.hpp"
 #include "schedule/policy.hpp"
 
-namespace syncopate::sync {
+namespace syncopate::sync::planning {
 
 namespace {
 
@@ -140,4 +140,4 @@ schedule::Partition agree(Group& group, std::size_t gradients, const schedule::P
   return checked(group, gradients, read_partition(in));
 }
 
-}  // namespace syncopate::sync
+}  // namespace syncopate::sync::planning

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "base/require.hpp"
-#include "simulate/cluster_cost.hpp"
+#include "simulate/costs/cluster_cost.hpp"
 #include "simulate/exchange.hpp"
 #include "syncopate/simulate.hpp"
 
@@ -38,7 +38,7 @@ std::vector<MeasuredCost> simulate_costs(const Cluster& cluster, std::uint64_t b
   for (const Collective collective : {Collective::allreduce, Collective::reduce_scatter, Collective::allgather}) {
     const bool is_whole = collective == Collective::allreduce;
     const std::string algorithm =
-        is_whole ? cluster.algorithm : simulate::algorithm_of_half(cluster.algorithm, collective);
+        is_whole ? cluster.algorithm : simulate::costs::algorithm_of_half(cluster.algorithm, collective);
     MeasuredCost cost{.collective = collective, .algorithm = algorithm == "auto" ? "" : algorithm};
     for (const std::uint64_t size : sizes_up_to(bytes, 4 * static_cast<std::uint64_t>(cluster.ranks))) {
       const auto ends = exchanger.run({collective, algorithm, size}, together);

@@ -1,12 +1,12 @@
 // Planner: stages, costs from observations, forecasts, drift.
-#include "sync/planner.hpp"
+#include "sync/planning/planner.hpp"
 
 #include <algorithm>
 #include <cmath>
 
-#include "base/median.hpp"
+#include "schedule/median.hpp"
 
-namespace syncopate::sync {
+namespace syncopate::sync::planning {
 
 namespace {
 
@@ -141,8 +141,8 @@ Planner::StepTimes Planner::step_times() const {
     exchanges.push_back(sum_s);
     ends.push_back(step.end_s);
   }
-  result.exchange_s = base::median(std::move(exchanges));
-  result.step_s = base::median(std::move(ends));
+  result.exchange_s = schedule::median(std::move(exchanges));
+  result.step_s = schedule::median(std::move(ends));
   return result;
 }
 
@@ -168,4 +168,4 @@ void Planner::measure_again() {
   enter(Stage::alone);
 }
 
-}  // namespace syncopate::sync
+}  // namespace syncopate::sync::planning

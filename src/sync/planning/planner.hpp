@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "schedule/policy.hpp"
-#include "sync/record.hpp"
+#include "sync/planning/record.hpp"
 
-namespace syncopate::sync {
+namespace syncopate::sync::planning {
 
 /// What rank 0 decides for all before the first step.
 struct PlannerOptions {
@@ -96,4 +96,4 @@ class Planner final {
   std::optional<StepTimes> at_first_;
 };
 
-}  // namespace syncopate::sync
+}  // namespace syncopate::sync::planning

@@ -7,7 +7,7 @@
 
 #include "schedule/dispatch.hpp"
 
-namespace syncopate::sync {
+namespace syncopate::sync::planning {
 
 /// One face for both of the schedule's state machines.
 class BucketQueue final {
@@ -33,4 +33,4 @@ class BucketQueue final {
   std::variant<Fixed, Online> dispatch_;
 };
 
-}  // namespace syncopate::sync
+}  // namespace syncopate::sync::planning

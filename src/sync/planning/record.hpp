@@ -7,7 +7,7 @@
 #include "schedule/evaluate.hpp"
 #include "syncopate/group.hpp"
 
-namespace syncopate::sync {
+namespace syncopate::sync::planning {
 
 /// One step. Seconds since the step before had ended.
 struct StepRecord {
@@ -30,4 +30,4 @@ struct Measurement {
 /// rank that came last to it: the others also waited for that one. A collective; equal on all ranks afterwards.
 void combine(Group& group, Measurement& mine);
 
-}  // namespace syncopate::sync
+}  // namespace syncopate::sync::planning

@@ -1,7 +1,7 @@
 // The communication thread: what leaves next, agreed on where it must be, goes through the sentence.
 #include <fmt/format.h>
 
-#include "sync/impl.hpp"
+#include "sync/synchronizer/impl.hpp"
 #include "syncopate/collective.hpp"
 #include "syncopate/error.hpp"
 

@@ -7,7 +7,7 @@
 #include "schedule/cost.hpp"
 #include "syncopate/predict.hpp"
 
-namespace syncopate::simulate {
+namespace syncopate::simulate::costs {
 
 /// What ranks agree on before a bucket leaves under policy online: the number of a gradient.
 inline constexpr std::uint64_t kAgreedBytes = sizeof(std::int64_t);
@@ -32,4 +32,4 @@ struct Change {
 /// What half of an all-reduce costs by that algorithm: half the all-reduce's time where only that was measured.
 [[nodiscard]] schedule::Cost cost_of_half(const Cluster& cluster, Collective half, std::uint64_t bytes);
 
-}  // namespace syncopate::simulate
+}  // namespace syncopate::simulate::costs

@@ -1,12 +1,12 @@
 // Record: medians over steps, extremes over ranks.
-#include "sync/record.hpp"
+#include "sync/planning/record.hpp"
 
 #include <algorithm>
 
-#include "base/median.hpp"
+#include "schedule/median.hpp"
 #include "syncopate/collective.hpp"
 
-namespace syncopate::sync {
+namespace syncopate::sync::planning {
 
 namespace {
 
@@ -14,7 +14,7 @@ template <class Value>
 double median_over(std::span<const StepRecord> steps, const Value& value) {
   std::vector<double> values;
   for (const StepRecord& step : steps) values.push_back(value(step));
-  return base::median(std::move(values));
+  return schedule::median(std::move(values));
 }
 
 double bytes_begun_before_last_gradient(const StepRecord& step) {
@@ -58,4 +58,4 @@ void combine(Group& group, Measurement& mine) {
   mine.bytes_overlapping = least.back();
 }
 
-}  // namespace syncopate::sync
+}  // namespace syncopate::sync::planning

@@ -1,7 +1,7 @@
 // Waiting, and what happens between steps: statistics, the plan of the next one, spans of what was planned.
 #include "base/require.hpp"
-#include "sync/agree.hpp"
-#include "sync/impl.hpp"
+#include "sync/planning/agree.hpp"
+#include "sync/synchronizer/impl.hpp"
 #include "sync/traced.hpp"
 #include "syncopate/collective.hpp"
 
@@ -88,7 +88,7 @@ void Synchronizer::Impl::finish_step(double waited_s) {
   statistics_.measuring = planner_.is_measuring();
   statistics_.predicted_s = planner_.forecast() ? planner_.forecast()->step_s : 0;
   trace_plan();
-  sync::StepRecord record;
+  sync::planning::StepRecord record;
   progress_.with([&](Progress& progress) {
     infos_.clear();
     for (const schedule::Bucket& bucket : progress.taken) infos_.push_back(info_of(bucket));
@@ -106,12 +106,12 @@ void Synchronizer::Impl::finish_step(double waited_s) {
 }
 
 // Nothing is under way between steps, on any rank: whatever the ranks have to say to each other, they say it here.
-void Synchronizer::Impl::review(sync::Planner::Review review) {
-  using Review = sync::Planner::Review;
+void Synchronizer::Impl::review(sync::planning::Planner::Review review) {
+  using Review = sync::planning::Planner::Review;
   if (review == Review::none) return;
   if (review == Review::plan) {
-    for (sync::Measurement& stage : planner_.measurements()) sync::combine(group_, stage);
-    planner_.adopt(sync::agree(group_, count(), planner_.plan()));
+    for (sync::planning::Measurement& stage : planner_.measurements()) sync::planning::combine(group_, stage);
+    planner_.adopt(sync::planning::agree(group_, count(), planner_.plan()));
   }
   if (review == Review::check) {
     std::int32_t drifted = planner_.has_drifted() ? 1 : 0;

@@ -8,8 +8,8 @@
 #include "base/guarded.hpp"
 #include "sync/arena.hpp"
 #include "sync/bucket.hpp"
-#include "sync/bucket_queue.hpp"
-#include "sync/planner.hpp"
+#include "sync/planning/bucket_queue.hpp"
+#include "sync/planning/planner.hpp"
 #include "sync/step.hpp"
 #include "sync/weight_updater.hpp"
 #include "syncopate/synchronizer.hpp"
@@ -38,12 +38,12 @@ class Synchronizer::Impl final {
  private:
   /// Shared by the threads that report gradients, the one that waits, and the communication thread.
   struct Progress {
-    std::optional<sync::BucketQueue> queue;
+    std::optional<sync::planning::BucketQueue> queue;
     std::vector<schedule::Bucket> taken;  ///< in this step, in their order
     std::size_t combined = 0;             ///< of those, from the first on
     std::size_t delivered = 0;            ///< of those, from the last on: their weights are here
     std::size_t returned = 0;             ///< of those, by `next_bucket`
-    sync::StepRecord record;
+    sync::planning::StepRecord record;
     bool accumulating = false;
     std::exception_ptr failure;
 
@@ -67,7 +67,7 @@ class Synchronizer::Impl final {
   [[nodiscard]] bool is_here(const Progress& progress, std::size_t bucket) const;
   [[nodiscard]] bool is_complete(const Progress& progress) const;
   void finish_step(double waited_s);
-  void review(sync::Planner::Review review);
+  void review(sync::planning::Planner::Review review);
   void trace_plan();
   void set_partition();
   [[nodiscard]] BucketInfo info_of(const schedule::Bucket& bucket) const;
@@ -79,7 +79,7 @@ class Synchronizer::Impl final {
   const compress::Settings codec_;
   const sync::Share share_;
   const std::function<double()> clock_s_;
-  sync::Planner planner_;  ///< the caller's, between steps
+  sync::planning::Planner planner_;  ///< the caller's, between steps
   const sync::Arena arena_;
   sync::WeightUpdater updater_;
   const sync::BucketInputs inputs_;

@@ -1,5 +1,5 @@
 // Cluster cost: choosing among what is known, and changing it.
-#include "simulate/cluster_cost.hpp"
+#include "simulate/costs/cluster_cost.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,10 +7,10 @@
 #include <algorithm>
 
 #include "collective/algorithm.hpp"
-#include "simulate/collective_cost.hpp"
+#include "simulate/costs/collective_cost.hpp"
 #include "syncopate/error.hpp"
 
-namespace syncopate::simulate {
+namespace syncopate::simulate::costs {
 
 namespace {
 
@@ -125,7 +125,7 @@ schedule::Cost cost_of_half(const Cluster& cluster, Collective half, std::uint64
   return cost;
 }
 
-}  // namespace syncopate::simulate
+}  // namespace syncopate::simulate::costs
 
 namespace syncopate {
 
@@ -138,7 +138,7 @@ ExchangeCost exchange_cost(const Cluster& cluster, int ranks, std::uint64_t byte
       throw Misuse(fmt::format("the cluster's costs were measured on {} ranks and it has no links to tell those of {}",
                                cluster.ranks, ranks));
   }
-  const schedule::Cost cost = simulate::cost_of_cluster(here, bytes);
+  const schedule::Cost cost = simulate::costs::cost_of_cluster(here, bytes);
   ExchangeCost rows{.table = {}, .cpu_s_per_byte = cost.cpu_s_per_byte};
   for (const schedule::Piece& piece : cost.pieces()) rows.table.emplace_back(piece.begin_bytes, piece.seconds);
   const schedule::Piece& last = cost.pieces().back();  // a second row beyond its begin keeps its slope

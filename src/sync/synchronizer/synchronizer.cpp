@@ -2,8 +2,8 @@
 #include <cstring>
 
 #include "base/require.hpp"
-#include "sync/agree.hpp"
-#include "sync/impl.hpp"
+#include "sync/planning/agree.hpp"
+#include "sync/synchronizer/impl.hpp"
 #include "sync/traced.hpp"
 #include "syncopate/collective.hpp"
 
@@ -40,7 +40,7 @@ schedule::PolicyOptions policy_options(const SynchronizerOptions& options, int r
 }
 
 /// Where nothing is exchanged there is nothing to weigh, nor anybody to agree with.
-sync::PlannerOptions planner_options_of(const SynchronizerOptions& options) {
+sync::planning::PlannerOptions planner_options_of(const SynchronizerOptions& options) {
   const schedule::Policy& policy = schedule::policy_named(options.policy);
   const bool alone = options.exchange == "none" && policy.needs != schedule::Needs::sizes;
   return {alone ? "single" : options.policy, options.cost.has_value(), options.check_every};
@@ -62,13 +62,14 @@ compress::Settings codec_of(const std::vector<Gradient>& gradients, const Synchr
   return settings;
 }
 
-sync::Planner planner_of(Group& group, const std::vector<Gradient>& gradients, const SynchronizerOptions& options) {
+sync::planning::Planner planner_of(Group& group, const std::vector<Gradient>& gradients,
+                                   const SynchronizerOptions& options) {
   const schedule::Timeline sizes = sizes_of(gradients);
   const schedule::PolicyOptions details = policy_options(options, group.size());
-  const sync::PlannerOptions mine = planner_options_of(options);
-  const schedule::Partition first = sync::Planner(sizes, mine, details).partition();
-  const sync::AgreedPlan terms = sync::agree(group, gradients, options, {mine, first});
-  sync::Planner planner(sizes, terms.planner, details);
+  const sync::planning::PlannerOptions mine = planner_options_of(options);
+  const schedule::Partition first = sync::planning::Planner(sizes, mine, details).partition();
+  const sync::planning::AgreedPlan terms = sync::planning::agree(group, gradients, options, {mine, first});
+  sync::planning::Planner planner(sizes, terms.planner, details);
   planner.begin_with(terms.partition);
   return planner;
 }

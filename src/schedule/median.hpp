@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace syncopate::base {
+namespace syncopate::schedule {
 
 /// Of at least one value; of an even number the mean of the two in the middle.
 [[nodiscard]] inline double median(std::vector<double> values) {
@@ -13,4 +13,4 @@ namespace syncopate::base {
   return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-}  // namespace syncopate::base
+}  // namespace syncopate::schedule

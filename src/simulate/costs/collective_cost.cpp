@@ -1,12 +1,12 @@
 // Collective cost: selection and cost law of an algorithm, handed to the schedule's `law`.
-#include "simulate/collective_cost.hpp"
+#include "simulate/costs/collective_cost.hpp"
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/require.hpp"
 
-namespace syncopate::simulate {
+namespace syncopate::simulate::costs {
 
 schedule::Cost cost_of_collective(const PlanRequest& request, const LinkCost& link) {
   static_cast<void>(
@@ -21,4 +21,4 @@ schedule::Cost cost_of_collective(const PlanRequest& request, const LinkCost& li
       {.law = law, .largest_bytes = static_cast<double>(std::max<std::uint64_t>(request.bytes, 1 << 20))});
 }
 
-}  // namespace syncopate::simulate
+}  // namespace syncopate::simulate::costs

@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "schedule/timeline.hpp"
-#include "sync/planner.hpp"
+#include "sync/planning/planner.hpp"
 #include "syncopate/synchronizer.hpp"
 
-namespace syncopate::sync {
+namespace syncopate::sync::planning {
 
 /// What rank 0 decides before the first step.
 struct AgreedPlan {
@@ -22,4 +22,4 @@ struct AgreedPlan {
 /// Rank 0's partition, on every rank; `mine` elsewhere does not count.
 [[nodiscard]] schedule::Partition agree(Group& group, std::size_t gradients, const schedule::Partition& mine);
 
-}  // namespace syncopate::sync
+}  // namespace syncopate::sync::planning
