@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 
 #include "syncopate/error.hpp"
 
@@ -15,7 +16,7 @@ namespace syncopate::transport::socket {
 
 namespace {
 
-constexpr std::uint64_t kBell = ~std::uint64_t{0};
+constexpr std::uint64_t kWake = ~std::uint64_t{0};
 constexpr std::size_t kBatch = 64;
 
 epoll_event event_of(std::uint64_t key, std::uint32_t events) noexcept {
@@ -25,22 +26,38 @@ epoll_event event_of(std::uint64_t key, std::uint32_t events) noexcept {
   return event;
 }
 
-/// Until the deadline; null: for ever. In nanoseconds: a delay of half a millisecond must not become one of one.
-const timespec* timeout_until(base::Time deadline, timespec& storage) {
-  if (deadline == base::kNever) return nullptr;
-  const base::Duration left = std::max(base::Duration{0}, deadline - std::chrono::steady_clock::now());
-  const auto whole = std::chrono::floor<std::chrono::seconds>(left);
-  storage = {.tv_sec = whole.count(), .tv_nsec = (left - whole).count()};
-  return &storage;
+base::Duration left_until(base::Time deadline) {
+  return std::max(base::Duration{0}, deadline - std::chrono::steady_clock::now());
+}
+
+/// In nanoseconds: a delay of half a millisecond must not become one of one.
+int wait_finely(int epoll, std::span<epoll_event> into, base::Time deadline) {
+  timespec left{};
+  if (deadline != base::kNever) {
+    const base::Duration all = left_until(deadline);
+    const auto whole = std::chrono::floor<std::chrono::seconds>(all);
+    left = {.tv_sec = whole.count(), .tv_nsec = (all - whole).count()};
+  }
+  return ::epoll_pwait2(epoll, into.data(), static_cast<int>(into.size()), deadline == base::kNever ? nullptr : &left,
+                        nullptr);
+}
+
+int wait_coarsely(int epoll, std::span<epoll_event> into, base::Time deadline) {
+  int left_ms = -1;
+  if (deadline != base::kNever) {
+    const auto rounded = std::chrono::ceil<std::chrono::milliseconds>(left_until(deadline)).count();
+    left_ms = static_cast<int>(std::min<std::int64_t>(rounded, std::numeric_limits<int>::max()));
+  }
+  return ::epoll_wait(epoll, into.data(), static_cast<int>(into.size()), left_ms);
 }
 
 }  // namespace
 
 Poller::Poller()
-    : epoll_(::epoll_create1(EPOLL_CLOEXEC)), bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), raw_(kBatch) {
-  if (!epoll_ || !bell_) throw SystemFailure(fmt::format("cannot create an epoll set: {}", std::strerror(errno)));
-  // Edge-triggered: every ring of the bell is one event, and nobody needs to read the counter.
-  add(bell_, kBell, EPOLLIN | EPOLLET);
+    : epoll_(::epoll_create1(EPOLL_CLOEXEC)), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), raw_(kBatch) {
+  if (!epoll_ || !wake_) throw SystemFailure(fmt::format("cannot create an epoll set: {}", std::strerror(errno)));
+  // Edge-triggered: every wake-up is one event, and nobody needs to read the counter.
+  add(wake_, kWake, EPOLLIN | EPOLLET);
 }
 
 void Poller::add(const Descriptor& what, std::uint64_t key, std::uint32_t events) {
@@ -60,19 +77,22 @@ void Poller::remove(const Descriptor& what) noexcept {
 
 std::span<const Ready> Poller::wait(base::Time deadline) {
   ready_.clear();
-  timespec storage{};
-  const timespec* timeout = timeout_until(deadline, storage);
-  const int count = ::epoll_pwait2(epoll_.number(), raw_.data(), static_cast<int>(raw_.size()), timeout, nullptr);
+  int count = is_coarse_ ? -1 : wait_finely(epoll_.number(), raw_, deadline);
+  // Before Linux 5.11 the call is missing; where a container's filter does not know it, it may be forbidden instead.
+  if (count < 0 && (errno == ENOSYS || errno == EPERM)) is_coarse_ = true;
+  if (is_coarse_) count = wait_coarsely(epoll_.number(), raw_, deadline);
+  if (count < 0 && errno != EINTR)
+    throw SystemFailure(fmt::format("cannot wait for sockets: {}", std::strerror(errno)));
   for (int i = 0; i < count; ++i) {
     const epoll_event& event = raw_[static_cast<std::size_t>(i)];
-    if (event.data.u64 != kBell) ready_.push_back({event.data.u64, event.events});
+    if (event.data.u64 != kWake) ready_.push_back({event.data.u64, event.events});
   }
   return ready_;
 }
 
 void Poller::wake() noexcept {
   const std::uint64_t one = 1;
-  [[maybe_unused]] const auto written = ::write(bell_.number(), &one, sizeof one);
+  [[maybe_unused]] const auto written = ::write(wake_.number(), &one, sizeof one);
 }
 
 }  // namespace syncopate::transport::socket

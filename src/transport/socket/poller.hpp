@@ -25,13 +25,14 @@ class Poller final {
   void change(const Descriptor& what, std::uint64_t key, std::uint32_t events) noexcept;
   void remove(const Descriptor& what) noexcept;
   /// Waits until something is ready, `wake`, or the deadline. Wake-ups are not among the results, which stay valid
-  /// until the next call.
+  /// until the next call. Throws SystemFailure.
   [[nodiscard]] std::span<const Ready> wait(base::Time deadline);
   void wake() noexcept;
 
  private:
   Descriptor epoll_;
-  Descriptor bell_;
+  Descriptor wake_;
+  bool is_coarse_ = false;  ///< the system cannot wait by nanoseconds
   std::vector<epoll_event> raw_;
   std::vector<Ready> ready_;
 };

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <optional>
 
 #include "syncopate/error.hpp"
 
@@ -19,6 +20,14 @@ constexpr int kKind = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
 
 void set(int socket, int level, int option, int value) noexcept {
   ::setsockopt(socket, level, option, &value, sizeof value);
+}
+
+/// Who opened the other end of a unix socket.
+std::optional<ucred> credentials(int socket) noexcept {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  const bool is_known = ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0;
+  return is_known ? std::optional(peer) : std::nullopt;
 }
 
 [[noreturn]] void refuse(const char* what, const Address& address) {
@@ -71,10 +80,14 @@ Address local_address(const Descriptor& socket) {
   return {reinterpret_cast<const sockaddr*>(&raw), size};
 }
 
+int peer_process(int descriptor) noexcept {
+  const auto peer = credentials(descriptor);
+  return peer ? peer->pid : 0;
+}
+
 bool same_user(const Descriptor& socket) noexcept {
-  ucred peer{};
-  socklen_t size = sizeof peer;
-  return ::getsockopt(socket.number(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == ::geteuid();
+  const auto peer = credentials(socket.number());
+  return peer && peer->uid == ::geteuid();
 }
 
 Address remote_address(const Descriptor& socket) {

@@ -35,6 +35,8 @@ class Descriptor final {
 void tune(const Descriptor& socket) noexcept;
 [[nodiscard]] Address local_address(const Descriptor& socket);
 [[nodiscard]] Address remote_address(const Descriptor& socket);
+/// The process that opened the other end of a unix socket; 0 if that is none.
+[[nodiscard]] int peer_process(int descriptor) noexcept;
 /// Whether the other end of a unix socket was opened by this process's user.
 [[nodiscard]] bool same_user(const Descriptor& socket) noexcept;
 
