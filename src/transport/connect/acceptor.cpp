@@ -2,10 +2,13 @@
 #include "transport/connect/acceptor.hpp"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
+#include <iterator>
 
 #include "syncopate/error.hpp"
 
@@ -13,8 +16,21 @@ namespace syncopate::transport::connect {
 
 namespace {
 constexpr auto kRest = std::chrono::milliseconds(100);
+constexpr auto kPauseOfCall = std::chrono::milliseconds(20);
+
+/// A quarter of the descriptors that this process may have; the rest is the program's.
+std::size_t affordable() noexcept {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return SIZE_MAX;
+  return std::max<std::size_t>(1, limit.rlim_cur / 4);
+}
+
 base::Time now() { return std::chrono::steady_clock::now(); }
 }  // namespace
+
+Acceptor::Acceptor(socket::Poller& poller, AcceptorOptions options) : poller_(poller), options_(std::move(options)) {
+  options_.most_waiting = std::min(options_.most_waiting, affordable());
+}
 
 void Acceptor::open(socket::Descriptor listener) {
   poller_.add(listener, kFirstKey + listeners_.size(), EPOLLIN);
@@ -26,10 +42,15 @@ void Acceptor::watch_listeners(std::uint32_t events) {
 }
 
 void Acceptor::call(const socket::Address& to, const socket::Address& from, const Hello& mine) {
+  attempt({to, from, mine, now() + options_.patience, {}});
+}
+
+void Acceptor::attempt(Call call) {
   try {
-    begin(Handshake::call(socket::Channel(socket::start_connection(to, from)), mine, options_.secret), true, to.text());
+    socket::Channel channel(socket::start_connection(call.to, call.from));
+    begin({Handshake::call(std::move(channel), call.mine, options_.secret), call, call.to.text(), call.deadline, 0});
   } catch (const SystemFailure& failure) {
-    refusals_.push_back({mine, Handshake::Cause::unreachable, failure.what()});
+    refusals_.push_back({call.mine, Handshake::Cause::unreachable, failure.what()});
   }
 }
 
@@ -44,13 +65,10 @@ void Acceptor::accept_all(const socket::Descriptor& listener) {
   while (socket::Descriptor socket = socket::accept_from(listener)) {
     socket::tune(socket);
     const socket::Address caller = socket::remote_address(socket);
-    if (pending_.size() >= options_.most_waiting) {
-      options_.log.write(LogLevel::info,
-                         fmt::format("turned {} away: {} handshakes are under way", caller.text(), pending_.size()));
-      continue;
-    }
+    if (accepted_ >= options_.most_waiting) make_room();
     const Hello mine{.version = {}, .group = options_.group, .from = options_.rank};
-    begin(Handshake::answer(socket::Channel(std::move(socket)), mine, options_.secret), false, caller.text());
+    begin({Handshake::answer(socket::Channel(std::move(socket)), mine, options_.secret), std::nullopt, caller.text(),
+           now() + options_.stranger_patience, 0});
   }
   const bool exhausted = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
   if (!exhausted) return;
@@ -59,10 +77,24 @@ void Acceptor::accept_all(const socket::Descriptor& listener) {
   paused_until_ = now() + kRest;
 }
 
-void Acceptor::begin(Handshake handshake, bool called, std::string address) {
+/// Keys grow with time: the first that another rank began is the oldest.
+void Acceptor::make_room() {
+  const auto oldest = std::ranges::find_if(pending_, [](const auto& entry) { return !entry.second.call; });
+  const Pending gone = take(oldest);
+  refuse(gone, Handshake::Cause::cut_off, fmt::format("{} newer handshakes are under way", accepted_));
+}
+
+Acceptor::Pending Acceptor::take(PendingMap::iterator entry) {
+  Pending pending = std::move(pending_.extract(entry).mapped());
+  if (!pending.call) --accepted_;
+  poller_.remove(pending.handshake.channel().socket());
+  return pending;
+}
+
+void Acceptor::begin(Pending pending) {
   const std::uint64_t key = next_key_++;
-  const auto [entry, fresh] =
-      pending_.emplace(key, Pending{std::move(handshake), called, std::move(address), now() + options_.patience, 0});
+  if (!pending.call) ++accepted_;
+  const auto [entry, fresh] = pending_.emplace(key, std::move(pending));
   const socket::Descriptor& socket = entry->second.handshake.channel().socket();
   poller_.add(socket, key, 0);
   if (socket::local_address(socket).family() == AF_UNIX && !socket::same_user(socket)) return finish(entry);
@@ -80,11 +112,10 @@ void Acceptor::advance(PendingMap::iterator entry) {
 }
 
 void Acceptor::finish(PendingMap::iterator entry) {
-  Pending pending = std::move(pending_.extract(entry).mapped());
+  Pending pending = take(entry);
   Handshake& handshake = pending.handshake;
-  poller_.remove(handshake.channel().socket());
   if (handshake.state() == Handshake::State::done) {
-    connections_.push_back({handshake.take(), handshake.peer(), pending.called});
+    connections_.push_back({handshake.take(), handshake.peer(), pending.call.has_value()});
   } else if (handshake.state() == Handshake::State::refused) {
     refuse(pending, handshake.cause(), handshake.reason());
   } else {
@@ -94,9 +125,12 @@ void Acceptor::finish(PendingMap::iterator entry) {
 
 void Acceptor::refuse(const Pending& pending, Handshake::Cause cause, const std::string& reason) {
   options_.log.write(LogLevel::info,
-                     fmt::format("no connection {} {}: {}", pending.called ? "to" : "from", pending.address, reason));
-  if (pending.called)
-    refusals_.push_back({pending.handshake.mine(), cause, fmt::format("{}: {}", pending.address, reason)});
+                     fmt::format("no connection {} {}: {}", pending.call ? "to" : "from", pending.address, reason));
+  if (!pending.call) return;
+  Call call = *pending.call;
+  call.next = now() + kPauseOfCall;
+  if (cause == Handshake::Cause::cut_off && call.next < call.deadline) return repeats_.push_back(std::move(call));
+  refusals_.push_back({call.mine, cause, fmt::format("{}: {}", pending.address, reason)});
 }
 
 void Acceptor::expire(base::Time at) {
@@ -107,16 +141,19 @@ void Acceptor::expire(base::Time at) {
   for (auto entry = pending_.begin(); entry != pending_.end();) {
     const auto current = entry++;
     if (current->second.deadline > at) continue;
-    const Pending silent = std::move(pending_.extract(current).mapped());
-    poller_.remove(silent.handshake.channel().socket());
+    const Pending silent = take(current);
     refuse(silent, Handshake::Cause::unreachable, "it did not finish its handshake in time");
   }
+  const auto due = std::ranges::partition(repeats_, [&](const Call& call) { return call.next > at; });
+  std::vector<Call> calls(std::make_move_iterator(due.begin()), std::make_move_iterator(due.end()));
+  repeats_.erase(due.begin(), due.end());
+  for (Call& call : calls) attempt(std::move(call));
 }
 
 base::Time Acceptor::next_deadline() const noexcept {
   base::Time next = paused_until_;
-  // Keys grow with time and every handshake has the same patience: the first is the oldest.
-  if (!pending_.empty()) next = std::min(next, pending_.begin()->second.deadline);
+  for (const auto& [key, pending] : pending_) next = std::min(next, pending.deadline);
+  for (const Call& call : repeats_) next = std::min(next, call.next);
   return next;
 }
 

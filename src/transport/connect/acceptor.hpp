@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,8 +16,9 @@ struct AcceptorOptions {
   int rank = 0;
   std::uint64_t group = 0;
   std::string secret;
-  base::Duration patience = std::chrono::seconds(10);  ///< bound of one handshake
-  std::size_t most_waiting = 1024;                     ///< handshakes under way; beyond, newcomers are turned away
+  base::Duration patience = std::chrono::seconds(10);          ///< bound of a call, with all its attempts
+  base::Duration stranger_patience = std::chrono::seconds(2);  ///< bound of a handshake that another rank began
+  std::size_t most_waiting = 256;  ///< such handshakes under way, and a quarter of this process's descriptors at most
   Log log;
 };
 
@@ -34,17 +36,19 @@ struct Refusal {
   std::string reason;  ///< names the address
 };
 
-/// Used by one thread, with a poller that it shares: keys from `kFirstKey` on are the door's. Over a unix socket only
-/// this process's user may pass.
+/// Who has not proved the secret holds few descriptors and for a short time. When there are too many, the oldest goes
+/// and not the newcomer, and a call that was cut off in its handshake is repeated: strangers cannot keep a rank out.
+/// Used by one thread, with a poller that it shares: keys from `kFirstKey` on are the acceptor's. Over a unix
+/// socket only this process's user is accepted.
 class Acceptor final {
  public:
   static constexpr std::uint64_t kFirstKey = std::uint64_t{1} << 40;
   static constexpr std::uint64_t kMostListeners = 8;
 
-  Acceptor(socket::Poller& poller, AcceptorOptions options) : poller_(poller), options_(std::move(options)) {}
+  Acceptor(socket::Poller& poller, AcceptorOptions options);
   /// Lets others in; `listener` must be listening. May be called for several.
   void open(socket::Descriptor listener);
-  /// Calls `mine.to` at `to`; ends as a connection or a refusal.
+  /// Calls `mine.to` at `to`, again where it is cut off; ends as a connection or a refusal.
   void call(const socket::Address& to, const socket::Address& from, const Hello& mine);
   void on_ready(const socket::Ready& ready);
   /// Cuts off those whose time is over. To be called at `next_deadline` at the latest.
@@ -54,9 +58,14 @@ class Acceptor final {
   [[nodiscard]] std::vector<Refusal> refusals() { return std::exchange(refusals_, {}); }
 
  private:
+  struct Call {
+    socket::Address to, from;
+    Hello mine;
+    base::Time deadline, next;
+  };
   struct Pending {
     Handshake handshake;
-    bool called = false;
+    std::optional<Call> call;  ///< empty: another rank began it
     std::string address;
     base::Time deadline;
     std::uint32_t watched = 0;
@@ -65,9 +74,12 @@ class Acceptor final {
 
   void accept_all(const socket::Descriptor& listener);
   void watch_listeners(std::uint32_t events);
-  void begin(Handshake handshake, bool called, std::string address);
+  void attempt(Call call);
+  void begin(Pending pending);
+  void make_room();
   void advance(PendingMap::iterator pending);
   void finish(PendingMap::iterator pending);
+  [[nodiscard]] Pending take(PendingMap::iterator pending);
   void refuse(const Pending& pending, Handshake::Cause cause, const std::string& reason);
 
   socket::Poller& poller_;
@@ -76,6 +88,8 @@ class Acceptor final {
   base::Time paused_until_ = base::kNever;  ///< the listeners rest after the system ran out of descriptors
   std::uint64_t next_key_ = kFirstKey + kMostListeners;
   PendingMap pending_;
+  std::vector<Call> repeats_;  ///< calls that were cut off
+  std::size_t accepted_ = 0;   ///< handshakes among `pending_` that others began
   std::vector<Connection> connections_;
   std::vector<Refusal> refusals_;
 };

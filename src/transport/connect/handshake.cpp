@@ -7,9 +7,10 @@
 #include <openssl/rand.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
-#include <iterator>
 
 #include "base/require.hpp"
 #include "syncopate/version.hpp"
@@ -22,6 +23,7 @@ namespace {
 //                      32 u64 group  40 i32 from  44 i32 to  48 u32 stream  64 nonce (32)
 constexpr char kMagic[] = "SYNCOPTE";
 constexpr std::size_t kMagicBytes = 8, kVersionAt = 16, kVersionBytes = 16, kNonceAt = 64, kNonceBytes = 32;
+constexpr std::size_t kMostSecretBytes = 4096;
 constexpr auto kCallerRole = std::byte{'C'}, kAnswererRole = std::byte{'A'};
 
 template <class Array>
@@ -94,7 +96,8 @@ bool Handshake::move() {
   const auto rest = base::Bytes(buffer_).first(wanted_).subspan(moved_);
   const socket::Moved moved = state_ == State::reading ? channel_.read(rest) : channel_.write(base::ConstBytes(rest));
   if (moved.outcome == socket::Moved::Outcome::closed) {
-    refuse(Cause::unreachable, socket::reason_of(moved));
+    const bool was_connected = moved.error == 0 || moved.error == ECONNRESET || moved.error == EPIPE;
+    refuse(was_connected ? Cause::cut_off : Cause::unreachable, socket::reason_of(moved));
     return false;
   }
   moved_ += moved.bytes;
@@ -195,11 +198,12 @@ Handshake::Proof Handshake::proof_by(bool caller) const {
   const HelloBytes& first = caller_ ? my_hello_ : peer_hello_;
   const HelloBytes& second = caller_ ? peer_hello_ : my_hello_;
   std::copy(second.begin(), second.end(), std::copy(first.begin(), first.end(), text.begin() + 1));
-  Proof proof;
+  Proof proof{};
   unsigned int size = kProofBytes;
-  HMAC(EVP_sha256(), secret_.data(), static_cast<int>(secret_.size()),
-       reinterpret_cast<const unsigned char*>(text.data()), text.size(), reinterpret_cast<unsigned char*>(proof.data()),
-       &size);
+  const auto* made = HMAC(EVP_sha256(), secret_.data(), static_cast<int>(secret_.size()),
+                          reinterpret_cast<const unsigned char*>(text.data()), text.size(),
+                          reinterpret_cast<unsigned char*>(proof.data()), &size);
+  if (made == nullptr || size != kProofBytes) throw SystemFailure("the cryptographic library makes no HMAC-SHA256");
   return proof;
 }
 
@@ -207,7 +211,17 @@ std::string read_secret(const std::string& path) {
   if (path.empty()) return {};
   std::ifstream file(path, std::ios::binary);
   base::require(file.good(), "cannot read the secret file '{}'", path);
-  std::string secret{std::istreambuf_iterator<char>(file), {}};
+  std::error_code unknown;
+  const auto others = std::filesystem::status(path, unknown).permissions() & std::filesystem::perms::others_all;
+  base::require(unknown || others == std::filesystem::perms::none,
+                "the secret file '{}' is open to every user of this host; make it yours alone: chmod 600 {}", path,
+                path);
+  std::string secret(kMostSecretBytes + 1, '\0');
+  secret.resize(
+      static_cast<std::size_t>(file.read(secret.data(), static_cast<std::streamsize>(secret.size())).gcount()));
+  base::require(secret.size() <= kMostSecretBytes,
+                "the secret in '{}' is longer than {} bytes; allowed: 16 to {} bytes", path, kMostSecretBytes,
+                kMostSecretBytes);
   while (!secret.empty() && (secret.back() == '\n' || secret.back() == '\r')) secret.pop_back();
   base::require(secret.size() >= 16, "the secret in '{}' has {} bytes; at least 16 are needed", path, secret.size());
   return secret;

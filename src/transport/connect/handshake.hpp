@@ -35,7 +35,14 @@ struct Hello {
 class Handshake final {
  public:
   enum class State : std::uint8_t { reading, writing, done, refused };
-  enum class Cause : std::uint8_t { none, unreachable, stranger, version, unauthorized };
+  enum class Cause : std::uint8_t {
+    none,
+    unreachable,
+    cut_off,  ///< the connection was there, and the other end closed it
+    stranger,
+    version,
+    unauthorized
+  };
 
   /// The side that connected, expecting to reach `mine.to`.
   [[nodiscard]] static Handshake call(socket::Channel channel, const Hello& mine, std::string secret);
