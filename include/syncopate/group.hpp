@@ -14,17 +14,19 @@
 
 namespace syncopate {
 
-/// Everything is optional. What is not given is taken from the environment: SYNCOPATE_*, then torchrun, Slurm,
-/// Open MPI and PMI variables; the log (level info) says which won. With none of them the group has one rank, and the
-/// rest is as stated behind the semicolon. Groups of threads look at no environment.
+/// Everything is optional. What is not given is taken from the environment: SYNCOPATE_*, then torchrun, Open MPI,
+/// MPICH, Slurm and PMI variables; the log (level info) says which won. With none of them the group has one rank, and
+/// the rest is as stated behind the semicolon. Groups of threads look at no environment.
 struct GroupOptions {
   std::optional<int> rank;
   std::optional<int> size;
-  std::string rendezvous;   ///< "tcp://host:port" (rank 0 listens there) or "file:///folder" (empty or new)
+  std::string
+      rendezvous;  ///< "tcp://host:port" (rank 0 listens there) or "file:///folder" (empty or new), "local://name"
   std::string interface;    ///< name or address to listen on and send from; empty: what faces tcp://, else loopback
   std::string secret_file;  ///< the job's secret; required unless every address is loopback
-  std::optional<std::chrono::milliseconds> timeout;       ///< bound of collectives while all ranks live; 120 s
-  std::optional<std::chrono::milliseconds> join_timeout;  ///< bound of joining; 60 s
+  std::optional<std::chrono::milliseconds>
+      timeout;  ///< bound of collectives while all ranks live, a year at most; 120 s
+  std::optional<std::chrono::milliseconds> join_timeout;  ///< bound of joining, a year at most; 60 s
   std::optional<std::chrono::milliseconds> silence;       ///< a rank without a heartbeat for so long is lost; 2 s
   std::string transport;  ///< "auto" (shared memory within a host, TCP between hosts; the default), "tcp", "shm"
   std::optional<std::chrono::microseconds> spin;   ///< a blocking call waits awake so long, then sleeps; 50 us

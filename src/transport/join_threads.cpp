@@ -1,4 +1,6 @@
 // Endpoints of ranks that are threads of one process.
+#include <algorithm>
+
 #include "transport/connect/rendezvous/rendezvous.hpp"
 #include "transport/delay.hpp"
 #include "transport/endpoint.hpp"
@@ -26,22 +28,22 @@ std::shared_ptr<inproc::Hub> branch_of(inproc::Hub& parent, const connect::rende
   return hub;
 }
 
-struct Habits {
+struct ThreadOptions {
   base::Duration patience, delay;
 };
 
 Endpoint endpoint_of(const std::shared_ptr<inproc::Hub>& hub, const connect::rendezvous::Member& me,
-                     const Habits& habits) {
+                     const ThreadOptions& options) {
   auto control = std::make_shared<inproc::InprocControl>(hub, me.rank);
   return {.rank = me.rank,
           .size = me.size,
           .kind = "inproc",
           .hosts = std::vector<std::string>(static_cast<std::size_t>(me.size), "this process"),
           .control = control,
-          .links = delayed(std::make_unique<inproc::InprocTransport>(hub, control, me.rank), habits.delay),
-          .branch = [hub, habits](int rank, int size, connect::rendezvous::Rendezvous& meeting) {
+          .links = delayed(std::make_unique<inproc::InprocTransport>(hub, control, me.rank), options.delay),
+          .branch = [hub, options](int rank, int size, connect::rendezvous::Rendezvous& meeting) {
             const connect::rendezvous::Member member{rank, size};
-            return endpoint_of(branch_of(*hub, member, habits.patience, meeting), member, habits);
+            return endpoint_of(branch_of(*hub, member, options.patience, meeting), member, options);
           }};
 }
 
@@ -49,10 +51,10 @@ Endpoint endpoint_of(const std::shared_ptr<inproc::Hub>& hub, const connect::ren
 
 std::vector<Endpoint> join_threads(int size, const GroupOptions& options) {
   auto hub = std::make_shared<inproc::Hub>(size);
-  const Habits habits{options.join_timeout.value_or(connect::kJoinTimeout),
-                      options.delay.value_or(std::chrono::microseconds{0})};
+  const ThreadOptions own{std::min(options.join_timeout.value_or(connect::kJoinTimeout), connect::kLongestBound),
+                          options.delay.value_or(std::chrono::microseconds{0})};
   std::vector<Endpoint> endpoints;
-  for (int rank = 0; rank < size; ++rank) endpoints.push_back(endpoint_of(hub, {rank, size}, habits));
+  for (int rank = 0; rank < size; ++rank) endpoints.push_back(endpoint_of(hub, {rank, size}, own));
   return endpoints;
 }
 

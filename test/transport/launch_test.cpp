@@ -114,6 +114,74 @@ TEST(Launch, SeveralRanksNeedAPlaceToMeet) {
       << "a place without a rank is half an answer";
 }
 
+std::string meeting_of(Variables variables) { return launched(std::move(variables)).options.rendezvous; }
+
+const Variables kOpenMpi{{"OMPI_COMM_WORLD_RANK", "1"},
+                         {"OMPI_COMM_WORLD_SIZE", "4"},
+                         {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"},
+                         {"PMIX_NAMESPACE", "1444806657"}};
+const Variables kMpich{{"PMI_RANK", "1"}, {"PMI_SIZE", "4"}, {"MPI_LOCALNRANKS", "4"}, {"PMI_FD", "8"}};
+const Variables kSlurm{{"SLURM_PROCID", "1"},
+                       {"SLURM_NTASKS", "4"},
+                       {"SLURM_JOB_ID", "77"},
+                       {"SLURM_STEP_ID", "0"},
+                       {"SLURM_STEP_NUM_NODES", "1"}};
+
+Variables with(Variables variables, const std::string& name, const std::string& value) {
+  variables[name] = value;
+  return variables;
+}
+
+TEST(Launch, RanksOfOneHostMeetByTheNameOfTheirJob) {
+  for (const auto& [starter, rank] :
+       {std::pair{kOpenMpi, "OMPI_COMM_WORLD_RANK"}, {kMpich, "PMI_RANK"}, {kSlurm, "SLURM_PROCID"}}) {
+    EXPECT_TRUE(meeting_of(starter).starts_with("local://")) << meeting_of(starter);
+    EXPECT_EQ(meeting_of(starter), meeting_of(with(starter, rank, "3"))) << "all ranks find the same";
+    EXPECT_NE(launched(starter).source.find(meeting_of(starter)), std::string::npos) << "the log says where";
+    EXPECT_EQ(meeting_of(with(starter, "SYNCOPATE_RENDEZVOUS", "tcp://a:1")), "tcp://a:1") << "what is given, wins";
+    EXPECT_EQ(meeting_of(with(with(starter, "MASTER_ADDR", "h"), "MASTER_PORT", "29500")), "tcp://h:29500");
+  }
+  EXPECT_EQ(meeting_of(kMpich), "local://fd:8") << "MPICH names no job; its socket leads to the process that has it";
+}
+
+TEST(Launch, OtherJobsMeetElsewhere) {
+  EXPECT_NE(meeting_of(kOpenMpi), meeting_of(with(kOpenMpi, "PMIX_NAMESPACE", "1444806658")));
+  EXPECT_NE(meeting_of(kOpenMpi), meeting_of(with(kOpenMpi, "OMPI_MCA_orte_hnp_uri", "1.0;tcp://127.0.0.1:5")));
+  EXPECT_NE(meeting_of(kSlurm), meeting_of(with(kSlurm, "SLURM_JOB_ID", "78")));
+  EXPECT_NE(meeting_of(kSlurm), meeting_of(with(kSlurm, "SLURM_STEP_ID", "1")));
+}
+
+TEST(Launch, OnSeveralHostsTheTwoVariablesAreNamedAndHowToPassThem) {
+  for (const auto& [starter, count, pass] : {std::tuple{kOpenMpi, "OMPI_COMM_WORLD_LOCAL_SIZE", "mpirun -x"},
+                                             {kMpich, "MPI_LOCALNRANKS", "mpirun -genv"},
+                                             {kSlurm, "SLURM_STEP_NUM_NODES", "export"}}) {
+    const std::string text = refusal(with(starter, count, "2"));
+    for (const char* part : {"SYNCOPATE_RENDEZVOUS=tcp://HOST:29500", "SYNCOPATE_SECRET_FILE=FILE", pass})
+      EXPECT_NE(text.find(part), std::string::npos) << text;
+  }
+}
+
+TEST(Launch, AStarterInsideAnotherIsTheOneThatCounts) {
+  Variables both = kSlurm;  // mpirun inside a Slurm job: every rank has the place of the one step that started it
+  both["SLURM_PROCID"] = "0";
+  both["SLURM_NTASKS"] = "1";
+  Variables mpich = both;
+  both.insert(kOpenMpi.begin(), kOpenMpi.end());
+  expect(launched(both), 1, 4, "Open MPI");
+  mpich.insert(kMpich.begin(), kMpich.end());
+  expect(launched(mpich), 1, 4, "MPICH");
+  Variables srun = kSlurm;  // srun --mpi=pmi2 speaks PMI too, without MPICH's own process
+  srun.insert({{"PMI_RANK", "1"}, {"PMI_SIZE", "4"}});
+  expect(launched(srun), 1, 4, "Slurm");
+}
+
+TEST(Launch, BoundsThatNoClockCanCountAreCutToAYear) {
+  GroupOptions options;
+  options.timeout = options.join_timeout = options.silence = std::chrono::milliseconds::max();
+  const GroupOptions found = launched({}, options).options;
+  for (const auto& bound : {found.timeout, found.join_timeout, found.silence}) EXPECT_EQ(*bound, 24h * 365);
+}
+
 TEST(Launch, TheRestComesFromTheEnvironmentUnlessGiven) {
   const Variables variables{
       {"SYNCOPATE_INTERFACE", "eth7"},       {"SYNCOPATE_SECRET_FILE", "/s"}, {"SYNCOPATE_TIMEOUT_MS", "1000"},

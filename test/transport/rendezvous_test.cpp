@@ -1,8 +1,12 @@
 // Rendezvous: in memory, in a folder, over TCP: all texts reach all ranks, or everyone learns what is missing.
 #include "transport/connect/rendezvous/rendezvous.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <array>
 #include <fstream>
 
 #include "ranks.hpp"
@@ -123,6 +127,29 @@ TEST(FolderRendezvous, RanksMustAgreeOnTheSize) {
   two[1] = join({1}, 2, [&] { return in_folder(folder.path); })[0];
   EXPECT_EQ(two[1].kind, "Misuse");
   EXPECT_TRUE(test::contains(two[1].message, "rank 0 was told that the job has 3 ranks")) << two[1].message;
+}
+
+TEST(LocalRendezvous, RanksMeetByTheNameOfTheirJob) {
+  const std::string name = fmt::format("test-{}", ::getpid());
+  const Make make = [&] { return over_tcp({local_meeting(name), {}, {}}); };
+  for (const auto& outcome : join({1, 0, 2}, 3, make)) {
+    EXPECT_EQ(outcome.kind, "") << outcome.message;
+    EXPECT_EQ(outcome.texts, (std::vector<std::string>{"I am 0", "I am 1", "I am 2"}));
+  }
+  for (const auto& outcome : join({0, 1}, 2, make)) EXPECT_EQ(outcome.kind, "") << "a job may meet again";
+}
+
+TEST(LocalRendezvous, RanksMeetByTheProcessBehindASocketTheyInherited) {
+  std::array<int, 2> pair{};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()), 0);
+  const socket::Descriptor here(pair[0]), there(pair[1]);
+  const auto meeting = [](const socket::Descriptor& at) { return local_meeting(fmt::format("fd:{}", at.number())); };
+  EXPECT_EQ(meeting(here), meeting(there)) << "both were opened by this process";
+  EXPECT_TRUE(test::contains(meeting(here).text(), std::to_string(::getpid()))) << meeting(here).text();
+  const socket::Descriptor tcp = socket::listen_on(socket::Address::parse("127.0.0.1:0"));
+  EXPECT_THROW(std::ignore = meeting(tcp), Misuse);
+  for (const char* name : {"fd:", "fd:x", "fd:1000000"})
+    EXPECT_THROW(std::ignore = local_meeting(name), Misuse) << name;
 }
 
 TEST(TcpRendezvous, AWrongSecretIsToldAtOnce) {

@@ -102,7 +102,7 @@ class Group::Impl final {
   };
 
   [[nodiscard]] base::Duration timeout() const noexcept {
-    return options_.timeout.value_or(transport::connect::kTimeout);
+    return std::min(options_.timeout.value_or(transport::connect::kTimeout), transport::connect::kLongestBound);
   }
   [[nodiscard]] Prepared& prepare(const Request& request);
   [[nodiscard]] Prepared& prepared_for(const Request& request);

@@ -1,6 +1,9 @@
 // Launch: rank, size and meeting place of this process, from options, then from what started it.
 #include "transport/connect/launch.hpp"
 
+#include <xxhash.h>
+
+#include <algorithm>
 #include <limits>
 #include <optional>
 #include <string_view>
@@ -17,16 +20,64 @@ using std::chrono::milliseconds;
 constexpr long kMostRanks = 1 << 20;
 constexpr long kMostSpinUs = 60'000'000, kMostDelayUs = 1'000'000;
 
+using Meeting = std::string (*)(const base::Environment&, int size);
+
+/// A name that only the ranks of one job have in common, from what its starter calls the job.
+std::string local_meeting(std::string_view starter, std::string_view job) {
+  return fmt::format("local://{}-{:016x}", starter, XXH3_64bits(job.data(), job.size()));
+}
+
+std::string openmpi_meeting(const base::Environment& environment, int size) {
+  const std::string job =
+      environment.text("PMIX_NAMESPACE").value_or("") + ' ' + environment.text("OMPI_MCA_orte_hnp_uri").value_or("");
+  const bool is_one_host = environment.integer("OMPI_COMM_WORLD_LOCAL_SIZE", 1, kMostRanks) == size;
+  return is_one_host && job.size() > 1 ? local_meeting("openmpi", job) : "";
+}
+
+/// MPICH names no job, but all its ranks of a host have a socket to one process.
+std::string mpich_meeting(const base::Environment& environment, int size) {
+  const auto socket = environment.integer("PMI_FD", 0, std::numeric_limits<int>::max());
+  const bool is_one_host = environment.integer("MPI_LOCALNRANKS", 1, kMostRanks) == size;
+  return is_one_host && socket ? fmt::format("local://fd:{}", *socket) : "";
+}
+
+std::string slurm_meeting(const base::Environment& environment, int /*size*/) {
+  const auto job = environment.text("SLURM_JOB_ID"), step = environment.text("SLURM_STEP_ID");
+  const bool is_one_host = environment.text("SLURM_STEP_NUM_NODES") == "1";
+  return is_one_host && job && step ? local_meeting("slurm", *job + '.' + *step) : "";
+}
+
+std::string no_meeting(const base::Environment& /*environment*/, int /*size*/) { return {}; }
+
 struct Starter {
   const char* name;
   const char* rank;
   const char* size;
+  const char* sign = "";         ///< variable that must be set too: others also set rank and size
+  Meeting meeting = no_meeting;  ///< where the ranks meet if all are on one host; empty if not, or not known
+  const char* pass = "";         ///< how its ranks are given variables
 };
-constexpr Starter kStarters[] = {{"SYNCOPATE_RANK/SYNCOPATE_SIZE", "SYNCOPATE_RANK", "SYNCOPATE_SIZE"},
-                                 {"torchrun", "RANK", "WORLD_SIZE"},
-                                 {"Slurm", "SLURM_PROCID", "SLURM_NTASKS"},
-                                 {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-                                 {"PMI", "PMI_RANK", "PMI_SIZE"}};
+/// Who starts ranks inside what another one has started stands before it: an mpirun inside a Slurm job.
+constexpr Starter kStarters[] = {
+    {.name = "SYNCOPATE_RANK/SYNCOPATE_SIZE", .rank = "SYNCOPATE_RANK", .size = "SYNCOPATE_SIZE"},
+    {.name = "torchrun", .rank = "RANK", .size = "WORLD_SIZE"},
+    {.name = "Open MPI",
+     .rank = "OMPI_COMM_WORLD_RANK",
+     .size = "OMPI_COMM_WORLD_SIZE",
+     .meeting = openmpi_meeting,
+     .pass = " by mpirun -x NAME=VALUE"},
+    {.name = "MPICH",
+     .rank = "PMI_RANK",
+     .size = "PMI_SIZE",
+     .sign = "MPI_LOCALNRANKS",
+     .meeting = mpich_meeting,
+     .pass = " by mpirun -genv NAME VALUE"},
+    {.name = "Slurm",
+     .rank = "SLURM_PROCID",
+     .size = "SLURM_NTASKS",
+     .meeting = slurm_meeting,
+     .pass = " by export before srun"},
+    {.name = "PMI", .rank = "PMI_RANK", .size = "PMI_SIZE"}};
 
 constexpr const char* kNothing = "nothing: one rank";
 
@@ -34,6 +85,7 @@ struct Place {
   int rank = 0;
   int size = 1;
   std::string source = kNothing;
+  const Starter* starter = nullptr;
 };
 
 void check(const Place& place, std::string_view rank_name, std::string_view size_name) {
@@ -44,13 +96,14 @@ void check(const Place& place, std::string_view rank_name, std::string_view size
 }
 
 std::optional<Place> place_from(const Starter& starter, const base::Environment& environment) {
+  if (*starter.sign != '\0' && !environment.text(starter.sign)) return std::nullopt;
   const auto rank = environment.integer(starter.rank, 0, kMostRanks);
   const auto size = environment.integer(starter.size, 1, kMostRanks);
   // SLURM_NTASKS is set in a batch script's shell too; a rank without a size is nowhere meant.
   if (!rank && (!size || starter.rank != std::string_view("SYNCOPATE_RANK"))) return std::nullopt;
   require(rank && size, "{} is set without {}; set both or none", rank ? starter.rank : starter.size,
           rank ? starter.size : starter.rank);
-  const Place place{static_cast<int>(*rank), static_cast<int>(*size), starter.name};
+  const Place place{static_cast<int>(*rank), static_cast<int>(*size), starter.name, &starter};
   check(place, starter.rank, starter.size);
   return place;
 }
@@ -59,7 +112,7 @@ Place place_of(const GroupOptions& options, const base::Environment& environment
   if (options.rank || options.size) {
     require(options.rank && options.size, "the option {} is set without {}; set both or none",
             options.rank ? "rank" : "size", options.rank ? "size" : "rank");
-    const Place place{*options.rank, *options.size, "options"};
+    const Place place{*options.rank, *options.size, "options", nullptr};
     check(place, "option rank", "option size");
     return place;
   }
@@ -78,15 +131,20 @@ std::string torchrun_rendezvous(const base::Environment& environment) {
   return fmt::format(fmt::runtime(v6 ? "tcp://[{}]:{}" : "tcp://{}:{}"), *host, *port + (taken ? 1 : 0));
 }
 
+constexpr const char* kTorchrun = "MASTER_ADDR and MASTER_PORT";
+
 /// Returns what was found where, for the log.
-std::string settle_rendezvous(GroupOptions& options, const base::Environment& environment) {
+std::string settle_rendezvous(GroupOptions& options, const Place& place, const base::Environment& environment) {
   if (!options.rendezvous.empty()) return "options";
   if (const auto given = environment.text("SYNCOPATE_RENDEZVOUS")) {
     options.rendezvous = *given;
     return "SYNCOPATE_RENDEZVOUS";
   }
   options.rendezvous = torchrun_rendezvous(environment);
-  return options.rendezvous.empty() ? "" : "MASTER_ADDR and MASTER_PORT";
+  if (!options.rendezvous.empty()) return kTorchrun;
+  if (place.starter == nullptr || place.size == 1) return {};
+  options.rendezvous = place.starter->meeting(environment, place.size);
+  return fmt::format("{}: all ranks are on this host", place.source);
 }
 
 void settle_time(std::optional<milliseconds>& option, const char* name, milliseconds standard,
@@ -94,6 +152,7 @@ void settle_time(std::optional<milliseconds>& option, const char* name, millisec
   const auto found = environment.integer(name, 1, std::numeric_limits<int>::max());
   if (!option) option = found ? milliseconds(*found) : standard;
   require(option->count() > 0, "timeouts and silence must be positive; one is {} ms", option->count());
+  option = std::min(*option, kLongestBound);
 }
 
 void settle_rest(GroupOptions& options, const base::Environment& environment) {
@@ -122,6 +181,17 @@ void settle_rest(GroupOptions& options, const base::Environment& environment) {
           *options.streams);
 }
 
+void require_meeting(const Place& place, const GroupOptions& options) {
+  require(
+      place.size == 1 || !options.rendezvous.empty(),
+      "{} says rank {} of {}, but not where the ranks meet (that is derived only where Open MPI, MPICH or Slurm "
+      "started all of them on one host). Set two variables on every rank{}: SYNCOPATE_RENDEZVOUS=tcp://HOST:29500, "
+      "where HOST is the host of rank 0 and the port is free there, or file:///FOLDER, new or empty and shared; and "
+      "SYNCOPATE_SECRET_FILE=FILE, the same content on every host, made by (umask 077; head -c 32 /dev/urandom | "
+      "od -An -tx1 | tr -d ' \\n' >FILE). On one host SYNCOPATE_RENDEZVOUS=tcp://127.0.0.1:29500 is enough",
+      place.source, place.rank, place.size, place.starter == nullptr ? "" : place.starter->pass);
+}
+
 }  // namespace
 
 Launch resolve_launch(const GroupOptions& options, const base::Environment& environment) {
@@ -129,14 +199,10 @@ Launch resolve_launch(const GroupOptions& options, const base::Environment& envi
   const Place place = place_of(options, environment);
   launch.options.rank = place.rank;
   launch.options.size = place.size;
-  const std::string meeting = settle_rendezvous(launch.options, environment);
+  const std::string meeting = settle_rendezvous(launch.options, place, environment);
   settle_rest(launch.options, environment);
-  require(place.size == 1 || !launch.options.rendezvous.empty(),
-          "{} says rank {} of {}, but not where the ranks meet; set SYNCOPATE_RENDEZVOUS to tcp://host:port (rank 0 "
-          "listens "
-          "there) or file:///folder (shared, new or empty)",
-          place.source, place.rank, place.size);
-  require(launch.options.rendezvous.empty() || meeting == "MASTER_ADDR and MASTER_PORT" || place.source != kNothing,
+  require_meeting(place, launch.options);
+  require(launch.options.rendezvous.empty() || meeting == kTorchrun || place.source != kNothing,
           "a rendezvous is given ({}), but neither rank nor size; set SYNCOPATE_RANK and SYNCOPATE_SIZE", meeting);
   // Whoever numbers ranks otherwise than `run` does would name others.
   const bool numbered_by_run = place.source == kStarters[0].name;

@@ -36,6 +36,11 @@ class Board;
 /// One file per rank in a folder that all ranks see; the folder must be new or empty.
 [[nodiscard]] std::unique_ptr<Rendezvous> in_folder(std::string folder);
 
+/// Where ranks of one host and one user meet: an abstract socket named by user and `name`; or, if that is "fd:N", by
+/// the process at the other end of the unix socket N, which all ranks have inherited. Throws Misuse.
+[[nodiscard]] socket::Address local_meeting(std::string_view name);
+
+/// Over TCP, or over an abstract socket.
 struct TcpMeeting {
   socket::Address address;  ///< rank 0 listens here
   std::string secret;       ///< empty: none
