@@ -1,4 +1,4 @@
-// Backoff: giving the core to others while awake, and knowing when that costs too much.
+// Backoff: yields the core while a rank waits awake, and makes waits sleep after a yield that took long.
 #pragma once
 
 #include <sched.h>
@@ -7,8 +7,9 @@
 
 namespace syncopate::transport {
 
-/// Who yields to a program that computes waits for the end of its time slice; who sleeps is woken before it. So after a
-/// yield that took longer than ranks that wait take to give the core back, waits sleep for a while. One thread.
+/// A thread that yields to a computing program runs again only when that program's time slice ends (milliseconds); a
+/// thread that sleeps preempts it when woken. A yield longer than `most` therefore means that a program computes on
+/// this core, and for kPeriodAsleep waits sleep instead. Used by one thread.
 class Backoff final {
  public:
   /// Other ranks that wait awake give the core back within some 10 us.

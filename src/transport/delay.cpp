@@ -10,9 +10,16 @@ base::Time now() { return std::chrono::steady_clock::now(); }
 }  // namespace
 
 DelayTransport::DelayTransport(std::unique_ptr<Transport> inner, base::Duration delay)
-    : inner_(std::move(inner)), delay_(delay) {}
+    : inner_(std::move(inner)), lender_(inner_->lending()), delay_(delay) {}
 
-void DelayTransport::send(const Frame& frame) { held_.push_back({now() + delay_, frame}); }
+void DelayTransport::send(const Frame& frame) { held_.push_back({now() + delay_, frame, false}); }
+
+void DelayTransport::lend(const Frame& frame) { held_.push_back({now() + delay_, frame, true}); }
+
+void DelayTransport::reply(std::uint64_t arrival, const Frame& frame) {
+  release(arrival);
+  send(frame);
+}
 
 void DelayTransport::receive(int peer, const Label& label, base::Bytes into, std::uint64_t token) {
   inner_->receive(peer, label, into, token);
@@ -20,13 +27,19 @@ void DelayTransport::receive(int peer, const Label& label, base::Bytes into, std
 
 void DelayTransport::release(std::uint64_t token) { inner_->release(token); }
 
-void DelayTransport::let_go(base::Time now) {
-  for (; !held_.empty() && held_.front().due <= now; held_.pop_front()) inner_->send(held_.front().frame);
+void DelayTransport::send_due(base::Time now) {
+  for (; !held_.empty() && held_.front().due <= now; held_.pop_front()) {
+    const Held& next = held_.front();
+    if (next.is_loan)
+      lender_->lend(next.frame);
+    else
+      inner_->send(next.frame);
+  }
 }
 
 std::span<const Event> DelayTransport::poll(base::Time deadline, Patience patience) {
   while (true) {
-    let_go(now());
+    send_due(now());
     const base::Time due = held_.empty() ? base::kNever : held_.front().due;
     const std::span<const Event> events = inner_->poll(std::min(deadline, due), patience);
     if (!events.empty() || woken_.exchange(false) || deadline <= due) return events;

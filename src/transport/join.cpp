@@ -1,4 +1,4 @@
-// Joining over TCP: listen, meet, build the control tree, and hand out the endpoint.
+// Joining processes: listen, exchange peer info, build the control tree, and make the links.
 #include "transport/join.hpp"
 
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ namespace syncopate::transport {
 
 namespace {
 
-constexpr std::string_view kTcp = "tcp://", kFile = "file://";
+constexpr std::string_view kTcp = "tcp://", kFile = "file://", kLocal = "local://";
 
 std::uint64_t random_group() {
   std::random_device source;
@@ -37,8 +37,8 @@ socket::Address own_address(const GroupOptions& options) {
   return socket::interface_address("127.0.0.1");
 }
 
-/// A listener for ranks that share this one's memory; none where the system has no such memory.
-socket::Descriptor listen_for_neighbours(const GroupOptions& options) {
+/// A listener for ranks that share this one's memory; none where the system has no shared memory.
+socket::Descriptor listen_for_memory(const GroupOptions& options) {
   if (options.transport == "tcp" || *options.size == 1) return {};
   try {
     if (!shm::register_for_membarrier()) throw SystemFailure("the system has no barriers between processes");
@@ -58,7 +58,7 @@ std::vector<connect::PeerInfo> meet(const GroupOptions& options, connect::rendez
   std::vector<connect::PeerInfo> all;
   for (std::size_t rank = 0; rank < texts.size(); ++rank) {
     all.push_back(connect::decode_peer_info(texts[rank], static_cast<int>(rank)));
-    // Ranks that go by other names of hosts are of this one all the same.
+    // Tests give ranks other host names; they run here all the same, so loopback reaches them.
     if (mine.host == socket::host_identity()) connect::require_reachable(mine, all.back(), static_cast<int>(rank));
   }
   const connect::PeerInfo& leader = all.front();
@@ -74,8 +74,8 @@ std::vector<bool> neighbours(const std::vector<connect::PeerInfo>& all, std::siz
   std::vector<bool> near;
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     const connect::PeerInfo& other = all[rank];
-    near.push_back(rank != me && all[0].transport != "tcp" && !mine.door.empty() && !other.door.empty() &&
-                   mine.host == other.host && mine.owner == other.owner);
+    near.push_back(rank != me && all[0].transport != "tcp" && !mine.memory_socket.empty() &&
+                   !other.memory_socket.empty() && mine.host == other.host && mine.owner == other.owner);
     base::require(near.back() || rank == me || all[0].transport != "shm",
                   "transport shm was asked for, but ranks {} and {} share no memory (another host, another user, or "
                   "their own transport is tcp); allowed here: auto, tcp",
@@ -91,12 +91,13 @@ bool crowded(const std::vector<connect::PeerInfo>& all, const connect::PeerInfo&
   return ::sched_getaffinity(0, sizeof allowed, &allowed) == 0 && ranks > CPU_COUNT(&allowed);
 }
 
-/// The same on every rank, for costs follow it: what all share, and not what this one does.
+/// The group's kind of transport. Computed from what every rank knows, not from this rank's own links: the choice of
+/// algorithms depends on it and has to be the same on all ranks.
 std::string kind_of(const std::vector<connect::PeerInfo>& all) {
   const std::string& wanted = all[0].transport;
-  std::map<std::pair<std::string, std::string>, std::size_t> ranks;  // with a door, by host and owner
+  std::map<std::pair<std::string, std::string>, std::size_t> ranks;  // that can share memory, by host and owner
   for (const connect::PeerInfo& rank : all)
-    if (!rank.door.empty()) ++ranks[{rank.host, rank.owner}];
+    if (!rank.memory_socket.empty()) ++ranks[{rank.host, rank.owner}];
   std::size_t most = 0;
   for (const auto& [place, count] : ranks) most = std::max(most, count);
   if (wanted == "tcp" || (most < 2 && wanted != "shm")) return "tcp";
@@ -107,7 +108,11 @@ std::unique_ptr<connect::rendezvous::Rendezvous> rendezvous_of(const GroupOption
   const std::string& place = options.rendezvous;
   if (*options.size == 1) return connect::rendezvous::in_memory(connect::rendezvous::make_board());
   if (place.starts_with(kFile)) return connect::rendezvous::in_folder(place.substr(kFile.size()));
-  base::require(place.starts_with(kTcp), "rendezvous '{}' is unknown; allowed: tcp://host:port, file:///folder", place);
+  if (place.starts_with(kLocal))
+    return connect::rendezvous::over_tcp({connect::rendezvous::local_meeting(place.substr(kLocal.size())),
+                                          connect::read_secret(options.secret_file), options.log});
+  base::require(place.starts_with(kTcp),
+                "rendezvous '{}' is unknown; allowed: tcp://host:port, file:///folder, local://name", place);
   const socket::Address address = socket::Address::resolve(place.substr(kTcp.size()));
   base::require(address.port() != 0, "rendezvous '{}' needs a port other than 0, the same for all ranks", place);
   const std::string secret = connect::read_secret(options.secret_file);
@@ -125,68 +130,77 @@ std::function<Endpoint(int, int, connect::rendezvous::Rendezvous&)> branch_of(co
   };
 }
 
+connect::PeerInfo info_of(const GroupOptions& options, const std::string& host,
+                          const std::vector<socket::Descriptor>& listeners) {
+  return {.version = std::string(version()),
+          .address = socket::local_address(listeners[0]).text(),
+          .host = host,
+          .memory_socket = listeners.size() > 1 ? socket::local_address(listeners[1]).text().substr(1) : "",
+          .owner = socket::user_identity(),
+          .group = random_group(),
+          .streams = static_cast<std::uint32_t>(*options.streams),
+          .checksum = *options.checksum,
+          .transport = options.transport,
+          .silence_ms = options.silence->count(),
+          .has_cluster = !options.cluster.empty()};
+}
+
+membership::ControlOptions control_options_of(const GroupOptions& options, const std::vector<connect::PeerInfo>& all) {
+  const auto me = static_cast<std::size_t>(*options.rank);
+  membership::ControlOptions made{.rank = *options.rank,
+                                  .source = socket::Address::parse(all[me].address).with_port(0),
+                                  .group = all[0].group,
+                                  .secret = connect::read_secret(options.secret_file),
+                                  .streams = all[0].streams,
+                                  .silence = std::chrono::milliseconds(all[0].silence_ms),
+                                  .log = options.log};
+  const std::vector<bool> near = neighbours(all, me);
+  for (std::size_t other = 0; other < all.size(); ++other) {
+    made.addresses.push_back(socket::Address::parse(all[other].address));
+    made.memory_sockets.push_back(near[other] ? socket::Address::named(all[other].memory_socket) : socket::Address());
+  }
+  return made;
+}
+
+std::unique_ptr<Transport> links_of(const GroupOptions& options, const std::vector<connect::PeerInfo>& all,
+                                    const std::shared_ptr<membership::TreeControl>& control,
+                                    const std::shared_ptr<membership::Mailbox>& mailbox) {
+  const tcp::TransportOptions by_socket{.rank = *options.rank,
+                                        .size = *options.size,
+                                        .streams = all[0].streams,
+                                        .rules = {.group = all[0].group, .epoch = 0, .checksum = all[0].checksum}};
+  auto far = std::make_unique<tcp::TcpTransport>(by_socket, control, mailbox);
+  if (kind_of(all) == "tcp") return far;
+  const auto me = static_cast<std::size_t>(*options.rank);
+  const shm::ShmOptions by_memory{.rank = *options.rank, .near = neighbours(all, me), .crowded = crowded(all, all[me])};
+  return std::make_unique<shm::ShmTransport>(by_memory, std::move(far), control, mailbox);
+}
+
 }  // namespace
 
 Endpoint join(const GroupOptions& options, connect::rendezvous::Rendezvous& meeting, const std::string& host,
               bool blames) {
-  const int rank = *options.rank, size = *options.size;
-  const std::string secret = connect::read_secret(options.secret_file);
   const socket::Address source = own_address(options);
-  if (size > 1) socket::require_guarded(source, !secret.empty());
+  if (*options.size > 1) socket::require_guarded(source, !connect::read_secret(options.secret_file).empty());
   std::vector<socket::Descriptor> listeners;
   listeners.push_back(socket::listen_on(source));
-  if (socket::Descriptor door = listen_for_neighbours(options)) listeners.push_back(std::move(door));
-  const connect::PeerInfo mine{.version = std::string(version()),
-                               .address = socket::local_address(listeners[0]).text(),
-                               .host = host,
-                               .door = listeners.size() > 1 ? socket::local_address(listeners[1]).text().substr(1) : "",
-                               .owner = socket::user_identity(),
-                               .group = random_group(),
-                               .streams = static_cast<std::uint32_t>(*options.streams),
-                               .checksum = *options.checksum,
-                               .transport = options.transport,
-                               .silence_ms = options.silence->count(),
-                               .has_cluster = !options.cluster.empty()};
+  if (socket::Descriptor listener = listen_for_memory(options)) listeners.push_back(std::move(listener));
   const auto deadline = std::chrono::steady_clock::now() + *options.join_timeout;
-  const std::vector<connect::PeerInfo> all = meet(options, meeting, mine);
-  const connect::PeerInfo& leader = all.front();
-  const std::vector<bool> near = neighbours(all, static_cast<std::size_t>(rank));
-  membership::ControlOptions words{.rank = rank,
-                                   .source = source,
-                                   .group = leader.group,
-                                   .secret = secret,
-                                   .streams = leader.streams,
-                                   .silence = std::chrono::milliseconds(leader.silence_ms),
-                                   .log = options.log,
-                                   .blames = blames};
-  Endpoint endpoint{.rank = rank, .size = size, .kind = kind_of(all), .has_cluster = leader.has_cluster};
-  for (std::size_t other = 0; other < all.size(); ++other) {
-    words.addresses.push_back(socket::Address::parse(all[other].address));
-    words.doors.push_back(near[other] ? socket::Address::named(all[other].door) : socket::Address());
-    endpoint.hosts.push_back(all[other].host);
-  }
+  const std::vector<connect::PeerInfo> all = meet(options, meeting, info_of(options, host, listeners));
+  Endpoint endpoint{
+      .rank = *options.rank, .size = *options.size, .kind = kind_of(all), .has_cluster = all[0].has_cluster};
+  for (const connect::PeerInfo& rank : all) endpoint.hosts.push_back(rank.host);
+  membership::ControlOptions control_options = control_options_of(options, all);
+  control_options.blames = blames;
   auto mailbox = std::make_shared<membership::Mailbox>();
-  auto control = std::make_shared<membership::TreeControl>(std::move(words), std::move(listeners), mailbox);
+  auto control = std::make_shared<membership::TreeControl>(std::move(control_options), std::move(listeners), mailbox);
   control->wait_joined(deadline);
-  const tcp::TransportOptions links{.rank = rank,
-                                    .size = size,
-                                    .streams = leader.streams,
-                                    .rules = {.group = leader.group, .epoch = 0, .checksum = leader.checksum}};
   endpoint.control = control;
-  auto far = std::make_unique<tcp::TcpTransport>(links, control, mailbox);
-  if (endpoint.kind == "tcp")
-    endpoint.links = std::move(far);
-  else
-    endpoint.links = std::make_unique<shm::ShmTransport>(
-        shm::ShmOptions{.rank = rank, .near = near, .crowded = crowded(all, mine)}, std::move(far), control, mailbox);
-  endpoint.links = delayed(std::move(endpoint.links), options.delay.value_or(std::chrono::microseconds{0}));
+  endpoint.links =
+      delayed(links_of(options, all, control, mailbox), options.delay.value_or(std::chrono::microseconds{0}));
   endpoint.branch = branch_of(options);
   return endpoint;
 }
-
-}  // namespace syncopate::transport
-
-namespace syncopate::transport {
 
 Endpoint join_processes(const GroupOptions& options, const base::Environment& environment) {
   return join_processes(connect::resolve_launch(options, environment));

@@ -1,4 +1,4 @@
-// Joining over TCP, with the meeting place as an argument.
+// Joining processes, with the rendezvous as an argument.
 #pragma once
 
 #include "transport/connect/launch.hpp"

@@ -2,14 +2,15 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
+#include <utility>
 
 #include "base/bytes.hpp"
 #include "base/clock.hpp"
-#include "base/pages.hpp"
 
 namespace syncopate::transport {
+
+class Lending;
 
 /// What a frame says about itself beside its length; a receive states the label that it expects.
 struct Label {
@@ -21,13 +22,18 @@ struct Label {
   }
 };
 
+/// What the header of a frame says.
+struct FrameHead {
+  Label label;
+  std::uint64_t bytes = 0;  ///< of the whole frame
+};
+
 /// What `send` takes.
 struct Frame {
   int peer = 0;
   Label label;
   base::ConstBytes bytes;
   std::uint64_t token = 0;
-  bool returns = false;  ///< the next to touch the bytes is a receive from the peer into them: it may write it itself
 };
 
 /// A post is finished. For a receive `bytes` holds what arrived: either the span that was posted, or memory borrowed
@@ -48,12 +54,6 @@ struct FrameLengths {
 inline constexpr FrameLengths kWireFrames{std::size_t{16} << 10, std::size_t{128} << 10};
 inline constexpr FrameLengths kMemoryFrames{std::size_t{64} << 10, std::size_t{64} << 10};
 
-/// The memory of an arrival that is lent, if a reply to it can travel there (else empty). It may be written.
-struct ReplyMemory {
-  base::Bytes bytes;
-  bool keeps = false;  ///< it may wait for a reply that is posted later: its owner needs it for nothing else
-};
-
 /// How long a poll that finds nothing may stay awake before it sleeps. Spinning saves a wake-up (about 50 us on a
 /// virtual machine) but takes a core from ranks that share it; a thread beside a running backward pass does not spin.
 struct Patience {
@@ -70,24 +70,14 @@ class Transport {
   virtual ~Transport() = default;
   /// How long frames to and from `peer` are best. Both ends say the same.
   [[nodiscard]] virtual FrameLengths frame_lengths(int /*peer*/) const noexcept { return kWireFrames; }
-  /// Memory for vectors, all zero, which peers may reach directly: sent from there, bytes need not be copied.
-  /// Thread-safe; what it returns may outlive the transport.
-  [[nodiscard]] virtual std::shared_ptr<std::byte[]> allocate(std::size_t bytes) { return base::zeroed_pages(bytes); }
-  /// Whether it lies in such memory.
-  [[nodiscard]] virtual bool reaches(base::ConstBytes /*vector*/) const noexcept { return false; }
+  /// What this transport offers beyond frames; null where peers cannot reach this rank's memory.
+  [[nodiscard]] virtual Lending* lending() noexcept { return nullptr; }
   /// Posts a frame. Its bytes (possibly none) must stay unchanged until the event with its token.
   virtual void send(const Frame& frame) = 0;
   /// Posts a receive of exactly `into.size()` bytes. A frame with another label or length is a Mismatch.
   virtual void receive(int peer, const Label& label, base::Bytes into, std::uint64_t token) = 0;
   /// Gives the bytes of an arrival back. Required once for every arrival.
   virtual void release(std::uint64_t token) = 0;
-  [[nodiscard]] virtual ReplyMemory reply_memory(std::uint64_t /*arrival*/, int /*peer*/) { return {}; }
-  /// Posts a frame to the peer from which an arrival as long as it came, and gives that arrival back. Where the arrival
-  /// has reply_memory, the caller has written the same bytes there.
-  virtual void reply(std::uint64_t arrival, const Frame& frame) {
-    release(arrival);
-    send(frame);
-  }
   /// Finished posts since the last poll; valid until the next call. Waits until there are some, `deadline`, or
   /// `wake`; then the result may be empty. Throws the group's failure (Control) and reports its own to Control first.
   [[nodiscard]] virtual std::span<const Event> poll(base::Time deadline, Patience patience) = 0;

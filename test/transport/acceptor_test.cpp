@@ -1,4 +1,4 @@
-// TCP's door: who knows the job's secret comes in, strangers disturb nobody.
+// The acceptor: a peer that knows the job's secret is accepted, and strangers disturb nobody.
 #include <gtest/gtest.h>
 
 #include "ranks.hpp"
@@ -11,7 +11,7 @@ using test::quiet_options;
 using test::with_ranks;
 using namespace std::chrono_literals;
 
-TEST(TcpDoor, StrangersAtTheDoorDisturbNobody) {
+TEST(Acceptor, StrangersDisturbNobody) {
   GroupOptions options = quiet_options();
   options.silence = 1s;
   const auto board = connect::rendezvous::make_board();
@@ -42,11 +42,10 @@ TEST(TcpDoor, StrangersAtTheDoorDisturbNobody) {
   EXPECT_EQ(problems, std::vector<std::string>(2));
 }
 
-TEST(TcpDoor, APeerWithAWrongSecretStaysOutside) {
+TEST(Acceptor, APeerWithAWrongSecretStaysOutside) {
   const test::Folder folder;
-  std::ofstream(folder.path + "/secret") << "the secret of this very job";
   GroupOptions options = quiet_options();
-  options.secret_file = folder.path + "/secret";
+  options.secret_file = test::secret_in(folder, "the secret of this very job");
   options.rank = 0;
   options.size = 2;
   options.join_timeout = 500ms;
@@ -67,11 +66,10 @@ TEST(TcpDoor, APeerWithAWrongSecretStaysOutside) {
   EXPECT_EQ(kind, "Timeout: rank 1 did not connect to rank 0");
 }
 
-TEST(TcpDoor, ASecretOpensTheGroupToThoseWhoKnowIt) {
+TEST(Acceptor, ASecretOpensTheGroupToThoseWhoKnowIt) {
   const test::Folder folder;
-  std::ofstream(folder.path + "/secret") << "the secret of this very job";
   GroupOptions options = quiet_options();
-  options.secret_file = folder.path + "/secret";
+  options.secret_file = test::secret_in(folder, "the secret of this very job");
   with_ranks(3, options, [](Endpoint& me) { barrier(me, 1); });
 }
 

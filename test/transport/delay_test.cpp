@@ -15,7 +15,7 @@ using test::in;
 using namespace std::chrono_literals;
 
 /// Ends every send at once, and says when it was handed over.
-class Recorder final : public Transport {
+class Recorder : public Transport {
  public:
   struct Sent {
     base::Time at;
@@ -39,10 +39,32 @@ class Recorder final : public Transport {
   void wake() noexcept override { woken_ = true; }
   std::pair<std::uint64_t, std::uint64_t> traffic() const noexcept override { return {7, 9}; }
 
- private:
+ protected:
   std::vector<Sent>& sent_;
   std::vector<Event> events_, reported_;
   bool woken_ = false;
+};
+
+/// Lends memory, too, and says what became of it.
+class Lender final : public Recorder, public Lending {
+ public:
+  using Recorder::Recorder;
+  Lending* lending() noexcept override { return this; }
+  std::shared_ptr<std::byte[]> allocate(std::size_t bytes) override {
+    return memory = std::make_shared<std::byte[]>(bytes);
+  }
+  bool reaches(base::ConstBytes vector) const noexcept override { return vector.data() == memory.get(); }
+  void lend(const Frame& frame) override {
+    ++loans;
+    send(frame);
+  }
+  ReplyMemory reply_memory(std::uint64_t, int) override { return {{memory.get(), 1}, true}; }
+  void reply(std::uint64_t, const Frame&) override { ++replies; }
+  void release(std::uint64_t token) override { released.push_back(token); }
+
+  std::shared_ptr<std::byte[]> memory;
+  int loans = 0, replies = 0;
+  std::vector<std::uint64_t> released;
 };
 
 TEST(Delay, HandsEachMessageOverInOrderNoEarlierThanItsTime) {
@@ -73,6 +95,41 @@ TEST(Delay, HoldsUpNothingElse) {
   EXPECT_TRUE(links->poll(in(1h), {}).empty()) << "a wake ends a poll";
   EXPECT_TRUE(links->poll(in(2ms), {}).empty()) << "and so does its deadline";
   EXPECT_TRUE(sent.empty());
+}
+
+TEST(Delay, LendsWhatTheTransportInsideLends) {
+  std::vector<Recorder::Sent> sent;
+  auto inner = std::make_unique<Lender>(sent);
+  Lender& lender = *inner;
+  const auto links = delayed(std::move(inner), 5ms);
+  ASSERT_NE(links->lending(), nullptr);
+  Lending& lending = *links->lending();
+  const auto memory = lending.allocate(8);
+  EXPECT_EQ(memory, lender.memory);
+  EXPECT_TRUE(lending.reaches({memory.get(), 8}));
+  const base::Time begin = std::chrono::steady_clock::now();
+  lending.lend({1, {}, {memory.get(), 8}, 3});
+  EXPECT_EQ(lender.loans, 0) << "a loan is late as any frame";
+  test::finish(*links, 1);
+  EXPECT_EQ(lender.loans, 1);
+  EXPECT_GE(sent.at(0).at - begin, 5ms);
+  EXPECT_EQ(delayed(std::make_unique<Recorder>(sent), 5ms)->lending(), nullptr);
+}
+
+TEST(Delay, HoldsAReplyBackAndNotWhatItRepliesTo) {
+  std::vector<Recorder::Sent> sent;
+  auto inner = std::make_unique<Lender>(sent);
+  Lender& lender = *inner;
+  const auto links = delayed(std::move(inner), 5ms);
+  EXPECT_TRUE(links->lending()->reply_memory(1, 1).bytes.empty());
+  const base::Time begin = std::chrono::steady_clock::now();
+  links->lending()->reply(1, {1, {}, {}, 4});
+  EXPECT_EQ(lender.released, std::vector<std::uint64_t>{1}) << "what is kept for the delay makes the link narrower";
+  EXPECT_TRUE(sent.empty());
+  test::finish(*links, 1);
+  EXPECT_EQ(lender.replies, 0);
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_GE(sent[0].at - begin, 5ms);
 }
 
 TEST(Delay, OfNothingIsTheTransportItself) {

@@ -139,7 +139,7 @@ class ScriptedPeer final {
     const connect::PeerInfo mine{.version = std::string(version()),
                                  .address = socket::local_address(listener_).text(),
                                  .host = socket::host_identity(),
-                                 .door = "syncopate-test-nobody-listens-here",
+                                 .memory_socket = "syncopate-test-nobody-listens-here",
                                  .owner = owner};
     std::ignore = meeting_.exchange({rank, size}, encode(mine), in(30s));
   }
@@ -148,7 +148,7 @@ class ScriptedPeer final {
     const connect::Hello hello{
         .version = {}, .purpose = purpose, .group = meeting_.of(0).group, .from = rank_, .to = to};
     const bool memory = purpose == connect::Purpose::memory;
-    auto handshake = connect::Handshake::call(socket::Channel(memory ? knock(to) : dial(to)), hello, secret);
+    auto handshake = connect::Handshake::call(socket::Channel(memory ? dial_memory(to) : dial(to)), hello, secret);
     while (handshake.advance() == connect::Handshake::State::reading) await_readable(handshake.channel().socket());
     return handshake;
   }
@@ -163,9 +163,9 @@ class ScriptedPeer final {
     ::poll(&one, 1, 10'000);
     return socket;
   }
-  /// At the door for who shares memory.
-  [[nodiscard]] socket::Descriptor knock(int to) const {
-    return socket::start_connection(socket::Address::named(meeting_.of(to).door), {});
+  /// At the socket for ranks that share memory.
+  [[nodiscard]] socket::Descriptor dial_memory(int to) const {
+    return socket::start_connection(socket::Address::named(meeting_.of(to).memory_socket), {});
   }
   /// Lets the next caller in.
   [[nodiscard]] socket::Channel answer() const {
@@ -214,5 +214,13 @@ class Folder final {
   ~Folder() { std::filesystem::remove_all(path); }
   std::string path;
 };
+
+/// Writes a file that only this user can read, and returns its path.
+inline std::string secret_in(const Folder& folder, std::string_view secret) {
+  const std::string path = folder.path + "/secret";
+  std::ofstream(path) << secret;
+  std::filesystem::permissions(path, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  return path;
+}
 
 }  // namespace syncopate::transport::test

@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 
 #include "ranks.hpp"
+#include "transport/lending.hpp"
 #include "transport/shm/descriptor_passing.hpp"
 #include "transport/shm/heap.hpp"
 #include "transport/shm/ring_buffer.hpp"
@@ -28,8 +29,8 @@ class Neighbour : public testing::Test {
   std::shared_ptr<shm::Heap> heap_ = shm::Heap::of(kHeapBytes);
 
   void give_memory(const socket::Channel& channel, const socket::Descriptor& region) {
-    ASSERT_TRUE(shm::give(channel.socket(), region));
-    ASSERT_TRUE(shm::give(channel.socket(), heap_->memory()));
+    ASSERT_TRUE(shm::send_descriptor(channel.socket(), region));
+    ASSERT_TRUE(shm::send_descriptor(channel.socket(), heap_->memory()));
   }
   [[nodiscard]] membership::Failure failure_of_receive() {
     return test::failure_seen(*pair_.endpoint.links, [&] { pair_.endpoint.links->receive(1, {1, 1}, into_, 1); });
@@ -62,8 +63,8 @@ TEST_F(Neighbour, WithoutADescriptorIsCorrupt) {
 
 TEST_F(Neighbour, WhoseHeapCouldShrinkIsCorrupt) {
   const auto channel = pair_.peer->connect(0, connect::Purpose::memory);
-  ASSERT_TRUE(shm::give(channel.socket(), shm::Region::make().memory()));
-  ASSERT_TRUE(shm::give(channel.socket(), socket::Descriptor(::memfd_create("unsealed", MFD_CLOEXEC))));
+  ASSERT_TRUE(shm::send_descriptor(channel.socket(), shm::Region::make().memory()));
+  ASSERT_TRUE(shm::send_descriptor(channel.socket(), socket::Descriptor(::memfd_create("unsealed", MFD_CLOEXEC))));
   EXPECT_EQ(failure_of_receive().kind, "Corrupt");
 }
 
@@ -90,10 +91,10 @@ TEST_F(Pointing, IntoItsHeapIsReadThere) { EXPECT_EQ(outcome(shm::Kind::referenc
 TEST_F(Pointing, BeyondItsHeapIsCorrupt) { EXPECT_EQ(outcome(shm::Kind::reference, kHeapBytes - 999), "Corrupt"); }
 TEST_F(Pointing, FarBeyondItsHeapIsCorrupt) { EXPECT_EQ(outcome(shm::Kind::loan, ~std::uint64_t{0} - 10), "Corrupt"); }
 TEST_F(Pointing, AtMemoryThatWasNotLentIsCorrupt) { EXPECT_EQ(outcome(shm::Kind::returned, 0), "Corrupt"); }
-TEST_F(Pointing, AtALaneThatHasNothingIsCorrupt) { EXPECT_EQ(outcome(shm::Kind::reply, 0), "Corrupt"); }
+TEST_F(Pointing, AtARingThatHasNothingIsCorrupt) { EXPECT_EQ(outcome(shm::Kind::reply, 0), "Corrupt"); }
 
 TEST_F(Pointing, ElsewhereThanWhereAFrameIsAwaitedIsCorrupt) {
-  const auto memory = pair_.endpoint.links->allocate(3000);
+  const auto memory = pair_.endpoint.links->lending()->allocate(3000);
   const auto channel = pair_.peer->connect(0, connect::Purpose::memory);
   shm::Region region = shm::Region::make();
   give_memory(channel, region.memory());
@@ -118,7 +119,7 @@ TEST_F(Neighbour, ThatWritesNonsenseIsCorrupt) {
   EXPECT_EQ(failure.kind, "Corrupt") << failure.message;
 }
 
-// A lane looks at its tail when it seems full: here after as many replies as it has lines.
+// A ring looks at its tail when it seems full: here after as many replies as it has lines.
 TEST_F(Neighbour, ThatGivesBackWhatItCannotHaveReadIsCorrupt) {
   const auto channel = pair_.peer->connect(0, connect::Purpose::memory);
   shm::Region region = shm::Region::make();
@@ -133,7 +134,7 @@ TEST_F(Neighbour, ThatGivesBackWhatItCannotHaveReadIsCorrupt) {
       links.receive(1, {1, 1}, into_, 1);
       for (bool arrived = false; !arrived;)
         for (const Event& event : links.poll(in(30s), {})) arrived = arrived || event.arrival;
-      links.reply(1, {1, {1, 1}, frame, 2});
+      links.lending()->reply(1, {1, {1, 1}, frame, 2});
       std::atomic_ref(*region.replies(shm::Side::maker)).store(++replies);
     }
   });
@@ -155,7 +156,7 @@ TEST_F(Neighbour, ThatCannotBeReachedIsLost) {
 TEST_F(Neighbour, AtTheWrongDoorIsTurnedAway) {
   const connect::Hello hello{
       .version = {}, .purpose = connect::Purpose::data, .group = pair_.peer->group(), .from = 1, .to = 0};
-  auto handshake = connect::Handshake::call(socket::Channel(pair_.peer->knock(0)), hello, {});
+  auto handshake = connect::Handshake::call(socket::Channel(pair_.peer->dial_memory(0)), hello, {});
   while (handshake.advance() == connect::Handshake::State::reading) test::await_readable(handshake.channel().socket());
   ASSERT_EQ(handshake.state(), connect::Handshake::State::done);
   test::await_readable(handshake.channel().socket());
@@ -169,7 +170,7 @@ TEST_F(Neighbour, OfAnotherUserIsTurnedAwayBeforeItIsHeard) {
   const pid_t child = ::fork();
   if (child == 0) {
     if (::setuid(65534) != 0) ::_exit(3);
-    const socket::Descriptor socket = pair_.peer->knock(0);
+    const socket::Descriptor socket = pair_.peer->dial_memory(0);
     test::await_readable(socket);
     char byte = 0;
     ::_exit(::recv(socket.number(), &byte, 1, MSG_DONTWAIT) == 0 ? 0 : 1);  // closed, without a word

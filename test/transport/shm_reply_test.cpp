@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <set>
 
+#include "base/pages.hpp"
 #include "ranks.hpp"
+#include "transport/lending.hpp"
 
 namespace syncopate::transport {
 namespace {
@@ -21,10 +23,11 @@ std::byte one_more(std::byte value) { return static_cast<std::byte>(std::to_inte
 class Partner final {
  public:
   /// What the peer is to reply with comes back into the frame itself, as in a collective.
-  Partner(Endpoint& me, std::size_t bytes, std::uint64_t frames, bool in_heap) : me_(me), frames_(frames) {
+  Partner(Endpoint& me, std::size_t bytes, std::uint64_t frames, bool in_heap)
+      : me_(me), lending_(*me.links->lending()), frames_(frames) {
     for (auto* each : {&sums_, &came_}) each->assign(frames, std::vector<std::byte>(bytes));
     for (std::uint64_t i = 0; i < frames; ++i) {
-      memory_.push_back(in_heap ? me.links->allocate(bytes) : base::zeroed_pages(bytes));
+      memory_.push_back(in_heap ? me.links->lending()->allocate(bytes) : base::zeroed_pages(bytes));
       data_.emplace_back(memory_.back().get(), bytes);
       for (std::size_t at = 0; at < bytes; ++at) data_[i][at] = element(me.rank, i, at);
     }
@@ -46,17 +49,17 @@ class Partner final {
   [[nodiscard]] int peer() const { return 1 - me_.rank; }
 
   void send(std::uint64_t i) {
-    if (i < frames_) me_.links->send({peer(), kLabel, data_[i], 4 * i + data, true});
+    if (i < frames_) lending_.lend({peer(), kLabel, data_[i], 4 * i + data});
   }
 
   void take(const Event& event) {
     const std::uint64_t i = event.token / 4;
     if (event.token % 4 == data_received) {
       std::ranges::transform(event.bytes, sums_[i].begin(), one_more);
-      const base::Bytes memory = me_.links->reply_memory(event.token, peer()).bytes;
+      const base::Bytes memory = lending_.reply_memory(event.token, peer()).bytes;
       in_place_ += memory.empty() ? 0 : 1;
       if (!memory.empty()) std::ranges::copy(sums_[i], memory.begin());
-      me_.links->reply(event.token, {peer(), kLabel, sums_[i], 4 * i + reply});
+      lending_.reply(event.token, {peer(), kLabel, sums_[i], 4 * i + reply});
       send(i + 2);
     } else if (event.token % 4 == reply_received) {
       for (std::size_t at = 0; at < event.bytes.size(); ++at)
@@ -66,13 +69,14 @@ class Partner final {
   }
 
   Endpoint& me_;
+  Lending& lending_;
   std::uint64_t frames_, in_place_ = 0;
   std::vector<std::shared_ptr<std::byte[]>> memory_;
   std::vector<base::Bytes> data_;
   std::vector<std::vector<std::byte>> sums_, came_;
 };
 
-// Many times what a lane holds; and who waits, sleeps.
+// Many times what a ring holds; and who waits, sleeps.
 TEST(ShmReplies, PassWhileBothRanksHoldFramesForThem) {
   GroupOptions options = test::quiet_options();
   options.transport = "shm";
@@ -87,14 +91,24 @@ TEST(ShmReplies, PassWhileBothRanksHoldFramesForThem) {
       });
 }
 
-TEST(Replies, OfOtherTransportsAreFramesLikeOthers) {
+TEST(Replies, ToAnotherHostAreFramesLikeOthers) {
   GroupOptions options = test::quiet_options();
-  options.transport = "tcp";
-  test::with_ranks(2, options, [](Endpoint& me) {
-    Partner partner(me, 5'000, 20, true);
-    partner.run();
-    EXPECT_EQ(partner.in_place(), 0U);
-  });
+  options.transport = "auto";
+  const auto host_of = [](int rank) { return rank == 1 ? "another" : "one"; };  // rank 2 shares memory with rank 0
+  test::with_ranks(
+      3, options,
+      [](Endpoint& me) {
+        if (me.rank == 2) return;
+        Partner partner(me, 5'000, 20, true);
+        partner.run();
+        EXPECT_EQ(partner.in_place(), 0U);
+      },
+      host_of);
+}
+
+TEST(Lending, IsNotOfferedWherePeersReachNoMemory) {
+  test::with_ranks(2, test::quiet_options(), [](Endpoint& me) { EXPECT_EQ(me.links->lending(), nullptr); });
+  EXPECT_EQ(join_threads(1, test::quiet_options())[0].links->lending(), nullptr);
 }
 
 // The peer may read a frame for long: others of the same link finish before it.
@@ -104,7 +118,7 @@ TEST(ShmReferences, AreGivenBackInAnyOrder) {
   test::with_ranks(2, options, [](Endpoint& me) {
     constexpr std::size_t kBytes = 20'000;
     constexpr Label kLabel{1, 1};
-    const auto memory = me.links->allocate(3 * kBytes);
+    const auto memory = me.links->lending()->allocate(3 * kBytes);
     const auto part = [&](std::uint64_t i) { return base::Bytes(memory.get() + i * kBytes, kBytes); };
     std::byte last{};
     if (me.rank == 0) {

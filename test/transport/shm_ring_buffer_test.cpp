@@ -1,4 +1,5 @@
-// Lanes and the memory under them: records cross whole, and nothing that the other end writes is believed unchecked.
+// Ring buffers and the memory under them: records cross whole, and nothing that the other end writes is believed
+// unchecked.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -32,7 +33,7 @@ struct Ends {
 
 void store(std::byte* at, std::uint64_t value) { std::memcpy(at, &value, sizeof value); }
 
-TEST(Lane, RecordsOfEverySizeCrossWholeAndWrapAround) {
+TEST(RingBuffer, RecordsOfEverySizeCrossWholeAndWrapAround) {
   Ends ends;
   std::mt19937 random(3);
   struct Expected {
@@ -62,7 +63,7 @@ TEST(Lane, RecordsOfEverySizeCrossWholeAndWrapAround) {
   }
 }
 
-TEST(Lane, AnEmptyOneHasNoRecordAndAFullOneTakesNone) {
+TEST(RingBuffer, AnEmptyOneHasNoRecordAndAFullOneTakesNone) {
   Ends ends;
   EXPECT_FALSE(ends.reader.look());
   const std::vector<std::byte> piece(kMostPiece);
@@ -77,7 +78,7 @@ TEST(Lane, AnEmptyOneHasNoRecordAndAFullOneTakesNone) {
   EXPECT_TRUE(ends.writer.push(head_of(piece.size()), piece));
 }
 
-TEST(Lane, ASmallFrameIsOneLine) {
+TEST(RingBuffer, ASmallFrameIsOneLine) {
   Ends ends;
   ASSERT_TRUE(ends.writer.push(head_of(kInlineBytes), pattern(kInlineBytes, 1)));
   const auto record = ends.reader.look();
@@ -87,7 +88,7 @@ TEST(Lane, ASmallFrameIsOneLine) {
 }
 
 // Payload may hold anything, also what looks like the mark of a record that is still to come.
-TEST(Lane, PayloadOfAnEarlierRoundIsNoRecord) {
+TEST(RingBuffer, PayloadOfAnEarlierRoundIsNoRecord) {
   Ends ends;
   std::vector<std::byte> tricky(kMostPiece);
   for (std::uint64_t round = 0; round < 40; ++round) {
@@ -103,7 +104,7 @@ TEST(Lane, PayloadOfAnEarlierRoundIsNoRecord) {
   }
 }
 
-/// Both lanes of a region: what comes by one can be replied to in place by the other.
+/// Both rings of a region: what comes by one can be replied to in place by the other.
 struct BothWays {
   Region maker = Region::make();
   RingWriter to_guest{maker.ring(Side::maker), maker.tail(Side::maker)};
@@ -112,7 +113,7 @@ struct BothWays {
   RingReader at_maker{maker.ring(Side::guest), maker.tail(Side::guest)};
 };
 
-TEST(Lane, AReplyLiesWhereTheFrameCameFrom) {
+TEST(RingBuffer, AReplyLiesWhereTheFrameCameFrom) {
   BothWays ways;
   ASSERT_TRUE(ways.to_guest.push(head_of(3000), pattern(3000, 1)));
   const auto frame = ways.at_guest.look();

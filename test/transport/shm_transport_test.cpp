@@ -99,7 +99,7 @@ TEST(ShmLinks, AskedForAcrossHostsAreMisuseOnEveryRank) {
 TEST(ShmLinks, ArrivalsAreLentUntilTheyAreReleased) {
   test::with_ranks(2, options_for("shm"), [](Endpoint& me) {
     constexpr std::size_t kBytes = shm::kRingBytes / 16;
-    constexpr std::uint64_t kFrames = 40;  // more than the lane holds
+    constexpr std::uint64_t kFrames = 40;  // more than the ring holds
     std::vector<std::byte> memory(kBytes);
     if (me.rank == 0) {
       const auto data = pattern(kBytes, 3);
@@ -113,7 +113,7 @@ TEST(ShmLinks, ArrivalsAreLentUntilTheyAreReleased) {
     };
     while (held.size() < 8) take();
     for (int i = 0; i < 3; ++i) take();
-    ASSERT_LT(held.size(), kFrames) << "nothing was given back, so the lane is full";
+    ASSERT_LT(held.size(), kFrames) << "nothing was given back, so the ring is full";
     std::uint64_t seen = held.size();
     for (std::size_t i = held.size(); i-- > 0;) {  // in any order
       EXPECT_NE(held[i].bytes.data(), memory.data());
@@ -176,14 +176,14 @@ TEST(ShmLinks, AnotherOperationOrLengthIsAMismatch) {
     });
 }
 
-TEST(Handover, TakesExactlyOneDescriptor) {
+TEST(DescriptorPassing, TakesExactlyOneDescriptor) {
   int ends[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
   const socket::Descriptor a(ends[0]), b(ends[1]);
-  EXPECT_FALSE(shm::take(b)) << "nothing has come";
+  EXPECT_FALSE(shm::receive_descriptor(b)) << "nothing has come";
   const shm::Region region = shm::Region::make();
-  ASSERT_TRUE(shm::give(a, region.memory()));
-  const auto taken = shm::take(b);
+  ASSERT_TRUE(shm::send_descriptor(a, region.memory()));
+  const auto taken = shm::receive_descriptor(b);
   ASSERT_TRUE(taken);
   EXPECT_NO_THROW(std::ignore = shm::Region::adopt(socket::Descriptor(::dup(taken->number()))));
 }

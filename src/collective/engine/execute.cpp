@@ -114,7 +114,7 @@ void Execution::post(std::uint32_t index, std::uint32_t segment) {
   const base::Bytes bytes = steps_[index].bytes_of(segment);
   const int peer = static_cast<int>(planned.peer);
   const std::uint64_t token = parameters_.first_token + token_of(index, segment);
-  if (planned.act == Act::send) return send({peer, label_of(index), bytes, token, program_->lends[index]});
+  if (planned.act == Act::send) return send(index, {peer, label_of(index), bytes, token});
   if (planned.act == Act::receive) return links_.receive(peer, label_of(index), bytes, token);
   // In its place: to copy what was just stored in parts waits for all stores before, and with them for the line of the
   // frame that was sent, which the peer has.
@@ -122,14 +122,15 @@ void Execution::post(std::uint32_t index, std::uint32_t segment) {
   links_.receive(peer, label_of(index), landings_.back().beside.first(bytes.size()), token);
 }
 
-void Execution::send(const transport::Frame& frame) {
+void Execution::send(std::uint32_t index, const transport::Frame& frame) {
+  if (lending_ == nullptr) return links_.send(frame);
   const auto lent = std::ranges::find_if(
       lent_, [&](const Lent& entry) { return token_of(entry.step, entry.segment) == frame.token; });
-  if (lent == lent_.end()) return links_.send(frame);
+  if (lent == lent_.end()) return program_->lends[index] ? lending_->lend(frame) : links_.send(frame);
   const Lent back = *lent;
   lent_.erase(lent);
   if (!back.has_sum) std::memcpy(back.memory.bytes.data(), frame.bytes.data(), frame.bytes.size());
-  links_.reply(back.arrival, frame);
+  lending_->reply(back.arrival, frame);
 }
 
 void Execution::take(std::span<const transport::Event> events) {
@@ -151,8 +152,8 @@ void Execution::settle(const transport::Event& event) {
     assert(landing != landings_.end());
     landing->arrived = event.bytes;
     landing->borrowed = true;
-    if (program_->returns[index].step != plan::Return::kNone)
-      landing->memory = links_.reply_memory(event.token, static_cast<int>(program_->plan.steps[index].peer));
+    if (lending_ != nullptr && program_->returns[index].step != plan::Return::kNone)
+      landing->memory = lending_->reply_memory(event.token, static_cast<int>(program_->plan.steps[index].peer));
     ++waiting_;
     return;
   }

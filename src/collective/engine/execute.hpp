@@ -11,7 +11,7 @@
 #include "collective/plan/chunk_layout.hpp"
 #include "collective/plan/program.hpp"
 #include "kernel/reduce.hpp"
-#include "transport/transport.hpp"
+#include "transport/lending.hpp"
 
 namespace syncopate::collective::engine {
 
@@ -35,7 +35,8 @@ class Execution final {
     std::uint64_t first_token = 0;  ///< added to its tokens, where others share the links: plans that reduce nothing
   };
 
-  Execution(transport::Transport& links, Scratch& scratch) : links_(links), scratch_(scratch) {}
+  Execution(transport::Transport& links, Scratch& scratch)
+      : links_(links), lending_(links.lending()), scratch_(scratch) {}
   Execution(const plan::Program& program, const Parameters& parameters, transport::Transport& links, Scratch& scratch)
       : Execution(links, scratch) {
     begin(program, parameters);
@@ -100,7 +101,7 @@ class Execution final {
   void settle(const transport::Event& event);
   void post(std::uint32_t index, std::uint32_t segment);
   [[nodiscard]] transport::Label label_of(std::uint32_t index) const noexcept;
-  void send(const transport::Frame& frame);
+  void send(std::uint32_t index, const transport::Frame& frame);
   void absorb(std::size_t landing);
   void absorb_waiting();
   void copy_borrowed();
@@ -116,6 +117,7 @@ class Execution final {
   const plan::Program* program_ = nullptr;
   Parameters parameters_;
   transport::Transport& links_;
+  transport::Lending* const lending_;  ///< of the links; null if they have none
   Scratch& scratch_;
   std::vector<Step> steps_;
   std::vector<Queue> outgoing_, incoming_;

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 
+#include "base/pages.hpp"
 #include "base/require.hpp"
 #include "collective/group/impl.hpp"
 #include "transport/connect/launch.hpp"
+#include "transport/lending.hpp"
 
 namespace syncopate {
 
@@ -68,7 +70,9 @@ std::shared_ptr<std::byte[]> Group::allocate_bytes(std::size_t elements, std::si
   base::require(elements <= kMost / width, "memory for {} elements of {} bytes; allowed: {} bytes in all", elements,
                 width, kMost);
   const std::size_t bytes = elements * width;
-  return impl_->endpoint().links ? impl_->endpoint().links->allocate(bytes) : base::zeroed_pages(bytes);
+  const auto& links = impl_->endpoint().links;
+  transport::Lending* const lending = links ? links->lending() : nullptr;
+  return lending != nullptr ? lending->allocate(bytes) : base::zeroed_pages(bytes);
 } catch (const std::bad_alloc&) {
   throw SystemFailure(fmt::format("there is no memory for {} elements of {} bytes", elements, width),
                       {impl_->endpoint().rank, -1, "", ""});

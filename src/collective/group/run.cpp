@@ -9,6 +9,7 @@
 #include "collective/group/impl.hpp"
 #include "collective/plan/tile.hpp"
 #include "collective/select/scope.hpp"
+#include "transport/lending.hpp"
 
 namespace syncopate {
 
@@ -174,7 +175,8 @@ void Group::Impl::time_out(const Request& request, const transport::membership::
 Memory Group::Impl::memory_of(const Request& request) const noexcept {
   if (request.collective == Collective::alltoall_v) return Memory::own;  // a rank that sends nothing has none
   const bool shares = scopes_.of(request.options.scope).shares_memory;
-  const bool in_group = shares && endpoint_.links->reaches(request.data.bytes());
+  const bool in_group =
+      shares && endpoint_.links->lending() != nullptr && endpoint_.links->lending()->reaches(request.data.bytes());
   return in_group ? Memory::group : Memory::own;
 }
 

@@ -17,7 +17,7 @@ std::string encode(const PeerInfo& info) {
   out.text(info.version, kMost);
   out.text(info.address, kMost);
   out.text(info.host, kMost);
-  out.text(info.door, kMost);
+  out.text(info.memory_socket, kMost);
   out.text(info.owner, kMost);
   out.number(info.group);
   out.number(info.streams);
@@ -36,7 +36,7 @@ PeerInfo decode_peer_info(std::string_view text, int rank) {
                 info.version, version());
   info.address = in.text(kMost);
   info.host = in.text(kMost);
-  info.door = in.text(kMost);
+  info.memory_socket = in.text(kMost);
   info.owner = in.text(kMost);
   info.group = in.number<std::uint64_t>();
   info.streams = in.number<std::uint32_t>();

@@ -4,24 +4,31 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <tuple>
+
+#include "transport/matching.hpp"
 
 namespace syncopate::transport::inproc {
 
 InprocTransport::InprocTransport(std::shared_ptr<Hub> hub, std::shared_ptr<membership::Control> control, int rank)
-    : hub_(std::move(hub)), control_(std::move(control)), rank_(rank), expected_(hub_->mailboxes.size()) {}
+    : hub_(std::move(hub)),
+      control_(std::move(control)),
+      rank_(rank),
+      expected_(hub_->mailboxes.size()),
+      link_failures_(rank, control_) {}
 
 InprocTransport::~InprocTransport() { withdraw(); }
 
 void InprocTransport::send(const Frame& frame) {
   ++in_flight_;
-  sent_bytes_.fetch_add(frame.bytes.size(), std::memory_order_relaxed);
+  traffic_.sent.add(frame.bytes.size());
   mailbox_of(static_cast<std::size_t>(frame.peer)).change([&](Mailbox& mailbox) {
     mailbox.offers[static_cast<std::size_t>(rank_)].push_back({frame.label, frame.bytes, frame.token});
   });
 }
 
 void InprocTransport::receive(int peer, const Label& label, base::Bytes into, std::uint64_t token) {
-  expected_[static_cast<std::size_t>(peer)].push_back({label, into.size(), token});
+  expected_[static_cast<std::size_t>(peer)].push_back({{label, into.size()}, token});
 }
 
 void InprocTransport::release(std::uint64_t token) {
@@ -40,7 +47,7 @@ std::span<const Event> InprocTransport::poll(base::Time deadline, Patience patie
   while (true) {
     const std::uint64_t seen = mine().signals.load(std::memory_order_acquire);
     if (!control_->failed()) collect();
-    if (odd_) control_->mismatch(static_cast<int>(*odd_), odd_operation_);
+    if (misfit_) std::ignore = link_failures_.report(misfit_->sender, misfit_->link_failure, clock.now());
     if (control_->failed()) {
       withdraw();
       membership::raise(*control_->failure());
@@ -62,15 +69,14 @@ void InprocTransport::match(std::size_t sender, std::deque<Offer>& offers) {
   auto& expected = expected_[sender];
   while (!expected.empty() && !offers.empty()) {
     const Offer& offer = offers.front();
-    if (offer.label != expected.front().label || offer.bytes.size() != expected.front().bytes) {
-      odd_ = sender;
-      odd_operation_ = expected.front().label.operation;
+    if (auto wrong = transport::match(expected.front().frame, {offer.label, offer.bytes.size()})) {
+      misfit_ = {static_cast<int>(sender), std::move(*wrong)};
       return;
     }
     const std::uint64_t token = expected.front().token;
     events_.push_back({token, true, offer.bytes});
     borrowed_.push_back({token, sender, offer.token});
-    received_bytes_.fetch_add(offer.bytes.size(), std::memory_order_relaxed);
+    traffic_.received.add(offer.bytes.size());
     expected.pop_front();
     offers.pop_front();
   }
@@ -108,8 +114,6 @@ void InprocTransport::wake() noexcept {
   mine().change([](Mailbox&) {});
 }
 
-std::pair<std::uint64_t, std::uint64_t> InprocTransport::traffic() const noexcept {
-  return {sent_bytes_.load(std::memory_order_relaxed), received_bytes_.load(std::memory_order_relaxed)};
-}
+std::pair<std::uint64_t, std::uint64_t> InprocTransport::traffic() const noexcept { return traffic_.bytes(); }
 
 }  // namespace syncopate::transport::inproc

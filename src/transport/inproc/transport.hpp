@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "transport/inproc/hub.hpp"
+#include "transport/membership/link_failure.hpp"
+#include "transport/traffic.hpp"
 
 namespace syncopate::transport::inproc {
 
@@ -22,9 +24,12 @@ class InprocTransport final : public Transport {
 
  private:
   struct Expected {
-    Label label;
-    std::size_t bytes = 0;
+    FrameHead frame;
     std::uint64_t token = 0;
+  };
+  struct Misfit {
+    int sender = -1;
+    membership::LinkFailure link_failure;
   };
   struct Borrowed {
     std::uint64_t token = 0;  ///< ours
@@ -46,11 +51,11 @@ class InprocTransport final : public Transport {
   std::vector<std::deque<Expected>> expected_;  ///< by sender
   std::vector<Borrowed> borrowed_;
   std::vector<Event> events_;
-  std::size_t in_flight_ = 0;       ///< own frames whose bytes have not come back
-  std::optional<std::size_t> odd_;  ///< the sender of a frame that does not fit its receive
-  std::uint64_t odd_operation_ = 0;
+  std::size_t in_flight_ = 0;     ///< own frames whose bytes have not come back
+  std::optional<Misfit> misfit_;  ///< a frame that does not fit its receive
+  membership::LinkFailures link_failures_;
   std::atomic<bool> woken_{false};
-  std::atomic<std::uint64_t> sent_bytes_{0}, received_bytes_{0};
+  LinkTraffic traffic_;
 };
 
 }  // namespace syncopate::transport::inproc

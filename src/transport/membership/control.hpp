@@ -54,6 +54,8 @@ class Control {
   /// Data from `peer` for operation `number` does not fit what this rank called: reports a Mismatch that names both
   /// ranks' operations (it asks the peer for its own).
   virtual void mismatch(int peer, std::uint64_t number) = 0;
+  /// Whether that rank left the group in order.
+  [[nodiscard]] virtual bool has_left(int /*peer*/) const { return false; }
   /// For the message of a timeout in operation `number`: which ranks are known not to have begun it, and where they
   /// are; empty if none is known.
   [[nodiscard]] virtual std::string laggards(std::uint64_t number) const = 0;

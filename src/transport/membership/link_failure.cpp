@@ -1,4 +1,4 @@
-// Complaint: what keeps posts to a peer from finishing, and when and how the group is told.
+// LinkFailures: each kind of failed link in the words of the error that all ranks throw.
 #include "transport/membership/link_failure.hpp"
 
 #include <fmt/format.h>
@@ -8,10 +8,10 @@
 namespace syncopate::transport::membership {
 
 namespace {
-constexpr auto kGrace = std::chrono::milliseconds(300);
+constexpr auto kGrace = std::chrono::milliseconds(300);  // for control to bring the first cause
 }
 
-base::Time LinkFailures::face(int peer, const LinkFailure& link_failure, base::Time at) {
+base::Time LinkFailures::report(int peer, const LinkFailure& link_failure, base::Time at) {
   const Where where{rank_, peer, {}, {}};
   switch (link_failure.kind) {
     case LinkFailure::Kind::corrupt:
@@ -19,25 +19,25 @@ base::Time LinkFailures::face(int peer, const LinkFailure& link_failure, base::T
       return at;
     case LinkFailure::Kind::other_length:
       control_->report({"Mismatch",
-                        fmt::format("in {} rank {} {} by rank {}", text_of_number(link_failure.expected.operation),
-                                    peer, link_failure.reason, rank_),
+                        fmt::format("in {} rank {} {} by rank {}", text_of_number(link_failure.operation), peer,
+                                    link_failure.reason, rank_),
                         where});
       return at;
     case LinkFailure::Kind::other_operation:
-      if (!asked_) control_->mismatch(peer, link_failure.expected.operation);
+      if (!asked_) control_->mismatch(peer, link_failure.operation);
       asked_ = true;
-      return base::kNever;  // control's word rings the mailbox
+      return base::kNever;  // control wakes the poll when it knows what the peer called
     case LinkFailure::Kind::lost:
       break;
   }
   since_ = std::min(since_, at);
   const base::Time end = since_ + kGrace;
   if (at < end) return end;
-  lose(peer, link_failure.reason);
+  report_lost(peer, link_failure.reason);
   return at;
 }
 
-void LinkFailures::lose(int peer, const std::string& reason) {
+void LinkFailures::report_lost(int peer, const std::string& reason) {
   const std::string message =
       control_->has_left(peer)
           ? fmt::format("rank {} left the group while rank {} still exchanged data with it", peer, rank_)

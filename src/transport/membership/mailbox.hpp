@@ -1,4 +1,5 @@
-// Mailbox: what the control thread hands to the thread that polls: new data connections, and the bell for news.
+// Mailbox: what the control thread hands to the polling thread: new data connections, and a wake-up when something
+// changed.
 #pragma once
 
 #include <atomic>
@@ -35,8 +36,8 @@ class Mailbox final {
   void ring() noexcept {
     if (!rung_.exchange(true, std::memory_order_acq_rel)) poller_.wake();
   }
-  /// Whether the bell was rung since the last call; one load when it was not.
-  [[nodiscard]] bool answered() noexcept {
+  /// Whether `ring` was called since the last call of this; one load when it was not.
+  [[nodiscard]] bool take_ring() noexcept {
     return rung_.load(std::memory_order_relaxed) && rung_.exchange(false, std::memory_order_acq_rel);
   }
   [[nodiscard]] std::vector<LinkNews> links() {

@@ -1,4 +1,4 @@
-// TCP control, the side that other threads call: orders to the control thread, questions to the group state.
+// TreeControl, the calls of other threads: orders go to the control thread, questions to the group state.
 #include "transport/membership/tree_control.hpp"
 
 #include <fmt/format.h>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr auto kShortestBeat = std::chrono::milliseconds(5);
 
-/// Whether this connection reaches its own owner's edge: only a rank's neighbours come up.
+/// The ranks whose tree edge to `rank` must exist before it has joined.
 std::set<int> awaited_by(int rank, int size) {
   const auto ranks = neighbours_of(rank, size);
   return {ranks.begin(), ranks.end()};

@@ -1,4 +1,4 @@
-// TCP control: a thread per rank that keeps the control tree, lets data connections in, and spreads failures.
+// TreeControl: a thread per rank that keeps the control tree, lets data connections in, and spreads failures.
 #pragma once
 
 #include <memory>
@@ -20,10 +20,9 @@ namespace syncopate::transport::membership {
 
 struct ControlOptions {
   int rank = 0;
-  std::vector<socket::Address> addresses;  ///< where each rank listens
-  std::vector<socket::Address>
-      doors;               ///< where it listens for who shares its memory; empty where that is not this rank
-  socket::Address source;  ///< connections leave from here
+  std::vector<socket::Address> addresses;       ///< where each rank listens
+  std::vector<socket::Address> memory_sockets;  ///< where it listens for ranks that share memory; empty: not this one
+  socket::Address source;                       ///< connections leave from here
   std::uint64_t group = 0;
   std::string secret;
   std::uint32_t streams = 1;  ///< data connections per pair
@@ -32,12 +31,12 @@ struct ControlOptions {
   bool blames = false;  ///< tells `run` when the group fails
 };
 
-/// Laws: the control thread alone touches tree, door and questions; others reach it through `orders_` and its poller's
-/// wake. What any thread may ask is in the group state. Data connections leave through the mailbox.
+/// Laws: the control thread alone touches tree, acceptor and questions; others reach it through `orders_` and its
+/// poller's wake. What any thread may ask is in the group state. Data connections leave through the mailbox.
 class TreeControl final : public Control {
  public:
   /// Starts the thread and the tree (nothing of both for a group of one rank). The first of the listeners is at
-  /// addresses[rank], the second, if there is one, at doors[rank].
+  /// addresses[rank], the second, if there is one, at memory_sockets[rank].
   TreeControl(ControlOptions options, std::vector<socket::Descriptor> listeners, std::shared_ptr<Mailbox> mailbox);
   /// Says goodbye, or hands on the failure, within 200 ms.
   ~TreeControl() override;
@@ -50,7 +49,7 @@ class TreeControl final : public Control {
   void connect_data(int peer);
   /// Makes the connection over which to open memory with a lower rank of this host.
   void connect_memory(int peer);
-  [[nodiscard]] bool has_left(int peer) const { return state_.has_left(peer); }
+  [[nodiscard]] bool has_left(int peer) const override { return state_.has_left(peer); }
 
   [[nodiscard]] std::optional<Failure> failure() const override { return state_.failure(); }
   [[nodiscard]] bool failed() const noexcept override { return state_.failed(); }
@@ -80,20 +79,20 @@ class TreeControl final : public Control {
   void run(const std::stop_token& stop);
   void step();
   void dispatch(std::span<const socket::Ready> ready);
-  void follow_orders();
-  void welcome();
-  void welcome(connect::Connection connection);
-  [[nodiscard]] bool seat(connect::Connection& connection);
-  void turn_down(const connect::Refusal& refusal);
-  void greet(int rank);
-  void listen_to_tree();
+  void run_orders();
+  void take_connections();
+  void take(connect::Connection connection);
+  [[nodiscard]] bool assign(connect::Connection& connection);
+  void take(const connect::Refusal& refusal);
+  void catch_up(int rank);
+  void read_tree();
   void hear(int from, const std::string& bytes);
   void take(int from, const Heartbeat& beat);
   void take(int from, const Failure& failure);
   void take(int from, const Goodbye& goodbye);
   void take(int from, const Question& question);
   void take(int from, const Reply& reply);
-  void close_questions(base::Time now);
+  void expire_questions(base::Time now);
   void tick(base::Time now);
   void spread_failure(int except);
   [[nodiscard]] base::Time next_deadline() const;

@@ -1,4 +1,4 @@
-// TCP control, the thread: one loop over connections, the tree, heartbeats and questions (runs on: control thread).
+// TreeControl, its own thread: one loop over connections, the tree, heartbeats and questions.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,17 +32,17 @@ void TreeControl::run(const std::stop_token& stop) {
 
 void TreeControl::step() {
   const auto ready = poller_.wait(next_deadline());
-  // A process that was stopped must not count that time as others' silence: this thread was away, not they.
+  // Time during which this process was stopped is not the others' silence.
   const base::Time woke = now();
   const base::Duration ran = std::min<base::Duration>(woke - last_run_, 2 * beat_);
   last_run_ = woke;
   dispatch(ready);
   acceptor_.expire(woke);
-  follow_orders();
-  welcome();
+  run_orders();
+  take_connections();
   tree_.age(ran, options_.silence);
-  listen_to_tree();
-  close_questions(woke);
+  read_tree();
+  expire_questions(woke);
   spread_failure(-1);
   if (woke >= next_beat_) tick(woke);
   tree_.flush();
@@ -63,14 +63,14 @@ void TreeControl::dispatch(std::span<const socket::Ready> ready) {
   }
 }
 
-void TreeControl::follow_orders() {
+void TreeControl::run_orders() {
   for (const Order& order : orders_.with([](auto& orders) { return std::exchange(orders, {}); })) {
     if (order.kind == Order::Kind::connect_data) {
       for (std::uint32_t stream = 0; stream < options_.streams; ++stream)
         acceptor_.call(options_.addresses[static_cast<std::size_t>(order.peer)], options_.source,
                        hello(connect::Purpose::data, order.peer, stream));
     } else if (order.kind == Order::Kind::connect_memory) {
-      acceptor_.call(options_.doors[static_cast<std::size_t>(order.peer)], {},
+      acceptor_.call(options_.memory_sockets[static_cast<std::size_t>(order.peer)], {},
                      hello(connect::Purpose::memory, order.peer, 0));
     } else {
       tree_.flood(encode(Question{options_.rank, order.peer, order.number}));
@@ -79,37 +79,37 @@ void TreeControl::follow_orders() {
   }
 }
 
-void TreeControl::welcome() {
-  for (connect::Connection& connection : acceptor_.connections()) welcome(std::move(connection));
-  for (const connect::Refusal& refusal : acceptor_.refusals()) turn_down(refusal);
+void TreeControl::take_connections() {
+  for (connect::Connection& connection : acceptor_.connections()) take(std::move(connection));
+  for (const connect::Refusal& refusal : acceptor_.refusals()) take(refusal);
 }
 
-void TreeControl::turn_down(const connect::Refusal& refusal) {
+void TreeControl::take(const connect::Refusal& refusal) {
   const connect::Hello& mine = refusal.mine;
   if (mine.purpose == connect::Purpose::data) return mailbox_->deliver({mine.to, mine.stream, {}, refusal.reason});
   if (mine.purpose == connect::Purpose::memory) return mailbox_->deliver_memory({mine.to, 0, {}, refusal.reason});
   lost(mine.to, "cannot be reached at " + refusal.reason);
 }
 
-void TreeControl::welcome(connect::Connection connection) {
-  if (seat(connection)) return;
-  options_.log.write(LogLevel::info, fmt::format("rank {} turned away a needless connection from rank {}",
-                                                 options_.rank, connection.hello.from));
+void TreeControl::take(connect::Connection connection) {
+  if (assign(connection)) return;
+  options_.log.write(LogLevel::info, fmt::format("rank {} closed a needless connection from rank {}", options_.rank,
+                                                 connection.hello.from));
 }
 
-/// Takes a connection to where it belongs; false if it belongs nowhere.
-bool TreeControl::seat(connect::Connection& connection) {
+/// Gives a connection to the tree or the mailbox; false if this rank has no use for it.
+bool TreeControl::assign(connect::Connection& connection) {
   const connect::Hello& hello = connection.hello;
   const int rank = hello.from;
   const bool known = rank >= 0 && rank < size() && rank != options_.rank;
-  // The higher rank calls; whoever called itself knows the stream it asked for only from its own hello.
+  // Of two ranks the higher one connects.
   const bool right_way = known && (connection.called ? rank < options_.rank : rank > options_.rank);
   const bool near = socket::local_address(connection.channel.socket()).family() == AF_UNIX;
   if (!right_way || near != (hello.purpose == connect::Purpose::memory)) return false;
   if (hello.purpose == connect::Purpose::control) {
     const bool neighbour = parent_of(std::max(rank, options_.rank)) == std::min(rank, options_.rank);
     if (!neighbour || !tree_.attach(rank, std::move(connection.channel))) return false;
-    greet(rank);
+    catch_up(rank);
     return true;
   }
   if (hello.purpose == connect::Purpose::data && hello.stream < options_.streams &&
@@ -117,20 +117,20 @@ bool TreeControl::seat(connect::Connection& connection) {
     mailbox_->deliver({rank, hello.stream, std::move(connection.channel), {}});
     return true;
   }
-  const bool shares = near && options_.doors[static_cast<std::size_t>(rank)].size() != 0;
+  const bool shares = near && options_.memory_sockets[static_cast<std::size_t>(rank)].size() != 0;
   if (!shares || !memory_links_.insert(rank).second) return false;
   mailbox_->deliver_memory({rank, 0, std::move(connection.channel), {}});
   return true;
 }
 
-/// A new edge first hears what went through the tree before it was there.
-void TreeControl::greet(int rank) {
+/// A new neighbour is sent the farewells and the failure that went through the tree before its edge existed.
+void TreeControl::catch_up(int rank) {
   for (const auto& [gone, number] : state_.departed()) tree_.send(rank, encode(Goodbye{gone, number}));
   if (spread_) tree_.send(rank, encode(*state_.failure()));
   joined_.change([&](auto& joined) { joined.insert(rank); });
 }
 
-void TreeControl::listen_to_tree() {
+void TreeControl::read_tree() {
   for (const ControlTree::Heard& heard : tree_.heard()) hear(heard.rank, heard.message);
   for (const ControlTree::Lost& gone : tree_.lost())
     if (!state_.has_left(gone.rank)) lost(gone.rank, gone.reason);
@@ -162,7 +162,7 @@ void TreeControl::take(int from, const Goodbye& goodbye) {
   if (goodbye.rank < 0 || goodbye.rank >= size() || goodbye.rank == options_.rank) return;
   if (const auto broken = state_.left(goodbye.rank, goodbye.number)) learn(*broken, options_.rank);
   if (goodbye.rank == from) {
-    tree_.flush();  // before this edge goes, what was queued for it may still help
+    tree_.flush();  // what is queued for this edge is sent before it is closed
     tree_.detach(from);
   }
   mailbox_->ring();
@@ -188,7 +188,7 @@ void TreeControl::take(int from, const Reply& reply) {
         options_.rank);
 }
 
-void TreeControl::close_questions(base::Time at) {
+void TreeControl::expire_questions(base::Time at) {
   std::erase_if(questions_, [&](const OpenQuestion& question) {
     if (question.deadline > at) return false;
     const Progress mine{options_.rank, question.number, state_.text_of(question.number)};
@@ -224,10 +224,10 @@ void TreeControl::leave() {
   };
   while ((!tree_.idle() || incomplete()) && now() < end) {
     dispatch(poller_.wait(end));
-    welcome();
+    take_connections();
     tree_.flush();
   }
-  // Closing a socket with unread input makes the kernel drop output that is still under way.
+  // The kernel drops output that is still under way when a socket with unread input is closed: read it first.
   dispatch(poller_.wait(now()));
 }
 

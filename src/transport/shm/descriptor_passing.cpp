@@ -1,4 +1,4 @@
-// Handover: memory passes from one process to another over a unix socket, and bells ring over the same.
+// Descriptor passing: shared memory goes from one process to another over a unix socket, and so do wake-ups.
 #include "transport/shm/descriptor_passing.hpp"
 
 #include <sys/socket.h>
@@ -31,7 +31,7 @@ struct Message {
 
 }  // namespace
 
-bool give(const socket::Descriptor& socket, const socket::Descriptor& memory) noexcept {
+bool send_descriptor(const socket::Descriptor& socket, const socket::Descriptor& memory) noexcept {
   Message message;
   message.header.msg_controllen = CMSG_SPACE(sizeof(int));
   cmsghdr* attached = CMSG_FIRSTHDR(&message.header);
@@ -43,7 +43,7 @@ bool give(const socket::Descriptor& socket, const socket::Descriptor& memory) no
   return ::sendmsg(socket.number(), &message.header, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
 }
 
-std::optional<socket::Descriptor> take(const socket::Descriptor& socket) {
+std::optional<socket::Descriptor> receive_descriptor(const socket::Descriptor& socket) {
   Message message;
   message.header.msg_controllen = message.control.size();
   const ssize_t got = ::recvmsg(socket.number(), &message.header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
@@ -70,7 +70,7 @@ void ring(socket::Channel& channel) noexcept {
   static_cast<void>(channel.write(std::span(&one, 1)));
 }
 
-bool hear(socket::Channel& channel, std::size_t& rings) noexcept {
+bool take_rings(socket::Channel& channel, std::size_t& rings) noexcept {
   std::array<std::byte, 64> bytes;
   while (true) {
     const socket::Moved moved = channel.read(std::span<std::byte>(bytes));

@@ -25,11 +25,11 @@ void Link::attach(socket::Channel channel, Side side) {
   side_ = side;
   if (side != Side::maker) return;
   map(Region::make());
-  if (hand_over(region_->memory()) && hand_over(heap_.memory())) region_->close_descriptor();
+  if (pass(region_->memory()) && pass(heap_.memory())) region_->close_descriptor();
 }
 
-bool Link::hand_over(const socket::Descriptor& memory) {
-  const bool is_given = give(channel_.socket(), memory);
+bool Link::pass(const socket::Descriptor& memory) {
+  const bool is_given = send_descriptor(channel_.socket(), memory);
   if (!is_given) fail({membership::LinkFailure::Kind::lost, "the connection was closed", {}});
   return is_given;
 }
@@ -47,19 +47,19 @@ void Link::fail(membership::LinkFailure link_failure) {
 void Link::open() {
   if (!channel_) return;
   if (!region_) {
-    auto memory = take(channel_.socket());
+    auto memory = receive_descriptor(channel_.socket());
     if (!memory) return;
     map(Region::adopt(std::move(*memory)));
     region_->close_descriptor();
   }
-  const auto memory = take(channel_.socket());
+  const auto memory = receive_descriptor(channel_.socket());
   if (!memory) return;
   theirs_.emplace(PeerHeap::adopt(*memory));
-  open_ = side_ == Side::maker || hand_over(heap_.memory());
+  open_ = side_ == Side::maker || pass(heap_.memory());
 }
 
-void Link::send(const Frame& frame, std::vector<Event>& finished) {
-  out_.emplace_back(frame);
+void Link::post(const Outgoing& out, std::vector<Event>& finished) {
+  out_.push_back(out);
   if (out_.size() == 1 && open_ && !link_failure_) progress(finished);
 }
 
@@ -72,7 +72,7 @@ void Link::move(std::vector<Event>& finished) {
   if (!open_) {
     open();
     if (!open_) return;
-    lie_down();
+    announce_sleep();
     membarrier_all();  // this may be the last look before a sleep, and so far the region could not know of it
   }
   if (!borrowed_.empty() && borrowed_.front().reply != 0) give_back_prefix();
@@ -94,7 +94,7 @@ void Link::push(std::vector<Event>& finished) {
   while (!out_.empty()) {
     const Frame& frame = out_.front().frame;
     const auto place = frame.bytes.size() < kWorthReferring ? std::nullopt : heap_.place_of(frame.bytes);
-    if (!(place ? refer(frame, *place) : push_front())) break;
+    if (!(place ? refer(out_.front(), *place) : push_front())) break;
     moved = true;
     if (!place && out_.front().gone < frame.bytes.size()) continue;
     if (!place) finished.emplace_back(frame.token, false);
@@ -109,16 +109,17 @@ bool Link::push_front() {
   const auto piece = bytes.subspan(out.gone, std::min(kMostPiece, bytes.size() - out.gone));
   if (!writer_->push({out.frame.label, bytes.size()}, piece)) return false;
   out.gone += piece.size();
-  count(counters_.sent, piece.size());
+  count(traffic_.sent, piece.size());
   return true;
 }
 
-bool Link::refer(const Frame& frame, std::uint64_t place) {
+bool Link::refer(const Outgoing& out, std::uint64_t place) {
+  const Frame& frame = out.frame;
   const std::uint64_t at = writer_->position();
-  const Kind kind = frame.returns ? Kind::loan : Kind::reference;
+  const Kind kind = out.is_loan ? Kind::loan : Kind::reference;
   if (!writer_->push({frame.label, frame.bytes.size()}, kind, place)) return false;
   referred_.push_back({frame.token, at});
-  count(counters_.sent, frame.bytes.size());
+  count(traffic_.sent, frame.bytes.size());
   return true;
 }
 
@@ -127,9 +128,8 @@ void Link::give_back(std::uint64_t end) noexcept {
   changed(kRoom);
 }
 
-void Link::count(std::atomic<std::uint64_t>& counter, std::size_t piece) noexcept {
-  const std::size_t bytes = kLineBytes + (piece > kInlineBytes ? piece : 0);
-  counter.store(counter.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
+void Link::count(ByteCounter& counter, std::size_t piece) noexcept {
+  counter.add(kLineBytes + (piece > kInlineBytes ? piece : 0));
 }
 
 void Link::changed(std::uint64_t what) noexcept {
@@ -139,20 +139,20 @@ void Link::changed(std::uint64_t what) noexcept {
   if (sleeper.exchange(0) != 0) ring(channel_);
 }
 
-void Link::lie_down() noexcept {
+void Link::announce_sleep() noexcept {
   if (!open_) return;
   const bool replied = std::ranges::any_of(borrowed_, [](const Borrowed& lent) { return lent.reply != 0; });
-  lying_for_ = (in_.empty() ? 0 : kFrames) | (out_.empty() && referred_.empty() && !replied ? 0 : kRoom);
-  std::atomic_ref(*region_->sleeper(side_)).store(lying_for_);
+  sleeping_for_ = (in_.empty() ? 0 : kFrames) | (out_.empty() && referred_.empty() && !replied ? 0 : kRoom);
+  std::atomic_ref(*region_->sleeper(side_)).store(sleeping_for_);
 }
 
-void Link::get_up() noexcept {
-  if (!open_ || lying_for_ == 0) return;
+void Link::end_sleep() noexcept {
+  if (!open_ || sleeping_for_ == 0) return;
   const bool rung = std::atomic_ref(*region_->sleeper(side_)).exchange(0) == 0;
-  lying_for_ = 0;
-  // A closed connection is no trouble by itself: what the peer wrote before is still here, and control knows its end.
+  sleeping_for_ = 0;
+  // A closed connection is no failure by itself: what the peer wrote before is still here, and control knows its end.
   std::size_t rings = 0;
-  if (rung) static_cast<void>(hear(channel_, rings));
+  if (rung) static_cast<void>(take_rings(channel_, rings));
 }
 
 }  // namespace syncopate::transport::shm

@@ -6,29 +6,32 @@
 #include <vector>
 
 #include "syncopate/error.hpp"
+#include "transport/lending.hpp"
 #include "transport/membership/link_failure.hpp"
 #include "transport/shm/heap.hpp"
 #include "transport/shm/ring_buffer.hpp"
 #include "transport/socket/channel.hpp"
-#include "transport/tcp/stream.hpp"
+#include "transport/traffic.hpp"
 
 namespace syncopate::transport::shm {
 
 /// Used by the polling thread alone. Opening: the maker sends the region and its heap, the guest maps them and sends
 /// its own heap; until then posts wait. Law of waking: an end that sleeps first says so in the region, then looks once
-/// more; an end that changed something looks there afterwards. The sleeper's barrier counts for both (barrier.hpp), so
-/// one of the two sees the other.
+/// more; an end that changed something looks there afterwards. The sleeper's barrier counts for both (membarrier.hpp),
+/// so one of the two sees the other.
 class Link final {
  public:
   using LinkFailure = membership::LinkFailure;
 
-  Link(int peer, const Heap& heap, tcp::Counters& counters) : peer_(peer), heap_(heap), counters_(counters) {}
+  Link(int peer, const Heap& heap, LinkTraffic& traffic) : peer_(peer), heap_(heap), traffic_(traffic) {}
 
   /// A connection whose handshake is done. The rank that called makes the memory.
   void attach(socket::Channel channel, Side side);
   void fail(membership::LinkFailure link_failure);
 
-  void send(const Frame& frame, std::vector<Event>& finished);
+  void send(const Frame& frame, std::vector<Event>& finished) { post({frame, false}, finished); }
+  /// The same for a frame over which the peer may write its reply.
+  void lend(const Frame& frame, std::vector<Event>& finished) { post({frame, true}, finished); }
   void receive(const Label& label, base::Bytes into, std::uint64_t token) { in_.emplace_back(label, into, token); }
   /// Memory of a borrowed arrival.
   [[nodiscard]] ReplyMemory reply_memory(std::uint64_t arrival) noexcept;
@@ -41,8 +44,8 @@ class Link final {
   /// Moves what can be moved and appends finished posts.
   void progress(std::vector<Event>& finished) noexcept;
   /// Says what this end waits for; to be followed by a heavy barrier and one more `progress`.
-  void lie_down() noexcept;
-  void get_up() noexcept;
+  void announce_sleep() noexcept;
+  void end_sleep() noexcept;
 
   [[nodiscard]] int peer() const noexcept { return peer_; }
   [[nodiscard]] bool pending() const noexcept { return !out_.empty() || !in_.empty() || !referred_.empty(); }
@@ -52,7 +55,8 @@ class Link final {
  private:
   struct Outgoing {
     Frame frame;
-    std::size_t gone = 0;  ///< bytes that are in the lane
+    bool is_loan = false;
+    std::size_t gone = 0;  ///< bytes that are in the ring
   };
   /// A frame that the peer reads in this rank's heap.
   struct Referred {
@@ -77,31 +81,32 @@ class Link final {
   /// Does `move`; what that finds damaged or broken becomes this link's link_failure.
   template <class Move>
   void attempt(Move move) noexcept;
+  void post(const Outgoing& out, std::vector<Event>& finished);
   void move(std::vector<Event>& finished);
   void open();
-  [[nodiscard]] bool hand_over(const socket::Descriptor& memory);
+  [[nodiscard]] bool pass(const socket::Descriptor& memory);
   void map(Region region);
   void settle_referred(std::vector<Event>& finished);
   void push(std::vector<Event>& finished);
   [[nodiscard]] bool push_front();
-  [[nodiscard]] bool refer(const Frame& frame, std::uint64_t place);
+  [[nodiscard]] bool refer(const Outgoing& out, std::uint64_t place);
   [[nodiscard]] base::Bytes frame_elsewhere(const Record& record) const;
   void pull(std::vector<Event>& finished);
   [[nodiscard]] bool fits(const Record& record, const Incoming& post);
   void arrive(const Record& record, std::vector<Event>& finished);
   [[nodiscard]] Borrowed* borrowed(std::uint64_t token) noexcept;
   [[nodiscard]] bool leave_at_once(Borrowed& arrival, const FrameHead& frame);
-  void let_go(Borrowed& arrival) noexcept;
+  void finish_with(Borrowed& arrival) noexcept;
   [[nodiscard]] std::uint64_t replies_seen() const noexcept;  ///< by the peer
   void give_back_prefix() noexcept;
   void give_back(std::uint64_t end) noexcept;
   void changed(std::uint64_t what) noexcept;
   /// A piece counts with its line of fields, wherever it lies.
-  static void count(std::atomic<std::uint64_t>& counter, std::size_t piece) noexcept;
+  static void count(ByteCounter& counter, std::size_t piece) noexcept;
 
   const int peer_;
   const Heap& heap_;
-  tcp::Counters& counters_;
+  LinkTraffic& traffic_;
   socket::Channel channel_;
   Side side_ = Side::maker;
   std::optional<Region> region_;
@@ -109,7 +114,7 @@ class Link final {
   std::optional<RingReader> reader_;
   std::optional<PeerHeap> theirs_;
   bool open_ = false;
-  std::uint64_t lying_for_ = 0;
+  std::uint64_t sleeping_for_ = 0;
   std::optional<membership::LinkFailure> link_failure_;
   std::deque<Outgoing> out_;
   std::vector<Referred> referred_;

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "syncopate/error.hpp"
-#include "transport/membership/control.hpp"
+#include "transport/matching.hpp"
 #include "transport/shm/link.hpp"
 
 namespace syncopate::transport::shm {
@@ -26,7 +26,7 @@ void Link::pull(std::vector<Event>& finished) {
     if (record->kind != Kind::piece) record->piece = frame_elsewhere(*record);
     if (!fits(*record, in_.front())) return;
     reader_->pass(*record);
-    count(counters_.received, record->piece.size());
+    count(traffic_.received, record->piece.size());
     arrive(*record, finished);
   }
 }
@@ -42,20 +42,16 @@ base::Bytes Link::frame_elsewhere(const Record& record) const {
 
 bool Link::fits(const Record& record, const Incoming& post) {
   const FrameHead& frame = record.frame;
-  const bool same_kind = membership::is_message(frame.label.operation) == membership::is_message(post.label.operation);
-  // An operation in which this rank expected nothing (it called it with no elements): that one is what they differ in.
-  if (same_kind && frame.label.operation < post.label.operation)
-    fail({membership::LinkFailure::Kind::other_operation, {}, frame.label});
-  else if (frame.label != post.label)
-    fail({membership::LinkFailure::Kind::other_operation, {}, post.label});
-  else if (frame.bytes != post.into.size())
-    fail({membership::LinkFailure::Kind::other_length,
-          fmt::format("sent {} bytes where {} were expected", frame.bytes, post.into.size()), post.label});
-  else if (record.piece.size() !=
-           (record.kind == Kind::piece ? std::min<std::size_t>(kMostPiece, frame.bytes - have_) : frame.bytes - have_))
-    throw Corrupt(fmt::format("a piece of {} bytes came where {} of {} were missing", record.piece.size(),
-                              frame.bytes - have_, frame.bytes));
-  return !link_failure_;
+  if (auto wrong = match({post.label, post.into.size()}, frame)) {
+    fail(std::move(*wrong));
+    return false;
+  }
+  const std::size_t missing = frame.bytes - have_;
+  const std::size_t due = record.kind == Kind::piece ? std::min(kMostPiece, missing) : missing;
+  if (record.piece.size() != due)
+    throw Corrupt(
+        fmt::format("a piece of {} bytes came where {} of {} were missing", record.piece.size(), missing, frame.bytes));
+  return true;
 }
 
 /// A frame in one record is lent; the pieces of a long one are put together where it was wanted. What was returned into
@@ -103,12 +99,12 @@ Link::Borrowed* Link::borrowed(std::uint64_t token) noexcept {
 bool Link::release(std::uint64_t token) noexcept {
   Borrowed* found = borrowed(token);
   if (found == nullptr) return false;
-  let_go(*found);
+  finish_with(*found);
   give_back_prefix();
   return true;
 }
 
-void Link::let_go(Borrowed& arrival) noexcept {
+void Link::finish_with(Borrowed& arrival) noexcept {
   arrival.released = true;
   if (!lies_in_a_heap(arrival.record.kind)) return;
   reader_->give_back(arrival.record);
@@ -141,9 +137,9 @@ bool Link::leave_at_once(Borrowed& arrival, const FrameHead& frame) {
   });
   if (!has_room) return false;
   if (!is_loan) arrival.reply = ++replies_;
-  let_go(arrival);
+  finish_with(arrival);
   if (is_loan) give_back_prefix();
-  count(counters_.sent, frame.bytes);
+  count(traffic_.sent, frame.bytes);
   changed(kFrames);
   return true;
 }

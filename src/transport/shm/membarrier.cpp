@@ -1,4 +1,4 @@
-// Barrier: a fence that the rare side of a bargain pays for both.
+// Membarrier: a memory fence on all threads of both processes, issued by the side that sleeps.
 #include "transport/shm/membarrier.hpp"
 
 #include <linux/membarrier.h>

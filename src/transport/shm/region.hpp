@@ -9,8 +9,8 @@
 
 namespace syncopate::transport::shm {
 
-/// Bytes of one lane's ring, a power of two. Every byte of it is used in turn, so it is as small as three frames and
-/// what is being read allow: the lanes of a rank then stay in its second-level cache beside the vector's piece at hand.
+/// Bytes of one ring, a power of two. Every byte of it is used in turn, so it is as small as three frames and
+/// what is being read allow: the rings of a rank then stay in its second-level cache beside the vector's piece at hand.
 inline constexpr std::size_t kRingBytes = std::size_t{256} << 10;
 /// A record begins at a multiple of this, so that a small frame is one cache line.
 inline constexpr std::size_t kLineBytes = 64;

@@ -1,4 +1,4 @@
-// Lane: one direction of a region as its two ends see it: records go in at one, and are read in place at the other.
+// Ring buffer: one direction of a region: records are written at one end and read in place at the other.
 #include "transport/shm/ring_buffer.hpp"
 
 #include <fmt/format.h>
@@ -49,7 +49,7 @@ bool RingWriter::has_room(std::size_t bytes) {
   if (kRingBytes - (head_ - tail_) >= bytes) return true;
   const std::uint64_t tail = std::atomic_ref(*tail_word_).load(std::memory_order_acquire);
   if (tail < tail_ || tail > head_ || tail % kLineBytes != 0)
-    throw Corrupt(fmt::format("the reader of a lane gave back {} bytes of {}", tail, head_));
+    throw Corrupt(fmt::format("the reader of a ring gave back {} bytes of {}", tail, head_));
   tail_ = tail;
   return kRingBytes - (head_ - tail_) >= bytes;
 }

@@ -1,4 +1,4 @@
-// Lane: one direction of a region as its two ends see it: records go in at one, and are read in place at the other.
+// Ring buffer: one direction of a region: records are written at one end and read in place at the other.
 #pragma once
 
 #include <atomic>
@@ -15,16 +15,10 @@ inline constexpr std::size_t kMostPiece = kMemoryFrames.longest;
 /// What fits into the record's first line beside its fields.
 inline constexpr std::size_t kInlineBytes = 24;
 
-/// What all records of a frame say about it.
-struct FrameHead {
-  Label label;
-  std::uint64_t bytes = 0;  ///< of the whole frame
-};
-
 /// What a record is.
 enum class Kind : std::uint32_t {
   piece = 0,      ///< a piece of a frame
-  reply = 1,      ///< a whole frame that was written over one of the other direction's lane, at this position there
+  reply = 1,      ///< a whole frame that was written over one of the other direction's ring, at this position there
   reference = 2,  ///< a whole frame that lies at this place of its sender's heap
   loan = 3,       ///< the same, and a reply may be written over it
   returned = 4,   ///< a whole frame that was written over a loan, at this place of its receiver's heap
@@ -32,7 +26,7 @@ enum class Kind : std::uint32_t {
 inline constexpr std::uint32_t kKinds = 5;
 
 // A record, from a multiple of kLineBytes on:
-//   0 u64 mark: its position in the lane + 1, written last; 0 while it is not there
+//   0 u64 mark: its position in the ring + 1, written last; 0 while it is not there
 //   8 u64 operation   16 u64 signature   24 u64 bytes of the frame   32 u32 bytes of this piece   36 u32 kind
 //   40 the piece, if it has at most kInlineBytes; else it begins in the next line
 // Of other kinds than `piece` the piece is a u64: where the frame lies. References have a second one: the reader makes
@@ -40,11 +34,11 @@ inline constexpr std::uint32_t kKinds = 5;
 // Law: before a record's mark is written, the mark behind it is zero. So the reader needs no other word to know what is
 // there, and a small frame costs one cache line.
 
-/// Positions count bytes since the lane was made; they never go back and index the ring modulo its size.
+/// Positions count bytes since the ring was made; they never go back and index the ring modulo its size.
 class RingWriter final {
  public:
   RingWriter(std::byte* ring, std::uint64_t* tail) noexcept : ring_(ring), tail_word_(tail) {}
-  /// Puts a piece into the lane; false if there is no room. Throws Corrupt if the reader's tail cannot be right.
+  /// Puts a piece into the ring; false if there is no room. Throws Corrupt if the reader's tail cannot be right.
   [[nodiscard]] bool push(const FrameHead& frame, base::ConstBytes piece) { return put(frame, piece, Kind::piece); }
   /// The same for a frame that lies elsewhere.
   [[nodiscard]] bool push(const FrameHead& frame, Kind kind, std::uint64_t place);

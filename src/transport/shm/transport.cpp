@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/pages.hpp"
 #include "transport/shm/membarrier.hpp"
 #include "transport/shm/pause.hpp"
 
@@ -11,7 +12,7 @@ namespace syncopate::transport::shm {
 namespace {
 base::Time now() { return std::chrono::steady_clock::now(); }
 
-// Where ranks take turns, each reduces what its lanes hold, and copies as much, before it yields: some 0.3 ms.
+// Where ranks take turns, each reduces what its rings hold, and copies as much, before it yields: some 0.3 ms.
 constexpr base::Duration kTurnsOfOthers = std::chrono::milliseconds(2);
 }  // namespace
 
@@ -40,11 +41,11 @@ class ShmTransport::Wait final {
     backoff_.yield(at);
     return true;
   }
-  [[nodiscard]] bool time_for_troubles() const noexcept { return looks_ % kLooksPerTrouble == kLooksPerTrouble - 1; }
+  [[nodiscard]] bool time_to_check_failures() const noexcept { return looks_ % kLooksPerCheck == kLooksPerCheck - 1; }
 
  private:
   static constexpr auto kAlone = std::chrono::microseconds(20);
-  static constexpr unsigned kLooksPerClock = 8, kLooksPerTrouble = 64;
+  static constexpr unsigned kLooksPerClock = 8, kLooksPerCheck = 64;
 
   const Patience patience_;
   const bool crowded_;
@@ -79,7 +80,7 @@ Link* ShmTransport::link_to(int rank) {
 
 Link& ShmTransport::open_link(int rank) {
   auto& link = links_[static_cast<std::size_t>(rank)];
-  link = std::make_unique<Link>(rank, *heap_, counters_);
+  link = std::make_unique<Link>(rank, *heap_, traffic_);
   known_.push_back(link.get());
   return *link;
 }
@@ -102,6 +103,13 @@ void ShmTransport::send(const Frame& frame) {
   touch(*link);
 }
 
+void ShmTransport::lend(const Frame& frame) {
+  Link* link = link_to(frame.peer);
+  if (link == nullptr) return far_->send(frame);
+  link->lend(frame, finished_);
+  touch(*link);
+}
+
 void ShmTransport::receive(int peer, const Label& label, base::Bytes into, std::uint64_t token) {
   Link* link = link_to(peer);
   if (link == nullptr) return far_->receive(peer, label, into, token);
@@ -121,7 +129,7 @@ ReplyMemory ShmTransport::reply_memory(std::uint64_t arrival, int peer) {
 
 void ShmTransport::reply(std::uint64_t arrival, const Frame& frame) {
   Link* link = link_to(frame.peer);
-  if (link == nullptr) return far_->reply(arrival, frame);
+  if (link == nullptr) return far_->send(frame);  // arrivals by socket are not lent: nothing to give back
   link->reply(arrival, frame, finished_);
   touch(*link);
 }
@@ -144,7 +152,7 @@ std::span<const Event> ShmTransport::poll(base::Time deadline, Patience patience
     if (at >= deadline) break;
     if (!wait.stay_awake(at))
       sleep(at, deadline);
-    else if (wait.time_for_troubles())
+    else if (wait.time_to_check_failures())
       static_cast<void>(report_link_failures(at));
   }
   std::swap(reported_, finished_);
@@ -186,27 +194,27 @@ void ShmTransport::progress() {
 
 base::Time ShmTransport::report_link_failures(base::Time at) {
   base::Time again = base::kNever;
-  bool troubled = false;
+  bool any_failed = false;
   for (Link* link : active_) {
     if (!link->link_failure() && control_->has_left(link->peer())) {
       link->progress(finished_);  // what it wrote before it left is all there now
       if (finished_.empty() && link->pending()) link->fail({membership::LinkFailure::Kind::lost, "it has left", {}});
     }
     if (!link->link_failure()) continue;
-    troubled = true;
-    again = std::min(again, link_failures_.face(link->peer(), *link->link_failure(), at));
+    any_failed = true;
+    again = std::min(again, link_failures_.report(link->peer(), *link->link_failure(), at));
   }
-  if (!troubled) link_failures_.calm();
+  if (!any_failed) link_failures_.clear();
   return again;
 }
 
 void ShmTransport::sleep(base::Time at, base::Time deadline) {
-  for (Link* link : active_) link->lie_down();
+  for (Link* link : active_) link->announce_sleep();
   membarrier_all();
   progress();
   const base::Time look_again = report_link_failures(at);
   if (finished_.empty()) look_far(std::min(deadline, look_again), {});
-  for (Link* link : known_) link->get_up();
+  for (Link* link : known_) link->end_sleep();
 }
 
 void ShmTransport::wake() noexcept {
@@ -216,8 +224,7 @@ void ShmTransport::wake() noexcept {
 
 std::pair<std::uint64_t, std::uint64_t> ShmTransport::traffic() const noexcept {
   const auto [sent, received] = far_->traffic();
-  return {sent + counters_.sent.load(std::memory_order_relaxed),
-          received + counters_.received.load(std::memory_order_relaxed)};
+  return {sent + traffic_.sent.bytes(), received + traffic_.received.bytes()};
 }
 
 }  // namespace syncopate::transport::shm

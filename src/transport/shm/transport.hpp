@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "transport/lending.hpp"
 #include "transport/shm/link.hpp"
 #include "transport/tcp/transport.hpp"
 
@@ -17,26 +18,29 @@ struct ShmOptions {
 };
 
 /// Awake, it looks at memory and (where posts wait there) at sockets in turn. Asleep, it waits in the poller of the
-/// sockets, where news of control and the bells of the links arrive too. How a wait passes: see README.md.
-class ShmTransport final : public Transport {
+/// sockets, where news of control and the wake-ups of the links arrive too. How a wait passes: see README.md.
+class ShmTransport final : public Transport, private Lending {
  public:
   ShmTransport(ShmOptions options, std::unique_ptr<tcp::TcpTransport> far,
                std::shared_ptr<membership::TreeControl> control, std::shared_ptr<membership::Mailbox> mailbox);
 
   [[nodiscard]] FrameLengths frame_lengths(int peer) const noexcept override;
-  [[nodiscard]] std::shared_ptr<std::byte[]> allocate(std::size_t bytes) override;
-  [[nodiscard]] bool reaches(base::ConstBytes vector) const noexcept override;
+  [[nodiscard]] Lending* lending() noexcept override { return this; }
   void send(const Frame& frame) override;
   void receive(int peer, const Label& label, base::Bytes into, std::uint64_t token) override;
   void release(std::uint64_t token) override;
-  [[nodiscard]] ReplyMemory reply_memory(std::uint64_t arrival, int peer) override;
-  void reply(std::uint64_t arrival, const Frame& frame) override;
   [[nodiscard]] std::span<const Event> poll(base::Time deadline, Patience patience) override;
   void wake() noexcept override;
   [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> traffic() const noexcept override;
 
  private:
   class Wait;
+
+  [[nodiscard]] std::shared_ptr<std::byte[]> allocate(std::size_t bytes) override;
+  [[nodiscard]] bool reaches(base::ConstBytes vector) const noexcept override;
+  void lend(const Frame& frame) override;
+  [[nodiscard]] ReplyMemory reply_memory(std::uint64_t arrival, int peer) override;
+  void reply(std::uint64_t arrival, const Frame& frame) override;
 
   [[nodiscard]] bool is_near(int rank) const noexcept;
   /// Null for a rank that is not near.
@@ -62,7 +66,7 @@ class ShmTransport final : public Transport {
   std::vector<Event> finished_;
   std::vector<Event> reported_;
   std::atomic<bool> woken_{false};
-  tcp::Counters counters_;
+  LinkTraffic traffic_;
 };
 
 }  // namespace syncopate::transport::shm

@@ -1,25 +1,19 @@
 // Stream: one data connection: frames queued to go out, receives queued in the order in which frames must come in.
 #include "transport/tcp/stream.hpp"
 
-#include <fmt/format.h>
 #include <sys/epoll.h>
 
 #include <algorithm>
 #include <cstring>
 
 #include "syncopate/error.hpp"
-#include "transport/membership/control.hpp"
+#include "transport/matching.hpp"
 
 namespace syncopate::transport::tcp {
 
 namespace {
 
 iovec piece(base::ConstBytes bytes) noexcept { return {const_cast<std::byte*>(bytes.data()), bytes.size()}; }
-
-/// One writer: a plain addition, without a locked instruction.
-void add(std::atomic<std::uint64_t>& counter, std::size_t bytes) noexcept {
-  counter.store(counter.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
-}
 
 }  // namespace
 
@@ -86,7 +80,7 @@ void Stream::push(std::vector<Event>& finished) {
 }
 
 void Stream::sent(std::size_t bytes, std::vector<Event>& finished) {
-  add(counters_.sent, bytes);
+  traffic_.sent.add(bytes);
   front_sent_ += bytes;
   while (!out_.empty() && front_sent_ >= kFrameHeaderBytes + out_.front().payload.size()) {
     front_sent_ -= kFrameHeaderBytes + out_.front().payload.size();
@@ -115,7 +109,7 @@ void Stream::pull(std::vector<Event>& finished) {
 
 /// Accounts for bytes that `pull` has placed.
 void Stream::absorb(std::size_t bytes, std::vector<Event>& finished) {
-  add(counters_.received, bytes);
+  traffic_.received.add(bytes);
   const std::size_t in_header = std::min(bytes, kFrameHeaderBytes - header_have_);
   header_have_ += in_header;
   bytes -= in_header;
@@ -156,25 +150,17 @@ void Stream::header_complete() {
   try {
     frame_ = decode(header_);
   } catch (const Corrupt& corrupt) {
-    return fail({membership::LinkFailure::Kind::corrupt, corrupt.what(), post.label});
+    return fail({membership::LinkFailure::Kind::corrupt, corrupt.what(), {}});
   }
   if (frame_.group != rules_.half_of_group() || frame_.epoch != rules_.epoch)
-    return fail({membership::LinkFailure::Kind::corrupt, "a frame of another group", post.label});
-  const bool same_kind = membership::is_message(frame_.label.operation) == membership::is_message(post.label.operation);
-  // An operation in which this rank expected nothing (it called it with no elements): that one is what they differ in.
-  if (same_kind && frame_.label.operation < post.label.operation)
-    return fail({membership::LinkFailure::Kind::other_operation, {}, frame_.label});
-  if (frame_.label != post.label) return fail({membership::LinkFailure::Kind::other_operation, {}, post.label});
-  if (frame_.payload_bytes != post.into.size())
-    return fail({membership::LinkFailure::Kind::other_length,
-                 fmt::format("sent {} bytes where {} were expected", frame_.payload_bytes, post.into.size()),
-                 post.label});
+    return fail({membership::LinkFailure::Kind::corrupt, "a frame of another group", {}});
+  if (auto wrong = match({post.label, post.into.size()}, {frame_.label, frame_.payload_bytes})) fail(std::move(*wrong));
 }
 
 void Stream::payload_complete(std::vector<Event>& finished) {
   const Incoming post = in_.front();
   if (frame_.checked && checksum_of(post.into) != frame_.checksum)
-    return fail({membership::LinkFailure::Kind::corrupt, "a payload does not match its checksum", post.label});
+    return fail({membership::LinkFailure::Kind::corrupt, "a payload does not match its checksum", {}});
   in_.pop_front();
   awaited_bytes_ -= post.into.size();
   header_have_ = payload_have_ = 0;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <deque>
 #include <optional>
 #include <string>
@@ -11,6 +10,7 @@
 #include "transport/membership/link_failure.hpp"
 #include "transport/socket/channel.hpp"
 #include "transport/tcp/frame.hpp"
+#include "transport/traffic.hpp"
 
 namespace syncopate::transport::tcp {
 
@@ -22,16 +22,10 @@ struct FrameRules {
   [[nodiscard]] std::uint32_t half_of_group() const noexcept { return static_cast<std::uint32_t>(group); }
 };
 
-/// Bytes moved by all streams of a rank: written by the polling thread, read by any.
-struct Counters {
-  std::atomic<std::uint64_t> sent{0};
-  std::atomic<std::uint64_t> received{0};
-};
-
 /// Used by the polling thread alone. Invariant: `tail_` holds read-ahead bytes only while no payload is incomplete.
 class Stream final {
  public:
-  Stream(int peer, const FrameRules& rules, Counters& counters) : peer_(peer), rules_(rules), counters_(counters) {}
+  Stream(int peer, const FrameRules& rules, LinkTraffic& traffic) : peer_(peer), rules_(rules), traffic_(traffic) {}
 
   void attach(socket::Channel channel) { channel_ = std::move(channel); }
   void fail(membership::LinkFailure link_failure);
@@ -87,7 +81,7 @@ class Stream final {
 
   const int peer_;
   const FrameRules rules_;
-  Counters& counters_;
+  LinkTraffic& traffic_;
   socket::Channel channel_;
   std::optional<membership::LinkFailure> link_failure_;
 

@@ -59,7 +59,7 @@ TcpTransport::Peer& TcpTransport::peer_at(int rank) {
 
 void TcpTransport::open(int rank, Peer& peer) {
   for (std::uint32_t index = 0; index < options_.streams; ++index)
-    peer.streams.push_back(std::make_unique<Stream>(rank, options_.rules, counters_));
+    peer.streams.push_back(std::make_unique<Stream>(rank, options_.rules, traffic_));
 }
 
 void TcpTransport::touch(Stream& stream) {
@@ -74,7 +74,7 @@ std::span<const Event> TcpTransport::poll(base::Time deadline, Patience patience
   const base::Time awake_until = begin + patience.spin;
   reported_.clear();
   for (;;) {
-    if (mailbox_->answered()) collect_news();
+    if (mailbox_->take_ring()) collect_news();
     if (control_->failed()) membership::raise(*control_->failure());
     progress(direct);
     if (!finished_.empty()) break;
@@ -144,16 +144,16 @@ void TcpTransport::attach(membership::LinkNews news) {
 /// Looks at what keeps posts from finishing; returns when to look again.
 base::Time TcpTransport::report_link_failures(base::Time at) {
   base::Time again = base::kNever;
-  bool troubled = false;
+  bool any_failed = false;
   for (const Stream* stream : active_) {
     const bool gone = !stream->attached() && control_->has_left(stream->peer());
     if (!stream->link_failure() && !gone) continue;
-    troubled = true;
+    any_failed = true;
     const membership::LinkFailure link_failure = stream->link_failure().value_or(
         membership::LinkFailure{membership::LinkFailure::Kind::lost, "is not connected", {}});
-    again = std::min(again, link_failures_.face(stream->peer(), link_failure, at));
+    again = std::min(again, link_failures_.report(stream->peer(), link_failure, at));
   }
-  if (!troubled) link_failures_.calm();
+  if (!any_failed) link_failures_.clear();
   return again;
 }
 
@@ -162,8 +162,6 @@ void TcpTransport::wake() noexcept {
   mailbox_->poller().wake();
 }
 
-std::pair<std::uint64_t, std::uint64_t> TcpTransport::traffic() const noexcept {
-  return {counters_.sent.load(std::memory_order_relaxed), counters_.received.load(std::memory_order_relaxed)};
-}
+std::pair<std::uint64_t, std::uint64_t> TcpTransport::traffic() const noexcept { return traffic_.bytes(); }
 
 }  // namespace syncopate::transport::tcp

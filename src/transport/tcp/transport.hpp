@@ -68,7 +68,7 @@ class TcpTransport final : public Transport {
   int polls_without_look_ = 0;  ///< polls since the last look at the poller
   Backoff backoff_;
   std::atomic<bool> woken_{false};
-  Counters counters_;
+  LinkTraffic traffic_;
 };
 
 }  // namespace syncopate::transport::tcp
