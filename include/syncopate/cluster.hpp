@@ -1,4 +1,4 @@
-// Clusters: what a network costs, by laws of its links and by what was measured on it.
+// Clusters: what a network costs, by the laws of its links and by measurements.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 
 namespace syncopate {
 
-/// What a link is made of, where that matters beyond its cost.
+/// What a link runs over, where that changes more than its cost.
 enum class Medium : std::uint8_t {
   network,
-  memory,   ///< that ranks of a host share: bytes are copied into it and out of it
-  vectors,  ///< they reach each other's vectors: what is sent back is written there
+  memory,   ///< shared memory of a host: bytes are copied in and out
+  vectors,  ///< ranks reach each other's vectors: a reply is written in place
 };
 
 /// Whose memory a collective's vectors lie in: the caller's own, or the group's (Group::allocate).
@@ -32,16 +32,16 @@ struct LinkCost {
   Medium medium = Medium::network;
 };
 
-/// Seconds of a collective by its bytes, as measured: a + b M, or rows of (bytes, seconds).
+/// Measured seconds of a collective as a function of its bytes: a + b M, or a table of (bytes, seconds).
 struct MeasuredCost {
   Collective collective = Collective::allreduce;
-  std::string algorithm;  ///< empty: whichever the cluster uses
+  std::string algorithm;  ///< empty: the cluster's algorithm
   double a_s = 0, b_s_per_byte = 0;
-  std::vector<std::pair<double, double>> table;  ///< not empty: instead of a and b
+  std::vector<std::pair<double, double>> table;  ///< if not empty, used instead of a and b
 };
 
-/// Costs of a network: links between ranks of different hosts and between ranks of one; and what was measured, which
-/// goes before the laws of the links for as many ranks on as large hosts as it was measured with.
+/// Costs of a network: laws of the links between hosts and inside a host, and measured costs. Measured costs take
+/// precedence for groups with the number of ranks, and of ranks per host, that they were measured with.
 struct NetworkCost {
   LinkCost inter;
   LinkCost intra;
@@ -49,7 +49,7 @@ struct NetworkCost {
   int measured_ranks = 0;
   int measured_ranks_per_host = 1;
   NetworkCost() = default;
-  NetworkCost(const LinkCost& everywhere)  // NOLINT(google-explicit-constructor): one cost holds everywhere
+  NetworkCost(const LinkCost& everywhere)  // NOLINT(google-explicit-constructor): the same cost for every link
       : inter(everywhere), intra(everywhere) {}
   NetworkCost(const LinkCost& between_hosts, const LinkCost& within_hosts)
       : inter(between_hosts), intra(within_hosts) {}
@@ -60,36 +60,36 @@ struct Cluster {
   int ranks = 1;
   int ranks_per_host = 1;
   std::optional<LinkCost> inter, intra;  ///< between hosts, inside a host
-  std::string transport;                 ///< by which links and costs were measured; empty: not said
-  Memory memory = Memory::own;           ///< in which they were measured
+  std::string transport;                 ///< that links and costs were measured over; empty: unknown
+  Memory memory = Memory::own;           ///< that vectors lay in when links and costs were measured
   std::string algorithm = "auto";        ///< of the all-reduce
-  double cpu_s_per_byte = 0;             ///< what exchanging a byte of gradients takes from computing on the same rank
-  std::vector<MeasuredCost> costs;       ///< these override the links
-  double links_worst_error = 0;          ///< |predicted / measured - 1| by the links at its worst; 0: not said
+  double cpu_s_per_byte = 0;             ///< what exchanging a byte takes from computing on the same rank
+  std::vector<MeasuredCost> costs;       ///< measured; they take precedence over the links
+  double links_worst_error = 0;          ///< largest |predicted / measured - 1| of the links' laws; 0: unknown
 };
 
-/// Links that are off by more than this somewhere are not used in silence: an all-reduce's cost is no line.
+/// Largest `links_worst_error` at which predictions by the links come without a warning.
 inline constexpr double kTolerableLinkError = 0.25;
-/// Why exchanges on `ranks` ranks are not predicted well: they would go by links that are further off than that. Empty
-/// where links are good, or timings on as many ranks come before them.
+/// The warning for predictions on `ranks` ranks that rely on links whose error is above kTolerableLinkError. Empty if
+/// the links are accurate enough, or if measured costs for that number of ranks are used instead.
 [[nodiscard]] std::string doubt_of_links(const Cluster& cluster, int ranks);
 
-/// Why a collective of so many bytes is not predicted well: the timings on as many ranks end at smaller ones. Empty
-/// where they reach so far, or where there are none.
+/// The warning for a collective of more bytes than the largest size measured with as many ranks. Empty if a measured
+/// size is at least as large, or if nothing was measured.
 [[nodiscard]] std::string doubt_of_size(const NetworkCost& cost, int ranks, Collective collective, double bytes);
 
-/// From JSON text. Throws Misuse that names `file`, the key, and what is allowed there.
+/// Parses JSON text. Throws Misuse that names `file`, the key and the allowed values.
 [[nodiscard]] Cluster parse_cluster(std::string_view json, const std::string& file);
-/// From a file; throws SystemFailure where it cannot be read.
+/// Reads a file; throws SystemFailure if it cannot be read.
 [[nodiscard]] Cluster read_cluster(const std::string& file);
 
-/// What a group of that transport ("tcp", "shm", "shm+tcp", "inproc") believes without a cluster: 1 Gbit/s between
-/// hosts; within one the same by TCP, else the costs of shared memory.
+/// The costs that a group assumes without a cluster file, by transport ("tcp", "shm", "shm+tcp", "inproc"): 1 Gbit/s
+/// between hosts; inside a host the same for tcp, else the costs of shared memory.
 [[nodiscard]] NetworkCost usual_cost(std::string_view transport, Memory memory = Memory::own);
-/// The same from a cluster. What it leaves open is as usual; what was measured over another transport, or in other
-/// memory, does not count, but for the links between hosts.
+/// The costs that a group takes from a cluster file. What the file leaves out has its usual cost. Measurements over
+/// another transport or in another kind of memory are ignored, except for the links between hosts.
 [[nodiscard]] NetworkCost cost_of(const Cluster& cluster, std::string_view transport, Memory memory = Memory::own);
-/// As it was measured.
+/// The same for the transport and the memory that the cluster was measured with.
 [[nodiscard]] NetworkCost cost_of(const Cluster& cluster);
 
 }  // namespace syncopate

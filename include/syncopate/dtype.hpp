@@ -9,7 +9,7 @@
 
 namespace syncopate {
 
-/// u8 is bytes, or small numbers from 0 on.
+/// u8: raw bytes, or unsigned 8-bit integers.
 enum class DType : std::uint8_t { f32, f64, f16, bf16, i32, i64, u8 };
 inline constexpr DType kDTypes[] = {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::i64, DType::u8};
 

@@ -11,13 +11,13 @@ namespace syncopate {
 
 /// Where something failed. Ranks are -1 and texts empty where they do not apply.
 struct Where {
-  int rank = -1;          ///< the rank on which the call was made that throws
-  int peer = -1;          ///< the rank to blame, whoever noticed it
-  std::string operation;  ///< what that call was about, e.g. "allreduce f32 x 1024 sum"
-  std::string tensor;     ///< the name given to the operation, or the gradient's
+  int rank = -1;          ///< the rank that throws
+  int peer = -1;          ///< the rank that caused the error, whichever rank noticed it
+  std::string operation;  ///< the operation that failed, e.g. "allreduce f32 x 1024 sum"
+  std::string tensor;     ///< the name given to the operation, or the gradient's name
 };
 
-/// The ways in which Syncopate fails. One table gives each its name (in texts, JSON and on the wire) and exit code.
+/// The kinds of errors. One table has the name (in messages, JSON and on the wire) and the exit code of each.
 enum class ErrorKind : std::uint8_t {
   misuse,
   peer_lost,
@@ -29,8 +29,8 @@ enum class ErrorKind : std::uint8_t {
   not_finite,
   system_failure
 };
-[[nodiscard]] std::string_view name_of(ErrorKind kind) noexcept;  ///< the exception's: "PeerLost"
-[[nodiscard]] int exit_code_of(ErrorKind kind) noexcept;  ///< of a program that ends by it: 2 for misuse, else 1
+[[nodiscard]] std::string_view name_of(ErrorKind kind) noexcept;  ///< the name of the exception: "PeerLost"
+[[nodiscard]] int exit_code_of(ErrorKind kind) noexcept;  ///< of a program that it ends: 2 for misuse, else 1
 
 /// Base of everything Syncopate throws.
 class Error : public std::runtime_error {
@@ -48,8 +48,9 @@ class Error : public std::runtime_error {
 /// Throws the exception of that kind.
 [[noreturn]] void raise_error(ErrorKind kind, const std::string& message, Where where = {});
 
-/// The caller broke a contract; the message names the allowed values. Nothing has been changed or sent, unless the text
-/// says so: a gradient that never became ready ends the step, and the group, on every rank.
+/// The caller broke a contract; the message names the allowed values. Nothing has been changed or sent, with one
+/// exception that the message states: a gradient that never became ready aborts the group, because the other ranks
+/// already wait for it; they throw RemoteFailure.
 class Misuse final : public Error {
  public:
   explicit Misuse(const std::string& message, Where where = {}) : Error(ErrorKind::misuse, message, std::move(where)) {}
@@ -76,21 +77,21 @@ class Mismatch final : public Error {
       : Error(ErrorKind::mismatch, message, std::move(where)) {}
 };
 
-/// Another rank failed by itself (an exception, a gradient that never became ready) and told the group.
+/// Another rank failed on its own (an exception, a gradient that never became ready) and aborted the group.
 class RemoteFailure final : public Error {
  public:
   explicit RemoteFailure(const std::string& message, Where where = {})
       : Error(ErrorKind::remote_failure, message, std::move(where)) {}
 };
 
-/// Bytes from the wire or from a file that cannot be what they claim to be.
+/// Bytes from the wire or from a file are not a valid message or document.
 class Corrupt final : public Error {
  public:
   explicit Corrupt(const std::string& message, Where where = {})
       : Error(ErrorKind::corrupt, message, std::move(where)) {}
 };
 
-/// A peer could not prove that it knows the job's secret, or this rank could not.
+/// A peer did not prove that it knows the job's secret, or this rank did not.
 class Unauthorized final : public Error {
  public:
   explicit Unauthorized(const std::string& message, Where where = {})

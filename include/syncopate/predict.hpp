@@ -26,12 +26,12 @@ struct Profile {
   std::vector<ProfileLayer> layers;
 };
 
-/// From JSON text (docs/scheduling.md has the format). Throws Misuse that names `file` and the key.
+/// Parses JSON text (format: docs/scheduling.md). Throws Misuse that names `file` and the key.
 [[nodiscard]] Profile parse_profile(std::string_view json, const std::string& file);
-/// From a file; throws SystemFailure where it cannot be read.
+/// Reads a file; throws SystemFailure if it cannot be read.
 [[nodiscard]] Profile read_profile(const std::string& file);
 
-/// What a layer holds and computes.
+/// Parameters and computing of one layer.
 struct LayerWork {
   std::string name;
   std::uint64_t elements = 0;
@@ -40,22 +40,22 @@ struct LayerWork {
 
 /// The layers of an architecture of the catalogue; throws Misuse that lists them.
 [[nodiscard]] std::vector<LayerWork> layers_of_architecture(const std::string& architecture);
-/// A profile that was not measured: a step of `batch` samples on a machine that computes so much. A layer's backward
-/// pass computes its gradient and its input's, twice the forward pass. Throws Misuse.
+/// Derives a profile: a step of `batch` samples on a machine with the given throughput. The backward pass of a layer
+/// computes two gradients, of its weights and of its input, so it counts twice its forward pass. Throws Misuse.
 [[nodiscard]] Profile derive_profile(const std::string& model, const std::vector<LayerWork>& layers, double flops_per_s,
                                      int batch);
 
-/// What an exchange of up to `bytes` of gradients costs on `ranks` ranks of such a cluster. On another number of ranks
-/// than the cluster's it goes by the links, because measured costs hold for the ranks they were measured on. Throws
-/// Misuse where there is nothing to go by.
+/// The cost of an exchange of up to `bytes` bytes of gradients on `ranks` ranks of the cluster. If `ranks` is not the
+/// cluster's number of ranks, the cost goes by the links, because measured costs hold only for the ranks that they were
+/// measured on. Throws Misuse if the cluster has no usable costs.
 [[nodiscard]] ExchangeCost exchange_cost(const Cluster& cluster, int ranks, std::uint64_t bytes);
 
 struct PredictOptions {
-  /// Names of shelf policy; `fusion:SIZE` is fusion with buckets of that size, `fusion:ddp` that of PyTorch (a bucket
-  /// of 1 MiB, then of 25 MiB, each filled past its size). Empty: every policy, and fusion as PyTorch and Horovod have
-  /// it.
+  /// Names from shelf policy. `fusion:SIZE` is fusion with buckets of that size; `fusion:ddp` is PyTorch's rule (a
+  /// first bucket of 1 MiB, then 25 MiB, each closed by the layer that reaches its size). Empty: every policy, and
+  /// fusion with the defaults of PyTorch and Horovod.
   std::vector<std::string> policies;
-  std::uint64_t fusion_bytes = 0;  ///< of `fusion` without a size; 0: by model and ranks
+  std::uint64_t fusion_bytes = 0;  ///< size for `fusion` without a size of its own; 0: from model and ranks
 };
 
 /// Layers [first, last] travel together; seconds of the step.
@@ -67,19 +67,19 @@ struct PredictedBucket {
 
 struct Prediction {
   std::string policy;
-  std::vector<PredictedBucket> buckets;  ///< in the order of their exchange: the last layers' first
-  double compute_s = 0;                  ///< forward and backward pass, undisturbed
-  double iteration_s = 0;                ///< a step
-  double exposed_s = 0;                  ///< what the exchange adds to compute_s
-  double over_optimum = 0;               ///< iteration_s over that of the best partition, minus 1
-  double with_merging_s = 0;             ///< a step with the best partition
-  double with_bandwidth_s = 0;           ///< a step of this policy with twice the bandwidth
-  double with_latency_s = 0;             ///< a step of this policy with half the startup cost
-  /// Which of these gains most: "merging", "bandwidth", "latency"; "nothing" where none gains 1 %.
+  std::vector<PredictedBucket> buckets;  ///< in the order of exchange, the last layers first
+  double compute_s = 0;                  ///< forward and backward pass without communication
+  double iteration_s = 0;                ///< the whole step
+  double exposed_s = 0;                  ///< iteration_s - compute_s
+  double over_optimum = 0;               ///< iteration_s / iteration_s of the best partition - 1
+  double with_merging_s = 0;             ///< iteration_s with the best partition
+  double with_bandwidth_s = 0;           ///< iteration_s of this policy with twice the bandwidth
+  double with_latency_s = 0;             ///< iteration_s of this policy with half the start-up cost
+  /// The change that shortens the step most: "merging", "bandwidth" or "latency"; "nothing" if none saves 1 %.
   std::string best_change;
 };
 
-/// One prediction per policy. Throws Misuse: an unknown policy or algorithm, a cluster without numbers for it.
+/// One prediction per policy. Throws Misuse: an unknown policy or algorithm, or a cluster without its costs.
 [[nodiscard]] std::vector<Prediction> predict_policies(const Profile& profile, const Cluster& cluster,
                                                        const PredictOptions& options = {});
 

@@ -1,4 +1,4 @@
-// Simulation: training steps of many ranks in virtual time, and its check: replaying a profile on a real network.
+// Simulation: training steps of many ranks in virtual time; and Replay, which checks it on a real network.
 #pragma once
 
 #include <cstdint>
@@ -14,26 +14,26 @@
 
 namespace syncopate {
 
-/// Rank or host `which` takes `factor` times as long: a rank to compute, a host's port to move a byte.
+/// A slow rank or host: `which` takes `factor` times as long; a rank to compute, a host's port to move a byte.
 struct Handicap {
   int which = 0;
   double factor = 1;
 };
 
 struct SimulateOptions {
-  /// As for predict_policies, and "dear": reduce-scatter behind the backward pass, all-gather behind the next forward
-  /// pass. Empty: every policy, fusion as PyTorch has it, and dear.
+  /// As for predict_policies, and "dear": reduce-scatter during the backward pass, all-gather during the next forward
+  /// pass. Empty: every policy, fusion with PyTorch's defaults, and dear.
   std::vector<std::string> policies;
-  std::uint64_t fusion_bytes = 0;  ///< of `fusion` without a size; 0: by model and ranks
-  std::vector<int> ranks;          ///< how many to simulate, one after another; empty: as many as the cluster has
-  double noise = 0;                ///< standard deviation of a layer's time over its mean, drawn again every step
-  int steps = 20;                  ///< with noise: how many steps are averaged
+  std::uint64_t fusion_bytes = 0;  ///< size for `fusion` without a size of its own; 0: from model and ranks
+  std::vector<int> ranks;          ///< numbers of ranks, simulated one after another; empty: the cluster's
+  double noise = 0;                ///< relative standard deviation of a layer's time; drawn again every step
+  int steps = 20;                  ///< number of steps to average, if there is noise
   std::uint64_t seed = 1;          ///< of the noise
   std::vector<Handicap> slow_ranks, slow_hosts;
-  /// Messages are cut into segments as the collectives cut them, and latencies of messages under way overlap. Without
-  /// it, a message takes alpha + n beta, as in cost laws. For clusters with links; at most kMostSegmentedRanks.
+  /// Cut messages into segments as the engine does, so that latencies overlap. Otherwise a message of n bytes takes
+  /// alpha + n beta, as in the cost laws. Needs a cluster with links, and at most kMostSegmentedRanks ranks.
   bool segments = false;
-  bool timeline = false;  ///< rows come with what rank 0 does in the last step
+  bool timeline = false;  ///< fill Simulation::timeline with rank 0's last step
   std::function<void(std::string_view policy, int ranks)> progress{};  ///< called before each row is computed
 };
 inline constexpr int kMostSegmentedRanks = 128;
@@ -41,48 +41,49 @@ inline constexpr int kMostSegmentedRanks = 128;
 struct Simulation {
   std::string policy;
   int ranks = 1;
-  std::string algorithm;       ///< of its exchanges; of dear: of reduce-scatter and all-gather, "auto" where the
-                               ///< cluster's does not offer them
-  double iteration_s = 0;      ///< a step: mean over steps, of the slowest rank
-  double compute_s = 0;        ///< of the profile
-  double exposed_s = 0;        ///< iteration_s - compute_s: exchange, and waiting for ranks that are slower
+  std::string algorithm;       ///< of the exchanges; for dear of reduce-scatter and all-gather, "auto" if the
+                               ///< cluster's algorithm does not offer them
+  double iteration_s = 0;      ///< mean over steps of the slowest rank's step
+  double compute_s = 0;        ///< the profile's forward and backward pass
+  double exposed_s = 0;        ///< iteration_s - compute_s: exchange, and waiting for slower ranks
   double speedup = 1;          ///< ranks x compute_s / iteration_s: MG-WFBP equation 4
-  std::vector<Span> timeline;  ///< tracks "forward", "backward", "exchange"; from the begin of the step
+  std::vector<Span> timeline;  ///< tracks "forward", "backward", "exchange"; 0 is the begin of the step
 };
 
-/// One row per number of ranks and policy. Ranks in equal roles share one timeline; where they differ, each has its own
-/// and exchanges run the production plans message by message. Measured costs (no plan to run) end that long after the
-/// last rank called. Throws Misuse: an unknown policy, a rank or host that is not there.
+/// One row per number of ranks and policy. Ranks with equal roles share one timeline. Otherwise each rank has a
+/// timeline of its own, and exchanges replay the production plans message by message. An exchange with a measured cost
+/// ends that long after the last rank has called. Throws Misuse: an unknown policy, or a rank or host that does not
+/// exist.
 [[nodiscard]] std::vector<Simulation> simulate_training(const Profile& profile, const Cluster& cluster,
                                                         const SimulateOptions& options = {});
 
-/// What all-reduce, reduce-scatter and all-gather of up to `bytes` cost on a cluster's links, from playing their plans
-/// segment by segment: tables that may take the place of measured ones.
+/// Costs of all-reduce, reduce-scatter and all-gather of up to `bytes` bytes on the cluster's links, by replaying their
+/// plans segment by segment: tables that can replace measured ones.
 [[nodiscard]] std::vector<MeasuredCost> simulate_costs(const Cluster& cluster, std::uint64_t bytes);
 
 struct ReplayOptions {
-  std::string policy = "online";   ///< as predict_policies takes it
-  std::uint64_t fusion_bytes = 0;  ///< of `fusion` without a size; 0: by model and ranks
+  std::string policy = "online";   ///< a name as predict_policies takes it
+  std::uint64_t fusion_bytes = 0;  ///< size for `fusion` without a size of its own; 0: from model and ranks
   std::string algorithm = "auto";
   int steps = 1;
 };
 
-/// All ranks of `group` make every call, with the same arguments. Gradients are exchanged by the collectives that
-/// training uses; nothing computes, so a host needs no more cores than its exchange takes.
+/// Replays a profile's steps on a real group: exchanges are real, computing is replaced by sleeping, so a host needs
+/// only the cores that its exchanges use. Every rank of `group` makes every call with the same arguments.
 class Replay final {
  public:
-  /// Throws Misuse: a profile without layers, or whose layers are not whole floats.
+  /// Throws Misuse: a profile without layers, or with a layer that is not a whole number of f32 elements.
   Replay(Group& group, const Profile& profile);
   ~Replay();
   Replay(const Replay&) = delete;
   Replay& operator=(const Replay&) = delete;
 
-  /// What an all-reduce costs here: sizes from 4 bytes a rank to all gradients, the median of `repeats` calls (fewer
-  /// where they are long), each as long as on its slowest rank. The same on every rank.
+  /// Measures all-reduces of sizes from 4 bytes a rank to all gradients: the median of `repeats` calls (fewer where a
+  /// call is long), each timed on its slowest rank. The same on every rank.
   [[nodiscard]] MeasuredCost measure(const std::string& algorithm, int repeats);
-  /// Seconds of each step, on its slowest rank, from a barrier to the end of the last exchange; the same on every rank.
-  /// `cluster` is what policies that weigh times decide by. Under `online` the ranks
-  /// agree before each bucket on what is ready everywhere.
+  /// Seconds of each step on its slowest rank, from a barrier to the end of the last exchange; the same on every rank.
+  /// Policies that weigh times use the costs of `cluster`. Under `online` the ranks agree before each bucket on what is
+  /// ready on all of them.
   [[nodiscard]] std::vector<double> run(const Cluster& cluster, const ReplayOptions& options);
 
  private:
@@ -90,7 +91,7 @@ class Replay final {
   std::unique_ptr<Impl> impl_;
 };
 
-/// The same model on a slower computer: all times `factor` times as long.
+/// The profile of a slower computer: every time multiplied by `factor`.
 [[nodiscard]] Profile dilated(Profile profile, double factor);
 
 }  // namespace syncopate

@@ -20,61 +20,61 @@ namespace syncopate {
 
 /// One gradient tensor.
 struct Gradient {
-  std::string name;  ///< unique; randomness of codecs and saved state go by it
+  std::string name;  ///< unique; keys a codec's randomness and its saved state
   std::size_t elements = 0;
   DType dtype = DType::f32;
-  std::size_t rows = 0;  ///< of the tensor seen as a matrix, for codecs that do; 0: a vector, of `elements` rows
+  std::size_t rows = 0;  ///< of the tensor as a matrix, for codecs that use it; 0: a vector of `elements` rows
 };
 
-/// Who turns combined gradients into updated weights. It depends on the exchange.
+/// Who applies the combined gradients to the weights. The exchange determines it.
 enum class Updater : std::uint8_t {
-  caller,      ///< the caller, after `wait`: the exchange ends in gradients
-  every_rank,  ///< the synchronizer, by `SynchronizerOptions::update` on every rank: the exchange ends in weights
-  root,        ///< the same on rank 0 alone, whose weights reach the others: only there is an optimizer's state
+  caller,      ///< the caller, after `wait`: the exchange ends with gradients
+  every_rank,  ///< the synchronizer calls `SynchronizerOptions::update` on every rank: the exchange ends with weights
+  root,        ///< the same on rank 0 only, which holds the optimizer's state; the other ranks receive its weights
 };
 [[nodiscard]] Updater updater_of(std::string_view exchange);  ///< throws Misuse, naming the allowed names
 
 struct SynchronizerOptions {
-  /// A name from shelf schedule/policy. Those that weigh times (mg_wfbp, exact_dp) measure first: nine steps under
-  /// partitions that only measure. Then rank 0 plans, and all follow.
+  /// A name from shelf schedule/policy. Policies that weigh times (mg_wfbp, exact_dp) first measure for nine steps
+  /// under temporary partitions; then rank 0 plans, and every rank adopts its plan.
   std::string policy = "fusion";
-  std::optional<ExchangeCost> cost;  ///< of exchanges, for policies that weigh it; without: measured as well
-  /// Policies that weigh times: steps between looks at whether times have drifted by more than a fifth, after which all
-  /// is measured and planned again (and looked at half as often); 0: never.
+  std::optional<ExchangeCost> cost;  ///< of exchanges, for policies that weigh it; empty: measured
+  /// Policies that weigh times: steps between checks for drift; 0: never check. If times have changed by more than a
+  /// fifth, the ranks measure and plan again, and then check half as often.
   int check_every = 32;
   std::size_t fusion_bytes = 0;        ///< size at which the fusion policy closes a bucket; 0: by model and ranks
   std::string codec = "none";          ///< a name from shelf compress/codec, with its parameter: "name:parameter"
   std::string exchange = "allreduce";  ///< a name from shelf sync/exchange
   std::string algorithm = "auto";      ///< collective algorithm
-  bool zero_missing = false;           ///< a gradient that never became ready counts as zero instead of an error
-  double clip_norm = 0;                ///< > 0: scale the averaged gradient down to this global L2 norm
-  std::uint64_t seed = 0;              ///< of codecs that draw
-  /// Receives one span per bucket and wait and, once the step can be predicted, one per planned bucket; must outlive
-  /// the synchronizer.
+  bool zero_missing = false;           ///< a gradient that never became ready counts as zero; otherwise it is an error
+  double clip_norm = 0;    ///< > 0: scale the averaged gradients so that their global L2 norm is at most this
+  std::uint64_t seed = 0;  ///< of codecs that use random numbers
+  /// Receives a span per bucket and per wait, and a span per planned bucket once steps are predicted. Must outlive the
+  /// synchronizer.
   Trace* trace = nullptr;
-  std::function<double()> clock_s;  ///< what times are measured with, from any thread; empty: the machine's clock
+  std::function<double()> clock_s;  ///< for all measured times, from any thread; empty: the monotonic clock
 
-  // Exchanges that end in weights need the next two; the others leave the update to the caller and refuse them.
+  // Only for exchanges that end with weights, which need the next two fields; other exchanges refuse them.
 
-  /// The weights of gradient i, as many elements; equal on all ranks at first (`broadcast_all`). From the last
-  /// `ready(i)` of a step until `wait(i)` returns they are the synchronizer's to read and write.
+  /// The weights of gradient i, with as many elements; initially equal on all ranks (`broadcast_all`). The synchronizer
+  /// reads and writes them from the last `ready(i)` of a step until `wait(i)` returns.
   std::vector<Buffer> weights;
-  /// Applies the averaged gradients [first, last] to their weights, and leaves in the gradients what the next step
-  /// shall add to. Runs on: the communication thread, for one bucket at a time.
+  /// Applies the averaged gradients [first, last] to their weights, and sets the gradients to what the next step adds
+  /// to (usually zero). Runs on: the communication thread, for one bucket at a time.
   std::function<void(std::size_t first, std::size_t last)> update;
   int broadcast_every = 5;  ///< exchange allreduce_broadcast: steps between broadcasts of rank 0's weights
 };
 
-/// What the last step cost.
+/// Costs of the last step.
 struct StepStatistics {
   std::uint64_t wire_bytes = 0;  ///< sent by this rank, headers included
   double wait_s = 0;             ///< time `wait` blocked its caller
-  double gradient_norm = 0;      ///< global norm before clipping; 0 unless clip_norm was given and this rank updates
-  double predicted_s = 0;        ///< the step, predicted before it began; 0: not enough had been measured
-  bool measuring = false;        ///< it ran under a partition that only measures, not under the policy's
+  double gradient_norm = 0;  ///< global L2 norm before clipping; 0 without clip_norm, or on a rank that does not update
+  double predicted_s = 0;    ///< the step's time, predicted before it began; 0: not predicted yet
+  bool measuring = false;    ///< the step ran under a temporary partition that serves to measure
 };
 
-/// What a codec keeps between steps on this rank (residuals, momenta), by gradient: for checkpoints.
+/// A codec's state between steps on this rank (residuals, momenta), by gradient: for checkpoints.
 struct SavedCodecState {
   std::string codec;  ///< with its parameter
   std::uint64_t steps = 0;
@@ -87,15 +87,16 @@ struct BucketInfo {
   std::size_t bytes = 0;
 };
 
-/// Owns the gradients' memory (one arena per type, forward order) and averages it over the group's ranks.
-/// One step is: backward pass calls `ready(i)` once for every gradient, from one or several threads; then `wait()`.
-/// Every rank must pass the same list and options: what decides the result is compared, a difference is a Mismatch;
-/// rank 0's policy and plan are used everywhere.
+/// Owns the gradients' memory (one arena per type, in forward order) and averages gradients over the ranks of a group.
+/// In a step the backward pass calls `ready(i)` once for every gradient, from any number of threads; then the caller
+/// calls `wait()`. Every rank passes the same gradients and options. Options that affect the result are compared, and a
+/// difference is a Mismatch; policy and plan are taken from rank 0.
 ///
-/// An exchange that ends in weights updates them while the backward pass still runs and brings them to every rank in
-/// forward order. To overlap that with the next forward pass, call `wait(i)` before it uses the weights of gradient i,
-/// and `wait()` after it, before the next backward pass; to have all weights at once, call `wait()` where a step ends.
-/// In between, this thread must start no other operation of the group: ranks would disagree on its turn.
+/// An exchange that ends with weights updates them during the backward pass and delivers them to every rank in forward
+/// order. To overlap the delivery with the next forward pass, call `wait(i)` before the forward pass uses the weights
+/// of gradient i, and `wait()` before the next backward pass. To have all weights at once, call `wait()` at the end of
+/// the step. In between, this thread must not start other operations of the group, because ranks would disagree on
+/// their order.
 class Synchronizer final {
  public:
   /// `gradients` in forward order. Throws Misuse (unknown names, empty tensors, a type that the codec does not take, an
@@ -105,32 +106,32 @@ class Synchronizer final {
   Synchronizer(const Synchronizer&) = delete;
   Synchronizer& operator=(const Synchronizer&) = delete;
 
-  /// Where gradient i must be written; zero at first, valid as long as the synchronizer.
+  /// The memory of gradient i: initially zero, valid as long as the synchronizer.
   [[nodiscard]] Buffer gradient(std::size_t i) const;
-  /// Gradient i is complete in its memory. Exchange of its bucket may start at once, on the group's thread.
+  /// Reports that gradient i is completely written. The exchange of its bucket may start at once, on another thread.
   void ready(std::size_t i);
-  /// Returns when every gradient holds the average, or every weight its new value. Throws Misuse naming a gradient that
-  /// never became ready (every other rank throws RemoteFailure with the same text), or what the exchange threw.
+  /// Returns when every gradient holds the average, or every weight its new value. Throws what the exchange threw, or
+  /// Misuse naming a gradient that never became ready (the other ranks throw RemoteFailure with the same text).
   void wait();
-  /// Returns when gradient i holds the average; every gradient from the first of its bucket on must be ready, because
-  /// buckets leave in order, the last layers' first. Where the exchange ends in weights: when the weights of gradient i
-  /// are the new ones; every gradient must be ready. Throws as `wait()` does, which still ends the step. Returns the
-  /// bucket that gradient i travelled in.
+  /// Waits for gradient i only and returns its bucket. If the exchange ends with gradients: returns when gradient i
+  /// holds the average; every gradient from the first of its bucket to the last of the model must be ready, because
+  /// buckets leave in that order. If it ends with weights: returns when the weights of gradient i are updated; every
+  /// gradient must be ready. Throws as `wait()` does; `wait()` still has to end the step.
   BucketInfo wait(std::size_t i);
-  /// Where the exchange ends in gradients: waits for the next bucket in the order of their exchange and returns it, for
-  /// its gradients to be used while later ones are under way; nullopt when all have been returned. Every gradient must
-  /// be ready. Throws as `wait()` does, which still ends the step.
+  /// Only if the exchange ends with gradients: waits for the next bucket in the order of exchange and returns it, so
+  /// that its gradients can be used while later buckets are in progress; nullopt when all have been returned. Every
+  /// gradient must be ready. Throws as `wait()` does; `wait()` still has to end the step.
   [[nodiscard]] std::optional<BucketInfo> next_bucket();
-  /// While on, `ready` is ignored: gradients of several micro-batches add up before the last one is exchanged.
+  /// While on, `ready` has no effect, so that the gradients of several micro-batches add up before they are exchanged.
   void accumulate(bool on);
 
-  /// In the order of their exchange: those of the last step that ended, before the first those planned for it. A policy
-  /// that decides while the step runs plans none.
+  /// Buckets in the order of exchange: those of the last completed step; before the first step the planned ones. A
+  /// policy that decides during the step plans none.
   [[nodiscard]] std::vector<BucketInfo> buckets() const;
   [[nodiscard]] StepStatistics statistics() const noexcept;
 
-  /// What the codec keeps, as of the last step that ended without an error; every rank has its own. Between steps only.
-  /// `restore` takes it back in a synchronizer of the same codec, gradients and ranks; throws Misuse.
+  /// The codec's state after the last step that ended without an error; it differs from rank to rank. Call it between
+  /// steps. `restore` loads it into a synchronizer with the same codec, gradients and ranks; throws Misuse.
   [[nodiscard]] SavedCodecState save() const;
   void restore(const SavedCodecState& saved);
 
@@ -139,7 +140,7 @@ class Synchronizer final {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Parameters, buffers and optimizer state of rank 0 reach every rank. All ranks pass equally shaped buffers.
+/// Broadcasts the root's parameters, buffers or optimizer state to every rank. All ranks pass buffers of equal shapes.
 void broadcast_all(Group& group, std::span<const Buffer> buffers, int root = 0);
 
 }  // namespace syncopate

@@ -8,17 +8,17 @@
 
 namespace syncopate {
 
-/// One stretch of work. Tracks in use: "forward", "backward", "exchange", "broadcast" (of weights), "wait",
-/// "optimizer", "update": the optimizer on the communication thread, and "planned": exchanges as predicted.
+/// One interval of work on a track. Tracks in use: "forward", "backward", "exchange", "broadcast" (of weights), "wait",
+/// "optimizer", "update" (the optimizer on the communication thread) and "planned" (predicted exchanges).
 struct Span {
   std::string track;
   std::string name;
   double begin_s = 0;
   double end_s = 0;
-  std::uint64_t bytes = 0;  ///< payload moved, where that applies
+  std::uint64_t bytes = 0;  ///< payload, if the work moves any
 };
 
-/// Collects spans from any thread. `restart` sets zero and forgets; while not started nothing is kept, at no cost.
+/// Collects spans from any thread. `restart` clears them and sets time zero; before it nothing is recorded.
 class Trace final {
  public:
   Trace();
@@ -35,7 +35,7 @@ class Trace final {
   std::unique_ptr<State> state_;
 };
 
-/// Several ranks' spans in Chrome's trace-event format (chrome://tracing, Perfetto): one process per rank.
+/// The spans of several ranks in Chrome's trace-event format (chrome://tracing, Perfetto): one process per rank.
 [[nodiscard]] std::string chrome_trace(const std::vector<std::vector<Span>>& ranks);
 
 }  // namespace syncopate

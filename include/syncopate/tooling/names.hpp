@@ -1,4 +1,4 @@
-// Names that do not exist: the one way in which every shelf, enumeration and command says so.
+// Names that do not exist: the one error message for every shelf, enumeration and command.
 #pragma once
 
 #include <span>
@@ -7,8 +7,8 @@
 
 namespace syncopate {
 
-/// The allowed name that a typing mistake may have meant: a third of its letters differ at most, or it begins with
-/// `name`. Empty where none does.
+/// The allowed name that `name` is probably a misspelling of: at most a third of its letters differ, or it begins with
+/// `name`. Empty if there is none.
 [[nodiscard]] std::string_view nearest_name(std::string_view name, std::span<const std::string_view> allowed);
 
 /// "policy 'fusoin' is unknown; allowed: wfbp, single, fusion; did you mean 'fusion'?"
