@@ -46,14 +46,9 @@ struct PlanRequest {
   int root = 0;
   std::uint64_t bytes = 0;  ///< of the full vector (alltoall: of `in`); ignored for a barrier
   Tuning tuning;
-<<<<<<< HEAD
-  std::vector<std::uint32_t> hosts;  ///< by rank: equal numbers share a host; empty: as the next line says
-  std::uint32_t ranks_per_host = 0;  ///< so many neighbouring ranks share a host; 0: all do
-  Scope scope = Scope::group;        ///< which of them carry it out together; roots are those of every such part
-=======
   std::vector<std::uint32_t> hosts;  ///< host number of each rank; empty: by ranks_per_host
   std::uint32_t ranks_per_host = 0;  ///< neighbouring ranks per host; 0: all ranks share one host
->>>>>>> ea82d18 (include: comments in plain words; Misuse says when it aborts the group)
+  Scope scope = Scope::group;        ///< the ranks that run it together; `root` is the root of every such set
   friend bool operator==(const PlanRequest&, const PlanRequest&) = default;
 };
 
@@ -79,36 +74,21 @@ struct PlanRank {
   std::optional<double> measured_s{};
 };
 
-<<<<<<< HEAD
-/// The plan of every rank; an empty one where it takes part in nothing. Throws Misuse (unknown algorithm, collective it
+/// The plan of every rank; empty for a rank outside the scope. Throws Misuse (unknown algorithm, a collective that it
 /// does not offer, root out of range, a grid that does not fit, a negative cost).
-=======
-/// The plan of every rank. Throws Misuse (unknown algorithm, a collective that it does not offer, root out of range, a
-/// grid that does not fit, a negative cost).
->>>>>>> ea82d18 (include: comments in plain words; Misuse says when it aborts the group)
 [[nodiscard]] std::vector<Plan> plan_collective(const PlanRequest& request, const NetworkCost& cost = {});
 /// Proves by symbolic execution on sets of ranks that the plans compute the collective and cannot block. Returns an
 /// empty string, or what is wrong.
 [[nodiscard]] std::string verify_plans(const std::vector<Plan>& plans, Collective collective, int root);
-<<<<<<< HEAD
-/// The same where parts of the ranks carry the request out, each for itself: also that nobody reaches beyond its part.
+/// The same for a scope: also proves that no rank exchanges messages with a rank outside its set.
 [[nodiscard]] std::string verify_plans(const std::vector<Plan>& plans, const PlanRequest& request);
-/// The same of what plan_collective(request, cost) returns; where all plans are rotations of rank 0's (a ring's), by
-/// that one alone, so that thousands of ranks take no longer than a few.
-=======
 /// The same for plan_collective(request, cost). If every plan is a rotation of rank 0's, as in a ring, only rank 0's
 /// plan is executed, so that thousands of ranks take no longer than a few.
->>>>>>> ea82d18 (include: comments in plain words; Misuse says when it aborts the group)
 [[nodiscard]] std::string verify_plans(const PlanRequest& request, const NetworkCost& cost = {});
-/// Of the part that takes longest.
+/// The price of the set of ranks that takes longest.
 [[nodiscard]] PlanPrice price_plans(const PlanRequest& request, const NetworkCost& cost = {});
-<<<<<<< HEAD
-/// Every algorithm that offers the collective and fits (the largest part of a scope), in the order in which "auto"
-/// prefers them: those that were measured for so many ranks by their times, the others by their laws.
-=======
 /// All algorithms that offer the collective and suit the request, in the order in which "auto" prefers them: first
 /// those with measured times for that number of ranks, then the others by their cost laws.
->>>>>>> ea82d18 (include: comments in plain words; Misuse says when it aborts the group)
 [[nodiscard]] std::vector<PlanRank> rank_algorithms(const PlanRequest& request, const NetworkCost& cost = {});
 /// The plans as text: one row per rank, one column per round.
 [[nodiscard]] std::string draw_plans(const PlanRequest& request, const NetworkCost& cost = {});

@@ -1,4 +1,4 @@
-// Algorithm: one entry of the shelf algorithm/: it builds the plan of one rank and states its cost law.
+// Algorithm: an entry of the shelf algorithm/: it builds the plan of one rank and states its cost law.
 #pragma once
 
 #include <span>
@@ -16,22 +16,22 @@ struct Algorithm {
   std::string_view summary;
   std::string_view source;
   bool (*offers)(Collective collective);
-  /// Never called for a group of one rank, or a collective that it does not offer.
+  /// Builds a rank's plan. Not called for a group of one rank, nor for a collective that it does not offer.
   Plan (*build)(const Shape& shape);
-  /// Cost law. The same restrictions hold.
+  /// The cost law in seconds. The same restrictions hold.
   double (*seconds)(const Shape& shape, const Load& load);
-  /// Decides what the caller left open (blocks, grid, ...); throws Misuse where the tuning does not fit. Null: nothing
-  /// to decide.
+  /// Sets what the caller left open (blocks, grid, ...); throws Misuse if the tuning does not fit. Null: there is
+  /// nothing to set.
   void (*settle)(Shape& shape, const Tuning& tuning, const Load& load) = nullptr;
-  /// Whether "auto" should think of it for such a (settled) shape; null: always.
+  /// Whether "auto" should consider it for such a (settled) shape; null: always.
   bool (*sensible)(const Shape& shape) = nullptr;
-  /// A rank sends to one peer and receives from one, throughout. Cost laws do not see what that is worth: connections
-  /// keep their congestion windows full, and no two ranks ever meet at one port. See choice.hpp.
+  /// Every rank sends to one peer only and receives from one peer only. Cost laws do not show the advantage: TCP
+  /// connections keep their congestion windows, and no two ranks compete for a port. See choice.hpp.
   bool steady = false;
-  /// Whether an all-reduce by it may be cut into tiles (tile.hpp): a rank's n-th messages to its peers all come before
-  /// its n+1-st. Null: never.
+  /// Whether an all-reduce by it can be cut into tiles (tile.hpp): all of a rank's n-th messages to its peers come
+  /// before its (n+1)-th. Null: never.
   bool (*tiles)(const Shape& shape) = nullptr;
-  /// It is made of other entries, and cannot be part of one itself.
+  /// It is composed of other algorithms, and cannot be part of one.
   bool composed = false;
 };
 
@@ -39,7 +39,7 @@ struct Algorithm {
 [[nodiscard]] std::span<const Algorithm* const> algorithms();
 /// The algorithm of that name; throws Misuse that lists those which offer the collective.
 [[nodiscard]] const Algorithm& algorithm_named(std::string_view name, Collective collective);
-/// The entry of that name; it exists.
+/// The algorithm of that name, which must exist.
 [[nodiscard]] const Algorithm& entry_named(std::string_view name);
 
 }  // namespace syncopate::collective

@@ -1,4 +1,4 @@
-// Choices: settling what a caller left open, and the preference of `auto`.
+// Choices: settling what a caller left open, and the order of preference of "auto".
 #include "collective/choice.hpp"
 
 #include <fmt/format.h>
@@ -13,11 +13,13 @@ namespace syncopate::collective {
 
 namespace {
 
-// A ring takes 1.05 of its law's bandwidth term. Halving-doubling's ranks change partners and meet at ports: 4 ranks
-// take 1.1 to 1.25 of it, 8 ranks 1.16 (256 KiB) to 1.36 (4 MiB), 16 ranks 1.32 to 1.45; at a few KiB there is no
-// difference. `syncopate bench allreduce --ranks 16 --lab 100mbit --algorithm ring,halving_doubling`
+// Measured on TCP: a ring takes 1.05 times the bandwidth term of its law. Halving-doubling takes 1.1 to 1.25 times on 4
+// ranks, 1.16 (256 KiB) to 1.36 (4 MiB) on 8 and 1.32 to 1.45 on 16, because its ranks change partners and compete for
+// ports; at a few KiB there is no difference.
+// `syncopate bench allreduce --ranks 16 --lab 100mbit --algorithm ring,halving_doubling`
 constexpr double kSteadyBonus = 1.15;
-// Memory has no ports, but lanes to one neighbour stay in the cache. Between vectors there is nothing to stay.
+// Shared memory has no ports, but the ring buffers of a single neighbour stay in the cache. Vectors have no ring
+// buffers.
 constexpr double kSteadyBonusInMemory = 1.05;
 
 constexpr double bonus_of_steady(Medium medium) noexcept {
@@ -31,7 +33,7 @@ std::vector<const Algorithm*> offering(Collective collective) {
   return found;
 }
 
-// What was measured comes first; what was not does not compete with it, for a law may promise what no network keeps.
+// Measured algorithms come before all others: a law may promise a speed that no network reaches.
 class Before final {
  public:
   explicit Before(const LinkCost& link) : bonus_(bonus_of_steady(link.medium)) {}
@@ -43,7 +45,7 @@ class Before final {
   }
 
  private:
-  // In single precision: laws that say the same in other words shall tie, and the first name wins.
+  // In single precision, so that laws that differ only by rounding tie; then the first name wins.
   [[nodiscard]] float preference(const Choice& choice) const {
     return static_cast<float>(choice.algorithm->steady ? choice.law_s / bonus_ : choice.law_s);
   }
@@ -70,7 +72,7 @@ Choice settled(const Algorithm& algorithm, const Shape& shape, const Tuning& tun
   Choice choice{.algorithm = &algorithm, .shape = shape};
   choice.shape.hosts.clear();
   if (shape.size == 1) return choice;
-  choice.shape.hosts = shape.hosts;  // for settle alone, unless it keeps them
+  choice.shape.hosts = shape.hosts;  // only `settle` needs it, unless it keeps it
   if (algorithm.settle != nullptr) algorithm.settle(choice.shape, tuning, load);
   choice.law_s = algorithm.seconds(choice.shape, load);
   if (choice.shape.inner.empty()) choice.shape.hosts.clear();

@@ -1,4 +1,4 @@
-// Choice: an algorithm settled for a shape, and all that offer a collective in the order of their cost laws.
+// Choice: an algorithm settled for a shape; and all algorithms for a collective in the order of preference.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace syncopate::collective {
 
-/// An algorithm, and the shape of every rank's plan by it (its rank is 0).
+/// An algorithm, and the settled shape that is common to all ranks (its rank is 0).
 struct Choice {
   const Algorithm* algorithm = nullptr;
   Shape shape;
@@ -18,20 +18,20 @@ struct Choice {
   std::optional<double> measured_s{};
 };
 
-/// The algorithm with what the tuning and its own `settle` decide. A group of one rank has nothing to settle.
+/// The algorithm with the shape completed by the tuning and by its own `settle`. A group of one rank settles nothing.
 [[nodiscard]] Choice settled(const Algorithm& algorithm, const Shape& shape, const Tuning& tuning, const Load& load);
 enum class Composed : std::uint8_t { with, without };
-/// All that offer the collective and are sensible for the shape, in the order of their laws.
+/// All algorithms that offer the collective and suit the shape, in the order of their cost laws.
 [[nodiscard]] std::vector<Choice> ranked(const Shape& shape, const Tuning& tuning, const Load& load, Composed composed);
-/// Sorts as `auto` prefers: what was measured comes first, by its time; what was not goes by its law, where a steady
-/// algorithm is preferred up to 15 % (5 % where bytes are copied through memory).
+/// Sorts by the preference of "auto": first the measured ones by time, then the others by cost law, where a steady
+/// algorithm may be up to 15 % slower (5 % if bytes are copied through memory).
 void sort_by_preference(std::vector<Choice>& choices, const LinkCost& link);
 
-/// The rank's plan; an empty one where it is alone.
+/// The plan of `rank`; empty in a group of one.
 [[nodiscard]] Plan build_plan(const Choice& choice, std::uint32_t rank);
-/// The plans of all ranks; `choice` outlives them.
+/// The plans of all ranks; `choice` must outlive them.
 [[nodiscard]] replay::Plans plans_of(const Choice& choice);
-/// A part of a composed algorithm: `name` (or the best for "auto") on the ranks of `shape`.
+/// The algorithm for a part of a composed one: `name` ("auto": the best) on the ranks of `shape`.
 [[nodiscard]] Choice choose_part(std::string_view name, const Shape& shape, const Tuning& tuning, const Load& load);
 
 }  // namespace syncopate::collective

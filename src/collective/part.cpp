@@ -1,4 +1,4 @@
-// Parts: their plans, and setting them into the plan of all ranks.
+// Parts: their plans, and their embedding in the plan of all ranks.
 #include "collective/part.hpp"
 
 #include <algorithm>

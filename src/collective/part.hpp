@@ -1,4 +1,4 @@
-// Part: an algorithm at work on some of the ranks, as a piece of a composed algorithm.
+// Part: an algorithm that runs on some of the ranks, as a piece of a composed algorithm.
 #pragma once
 
 #include <string_view>
@@ -10,7 +10,7 @@
 
 namespace syncopate::collective {
 
-/// What a part of the ranks does: the algorithm `name` with so many blocks, if it has any.
+/// The algorithm, the collective and the number of ranks of a part; `blocks` counts if the algorithm is pipelined.
 struct Part {
   std::string_view name;
   Collective collective = Collective::allreduce;
@@ -19,12 +19,12 @@ struct Part {
   std::uint32_t blocks = 1;
 };
 
-/// The plan of the part's rank `at`.
+/// The plan of rank `at` of the part.
 [[nodiscard]] Plan plan_of(const Part& part, std::uint32_t at);
-/// Adds that plan. The part's vector is embedding.scale chunks of the whole; its own chunks are so many fewer.
+/// Adds that plan to `plan`. Here embedding.scale is the number of chunks of the whole in the part's whole vector.
 void add_part(Plan& plan, const Part& part, std::uint32_t at, plan::Embedding embedding);
-/// A number of chunks that those of all parts divide, where `between` runs among hosts and each of `within` on the
-/// ranks of a host, of any of the sizes; throws Misuse where it is absurd.
+/// The least number of chunks that the chunks of all parts divide. `between` runs between hosts; each of `within` runs
+/// inside every host, whatever its number of ranks. Throws Misuse if the number is unreasonably large.
 [[nodiscard]] std::uint32_t common_chunks(const plan::HostTopology& topology, const Part& between,
                                           std::vector<Part> within);
 

@@ -1,10 +1,10 @@
-// Bidirectional exchange: what moves is cut so that both halves of a group exchange it in both directions at once.
+// Bidirectional exchange: the two halves of a group exchange data in both directions at once, then the halves of those.
 // Linear-pipeline paper section 2, "BE"; Barnett, Shuler, van de Geijn, Gupta, Payne & Watts, "Interprocessor
 // collective communication library", SHPCC 1994; Bruck et al., IEEE TPDS 8(11), 1997, where N is no power of two.
 //
 //   reduce-scatter, N = 4:   0 <-> 2, 1 <-> 3 exchange halves;  0 <-> 1, 2 <-> 3 quarters; all-gather: backwards
-//   N = 5, no power of two:  the exchange goes round: r sends to r + 4, r + 2, r + 1 what those and the ranks they
-//                            still stand for own (1, 2, 1 chunks), and receives from r - 4, r - 2, r - 1
+//   N = 5, no power of two:  rank r sends to r + 4, r + 2 and r + 1 the chunks (1, 2, 1) of those ranks and of the
+//                            ranks that they will forward to; it receives from r - 4, r - 2, r - 1
 //   broadcast: scatter down a binomial tree, then all-gather round a ring.   reduce: reduce-scatter, gather up the
 //   tree.
 #include <bit>
@@ -23,22 +23,22 @@ bool offers(Collective collective) {
          collective == Collective::allgather || collective == Collective::allgather_v;
 }
 
-/// Distances 1, 2, 4, ... below the number of ranks. At distance d all-gathering ranks know d chunks, from their own
-/// on, and get as many, or what is missing, from d further on.
+/// Distances 1, 2, 4, ... below the number of ranks. In an all-gather a rank knows d chunks before distance d, starting
+/// with its own, and gets up to d more from the rank at that distance.
 std::vector<std::uint32_t> distances(std::uint32_t size) {
   std::vector<std::uint32_t> found;
   for (std::uint32_t distance = 1; distance < size; distance *= 2) found.push_back(distance);
   return found;
 }
 
-/// The chunks [first, first + count) of a circle: one run or two.
+/// Adds the chunks [first, first + count) modulo the number of chunks: one run or two.
 void add_arc(Plan& plan, PlanStep step, std::uint32_t count) {
   step.first_chunk %= plan.chunks;
   step.chunk_count = std::min(count, plan.chunks - step.first_chunk);
   plan.steps.push_back(step);
   step.chunk_count = count - step.chunk_count;
   step.first_chunk = 0;
-  step.completes = false;  // only single chunks are ever complete
+  step.completes = false;  // only single chunks are complete
   if (step.chunk_count > 0) plan.steps.push_back(step);
 }
 
@@ -62,7 +62,7 @@ void add_gather(Plan& plan, const plan::Positions& positions) {
   }
 }
 
-/// Positions are ranks, or count from the root where a tree follows; chunk c belongs to position c.
+/// Positions are ranks, or count from the root if a tree follows; chunk c belongs to position c.
 void add_exchange(Plan& plan, const plan::Positions& positions, bool gathers) {
   const pattern::Hypercube cube{positions.size};
   const bool is_cube = cube.corners() == positions.size && positions.root == 0;
@@ -88,10 +88,10 @@ Plan build(const Shape& shape) {
   return plan;
 }
 
-// Each half ceil(log2 N) alpha + (N-1)/N n beta, a reduction (N-1)/N n gamma more; the ring of a broadcast (N-1) alpha.
-// Where N is no power of two an arc may wrap around the end of the vector, which makes two messages of it. Through the
-// lanes of memory one core copies what goes and what comes: trees, which compete for a root's collectives, do not
-// exchange.
+// Each half: ceil(log2 N) alpha + (N-1)/N n beta, and (N-1)/N n gamma to reduce; the ring of a broadcast: (N-1) alpha.
+// If N is no power of two, an arc that wraps around the vector's end takes two messages. Through ring
+// buffers of shared memory one core copies in both directions. That counts for collectives with a root, where the
+// competing trees use one direction.
 double seconds(const Shape& shape, const Load& load) {
   const Collective collective = shape.collective;
   const double levels = std::ceil(std::log2(shape.size)), share = load.bytes * (shape.size - 1) / shape.size;

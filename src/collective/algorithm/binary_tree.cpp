@@ -4,7 +4,7 @@
 //
 //   N = 7, root 0:        0            all-reduce: a block that is complete at the root goes down at once
 //                       1   2          a node takes 2 blocks from its children for each that it passes on:
-//                      3 4 5 6         2 units of time per block; 3 where both directions share the ports
+//                      3 4 5 6         2 units of time per block; 3 if both directions share the ports
 #include <algorithm>
 
 #include "collective/algorithm.hpp"
@@ -28,11 +28,11 @@ pattern::Node node_of(const Shape& shape) {
   return node;
 }
 
-/// A timetable of period 3 for an all-reduce: a block goes up from a first (second) child 2 (1) units before its
-/// parent's turn, and down to it 1 (2) units after. So the three arrivals of a node, and its three sendings, never
-/// meet.
+/// Timetable of period 3 for an all-reduce. A block goes up from the first (second) child 2 (1) units before it goes up
+/// from the parent, and down to that child 1 (2) units after it goes down to the parent. So no two of a node's three
+/// arrivals, and no two of its three sends, happen at the same time.
 struct Turns {
-  std::uint32_t up = 0, down = 0;  ///< before and after the root's turn
+  std::uint32_t up = 0, down = 0;  ///< units before and after the root's turn
 };
 
 Turns turns_of(std::uint32_t at) {
@@ -73,7 +73,7 @@ Plan build(const Shape& shape) {
   return plan;
 }
 
-/// Units of time until a single block has reached everyone: a first child is served one unit before the second.
+/// Units of time until a single block has reached every rank; a first child is served one unit before the second.
 double depth(std::uint32_t at, std::uint32_t size) {
   const auto& children = pattern::heap_node(at, size).children;
   double most = 0;
@@ -82,8 +82,8 @@ double depth(std::uint32_t at, std::uint32_t size) {
   return most;
 }
 
-/// Blocks that the busiest port carries for each block of the vector; only up to 4 ranks are all inner nodes the root
-/// or its child with one child, so that both ways never share a port.
+/// Blocks on the busiest port per block of the vector. Up to 4 ranks every inner node is the root or a child with one
+/// child, so that the two directions never share a port.
 double units(const Shape& shape) {
   if (shape.size == 2) return 1;
   return shape.collective == Collective::allreduce && shape.size > 4 ? 3 : 2;
@@ -99,8 +99,8 @@ void settle(Shape& shape, const Tuning& tuning, const Load& load) {
       tuning.blocks > 0 ? tuning.blocks : plan::best_blocks(pipeline, load, per_byte(shape.collective, load.link));
 }
 
-// (u (m-1) + d) (alpha + b beta [+ b gamma]): m blocks of b = n/m bytes, u the units above, d about 1.5 log2 N the time
-// of one block; an all-reduce's block takes 2 d, and only the ways up cost gamma.
+// (u (m-1) + d) (alpha + b beta [+ b gamma]): m blocks of b = n/m bytes, u = units(), d = depth, about 1.5 log2 N.
+// An all-reduce has 2 d instead of d, and gamma counts on the way up only.
 double seconds(const Shape& shape, const Load& load) {
   const double block = load.bytes / shape.blocks, delay = depth(0, shape.size), more = shape.blocks - 1.0;
   const double hop = load.link.alpha_s + block * load.link.beta_s_per_byte, sum = block * load.link.gamma_s_per_byte;

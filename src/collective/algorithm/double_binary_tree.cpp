@@ -22,7 +22,7 @@ bool offers(Collective collective) {
 
 using Timetable = std::vector<std::pair<std::uint32_t, PlanStep>>;
 
-/// The rank's transfers of one tree's blocks, down from the root; a reduction runs the same film backwards.
+/// Adds the rank's transfers of one tree's blocks, from the root down; a reduction runs the timetable in reverse.
 void add_tree(Timetable& timetable, const Shape& shape, const pattern::TwoTrees& trees, std::uint32_t tree) {
   const plan::Positions positions = plan::positions_of(shape);
   const pattern::Node node = trees.node(tree, positions.at);
@@ -66,15 +66,16 @@ double per_byte(Collective collective, const LinkCost& link) {
   return link.beta_s_per_byte + (collective == Collective::broadcast ? 0 : link.gamma_s_per_byte);
 }
 
-/// Both trees are about log2 N levels deep, and a level takes one unit of time or two.
+/// Both trees have about log2 N levels; a level takes one or two units of time.
 void settle(Shape& shape, const Tuning& tuning, const Load& load) {
   const plan::PipelineShape pipeline{1, 1.5 * std::bit_width(shape.size - 1)};
   shape.blocks =
       tuning.blocks > 0 ? tuning.blocks : plan::best_blocks(pipeline, load, per_byte(shape.collective, load.link));
 }
 
-// (m + d) (alpha + b beta [+ b gamma]): m blocks of b = n/m bytes, m + d as the timetable says, d about 1.5 log2 N; an
-// all-reduce is both ways. On two ranks these overlap (nothing else uses the ports), on three half.
+// (m + d) (alpha + b beta [+ b gamma]): m blocks of b = n/m bytes; m + d is the timetable's length, d about 1.5 log2 N.
+// An all-reduce has both directions. They overlap fully on two ranks, where the ports are otherwise idle, half on
+// three.
 double seconds(const Shape& shape, const Load& load) {
   const double m = shape.blocks, block = load.bytes / m;
   const double steps = pattern::TwoTrees(shape.size).duration(shape.blocks);

@@ -2,7 +2,7 @@
 // Rabenseifner, "Optimization of collective reduction operations", ICCS 2004; MG-WFBP Table II, row "halving/doubling".
 //
 //   N = 4:   0 <-> 2 halves, 0 <-> 1 quarters: rank c owns chunk c; then 0 <-> 1 quarters, 0 <-> 2 halves
-//   N not a power of two: the ranks beyond it hand their vector to a partner first and get the result last
+//   N not a power of two: an extra rank sends its vector to its partner first and receives the result last
 #include <bit>
 #include <cmath>
 
@@ -26,7 +26,7 @@ Plan build(const Shape& shape) {
   return plan;
 }
 
-// 2 log2 N alpha + 2 (N-1)/N n beta + (N-1)/N n gamma for a power of two; extra_ranks add two whole vectors.
+// 2 log2 N alpha + 2 (N-1)/N n beta + (N-1)/N n gamma for a power of two; extra ranks add two whole vectors.
 double seconds(const Shape& shape, const Load& load) {
   const double corners = std::bit_floor(shape.size), levels = std::log2(corners);
   const double share = load.bytes * (corners - 1) / corners;
@@ -46,7 +46,10 @@ extern constinit const Algorithm halving_doubling{
     .offers = offers,
     .build = build,
     .seconds = seconds,
-    .tiles = [](const Shape& shape) { return std::has_single_bit(shape.size); },  // extra_ranks come first and last
+    .tiles =
+        [](const Shape& shape) {
+          return std::has_single_bit(shape.size);
+        },  // not with extra ranks: their messages come first and last
 };
 
 }  // namespace syncopate::collective::algorithm

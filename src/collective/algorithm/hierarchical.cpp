@@ -2,10 +2,10 @@
 // CommLib paper section 3 (hierarchical communication); Karonis et al., "Exploiting hierarchy in parallel computer
 // networks", IPDPS 2000.
 //
-//   hosts {0 1 2} {3 4}:   inner offers reduce-scatter and all-gather (ring):    0 1 of host A and 3 4 of host B own a
-//                          part each and all-reduce it with their counterpart; 2, who has none, is a guest of 0
-//                          inner offers reduce and broadcast (mst, pipelines):   to the leaders 0 and 3, between, back
-//                          inner offers only all-reduce:                         all-reduce, between leaders, mst back
+//   hosts {0 1 2} {3 4}:   inner offers reduce-scatter and all-gather (ring):   0 1 of host A and 3 4 of host B own a
+//                          part each and all-reduce it with their counterpart; 2 owns none: an extra rank of 0
+//                          inner offers reduce and broadcast (mst, pipelines):  to the leaders 0 and 3, between, back
+//                          inner offers only all-reduce:                        all-reduce, between leaders, mst back
 #include <limits>
 
 #include "collective/part.hpp"
@@ -18,7 +18,7 @@ bool offers(Collective collective) {
   return collective == Collective::allreduce || collective == Collective::broadcast || collective == Collective::reduce;
 }
 
-/// What the ranks of a host do first and last, by what the inner algorithm offers.
+/// What the ranks of a host do before and after the exchange between hosts; it depends on what `inner` offers.
 struct Form {
   Collective first = Collective::allreduce, last = Collective::broadcast;
   std::string_view first_by, last_by;
@@ -34,7 +34,7 @@ Form form_of(const Shape& shape, const Algorithm& inner) {
   return {Collective::allreduce, Collective::broadcast, inner.name, "mst"};
 }
 
-/// The ranks that own a part share it among `shards` of their host; ranks beyond are their extra ranks.
+/// The vector is cut among the first `shards` ranks of each host; the host's other ranks are their extra ranks.
 Plan build_shards(const Shape& shape, const HostTopology& topology, const Form& form) {
   const std::uint32_t shards = topology.smallest(), hosts = topology.hosts(), at = topology.place();
   const Part between{shape.outer, Collective::allreduce, hosts, 0, shape.outer_blocks};
@@ -76,7 +76,7 @@ Plan build(const Shape& shape) {
   return form.shards() ? build_shards(shape, topology, form) : build_leaders(shape, topology, form);
 }
 
-/// Seconds within hosts; sets shape.blocks where it is 0.
+/// Seconds inside hosts; sets shape.blocks if it is 0.
 double seconds_within(Shape& shape, const HostTopology& topology, const Load& load) {
   const Form form = form_of(shape, entry_named(shape.inner));
   const LinkCost& link = load.local;
@@ -125,8 +125,8 @@ void settle(Shape& shape, const Tuning& tuning, const Load& load) {
 
 bool sensible(const Shape& shape) { return !shape.hosts.empty() && HostTopology(shape).largest() > 1; }
 
-// The inner algorithm's two laws on the ranks of a host, and between them the outer one's on the hosts: for the whole
-// vector, or for a part of it where each rank of a host has one. A rank without a part gives and takes whole vectors.
+// The laws of `inner` on the ranks of a host, plus the law of `outer` on the hosts: for the whole vector, or for one
+// rank's part if each rank of a host owns a part. A rank without a part sends and receives whole vectors.
 double seconds(const Shape& shape, const Load& load) {
   const HostTopology topology(shape);
   Shape inner = shape;

@@ -1,4 +1,4 @@
-// Linear pipeline: blocks flow along a chain of ranks; the time hardly depends on the length of the chain.
+// Linear pipeline: blocks flow along a chain of ranks; for long vectors the time hardly depends on the chain's length.
 // Linear-pipeline paper section 3, algorithms for broadcast, reduce and all-reduce; step counts of spec "LP".
 //
 //   broadcast, 3 ranks, blocks a b c:   0 -a-> 1         0 -b-> 1 -a-> 2      0 -c-> 1 -b-> 2      1 -c-> 2
@@ -16,7 +16,7 @@ bool offers(Collective collective) {
   return collective == Collective::broadcast || collective == Collective::reduce || collective == Collective::allreduce;
 }
 
-/// A rank's place in the chain; `rank_at` turns places into ranks.
+/// A rank's place in the chain; `rank_at` maps places to ranks.
 struct Chain {
   std::uint32_t place = 0, size = 1, first = 0;
   [[nodiscard]] std::uint32_t rank_at(std::uint32_t at) const { return (at + first) % size; }
@@ -24,7 +24,7 @@ struct Chain {
   [[nodiscard]] bool is_tail() const { return place + 1 == size; }
 };
 
-/// The chain of a broadcast begins at the root, that of a reduce ends there.
+/// The chain of a broadcast begins at the root; that of a reduce ends there.
 Chain chain_of(const Shape& shape) {
   const std::uint32_t first = shape.collective == Collective::reduce ? shape.root + 1 : shape.root;
   return {(shape.rank + 2 * shape.size - first) % shape.size, shape.size, first % shape.size};
@@ -37,7 +37,7 @@ void pass(Plan& plan, const Chain& chain, std::uint32_t block, Act arrival) {
   if (!chain.is_tail()) plan.steps.push_back({Act::send, chain.rank_at(chain.place + 1), block, 1, false});
 }
 
-/// A finished block returns from the tail to the head.
+/// Sends a finished block from the tail back to the head.
 void wrap(Plan& plan, const Chain& chain, std::uint32_t block) {
   if (chain.is_tail()) plan.steps.push_back({Act::send, chain.rank_at(0), block, 1, false});
   if (chain.is_head()) plan.steps.push_back({Act::receive, chain.rank_at(chain.size - 1), block, 1, false});
@@ -52,7 +52,7 @@ Plan build(const Shape& shape) {
     pass(plan, chain, block, reduces ? Act::receive_reduce : Act::receive);
     if (returns && chain.is_tail()) wrap(plan, chain, block);
   }
-  // The head's port sends all blocks to be reduced before the first broadcast one: they come first in its plan.
+  // In the head's plan all blocks to be reduced come before the first block to be broadcast.
   for (std::uint32_t block = 0; returns && block < plan.chunks; ++block) {
     if (chain.is_head()) wrap(plan, chain, block);
     pass(plan, chain, block, Act::receive);
@@ -64,8 +64,8 @@ double per_byte(Collective collective, const LinkCost& link) {
   return link.beta_s_per_byte + (collective == Collective::broadcast ? 0 : link.gamma_s_per_byte);
 }
 
-// b* = sqrt(n alpha / ((p-2) beta)). A chain of two ranks has nothing to overlap between ranks, but still reduces one
-// block while the next arrives.
+// b* = sqrt(n alpha / ((p-2) beta)). With two ranks no transfers overlap, but a block is reduced while the next
+// arrives.
 void settle(Shape& shape, const Tuning& tuning, const Load& load) {
   const plan::PipelineShape pipeline{shape.collective == Collective::allreduce ? 2.0 : 1.0,
                                      std::max(shape.size - 2.0, 1.0)};
@@ -73,8 +73,8 @@ void settle(Shape& shape, const Tuning& tuning, const Load& load) {
       tuning.blocks > 0 ? tuning.blocks : plan::best_blocks(pipeline, load, per_byte(shape.collective, load.link));
 }
 
-// (m+p-2) (alpha + b beta [+ b gamma]), m blocks of b = n/m bytes; an all-reduce takes max(m, p) steps without b gamma
-// more, for its blocks that return and are broadcast.
+// (m+p-2) (alpha + b beta [+ b gamma]), m blocks of b = n/m bytes. An all-reduce takes max(m, p) more steps, without
+// b gamma, for the blocks that return and are broadcast.
 double seconds(const Shape& shape, const Load& load) {
   const double m = shape.blocks, p = shape.size, block = load.bytes / m;
   const double hop = load.link.alpha_s + block * load.link.beta_s_per_byte;

@@ -37,7 +37,7 @@ void add_reduce(Plan& plan, const plan::Positions& positions) {
   }
 }
 
-/// Chunk r of a gather or scatter belongs to rank r; everything else moves as a whole.
+/// Gather and scatter: chunk r belongs to rank r. All others: one chunk.
 Plan build(const Shape& shape) {
   const bool parts = shape.collective == Collective::gather || shape.collective == Collective::scatter;
   Plan plan{.chunks = parts ? shape.size : 1, .steps = {}};
@@ -51,7 +51,7 @@ Plan build(const Shape& shape) {
   return plan;
 }
 
-// ceil(log2 N) (alpha + n beta) down; the same plus n gamma per level up; all-reduce is up, then down.
+// Broadcast: ceil(log2 N) (alpha + n beta); reduce: n gamma more per level; all-reduce: both.
 // Gather and scatter: ceil(log2 N) alpha + (N-1)/N n beta.
 double seconds(const Shape& shape, const Load& load) {
   const double levels = std::ceil(std::log2(shape.size));

@@ -1,12 +1,12 @@
-// Pairwise exchange: in step s a rank sends to rank r + s what that one needs of it, and receives from rank r - s.
+// Pairwise exchange: in step s, rank r sends its data for rank r + s there, and receives from rank r - s.
 // Thakur, Rabenseifner & Gropp, "Optimization of collective communication operations in MPICH", IJHPCA 19(1), 2005,
-// section 4.3 (all-to-all of long messages) and 4.2 (reduce-scatter); an all-reduce gathers the same way.
+// section 4.3 (all-to-all of long messages) and 4.2 (reduce-scatter); the all-gather of an all-reduce is alike.
 //
 //   N = 4, step 1:  0 -> 1 -> 2 -> 3 -> 0      step 2:  0 <-> 2, 1 <-> 3      step 3:  0 -> 3 -> 2 -> 1 -> 0
 //
-// No step waits for another one's data: where latencies overlap, as between sockets, a phase costs one of them.
-// Whoever reduces a part has every other rank's part before it: where ranks reach each other's vectors, the sum goes
-// back to all of them in the pass that makes it, and the second phase of an all-reduce moves nothing.
+// No step waits for the data of another. So where latencies overlap, as between sockets, a phase costs one latency.
+// The owner of a part receives the contributions of all other ranks. Where ranks reach each other's vectors, it writes
+// the sum to all of them while it adds, so that the second phase of an all-reduce moves no bytes.
 #include "collective/algorithm.hpp"
 
 namespace syncopate::collective::algorithm {
@@ -44,8 +44,8 @@ Plan build(const Shape& shape) {
   return plan;
 }
 
-// One phase: (N-1) alpha + (N-1)/N n beta; where it reduces, (N-1)/N n gamma more. An all-reduce has two; the second
-// moves nothing between vectors that ranks reach.
+// One phase: (N-1) alpha + (N-1)/N n beta; a reducing one (N-1)/N n gamma more. An all-reduce has two phases; where
+// ranks reach each other's vectors, the second moves no bytes.
 double seconds(const Shape& shape, const Load& load) {
   const double phases = shape.collective == Collective::allreduce ? 2 : 1, steps = shape.size - 1.0;
   const double moves = load.link.medium == Medium::vectors ? 1 : phases;

@@ -28,13 +28,13 @@ Plan build(const Shape& shape) {
   return plan;
 }
 
-// log2 N (alpha + n beta + n gamma); ranks beyond a power of two add two more messages.
+// log2 N (alpha + n beta + n gamma); extra ranks add two messages.
 double seconds(const Shape& shape, const Load& load) {
   const double levels = std::floor(std::log2(shape.size));
   const double message = load.link.alpha_s + load.bytes * load.link.beta_s_per_byte;
   const double sum = load.bytes * load.link.gamma_s_per_byte;
-  const bool has_guests = !std::has_single_bit(shape.size);
-  return levels * (message + sum) + (has_guests ? 2 * message + sum : 0);
+  const bool has_extra_ranks = !std::has_single_bit(shape.size);
+  return levels * (message + sum) + (has_extra_ranks ? 2 * message + sum : 0);
 }
 
 }  // namespace

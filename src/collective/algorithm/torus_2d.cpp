@@ -1,8 +1,8 @@
 // 2D torus: reduce-scatter along the rows of a grid, all-reduce along its columns, all-gather along the rows.
-// CommLib paper ("2DTAR"); Jia et al., "Highly scalable deep learning training system", 2018; rows are hosts where
-// ranks are numbered host by host, so that only 1/columns of the bytes leave a host.
+// CommLib paper ("2DTAR"); Jia et al., "Highly scalable deep learning training system", 2018. If ranks are numbered
+// host by host and a row is a host, only 1/columns of the bytes leave a host.
 //
-//   3 x 2 grid, 7 ranks:   0 1      6 is left over: it hands its vector to 0 first and gets the result last
+//   3 x 2 grid, 7 ranks:   0 1      6 is an extra rank: it sends its vector to 0 first and receives the result last
 //                          2 3      rank (i, j): after the rows, column j holds part j of the vector, cut in `rows`
 //                          4 5      chunks for its ring
 #include "base/require.hpp"
@@ -42,7 +42,7 @@ Plan build(const Shape& shape) {
   return plan;
 }
 
-/// The most square grid of all ranks has as many rows as the largest divisor up to the square root.
+/// The most square grid of all ranks: its rows are the largest divisor up to the square root.
 std::uint32_t most_square(std::uint32_t size) {
   std::uint32_t rows = 1;
   for (std::uint32_t divisor = 2; divisor * divisor <= size; ++divisor)
@@ -66,8 +66,8 @@ bool sensible(const Shape& shape) {
   return shape.rows > 1 && shape.columns > 1 && shape.rows * shape.columns == shape.size;
 }
 
-// R rows, C columns: 2 (C + R - 2) alpha + 2 (RC-1)/(RC) n beta + (RC-1)/(RC) n gamma; of the ranks left over, the
-// host with the most, g, takes in and gives out g whole vectors.
+// R rows, C columns: 2 (C + R - 2) alpha + 2 (RC-1)/(RC) n beta + (RC-1)/(RC) n gamma. The rank
+// with the most extra ranks, g, also receives g whole vectors and sends g.
 double seconds(const Shape& shape, const Load& load) {
   const double rows = shape.rows, columns = shape.columns, room = rows * columns;
   const double share = (room - 1) / room * load.bytes, left = shape.size - room;

@@ -9,13 +9,14 @@ namespace syncopate::collective::engine {
 
 namespace {
 
-// Segments per peer and direction that may be under way. Enough to keep a link busy while one is reduced.
+// Limit of posted, unfinished segments per peer and direction: enough to keep the link busy while one is reduced.
 constexpr std::uint32_t kWindow = 32;
-// And as many of one step from its first that has not finished to its last: one bit each.
+// Limit of segments of one step between its first unfinished one and its last posted one: Step::overtakers has a bit
+// for each.
 constexpr std::uint32_t kWidestSpan = 64;
-// Arrivals of one peer that are kept for a reply: fewer than the peer has under way, so that it never waits for one.
+// Limit of one peer's arrivals that are kept for a reply. It is below kWindow, so that the peer can always post more.
 constexpr std::ptrdiff_t kMostKept = kWindow / 2;
-// What was reduced is copied block by block, from the first-level cache.
+// A sum is copied in blocks that still lie in the first-level cache.
 constexpr std::size_t kBlock = 8 << 10;
 
 }  // namespace
@@ -62,7 +63,7 @@ void Execution::place(std::uint32_t index, const plan::ChunkLayout& layout) {
                                    : parameters_.second.bytes().data() + (step.begin - first);
   const auto peer = static_cast<int>(program_->plan.steps[index].peer);
   step.segment = segment_bytes(step.end - step.begin, links_.frame_lengths(peer));
-  // A range without elements is not sent where all ranks know all counts and skip it alike.
+  // Empty ranges are not sent if all ranks know all counts, because then both ends skip them.
   step.segments = static_cast<std::uint32_t>((step.end - step.begin + step.segment - 1) / step.segment);
   if (step.segments == 0 && label_of(index).pairwise) step.segments = 1;
   if (step.segments > 0) ++unfinished_;
@@ -116,8 +117,8 @@ void Execution::post(std::uint32_t index, std::uint32_t segment) {
   const std::uint64_t token = parameters_.first_token + token_of(index, segment);
   if (planned.act == Act::send) return send(index, {peer, label_of(index), bytes, token});
   if (planned.act == Act::receive) return links_.receive(peer, label_of(index), bytes, token);
-  // In its place: to copy what was just stored in parts waits for all stores before, and with them for the line of the
-  // frame that was sent, which the peer has.
+  // Constructed in place. Copying a struct that was just stored in parts would wait for all stores before it, also for
+  // those to the frame that was just sent, whose cache lines the peer now holds.
   landings_.emplace_back(index, segment, scratch_.take(bytes.size()));
   links_.receive(peer, label_of(index), landings_.back().beside.first(bytes.size()), token);
 }
@@ -170,7 +171,7 @@ void Execution::absorb_waiting() {
       continue;
     }
     absorb(i);
-    i = 0;  // what just finished may be what another landing waits for
+    i = 0;  // the step that has just finished may be the one that an earlier landing waits for
   }
 }
 
@@ -200,7 +201,7 @@ void Execution::lend(const Landing& landing) {
   keep_no_more_of(program_->plan.steps[landing.step].peer);
 }
 
-/// The oldest go first: what a sender has under way shall stay a run, or nearly one.
+/// Gives up the oldest loans first, so that the segments that the sender has in flight stay (nearly) consecutive.
 void Execution::keep_no_more_of(std::uint32_t peer) {
   const auto of_peer = [&](const auto& entry) { return program_->plan.steps[entry.step].peer == peer; };
   const auto is_kept = [&](const Landing& entry) { return entry.borrowed && of_peer(entry); };
@@ -220,7 +221,7 @@ void Execution::keep_no_more_of(std::uint32_t peer) {
   }
 }
 
-/// Those whose owner waits for more than the reply, though the send has to wait for others.
+/// Gives up loans whose owner needs the memory for other things too, where the send has to wait for other steps.
 void Execution::release_brief() {
   std::erase_if(lent_, [&](const Lent& entry) {
     if (!entry.memory.keeps) links_.release(entry.arrival);
@@ -228,8 +229,8 @@ void Execution::release_brief() {
   });
 }
 
-/// What cannot be reduced yet is copied and given back: its owner may wait for just that, unless it waits for the
-/// reply.
+/// Copies arrivals that cannot be reduced yet and releases their memory, because the sender may need it to go on.
+/// Memory that the sender needs only for the reply is kept.
 void Execution::copy_borrowed() {
   for (Landing& landing : landings_) {
     if (!landing.borrowed) continue;
@@ -260,7 +261,7 @@ void Execution::reduce(std::uint32_t index, std::uint32_t segment, base::ConstBy
   kernel::reduce(reduction, into.data(), arrived.data(), into.size() / size_of(reduction.dtype));
 }
 
-// First where the peer will read: taking those lines over from it passes while they are added to.
+// Writes the sum into the peer's memory first: the transfer of those cache lines then overlaps with the additions.
 void Execution::reduce_over(std::uint32_t index, std::uint32_t segment, base::Bytes back) const {
   const base::Bytes into = steps_[index].bytes_of(segment);
   const kernel::Reduction reduction = reduction_of(index);

@@ -1,4 +1,4 @@
-// The engine: runs any program on any transport. A state machine fed with events; it never waits by itself.
+// The engine: runs any program on any transport. A state machine that is fed with events and never waits by itself.
 #pragma once
 
 #include <cstdint>
@@ -15,24 +15,26 @@
 
 namespace syncopate::collective::engine {
 
-/// What a step of so many bytes is cut into, on a link for frames of such lengths.
+/// The segment size for a step of `range_bytes` bytes on a link with these frame lengths.
 [[nodiscard]] std::size_t segment_bytes(std::size_t range_bytes, const transport::FrameLengths& lengths);
 
-/// One operation on one rank. A step's range is cut into segments; a segment is posted as soon as the steps it waits
-/// for have finished its bytes, so that a chunk is forwarded while its rest still arrives. What is to be reduced may
-/// arrive before that, beside the vector: two ranks that exchange the same chunk would otherwise wait for each other.
-/// Law: finished bytes of a step form a prefix of its range (arrivals across streams may overtake; the prefix waits).
+/// One operation on one rank. A step's range is cut into segments. A segment is posted as soon as the steps that it
+/// waits for have finished its bytes, so that a chunk is forwarded while the rest of it still arrives. The receive of a
+/// segment that is to be reduced is posted earlier, into memory outside the vector; otherwise two ranks that exchange
+/// the same chunk would wait for each other.
+/// Law: the finished bytes of a step are a prefix of its range. A segment that overtakes others on another stream
+/// counts as soon as those before it have finished.
 class Execution final {
  public:
   struct Parameters {
     Buffer data;
     kernel::Reduction reduction;
     transport::Label label;
-    Buffer second{};                      ///< an all-to-all's `out`: the vector goes on there
-    transport::Label arrivals{};          ///< label of what is received, if not the same (messages); number 0: it is
-    std::span<const std::size_t> cuts{};  ///< where chunks begin and end, in elements, if not at even parts
-    bool has_payload = true;              ///< false: frames have lengths only (simulation); nothing is added up
-    std::uint64_t first_token = 0;  ///< added to its tokens, where others share the links: plans that reduce nothing
+    Buffer second{};                      ///< an all-to-all's `out`; it continues the vector
+    transport::Label arrivals{};          ///< label of receives; operation 0: the same as `label` (messages have two)
+    std::span<const std::size_t> cuts{};  ///< chunk boundaries in elements; empty: even chunks
+    bool has_payload = true;              ///< false: frames have lengths only and nothing is reduced (simulation)
+    std::uint64_t first_token = 0;        ///< offset of its tokens if operations share links; not for plans that reduce
   };
 
   Execution(transport::Transport& links, Scratch& scratch)
@@ -42,24 +44,24 @@ class Execution final {
     begin(program, parameters);
   }
 
-  /// Takes on an operation, in the memory of the one before. `program` must stay until it is done.
+  /// Starts an operation and reuses the memory of the last one. `program` must stay alive until the operation is done.
   void begin(const plan::Program& program, const Parameters& parameters);
 
-  /// Posts everything that may be posted now. To be called once; after that `take` does.
+  /// Posts all segments that can be posted. Call it once after `begin`; `take` does the rest.
   void advance();
-  /// Takes what a poll of the transport found; all of it belongs to this operation. What an event makes possible is
-  /// posted at once: the next rank then finds the bytes in the cache.
+  /// Handles the events of a poll; all of them belong to this operation. A segment that an event unblocks is posted at
+  /// once, while its bytes are in the cache.
   void take(std::span<const transport::Event> events);
   [[nodiscard]] bool done() const noexcept { return unfinished_ == 0; }
-  /// A peer that this rank still waits for; -1 when none.
+  /// A peer that this rank waits for; -1 if there is none.
   [[nodiscard]] int awaited_peer() const noexcept;
 
  private:
   struct Step {
-    std::size_t begin = 0, end = 0;  ///< bytes of the vector
-    std::byte* memory = nullptr;     ///< where they lie
+    std::size_t begin = 0, end = 0;  ///< byte range in the vector
+    std::byte* memory = nullptr;     ///< its first byte
     std::size_t segment = 0;         ///< bytes per segment
-    std::uint32_t posted = 0;        ///< segments
+    std::uint32_t posted = 0;        ///< segments posted
     std::uint32_t finished = 0;      ///< segments in the finished prefix
     std::uint64_t overtakers = 0;    ///< bit i: segment finished + i is finished
     std::uint32_t segments = 0;
@@ -72,24 +74,24 @@ class Execution final {
     std::uint32_t outstanding = 0;  ///< segments posted and not finished
   };
 
-  /// Ascends along a route.
+  /// Increases along a route.
   [[nodiscard]] static std::uint64_t token_of(std::uint32_t step, std::uint32_t segment) noexcept {
     return std::uint64_t{step} << 32 | segment;
   }
 
-  /// An arrival that is to be reduced: posted, or there and waiting for its turn.
+  /// A segment that is to be reduced: its receive is posted, or it has arrived and waits for earlier steps.
   struct Landing {
     std::uint32_t step = 0, segment = 0;
-    base::Bytes beside;          ///< where it lies if the transport does not lend it, or not for so long
-    base::ConstBytes arrived{};  ///< empty until then
+    base::Bytes beside;          ///< memory outside the vector, for bytes that are not or no longer borrowed
+    base::ConstBytes arrived{};  ///< empty until the segment arrives
     bool borrowed = false;
-    transport::ReplyMemory memory{};  ///< while borrowed, if what it is added to returns
+    transport::ReplyMemory memory{};  ///< valid while borrowed, if the sum returns to the sender
     [[nodiscard]] std::uint64_t token() const noexcept { return token_of(step, segment); }
   };
 
-  /// A reduced arrival whose memory can carry the sum back, until that is sent.
+  /// A reduced arrival whose memory will carry the sum back; kept until the sum is sent.
   struct Lent {
-    std::uint32_t step = 0, segment = 0;  ///< of the send
+    std::uint32_t step = 0, segment = 0;  ///< of the send that returns the sum
     std::uint64_t arrival = 0;
     transport::ReplyMemory memory;
     bool has_sum = false;
@@ -122,9 +124,9 @@ class Execution final {
   std::vector<Step> steps_;
   std::vector<Queue> outgoing_, incoming_;
   std::vector<Landing> landings_;
-  std::vector<Lent> lent_;      ///< in the order of their arrival
-  std::size_t waiting_ = 0;     ///< landings that are there
-  std::size_t unfinished_ = 0;  ///< steps
+  std::vector<Lent> lent_;      ///< in the order of arrival
+  std::size_t waiting_ = 0;     ///< landings that have arrived
+  std::size_t unfinished_ = 0;  ///< steps that have not finished
 };
 
 }  // namespace syncopate::collective::engine

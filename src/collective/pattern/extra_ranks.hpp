@@ -1,4 +1,4 @@
-// ExtraRanks: ranks beyond those that a pattern has room for ("hosts" 0 ... room - 1); each belongs to one host.
+// ExtraRanks: the ranks beyond those that a pattern has room for; each has a partner among ranks 0 ... room - 1.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@ struct ExtraRanks {
   std::uint32_t size = 1;  ///< ranks in all
 
   [[nodiscard]] constexpr bool is_extra(std::uint32_t rank) const { return rank >= room; }
-  [[nodiscard]] constexpr std::uint32_t host_of(std::uint32_t guest) const { return guest % room; }
-  /// The extra_ranks of a host are first_guest, first_guest + room, ... below size.
-  [[nodiscard]] constexpr std::uint32_t first_guest(std::uint32_t host) const { return host + room; }
+  [[nodiscard]] constexpr std::uint32_t partner_of(std::uint32_t extra) const { return extra % room; }
+  /// The extra ranks of a partner are first_extra, first_extra + room, ... below size.
+  [[nodiscard]] constexpr std::uint32_t first_extra(std::uint32_t partner) const { return partner + room; }
 };
 
 }  // namespace syncopate::collective::pattern

@@ -9,7 +9,7 @@
 
 namespace syncopate::collective::pattern {
 
-/// Corners are the ranks below the largest power of two; the others are extra_ranks.
+/// Corners are the ranks below the largest power of two; the others are extra ranks.
 struct Hypercube {
   std::uint32_t size = 1;  ///< ranks in all
 

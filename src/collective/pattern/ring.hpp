@@ -10,11 +10,12 @@ namespace syncopate::collective::pattern {
   return (rank + size - 1) % size;
 }
 
-// Reduce-scatter, step 0 ... size - 2: a chunk starts behind its owner and is complete when it reaches it.
+// Reduce-scatter, steps 0 ... size - 2: a chunk starts at its owner's successor and is complete when it reaches its
+// owner.
 [[nodiscard]] constexpr std::uint32_t scattered_chunk(std::uint32_t rank, std::uint32_t size, std::uint32_t step) {
   return (rank + 2 * size - step - 1) % size;
 }
-// All-gather, step 0 ... size - 2: a chunk starts at its owner.
+// All-gather, steps 0 ... size - 2: a chunk starts at its owner.
 [[nodiscard]] constexpr std::uint32_t gathered_chunk(std::uint32_t rank, std::uint32_t size, std::uint32_t step) {
   return (rank + size - step) % size;
 }

@@ -1,11 +1,11 @@
-// Run: neighbouring chunks, or positions, taken together.
+// Run: consecutive chunks, or positions, treated as one.
 #pragma once
 
 #include <cstdint>
 
 namespace syncopate::collective::pattern {
 
-/// [first, first + count).
+/// The half-open range [first, first + count).
 struct Run {
   std::uint32_t first = 0, count = 0;
 };

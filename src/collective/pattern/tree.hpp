@@ -1,4 +1,4 @@
-// Binary-tree patterns: who is above and below a position. A pipeline sends every block to both children.
+// Binary-tree patterns: parent and children of a position. In a pipeline every block goes to both children.
 #pragma once
 
 #include <array>
@@ -11,10 +11,10 @@ inline constexpr std::uint32_t kNobody = 0xffffffff;
 
 struct Node {
   std::uint32_t parent = kNobody;
-  std::array<std::uint32_t, 2> children{kNobody, kNobody};  ///< the first one is served first
+  std::array<std::uint32_t, 2> children{kNobody, kNobody};  ///< in the order in which they are served
 };
 
-/// The tree of a heap: position 0 is the root, the children of i are 2i + 1 and 2i + 2.
+/// Heap-ordered tree: position 0 is the root, the children of i are 2i + 1 and 2i + 2.
 [[nodiscard]] constexpr Node heap_node(std::uint32_t at, std::uint32_t size) {
   Node node;
   if (at > 0) node.parent = (at - 1) / 2;
@@ -23,8 +23,8 @@ struct Node {
   return node;
 }
 
-/// The in-order tree of positions 1 ... count: odd positions are leaves, the root is the largest power of two. The
-/// height of a position is its lowest set bit; parents that would lie beyond `count` are passed over.
+/// In-order tree of positions 1 ... count: odd positions are leaves, and the root is the largest power of two. The
+/// lowest set bit of a position is its height; a parent beyond `count` is replaced by that parent's parent.
 [[nodiscard]] constexpr Node inorder_node(std::uint32_t at, std::uint32_t count) {
   Node node;
   const std::uint32_t bit = at & (~at + 1);

@@ -1,5 +1,5 @@
-// Two-tree pattern: two trees on the same ranks with different inner nodes, and when blocks travel.
-// No two blocks meet at a port. Positions count from the root of the collective, which hangs above both trees.
+// Two-tree pattern: two trees on the same ranks with different inner nodes, and a timetable for blocks in which no two
+// blocks use a port at the same time. Positions count from the root of the collective, the parent of both trees' roots.
 // Sanders, Speck & Traeff, Parallel Computing 35(12), 2009, sections 3 and 4.
 #pragma once
 
@@ -10,11 +10,12 @@
 
 namespace syncopate::collective::pattern {
 
-/// Both trees are the in-order tree of places 1 ... count; position p has place p in the first one, and in the second
-/// one the mirrored place (count even) or the next one (count odd): leaves become inner nodes and the other way round.
-/// A block of the first (second) tree leaves the root at every even (odd) time. The edge into a position is used at
-/// even or odd times only; edges from one parent, and the two edges into one position, differ in that. Each edge has at
-/// most two such neighbours, so colouring walks along paths and even circles.
+/// Both trees are in-order trees of places 1 ... count. In the first tree position p has place p. In the second tree it
+/// has the mirrored place (count even) or the next place (count odd), so that leaves of one tree are inner nodes of the
+/// other. Blocks of the first (second) tree leave the root at even (odd) times. The edge into a position is used only
+/// at even times or only at odd times: this is its colour. Two edges from one parent differ in colour, and so do the
+/// two edges into one position. Each edge has at most two such neighbours, so paths and even cycles are coloured one by
+/// one.
 class TwoTrees final {
  public:
   explicit TwoTrees(std::uint32_t size) : count_(size - 1) {
@@ -34,10 +35,10 @@ class TwoTrees final {
       if (child != kNobody) child = position(tree, child);
     return node;
   }
-  /// A tree's block number j travels to `at` in the unit of time that begins at 2 j + delay.
+  /// Block j of a tree travels to `at` in the unit of time that begins at 2 j + delay.
   [[nodiscard]] std::uint32_t delay(std::uint32_t tree, std::uint32_t at) const { return delays_[tree][at]; }
-  /// Units of time until the last of `blocks` blocks, dealt out to both trees in turn, has reached everyone.
-  /// A single one need not wait for its colour.
+  /// Units of time until the last of `blocks` blocks, which alternate between the trees, has reached every rank. A
+  /// single block need not wait for its colour.
   [[nodiscard]] std::uint32_t duration(std::uint32_t blocks) const {
     if (blocks == 1) return depth(top(0));
     std::uint32_t most = 0;
@@ -65,7 +66,7 @@ class TwoTrees final {
   }
   [[nodiscard]] std::uint32_t top(std::uint32_t tree) const { return position(tree, std::bit_floor(count_)); }
 
-  /// The other edge from the same sender; into nobody where there is none.
+  /// The other edge from the same sender; its target is nobody if there is none.
   [[nodiscard]] Edge sibling(const Edge& edge) const {
     const std::uint32_t parent = node(edge.tree, edge.into).parent;
     if (parent == 0) return {1 - edge.tree, top(1 - edge.tree)};
@@ -87,14 +88,15 @@ class TwoTrees final {
     }
   }
 
-  /// The first time from `earliest` on whose parity is the edge's colour.
+  /// The first time at or after `earliest` that has the parity of the edge's colour.
   void descend(std::uint32_t tree, std::uint32_t at, std::uint32_t earliest) {
     delays_[tree][at] = earliest + (earliest + colours_[tree][at]) % 2;
     for (const std::uint32_t child : node(tree, at).children)
       if (child != kNobody) descend(tree, child, delays_[tree][at] + 1);
   }
 
-  /// Units of time until a single block of the first tree is below `at`, which is one more than above it.
+  /// Units of time until a single block of the first tree has left `at` for its children: one more than its arrival
+  /// there.
   [[nodiscard]] std::uint32_t depth(std::uint32_t at) const {
     auto children = node(0, at).children;
     if (children[1] != kNobody && delay(0, children[1]) < delay(0, children[0])) std::swap(children[0], children[1]);

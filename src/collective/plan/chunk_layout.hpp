@@ -1,4 +1,4 @@
-// ChunkLayout: where the chunks of a plan lie, in elements (or bytes) of the vector that it is about.
+// ChunkLayout: the range of the vector, in elements or bytes, that each chunk of a plan occupies.
 #pragma once
 
 #include <span>
@@ -7,11 +7,11 @@
 
 namespace syncopate::collective::plan {
 
-/// Even parts of `count`, or as the cut points say. An all-to-all's vector is its two buffers one behind the other.
+/// Even parts of `count`, or parts between cut points. An all-to-all's vector is `in` followed by `out`.
 struct ChunkLayout {
   std::size_t count = 0;
   std::uint32_t chunks = 1;
-  std::span<const std::size_t> cuts{};  ///< chunks + 1 of them, ascending, from 0 to count; empty: even parts
+  std::span<const std::size_t> cuts{};  ///< chunks + 1 ascending positions from 0 to count; empty: even parts
 
   [[nodiscard]] Range run(const PlanStep& step) const {
     const std::size_t first = step.first_chunk, last = first + step.chunk_count;

@@ -1,4 +1,4 @@
-// Composing plans: extra_ranks, halving and gathering, rings, trees, parts of a whole, numbers of blocks.
+// Composing plans: folding extra ranks, halving and gathering, rings, trees, embedding, numbers of blocks.
 #include "collective/plan/compose.hpp"
 
 #include <algorithm>
@@ -11,23 +11,23 @@ namespace syncopate::collective::plan {
 
 bool fold_extra_ranks(Plan& plan, const pattern::ExtraRanks& extra_ranks, std::uint32_t rank) {
   if (extra_ranks.is_extra(rank)) {
-    plan.steps.push_back({Act::send, extra_ranks.host_of(rank), 0, plan.chunks, false});
+    plan.steps.push_back({Act::send, extra_ranks.partner_of(rank), 0, plan.chunks, false});
     return true;
   }
-  for (std::uint32_t guest = extra_ranks.first_guest(rank); guest < extra_ranks.size; guest += extra_ranks.room) {
-    const bool completes = extra_ranks.room == 1 && guest + 1 == extra_ranks.size;
-    plan.steps.push_back({Act::receive_reduce, guest, 0, plan.chunks, completes});
+  for (std::uint32_t extra = extra_ranks.first_extra(rank); extra < extra_ranks.size; extra += extra_ranks.room) {
+    const bool completes = extra_ranks.room == 1 && extra + 1 == extra_ranks.size;
+    plan.steps.push_back({Act::receive_reduce, extra, 0, plan.chunks, completes});
   }
   return false;
 }
 
 bool unfold_extra_ranks(Plan& plan, const pattern::ExtraRanks& extra_ranks, std::uint32_t rank) {
   if (extra_ranks.is_extra(rank)) {
-    plan.steps.push_back({Act::receive, extra_ranks.host_of(rank), 0, plan.chunks, false});
+    plan.steps.push_back({Act::receive, extra_ranks.partner_of(rank), 0, plan.chunks, false});
     return true;
   }
-  for (std::uint32_t guest = extra_ranks.first_guest(rank); guest < extra_ranks.size; guest += extra_ranks.room)
-    plan.steps.push_back({Act::send, guest, 0, plan.chunks, false});
+  for (std::uint32_t extra = extra_ranks.first_extra(rank); extra < extra_ranks.size; extra += extra_ranks.room)
+    plan.steps.push_back({Act::send, extra, 0, plan.chunks, false});
   return false;
 }
 
@@ -75,7 +75,7 @@ Positions positions_of(const Shape& shape) {
 
 namespace {
 
-/// The chunks of positions [first, last): one run, or two where they wrap around behind the last rank.
+/// Adds the chunks of positions [first, last): one run, or two if they wrap around behind the last rank.
 void add_run(Plan& plan, const Positions& positions, PlanStep step, std::uint32_t last) {
   const std::uint32_t first = step.first_chunk;
   if (!positions.by_rank) {

@@ -1,4 +1,4 @@
-// Composing plans: pieces that several algorithms are made of.
+// Composing plans: steps that several algorithms have in common.
 #pragma once
 
 #include <vector>
@@ -10,17 +10,17 @@
 
 namespace syncopate::collective::plan {
 
-/// A guest gives its vector to its host before the exchange, and gets the result after it. Both return true if `rank`
-/// is a guest, whose plan has nothing between.
+/// Before the exchange an extra rank sends its vector to its partner; after it, it receives the result. Both functions
+/// return true if `rank` is an extra rank; its plan has no other steps.
 bool fold_extra_ranks(Plan& plan, const pattern::ExtraRanks& extra_ranks, std::uint32_t rank);
 bool unfold_extra_ranks(Plan& plan, const pattern::ExtraRanks& extra_ranks, std::uint32_t rank);
 
 /// Recursive halving among the corners: corner c ends with chunk c complete. The plan has one chunk per corner.
 void add_recursive_halving(Plan& plan, const pattern::Hypercube& cube, std::uint32_t corner);
-/// Recursive doubling among the corners: corner c starts with chunk c and ends with all.
+/// Recursive doubling among the corners: corner c starts with chunk c and ends with all chunks.
 void add_recursive_gathering(Plan& plan, const pattern::Hypercube& cube, std::uint32_t corner);
 
-/// Positions count from the root. Chunk numbers are positions, or ranks where `by_rank` (trees only).
+/// Numbers the ranks from the root on. Chunks are numbered by position, or by rank if `by_rank` (trees only).
 struct Positions {
   std::uint32_t at = 0, size = 1, root = 0;
   bool by_rank = false;
@@ -28,29 +28,31 @@ struct Positions {
 };
 [[nodiscard]] Positions positions_of(const Shape& shape);
 
-/// A ring with one chunk per position: position r ends with chunk r complete; or starts with it and ends with all.
+/// A ring with one chunk per position. Reduce-scatter: position r ends with chunk r complete. Gather: it starts with it
+/// and ends with all chunks.
 void add_ring_reduce_scatter(Plan& plan, const Positions& positions);
 void add_ring_gather(Plan& plan, const Positions& positions);
-/// The chunk of every position leaves the root of a binomial tree for its position; or they come together at the root.
+/// A binomial tree with one chunk per position. Scatter: the chunks leave the root, each for its position. Gather: the
+/// chunks of all positions come together at the root.
 void add_tree_scatter(Plan& plan, const Positions& positions);
 void add_tree_gather(Plan& plan, const Positions& positions);
 
-/// One chunk up or down a tree whose nodes are ranks. The root of a reduction has all contributions after its last
-/// child's.
+/// Moves one chunk up or down a tree whose nodes are ranks. On the way up it is complete at the root once the last
+/// child's contribution has arrived.
 void add_up(Plan& plan, const pattern::Node& node, std::uint32_t chunk);
 void add_down(Plan& plan, const pattern::Node& node, std::uint32_t chunk);
 
-/// A plan of some of the ranks as part of a larger one.
+/// How the plan of a subset of ranks (the part) becomes part of the plan of all ranks (the whole).
 struct Embedding {
-  std::vector<std::uint32_t> ranks;  ///< rank i of the part is ranks[i] of the whole
-  std::uint32_t first = 0;           ///< the part's vector begins at this chunk of the whole,
-  std::uint32_t scale = 1;           ///< of which so many make one of its chunks
-  bool completes = true;             ///< what is complete in the part is complete in the whole
+  std::vector<std::uint32_t> ranks;  ///< rank i of the part is rank ranks[i] of the whole
+  std::uint32_t first = 0;           ///< the chunk of the whole at which the part's vector begins
+  std::uint32_t scale = 1;           ///< chunks of the whole in one chunk of the part
+  bool completes = true;             ///< a chunk that is complete in the part is complete in the whole
 };
 void embed(Plan& plan, const Plan& part, const Embedding& embedding);
 
-/// The number of blocks m for which (units m + delay) steps of alpha + n/m c seconds end first: sqrt(delay n c /
-/// (units alpha)), as a power of two so that few plans are kept, at most 4096.
+/// The number of blocks m that minimises (units m + delay) (alpha + n/m c), where n is the bytes and c is
+/// `seconds_per_byte`: sqrt(delay n c / (units alpha)), as a power of two up to 4096 so that few plans are kept.
 struct PipelineShape {
   double units = 1, delay = 1;
 };

@@ -1,4 +1,4 @@
-// Program: finding, chunk by chunk, what each step of a plan must wait for.
+// Program: finds, chunk by chunk, the earlier steps that each step of a plan must wait for.
 #include "collective/plan/program.hpp"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace syncopate::collective::plan {
 
 namespace {
 
-/// What happened last to one chunk.
+/// The last steps that used one chunk.
 struct ChunkHistory {
   std::optional<std::uint32_t> writer;
   std::vector<std::uint32_t> readers;  ///< since the last write
@@ -38,10 +38,10 @@ bool same_run(const PlanStep& a, const PlanStep& b) {
   return a.first_chunk == b.first_chunk && a.chunk_count == b.chunk_count;
 }
 
-/// Peer, first chunk and their number: with the last step that had them.
+/// The last step with each (peer, first chunk, number of chunks).
 using LastOfRun = std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::uint32_t>;
 
-/// An arrival returns by the next send of its run to that peer.
+/// The sum that an arrival is added to returns with the next send of the same run to the same peer.
 void find_return(Program& program, const std::vector<PlanStep>& steps, std::uint32_t index, LastOfRun& last) {
   const PlanStep& step = steps[index];
   program.returns.emplace_back();

@@ -1,4 +1,4 @@
-// Program: a plan made ready to run: which earlier steps each step waits for, and the order of steps per peer.
+// Program: a plan with the dependencies of its steps, and with its steps sorted by peer.
 #pragma once
 
 #include <cstdint>
@@ -8,26 +8,27 @@
 
 namespace syncopate::collective::plan {
 
-/// Steps that go to, or come from, one peer, in plan order.
+/// The steps that send to one peer, or receive from one, in plan order.
 struct Route {
   std::uint32_t peer = 0;
   std::vector<std::uint32_t> steps;
 };
 
-/// How what a step adds to returns to the rank from which it came.
+/// How the sum that an arrival is added to goes back to the peer that the arrival came from.
 struct Return {
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
-  std::uint32_t step = kNone;  ///< the send that returns it
-  bool at_once = false;        ///< nothing else is added in between
+  std::uint32_t step = kNone;  ///< the send that carries the sum back; kNone: it does not go back
+  bool at_once = false;        ///< no other arrival is added before that send
 };
 
 struct Program {
   Plan plan;
-  /// waits[i]: earlier steps that touch a chunk of step i in a conflicting way (one of the two writes it). Steps that
-  /// are implied by another one on the same chunk are left out.
+  /// waits[i]: the earlier steps that conflict with step i: both touch a chunk, and one of the two writes it. Steps
+  /// that another step in the list already waits for on the same chunk are left out.
   std::vector<std::vector<std::uint32_t>> waits;
-  std::vector<Return> returns;  ///< of the arrivals that are reduced
-  /// lends[i]: what step i sends is next touched by a receive from the same peer, so that the peer may write it there.
+  std::vector<Return> returns;  ///< by step; set for receive_reduce steps
+  /// lends[i]: a receive from the same peer is the next step to touch what step i sends, so the peer may write it
+  /// there.
   std::vector<bool> lends;
   std::vector<Route> outgoing;
   std::vector<Route> incoming;

@@ -1,4 +1,4 @@
-// Shape: all that a collective's plan depends on beside its algorithm, and what it carries at which cost.
+// Shape: everything except the algorithm that a collective's plan depends on; and Load: its bytes and link costs.
 #pragma once
 
 #include <compare>
@@ -9,26 +9,26 @@
 
 namespace syncopate::collective::plan {
 
-/// What a plan depends on. An algorithm's `settle` fills in what is its own; the rest stays at its default, so that
-/// equal plans have equal shapes.
+/// Everything that a plan depends on. An algorithm's `settle` sets the fields that it uses; the others keep their
+/// defaults, so that equal plans have equal shapes.
 struct Shape {
   Collective collective = Collective::allreduce;
   std::uint32_t rank = 0;
   std::uint32_t size = 1;
   std::uint32_t root = 0;
-  std::uint32_t blocks = 0;             ///< pipeline blocks (hierarchical: those of `inner`)
-  std::uint32_t rows = 0, columns = 0;  ///< torus_2d
-  std::string_view inner, outer;        ///< hierarchical: names of the shelf
-  std::uint32_t outer_blocks = 0;       ///< hierarchical
-  std::vector<std::uint32_t> hosts;     ///< by rank: the number of its host, counted from 0; empty: one host
+  std::uint32_t blocks = 0;                                       ///< pipeline blocks (hierarchical: of `inner`)
+  std::uint32_t rows = 0, columns = 0;                            ///< torus_2d
+  std::string_view inner, outer;                                  ///< hierarchical: names of the shelf
+  std::uint32_t outer_blocks = 0;                                 ///< hierarchical: pipeline blocks of `outer`
+  std::vector<std::uint32_t> hosts;                               ///< host number of each rank, from 0; empty: one host
   friend auto operator<=>(const Shape&, const Shape&) = default;  // NOLINT(modernize-use-nullptr): a misreading
 };
 
-/// What is to be carried, and what that costs.
+/// The vector's size and the costs of the links.
 struct Load {
   double bytes = 0;
-  LinkCost link;   ///< between hosts; within the host where there is only one
-  LinkCost local;  ///< within hosts
+  LinkCost link;   ///< between hosts; if there is only one host, inside it
+  LinkCost local;  ///< inside hosts
 };
 
 [[nodiscard]] constexpr bool has_root(Collective collective) noexcept {

@@ -1,4 +1,4 @@
-// Tile: a plan for a long vector becomes many plans for short pieces of it that follow each other closely.
+// Tile: a plan for a long vector becomes many overlapping plans for short pieces of it.
 #include "collective/plan/tile.hpp"
 
 #include <algorithm>
@@ -10,11 +10,11 @@ namespace syncopate::collective::plan {
 
 namespace {
 
-// A chunk is one frame between ranks that share memory. With a lead of two rounds two or three tiles are under way.
-// Measured on 2 cores with 2 MiB of second-level cache each, all-reduce of 16 MiB, in ms, chunks of 32, 64, 128 KiB.
-// The group's memory, pairwise_exchange: 3 ranks 2.6, 2.4, 2.3; 4 ranks 3.8, 2.3, 2.4; 8 ranks 11.4, 9.2, 9.3. Own
-// memory: 2 ranks (all the same plan) -, 1.81, 1.99; 4 ranks halving_doubling 5.4, 5.6, 6.7. A lead of one round takes
-// up to 20 % more in own memory, longer ones take the same.
+// A chunk is one frame between ranks that share memory. With a lead of two rounds, two or three tiles are in progress.
+// Measured: all-reduce of 16 MiB, 2 cores with 2 MiB of second-level cache each; ms for chunks of 32, 64, 128 KiB.
+//   group's memory, pairwise_exchange: 3 ranks 2.6, 2.4, 2.3; 4 ranks 3.8, 2.3, 2.4; 8 ranks 11.4, 9.2, 9.3
+//   own memory: 2 ranks (same plan for all algorithms) -, 1.81, 1.99; 4 ranks, halving_doubling: 5.4, 5.6, 6.7
+// A lead of one round is up to 20 % slower in own memory; longer leads make no difference.
 constexpr std::size_t kChunk = transport::kMemoryFrames.longest;
 constexpr std::size_t kMostTiles = 4096;
 constexpr std::uint32_t kLead = 2;
@@ -25,7 +25,7 @@ struct Placed {
   std::uint32_t step = 0;
 };
 
-/// Of each step, its number on its route: both ends of a route count alike.
+/// The index of each step on its route; sender and receiver count alike.
 std::vector<std::uint32_t> rounds_of(const Plan& plan) {
   std::map<std::pair<bool, std::uint32_t>, std::uint32_t> seen;
   std::vector<std::uint32_t> rounds;

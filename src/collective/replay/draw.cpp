@@ -14,12 +14,12 @@ namespace {
 
 using Grid = std::vector<std::vector<std::string>>;  // by rank, by round
 
-/// One more thing that a rank does in a round: "3>1 0<0" sends chunk 3 to rank 1 and receives chunk 0 from rank 0.
+/// Adds an entry to a rank's cell of a round: "3>1 0<0" sends chunk 3 to rank 1 and receives chunk 0 from rank 0.
 void note(std::string& cell, std::uint32_t chunk, std::string_view sign, std::uint32_t peer) {
   cell += fmt::format("{}{}{}{}", cell.empty() ? "" : " ", chunk, sign, peer);
 }
 
-/// A run of chunks travels one of them a round.
+/// Notes a run of chunks at both ends, one chunk per round.
 void note_transfer(Grid& cells, const Transfer& transfer, const PlanStep& out, const PlanStep& in) {
   for (std::uint32_t i = 0; i < in.chunk_count; ++i) {
     const std::size_t round = static_cast<std::size_t>(std::lround(transfer.begin)) + i;

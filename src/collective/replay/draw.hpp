@@ -1,4 +1,4 @@
-// Draw: a picture of plans: what every rank sends and receives in every round.
+// Draw: plans as text: what every rank sends and receives in every round.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ struct Title {
   std::string_view algorithm;
 };
 
-/// A line of text for every rank, with a column for every round.
+/// One line per rank, one column per round.
 [[nodiscard]] std::string draw(const std::vector<Plan>& plans, const Title& title);
 
 }  // namespace syncopate::collective::replay

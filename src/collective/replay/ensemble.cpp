@@ -1,4 +1,4 @@
-// Ensemble: comparing every rank's plan with the rotation of rank 0's.
+// Ensemble: compares every rank's plan with the rotation of rank 0's plan.
 #include "collective/replay/ensemble.hpp"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace syncopate::collective::replay {
 
 namespace {
 
-/// Only such collectives ask the same of every rank, and only such chunks belong to one rank each.
+/// Plans can be rotations only if the collective treats all ranks alike and the chunks correspond to ranks.
 bool may_rotate(const Plans& plans, const Plan& plan) {
   const std::uint32_t vectors = plan::swaps(plans.collective) ? 2 : 1;
   return plans.ranks > 1 && !plan::has_root(plans.collective) && plan.chunks == vectors * plans.ranks &&

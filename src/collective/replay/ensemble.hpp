@@ -1,4 +1,4 @@
-// Ensemble: the programs of all ranks of a group; one of them where the others are its rotations.
+// Ensemble: the programs of all ranks of a group; only rank 0's if the others are rotations of it.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +9,16 @@
 
 namespace syncopate::collective::replay {
 
-/// Rank r's plan is a rotation of rank 0's where it does the same steps with peers r further and chunks r further: in a
-/// ring, whatever one rank does, every rank does at the same time.
+/// Rank r's plan is a rotation of rank 0's if it has the same steps with r added to every peer and every chunk, modulo
+/// the number of ranks. In a ring all ranks then do the same at the same time.
 struct Ensemble {
-  std::vector<plan::Program> programs;  ///< by rank; of rank 0 alone, where all plans are rotations of its plan
+  std::vector<plan::Program> programs;  ///< by rank; if all plans are rotations, only rank 0's
   std::uint32_t ranks = 0;
 
   [[nodiscard]] bool rotates() const noexcept { return programs.size() < ranks; }
 };
 
-/// A collective of so many ranks, and each rank's plan of it.
+/// A collective's number of ranks and the plan of each rank.
 struct Plans {
   Collective collective = Collective::allreduce;
   std::uint32_t ranks = 1;
@@ -28,10 +28,10 @@ struct Plans {
 /// The program of every rank.
 [[nodiscard]] Ensemble whole_ensemble_of(const std::vector<Plan>& plans);
 [[nodiscard]] Ensemble whole_ensemble_of(const Plans& plans);
-/// Only rank 0's, where every rank's plan was compared with its rotation: 4096 plans of a ring take gigabytes.
+/// Only rank 0's program if every rank's plan is a rotation of it: 4096 plans of a ring would take gigabytes.
 [[nodiscard]] Ensemble ensemble_of(const Plans& plans);
 
-/// The chunk (of one of the plan's vectors of `ranks` chunks) that is `by` further.
+/// The chunk that is `by` further round the vector; a plan may have several vectors of `ranks` chunks each.
 [[nodiscard]] constexpr std::uint32_t rotated_chunk(std::uint32_t chunk, std::uint32_t by, std::uint32_t ranks) {
   return chunk - chunk % ranks + (chunk % ranks + by) % ranks;
 }

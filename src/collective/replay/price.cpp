@@ -1,4 +1,4 @@
-// Prices of plans, read off a replay.
+// Price: reads the costs of plans off a replay.
 #include "collective/replay/price.hpp"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ std::uint64_t sent_by(const Plan& plan, const ChunkLayout& layout, std::uint32_t
   return sent;
 }
 
-/// Chunks need not be equal: every rotation is looked at.
+/// The payload of the rank that sends the most. Chunks may be uneven, so every rotation is counted.
 std::uint64_t most_sent(const Ensemble& ensemble, const ChunkLayout& layout) {
   std::uint64_t most = 0;
   for (std::uint32_t rank = 0; rank < ensemble.ranks; ++rank)
@@ -38,7 +38,7 @@ bool are_alike(const std::vector<std::uint32_t>& hosts) {
 }
 
 PlanPrice price(const Ensemble& ensemble, const PriceInputs& inputs) {
-  // Even parts, as on an ideal network: a byte more or less would let ranks drift out of step.
+  // All chunks count as equally long: differences of a byte would let the ranks of a ring drift apart in time.
   const double chunk = static_cast<double>(inputs.layout.count) / inputs.layout.chunks;
   const auto end_of = [&](const Message& message) {
     const bool one_host = inputs.hosts.empty() || inputs.hosts[message.arrival.peer] == inputs.hosts[message.to];

@@ -9,17 +9,17 @@
 
 namespace syncopate::collective::replay {
 
-/// Where chunks lie, which host each rank is on (empty: one), and what a message costs.
+/// Where chunks lie, the host of each rank (empty: one host), and the costs of messages.
 struct PriceInputs {
   plan::ChunkLayout layout;
   std::vector<std::uint32_t> hosts;
   NetworkCost cost;
 };
 
-/// All but the algorithm's name.
+/// Everything in PlanPrice except the algorithm's name.
 [[nodiscard]] PlanPrice price(const Ensemble& ensemble, const PriceInputs& inputs);
-/// Whether messages cost the same wherever they go, so that one program may stand for all: ranks are on one host, or
-/// each on its own.
+/// Whether every message costs the same, whichever ranks it connects, so that one program can stand for all: all ranks
+/// share one host, or each has its own.
 [[nodiscard]] bool are_alike(const std::vector<std::uint32_t>& hosts);
 
 }  // namespace syncopate::collective::replay

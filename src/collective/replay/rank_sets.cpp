@@ -1,4 +1,4 @@
-// Rank sets: bits, and which two sets made which.
+// Rank sets: bit sets, with a cache of the unions that were formed.
 #include "collective/replay/rank_sets.hpp"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// Rank sets: sets of ranks by number, each kept once, so that what thousands of chunks hold takes a number each.
+// Rank sets: each distinct set of ranks is stored once and named by a number, so that a chunk's contents are one
+// number.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +13,16 @@ class RankSets final {
   using Id = std::uint32_t;
   static constexpr std::uint32_t kNobody = ~std::uint32_t{0};
 
-  /// To begin with: every rank by itself, whose number is the rank, and nobody.
+  /// Initially the sets of one rank each, numbered by rank, and the empty set.
   explicit RankSets(std::uint32_t ranks);
 
   [[nodiscard]] Id empty() const noexcept { return ranks_; }
   [[nodiscard]] std::uint32_t size_of(Id set) const noexcept { return sizes_[set]; }
-  /// The first rank that is in both; kNobody: there is none.
+  /// The lowest rank that both sets contain; kNobody if there is none.
   [[nodiscard]] std::uint32_t shared(Id a, Id b) const noexcept;
-  /// Of sets that share no rank.
+  /// The union of two sets without a common rank.
   [[nodiscard]] Id united(Id a, Id b);
-  /// Every rank of it `by` further, round the group.
+  /// The set with `by` added to every rank, modulo the number of ranks.
   [[nodiscard]] Id rotated(Id set, std::uint32_t by);
 
  private:
@@ -30,10 +31,10 @@ class RankSets final {
   Id add();
 
   std::uint32_t ranks_;
-  std::size_t width_;                             ///< words of a set
-  std::vector<Word> words_;                       ///< bit r: rank r is in the set
+  std::size_t width_;                             ///< words per set
+  std::vector<Word> words_;                       ///< bit r: the set contains rank r
   std::vector<std::uint32_t> sizes_;              ///< by set
-  std::unordered_map<std::uint64_t, Id> united_;  ///< by both numbers
+  std::unordered_map<std::uint64_t, Id> united_;  ///< unions, by the numbers of both sets
 };
 
 }  // namespace syncopate::collective::replay

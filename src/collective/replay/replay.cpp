@@ -18,22 +18,22 @@ using plan::Route;
 
 constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 
-/// The incoming route that an outgoing one leads to; kNone: there is none.
+/// The receiver's incoming route for an outgoing route; kNone: the receiver has no such route.
 struct Facing {
   std::uint32_t to = 0, route = kNone;
 };
 
-/// One program while it runs.
+/// The state of one program during the replay.
 struct Player {
   const Program* program = nullptr;
-  std::vector<Facing> facing;          ///< by outgoing route
-  std::vector<std::size_t> begun;      ///< by outgoing route: messages, which the receiver's route counts alike
-  std::vector<std::uint32_t> senders;  ///< players that send to it
+  std::vector<Facing> facing;          ///< receiving ends, by outgoing route
+  std::vector<std::size_t> begun;      ///< messages begun, by outgoing route; equals the index on the receiver's route
+  std::vector<std::uint32_t> senders;  ///< players that send to this one
   std::vector<bool> finished;          ///< by step
-  std::vector<std::size_t> held;       ///< transfers that have arrived and not landed
+  std::vector<std::size_t> held;       ///< transfers that have arrived but wait for earlier steps
   std::size_t unfinished = 0;
-  bool called = false, sends = false, receives = false;  ///< at this moment
-  bool is_stirred = false;                               ///< since it was last asked for an offer, something changed
+  bool called = false, sends = false, receives = false;  ///< now
+  bool is_stirred = false;                               ///< something has changed since it last made an offer
 };
 
 struct Offer {
@@ -41,10 +41,10 @@ struct Offer {
   std::size_t route = 0;  ///< of the sender
 };
 
-/// At a time: a transfer has arrived; or, numbered from `kCall` on, a player calls.
+/// An entry of the event queue: a transfer arrives; from index `kCall` on, a player calls.
 constexpr std::size_t kCall = std::numeric_limits<std::size_t>::max() / 2;
 using Event = std::pair<double, std::size_t>;
-// Times that differ by rounding are one time: else rounding decides who comes first to a port.
+// Times that differ only by rounding count as equal; otherwise rounding would decide which message gets a port.
 constexpr double kSameTime = 1 + 1e-12;
 
 class Stage final {
@@ -103,7 +103,7 @@ class Stage final {
                                [&](std::uint32_t earlier) { return player.finished[earlier]; });
   }
 
-  /// Something changed here: this player may have something to send, or to be sent.
+  /// Marks a player, and those that send to it, for new offers after a change.
   void stir(std::uint32_t index) {
     list(index);
     for (const std::uint32_t sender : players_[index].senders) list(sender);
@@ -117,7 +117,7 @@ class Stage final {
     stir(index);
   }
 
-  /// The earliest step of `from` that can begin now; its send_step stays kNone when there is none.
+  /// The earliest step of `from` that can begin now; send_step is kNone if there is none.
   [[nodiscard]] Offer choose(std::uint32_t from) const {
     Offer best;
     const Player& sender = players_[from];
@@ -137,8 +137,8 @@ class Stage final {
     return best;
   }
 
-  /// Every idle sender offers its earliest step; a receiver takes the offer for its own earliest one, so that nobody
-  /// jumps ahead of what is awaited first. The others offer again, to ports that are still idle.
+  /// Every idle sender offers its earliest step. A receiver accepts the offer for its own earliest step, so that steps
+  /// that are awaited first come first. Senders that were not accepted offer again to ports that are still idle.
   bool begin_offers() {
     std::vector<Offer> offers;
     for (const std::uint32_t from : std::exchange(stirred_, {})) {
@@ -177,7 +177,7 @@ class Stage final {
     replay_.ended[index] = now_;
   }
 
-  /// What has arrived lands as soon as the steps before it have finished.
+  /// Transfers that have arrived land as soon as the receiver's earlier steps have finished.
   void land(std::uint32_t index) {
     auto& held = players_[index].held;
     for (std::size_t i = 0; i < held.size();) {

@@ -1,4 +1,4 @@
-// Replay: the messages that all ranks' plans exchange, in the order in which they can happen.
+// Replay: the messages that the plans of all ranks exchange, in a possible order, with their times.
 #pragma once
 
 #include <cstdint>
@@ -11,48 +11,49 @@
 
 namespace syncopate::collective::replay {
 
-/// One message: step `send_step` of program `from` meets step `receive_step` of program `to`. Programs are counted as
-/// in the ensemble: one that stands for all ranks sends to itself.
+/// One message: step `send_step` of program `from` to step `receive_step` of program `to`. Programs are numbered as in
+/// the ensemble; a program that stands for all ranks sends to itself.
 struct Transfer {
   std::uint32_t from = 0, to = 0;
   std::uint32_t send_step = 0, receive_step = 0;
   double begin = 0, end = 0;
 };
 
-/// A transfer reads its chunks when it begins and changes the receiver's when it lands.
+/// An event of a transfer. Its chunks are read when it begins, and the receiver's chunks change when it lands.
 struct Moment {
   std::size_t transfer = 0;
   bool lands = false;
 };
 
 struct Replay {
-  std::vector<Transfer> transfers;  ///< in the order of their begins
-  std::vector<Moment> moments;      ///< in the order in which they happen
-  std::vector<double> ended;        ///< by program: when its last step finished
+  std::vector<Transfer> transfers;  ///< in the order in which they begin
+  std::vector<Moment> moments;      ///< in the order of time
+  std::vector<double> ended;        ///< by program: end of its last step
   double makespan = 0;
-  std::string stuck;  ///< empty when every step was carried out; else who waits for what
+  std::string stuck;  ///< empty if every step was carried out; else which rank waits for what
 };
 
-/// A message that begins now.
+/// A message at its begin.
 struct Message {
-  const PlanStep& arrival;  ///< the receiver's step: its peer is the sender
-  std::uint32_t to = 0;     ///< the receiver; 0 where programs are one
+  const PlanStep& arrival;  ///< the receiver's step; its peer is the sender
+  std::uint32_t to = 0;     ///< the receiver; 0 if one program stands for all
   double begin = 0;
 };
 
 struct Conditions {
-  /// When it will have been received; asked in the order in which messages begin.
+  /// When the message will have been received. Called in the order in which messages begin.
   std::function<double(const Message&)> end_of;
-  std::span<const double> called{};  ///< by program: when its rank takes part from; empty: all from 0 on
+  std::span<const double> called{};  ///< by program: when its rank calls; empty: all at 0
 };
 
-/// Every rank has one send and one receive port; a message occupies one of each until its end. It begins when both
-/// ranks have called, its turn on its route has come and its ends have finished the earlier steps on its chunks; what
-/// is to be reduced may travel before the receiver has finished those, and lands when it has. Ports prefer the
-/// receiver's earlier steps, then the sender's.
+/// Replays all programs. Every rank has one send port and one receive port, and a message occupies one of each until it
+/// ends. A message begins when both ranks have called, the messages before it on its route have begun, and the earlier
+/// steps on its chunks have finished: the sender's always, the receiver's unless the message is to be reduced. A
+/// message to be reduced may arrive earlier and lands when those steps have finished. If several messages compete for a
+/// port, the receiver's earlier step comes first, then the sender's.
 [[nodiscard]] Replay run(const Ensemble& ensemble, const Conditions& conditions);
 
-/// Rounds: a chunk takes one unit of time.
+/// For replays that count rounds: a chunk takes one unit of time.
 [[nodiscard]] inline double end_of_round(const Message& message) { return message.begin + message.arrival.chunk_count; }
 
 }  // namespace syncopate::collective::replay

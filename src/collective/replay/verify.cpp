@@ -14,18 +14,18 @@ namespace syncopate::collective::replay {
 
 namespace {
 
-/// What a chunk holds: the sum of these ranks' vectors at this place of the vector. A broadcast's value counts as its
-/// root's contribution; places of an all-to-all are (sender, receiver).
+/// The contents of a chunk: the sum of these ranks' vectors at one place. In a broadcast the root's vector counts as
+/// its contribution; in an all-to-all a place is a pair (sender, receiver).
 struct Content {
   RankSets::Id contributors = 0;
   std::uint32_t place = 0;
 };
 
-/// What the plans are to do. Chunks are counted as in the plans.
+/// What the plans should compute. Chunks are numbered as in the plans.
 struct Question {
   Collective collective;
   std::uint32_t ranks, chunks, root;
-  /// The rank whose part a chunk belongs to.
+  /// The rank that the chunk's part belongs to.
   [[nodiscard]] std::uint32_t owner(std::uint32_t chunk) const {
     return static_cast<std::uint32_t>(std::uint64_t{chunk} * ranks / chunks);
   }
@@ -41,14 +41,14 @@ bool brings(const Question& asked, std::uint32_t rank, std::uint32_t chunk) {
     case Collective::gather:
       return asked.owner(chunk) == rank;
     case Collective::alltoall:
-    case Collective::alltoall_v:  // its own part has been copied before the plan begins
+    case Collective::alltoall_v:  // each rank's own part is copied before the plan begins
       return chunk < asked.ranks || chunk == asked.ranks + rank;
     default:
       return true;
   }
 }
 
-/// Must this rank hold this chunk at the end?
+/// Whether this rank must hold this chunk at the end.
 bool owed(const Question& asked, std::uint32_t rank, std::uint32_t chunk) {
   switch (asked.collective) {
     case Collective::reduce:
@@ -65,14 +65,14 @@ bool owed(const Question& asked, std::uint32_t rank, std::uint32_t chunk) {
   }
 }
 
-/// In an all-to-all of N ranks, chunk c of rank r is for (r, c) and chunk N + c is to come from (c, r).
+/// All-to-all of N ranks: chunk c of rank r goes to (r, c), and its chunk N + c comes from (c, r).
 std::uint32_t place_of(const Question& asked, std::uint32_t rank, std::uint32_t chunk) {
   if (!plan::swaps(asked.collective)) return chunk;
   return chunk < asked.ranks ? rank * asked.ranks + chunk : (chunk - asked.ranks) * asked.ranks + rank;
 }
 
-/// The ranks' chunks while the plans run. Of an ensemble that rotates only rank 0's: what another one holds is its
-/// rotation.
+/// The contents of all ranks' chunks during a replay. If one program stands for all ranks, only rank 0's are kept;
+/// those of another rank are their rotation.
 class Proof final {
  public:
   Proof(const Question& asked, const Ensemble& ensemble) : asked_(asked), ensemble_(ensemble), sets_(asked.ranks) {
@@ -83,7 +83,7 @@ class Proof final {
     }
   }
 
-  /// What is wrong; empty: nothing.
+  /// What is wrong; empty if the plans are correct.
   std::string run(const Replay& replay) {
     travelling_.resize(replay.transfers.size());
     for (const Moment& moment : replay.moments) {
@@ -122,7 +122,7 @@ class Proof final {
     }
   }
 
-  /// What rank `by` holds where rank 0 holds `content`.
+  /// The contents on rank `by` if those on rank 0 are `content`.
   Content rotated(const Content& content, std::uint32_t by) {
     const std::uint32_t n = asked_.ranks, place = content.place;
     return {sets_.rotated(content.contributors, by), plan::swaps(asked_.collective)
@@ -166,7 +166,7 @@ class Proof final {
   const Ensemble& ensemble_;
   RankSets sets_;
   std::vector<std::vector<Content>> held_;        ///< by program, by chunk
-  std::vector<std::vector<Content>> travelling_;  ///< by transfer, by chunk of its run: as they were at its begin
+  std::vector<std::vector<Content>> travelling_;  ///< by transfer, by chunk of its run: contents when it began
   std::string flaw_;
 };
 
@@ -180,8 +180,8 @@ std::string malformed(const Plan& plan, std::size_t rank, std::size_t ranks, std
 
 }  // namespace
 
-// Each chunk's steps on a rank are totally ordered where they conflict, and messages between two ranks are matched in
-// order: such a network computes the same in every interleaving (Kahn 1974), so one run proves all of them.
+// On each rank conflicting steps on a chunk are totally ordered, and messages between two ranks match in order. Such a
+// network computes the same result in every interleaving (Kahn 1974), so one run proves all of them.
 std::string verify(const Ensemble& ensemble, Collective collective, int root) {
   const Replay played = run(ensemble, {.end_of = [](const Message& message) { return message.begin + 1; }});
   if (!played.stuck.empty()) return played.stuck;

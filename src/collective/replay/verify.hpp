@@ -1,4 +1,4 @@
-// Verify: whether the programs of all ranks compute a collective.
+// Verify: proves that the programs of all ranks compute a collective.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace syncopate::collective::replay {
 
-/// As verify_plans (syncopate/plan.hpp): empty, or what is wrong. Of an ensemble that rotates, rank 0's part proves
-/// all: every rank brings, and is owed, rotations of what rank 0 does.
+/// As verify_plans (syncopate/plan.hpp): empty, or what is wrong. For an ensemble with one program, rank 0's part is
+/// enough: inputs and results of every other rank are rotations of rank 0's.
 [[nodiscard]] std::string verify(const Ensemble& ensemble, Collective collective, int root);
 
 }  // namespace syncopate::collective::replay

@@ -1,4 +1,4 @@
-// Clusters: links and measured costs, from JSON; and what they mean for a group.
+// Clusters: links and measured costs, parsed from JSON; and the costs that a group takes from them.
 #include "syncopate/cluster.hpp"
 
 #include <fmt/format.h>
@@ -38,7 +38,7 @@ std::vector<std::pair<double, double>> table_of(const JsonPlace& place) {
   return table;
 }
 
-/// What `look_up` finds; its Misuse also names the place.
+/// Runs `look_up`; a Misuse that it throws also names the place in the file.
 template <class LookUp>
 auto found_at(const JsonPlace& place, LookUp look_up) {
   try {
@@ -127,10 +127,10 @@ std::string doubt_of_links(const Cluster& cluster, int ranks) {
 }
 
 NetworkCost usual_cost(std::string_view transport, Memory memory) {
-  // Ranks that share memory, `syncopate fit --transport shm --memory own`: a word reaches a rank that is awake in a
-  // microsecond, and a byte is copied in and out of a slot that the cache holds. In the group's memory it is read where
-  // it lies, and while it is added to; those costs are set to where the laws cross as measured: on 4 ranks exchanges
-  // overtake recursive_doubling between 8 and 16 KiB, and pairwise_exchange overtakes them at 32.
+  // kMemory: measured with `syncopate fit --transport shm --memory own`. A waiting rank notices a word within a
+  // microsecond, and a byte is copied into and out of a slot in the cache. kVectors: in the group's memory a byte is
+  // read where it lies, while it is added. Its values are fitted to the measured crossover points: on 4 ranks exchange
+  // algorithms overtake recursive_doubling between 8 and 16 KiB, and pairwise_exchange overtakes those at 32 KiB.
   constexpr LinkCost kMemory{1e-6, 0.15e-9, 0.02e-9, Medium::memory}, kVectors{1e-6, 0.1e-9, 0.15e-9, Medium::vectors};
   if (transport.empty() || transport == "tcp") return {};
   return {LinkCost(), memory == Memory::own || transport != "shm" ? kMemory : kVectors};

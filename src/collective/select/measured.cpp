@@ -1,4 +1,4 @@
-// Measured: interpolation between timings, extrapolation by laws.
+// Measured: interpolates between measured sizes, and extrapolates by cost laws.
 #include "collective/select/measured.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// Measured: what a cluster's timings say of an algorithm at any size.
+// Measured: an algorithm's time at any size, from a cluster's measured costs.
 #pragma once
 
 #include <functional>
@@ -9,10 +9,10 @@
 
 namespace syncopate::collective::select {
 
-/// An algorithm's cost law for the shape at hand, by the bytes.
+/// An algorithm's cost law for a given shape, as a function of the bytes.
 using Law = std::function<double(double bytes)>;
 
-/// Whether what was measured holds for such a shape: as many ranks, on hosts of the same size.
+/// Whether the measured costs apply to a shape: the same number of ranks, on hosts of the same size.
 [[nodiscard]] bool covers(const NetworkCost& cost, const Shape& shape);
 
 struct Asked {
@@ -21,9 +21,9 @@ struct Asked {
   double bytes = 0;
 };
 
-/// Seconds of the collective by that algorithm according to its table: between two points a line in the logarithms of
-/// size and time, beyond its ends the law as far as the table's end is off it. Nothing where it was not measured.
-/// (allgather_v and alltoall_v go by the timings of allgather and alltoall: the same plans.)
+/// Seconds of the collective by that algorithm, from its measured table. Between two sizes: linear interpolation of
+/// log time over log size. Beyond the table: the cost law, scaled to meet the table's nearest entry. nullopt if it was
+/// not measured. allgather_v and alltoall_v use the measurements of allgather and alltoall, which have the same plans.
 [[nodiscard]] std::optional<double> measured_seconds(const NetworkCost& cost, const Asked& asked, const Law& law);
 
 }  // namespace syncopate::collective::select

@@ -1,4 +1,4 @@
-// Plans of requests: a request becomes every rank's plan, their price and their picture.
+// Plans of a request: every rank's plan, their price and their picture.
 #include <algorithm>
 
 #include "collective/replay/draw.hpp"
@@ -13,7 +13,7 @@ namespace select = collective::select;
 
 namespace {
 
-/// The chunks' lengths in bytes: an alltoall has two vectors.
+/// The chunks in bytes. An alltoall's vector is both of its buffers.
 collective::plan::ChunkLayout layout_of(const PlanRequest& request, const Plan& plan) {
   if (request.collective == Collective::barrier) return {kBarrierBytes, plan.chunks, {}};
   return {collective::plan::swaps(request.collective) ? 2 * request.bytes : request.bytes, plan.chunks, {}};

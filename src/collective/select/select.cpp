@@ -1,4 +1,4 @@
-// Selection: an algorithm by name, or the one that takes the least time as measured, else by its cost law.
+// Selection: the algorithm that a request names, or the fastest by measurements, then by cost laws.
 #include "collective/select/select.hpp"
 
 #include <algorithm>
