@@ -1,4 +1,4 @@
-// Time as a value and its source as an argument, so that a simulator can own it.
+// Time and clocks. A clock is passed as an argument, so that a simulator can provide its own.
 #pragma once
 
 #include <chrono>

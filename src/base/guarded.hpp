@@ -1,4 +1,4 @@
-// Guarded<T>: a value that can be reached only while its mutex is held.
+// Guarded<T>: a value that is accessible only while its mutex is held.
 #pragma once
 
 #include <condition_variable>

@@ -1,4 +1,4 @@
-// Half precision by definition: one f16 or bf16 word to f32 and back, in integer arithmetic alone.
+// Half precision in integer arithmetic: one f16 or bf16 word to f32 and back.
 #pragma once
 
 #include <bit>
@@ -8,8 +8,8 @@ namespace syncopate::base {
 
 // f16  = sign 1 | exponent 5, bias 15  | fraction 10     (IEEE 754 binary16)
 // bf16 = sign 1 | exponent 8, bias 127 | fraction 7      (the upper half of an f32)
-// Narrowing rounds to nearest, ties to even, and overflows to infinity. A NaN stays a NaN: it keeps its sign and the
-// upper bits of its payload and becomes quiet in both directions, as the processors' own conversions do.
+// Narrowing rounds to nearest, ties to even, and overflows to infinity. A NaN stays a NaN: it becomes quiet and keeps
+// its sign and the upper bits of its payload, in both directions, as in the processors' own conversions.
 
 [[nodiscard]] constexpr float from_f16(std::uint16_t word) noexcept {
   const std::uint32_t sign = (word & 0x8000u) << 16, exponent = (word >> 10) & 31u, fraction = word & 0x3ffu;
@@ -25,14 +25,14 @@ namespace syncopate::base {
 }
 
 [[nodiscard]] constexpr std::uint16_t to_f16(float value) noexcept {
-  // Drops the lowest `shift` (1..24) bits of `bits`, to nearest, ties to even.
+  // Drops the lowest `shift` (1..24) bits of `bits`, rounding to nearest, ties to even.
   const auto rounded = [](std::uint32_t bits, std::uint32_t shift) {
     const std::uint32_t kept = bits >> shift, rest = bits & ((1u << shift) - 1), half = 1u << (shift - 1);
     return kept + (rest > half || (rest == half && (kept & 1u) != 0) ? 1u : 0u);
   };
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t sign = bits >> 16 & 0x8000u, magnitude = bits & 0x7fffffffu, exponent = magnitude >> 23;
-  std::uint32_t word = 0;  // below 2^-25, and 2^-25 itself, the nearest f16 is zero
+  std::uint32_t word = 0;  // up to 2^-25 the nearest f16 is zero
   if (magnitude > 0x7f800000u)
     word = 0x7e00u | (magnitude >> 13 & 0x3ffu);
   else if (magnitude >= 0x47800000u)  // 2^16 and above

@@ -1,4 +1,4 @@
-// JSON: lookups that never return what is not there.
+// JSON: checked lookups.
 #include "base/json.hpp"
 
 #include <fmt/format.h>
@@ -87,7 +87,7 @@ std::string text_of_file(const std::string& file) {
     text.append(piece, 0, read);
     if (text.size() > kMostFileBytes) fail(fmt::format("it is larger than {} bytes", kMostFileBytes));
   }
-  if (std::ferror(opened.get()) != 0) fail(std::strerror(errno));  // a folder opens, and cannot be read
+  if (std::ferror(opened.get()) != 0) fail(std::strerror(errno));  // a folder can be opened but not read
   return text;
 }
 

@@ -1,4 +1,4 @@
-// JSON: values by key, with errors that name the file, the place and what is allowed there.
+// JSON: values by key; errors name the file, the place in it and what is allowed there.
 #pragma once
 
 #include <initializer_list>
@@ -8,7 +8,7 @@
 
 namespace syncopate::base {
 
-/// A value of a JSON document that knows where it stands. Everything throws Misuse.
+/// A value of a JSON document together with its place in the document. Every function throws Misuse.
 class JsonPlace final {
  public:
   JsonPlace(const nlohmann::json& value, std::string place) : value_(value), place_(std::move(place)) {}
@@ -18,10 +18,10 @@ class JsonPlace final {
   [[nodiscard]] std::size_t size() const;  ///< of an array
   [[nodiscard]] JsonPlace at(const char* key) const;
   [[nodiscard]] JsonPlace at(std::size_t index) const;
-  /// Every key of an object with its value.
+  /// All keys of an object with their values.
   [[nodiscard]] std::vector<std::pair<std::string, JsonPlace>> items() const;
 
-  /// Throws Misuse for a key that is nearly one of these: it would go unread. Other keys are their writer's notes.
+  /// Throws Misuse for a key that looks like a misspelling of one of these. Any other unknown key is allowed.
   void refuse_misspelt(std::initializer_list<std::string_view> keys) const;
 
   [[nodiscard]] std::string text() const;
@@ -37,11 +37,11 @@ class JsonPlace final {
   std::string place_;
 };
 
-/// The document in `text`; throws Misuse naming `file` and the position of what is no JSON.
+/// Parses `text`; throws Misuse that names `file` and the position of a syntax error.
 [[nodiscard]] nlohmann::json json_of(std::string_view text, const std::string& file);
-/// Longer files are refused: nothing that people write down is.
+/// Largest file that is read; longer ones are refused.
 inline constexpr std::size_t kMostFileBytes = std::size_t{16} << 20;
-/// The bytes of a file; throws SystemFailure that names it and the reason.
+/// Reads a file; throws SystemFailure that names it and the reason.
 [[nodiscard]] std::string text_of_file(const std::string& file);
 
 }  // namespace syncopate::base

@@ -1,4 +1,4 @@
-// Logging: where a line goes when the caller gave no sink of its own.
+// Logging: the default sink.
 #include "syncopate/log.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// Enumerations by name: position in a list of names is the value.
+// Enumerations by name: the position of a name in a list is the enumerator's value.
 #pragma once
 
 #include <span>
@@ -9,7 +9,7 @@
 
 namespace syncopate::base {
 
-/// The enumerator whose name stands at its position in `names`; throws Misuse that lists them.
+/// The enumerator with that name; throws Misuse that lists `names`.
 template <class Enum>
 [[nodiscard]] Enum value_named(std::string_view what, std::string_view name, std::span<const std::string_view> names) {
   for (std::size_t i = 0; i < names.size(); ++i)

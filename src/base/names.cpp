@@ -1,4 +1,4 @@
-// Names that do not exist: the nearest one that does, by edit distance.
+// Names that do not exist: the nearest allowed name by edit distance.
 #include "syncopate/tooling/names.hpp"
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@ namespace syncopate {
 
 namespace {
 
-/// Letters to insert, remove, replace, or exchange with their neighbour (optimal string alignment).
+/// Number of letters to insert, remove, replace or swap with their neighbour (optimal string alignment distance).
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before_last, last(b.size() + 1), current(b.size() + 1);
   std::iota(last.begin(), last.end(), std::size_t{0});

@@ -1,4 +1,4 @@
-// Pages: zeroed memory that shares no page, hence no cache line, with anything else.
+// Pages: zeroed memory that shares no page, and so no cache line, with other memory.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// require: a broken contract becomes a Misuse whose message the caller can act on.
+// require: throws Misuse for a broken contract; the message says what is allowed.
 #pragma once
 
 #include <fmt/format.h>

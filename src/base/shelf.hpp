@@ -1,4 +1,4 @@
-// Looking an entry up in a shelf's table.
+// Looks up an entry in a shelf's table.
 #pragma once
 
 #include <algorithm>

@@ -57,7 +57,7 @@ std::string quoted(std::string_view text) {
   return result + "\"";
 }
 
-/// Tracks in the order of their first appearance are the rows (tid) of a rank's process.
+/// Row number (tid) of a track within its rank's process: tracks are numbered in the order in which they appear.
 std::size_t row_of(std::vector<std::string>& tracks, const std::string& track) {
   for (std::size_t row = 0; row < tracks.size(); ++row)
     if (tracks[row] == track) return row;

@@ -19,7 +19,7 @@ class WireWriter final {
   void number(T value) {
     bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
   }
-  /// At most `most` bytes: what is longer is cut.
+  /// Writes at most `most` bytes; a longer text is cut off.
   void text(std::string_view value, std::size_t most) {
     value = value.substr(0, most);
     number(static_cast<std::uint32_t>(value.size()));
@@ -31,7 +31,7 @@ class WireWriter final {
   std::string bytes_;
 };
 
-/// Throws Corrupt as soon as a field does not fit.
+/// Reads field by field; throws Corrupt when a field exceeds the message.
 class WireReader final {
  public:
   explicit WireReader(std::string_view bytes) : rest_(bytes) {}
@@ -47,7 +47,7 @@ class WireReader final {
     if (size > most) refuse("a text is too long");
     return std::string(piece(size));
   }
-  /// Nothing may follow.
+  /// Throws Corrupt if bytes are left.
   void end() const {
     if (!rest_.empty()) refuse("bytes follow its end");
   }

@@ -1,4 +1,4 @@
-// Casting: tensor after tensor into the payload, and back.
+// Casting: converts tensors into the payload and back.
 #include "compress/casting.hpp"
 
 #include "kernel/cast.hpp"

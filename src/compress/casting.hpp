@@ -5,7 +5,7 @@
 
 namespace syncopate::compress {
 
-/// One additive round of the elements in `wire_type`, rounded to nearest even.
+/// A coder with one additive round: the elements in `wire_type`, rounded to nearest even.
 [[nodiscard]] std::unique_ptr<Coder> casting_coder(DType wire_type);
 
 }  // namespace syncopate::compress

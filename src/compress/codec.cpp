@@ -1,4 +1,4 @@
-// Codecs by name, with their parameters.
+// Codecs by name and parameter.
 #include "compress/codec.hpp"
 
 #include "base/shelf.hpp"

@@ -1,4 +1,4 @@
-// Round: one step of a codec's conversation with an exchange: what is to be combined, how, and what comes back.
+// Round: one exchange of payloads in the conversation between a codec and an exchange.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace syncopate::compress {
 
-/// How the payloads of several ranks become answers.
+/// How the payloads of all ranks become answers.
 enum class Combine : std::uint8_t {
   additive,   ///< the payload becomes the average over the ranks, element by element, where it lies; one answer
   gather,     ///< every rank gets every rank's payload; one answer per rank, in the order of the ranks
@@ -20,7 +20,7 @@ enum class Combine : std::uint8_t {
   mergeable,  ///< pairwise, by a merge of the codec's own
 };
 
-/// Several ways of combining: those that a codec's rounds use, or that an exchange serves.
+/// A set of ways of combining: those that a codec's rounds use, or those that an exchange offers.
 struct CombineSet {
   bool additive = false, gather = false, scatter = false, mergeable = false;
   [[nodiscard]] constexpr bool includes(const CombineSet& other) const noexcept {
@@ -45,7 +45,7 @@ struct Tensor {
   return elements;
 }
 
-/// When and among how many a conversation takes place. The average is over `ranks`.
+/// The step in which a conversation takes place, and among which ranks. The average is over `ranks`.
 struct Moment {
   std::uint64_t step = 0;
   int rank = 0, ranks = 1;
@@ -53,24 +53,24 @@ struct Moment {
 
 struct Round {
   Combine combine = Combine::additive;
-  Buffer payload;  ///< stays the coder's: unchanged (additive: combined in place) until `next`
-  /// gather: bytes of every rank's payload, if all ranks know them (else empty, and lengths travel ahead).
-  /// scatter: bytes of the parts of the payload, by the rank each is for; the same on all ranks.
+  Buffer payload;  ///< owned by the coder; unchanged until `next` (additive: combined in place)
+  /// gather: the length of every rank's payload if all ranks know them; empty: lengths are gathered first.
+  /// scatter: the length of each part of the payload, by destination rank; the same on all ranks.
   std::span<const std::size_t> lengths{};
 };
 
-/// What a round brought, valid until the next round. Bytes of other ranks are checked before they are used.
-/// Empty: the others have the payload, and nothing comes back to this rank.
+/// The result of a round, valid until the next round. A coder checks the bytes of other ranks before it uses them.
+/// Empty: only other ranks receive the result.
 using Answer = std::span<const base::ConstBytes>;
 
-/// A codec at work on gradients of one bucket that are coded alike. It keeps nothing between steps but memory: what the
-/// next step needs is the gradients' (`Tensor::next`), so that it survives any other partition.
+/// A codec's conversation about gradients of one bucket that are coded alike. The coder keeps no state between steps:
+/// the state belongs to the gradients (`Tensor::next`), so that it survives a change of the partition.
 class Coder {
  public:
   virtual ~Coder() = default;
-  /// The first round for these tensors. `wire` has Codec::wire_bytes, for payloads.
+  /// Returns the first round for these tensors. `wire` has Codec::wire_bytes bytes, for payloads.
   [[nodiscard]] virtual Round begin(std::span<const Tensor> tensors, const Moment& moment, base::Bytes wire) = 0;
-  /// The next round; nothing: the values are the average. Throws Corrupt for an answer that no coder sends.
+  /// Returns the next round; nullopt when the values hold the average. Throws Corrupt for an invalid answer.
   [[nodiscard]] virtual std::optional<Round> next(Answer answer) = 0;
 };
 

@@ -1,4 +1,4 @@
-// Architecture: counting what layers hold and compute.
+// Architecture: counts the parameters and the operations of layers.
 #include "schedule/architecture.hpp"
 
 #include "base/shelf.hpp"

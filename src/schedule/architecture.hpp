@@ -1,4 +1,4 @@
-// Architecture: one entry of the shelf architecture/: a published network's learnable tensors and what they compute.
+// Architecture: an entry of the shelf architecture/: a published network's learnable tensors and their operations.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 namespace syncopate::schedule {
 
 /// FLOPs of the forward pass per sample: two per multiply-add of a convolution, a linear layer or an attention matrix
-/// (those count with the projection behind it), one per element for a bias, four for a normalisation (eight for one of
-/// a layer). Activations, pooling and additions are left out.
+/// (attention counts with the projection that follows it), one per element for a bias, four for a batch normalisation
+/// and eight for a layer normalisation. Activations, pooling and additions are not counted.
 struct Tensor {
   std::string name;
   std::uint64_t elements = 0;
@@ -29,10 +29,10 @@ struct Architecture {
 [[nodiscard]] std::span<const Architecture* const> architectures();
 [[nodiscard]] const Architecture& architecture_named(std::string_view name);  ///< throws Misuse that lists them
 
-/// Tensors that become ready together are one: "conv1.weight" and "conv1.bias" become "conv1".
+/// Merges tensors that become ready together: "conv1.weight" and "conv1.bias" become "conv1".
 [[nodiscard]] std::vector<Tensor> layers_of(const std::vector<Tensor>& tensors);
 
-/// What flows between layers of an image network, for one sample.
+/// The activations between two layers of an image network, for one sample.
 struct Volume {
   std::uint64_t channels = 0, height = 0, width = 0;
   [[nodiscard]] std::uint64_t elements() const { return channels * height * width; }
@@ -41,16 +41,16 @@ struct Volume {
 struct Window {
   std::uint64_t height = 1, width = 1;
   std::uint64_t stride = 1;
-  std::uint64_t above = 0, left = 0;  ///< padding, the same below and to the right
-  bool rounds_up = false;             ///< a last position may reach over the edge (Caffe's pooling)
+  std::uint64_t above = 0, left = 0;  ///< padding above and left; the same below and right
+  bool rounds_up = false;             ///< the last position may reach over the edge (Caffe's pooling)
 
   Window() = default;
   Window(std::uint64_t side, std::uint64_t step, std::uint64_t padding)
       : height(side), width(side), stride(step), above(padding), left(padding) {}
-  [[nodiscard]] Volume over(const Volume& input) const;  ///< channels stay
+  [[nodiscard]] Volume over(const Volume& input) const;  ///< the number of channels stays
 };
 
-/// Writes an architecture down, tensor by tensor.
+/// Records an architecture, tensor by tensor.
 class Notebook final {
  public:
   struct Convolution {
@@ -59,7 +59,7 @@ class Notebook final {
     bool has_bias = false;
     std::uint64_t groups = 1;
   };
-  /// What comes out.
+  /// Returns the output volume.
   Volume convolve(const std::string& name, const Volume& input, const Convolution& convolution);
   void normalise(const std::string& name, const Volume& volume);  ///< batch normalisation: weight and bias
   Volume convolve_and_normalise(const std::string& name, const Volume& input, const Convolution& convolution);
@@ -67,8 +67,8 @@ class Notebook final {
   struct Linear {
     std::uint64_t inputs = 0, outputs = 0;
     bool has_bias = true;
-    std::uint64_t times = 1;  ///< per sample: tokens
-    double more_flops = 0;    ///< of matrices without parameters in front of it
+    std::uint64_t times = 1;  ///< tokens per sample
+    double more_flops = 0;    ///< of attention matrices without parameters before it
   };
   void linear(const std::string& name, const Linear& linear);
   void layer_norm(const std::string& name, std::uint64_t width, std::uint64_t tokens);
@@ -80,10 +80,10 @@ class Notebook final {
   std::vector<Tensor> tensors_;
 };
 
-// Families, of which several entries are members.
+// Families of architectures with several entries.
 
 [[nodiscard]] std::vector<Tensor> cifar_resnet(std::uint64_t blocks_a_stage);
-/// Channels of 3x3 convolutions; 0 is a pooling.
+/// Channels of 3x3 convolutions; 0 stands for a pooling.
 [[nodiscard]] std::vector<Tensor> vgg(std::span<const std::uint64_t> channels);
 [[nodiscard]] std::vector<Tensor> bvlc_googlenet(bool with_auxiliary_classifiers);
 

@@ -1,4 +1,4 @@
-// Costs: evaluation of the pieces, least squares, and models by name.
+// Costs: evaluation of piecewise linear costs, least squares, and models by name.
 #include "schedule/cost.hpp"
 
 #include <algorithm>

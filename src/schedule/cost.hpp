@@ -1,4 +1,4 @@
-// Cost: what an exchange takes by its bytes, as a value; and the shelf cost/, the ways to come by one.
+// Cost: the time of an exchange as a function of its bytes; and the shelf cost/, the models that produce one.
 #pragma once
 
 #include <functional>
@@ -9,34 +9,34 @@
 
 namespace syncopate::schedule {
 
-/// Seconds that an exchange of so many bytes took.
+/// A measured exchange.
 struct Point {
   double bytes = 0, seconds = 0;
   friend bool operator==(const Point&, const Point&) = default;
 };
 
-/// A straight line that holds from begin_bytes to the begin of the next one.
+/// A straight line, valid from begin_bytes to the begin of the next piece.
 struct Piece {
   double begin_bytes = 0, seconds = 0, seconds_per_byte = 0;
   friend bool operator==(const Piece&, const Piece&) = default;
 };
 
-/// T(M): seconds the channel is taken by one exchange of M bytes. Pieces of lines; the last goes on for ever.
+/// T(M): seconds that an exchange of M bytes occupies the channel. Piecewise linear; the last piece has no end.
 class Cost final {
  public:
-  Cost() : pieces_(1) {}  ///< free
-  /// Begins ascend from 0. Throws Misuse otherwise, or where a time is no finite number of at least 0.
+  Cost() : pieces_(1) {}  ///< every exchange takes no time
+  /// Pieces ascend from 0 bytes. Throws Misuse otherwise, or if a time is not a finite number of at least 0.
   explicit Cost(std::vector<Piece> pieces);
   static Cost affine(double a_s, double b_s_per_byte) { return Cost({{0, a_s, b_s_per_byte}}); }
 
   [[nodiscard]] double operator()(double bytes) const noexcept;
-  /// a of a + b M: what a message costs before its first byte.
+  /// a of a + b M: the start-up time of a message.
   [[nodiscard]] double startup_s() const noexcept { return pieces_.front().seconds; }
   [[nodiscard]] std::span<const Piece> pieces() const noexcept { return pieces_; }
 
-  /// What moving a byte takes from computing on the same rank, in seconds. No exchange is shorter than what it takes.
+  /// Seconds that moving a byte takes from computing on the same rank. No exchange is shorter than this.
   double cpu_s_per_byte = 0;
-  /// What passes before the first byte leaves, however many follow: ranks agree on what leaves (policy online).
+  /// Seconds that the ranks need to agree on a bucket before it leaves, whatever its size (policy online).
   double agreement_s = 0;
 
   friend bool operator==(const Cost&, const Cost&) = default;
@@ -45,27 +45,27 @@ class Cost final {
   std::vector<Piece> pieces_;
 };
 
-/// A line through points, and how far it is from them.
+/// A line fitted through points, and its errors.
 struct AffineFit {
   double a_s = 0, b_s_per_byte = 0;
   double r_squared = 0;
   std::vector<double> errors;  ///< by point: |fit - measured| / measured
   double worst_error = 0;
-  double worst_bytes = 0;  ///< where it is
+  double worst_bytes = 0;  ///< the size with the worst error
 };
-/// Ordinary least squares; needs two sizes or more (Misuse).
+/// Ordinary least squares; needs at least two sizes (Misuse).
 [[nodiscard]] AffineFit fit_affine(std::span<const Point> points);
 
-/// What an entry of the shelf may need; each says in its summary what it reads.
+/// Inputs of all entries of the shelf; the summary of each says which ones it reads.
 struct CostInputs {
   double ranks = 1;
   double alpha_s = 0, beta_s_per_byte = 0,
-         gamma_s_per_byte = 0;              ///< one link: startup, per byte sent, per byte reduced
+         gamma_s_per_byte = 0;              ///< one link: start-up, per byte sent, per byte reduced
   std::string algorithm = "ring";           ///< a row of the paper's Table II
   std::vector<Point> points;                ///< measured or simulated; sizes ascend (`observed`: in any order)
   double allowed_error = 0.1;               ///< of a fit, at its worst point
   std::function<double(double bytes)> law;  ///< any law, e.g. that of a collective algorithm
-  double largest_bytes = 1 << 30;           ///< up to where a law is followed
+  double largest_bytes = 1 << 30;           ///< size up to which a law is approximated
 };
 
 struct CostModel {
@@ -75,7 +75,7 @@ struct CostModel {
   Cost (*cost)(const CostInputs& inputs);
 };
 
-/// Every way, by name (generated from the folder cost/).
+/// Every model, by name (generated from the folder cost/).
 [[nodiscard]] std::span<const CostModel* const> cost_models();
 [[nodiscard]] const CostModel& cost_model_named(std::string_view name);  ///< throws Misuse that lists them
 

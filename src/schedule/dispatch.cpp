@@ -1,4 +1,4 @@
-// Dispatch: counting, per bucket, the gradients it still waits for.
+// Dispatch: counts the gradients that each bucket still waits for.
 #include "schedule/dispatch.hpp"
 
 #include <cassert>

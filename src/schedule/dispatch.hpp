@@ -1,4 +1,4 @@
-// Dispatch: which bucket to send next. Pure state machines, so that training and simulation run the same ones.
+// Dispatch: decides which bucket leaves next. Pure state machines that training and simulation share.
 #pragma once
 
 #include <optional>
@@ -8,55 +8,56 @@
 
 namespace syncopate::schedule {
 
-/// One step of training: gradients become ready in any order; buckets leave in the partition's order, each as soon as
-/// all its gradients are ready and the channel is free. A fixed order is what lets ranks agree without talking.
+/// One step under a partition. Gradients become ready in any order. Buckets leave in the partition's order, each as
+/// soon as all its gradients are ready and the channel is free. Because the order is fixed, ranks need no communication
+/// to agree on it.
 class Dispatch final {
  public:
   /// `partition` must be legal for `layers` layers.
   Dispatch(Partition partition, std::size_t layers);
 
-  /// False if the layer was ready already.
+  /// Returns false if the layer was already ready.
   bool ready(std::size_t layer);
-  /// The bucket that could leave now, if there is one.
+  /// The next bucket, if it could leave now.
   [[nodiscard]] std::optional<std::size_t> offer() const;
-  /// The channel is free: the bucket to send now, if there is one.
+  /// Call it when the channel is free. Returns the bucket to send now, if there is one.
   [[nodiscard]] std::optional<std::size_t> next();
   [[nodiscard]] bool all_sent() const noexcept { return sent_ == partition_.size(); }
-  [[nodiscard]] std::vector<std::size_t> missing() const;  ///< layers that are not ready
+  [[nodiscard]] std::vector<std::size_t> missing() const;  ///< layers that are not ready yet
   [[nodiscard]] std::size_t bucket_of(std::size_t layer) const { return bucket_of_[layer]; }
   [[nodiscard]] const Partition& partition() const noexcept { return partition_; }
-  void restart();  ///< the next step
+  void restart();  ///< begins the next step
 
  private:
   Partition partition_;
   std::vector<std::size_t> bucket_of_;
   std::vector<bool> is_ready_;
-  std::vector<std::size_t> waiting_for_;  ///< by bucket: layers that are not ready
-  std::size_t sent_ = 0;                  ///< buckets
+  std::vector<std::size_t> waiting_for_;  ///< number of gradients that are not ready, by bucket
+  std::size_t sent_ = 0;                  ///< number of buckets sent
 };
 
-/// The event rule of policy `online`: no partition; whenever the channel is free, every ready gradient that is next in
-/// the order leaves, as one bucket. A rank alone decides for itself. Several ranks agree on the least of their offers:
-/// a rank joins as soon as it has one, so something leaves every time, what leaves is ready everywhere, and it is the
-/// slowest rank that decides, whichever that is.
+/// The event rule of policy `online`. There is no partition: whenever the channel is free, all ready gradients that are
+/// next in the order leave as one bucket. Several ranks agree on the least of their offers, and a rank makes an offer
+/// as soon as one more gradient is ready. So at least one gradient leaves each time, all that leave are ready on every
+/// rank, and no rank waits for more than the slowest rank has ready.
 class OnlineDispatch final {
  public:
   explicit OnlineDispatch(std::size_t layers);
 
-  /// False if the layer was ready already.
+  /// Returns false if the layer was already ready.
   bool ready(std::size_t layer);
-  /// The first layer of the largest bucket that could leave now, if there is one. Of several ranks' offers the least is
-  /// the one with the highest layer.
+  /// The first layer of the largest bucket that could leave now, if there is one. The least of several offers is the
+  /// one with the highest layer number.
   [[nodiscard]] std::optional<std::size_t> offer() const;
-  /// What leaves: from `first`, an offer or less than that, up to what left before.
+  /// Returns the bucket that leaves: from `first`, which is at least this rank's offer, to the last layer not sent yet.
   Bucket take(std::size_t first);
-  /// A rank alone: takes its own offer.
+  /// For a single rank: takes its own offer.
   [[nodiscard]] std::optional<Bucket> decide();
-  /// Layers from here on have left.
+  /// The layers from this one on have left.
   [[nodiscard]] std::size_t frontier() const noexcept { return frontier_; }
   [[nodiscard]] bool all_sent() const noexcept { return frontier_ == 0; }
-  [[nodiscard]] std::vector<std::size_t> missing() const;  ///< layers that are not ready
-  void restart();                                          ///< the next step
+  [[nodiscard]] std::vector<std::size_t> missing() const;  ///< layers that are not ready yet
+  void restart();                                          ///< begins the next step
 
  private:
   std::vector<bool> is_ready_;

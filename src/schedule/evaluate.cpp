@@ -18,8 +18,9 @@ std::size_t bytes_of(const Timeline& timeline, const Bucket& bucket) {
   return bytes;
 }
 
-// When the channel falls free, all bytes sent so far have taken their share of computing, however they were cut: what
-// was not ready then will be later by exactly that. What was ready needs no correction, since begin_s is a maximum.
+// When the channel becomes free, all bytes sent so far have taken their share of computing, however they were cut into
+// buckets: a gradient that was not ready then is delayed by exactly that share. For a gradient that was ready the
+// correction has no effect, because begin_s is a maximum.
 Evaluation evaluate(const Timeline& timeline, const Partition& partition, const Cost& cost) {
   const std::vector<double> ready = ready_times(timeline);
   Evaluation result;

@@ -5,7 +5,7 @@ namespace syncopate::schedule {
 
 namespace {
 
-/// 1x1, 3x3 behind a reduction, 5x5 behind a reduction, and a projection of what was pooled, side by side.
+/// Four branches side by side: 1x1, 3x3 after a reduction, 5x5 after a reduction, and a projection after pooling.
 struct Inception {
   const char* name;
   std::uint64_t one, reduce_three, three, reduce_five, five, projection;

@@ -1,4 +1,4 @@
-// Median: the middle of measured values.
+// Median of measured values.
 #pragma once
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 
 namespace syncopate::schedule {
 
-/// Of at least one value; of an even number the mean of the two in the middle.
+/// Needs at least one value; for an even number of values, the mean of the two in the middle.
 [[nodiscard]] inline double median(std::vector<double> values) {
   std::ranges::sort(values);
   const std::size_t n = values.size();

@@ -1,4 +1,4 @@
-// Timeline: what a policy knows of a model: its layers in forward order, their sizes and, if measured, their times.
+// Timeline: a model's layers in forward order, with their sizes and, if measured, their times.
 #pragma once
 
 #include <string>
@@ -23,8 +23,8 @@ struct Bucket {
   friend bool operator==(const Bucket&, const Bucket&) = default;
 };
 
-/// Every layer in exactly one bucket, in the order of their exchange: the last layer's bucket comes first, because
-/// the backward pass reaches it first.
+/// Every layer in exactly one bucket. Buckets are in the order of exchange: the last layer's bucket comes first,
+/// because its gradients are ready first.
 using Partition = std::vector<Bucket>;
 
 }  // namespace syncopate::schedule

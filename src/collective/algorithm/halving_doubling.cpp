@@ -46,10 +46,7 @@ extern constinit const Algorithm halving_doubling{
     .offers = offers,
     .build = build,
     .seconds = seconds,
-    .tiles =
-        [](const Shape& shape) {
-          return std::has_single_bit(shape.size);
-        },  // not with extra ranks: their messages come first and last
+    .tiles = [](const Shape& shape) { return std::has_single_bit(shape.size); },  // extra ranks come first and last
 };
 
 }  // namespace syncopate::collective::algorithm

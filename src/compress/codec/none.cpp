@@ -1,5 +1,5 @@
 // No codec: the payload is the gradients themselves, in the arena; nothing is copied.
-// Data-parallel SGD as it is; the baseline of every comparison.
+// Plain data-parallel SGD; the baseline of every comparison.
 //
 //   size:   the elements' own bytes
 #include <cstring>
@@ -10,7 +10,7 @@ namespace syncopate::compress::codec {
 
 namespace {
 
-/// They follow each other in memory, in their order.
+/// Whether the tensors lie one after the other in memory.
 bool adjoin(std::span<const Tensor> tensors) {
   for (std::size_t i = 1; i < tensors.size(); ++i) {
     const std::span<std::byte> before = tensors[i - 1].values.bytes();
@@ -45,7 +45,7 @@ class InPlace final : public Coder {
   }
 
   std::span<const Tensor> tensors_;
-  std::byte* packed_ = nullptr;  ///< where they do not adjoin
+  std::byte* packed_ = nullptr;  ///< used if the tensors do not adjoin
 };
 
 bool takes(DType /*dtype*/) { return true; }

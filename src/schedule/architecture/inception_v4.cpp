@@ -5,7 +5,7 @@ namespace syncopate::schedule::architecture {
 
 namespace {
 
-/// One convolution of a branch; sides that are not 1 are padded so that the size stays, unless it is `valid`.
+/// One convolution of a branch. Sides other than 1 are padded so that the size stays the same, unless it is `valid`.
 struct Link {
   std::uint64_t channels, height = 1, width = 1, stride = 1;
   bool valid = false;
@@ -14,7 +14,7 @@ using Branch = std::vector<Link>;
 
 class Net final {
  public:
-  /// Branches side by side on the same input, their outputs one behind the other; `pooled` channels pass beside them.
+  /// Parallel branches on the same input, whose outputs are concatenated with `pooled` channels of a pooling.
   void block(const std::string& name, const std::vector<Branch>& branches, bool keeps_input = false) {
     Volume output;
     std::uint64_t channels = keeps_input ? volume_.channels : 0;
@@ -27,7 +27,7 @@ class Net final {
     }
     volume_ = {channels, output.height, output.width};
   }
-  /// The last link of a branch of block C forks into 1x3 and 3x1.
+  /// In block C the last link of a branch forks into 1x3 and 3x1.
   void fork(const std::string& name, const Branch& stem, std::uint64_t& channels) {
     Volume at = volume_;
     for (std::size_t i = 0; i < stem.size(); ++i) at = step(name + "." + std::to_string(i), at, stem[i]);

@@ -1,7 +1,7 @@
-// Affine: one line a + b M through measured points by least squares; refused where it would be wrong.
-// MG-WFBP equation 9. All-reduces are not affine: algorithms switch by size, and start-up is measured at small sizes
-// while training sends large ones. So the worst relative error over all points has a limit (10 % unless the inputs say
-// otherwise), and sizes beyond it are named.
+// Affine: a least-squares line a + b M through measured points; refused if it is too far off.
+// MG-WFBP equation 9. All-reduces are not affine: algorithms change with size, and start-up is measured at small sizes
+// while training sends large ones. So the worst relative error has a limit (10 % unless the inputs say otherwise), and
+// an error names the sizes that exceed it.
 //
 //   b = cov(M, T) / var(M),   a = mean T - b mean M
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace syncopate::schedule::cost {
 
 namespace {
 
-/// "304 % off at 8192 bytes, 14 % at 12288 bytes": where the line is off by more than is allowed, the worst first.
+/// The points at which the line exceeds the limit, the worst first: "304 % off at 8192 bytes, 14 % at 12288 bytes".
 std::string misses_of(const AffineFit& fit, const CostInputs& inputs) {
   constexpr std::size_t kNamed = 8;
   std::vector<std::pair<double, double>> misses;  // error, bytes

@@ -1,5 +1,5 @@
-// Law: any function of bytes, followed by lines; how the cost laws of the collectives' shelf get here.
-// A range is halved until a line through its ends meets the law inside to one part in ten thousand.
+// Law: approximates any function of bytes by lines; it makes costs from the cost laws of the collective algorithms.
+// A range is halved until the line through its ends agrees with the law to one part in ten thousand.
 //
 //   fits(lo, hi):  |T(m) - line(m)| <= 1e-4 T(m)  at m = 1/4, 1/2, 3/4 of the way; else split at the middle
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace syncopate::schedule::cost {
 namespace {
 
 constexpr double kTolerance = 1e-4;
-constexpr double kNarrowest = 1.0 / 4096;  // of a range's upper end: a jump of the law is spread over this much
+constexpr double kNarrowest = 1.0 / 4096;  // of a range's upper end: a jump of the law is spread over this range
 
 struct Range {
   Point low, high;

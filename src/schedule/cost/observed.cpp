@@ -1,4 +1,4 @@
-// Observed: many noisy times of few sizes, as training sees its own buckets; medians by size that never fall.
+// Observed: many noisy times of few sizes, such as training's own buckets; medians by size that never decrease.
 // Isotonic regression by pooling adjacent violators: Ayer, Brunk, Ewing, Reid & Silverman, "An empirical distribution
 // function for sampling with incomplete information", Annals of Mathematical Statistics 26 (1955).
 //

@@ -1,8 +1,8 @@
 // Table: measured (or simulated) points, joined by lines; exact at every point.
-// The way out where all-reduce is not affine: MPI libraries switch algorithms by size, with jumps of up to 4x.
+// For all-reduces that are not affine: MPI libraries switch algorithms by size, with jumps of up to 4x.
 //
-//   T |          .---'      below the first point: its time (a start-up is not divisible)
-//     |     .--'            beyond the last: the last line goes on
+//   T |          .---'      below the first point: its time (a start-up time does not shrink)
+//     |     .--'            beyond the last point: the last line continues
 //     |____'
 //     '---------------- M
 #include <algorithm>
@@ -29,7 +29,7 @@ Cost join(const CostInputs& inputs) {
                   points[i].bytes);
     pieces.back().seconds_per_byte = (points[i + 1].seconds - points[i].seconds) / step;
   }
-  // Beyond the last point its line goes on, but time never falls for ever: noise may tilt the last line.
+  // The last line continues beyond the last point, but never downwards: noise may tilt it.
   if (points.size() > 1) pieces.back().seconds_per_byte = std::max(0.0, pieces[pieces.size() - 2].seconds_per_byte);
   return Cost(std::move(pieces));
 }

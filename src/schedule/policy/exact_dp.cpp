@@ -1,12 +1,12 @@
-// Exact optimum: no partition into runs of layers ends the step earlier, for any cost, by dynamic programming.
-// What MG-WFBP's Theorem 1 claims for Algorithm 1. docs/scheduling.md has the proof.
+// Exact optimum by dynamic programming: no partition into runs of layers ends the step earlier, for any cost.
+// It has the property that MG-WFBP's Theorem 1 claims for Algorithm 1. Proof: docs/scheduling_theory.md.
 //
 //   j = 1..L in backward order; S[j] bytes up to j; c = cost.cpu_s_per_byte
 //   f[0] = 0;   f[j] = min over i < j of  max(f[i], ready[j] + c S[i]) + T(S[j] - S[i])
-//   f[j]: the earliest end of all exchanges up to j. An earlier f[i] never makes anything later, so prefixes may be
-//   optimised by themselves; and what has slowed computing by f[i] is c S[i], however the bytes were cut.
+//   f[j]: the earliest end of all exchanges up to j. An earlier f[i] never makes a later exchange end later, so
+//   prefixes can be optimised separately. By f[i] computing has been delayed by c S[i], however the bytes were cut.
 //
-// O(L^2) time, O(L) memory. Of prefixes that end equally early (to 1e-12, so that rounding does not choose) it takes
+// O(L^2) time, O(L) memory. Among prefixes that end equally early (to 1e-12, so that rounding has no effect) it takes
 // the one with fewer messages, then the one with the smaller last bucket.
 #include <algorithm>
 #include <limits>
@@ -18,7 +18,7 @@ namespace syncopate::schedule::policy {
 
 namespace {
 
-/// By number of layers from the back: bytes, the earliest end, and where the last bucket of that begins.
+/// For a number of layers from the back: bytes, the earliest end, and the first layer of the last bucket then.
 struct Prefix {
   double bytes = 0;
   double end_s = std::numeric_limits<double>::infinity();

@@ -1,4 +1,4 @@
-// Fusion: a bucket closes before it would exceed its size, whatever layers take to compute and the network to move.
+// Fusion: a bucket closes before it would exceed a size; layer times and network are not considered.
 // Sergeev & Del Balso, "Horovod", arXiv:1802.05799, section 4 (tensor fusion); Li et al., "PyTorch Distributed",
 // VLDB 2020, section 3.2.3 (gradient bucketing).
 //
@@ -13,19 +13,19 @@ namespace syncopate::schedule::policy {
 
 namespace {
 
-// Alpha over beta, the bytes that pass in a start-up time: 25 us at 3 Gbit/s.
+// Alpha / beta: the bytes that a link transfers in one start-up time; 25 us at 3 Gbit/s.
 constexpr double kStartupBytes = 10e3;
 
-// Where no size is asked for. Buckets of M of S bytes leave S / M start-up times a and one last bucket's b M in the
-// open, which is least for M = sqrt(S a / b), and a ring's a / b is N alpha / beta. It depends on the model and the
-// ranks alone, so that runs can be repeated to the bit.
+// The size if none is given. With buckets of M bytes of S, the exposed time is S / M start-up times a plus the last
+// bucket's b M. It is least for M = sqrt(S a / b), and a ring's a / b is N alpha / beta. The size depends only on the
+// model and the ranks, so that runs are reproducible bit for bit.
 std::size_t usual_bytes(const Timeline& timeline, int ranks) {
   const auto bytes = static_cast<double>(bytes_of(timeline, {0, timeline.layers.size() - 1}));
   return static_cast<std::size_t>(std::sqrt(bytes * ranks * kStartupBytes));
 }
 
-// Two rules are in use. Horovod's: a layer that would lift the bucket above its size begins the next one, so that only
-// a layer larger than that makes a larger bucket. PyTorch's (fuses_past): the layer that lifts it above still joins.
+// There are two rules. Horovod's: a layer that would lift the bucket above its size begins the next bucket, so only a
+// single larger layer makes a larger bucket. PyTorch's (fuses_past): the layer that reaches the size still joins.
 Partition partition(const Timeline& timeline, const PolicyOptions& options) {
   Partition buckets;
   std::size_t last = timeline.layers.size() - 1, bytes = 0;

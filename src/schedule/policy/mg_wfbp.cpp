@@ -1,13 +1,13 @@
-// Merged-gradient wait-free backpropagation: a layer waits for the one before it if that costs less than a message.
-// Shi, Chu & Li, "MG-WFBP", INFOCOM 2019, Algorithm 1, with its errata mended: a in Theorem 1 (not b), bytes (not
-// parameters) in T, and tau_b[0], which the paper does not define, is the end of the backward pass. Not optimal,
-// whatever Theorem 1 says: each merge is judged alone, and the waits add up (docs/scheduling.md has a counter-example).
+// Merged-gradient wait-free backpropagation: a layer waits for the one before it if that is shorter than a start-up
+// time. Shi, Chu & Li, "MG-WFBP", INFOCOM 2019, Algorithm 1, with three corrections: a in Theorem 1 (not b), bytes (not
+// parameters) in T, and tau_b[0], undefined in the paper, is the end of the backward pass. It is not optimal, contrary
+// to Theorem 1: each merge is judged alone, and the waits add up (counter-example: docs/scheduling_theory.md).
 //
 //   tau_c[L] = ready[L];   tau_c[l-1] = max(tau_c[l] + t_c[l], ready[l-1])
 //   for l = L..2:   ready[l-1] - tau_c[l] < a   ->   l in M:  t_c[l] = 0,  M[l-1] += M[l],  t_c[l-1] = T(M[l-1])
 //
-// The paper recomputes all tau_c after each merge, O(L^2); only the last one is ever read, so this is O(L). It knows
-// nothing of computing that is slowed by communication.
+// The paper recomputes all tau_c after each merge, O(L^2). Only the last one is ever read, so this is O(L). The
+// algorithm does not consider that communication slows computing.
 #include <algorithm>
 
 #include "schedule/evaluate.hpp"
