@@ -1,4 +1,4 @@
-// Candidate: reading labels.
+// Candidate: parses labels.
 #include "simulate/candidate.hpp"
 
 #include <fmt/format.h>

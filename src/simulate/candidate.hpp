@@ -1,4 +1,4 @@
-// Candidate: a policy with its options, as a label names it, and the timeline that it decides on.
+// Candidate: a policy with the options that its label gives; and a profile as a timeline.
 #pragma once
 
 #include <string>
@@ -13,14 +13,14 @@ struct Candidate {
   const schedule::Policy* policy = nullptr;
   schedule::PolicyOptions options;
 
-  /// It decides while a step runs: ranks agree before each bucket.
+  /// The policy decides during the step, so ranks agree before each bucket.
   [[nodiscard]] bool decides_late() const { return policy->needs == schedule::Needs::events; }
   [[nodiscard]] schedule::Partition partition(const schedule::Timeline& timeline, const schedule::Cost& cost) const;
 };
 
-/// "online", "fusion", "fusion:64MiB", "fusion:ddp". Throws Misuse.
+/// Parses "online", "fusion", "fusion:64MiB", "fusion:ddp". Throws Misuse.
 [[nodiscard]] Candidate candidate_of(const std::string& label, const schedule::PolicyOptions& options);
-/// Throws Misuse where the profile has no layers.
+/// Throws Misuse if the profile has no layers.
 [[nodiscard]] schedule::Timeline timeline_of(const Profile& profile);
 
 }  // namespace syncopate::simulate

@@ -1,4 +1,4 @@
-// Exchange: what a message takes on the network, and how little of an exchange has to be played.
+// Exchange: the time of a message on the network, and how much of an exchange has to be replayed.
 #include "simulate/exchange.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Predict: every policy's partition on one timeline and cost, beside the best one and beside a better network.
+// Predict: compares every policy's partition with the optimum and with a better network.
 #include "syncopate/predict.hpp"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 using simulate::Candidate;
 
-/// What an exchange costs, and what it takes to agree on one.
+/// The cost of an exchange and of an agreement.
 struct Prices {
   schedule::Cost exchange;
   double agreement_s = 0;

@@ -1,4 +1,4 @@
-// Profiles: a model's layers and times, from JSON, or from what layers compute and a throughput.
+// Profiles: a model's layers and times, parsed from JSON or derived from operations and a throughput.
 #include <fmt/format.h>
 
 #include "base/json.hpp"

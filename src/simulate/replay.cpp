@@ -1,4 +1,4 @@
-// Replay: sleeping until gradients are ready, and real exchanges of as many bytes.
+// Replay: sleeps until gradients are ready, and exchanges as many bytes as the profile has.
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -18,11 +18,11 @@ namespace {
 
 using schedule::Bucket;
 
-constexpr double kLongCallSeconds = 0.2;  // such a call is measured this often less than others
+constexpr double kLongCallSeconds = 0.2;  // longer calls are measured fewer times
 
 base::Time now() { return std::chrono::steady_clock::now(); }
 
-/// One step's clock: when each layer's gradient is ready.
+/// The ready times of one step's layers.
 class Pass final {
  public:
   explicit Pass(const std::vector<double>& ready_s) : ready_s_(ready_s) {}
@@ -53,7 +53,7 @@ class Replay::Impl final {
   Group& group_;
   const schedule::Timeline timeline_;
   const std::vector<double> ready_s_;
-  std::vector<std::size_t> offsets_;  ///< by layer, in elements; one more than layers
+  std::vector<std::size_t> offsets_;  ///< by layer, in elements, and the end of the last one
   std::vector<float> gradients_;
 };
 
@@ -130,7 +130,7 @@ void Replay::Impl::exchange_planned(const Pass& pass, const schedule::Partition&
   for (Work& work : works) work.wait();
 }
 
-/// Everything that is ready on every rank when the channel is free, as the synchronizer does it.
+/// Exchanges everything that is ready on every rank whenever the channel is free, as the synchronizer does.
 void Replay::Impl::exchange_online(const Pass& pass, const std::string& algorithm) {
   schedule::OnlineDispatch dispatch(timeline_.layers.size());
   while (!dispatch.all_sent()) {

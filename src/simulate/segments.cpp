@@ -1,4 +1,4 @@
-// Segments: virtual links, and the engines of all ranks on them in one thread.
+// Segments: virtual links, and the engines of all ranks on them, in one thread.
 #include "simulate/segments.hpp"
 
 #include <algorithm>
@@ -14,14 +14,14 @@ namespace syncopate::simulate {
 
 namespace {
 
-/// What happens at a time. Of equal times the one that was foreseen first comes first.
+/// An event. Of events at the same time the one that was scheduled first comes first.
 struct Event {
-  enum class Kind : std::uint8_t { call, frame, received };  ///< received: and reduced, if it is to be
+  enum class Kind : std::uint8_t { call, frame, received };  ///< received: and reduced, if the step reduces
   Kind kind = Kind::call;
-  std::uint32_t rank = 0;    ///< that calls, or receives
-  std::uint32_t from = 0;    ///< of a frame
-  std::uint64_t token = 0;   ///< of the frame's sender, of the receive
-  base::ConstBytes bytes{};  ///< received
+  std::uint32_t rank = 0;    ///< that calls or receives
+  std::uint32_t from = 0;    ///< sender of a frame
+  std::uint64_t token = 0;   ///< of the frame's send, or of the receive
+  base::ConstBytes bytes{};  ///< bytes received
   double time_s = 0;
   std::uint64_t number = 0;
   bool operator>(const Event& other) const {
@@ -29,7 +29,7 @@ struct Event {
   }
 };
 
-/// All that is under way between ranks.
+/// Everything in flight between ranks.
 class Links final {
  public:
   Links(const Network& network, const collective::replay::Ensemble& ensemble)
@@ -50,7 +50,7 @@ class Links final {
     event.number = number_++;
     events_.push(event);
   }
-  /// The next event; its time is now.
+  /// Returns the next event and sets the clock to its time.
   [[nodiscard]] Event next() {
     const Event event = events_.top();
     events_.pop();
@@ -81,9 +81,9 @@ class Links final {
   }
 
  private:
-  /// Frames of one rank to one other.
+  /// Frames from one rank to another.
   struct Mailbox {
-    std::deque<Event> awaited;  ///< what their receives will hear
+    std::deque<Event> awaited;  ///< events for receives that are already posted
     std::size_t arrived = 0;
   };
 
@@ -104,15 +104,15 @@ class Links final {
   const Network& network_;
   const collective::replay::Ensemble& ensemble_;
   Ports ports_;
-  std::vector<double> copied_s_;   ///< by rank: when it has copied what it sends within its host
-  std::vector<double> reduced_s_;  ///< by rank: when it has reduced what has come
+  std::vector<double> copied_s_;   ///< by rank: end of its copies to ranks on its host
+  std::vector<double> reduced_s_;  ///< by rank: end of its reductions
   std::map<std::pair<std::uint32_t, std::uint32_t>, Mailbox> mailboxes_;  ///< by receiver and sender
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::uint64_t number_ = 0;
   double now_s_ = 0;
 };
 
-/// One rank's transport. Its engine hears of events from the loop below, and does not poll.
+/// One rank's transport. The loop below passes events to its engine, which does not poll.
 class End final : public transport::Transport {
  public:
   End(Links& links, std::uint32_t rank) : links_(links), rank_(rank) {}
@@ -152,7 +152,7 @@ std::vector<double> run_segments(const Network& network, const collective::repla
                                  std::uint64_t bytes, const std::vector<double>& called_s) {
   Links links(network, ensemble);
   const std::size_t count = (bytes + sizeof(float) - 1) / sizeof(float);
-  const auto addresses = std::make_unique_for_overwrite<float[]>(count);  // nobody reads or writes there
+  const auto addresses = std::make_unique_for_overwrite<float[]>(count);  // addresses only; never read or written
   std::vector<std::unique_ptr<Rank>> ranks;
   for (std::uint32_t rank = 0; rank < ensemble.ranks; ++rank) {
     ranks.push_back(std::make_unique<Rank>(links, rank));

@@ -1,4 +1,5 @@
-// Segments: one collective in virtual time by the engine itself: segments whose latencies overlap on virtual links.
+// Segments: one collective in virtual time by the production engine: segments on virtual links, with overlapping
+// latencies.
 #pragma once
 
 #include <vector>
@@ -8,11 +9,11 @@
 
 namespace syncopate::simulate {
 
-/// When each rank has finished, given when each calls. The production engine (collective/engine) of every rank cuts,
-/// waits and posts; only the links are virtual. A segment leaves alpha after its post, while others pass through
-/// theirs; it holds the two ports for its n beta, in the order of posts; reducing takes n gamma of the receiver, one
-/// segment after another. What arrives before its receive is posted waits, as in a socket's buffer. Frames have lengths
-/// and no bytes. The ensemble holds every rank's program.
+/// When each rank finishes, given when each calls. Every rank runs the production engine (collective/engine); only the
+/// links are virtual. A segment enters the ports alpha after its post, so that latencies overlap, and holds the two
+/// ports for its n beta, in the order of posts. Reducing takes n gamma of the receiver's time, one segment after
+/// another. A segment that arrives before its receive is posted waits, as in a socket's buffer. Frames have lengths but
+/// no bytes. The ensemble has every rank's program.
 [[nodiscard]] std::vector<double> run_segments(const Network& network, const collective::replay::Ensemble& ensemble,
                                                std::uint64_t bytes, const std::vector<double>& called_s);
 

@@ -1,4 +1,4 @@
-// Simulate: which ranks need a timeline of their own, what their exchanges run on, and a row per policy.
+// Simulate: which ranks need their own timeline, how their exchanges are timed, and a row per policy.
 #include "syncopate/simulate.hpp"
 
 #include <algorithm>
@@ -48,15 +48,15 @@ void check(const Cluster& cluster, const SimulateOptions& options) {
                 "slow hosts need a cluster with links, not with measured costs of an all-reduce");
 }
 
-/// One cluster as it is simulated.
+/// A cluster with its timelines and costs.
 struct Scene {
   Channel channel;
   Agreement agreement;
   std::size_t timelines = 1;
 };
 
-/// Where all ranks do the same at the same time, one timeline stands for all, and the cost law for the messages: on one
-/// rank per host, or by algorithms that send to one neighbour only, no port is shared by two messages.
+/// If all ranks do the same at the same time, one timeline and the cost law are enough. That is so with one rank per
+/// host, or by algorithms that send to one neighbour only, because then no two messages share a port.
 bool is_uniform(const Cluster& cluster, const SimulateOptions& options) {
   const bool is_equal = options.noise == 0 && options.slow_ranks.empty() && options.slow_hosts.empty();
   const bool shares_ports =
@@ -68,7 +68,7 @@ struct Clusters {
   const Cluster &given, &priced;
 };
 
-/// What ranks agree on is one segment: its price is the same, however messages are cut.
+/// An agreement is a single segment: its price is the same in both modes.
 Scene by_cost(const Clusters& clusters, std::uint64_t bytes, std::size_t timelines) {
   const Cluster& cluster = clusters.priced;
   const schedule::Cost whole = simulate::costs::cost_of_cluster(cluster, bytes);
@@ -109,7 +109,7 @@ Scene by_messages(const Cluster& cluster, const SimulateOptions& options) {
           static_cast<std::size_t>(cluster.ranks)};
 }
 
-/// The cluster as policies and equal ranks see it: segments show in its costs.
+/// The cluster that policies and uniform ranks use: if messages are cut into segments, its costs include that.
 Cluster priced(Cluster cluster, std::uint64_t bytes, const SimulateOptions& options) {
   if (options.segments) cluster.costs = simulate_costs(cluster, bytes);
   return cluster;
@@ -123,13 +123,13 @@ Scene scene_of(const Clusters& clusters, std::uint64_t bytes, const SimulateOpti
   return by_messages(cluster, options);
 }
 
-/// Mean step behind the first `warm_up` ones.
+/// Mean length of the steps after the first `warm_up` ones.
 double mean_step_s(const std::vector<double>& ends, std::size_t warm_up) {
   const double begin_s = warm_up == 0 ? 0 : ends[warm_up - 1];
   return (ends.back() - begin_s) / static_cast<double>(ends.size() - warm_up);
 }
 
-/// By what a policy exchanges: dear's halves may have two.
+/// The algorithm of the exchanges; dear's two halves may have two.
 std::string algorithm_of(const std::string& label, const Cluster& cluster) {
   if (label != kDear) return cluster.algorithm;
   const std::string scatter = simulate::costs::algorithm_of_half(cluster.algorithm, Collective::reduce_scatter);
@@ -144,7 +144,7 @@ double step_s(const std::string& label, const simulate::Training& training, cons
   const int steps = options.noise > 0 ? options.steps : 1;
   if (label == kDear) {
     const auto fused = simulate::candidate_of("fusion", {.fusion_bytes = 25 << 20}).partition(training.timeline, cost);
-    return mean_step_s(run_dear(training, fused, steps + 2), 2);  // the first step has nothing to gather
+    return mean_step_s(run_dear(training, fused, steps + 2), 2);  // the first step has no all-gather
   }
   const simulate::Candidate candidate =
       simulate::candidate_of(label, {.fusion_bytes = options.fusion_bytes, .ranks = cluster.ranks});
@@ -163,7 +163,7 @@ std::vector<Simulation> simulate_training(const Profile& profile, const Cluster&
   for (const int ranks : options.ranks.empty() ? std::vector<int>{cluster.ranks} : options.ranks) {
     Cluster here = cluster;
     here.ranks = ranks;
-    if (ranks != cluster.ranks) here.costs.clear();  // they were measured on another number of ranks
+    if (ranks != cluster.ranks) here.costs.clear();  // measured on another number of ranks
     check(here, options);
     const std::uint64_t bytes = bytes_of(timeline, {0, timeline.layers.size() - 1});
     const Cluster seen = priced(here, bytes, options);

@@ -1,4 +1,4 @@
-// Steady: messages of one route follow each other; each is timed as soon as all that it waits for has been.
+// Steady: the messages of a route follow each other; each is timed as soon as everything that it waits for is timed.
 #include "simulate/steady.hpp"
 
 #include <algorithm>
@@ -13,16 +13,16 @@ namespace {
 
 using collective::plan::Program;
 
-constexpr double kUnknown = -1;  // no time yet
+constexpr double kUnknown = -1;  // not timed yet
 
 struct Rank {
   const Program* program = nullptr;
   std::vector<double> finished_s;  ///< by step
-  std::size_t sent = 0;            ///< messages timed
-  double free_s = 0;               ///< its one outgoing link, both ends
+  std::size_t sent = 0;            ///< number of messages timed
+  double free_s = 0;               ///< when its only outgoing link is free at both ends
   double called_s = 0, left_s = 0;
-  std::vector<std::pair<std::uint32_t, double>> held;  ///< receives that have arrived before they may land, and when
-  bool is_listed = true;                               ///< it is on the list of ranks to look at
+  std::vector<std::pair<std::uint32_t, double>> held;  ///< receives that wait for earlier steps, with their arrival
+  bool is_listed = true;                               ///< it is on the list of ranks to visit
 };
 
 class Recurrence final {
@@ -55,7 +55,7 @@ class Recurrence final {
   }
 
  private:
-  /// When all that `step` waits for has finished; kUnknown while one of it has no time.
+  /// When everything that `step` waits for has finished; kUnknown if some of it is not timed yet.
   [[nodiscard]] static double waited_s(const Rank& rank, std::uint32_t step) {
     double time_s = 0;
     for (const std::uint32_t earlier : rank.program->waits[step]) {
@@ -147,10 +147,10 @@ std::vector<double> run_steady(const Network& network, const collective::replay:
   return Recurrence(network, ensemble.programs, bytes).run(called_s);
 }
 
-// Let every rank send m = 0 ... M-1 to its one successor, M >= N-1, and let message m wait for the arrival of message
-// m-1. Together ranks go in step, without a pause, and take d_0 + ... + d_M-1. If x calls at c, its message m ends at
-// c + d_0 + ... + d_m or later; its successor's message m+1 waits for that, and so on: after N-1 of them every rank is
-// as late as x. No rank can be later than if all had called with the last.
+// Let every rank send messages m = 0 ... M-1 to its one successor, M >= N-1, and let message m wait for the arrival of
+// message m-1. If all ranks call together, they proceed together without a pause and take d_0 + ... + d_M-1. If rank x
+// calls at c, its message m ends at c + d_0 + ... + d_m or later. Its successor's message m+1 waits for that, and so
+// on: after N-1 messages every rank is as late as x. No rank can be later than if all had called with the last one.
 bool leaves_together(const collective::replay::Ensemble& ensemble) {
   if (!ensemble.rotates()) return false;
   const Program& program = ensemble.programs[0];

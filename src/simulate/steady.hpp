@@ -1,4 +1,4 @@
-// Steady: one collective in virtual time where nobody competes for a port: by recurrence instead of by events.
+// Steady: one collective in virtual time by recurrence, for plans whose messages do not compete for ports.
 #pragma once
 
 #include <vector>
@@ -8,16 +8,15 @@
 
 namespace syncopate::simulate {
 
-/// Whether every rank sends to one peer at most and receives from one, and no host's port serves two ranks.
+/// Whether every rank sends to at most one peer and receives from at most one, and no two ranks share a host's port.
 [[nodiscard]] bool is_steady(const Network& network, const collective::replay::Ensemble& ensemble);
 
-/// When each rank has finished, given when each calls: the times of the replay, to rounding, because where is_steady
-/// holds, each message begins at a maximum of times that are known, whatever the order in which they are found. A
-/// third of the time.
+/// When each rank finishes, given when each calls. Equals the replay to rounding: if is_steady holds, each message
+/// begins at a maximum of known times, in whatever order they are computed. It takes a third of the replay's time.
 [[nodiscard]] std::vector<double> run_steady(const Network& network, const collective::replay::Ensemble& ensemble,
                                              std::uint64_t bytes, const std::vector<double>& called_s);
 
-/// Whether on a uniform network all ranks leave at one time: as long after the last call as if all had called then.
+/// Whether on a uniform network all ranks finish at one time: as long after the last call as if all had called then.
 [[nodiscard]] bool leaves_together(const collective::replay::Ensemble& ensemble);
 
 }  // namespace syncopate::simulate

@@ -1,4 +1,4 @@
-// Training: the ranks' clocks through forward pass, backward pass and exchanges.
+// Training: the clocks of the ranks through forward pass, backward pass and exchanges.
 #include "simulate/training.hpp"
 
 #include <algorithm>
@@ -10,12 +10,12 @@ namespace syncopate::simulate {
 
 namespace {
 
-/// Writes what rank 0 does into the diary, if there is one.
+/// Adds a span of rank 0 to the diary, if there is one.
 void note(const Training& training, std::size_t rank, const Span& span) {
   if (training.diary != nullptr && rank == 0) training.diary->add(span);
 }
 
-/// All ranks within one step. What moved so far has taken its share of computing on every rank (schedule/evaluate).
+/// All ranks during one step. What has been exchanged so far has slowed computing on every rank (schedule/evaluate).
 class Step final {
  public:
   Step(const Training& training, std::uint64_t number, const std::vector<double>& forward_done_s)
@@ -37,7 +37,7 @@ class Step final {
   [[nodiscard]] double free_s(std::size_t rank) const { return free_s_[rank]; }
   [[nodiscard]] double computed_s(std::size_t rank) const { return computed_s_[rank]; }
 
-  /// Every rank calls when its gradients are ready, its channel is free, and not before `earliest_s`.
+  /// Every rank calls when its gradients are ready and its channel is free, but not before `earliest_s`.
   void exchange(Collective collective, const schedule::Bucket& bucket,
                 const std::function<double(std::size_t)>& earliest_s) {
     std::vector<double> called_s;
@@ -55,7 +55,7 @@ class Step final {
     stretch_s_ += taken_s;
   }
 
-  /// When each rank is through with computing and exchanging.
+  /// When each rank has finished computing and exchanging.
   [[nodiscard]] std::vector<double> ends_s() const {
     std::vector<double> ends;
     for (std::size_t rank = 0; rank < training_.ranks; ++rank)
@@ -64,7 +64,7 @@ class Step final {
   }
 
  private:
-  /// "gather 12..7", "12": layers, the last first as they leave.
+  /// "gather 12..7", "12": layers, the last one first.
   [[nodiscard]] static std::string name_of(Collective collective, const schedule::Bucket& bucket) {
     const char* part = collective == Collective::reduce_scatter ? "scatter " : "gather ";
     std::string name = collective == Collective::allreduce ? "" : part;
@@ -72,7 +72,7 @@ class Step final {
     return bucket.first == bucket.last ? name : name + ".." + std::to_string(bucket.first + 1);
   }
 
-  /// An exchange that began at `begin_s` takes `taken_s`, evenly over its time, from computing that still goes on.
+  /// Delays the computing that overlaps an exchange that begins at `begin_s` and takes `taken_s`.
   void slow_down(std::size_t rank, double begin_s, double taken_s) {
     const double left_s = computed_s_[rank] - begin_s, duration_s = free_s_[rank] - begin_s;
     if (left_s <= 0 || taken_s <= 0) return;
@@ -81,16 +81,16 @@ class Step final {
   }
 
   const Training& training_;
-  std::vector<std::vector<double>> ready_s_;  ///< by rank and layer, undisturbed
-  std::vector<double> computed_s_;            ///< by rank: when the backward pass ends
-  std::vector<double> free_s_;                ///< by rank
+  std::vector<std::vector<double>> ready_s_;  ///< by rank and layer, without communication
+  std::vector<double> computed_s_;            ///< by rank: end of the backward pass
+  std::vector<double> free_s_;                ///< by rank: when its channel is free
   double stretch_s_ = 0;
 };
 
 double last_of(const std::vector<double>& times) { return *std::ranges::max_element(times); }
 double at_once(std::size_t /*rank*/) { return 0; }
 
-/// Forward passes that wait for nothing.
+/// Forward passes that do not wait for communication.
 std::vector<double> forward_done(const Training& training, std::uint64_t number, std::vector<double> now_s) {
   if (training.diary != nullptr) training.diary->begin_step(last_of(now_s));
   for (std::uint32_t rank = 0; rank < training.ranks; ++rank) {
@@ -101,7 +101,7 @@ std::vector<double> forward_done(const Training& training, std::uint64_t number,
   return now_s;
 }
 
-/// One step by the event rule, on all ranks.
+/// One step by the event rule on all ranks.
 class Agreeing final {
  public:
   Agreeing(const Training& training, Step& step)
@@ -126,7 +126,7 @@ class Agreeing final {
   }
 
  private:
-  /// When the rank has something to offer; its dispatch knows what is ready by then.
+  /// Returns when the rank has something to offer, with its dispatch knowing what is ready then.
   double enter(std::size_t rank) {
     const std::size_t awaited = dispatches_[rank].frontier() - 1;
     const double now_s = std::max(step_.free_s(rank), step_.ready_s(rank, awaited));
@@ -138,10 +138,10 @@ class Agreeing final {
   const Training& training_;
   Step& step_;
   std::vector<schedule::OnlineDispatch> dispatches_;  ///< by rank
-  std::vector<std::size_t> reported_;                 ///< by rank: layers from here on
+  std::vector<std::size_t> reported_;  ///< by rank: the layers from this one on are reported to its dispatch
 };
 
-/// Steps whose forward passes wait for nothing; when each has ended on every rank.
+/// Steps whose forward passes do not wait for communication. Returns the end of each on every rank.
 std::vector<double> run_steps(const Training& training, int steps, const std::function<void(Step&)>& exchange_all) {
   std::vector<double> ends, now_s(training.ranks, 0);
   for (std::uint64_t number = 0; number < static_cast<std::uint64_t>(steps); ++number) {
@@ -154,8 +154,8 @@ std::vector<double> run_steps(const Training& training, int steps, const std::fu
   return ends;
 }
 
-/// A forward pass that waits for each bucket's gathered gradients, by bucket and rank. While it computes one bucket,
-/// the next one's all-gather moves and takes its share of computing.
+/// When each rank ends a forward pass that waits for each bucket's all-gather (`gathered_s`, by bucket and rank). While
+/// one bucket's layers compute, the next bucket's all-gather runs and slows them.
 std::vector<double> forward_behind(const Training& training, const schedule::Partition& partition, std::uint64_t number,
                                    const std::vector<std::vector<double>>& gathered_s) {
   std::vector<double> now_s(training.ranks, 0);

@@ -1,4 +1,4 @@
-// Workload: noise without a state, so that policies and numbers of ranks meet the same slow layers.
+// Workload: stateless noise, so that every policy and every number of ranks has the same slow layers.
 #include "simulate/workload.hpp"
 
 #include <cmath>
@@ -9,7 +9,7 @@ namespace syncopate::simulate {
 
 namespace {
 
-/// SplitMix64's finaliser (Steele, Lea & Flood, OOPSLA 2014): a bijection that leaves no pattern of its argument.
+/// SplitMix64's finaliser (Steele, Lea & Flood, OOPSLA 2014): a bijection that hides patterns in its argument.
 std::uint64_t mixed(std::uint64_t x) {
   x += 0x9e3779b97f4a7c15U;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
@@ -17,10 +17,10 @@ std::uint64_t mixed(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-/// In (0, 1].
+/// A uniform number in (0, 1].
 double uniform(std::uint64_t key) { return (static_cast<double>(mixed(key) >> 11) + 1) * 0x1p-53; }
 
-/// exp(s z - s^2/2) has mean 1; s is chosen so that its standard deviation is `noise` (Box-Muller for z).
+/// exp(s z - s^2/2) has mean 1; s is chosen so that the standard deviation is `noise` (z by Box-Muller).
 double factor(double noise, std::uint64_t key) {
   if (noise == 0) return 1;
   const double variance = std::log1p(noise * noise);

@@ -1,4 +1,4 @@
-// Workload: how long each layer takes on each rank in each step: the profile's times, noise, and slow ranks.
+// Workload: the time of each layer on each rank in each step: the profile's times with noise and slow ranks.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ struct Work {
 class Workload final {
  public:
   Workload(const schedule::Timeline& timeline, SimulateOptions options);
-  /// The forward time of a layer is the forward pass's share that its backward time has in the backward pass. Noise is
-  /// log-normal with mean 1, a function of seed, step, rank, layer and pass: the same for every policy.
+  /// A layer's share of the forward pass is its share of the backward pass. Noise is log-normal with mean 1, a function
+  /// of seed, step, rank, layer and pass: the same for every policy.
   [[nodiscard]] Work of(std::uint64_t step, std::uint32_t rank) const;
 
  private:

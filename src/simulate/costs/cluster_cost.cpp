@@ -1,4 +1,4 @@
-// Cluster cost: choosing among what is known, and changing it.
+// Cluster cost: selects the costs that a cluster knows, and scales them.
 #include "simulate/costs/cluster_cost.hpp"
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ schedule::Cost cost_of(const MeasuredCost& measured) {
   return schedule::cost_model_named("table").cost(inputs);
 }
 
-/// Startup is what T(0) says; all above it goes by the byte.
+/// The cost with T(0) scaled as start-up, and the rest scaled per byte.
 schedule::Cost changed(const schedule::Cost& cost, const Change& change) {
   std::vector<schedule::Piece> pieces(cost.pieces().begin(), cost.pieces().end());
   const double a_s = cost.startup_s();
@@ -141,7 +141,7 @@ ExchangeCost exchange_cost(const Cluster& cluster, int ranks, std::uint64_t byte
   const schedule::Cost cost = simulate::costs::cost_of_cluster(here, bytes);
   ExchangeCost rows{.table = {}, .cpu_s_per_byte = cost.cpu_s_per_byte};
   for (const schedule::Piece& piece : cost.pieces()) rows.table.emplace_back(piece.begin_bytes, piece.seconds);
-  const schedule::Piece& last = cost.pieces().back();  // a second row beyond its begin keeps its slope
+  const schedule::Piece& last = cost.pieces().back();  // a second row gives the slope beyond the last piece's begin
   const double beyond = std::max(2 * last.begin_bytes, static_cast<double>(std::max<std::uint64_t>(bytes, 1)));
   rows.table.emplace_back(beyond, last.seconds + (beyond - last.begin_bytes) * last.seconds_per_byte);
   return rows;

@@ -1,4 +1,4 @@
-// Collective cost: selection and cost law of an algorithm, handed to the schedule's `law`.
+// Collective cost: selects an algorithm and passes its cost law to the schedule's `law`.
 #include "simulate/costs/collective_cost.hpp"
 
 #include <algorithm>
@@ -9,8 +9,7 @@
 namespace syncopate::simulate::costs {
 
 schedule::Cost cost_of_collective(const PlanRequest& request, const LinkCost& link) {
-  static_cast<void>(
-      collective::select::choose(request, link));  // refuses what is wrong with the request, even for one rank
+  static_cast<void>(collective::select::choose(request, link));  // throws for an invalid request, even with one rank
   if (request.ranks == 1) return {};
   const auto law = [&](double bytes) {
     PlanRequest at = request;

@@ -1,4 +1,4 @@
-// Simulated cost: tables of what collectives take when their plans are played segment by segment.
+// Simulated cost: tables of the times of collectives, from replaying their plans segment by segment.
 #include <algorithm>
 
 #include "base/require.hpp"
@@ -10,9 +10,9 @@ namespace syncopate {
 
 namespace {
 
-constexpr double kStep = 1.25;  // between sizes of a table: between them it is off by less than 2 % (a test)
+constexpr double kStep = 1.25;  // ratio of a table's sizes: interpolation is off by less than 2 % (a test)
 
-/// Ascending, whole floats but for the last. Small steps of few floats end at the same size.
+/// Ascending sizes in whole floats, except the last. Steps too small to add a float give the same size once.
 std::vector<std::uint64_t> sizes_up_to(std::uint64_t bytes, std::uint64_t least) {
   std::vector<std::uint64_t> sizes;
   for (double size = static_cast<double>(least); size < static_cast<double>(bytes); size *= kStep) {
