@@ -1,4 +1,4 @@
-// Answers: a codec's rounds among the ranks of a scope, by collectives.
+// Answers: combines a codec's rounds among the ranks of a scope, by collectives.
 #include <fmt/format.h>
 
 #include <algorithm>

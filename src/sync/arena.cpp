@@ -1,4 +1,4 @@
-// Arena: laying gradients out, type by type, without gaps.
+// Arena: lays gradients out by type, without gaps.
 #include "sync/arena.hpp"
 
 namespace syncopate::sync {

@@ -1,4 +1,4 @@
-// Buckets: made when gradients first leave together, and kept for the next time.
+// Buckets: created when gradients first leave together, and kept for later steps.
 #include "sync/bucket.hpp"
 
 #include <xxhash.h>
@@ -8,7 +8,7 @@
 namespace syncopate::sync {
 
 namespace {
-constexpr std::size_t kKeptPerGradient = 4;  // a bucket owns memory for its packets
+constexpr std::size_t kKeptPerGradient = 4;  // a bucket owns memory for its payloads
 }
 
 compress::Tensor whole_tensor(const BucketInputs& inputs, std::size_t i) {
@@ -57,7 +57,7 @@ bool Buckets::is_coded(std::size_t gradient) const {
   return codes == nullptr || codes(inputs_.settings, part_tensor(inputs_, gradient));
 }
 
-/// By type and by whether they are coded: in the order of these pairs, and within each in forward order.
+/// Groups a bucket's gradients by type and by whether they are coded; inside a group in forward order.
 std::vector<Run> Buckets::runs_of(const schedule::Bucket& bucket) const {
   std::map<std::pair<DType, bool>, Run> runs;
   for (std::size_t i = bucket.first; i <= bucket.last; ++i) {

@@ -1,4 +1,4 @@
-// Bucket: gradients that travel together, as runs of them that are coded alike.
+// Bucket: gradients that travel together, grouped into runs that are coded alike.
 #pragma once
 
 #include <map>
@@ -16,26 +16,26 @@ namespace syncopate::sync {
 
 class WeightUpdater;
 
-/// Gradients of one type that are all coded, or all sent as they are: they share rounds.
+/// Gradients of one type that are all coded, or all sent uncoded: they share rounds.
 struct Run {
   std::unique_ptr<compress::Coder> coder;
   std::vector<std::size_t> gradients;
-  std::vector<compress::Tensor> whole;  ///< of them, in the arena
-  std::vector<compress::Tensor> part;   ///< this rank's rows of them: what the coder sees
-  std::shared_ptr<std::byte[]> wire;    ///< for payloads, in the group's memory
+  std::vector<compress::Tensor> whole;  ///< the gradients in the arena
+  std::vector<compress::Tensor> part;   ///< this rank's rows of the gradients: what the coder sees
+  std::shared_ptr<std::byte[]> wire;    ///< memory for payloads, in the group's memory
   std::size_t wire_bytes = 0;
-  std::shared_ptr<std::byte[]> packed;  ///< the exchange's, where it narrows
+  std::shared_ptr<std::byte[]> packed;  ///< memory of the exchange, if it narrows
 };
 
 struct Bucket {
-  std::string name;  ///< first and last gradient
+  std::string name;  ///< names of the first and the last gradient
   std::size_t bytes = 0;
   std::vector<Run> runs;
-  std::vector<Buffer> weights;      ///< of its gradients, in as few pieces as their memory allows; see weight_updater
+  std::vector<Buffer> weights;      ///< of its gradients, merged where they adjoin in memory; see weight_updater
   std::size_t first = 0, last = 0;  ///< gradients
 };
 
-/// What buckets are made from. All must outlive them.
+/// What buckets are created from; must outlive them.
 struct BucketInputs {
   Group& group;
   const std::vector<Gradient>& gradients;
@@ -45,19 +45,19 @@ struct BucketInputs {
   std::uint64_t seed = 0;
 };
 
-/// Gradient i as a tensor in the arena, or this rank's share of its rows (without values where the share is a part).
+/// Gradient i as a tensor in the arena; and this rank's rows of it (without values if they are not all rows).
 [[nodiscard]] compress::Tensor whole_tensor(const BucketInputs& inputs, std::size_t i);
 [[nodiscard]] compress::Tensor part_tensor(const BucketInputs& inputs, std::size_t i);
 [[nodiscard]] std::vector<compress::Tensor> part_tensors(const BucketInputs& inputs);  ///< of all gradients
 
-/// Buckets made once for each run of gradients that ever leaves together. Used from one thread at a time.
+/// Creates a bucket for each range of gradients that leaves together. Used from one thread at a time.
 class Buckets final {
  public:
   Buckets(const BucketInputs& inputs, const WeightUpdater& updater) : inputs_(inputs), updater_(updater) {}
 
   [[nodiscard]] Bucket& of(const schedule::Bucket& bucket);
   [[nodiscard]] std::string name_of(const schedule::Bucket& bucket) const;
-  /// Between steps: forgets them where a policy that decides step by step has made too many.
+  /// Call between steps: drops all buckets if a policy that decides during the step has created too many.
   void limit();
 
  private:

@@ -1,4 +1,4 @@
-// The catalogues of all shelves in one list.
+// The entries of all shelves in one list.
 #include "syncopate/tooling/catalogue.hpp"
 
 #include "base/shelf.hpp"

@@ -1,4 +1,4 @@
-// CodecState: two copies that change places when a step has ended well.
+// CodecState: two copies that are swapped after a step without errors.
 #include "sync/codec_state.hpp"
 
 #include "base/require.hpp"

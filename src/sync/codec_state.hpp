@@ -1,4 +1,4 @@
-// CodecState: what a codec keeps of every gradient between steps, in two copies: the last good step's and this step's.
+// CodecState: a codec's state per gradient in two copies: after the last completed step, and for the current step.
 #pragma once
 
 #include <span>
@@ -10,21 +10,20 @@
 
 namespace syncopate::sync {
 
-/// It belongs to gradients, not to buckets, so it survives any other partition. Law: what a step writes counts when the
-/// step has ended on this rank without an error (`commit`); until then the last good step's is there, unchanged.
-/// Used by the communication thread during a step, by the caller's between steps.
+/// State belongs to gradients, not to buckets, so it survives a change of the partition. Law: what a step writes takes
+/// effect when the step has ended on this rank without an error (`commit`); until then the last copy is unchanged.
+/// Used by the communication thread during a step, and by the caller's thread between steps.
 class CodecState final {
  public:
-  /// One tensor per gradient, as the coder will see it: this rank's rows.
+  /// One tensor per gradient, as the coder sees it: this rank's rows.
   CodecState(const compress::Settings& settings, std::span<const compress::Tensor> tensors);
 
   [[nodiscard]] base::Bytes kept(std::size_t gradient) noexcept { return slots_[gradient].copies[now_]; }
   [[nodiscard]] base::Bytes next(std::size_t gradient) noexcept { return slots_[gradient].copies[1 - now_]; }
   void commit() noexcept;
-  [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }  ///< committed
+  [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }  ///< number of commits
 
-  /// For checkpoints. `restore` throws Misuse where a gradient has another name or length here, and changes nothing
-  /// then.
+  /// For checkpoints. `restore` throws Misuse, and changes nothing, if a gradient has another name or length here.
   [[nodiscard]] SavedCodecState save(const std::string& codec, std::span<const Gradient> gradients) const;
   void restore(const SavedCodecState& saved, const std::string& codec, std::span<const Gradient> gradients);
 
@@ -33,7 +32,7 @@ class CodecState final {
     std::vector<std::byte> copies[2];
   };
   std::vector<Slot> slots_;
-  std::size_t now_ = 0;  ///< index of the last good step's copy
+  std::size_t now_ = 0;  ///< index of the copy after the last completed step
   std::uint64_t steps_ = 0;
 };
 

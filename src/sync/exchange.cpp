@@ -1,4 +1,4 @@
-// Exchanges by name, and which codec and algorithm go with which.
+// Exchanges by name, and which codecs and algorithms fit them.
 #include "sync/exchange.hpp"
 
 #include "base/shelf.hpp"

@@ -11,7 +11,7 @@ ExchangeContext exchange_context(const StepContext& context, const Bucket& bucke
   return {context.group, context.algorithm, bucket.name, context.answers};
 }
 
-/// This rank's rows of the run's gradients, with what the codec kept of them.
+/// This rank's rows of the run's gradients, with the codec's state for them.
 std::span<const compress::Tensor> narrow(Run& run, const StepContext& context, const ExchangeContext& exchange) {
   for (std::size_t i = 0; i < run.part.size(); ++i) {
     run.part[i].kept = context.state.kept(run.gradients[i]);

@@ -8,7 +8,7 @@
 
 namespace syncopate::sync {
 
-/// What the sentence takes for granted.
+/// The context of a step: everything that `step` needs besides the bucket.
 struct StepContext {
   const Exchange& exchange;
   Group& group;
@@ -20,12 +20,12 @@ struct StepContext {
   Trace* trace = nullptr;
 };
 
-/// Combines one bucket over all ranks; updates its weights where the exchange ends in weights. Returns when, by
-/// `clock_s`, it was combined. Runs on: the communication thread.
+/// Combines one bucket over all ranks, and updates its weights if the exchange ends with weights. Returns the time, by
+/// `clock_s`, at which it was combined. Runs on: the communication thread.
 double step(Bucket& bucket, const StepContext& context, const std::function<double()>& clock_s);
 
-/// The weights of one bucket, once all buckets have been through `step`: final, and spread if it is time for it.
-/// Runs on: the communication thread.
+/// Completes the weights of one bucket after every bucket has been through `step`, and sends them where the exchange
+/// does so in this step. Runs on: the communication thread.
 void deliver(Bucket& bucket, const StepContext& context);
 
 }  // namespace syncopate::sync

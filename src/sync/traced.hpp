@@ -1,4 +1,4 @@
-// Traced: a span from its making to its end of life, where somebody traces.
+// Traced: records a span from its construction to its destruction, if there is a trace.
 #pragma once
 
 #include <string>

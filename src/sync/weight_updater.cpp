@@ -1,4 +1,4 @@
-// WeightUpdater: who updates, in which moment, and how a failing update is told to the other ranks.
+// WeightUpdater: which rank updates and when, and how a failing update reaches the other ranks.
 #include "sync/weight_updater.hpp"
 
 #include <cmath>
@@ -83,7 +83,7 @@ bool WeightUpdater::spreads() const noexcept {
 
 void WeightUpdater::apply(const Bucket& bucket) {
   if (!ends_in_weights()) return;
-  if (!updates_here())  // what the exchange left there is nobody's: the next step adds to zero
+  if (!updates_here())  // this rank's gradients are unspecified here, and the next step adds to zero
     for (std::size_t i = bucket.first; i <= bucket.last; ++i)
       std::memset(arena_.gradient(i).data, 0, arena_.gradient(i).bytes().size());
   else if (!clips())
@@ -104,7 +104,7 @@ void WeightUpdater::update(const Bucket& bucket) try {
 } catch (const std::exception& error) {
   group_.abort(fmt::format("the update of '{}' failed: {}", bucket.name, error.what()), bucket.name);
   throw;
-} catch (...) {  // whatever else a callback throws
+} catch (...) {  // a callback may throw anything
   group_.abort(fmt::format("the update of '{}' failed", bucket.name), bucket.name);
   throw;
 }

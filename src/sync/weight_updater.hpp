@@ -1,5 +1,4 @@
-// WeightUpdater: the caller's update as the communication thread sees it: on which rank it runs, when, and what is
-// left.
+// WeightUpdater: runs the caller's update on the communication thread: on which ranks, when, and with what result.
 #pragma once
 
 #include <cstdint>
@@ -12,33 +11,33 @@
 
 namespace syncopate::sync {
 
-/// The L2 norm of all gradients, which are scaled down to `limit` if it is larger.
+/// Scales all gradients so that their global L2 norm is at most `limit`; returns the norm before that.
 double clip(const Arena& arena, double limit);
 
 [[nodiscard]] std::size_t bytes_of(const std::vector<Buffer>& pieces);
 
-/// Without clipping a bucket is updated as soon as it is combined. Clipping needs the norm of all gradients: then every
-/// bucket is updated when the last one has been combined, each just before its weights leave.
-/// Used from one thread, the communication thread, but for the constructor and `norm`.
+/// Without clipping a bucket is updated as soon as it is combined. Clipping needs the norm of all gradients, so every
+/// bucket is updated after the last one has been combined, each just before its weights leave.
+/// Used from the communication thread only, except the constructor and `norm`.
 class WeightUpdater final {
  public:
-  /// Throws Misuse where `options` name no update, or weights that do not fit the gradients; or any, where the
+  /// Throws Misuse if `options` has no update or its weights do not fit the gradients; or if it has either although the
   /// exchange leaves the update to the caller. `options`, `arena` and `group` must outlive this.
   WeightUpdater(const Exchange& exchange, Group& group, const SynchronizerOptions& options, const Arena& arena);
 
   [[nodiscard]] bool ends_in_weights() const noexcept { return exchange_.updater != Updater::caller; }
-  /// Finds, together with the other ranks, which weights are neighbours in memory on all of them. A collective.
+  /// Determines, with the other ranks, which weights adjoin in memory on all of them. A collective.
   void agree_on_neighbours();
-  /// The weights of gradients [first, last], such neighbours as one piece.
+  /// The weights of gradients [first, last]; weights that adjoin are one piece.
   [[nodiscard]] std::vector<Buffer> weights_of(std::size_t first, std::size_t last) const;
 
-  void apply(const Bucket& bucket);     ///< `bucket` is combined
-  void combined();                      ///< every bucket is: what `complete` needs
-  void complete(const Bucket& bucket);  ///< after it, the bucket's weights on this rank are this step's
+  void apply(const Bucket& bucket);     ///< call when `bucket` is combined
+  void combined();                      ///< call when every bucket is combined, before `complete`
+  void complete(const Bucket& bucket);  ///< then the bucket's weights on this rank are final for this step
   [[nodiscard]] bool spreads() const noexcept;
   void end_step() noexcept { ++steps_; }
 
-  [[nodiscard]] double norm() const noexcept { return norm_; }  ///< of the last step; between steps only
+  [[nodiscard]] double norm() const noexcept { return norm_; }  ///< of the last step; call between steps only
 
  private:
   [[nodiscard]] bool updates_here() const noexcept;
@@ -49,8 +48,8 @@ class WeightUpdater final {
   Group& group_;
   const SynchronizerOptions& options_;
   const Arena& arena_;
-  std::vector<std::int32_t> adjoins_;  ///< weights i follow weights i - 1 in memory, on every rank
-  std::int64_t steps_ = 0;             ///< that have ended
+  std::vector<std::int32_t> adjoins_;  ///< whether weights i follow weights i - 1 in memory on every rank
+  std::int64_t steps_ = 0;             ///< steps that have ended
   double norm_ = 0;
 };
 

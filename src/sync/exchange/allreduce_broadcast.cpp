@@ -1,6 +1,6 @@
-// All-reduce with a broadcast of the weights every k steps: whatever makes ranks drift apart is removed.
-// Linear-pipeline paper, Algorithm 3 with k = 5. The paper's drift is a rounding of the update that differs between
-// devices; here results are equal bit for bit on equal machines, so that k matters where machines differ.
+// All-reduce, and every k steps a broadcast of the weights, which removes drift between ranks.
+// Linear-pipeline paper, Algorithm 3 with k = 5. In the paper the update rounds differently on different devices; here
+// results are bitwise equal on equal machines, so k matters only where machines differ.
 //
 //   every step:          g = (1/N) sum_r g_r on every rank;  w_r = update(w_r, g)
 //   every k-th step:     w_r = w_0
@@ -13,7 +13,7 @@ namespace {
 
 constexpr Collective kReducing[] = {Collective::allreduce};
 
-/// `algorithm` was chosen for the all-reduce; one that offers no broadcast leaves that to the best.
+/// `algorithm` was chosen for the all-reduce; if it offers no broadcast, "auto" is used.
 void spread(const ExchangeContext& context, Buffer weights) {
   run(context.group, Collective::broadcast, weights,
       {.root = kRoot, .algorithm = algorithm_for(Collective::broadcast, context.algorithm), .name = context.name});

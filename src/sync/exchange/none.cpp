@@ -1,5 +1,5 @@
 // No exchange: every rank keeps its own gradient and trains alone; the ceiling of every comparison.
-// The "no communication" row of a benchmark: the same program, the same load on the machine, no bytes.
+// The "no communication" row of a benchmark: the same program and the same load on the machine, but no bytes.
 //
 //   g = g_rank
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace syncopate::sync::exchange {
 
 namespace {
 
-/// Every round is answered by this rank's own packet, as in a group of one.
+/// Answers every round with this rank's own packet, as in a group of one rank.
 compress::Answer combine(const ExchangeContext& context, const compress::Round& round) {
   if (round.combine == compress::Combine::additive) return {};
   const std::size_t length = round.payload.bytes().size();

@@ -1,10 +1,9 @@
 // Reduce and broadcast: gradients are reduced to the root, which updates the weights and broadcasts them.
 // Linear-pipeline paper, Algorithm 2; overlapped with both passes it is Algorithm 1.
 //
-//   backward   l = L..1:  root: g_l = (1/N) sum_r g_l,r;  w_l = update(w_l, g_l)       reduce of l+1 overlapping
-//   backward l forward    l = 1..L:  w_l of the root on every rank                             broadcast of l+1
-//   overlapping forward l bytes per port: n for the reduce, n for the broadcast; optimizer state and its arithmetic on
-//   one rank only
+//   backward   l = L..1:  root: g_l = (1/N) sum_r g_l,r;  w_l = update(w_l, g_l)   overlaps the reduce of l+1
+//   forward    l = 1..L:  w_l of the root on every rank                            overlaps the broadcast of l+1
+//   bytes per port: n for the reduce, n for the broadcast; only the root holds and computes the optimizer's state
 #include "sync/exchange.hpp"
 
 namespace syncopate::sync::exchange {

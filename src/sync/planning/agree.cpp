@@ -1,4 +1,4 @@
-// Agreement: rank 0 describes its options, gradients and buckets; the others compare what must be equal and adopt the
+// Agreement: rank 0 sends its options, gradients and buckets; the other ranks compare what must be equal and adopt the
 // rest.
 #include "sync/planning/agree.hpp"
 
@@ -21,7 +21,7 @@ std::string describe(const Gradient& gradient) {
   return fmt::format("'{}' {} x {}{}", gradient.name, name_of(gradient.dtype), gradient.elements, rows);
 }
 
-/// What decides the result of a step, beside the gradients.
+/// The options that affect the result of a step.
 std::vector<std::string> describe(const SynchronizerOptions& options) {
   return {fmt::format("exchange {}", options.exchange),
           fmt::format("codec {}", compress::settings_of(options.codec).text()),
@@ -61,7 +61,7 @@ schedule::Partition read_partition(base::WireReader& in) {
   return partition;
 }
 
-/// Rank 0's text on every rank; the length travels first.
+/// Rank 0's text on every rank; its length is broadcast first.
 std::string share(Group& group, std::string text) {
   std::int64_t length = static_cast<std::int64_t>(text.size());
   broadcast(group, Buffer(&length, 1, DType::i64), {.name = "length of the synchronizer's plan"});

@@ -1,4 +1,4 @@
-// Agreement: rank 0's gradients and partition become everyone's, or the difference becomes an error on every rank.
+// Agreement: every rank adopts rank 0's partition; a difference in gradients or options is an error on every rank.
 #pragma once
 
 #include <vector>
@@ -15,11 +15,11 @@ struct AgreedPlan {
   schedule::Partition partition;  ///< of the first step; empty: the step decides
 };
 
-/// Rank 0's plan, on every rank. Throws Mismatch naming the first option that decides the result, or the first
-/// gradient, that differs from rank 0's, and both values.
+/// Returns rank 0's plan on every rank. Throws Mismatch naming the first difference from rank 0, with both values: an
+/// option that affects the result, or a gradient.
 [[nodiscard]] AgreedPlan agree(Group& group, const std::vector<Gradient>& gradients, const SynchronizerOptions& options,
                                const AgreedPlan& mine);
-/// Rank 0's partition, on every rank; `mine` elsewhere does not count.
+/// Returns rank 0's partition on every rank; `mine` is used on rank 0 only.
 [[nodiscard]] schedule::Partition agree(Group& group, std::size_t gradients, const schedule::Partition& mine);
 
 }  // namespace syncopate::sync::planning

@@ -1,4 +1,4 @@
-// BucketQueue: handing each question to the state machine at work.
+// BucketQueue: forwards each call to the state machine in use.
 #include "sync/planning/bucket_queue.hpp"
 
 #include <cassert>

@@ -1,4 +1,4 @@
-// BucketQueue: which gradients leave next, whether a partition says so or the step itself does.
+// BucketQueue: decides which gradients leave next, by a partition or during the step.
 #pragma once
 
 #include <optional>
@@ -9,21 +9,21 @@
 
 namespace syncopate::sync::planning {
 
-/// One face for both of the schedule's state machines.
+/// One interface for both state machines of schedule/dispatch.
 class BucketQueue final {
  public:
-  /// An empty partition: the step decides.
+  /// An empty partition means that the step decides.
   BucketQueue(const schedule::Partition& partition, const schedule::Timeline& timeline);
 
-  /// The step decides: ranks must agree on their offers. Otherwise the partition is the agreement.
+  /// True if the step decides: then ranks must agree on their offers. A partition needs no agreement.
   [[nodiscard]] bool need_agreement() const noexcept { return std::holds_alternative<Online>(dispatch_); }
-  bool ready(std::size_t gradient);  ///< false if it was
-  /// The first gradient of what could leave now, as far as this rank is concerned.
+  bool ready(std::size_t gradient);  ///< false if it was already ready
+                                     /// The first gradient of the bucket that could leave now on this rank.
   [[nodiscard]] std::optional<std::size_t> offer() const;
-  schedule::Bucket take(std::size_t first);  ///< what leaves: from what was agreed on
+  schedule::Bucket take(std::size_t first);  ///< returns the bucket that leaves, from the gradient agreed on
   [[nodiscard]] bool all_sent() const;
   [[nodiscard]] std::vector<std::size_t> missing() const;
-  /// What must be ready for gradient i to leave, overlapping what leaves before.
+  /// The gradients that must be ready before gradient i can leave: its own bucket and all buckets before it.
   [[nodiscard]] schedule::Bucket company_of(std::size_t i) const;
   void restart();
 

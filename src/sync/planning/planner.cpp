@@ -1,4 +1,4 @@
-// Planner: stages, costs from observations, forecasts, drift.
+// Planner: stages, costs from measurements, forecasts, drift.
 #include "sync/planning/planner.hpp"
 
 #include <algorithm>
@@ -10,15 +10,15 @@ namespace syncopate::sync::planning {
 
 namespace {
 
-constexpr std::uint64_t kSettling = 1;  // first touch of memory, connections
+constexpr std::uint64_t kSettling = 1;  // steps; memory is touched and connections are used for the first time
 constexpr std::uint64_t kMeasured = 4;
-constexpr std::size_t kPulse = 8;             // steps whose medians are compared for drift
+constexpr std::size_t kDriftSteps = 8;        // number of steps whose medians are compared for drift
 constexpr std::uint64_t kRarestCheck = 1024;  // steps
-constexpr double kDrift = 0.2;                // of what it was
-constexpr double kNoticeable = 0.05;          // and of the step: below that no plan is worth being made again
-constexpr double kClearlyBetter = 0.02;       // a partition replaces another that serves
+constexpr double kDrift = 0.2;                // relative change
+constexpr double kNoticeable = 0.05;          // share of the step; smaller changes are not worth a new plan
+constexpr double kClearlyBetter = 0.02;       // least relative gain for which a partition replaces the present one
 
-/// A bucket leaves when all later gradients are ready, so a gradient counts as ready no earlier than those behind it.
+/// A bucket leaves when all later gradients are ready, so a gradient never counts as ready before a later one.
 schedule::Timeline timed(schedule::Timeline timeline, const std::vector<double>& ready_s) {
   double before_s = 0;
   for (std::size_t i = timeline.layers.size(); i-- > 0;) {
@@ -57,7 +57,7 @@ void Planner::enter(Stage stage) {
 Planner::Review Planner::note(StepRecord step) {
   ++steps_;
   records_.push_back(std::move(step));
-  if (records_.size() > kPulse) records_.pop_front();
+  if (records_.size() > kDriftSteps) records_.pop_front();
   switch (stage_) {
     case Stage::settling:
       if (steps_ == kSettling) enter(Stage::alone);
@@ -80,8 +80,7 @@ Planner::Review Planner::end_of_stage() {
   return Review::partition;
 }
 
-// The inverse of what `evaluate` supposes: exchanges that begin before a gradient is ready delay it by c seconds a
-// byte.
+// Inverts the model of `evaluate`: an exchange that begins before a gradient is ready delays it by c seconds per byte.
 schedule::Cost Planner::observed_cost() const {
   schedule::CostInputs inputs;
   for (const Measurement& stage : measurements_)
@@ -106,8 +105,8 @@ schedule::Partition Planner::plan() {
   return at_best_s < (1 - kClearlyBetter) * as_it_is_s ? best : planned_;
 }
 
-// An update of the caller's runs bucket by bucket behind the exchanges, as fast as it ran behind a single one; where
-// the partition stays what it was, so does what follows the last exchange.
+// An update by the caller runs bucket by bucket after the exchanges, as fast as it ran after a single one. If the
+// partition stays the same, so does the time after the last exchange.
 double Planner::predicted_s(const schedule::Evaluation& exchanges) const {
   const double tail_s = measurements_.front().tail_s;
   if (!weighs_times_) return exchanges.iteration_s + tail_s;
@@ -160,7 +159,7 @@ bool Planner::has_drifted() {
   return false;
 }
 
-// Each time twice as rarely: a machine whose times never settle does not spend them on being measured.
+// Doubles the interval each time, so that a machine whose times keep changing is not measured all the time.
 void Planner::measure_again() {
   interval_ = std::max(interval_, std::min(2 * interval_, kRarestCheck));
   partition_ = by("single");

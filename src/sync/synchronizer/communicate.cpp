@@ -1,4 +1,4 @@
-// The communication thread: what leaves next, agreed on where it must be, goes through the sentence.
+// The communication thread: decides which bucket leaves next, agrees on it where needed, and runs the sentence.
 #include <fmt/format.h>
 
 #include "sync/synchronizer/impl.hpp"
@@ -16,8 +16,8 @@ void Synchronizer::Impl::communicate(const std::stop_token& stop) {
   }
 }
 
-/// They wait for this rank's part of a bucket, and shall learn the cause. A failure of the group they know already: the
-/// first report stays.
+/// Aborts the group with this failure: the other ranks wait for this rank's part of a bucket and shall learn the cause.
+/// If the group itself has failed, they know already, and its first report stays.
 void Synchronizer::Impl::tell_the_others(const std::exception_ptr& failure) noexcept try {
   if (exchange_.name != "none") std::rethrow_exception(failure);
 } catch (const std::exception& error) {
@@ -44,7 +44,7 @@ std::optional<schedule::Bucket> Synchronizer::Impl::next_to_leave(const std::sto
   });
 }
 
-/// The least that any rank offers. What is not offered here would be a rank that does not keep to this rule.
+/// The least that any rank offers. A result above this rank's own offer means that a rank breaks this rule.
 std::size_t Synchronizer::Impl::agreed(std::size_t offer) {
   if (group_.size() == 1) return offer;
   auto first = static_cast<std::int64_t>(offer);
@@ -71,7 +71,7 @@ void Synchronizer::Impl::exchange(const schedule::Bucket& leaving, const std::st
   if (all_sent && updater_.ends_in_weights()) deliver_all(stop);
 }
 
-/// The next forward pass needs the first layers' weights first: the reverse of the order of exchange.
+/// Delivers in the reverse order of exchange, because the next forward pass needs the first layers' weights first.
 void Synchronizer::Impl::deliver_all(const std::stop_token& stop) {
   updater_.combined();
   const std::vector<schedule::Bucket> taken = progress_.with([](const Progress& progress) { return progress.taken; });

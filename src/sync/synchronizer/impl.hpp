@@ -36,23 +36,23 @@ class Synchronizer::Impl final {
   void restore(const SavedCodecState& saved) { state_.restore(saved, codec_.text(), gradients_); }
 
  private:
-  /// Shared by the threads that report gradients, the one that waits, and the communication thread.
+  /// Shared by the threads that report gradients, the thread that waits, and the communication thread.
   struct Progress {
     std::optional<sync::planning::BucketQueue> queue;
-    std::vector<schedule::Bucket> taken;  ///< in this step, in their order
-    std::size_t combined = 0;             ///< of those, from the first on
-    std::size_t delivered = 0;            ///< of those, from the last on: their weights are here
-    std::size_t returned = 0;             ///< of those, by `next_bucket`
+    std::vector<schedule::Bucket> taken;  ///< in this step, in the order in which they left
+    std::size_t combined = 0;             ///< how many of `taken` are combined, from the first on
+    std::size_t delivered = 0;            ///< how many of `taken` have their final weights, from the last on
+    std::size_t returned = 0;             ///< how many of `taken` `next_bucket` has returned
     sync::planning::StepRecord record;
     bool accumulating = false;
     std::exception_ptr failure;
 
     void begin_step(std::size_t gradients);
-    /// The bucket that gradient i left in, if it has.
+    /// The index in `taken` of the bucket with gradient i, if it has left.
     [[nodiscard]] std::optional<std::size_t> bucket_of(std::size_t i) const;
   };
 
-  // On the communication thread.
+  // Run on the communication thread.
   void communicate(const std::stop_token& stop);
   [[nodiscard]] std::optional<schedule::Bucket> next_to_leave(const std::stop_token& stop);
   [[nodiscard]] std::size_t agreed(std::size_t offer);
@@ -60,7 +60,7 @@ class Synchronizer::Impl final {
   void exchange(const schedule::Bucket& leaving, const std::stop_token& stop);
   void deliver_all(const std::stop_token& stop);
 
-  // On the caller's.
+  // Run on the caller's thread.
   void require_ready(std::size_t first, std::size_t last);
   template <class Ready>
   void wait_for(const Ready& is_there);
@@ -79,11 +79,11 @@ class Synchronizer::Impl final {
   const compress::Settings codec_;
   const sync::Share share_;
   const std::function<double()> clock_s_;
-  sync::planning::Planner planner_;  ///< the caller's, between steps
+  sync::planning::Planner planner_;  ///< used by the caller's thread between steps
   const sync::Arena arena_;
   sync::WeightUpdater updater_;
   const sync::BucketInputs inputs_;
-  // The communication thread's during a step.
+  // Used by the communication thread during a step.
   sync::CodecState state_;
   sync::AnswerMemory answers_;
   const sync::StepContext context_;
@@ -91,9 +91,9 @@ class Synchronizer::Impl final {
   std::vector<BucketInfo> infos_;
   StepStatistics statistics_;
   std::uint64_t sent_before_ = 0;
-  double step_begin_s_ = 0;  ///< changes between steps only
+  double step_begin_s_ = 0;  ///< changes only between steps
   base::Guarded<Progress> progress_;
-  std::jthread communication_;  ///< runs on: communication thread; joined before the rest goes
+  std::jthread communication_;  ///< the communication thread; joined before the other members are destroyed
 };
 
 }  // namespace syncopate

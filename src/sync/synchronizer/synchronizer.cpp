@@ -39,14 +39,14 @@ schedule::PolicyOptions policy_options(const SynchronizerOptions& options, int r
   return result;
 }
 
-/// Where nothing is exchanged there is nothing to weigh, nor anybody to agree with.
+/// Without an exchange there is nothing to plan and no rank to agree with.
 sync::planning::PlannerOptions planner_options_of(const SynchronizerOptions& options) {
   const schedule::Policy& policy = schedule::policy_named(options.policy);
   const bool alone = options.exchange == "none" && policy.needs != schedule::Needs::sizes;
   return {alone ? "single" : options.policy, options.cost.has_value(), options.check_every};
 }
 
-/// Whatever can be refused is refused here, before a step is under way.
+/// Checks the codec against every gradient, so that errors appear before the first step.
 compress::Settings codec_of(const std::vector<Gradient>& gradients, const SynchronizerOptions& options) {
   base::require(options.clip_norm >= 0, "clip_norm is {}; allowed: 0 (off) and more", options.clip_norm);
   base::require(options.check_every >= 0, "check_every is {}; allowed: 0 (never) and more", options.check_every);

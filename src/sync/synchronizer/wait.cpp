@@ -1,4 +1,4 @@
-// Waiting, and what happens between steps: statistics, the plan of the next one, spans of what was planned.
+// Waiting, and the work between steps: statistics, the plan of the next step, spans of planned buckets.
 #include "base/require.hpp"
 #include "sync/planning/agree.hpp"
 #include "sync/synchronizer/impl.hpp"
@@ -50,7 +50,7 @@ void Synchronizer::Impl::wait() {
 
 BucketInfo Synchronizer::Impl::wait(std::size_t i) {
   base::require(i < gradients_.size(), "there is no gradient {}; allowed: 0 to {}", i, gradients_.size() - 1);
-  schedule::Bucket needed{0, gradients_.size() - 1};  // buckets leave in order, weights when all have been combined
+  schedule::Bucket needed{0, gradients_.size() - 1};  // buckets leave in order; weights follow the last bucket
   if (!updater_.ends_in_weights())
     needed.first = progress_.with([&](const Progress& progress) { return progress.queue->company_of(i).first; });
   require_ready(needed.first, needed.last);
@@ -80,7 +80,7 @@ std::optional<BucketInfo> Synchronizer::Impl::next_bucket() {
 }
 
 void Synchronizer::Impl::finish_step(double waited_s) {
-  // The norm is the same on every rank, because the averaged gradients are, bit for bit.
+  // The averaged gradients are bitwise equal on all ranks, so the norm is too.
   if (options_.clip_norm > 0)
     statistics_.gradient_norm = updater_.ends_in_weights() ? updater_.norm() : sync::clip(arena_, options_.clip_norm);
   state_.commit();
@@ -105,7 +105,7 @@ void Synchronizer::Impl::finish_step(double waited_s) {
   step_begin_s_ = clock_s_();
 }
 
-// Nothing is under way between steps, on any rank: whatever the ranks have to say to each other, they say it here.
+// Between steps no rank has an operation in progress, so the ranks communicate here.
 void Synchronizer::Impl::review(sync::planning::Planner::Review review) {
   using Review = sync::planning::Planner::Review;
   if (review == Review::none) return;
@@ -122,7 +122,7 @@ void Synchronizer::Impl::review(sync::planning::Planner::Review review) {
   set_partition();
 }
 
-/// Planned spans, as the step's other spans, count from its begin: from where the trace began, if that was later.
+/// Planned spans count from the step's begin, as its other spans; or from the trace's, if that began later.
 void Synchronizer::Impl::trace_plan() {
   Trace* const trace = options_.trace;
   if (trace == nullptr || !trace->running() || !planner_.forecast()) return;
