@@ -30,7 +30,7 @@ enum class ErrorKind : std::uint8_t {
   system_failure
 };
 [[nodiscard]] std::string_view name_of(ErrorKind kind) noexcept;  ///< the name of the exception: "PeerLost"
-[[nodiscard]] int exit_code_of(ErrorKind kind) noexcept;  ///< of a program that it ends: 2 for misuse, else 1
+[[nodiscard]] int exit_code_of(ErrorKind kind) noexcept;          ///< of a program that it ends: 2 for misuse, else 1
 
 /// Base of everything Syncopate throws.
 class Error : public std::runtime_error {

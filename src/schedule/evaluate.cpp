@@ -27,15 +27,15 @@ Evaluation evaluate(const Timeline& timeline, const Partition& partition, const 
   result.compute_s = ready.front();
   double free_s = 0, stretch_s = 0;
   for (const Bucket& bucket : partition) {
-    BucketTiming passage{.bucket = bucket, .bytes = bytes_of(timeline, bucket)};
-    const auto bytes = static_cast<double>(passage.bytes);
-    passage.ready_s = ready[bucket.first] + stretch_s;
-    passage.begin_s = std::max(free_s, passage.ready_s);
-    passage.end_s = passage.begin_s + cost(bytes);
+    BucketTiming timing{.bucket = bucket, .bytes = bytes_of(timeline, bucket)};
+    const auto bytes = static_cast<double>(timing.bytes);
+    timing.ready_s = ready[bucket.first] + stretch_s;
+    timing.begin_s = std::max(free_s, timing.ready_s);
+    timing.end_s = timing.begin_s + cost(bytes);
     result.exchange_s += cost(bytes);
-    free_s = passage.end_s;
+    free_s = timing.end_s;
     stretch_s += cost.cpu_s_per_byte * bytes;
-    result.passages.push_back(passage);
+    result.timings.push_back(timing);
   }
   result.iteration_s = std::max(free_s, result.compute_s);
   result.exposed_s = result.iteration_s - result.compute_s;

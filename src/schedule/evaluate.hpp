@@ -19,7 +19,7 @@ struct Evaluation {
   double exchange_s = 0;   ///< sum of all exchanges
   double iteration_s = 0;  ///< from the step's begin to the end of the last exchange
   double exposed_s = 0;    ///< iteration_s - compute_s
-  std::vector<BucketTiming> passages;
+  std::vector<BucketTiming> timings;
 };
 
 /// The time at which each layer's gradient is ready if nothing is exchanged, in forward order (MG-WFBP equations 6 and

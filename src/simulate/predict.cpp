@@ -53,9 +53,9 @@ std::string best_change(const Prediction& prediction) {
 Prediction predict(const Candidate& candidate, const schedule::Timeline& timeline, const Network& network) {
   const schedule::Evaluation step = run(candidate, timeline, network.now);
   Prediction prediction{.compute_s = step.compute_s, .iteration_s = step.iteration_s, .exposed_s = step.exposed_s};
-  for (const schedule::BucketTiming& passage : step.passages)
+  for (const schedule::BucketTiming& timing : step.timings)
     prediction.buckets.push_back(
-        {passage.bucket.first, passage.bucket.last, passage.bytes, passage.ready_s, passage.begin_s, passage.end_s});
+        {timing.bucket.first, timing.bucket.last, timing.bytes, timing.ready_s, timing.begin_s, timing.end_s});
   prediction.with_bandwidth_s = run(candidate, timeline, network.twice_the_bandwidth).iteration_s;
   prediction.with_latency_s = run(candidate, timeline, network.half_the_latency).iteration_s;
   return prediction;

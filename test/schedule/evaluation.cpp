@@ -16,13 +16,13 @@ TEST(Evaluation, ReadyTimesAreForwardPlusTheBackwardPassesSoFar) {
 
 TEST(Evaluation, AnExchangeWaitsForItsGradientsAndForTheOneBefore) {
   const Evaluation step = evaluate(three_layers(), {{2, 2}, {1, 1}, {0, 0}}, Cost::affine(1, 0.5));
-  ASSERT_EQ(step.passages.size(), 3U);
-  EXPECT_DOUBLE_EQ(step.passages[0].begin_s, 11);
-  EXPECT_DOUBLE_EQ(step.passages[0].end_s, 15);
-  EXPECT_DOUBLE_EQ(step.passages[1].ready_s, 13);
-  EXPECT_DOUBLE_EQ(step.passages[1].begin_s, 15) << "the channel was taken";
-  EXPECT_DOUBLE_EQ(step.passages[1].end_s, 17);
-  EXPECT_DOUBLE_EQ(step.passages[2].begin_s, 17);
+  ASSERT_EQ(step.timings.size(), 3U);
+  EXPECT_DOUBLE_EQ(step.timings[0].begin_s, 11);
+  EXPECT_DOUBLE_EQ(step.timings[0].end_s, 15);
+  EXPECT_DOUBLE_EQ(step.timings[1].ready_s, 13);
+  EXPECT_DOUBLE_EQ(step.timings[1].begin_s, 15) << "the channel was taken";
+  EXPECT_DOUBLE_EQ(step.timings[1].end_s, 17);
+  EXPECT_DOUBLE_EQ(step.timings[2].begin_s, 17);
   EXPECT_DOUBLE_EQ(step.iteration_s, 20);
   EXPECT_DOUBLE_EQ(step.compute_s, 16);
   EXPECT_DOUBLE_EQ(step.exposed_s, 4);
@@ -31,8 +31,8 @@ TEST(Evaluation, AnExchangeWaitsForItsGradientsAndForTheOneBefore) {
 
 TEST(Evaluation, ABucketIsReadyWithItsFirstLayer) {
   const Evaluation step = evaluate(three_layers(), {{1, 2}, {0, 0}}, Cost::affine(1, 0.5));
-  EXPECT_EQ(step.passages[0].bytes, 8U);
-  EXPECT_DOUBLE_EQ(step.passages[0].begin_s, 13);
+  EXPECT_EQ(step.timings[0].bytes, 8U);
+  EXPECT_DOUBLE_EQ(step.timings[0].begin_s, 13);
   EXPECT_DOUBLE_EQ(step.iteration_s, 21);
 }
 
@@ -48,8 +48,8 @@ TEST(Evaluation, MovingBytesDelaysTheGradientsThatAreStillBeingComputed) {
   // 11..15 moves 6 bytes and takes 1.5 s from computing: ready at 14.5 and 17.5 instead of 13 and 16.
   // 15..17 moves 2 bytes and takes 0.5 s: ready at 18 instead of 17.5.
   const Evaluation step = evaluate(three_layers(), {{2, 2}, {1, 1}, {0, 0}}, cost);
-  EXPECT_DOUBLE_EQ(step.passages[1].begin_s, 15);
-  EXPECT_DOUBLE_EQ(step.passages[2].ready_s, 18);
+  EXPECT_DOUBLE_EQ(step.timings[1].begin_s, 15);
+  EXPECT_DOUBLE_EQ(step.timings[2].ready_s, 18);
   EXPECT_DOUBLE_EQ(step.iteration_s, 21);
   EXPECT_DOUBLE_EQ(step.exposed_s, 5);
 }

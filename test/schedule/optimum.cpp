@@ -90,8 +90,8 @@ TEST(Online, IsAtMostItsLastExchangeButOneSlowerThanTheOptimumAndNeverTwiceAsSlo
     const Cost cost = random_affine();
     const Evaluation online = evaluate(timeline, policy_named("online").partition(timeline, {.cost = cost}), cost);
     const double optimum = step_s("exact_dp", timeline, cost);
-    const std::size_t count = online.passages.size();
-    const double slack = count < 2 ? 0 : cost(static_cast<double>(online.passages[count - 2].bytes));
+    const std::size_t count = online.timings.size();
+    const double slack = count < 2 ? 0 : cost(static_cast<double>(online.timings[count - 2].bytes));
     RC_ASSERT(online.iteration_s <= (optimum + slack) * (1 + 1e-9));
     RC_ASSERT(online.iteration_s <= 2 * optimum * (1 + 1e-9));
   }));

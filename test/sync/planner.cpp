@@ -21,11 +21,11 @@ schedule::Timeline model_of(std::size_t layers, double backward_s = 1) {
 StepRecord step_of(const schedule::Timeline& model, const Partition& partition, const Cost& cost, double tail_s) {
   const schedule::Evaluation truth = schedule::evaluate(model, partition, cost);
   StepRecord record;
-  record.exchanges = truth.passages;
+  record.exchanges = truth.timings;
   record.ready_s = ready_times(model);
   for (double& ready_s : record.ready_s)
-    for (const schedule::BucketTiming& passage : truth.passages)  // what begins before it delays it, and so more may
-      if (passage.begin_s < ready_s - 1e-9) ready_s += cost.cpu_s_per_byte * static_cast<double>(passage.bytes);
+    for (const schedule::BucketTiming& timing : truth.timings)  // what begins before it delays it, and so more may
+      if (timing.begin_s < ready_s - 1e-9) ready_s += cost.cpu_s_per_byte * static_cast<double>(timing.bytes);
   record.end_s = truth.iteration_s + tail_s;
   return record;
 }
@@ -88,7 +88,7 @@ TEST(Planner, ForetellsStepsOfEveryPolicyWhereTheyFollowTheModel) {
     Planned run({std::string(policy->name), false, 0}, model_of(6), Cost::affine(0.7, 1e-3));
     run.until_planned();
     const double truth_s = schedule::evaluate(run.model, run.planner.partition(), run.cost).iteration_s;
-    const double last = static_cast<double>(run.planner.forecast()->exchanges.passages.back().bytes) / 6000;
+    const double last = static_cast<double>(run.planner.forecast()->exchanges.timings.back().bytes) / 6000;
     const double tail_s = policy->needs == schedule::Needs::times ? 0.5 * last : 0.5;
     EXPECT_NEAR(run.planner.forecast()->step_s, truth_s + tail_s, 0.02 * truth_s) << policy->name;
   }
@@ -101,10 +101,10 @@ TEST(Planner, KnowsHowMuchExchangesSlowTheBackwardPass) {
   run.until_planned();
   const double truth_s = schedule::evaluate(run.model, run.planner.partition(), cost).compute_s;
   EXPECT_DOUBLE_EQ(run.planner.forecast()->exchanges.compute_s, truth_s) << "undisturbed times";
-  const auto& passages = run.planner.forecast()->exchanges.passages;
-  const auto truth = schedule::evaluate(run.model, run.planner.partition(), cost).passages;
-  ASSERT_EQ(passages.size(), truth.size());
-  for (std::size_t i = 0; i < truth.size(); ++i) EXPECT_NEAR(passages[i].ready_s, truth[i].ready_s, 1e-9 * truth_s);
+  const auto& timings = run.planner.forecast()->exchanges.timings;
+  const auto truth = schedule::evaluate(run.model, run.planner.partition(), cost).timings;
+  ASSERT_EQ(timings.size(), truth.size());
+  for (std::size_t i = 0; i < truth.size(); ++i) EXPECT_NEAR(timings[i].ready_s, truth[i].ready_s, 1e-9 * truth_s);
 }
 
 TEST(Planner, TakesAGivenCostAndMeasuresTimesOnly) {

@@ -112,8 +112,8 @@ double Planner::predicted_s(const schedule::Evaluation& exchanges) const {
   if (!weighs_times_) return exchanges.iteration_s + tail_s;
   const auto bytes = static_cast<double>(bytes_of(sizes_, {0, sizes_.layers.size() - 1}));
   double end_s = exchanges.compute_s;
-  for (const schedule::BucketTiming& passage : exchanges.passages)
-    end_s = std::max(end_s, passage.end_s) + tail_s * static_cast<double>(passage.bytes) / bytes;
+  for (const schedule::BucketTiming& timing : exchanges.timings)
+    end_s = std::max(end_s, timing.end_s) + tail_s * static_cast<double>(timing.bytes) / bytes;
   return end_s;
 }
 
@@ -136,7 +136,7 @@ Planner::StepTimes Planner::step_times() const {
   std::vector<double> exchanges, ends;
   for (const StepRecord& step : steps) {
     double sum_s = 0;
-    for (const schedule::BucketTiming& passage : step.exchanges) sum_s += passage.end_s - passage.begin_s;
+    for (const schedule::BucketTiming& timing : step.exchanges) sum_s += timing.end_s - timing.begin_s;
     exchanges.push_back(sum_s);
     ends.push_back(step.end_s);
   }

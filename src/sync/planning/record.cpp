@@ -20,8 +20,8 @@ double median_over(std::span<const StepRecord> steps, const Value& value) {
 double bytes_begun_before_last_gradient(const StepRecord& step) {
   const double last_s = *std::ranges::max_element(step.ready_s);
   double bytes = 0;
-  for (const schedule::BucketTiming& passage : step.exchanges)
-    if (passage.begin_s < last_s) bytes += static_cast<double>(passage.bytes);
+  for (const schedule::BucketTiming& timing : step.exchanges)
+    if (timing.begin_s < last_s) bytes += static_cast<double>(timing.bytes);
   return bytes;
 }
 
@@ -32,8 +32,8 @@ Measurement measurement_of(std::span<const StepRecord> steps) {
   for (std::size_t i = 0; i < steps.front().ready_s.size(); ++i)
     result.ready_s.push_back(median_over(steps, [i](const StepRecord& step) { return step.ready_s[i]; }));
   for (const StepRecord& step : steps)
-    for (const schedule::BucketTiming& passage : step.exchanges)
-      result.exchanges.push_back({static_cast<double>(passage.bytes), passage.end_s - passage.begin_s});
+    for (const schedule::BucketTiming& timing : step.exchanges)
+      result.exchanges.push_back({static_cast<double>(timing.bytes), timing.end_s - timing.begin_s});
   result.tail_s = median_over(steps, [](const StepRecord& step) { return step.end_s - step.exchanges.back().end_s; });
   result.backward_s = median_over(steps, [](const StepRecord& step) {
     const auto [first, last] = std::ranges::minmax_element(step.ready_s);

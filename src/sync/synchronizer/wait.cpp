@@ -127,9 +127,9 @@ void Synchronizer::Impl::trace_plan() {
   Trace* const trace = options_.trace;
   if (trace == nullptr || !trace->running() || !planner_.forecast()) return;
   const double begin_s = std::max(0.0, trace->now_s() - (clock_s_() - step_begin_s_));
-  for (const schedule::BucketTiming& passage : planner_.forecast()->exchanges.passages)
-    trace->add({"planned", buckets_.name_of(passage.bucket), begin_s + passage.begin_s, begin_s + passage.end_s,
-                passage.bytes});
+  for (const schedule::BucketTiming& timing : planner_.forecast()->exchanges.timings)
+    trace->add(
+        {"planned", buckets_.name_of(timing.bucket), begin_s + timing.begin_s, begin_s + timing.end_s, timing.bytes});
 }
 
 }  // namespace syncopate
