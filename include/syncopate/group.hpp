@@ -38,7 +38,8 @@ struct GroupOptions {
   Log log = log_from_environment();
 };
 
-/// The ranks of a group over which a collective runs. Hosts are real, or those that GroupOptions::ranks_per_host defines.
+/// The ranks of a group over which a collective runs. Hosts are real, or those that GroupOptions::ranks_per_host
+/// defines.
 enum class Scope : std::uint8_t {
   group,   ///< all ranks
   host,    ///< the ranks of this rank's host

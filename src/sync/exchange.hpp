@@ -38,8 +38,8 @@ struct ExchangeContext {
 };
 
 /// The ranks that take part in a codec's rounds, and this rank's share of every gradient's rows: even part `index` of
-/// `count`. A rank whose `index` is not below `count` has no rows: it only takes part in narrowing and widening, and its
-/// coder sees tensors without rows.
+/// `count`. A rank whose `index` is not below `count` has no rows: it only takes part in narrowing and widening, and
+/// its coder sees tensors without rows.
 struct Share {
   int rank = 0, ranks = 1;
   std::size_t index = 0, count = 1;
@@ -91,8 +91,8 @@ void require_fit(const Exchange& exchange, const compress::Codec& codec, std::st
 void run(Group& group, Collective collective, Buffer data, const CollectiveOptions& options);
 /// The named algorithm if it offers the collective, else "auto".
 [[nodiscard]] std::string algorithm_for(Collective collective, const std::string& algorithm);
-/// Answers rounds among the ranks of a scope: additive rounds by an all-reduce, gather rounds by an all-gather of uneven
-/// parts, scatter rounds by an uneven all-to-all. The answers of a rank outside the scope are empty.
+/// Answers rounds among the ranks of a scope: additive rounds by an all-reduce, gather rounds by an all-gather of
+/// uneven parts, scatter rounds by an uneven all-to-all. The answers of a rank outside the scope are empty.
 [[nodiscard]] compress::Answer combine_among(Scope scope, const ExchangeContext& context, const compress::Round& round);
 [[nodiscard]] compress::Answer combine_among_all(const ExchangeContext& context, const compress::Round& round);
 
