@@ -32,7 +32,7 @@ std::string agent_script(const std::vector<Reach>& hosts) {
       "case $host in\n";
   for (const Reach& reach : hosts) {
     script += fmt::format("  {}) exec", quoted(reach.host));
-    for (const std::string& word : reach.prefix) script += " " + quoted(word);
+    for (const std::string& word : reach.prefix) script += fmt::format(" {}", quoted(word));
     script += " sh -c \"$*\" ;;\n";  // like rsh, the words form one command for a shell there
   }
   return script + "esac\necho \"agent: no host $host in the lab\" >&2\nexit 2\n";
