@@ -1,5 +1,4 @@
-// Segments: one collective in virtual time by the production engine: segments on virtual links, with overlapping
-// latencies.
+// Segments: one collective in virtual time by the production engine, on virtual links.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,4 @@
-// Packing: gradients of a run laid out part after part, so that a reduce-scatter gives each rank its rows of all of
-// them.
+// Packing: a run's gradients laid out part after part, for exchanges that narrow.
 #pragma once
 
 #include "sync/exchange.hpp"

@@ -1,4 +1,4 @@
-// WeightUpdater: runs the caller's update on the communication thread: on which ranks, when, and with what result.
+// WeightUpdater: the caller's update as the communication thread runs it: on which ranks, and when.
 #pragma once
 
 #include <cstdint>

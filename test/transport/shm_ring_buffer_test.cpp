@@ -1,5 +1,4 @@
-// Ring buffers and the memory under them: records cross whole, and nothing that the other end writes is believed
-// unchecked.
+// Ring buffers: records cross whole, and nothing that the other end writes is believed unchecked.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>

@@ -1,6 +1,6 @@
-// Two-tree pattern: two trees on the same ranks with different inner nodes, and a timetable for blocks in which no two
-// blocks use a port at the same time. Positions count from the root of the collective, the parent of both trees' roots.
-// Sanders, Speck & Traeff, Parallel Computing 35(12), 2009, sections 3 and 4.
+// Two trees on the same ranks with different inner nodes, and a timetable for blocks of a message.
+// No two blocks use a port at the same time. Positions count from the root of the collective, the parent of both trees'
+// roots. Sanders, Speck & Traeff, Parallel Computing 35(12), 2009, sections 3 and 4.
 #pragma once
 
 #include <algorithm>

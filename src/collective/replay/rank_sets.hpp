@@ -1,5 +1,4 @@
-// Rank sets: each distinct set of ranks is stored once and named by a number, so that a chunk's contents are one
-// number.
+// Rank sets: each distinct set of ranks is stored once, and named by a number.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Merged-gradient wait-free backpropagation: a layer waits for the one before it if that is shorter than a start-up
-// time. Shi, Chu & Li, "MG-WFBP", INFOCOM 2019, Algorithm 1, with three corrections: a in Theorem 1 (not b), bytes (not
+// Merged-gradient wait-free backpropagation: a layer waits for the one before it if that costs less than a startup.
+// Shi, Chu & Li, "MG-WFBP", INFOCOM 2019, Algorithm 1, with three corrections: a in Theorem 1 (not b), bytes (not
 // parameters) in T, and tau_b[0], undefined in the paper, is the end of the backward pass. It is not optimal, contrary
 // to Theorem 1: each merge is judged alone, and the waits add up (counter-example: docs/scheduling_theory.md).
 //

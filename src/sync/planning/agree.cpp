@@ -1,5 +1,4 @@
-// Agreement: rank 0 sends its options, gradients and buckets; the other ranks compare what must be equal and adopt the
-// rest.
+// Agreement: rank 0 describes options, gradients and buckets; the others compare, and adopt its plan.
 #include "sync/planning/agree.hpp"
 
 #include <fmt/format.h>

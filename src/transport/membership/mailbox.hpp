@@ -1,5 +1,4 @@
-// Mailbox: what the control thread hands to the polling thread: new data connections, and a wake-up when something
-// changed.
+// Mailbox: what the control thread hands to the polling thread: connections, and a wake-up on news.
 #pragma once
 
 #include <atomic>
