@@ -96,12 +96,16 @@ TEST(Work, MayBeFollowedByMoreOfIt) {
 TEST(Work, WhoseCallbackThrowsAbortsTheGroup) {
   Pair pair;
   const Work here = pair.start_here();
-  here.then([](const std::exception_ptr&) { throw std::runtime_error("no room for the result"); });
-  std::latch called(1);
+  std::latch both_ended(1), called(1);  // or the abort might end rank 1's part too
+  here.then([&](const std::exception_ptr&) {
+    both_ended.wait();
+    throw std::runtime_error("no room for the result");
+  });
   here.then([&](const std::exception_ptr&) { called.count_down(); });
   const Work there = pair.start_there();
   here.wait();
   there.wait();
+  both_ended.count_down();
   called.wait();  // the others are called all the same
   try {
     barrier(*pair.groups[1]);
