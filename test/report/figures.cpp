@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "report/markup.hpp"
-#include "report/overlap.hpp"
-#include "report/series.hpp"
+#include "report/page/markup.hpp"
+#include "report/record/overlap.hpp"
+#include "report/record/series.hpp"
 #include "sample.hpp"
 #include "svg/axis.hpp"
 
-namespace syncopate::tools::report {
+namespace syncopate::tools::report::record {
 namespace {
 
 TEST(Overlap, HiddenIsWhatRunsBesideComputing) {
@@ -132,18 +132,18 @@ TEST(Axis, TicksAreRoundAndInside) {
 }
 
 TEST(Markup, NumbersReadAsPeopleWriteThem) {
-  EXPECT_EQ(decimal(9'231'114), "9,231,114");
-  EXPECT_EQ(decimal(999), "999");
-  EXPECT_EQ(decimal(-1234.5, 1), "−1,234.5");
-  EXPECT_EQ(decimal(-0.001, 1), "0.0");
-  EXPECT_EQ(decimal(kUnknown), "–");
+  EXPECT_EQ(page::decimal(9'231'114), "9,231,114");
+  EXPECT_EQ(page::decimal(999), "999");
+  EXPECT_EQ(page::decimal(-1234.5, 1), "−1,234.5");
+  EXPECT_EQ(page::decimal(-0.001, 1), "0.0");
+  EXPECT_EQ(page::decimal(kUnknown), "–");
   EXPECT_EQ(px(12.50), "12.5");
   EXPECT_EQ(px(-0.001), "0");
-  EXPECT_EQ(time_unit(0.61)(0.61), "0.61 s");
-  EXPECT_EQ(time_unit(0.0342)(0.0342), "34.2 ms");
-  EXPECT_EQ(time_unit(870e-6)(870e-6), "870 µs");
-  EXPECT_EQ(counted(1, "rank"), "1 rank");
+  EXPECT_EQ(page::time_unit(0.61)(0.61), "0.61 s");
+  EXPECT_EQ(page::time_unit(0.0342)(0.0342), "34.2 ms");
+  EXPECT_EQ(page::time_unit(870e-6)(870e-6), "870 µs");
+  EXPECT_EQ(page::counted(1, "rank"), "1 rank");
 }
 
 }  // namespace
-}  // namespace syncopate::tools::report
+}  // namespace syncopate::tools::report::record

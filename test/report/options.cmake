@@ -1,5 +1,6 @@
 # The report is part of the command line, not of the library: its sources are compiled into this test.
-file(GLOB report_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/report/*.cpp ${PROJECT_SOURCE_DIR}/tools/svg/*.cpp)
+file(GLOB_RECURSE report_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/report/*.cpp
+     ${PROJECT_SOURCE_DIR}/tools/svg/*.cpp)
 target_sources(test_report PRIVATE ${report_sources})
 target_include_directories(test_report PRIVATE ${PROJECT_SOURCE_DIR}/tools)
 target_compile_definitions(test_report PRIVATE SYNCOPATE_COMMAND_LINE="$<TARGET_FILE:syncopate-cli>")

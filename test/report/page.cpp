@@ -1,5 +1,5 @@
 // The page: complete, self-contained, escaped, well-formed, small; and the command that writes it.
-#include "report/page.hpp"
+#include "report/page/page.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -8,15 +8,15 @@
 #include <regex>
 #include <set>
 
-#include "report/headline.hpp"
+#include "report/page/headline.hpp"
 #include "report/report.hpp"
 #include "sample.hpp"
 #include "syncopate/error.hpp"
 
-namespace syncopate::tools::report {
+namespace syncopate::tools::report::page {
 namespace {
 
-std::string page_of(const Run& run) { return page(run, summary_of(run), "trace.json"); }
+std::string page_of(const record::Run& run) { return render(run, record::summary_of(run), "trace.json"); }
 
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
@@ -47,7 +47,7 @@ std::string unbalanced(const std::string& html) {
 
 TEST(Page, SaysInPlainWordsWhereTheTimeWent) {
   const auto run = sample_run(2, 10);
-  const Summary summary = summary_of(run);
+  const record::Summary summary = record::summary_of(run);
   EXPECT_EQ(headline(run, summary), "2 ranks trained mlp for 10 steps");
   const std::string text = lead(run, summary);
   EXPECT_TRUE(holds(text,
@@ -59,15 +59,15 @@ TEST(Page, SaysInPlainWordsWhereTheTimeWent) {
 
 TEST(Page, WithoutATraceTheStepRowsTellWhereTheTimeWent) {
   auto run = sample_run(2, 10);
-  for (RankRecord& rank : run.ranks) rank.spans.clear();
-  EXPECT_TRUE(holds(lead(run, summary_of(run)), "2.00 s were spent waiting for communication"));
+  for (record::RankRecord& rank : run.ranks) rank.spans.clear();
+  EXPECT_TRUE(holds(lead(run, record::summary_of(run)), "2.00 s were spent waiting for communication"));
   EXPECT_TRUE(holds(page_of(run), "No step was traced"));
 }
 
 TEST(Page, ARunThatStoppedEarlySaysSo) {
   auto run = sample_run(2, 10);
   run.configuration["steps"] = 1000;
-  EXPECT_EQ(headline(run, summary_of(run)), "2 ranks trained mlp for 10 of 1,000 planned steps");
+  EXPECT_EQ(headline(run, record::summary_of(run)), "2 ranks trained mlp for 10 of 1,000 planned steps");
 }
 
 TEST(Page, SectionsStandInTheirOrder) {
@@ -91,7 +91,7 @@ TEST(Page, EveryBucketOfEveryRankIsInTheTimeline) {
 
 TEST(Page, WeightsStandInTheTimelineUnderTheBucketTheyBelongTo) {
   auto run = sample_run(2, 10);
-  for (RankRecord& rank : run.ranks)
+  for (record::RankRecord& rank : run.ranks)
     rank.spans = {{"backward", "two", 0, 2, 0},    {"exchange", "two", 1, 2, 800},  {"exchange", "one", 2, 3, 400},
                   {"update", "one", 3, 4, 0},      {"broadcast", "one", 4, 5, 400}, {"broadcast", "two", 5, 6, 800},
                   {"forward", "forward", 2, 9, 0}, {"wait", "one", 2, 5, 0}};
@@ -118,8 +118,8 @@ TEST(Page, TextFromTheRunIsEscaped) {
   run.model = evil;
   for (const char* key : {"model", "data", "command"}) run.configuration[key] = evil;
   run.configuration[evil] = evil;
-  for (Layer& layer : run.layers) layer.name = evil;
-  for (RankRecord& rank : run.ranks) {
+  for (record::Layer& layer : run.layers) layer.name = evil;
+  for (record::RankRecord& rank : run.ranks) {
     rank.end->digest = evil;
     rank.error = evil;
     for (Span& span : rank.spans) span.name = evil;
@@ -136,16 +136,16 @@ TEST(Page, EveryElementIsClosed) {
   EXPECT_EQ(unbalanced(page_of(sample_run(40, 1))), "");
   EXPECT_EQ(unbalanced(page_of(sample_run(2, 0))), "");
   auto nothing = sample_run(3, 0);
-  for (RankRecord& rank : nothing.ranks) rank = {};
+  for (record::RankRecord& rank : nothing.ranks) rank = {};
   nothing.layers.clear(), nothing.buckets.clear();
   EXPECT_EQ(unbalanced(page_of(nothing)), "");
 }
 
 TEST(Page, NoNumberIsWrittenAsNan) {
   auto run = sample_run(2, 3);
-  for (RankRecord& rank : run.ranks)
-    for (Step& step : rank.steps) step = {step.step};
-  run.gradient_bytes = kUnknown;
+  for (record::RankRecord& rank : run.ranks)
+    for (record::Step& step : rank.steps) step = {step.step};
+  run.gradient_bytes = record::kUnknown;
   const std::string html = page_of(run);
   EXPECT_FALSE(holds(html, "nan"));
   EXPECT_FALSE(holds(html, ">inf"));
@@ -227,4 +227,4 @@ TEST(ReportCommand, DamageIsAFailure) {
 }
 
 }  // namespace
-}  // namespace syncopate::tools::report
+}  // namespace syncopate::tools::report::page

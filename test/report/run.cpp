@@ -1,13 +1,13 @@
 // Reading a run's folder: what is refused, and what is tolerated.
-#include "report/run.hpp"
+#include "report/record/run.hpp"
 
 #include <gtest/gtest.h>
 
-#include "report/summary.hpp"
+#include "report/record/summary.hpp"
 #include "sample.hpp"
 #include "syncopate/error.hpp"
 
-namespace syncopate::tools::report {
+namespace syncopate::tools::report::record {
 namespace {
 
 /// The message of the `Kind` that reading throws; empty if it throws none.
@@ -167,4 +167,4 @@ TEST(Run, ALossThatIsNotANumberIsSaid) {
 }
 
 }  // namespace
-}  // namespace syncopate::tools::report
+}  // namespace syncopate::tools::report::record

@@ -7,9 +7,9 @@
 #include <fstream>
 #include <string>
 
-#include "report/run.hpp"
+#include "report/record/run.hpp"
 
-namespace syncopate::tools::report {
+namespace syncopate::tools::report::record {
 
 /// Forward [0, 1], backward [1, 3] in two layers, one bucket [2, 4] and one [4, 5], waiting [3, 5], optimizer [5, 6]:
 /// of 3 s of exchange 1 s is hidden.
@@ -134,4 +134,4 @@ class SampleFolder final {
   std::filesystem::path path_;
 };
 
-}  // namespace syncopate::tools::report
+}  // namespace syncopate::tools::report::record

@@ -203,10 +203,10 @@ int run_replay_benchmark(const ReplayRequest& request, const Session& session) {
   job.lab = lab ? &*lab : nullptr;
   std::vector<Json> rows;
   std::string errors;
-  const launch::JobEnd end = launch::run_job(job, [&](const launch::Line& line) {
-    if (line.stream == launch::Stream::error) errors += fmt::format("{}\n", line.text);
+  const launch::job::End end = launch::run_job(job, [&](const launch::job::Line& line) {
+    if (line.stream == launch::job::Stream::error) errors += fmt::format("{}\n", line.text);
     const Json row = Json::parse(line.text, nullptr, false);
-    if (line.stream != launch::Stream::output || !row.is_object()) return;
+    if (line.stream != launch::job::Stream::output || !row.is_object()) return;
     if (session.json) print_row(row);
     if (row.value("benchmark", "") == "replay") rows.push_back(row);
   });

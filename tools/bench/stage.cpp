@@ -73,9 +73,9 @@ Outcome Stage::run(const std::string& name, const LineSink& sink) {
   job.program = bounded(name, entry.command);
   job.lab = lab_ ? &*lab_ : nullptr;
   std::deque<std::string> remembered;
-  const launch::JobEnd end = launch::run_job(job, [&](const launch::Line& line) {
-    if (line.stream == launch::Stream::output) return sink(std::string(line.text));
-    if (line.stream != launch::Stream::error) return;
+  const launch::job::End end = launch::run_job(job, [&](const launch::job::Line& line) {
+    if (line.stream == launch::job::Stream::output) return sink(std::string(line.text));
+    if (line.stream != launch::job::Stream::error) return;
     session_.log.write(LogLevel::info, fmt::format("{}: {}", name, line.text));
     remembered.emplace_back(line.text);
     if (remembered.size() > kRememberedLines) remembered.pop_front();

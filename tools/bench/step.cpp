@@ -84,9 +84,9 @@ class StepRounds final {
     const bool alone = variant == kAlone;
     job.program.insert(job.program.end(), {alone ? "--exchange" : "--policy", alone ? "none" : variant});
     std::string errors;
-    const launch::JobEnd end = launch::run_job(job, [&](const launch::Line& line) {
-      if (line.stream == launch::Stream::error) errors += fmt::format("{}\n", line.text);
-      if (line.stream == launch::Stream::output && line.rank == 0) take(variant, std::string(line.text));
+    const launch::job::End end = launch::run_job(job, [&](const launch::job::Line& line) {
+      if (line.stream == launch::job::Stream::error) errors += fmt::format("{}\n", line.text);
+      if (line.stream == launch::job::Stream::output && line.rank == 0) take(variant, std::string(line.text));
     });
     if (end.exit_code() != 0)
       session_.log.write(LogLevel::error, fmt::format("{}: {}\n{}", variant, end.description(), errors));

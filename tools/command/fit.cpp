@@ -106,9 +106,9 @@ int start_job(const Options& options, const Session& session) {
                  "--budget",      fmt::format("{}", options.budget_s),
                  "--limit",       fmt::format("{}", options.limit_s)};
   if (session.json) job.program.emplace_back("--json");
-  const launch::JobEnd end = launch::run_job(job, [](const launch::Line& line) {
-    if (line.stream != launch::Stream::progress)
-      fmt::print(line.stream == launch::Stream::error ? stderr : stdout, "{}\n", line.text);
+  const launch::job::End end = launch::run_job(job, [](const launch::job::Line& line) {
+    if (line.stream != launch::job::Stream::progress)
+      fmt::print(line.stream == launch::job::Stream::error ? stderr : stdout, "{}\n", line.text);
   });
   return end.forwarded_signal != 0 ? 128 + end.forwarded_signal : end.exit_code();
 }

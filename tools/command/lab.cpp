@@ -10,7 +10,7 @@
 
 #include "arguments.hpp"
 #include "command.hpp"
-#include "launch/program.hpp"
+#include "launch/process/program.hpp"
 #include "syncopate/error.hpp"
 
 namespace syncopate::tools::command {
@@ -96,7 +96,7 @@ int execute(const Words& words, std::vector<std::string> argv) {
   if (argv.empty()) throw Misuse("no command given: lab exec I CMD…");
   const int host = host_number(words.host);
   const lab::Lab lab = running(words.lab.name);
-  const std::string path = launch::resolve_program(argv[0]);
+  const std::string path = launch::process::resolve_program(argv[0]);
   lab.enter(host);
   std::vector<char*> arguments;
   for (std::string& word : argv) arguments.push_back(word.data());

@@ -47,7 +47,7 @@ launch::JobOptions job_of(const Session& session, const Words& words, std::vecto
   job.ranks = words.ranks.value_or(slots);
   if (job.ranks < 1 || job.ranks > 1024) throw Misuse(fmt::format("-n {}; allowed: 1 to 1024", job.ranks));
   if (job.program.empty()) throw Misuse("no program given: syncopate run -n N [OPTIONS] -- PROGRAM ARGS…");
-  if (job.hosts.empty()) (void)launch::resolve_program(job.program[0]);
+  if (job.hosts.empty()) (void)launch::process::resolve_program(job.program[0]);
   for (const std::string& word : words.settings) take_setting(job, word);
   if (words.timeout_s) {
     if (!(*words.timeout_s > 0 && *words.timeout_s <= 1e6)) throw Misuse("--timeout: allowed: seconds, more than 0");
@@ -75,11 +75,11 @@ int run_ranks(const Session& session, const Words& words, const std::vector<std:
   const std::optional<lab::Lab> emulated = lab_for(words, job.ranks);
   job.lab = emulated ? &*emulated : nullptr;
   if (emulated) job.supervise.files.push_back(emulated->state_file());
-  launch::JobEnd end;
+  launch::job::End end;
   {
     launch::Screen screen(session.json);
     job.supervise.progress = screen.is_terminal();
-    end = launch::run_job(job, [&screen](const launch::Line& line) { screen.show(line); });
+    end = launch::run_job(job, [&screen](const launch::job::Line& line) { screen.show(line); });
   }
   if (end.first_failure < 0 && !end.interrupted) return 0;
   fmt::print(stderr, "syncopate run: {}\n", end.description());

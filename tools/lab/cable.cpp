@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "lab/holder.hpp"
-#include "launch/descriptor.hpp"
+#include "launch/process/descriptor.hpp"
 
 namespace syncopate::tools::lab {
 namespace {
@@ -19,7 +19,7 @@ std::string hardware_address(int host) { return fmt::format("02:53:59:00:00:{:02
 /// Congestion control as clusters have it, whatever the machine's default; as an attribute of the route it needs no
 /// permission of the machine's and changes no setting of it.
 std::string congestion_control() {
-  const std::string available = launch::read_file("/proc/sys/net/ipv4/tcp_available_congestion_control");
+  const std::string available = launch::process::read_file("/proc/sys/net/ipv4/tcp_available_congestion_control");
   return available.find("cubic") != std::string::npos ? "cubic" : "reno";
 }
 

@@ -15,16 +15,16 @@
 #include <cstring>
 #include <sstream>
 
-#include "launch/descriptor.hpp"
+#include "launch/process/descriptor.hpp"
 #include "syncopate/error.hpp"
 
 namespace syncopate::tools::lab {
 namespace {
 
-using launch::write_all;
+using launch::process::write_all;
 
 void write_file(const char* path, const std::string& text) {
-  const launch::Descriptor file(open(path, O_WRONLY | O_CLOEXEC));
+  const launch::process::Descriptor file(open(path, O_WRONLY | O_CLOEXEC));
   if (file.open()) write_all(file.get(), text);
 }
 
@@ -142,10 +142,10 @@ bool same_namespace(const std::string& theirs, const char* ours) {
 }  // namespace
 
 Holders start_holders(const HolderOptions& options) {
-  launch::Pipe report = launch::make_pipe();
+  launch::process::Pipe report = launch::process::make_pipe();
   const pid_t parent = getpid();
   const pid_t bridge = fork();
-  if (bridge < 0) launch::fail("cannot start a process");
+  if (bridge < 0) launch::process::fail("cannot start a process");
   if (bridge == 0) be_bridge(options, parent, report.write.get());
   report.write.close();
   try {
@@ -168,13 +168,13 @@ void enter_namespaces(pid_t holder) {
   int death_signal = 0;
   prctl(PR_GET_PDEATHSIG, &death_signal);
   const pid_t parent = getppid();
-  const launch::Descriptor folder(open(".", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const launch::process::Descriptor folder(open(".", O_PATH | O_DIRECTORY | O_CLOEXEC));
   for (const Kind kind :
        {Kind{"user", CLONE_NEWUSER}, {"net", CLONE_NEWNET}, {"uts", CLONE_NEWUTS}, {"mnt", CLONE_NEWNS}}) {
     const std::string theirs = fmt::format("/proc/{}/ns/{}", holder, kind.name);
     if (same_namespace(theirs, fmt::format("/proc/self/ns/{}", kind.name).c_str())) continue;
-    const launch::Descriptor file(open(theirs.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!file.open() || setns(file.get(), kind.flag) != 0) launch::fail("cannot enter " + theirs);
+    const launch::process::Descriptor file(open(theirs.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file.open() || setns(file.get(), kind.flag) != 0) launch::process::fail("cannot enter " + theirs);
   }
   if (folder.open()) (void)fchdir(folder.get());
   // Changing the user namespace has cleared it. A parent that died in between is noticed by its absence.
@@ -185,7 +185,7 @@ void enter_namespaces(pid_t holder) {
 
 std::string start_time(pid_t pid) {
   // proc(5): the name may hold spaces and ')'; behind the last ')' the start time is the 20th field.
-  const std::string line = launch::read_file(fmt::format("/proc/{}/stat", pid));
+  const std::string line = launch::process::read_file(fmt::format("/proc/{}/stat", pid));
   const auto close = line.rfind(')');
   if (close == std::string::npos) return {};
   std::istringstream fields(line.substr(close + 1));

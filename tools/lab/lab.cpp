@@ -14,7 +14,7 @@
 
 #include "lab/cable.hpp"
 #include "lab/holder.hpp"
-#include "launch/program.hpp"
+#include "launch/process/program.hpp"
 #include "launch/runtime_folder.hpp"
 #include "syncopate/error.hpp"
 
@@ -39,7 +39,7 @@ std::string state_path(const std::string& name) {
 
 void check_programs() {
   for (const char* name : {"ip", "tc", "bridge"}) try {
-      (void)launch::resolve_program(name);
+      (void)launch::process::resolve_program(name);
     } catch (const Misuse&) {
       throw SystemFailure(
           fmt::format("no lab on this machine: `{}` is missing; install iproute2 (it lives in /usr/sbin, "
@@ -52,13 +52,13 @@ void check_programs() {
 void configure(const Lab& lab, int host, const char* program, std::string batch) {
   std::vector<std::string> argv = lab.exec_prefix(host);
   for (const char* word : {program, "-batch", "-"}) argv.emplace_back(word);
-  launch::run_quietly({.argv = std::move(argv), .environment = {}, .input = std::move(batch)});
+  launch::process::run_quietly({.argv = std::move(argv), .environment = {}, .input = std::move(batch)});
 }
 
 nlohmann::json ask(const Lab& lab, int host, std::vector<std::string> command) {
   std::vector<std::string> argv = lab.exec_prefix(host);
   argv.insert(argv.end(), command.begin(), command.end());
-  const std::string answer = launch::run_quietly({.argv = std::move(argv), .environment = {}, .input = {}});
+  const std::string answer = launch::process::run_quietly({.argv = std::move(argv), .environment = {}, .input = {}});
   const auto parsed = nlohmann::json::parse(answer, nullptr, false);
   if (!parsed.is_array() || parsed.empty()) throw SystemFailure("cannot read what `" + command[0] + "` says");
   return parsed[0];
@@ -191,7 +191,7 @@ void Lab::save() const {
 }
 
 std::optional<Lab> Lab::load(const std::string& path) {
-  const auto state = nlohmann::json::parse(launch::read_file(path), nullptr, false);
+  const auto state = nlohmann::json::parse(launch::process::read_file(path), nullptr, false);
   Lab lab;
   lab.state_file_ = path;
   try {

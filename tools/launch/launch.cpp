@@ -46,7 +46,7 @@ void check(const JobOptions& options) {
 std::string rendezvous_on(const std::string& address, std::optional<ReservedPort>& port) {
   if (is_loopback(address)) return fmt::format("tcp://127.0.0.1:{}", port.emplace().number());
   unsigned number = 0;
-  if (getrandom(&number, sizeof number, 0) != sizeof number) fail("no random bytes");
+  if (getrandom(&number, sizeof number, 0) != sizeof number) process::fail("no random bytes");
   return fmt::format("tcp://{}:{}", bracketed(address), kFirstRemotePort + static_cast<int>(number % kRemotePorts));
 }
 
@@ -62,19 +62,19 @@ std::map<std::string, std::string> inherited_settings() {
   return settings;
 }
 
-Program local_program(const JobOptions& options, int rank, const SecretFile& secret) {
-  Program program{.argv = options.program, .environment = rank_environment(options, rank), .input = {}};
+process::Program local_program(const JobOptions& options, int rank, const SecretFile& secret) {
+  process::Program program{.argv = options.program, .environment = rank_environment(options, rank), .input = {}};
   program.environment["SYNCOPATE_SECRET_FILE"] = secret.path();
   if (options.lab == nullptr) return program;
-  program.argv[0] = resolve_program(program.argv[0]);  // here, where a missing program is a Misuse of ours
+  program.argv[0] = process::resolve_program(program.argv[0]);  // here, where a missing program is a Misuse of ours
   const auto prefix = options.lab->exec_prefix(rank);
   program.argv.insert(program.argv.begin(), prefix.begin(), prefix.end());
   return program;
 }
 
-Program remote_program(const JobOptions& options, int rank, const SecretFile& secret) {
+process::Program remote_program(const JobOptions& options, int rank, const SecretFile& secret) {
   const Place& place = options.hosts[seat_of(options, rank).place];
-  Program program{.argv = options.program, .environment = inherited_settings(), .input = {}};
+  process::Program program{.argv = options.program, .environment = inherited_settings(), .input = {}};
   for (const auto& [name, value] : rank_environment(options, rank)) program.environment[name] = value;
   program.environment.erase("SYNCOPATE_SECRET_FILE");
   if (const std::string address = address_of(place); options.interface.empty() && !is_loopback(address))
@@ -97,7 +97,7 @@ std::map<std::string, std::string> rank_environment(const JobOptions& options, i
   return environment;
 }
 
-JobEnd run_job(const JobOptions& given, const LineSink& sink) {
+job::End run_job(const JobOptions& given, const job::LineSink& sink) {
   check(given);
   JobOptions options = given;
   std::optional<ReservedPort> port;
@@ -111,11 +111,11 @@ JobEnd run_job(const JobOptions& given, const LineSink& sink) {
   }
   const SecretFile secret;
   options.supervise.files.push_back(secret.path());
-  std::vector<Program> programs;
+  std::vector<process::Program> programs;
   for (int rank = 0; rank < options.ranks; ++rank)
     programs.push_back(options.hosts.empty() ? local_program(options, rank, secret)
                                              : remote_program(options, rank, secret));
-  return supervise(programs, options.supervise, sink);
+  return job::supervise(programs, options.supervise, sink);
 }
 
 }  // namespace syncopate::tools::launch

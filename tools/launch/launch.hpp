@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "lab/lab.hpp"
+#include "launch/job/supervise.hpp"
 #include "launch/place.hpp"
-#include "launch/supervise.hpp"
 
 namespace syncopate::tools::launch {
 
@@ -20,13 +20,13 @@ struct JobOptions {
   std::string rendezvous;                          ///< SYNCOPATE_RENDEZVOUS; empty: a free port of rank 0's place
   const lab::Lab* lab = nullptr;                   ///< rank r on its host r; it has at least `ranks` hosts
   std::vector<Place> hosts;                        ///< by ssh, filled in this order; empty: this machine
-  SuperviseOptions supervise;
+  job::SuperviseOptions supervise;
 };
 
 /// Starts the ranks with SYNCOPATE_RANK, _SIZE, _LOCAL_RANK, _RENDEZVOUS, _SECRET_FILE, _INTERFACE, _TRANSPORT, _BLAME
 /// set, passes every line they write to `sink`, and returns when all have ended (see supervise). The secret is made for
 /// this job and removed at its end. Throws Misuse (program not found, too few hosts), SystemFailure.
-[[nodiscard]] JobEnd run_job(const JobOptions& options, const LineSink& sink);
+[[nodiscard]] job::End run_job(const JobOptions& options, const job::LineSink& sink);
 
 /// What run_job starts for `rank`, before ssh or the lab wrap it: for tests, and for starters of one's own.
 [[nodiscard]] std::map<std::string, std::string> rank_environment(const JobOptions& options, int rank);

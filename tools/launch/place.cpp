@@ -103,7 +103,7 @@ std::string bracketed(const std::string& address) {
   return address.find(':') == std::string::npos ? address : fmt::format("[{}]", address);
 }
 
-Program over_ssh(const Place& place, const Program& program, const std::string& secret) {
+process::Program over_ssh(const Place& place, const process::Program& program, const std::string& secret) {
   // The outer shell turns a death by signal into 128 + signal; ssh by itself would say 255.
   std::string command =
       "exec sh -c 'trap : INT TERM HUP; sh -c \"$0\" \"$@\"; exit $?' " + in_quotes(kRemoteScript) + " syncopate-rank";

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "launch/program.hpp"
+#include "launch/process/program.hpp"
 
 namespace syncopate::tools::launch {
 
@@ -27,6 +27,6 @@ struct Place {
 /// travels through ssh's standard input and becomes a file on the other side, which goes with the rank; further lines
 /// there are names of signals for it, and its end (ssh or the launcher died) ends the rank. The environment goes
 /// through `env K=V …`, and the rank starts in the same folder where there is one.
-[[nodiscard]] Program over_ssh(const Place& place, const Program& program, const std::string& secret);
+[[nodiscard]] process::Program over_ssh(const Place& place, const process::Program& program, const std::string& secret);
 
 }  // namespace syncopate::tools::launch

@@ -14,7 +14,7 @@ ReservedPort::ReservedPort() : socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXE
   auto* const generic = reinterpret_cast<sockaddr*>(&address);
   socklen_t length = sizeof address;
   if (!socket_.open() || bind(socket_.get(), generic, length) != 0 || getsockname(socket_.get(), generic, &length) != 0)
-    fail("no free port on loopback");
+    process::fail("no free port on loopback");
   number_ = ntohs(address.sin_port);
   const int yes = 1;  // after bind: before it, the system might pick a port that another such socket holds
   setsockopt(socket_.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);

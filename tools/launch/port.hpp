@@ -1,7 +1,7 @@
 // A free TCP port on loopback that stays reserved until rank 0 listens on it.
 #pragma once
 
-#include "launch/descriptor.hpp"
+#include "launch/process/descriptor.hpp"
 
 namespace syncopate::tools::launch {
 
@@ -13,7 +13,7 @@ class ReservedPort final {
   [[nodiscard]] int number() const noexcept { return number_; }
 
  private:
-  Descriptor socket_;
+  process::Descriptor socket_;
   int number_ = 0;
 };
 

@@ -12,7 +12,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "launch/descriptor.hpp"
+#include "launch/process/descriptor.hpp"
 #include "syncopate/error.hpp"
 
 namespace syncopate::tools::launch {
@@ -30,7 +30,7 @@ bool usable(const std::string& folder) {
 
 std::string random_hex() {
   std::array<unsigned char, 32> bytes{};
-  if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) fail("no random bytes");
+  if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) process::fail("no random bytes");
   std::string text;
   for (const unsigned char byte : bytes) text += fmt::format("{:02x}", byte);
   return text;
@@ -51,9 +51,9 @@ std::string runtime_folder() {
 
 void write_private_file(const std::string& path, const std::string& text) {
   const std::string draft = fmt::format("{}.{}", path, getpid());
-  const Descriptor file(::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!file.open() || !write_all(file.get(), text) || rename(draft.c_str(), path.c_str()) != 0)
-    fail("cannot write " + path);
+  const process::Descriptor file(::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file.open() || !process::write_all(file.get(), text) || rename(draft.c_str(), path.c_str()) != 0)
+    process::fail("cannot write " + path);
 }
 
 SecretFile::SecretFile()

@@ -28,7 +28,7 @@ std::string_view cut(std::string_view text, std::size_t columns) {
   return text.substr(0, bytes);
 }
 
-std::string as_row(const Line& line) {
+std::string as_row(const job::Line& line) {
   const nlohmann::json row{{"rank", line.rank}, {"line", line.text}};
   return row.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
@@ -46,29 +46,29 @@ Screen::Screen(bool json)
     : json_(json), output_is_terminal_(isatty(STDOUT_FILENO) == 1), error_is_terminal_(isatty(STDERR_FILENO) == 1) {}
 
 Screen::~Screen() {
-  if (!progress_.empty()) write_all(STDERR_FILENO, "\n");
+  if (!progress_.empty()) process::write_all(STDERR_FILENO, "\n");
 }
 
 /// One write a line, so that lines of this and other processes stay whole.
 void Screen::put(int file, const std::string& line) {
   const bool crosses = !progress_.empty() && (file == STDERR_FILENO ? error_is_terminal_ : output_is_terminal_);
-  if (crosses) write_all(STDERR_FILENO, kClearLine);
-  write_all(file, line);
-  if (crosses) write_all(STDERR_FILENO, progress_);
+  if (crosses) process::write_all(STDERR_FILENO, kClearLine);
+  process::write_all(file, line);
+  if (crosses) process::write_all(STDERR_FILENO, progress_);
 }
 
-void Screen::show(const Line& line) {
-  if (line.stream == Stream::progress) return progress(line.text);
-  const int file = line.stream == Stream::output ? STDOUT_FILENO : STDERR_FILENO;
-  if (line.stream == Stream::output && is_json_object(line.text)) return put(file, std::string(line.text) + "\n");
-  if (line.stream == Stream::output && json_) return put(file, as_row(line));
+void Screen::show(const job::Line& line) {
+  if (line.stream == job::Stream::progress) return progress(line.text);
+  const int file = line.stream == job::Stream::output ? STDOUT_FILENO : STDERR_FILENO;
+  if (line.stream == job::Stream::output && is_json_object(line.text)) return put(file, std::string(line.text) + "\n");
+  if (line.stream == job::Stream::output && json_) return put(file, as_row(line));
   put(file, fmt::format("[{}] {}\n", line.rank, line.text));
 }
 
 void Screen::progress(std::string_view text) {
   if (!error_is_terminal_) return;
   progress_ = cut(text, terminal_columns());
-  write_all(STDERR_FILENO, std::string(kClearLine) + progress_);
+  process::write_all(STDERR_FILENO, std::string(kClearLine) + progress_);
 }
 
 }  // namespace syncopate::tools::launch

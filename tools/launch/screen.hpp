@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "launch/supervise.hpp"
+#include "launch/job/supervise.hpp"
 
 namespace syncopate::tools::launch {
 
@@ -16,7 +16,7 @@ class Screen final {
   Screen(const Screen&) = delete;
   Screen& operator=(const Screen&) = delete;
 
-  void show(const Line& line);
+  void show(const job::Line& line);
   /// Draws `text` over the previous progress line; nothing where stderr is no terminal.
   void progress(std::string_view text);
   [[nodiscard]] bool is_terminal() const noexcept { return error_is_terminal_; }

@@ -6,10 +6,10 @@
 #include <cmath>
 #include <fstream>
 
-#include "report/page.hpp"
-#include "report/planned.hpp"
-#include "report/run.hpp"
-#include "report/summary.hpp"
+#include "report/page/page.hpp"
+#include "report/page/planned.hpp"
+#include "report/record/run.hpp"
+#include "report/record/summary.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/trace.hpp"
 
@@ -49,20 +49,20 @@ json known_count(double value) {
   return std::isfinite(value) ? json(static_cast<std::uint64_t>(std::llround(value))) : json(nullptr);
 }
 
-json equality(Replicas replicas) {
-  if (replicas == Replicas::equal) return true;
-  if (replicas == Replicas::differ) return false;
+json equality(record::Replicas replicas) {
+  if (replicas == record::Replicas::equal) return true;
+  if (replicas == record::Replicas::differ) return false;
   return nullptr;
 }
 
-json row_of(const Run& run, const Summary& summary) {
-  const Budget& budget = summary.budget;
+json row_of(const record::Run& run, const record::Summary& summary) {
+  const record::Budget& budget = summary.budget;
   json row{{"model", run.model},
            {"ranks", run.ranks.size()},
            {"steps", static_cast<std::uint64_t>(summary.last_step)},
            {"step_s", known(summary.step_s)},
            {"predicted_s", known(summary.predicted_s)},
-           {"prediction_error", known(prediction_error(summary))},
+           {"prediction_error", known(page::prediction_error(summary))},
            {"samples_per_second", known(summary.samples_per_second)},
            {"wait_share", known(summary.wait_share)},
            {"wire_bytes_per_step", known_count(summary.wire_bytes)},
@@ -84,8 +84,8 @@ json row_of(const Run& run, const Summary& summary) {
 }  // namespace
 
 json write_report(const fs::path& folder, const fs::path& output) {
-  const Run run = read_run(folder);
-  const Summary summary = summary_of(run);
+  const record::Run run = record::read_run(folder);
+  const record::Summary summary = record::summary_of(run);
   const fs::path page_file = output.empty() ? folder / "report.html" : output;
   const fs::path trace_file = trace_beside(page_file);
   json row = row_of(run, summary);
@@ -93,14 +93,14 @@ json write_report(const fs::path& folder, const fs::path& output) {
   row["trace"] = nullptr;
   if (summary.traced) {
     std::vector<std::vector<Span>> spans;
-    for (const RankRecord& rank : run.ranks) {
+    for (const record::RankRecord& rank : run.ranks) {
       spans.push_back(rank.spans);
       spans.back().insert(spans.back().end(), rank.planned.begin(), rank.planned.end());
     }
     replace(trace_file, chrome_trace(spans));
     row["trace"] = trace_file.string();
   }
-  replace(page_file, page(run, summary, summary.traced ? trace_file.filename().string() : ""));
+  replace(page_file, page::render(run, summary, summary.traced ? trace_file.filename().string() : ""));
   return row;
 }
 

@@ -1,0 +1,290 @@
+// Supervision: runs a set of programs to their common end, with their output in whole lines and no leftovers.
+#include "launch/job/supervise.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <optional>
+
+#include "launch/job/blame.hpp"
+#include "launch/job/lines.hpp"
+#include "launch/process/guardian.hpp"
+#include "launch/process/signals.hpp"
+
+namespace syncopate::tools::launch::job {
+namespace {
+
+using SteadyTime = std::chrono::steady_clock::time_point;
+
+struct Rank {
+  process::Started process;
+  bool signals_by_input = false;
+  LineSplitter output, error;
+  std::optional<RankEnd> end;
+  bool was_asked = false;  ///< to end, by a signal from here
+};
+
+/// What happens to the others after a failure, in this order.
+enum class Stage : std::uint8_t { all_well, own_error, terminated, killed };
+
+class Supervisor final {
+ public:
+  Supervisor(const SuperviseOptions& options, const LineSink& sink)
+      : options_(options), sink_(sink), guardian_(options.files) {}
+  ~Supervisor();
+  void start_all(const std::vector<process::Program>& programs);
+  End run();
+
+ private:
+  void poll_once(int timeout_ms);
+  [[nodiscard]] int wait_ms() const;
+  void read_stream(int rank, Stream stream);
+  void pass_on(int rank, Stream stream, std::string_view text);
+  void show_progress(int rank);
+  void take_signals();
+  void forward(int number);
+  void send_all(int number);
+  void stop_with_us();
+  void collect_ends();
+  void note_stopped();
+  void escalate();
+  void kill_leftovers();
+  void finish_output();
+  void name_the_first();
+  [[nodiscard]] bool all_ended() const;
+
+  const SuperviseOptions& options_;
+  const LineSink& sink_;
+  process::SignalQueue signals_;
+  process::Guardian guardian_;
+  std::vector<Rank> ranks_;
+  Stage stage_ = Stage::all_well;
+  SteadyTime next_stage_ = SteadyTime::max();
+  int interrupts_ = 0;
+  std::optional<int> blamed_;  ///< by the first of the ranks whose group failed
+  End end_;
+};
+
+void Supervisor::start_all(const std::vector<process::Program>& programs) {
+  for (const process::Program& program : programs) {
+    ranks_.push_back({.process = process::start(program),
+                      .signals_by_input = program.signals_by_input,
+                      .output = {},
+                      .error = {},
+                      .end = {},
+                      .was_asked = false});
+    if (!program.signals_by_input) guardian_.watch(ranks_.back().process.pid);
+    process::set_nonblocking(ranks_.back().process.output.get());
+    process::set_nonblocking(ranks_.back().process.error.get());
+  }
+}
+
+/// Kills what is left of each rank's process group. Ended ranks are not reaped before, so that no other process can
+/// have got their ids. Behind ssh the other side cleans up when its input ends.
+void Supervisor::kill_leftovers() {
+  for (Rank& rank : ranks_) {
+    rank.process.input.close();
+    if (!rank.end || !rank.signals_by_input) kill(-rank.process.pid, SIGKILL);
+  }
+}
+
+Supervisor::~Supervisor() {
+  kill_leftovers();
+  for (Rank& rank : ranks_)
+    while (waitpid(rank.process.pid, nullptr, 0) < 0 && errno == EINTR) {
+    }
+}
+
+End Supervisor::run() {
+  end_.ranks.resize(ranks_.size());
+  while (!all_ended()) {
+    poll_once(wait_ms());
+    take_signals();
+    collect_ends();
+    escalate();
+  }
+  finish_output();
+  name_the_first();
+  return end_;
+}
+
+/// The first to end need not be the first that failed: that one may still have been busy ending.
+void Supervisor::name_the_first() {
+  if (end_.first_failure < 0 || !blamed_) return;
+  const auto index = static_cast<std::size_t>(*blamed_);
+  if (end_.ranks[index].code == 0 || ranks_[index].was_asked) return;
+  end_.first_failure = *blamed_;
+  end_.is_blamed = true;
+}
+
+bool Supervisor::all_ended() const {
+  for (const Rank& rank : ranks_)
+    if (!rank.end) return false;
+  return true;
+}
+
+int Supervisor::wait_ms() const {
+  if (next_stage_ == SteadyTime::max()) return -1;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(next_stage_ - std::chrono::steady_clock::now());
+  return static_cast<int>(std::max<long>(0, left.count()));
+}
+
+void Supervisor::poll_once(int timeout_ms) {
+  std::vector<pollfd> files{{.fd = signals_.descriptor(), .events = POLLIN, .revents = 0}};
+  for (const Rank& rank : ranks_)  // poll skips the closed ones: -1
+    for (const int file : {rank.process.output.get(), rank.process.error.get()})
+      files.push_back({.fd = file, .events = POLLIN, .revents = 0});
+  if (poll(files.data(), files.size(), timeout_ms) <= 0) return;
+  for (std::size_t i = 1; i < files.size(); ++i)
+    if (files[i].revents != 0) read_stream(static_cast<int>((i - 1) / 2), i % 2 == 1 ? Stream::output : Stream::error);
+}
+
+/// At most one buffer a round, so that a rank that writes without end cannot keep the others waiting.
+void Supervisor::read_stream(int index, Stream stream) {
+  Rank& rank = ranks_[index];
+  process::Descriptor& file = stream == Stream::output ? rank.process.output : rank.process.error;
+  LineSplitter& lines = stream == Stream::output ? rank.output : rank.error;
+  const auto pass = [&](std::string_view text) { pass_on(index, stream, text); };
+  std::array<char, 65536> buffer;
+  const ssize_t got = read(file.get(), buffer.data(), buffer.size());
+  if (got > 0) {
+    lines.take({buffer.data(), static_cast<std::size_t>(got)}, pass);
+  } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
+    lines.finish(pass);
+    file.close();
+  }
+  if (stream == Stream::error) show_progress(index);
+}
+
+void Supervisor::pass_on(int rank, Stream stream, std::string_view text) {
+  if (stream == Stream::output) return sink_({rank, stream, text});
+  const std::string_view shown = as_overwritten(text);
+  const std::optional<int> culprit = blamed_in(shown);
+  if (!culprit) return sink_({rank, stream, shown});
+  if (!blamed_ && static_cast<std::size_t>(*culprit) < ranks_.size()) blamed_ = culprit;
+}
+
+/// An unfinished line with a carriage return is an update in place: only its newest text matters.
+void Supervisor::show_progress(int index) {
+  LineSplitter& lines = ranks_[index].error;
+  if (lines.unfinished().find('\r') == std::string_view::npos) return;
+  const std::string_view text = as_overwritten(lines.unfinished());
+  const std::size_t kept = lines.unfinished().data() + lines.unfinished().size() - text.data();
+  if (options_.progress && index == 0) sink_({index, Stream::progress, text});
+  if (kept + 1 < lines.unfinished().size()) lines.keep_last(kept + 1);
+}
+
+void Supervisor::take_signals() {
+  while (const auto number = signals_.next()) {
+    if (*number == SIGTSTP) stop_with_us();
+    if (*number == SIGINT || *number == SIGTERM || *number == SIGHUP) forward(*number);
+  }
+}
+
+void Supervisor::forward(int number) {
+  if (end_.forwarded_signal == 0) end_.forwarded_signal = number;
+  end_.interrupted = end_.interrupted || end_.first_failure < 0;
+  interrupts_ += number == SIGINT ? 1 : 0;
+  if (interrupts_ < 2) return send_all(number);
+  stage_ = Stage::killed;
+  next_stage_ = SteadyTime::max();
+  send_all(SIGKILL);
+}
+
+void Supervisor::send_all(int number) {
+  for (Rank& rank : ranks_) {
+    if (rank.end) continue;
+    rank.was_asked = true;
+    const bool by_input = rank.signals_by_input && rank.process.input.open() && number != SIGKILL;
+    if (by_input) {
+      process::write_all(rank.process.input.get(), process::signal_name(number).substr(3) + "\n");
+    } else {
+      kill(-rank.process.pid, number);
+    }
+  }
+}
+
+/// Ctrl-Z: the ranks are in process groups of their own, so the terminal's SIGTSTP reaches only us.
+void Supervisor::stop_with_us() {
+  for (const Rank& rank : ranks_)
+    if (!rank.end) kill(-rank.process.pid, SIGSTOP);
+  raise(SIGSTOP);  // returns after SIGCONT
+  for (const Rank& rank : ranks_)
+    if (!rank.end) kill(-rank.process.pid, SIGCONT);
+}
+
+void Supervisor::collect_ends() {
+  std::vector<int> ended;
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    siginfo_t about{};
+    if (ranks_[i].end) continue;
+    if (waitid(P_PID, static_cast<id_t>(ranks_[i].process.pid), &about, WEXITED | WNOHANG | WNOWAIT) != 0) continue;
+    if (about.si_pid == 0) continue;
+    const bool exited = about.si_code == CLD_EXITED;
+    ranks_[i].end = exited ? RankEnd{about.si_status, 0} : RankEnd{128 + about.si_status, about.si_status};
+    end_.ranks[i] = *ranks_[i].end;
+    ended.push_back(static_cast<int>(i));
+  }
+  // Of ranks that are found dead at the same time, one killed by a signal did not die of the others' failure.
+  std::stable_partition(ended.begin(), ended.end(), [this](int rank) { return end_.ranks[rank].signal != 0; });
+  for (const int rank : ended)
+    if (end_.ranks[rank].code != 0 && end_.first_failure < 0) end_.first_failure = rank;
+  if (end_.first_failure < 0 || stage_ != Stage::all_well) return;
+  note_stopped();
+  stage_ = Stage::own_error;
+  next_stage_ = std::chrono::steady_clock::now() + options_.own_error;
+}
+
+/// A stopped rank does not end: the first to end is then one that missed it.
+void Supervisor::note_stopped() {
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    siginfo_t about{};
+    const auto pid = static_cast<id_t>(ranks_[i].process.pid);
+    if (ranks_[i].end || waitid(P_PID, pid, &about, WSTOPPED | WNOHANG | WNOWAIT) != 0) continue;
+    if (about.si_pid != 0) end_.stopped.push_back(static_cast<int>(i));
+  }
+}
+
+void Supervisor::escalate() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now < next_stage_) return;
+  const bool ask = stage_ == Stage::own_error;
+  stage_ = ask ? Stage::terminated : Stage::killed;
+  next_stage_ = ask ? now + options_.termination : SteadyTime::max();
+  send_all(ask ? SIGTERM : SIGKILL);
+}
+
+/// A process that a rank has left behind may still hold its pipes: what is in them is read, their end is not awaited.
+void Supervisor::finish_output() {
+  kill_leftovers();
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
+  const auto open = [&] {
+    for (const Rank& rank : ranks_)
+      if (rank.process.output.open() || rank.process.error.open()) return true;
+    return false;
+  };
+  while (open() && std::chrono::steady_clock::now() < deadline) poll_once(50);
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    const int rank = static_cast<int>(i);
+    ranks_[i].output.finish([&](std::string_view text) { pass_on(rank, Stream::output, text); });
+    ranks_[i].error.finish([&](std::string_view text) { pass_on(rank, Stream::error, text); });
+  }
+}
+
+}  // namespace
+
+End supervise(const std::vector<process::Program>& programs, const SuperviseOptions& options, const LineSink& sink) {
+  for (const process::Program& program : programs)
+    (void)process::resolve_program(program.argv.at(0));  // before anything is started
+  Supervisor supervisor(options, sink);
+  supervisor.start_all(programs);
+  return supervisor.run();
+}
+
+}  // namespace syncopate::tools::launch::job

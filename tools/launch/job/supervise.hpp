@@ -1,0 +1,44 @@
+// Supervision: runs a set of programs to their common end, with their output in whole lines and no leftovers.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "launch/job/end.hpp"
+#include "launch/process/program.hpp"
+
+namespace syncopate::tools::launch::job {
+
+enum class Stream : std::uint8_t {
+  output,
+  error,
+  progress,  ///< rank 0's line in the making, to be overwritten by the next
+};
+
+struct Line {
+  int rank = 0;
+  Stream stream = Stream::output;
+  std::string_view text;  ///< without '\n'; valid during the call
+};
+using LineSink = std::function<void(const Line&)>;
+
+struct SuperviseOptions {
+  /// After the first failure the others have so long to end with their own error (which tells the user more than ours).
+  std::chrono::milliseconds own_error{5'000};
+  std::chrono::milliseconds termination{2'000};  ///< from SIGTERM to SIGKILL
+  bool progress = false;                         ///< pass on rank 0's carriage-return updates as Stream::progress
+  std::vector<std::string> files;                ///< removed if this process is killed
+};
+
+/// Starts program i as rank i and returns when all have ended. SIGINT, SIGTERM and SIGHUP that arrive meanwhile are
+/// forwarded to all; the second SIGINT kills them. Stopping this process (Ctrl-Z) stops them too. What ranks have left
+/// running in their process groups is killed at the end. To be called on the main thread.
+/// Throws Misuse if a program cannot be executed (the ones already started are killed), SystemFailure.
+[[nodiscard]] End supervise(const std::vector<process::Program>& programs, const SuperviseOptions& options,
+                            const LineSink& sink);
+
+}  // namespace syncopate::tools::launch::job

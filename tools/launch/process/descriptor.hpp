@@ -1,0 +1,46 @@
+// Descriptor: an open file that closes itself, and the few things one does with it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace syncopate::tools::launch::process {
+
+class Descriptor final {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int file) : file_(file) {}
+  ~Descriptor() { close(); }
+  Descriptor(Descriptor&& other) noexcept : file_(std::exchange(other.file_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    if (this != &other) {
+      close();
+      file_ = std::exchange(other.file_, -1);
+    }
+    return *this;
+  }
+  [[nodiscard]] int get() const noexcept { return file_; }
+  [[nodiscard]] bool open() const noexcept { return file_ >= 0; }
+  void close() noexcept;
+
+ private:
+  int file_ = -1;
+};
+
+struct Pipe {
+  Descriptor read;
+  Descriptor write;
+};
+
+[[nodiscard]] Pipe make_pipe();  ///< closed on exec; throws SystemFailure
+/// Writes all of it, waiting where the file is not ready; false when nobody reads any more.
+bool write_all(int file, std::string_view bytes) noexcept;
+[[nodiscard]] std::string read_file(const std::string& path);  ///< empty where it cannot be read
+void set_nonblocking(int file);
+/// "what: why", with errno in words.
+[[noreturn]] void fail(const std::string& what);
+
+}  // namespace syncopate::tools::launch::process

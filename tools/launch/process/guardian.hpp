@@ -1,0 +1,29 @@
+// Guardian: a small process that outlives a killed launcher just long enough to clean up behind it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "launch/process/descriptor.hpp"
+
+namespace syncopate::tools::launch::process {
+
+/// Every rank dies with its launcher by PR_SET_PDEATHSIG, but what a rank has started itself would stay, and so would
+/// the job's files. The guardian waits on a pipe: when the launcher dies without a word, it kills the process groups
+/// it was told of and removes the files.
+class Guardian final {
+ public:
+  explicit Guardian(std::vector<std::string> files);
+  ~Guardian();  ///< dismisses it: the launcher itself has cleaned up
+  Guardian(const Guardian&) = delete;
+  Guardian& operator=(const Guardian&) = delete;
+  void watch(pid_t group);
+
+ private:
+  Descriptor orders_;
+  pid_t pid_ = -1;
+};
+
+}  // namespace syncopate::tools::launch::process

@@ -1,0 +1,195 @@
+// The tables of a report: bytes per bucket, plan, ranks, configuration.
+#include "report/page/tables.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "report/page/markup.hpp"
+#include "report/record/jsonl.hpp"
+
+namespace syncopate::tools::report::page {
+namespace {
+
+constexpr std::size_t kRowsShown = 32;  // further rows stand folded below
+
+struct Column {
+  const char* name;
+  const char* look;   ///< "n": a number, "t": text
+  int width_percent;  ///< fixed, so that the folded rows stand below the others
+};
+
+struct Table {
+  std::vector<Column> columns;
+  std::vector<std::vector<std::string>> rows;  ///< cells as HTML
+  const char* noun;
+
+  [[nodiscard]] std::string part(std::size_t first, std::size_t last) const {
+    std::string html = "<table><colgroup>";
+    for (const Column& column : columns) html += fmt::format("<col style=\"width:{}%\">", column.width_percent);
+    html += "</colgroup><thead><tr>";
+    for (const Column& column : columns) html += fmt::format("<th class=\"{}\">{}</th>", column.look, column.name);
+    html += "</tr></thead><tbody>\n";
+    for (std::size_t r = first; r < last; ++r) {
+      html += "<tr>";
+      for (std::size_t c = 0; c < columns.size(); ++c)
+        html += fmt::format("<td class=\"{}\">{}</td>", columns[c].look, rows[r][c]);
+      html += "</tr>\n";
+    }
+    return html + "</tbody></table>\n";
+  }
+
+  [[nodiscard]] std::string html() const {
+    const std::size_t shown = rows.size() <= kRowsShown + kRowsShown / 4 ? rows.size() : kRowsShown;
+    std::string html = part(0, shown);
+    if (shown < rows.size())
+      html += fmt::format("<details><summary>{} further {}</summary>\n{}</details>\n", rows.size() - shown, noun,
+                          part(shown, rows.size()));
+    return "<div class=\"wide\">" + html + "</div>\n";
+  }
+};
+
+std::string share_bar(double share, const char* look) {
+  return fmt::format(
+      "<svg class=\"bar\" viewBox=\"0 0 100 10\" preserveAspectRatio=\"none\" aria-hidden=\"true\"><rect "
+      "class=\"{}\" width=\"{}\" height=\"10\"/></svg>",
+      look, px(std::clamp(share, 0.0, 1.0) * 100));
+}
+
+std::string layers_of(const record::Run& run, const record::Bucket& bucket) {
+  const std::string& first = run.layers[bucket.first].name;
+  if (bucket.first == bucket.last) return escaped(first);
+  return fmt::format("{} … {} <span class=\"quiet\">({})</span>", escaped(first), escaped(run.layers[bucket.last].name),
+                     bucket.last - bucket.first + 1);
+}
+
+std::string digest_cell(const record::Run& run, const record::Summary& summary, std::size_t r) {
+  const auto& end = run.ranks[r].end;
+  if (!end || end->digest.empty()) return "<span class=\"quiet\">none</span>";
+  const std::string digest = fmt::format("<code>{}</code>", escaped(end->digest.substr(0, 16)));
+  if (run.ranks.size() == 1 || summary.replicas == record::Replicas::alone) return digest;
+  return digest + (summary.ranks[r].differs ? " <strong class=\"bad\">NOT equal</strong>" : " equal");
+}
+
+std::string state_of(const record::Run& run, const record::Summary& summary, std::size_t r) {
+  const record::RankRecord& rank = run.ranks[r];
+  if (!rank.present) return "<strong class=\"bad\">wrote nothing</strong>";
+  if (!rank.error.empty())
+    return fmt::format("<strong class=\"bad\">failed</strong> at {}", decimal(summary.ranks[r].last_step));
+  if (!rank.end)
+    return fmt::format("<strong class=\"bad\">stopped</strong> at {}", decimal(summary.ranks[r].last_step));
+  return decimal(std::isnan(rank.end->steps) ? summary.ranks[r].last_step : rank.end->steps);
+}
+
+std::string scalar(const nlohmann::json& value, const std::string& key) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_number() && key.ends_with("_bytes")) return bytes(value.get<double>());
+  if (value.is_number_integer() && key != "seed") return decimal(value.get<double>());
+  return value.dump();
+}
+
+}  // namespace
+
+std::string byte_bars(const record::Run& run, const record::Summary& summary) {
+  const double ranks = static_cast<double>(run.ranks.size()), raw = run.gradient_bytes, sent = summary.wire_bytes;
+  const double ring = 2 * (ranks - 1) / ranks * raw;
+  const double most = std::fmax(std::fmax(raw, sent), ring);
+  Table table{{{"", "t", 34}, {"", "t", 40}, {"per step", "n", 13}, {"of the gradients", "n", 13}}, {}, "rows"};
+  const auto add = [&](const char* name, double count, const char* look) {
+    if (std::isfinite(count))
+      table.rows.push_back({name, share_bar(count / most, look), bytes(count),
+                            std::isfinite(raw) ? fmt::format("×{:.3f}", count / raw) : ""});
+  };
+  add("the gradients themselves", raw, "other");
+  add("sent by each rank, headers included", sent, "hidden");
+  add("an uncompressed ring all-reduce, for comparison", ring, "other");
+  return table.html();
+}
+
+std::string bucket_table(const record::Run& run) {
+  const std::vector<record::BucketCost> costs = record::bucket_costs(run);
+  double most = 1, slowest = 0;
+  for (const record::Bucket& bucket : run.buckets) most = std::max(most, static_cast<double>(bucket.bytes));
+  for (const record::BucketCost& cost : costs) slowest = std::fmax(slowest, cost.seconds);
+  const TimeUnit unit = time_unit(slowest / 4);
+  Table table{{{"bucket", "n", 7},
+               {"layers", "t", 38},
+               {"", "t", 17},
+               {"gradients", "n", 10},
+               {"exchange", "n", 10},
+               {"exposed", "n", 9},
+               {"Gbit/s", "n", 9}},
+              {},
+              "buckets"};
+  for (std::size_t k = 0; k < run.buckets.size(); ++k) {
+    const record::Bucket& bucket = run.buckets[k];
+    const double size = static_cast<double>(bucket.bytes);
+    table.rows.push_back({std::to_string(k), layers_of(run, bucket), share_bar(size / most, "hidden"), bytes(size),
+                          unit(costs[k].seconds), unit(costs[k].exposed_s),
+                          decimal(size * 8e-9 / costs[k].seconds, 3)});
+  }
+  return table.html();
+}
+
+std::string plan_table(const std::vector<PlannedBucket>& buckets) {
+  const TimeUnit unit = time_unit(buckets.back().planned_end_s / 4);
+  const auto stretch = [&](double begin_s, double end_s) {
+    return std::isfinite(begin_s) ? fmt::format("{} to {}", unit.number(begin_s), unit(end_s)) : std::string("–");
+  };
+  Table table{
+      {{"gradients", "t", 40}, {"planned", "n", 21}, {"actual", "n", 21}, {"end, later by", "n", 18}}, {}, "buckets"};
+  for (const PlannedBucket& bucket : buckets)
+    table.rows.push_back({escaped(bucket.name), stretch(bucket.planned_begin_s, bucket.planned_end_s),
+                          stretch(bucket.begin_s, bucket.end_s), unit(bucket.end_s - bucket.planned_end_s)});
+  return table.html();
+}
+
+std::string rank_table(const record::Run& run, const record::Summary& summary) {
+  const TimeUnit unit = time_unit(summary.step_s / 10);  // a digit more, to compare ranks
+  Table table{{{"rank", "n", 6},
+               {"steps", "n", 13},
+               {"step, median", "n", 12},
+               {"min", "n", 9},
+               {"max", "n", 9},
+               {"waiting", "n", 9},
+               {"hidden", "n", 9},
+               {"sent per step", "n", 12},
+               {"digest of parameters", "t", 21}},
+              {},
+              "ranks"};
+  for (std::size_t r = 0; r < run.ranks.size(); ++r) {
+    const record::RankSummary& rank = summary.ranks[r];
+    const record::Spread& step = rank.step_seconds;
+    const double hidden =
+        rank.traced && rank.budget.exchange_s > 0 ? rank.budget.hidden_s / rank.budget.exchange_s : record::kUnknown;
+    table.rows.push_back({std::to_string(r), state_of(run, summary, r), unit(step.median), unit(step.min),
+                          unit(step.max), percent(rank.wait_share), percent(hidden), bytes(rank.wire_bytes),
+                          digest_cell(run, summary, r)});
+  }
+  return table.html();
+}
+
+std::string configuration_table(const record::Run& run) {
+  static constexpr const char* kFirst[] = {"model",     "data",       "ranks",         "batch", "steps",
+                                           "threads",   "seed",       "policy",        "codec", "exchange",
+                                           "algorithm", "parameters", "gradient_bytes"};
+  std::vector<std::string> keys(std::begin(kFirst), std::end(kFirst));
+  for (const auto& [key, value] : run.configuration.items())
+    if (key != "command" && !value.is_structured() && std::ranges::find(keys, key) == keys.end()) keys.push_back(key);
+  std::string html = "<dl class=\"configuration\">\n";
+  for (const std::string& key : keys) {
+    const auto found = run.configuration.find(key);
+    if (found == run.configuration.end() || found->is_structured() || found->is_null()) continue;
+    std::string name = key;
+    std::ranges::replace(name, '_', ' ');
+    html += fmt::format("<div><dt>{}</dt><dd>{}</dd></div>\n", escaped(name), escaped(scalar(*found, key)));
+  }
+  html += "</dl>\n";
+  const auto command = run.configuration.find("command");
+  if (command != run.configuration.end() && command->is_string())
+    html += fmt::format("<pre><code>{}</code></pre>\n", escaped(command->get<std::string>()));
+  return html;
+}
+
+}  // namespace syncopate::tools::report::page

@@ -1,0 +1,20 @@
+// The tables of a report: bytes per bucket, plan, ranks, configuration.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "report/page/planned.hpp"
+#include "report/record/run.hpp"
+#include "report/record/summary.hpp"
+
+namespace syncopate::tools::report::page {
+
+/// What each rank sent in a step beside the gradients themselves and what a ring would send.
+[[nodiscard]] std::string byte_bars(const record::Run& run, const record::Summary& summary);
+[[nodiscard]] std::string bucket_table(const record::Run& run);
+[[nodiscard]] std::string plan_table(const std::vector<PlannedBucket>& buckets);
+[[nodiscard]] std::string rank_table(const record::Run& run, const record::Summary& summary);
+[[nodiscard]] std::string configuration_table(const record::Run& run);
+
+}  // namespace syncopate::tools::report::page

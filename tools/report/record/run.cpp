@@ -1,0 +1,157 @@
+// Reads the folder of a training run: run.json, and rows and spans of every rank.
+#include "report/record/run.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "report/record/jsonl.hpp"
+#include "report/record/overlap.hpp"
+#include "syncopate/error.hpp"
+
+namespace syncopate::tools::report::record {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kMaxRanks = 65'536;
+
+std::uint64_t whole(const json& object, std::string_view key) {
+  const double value = number(object, key);
+  if (!(value >= 0 && value < 9e15 && value == std::floor(value)))
+    throw Corrupt(fmt::format("\"{}\" must be a whole number, 0 or more", key));
+  return static_cast<std::uint64_t>(value);
+}
+
+/// The array `key`, or an empty one.
+const json& list(const json& object, std::string_view key) {
+  static const json empty = json::array();
+  const auto found = object.find(key);
+  if (found == object.end() || found->is_null()) return empty;
+  if (!found->is_array()) throw Corrupt(fmt::format("\"{}\" must be an array", key));
+  return *found;
+}
+
+void read_configuration(const json& source, Run& run) {
+  run.configuration = source;
+  run.model = text(source, "model");
+  run.exchange = text(source, "exchange");
+  run.batch = number(source, "batch");
+  run.gradient_bytes = number(source, "gradient_bytes");
+  const auto emulated = source.find("emulated_compute");
+  run.emulated_compute = emulated != source.end() && emulated->is_boolean() && emulated->get<bool>();
+  for (const json& layer : list(source, "layers"))
+    run.layers.push_back({text(layer, "name"), whole(layer, "elements")});
+  for (const json& row : list(source, "buckets")) {
+    const Bucket bucket{whole(row, "first"), whole(row, "last"), whole(row, "bytes")};
+    if (bucket.first > bucket.last || bucket.last >= run.layers.size())
+      throw Corrupt(fmt::format("bucket {}: layers {} to {} of {}", run.buckets.size(), bucket.first, bucket.last,
+                                run.layers.size()));
+    run.buckets.push_back(bucket);
+  }
+  const std::uint64_t ranks = whole(source, "ranks");
+  if (ranks < 1 || ranks > kMaxRanks) throw Corrupt(fmt::format("\"ranks\" must be 1 to {}, not {}", kMaxRanks, ranks));
+  run.ranks.resize(ranks);
+}
+
+Step step_of(const json& row) {
+  Step step;
+  step.step = static_cast<double>(whole(row, "step"));
+  step.loss = number(row, "loss");
+  step.samples_per_second = number(row, "samples_per_second");
+  step.wait_share = number(row, "wait_share");
+  step.step_s = number(row, "step_s");
+  step.forward_s = number(row, "forward_s");
+  step.backward_s = number(row, "backward_s");
+  step.wait_s = number(row, "wait_s");
+  step.optimizer_s = number(row, "optimizer_s");
+  step.wire_bytes = number(row, "wire_bytes");
+  step.predicted_s = number(row, "predicted_s");
+  step.measuring = row.value("measuring", false);
+  return step;
+}
+
+End end_of(const json& row) {
+  End end;
+  end.steps = number(row, "steps");
+  end.forward_seconds = number(row, "forward_seconds");
+  end.wire_bytes_per_step = number(row, "wire_bytes_per_step");
+  end.accuracy = number(row, "accuracy");
+  end.loss = number(row, "loss");
+  end.digest = text(row, "digest");
+  const auto spread = row.find("step_seconds");
+  if (spread != row.end() && spread->is_object())
+    end.step_seconds = {number(*spread, "median"), number(*spread, "min"), number(*spread, "max"),
+                        number(*spread, "n")};
+  return end;
+}
+
+/// A run that ends within an epoch is evaluated at its end, which no epoch row tells. Where nothing was evaluated, the
+/// end row repeats the loss of the last step.
+void add_last_evaluation(RankRecord& rank) {
+  const double last_step = rank.steps.empty() ? 0 : rank.steps.back().step;
+  const double trained = rank.steps.empty() ? kUnknown : rank.steps.back().loss;
+  const double step = std::isnan(rank.end->steps) ? last_step : rank.end->steps;
+  const bool was_evaluated =
+      !std::isnan(rank.end->accuracy) || (!std::isnan(rank.end->loss) && rank.end->loss != trained);
+  const bool is_told = !rank.evaluations.empty() && rank.evaluations.back().step >= step;
+  if (was_evaluated && !is_told) rank.evaluations.push_back({step, kUnknown, rank.end->accuracy, rank.end->loss});
+}
+
+void read_row(const json& row, RankRecord& rank) {
+  const std::string event = text(row, "event");
+  if (event == "step") {
+    rank.steps.push_back(step_of(row));
+  } else if (event == "epoch") {
+    const double reached = rank.steps.empty() ? 0 : rank.steps.back().step;
+    const double given = number(row, "step");
+    rank.evaluations.push_back(
+        {std::isnan(given) ? reached : given, number(row, "epoch"), number(row, "accuracy"), number(row, "loss")});
+  } else if (event == "end") {
+    rank.end = end_of(row);
+    add_last_evaluation(rank);
+  } else if (row.contains("error")) {
+    rank.error = text(row, "error");
+  }
+}
+
+Span span_of(const json& row) {
+  Span span{text(row, "track"), text(row, "name"), number(row, "begin_s"), number(row, "end_s"), 0};
+  if (row.contains("bytes")) span.bytes = whole(row, "bytes");
+  if (!std::isfinite(span.begin_s) || !std::isfinite(span.end_s) || span.end_s < span.begin_s)
+    throw Corrupt("a span must begin and end, in this order");
+  return span;
+}
+
+void add(RankRecord& rank, Span span) {
+  (span.track == "planned" ? rank.planned : rank.spans).push_back(std::move(span));
+}
+
+}  // namespace
+
+Run read_run(const fs::path& folder) {
+  const fs::path configuration = folder / "run.json";
+  if (!fs::is_directory(folder) || !fs::exists(configuration))
+    throw Misuse(
+        fmt::format("{} is no run: expected a folder that `syncopate train --out DIR` wrote, with run.json in it",
+                    folder.string()));
+  Run run;
+  const json source = read_object(configuration);
+  try {
+    read_configuration(source, run);
+  } catch (const Corrupt& error) {
+    throw Corrupt(fmt::format("{}: {}", configuration.string(), error.what()));
+  }
+  for (std::size_t r = 0; r < run.ranks.size(); ++r) {
+    RankRecord& rank = run.ranks[r];
+    const fs::path rows = folder / fmt::format("rank-{}.jsonl", r), trace = folder / fmt::format("trace-{}.jsonl", r);
+    rank.present = fs::exists(rows);
+    if (rank.present) rank.torn = read_rows(rows, [&](const json& row) { read_row(row, rank); });
+    if (fs::exists(trace)) read_rows(trace, [&](const json& row) { add(rank, span_of(row)); });
+    if (!run.exchanges()) std::erase_if(rank.spans, is_message);
+  }
+  return run;
+}
+
+}  // namespace syncopate::tools::report::record

@@ -1,0 +1,85 @@
+// What a training run left in its folder, as values: configuration, rows of every rank, spans of the traced step.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "syncopate/trace.hpp"
+
+namespace syncopate::tools::report::record {
+
+/// "Not recorded", for numbers: NaN, so that it survives arithmetic and draws as a gap.
+inline constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+struct Layer {
+  std::string name;
+  std::uint64_t elements = 0;
+};
+
+/// The gradients of layers [first, last] (forward order, from 0) travel together.
+struct Bucket {
+  std::size_t first = 0, last = 0;
+  std::uint64_t bytes = 0;
+};
+
+struct Step {
+  double step = 0;
+  double loss = kUnknown, samples_per_second = kUnknown, wait_share = kUnknown;
+  double step_s = kUnknown, forward_s = kUnknown, backward_s = kUnknown, wait_s = kUnknown, optimizer_s = kUnknown;
+  double wire_bytes = kUnknown;
+  double predicted_s = kUnknown;  ///< the step, predicted before it began
+  bool measuring = false;         ///< it ran under a partition that only measures
+};
+
+/// One evaluation; `step` is the last step before it.
+struct Evaluation {
+  double step = 0, epoch = kUnknown, accuracy = kUnknown, loss = kUnknown;
+};
+
+/// Seconds over `n` steps.
+struct Spread {
+  double median = kUnknown, min = kUnknown, max = kUnknown, n = 0;
+};
+
+struct End {
+  double steps = kUnknown;
+  Spread step_seconds;
+  double forward_seconds = kUnknown, wire_bytes_per_step = kUnknown, accuracy = kUnknown, loss = kUnknown;
+  std::string digest;
+};
+
+/// Everything one rank wrote. Without `end` the rank did not finish.
+struct RankRecord {
+  bool present = false;  ///< its rows exist
+  bool torn = false;     ///< they end in the middle of a row
+  std::vector<Step> steps;
+  std::vector<Evaluation> evaluations;
+  std::optional<End> end;
+  std::string error;          ///< text of its error row, if it wrote one
+  std::vector<Span> spans;    ///< the traced step, without exchanges where ranks trained alone; empty: no trace
+  std::vector<Span> planned;  ///< its exchanges as they were predicted
+};
+
+struct Run {
+  nlohmann::json configuration;  ///< run.json as it is
+  std::string model, exchange;
+  bool emulated_compute = false;
+  double batch = kUnknown, gradient_bytes = kUnknown;
+  std::vector<Layer> layers;
+  std::vector<Bucket> buckets;  ///< in the order of their exchange
+  std::vector<RankRecord> ranks;
+
+  /// Ranks meant to exchange gradients (not: one rank, or each trained alone).
+  [[nodiscard]] bool exchanges() const { return ranks.size() > 1 && exchange != "none"; }
+};
+
+/// Reads a run's folder. Throws Misuse where `folder` is none, Corrupt naming file and line for what cannot be read.
+/// Missing files of single ranks, missing end rows and torn last rows are no error: they show in the result.
+[[nodiscard]] Run read_run(const std::filesystem::path& folder);
+
+}  // namespace syncopate::tools::report::record

@@ -1,0 +1,191 @@
+// The figures a report states: what a run cost, how it ended, and what its folder does not tell.
+#include "report/record/summary.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "report/record/jsonl.hpp"
+#include "report/record/series.hpp"
+
+namespace syncopate::tools::report::record {
+namespace {
+
+constexpr std::size_t kNamedRanks = 8;  // notes name at most so many ranks
+
+RankSummary summary_of(const RankRecord& rank) {
+  RankSummary summary;
+  const Spread measured = spread(rank, &Step::step_s);
+  summary.step_seconds = rank.end && rank.end->step_seconds.n > 0 ? rank.end->step_seconds : measured;
+  if (!rank.steps.empty()) summary.last_step = rank.steps.back().step;
+  double waited = 0, total = 0;
+  for (const Step& step : rank.steps) {
+    if (std::isnan(step.wait_s) || std::isnan(step.step_s)) continue;
+    waited += step.wait_s;
+    total += step.step_s;
+  }
+  summary.wait_share = total > 0 ? waited / total : spread(rank, &Step::wait_share).median;
+  const bool told = rank.end && !std::isnan(rank.end->wire_bytes_per_step);
+  summary.wire_bytes = told ? rank.end->wire_bytes_per_step : spread(rank, &Step::wire_bytes).median;
+  summary.traced = !rank.spans.empty();
+  if (summary.traced) summary.budget = budget_of(rank.spans);
+  return summary;
+}
+
+/// The median over ranks of each rank's median.
+double typical(const Run& run, double Step::*figure) {
+  std::vector<double> medians;
+  for (const RankRecord& rank : run.ranks) medians.push_back(spread(rank, figure).median);
+  return median(std::move(medians));
+}
+
+void mean_budget(const Run& run, Summary& summary) {
+  static constexpr double Budget::*kFigures[] = {
+      &Budget::step_s,          &Budget::forward_s, &Budget::backward_s,
+      &Budget::optimizer_s,     &Budget::wait_s,    &Budget::hidden_s,
+      &Budget::exchange_s,      &Budget::exposed_s, &Budget::behind_backward_s,
+      &Budget::behind_forward_s};
+  double traced = 0;
+  for (const RankSummary& rank : summary.ranks) traced += rank.traced;
+  summary.traced = traced > 0;
+  for (const auto figure : kFigures) {
+    double sum = 0;
+    for (const RankSummary& rank : summary.ranks) sum += rank.budget.*figure;
+    summary.budget.*figure = summary.traced ? sum / traced : kUnknown;
+  }
+  if (summary.traced) return;
+  summary.budget.step_s = typical(run, &Step::step_s);
+  summary.budget.forward_s = typical(run, &Step::forward_s);
+  summary.budget.backward_s = typical(run, &Step::backward_s);
+  summary.budget.optimizer_s = typical(run, &Step::optimizer_s);
+  summary.budget.wait_s = typical(run, &Step::wait_s);
+}
+
+void compare_replicas(const Run& run, Summary& summary) {
+  std::map<std::string, int> votes;
+  bool complete = true;
+  for (const RankRecord& rank : run.ranks) {
+    const bool voted = rank.end && !rank.end->digest.empty();
+    if (voted) ++votes[rank.end->digest];
+    complete = complete && voted;
+  }
+  if (votes.empty()) return;
+  const std::string most = std::ranges::max_element(votes, {}, [](const auto& vote) { return vote.second; })->first;
+  for (std::size_t r = 0; r < run.ranks.size(); ++r) {
+    const auto& end = run.ranks[r].end;
+    summary.ranks[r].differs = run.exchanges() && end && !end->digest.empty() && end->digest != most;
+  }
+  if (run.ranks.size() > 1 && !run.exchanges())
+    summary.replicas = Replicas::alone;
+  else if (votes.size() > 1)
+    summary.replicas = Replicas::differ;
+  else if (complete)
+    summary.replicas = Replicas::equal;
+}
+
+void outcome(const Run& run, Summary& summary) {
+  const RankRecord* teller = nullptr;  // the first rank that evaluated, else the first that ended
+  for (const RankRecord& rank : run.ranks)
+    if (!teller || (teller->evaluations.empty() && (!rank.evaluations.empty() || (!teller->end && rank.end))))
+      teller = &rank;
+  if (teller && !teller->evaluations.empty()) {
+    summary.accuracy = teller->evaluations.back().accuracy;
+    summary.loss = teller->evaluations.back().loss;
+  }
+  if (teller && teller->end) {
+    if (!std::isnan(teller->end->accuracy)) summary.accuracy = teller->end->accuracy;
+    if (!std::isnan(teller->end->loss)) summary.loss = teller->end->loss;
+  }
+  // Where nothing was ever evaluated, the end row's loss is that of one batch: the mean of the last ones says more.
+  summary.loss_is_evaluated = !std::isnan(summary.loss) && teller && !teller->evaluations.empty();
+  const std::vector<Point> losses = over_steps(run, &Step::loss);
+  if (!summary.loss_is_evaluated && !losses.empty())
+    summary.loss = running_mean(losses, std::max<std::size_t>(1, losses.size() / 20)).back().y;
+}
+
+/// "rank 2", "ranks 1, 2 and 5", "ranks 0, 1, 2 … (12 of them)".
+std::string ranks_text(const std::vector<std::size_t>& ranks) {
+  if (ranks.size() == 1) return fmt::format("rank {}", ranks[0]);
+  std::string result = fmt::format("ranks {}", ranks[0]);
+  for (std::size_t i = 1; i < std::min(ranks.size(), kNamedRanks); ++i)
+    result += fmt::format("{}{}", i + 1 == ranks.size() ? " and " : ", ", ranks[i]);
+  return ranks.size() > kNamedRanks ? fmt::format("{} … ({} of them)", result, ranks.size()) : result;
+}
+
+/// Adds a sentence about the ranks for which `holds`, if there are any.
+template <class Predicate>
+void note_ranks(const Run& run, Summary& summary, const char* sentence, Predicate holds) {
+  std::vector<std::size_t> named;
+  for (std::size_t r = 0; r < run.ranks.size(); ++r)
+    if (holds(run.ranks[r])) named.push_back(r);
+  if (!named.empty()) summary.notes.push_back(fmt::format(fmt::runtime(sentence), ranks_text(named)));
+}
+
+/// One sentence for all ranks that stopped at the same step in the same way.
+void note_unfinished(const Run& run, Summary& summary) {
+  std::map<std::pair<double, bool>, std::vector<std::size_t>> stops;
+  for (std::size_t r = 0; r < run.ranks.size(); ++r) {
+    const RankRecord& rank = run.ranks[r];
+    if (rank.present && !rank.end) stops[{summary.ranks[r].last_step, rank.torn}].push_back(r);
+  }
+  for (const auto& [stop, ranks] : stops) {
+    std::string who = ranks_text(ranks);
+    who.front() = 'R';
+    const char* whose = ranks.size() == 1 ? "its" : "their";
+    const std::string how = stop.second ? fmt::format(", and {} last row is in pieces", whose) : "";
+    summary.notes.push_back(
+        fmt::format("{} did not finish: {} last recorded step is {:.0f}{}.", who, whose, stop.first, how));
+  }
+}
+
+void note_what_is_missing(const Run& run, Summary& summary) {
+  note_ranks(run, summary, "Nothing was written by {}.", [](const RankRecord& rank) { return !rank.present; });
+  for (std::size_t r = 0; r < run.ranks.size(); ++r)
+    if (!run.ranks[r].error.empty()) summary.notes.push_back(fmt::format("Rank {} failed: {}", r, run.ranks[r].error));
+  note_unfinished(run, summary);
+  if (summary.traced) {
+    note_ranks(run, summary, "No step was traced by {}.", [](const RankRecord& rank) { return rank.spans.empty(); });
+  } else {
+    summary.notes.push_back("No step was traced, so how communication and computing overlapped is not known.");
+  }
+  if (summary.replicas == Replicas::differ)
+    summary.notes.push_back("The ranks ended with different parameters: their digests are NOT equal.");
+  if (run.layers.empty()) summary.notes.push_back("run.json lists no layers.");
+  const std::vector<Point> losses = over_steps(run, &Step::loss), steps = over_steps(run, &Step::step);
+  if (losses.size() == steps.size()) return;
+  std::size_t lost = 0;
+  while (lost < losses.size() && losses[lost].x == steps[lost].x) ++lost;
+  summary.notes.push_back(fmt::format("The loss is missing or not a number at step {:.0f}.", steps[lost].x));
+}
+
+}  // namespace
+
+Summary summary_of(const Run& run) {
+  Summary summary;
+  std::vector<double> waits;
+  for (const RankRecord& rank : run.ranks) {
+    summary.ranks.push_back(summary_of(rank));
+    summary.last_step = std::max(summary.last_step, summary.ranks.back().last_step);
+    waits.push_back(summary.ranks.back().wait_share);
+  }
+  std::vector<double> bytes, steps;
+  for (const RankSummary& rank : summary.ranks) {
+    bytes.push_back(rank.wire_bytes);
+    steps.push_back(rank.step_seconds.median);
+  }
+  summary.planned_steps = number(run.configuration, "steps");
+  summary.step_s = median(std::move(steps));
+  summary.predicted_s = typical(run, &Step::predicted_s);
+  summary.wait_share = median(std::move(waits));
+  summary.wire_bytes = median(std::move(bytes));
+  summary.samples_per_second = typical(run, &Step::samples_per_second);
+  mean_budget(run, summary);
+  compare_replicas(run, summary);
+  outcome(run, summary);
+  note_what_is_missing(run, summary);
+  return summary;
+}
+
+}  // namespace syncopate::tools::report::record
