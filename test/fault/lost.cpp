@@ -95,7 +95,7 @@ TEST(Failure, OfOneRankIsToldToAll) {
   EXPECT_STREQ(job.ending_of(2).kind, "Corrupt");
   for (const int rank : {0, 1, 3}) {
     const test::Ending ending = job.ending_of(rank);
-    EXPECT_STREQ(ending.kind, "PeerLost") << ending.message;
+    EXPECT_STREQ(ending.kind, "RemoteFailure") << ending.message;
     EXPECT_EQ(ending.peer, 2) << ending.message;
   }
 }
