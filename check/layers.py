@@ -34,7 +34,7 @@ OUTSIDE = ("tools", "train", "bind", "example")
 SEAMS = {"tools": {"contender/"}}  # the method of measuring is one header, shared with the programs of the contenders
 # Include of a foreign library -> the only places where it may stand.
 FOREIGN = [
-    (r"(?:torch|ATen|c10)/", ("train/", "test/train/"), "libtorch"),
+    (r"(?:torch|ATen|c10)/", ("train/", "test/train/", "example/own_model.cpp"), "libtorch"),
     (r"(?:grpc|grpcpp|grpc\+\+)/", ("src/server/", "test/server/"), "gRPC"),
     (r"mpi\.h$", ("src/transport/mpi/", "bench/contender/", "test/transport/"), "MPI"),
     (r"uc[pst]/", ("src/transport/ucx/",), "UCX"),

@@ -7,8 +7,8 @@ install(TARGETS syncopate EXPORT syncopate-targets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS syncopate-cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-if(TARGET syncopate-train)  # keeps finding the libtorch it was linked against
-  set_target_properties(syncopate-train PROPERTIES INSTALL_RPATH_USE_LINK_PATH TRUE)
+if(TARGET syncopate-train)  # keeps finding the libtorch it was linked against, also where that lies in the build tree
+  set_target_properties(syncopate-train PROPERTIES INSTALL_RPATH ${SYNCOPATE_LIBTORCH_ROOT}/lib)
   install(TARGETS syncopate-train RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp")

@@ -76,6 +76,8 @@ TEST(Install, TheInstalledCommandLineRuns) {
   const Outcome version = run((folder / "prefix/bin/syncopate") + " --version");
   EXPECT_EQ(version.status, 0) << version.output;
   EXPECT_NE(version.output.find(PROJECT_VERSION), std::string::npos) << version.output;
+  if (fs::exists(folder / "prefix/bin/syncopate-train"))
+    expect_success((folder / "prefix/bin/syncopate") + " train --help");
 }
 
 }  // namespace
