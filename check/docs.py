@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The pages hold together: every relative link leads somewhere, and the README's example is the file it names."""
+"""The pages hold together: every relative link leads somewhere, and what pages show of examples is in their files."""
 
 import re
 import sys
@@ -7,6 +7,7 @@ import sys
 from base.tree import ROOT, Finding, files, line_of, report
 
 EXAMPLE = "example/allreduce.cpp"
+EXCERPTS = {"docs/use.md": "example/own_model.cpp"}  # page -> the program that its cpp blocks are parts of
 
 
 def link_findings(root):
@@ -27,8 +28,18 @@ def example_findings(root):
         yield Finding("README.md", 1, f"the C++ example is not {EXAMPLE} as it is: copy it again")
 
 
+def excerpt_findings(root):
+    for page, example in EXCERPTS.items():
+        if not (root / page).exists():
+            continue
+        text, code = (root / page).read_text(), (root / example).read_text()
+        for match in re.finditer(r"^```cpp\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL):
+            if match[1] not in code:
+                yield Finding(page, line_of(text, match.start()), f"these lines are not in {example}: copy them again")
+
+
 def findings(root):
-    return [*link_findings(root), *example_findings(root)]
+    return [*link_findings(root), *example_findings(root), *excerpt_findings(root)]
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import sizes
 import tidy
 from base.functions import functions
 from base.small_tree import Tree
+from test_commands import Commands  # run together with those below
 from test_layers import Layers, Rooms  # run together with those below
 
 
@@ -179,6 +180,13 @@ class Docs(Tree):
     def test_another_example_is_found(self):
         self.write("example/allreduce.cpp", "int main() { return 0; }\n")
         self.finds(docs.findings(self.root), "README.md", 1, "copy it again")
+
+    def test_an_excerpt_that_is_no_longer_in_its_example_is_found(self):
+        self.write("example/own_model.cpp", "int a;\nint b;\n")
+        self.write("docs/use.md", "```cpp\nint b;\n```\n")
+        self.finds_nothing(docs.findings(self.root))
+        self.write("docs/use.md", "\n```cpp\nint c;\n```\n")
+        self.finds(docs.findings(self.root), "docs/use.md", 2, "not in example/own_model.cpp")
 
 
 @unittest.skipUnless(format_check.program(), "clang-format is not installed")
