@@ -1,5 +1,4 @@
-// Trains a libtorch model of one's own on all ranks of a job: gradients are averaged while the backward pass still
-// runs.
+// Trains a libtorch model of one's own on all ranks: gradients are averaged while the backward pass still runs.
 #include <torch/torch.h>
 
 #include <cstdio>
