@@ -1,4 +1,4 @@
-// Scopes: the parts of a group that carry out a request each for itself, and their plans among all ranks.
+// Scopes: the sets of ranks that run a request separately, and their plans with the ranks of the whole group.
 #pragma once
 
 #include <vector>
@@ -7,15 +7,15 @@
 
 namespace syncopate::collective::select {
 
-/// Ranks of the group, in order: rank i of the part is the i-th of them.
+/// Ranks of the group in ascending order: rank i of the part is the i-th of them.
 using PartRanks = std::vector<std::uint32_t>;
 
-/// The parts of the request's scope. Ranks that take part in nothing are in none.
+/// The parts of the request's scope. A rank outside the scope is in no part.
 [[nodiscard]] std::vector<PartRanks> parts_of(const PlanRequest& request);
-/// The request as that part of the ranks alone would make it.
+/// The request as a group with only the ranks of that part would make it.
 [[nodiscard]] PlanRequest request_of_part(PlanRequest request, const PartRanks& part);
 [[nodiscard]] PlanRequest request_of_largest_part(const PlanRequest& request);
-/// A plan of the part, with the ranks of the group in place of its own.
+/// A part's plan with its rank numbers replaced by those of the group.
 [[nodiscard]] Plan among_all(const Plan& plan, const PartRanks& part);
 
 }  // namespace syncopate::collective::select
