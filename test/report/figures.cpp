@@ -137,8 +137,8 @@ TEST(Markup, NumbersReadAsPeopleWriteThem) {
   EXPECT_EQ(page::decimal(-1234.5, 1), "−1,234.5");
   EXPECT_EQ(page::decimal(-0.001, 1), "0.0");
   EXPECT_EQ(page::decimal(kUnknown), "–");
-  EXPECT_EQ(px(12.50), "12.5");
-  EXPECT_EQ(px(-0.001), "0");
+  EXPECT_EQ(page::px(12.50), "12.5");
+  EXPECT_EQ(page::px(-0.001), "0");
   EXPECT_EQ(page::time_unit(0.61)(0.61), "0.61 s");
   EXPECT_EQ(page::time_unit(0.0342)(0.0342), "34.2 ms");
   EXPECT_EQ(page::time_unit(870e-6)(870e-6), "870 µs");

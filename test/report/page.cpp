@@ -46,7 +46,7 @@ std::string unbalanced(const std::string& html) {
 }
 
 TEST(Page, SaysInPlainWordsWhereTheTimeWent) {
-  const auto run = sample_run(2, 10);
+  const auto run = record::sample_run(2, 10);
   const record::Summary summary = record::summary_of(run);
   EXPECT_EQ(headline(run, summary), "2 ranks trained mlp for 10 steps");
   const std::string text = lead(run, summary);
@@ -58,20 +58,20 @@ TEST(Page, SaysInPlainWordsWhereTheTimeWent) {
 }
 
 TEST(Page, WithoutATraceTheStepRowsTellWhereTheTimeWent) {
-  auto run = sample_run(2, 10);
+  auto run = record::sample_run(2, 10);
   for (record::RankRecord& rank : run.ranks) rank.spans.clear();
   EXPECT_TRUE(holds(lead(run, record::summary_of(run)), "2.00 s were spent waiting for communication"));
   EXPECT_TRUE(holds(page_of(run), "No step was traced"));
 }
 
 TEST(Page, ARunThatStoppedEarlySaysSo) {
-  auto run = sample_run(2, 10);
+  auto run = record::sample_run(2, 10);
   run.configuration["steps"] = 1000;
   EXPECT_EQ(headline(run, record::summary_of(run)), "2 ranks trained mlp for 10 of 1,000 planned steps");
 }
 
 TEST(Page, SectionsStandInTheirOrder) {
-  const std::string html = page_of(sample_run(2, 10));
+  const std::string html = page_of(record::sample_run(2, 10));
   std::size_t last = 0;
   for (const char* part : {"<h1>", "class=\"figures\"", "<h2>Learning<", "<h2>Throughput<", "<h2>One step<",
                            "<h2>Bytes per step<", "<h2>Ranks<", "<h2>Configuration<"}) {
@@ -83,14 +83,14 @@ TEST(Page, SectionsStandInTheirOrder) {
 }
 
 TEST(Page, EveryBucketOfEveryRankIsInTheTimeline) {
-  const std::string html = page_of(sample_run(3, 10));
+  const std::string html = page_of(record::sample_run(3, 10));
   EXPECT_EQ(count(html, "class=\"clear edged\""), 6u);
   EXPECT_EQ(count(html, "class=\"exposed\" x="), 6u);
   EXPECT_TRUE(holds(html, "bucket 0, two\n2.00 s, 800 B, 0.000 Gbit/s\n1.00 s exposed"));
 }
 
 TEST(Page, WeightsStandInTheTimelineUnderTheBucketTheyBelongTo) {
-  auto run = sample_run(2, 10);
+  auto run = record::sample_run(2, 10);
   for (record::RankRecord& rank : run.ranks)
     rank.spans = {{"backward", "two", 0, 2, 0},    {"exchange", "two", 1, 2, 800},  {"exchange", "one", 2, 3, 400},
                   {"update", "one", 3, 4, 0},      {"broadcast", "one", 4, 5, 400}, {"broadcast", "two", 5, 6, 800},
@@ -102,11 +102,11 @@ TEST(Page, WeightsStandInTheTimelineUnderTheBucketTheyBelongTo) {
   EXPECT_EQ(count(html, "class=\"optimizer\" x="), 2u) << "the update, on two ranks";
   EXPECT_TRUE(holds(html, "its weights on their way"));
   EXPECT_TRUE(holds(html, "from backward pass to backward pass"));
-  EXPECT_FALSE(holds(page_of(sample_run(2, 10)), "its weights on their way"));
+  EXPECT_FALSE(holds(page_of(record::sample_run(2, 10)), "its weights on their way"));
 }
 
 TEST(Page, NeedsNothingFromElsewhere) {
-  const std::string html = page_of(sample_run(2, 10));
+  const std::string html = page_of(record::sample_run(2, 10));
   for (const char* outside : {"http:", "https:", "src=", "@import", "<link", "url(\"", "url(h"})
     EXPECT_FALSE(holds(html, outside)) << outside;
   EXPECT_TRUE(holds(html, "prefers-color-scheme: dark"));
@@ -114,7 +114,7 @@ TEST(Page, NeedsNothingFromElsewhere) {
 
 TEST(Page, TextFromTheRunIsEscaped) {
   const std::string evil = "<img onerror=\"alert('x')\">&";
-  auto run = sample_run(2, 10);
+  auto run = record::sample_run(2, 10);
   run.model = evil;
   for (const char* key : {"model", "data", "command"}) run.configuration[key] = evil;
   run.configuration[evil] = evil;
@@ -132,17 +132,17 @@ TEST(Page, TextFromTheRunIsEscaped) {
 }
 
 TEST(Page, EveryElementIsClosed) {
-  EXPECT_EQ(unbalanced(page_of(sample_run(1, 10))), "");
-  EXPECT_EQ(unbalanced(page_of(sample_run(40, 1))), "");
-  EXPECT_EQ(unbalanced(page_of(sample_run(2, 0))), "");
-  auto nothing = sample_run(3, 0);
+  EXPECT_EQ(unbalanced(page_of(record::sample_run(1, 10))), "");
+  EXPECT_EQ(unbalanced(page_of(record::sample_run(40, 1))), "");
+  EXPECT_EQ(unbalanced(page_of(record::sample_run(2, 0))), "");
+  auto nothing = record::sample_run(3, 0);
   for (record::RankRecord& rank : nothing.ranks) rank = {};
   nothing.layers.clear(), nothing.buckets.clear();
   EXPECT_EQ(unbalanced(page_of(nothing)), "");
 }
 
 TEST(Page, NoNumberIsWrittenAsNan) {
-  auto run = sample_run(2, 3);
+  auto run = record::sample_run(2, 3);
   for (record::RankRecord& rank : run.ranks)
     for (record::Step& step : rank.steps) step = {step.step};
   run.gradient_bytes = record::kUnknown;
@@ -152,7 +152,7 @@ TEST(Page, NoNumberIsWrittenAsNan) {
 }
 
 TEST(Page, DifferentReplicasAreShown) {
-  auto run = sample_run(3, 10);
+  auto run = record::sample_run(3, 10);
   EXPECT_EQ(count(page_of(run), " equal</td>"), 3u);
   run.ranks[1].end->digest = "other";
   const std::string html = page_of(run);
@@ -161,16 +161,16 @@ TEST(Page, DifferentReplicasAreShown) {
 }
 
 TEST(Page, EmulatedComputingIsSaid) {
-  auto run = sample_run(2, 10);
+  auto run = record::sample_run(2, 10);
   EXPECT_FALSE(holds(page_of(run), "emulated by sleeping"));
   run.emulated_compute = true;
   EXPECT_TRUE(holds(page_of(run), "emulated by sleeping"));
 }
 
-TEST(Page, ALongRunStaysSmall) { EXPECT_LT(page_of(sample_run(2, 100'000)).size(), 300'000u); }
+TEST(Page, ALongRunStaysSmall) { EXPECT_LT(page_of(record::sample_run(2, 100'000)).size(), 300'000u); }
 
 TEST(Report, WritesPageTraceAndOneRow) {
-  const SampleFolder folder(2);
+  const record::SampleFolder folder(2);
   const auto row = write_report(folder.path(), {});
   EXPECT_EQ(row.at("steps"), 10);
   EXPECT_NEAR(row.at("overlap_share").get<double>(), 1.0 / 3, 1e-12);
@@ -182,7 +182,7 @@ TEST(Report, WritesPageTraceAndOneRow) {
 }
 
 TEST(Report, APageElsewhereHasATraceOfItsName) {
-  const SampleFolder folder(2), other(1);
+  const record::SampleFolder folder(2), other(1);
   const auto row = write_report(folder.path(), other.path() / "first.html");
   EXPECT_EQ(row.at("trace"), (other.path() / "first.trace.json").string());
   EXPECT_FALSE(std::filesystem::exists(folder.path() / "report.html"));
@@ -190,7 +190,7 @@ TEST(Report, APageElsewhereHasATraceOfItsName) {
 }
 
 TEST(Report, APlaceThatCannotBeWrittenIsAnError) {
-  const SampleFolder folder(1);
+  const record::SampleFolder folder(1);
   EXPECT_THROW((void)write_report(folder.path(), folder.path() / "absent" / "page.html"), SystemFailure);
 }
 
@@ -205,7 +205,7 @@ std::pair<int, std::string> run_command(const std::string& arguments) {
 nlohmann::json parsed(const std::string& row) { return nlohmann::json::parse(row, nullptr, false); }
 
 TEST(ReportCommand, PrintsOneRow) {
-  const SampleFolder folder(2);
+  const record::SampleFolder folder(2);
   const auto [code, row] = run_command("report --json " + folder.path().string());
   EXPECT_EQ(code, 0);
   EXPECT_EQ(parsed(row).value("ranks", 0), 2);
@@ -219,7 +219,7 @@ TEST(ReportCommand, AFolderThatIsNoRunIsMisuse) {
 }
 
 TEST(ReportCommand, DamageIsAFailure) {
-  const SampleFolder folder(1);
+  const record::SampleFolder folder(1);
   folder.write("run.json", "{");
   const auto [code, row] = run_command("report --json " + folder.path().string());
   EXPECT_EQ(code, 1);

@@ -13,7 +13,7 @@ namespace syncopate::tools::report::page {
 namespace {
 
 record::Run planned_run() {
-  record::Run run = sample_run(2, 10);
+  record::Run run = record::sample_run(2, 10);
   for (record::RankRecord& rank : run.ranks) {
     rank.planned = {{"planned", "two", 2, 3, 800}, {"planned", "one", 3, 4.5, 400}};
     for (record::Step& step : rank.steps) step.predicted_s = 5.4;
@@ -55,21 +55,21 @@ TEST(Planned, StepsAreComparedWithWhatWasForetold) {
 }
 
 TEST(Planned, IsNoPartOfWhatHappened) {
-  const auto plain = sample_run(2, 10), with = planned_run();
+  const auto plain = record::sample_run(2, 10), with = planned_run();
   EXPECT_EQ(record::summary_of(with).budget.exchange_s, record::summary_of(plain).budget.exchange_s);
   EXPECT_EQ(record::summary_of(with).budget.step_s, record::summary_of(plain).budget.step_s);
   EXPECT_TRUE(plan_section(plain, record::summary_of(plain)).empty());
 }
 
 TEST(Planned, ComesFromTheTraceAndTheRowsOfTheRun) {
-  const SampleFolder folder(2);
+  const record::SampleFolder folder(2);
   folder.append("trace-0.jsonl", R"({"track":"planned","name":"two","begin_s":2,"end_s":9,"bytes":800})"
                                  "\n");
   folder.append("rank-0.jsonl", R"({"event":"step","step":11,"step_s":6,"predicted_s":5})"
                                 "\n");
   const auto run = record::read_run(folder.path());
   EXPECT_EQ(run.ranks[0].planned.size(), 1U);
-  EXPECT_EQ(run.ranks[0].spans.size(), sample_spans().size());
+  EXPECT_EQ(run.ranks[0].spans.size(), record::sample_spans().size());
   EXPECT_EQ(run.ranks[0].steps.back().predicted_s, 5);
   const auto row = write_report(folder.path(), {});
   EXPECT_EQ(row.at("predicted_s"), 5);
@@ -77,7 +77,7 @@ TEST(Planned, ComesFromTheTraceAndTheRowsOfTheRun) {
 }
 
 TEST(Planned, StepsThatOnlyMeasuredDoNotCount) {
-  auto run = sample_run(1, 10);
+  auto run = record::sample_run(1, 10);
   for (std::size_t i = 0; i < 8; ++i) run.ranks[0].steps[i].step_s = 50, run.ranks[0].steps[i].measuring = true;
   run.ranks[0].end.reset();
   EXPECT_DOUBLE_EQ(record::summary_of(run).step_s, 6);
