@@ -56,7 +56,7 @@ void train(syncopate::Group& group) {
   attach(synchronizer, *model);
   torch::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
 
-  torch::manual_seed(static_cast<std::uint64_t>(1 + group.rank()));  // every rank sees points of its own
+  torch::manual_seed(std::uint64_t{1} + static_cast<std::uint64_t>(group.rank()));  // every rank sees points of its own
   float loss = 0;
   for (int step = 1; step <= kSteps; ++step) {
     const torch::Tensor x = 6 * torch::rand({kSamples, 1}) - 3;

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include "syncopate/error.hpp"
