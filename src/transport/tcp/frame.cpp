@@ -2,7 +2,6 @@
 #include "transport/tcp/frame.hpp"
 
 #include <fmt/format.h>
-
 #include <xxhash.h>
 
 #include "syncopate/error.hpp"
