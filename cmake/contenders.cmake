@@ -29,6 +29,12 @@ function(syncopate_mpi_contender flavour)
     return()
   endif()
   set(source ${PROJECT_SOURCE_DIR}/bench/contender)
+  # A wrapper comes with the library's programs, its headers in a package of their own.
+  execute_process(COMMAND ${wrapper} -std=c++20 -fsyntax-only ${source}/mpi.cpp RESULT_VARIABLE unusable OUTPUT_QUIET ERROR_QUIET)
+  if(NOT unusable EQUAL 0)
+    set(found_${flavour} "no: ${wrapper} finds no headers; run scripts/contenders" PARENT_SCOPE)
+    return()
+  endif()
   set(program ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/contender_${flavour})
   add_custom_command(OUTPUT ${program}
     COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}
