@@ -107,6 +107,7 @@ TEST(Synchronizer, RefusesInItsConstructorWhatAStepCouldNotDo) {
     EXPECT_THROW(Synchronizer(group, wide, {.codec = "fp16"}), Misuse);
     EXPECT_THROW(Synchronizer(group, model, {.algorithm = "no_such"}), Misuse);
     EXPECT_THROW(Synchronizer(group, whole, {.clip_norm = 1}), Misuse);
+    EXPECT_THROW(Synchronizer(group, whole, {.exchange = "hierarchical"}), Misuse) << "two truncations";
     EXPECT_THROW(Synchronizer(group, {{"w", 8, DType::f32, 3}}, {}), Misuse);
     std::vector<float> weights(8);
     EXPECT_THROW(Synchronizer(group, model,

@@ -55,6 +55,10 @@ compress::Settings codec_of(const std::vector<Gradient>& gradients, const Synchr
   sync::require_fit(exchange, *settings.codec, options.algorithm);
   for (const Gradient& gradient : gradients) {
     compress::require_taken(settings, gradient.name, gradient.dtype);
+    base::require(
+        exchange.narrow == nullptr || !is_integer(gradient.dtype),
+        "exchange {} averages in two stages, and gradient '{}' has type {}; allowed there: f32, f64, f16, bf16",
+        exchange.name, gradient.name, name_of(gradient.dtype));
     base::require(options.clip_norm == 0 || !is_integer(gradient.dtype),
                   "clip_norm is {}, and gradient '{}' has type {}; allowed with clipping: f32, f64, f16, bf16",
                   options.clip_norm, gradient.name, name_of(gradient.dtype));
