@@ -96,8 +96,8 @@ Group::Impl::Impl(transport::Endpoint endpoint, const GroupOptions& options)
   scopes_ = collective::group::Scopes(endpoint_, place_);
   if (!endpoint_.links) return;
   execution_.emplace(*endpoint_.links, scratch_);
-  lanes_.emplace(collective::group::MessageLanes::Options{endpoint_.rank, timeout()}, *endpoint_.links,
-                 *endpoint_.control);
+  queues_.emplace(collective::group::MessageQueues::Options{endpoint_.rank, timeout()}, *endpoint_.links,
+                  *endpoint_.control);
 }
 
 Group::Impl::~Impl() {

@@ -12,7 +12,7 @@
 
 #include "base/guarded.hpp"
 #include "collective/engine/execute.hpp"
-#include "collective/group/message_lanes.hpp"
+#include "collective/group/message_queues.hpp"
 #include "collective/group/request.hpp"
 #include "collective/group/work.hpp"
 #include "syncopate/cluster.hpp"
@@ -154,8 +154,8 @@ class Group::Impl final {
   Prepared* latest_ = nullptr;  ///< of prepared_: the last collective's
   std::uint64_t messages_ = 0;  ///< that were started
   collective::engine::Scratch scratch_;
-  std::optional<collective::engine::Execution> execution_;  ///< this and lanes_ are set where there are links
-  std::optional<collective::group::MessageLanes> lanes_;
+  std::optional<collective::engine::Execution> execution_;  ///< this and queues_ are set where there are links
+  std::optional<collective::group::MessageQueues> queues_;
 
   std::jthread worker_;  ///< runs on: worker thread, begun by the first `start`; joined before the rest goes
 };

@@ -18,8 +18,8 @@ std::string text_of(const Request& request, int rank) {
 void Group::Impl::run_message(const Request& request) {
   try {
     check_health();
-    lanes_->add(0, request);
-    while (!lanes_->empty()) static_cast<void>(lanes_->wait(request.patience));
+    queues_->add(0, request);
+    while (!queues_->empty()) static_cast<void>(queues_->wait(request.patience));
   } catch (const std::exception& error) {
     give_up(error);
     raise_failure(text_of(request, endpoint_.rank), request.options.name);
@@ -32,7 +32,7 @@ void Group::Impl::run_messages(Batch& batch) {
   try {
     while (take_up(batch, under_way)) {
       check_health();
-      for (const std::uint64_t message : lanes_->wait({})) end(under_way.extract(message).mapped(), nullptr);
+      for (const std::uint64_t message : queues_->wait({})) end(under_way.extract(message).mapped(), nullptr);
     }
   } catch (const std::exception& error) {
     give_up(error);
@@ -52,7 +52,7 @@ bool Group::Impl::take_up(Batch& batch, UnderWay& under_way) {
   });
   for (Started& call : fresh) {
     const auto added = under_way.emplace(++messages_, std::move(call)).first;
-    if (!endpoint_.control->failed()) lanes_->add(added->first, added->second.request);
+    if (!endpoint_.control->failed()) queues_->add(added->first, added->second.request);
   }
   return goes_on;
 }

@@ -109,7 +109,7 @@ void Group::Impl::give_up(const std::exception& error) {
     static_cast<void>(endpoint_.links->poll(base::SteadyClock{}.now(), {}));
   } catch (const Error&) {  // the same failure
   }
-  lanes_->clear();
+  queues_->clear();
 }
 
 bool Group::Impl::Prepared::serves(const Request& other, Memory where) const noexcept {

@@ -1,4 +1,4 @@
-// Message lanes: messages under way between this rank and others, any number of them together.
+// Message queues: messages under way between this rank and others, any number of them together.
 #pragma once
 
 #include <deque>
@@ -11,16 +11,16 @@
 
 namespace syncopate::collective::group {
 
-/// A lane has the messages to one peer, or those from it. They follow each other in the order of the calls, so that the
-/// k-th message from one rank to another meets the k-th receive; lanes do not wait for each other. One thread at a
+/// A queue has the messages to one peer, or those from it. They follow each other in the order of the calls, so that
+/// the k-th message from one rank to another meets the k-th receive; queues do not wait for each other. One thread at a
 /// time.
-class MessageLanes final {
+class MessageQueues final {
  public:
   struct Options {
     int rank = 0;
-    base::Duration timeout{};  ///< of one message, from when those before it in its lane are over
+    base::Duration timeout{};  ///< of one message, from when those before it in its queue are over
   };
-  MessageLanes(const Options& options, transport::Transport& links, transport::membership::Control& control)
+  MessageQueues(const Options& options, transport::Transport& links, transport::membership::Control& control)
       : options_(options), links_(links), control_(control) {}
 
   /// Takes a message on. Its buffers must stay until `wait` has returned its id, or `clear`.
@@ -38,8 +38,8 @@ class MessageLanes final {
     Buffer data;
     std::string tensor;
   };
-  struct Lane {
-    Lane(int from, int to, std::size_t index, MessageLanes& lanes);
+  struct Queue {
+    Queue(int from, int to, std::size_t index, MessageQueues& queues);
     int from, to;
     std::uint64_t first_token;
     plan::Program program;
@@ -51,8 +51,8 @@ class MessageLanes final {
   };
 
   void add_leg(std::pair<int, int> way, Leg leg);
-  void begin(Lane& lane);
-  void finish(Lane& lane);
+  void begin(Queue& queue);
+  void finish(Queue& queue);
   [[nodiscard]] base::Time first_deadline() const noexcept;
   void check_deadlines() const;
 
@@ -60,9 +60,9 @@ class MessageLanes final {
   transport::Transport& links_;
   transport::membership::Control& control_;
   engine::Scratch scratch_;
-  std::deque<Lane> lanes_;                       ///< an event's token says which
-  std::map<std::pair<int, int>, Lane*> by_way_;  ///< by sender and receiver
-  std::map<std::uint64_t, int> legs_left_;       ///< by message
+  std::deque<Queue> queues_;                      ///< an event's token says which
+  std::map<std::pair<int, int>, Queue*> by_way_;  ///< by sender and receiver
+  std::map<std::uint64_t, int> legs_left_;        ///< by message
   std::vector<std::uint64_t> over_;
 };
 
