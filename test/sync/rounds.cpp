@@ -1,6 +1,10 @@
 // Rounds: codecs that speak in every kind of round, through the sentence, on several ranks.
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <stdexcept>
+#include <thread>
+
 #include "ranks.hpp"
 #include "sync/bench.hpp"
 #include "sync/replica.hpp"
@@ -140,6 +144,29 @@ TEST(Synchronizer, ComparesWhatDecidesTheResult) {
   differ([](SynchronizerOptions& options) { options.clip_norm = 2; }, "clip_norm 2 on rank 1, clip_norm 0 on rank 0");
   differ([](SynchronizerOptions& options) { options.codec = "bf16"; }, "codec bf16 on rank 1, codec none on rank 0");
   differ([](SynchronizerOptions& options) { options.seed = 3; }, "seed 3 on rank 1, seed 0 on rank 0");
+}
+
+TEST(Synchronizer, TellsTheOthersWhyItsCommunicationFailed) {
+  auto groups = Group::threads(2, {.timeout = std::chrono::seconds(3)});
+  const auto failures = outcomes(2, [&](int rank) {
+    SynchronizerOptions options;
+    const auto caller = std::this_thread::get_id();
+    if (rank == 1)
+      options.clock_s = [caller]() -> double {
+        if (std::this_thread::get_id() != caller) throw std::runtime_error("the clock has stopped");
+        return 0;
+      };
+    Synchronizer synchronizer(*groups[static_cast<std::size_t>(rank)], {{"w", 8}}, options);
+    synchronizer.ready(0);
+    synchronizer.wait();
+  });
+  ASSERT_TRUE(failures[0]);
+  try {
+    std::rethrow_exception(failures[0]);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::remote_failure) << error.what();
+    EXPECT_NE(std::string(error.what()).find("the clock has stopped"), std::string::npos) << error.what();
+  }
 }
 
 TEST(Synchronizer, WaitForAGradientBehindOneThatIsNotReadyIsRefused) {
