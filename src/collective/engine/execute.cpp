@@ -124,7 +124,7 @@ void Execution::post(std::uint32_t index, std::uint32_t segment) {
 }
 
 void Execution::send(std::uint32_t index, const transport::Frame& frame) {
-  if (lending_ == nullptr) return links_.send(frame);
+  if (lending_ == nullptr || (lent_.empty() && !program_->lends[index])) return links_.send(frame);
   const auto lent = std::ranges::find_if(
       lent_, [&](const Lent& entry) { return token_of(entry.step, entry.segment) == frame.token; });
   if (lent == lent_.end()) return program_->lends[index] ? lending_->lend(frame) : links_.send(frame);

@@ -115,12 +115,12 @@ void Group::Impl::abort(const std::string& reason, const std::string& tensor) no
 }
 
 Group::Impl::Turn::Turn(Impl& group, std::uint64_t ticket) : group_(group) {
-  const auto served = [&](const Turns&) { return group.serving_.load() == ticket; };
-  if (!served({})) group.turns_.wait_until(base::kNever, served, [](Turns&) {});
+  for (std::uint64_t now = group.serving_; now != ticket; now = group.serving_) group.serving_.wait(now);
 }
 
 Group::Impl::Turn::~Turn() {
-  group_.turns_.change([this](Turns&) { ++group_.serving_; });
+  ++group_.serving_;
+  group_.serving_.notify_all();
 }
 
 void Group::Impl::run(const Request& request) {

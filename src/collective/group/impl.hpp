@@ -141,9 +141,7 @@ class Group::Impl final {
   transport::Patience caller_;
   const int exceptions_ = std::uncaught_exceptions();
   std::atomic<std::uint64_t> next_ticket_{0};
-  std::atomic<std::uint64_t> serving_{0};  ///< changed under the lock of `turns_`
-  struct Turns {};
-  base::Guarded<Turns> turns_;
+  std::atomic<std::uint64_t> serving_{0};  ///< the ticket whose turn it is
   base::Guarded<Queue> pending_;
 
   // Owned by whoever holds the current ticket.

@@ -121,10 +121,14 @@ void validate(const Request& request, const Scopes& scopes) {
   if (request.has_parts()) check_parts(request.data, request.parts, what, size);
   if (request.collective == Collective::alltoall_v)
     check_alltoall_v(request, static_cast<std::size_t>(members.rank), size);
-  // What is left open is decided later; what is asked for must exist and fit.
+}
+
+void check_choice(const Request& request, const Scopes& scopes) {
+  const Members& members = scopes.of(request.options.scope);
+  if (request.is_message() || members.ranks.empty()) return;
   static const Tuning untuned;
   if (request.options.algorithm != "auto" || request.options.tuning != untuned)
-    static_cast<void>(select::choose(plan_request_of(request, place), {}));
+    static_cast<void>(select::choose(plan_request_of(request, members.request), {}));
 }
 
 std::string text_of(const Request& request, const PlanRequest& place) {

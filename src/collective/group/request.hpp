@@ -35,8 +35,10 @@ struct Request {
   }
 };
 
-/// Throws Misuse.
+/// Vectors, parts, root, peers: what may differ from call to call. Throws Misuse.
 void validate(const Request& request, const Scopes& scopes);
+/// The algorithm and the tuning that are asked for exist and fit; what is left open is decided later. Throws Misuse.
+void check_choice(const Request& request, const Scopes& scopes);
 
 /// What all ranks must agree on, for people, but for the lengths of parts. Its hash travels in every frame.
 [[nodiscard]] std::string text_of(const Request& request, const PlanRequest& place);

@@ -62,7 +62,7 @@ void Group::Impl::run_request(const Request& request) {
   const collective::group::Members& members = scopes_.of(request.options.scope);
   const auto size = static_cast<int>(members.ranks.size());
   if (collective::plan::swaps(request.collective) && size > 0) copy_own_part(request, members);
-  if (endpoint_.size == 1) return;
+  if (endpoint_.size == 1) return collective::group::check_choice(request, scopes_);
   Prepared& call = prepare(request);
   if (endpoint_.control->failed()) raise_failure(call.record.text, request.options.name);
   call.record.number = ++operations_;  // of the group, whatever the scope
@@ -139,6 +139,7 @@ Group::Impl::Prepared& Group::Impl::prepared_for(const Request& request) {
   const auto [first, last] = prepared_.equal_range(key);
   const auto known = std::find_if(first, last, [&](const auto& entry) { return entry.second.serves(request, memory); });
   if (known != last) return *(latest_ = &known->second);
+  collective::group::check_choice(request, scopes_);
   Prepared made;
   made.request = request;
   made.memory = memory;

@@ -22,6 +22,7 @@ std::string text_of(const std::exception_ptr& thrown) try {
 
 Work Group::Impl::start(Request request) {
   collective::group::validate(request, scopes_);
+  collective::group::check_choice(request, scopes_);
   const bool is_message = request.is_message();
   Started call{std::move(request), std::make_shared<Work::State>()};
   Work work(call.work);

@@ -58,8 +58,8 @@ void Link::open() {
   open_ = side_ == Side::maker || pass(heap_.memory());
 }
 
-void Link::post(const Outgoing& out, std::vector<Event>& finished) {
-  out_.push_back(out);
+void Link::post(const Frame& frame, bool is_loan, std::vector<Event>& finished) {
+  out_.emplace_back(frame, is_loan);
   if (out_.size() == 1 && open_ && !link_failure_) progress(finished);
 }
 

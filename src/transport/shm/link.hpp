@@ -29,9 +29,9 @@ class Link final {
   void attach(socket::Channel channel, Side side);
   void fail(membership::LinkFailure link_failure);
 
-  void send(const Frame& frame, std::vector<Event>& finished) { post({frame, false}, finished); }
+  void send(const Frame& frame, std::vector<Event>& finished) { post(frame, false, finished); }
   /// The same for a frame over which the peer may write its reply.
-  void lend(const Frame& frame, std::vector<Event>& finished) { post({frame, true}, finished); }
+  void lend(const Frame& frame, std::vector<Event>& finished) { post(frame, true, finished); }
   void receive(const Label& label, base::Bytes into, std::uint64_t token) { in_.emplace_back(label, into, token); }
   /// Memory of a borrowed arrival.
   [[nodiscard]] ReplyMemory reply_memory(std::uint64_t arrival) noexcept;
@@ -81,7 +81,7 @@ class Link final {
   /// Does `move`; what that finds damaged or broken becomes this link's link_failure.
   template <class Move>
   void attempt(Move move) noexcept;
-  void post(const Outgoing& out, std::vector<Event>& finished);
+  void post(const Frame& frame, bool is_loan, std::vector<Event>& finished);
   void move(std::vector<Event>& finished);
   void open();
   [[nodiscard]] bool pass(const socket::Descriptor& memory);
