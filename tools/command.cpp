@@ -3,10 +3,12 @@
 
 #include <cstdio>
 
+#include "syncopate/tooling/json.hpp"
+
 namespace syncopate::tools {
 
 void print_row(const nlohmann::json& row) {
-  const std::string line = row.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  const std::string line = text_of_json(row) + "\n";
   std::fwrite(line.data(), 1, line.size(), stdout);
   std::fflush(stdout);
 }

@@ -13,6 +13,7 @@
 #include "record/output.hpp"
 #include "require.hpp"
 #include "syncopate/collective.hpp"
+#include "syncopate/tooling/json.hpp"
 #include "syncopate/tooling/units.hpp"
 #include "update/gradients.hpp"
 #include "update/sgd.hpp"
@@ -108,7 +109,7 @@ class Profiler final {
 
 void write(const std::string& file, const Json& profile) {
   std::ofstream stream(file, std::ios::trunc);
-  stream << profile.dump(1) << '\n';
+  stream << text_of_json(profile, 1) << '\n';
   if (!stream.flush()) throw SystemFailure(fmt::format("cannot write --profile {}: {}", file, std::strerror(errno)));
 }
 
@@ -116,7 +117,7 @@ void print(const Options& options, Json profile) {
   profile.erase("layers");
   profile["profile"] = options.profile;
   if (options.json) {
-    fmt::print("{}\n", profile.dump());
+    fmt::print("{}\n", text_of_json(profile));
     return;
   }
   fmt::print("{}: forward {}, both passes {} (median of {} steps, {} rank{} at once, {} thread{} each): {}\n",

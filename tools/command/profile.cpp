@@ -13,6 +13,7 @@
 #include "profile/table.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/predict.hpp"
+#include "syncopate/tooling/json.hpp"
 #include "syncopate/tooling/units.hpp"
 
 namespace syncopate::tools::command {
@@ -36,7 +37,7 @@ void write(const Options& options, const Profile& derived, const std::string& so
                                        {"source", source + "; backward is twice forward"},
                                        {"batch", options.batch}};
   std::ofstream file(options.output, std::ios::trunc);
-  file << profile.dump(1) << '\n';
+  file << text_of_json(profile, 1) << '\n';
   if (!file.flush()) throw SystemFailure(fmt::format("cannot write {}: {}", options.output, std::strerror(errno)));
 }
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "syncopate/tooling/json.hpp"
+
 namespace syncopate::tools::figure {
 
 namespace {
@@ -26,7 +28,7 @@ std::string label_of(const Json& row, const Choice& choice) {
   for (const std::string& key : choice.by) {
     const auto found = row.find(key);
     if (found == row.end() || found->is_null()) continue;
-    label += (label.empty() ? "" : " ") + (found->is_string() ? found->get<std::string>() : found->dump());
+    label += (label.empty() ? "" : " ") + (found->is_string() ? found->get<std::string>() : text_of_json(*found));
   }
   return label;
 }

@@ -9,6 +9,7 @@
 #include "figure/plot.hpp"
 #include "svg/element.hpp"
 #include "syncopate/error.hpp"
+#include "syncopate/tooling/json.hpp"
 #include "syncopate/tooling/units.hpp"
 
 namespace syncopate::tools::figure {
@@ -80,7 +81,7 @@ std::vector<Panel> panels_of(const std::vector<nlohmann::json>& rows, const std:
     std::string label;
     for (const std::string& key : by)
       if (const auto found = row.find(key); found != row.end())
-        label += (label.empty() ? "" : " ") + (found->is_string() ? found->get<std::string>() : found->dump());
+        label += (label.empty() ? "" : " ") + (found->is_string() ? found->get<std::string>() : text_of_json(*found));
     auto panel = std::ranges::find(panels, label, &Panel::label);
     if (panel == panels.end()) panel = panels.insert(panels.end(), Panel{label, {}});
     panel->bars.push_back({row["track"], row.value("name", ""), row["begin_s"], row["end_s"]});

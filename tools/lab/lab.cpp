@@ -17,6 +17,7 @@
 #include "launch/process/program.hpp"
 #include "launch/runtime_folder.hpp"
 #include "syncopate/error.hpp"
+#include "syncopate/tooling/json.hpp"
 
 namespace syncopate::tools::lab {
 namespace {
@@ -187,7 +188,7 @@ void Lab::save() const {
   const nlohmann::json state{{"name", options_.name}, {"hosts", options_.hosts},    {"rate", options_.rate},
                              {"holder", holder_},     {"started", holder_started_}, {"keepers", keepers_},
                              {"owner", owner_}};
-  launch::write_private_file(state_file_, state.dump() + "\n");
+  launch::write_private_file(state_file_, text_of_json(state) + "\n");
 }
 
 std::optional<Lab> Lab::load(const std::string& path) {

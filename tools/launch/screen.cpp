@@ -7,6 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "syncopate/tooling/json.hpp"
+
 namespace syncopate::tools::launch {
 namespace {
 
@@ -30,7 +32,7 @@ std::string_view cut(std::string_view text, std::size_t columns) {
 
 std::string as_row(const job::Line& line) {
   const nlohmann::json row{{"rank", line.rank}, {"line", line.text}};
-  return row.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return text_of_json(row) + "\n";
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "plan/export.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/predict.hpp"
+#include "syncopate/tooling/json.hpp"
 #include "syncopate/tooling/units.hpp"
 
 namespace syncopate::tools::plan {
@@ -114,7 +115,7 @@ int print_export(const Options& options, const Question& question, const Session
     if (session.json)
       print_row({{"policy", prediction.policy}, {"export", options.format}, {key, value}});
     else
-      fmt::print("{}={}\n", key, value.dump());
+      fmt::print("{}={}\n", key, text_of_json(value));
   }
   return 0;
 }

@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "require.hpp"
+#include "syncopate/tooling/json.hpp"
 #include "syncopate/tooling/units.hpp"
 
 namespace syncopate::train {
@@ -136,7 +137,7 @@ void Output::begin(const Json& run) {
   if (options_.json) {
     Json row = run;
     row["event"] = "begin";
-    return print(row.dump());
+    return print(text_of_json(row));
   }
   print(fmt::format(
       "{}: {} parameters, {} of gradients; {} rank{}, {}", options_.model, run["parameters"].get<std::uint64_t>(),
@@ -149,7 +150,7 @@ void Output::begin(const Json& run) {
 void Output::record(const Json& run) {
   if (rank_ != 0 || options_.out.empty()) return;
   std::ofstream file(fs::path(options_.out) / "run.json", std::ios::trunc);
-  file << run.dump(1) << '\n';
+  file << text_of_json(run, 1) << '\n';
   if (!file.flush()) throw SystemFailure(fmt::format("cannot write run.json in --out {}", options_.out));
 }
 
@@ -161,7 +162,7 @@ void Output::step(const StepRow& row, std::uint64_t last_step) {
   const std::uint64_t every = options_.report_every.value_or(options_.json ? 1 : (last_step + 19) / 20);
   if (row.step % every == 0) {
     if (options_.json) {
-      print(row_of(row).dump());
+      print(text_of_json(row_of(row)));
     } else {
       print(fmt::format("step {:>{}}/{}  loss {:<8.4f}  {:.0f} samples/s  waiting {:.0f} %", row.step,
                         std::to_string(last_step).size(), last_step, row.loss.value_or(0), row.samples_per_second,
@@ -179,7 +180,7 @@ void Output::epoch(double epoch, std::uint64_t step, const Evaluation& evaluatio
   row["loss"] = evaluation.loss;
   keep(row);
   if (rank_ != 0) return;
-  print(options_.json ? row.dump() : fmt::format("epoch {:.4g}, step {}: {}", epoch, step, text_of(evaluation)));
+  print(options_.json ? text_of_json(row) : fmt::format("epoch {:.4g}, step {}: {}", epoch, step, text_of(evaluation)));
 }
 
 void Output::note(const std::string& line) {
@@ -190,12 +191,11 @@ void Output::trace(const std::vector<Span>& spans) {
   if (options_.out.empty()) return;
   std::ofstream file(fs::path(options_.out) / fmt::format("trace-{}.jsonl", rank_), std::ios::trunc);
   for (const Span& span : spans)
-    file << Json{{"track", span.track},
-                 {"name", span.name},
-                 {"begin_s", span.begin_s},
-                 {"end_s", span.end_s},
-                 {"bytes", span.bytes}}
-                .dump()
+    file << text_of_json(Json{{"track", span.track},
+                              {"name", span.name},
+                              {"begin_s", span.begin_s},
+                              {"end_s", span.end_s},
+                              {"bytes", span.bytes}})
          << '\n';
 }
 
@@ -203,7 +203,7 @@ void Output::end(const EndRow& end) {
   const Json row = row_of(end, rank_);
   keep(row);
   clear_progress();
-  if (options_.json) return print(row.dump());
+  if (options_.json) return print(text_of_json(row));
   const Json& time = row["step_seconds"];
   const std::string median = time["n"] == 0 ? "none measured" : format_seconds(time["median"].get<double>());
   const std::string result = end.evaluation ? text_of(*end.evaluation) + "; " : "";
@@ -219,7 +219,7 @@ void Output::print(const std::string& line) {
 }
 
 void Output::keep(const Json& row) {
-  if (rows_.is_open()) rows_ << row.dump() << std::endl;  // flushed: a killed rank leaves whole rows behind
+  if (rows_.is_open()) rows_ << text_of_json(row) << std::endl;  // flushed: a killed rank leaves whole rows behind
 }
 
 void Output::warn(const std::string& line) {
@@ -256,7 +256,7 @@ void print_error(const Error& error, int rank, bool json) {
     if (where.peer >= 0) row["peer"] = where.peer;
     if (!where.operation.empty()) row["operation"] = where.operation;
     if (!where.tensor.empty()) row["tensor"] = where.tensor;
-    write_line(stdout, row.dump());
+    write_line(stdout, text_of_json(row));
   }
   write_line(stderr, fmt::format("syncopate-train: {}: {}", name_of(error.kind()), error.what()));
 }

@@ -8,6 +8,7 @@
 
 #include "report/page/markup.hpp"
 #include "report/record/jsonl.hpp"
+#include "syncopate/tooling/json.hpp"
 
 namespace syncopate::tools::report::page {
 namespace {
@@ -86,7 +87,7 @@ std::string scalar(const nlohmann::json& value, const std::string& key) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_number() && key.ends_with("_bytes")) return bytes(value.get<double>());
   if (value.is_number_integer() && key != "seed") return decimal(value.get<double>());
-  return value.dump();
+  return text_of_json(value);
 }
 
 }  // namespace
