@@ -2,8 +2,12 @@
 #include "syncopate/log.hpp"
 
 #include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
 
-#include <cstdio>
+#include <algorithm>
+#include <atomic>
+#include <climits>
 
 #include "base/env.hpp"
 #include "base/named.hpp"
@@ -12,16 +16,37 @@ namespace syncopate {
 
 namespace {
 constexpr std::string_view kNames[] = {"error", "warning", "info", "debug", "off"};
+
+/// In pieces that a pipe takes at once, and none where nobody reads: who logs may have heartbeats to send.
+bool wrote(std::string_view text) noexcept {
+  while (!text.empty()) {
+    pollfd ready{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+    if (::poll(&ready, 1, 0) != 1 || (ready.revents & POLLOUT) == 0 || (ready.revents & POLLERR) != 0) return false;
+    const ssize_t written = ::write(STDERR_FILENO, text.data(), std::min<std::size_t>(text.size(), PIPE_BUF));
+    if (written < 0) return false;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
 }
+
+std::atomic<std::uint64_t> lines_lost{0};
+
+// One write per line, so that lines of several threads and processes stay whole.
+void write_line(std::string_view level, std::string_view line) {
+  const std::uint64_t lost = lines_lost.exchange(0);
+  const std::string before =
+      lost == 0 ? "" : fmt::format("syncopate warning: {} lines are lost: nobody read standard error\n", lost);
+  if (!wrote(fmt::format("{}syncopate {}: {}\n", before, level, line))) lines_lost += lost + 1;
+}
+
+}  // namespace
 
 LogLevel log_level_named(std::string_view name) { return base::value_named<LogLevel>("log level", name, kNames); }
 
 void Log::write(LogLevel wanted, std::string_view line) const {
   if (!shows(wanted)) return;
   if (sink) return sink(wanted, line);
-  // One write per line, so that lines of several threads and processes stay whole.
-  const std::string whole = fmt::format("syncopate {}: {}\n", kNames[static_cast<int>(wanted)], line);
-  std::fwrite(whole.data(), 1, whole.size(), stderr);
+  write_line(kNames[static_cast<int>(wanted)], line);
 }
 
 Log log_from_environment() {

@@ -13,6 +13,13 @@
 
 namespace syncopate::base {
 
+/// At most `most` bytes from the beginning, cut between characters of UTF-8.
+[[nodiscard]] inline std::string_view cut(std::string_view text, std::size_t most) noexcept {
+  if (text.size() <= most) return text;
+  while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xc0) == 0x80) --most;
+  return text.substr(0, most);
+}
+
 class WireWriter final {
  public:
   template <std::integral T>
@@ -21,7 +28,7 @@ class WireWriter final {
   }
   /// Writes at most `most` bytes; a longer text is cut off.
   void text(std::string_view value, std::size_t most) {
-    value = value.substr(0, most);
+    value = cut(value, most);
     number(static_cast<std::uint32_t>(value.size()));
     bytes_.append(value);
   }

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "base/wire.hpp"
+
 namespace syncopate::transport::membership {
 
 namespace {
@@ -68,7 +70,7 @@ std::optional<Failure> GroupState::began(const OperationRecord& record) {
     Entry& entry = state.entries[record.number % kRemembered];
     entry.number = record.number;
     entry.rolling = chain(so_far, record.number, record.common());
-    entry.text.assign(record.text, 0, kMaxOperationText);
+    entry.text = base::cut(record.text, kMaxOperationText);
     state.last = record.number;
     return judge_departed(state);
   });

@@ -10,7 +10,7 @@
 namespace syncopate::transport::connect::rendezvous {
 
 namespace {
-constexpr auto kFarewell = std::chrono::seconds(2);  // bound of handing out the answer
+constexpr auto kFarewell = std::chrono::seconds(2);  // limit of handing out the answer while no guest reads
 base::Time now() { return std::chrono::steady_clock::now(); }
 }  // namespace
 
@@ -103,7 +103,7 @@ void TcpHost::dismiss(Guests::iterator entry) {
 void TcpHost::answer_all(const Answer& answer) {
   const std::string message = encode(answer);
   for (auto& [key, guest] : guests_) guest.channel.queue(message);
-  const base::Time end = now() + kFarewell;
+  base::Time end = now() + kFarewell;
   while (!guests_.empty() && now() < end) {
     for (auto guest = guests_.begin(); guest != guests_.end();) {
       const bool alive = guest->second.channel.flush();
@@ -114,7 +114,7 @@ void TcpHost::answer_all(const Answer& answer) {
         guest = guests_.erase(guest);
       }
     }
-    if (!guests_.empty()) std::ignore = poller_.wait(end);
+    if (!guests_.empty() && !poller_.wait(end).empty()) end = now() + kFarewell;
   }
 }
 
