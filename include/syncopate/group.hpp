@@ -58,6 +58,8 @@ struct Traffic {
 /// One rank's membership in a group. Collectives (collective.hpp) take it by reference; every rank calls the same
 /// ones in the same order. After an error every call throws that error again; to recover, join another group.
 /// Thread-safe: calls from several threads run in the order in which they arrive.
+/// A child that is forked without exec shares nothing with the group: its copy throws Misuse when it is used and does
+/// nothing when it is destroyed, and memory that `allocate` returned between processes is not there.
 class Group final {
  public:
   /// Joins the job that options and environment describe. Throws Misuse, Timeout (naming the ranks that are missing),

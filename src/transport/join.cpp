@@ -37,6 +37,15 @@ socket::Address own_address(const GroupOptions& options) {
   return socket::interface_address("127.0.0.1");
 }
 
+/// This rank's heap; null where it may not have as many addresses as that takes.
+std::shared_ptr<shm::Heap> make_heap(const GroupOptions& options) try {
+  auto heap = *options.size > 1 ? shm::Heap::make() : nullptr;
+  return heap && heap->bytes() > 0 ? heap : nullptr;
+} catch (const SystemFailure& failure) {
+  options.log.write(LogLevel::info, fmt::format("no memory that other ranks reach: {}", failure.what()));
+  return nullptr;
+}
+
 /// A listener for ranks that share this one's memory; none where the system has no shared memory.
 socket::Descriptor listen_for_memory(const GroupOptions& options) {
   if (options.transport == "tcp" || *options.size == 1) return {};
@@ -131,11 +140,12 @@ std::function<Endpoint(int, int, connect::rendezvous::Rendezvous&)> branch_of(co
 }
 
 connect::PeerInfo info_of(const GroupOptions& options, const std::string& host,
-                          const std::vector<socket::Descriptor>& listeners) {
+                          const std::vector<socket::Descriptor>& listeners, bool lends) {
   return {.version = std::string(version()),
           .address = socket::local_address(listeners[0]).text(),
           .host = host,
           .memory_socket = listeners.size() > 1 ? socket::local_address(listeners[1]).text().substr(1) : "",
+          .lends = lends,
           .owner = socket::user_identity(),
           .group = random_group(),
           .streams = static_cast<std::uint32_t>(*options.streams),
@@ -162,18 +172,29 @@ membership::ControlOptions control_options_of(const GroupOptions& options, const
   return made;
 }
 
+/// What links are made of.
+struct LinkParts {
+  std::shared_ptr<membership::TreeControl> control;
+  std::shared_ptr<membership::Mailbox> mailbox;
+  std::shared_ptr<shm::Heap> heap;
+};
+
 std::unique_ptr<Transport> links_of(const GroupOptions& options, const std::vector<connect::PeerInfo>& all,
-                                    const std::shared_ptr<membership::TreeControl>& control,
-                                    const std::shared_ptr<membership::Mailbox>& mailbox) {
+                                    const LinkParts& parts) {
   const tcp::TransportOptions by_socket{.rank = *options.rank,
                                         .size = *options.size,
                                         .streams = all[0].streams,
                                         .rules = {.group = all[0].group, .epoch = 0, .checksum = all[0].checksum}};
-  auto far = std::make_unique<tcp::TcpTransport>(by_socket, control, mailbox);
+  auto far = std::make_unique<tcp::TcpTransport>(by_socket, parts.control, parts.mailbox);
   if (kind_of(all) == "tcp") return far;
   const auto me = static_cast<std::size_t>(*options.rank);
-  const shm::ShmOptions by_memory{.rank = *options.rank, .near = neighbours(all, me), .crowded = crowded(all, all[me])};
-  return std::make_unique<shm::ShmTransport>(by_memory, std::move(far), control, mailbox);
+  // Vectors lie in the group's memory on all ranks or on none: plans differ by it.
+  const bool all_lend = std::ranges::all_of(all, &connect::PeerInfo::lends);
+  const shm::ShmOptions by_memory{.rank = *options.rank,
+                                  .near = neighbours(all, me),
+                                  .crowded = crowded(all, all[me]),
+                                  .heap = all_lend ? parts.heap : shm::Heap::of(0)};
+  return std::make_unique<shm::ShmTransport>(by_memory, std::move(far), parts.control, parts.mailbox);
 }
 
 }  // namespace
@@ -185,8 +206,9 @@ Endpoint join(const GroupOptions& options, connect::rendezvous::Rendezvous& meet
   std::vector<socket::Descriptor> listeners;
   listeners.push_back(socket::listen_on(source));
   if (socket::Descriptor listener = listen_for_memory(options)) listeners.push_back(std::move(listener));
+  const std::shared_ptr<shm::Heap> heap = make_heap(options);
   const auto deadline = std::chrono::steady_clock::now() + *options.join_timeout;
-  const std::vector<connect::PeerInfo> all = meet(options, meeting, info_of(options, host, listeners));
+  const std::vector<connect::PeerInfo> all = meet(options, meeting, info_of(options, host, listeners, heap != nullptr));
   Endpoint endpoint{
       .rank = *options.rank, .size = *options.size, .kind = kind_of(all), .has_cluster = all[0].has_cluster};
   for (const connect::PeerInfo& rank : all) endpoint.hosts.push_back(rank.host);
@@ -197,7 +219,7 @@ Endpoint join(const GroupOptions& options, connect::rendezvous::Rendezvous& meet
   control->wait_joined(deadline);
   endpoint.control = control;
   endpoint.links =
-      delayed(links_of(options, all, control, mailbox), options.delay.value_or(std::chrono::microseconds{0}));
+      delayed(links_of(options, all, {control, mailbox, heap}), options.delay.value_or(std::chrono::microseconds{0}));
   endpoint.branch = branch_of(options);
   return endpoint;
 }

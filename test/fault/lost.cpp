@@ -87,6 +87,47 @@ INSTANTIATE_TEST_SUITE_P(Rank, Victim,
                            return std::string(std::get<1>(one.param)) + std::to_string(std::get<0>(one.param));
                          });
 
+/// Rank 0 leaves behind a broadcast that rank 1 does not forward: it dies, or stops, after it has begun.
+TEST(Failure, BehindAnInnerRankThatHasLeftIsNamed) {
+  for (const char* transport : {"tcp", "shm"})
+    for (const int signal : {SIGKILL, SIGSTOP}) {
+      const test::Job job(
+          3,
+          [signal](Group& group, int step) {
+            if (step == 0) return barrier(group);
+            if (group.rank() == 1) ::raise(signal);
+            std::vector<float> values(1000);
+            broadcast(group, std::span(values), {.root = 0, .algorithm = "linear_pipeline", .name = "weights"});
+          },
+          transport, [](int rank, int step) { return rank == 0 && step == 2; });
+      const test::Ending ending = job.ending_of(2);
+      EXPECT_STREQ(ending.kind, "PeerLost") << transport << ' ' << signal << ' ' << ending.message;
+      EXPECT_EQ(ending.peer, 1) << ending.message;
+    }
+}
+
+TEST(Failure, OfARankWithAForkedChildIsSeenAtOnce) {
+  for (const char* transport : {"tcp", "shm"}) {
+    const test::Job job(
+        kRanks,
+        [](Group& group, int step) {
+          if (group.rank() == 1 && step == 1 && ::fork() == 0) {
+            ::alarm(30);
+            ::pause();
+          }
+          reduce_some(group, step);
+        },
+        transport);
+    EXPECT_TRUE(job.await_steps(1, 3));
+    job.signal(1, SIGKILL);
+    for (const int rank : {0, 2, 3}) {
+      const test::Ending ending = job.ending_of(rank);
+      EXPECT_STREQ(ending.kind, "PeerLost") << ending.message;
+      EXPECT_EQ(std::string(ending.message).find("no heartbeat"), std::string::npos) << ending.message;
+    }
+  }
+}
+
 TEST(Failure, OfOneRankIsToldToAll) {
   const test::Job job(kRanks, [](Group& group, int step) {
     if (group.rank() == 2 && step == 5) throw Corrupt("shard 7 is damaged", {.rank = 2});

@@ -30,12 +30,16 @@ struct Ending {
 
 inline std::int64_t now_ns() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 
-/// A job of `size` processes over loopback. Every process calls `body(group, step)` for step 0, 1, ... until it throws.
+/// A job of `size` processes over loopback. Every process calls `body(group, step)` for step 0, 1, ... until it throws,
+/// or leaves in order before the step that `leaves(rank, step)` tells.
 class Job final {
  public:
   using Body = std::function<void(Group&, int step)>;
+  using Leaves = std::function<bool(int rank, int step)>;
 
-  explicit Job(int size, const Body& body, std::string transport = "auto") : transport_(std::move(transport)) {
+  explicit Job(
+      int size, const Body& body, std::string transport = "auto", Leaves leaves = [](int, int) { return false; })
+      : transport_(std::move(transport)), leaves_(std::move(leaves)) {
     char pattern[] = "/tmp/syncopate-fault-XXXXXX";
     folder_ = ::mkdtemp(pattern);
     for (int rank = 0; rank < size; ++rank) launch(rank, size, body);
@@ -104,7 +108,7 @@ class Job final {
     try {
       const auto group = Group::join(
           {.rank = life.rank, .size = life.size, .rendezvous = "file://" + folder_, .transport = transport_});
-      for (int step = 0;; ++step) {
+      for (int step = 0; !leaves_(life.rank, step); ++step) {
         body(*group, step);
         if (::write(life.progress, "s", 1) != 1) break;
       }
@@ -121,6 +125,7 @@ class Job final {
   }
 
   std::string transport_, folder_;
+  Leaves leaves_;
   std::vector<Process> processes_;
 };
 

@@ -2,8 +2,12 @@
 #include "transport/socket/address.hpp"
 
 #include <gtest/gtest.h>
+#include <sched.h>
+
+#include <thread>
 
 #include "syncopate/error.hpp"
+#include "transport/socket/identity.hpp"
 
 namespace syncopate::transport::socket {
 namespace {
@@ -66,6 +70,18 @@ TEST(Address, TheWayToLoopbackLeavesFromLoopback) {
 TEST(Address, AHostIsItself) {
   EXPECT_EQ(host_identity(), host_identity());
   EXPECT_GT(host_identity().size(), 10u);
+}
+
+TEST(Address, AnotherNetworkNamespaceIsAnotherHost) {
+  const std::string here = host_identity();
+  std::string there = here;
+  bool is_moved = false;
+  std::jthread([&] {
+    is_moved = ::unshare(CLONE_NEWNET) == 0;
+    there = host_identity();
+  }).join();
+  if (!is_moved) GTEST_SKIP() << "only root can make a network namespace";
+  EXPECT_NE(there, here);
 }
 
 }  // namespace

@@ -1,12 +1,16 @@
 // TCP control: every rank learns of every failure and its origin; silent and gone ranks are told apart.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <barrier>
 #include <latch>
+#include <numeric>
+#include <random>
+#include <set>
 
 #include "ranks.hpp"
-#include "transport/membership/control_tree.hpp"
 #include "transport/membership/message.hpp"
+#include "transport/membership/tree_shape.hpp"
 
 namespace syncopate::transport {
 namespace {
@@ -18,15 +22,53 @@ using test::quiet_options;
 using test::with_ranks;
 using namespace std::chrono_literals;
 
-TEST(ControlTree, EveryRankIsReachedOverOneLessEdgesThanRanks) {
-  for (int size = 1; size <= 64; ++size) {
+/// Ranks that can be reached from `rank` over edges that both ends know of.
+std::set<int> reached_from(int rank, int size, const std::set<int>& departed) {
+  std::set<int> reached{rank};
+  for (std::vector<int> front{rank}; !front.empty();) {
+    const int at = front.back();
+    front.pop_back();
+    for (const int next : membership::neighbours_of(at, size, departed))
+      if (membership::neighbours_of(next, size, departed).contains(at) && reached.insert(next).second)
+        front.push_back(next);
+  }
+  return reached;
+}
+
+TEST(TreeShape, WhoeverIsThereFormsOneTree) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 2000; ++round) {
+    const int size = std::uniform_int_distribution(1, 40)(random);
+    std::set<int> departed, there;
+    const int share = std::uniform_int_distribution(0, 9)(random);
+    for (int rank = 0; rank < size; ++rank)
+      (std::uniform_int_distribution(0, 9)(random) < share ? departed : there).insert(rank);
+    if (there.empty()) continue;
+    EXPECT_EQ(reached_from(*there.begin(), size, departed), there) << "of " << size << " ranks";
     std::size_t ends = 0;
-    for (int rank = 0; rank < size; ++rank) {
-      for (const int other : membership::neighbours_of(rank, size))
-        EXPECT_TRUE(membership::parent_of(std::max(rank, other)) == std::min(rank, other));
-      ends += membership::neighbours_of(rank, size).size();
+    for (const int rank : there) ends += membership::neighbours_of(rank, size, departed).size();
+    EXPECT_EQ(ends, 2 * (there.size() - 1));
+  }
+}
+
+TEST(TreeShape, AnEdgeChangesOnlyWhenOneOfItsEndsLeaves) {
+  std::mt19937 random(2);
+  for (int round = 0; round < 200; ++round) {
+    constexpr int kSize = 25;
+    std::vector<int> leaving(kSize);
+    std::iota(leaving.begin(), leaving.end(), 0);
+    std::shuffle(leaving.begin(), leaving.end(), random);
+    std::set<int> departed;
+    for (const int next : leaving) {
+      const std::set<int> before = departed;
+      departed.insert(next);
+      for (int rank = 0; rank < kSize; ++rank) {
+        if (departed.contains(rank)) continue;
+        auto kept = membership::neighbours_of(rank, kSize, before);
+        kept.erase(next);
+        EXPECT_TRUE(std::ranges::includes(membership::neighbours_of(rank, kSize, departed), kept)) << rank;
+      }
     }
-    EXPECT_EQ(ends, 2 * static_cast<std::size_t>(size - 1));
   }
 }
 
@@ -148,6 +190,20 @@ TEST(TreeControl, LeavingInOrderIsNoFailure) {
       EXPECT_TRUE(me.links->poll(test::in(100ms), {}).empty());
       EXPECT_FALSE(me.control->failed());
     }
+  });
+}
+
+// While new edges are being made, too: all that the ranks have waited for is to know who has left.
+TEST(TreeControl, AFailureCrossesWhereInnerRanksHaveLeft) {
+  std::barrier all_know(4);
+  with_ranks(7, quiet_options(), [&](Endpoint& me) {
+    barrier(me, 1);
+    if (me.rank < 3) return;
+    while (!me.control->has_left(0) || !me.control->has_left(1) || !me.control->has_left(2))
+      std::ignore = me.links->poll(test::in(1ms), {});
+    all_know.arrive_and_wait();
+    if (me.rank == 5) me.control->report({"RemoteFailure", "the disk is full", {}});
+    EXPECT_EQ(failure_seen(*me.links).message, "the disk is full") << "rank " << me.rank;
   });
 }
 

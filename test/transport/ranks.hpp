@@ -140,6 +140,7 @@ class ScriptedPeer final {
                                  .address = socket::local_address(listener_).text(),
                                  .host = socket::host_identity(),
                                  .memory_socket = "syncopate-test-nobody-listens-here",
+                                 .lends = true,
                                  .owner = owner};
     std::ignore = meeting_.exchange({rank, size}, encode(mine), in(30s));
   }
@@ -199,6 +200,9 @@ class Pair final {
     peer = std::make_unique<ScriptedPeer>(board, 1, 2, peer_owner);
     control = peer->connect(0, connect::Purpose::control);
   }
+  ~Pair() { control.close(); }  // rank 0 would wait for what it has to say to a goodbye
+  Pair(const Pair&) = delete;
+  Pair& operator=(const Pair&) = delete;
   std::unique_ptr<ScriptedPeer> peer;
   socket::Channel control;
   Endpoint endpoint;

@@ -1,4 +1,5 @@
 // The heap: pages are found, given back and zero again, and a peer reaches them and nothing else.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -64,9 +65,42 @@ TEST(Heap, KnowsWhatLiesInIt) {
   EXPECT_FALSE(heap->place_of({&elsewhere, 1}));
 }
 
+/// As its neighbours see it.
+PeerHeap peer_of(const Heap& heap) {
+  return PeerHeap::adopt(socket::Descriptor(::fcntl(heap.memory().number(), F_DUPFD_CLOEXEC, 0)));
+}
+
+TEST(PeerHeap, OfAnySizeIsSeenOverItsWindows) {
+  constexpr std::uint64_t kBytes = 5 * kWindow / 2;
+  const auto heap = Heap::of(kBytes);
+  const auto memory = heap->allocate(kBytes);
+  PeerHeap peer = peer_of(*heap);
+  for (const std::uint64_t place :
+       {std::uint64_t{0}, kWindow - 50, kWindow, 2 * kWindow - 100, 2 * kWindow, kBytes - 100}) {
+    std::memset(memory.get() + place, 3, 100);
+    const base::Bytes seen = peer.at(place, 100);
+    EXPECT_EQ(std::ranges::count(seen, std::byte{3}), 100) << place;
+    seen[99] = std::byte{4};
+    EXPECT_EQ(memory[place + 99], std::byte{4}) << place;
+  }
+  EXPECT_EQ(peer.at(kWindow / 2, kWindow).size(), kWindow);
+  EXPECT_THROW(std::ignore = peer.at(kWindow / 2, kWindow + 1), Corrupt);
+}
+
+// Whole, they would need 16 times the addresses that a process has.
+TEST(PeerHeap, TakesAddressesWhereItIsUsedOnly) {
+  constexpr std::uint64_t kBytes = std::uint64_t{8} << 40;
+  const socket::Descriptor memory = make_sealed(kBytes);
+  std::vector<PeerHeap> peers;
+  for (int i = 0; i < 256; ++i) {
+    peers.push_back(PeerHeap::adopt(socket::Descriptor(::fcntl(memory.number(), F_DUPFD_CLOEXEC, 0))));
+    EXPECT_EQ(peers.back().at(kBytes - 10, 10).size(), 10U);
+  }
+}
+
 TEST(PeerHeap, ShowsWhatItsOwnerWritesAndNoMore) {
   const auto heap = Heap::of(kMiB);
-  const PeerHeap peer = PeerHeap::adopt(heap->memory());
+  PeerHeap peer = peer_of(*heap);
   const auto memory = heap->allocate(kMiB);
   memory[5] = std::byte{9};
   EXPECT_EQ(peer.at(5, 1)[0], std::byte{9});
@@ -85,7 +119,7 @@ TEST(PeerHeap, ThatIsNotSealedIsRefused) {
   ASSERT_EQ(::pipe(ends), 0);
   pipe_ends[0] = socket::Descriptor(ends[0]);
   pipe_ends[1] = socket::Descriptor(ends[1]);
-  EXPECT_THROW(std::ignore = PeerHeap::adopt(pipe_ends[0]), Corrupt);
+  EXPECT_THROW(std::ignore = PeerHeap::adopt(std::move(pipe_ends[0])), Corrupt);
   EXPECT_THROW(std::ignore = PeerHeap::adopt({}), Corrupt);
 }
 

@@ -143,6 +143,64 @@ TEST_F(Neighbour, ThatGivesBackWhatItCannotHaveReadIsCorrupt) {
   EXPECT_EQ(replies, shm::kRingBytes / shm::kLineBytes) << "the last of them did not leave";
 }
 
+/// Rank 0's frame of 64 KiB in its heap, as a neighbour of rank 0 finds it.
+class Referred : public Neighbour {
+ protected:
+  static constexpr std::size_t kBytes = std::size_t{64} << 10;
+  socket::Channel channel_ = pair_.peer->connect(0, connect::Purpose::memory);
+  shm::Region region_ = shm::Region::make();
+  shm::RingReader reader_{region_.ring(shm::Side::guest), region_.tail(shm::Side::guest)};
+  std::shared_ptr<std::byte[]> memory_ = pair_.endpoint.links->lending()->allocate(kBytes);
+
+  [[nodiscard]] shm::Record lent() {
+    give_memory(channel_, region_.memory());
+    pair_.endpoint.links->lending()->lend({1, {1, 1}, {memory_.get(), kBytes}, 1});
+    for (const base::Time end = in(10s); std::chrono::steady_clock::now() < end;) {
+      std::ignore = pair_.endpoint.links->poll(in(1ms), {});
+      if (const auto record = reader_.look()) return *record;
+    }
+    ADD_FAILURE() << "the frame did not come";
+    return {};
+  }
+  void fail() { pair_.endpoint.control->report({"RemoteFailure", "another rank fails", {.rank = 0}}); }
+};
+
+TEST_F(Referred, CannotBeTouchedOnceItsOwnerKnowsOfAFailure) {
+  const shm::Record record = lent();
+  EXPECT_EQ(test::failure_seen(*pair_.endpoint.links, [&] { fail(); }).kind, "RemoteFailure");
+  EXPECT_FALSE(reader_.hold(record));
+}
+
+TEST_F(Referred, IsLeftBeforeItsOwnerThrows) {
+  const shm::Record record = lent();
+  ASSERT_TRUE(reader_.hold(record));
+  const std::jthread neighbour([&] {
+    while (!pair_.endpoint.control->failed()) std::this_thread::yield();
+    memory_[0] = std::byte{7};  // over the mapping that it has, as through its own
+    reader_.give_back(record);
+  });
+  EXPECT_EQ(test::failure_seen(*pair_.endpoint.links, [&] { fail(); }).kind, "RemoteFailure");
+  EXPECT_EQ(memory_[0], std::byte{7});
+}
+
+TEST_F(Referred, DoesNotKeepItsOwnerFromThrowing) {
+  const shm::Record record = lent();
+  ASSERT_TRUE(reader_.hold(record));
+  EXPECT_EQ(test::failure_seen(*pair_.endpoint.links, [&] { fail(); }).kind, "RemoteFailure");
+}
+
+TEST_F(Neighbour, ThatTakesAnOfferBackIsReadNoMore) {
+  const auto channel = pair_.peer->connect(0, connect::Purpose::memory);
+  shm::Region region = shm::Region::make();
+  give_memory(channel, region.memory());
+  shm::RingWriter writer(region.ring(shm::Side::maker), region.tail(shm::Side::maker));
+  const std::uint64_t at = writer.position();
+  ASSERT_TRUE(writer.push({{1, 1}, 1000}, shm::Kind::reference, 0));
+  ASSERT_TRUE(writer.revoke(at));
+  pair_.endpoint.links->receive(1, {1, 1}, into_, 1);
+  EXPECT_TRUE(pair_.endpoint.links->poll(in(100ms), {}).empty());
+}
+
 TEST_F(Neighbour, ThatCannotBeReachedIsLost) {
   EXPECT_EQ(test::failure_seen(*pair_.endpoint.links,
                                [&] {

@@ -26,6 +26,11 @@ std::vector<int> host_numbers(const std::vector<std::string>& hosts) {
 Group::Group(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 Group::~Group() {
+  // Nothing here may be touched in a forked child: locks may be held and threads awaited that it does not have.
+  if (impl_->process().is_inherited()) {
+    static_cast<void>(impl_.release());
+    return;
+  }
   // Others would take it for a rank that ended in order, and never learn whose fault it is.
   if (impl_->unwinds()) abort("its program failed: an exception left the scope of its group");
 }
@@ -67,6 +72,7 @@ Traffic Group::traffic() const noexcept {
 
 std::shared_ptr<std::byte[]> Group::allocate_bytes(std::size_t elements, std::size_t width) try {
   constexpr std::size_t kMost = PTRDIFF_MAX;
+  impl_->process().require("a group");
   base::require(elements <= kMost / width, "memory for {} elements of {} bytes; allowed: {} bytes in all", elements,
                 width, kMost);
   const std::size_t bytes = elements * width;
@@ -107,7 +113,7 @@ Group::Impl::~Impl() {
 }
 
 void Group::Impl::abort(const std::string& reason, const std::string& tensor) noexcept try {
-  if (!endpoint_.control) return;
+  if (!endpoint_.control || process_.is_inherited()) return;
   endpoint_.control->report({"RemoteFailure", fmt::format("rank {} gave up: {}", endpoint_.rank, reason),
                              Where{endpoint_.rank, endpoint_.rank, "", tensor}});
   endpoint_.links->wake();
@@ -124,6 +130,7 @@ Group::Impl::Turn::~Turn() {
 }
 
 void Group::Impl::run(const Request& request) {
+  process_.require("a group");
   collective::group::validate(request, scopes_);
   // Behind those that were started it would wait for what its peer may send only later.
   if (request.is_message() && has_started_messages()) return start(request).wait();

@@ -10,6 +10,7 @@
 #include <thread>
 #include <unordered_map>
 
+#include "base/fork.hpp"
 #include "base/guarded.hpp"
 #include "collective/engine/execute.hpp"
 #include "collective/group/message_queues.hpp"
@@ -51,6 +52,8 @@ class Group::Impl final {
   [[nodiscard]] std::unique_ptr<Impl> branch(const std::vector<int>& members,
                                              transport::connect::rendezvous::Rendezvous& meeting);
   void abort(const std::string& reason, const std::string& tensor) noexcept;
+  /// This process was forked after the group was made: the threads and connections are its parent's.
+  [[nodiscard]] const base::OwnProcess& process() const noexcept { return process_; }
   /// An exception that was not there when the group was made is on its way through this thread.
   [[nodiscard]] bool unwinds() const noexcept { return std::uncaught_exceptions() > exceptions_; }
 
@@ -139,6 +142,7 @@ class Group::Impl final {
   /// What "auto" believes of the network, by where vectors lie; the same on all ranks.
   NetworkCost cost_, cost_in_group_memory_;
   transport::Patience caller_;
+  const base::OwnProcess process_;
   const int exceptions_ = std::uncaught_exceptions();
   std::atomic<std::uint64_t> next_ticket_{0};
   std::atomic<std::uint64_t> serving_{0};  ///< the ticket whose turn it is

@@ -21,6 +21,7 @@ std::string text_of(const std::exception_ptr& thrown) try {
 }  // namespace
 
 Work Group::Impl::start(Request request) {
+  process_.require("a group");
   collective::group::validate(request, scopes_);
   collective::group::check_choice(request, scopes_);
   const bool is_message = request.is_message();

@@ -22,6 +22,7 @@ std::exception_ptr Work::State::finish(const std::exception_ptr& error) {
 }
 
 bool Work::State::wait_until(base::Time deadline) {
+  process_.require("an operation");
   std::exception_ptr error;
   const bool has_come = ending_.wait_until(
       deadline, [](const Ending& ending) { return ending.has_come; },

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "base/fork.hpp"
 #include "base/guarded.hpp"
 #include "syncopate/collective.hpp"
 
@@ -12,7 +13,7 @@ class Work::State final {
  public:
   /// Called once, by the thread that carried the operation out. Returns what a callback threw, if one did.
   [[nodiscard]] std::exception_ptr finish(const std::exception_ptr& error);
-  /// Returns whether the operation has ended by then; throws what it threw.
+  /// Returns whether the operation has ended by then; throws what it threw. Throws Misuse in a forked child.
   bool wait_until(base::Time deadline);
   [[nodiscard]] bool ready() const;
   void then(Callback callback);
@@ -24,6 +25,7 @@ class Work::State final {
     std::vector<Callback> callbacks;  ///< until it has come
   };
   base::Guarded<Ending> ending_;
+  base::OwnProcess process_;
 };
 
 }  // namespace syncopate

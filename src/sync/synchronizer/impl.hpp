@@ -5,6 +5,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/fork.hpp"
 #include "base/guarded.hpp"
 #include "sync/arena.hpp"
 #include "sync/bucket.hpp"
@@ -20,6 +21,8 @@ class Synchronizer::Impl final {
  public:
   Impl(Group& group, std::vector<Gradient> gradients, const SynchronizerOptions& options);
   ~Impl();
+  /// What only the process that made the synchronizer has: the communication thread, and the gradients' memory.
+  [[nodiscard]] const base::OwnProcess& process() const noexcept { return process_; }
 
   void ready(std::size_t i);
   void wait();
@@ -93,6 +96,7 @@ class Synchronizer::Impl final {
   std::uint64_t sent_before_ = 0;
   double step_begin_s_ = 0;  ///< changes only between steps
   base::Guarded<Progress> progress_;
+  const base::OwnProcess process_;
   std::jthread communication_;  ///< the communication thread; joined before the other members are destroyed
 };
 

@@ -120,6 +120,7 @@ BucketInfo Synchronizer::Impl::info_of(const schedule::Bucket& bucket) const {
 }
 
 void Synchronizer::Impl::ready(std::size_t i) {
+  process_.require("a synchronizer");
   base::require(i < gradients_.size(), "there is no gradient {}; allowed: 0 to {}", i, gradients_.size() - 1);
   const double now_s = clock_s_();
   bool is_first = true;
@@ -135,6 +136,7 @@ void Synchronizer::Impl::ready(std::size_t i) {
 }
 
 void Synchronizer::Impl::require_ready(std::size_t first, std::size_t last) {
+  process_.require("a synchronizer");
   std::vector<std::size_t> missing;
   const double now_s = clock_s_();
   progress_.change([&](Progress& progress) {
@@ -161,7 +163,10 @@ void Synchronizer::Impl::require_ready(std::size_t first, std::size_t last) {
 
 Synchronizer::Synchronizer(Group& group, std::vector<Gradient> gradients, const SynchronizerOptions& options)
     : impl_(std::make_unique<Impl>(group, std::move(gradients), options)) {}
-Synchronizer::~Synchronizer() = default;
+Synchronizer::~Synchronizer() {
+  // In a forked child locks may be held and a thread awaited that it does not have.
+  if (impl_->process().is_inherited()) static_cast<void>(impl_.release());
+}
 
 Buffer Synchronizer::gradient(std::size_t i) const {
   base::require(i < impl_->count(), "there is no gradient {}; allowed: 0 to {}", i, impl_->count() - 1);

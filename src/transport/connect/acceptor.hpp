@@ -54,6 +54,8 @@ class Acceptor final {
   /// Cuts off those whose time is over. To be called at `next_deadline` at the latest.
   void expire(base::Time now);
   [[nodiscard]] base::Time next_deadline() const noexcept;
+  /// Handshakes or calls are under way.
+  [[nodiscard]] bool busy() const noexcept { return !pending_.empty() || !repeats_.empty(); }
   [[nodiscard]] std::vector<Connection> connections() { return std::exchange(connections_, {}); }
   [[nodiscard]] std::vector<Refusal> refusals() { return std::exchange(refusals_, {}); }
 

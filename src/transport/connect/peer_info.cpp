@@ -18,6 +18,7 @@ std::string encode(const PeerInfo& info) {
   out.text(info.address, kMost);
   out.text(info.host, kMost);
   out.text(info.memory_socket, kMost);
+  out.number(static_cast<std::uint8_t>(info.lends));
   out.text(info.owner, kMost);
   out.number(info.group);
   out.number(info.streams);
@@ -37,6 +38,7 @@ PeerInfo decode_peer_info(std::string_view text, int rank) {
   info.address = in.text(kMost);
   info.host = in.text(kMost);
   info.memory_socket = in.text(kMost);
+  info.lends = in.number<std::uint8_t>() != 0;
   info.owner = in.text(kMost);
   info.group = in.number<std::uint64_t>();
   info.streams = in.number<std::uint32_t>();

@@ -12,6 +12,7 @@ struct PeerInfo {
   std::string address;             ///< where the rank listens
   std::string host;                ///< host_identity()
   std::string memory_socket;       ///< abstract socket for ranks that share its memory; empty: it cannot share
+  bool lends = false;              ///< vectors in its memory are within the reach of ranks that share it
   std::string owner;               ///< user_identity()
   std::uint64_t group = 0;         ///< random; rank 0's names the group
   std::uint32_t streams = 1;       ///< rank 0's holds

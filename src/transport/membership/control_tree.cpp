@@ -1,4 +1,4 @@
-// ControlTree: this rank's edges of the control tree: parent (r-1)/2 and children 2r+1, 2r+2.
+// ControlTree: this rank's edges of the control tree, those that exist and those that are expected.
 #include "transport/membership/control_tree.hpp"
 
 #include <fmt/format.h>
@@ -8,16 +8,9 @@
 
 namespace syncopate::transport::membership {
 
-std::vector<int> neighbours_of(int rank, int size) {
-  std::vector<int> ranks;
-  if (rank > 0) ranks.push_back(parent_of(rank));
-  for (const int child : {2 * rank + 1, 2 * rank + 2})
-    if (child < size) ranks.push_back(child);
-  return ranks;
-}
-
 bool ControlTree::attach(int rank, socket::Channel channel) {
   const auto [edge, fresh] = edges_.try_emplace(rank, Edge{socket::FramedChannel(std::move(channel), kMaxMessage)});
+  expected_.erase(rank);
   if (fresh) poller_.add(edge->second.channel.socket(), static_cast<std::uint64_t>(rank), EPOLLIN);
   return fresh;
 }
@@ -94,11 +87,24 @@ void ControlTree::age(base::Duration ran, base::Duration limit) {
     edge = drop(edge, fmt::format("sent no heartbeat for {:.1f} s (stopped, or its host is gone)",
                                   base::seconds(edge->second.silent)));
   }
+  for (auto& [rank, missed] : expected_) missed += ran;
+  std::erase_if(expected_, [&](const auto& due) {
+    if (due.second < limit) return false;
+    lost_.push_back({due.first, fmt::format("did not connect within {:.1f} s after a rank between them had left",
+                                            base::seconds(due.second))});
+    return true;
+  });
 }
 
-std::vector<int> ControlTree::ranks() const {
-  std::vector<int> all;
-  for (const auto& [rank, edge] : edges_) all.push_back(rank);
+std::set<int> ControlTree::ranks() const {
+  std::set<int> all;
+  for (const auto& [rank, edge] : edges_) all.insert(rank);
+  return all;
+}
+
+std::set<int> ControlTree::expected() const {
+  std::set<int> all;
+  for (const auto& [rank, since] : expected_) all.insert(rank);
   return all;
 }
 

@@ -1,7 +1,8 @@
-// ControlTree: this rank's edges of the control tree: parent (r-1)/2 and children 2r+1, 2r+2.
+// ControlTree: this rank's edges of the control tree, those that exist and those that are expected.
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -10,10 +11,6 @@
 #include "transport/socket/poller.hpp"
 
 namespace syncopate::transport::membership {
-
-[[nodiscard]] constexpr int parent_of(int rank) noexcept { return (rank - 1) / 2; }
-/// Ranks that share an edge with `rank` in a tree of `size` ranks.
-[[nodiscard]] std::vector<int> neighbours_of(int rank, int size);
 
 /// Used by the control thread alone. Keys in its poller are ranks.
 class ControlTree final {
@@ -34,6 +31,10 @@ class ControlTree final {
   /// Ends an edge; nothing more is said or heard over it.
   void detach(int rank);
   [[nodiscard]] bool has(int rank) const { return edges_.contains(rank); }
+  /// A new edge to that rank is due: if it is not attached in time, the rank is lost.
+  void expect(int rank) { expected_.try_emplace(rank); }
+  void expect_no_more(int rank) { expected_.erase(rank); }
+  [[nodiscard]] std::set<int> expected() const;
   /// Queues a message for one neighbour, or for all but `except`.
   void send(int rank, const std::string& message);
   void flood(const std::string& message, int except = -1);
@@ -44,12 +45,13 @@ class ControlTree final {
   void flush();
   [[nodiscard]] bool idle() const noexcept;
 
-  /// Adds time during which this thread ran and heard nothing; the ranks silent for `limit` are lost.
+  /// Adds time during which this thread ran and heard nothing; the ranks that were silent, or did not come, for `limit`
+  /// are lost.
   void age(base::Duration ran, base::Duration limit);
 
   [[nodiscard]] std::vector<Heard> heard() { return std::exchange(heard_, {}); }
   [[nodiscard]] std::vector<Lost> lost() { return std::exchange(lost_, {}); }
-  [[nodiscard]] std::vector<int> ranks() const;
+  [[nodiscard]] std::set<int> ranks() const;
 
  private:
   struct Edge {
@@ -63,6 +65,7 @@ class ControlTree final {
 
   socket::Poller& poller_;
   Edges edges_;
+  std::map<int, base::Duration> expected_;  ///< since when
   std::vector<Heard> heard_;
   std::vector<Lost> lost_;
 };

@@ -49,6 +49,8 @@ void write(base::WireWriter& out, const Reply& reply) {
   write(out, reply.last);
 }
 
+void write(base::WireWriter& /*out*/, const Regrouped& /*nothing*/) {}
+
 void read(base::WireReader& in, Progress& progress) {
   progress.rank = in.number<std::int32_t>();
   progress.number = in.number<std::uint64_t>();
@@ -89,6 +91,8 @@ void read(base::WireReader& in, Reply& reply) {
   read(in, reply.last);
 }
 
+void read(base::WireReader& /*in*/, Regrouped& /*nothing*/) {}
+
 template <class T>
 Message body_of(base::WireReader& in) {
   T body;
@@ -119,6 +123,8 @@ Message decode_message(std::string_view bytes) {
       return body_of<Question>(in);
     case 4:
       return body_of<Reply>(in);
+    case 5:
+      return body_of<Regrouped>(in);
     default:
       in.refuse("its type is unknown");
   }

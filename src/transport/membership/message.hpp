@@ -48,7 +48,10 @@ struct Reply {
   Progress last;
 };
 
-using Message = std::variant<Heartbeat, Failure, Goodbye, Question, Reply>;
+/// Who heard a goodbye has all the edges that it needs without the rank that leaves.
+struct Regrouped {};
+
+using Message = std::variant<Heartbeat, Failure, Goodbye, Question, Reply, Regrouped>;
 
 /// Texts beyond their limits are cut; the result has at most kMaxMessage bytes.
 [[nodiscard]] std::string encode(const Message& message);

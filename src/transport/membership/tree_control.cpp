@@ -14,12 +14,6 @@ namespace {
 
 constexpr auto kShortestBeat = std::chrono::milliseconds(5);
 
-/// The ranks whose tree edge to `rank` must exist before it has joined.
-std::set<int> awaited_by(int rank, int size) {
-  const auto ranks = neighbours_of(rank, size);
-  return {ranks.begin(), ranks.end()};
-}
-
 /// Of ranks that called different things, or waited too long for each other, none failed before the others.
 std::optional<int> culprit_of(const Failure& failure) {
   if (failure.kind == "Mismatch" || failure.kind == "Timeout") return std::nullopt;
@@ -41,9 +35,7 @@ TreeControl::TreeControl(ControlOptions options, std::vector<socket::Descriptor>
   if (size() == 1) return;
   for (socket::Descriptor& listener : listeners) acceptor_.open(std::move(listener));
   if (options_.rank > 0) {
-    const int parent = parent_of(options_.rank);
-    acceptor_.call(options_.addresses[static_cast<std::size_t>(parent)], options_.source,
-                   hello(connect::Purpose::control, parent, 0));
+    call(parent_of(options_.rank));
   }
   thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
 }
@@ -56,8 +48,8 @@ TreeControl::~TreeControl() {
 }
 
 void TreeControl::wait_joined(base::Time deadline) {
-  const std::set<int> awaited = awaited_by(options_.rank, size());
-  const auto complete = [&](const std::set<int>& joined) { return failed() || joined == awaited; };
+  const std::set<int> awaited = neighbours_of(options_.rank, size());
+  const auto complete = [&](const std::set<int>& joined) { return failed() || std::ranges::includes(joined, awaited); };
   const bool came = joined_.wait_until(deadline, complete, [](const auto&) {});
   if (const auto failure = state_.failure()) raise(*failure);
   if (came) return;
@@ -73,6 +65,11 @@ void TreeControl::wait_joined(base::Time deadline) {
 connect::Hello TreeControl::hello(connect::Purpose purpose, int to, std::uint32_t stream) const {
   return {
       .version = {}, .purpose = purpose, .group = options_.group, .from = options_.rank, .to = to, .stream = stream};
+}
+
+void TreeControl::call(int rank) {
+  acceptor_.call(options_.addresses[static_cast<std::size_t>(rank)], options_.source,
+                 hello(connect::Purpose::control, rank, 0));
 }
 
 void TreeControl::connect_data(int peer) {

@@ -15,6 +15,7 @@
 #include "transport/membership/control_tree.hpp"
 #include "transport/membership/group_state.hpp"
 #include "transport/membership/mailbox.hpp"
+#include "transport/membership/tree_shape.hpp"
 
 namespace syncopate::transport::membership {
 
@@ -38,7 +39,8 @@ class TreeControl final : public Control {
   /// Starts the thread and the tree (nothing of both for a group of one rank). The first of the listeners is at
   /// addresses[rank], the second, if there is one, at memory_sockets[rank].
   TreeControl(ControlOptions options, std::vector<socket::Descriptor> listeners, std::shared_ptr<Mailbox> mailbox);
-  /// Says goodbye, or hands on the failure, within 200 ms.
+  /// Says goodbye and stays until its neighbours have regrouped, a second at most; or hands on the failure, within
+  /// 200 ms.
   ~TreeControl() override;
   TreeControl(const TreeControl&) = delete;
   TreeControl& operator=(const TreeControl&) = delete;
@@ -92,11 +94,17 @@ class TreeControl final : public Control {
   void take(int from, const Goodbye& goodbye);
   void take(int from, const Question& question);
   void take(int from, const Reply& reply);
+  void take(int from, const Regrouped& regrouped);
+  void relay(int from, const Message& message);
+  void regroup();
+  void call(int rank);
+  void repeat_calls();
   void expire_questions(base::Time now);
   void tick(base::Time now);
   void spread_failure(int except);
   [[nodiscard]] base::Time next_deadline() const;
   void leave();
+  [[nodiscard]] bool may_go() const;
 
   const ControlOptions options_;
   const base::Duration beat_;  ///< time between heartbeats
@@ -112,8 +120,12 @@ class TreeControl final : public Control {
   std::set<int> memory_links_;                          ///< peers handed out
   base::Time last_run_{};
   base::Time next_beat_{};
-  bool spread_ = false;  ///< the failure is on its way
-  std::jthread thread_;  ///< last: ends before what it uses
+  std::set<int> call_again_;  ///< expected ranks that could not be reached
+  base::Time call_again_at_ = base::kNever;
+  std::set<std::string> relayed_;    ///< questions and replies, which would go round while ranks regroup
+  bool spread_ = false;              ///< the failure is on its way
+  base::Time go_at_ = base::kNever;  ///< it leaves, and is gone then
+  std::jthread thread_;              ///< last: ends before what it uses
 };
 
 }  // namespace syncopate::transport::membership

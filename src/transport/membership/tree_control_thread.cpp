@@ -9,7 +9,9 @@ namespace syncopate::transport::membership {
 
 namespace {
 constexpr auto kAnswerTime = std::chrono::milliseconds(500);
-constexpr auto kFarewell = std::chrono::milliseconds(200);
+constexpr auto kLastWords = std::chrono::milliseconds(200);
+constexpr auto kFarewell = std::chrono::seconds(1);
+constexpr auto kBetweenCalls = std::chrono::milliseconds(10);
 base::Time now() { return std::chrono::steady_clock::now(); }
 }  // namespace
 
@@ -44,12 +46,13 @@ void TreeControl::step() {
   read_tree();
   expire_questions(woke);
   spread_failure(-1);
+  if (woke >= call_again_at_) repeat_calls();
   if (woke >= next_beat_) tick(woke);
   tree_.flush();
 }
 
 base::Time TreeControl::next_deadline() const {
-  base::Time next = std::min(next_beat_, acceptor_.next_deadline());
+  base::Time next = std::min({next_beat_, acceptor_.next_deadline(), call_again_at_, go_at_});
   for (const OpenQuestion& question : questions_) next = std::min(next, question.deadline);
   return next;
 }
@@ -88,7 +91,13 @@ void TreeControl::take(const connect::Refusal& refusal) {
   const connect::Hello& mine = refusal.mine;
   if (mine.purpose == connect::Purpose::data) return mailbox_->deliver({mine.to, mine.stream, {}, refusal.reason});
   if (mine.purpose == connect::Purpose::memory) return mailbox_->deliver_memory({mine.to, 0, {}, refusal.reason});
-  lost(mine.to, "cannot be reached at " + refusal.reason);
+  // It may have left too, and its goodbye be on the way. If it is lost, it will be missed.
+  if (tree_.expected().contains(mine.to)) {
+    call_again_.insert(mine.to);
+    call_again_at_ = now() + kBetweenCalls;
+    return;
+  }
+  if (!state_.has_left(mine.to)) lost(mine.to, "cannot be reached at " + refusal.reason);
 }
 
 void TreeControl::take(connect::Connection connection) {
@@ -107,9 +116,10 @@ bool TreeControl::assign(connect::Connection& connection) {
   const bool near = socket::local_address(connection.channel.socket()).family() == AF_UNIX;
   if (!right_way || near != (hello.purpose == connect::Purpose::memory)) return false;
   if (hello.purpose == connect::Purpose::control) {
-    const bool neighbour = parent_of(std::max(rank, options_.rank)) == std::min(rank, options_.rank);
-    if (!neighbour || !tree_.attach(rank, std::move(connection.channel))) return false;
+    // From any higher rank: it may know of ranks that have left of which this one does not know yet.
+    if (!tree_.attach(rank, std::move(connection.channel))) return false;
     catch_up(rank);
+    regroup();
     return true;
   }
   if (hello.purpose == connect::Purpose::data && hello.stream < options_.streams &&
@@ -126,7 +136,10 @@ bool TreeControl::assign(connect::Connection& connection) {
 /// A new neighbour is sent the farewells and the failure that went through the tree before its edge existed.
 void TreeControl::catch_up(int rank) {
   for (const auto& [gone, number] : state_.departed()) tree_.send(rank, encode(Goodbye{gone, number}));
-  if (spread_) tree_.send(rank, encode(*state_.failure()));
+  if (spread_)
+    tree_.send(rank, encode(*state_.failure()));
+  else if (go_at_ != base::kNever)
+    tree_.send(rank, encode(Goodbye{options_.rank, state_.progress().number}));
   joined_.change([&](auto& joined) { joined.insert(rank); });
 }
 
@@ -158,24 +171,55 @@ void TreeControl::take(int from, const Failure& failure) {
 }
 
 void TreeControl::take(int from, const Goodbye& goodbye) {
+  if (goodbye.rank < 0 || goodbye.rank >= size() || goodbye.rank == options_.rank || state_.has_left(goodbye.rank))
+    return;
   tree_.flood(encode(goodbye), from);
-  if (goodbye.rank < 0 || goodbye.rank >= size() || goodbye.rank == options_.rank) return;
   if (const auto broken = state_.left(goodbye.rank, goodbye.number)) learn(*broken, options_.rank);
-  if (goodbye.rank == from) {
-    tree_.flush();  // what is queued for this edge is sent before it is closed
-    tree_.detach(from);
-  }
+  regroup();
   mailbox_->ring();
 }
 
+/// Makes the edges that are missing since a rank has left, and parts from that rank when they are there: until then it
+/// relays, so that the tree is never cut. Who leaves itself makes none.
+void TreeControl::regroup() {
+  std::set<int> departed;
+  for (const auto& [rank, number] : state_.departed()) departed.insert(rank);
+  for (const int rank : departed) tree_.expect_no_more(rank);
+  if (go_at_ == base::kNever) {
+    const std::set<int> first = neighbours_of(options_.rank, size());  // joining waits for these
+    for (const int rank : neighbours_of(options_.rank, size(), departed)) {
+      if (tree_.has(rank) || tree_.expected().contains(rank) || first.contains(rank)) continue;
+      tree_.expect(rank);
+      if (rank < options_.rank) call(rank);
+    }
+    if (!tree_.expected().empty()) return;
+  }
+  for (const int rank : tree_.ranks()) {
+    if (!departed.contains(rank)) continue;
+    tree_.send(rank, encode(Regrouped{}));
+    tree_.flush();  // what is queued for this edge is sent before it is closed
+    tree_.detach(rank);
+  }
+}
+
+void TreeControl::repeat_calls() {
+  call_again_at_ = base::kNever;
+  for (const int rank : std::exchange(call_again_, {}))
+    if (tree_.expected().contains(rank)) call(rank);
+}
+
+void TreeControl::take(int from, const Regrouped& /*regrouped*/) {
+  if (go_at_ != base::kNever) tree_.detach(from);
+}
+
 void TreeControl::take(int from, const Question& question) {
-  if (question.to != options_.rank) return tree_.flood(encode(question), from);
+  if (question.to != options_.rank) return relay(from, question);
   tree_.flood(
       encode(Reply{options_.rank, question.from, question.number, state_.text_of(question.number), state_.progress()}));
 }
 
 void TreeControl::take(int from, const Reply& reply) {
-  if (reply.to != options_.rank) return tree_.flood(encode(reply), from);
+  if (reply.to != options_.rank) return relay(from, reply);
   const auto asked = std::find_if(questions_.begin(), questions_.end(), [&](const OpenQuestion& question) {
     return question.peer == reply.from && question.number == reply.number;
   });
@@ -186,6 +230,11 @@ void TreeControl::take(int from, const Reply& reply) {
     theirs.text = fmt::format("{} as operation {}, its last", reply.last.text, reply.last.number);
   learn(mismatch_between(reply.number, {options_.rank, reply.number, state_.text_of(reply.number)}, theirs),
         options_.rank);
+}
+
+void TreeControl::relay(int from, const Message& message) {
+  const std::string bytes = encode(message);
+  if (relayed_.insert(bytes).second) tree_.flood(bytes, from);
 }
 
 void TreeControl::expire_questions(base::Time at) {
@@ -214,21 +263,28 @@ void TreeControl::spread_failure(int except) {
 
 void TreeControl::leave() {
   spread_failure(-1);
+  go_at_ = now() + (state_.failed() ? base::Duration(kLastWords) : base::Duration(kFarewell));
   if (!state_.failed()) tree_.flood(encode(Goodbye{options_.rank, state_.progress().number}));
-  const base::Time end = now() + kFarewell;
+  regroup();
   tree_.flush();
-  // A failure during joining must also reach the neighbours whose connections are still being made.
-  const auto incomplete = [&] {
-    const auto neighbours = neighbours_of(options_.rank, size());
-    return state_.failed() && joined_.with([](const auto& joined) { return joined.size(); }) < neighbours.size();
-  };
-  while ((!tree_.idle() || incomplete()) && now() < end) {
-    dispatch(poller_.wait(end));
-    take_connections();
-    tree_.flush();
+  while (!may_go() && now() < go_at_) {
+    step();
+    if (state_.failed()) go_at_ = std::min(go_at_, now() + kLastWords);
   }
-  // The kernel drops output that is still under way when a socket with unread input is closed: read it first.
-  dispatch(poller_.wait(now()));
+  // The kernel drops output that is still under way when a socket with unread input is closed: read it first. Nobody
+  // else is let in: whoever had this rank's proof would take its end for a loss.
+  for (const socket::Ready& one : poller_.wait(now()))
+    if (one.key < connect::Acceptor::kFirstKey) tree_.on_ready(one);
+}
+
+/// Whoever has just connected would take an end without a word for a loss.
+bool TreeControl::may_go() const {
+  if (acceptor_.busy()) return false;
+  if (!state_.failed()) return tree_.ranks().empty();
+  // A failure must also reach the neighbours whose connections are still being made: while ranks join or regroup.
+  if (!tree_.expected().empty()) return false;
+  const std::size_t joined = joined_.with([](const std::set<int>& ranks) { return ranks.size(); });
+  return tree_.idle() && joined >= neighbours_of(options_.rank, size()).size();
 }
 
 }  // namespace syncopate::transport::membership

@@ -25,23 +25,25 @@ bool is_limited(decltype(RLIMIT_AS) resource) noexcept {
 
 }  // namespace
 
-Mapping::Mapping(const socket::Descriptor& memory, std::uint64_t bytes) {
+Mapping::Mapping(const socket::Descriptor& memory, std::uint64_t bytes, std::uint64_t begin) {
   if (bytes == 0) return;
-  void* base = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, memory.number(), 0);
+  void* base = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, memory.number(),
+                      static_cast<off_t>(begin));
   if (base == MAP_FAILED) refuse("map");
   bytes_ = {static_cast<std::byte*>(base), bytes};
   ::madvise(base, bytes, MADV_DONTDUMP);  // else a core file would be as long as the machine's memory
+  ::madvise(base, bytes, MADV_DONTFORK);
 }
 
 Mapping::~Mapping() {
-  if (!bytes_.empty()) ::munmap(bytes_.data(), bytes_.size());
+  if (!bytes_.empty() && !process_.is_inherited()) ::munmap(bytes_.data(), bytes_.size());
 }
 
 std::uint64_t Heap::affordable_bytes() noexcept {
   if (is_limited(RLIMIT_AS) || is_limited(RLIMIT_FSIZE)) return 0;
   const long pages = ::sysconf(_SC_PHYS_PAGES), page = ::sysconf(_SC_PAGESIZE);
-  return pages > 0 && page > 0 ? static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page) / kPage * kPage
-                               : 0;
+  if (pages <= 0 || page <= 0) return 0;
+  return std::min(kMostHeap, static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page) / kPage * kPage);
 }
 
 std::shared_ptr<Heap> Heap::of(std::uint64_t bytes) { return std::shared_ptr<Heap>(new Heap(bytes)); }
@@ -70,6 +72,7 @@ std::optional<std::uint64_t> Heap::reserve(std::uint64_t bytes) {
 }
 
 void Heap::give_back(std::uint64_t place, std::uint64_t bytes) noexcept {
+  if (process_.is_inherited()) return;  // a forked child's copy of the owner: the pages are its parent's
   std::byte* pages = mapping_.bytes().data() + place;
   if (::madvise(pages, bytes, MADV_REMOVE) != 0) std::memset(pages, 0, bytes);
   const std::lock_guard lock(mutex_);
@@ -93,11 +96,19 @@ std::optional<std::uint64_t> Heap::place_of(base::ConstBytes bytes) const noexce
   return static_cast<std::uint64_t>(bytes.data() - all.data());
 }
 
-base::Bytes PeerHeap::at(std::uint64_t place, std::uint64_t bytes) const {
-  const base::Bytes all = mapping_.bytes();
-  if (bytes > all.size() || place > all.size() - bytes)
-    throw Corrupt(fmt::format("{} bytes claim to lie at {} of a heap of {}", bytes, place, all.size()));
-  return all.subspan(place, bytes);
+PeerHeap PeerHeap::adopt(socket::Descriptor memory) {
+  const std::uint64_t bytes = sealed_bytes(memory);
+  return {std::move(memory), bytes};
+}
+
+base::Bytes PeerHeap::at(std::uint64_t place, std::uint64_t bytes) {
+  if (bytes > std::min(bytes_, kWindow) || place > bytes_ - bytes)
+    throw Corrupt(fmt::format("{} bytes claim to lie at {} of a heap of {}", bytes, place, bytes_));
+  const std::uint64_t number = place / kWindow, begin = number * kWindow;
+  auto window = windows_.find(number);
+  if (window == windows_.end())
+    window = windows_.try_emplace(number, memory_, std::min(2 * kWindow, bytes_ - begin), begin).first;
+  return window->second.bytes().subspan(place - begin, bytes);
 }
 
 }  // namespace syncopate::transport::shm

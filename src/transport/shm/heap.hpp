@@ -7,18 +7,25 @@
 #include <optional>
 
 #include "base/bytes.hpp"
+#include "base/fork.hpp"
 #include "transport/shm/sealed.hpp"
 
 namespace syncopate::transport::shm {
 
-/// Owns a mapping of sealed memory of any size; none of nothing.
+/// Limit of a heap's addresses: of the 128 TiB that a process has on common machines, 512 groups' worth.
+inline constexpr std::uint64_t kMostHeap = std::uint64_t{256} << 30;
+/// A peer's heap is mapped from multiples of this.
+inline constexpr std::uint64_t kWindow = std::uint64_t{1} << 30;
+
+/// Owns a mapping of sealed memory of any size; none of nothing. A forked child does not have it.
 class Mapping final {
  public:
-  /// Throws SystemFailure.
-  Mapping(const socket::Descriptor& memory, std::uint64_t bytes);
-  Mapping(Mapping&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+  /// The memory from `begin` on. Throws SystemFailure.
+  Mapping(const socket::Descriptor& memory, std::uint64_t bytes, std::uint64_t begin = 0);
+  Mapping(Mapping&& other) noexcept : bytes_(std::exchange(other.bytes_, {})), process_(other.process_) {}
   Mapping& operator=(Mapping&& other) noexcept {
     std::swap(bytes_, other.bytes_);
+    std::swap(process_, other.process_);
     return *this;
   }
   ~Mapping();
@@ -26,10 +33,12 @@ class Mapping final {
 
  private:
   base::Bytes bytes_;
+  base::OwnProcess process_;
 };
 
-/// This rank's own. Its address range is as large as the machine's memory and costs nothing until it is written; so it
-/// is handed to a peer once, and what is allocated later is within that peer's reach too. Thread-safe.
+/// This rank's own. Its address range is as large as the machine's memory, within kMostHeap, and costs nothing until it
+/// is written; so it is handed to a peer once, and what is allocated later is within that peer's reach too.
+/// Thread-safe.
 class Heap final : public std::enable_shared_from_this<Heap> {
  public:
   /// Of no size where this process may not map as much as it likes (ulimit -v, ulimit -f).
@@ -37,11 +46,12 @@ class Heap final : public std::enable_shared_from_this<Heap> {
   /// Throws SystemFailure.
   [[nodiscard]] static std::shared_ptr<Heap> of(std::uint64_t bytes);
 
-  /// Whole pages, all zero, which go back to the system with the last owner; null if there is no room.
+  /// Whole pages, all zero, which go back to the system with the last owner in this process; null if there is no room.
   [[nodiscard]] std::shared_ptr<std::byte[]> allocate(std::size_t bytes);
   /// Where in the heap `bytes` lie; none if they lie elsewhere.
   [[nodiscard]] std::optional<std::uint64_t> place_of(base::ConstBytes bytes) const noexcept;
   [[nodiscard]] const socket::Descriptor& memory() const noexcept { return memory_; }
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return mapping_.bytes().size(); }
 
  private:
   explicit Heap(std::uint64_t bytes);
@@ -53,20 +63,23 @@ class Heap final : public std::enable_shared_from_this<Heap> {
   Mapping mapping_;
   std::mutex mutex_;
   std::map<std::uint64_t, std::uint64_t> free_;  ///< bytes by place; no two of them touch
+  base::OwnProcess process_;
 };
 
-/// A peer's.
+/// A peer's. It is mapped in windows, where it is used: a process has fewer addresses than all heaps of a large host.
 class PeerHeap final {
  public:
-  /// Throws Corrupt unless it is sealed, SystemFailure if it cannot be mapped.
-  [[nodiscard]] static PeerHeap adopt(const socket::Descriptor& memory) { return PeerHeap(memory); }
-  /// Throws Corrupt where that is not within the heap.
-  [[nodiscard]] base::Bytes at(std::uint64_t place, std::uint64_t bytes) const;
+  /// Throws Corrupt unless it is sealed.
+  [[nodiscard]] static PeerHeap adopt(socket::Descriptor memory);
+  /// Throws Corrupt where that is not within the heap or longer than kWindow, SystemFailure if it cannot be mapped.
+  [[nodiscard]] base::Bytes at(std::uint64_t place, std::uint64_t bytes);
 
  private:
-  explicit PeerHeap(const socket::Descriptor& memory) : mapping_(memory, sealed_bytes(memory)) {}
+  PeerHeap(socket::Descriptor memory, std::uint64_t bytes) : memory_(std::move(memory)), bytes_(bytes) {}
 
-  Mapping mapping_;
+  socket::Descriptor memory_;
+  std::uint64_t bytes_;
+  std::map<std::uint64_t, Mapping> windows_;  ///< by number; each reaches as far as the next one
 };
 
 }  // namespace syncopate::transport::shm

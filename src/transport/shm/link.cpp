@@ -52,9 +52,9 @@ void Link::open() {
     map(Region::adopt(std::move(*memory)));
     region_->close_descriptor();
   }
-  const auto memory = receive_descriptor(channel_.socket());
+  auto memory = receive_descriptor(channel_.socket());
   if (!memory) return;
-  theirs_.emplace(PeerHeap::adopt(*memory));
+  theirs_.emplace(PeerHeap::adopt(std::move(*memory)));
   open_ = side_ == Side::maker || pass(heap_.memory());
 }
 
@@ -87,6 +87,11 @@ void Link::settle_referred(std::vector<Event>& finished) {
     if (is_done) finished.emplace_back(frame.token, false);
     return is_done;
   });
+}
+
+bool Link::revoke() noexcept {
+  std::erase_if(referred_, [&](const Referred& frame) { return writer_->revoke(frame.at); });
+  return referred_.empty();
 }
 
 void Link::push(std::vector<Event>& finished) {

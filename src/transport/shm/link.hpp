@@ -41,6 +41,11 @@ class Link final {
   /// Gives a borrowed arrival back; false if `token` is none of this link's.
   bool release(std::uint64_t token) noexcept;
 
+  /// After a failure of the group: nothing of the peer's memory is touched any more, and nothing is posted.
+  void withdraw() noexcept;
+  /// Takes back what the peer has not come to; false while it touches this rank's heap.
+  [[nodiscard]] bool revoke() noexcept;
+
   /// Moves what can be moved and appends finished posts.
   void progress(std::vector<Event>& finished) noexcept;
   /// Says what this end waits for; to be followed by a heavy barrier and one more `progress`.
@@ -90,7 +95,7 @@ class Link final {
   void push(std::vector<Event>& finished);
   [[nodiscard]] bool push_front();
   [[nodiscard]] bool refer(const Outgoing& out, std::uint64_t place);
-  [[nodiscard]] base::Bytes frame_elsewhere(const Record& record) const;
+  [[nodiscard]] base::Bytes frame_elsewhere(const Record& record);
   void pull(std::vector<Event>& finished);
   [[nodiscard]] bool fits(const Record& record, const Incoming& post);
   void arrive(const Record& record, std::vector<Event>& finished);

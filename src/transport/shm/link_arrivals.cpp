@@ -25,13 +25,15 @@ void Link::pull(std::vector<Event>& finished) {
     if (!record) return;
     if (record->kind != Kind::piece) record->piece = frame_elsewhere(*record);
     if (!fits(*record, in_.front())) return;
+    // Who takes an offer back has given up, and control will say why.
+    if (lies_in_a_heap(record->kind) && !reader_->hold(*record)) return;
     reader_->pass(*record);
     count(traffic_.received, record->piece.size());
     arrive(*record, finished);
   }
 }
 
-base::Bytes Link::frame_elsewhere(const Record& record) const {
+base::Bytes Link::frame_elsewhere(const Record& record) {
   if (lies_in_a_heap(record.kind)) return theirs_->at(record.place, record.frame.bytes);
   if (record.kind == Kind::reply) return writer_->replied(record.place, record.frame.bytes);
   const base::Bytes wanted = in_.front().into.first(std::min<std::size_t>(record.frame.bytes, in_.front().into.size()));
@@ -102,6 +104,14 @@ bool Link::release(std::uint64_t token) noexcept {
   finish_with(*found);
   give_back_prefix();
   return true;
+}
+
+void Link::withdraw() noexcept {
+  for (Borrowed& arrival : borrowed_)
+    if (!arrival.released) finish_with(arrival);
+  borrowed_.clear();
+  in_.clear();
+  out_.clear();
 }
 
 void Link::finish_with(Borrowed& arrival) noexcept {

@@ -40,6 +40,7 @@ Region::Region(socket::Descriptor memory) : memory_(std::move(memory)) {
     ::munmap(base_, kMappedBytes);
     throw;
   }
+  ::madvise(base_, kMappedBytes, MADV_DONTFORK);
 }
 
 Region Region::make() { return Region(make_sealed(kFileBytes)); }
@@ -51,16 +52,17 @@ Region Region::adopt(socket::Descriptor memory) {
 }
 
 Region::Region(Region&& other) noexcept
-    : memory_(std::move(other.memory_)), base_(std::exchange(other.base_, nullptr)) {}
+    : memory_(std::move(other.memory_)), base_(std::exchange(other.base_, nullptr)), process_(other.process_) {}
 
 Region& Region::operator=(Region&& other) noexcept {
   std::swap(memory_, other.memory_);
   std::swap(base_, other.base_);
+  std::swap(process_, other.process_);
   return *this;
 }
 
 Region::~Region() {
-  if (base_ != nullptr) ::munmap(base_, kMappedBytes);
+  if (base_ != nullptr && !process_.is_inherited()) ::munmap(base_, kMappedBytes);
 }
 
 std::byte* Region::ring(Side writer) const noexcept {

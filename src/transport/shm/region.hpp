@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/bytes.hpp"
+#include "base/fork.hpp"
 #include "transport/socket/socket.hpp"
 
 namespace syncopate::transport::shm {
@@ -21,7 +22,8 @@ enum class Side : std::uint8_t { maker = 0, guest = 1 };
 
 /// Owns a mapping: two rings, one per direction, and a few words beside them. Each ring is mapped twice in a row, so
 /// that a record at its end goes on at its beginning without a seam. The memory is anonymous and sealed against being
-/// resized: nothing remains when its processes are gone, and no end can pull it from under the other.
+/// resized: nothing remains when its processes are gone, and no end can pull it from under the other. A forked child
+/// does not have it.
 class Region final {
  public:
   /// New memory, all zero. Throws SystemFailure.
@@ -49,6 +51,7 @@ class Region final {
 
   socket::Descriptor memory_;
   std::byte* base_ = nullptr;
+  base::OwnProcess process_;
 };
 
 }  // namespace syncopate::transport::shm

@@ -21,13 +21,16 @@ struct Fields {
 };
 static_assert(sizeof(Fields) == kInlineAt - kFieldsAt && kInlineAt + kInlineBytes == kLineBytes);
 
+/// Who may touch the memory that a reference tells of. Both ends change it, from `offered` on by an exchange only.
+enum Hold : std::uint64_t { offered = 0, given_back = 1, held = 2, revoked = 3 };
+
 /// The piece of a frame that lies elsewhere.
 struct Pointer {
   std::uint64_t place = 0;
-  std::uint64_t given_back = 0;
+  std::uint64_t hold = offered;
 };
 static_assert(sizeof(Pointer) <= kInlineBytes);
-constexpr std::size_t kGivenBackAt = kInlineAt + offsetof(Pointer, given_back);
+constexpr std::size_t kHoldAt = kInlineAt + offsetof(Pointer, hold);
 
 std::atomic_ref<std::uint64_t> word(std::byte* at) noexcept {
   return std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(at));
@@ -56,7 +59,15 @@ bool RingWriter::has_room(std::size_t bytes) {
 
 /// Other records lie there only once the reader has given all back.
 bool RingWriter::is_given_back(std::uint64_t position) const noexcept {
-  return position < tail_ || word(ring_ + position % kRingBytes + kGivenBackAt).load(std::memory_order_acquire) != 0;
+  return position < tail_ ||
+         word(ring_ + position % kRingBytes + kHoldAt).load(std::memory_order_acquire) == given_back;
+}
+
+bool RingWriter::revoke(std::uint64_t position) noexcept {
+  if (is_given_back(position)) return true;
+  std::uint64_t hold = offered;
+  word(ring_ + position % kRingBytes + kHoldAt).compare_exchange_strong(hold, revoked);
+  return hold != held;
 }
 
 base::Bytes RingWriter::replied(std::uint64_t position, std::uint64_t bytes) const {
@@ -118,8 +129,13 @@ std::optional<Record> RingReader::look() const {
   return found;
 }
 
+bool RingReader::hold(const Record& reference) noexcept {
+  std::uint64_t hold = offered;
+  return word(ring_ + reference.at % kRingBytes + offsetof(Pointer, hold)).compare_exchange_strong(hold, held);
+}
+
 void RingReader::give_back(const Record& reference) noexcept {
-  word(ring_ + reference.at % kRingBytes + offsetof(Pointer, given_back)).store(1, std::memory_order_release);
+  word(ring_ + reference.at % kRingBytes + offsetof(Pointer, hold)).store(given_back, std::memory_order_release);
 }
 
 void RingReader::give_back(std::uint64_t end) noexcept {

@@ -29,10 +29,10 @@ inline constexpr std::uint32_t kKinds = 5;
 //   0 u64 mark: its position in the ring + 1, written last; 0 while it is not there
 //   8 u64 operation   16 u64 signature   24 u64 bytes of the frame   32 u32 bytes of this piece   36 u32 kind
 //   40 the piece, if it has at most kInlineBytes; else it begins in the next line
-// Of other kinds than `piece` the piece is a u64: where the frame lies. References have a second one: the reader makes
-// it 1 when it needs the sender's memory no longer.
-// Law: before a record's mark is written, the mark behind it is zero. So the reader needs no other word to know what is
-// there, and a small frame costs one cache line.
+// Of other kinds than `piece` the piece is a u64: where the frame lies. References and loans have a second one, the
+// hold: 0 offered; 2 the reader touches the memory; 1 it needs it no longer; 3 the sender took the offer back before
+// the reader came to it. Law: before a record's mark is written, the mark behind it is zero. So the reader needs no
+// other word to know what is there, and a small frame costs one cache line.
 
 /// Positions count bytes since the ring was made; they never go back and index the ring modulo its size.
 class RingWriter final {
@@ -46,6 +46,8 @@ class RingWriter final {
   [[nodiscard]] std::uint64_t position() const noexcept { return head_; }
   /// Whether the reader needs a reference's memory no longer; `position` is the record's.
   [[nodiscard]] bool is_given_back(std::uint64_t position) const noexcept;
+  /// Takes the offer of a reference back; false while the reader touches its memory.
+  [[nodiscard]] bool revoke(std::uint64_t position) noexcept;
   /// What the reader wrote over bytes that it has not given back. Throws Corrupt if they cannot be that.
   [[nodiscard]] base::Bytes replied(std::uint64_t position, std::uint64_t bytes) const;
 
@@ -76,7 +78,9 @@ class RingReader final {
   [[nodiscard]] std::optional<Record> look() const;
   /// Goes on behind `record`; its bytes stay until they are given back.
   void pass(const Record& record) noexcept { next_ = record.end; }
-  /// The memory that `reference` told of is needed no longer.
+  /// Before the memory that `reference` tells of is touched; false if its owner took the offer back.
+  [[nodiscard]] bool hold(const Record& reference) noexcept;
+  /// That memory is needed no longer.
   void give_back(const Record& reference) noexcept;
   /// Everything before the position `end` may be overwritten.
   void give_back(std::uint64_t end) noexcept;

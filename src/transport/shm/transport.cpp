@@ -14,6 +14,8 @@ base::Time now() { return std::chrono::steady_clock::now(); }
 
 // Where ranks take turns, each reduces what its rings hold, and copies as much, before it yields: some 0.3 ms.
 constexpr base::Duration kTurnsOfOthers = std::chrono::milliseconds(2);
+// Limit of waiting for neighbours that still touch this rank's vectors after a failure.
+constexpr base::Duration kWithdrawal = std::chrono::milliseconds(100);
 }  // namespace
 
 /// How long one poll stays awake, and what it does between two looks.
@@ -80,7 +82,7 @@ Link* ShmTransport::link_to(int rank) {
 
 Link& ShmTransport::open_link(int rank) {
   auto& link = links_[static_cast<std::size_t>(rank)];
-  link = std::make_unique<Link>(rank, *heap_, traffic_);
+  link = std::make_unique<Link>(rank, *options_.heap, traffic_);
   known_.push_back(link.get());
   return *link;
 }
@@ -90,11 +92,13 @@ FrameLengths ShmTransport::frame_lengths(int peer) const noexcept {
 }
 
 std::shared_ptr<std::byte[]> ShmTransport::allocate(std::size_t bytes) {
-  auto memory = heap_->allocate(bytes);
+  auto memory = options_.heap->allocate(bytes);
   return memory ? memory : base::zeroed_pages(bytes);
 }
 
-bool ShmTransport::reaches(base::ConstBytes vector) const noexcept { return heap_->place_of(vector).has_value(); }
+bool ShmTransport::reaches(base::ConstBytes vector) const noexcept {
+  return options_.heap->place_of(vector).has_value();
+}
 
 void ShmTransport::send(const Frame& frame) {
   Link* link = link_to(frame.peer);
@@ -142,7 +146,7 @@ std::span<const Event> ShmTransport::poll(base::Time deadline, Patience patience
   reported_.clear();
   Wait wait(patience, options_.crowded, backoff_);
   while (true) {
-    if (control_->failed()) membership::raise(*control_->failure());
+    if (control_->failed()) give_up();
     progress();
     if (mailbox_->rung() || far_->busy()) look_far({}, patience);
     if (!finished_.empty()) break;
@@ -157,6 +161,18 @@ std::span<const Event> ShmTransport::poll(base::Time deadline, Patience patience
   }
   std::swap(reported_, finished_);
   return reported_;
+}
+
+/// A neighbour that has not heard of the failure yet may read and write this rank's vectors. It hears of it within a
+/// millisecond and withdraws; only whoever is the failure's cause, or does not run, may not.
+void ShmTransport::give_up() {
+  const membership::Failure failure = *control_->failure();
+  const int culprit = failure.where.peer >= 0 ? failure.where.peer : failure.where.rank;
+  for (Link* link : known_) link->withdraw();
+  const base::Time end = now() + kWithdrawal;
+  for (Link* link : known_)
+    while (!link->revoke() && link->peer() != culprit && now() < end) backoff_.yield(now());
+  membership::raise(failure);
 }
 
 /// Lets the sockets' own poll run, to the deadline at most.

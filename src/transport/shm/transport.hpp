@@ -13,8 +13,9 @@ namespace syncopate::transport::shm {
 
 struct ShmOptions {
   int rank = 0;
-  std::vector<bool> near;  ///< by rank: shares memory with this one
-  bool crowded = false;    ///< more ranks on this host than cores they may use
+  std::vector<bool> near;      ///< by rank: shares memory with this one
+  bool crowded = false;        ///< more ranks on this host than cores they may use
+  std::shared_ptr<Heap> heap;  ///< of no size: vectors are copied
 };
 
 /// Awake, it looks at memory and (where posts wait there) at sockets in turn. Asleep, it waits in the poller of the
@@ -48,6 +49,7 @@ class ShmTransport final : public Transport, private Lending {
   Link& open_link(int rank);
   void touch(Link& link);
   void collect_news();
+  [[noreturn]] void give_up();
   void look_far(base::Time deadline, Patience patience);
   void progress();
   [[nodiscard]] base::Time report_link_failures(base::Time at);
@@ -59,7 +61,6 @@ class ShmTransport final : public Transport, private Lending {
   std::shared_ptr<membership::Mailbox> mailbox_;
   membership::LinkFailures link_failures_;
   Backoff backoff_;
-  const std::shared_ptr<Heap> heap_ = Heap::make();
   std::vector<std::unique_ptr<Link>> links_;  ///< by rank; null until the first post or connection
   std::vector<Link*> known_;                  ///< those that are not null
   std::vector<Link*> active_;                 ///< with unfinished posts

@@ -14,7 +14,6 @@
 #include <charconv>
 #include <cstddef>
 #include <cstring>
-#include <fstream>
 #include <memory>
 #include <vector>
 
@@ -56,12 +55,6 @@ std::pair<Found, int> look_up(const HostPort& where, int flags) {
   addrinfo* list = nullptr;
   const int code = getaddrinfo(where.host.c_str(), where.port.c_str(), &hints, &list);
   return {Found(list, &freeaddrinfo), code};
-}
-
-std::string namespace_of(const char* kind) {
-  char space[128] = "";
-  if (::readlink(fmt::format("/proc/self/ns/{}", kind).c_str(), space, sizeof space - 1) < 0) space[0] = '\0';
-  return space;
 }
 
 bool link_local(const Address& address) {
@@ -130,24 +123,31 @@ bool Address::loopback() const noexcept {
   return IN6_IS_ADDR_LOOPBACK(&host) || (IN6_IS_ADDR_V4MAPPED(&host) && host.s6_addr[12] == 127);
 }
 
-Address interface_address(std::string_view interface) {
-  base::require(interface != "0.0.0.0" && interface != "::",
-                "interface '{}' is no single address; peers must know one at which to find this rank", interface);
-  if (const auto [found, code] = look_up({std::string(interface), "0"}, AI_NUMERICHOST); found)
-    return {found->ai_addr, found->ai_addrlen};
+std::vector<std::pair<std::string, Address>> interface_addresses() {
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0) list = nullptr;
   const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> all(list, &freeifaddrs);
-  Address chosen;
-  std::vector<std::string_view> present;
+  std::vector<std::pair<std::string, Address>> found;
   for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
     if (entry->ifa_addr == nullptr || (entry->ifa_flags & IFF_UP) == 0) continue;
     const int family = entry->ifa_addr->sa_family;
     if (family != AF_INET && family != AF_INET6) continue;
     const Address address(entry->ifa_addr, family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
-    if (link_local(address)) continue;  // means nothing to another host without a scope
-    if (std::ranges::find(present, entry->ifa_name) == present.end()) present.emplace_back(entry->ifa_name);
-    if (interface == entry->ifa_name && (chosen.size() == 0 || chosen.family() == AF_INET6)) chosen = address;
+    if (!link_local(address)) found.emplace_back(entry->ifa_name, address);
+  }
+  return found;
+}
+
+Address interface_address(std::string_view interface) {
+  base::require(interface != "0.0.0.0" && interface != "::",
+                "interface '{}' is no single address; peers must know one at which to find this rank", interface);
+  if (const auto [found, code] = look_up({std::string(interface), "0"}, AI_NUMERICHOST); found)
+    return {found->ai_addr, found->ai_addrlen};
+  Address chosen;
+  std::vector<std::string> present;
+  for (const auto& [name, address] : interface_addresses()) {
+    if (std::ranges::find(present, name) == present.end()) present.push_back(name);
+    if (interface == name && (chosen.size() == 0 || chosen.family() == AF_INET6)) chosen = address;
   }
   base::require(chosen.size() != 0,
                 "interface '{}' is unknown or has no address; allowed: {}, or an address of this host", interface,
@@ -163,14 +163,6 @@ Address source_toward(const Address& destination) {
     throw SystemFailure(fmt::format("no route to {}: {}", destination.text(), std::strerror(errno)));
   return local_address(probe).with_port(0);
 }
-
-std::string host_identity() {
-  std::string boot;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-  return fmt::format("{}/{}", boot, namespace_of("net"));
-}
-
-std::string user_identity() { return fmt::format("{}/{}", namespace_of("user"), ::geteuid()); }
 
 void require_guarded(const Address& address, bool has_secret) {
   base::require(

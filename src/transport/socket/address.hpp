@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace syncopate::transport::socket {
 
@@ -36,14 +38,12 @@ class Address final {
   socklen_t size_ = 0;
 };
 
+/// The addresses (port 0) of this host's interfaces, by name; none that mean nothing to another host without a scope.
+[[nodiscard]] std::vector<std::pair<std::string, Address>> interface_addresses();
 /// This host's address (port 0) for an interface name ("eth0") or a numeric address; throws Misuse naming what exists.
 [[nodiscard]] Address interface_address(std::string_view interface);
 /// The local address (port 0) from which packets to `destination` leave.
 [[nodiscard]] Address source_toward(const Address& destination);
-/// Equal on two ranks exactly if they share a host: boot id and network namespace.
-[[nodiscard]] std::string host_identity();
-/// Equal on two ranks of a host exactly if they run as the same user: user namespace and number.
-[[nodiscard]] std::string user_identity();
 /// Throws Misuse, saying what to do, unless `address` is loopback or there is a secret.
 void require_guarded(const Address& address, bool has_secret);
 

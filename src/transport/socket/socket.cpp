@@ -1,4 +1,4 @@
-// Sockets: owned descriptors, and how the transport opens and tunes them; every one is non-blocking.
+// Sockets: how the transport opens and tunes them; every one is non-blocking.
 #include "transport/socket/socket.hpp"
 
 #include <fmt/format.h>
@@ -35,10 +35,6 @@ std::optional<ucred> credentials(int socket) noexcept {
 }
 
 }  // namespace
-
-Descriptor::~Descriptor() {
-  if (number_ >= 0) ::close(number_);
-}
 
 Descriptor listen_on(const Address& address) {
   Descriptor listener(::socket(address.family(), kKind, 0));

@@ -1,29 +1,10 @@
-// Sockets: owned descriptors, and how the transport opens and tunes them; every one is non-blocking.
+// Sockets: how the transport opens and tunes them; every one is non-blocking.
 #pragma once
 
-#include <utility>
-
 #include "transport/socket/address.hpp"
+#include "transport/socket/descriptor.hpp"
 
 namespace syncopate::transport::socket {
-
-/// Owns a file descriptor.
-class Descriptor final {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int number) noexcept : number_(number) {}
-  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(number_, other.number_);
-    return *this;
-  }
-  ~Descriptor();
-  [[nodiscard]] int number() const noexcept { return number_; }
-  explicit operator bool() const noexcept { return number_ >= 0; }
-
- private:
-  int number_ = -1;
-};
 
 /// A listening socket; port 0 takes a free one. Throws SystemFailure.
 [[nodiscard]] Descriptor listen_on(const Address& address);
