@@ -203,7 +203,7 @@ class Format(Tree):
 class Tidy(Tree):
     def database(self, *paths):
         entries = [{"directory": str(self.root), "file": p, "command": f"g++ -I{self.root}/include -c {p}"} for p in paths]
-        self.write("build/release/compile_commands.json", json.dumps(entries))
+        self.write("build/tidy/compile_commands.json", json.dumps(entries))
 
     def test_a_wrong_name_is_found(self):
         rules = (Path(__file__).resolve().parents[1] / ".clang-tidy").read_text()

@@ -31,4 +31,5 @@ ${rows}  };
 }  // namespace ${namespace}
 " @ONLY)
   target_sources(${target} PRIVATE ${output} ${entries})
+  set_source_files_properties(${entries} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)  # entries use the same names
 endfunction()
