@@ -151,6 +151,7 @@ void Acceptor::expire(base::Time at) {
 }
 
 base::Time Acceptor::next_deadline() const noexcept {
+  if (!connections_.empty() || !refusals_.empty()) return {};  // a call may end at once
   base::Time next = paused_until_;
   for (const auto& [key, pending] : pending_) next = std::min(next, pending.deadline);
   for (const Call& call : repeats_) next = std::min(next, call.next);

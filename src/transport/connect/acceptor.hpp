@@ -51,11 +51,13 @@ class Acceptor final {
   /// Calls `mine.to` at `to`, again where it is cut off; ends as a connection or a refusal.
   void call(const socket::Address& to, const socket::Address& from, const Hello& mine);
   void on_ready(const socket::Ready& ready);
-  /// Cuts off those whose time is over. To be called at `next_deadline` at the latest.
+  /// Cuts off those whose time is over. To be called at `next_deadline` at the latest, and what came of calls taken.
   void expire(base::Time now);
   [[nodiscard]] base::Time next_deadline() const noexcept;
   /// Handshakes or calls are under way.
-  [[nodiscard]] bool busy() const noexcept { return !pending_.empty() || !repeats_.empty(); }
+  [[nodiscard]] bool busy() const noexcept {
+    return !pending_.empty() || !repeats_.empty() || !connections_.empty() || !refusals_.empty();
+  }
   [[nodiscard]] std::vector<Connection> connections() { return std::exchange(connections_, {}); }
   [[nodiscard]] std::vector<Refusal> refusals() { return std::exchange(refusals_, {}); }
 
