@@ -91,7 +91,8 @@ TEST_P(Fork, AChildThatUsesACopyIsToldSo) {
   };
   for (std::size_t use = 0; use < std::size(uses); ++use) EXPECT_EQ(exit_code_of(uses[use]), kMisuse) << use;
   EXPECT_EQ(exit_code_of([&] { groups_[0]->abort("a child's opinion"); }), 0);
-  send(*groups_[1], 0, Buffer(std::span(values)));
+  std::vector<float> sent(10);
+  send(*groups_[1], 0, Buffer(std::span(sent)));
   work.wait();
 }
 
