@@ -99,6 +99,14 @@ TEST(Bench, InsideAJobUsesItsRanks) {
   EXPECT_EQ(rows[0].at("ranks"), 2);
 }
 
+TEST(Bench, WhereOneRankMayNotHaveTheAddressesAllRanksCopy) {
+  const std::string bench = SYNCOPATE_PROGRAM + std::string(" bench allreduce --json --rounds 1 --budget 0.05");
+  const Ended ended = syncopate(
+      run_script(2, "[ $SYNCOPATE_RANK = 0 ] || ulimit -v 4000000; exec " + bench + " --memory group --bytes 4,1MiB"));
+  ASSERT_EQ(ended.code, 0) << ended.error;
+  EXPECT_EQ(rows_of(ended).size(), 2U) << ended.output;
+}
+
 TEST(Bench, RefusesWhatItCannotMeasure) {
   const std::vector<std::vector<std::string>> requests{
       bench("allreduce", {"--bytes", "5"}),

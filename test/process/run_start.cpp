@@ -107,6 +107,7 @@ TEST_F(OtherHosts, RanksFillHostsInOrderAndWordsSurviveTheJourney) {
                  "echo $SYNCOPATE_RANK $SYNCOPATE_SIZE $SYNCOPATE_LOCAL_RANK $SYNCOPATE_LOG \"$NOTE\" \"$0\"", "a  'b"},
                 by_stand_in());
   EXPECT_EQ(ended.code, 0) << ended.error;
+  EXPECT_EQ(file_text(folder_ / "calls").find("HOME"), std::string::npos) << "the environment stands in an argument";
   for (const std::string line : {"[0] 0 3 0", "[1] 1 3 0", "[2] 2 3 1"})
     EXPECT_NE(ended.output.find(line + " info it's \"$HOME\" a  'b\n"), std::string::npos) << ended.output;
 }
@@ -130,6 +131,21 @@ TEST_F(OtherHosts, TheSecretIsNeverAnArgumentAndGoesWithTheRank) {
     }
     EXPECT_FALSE(std::filesystem::exists(word));
   }
+}
+
+TEST_F(OtherHosts, AnEnvironmentOfSeveralLinesArrives) {
+  const Ended ended = syncopate(
+      {"run", "--hosts", "127.0.0.1", "--env", "NOTE=one\n two\\n\n", "--", "sh", "-c", "printf '%s|\\n' \"$NOTE\""},
+      by_stand_in());
+  EXPECT_EQ(ended.output, "[0] one\n[0]  two\\n\n[0] |\n") << ended.error;
+}
+
+TEST_F(OtherHosts, AStarterThatReadsNoMoreDoesNotEndTheLauncher) {
+  std::ofstream(folder_ / "ssh") << "#!/bin/sh\nexec <&-\necho ready\nexec sleep 1\n";
+  Running run({"run", "--hosts", "127.0.0.1", "--", "true"}, by_stand_in());
+  ASSERT_TRUE(run.says("ready"));
+  run.send(SIGTERM);
+  EXPECT_EQ(run.end().code, 0) << "128 + SIGPIPE is 141";
 }
 
 TEST_F(OtherHosts, CodesAndSignalsTravel) {

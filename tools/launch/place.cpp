@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <cctype>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
@@ -18,14 +19,20 @@
 namespace syncopate::tools::launch {
 namespace {
 
-// POSIX sh, on the other side. The rank takes this shell's place (exec), so that its exit code and signals are ssh's;
-// the watcher beside it holds standard input, forwards signals to the session's process group, and cleans up at its
-// end.
+// POSIX sh, on the other side. Secret and environment come over standard input, because everyone may read arguments.
+// The rank takes this shell's place (exec), so that its exit code and signals are ssh's; the watcher beside it holds
+// standard input, forwards signals to the session's process group, and cleans up at its end.
 constexpr std::string_view kRemoteScript = R"(mask=$(umask)
 umask 077
 IFS= read -r secret || exit 1
 file=$(mktemp) || exit 1
 printf %s "$secret" >"$file"
+cd "$1" 2>/dev/null
+shift
+while IFS= read -r setting && [ -n "$setting" ]; do
+  setting=$(printf %b. "$setting")
+  set -- "${setting%.}" "$@"
+done
 exec 3<&0 </dev/null
 watch() {
   trap "" INT TERM HUP
@@ -37,14 +44,21 @@ watch() {
 watch <&3 >/dev/null 2>&1 &
 exec 3<&-
 umask "$mask"
-cd "$1" 2>/dev/null
-shift
 exec env SYNCOPATE_SECRET_FILE="$file" "$@")";
 
 std::string in_quotes(std::string_view text) {
   std::string word(1, '\'');
   for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return word + '\'';
+}
+
+/// One line of what `printf %b` turns back into the text.
+std::string escaped(std::string_view text) {
+  std::string line;
+  for (const char c : text)
+    line += std::isalnum(static_cast<unsigned char>(c)) != 0 ? std::string(1, c)
+                                                             : fmt::format("\\0{:03o}", static_cast<unsigned char>(c));
+  return line + '\n';
 }
 
 Place parse_place(std::string_view given) {
@@ -108,7 +122,8 @@ process::Program over_ssh(const Place& place, const process::Program& program, c
   std::string command =
       "exec sh -c 'trap : INT TERM HUP; sh -c \"$0\" \"$@\"; exit $?' " + in_quotes(kRemoteScript) + " syncopate-rank";
   command += ' ' + in_quotes(std::filesystem::current_path().string());
-  for (const auto& [name, value] : program.environment) command += ' ' + in_quotes(fmt::format("{}={}", name, value));
+  std::string settings;
+  for (const auto& [name, value] : program.environment) settings += escaped(fmt::format("{}={}", name, value));
   for (const std::string& word : program.argv) command += ' ' + in_quotes(word);
   const char* ssh = std::getenv("SYNCOPATE_SSH");
   std::string host = place.host;
@@ -116,7 +131,7 @@ process::Program over_ssh(const Place& place, const process::Program& program, c
   return {.argv = {ssh != nullptr && *ssh != 0 ? ssh : "ssh", "-x", "-T", "-o", "BatchMode=yes", "-o",
                    "ConnectTimeout=10", host, command},
           .environment = {},
-          .input = secret + "\n",
+          .input = secret + "\n" + settings + "\n",
           .signals_by_input = true};
 }
 

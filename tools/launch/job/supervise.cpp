@@ -203,7 +203,7 @@ void Supervisor::send_all(int number) {
     rank.was_asked = true;
     const bool by_input = rank.signals_by_input && rank.process.input.open() && number != SIGKILL;
     if (by_input) {
-      process::write_all(rank.process.input.get(), process::signal_name(number).substr(3) + "\n");
+      process::write_to_program(rank.process.input.get(), process::signal_name(number).substr(3) + "\n");
     } else {
       kill(-rank.process.pid, number);
     }

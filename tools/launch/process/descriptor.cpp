@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -38,6 +39,16 @@ bool write_all(int file, std::string_view bytes) noexcept {
     }
   }
   return true;
+}
+
+void write_to_program(int file, std::string_view bytes) noexcept {
+  sigset_t broken, before;
+  sigemptyset(&broken);
+  sigaddset(&broken, SIGPIPE);
+  sigprocmask(SIG_BLOCK, &broken, &before);
+  const timespec at_once{};
+  if (!write_all(file, bytes)) sigtimedwait(&broken, nullptr, &at_once);
+  sigprocmask(SIG_SETMASK, &before, nullptr);
 }
 
 std::string read_file(const std::string& path) {

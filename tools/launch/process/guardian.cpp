@@ -64,15 +64,7 @@ Guardian::~Guardian() {
 }
 
 void Guardian::watch(pid_t group) {
-  // A guardian that somebody killed must not take the launcher with it: no SIGPIPE from this write.
-  sigset_t broken, before;
-  sigemptyset(&broken);
-  sigaddset(&broken, SIGPIPE);
-  sigprocmask(SIG_BLOCK, &broken, &before);
-  const bool told = write_all(orders_.get(), {reinterpret_cast<const char*>(&group), sizeof group});
-  const timespec at_once{};
-  if (!told) sigtimedwait(&broken, nullptr, &at_once);
-  sigprocmask(SIG_SETMASK, &before, nullptr);
+  write_to_program(orders_.get(), {reinterpret_cast<const char*>(&group), sizeof group});
 }
 
 }  // namespace syncopate::tools::launch::process
