@@ -131,5 +131,15 @@ INSTANTIATE_TEST_SUITE_P(
               {"8 elements", "multiples of the ranks"}}),
     test::wrong_title);
 
+TEST(Misused, AlgorithmsAreRefusedWhereNothingIsExchangedToo) {
+  for (const int ranks : {1, 2})
+    test::on_groups(ranks, [&](Group& group) {
+      std::vector<float> own(10);
+      for (const Scope scope : {Scope::group, Scope::host, Scope::across})
+        EXPECT_THROW(allreduce(group, std::span(own), {.algorithm = "nonsense", .scope = scope}), Misuse);
+      allreduce(group, std::span(own));
+    });
+}
+
 }  // namespace
 }  // namespace syncopate
