@@ -63,8 +63,8 @@ def need(*command):
 def prepare():
     """The last commit in TREE, configured."""
     if TREE.exists():
-        need("git", "checkout", "-q", "--detach", subprocess.check_output(["git", "-C", ROOT, "rev-parse", "HEAD"], text=True).strip())
-        need("git", "checkout", "-q", ".")
+        head = subprocess.check_output(["git", "-C", ROOT, "rev-parse", "HEAD"], text=True).strip()
+        need("git", "checkout", "-q", "--force", "--detach", head)
     else:
         subprocess.run(["git", "-C", ROOT, "worktree", "prune"], check=True)
         subprocess.run(["git", "-C", ROOT, "worktree", "add", "-q", "--detach", TREE, "HEAD"], check=True)

@@ -16,11 +16,11 @@ namespace {
 
 constexpr int kMisuse = 3, kOther = 4;
 
-/// The exit code of a child that runs `body`; it is killed after a minute.
+/// The exit code of a child that runs `body`; it is killed after ten seconds.
 int exit_code_of(const std::function<void()>& body) {
   const pid_t child = ::fork();
   if (child == 0) {
-    ::alarm(60);
+    ::alarm(10);
     try {
       body();
     } catch (const Misuse&) {
