@@ -4,6 +4,7 @@
 #include <openssl/hmac.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <functional>
@@ -152,6 +153,19 @@ TEST(Acceptor, ASecretOpensTheGroupToThoseWhoKnowIt) {
   GroupOptions options = quiet_options();
   options.secret_file = test::secret_in(folder, "the secret of this very job");
   with_ranks(3, options, [](Endpoint& me) { barrier(me, 1); });
+}
+
+TEST(Join, BeyondLoopbackWithoutASecretIsMisuse) {
+  const auto all = socket::interface_addresses();
+  const auto outside = std::ranges::find_if(all, [](const auto& one) { return !one.second.loopback(); });
+  if (outside == all.end()) GTEST_SKIP() << "this host has loopback only";
+  GroupOptions options = quiet_options();
+  options.rank = 0;
+  options.size = 2;
+  options.interface = outside->first;
+  options.join_timeout = 100ms;  // nobody else comes
+  const auto meeting = connect::rendezvous::in_memory(connect::rendezvous::make_board());
+  EXPECT_THROW(std::ignore = join(options, *meeting), Misuse);
 }
 
 }  // namespace
