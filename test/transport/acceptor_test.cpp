@@ -93,6 +93,21 @@ TEST(Stranger, ThatProvesTheSecretAndWantsAnotherRankOrGroupStaysOutside) {
     EXPECT_EQ(answered(hello, kSecret, right_proof(hello)).cause(), connect::Handshake::Cause::stranger);
 }
 
+TEST(Stranger, OfAnotherProtocolIsShownThisOneAndNoProof) {
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+  socket::Channel stranger{socket::Descriptor(ends[0])};
+  HelloText hello = hello_of_stranger(5, 0);
+  base::put(hello, 8, std::uint16_t{2});
+  auto answerer =
+      connect::Handshake::answer(socket::Channel(socket::Descriptor(ends[1])), {.group = 5, .from = 0}, kSecret);
+  std::ignore = stranger.write(base::ConstBytes(hello));
+  EXPECT_EQ(answerer.advance(), connect::Handshake::State::refused);
+  EXPECT_EQ(answerer.cause(), connect::Handshake::Cause::version);
+  std::array<std::byte, 2 * connect::kHelloBytes> answer{};
+  EXPECT_EQ(stranger.read(std::span<std::byte>(answer)).bytes, connect::kHelloBytes);
+}
+
 TEST(Acceptor, StrangersDisturbNobody) {
   GroupOptions options = quiet_options();
   options.silence = 1s;
