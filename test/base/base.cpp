@@ -1,7 +1,9 @@
 // Units, environment, log levels and traces.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "base/env.hpp"
+#include "base/wire.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/log.hpp"
 #include "syncopate/tooling/names.hpp"
@@ -46,6 +48,23 @@ TEST(Units, WriteWhatPeopleRead) {
   EXPECT_EQ(format_seconds(12.34e-6), "12.3 us");
   EXPECT_EQ(format_seconds(0.00456), "4.56 ms");
   EXPECT_EQ(format_seconds(1.2), "1.20 s");
+}
+
+TEST(Wire, CutsTextsBetweenCharacters) {
+  EXPECT_EQ(base::cut("weights", 7), "weights");
+  EXPECT_EQ(base::cut("weights", 4), "weig");
+  EXPECT_EQ(base::cut("a\xc3\xa9", 2), "a") << "not in the middle of a letter";
+  EXPECT_EQ(base::cut("\xe2\x82\xac", 2), "");
+}
+
+TEST(Log, DoesNotWaitForWhoeverReadsStandardError) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const int before = ::dup(STDERR_FILENO);
+  ::dup2(ends[1], STDERR_FILENO);
+  for (int line = 0; line < 3000; ++line) Log().write(LogLevel::warning, std::string(100, 'x'));  // a pipe holds 64 KiB
+  ::dup2(before, STDERR_FILENO);
+  for (const int file : {ends[0], ends[1], before}) ::close(file);
 }
 
 TEST(Environment, NamesTheVariableThatIsWrong) {
