@@ -106,9 +106,11 @@ def findings(root, everything, database=None):
     database = database or root / DATABASE
     if not program():
         return [Finding("check/tidy.py", 1, "clang-tidy is not installed: scripts/install --checks")]
-    if not (database / "compile_commands.json").is_file():
-        subprocess.run(["cmake", "--preset", "release", "-B", str(database), "-DSYNCOPATE_UNITY=OFF", "-DSYNCOPATE_TESTS=OFF",
-                        "-DSYNCOPATE_BENCHMARKS=OFF"], cwd=root, capture_output=True, text=True, check=True)
+    if (root / "CMakeLists.txt").is_file():  # each time: files may have come since
+        made = subprocess.run(["cmake", "--preset", "release", "-B", str(database), "-DSYNCOPATE_UNITY=OFF", "-DSYNCOPATE_TESTS=OFF",
+                               "-DSYNCOPATE_BENCHMARKS=OFF"], cwd=root, capture_output=True, text=True, check=False)
+        if made.returncode != 0:
+            return [Finding("CMakeLists.txt", 1, f"cmake does not configure build/tidy: {made.stderr.strip()[-300:]}")]
     entries = compiled(root, database)
     if not everything:
         return quick_findings(root, entries)

@@ -34,9 +34,7 @@ TreeControl::TreeControl(ControlOptions options, std::vector<socket::Descriptor>
       tree_(poller_) {
   if (size() == 1) return;
   for (socket::Descriptor& listener : listeners) acceptor_.open(std::move(listener));
-  if (options_.rank > 0) {
-    call(parent_of(options_.rank));
-  }
+  if (options_.rank > 0) call(parent_of(options_.rank));
   thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
 }
 

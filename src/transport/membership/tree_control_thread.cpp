@@ -9,8 +9,8 @@ namespace syncopate::transport::membership {
 
 namespace {
 constexpr auto kAnswerTime = std::chrono::milliseconds(500);
-constexpr auto kLastWords = std::chrono::milliseconds(200);
-constexpr auto kFarewell = std::chrono::seconds(1);
+constexpr auto kLastWords = std::chrono::milliseconds(200);  // limit of telling a failure before this rank is gone
+constexpr auto kFarewell = std::chrono::seconds(1);          // limit of waiting until the neighbours have regrouped
 constexpr auto kBetweenCalls = std::chrono::milliseconds(10);
 base::Time now() { return std::chrono::steady_clock::now(); }
 }  // namespace
