@@ -1,5 +1,6 @@
-// Fork: what a child that was forked without exec must know. It has copies of its parent's objects, but none of the
-// threads that serve them, and it shares with its parent whatever they have open.
+// Fork: what a child that was forked without exec must know.
+// It has copies of its parent's objects, but none of the threads that serve them, and it shares with its parent
+// whatever they have open.
 #pragma once
 
 #include <string_view>

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <random>
 
-#include "ranks.hpp"
+#include "transport/ranks.hpp"
 #include "transport/tcp/frame.hpp"
 
 namespace syncopate::transport {

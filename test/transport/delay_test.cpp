@@ -5,8 +5,8 @@
 
 #include <array>
 
-#include "ranks.hpp"
 #include "syncopate/collective.hpp"
+#include "transport/ranks.hpp"
 
 namespace syncopate::transport {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "ranks.hpp"
 #include "transport/membership/control.hpp"
+#include "transport/ranks.hpp"
 
 namespace syncopate::transport {
 namespace {

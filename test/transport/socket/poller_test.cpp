@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <thread>
 
-#include "ranks.hpp"
+#include "transport/ranks.hpp"
 
 namespace syncopate::transport::socket {
 namespace {

@@ -1,4 +1,6 @@
 // Ring buffers: records cross whole, and nothing that the other end writes is believed unchecked.
+#include "transport/shm/ring_buffer.hpp"
+
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -9,7 +11,6 @@
 #include <random>
 
 #include "syncopate/error.hpp"
-#include "transport/shm/ring_buffer.hpp"
 
 namespace syncopate::transport::shm {
 namespace {

@@ -9,7 +9,7 @@
 #include <array>
 #include <fstream>
 
-#include "ranks.hpp"
+#include "transport/ranks.hpp"
 #include "transport/socket/socket.hpp"
 
 namespace syncopate::transport::connect::rendezvous {

@@ -1,4 +1,6 @@
 // The heap: pages are found, given back and zero again, and a peer reaches them and nothing else.
+#include "transport/shm/heap.hpp"
+
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -8,7 +10,6 @@
 #include <vector>
 
 #include "syncopate/error.hpp"
-#include "transport/shm/heap.hpp"
 
 namespace syncopate::transport::shm {
 namespace {

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <functional>
 
-#include "ranks.hpp"
+#include "transport/ranks.hpp"
 
 namespace syncopate::transport {
 namespace {

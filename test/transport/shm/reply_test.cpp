@@ -3,8 +3,8 @@
 #include <set>
 
 #include "base/pages.hpp"
-#include "ranks.hpp"
 #include "transport/lending.hpp"
+#include "transport/ranks.hpp"
 
 namespace syncopate::transport {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <atomic>
 
-#include "ranks.hpp"
 #include "transport/lending.hpp"
+#include "transport/ranks.hpp"
 #include "transport/shm/descriptor_passing.hpp"
 #include "transport/shm/heap.hpp"
 #include "transport/shm/ring_buffer.hpp"

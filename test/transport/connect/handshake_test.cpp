@@ -9,8 +9,8 @@
 #include <functional>
 #include <random>
 
-#include "ranks.hpp"
 #include "transport/connect/acceptor.hpp"
+#include "transport/ranks.hpp"
 
 namespace syncopate::transport::connect {
 namespace {

@@ -8,9 +8,9 @@
 #include <random>
 #include <set>
 
-#include "ranks.hpp"
 #include "transport/membership/message.hpp"
 #include "transport/membership/tree_shape.hpp"
+#include "transport/ranks.hpp"
 
 namespace syncopate::transport {
 namespace {

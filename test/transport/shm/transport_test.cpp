@@ -6,7 +6,7 @@
 
 #include <numeric>
 
-#include "ranks.hpp"
+#include "transport/ranks.hpp"
 #include "transport/shm/descriptor_passing.hpp"
 #include "transport/shm/region.hpp"
 
