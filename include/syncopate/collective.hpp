@@ -81,7 +81,10 @@ class Work final {
 
 // All collectives except alltoall and alltoall_v work in place on `data`. They throw Misuse, PeerLost, Timeout,
 // Mismatch, RemoteFailure or Corrupt. Results are bitwise equal on all ranks, and from run to run with equal numbers of
-// ranks. "Part r" is even_part(count, size, r).
+// ranks. "Part r" is even_part(count, size, r). An average is the sum divided by the number of ranks; with integers the
+// sum wraps around and the quotient is truncated towards zero.
+// A call that throws Misuse counts as a call: where every rank's is refused the group goes on unharmed; where only one
+// rank's is, the calls of the others throw Mismatch with the reason.
 // With a scope below the group every rank of the group makes the call, and every host (or every set of ranks of equal
 // place) runs it separately: "every rank", "size", roots, parts and averages refer to Group::scope_ranks. Types, counts
 // and names may then differ between these sets.
@@ -123,7 +126,9 @@ void barrier(Group& group, const CollectiveOptions& options = {});
 // `start_send` and `start_recv`: started messages with no collective between them are in progress at the same time, in
 // the order of the calls only between the same two ranks.
 
-/// Returns when `data` may be reused. Count, type and `options.name` must equal the receiver's, else Mismatch.
+/// Returns when `data` may be reused. Count, type and `options.name` must equal the receiver's, else Mismatch. A
+/// message that is refused (Misuse) aborts the group if its peer is a rank of it, because that rank may wait for the
+/// message.
 void send(Group& group, int to, Buffer data, const CollectiveOptions& options = {});
 void recv(Group& group, int from, Buffer data, const CollectiveOptions& options = {});
 /// One message, to or from a rank.

@@ -27,7 +27,9 @@ struct GroupOptions {
   std::string secret_file;  ///< the job's secret; required unless every address is loopback
   std::optional<std::chrono::milliseconds> timeout;       ///< limit of one collective while all ranks live; 120 s
   std::optional<std::chrono::milliseconds> join_timeout;  ///< limit of joining; 60 s; both at most a year
-  std::optional<std::chrono::milliseconds> silence;  ///< a rank counts as lost after so long without a heartbeat; 2 s
+  /// A rank counts as lost after so long without a heartbeat, of which it sends eight in that time; 2 s, at least 100
+  /// ms.
+  std::optional<std::chrono::milliseconds> silence;
   std::string transport;  ///< "auto" (shared memory within a host, TCP between hosts; the default), "tcp", "shm"
   std::optional<std::chrono::microseconds> spin;   ///< how long a blocking call polls before it sleeps; 50 us
   std::optional<std::chrono::microseconds> delay;  ///< delays every message, to emulate a slower network; 0
@@ -98,7 +100,7 @@ class Group final {
     const auto bytes = allocate_bytes(elements, sizeof(T));
     return {bytes, reinterpret_cast<T*>(bytes.get())};
   }
-  /// Aborts the group: the calls of all other ranks throw RemoteFailure with this text.
+  /// Aborts the group: from now on every call, on every rank, throws RemoteFailure with this text.
   void abort(const std::string& reason, const std::string& tensor = {}) noexcept;
 
   class Impl;

@@ -71,9 +71,9 @@ std::vector<connect::PeerInfo> meet(const GroupOptions& options, connect::rendez
     if (mine.host == socket::host_identity()) connect::require_reachable(mine, all.back(), static_cast<int>(rank));
   }
   const connect::PeerInfo& leader = all.front();
-  base::require(leader.streams >= 1 && leader.streams <= 16 && leader.silence_ms > 0,
-                "rank 0 wants {} streams and {} ms of silence; allowed: 1 to 16, and more than 0", leader.streams,
-                leader.silence_ms);
+  base::require(leader.streams >= 1 && leader.streams <= 16 && leader.silence_ms >= connect::kShortestSilence.count(),
+                "rank 0 wants {} streams and {} ms of silence; allowed: 1 to 16, and {} ms and more", leader.streams,
+                leader.silence_ms, connect::kShortestSilence.count());
   return all;
 }
 

@@ -141,5 +141,67 @@ TEST(Misused, AlgorithmsAreRefusedWhereNothingIsExchangedToo) {
     });
 }
 
+class RefusedAlone : public testing::TestWithParam<Wrong> {};
+
+TEST_P(RefusedAlone, IsADifferentOperationToTheOthers) {
+  const auto body = [](Group& group) {
+    auto values = ones(9);
+    try {
+      if (group.rank() == 1) EXPECT_THROW(GetParam().call(group), Misuse);
+      if (group.rank() != 1) allreduce(group, std::span(values));
+      barrier(group);  // rank 1 learns here what its refusal has led to
+      ADD_FAILURE() << group.transport() << ": no error on rank " << group.rank();
+    } catch (const Mismatch& mismatch) {
+      expect_words(mismatch, GetParam().words, group.transport());
+    }
+  };
+  test::on_every_transport(3, body, {.timeout = std::chrono::seconds(60)});
+}
+
+INSTANTIATE_TEST_SUITE_P(Calls, RefusedAlone,
+                         testing::Values(rooted("broadcast", broadcast, 3),
+                                         allreduce_with("unknown_algorithm", {.algorithm = "magic"},
+                                                        {"rank 1 called a call that was refused", "magic"}),
+                                         started("started", {Collective::broadcast, kTen, kTen, {}, {}},
+                                                 {"that was refused", "second vector of 10"})),
+                         test::wrong_title);
+
+TEST(RefusedAlone, IsToldByARankThatLeavesInOrderToo) {
+  const auto body = [](Group& group) {
+    auto values = ones(9);
+    if (group.rank() == 1)
+      EXPECT_THROW(broadcast(group, std::span(values), {.root = 3}), Misuse);
+    else
+      EXPECT_THROW(allreduce(group, std::span(values)), Mismatch) << group.transport();
+  };
+  for (const char* transport : {"tcp", "shm"})
+    for (const auto& failure : test::outcomes_over(transport, 2, body, {.timeout = std::chrono::seconds(60)}))
+      if (failure) std::rethrow_exception(failure);
+}
+
+TEST(RefusedAlone, MessageAbortsTheGroupThatWaitsForIt) {
+  test::on_every_transport(2, [](Group& group) {
+    auto values = ones(3);
+    try {
+      if (group.rank() == 1) EXPECT_THROW(send(group, 0, Buffer(nullptr, 3, DType::f32)), Misuse);
+      recv(group, 1 - group.rank(), std::span(values));
+      ADD_FAILURE() << group.transport() << ": no error on rank " << group.rank();
+    } catch (const RemoteFailure& failure) {
+      expect_words(failure, {"rank 1 gave up", "null"}, group.transport());
+    }
+  });
+}
+
+TEST(Aborted, GroupOfOneRankThrowsThatFromEveryCall) {
+  for (const bool joins : {true, false}) {
+    const auto group = joins ? Group::join({.rank = 0, .size = 1}) : std::move(Group::threads(1).front());
+    auto values = ones(3);
+    allreduce(*group, std::span(values));
+    group->abort("enough");
+    EXPECT_THROW(allreduce(*group, std::span(values)), RemoteFailure);
+    EXPECT_THROW(start(*group, Collective::allreduce, std::span(values)).wait(), RemoteFailure);
+  }
+}
+
 }  // namespace
 }  // namespace syncopate

@@ -116,7 +116,7 @@ void Group::Impl::abort(const std::string& reason, const std::string& tensor) no
   if (!endpoint_.control || process_.is_inherited()) return;
   endpoint_.control->report({"RemoteFailure", fmt::format("rank {} gave up: {}", endpoint_.rank, reason),
                              Where{endpoint_.rank, endpoint_.rank, "", tensor}});
-  endpoint_.links->wake();
+  if (endpoint_.links) endpoint_.links->wake();
 } catch (...) {  // out of memory while telling others: they will see this process end
 }
 
@@ -131,7 +131,17 @@ Group::Impl::Turn::~Turn() {
 
 void Group::Impl::run(const Request& request) {
   process_.require("a group");
-  collective::group::validate(request, scopes_);
+  try {
+    collective::group::validate(request, scopes_);
+  } catch (const Misuse& misuse) {
+    if (request.is_message()) {
+      refuse_message(request, misuse.what());
+    } else {
+      const Turn turn(*this, next_ticket_++);
+      count_refused(misuse.what());
+    }
+    throw;
+  }
   // Behind those that were started it would wait for what its peer may send only later.
   if (request.is_message() && has_started_messages()) return start(request).wait();
   const Turn turn(*this, next_ticket_++);

@@ -65,6 +65,7 @@ class Group::Impl final {
   struct Started {
     Request request;
     std::shared_ptr<Work::State> work;
+    std::string refusal;  ///< why it was refused; empty: it was not
   };
   /// What takes one turn: a collective; or messages, to which others are added until all of them are over.
   struct Batch {
@@ -110,6 +111,13 @@ class Group::Impl final {
   [[nodiscard]] Prepared& prepare(const Request& request);
   [[nodiscard]] Prepared& prepared_for(const Request& request);
   void run_request(const Request& request);
+  void check_alone(const Request& request) const;
+  /// A refused collective counts as an operation: ranks that are all refused stay in step, and the others are told that
+  /// this rank called something else.
+  void count_refused(const std::string& reason);
+  /// A refused message aborts the group, because its peer may already wait for it.
+  void refuse_message(const Request& request, const std::string& reason) noexcept;
+  [[nodiscard]] Work enqueue(Started call);
   void run_message(const Request& request);
   void run_messages(Batch& batch);
   [[nodiscard]] bool take_up(Batch& batch, UnderWay& under_way);

@@ -41,6 +41,11 @@ void Group::Impl::run_messages(Batch& batch) {
   }
 }
 
+void Group::Impl::refuse_message(const Request& request, const std::string& reason) noexcept {
+  const auto is_other = [&](int peer) { return peer >= 0 && peer < endpoint_.size && peer != endpoint_.rank; };
+  if (is_other(request.to) || is_other(request.from)) abort(reason, request.options.name);
+}
+
 /// False when all are over: from then on new ones make another batch.
 bool Group::Impl::take_up(Batch& batch, UnderWay& under_way) {
   std::deque<Started> fresh;

@@ -62,7 +62,7 @@ void Group::Impl::run_request(const Request& request) {
   const collective::group::Members& members = scopes_.of(request.options.scope);
   const auto size = static_cast<int>(members.ranks.size());
   if (collective::plan::swaps(request.collective) && size > 0) copy_own_part(request, members);
-  if (endpoint_.size == 1) return collective::group::check_choice(request, scopes_);
+  if (endpoint_.size == 1) return check_alone(request);
   Prepared& call = prepare(request);
   if (endpoint_.control->failed()) raise_failure(call.record.text, request.options.name);
   call.record.number = ++operations_;  // of the group, whatever the scope
@@ -82,6 +82,11 @@ void Group::Impl::run_request(const Request& request) {
            .second = request.out,
            .cuts = call.cuts},
           request, call.record);
+}
+
+void Group::Impl::check_alone(const Request& request) const {
+  collective::group::check_choice(request, scopes_);
+  if (endpoint_.control) check_health();
 }
 
 void Group::Impl::execute(const collective::plan::Program& program,
@@ -125,10 +130,19 @@ void Group::Impl::Prepared::take_parts(const Request& call, int rank) {
   record.signature = hash_of(call.collective == Collective::allgather_v ? record.text : text);
 }
 
-Group::Impl::Prepared& Group::Impl::prepare(const Request& request) {
+Group::Impl::Prepared& Group::Impl::prepare(const Request& request) try {
   Prepared& call = prepared_for(request);
   if (request.has_parts()) call.take_parts(request, endpoint_.rank);
   return call;
+} catch (const Misuse& misuse) {
+  count_refused(misuse.what());
+  throw;
+}
+
+void Group::Impl::count_refused(const std::string& reason) {
+  if (endpoint_.size > 1)
+    endpoint_.control->began(
+        {.number = ++operations_, .signature = hash_of("refused"), .text = "a call that was refused: " + reason});
 }
 
 Group::Impl::Prepared& Group::Impl::prepared_for(const Request& request) {

@@ -22,10 +22,21 @@ std::string text_of(const std::exception_ptr& thrown) try {
 
 Work Group::Impl::start(Request request) {
   process_.require("a group");
-  collective::group::validate(request, scopes_);
-  collective::group::check_choice(request, scopes_);
-  const bool is_message = request.is_message();
-  Started call{std::move(request), std::make_shared<Work::State>()};
+  try {
+    collective::group::validate(request, scopes_);
+    collective::group::check_choice(request, scopes_);
+  } catch (const Misuse& misuse) {
+    if (request.is_message())
+      refuse_message(request, misuse.what());
+    else
+      static_cast<void>(enqueue({std::move(request), std::make_shared<Work::State>(), misuse.what()}));
+    throw;
+  }
+  return enqueue({std::move(request), std::make_shared<Work::State>(), {}});
+}
+
+Work Group::Impl::enqueue(Started call) {
+  const bool is_message = call.request.is_message();
   Work work(call.work);
   bool joins = false;
   pending_.change([&](Queue& queue) {
@@ -78,7 +89,10 @@ void Group::Impl::run_started(std::uint64_t ticket, const Started& call) {
   std::exception_ptr error;
   try {
     const Turn turn(*this, ticket);
-    run_request(call.request);
+    if (call.refusal.empty())
+      run_request(call.request);
+    else
+      count_refused(call.refusal);
   } catch (...) {
     error = std::current_exception();
   }

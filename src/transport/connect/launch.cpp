@@ -162,6 +162,9 @@ void settle_rest(GroupOptions& options, const base::Environment& environment) {
   settle_time(options.timeout, "SYNCOPATE_TIMEOUT_MS", kTimeout, environment);
   settle_time(options.join_timeout, "SYNCOPATE_JOIN_TIMEOUT_MS", kJoinTimeout, environment);
   settle_time(options.silence, "SYNCOPATE_SILENCE_MS", kSilence, environment);
+  require(*options.silence >= kShortestSilence,
+          "a silence of {} ms is too short for eight heartbeats on a busy machine; allowed: {} ms and more",
+          options.silence->count(), kShortestSilence.count());
   if (options.transport.empty()) options.transport = environment.text("SYNCOPATE_TRANSPORT").value_or("auto");
   require(options.transport == "auto" || options.transport == "tcp" || options.transport == "shm",
           "transport '{}' is unknown; allowed: auto, tcp, shm", options.transport);

@@ -11,6 +11,8 @@ namespace syncopate::transport::connect {
 /// Where neither options nor environment say otherwise.
 inline constexpr std::chrono::milliseconds kTimeout{120'000}, kJoinTimeout{60'000}, kSilence{2'000};
 inline constexpr std::chrono::microseconds kSpin{50};
+/// A shorter silence blames ranks that only waited for a processor.
+inline constexpr std::chrono::milliseconds kShortestSilence{100};
 /// Longer bounds are cut to this: a clock of nanoseconds cannot count to the end of the longest.
 inline constexpr std::chrono::milliseconds kLongestBound = std::chrono::hours(24 * 365);
 

@@ -264,7 +264,11 @@ void TreeControl::spread_failure(int except) {
 void TreeControl::leave() {
   spread_failure(-1);
   go_at_ = now() + (state_.failed() ? base::Duration(kLastWords) : base::Duration(kFarewell));
-  if (!state_.failed()) tree_.flood(encode(Goodbye{options_.rank, state_.progress().number}));
+  if (!state_.failed()) {
+    // The last operation is compared too: it may have been one that the others did not call.
+    for (const int rank : tree_.ranks()) tree_.send(rank, encode(state_.heartbeat_for(rank)));
+    tree_.flood(encode(Goodbye{options_.rank, state_.progress().number}));
+  }
   regroup();
   tree_.flush();
   while (!may_go() && now() < go_at_) {

@@ -182,6 +182,12 @@ TEST(Launch, BoundsThatNoClockCanCountAreCutToAYear) {
   for (const auto& bound : {found.timeout, found.join_timeout, found.silence}) EXPECT_EQ(*bound, 24h * 365);
 }
 
+TEST(Launch, SilenceTooShortForHeartbeatsIsMisuse) {
+  EXPECT_THROW(launched({}, {.silence = 99ms}), Misuse);
+  EXPECT_THROW(launched({{"SYNCOPATE_SILENCE_MS", "1"}}), Misuse);
+  EXPECT_EQ(launched({}, {.silence = 100ms}).options.silence, 100ms);
+}
+
 TEST(Launch, TheRestComesFromTheEnvironmentUnlessGiven) {
   const Variables variables{
       {"SYNCOPATE_INTERFACE", "eth7"},       {"SYNCOPATE_SECRET_FILE", "/s"}, {"SYNCOPATE_TIMEOUT_MS", "1000"},
