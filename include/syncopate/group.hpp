@@ -75,7 +75,9 @@ class Group final {
   /// operations and failures, and another thread may use it at the same time as this group.
   [[nodiscard]] std::unique_ptr<Group> split(int color, int key);
 
-  /// Leaves the group; aborts it if the destructor runs because of an exception.
+  /// Leaves the group; aborts it if the destructor runs because of an exception. Operations that were started end
+  /// first: with their result, or with an error after `timeout` at the latest. Then it relays for its neighbours until
+  /// they have regrouped, for a second at most.
   ~Group();
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;

@@ -34,6 +34,19 @@ enum class Updater : std::uint8_t {
 };
 [[nodiscard]] Updater updater_of(std::string_view exchange);  ///< throws Misuse, naming the allowed names
 
+/// What becomes of the elements that a codec leaves out of a packet.
+struct FeedbackOptions {
+  /// "none": they are lost; "residual": they are added to the next gradient; "momentum": momentum correction (Lin et
+  /// al., ICLR 2018), in which the synchronizer accumulates the momentum of every gradient, so that the optimizer must
+  /// add none; "auto": residual with the codecs for which it is sound, else none.
+  std::string kind = "auto";
+  double momentum = 0.9;  ///< momentum only: the factor, above 0 and below 1
+  bool nesterov = false;  ///< momentum only
+  double clip_norm = 0;   ///< > 0, not with "none": scale every local gradient that is coded to this L2 norm at most
+  double warmup_density = 0;       ///< sparse codecs: the density falls from this one to the codec's own...
+  std::uint64_t warmup_steps = 0;  ///< ...during so many steps, by equal ratios; 0: no warm-up
+};
+
 struct SynchronizerOptions {
   /// A name from shelf schedule/policy. Policies that weigh times (mg_wfbp, exact_dp) first measure for nine steps
   /// under temporary partitions; then rank 0 plans, and every rank adopts its plan.
@@ -44,6 +57,8 @@ struct SynchronizerOptions {
   int check_every = 32;
   std::size_t fusion_bytes = 0;        ///< size at which the fusion policy closes a bucket; 0: by model and ranks
   std::string codec = "none";          ///< a name from shelf compress/codec, with its parameter: "name:parameter"
+  FeedbackOptions feedback;            ///< of the codec
+  std::size_t dense_below = 4096;      ///< smaller gradients are sent as they are, unless the codec only rounds
   std::string exchange = "allreduce";  ///< a name from shelf sync/exchange
   std::string algorithm = "auto";      ///< collective algorithm
   bool zero_missing = false;           ///< a gradient that never became ready counts as zero; otherwise it is an error
@@ -102,6 +117,8 @@ class Synchronizer final {
   /// `gradients` in forward order. Throws Misuse (unknown names, empty tensors, a type that the codec does not take, an
   /// algorithm that the exchange cannot use), Mismatch (ranks disagree).
   Synchronizer(Group& group, std::vector<Gradient> gradients, const SynchronizerOptions& options = {});
+  /// An exchange that is in progress ends first: with its result, or with an error after the group's timeout at the
+  /// latest.
   ~Synchronizer();
   Synchronizer(const Synchronizer&) = delete;
   Synchronizer& operator=(const Synchronizer&) = delete;
@@ -132,6 +149,9 @@ class Synchronizer final {
 
   /// The codec's state after the last step that ended without an error; it differs from rank to rank. Call it between
   /// steps. `restore` loads it into a synchronizer with the same codec, gradients and ranks; throws Misuse.
+  /// After an infinite gradient, for example, when the caller skips the update: the next step starts as the last one
+  /// did. Every rank calls it, between steps, once per step.
+  void discard_step();
   [[nodiscard]] SavedCodecState save() const;
   void restore(const SavedCodecState& saved);
 

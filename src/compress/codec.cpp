@@ -1,12 +1,77 @@
 // Codecs by name and parameter.
 #include "compress/codec.hpp"
 
-#include "base/shelf.hpp"
+#include "base/named.hpp"
 
 namespace syncopate::compress {
 
+namespace {
+
+/// Sends gradients as they are; afterwards each becomes its velocity: u' = fl(fl(m u) + g), or of Nesterov's kind
+/// fl(g + fl(m u')). Alike on all ranks, so that the state is too.
+class MomentumAfterwards final : public Coder {
+ public:
+  explicit MomentumAfterwards(const Feedback& feedback)
+      : feedback_(feedback), plain_(settings_of("none").codec->coder(settings_of("none"))) {}
+
+  [[nodiscard]] Round begin(std::span<const Tensor> tensors, const Moment& moment, base::Bytes wire) override {
+    tensors_ = tensors;
+    return plain_->begin(tensors, moment, wire);
+  }
+
+  [[nodiscard]] std::optional<Round> next(Answer answer) override {
+    if (auto round = plain_->next(answer)) return round;
+    for (const Tensor& tensor : tensors_) {
+      auto* const values = static_cast<float*>(tensor.values.data);
+      const auto* const before = reinterpret_cast<const float*>(tensor.kept.data());
+      auto* const after = reinterpret_cast<float*>(tensor.next.data());
+      for (std::size_t i = 0; i < tensor.values.count; ++i) {
+        after[i] = feedback_.momentum * before[i] + values[i];
+        values[i] = feedback_.nesterov ? values[i] + feedback_.momentum * after[i] : after[i];
+      }
+    }
+    return std::nullopt;
+  }
+
+ private:
+  const Feedback feedback_;
+  const std::unique_ptr<Coder> plain_;
+  std::span<const Tensor> tensors_;
+};
+
+bool has_momentum(const Settings& settings) { return settings.feedback.kind == Feedback::Kind::momentum; }
+
+}  // namespace
+
 std::string Settings::text() const {
-  return parameter.empty() ? std::string(codec->name) : fmt::format("{}:{}", codec->name, parameter);
+  std::string text = parameter.empty() ? std::string(codec->name) : fmt::format("{}:{}", codec->name, parameter);
+  if (feedback.kind != Feedback::Kind::none) text += ", feedback " + feedback.text();
+  if (warmup.steps > 0) text += fmt::format(", from density {} in {} steps", warmup.density, warmup.steps);
+  if (codec->feedback != FeedbackUse::pointless) text += fmt::format(", dense below {} elements", dense_below);
+  return text;
+}
+
+bool is_coded(const Settings& settings, const Tensor& whole) {
+  if (settings.codec->codes != nullptr && !settings.codec->codes(settings, whole)) return false;
+  return settings.codec->feedback == FeedbackUse::pointless || whole.values.count >= settings.dense_below;
+}
+
+std::size_t state_bytes(const Settings& settings, const Tensor& tensor, bool coded) {
+  if (!coded) return has_momentum(settings) ? tensor.values.count * sizeof(float) : 0;
+  const auto own = settings.codec->kept_bytes;
+  return (own == nullptr ? 0 : own(settings, tensor)) + feedback_bytes(settings.feedback, tensor);
+}
+
+std::unique_ptr<Coder> coder_of(const Settings& settings, bool coded) {
+  if (coded) return settings.codec->coder(settings);
+  if (has_momentum(settings)) return std::make_unique<MomentumAfterwards>(settings.feedback);
+  const Settings plain = settings_of("none");
+  return plain.codec->coder(plain);
+}
+
+std::size_t wire_bytes_of(const Settings& settings, std::span<const Tensor> tensors, bool coded) {
+  const Settings plain = settings_of("none");
+  return (coded ? settings : plain).codec->wire_bytes(coded ? settings : plain, tensors);
 }
 
 Settings settings_of(std::string_view text) {
@@ -18,7 +83,9 @@ Settings settings_of(std::string_view text) {
                 codec.name);
   base::require(!parameter.empty(), "codec '{}' has an empty parameter; allowed: {}, or {}:{} and the like", text,
                 codec.name, codec.name, codec.parameter);
-  return {&codec, std::string(parameter)};
+  Settings settings{&codec, std::string(parameter)};
+  if (codec.check != nullptr) codec.check(settings);
+  return settings;
 }
 
 void require_taken(const Settings& settings, std::string_view gradient, DType dtype) {

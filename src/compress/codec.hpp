@@ -4,18 +4,19 @@
 #include <string>
 #include <string_view>
 
+#include "compress/feedback.hpp"
 #include "compress/round.hpp"
 
 namespace syncopate::compress {
 
 struct Settings;
 
-/// Whether error feedback can be used with a codec: what a packet leaves out (the residual) is added to the next
-/// gradient.
-enum class Feedback : std::uint8_t {
-  pointless,  ///< a packet leaves out nothing but rounding
-  sound,      ///< contractive: residuals stay bounded
-  unsound,    ///< unbiased but not contractive: residuals may grow without bound
+/// Which feedback (feedback.hpp) can be used with a codec.
+enum class FeedbackUse : std::uint8_t {
+  pointless,  ///< none: a packet leaves out nothing but rounding
+  unsound,    ///< none: unbiased but not contractive, so that residuals may grow without bound
+  sound,      ///< residual: contractive, residuals stay bounded
+  maskable,   ///< residual and momentum: a packet also says which elements it has
 };
 
 struct Codec {
@@ -26,29 +27,52 @@ struct Codec {
   std::string_view parameter{};  ///< default of PARAMETER in `name:PARAMETER`; empty: it takes no parameter
   bool decodes_alone = true;     ///< a rank's packet can be decoded without another round
   bool one_round = true;         ///< the conversation ends with the first answer
-  Feedback feedback = Feedback::pointless;
+  FeedbackUse feedback = FeedbackUse::pointless;
   bool wants_weights = false;  ///< it needs Tensor::weights
+  bool has_density = false;    ///< its first parameter is one, which a warm-up may begin with
   bool (*takes)(DType dtype);  ///< whether it accepts gradients of this type
-                               /// Upper limit of the bytes of these tensors' payloads in any round.
+  /// Upper limit of the bytes of these tensors' payloads in any round.
   std::size_t (*wire_bytes)(const Settings& settings, std::span<const Tensor> tensors);
   std::unique_ptr<Coder> (*coder)(const Settings& settings);
-  /// Bytes of state per tensor between steps; null: none.
+  /// Bytes of the codec's own state per tensor between steps, a multiple of 4, beside feedback's; null: none.
   std::size_t (*kept_bytes)(const Settings& settings, const Tensor& tensor) = nullptr;
-  /// Whether a tensor is coded; if not, it is sent uncoded (small tensors). Null: every tensor is coded.
-  bool (*codes)(const Settings& settings, const Tensor& tensor) = nullptr;
+  /// Whether a gradient, with all its rows, can be coded; if not, it is sent uncoded. Null: every gradient.
+  bool (*codes)(const Settings& settings, const Tensor& whole) = nullptr;
+  /// Throws Misuse for a parameter that is not allowed. Null where there is none.
+  void (*check)(const Settings& settings) = nullptr;
 };
 
-/// A codec with its parameter: "topk:0.01".
+/// A density that falls from `density` to the codec's own during the first `steps` steps, by equal ratios.
+struct Warmup {
+  double density = 0;
+  std::uint64_t steps = 0;
+  friend bool operator==(const Warmup&, const Warmup&) = default;
+};
+
+/// A codec with its parameter ("topk:0.01") and what else decides its packets.
 struct Settings {
   const Codec* codec = nullptr;
   std::string parameter;
-  [[nodiscard]] std::string text() const;  ///< equal for a bare name and for its default parameter written out
+  Feedback feedback{};
+  Warmup warmup{};
+  /// Gradients of fewer elements are sent uncoded, unless the codec leaves out nothing but rounding.
+  std::size_t dense_below = 0;
+  /// Equal for a bare name and for its default parameter written out.
+  [[nodiscard]] std::string text() const;
 };
 
 /// Every codec, by name (generated from the folder codec/).
 [[nodiscard]] std::span<const Codec* const> codecs();
 /// Parses `name` or `name:parameter`. Throws Misuse that lists the codecs, or names a codec without a parameter.
 [[nodiscard]] Settings settings_of(std::string_view text);
+/// Whether a gradient, with all its rows, is coded; else it is sent as it is.
+[[nodiscard]] bool is_coded(const Settings& settings, const Tensor& whole);
+/// Bytes of state between steps for a tensor of a gradient that is coded or not: the codec's own, then feedback's.
+[[nodiscard]] std::size_t state_bytes(const Settings& settings, const Tensor& tensor, bool coded);
+/// The coder of gradients that are coded, or of those that are not: it sends them as they are and, under momentum
+/// correction, returns their momentum, which no optimizer adds any more.
+[[nodiscard]] std::unique_ptr<Coder> coder_of(const Settings& settings, bool coded);
+[[nodiscard]] std::size_t wire_bytes_of(const Settings& settings, std::span<const Tensor> tensors, bool coded);
 /// Throws Misuse if the codec does not take gradients of that type.
 void require_taken(const Settings& settings, std::string_view gradient, DType dtype);
 

@@ -57,11 +57,19 @@ struct Round {
   /// gather: the length of every rank's payload if all ranks know them; empty: lengths are gathered first.
   /// scatter: the length of each part of the payload, by destination rank; the same on all ranks.
   std::span<const std::size_t> lengths{};
+  /// gather: bytes of the additive round that the coder says next if this one is declined; the same on all ranks. 0:
+  /// it must not be declined.
+  std::size_t dense_bytes = 0;
 };
 
 /// The result of a round, valid until the next round. A coder checks the bytes of other ranks before it uses them.
 /// Empty: only other ranks receive the result.
-using Answer = std::span<const base::ConstBytes>;
+struct Answer : std::span<const base::ConstBytes> {
+  using span::span;
+  Answer(std::span<const base::ConstBytes> payloads) noexcept
+      : span(payloads) {}  // NOLINT(google-explicit-constructor)
+  bool declined = false;  ///< on every rank: gathering takes more than a dense round, which the coder is to say instead
+};
 
 /// A codec's conversation about gradients of one bucket that are coded alike. The coder keeps no state between steps:
 /// the state belongs to the gradients (`Tensor::next`), so that it survives a change of the partition.

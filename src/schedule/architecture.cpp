@@ -1,7 +1,7 @@
 // Architecture: counts the parameters and the operations of layers.
 #include "schedule/architecture.hpp"
 
-#include "base/shelf.hpp"
+#include "base/named.hpp"
 
 namespace syncopate::schedule {
 

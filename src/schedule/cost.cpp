@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/shelf.hpp"
+#include "base/named.hpp"
 
 namespace syncopate::schedule {
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "base/shelf.hpp"
+#include "base/named.hpp"
 
 namespace syncopate::schedule {
 

@@ -31,7 +31,13 @@ class ScopedRound final {
   [[nodiscard]] compress::Answer gather(const compress::Round& round) const {
     const base::Bytes mine = round.payload.bytes();
     std::vector<std::size_t> lengths(round.lengths.begin(), round.lengths.end());
-    if (lengths.empty()) lengths = lengths_of_all(mine.size());
+    if (lengths.empty()) {
+      const std::vector<Offer> offers = offers_of_all(
+          {.bytes = signed_of(mine.size()), .dense_bytes = signed_of(round.dense_bytes), .ranks = signed_of(ranks_)});
+      if (is_denser(offers)) return declined();
+      for (const int rank : context_.group.scope_ranks(scope_))
+        lengths.push_back(static_cast<std::size_t>(offers[static_cast<std::size_t>(rank)].bytes));
+    }
     const base::Bytes all = context_.memory.take(context_.group, lengths);
     if (ranks_ > 0) {
       const std::size_t begin = std::accumulate(lengths.begin(), lengths.begin() + rank_, std::size_t{0});
@@ -62,15 +68,47 @@ class ScopedRound final {
     context_.group.impl().run(request);
   }
 
-  /// Every rank's number on every rank.
-  [[nodiscard]] std::vector<std::size_t> lengths_of_all(std::size_t mine) const {
-    std::vector<std::int64_t> lengths(ranks_);
-    if (ranks_ > 0) lengths[rank_] = static_cast<std::int64_t>(mine);
-    run(context_.group, Collective::allgather, Buffer(std::span(lengths)), {.name = context_.name, .scope = scope_});
-    for (const std::int64_t length : lengths)
-      if (length < 0 || length >= kMostPacket)
-        throw Corrupt(fmt::format("a packet of '{}' has {} bytes, says its rank", context_.name, length));
-    return {lengths.begin(), lengths.end()};
+  /// What a rank tells the others of its packet before it is gathered.
+  struct Offer {
+    std::int64_t bytes = 0;
+    std::int64_t dense_bytes = 0;  ///< of the additive round that could take its place; 0: none
+    std::int64_t ranks = 0;        ///< among which it is gathered
+  };
+  static_assert(sizeof(Offer) == 3 * sizeof(std::int64_t));
+
+  static std::int64_t signed_of(std::size_t number) { return static_cast<std::int64_t>(number); }
+
+  /// Of the whole group, not of the scope: the ranks outside it, and those of other places, must decide alike, or they
+  /// would call different operations.
+  [[nodiscard]] std::vector<Offer> offers_of_all(const Offer& mine) const {
+    Group& group = context_.group;
+    std::vector<Offer> offers(static_cast<std::size_t>(group.size()));
+    offers[static_cast<std::size_t>(group.rank())] = mine;
+    const Buffer words(offers.data(), 3 * offers.size(), DType::i64);
+    run(group, Collective::allgather, words, {.name = context_.name});
+    for (const Offer& offer : offers)
+      if (offer.bytes < 0 || offer.bytes >= kMostPacket)
+        throw Corrupt(fmt::format("a packet of '{}' has {} bytes, says its rank", context_.name, offer.bytes));
+    return offers;
+  }
+
+  /// Whether an all-reduce, of whose dense bytes 2 (N - 1)/N pass a port, takes less than gathering: (N - 1)/N of all
+  /// packets.
+  [[nodiscard]] static bool is_denser(const std::vector<Offer>& offers) {
+    double packets = 0, dense = 0;
+    std::int64_t ranks = 0;
+    for (const Offer& offer : offers) {
+      packets += static_cast<double>(offer.bytes);
+      dense += static_cast<double>(offer.dense_bytes);
+      ranks = std::max(ranks, offer.ranks);
+    }
+    return dense > 0 && packets * static_cast<double>(ranks) > 2 * dense;
+  }
+
+  [[nodiscard]] static compress::Answer declined() {
+    compress::Answer answer;
+    answer.declined = true;
+    return answer;
   }
 
   static constexpr std::int64_t kMostPacket = std::int64_t{1} << 40;

@@ -29,10 +29,13 @@ compress::Tensor part_tensor(const BucketInputs& inputs, std::size_t i) {
   return tensor;
 }
 
-std::vector<compress::Tensor> part_tensors(const BucketInputs& inputs) {
-  std::vector<compress::Tensor> tensors;
-  for (std::size_t i = 0; i < inputs.gradients.size(); ++i) tensors.push_back(part_tensor(inputs, i));
-  return tensors;
+std::vector<std::size_t> state_bytes(const BucketInputs& inputs) {
+  std::vector<std::size_t> bytes;
+  for (std::size_t i = 0; i < inputs.gradients.size(); ++i) {
+    const bool coded = compress::is_coded(inputs.settings, whole_tensor(inputs, i));
+    bytes.push_back(compress::state_bytes(inputs.settings, part_tensor(inputs, i), coded));
+  }
+  return bytes;
 }
 
 std::string Buckets::name_of(const schedule::Bucket& bucket) const {
@@ -53,8 +56,7 @@ Bucket& Buckets::of(const schedule::Bucket& bucket) {
 }
 
 bool Buckets::is_coded(std::size_t gradient) const {
-  const auto codes = inputs_.settings.codec->codes;
-  return codes == nullptr || codes(inputs_.settings, part_tensor(inputs_, gradient));
+  return compress::is_coded(inputs_.settings, whole_tensor(inputs_, gradient));
 }
 
 /// Groups a bucket's gradients by type and by whether they are coded; inside a group in forward order.
@@ -68,15 +70,15 @@ std::vector<Run> Buckets::runs_of(const schedule::Bucket& bucket) const {
   }
   std::vector<Run> made;
   for (auto& [kind, run] : runs) {
-    complete(run, kind.second ? inputs_.settings : compress::settings_of("none"));
+    complete(run, kind.second);
     made.push_back(std::move(run));
   }
   return made;
 }
 
-void Buckets::complete(Run& run, const compress::Settings& settings) const {
-  run.coder = settings.codec->coder(settings);
-  run.wire_bytes = settings.codec->wire_bytes(settings, run.part);
+void Buckets::complete(Run& run, bool coded) const {
+  run.coder = compress::coder_of(inputs_.settings, coded);
+  run.wire_bytes = compress::wire_bytes_of(inputs_.settings, run.part, coded);
   if (run.wire_bytes > 0) run.wire = inputs_.group.allocate(run.wire_bytes);
 }
 

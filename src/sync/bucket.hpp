@@ -48,7 +48,8 @@ struct BucketInputs {
 /// Gradient i as a tensor in the arena; and this rank's rows of it (without values if they are not all rows).
 [[nodiscard]] compress::Tensor whole_tensor(const BucketInputs& inputs, std::size_t i);
 [[nodiscard]] compress::Tensor part_tensor(const BucketInputs& inputs, std::size_t i);
-[[nodiscard]] std::vector<compress::Tensor> part_tensors(const BucketInputs& inputs);  ///< of all gradients
+/// Bytes of state between steps for every gradient's part.
+[[nodiscard]] std::vector<std::size_t> state_bytes(const BucketInputs& inputs);
 
 /// Creates a bucket for each range of gradients that leaves together. Used from one thread at a time.
 class Buckets final {
@@ -63,7 +64,7 @@ class Buckets final {
  private:
   [[nodiscard]] std::vector<Run> runs_of(const schedule::Bucket& bucket) const;
   [[nodiscard]] bool is_coded(std::size_t gradient) const;
-  void complete(Run& run, const compress::Settings& settings) const;
+  void complete(Run& run, bool coded) const;
 
   const BucketInputs inputs_;
   const WeightUpdater& updater_;

@@ -1,7 +1,7 @@
 // The entries of all shelves in one list.
 #include "syncopate/tooling/catalogue.hpp"
 
-#include "base/shelf.hpp"
+#include "base/named.hpp"
 #include "collective/algorithm.hpp"
 #include "compress/codec.hpp"
 #include "schedule/architecture.hpp"

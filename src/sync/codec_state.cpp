@@ -5,18 +5,22 @@
 
 namespace syncopate::sync {
 
-CodecState::CodecState(const compress::Settings& settings, std::span<const compress::Tensor> tensors)
-    : slots_(tensors.size()) {
-  if (settings.codec->kept_bytes == nullptr) return;
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    const std::size_t bytes = settings.codec->kept_bytes(settings, tensors[i]);
-    for (auto& copy : slots_[i].copies) copy.assign(bytes, std::byte{0});
-  }
+CodecState::CodecState(std::span<const std::size_t> bytes) : slots_(bytes.size()) {
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    for (auto& copy : slots_[i].copies) copy.assign(bytes[i], std::byte{0});
 }
 
 void CodecState::commit() noexcept {
   now_ = 1 - now_;
   ++steps_;
+  can_undo_ = true;
+}
+
+void CodecState::undo() {
+  base::require(can_undo_, "there is no step to discard; allowed: once after each step that ended");
+  now_ = 1 - now_;
+  --steps_;
+  can_undo_ = false;
 }
 
 SavedCodecState CodecState::save(const std::string& codec, std::span<const Gradient> gradients) const {

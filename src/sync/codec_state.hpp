@@ -15,12 +15,13 @@ namespace syncopate::sync {
 /// Used by the communication thread during a step, and by the caller's thread between steps.
 class CodecState final {
  public:
-  /// One tensor per gradient, as the coder sees it: this rank's rows.
-  CodecState(const compress::Settings& settings, std::span<const compress::Tensor> tensors);
+  explicit CodecState(std::span<const std::size_t> bytes);  ///< of each gradient
 
   [[nodiscard]] base::Bytes kept(std::size_t gradient) noexcept { return slots_[gradient].copies[now_]; }
   [[nodiscard]] base::Bytes next(std::size_t gradient) noexcept { return slots_[gradient].copies[1 - now_]; }
   void commit() noexcept;
+  /// Undoes the last commit. Throws Misuse if there was none since the last call.
+  void undo();
   [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }  ///< number of commits
 
   /// For checkpoints. `restore` throws Misuse, and changes nothing, if a gradient has another name or length here.
@@ -34,6 +35,7 @@ class CodecState final {
   std::vector<Slot> slots_;
   std::size_t now_ = 0;  ///< index of the copy after the last completed step
   std::uint64_t steps_ = 0;
+  bool can_undo_ = false;
 };
 
 }  // namespace syncopate::sync

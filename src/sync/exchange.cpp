@@ -1,7 +1,7 @@
 // Exchanges by name, and which codecs and algorithms fit them.
 #include "sync/exchange.hpp"
 
-#include "base/shelf.hpp"
+#include "base/named.hpp"
 #include "collective/algorithm.hpp"
 #include "collective/group/impl.hpp"
 

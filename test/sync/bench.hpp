@@ -29,7 +29,7 @@ struct Bench {
   sync::WeightUpdater updater{exchange, group, options, arena};
   sync::Share share = sync::share_of(exchange, group);
   sync::BucketInputs inputs{group, model, arena, codec, share};
-  sync::CodecState state{codec, sync::part_tensors(inputs)};
+  sync::CodecState state{sync::state_bytes(inputs)};
   sync::AnswerMemory answers{};
   sync::StepContext context{exchange, group, options.algorithm, share, updater, state, answers};
   sync::Buckets buckets{inputs, updater};

@@ -5,6 +5,7 @@
 #include "ranks.hpp"
 #include "schedule/policy.hpp"
 #include "sync/replica.hpp"
+#include "sync/sample_codecs.hpp"
 #include "syncopate/error.hpp"
 
 namespace syncopate {
@@ -58,7 +59,7 @@ INSTANTIATE_TEST_SUITE_P(All, Policies, testing::ValuesIn(policy_names()), [](co
 
 TEST_P(Policies, AverageOnEveryNumberOfRanksWithEqualBitsOnAll) {
   for (int ranks = 1; ranks <= 5; ++ranks)
-    for (const compress::Codec* codec : compress::codecs()) {
+    for (const compress::Codec* codec : test::rounding_codecs()) {
       std::vector<std::vector<float>> last(static_cast<std::size_t>(ranks));
       on_groups(ranks, [&](Group& group) {
         Synchronizer synchronizer(group, kModel,

@@ -19,6 +19,14 @@ using compress::Round;
 using compress::Settings;
 using compress::Tensor;
 
+/// Codecs of the shelf that leave out nothing but rounding: what they combine is near the average in every step.
+inline std::vector<const compress::Codec*> rounding_codecs() {
+  std::vector<const compress::Codec*> found;
+  for (const compress::Codec* codec : compress::codecs())
+    if (codec->feedback == compress::FeedbackUse::pointless) found.push_back(codec);
+  return found;
+}
+
 inline std::span<float> floats_of(const Buffer& buffer) { return {static_cast<float*>(buffer.data), buffer.count}; }
 
 inline bool takes_f32(DType dtype) { return dtype == DType::f32; }

@@ -8,6 +8,7 @@
 #include "compress/codec.hpp"
 #include "ranks.hpp"
 #include "sync/replica.hpp"
+#include "sync/sample_codecs.hpp"
 #include "syncopate/collective.hpp"
 #include "syncopate/synchronizer.hpp"
 
@@ -85,7 +86,7 @@ TEST_P(ReduceBroadcast, ClipsByTheNormOfTheAverageOnTheRoot) {
 }
 
 TEST_P(ReduceBroadcast, TakesEveryCodec) {
-  for (const compress::Codec* codec : compress::codecs())
+  for (const compress::Codec* codec : test::rounding_codecs())
     test::on_groups(GetParam(), [&](Group& group) {
       Trained trained(group, {.codec = std::string(codec->name), .exchange = "reduce_broadcast"});
       train(trained, 2, Order::overlapped);

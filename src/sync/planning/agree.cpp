@@ -6,8 +6,8 @@
 #include "base/require.hpp"
 #include "base/wire.hpp"
 #include "collective/group/impl.hpp"
-#include "compress/codec.hpp"
 #include "schedule/policy.hpp"
+#include "sync/codec_settings.hpp"
 
 namespace syncopate::sync::planning {
 
@@ -22,12 +22,9 @@ std::string describe(const Gradient& gradient) {
 
 /// The options that affect the result of a step.
 std::vector<std::string> describe(const SynchronizerOptions& options) {
-  return {fmt::format("exchange {}", options.exchange),
-          fmt::format("codec {}", compress::settings_of(options.codec).text()),
-          fmt::format("algorithm {}", options.algorithm),
-          fmt::format("seed {}", options.seed),
-          fmt::format("clip_norm {}", options.clip_norm),
-          fmt::format("broadcast_every {}", options.broadcast_every)};
+  return {fmt::format("exchange {}", options.exchange),   fmt::format("codec {}", codec_settings(options).text()),
+          fmt::format("algorithm {}", options.algorithm), fmt::format("seed {}", options.seed),
+          fmt::format("clip_norm {}", options.clip_norm), fmt::format("broadcast_every {}", options.broadcast_every)};
 }
 
 using Texts = std::vector<std::string>;

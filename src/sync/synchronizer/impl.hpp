@@ -36,6 +36,7 @@ class Synchronizer::Impl final {
   [[nodiscard]] const StepStatistics& statistics() const noexcept { return statistics_; }
   [[nodiscard]] std::size_t count() const noexcept { return gradients_.size(); }
   [[nodiscard]] SavedCodecState save() const { return state_.save(codec_.text(), gradients_); }
+  void discard_step() { state_.undo(); }
   void restore(const SavedCodecState& saved) { state_.restore(saved, codec_.text(), gradients_); }
 
  private:

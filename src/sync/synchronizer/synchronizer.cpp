@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "base/require.hpp"
+#include "sync/codec_settings.hpp"
 #include "sync/planning/agree.hpp"
 #include "sync/synchronizer/impl.hpp"
 #include "sync/traced.hpp"
@@ -51,7 +52,7 @@ compress::Settings codec_of(const std::vector<Gradient>& gradients, const Synchr
   base::require(options.clip_norm >= 0, "clip_norm is {}; allowed: 0 (off) and more", options.clip_norm);
   base::require(options.check_every >= 0, "check_every is {}; allowed: 0 (never) and more", options.check_every);
   const sync::Exchange& exchange = sync::exchange_named(options.exchange);
-  const compress::Settings settings = compress::settings_of(options.codec);
+  const compress::Settings settings = sync::codec_settings(options);
   sync::require_fit(exchange, *settings.codec, options.algorithm);
   for (const Gradient& gradient : gradients) {
     compress::require_taken(settings, gradient.name, gradient.dtype);
@@ -92,7 +93,7 @@ Synchronizer::Impl::Impl(Group& group, std::vector<Gradient> gradients, const Sy
       arena_(group_, gradients_),
       updater_(exchange_, group_, options_, arena_),
       inputs_{group_, gradients_, arena_, codec_, share_, options_.seed},
-      state_(codec_, sync::part_tensors(inputs_)),
+      state_(sync::state_bytes(inputs_)),
       context_{exchange_, group_, options_.algorithm, share_, updater_, state_, answers_, options_.trace},
       buckets_(inputs_, updater_) {
   updater_.agree_on_neighbours();
@@ -180,6 +181,7 @@ void Synchronizer::accumulate(bool on) { impl_->accumulate(on); }
 std::vector<BucketInfo> Synchronizer::buckets() const { return impl_->infos(); }
 StepStatistics Synchronizer::statistics() const noexcept { return impl_->statistics(); }
 SavedCodecState Synchronizer::save() const { return impl_->save(); }
+void Synchronizer::discard_step() { impl_->discard_step(); }
 void Synchronizer::restore(const SavedCodecState& saved) { impl_->restore(saved); }
 
 void broadcast_all(Group& group, std::span<const Buffer> buffers, int root) {

@@ -1,0 +1,115 @@
+// The coder of sparse codecs: select, pack, gather, add up; or the same densely.
+#include "compress/sparse/coder.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "syncopate/error.hpp"
+
+namespace syncopate::compress::sparse {
+
+namespace {
+
+std::span<float> floats(const Tensor& tensor) { return {static_cast<float*>(tensor.values.data), tensor.values.count}; }
+
+class GatheringCoder final : public Coder {
+ public:
+  explicit GatheringCoder(SparseCoding coding)
+      : coding_(std::move(coding)), dense_(settings_of("none").codec->coder(settings_of("none"))) {}
+
+  [[nodiscard]] Round begin(std::span<const Tensor> tensors, const Moment& moment, base::Bytes wire) override {
+    tensors_ = tensors;
+    moment_ = moment;
+    wire_ = wire;
+    is_dense_ = false;
+    selections_.resize(tensors.size());
+    std::size_t written = 0;
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      const Compensated tensor(tensors[i], coding_.feedback);
+      coding_.select(tensor, tensors[i], moment, selections_[i]);
+      written += write_packet(coding_.values, selections_[i], tensor.size(), wire.subspan(written));
+      if (coding_.values.bits == 32)
+        tensor.sent(selections_[i].indices());
+      else
+        tensor.sent(selections_[i].indices(), selections_[i].values());
+    }
+    return {.combine = Combine::gather,
+            .payload = Buffer(wire.data(), written, DType::u8),
+            .dense_bytes = elements_of(tensors) * sizeof(float)};
+  }
+
+  [[nodiscard]] std::optional<Round> next(Answer answer) override {
+    if (is_dense_) return dense_->next(answer);
+    for (const Tensor& tensor : tensors_) std::ranges::fill(floats(tensor), 0.0F);
+    if (answer.declined) return dense_round();
+    for (const base::ConstBytes packets : answer) add(packets);
+    return std::nullopt;
+  }
+
+ private:
+  /// The additive round divides by the number of ranks itself.
+  [[nodiscard]] Round dense_round() {
+    is_dense_ = true;
+    for (std::size_t i = 0; i < tensors_.size(); ++i) {
+      const auto indices = selections_[i].indices();
+      const std::span<const float> values = std::as_const(selections_[i]).values();
+      for (std::size_t j = 0; j < indices.size(); ++j) floats(tensors_[i])[indices[j]] = values[j];
+    }
+    return dense_->begin(tensors_, moment_, wire_);
+  }
+
+  void add(base::ConstBytes packets) {
+    if (elements_of(tensors_) == 0) return;
+    const auto ranks = static_cast<float>(moment_.ranks);
+    for (const Tensor& tensor : tensors_) {
+      packets = read_packet(coding_.values, tensor.values.count, packets, arrival_);
+      const std::span<float> values = floats(tensor);
+      for (std::size_t j = 0; j < arrival_.indices.size(); ++j)
+        values[arrival_.indices[j]] += arrival_.values[j] / ranks;
+    }
+    if (!packets.empty()) throw Corrupt("bytes follow the last sparse packet of a rank");
+  }
+
+  const SparseCoding coding_;
+  const std::unique_ptr<Coder> dense_;
+  std::span<const Tensor> tensors_;
+  Moment moment_;
+  base::Bytes wire_;
+  bool is_dense_ = false;
+  std::vector<Selection> selections_;  ///< by tensor
+  Arrival arrival_;
+};
+
+}  // namespace
+
+std::unique_ptr<Coder> gathering_coder(SparseCoding coding) {
+  return std::make_unique<GatheringCoder>(std::move(coding));
+}
+
+std::size_t gathering_bytes(std::span<const Tensor> tensors, const ValueCoding& values,
+                            const std::function<std::size_t(std::size_t elements)>& selected) {
+  std::size_t bytes = 0;
+  for (const Tensor& tensor : tensors)
+    bytes += most_packet_bytes(values, selected(tensor.values.count), tensor.values.count);
+  const Settings none = settings_of("none");
+  return tensors.empty() ? 0 : std::max(bytes, none.codec->wire_bytes(none, tensors));
+}
+
+std::size_t selected_of(double density, std::size_t elements) noexcept {
+  const auto exact = static_cast<std::size_t>(std::ceil(density * static_cast<double>(elements)));
+  return std::min(exact, elements);
+}
+
+double density_at(const Settings& settings, double density, std::uint64_t step) noexcept {
+  const Warmup& warmup = settings.warmup;
+  if (step >= warmup.steps || warmup.density <= density) return density;
+  const double passed = static_cast<double>(step) / static_cast<double>(warmup.steps);
+  return warmup.density * std::pow(density / warmup.density, passed);
+}
+
+double most_density(const Settings& settings, double density) noexcept {
+  return std::max(density, density_at(settings, density, 0));
+}
+
+}  // namespace syncopate::compress::sparse

@@ -1,0 +1,37 @@
+// Packet: one tensor's selection as bytes, and back.
+#pragma once
+
+#include "base/bytes.hpp"
+#include "compress/sparse/selection.hpp"
+
+namespace syncopate::compress::sparse {
+
+/// How the values of a packet travel: 32 bits (f32), 16 (f16), or 1 to 8: a sign and a level of a scale that the packet
+/// carries. With b bits the levels are 0 to 2^(b-1) - 1 and the scale makes the highest one the largest magnitude; with
+/// 1 bit every value is plus or minus the mean magnitude, or `scale` if it is set.
+struct ValueCoding {
+  unsigned bits = 32;
+  float scale = 0;
+};
+
+/// What came in a packet.
+struct Arrival {
+  std::vector<std::uint32_t> indices;
+  std::vector<float> values;
+};
+
+/// Upper limit of the bytes of a packet with `selected` of `elements` elements.
+[[nodiscard]] std::size_t most_packet_bytes(const ValueCoding& coding, std::size_t selected, std::uint64_t elements);
+
+/// Writes the selection from a tensor with so many elements, and replaces its values by what a reader gets. Returns the
+/// bytes that it took. A value that is not finite makes all quantised values NaN, so that no rank overlooks it.
+///
+///   1 byte index coding | 1 byte its parameter | LEB128 selected | LEB128 index bytes | indices | values
+std::size_t write_packet(const ValueCoding& coding, Selection& selection, std::uint64_t elements, base::Bytes into);
+
+/// Reads a packet; returns the bytes behind it. Throws Corrupt for bytes that write_packet does not write: indices are
+/// safe to use. Allocates at most 8 times the packet's bytes for each of the rooms.
+[[nodiscard]] base::ConstBytes read_packet(const ValueCoding& coding, std::uint64_t elements, base::ConstBytes from,
+                                           Arrival& into);
+
+}  // namespace syncopate::compress::sparse

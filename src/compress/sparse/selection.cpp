@@ -1,0 +1,131 @@
+// Selection: a sampled threshold lets candidates through in one pass; counting magnitudes decides among them.
+#include "compress/sparse/selection.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "base/random.hpp"
+#include "kernel/select.hpp"
+
+namespace syncopate::compress::sparse {
+
+namespace {
+
+constexpr std::size_t kChunk = 4096;  ///< elements that are formed and looked at while they are in the first cache
+constexpr std::size_t kSample = 32768;
+constexpr std::uint32_t kAboveAll = 0x8000'0000;
+constexpr unsigned kLowBits = 15;  ///< of the 31 bits of a magnitude; the upper 16 are counted first
+
+/// The threshold of an exact choice: elements above it, and the first `ties` of those equal to it.
+struct Threshold {
+  std::uint32_t magnitude;
+  std::size_t ties;
+};
+
+/// The bin in which the k-th largest lies, and how many of its elements belong to the k largest.
+struct Bin {
+  std::uint32_t index;
+  std::size_t wanted;
+};
+
+Bin bin_of(const std::vector<std::uint32_t>& counts, std::size_t k) {
+  std::size_t bin = counts.size();
+  while (counts[--bin] < k) k -= counts[bin];
+  return {static_cast<std::uint32_t>(bin), k};
+}
+
+/// Of at least k elements.
+Threshold threshold_of(std::span<const float> elements, std::size_t k) {
+  std::vector<std::uint32_t> upper(1U << (31 - kLowBits)), lower(1U << kLowBits);
+  for (const float x : elements) ++upper[kernel::magnitude(x) >> kLowBits];
+  const Bin high = bin_of(upper, k);
+  constexpr std::uint32_t kLowMask = (1U << kLowBits) - 1;
+  for (const float x : elements)
+    if (const std::uint32_t m = kernel::magnitude(x); m >> kLowBits == high.index) ++lower[m & kLowMask];
+  const Bin low = bin_of(lower, high.wanted);
+  return {high.index << kLowBits | low.index, low.wanted};
+}
+
+/// A threshold that slightly more than k elements reach, if the sample is like the whole; at least 1, because zeros are
+/// not selected.
+std::uint32_t estimated_threshold(const Compensated& tensor, std::size_t k) {
+  const base::CounterRandom random{tensor.size(), k};
+  std::vector<std::uint32_t> sample(kSample);
+  for (std::size_t i = 0; i < kSample; ++i)
+    sample[i] = kernel::magnitude(tensor.estimate(random.below(static_cast<std::uint32_t>(tensor.size()), i)));
+  const double expected = static_cast<double>(k) / static_cast<double>(tensor.size()) * kSample;
+  const auto rank = static_cast<std::size_t>(expected + 4 * std::sqrt(expected) + 8);
+  if (rank >= kSample) return 1;
+  const auto nth = sample.begin() + static_cast<std::ptrdiff_t>(rank);
+  std::nth_element(sample.begin(), nth, sample.end(), std::greater<>());
+  return std::max(*nth, std::uint32_t{1});
+}
+
+struct Pass {
+  std::uint32_t least;  ///< magnitude of a candidate
+  bool forms;           ///< the elements on the way
+};
+
+/// Adds the candidates among all elements. If they become far more than `k`, only those that are among the k largest so
+/// far are kept, and what does not exceed them is no candidate any more.
+void collect(const Compensated& tensor, std::size_t k, Pass pass, Selection& into) {
+  const std::size_t most = 4 * k + kSample;
+  for (std::size_t begin = 0; begin < tensor.size(); begin += kChunk) {
+    const Range chunk{begin, std::min(begin + kChunk, tensor.size())};
+    if (pass.forms) tensor.form(chunk);
+    into.add_at_least(pass.least, tensor.elements(), chunk);
+    if (into.size() > most) pass.least = std::max(pass.least, into.keep_largest(k));
+  }
+}
+
+}  // namespace
+
+void Selection::reserve(std::size_t more) {
+  const std::size_t needed = size_ + more;
+  if (needed <= indices_.size()) return;
+  indices_.resize(std::max(needed, 2 * indices_.size()));
+  values_.resize(indices_.size());
+}
+
+void Selection::add_at_least(std::uint32_t least, const float* elements, Range range) {
+  reserve(range.size());
+  size_ +=
+      kernel::select_at_least(least, {elements + range.begin, range.size(), static_cast<std::uint32_t>(range.begin)},
+                              {indices_.data() + size_, values_.data() + size_});
+}
+
+void Selection::add(std::uint32_t index, float value) {
+  reserve(1);
+  indices_[size_] = index;
+  values_[size_++] = value;
+}
+
+std::uint32_t Selection::keep_largest(std::size_t k) {
+  Threshold threshold{0, 0};  // of k or fewer all are kept, but for zeros
+  if (size_ > k) threshold = k == 0 ? Threshold{kAboveAll, 0} : threshold_of(values(), k);
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < size_; ++i) {
+    const std::uint32_t m = kernel::magnitude(values_[i]);
+    if (m == 0 || m < threshold.magnitude) continue;
+    if (m == threshold.magnitude && threshold.ties == 0) continue;
+    if (m == threshold.magnitude) --threshold.ties;
+    indices_[kept] = indices_[i];
+    values_[kept++] = values_[i];
+  }
+  size_ = kept;
+  return threshold.magnitude + 1;
+}
+
+void select_largest(const Compensated& tensor, std::size_t k, Selection& into) {
+  into.clear();
+  const std::uint32_t least = k == 0 || tensor.size() <= kSample ? 1 : estimated_threshold(tensor, k);
+  collect(tensor, k, {.least = least, .forms = true}, into);
+  if (into.size() < k && least > 1) {
+    into.clear();
+    collect(tensor, k, {.least = 1, .forms = false}, into);
+  }
+  static_cast<void>(into.keep_largest(k));
+}
+
+}  // namespace syncopate::compress::sparse

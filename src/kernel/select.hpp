@@ -1,0 +1,33 @@
+// Selecting elements by magnitude: what sparse codecs do with every element of a gradient.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+namespace syncopate::kernel {
+
+/// The magnitude of an element as an integer: its bits without the sign. It orders as |x| does, with NaN above
+/// infinity, so that selections are defined, and the same everywhere, for every input.
+[[nodiscard]] constexpr std::uint32_t magnitude(float x) noexcept {
+  return std::bit_cast<std::uint32_t>(x) & 0x7fff'ffffU;
+}
+
+/// Elements of a vector, of which the first has index `first`.
+struct Selectable {
+  const float* elements;
+  std::size_t count;
+  std::uint32_t first;
+};
+
+/// Where selected elements go. Both rooms hold as many elements as are looked at.
+struct SelectInto {
+  std::uint32_t* indices;
+  float* values;
+};
+
+/// Writes the elements whose magnitude is at least `least`, in their order. Returns how many they are. The physical
+/// limit is one read of the elements. Safe from any thread; nothing allocates.
+[[nodiscard]] std::size_t select_at_least(std::uint32_t least, const Selectable& from, const SelectInto& into);
+
+}  // namespace syncopate::kernel

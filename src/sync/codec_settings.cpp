@@ -1,0 +1,77 @@
+// The codec's settings: which feedback it gets, and what is refused.
+#include "sync/codec_settings.hpp"
+
+#include "base/require.hpp"
+
+namespace syncopate::sync {
+
+namespace {
+
+using compress::Feedback;
+using compress::FeedbackUse;
+
+const char* allowed_with(FeedbackUse use) {
+  switch (use) {
+    case FeedbackUse::sound:
+      return "auto, none, residual";
+    case FeedbackUse::maskable:
+      return "auto, none, residual, momentum";
+    default:
+      return "auto, none";
+  }
+}
+
+/// Why residuals are no use to a codec.
+const char* reason(FeedbackUse use) {
+  if (use == FeedbackUse::pointless) return "it leaves nothing out but rounding";
+  if (use == FeedbackUse::unsound)
+    return "it is unbiased but not contractive, so that residuals may grow without bound";
+  return "its packets do not say which elements they have";
+}
+
+Feedback::Kind kind_of(const std::string& name, const compress::Codec& codec) {
+  const bool has_residual = codec.feedback == FeedbackUse::sound || codec.feedback == FeedbackUse::maskable;
+  if (name == "auto") return has_residual ? Feedback::Kind::residual : Feedback::Kind::none;
+  if (name == "none") return Feedback::Kind::none;
+  if (name == "residual" && has_residual) return Feedback::Kind::residual;
+  if (name == "momentum" && codec.feedback == FeedbackUse::maskable) return Feedback::Kind::momentum;
+  base::require(name != "residual" && name != "momentum", "feedback {} with codec {}: {}; allowed: {}", name,
+                codec.name, reason(codec.feedback), allowed_with(codec.feedback));
+  throw Misuse(fmt::format("feedback '{}' is unknown; allowed with codec {}: {}", name, codec.name,
+                           allowed_with(codec.feedback)));
+}
+
+Feedback feedback_of(const FeedbackOptions& options, const compress::Codec& codec) {
+  Feedback feedback{.kind = kind_of(options.kind, codec)};
+  if (feedback.kind == Feedback::Kind::momentum) {
+    base::require(options.momentum > 0 && options.momentum < 1, "momentum is {}; allowed: above 0, below 1",
+                  options.momentum);
+    feedback.momentum = static_cast<float>(options.momentum);
+    feedback.nesterov = options.nesterov;
+  }
+  base::require(options.clip_norm >= 0, "local clipping to {}; allowed: 0 (off) and more", options.clip_norm);
+  base::require(options.clip_norm == 0 || feedback.kind != Feedback::Kind::none,
+                "local clipping to {} without feedback; allowed: with feedback residual or momentum",
+                options.clip_norm);
+  feedback.clip_norm = options.clip_norm;
+  return feedback;
+}
+
+}  // namespace
+
+compress::Settings codec_settings(const SynchronizerOptions& options) {
+  compress::Settings settings = compress::settings_of(options.codec);
+  const FeedbackOptions& feedback = options.feedback;
+  settings.feedback = feedback_of(feedback, *settings.codec);
+  settings.dense_below = options.dense_below;
+  base::require(feedback.warmup_density >= 0 && feedback.warmup_density <= 1 &&
+                    (feedback.warmup_density > 0) == (feedback.warmup_steps > 0),
+                "warm-up from density {} in {} steps; allowed: a density above 0, at most 1, and steps; or neither",
+                feedback.warmup_density, feedback.warmup_steps);
+  base::require(feedback.warmup_steps == 0 || settings.codec->has_density,
+                "warm-up with codec {}, which has no density; allowed: without warm-up", settings.codec->name);
+  settings.warmup = {feedback.warmup_density, feedback.warmup_steps};
+  return settings;
+}
+
+}  // namespace syncopate::sync

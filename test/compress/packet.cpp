@@ -1,0 +1,173 @@
+// Sparse packets bring what was selected in about as many bits as its entropy, and damaged ones do no harm.
+#include "compress/sparse/packet.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+
+#include "base/random.hpp"
+#include "compress/sparse/index_coding.hpp"
+#include "syncopate/error.hpp"
+
+namespace syncopate::compress::sparse {
+namespace {
+
+std::vector<std::uint32_t> random_indices(std::uint64_t elements, double density) {
+  const base::CounterRandom random{elements, static_cast<std::uint64_t>(density * 1e6)};
+  std::vector<std::uint32_t> indices;
+  for (std::uint32_t i = 0; i < elements; ++i)
+    if (random.uniform(i) < density) indices.push_back(i);
+  return indices;
+}
+
+/// Runs of neighbours, far from each other.
+std::vector<std::uint32_t> clustered_indices(std::uint32_t elements) {
+  std::vector<std::uint32_t> indices;
+  for (std::uint32_t begin = 0; begin + 500 < elements; begin += 60000)
+    for (std::uint32_t i = 0; i < 500; i += 1 + (i * i) % 3) indices.push_back(begin + i);
+  return indices;
+}
+
+void expect_round_trip(const std::vector<std::uint32_t>& indices, std::uint64_t elements) {
+  const IndexPlan plan = shortest_coding(indices, elements);
+  ASSERT_LE(plan.bytes, most_index_bytes(indices.size(), elements));
+  // One byte behind the end shows whether more is written than the plan says.
+  std::vector<std::byte> bytes(plan.bytes + 1, std::byte{0xa5});
+  encode_indices(plan, indices, elements, bytes);
+  EXPECT_EQ(bytes.back(), std::byte{0xa5});
+  std::vector<std::uint32_t> decoded;
+  decode_indices(plan, {indices.size(), elements}, base::ConstBytes(bytes).first(plan.bytes), decoded);
+  EXPECT_EQ(decoded, indices) << elements << " elements, coding " << static_cast<int>(plan.coding);
+}
+
+TEST(IndexCoding, BringsEverySelection) {
+  for (const std::uint64_t elements : {1, 2, 7, 8, 9, 64, 65, 1000, 65535, 65536, 65537, 300000})
+    for (const double density : {0.0, 0.0003, 0.01, 0.2, 0.7, 1.0})
+      expect_round_trip(random_indices(elements, density), elements);
+  expect_round_trip(clustered_indices(2'000'000), 2'000'000);
+  expect_round_trip({0}, std::uint64_t{1} << 32);
+  expect_round_trip({0xffff'ffff}, std::uint64_t{1} << 32);
+  expect_round_trip({5, 0xffff'fff0, 0xffff'ffff}, std::uint64_t{1} << 32);
+}
+
+TEST(IndexCoding, EachOfThemIsTheShortestSomewhere) {
+  std::set<IndexCoding> seen;
+  seen.insert(shortest_coding(random_indices(100000, 0.01), 100000).coding);
+  seen.insert(shortest_coding(random_indices(100000, 0.5), 100000).coding);
+  // A tight cluster in one block: its gaps need few bits, but the way to it many for every parameter that suits them.
+  std::vector<std::uint32_t> far;
+  for (std::uint32_t i = 0; i < 40; ++i) far.push_back(i < 20 ? i * 3 : 900'000'000 + i * 40'000);
+  seen.insert(shortest_coding(far, 1'000'000'000).coding);
+  EXPECT_TRUE(seen.contains(IndexCoding::rice));
+  EXPECT_TRUE(seen.contains(IndexCoding::bitmap));
+}
+
+// Entropy of a random selection: (H(d) / d) bits an index, 11.4 and 8.1 bits; Golomb-Rice costs about 3 % more.
+TEST(IndexCoding, OfRandomSelectionsIsNearTheirEntropy) {
+  const std::map<double, double> limits{{0.0001, 15.2}, {0.001, 11.8}, {0.01, 8.3}, {0.03, 6.8}};
+  for (const auto& [density, most] : limits) {
+    const auto indices = random_indices(4'000'000, density);
+    const double bits =
+        8.0 * static_cast<double>(shortest_coding(indices, 4'000'000).bytes) / static_cast<double>(indices.size());
+    EXPECT_LE(bits, most) << density;
+  }
+}
+
+Selection selection_of(const std::vector<std::uint32_t>& indices) {
+  const base::CounterRandom random{11};
+  Selection selection;
+  for (const std::uint32_t i : indices) selection.add(i, static_cast<float>(random.uniform(i) - 0.5));
+  return selection;
+}
+
+TEST(Packet, BringsIndicesAndValuesAsTheSenderKnowsThem) {
+  constexpr std::uint64_t kElements = 30000;
+  for (const unsigned bits : {32U, 16U, 8U, 4U, 2U, 1U})
+    for (const double density : {0.0, 0.00005, 0.01, 1.0}) {
+      Selection selection = selection_of(random_indices(kElements, density));
+      const Selection exact = selection;
+      const ValueCoding coding{.bits = bits};
+      std::vector<std::byte> bytes(most_packet_bytes(coding, selection.size(), kElements) + 3);
+      const std::size_t size = write_packet(coding, selection, kElements, bytes);
+      Arrival arrival;
+      const base::ConstBytes rest = read_packet(coding, kElements, base::ConstBytes(bytes).first(size + 3), arrival);
+      EXPECT_EQ(rest.size(), 3U);
+      EXPECT_TRUE(std::ranges::equal(arrival.indices, exact.indices()));
+      EXPECT_TRUE(std::ranges::equal(arrival.values, std::as_const(selection).values())) << bits << " bits";
+      // Half a level of the scale, half of f16's last place; of one bit only the sign.
+      const double most = bits == 32   ? 0
+                          : bits == 16 ? 0.5 * 0x1p-11
+                          : bits == 1  ? 0.5
+                                       : 0.2501 / ((1U << (bits - 1)) - 1);
+      for (std::size_t i = 0; i < exact.size(); ++i) {
+        EXPECT_LE(std::fabs(arrival.values[i] - exact.values()[i]), most) << bits << " bits";
+        if (bits == 1) {
+          EXPECT_EQ(std::signbit(arrival.values[i]), std::signbit(exact.values()[i]));
+        }
+      }
+    }
+}
+
+TEST(Packet, WithAValueThatIsNotFiniteBringsNoFiniteOne) {
+  for (const float bad : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+    Selection selection;
+    selection.add(3, 1.0F);
+    selection.add(4, bad);
+    std::vector<std::byte> bytes(100);
+    const ValueCoding coding{.bits = 4};
+    const std::size_t size = write_packet(coding, selection, 10, bytes);
+    Arrival arrival;
+    static_cast<void>(read_packet(coding, 10, base::ConstBytes(bytes).first(size), arrival));
+    EXPECT_FALSE(std::isfinite(arrival.values[1]));
+  }
+}
+
+/// Reads as a rank does that trusts nobody: Corrupt, or indices that ascend below the number of elements.
+void expect_harmless(const ValueCoding& coding, std::uint64_t elements, base::ConstBytes bytes) {
+  Arrival arrival;
+  try {
+    static_cast<void>(read_packet(coding, elements, bytes, arrival));
+  } catch (const Corrupt&) {
+    return;
+  }
+  ASSERT_EQ(arrival.indices.size(), arrival.values.size());
+  for (std::size_t i = 0; i < arrival.indices.size(); ++i) {
+    ASSERT_LT(arrival.indices[i], elements);
+    ASSERT_TRUE(i == 0 || arrival.indices[i - 1] < arrival.indices[i]);
+  }
+}
+
+TEST(Packet, DamagedOrCutOffIsCorruptOrHarmless) {
+  const base::CounterRandom random{5};
+  std::uint64_t draw = 0;
+  for (const unsigned bits : {32U, 4U})
+    for (const double density : {0.001, 0.02, 0.6}) {
+      constexpr std::uint64_t kElements = 5000;
+      const ValueCoding coding{.bits = bits};
+      Selection selection = selection_of(random_indices(kElements, density));
+      std::vector<std::byte> bytes(most_packet_bytes(coding, selection.size(), kElements));
+      bytes.resize(write_packet(coding, selection, kElements, bytes));
+      for (std::size_t length = 0; length < bytes.size(); ++length) {
+        Arrival arrival;
+        EXPECT_THROW(std::ignore = read_packet(coding, kElements, base::ConstBytes(bytes).first(length), arrival),
+                     Corrupt);
+      }
+      for (int trial = 0; trial < 5000; ++trial) {
+        auto damaged = bytes;
+        for (std::uint32_t flips = 1 + random.below(3, draw++); flips > 0; --flips) {
+          // The header is a few bytes of many; every second flip hits it.
+          const auto size =
+              static_cast<std::uint32_t>(trial % 2 == 0 ? std::min<std::size_t>(damaged.size(), 8) : damaged.size());
+          damaged[random.below(size, draw)] ^= std::byte(1 + random.below(255, draw + 1));
+          draw += 2;
+        }
+        expect_harmless(coding, kElements, damaged);
+      }
+    }
+}
+
+}  // namespace
+}  // namespace syncopate::compress::sparse

@@ -1,0 +1,178 @@
+// Every codec of the shelf loses nothing but what its feedback's law allows, under every exchange that serves it.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <mutex>
+
+#include "base/random.hpp"
+#include "ranks.hpp"
+#include "sync/exchange.hpp"
+#include "sync/sample_codecs.hpp"
+#include "syncopate/synchronizer.hpp"
+
+namespace syncopate {
+namespace {
+
+const std::vector<Gradient> kModel{{.name = "conv", .elements = 9600, .rows = 64},
+                                   {.name = "bias", .elements = 64},
+                                   {.name = "fc", .elements = 20000, .rows = 100}};
+constexpr int kSteps = 12;
+
+float element(int rank, int step, std::size_t gradient, std::size_t i) {
+  const base::CounterRandom random{static_cast<std::uint64_t>(rank), static_cast<std::uint64_t>(step), gradient};
+  return static_cast<float>(random.uniform(2 * i) - 0.5) * static_cast<float>(random.uniform(2 * i + 1));
+}
+
+void backward(Synchronizer& synchronizer, int rank, int step) {
+  for (std::size_t gradient = kModel.size(); gradient-- > 0;) {
+    const auto values = test::floats_of(synchronizer.gradient(gradient));
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = element(rank, step, gradient, i);
+    synchronizer.ready(gradient);
+  }
+}
+
+using Vectors = std::vector<std::vector<double>>;  ///< by gradient
+
+Vectors zeros() {
+  Vectors vectors;
+  for (const Gradient& gradient : kModel) vectors.emplace_back(gradient.elements);
+  return vectors;
+}
+
+void add(Vectors& sums, const Synchronizer& synchronizer) {
+  for (std::size_t gradient = 0; gradient < kModel.size(); ++gradient) {
+    const auto values = test::floats_of(synchronizer.gradient(gradient));
+    for (std::size_t i = 0; i < values.size(); ++i) sums[gradient][i] += values[i];
+  }
+}
+
+std::vector<const compress::Codec*> codecs_with(const sync::Exchange& exchange,
+                                                std::initializer_list<compress::FeedbackUse> uses) {
+  std::vector<const compress::Codec*> found;
+  for (const compress::Codec* codec : compress::codecs()) {
+    const bool served = exchange.serves.includes(codec->combines) && (exchange.answers_everywhere || codec->one_round);
+    const bool wanted = std::ranges::find(uses, codec->feedback) != uses.end();
+    if (served && wanted && !codec->wants_weights) found.push_back(codec);
+  }
+  return found;
+}
+
+/// The part of a gradient's saved state that is its residual: floats behind the codec's own.
+std::vector<float> residual_of(const SavedCodecState& saved, std::size_t gradient) {
+  const std::vector<std::byte>& bytes = saved.gradients[gradient].second;
+  std::vector<float> residual(kModel[gradient].elements);
+  if (bytes.size() < residual.size() * sizeof(float)) return residual;  // it was not coded
+  std::memcpy(residual.data(), bytes.data() + bytes.size() - residual.size() * sizeof(float),
+              residual.size() * sizeof(float));
+  return residual;
+}
+
+// sum over steps of (average of gradients) = sum over steps of what was combined + average of residuals.
+TEST(Feedback, WhatIsCombinedAndWhatIsKeptAddUpToTheGradients) {
+  for (const compress::Codec* codec : codecs_with(sync::exchange_named("allreduce"),
+                                                  {compress::FeedbackUse::sound, compress::FeedbackUse::maskable})) {
+    constexpr int kRanks = 3;
+    std::mutex mutex;
+    Vectors kept = zeros(), combined = zeros();
+    test::on_groups(kRanks, [&](Group& group) {
+      Synchronizer synchronizer(group, kModel, {.policy = "wfbp", .codec = std::string(codec->name)});
+      Vectors mine = zeros();
+      for (int step = 0; step < kSteps; ++step) {
+        backward(synchronizer, group.rank(), step);
+        synchronizer.wait();
+        add(mine, synchronizer);
+      }
+      const SavedCodecState saved = synchronizer.save();
+      const std::lock_guard lock(mutex);
+      if (group.rank() == 0) combined = mine;
+      for (std::size_t gradient = 0; gradient < kModel.size(); ++gradient) {
+        const auto residual = residual_of(saved, gradient);
+        for (std::size_t i = 0; i < residual.size(); ++i) kept[gradient][i] += residual[i] / kRanks;
+      }
+    });
+    for (std::size_t gradient = 0; gradient < kModel.size(); ++gradient)
+      for (std::size_t i = 0; i < kModel[gradient].elements; ++i) {
+        double exact = 0;
+        for (int step = 0; step < kSteps; ++step)
+          for (int rank = 0; rank < kRanks; ++rank) exact += element(rank, step, gradient, i) / double{kRanks};
+        ASSERT_NEAR(combined[gradient][i] + kept[gradient][i], exact, 2e-6)
+            << codec->name << ", " << kModel[gradient].name << "[" << i << "]";
+      }
+  }
+}
+
+// Over many steps with the same gradient the mean of what is combined approaches it: by feedback, or by chance.
+TEST(EveryCodec, BringsTheSameGradientInTheLongRun) {
+  constexpr int kLong = 150;
+  for (const char* exchange : {"allreduce", "hierarchical"})
+    for (const compress::Codec* codec :
+         codecs_with(sync::exchange_named(exchange),
+                     {compress::FeedbackUse::unsound, compress::FeedbackUse::sound, compress::FeedbackUse::maskable}))
+      test::on_groups(4,
+                      [&](Group& group) {
+                        Synchronizer synchronizer(group, kModel,
+                                                  {.codec = std::string(codec->name), .exchange = exchange});
+                        Vectors mean = zeros();
+                        for (int step = 0; step < kLong; ++step) {
+                          backward(synchronizer, group.rank(), 0);
+                          synchronizer.wait();
+                          add(mean, synchronizer);
+                        }
+                        double error = 0, norm = 0;
+                        for (std::size_t gradient = 0; gradient < kModel.size(); ++gradient)
+                          for (std::size_t i = 0; i < kModel[gradient].elements; ++i) {
+                            double exact = 0;
+                            for (int rank = 0; rank < 4; ++rank) exact += element(rank, 0, gradient, i) / 4.0;
+                            error += std::pow(mean[gradient][i] / kLong - exact, 2);
+                            norm += std::pow(exact, 2);
+                          }
+                        EXPECT_LT(std::sqrt(error / norm), 0.5) << codec->name << " under " << exchange;
+                      },
+                      {.ranks_per_host = 2});
+}
+
+TEST(EveryCodec, EndsWithTheSameBitsOnEveryRankWhateverTravelsTogether) {
+  for (const char* exchange : {"allreduce", "hierarchical"})
+    for (const compress::Codec* codec : compress::codecs()) {
+      if (codec->wants_weights) continue;
+      std::mutex mutex;
+      std::map<std::string, std::vector<float>> results;  // by policy and rank
+      for (const char* policy : {"wfbp", "single"})
+        test::on_groups(4,
+                        [&](Group& group) {
+                          Synchronizer synchronizer(
+                              group, kModel,
+                              {.policy = policy, .codec = std::string(codec->name), .exchange = exchange});
+                          std::vector<float> all;
+                          for (int step = 0; step < 3; ++step) {
+                            backward(synchronizer, group.rank(), step);
+                            synchronizer.wait();
+                            for (std::size_t gradient = 0; gradient < kModel.size(); ++gradient) {
+                              const auto values = test::floats_of(synchronizer.gradient(gradient));
+                              all.insert(all.end(), values.begin(), values.end());
+                            }
+                          }
+                          const std::lock_guard lock(mutex);
+                          results[policy + std::to_string(group.rank())] = std::move(all);
+                        },
+                        {.ranks_per_host = 2});
+      // Dense sums depend on how a bucket is cut into the ranks' chunks; coded gradients do not.
+      for (const char* policy : {"wfbp", "single"})
+        for (const char* rank : {"1", "2", "3"})
+          EXPECT_EQ(std::memcmp(results[std::string(policy) + "0"].data(), results[std::string(policy) + rank].data(),
+                                results[std::string(policy) + "0"].size() * sizeof(float)),
+                    0)
+              << codec->name << " under " << exchange << ", policy " << policy << ", rank " << rank;
+      if (codec->feedback == compress::FeedbackUse::pointless) continue;
+      const auto &apart = results["wfbp0"], &together = results["single0"];
+      for (std::size_t i = 0; i < apart.size(); ++i) {
+        const std::size_t in_step = i % (9600 + 64 + 20000);
+        if (in_step >= 9600 && in_step < 9664) continue;  // the bias is small, and dense
+        ASSERT_EQ(apart[i], together[i]) << codec->name << " under " << exchange << ", element " << i;
+      }
+    }
+}
+
+}  // namespace
+}  // namespace syncopate
