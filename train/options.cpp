@@ -60,7 +60,22 @@ void add_exchange(CLI::App& app, Options& o, std::string& fusion_bytes) {
          "policies that weigh times: steps between looks at whether times have drifted, to plan again; 0: never")
       ->capture_default_str()
       ->check(CLI::Range(0, 1 << 30));
-  app.add_option("--codec", o.codec, "how gradients are encoded")->capture_default_str();
+  app.add_option("--codec", o.codec, "how gradients are encoded: NAME or NAME:PARAMETER (`syncopate info`)")
+      ->capture_default_str();
+  app.add_option(
+         "--feedback", o.feedback.kind,
+         "what becomes of what a codec leaves out: none, residual, momentum (which then is accumulated before the "
+         "selection), or auto: residual where it is sound")
+      ->capture_default_str();
+  app.add_option("--warmup-density", o.feedback.warmup_density,
+                 "sparse codecs: the density with which training begins; with --warmup-steps")
+      ->check(up_to_one());
+  app.add_option("--warmup-steps", o.feedback.warmup_steps, "steps in which the density falls to the codec's own");
+  app.add_option("--local-clip", o.feedback.clip_norm,
+                 "with feedback: largest L2 norm of each coded gradient, before it is accumulated; 0: any")
+      ->check(not_negative());
+  app.add_option("--dense-below", o.dense_below, "gradients with fewer elements are sent as they are")
+      ->capture_default_str();
   app.add_option("--exchange", o.exchange, "how ranks combine them; none: each rank trains alone")
       ->capture_default_str();
   app.add_option("--algorithm", o.algorithm, "collective algorithm")->capture_default_str();
@@ -178,10 +193,11 @@ void check(const Options& o) {
   require(o.profile.empty() || o.steps.value_or(kProfiledSteps) >= kProfiledSteps,
           "--steps {}: a profile is the median of {} steps or more", o.steps.value_or(0), kProfiledSteps);
   require_entry("policy", o.policy);
-  require_entry("codec", o.codec);
+  require_entry("codec", o.codec.substr(0, o.codec.find(':')));
   require_entry("exchange", o.exchange);
   if (o.algorithm != "auto") require_entry("algorithm", o.algorithm);
   require(!o.nesterov || o.momentum > 0, "--nesterov needs a --momentum above 0");
+  require(o.feedback.kind != "momentum" || o.momentum > 0, "--feedback momentum needs a --momentum above 0");
   require(o.global_batch == 0 || o.global_batch >= o.accumulate,
           "--global-batch {} cannot be cut into {} micro-batches", o.global_batch, o.accumulate);
 }

@@ -8,6 +8,7 @@
 
 #include "model.hpp"
 #include "ranks/equal.hpp"
+#include "syncopate/synchronizer.hpp"
 
 namespace syncopate::train {
 
@@ -16,7 +17,9 @@ struct Options {
   ModelOptions sizes;
 
   std::string policy = "fusion", codec = "none", exchange = "allreduce", algorithm = "auto";
-  std::uint64_t fusion_bytes = 0;  ///< 0: by model and ranks
+  FeedbackOptions feedback;          ///< momentum and nesterov are the optimizer's
+  std::uint64_t dense_below = 4096;  ///< elements of a gradient
+  std::uint64_t fusion_bytes = 0;    ///< 0: by model and ranks
   std::string cluster;   ///< file with what exchanges cost, for policies that weigh it; empty: they measure it
   int check_every = 32;  ///< steps between looks at whether times have drifted; 0: never
   bool zero_missing = false;

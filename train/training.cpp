@@ -15,11 +15,22 @@
 namespace syncopate::train {
 namespace {
 
+/// The synchronizer accumulates the momentum of gradients, and the optimizer adds none.
+bool has_momentum_correction(const Options& o) { return o.feedback.kind == "momentum" && o.exchange != "none"; }
+
+FeedbackOptions feedback_options(const Options& o) {
+  FeedbackOptions feedback = o.feedback;
+  feedback.momentum = o.momentum;
+  feedback.nesterov = o.nesterov;
+  return feedback;
+}
+
 SgdOptions sgd_options(const Options& o, const Model& model) {
   return {.learning_rate = o.learning_rate.value_or(model.learning_rate),
           .momentum = o.momentum,
           .weight_decay = o.weight_decay,
           .nesterov = o.nesterov,
+          .corrected = has_momentum_correction(o),
           .warmup = o.warmup.value_or(model.warmup),
           .milestones = o.milestones,
           .decay = o.decay};
@@ -59,6 +70,8 @@ Training::Training(Group& group, const Options& options)
                                .check_every = options.check_every,
                                .fusion_bytes = options.fusion_bytes,
                                .codec = options.codec,
+                               .feedback = feedback_options(options),
+                               .dense_below = options.dense_below,
                                .exchange = options.exchange,
                                .algorithm = options.algorithm,
                                .zero_missing = options.zero_missing,

@@ -49,7 +49,9 @@ Gradients::Gradients(Group& group, const Network& network, SynchronizerOptions o
       ends_in_weights_(updater_of(options_.exchange) != Updater::caller) {
   for (const auto& [name, value] : network.parameters) {
     offsets_.push_back(elements_);
-    gradients_.push_back({name, static_cast<std::size_t>(value.numel()), DType::f32});
+    gradients_.push_back({.name = name,
+                          .elements = static_cast<std::size_t>(value.numel()),
+                          .rows = value.dim() > 1 ? static_cast<std::size_t>(value.size(0)) : 0});
     elements_ += gradients_.back().elements;
     if (ends_in_weights_) options_.weights.emplace_back(value.data_ptr(), gradients_.back().elements, DType::f32);
   }

@@ -14,6 +14,7 @@ struct SgdOptions {
   double momentum = 0.9;
   double weight_decay = 0;
   bool nesterov = false;
+  bool corrected = false;  ///< gradients come with their momentum: only the weight decay's is added here
   std::uint64_t warmup = 0;
   std::vector<std::uint64_t> milestones;
   double decay = 0.1;
@@ -30,6 +31,8 @@ class Sgd final {
   void begin_step(std::uint64_t step) { rate_ = learning_rate_at(options_, step); }
   /// Updates the parameters from `first` on with their gradients, which are zero afterwards (one pass over the memory):
   ///   g += weight_decay p;  v = momentum v + g;  p -= rate (nesterov ? g + momentum v : v)
+  /// Corrected: the same with weight_decay p in the place of g, and g, which has its momentum, added to the step.
+
   void update(std::size_t first, std::span<float> gradients);
 
   [[nodiscard]] const at::Tensor& velocity() const noexcept {
