@@ -62,6 +62,7 @@ void add_exchange(CLI::App& app, Options& o, std::string& fusion_bytes) {
       ->check(CLI::Range(0, 1 << 30));
   app.add_option("--codec", o.codec, "how gradients are encoded: NAME or NAME:PARAMETER (`syncopate info`)")
       ->capture_default_str();
+  app.add_flag("--force", o.force, "with --cluster: use the codec even if it is predicted to be slower than none");
   app.add_option(
          "--feedback", o.feedback.kind,
          "what becomes of what a codec leaves out: none, residual, momentum (which then is accumulated before the "

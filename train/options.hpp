@@ -17,6 +17,7 @@ struct Options {
   ModelOptions sizes;
 
   std::string policy = "fusion", codec = "none", exchange = "allreduce", algorithm = "auto";
+  bool force = false;                ///< the codec, even where it is predicted to lose
   FeedbackOptions feedback;          ///< momentum and nesterov are the optimizer's
   std::uint64_t dense_below = 4096;  ///< elements of a gradient
   std::uint64_t fusion_bytes = 0;    ///< 0: by model and ranks

@@ -11,6 +11,7 @@
 #include "syncopate/collective.hpp"
 #include "syncopate/predict.hpp"
 #include "syncopate/synchronizer.hpp"
+#include "syncopate/tooling/units.hpp"
 
 namespace syncopate::train {
 namespace {
@@ -81,13 +82,40 @@ Training::Training(Group& group, const Options& options)
                                .weights = {},
                                .update = nullptr,
                                .broadcast_every = options.broadcast_every};
-  if (!options.cluster.empty())
-    exchange.cost = exchange_cost(read_cluster(options.cluster), group_.size(),
-                                  4 * static_cast<std::uint64_t>(parameters_.numel()));
+  if (!options.cluster.empty()) weigh(exchange);
   if (updater_ != Updater::caller)
     exchange.update = [this](std::size_t first, std::size_t last) { update(first, last); };
   gradients_ = std::make_unique<Gradients>(group_, network_, std::move(exchange), options.serial);
   gradients_->watch([this](const std::string& name) { found_not_finite("the gradient of " + name, name); });
+}
+
+/// Costs of exchanges by the cluster file; a codec that is slower than none by rank 0's file is not used.
+void Training::weigh(SynchronizerOptions& exchange) {
+  const std::uint64_t bytes = 4 * static_cast<std::uint64_t>(parameters_.numel());
+  Cluster cluster = read_cluster(options_.cluster);
+  const auto cost_of = [&](const SynchronizerOptions& options) {
+    cluster.ranks_per_host = std::min(cluster.ranks_per_host, group_.size());
+    Cluster here = cluster;
+    here.ranks = group_.size();
+    return exchange_cost(cluster, group_.size(), bytes, exchange_law(gradients_of(network_), options, here));
+  };
+  exchange.cost = cost_of(exchange);
+  if (exchange.codec == "none") return;
+  SynchronizerOptions plain = exchange;
+  plain.codec = "none";
+  plain.feedback = {};
+  ExchangeCost plain_cost = cost_of(plain);
+  std::array<double, 2> seconds{exchange.cost->table.back().second, plain_cost.table.back().second};
+  broadcast(group_, std::span<double>(seconds), {.name = "predicted exchanges"});
+  if (seconds[0] < seconds[1] || options_.force) return;
+  if (group_.rank() == 0)
+    output_.warn(
+        fmt::format("codec {} is not used: exchanging all gradients is predicted to take {} with it and {} without; "
+                    "--force uses it all the same",
+                    exchange.codec, format_seconds(seconds[0]), format_seconds(seconds[1])));
+  refused_codec_ = exchange.codec;
+  plain.cost = std::move(plain_cost);
+  exchange = std::move(plain);
 }
 
 /// Seed and position come before the network, whose initial values the seed decides; tensors come after it.
@@ -139,7 +167,7 @@ Json Training::description() const {
            {"ranks", group_.size()},
            {"transport", group_.transport()},
            {"policy", options_.policy},
-           {"codec", options_.codec},
+           {"codec", refused_codec_.empty() ? options_.codec : "none"},
            {"exchange", options_.exchange},
            {"algorithm", options_.algorithm},
            {"serial", options_.serial},
@@ -156,6 +184,7 @@ Json Training::description() const {
            {"command", options_.command},
            {"layers", layers},
            {"buckets", buckets}};
+  if (!refused_codec_.empty()) run["refused_codec"] = refused_codec_;
   if (updater_ == Updater::every_rank) run["broadcast_every"] = options_.broadcast_every;
   return run;
 }

@@ -33,6 +33,7 @@ class Training final {
   };
 
   void share_initial_state();
+  void weigh(SynchronizerOptions& exchange);
   void begin_run();
   [[nodiscard]] Json description() const;
   StepRow step();
@@ -85,6 +86,7 @@ class Training final {
   std::optional<Interrupt> interrupt_;    ///< from the first step on
   Notices notices_;
   double last_step_s_ = 0;
+  std::string refused_codec_;             ///< it was asked for, and is predicted to lose; else empty
   std::optional<SystemFailure> unsaved_;  ///< rank 0, of the last attempt to write a checkpoint
 };
 

@@ -55,6 +55,13 @@ struct NetworkCost {
       : inter(between_hosts), intra(within_hosts) {}
 };
 
+/// What coding takes on one core of the ranks' processors, per byte of the gradients.
+struct CodingCost {
+  std::string codec;  ///< with its parameter
+  double encode_s_per_byte = 0;
+  double decode_s_per_byte = 0;  ///< of one rank's packet
+};
+
 /// A cluster file: docs/scheduling.md has the format, `syncopate fit` writes one.
 struct Cluster {
   int ranks = 1;
@@ -65,6 +72,7 @@ struct Cluster {
   std::string algorithm = "auto";        ///< of the all-reduce
   double cpu_s_per_byte = 0;             ///< what exchanging a byte takes from computing on the same rank
   std::vector<MeasuredCost> costs;       ///< measured; they take precedence over the links
+  std::vector<CodingCost> codecs{};      ///< measured by `syncopate fit --codec`
   double links_worst_error = 0;          ///< largest |predicted / measured - 1| of the links' laws; 0: unknown
 };
 

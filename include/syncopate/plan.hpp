@@ -60,6 +60,22 @@ struct ExchangeCost {
   friend bool operator==(const ExchangeCost&, const ExchangeCost&) = default;
 };
 
+/// One collective of what an exchange does with a bucket; its vector, as PlanRequest::bytes counts it, has `share`
+/// times the bytes of the bucket's gradients, and `fixed_bytes`.
+struct ExchangeLeg {
+  Collective collective = Collective::allreduce;
+  Scope scope = Scope::group;
+  double share = 1;
+  double fixed_bytes = 0;
+  friend bool operator==(const ExchangeLeg&, const ExchangeLeg&) = default;
+};
+
+/// What an exchange with a codec costs: collectives one after the other, and coding on the rank's own core.
+struct ExchangeLaw {
+  std::vector<ExchangeLeg> legs;  ///< empty: an all-reduce of the gradients as they are
+  double coding_s_per_byte = 0;   ///< encoding this rank's packet and decoding what arrives, per byte of gradients
+};
+
 struct PlanPrice {
   std::string algorithm;                  ///< the algorithm that "auto" chose
   std::uint32_t rounds = 0;               ///< makespan in chunks, if every rank has one send port and one receive port

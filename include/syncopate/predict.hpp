@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,7 +17,8 @@ namespace syncopate {
 struct ProfileLayer {
   std::string name;
   std::uint64_t bytes = 0;
-  double backward_s = 0;  ///< measured without communication
+  double backward_s = 0;   ///< measured without communication
+  std::uint64_t rows = 0;  ///< of the largest of them, as a matrix; 0: unknown
 };
 
 /// A model's step on one rank, layers in forward order.
@@ -48,7 +50,13 @@ struct LayerWork {
 /// The cost of an exchange of up to `bytes` bytes of gradients on `ranks` ranks of the cluster. If `ranks` is not the
 /// cluster's number of ranks, the cost goes by the links, because measured costs hold only for the ranks that they were
 /// measured on. Throws Misuse if the cluster has no usable costs.
-[[nodiscard]] ExchangeCost exchange_cost(const Cluster& cluster, int ranks, std::uint64_t bytes);
+[[nodiscard]] ExchangeCost exchange_cost(const Cluster& cluster, int ranks, std::uint64_t bytes,
+                                         const ExchangeLaw& law = {});
+/// The same cluster where an exchange follows this law: its all-reduce costs what the law says, up to `bytes` bytes of
+/// gradients. Legs that are no all-reduce, or not of the group, go by the links. Throws Misuse as exchange_cost does.
+[[nodiscard]] Cluster with_exchange(const Cluster& cluster, const ExchangeLaw& law, std::uint64_t bytes);
+/// A law depends on how many ranks there are, and on how many share a host.
+using ExchangeLawOf = std::function<ExchangeLaw(int ranks, int ranks_per_host)>;
 
 struct PredictOptions {
   /// Names from shelf policy. `fusion:SIZE` is fusion with buckets of that size; `fusion:ddp` is PyTorch's rule (a
@@ -56,6 +64,7 @@ struct PredictOptions {
   /// fusion with the defaults of PyTorch and Horovod.
   std::vector<std::string> policies;
   std::uint64_t fusion_bytes = 0;  ///< size for `fusion` without a size of its own; 0: from model and ranks
+  ExchangeLawOf law{};             ///< empty: an all-reduce of the gradients as they are
 };
 
 /// Layers [first, last] travel together; seconds of the step.

@@ -34,6 +34,7 @@ struct SimulateOptions {
   /// alpha + n beta, as in the cost laws. Needs a cluster with links, and at most kMostSegmentedRanks ranks.
   bool segments = false;
   bool timeline = false;  ///< fill Simulation::timeline with rank 0's last step
+  ExchangeLawOf law{};    ///< empty: an all-reduce of the gradients as they are; not with `segments` or slow hosts
   std::function<void(std::string_view policy, int ranks)> progress{};  ///< called before each row is computed
 };
 inline constexpr int kMostSegmentedRanks = 128;

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "syncopate/cluster.hpp"
 #include "syncopate/dtype.hpp"
 #include "syncopate/group.hpp"
 #include "syncopate/plan.hpp"
@@ -79,6 +80,11 @@ struct SynchronizerOptions {
   std::function<void(std::size_t first, std::size_t last)> update;
   int broadcast_every = 5;  ///< exchange allreduce_broadcast: steps between broadcasts of rank 0's weights
 };
+
+/// The law of the exchange and the codec of these options for these gradients, if `ranks` ranks take part of which
+/// `ranks_per_host` share a host; coding times are those of `cluster`, 0 where it does not know them. Throws Misuse.
+[[nodiscard]] ExchangeLaw exchange_law(std::span<const Gradient> gradients, const SynchronizerOptions& options,
+                                       const Cluster& cluster);
 
 /// Costs of the last step.
 struct StepStatistics {

@@ -88,6 +88,15 @@ Settings settings_of(std::string_view text) {
   return settings;
 }
 
+std::vector<RoundBytes> rounds_of(const Settings& settings, std::span<const Tensor> tensors) {
+  const Codec& codec = *settings.codec;
+  if (codec.rounds != nullptr) return codec.rounds(settings, tensors);
+  const Combine combine = codec.combines.additive ? Combine::additive
+                          : codec.combines.gather ? Combine::gather
+                                                  : Combine::scatter;
+  return {{combine, static_cast<double>(codec.wire_bytes(settings, tensors))}};
+}
+
 void require_taken(const Settings& settings, std::string_view gradient, DType dtype) {
   if (settings.codec->takes(dtype)) return;
   std::vector<std::string_view> types;

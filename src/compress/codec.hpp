@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "compress/feedback.hpp"
 #include "compress/round.hpp"
@@ -17,6 +18,12 @@ enum class FeedbackUse : std::uint8_t {
   unsound,    ///< none: unbiased but not contractive, so that residuals may grow without bound
   sound,      ///< residual: contractive, residuals stay bounded
   maskable,   ///< residual and momentum: a packet also says which elements it has
+};
+
+/// What a round is expected to take.
+struct RoundBytes {
+  Combine combine = Combine::additive;
+  double bytes = 0;  ///< of one rank's payload
 };
 
 struct Codec {
@@ -34,6 +41,9 @@ struct Codec {
   /// Upper limit of the bytes of these tensors' payloads in any round.
   std::size_t (*wire_bytes)(const Settings& settings, std::span<const Tensor> tensors);
   std::unique_ptr<Coder> (*coder)(const Settings& settings);
+  /// The payloads that a rank makes of these tensors, round by round, as bytes that are expected; null: one round of
+  /// `wire_bytes`, the first that `combines` has.
+  std::vector<RoundBytes> (*rounds)(const Settings& settings, std::span<const Tensor> tensors) = nullptr;
   /// Bytes of the codec's own state per tensor between steps, a multiple of 4, beside feedback's; null: none.
   std::size_t (*kept_bytes)(const Settings& settings, const Tensor& tensor) = nullptr;
   /// Whether a gradient, with all its rows, can be coded; if not, it is sent uncoded. Null: every gradient.
@@ -73,6 +83,8 @@ struct Settings {
 /// correction, returns their momentum, which no optimizer adds any more.
 [[nodiscard]] std::unique_ptr<Coder> coder_of(const Settings& settings, bool coded);
 [[nodiscard]] std::size_t wire_bytes_of(const Settings& settings, std::span<const Tensor> tensors, bool coded);
+/// What the rounds of these tensors are expected to take. Their values may be null.
+[[nodiscard]] std::vector<RoundBytes> rounds_of(const Settings& settings, std::span<const Tensor> tensors);
 /// Throws Misuse if the codec does not take gradients of that type.
 void require_taken(const Settings& settings, std::string_view gradient, DType dtype);
 

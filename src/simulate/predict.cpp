@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "simulate/candidate.hpp"
-#include "simulate/costs/cluster_cost.hpp"
+#include "simulate/costs/law_cost.hpp"
 
 namespace syncopate {
 
@@ -22,8 +22,16 @@ struct Network {
   Prices now, twice_the_bandwidth, half_the_latency;
 };
 
-Prices prices_of(const Cluster& cluster, std::uint64_t bytes, const simulate::costs::Change& change = {}) {
-  return {simulate::costs::cost_of_cluster(cluster, bytes, change), simulate::costs::agreement_s(cluster, change)};
+/// A cluster, and how exchanges go there.
+struct Question {
+  const Cluster& cluster;
+  const ExchangeLaw& law;
+  std::uint64_t bytes;
+};
+
+Prices prices_of(const Question& question, const simulate::costs::Change& change = {}) {
+  const auto& [cluster, law, bytes] = question;
+  return {simulate::costs::cost_of_law(cluster, law, bytes, change), simulate::costs::agreement_s(cluster, change)};
 }
 
 std::vector<std::string> labels_of(const PredictOptions& options) {
@@ -67,8 +75,10 @@ std::vector<Prediction> predict_policies(const Profile& profile, const Cluster& 
                                          const PredictOptions& options) {
   const schedule::Timeline timeline = simulate::timeline_of(profile);
   const std::size_t bytes = bytes_of(timeline, {0, timeline.layers.size() - 1});
-  const Network network{prices_of(cluster, bytes), prices_of(cluster, bytes, {.per_byte = 0.5}),
-                        prices_of(cluster, bytes, {.startup = 0.5})};
+  const ExchangeLaw law = options.law ? options.law(cluster.ranks, cluster.ranks_per_host) : ExchangeLaw{};
+  const Question question{cluster, law, bytes};
+  const Network network{prices_of(question), prices_of(question, {.per_byte = 0.5}),
+                        prices_of(question, {.startup = 0.5})};
   const double optimum_s = run({&schedule::policy_named("exact_dp"), {}}, timeline, network.now).iteration_s;
   std::vector<Prediction> predictions;
   for (const std::string& label : labels_of(options)) {

@@ -22,7 +22,8 @@ Profile parse_profile(std::string_view json, const std::string& file) {
     const base::JsonPlace layer = layers.at(i);
     profile.layers.push_back({.name = layer.at("name").text(),
                               .bytes = width * layer.at("elements").count(1),
-                              .backward_s = layer.at("backward_s").amount()});
+                              .backward_s = layer.at("backward_s").amount(),
+                              .rows = layer.has("rows") ? layer.at("rows").count(1) : 0});
     backward_s += profile.layers.back().backward_s;
   }
   if (backward_s == 0) layers.refuse("every backward_s is 0; a profile needs measured times");

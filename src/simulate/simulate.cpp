@@ -44,6 +44,8 @@ void check(const Cluster& cluster, const SimulateOptions& options) {
                     (cluster.ranks <= kMostSegmentedRanks && cluster.inter && !simulate::costs::is_measured(cluster)),
                 "segments need a cluster with links, without measured costs, and at most {} ranks; it has {}",
                 kMostSegmentedRanks, cluster.ranks);
+  base::require(!options.law || (!options.segments && options.slow_hosts.empty()),
+                "an exchange with a codec goes by cost laws; allowed: without segments and slow hosts");
   base::require(options.slow_hosts.empty() || (cluster.inter && !simulate::costs::is_measured(cluster)),
                 "slow hosts need a cluster with links, not with measured costs of an all-reduce");
 }
@@ -109,15 +111,17 @@ Scene by_messages(const Cluster& cluster, const SimulateOptions& options) {
           static_cast<std::size_t>(cluster.ranks)};
 }
 
-/// The cluster that policies and uniform ranks use: if messages are cut into segments, its costs include that.
+/// The cluster that policies and uniform ranks use: if messages are cut into segments, or exchanges follow a law, its
+/// costs include that.
 Cluster priced(Cluster cluster, std::uint64_t bytes, const SimulateOptions& options) {
   if (options.segments) cluster.costs = simulate_costs(cluster, bytes);
-  return cluster;
+  return options.law ? with_exchange(cluster, options.law(cluster.ranks, cluster.ranks_per_host), bytes) : cluster;
 }
 
 Scene scene_of(const Clusters& clusters, std::uint64_t bytes, const SimulateOptions& options) {
   const Cluster& cluster = clusters.given;
   if (is_uniform(cluster, options)) return by_cost(clusters, bytes, 1);
+  if (options.law) return by_cost(clusters, bytes, static_cast<std::size_t>(cluster.ranks));
   if (simulate::costs::is_measured(cluster) || !cluster.inter)
     return by_cost({cluster, cluster}, bytes, static_cast<std::size_t>(cluster.ranks));
   return by_messages(cluster, options);
@@ -166,7 +170,7 @@ std::vector<Simulation> simulate_training(const Profile& profile, const Cluster&
     if (ranks != cluster.ranks) here.costs.clear();  // measured on another number of ranks
     check(here, options);
     const std::uint64_t bytes = bytes_of(timeline, {0, timeline.layers.size() - 1});
-    const Cluster seen = priced(here, bytes, options);
+    const Cluster seen = priced(here, bytes, options);  // what exchanges cost
     const Scene scene = scene_of({here, seen}, bytes, options);
     simulate::Training training{.timeline = timeline,
                                 .workload = workload,

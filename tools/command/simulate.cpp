@@ -7,6 +7,7 @@
 
 #include "arguments.hpp"
 #include "command.hpp"
+#include "plan/exchange.hpp"
 #include "progress.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/tooling/units.hpp"
@@ -19,6 +20,7 @@ struct Options {
   std::string fusion_bytes = "0";
   std::vector<std::string> slow_ranks, slow_hosts;
   SimulateOptions simulate;
+  tools::plan::ExchangeChoice exchange;
 };
 
 /// "3:1.5": number 3 takes 1.5 times as long.
@@ -68,6 +70,9 @@ int run(Options options, const Session& session) {
     options.simulate.slow_ranks.push_back(handicap_of("slow-rank", text));
   for (const std::string& text : options.slow_hosts)
     options.simulate.slow_hosts.push_back(handicap_of("slow-host", text));
+  options.simulate.law = tools::plan::law_of(options.exchange, profile, cluster);
+  if (const std::string doubt = tools::plan::doubt_of_coding(options.exchange, cluster); !doubt.empty())
+    session.log.write(LogLevel::warning, doubt);
   const Progress progress(session, "simulate");
   options.simulate.progress = [&](std::string_view policy, int ranks) {
     progress.show(fmt::format("{} on {} ranks", policy, ranks));
@@ -106,6 +111,7 @@ void define(CLI::App& app, Session& session) {
   app.add_option("--fusion-bytes", options->fusion_bytes, "Bucket size of the fusion policy")
       ->default_str("by model and ranks");
   app.add_option("--algorithm", options->algorithm, "Algorithm of the all-reduce (default: the cluster's)");
+  tools::plan::add_exchange(app, options->exchange);
   app.add_option("--noise", simulate.noise, "Standard deviation of layer times over their mean")->capture_default_str();
   app.add_option("--steps", simulate.steps, "Steps to average with noise")->capture_default_str();
   app.add_option("--seed", simulate.seed, "Seed of the noise")->capture_default_str();

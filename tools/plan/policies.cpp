@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "arguments.hpp"
+#include "plan/exchange.hpp"
 #include "plan/export.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/predict.hpp"
@@ -20,13 +21,15 @@ struct Options {
   std::vector<std::string> policies;
   std::string fusion_bytes = "0";
   int ranks = 0;
+  ExchangeChoice exchange;
 };
 
 struct Question {
   Profile profile;
   Cluster cluster;
   std::vector<Prediction> predictions;
-  std::vector<std::string> doubts;  ///< of the links, where they are what there is to go by; of sizes
+  std::vector<std::string> doubts;  ///< of the links, where they are what there is to go by; of sizes; of coding
+  ExchangeChoice exchange{};
 };
 
 double largest_bucket(const std::vector<Prediction>& predictions) {
@@ -50,7 +53,11 @@ Question question_of(const Options& options) {
     question.cluster.ranks = options.ranks;
     question.cluster.costs.clear();  // they were measured on another number of ranks
   }
-  PredictOptions predict{.policies = options.policies, .fusion_bytes = parse_bytes(options.fusion_bytes)};
+  PredictOptions predict{.policies = options.policies,
+                         .fusion_bytes = parse_bytes(options.fusion_bytes),
+                         .law = law_of(options.exchange, question.profile, question.cluster)};
+  question.exchange = options.exchange;
+  doubt(doubt_of_coding(options.exchange, question.cluster));
   if (!options.format.empty() && predict.policies.empty()) predict.policies = {"exact_dp"};
   question.predictions = predict_policies(question.profile, question.cluster, predict);
   doubt(doubt_of_size(cost_of(question.cluster), question.cluster.ranks, Collective::allreduce,
@@ -70,6 +77,8 @@ nlohmann::json row_of(const Prediction& prediction, const Question& question) {
   return {{"policy", prediction.policy},
           {"model", question.profile.model},
           {"ranks", question.cluster.ranks},
+          {"codec", question.exchange.codec},
+          {"exchange", question.exchange.exchange},
           {"groups", groups_of(prediction)},
           {"iteration_s", prediction.iteration_s},
           {"compute_s", prediction.compute_s},
@@ -97,9 +106,12 @@ void print_table(const Question& question) {
   const Prediction& any = question.predictions.front();
   double bytes = 0;
   for (const ProfileLayer& layer : question.profile.layers) bytes += static_cast<double>(layer.bytes);
-  fmt::print("{}\n{} layers, {}, computing {} a step; {} ranks, all-reduce by {}\n\n", question.profile.model,
+  const ExchangeChoice& exchange = question.exchange;
+  const std::string way = exchange.is_plain() ? "all-reduce by " + question.cluster.algorithm
+                                              : fmt::format("exchange {}, codec {}", exchange.exchange, exchange.codec);
+  fmt::print("{}\n{} layers, {}, computing {} a step; {} ranks, {}\n\n", question.profile.model,
              question.profile.layers.size(), format_bytes(bytes), format_seconds(any.compute_s), question.cluster.ranks,
-             question.cluster.algorithm);
+             way);
   fmt::print("{:<14}{:>8}{:>12}{:>12}{:>14}   {}\n", "policy", "buckets", "step", "exposed", "over optimum",
              "gains most by");
   for (const Prediction& row : question.predictions)
@@ -147,6 +159,7 @@ void add_policies(CLI::App& app, Session& session) {
   app.add_option("--fusion-bytes", options->fusion_bytes, "Bucket size of the fusion policy")
       ->default_str("by model and ranks");
   app.add_option("--algorithm", options->algorithm, "Algorithm of the all-reduce (default: the cluster's)");
+  add_exchange(app, options->exchange);
   app.add_option("--ranks", options->ranks, "Ranks instead of the cluster's; its links, not its measured costs, count")
       ->check(at_least(1));
   app.add_option("--export", options->format,

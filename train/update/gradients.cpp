@@ -30,6 +30,15 @@ GradientShape shape_of(const at::Tensor& parameter) {
 
 }  // namespace
 
+std::vector<Gradient> gradients_of(const Network& network) {
+  std::vector<Gradient> gradients;
+  for (const auto& [name, value] : network.parameters)
+    gradients.push_back({.name = name,
+                         .elements = static_cast<std::size_t>(value.numel()),
+                         .rows = value.dim() > 1 ? static_cast<std::size_t>(value.size(0)) : 0});
+  return gradients;
+}
+
 /// Called by autograd when a parameter's gradient has been added to its memory.
 class Gradients::Hook final : public torch::autograd::PostAccumulateGradHook {
  public:
@@ -46,15 +55,15 @@ Gradients::Gradients(Group& group, const Network& network, SynchronizerOptions o
       network_(network),
       options_(std::move(options)),
       serial_(serial),
-      ends_in_weights_(updater_of(options_.exchange) != Updater::caller) {
-  for (const auto& [name, value] : network.parameters) {
+      ends_in_weights_(updater_of(options_.exchange) != Updater::caller),
+      gradients_(gradients_of(network)) {
+  for (const Gradient& gradient : gradients_) {
     offsets_.push_back(elements_);
-    gradients_.push_back({.name = name,
-                          .elements = static_cast<std::size_t>(value.numel()),
-                          .rows = value.dim() > 1 ? static_cast<std::size_t>(value.size(0)) : 0});
-    elements_ += gradients_.back().elements;
-    if (ends_in_weights_) options_.weights.emplace_back(value.data_ptr(), gradients_.back().elements, DType::f32);
+    elements_ += gradient.elements;
   }
+  if (ends_in_weights_)
+    for (const auto& [name, value] : network.parameters)
+      options_.weights.emplace_back(value.data_ptr(), static_cast<std::size_t>(value.numel()), DType::f32);
   arrived_.resize(gradients_.size());
   if (options_.exchange == "none")
     own_.resize(elements_);

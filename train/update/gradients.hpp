@@ -11,6 +11,9 @@
 
 namespace syncopate::train {
 
+/// The gradients of its parameters, for a synchronizer.
+[[nodiscard]] std::vector<Gradient> gradients_of(const Network& network);
+
 /// Ties a network to a Synchronizer, or, for the exchange "none", its gradients to memory of this rank alone.
 /// Where the exchange ends in weights, a step goes on into the next forward pass: each layer then waits for its own
 /// weights, through the network's `before_use`. Used from one thread, the one that runs both passes.

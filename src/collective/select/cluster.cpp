@@ -81,6 +81,16 @@ void add_costs(Cluster& cluster, const JsonPlace& costs) {
   }
 }
 
+/// {"topk:0.01": {"encode_s_per_byte": 1e-10, "decode_s_per_byte": 2e-11}}.
+void add_codecs(Cluster& cluster, const JsonPlace& codecs) {
+  for (const auto& [name, place] : codecs.items()) {
+    place.refuse_misspelt({"encode_s_per_byte", "decode_s_per_byte"});
+    cluster.codecs.push_back({.codec = name,
+                              .encode_s_per_byte = place.at("encode_s_per_byte").amount(),
+                              .decode_s_per_byte = place.at("decode_s_per_byte").amount()});
+  }
+}
+
 }  // namespace
 
 std::string_view name_of(Memory memory) noexcept { return kMemories[static_cast<int>(memory)]; }
@@ -90,7 +100,7 @@ Cluster parse_cluster(std::string_view json, const std::string& file) {
   const nlohmann::json document = base::json_of(json, file);
   const JsonPlace root(document, file);
   root.refuse_misspelt({"ranks", "ranks_per_host", "transport", "memory", "algorithm", "links", "links_worst_error",
-                        "links_median_error", "cpu_s_per_byte", "costs"});
+                        "links_median_error", "cpu_s_per_byte", "costs", "codecs"});
   Cluster cluster;
   cluster.ranks = static_cast<int>(std::min<std::uint64_t>(root.at("ranks").count(1), INT_MAX));
   if (root.has("ranks_per_host"))
@@ -111,6 +121,7 @@ Cluster parse_cluster(std::string_view json, const std::string& file) {
   cluster.cpu_s_per_byte = root.amount_or("cpu_s_per_byte", 0);
   cluster.links_worst_error = root.amount_or("links_worst_error", 0);
   if (root.has("costs")) add_costs(cluster, root.at("costs"));
+  if (root.has("codecs")) add_codecs(cluster, root.at("codecs"));
   if (!root.has("links") && cluster.costs.empty()) root.refuse(R"(has neither "links" nor "costs": one is needed)");
   return cluster;
 }

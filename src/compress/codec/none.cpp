@@ -54,6 +54,13 @@ std::size_t wire_bytes(const Settings& /*settings*/, std::span<const Tensor> ten
   return adjoin(tensors) ? 0 : elements_of(tensors) * size_of(tensors.front().values.dtype);
 }
 
+/// In place or packed, the same bytes travel.
+std::vector<RoundBytes> rounds(const Settings& /*settings*/, std::span<const Tensor> tensors) {
+  double bytes = 0;
+  for (const Tensor& tensor : tensors) bytes += static_cast<double>(tensor.values.bytes().size());
+  return {{Combine::additive, bytes}};
+}
+
 std::unique_ptr<Coder> coder(const Settings& /*settings*/) { return std::make_unique<InPlace>(); }
 
 }  // namespace
@@ -66,6 +73,7 @@ extern constinit const Codec none{
     .takes = takes,
     .wire_bytes = wire_bytes,
     .coder = coder,
+    .rounds = rounds,
 };
 
 }  // namespace syncopate::compress::codec

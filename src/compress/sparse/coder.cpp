@@ -96,6 +96,14 @@ std::size_t gathering_bytes(std::span<const Tensor> tensors, const ValueCoding& 
   return tensors.empty() ? 0 : std::max(bytes, none.codec->wire_bytes(none, tensors));
 }
 
+std::vector<RoundBytes> gathering_rounds(std::span<const Tensor> tensors, const ValueCoding& values,
+                                         const std::function<std::size_t(std::size_t elements)>& selected) {
+  double bytes = 0;
+  for (const Tensor& tensor : tensors)
+    bytes += expected_packet_bytes(values, selected(tensor.values.count), tensor.values.count);
+  return {{Combine::gather, bytes}};
+}
+
 std::size_t selected_of(double density, std::size_t elements) noexcept {
   const auto exact = static_cast<std::size_t>(std::ceil(density * static_cast<double>(elements)));
   return std::min(exact, elements);

@@ -27,6 +27,11 @@ struct SparseCoding {
 [[nodiscard]] std::size_t gathering_bytes(std::span<const Tensor> tensors, const ValueCoding& values,
                                           const std::function<std::size_t(std::size_t elements)>& selected);
 
+/// For Codec::rounds, where about so many travel.
+[[nodiscard]] std::vector<RoundBytes> gathering_rounds(
+    std::span<const Tensor> tensors, const ValueCoding& values,
+    const std::function<std::size_t(std::size_t elements)>& selected);
+
 /// Elements that a density selects: at least one, where there are any.
 [[nodiscard]] std::size_t selected_of(double density, std::size_t elements) noexcept;
 /// The density in a step: from the settings' warm-up to the codec's own, in equal ratios.

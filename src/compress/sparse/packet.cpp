@@ -113,6 +113,15 @@ std::size_t most_packet_bytes(const ValueCoding& coding, std::size_t selected, s
   return kMostHeader + most_index_bytes(selected, elements) + value_bytes(coding, selected);
 }
 
+double expected_packet_bytes(const ValueCoding& coding, std::size_t selected, std::uint64_t elements) {
+  if (selected == 0 || elements == 0) return 4;
+  const double density = static_cast<double>(selected) / static_cast<double>(elements);
+  // Golomb-Rice: log2 of the mean gap times ln 2, rounded down, and 1.5 bits around it.
+  const double gap_bits = std::max(0.0, std::floor(std::log2(std::max(1.0, 0.693 / density)))) + 1.58;
+  const double index_bits = density == 1 ? 0 : std::min(gap_bits, 1 / density);
+  return 6 + static_cast<double>(selected) * index_bits / 8 + static_cast<double>(value_bytes(coding, selected));
+}
+
 std::size_t write_packet(const ValueCoding& coding, Selection& selection, std::uint64_t elements, base::Bytes into) {
   const IndexPlan plan = shortest_coding(selection.indices(), elements);
   std::byte* at = into.data();

@@ -23,6 +23,9 @@ struct Arrival {
 /// Upper limit of the bytes of a packet with `selected` of `elements` elements.
 [[nodiscard]] std::size_t most_packet_bytes(const ValueCoding& coding, std::size_t selected, std::uint64_t elements);
 
+/// Bytes of a packet whose elements are chosen at random: indices of about their entropy.
+[[nodiscard]] double expected_packet_bytes(const ValueCoding& coding, std::size_t selected, std::uint64_t elements);
+
 /// Writes the selection from a tensor with so many elements, and replaces its values by what a reader gets. Returns the
 /// bytes that it took. A value that is not finite makes all quantised values NaN, so that no rank overlooks it.
 ///

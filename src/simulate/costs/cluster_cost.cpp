@@ -21,17 +21,6 @@ schedule::Cost cost_of(const MeasuredCost& measured) {
   return schedule::cost_model_named("table").cost(inputs);
 }
 
-/// The cost with T(0) scaled as start-up, and the rest scaled per byte.
-schedule::Cost changed(const schedule::Cost& cost, const Change& change) {
-  std::vector<schedule::Piece> pieces(cost.pieces().begin(), cost.pieces().end());
-  const double a_s = cost.startup_s();
-  for (schedule::Piece& piece : pieces) {
-    piece.seconds = std::max(0.0, a_s * change.startup + (piece.seconds - a_s) * change.per_byte);
-    piece.seconds_per_byte *= change.per_byte;
-  }
-  return schedule::Cost(std::move(pieces));
-}
-
 schedule::Cost least_of(const std::vector<schedule::Cost>& costs, double largest_bytes) {
   if (costs.size() == 1) return costs.front();
   const auto least = [&](double bytes) {
@@ -76,6 +65,16 @@ const LinkCost& link_of(const Cluster& cluster) {
 }
 
 }  // namespace
+
+schedule::Cost changed(const schedule::Cost& cost, const Change& change) {
+  std::vector<schedule::Piece> pieces(cost.pieces().begin(), cost.pieces().end());
+  const double a_s = cost.startup_s();
+  for (schedule::Piece& piece : pieces) {
+    piece.seconds = std::max(0.0, a_s * change.startup + (piece.seconds - a_s) * change.per_byte);
+    piece.seconds_per_byte *= change.per_byte;
+  }
+  return schedule::Cost(std::move(pieces));
+}
 
 schedule::Cost cost_of_cluster(const Cluster& cluster, std::uint64_t bytes, const Change& change) {
   const std::vector<schedule::Cost> measured = measured_costs(cluster, Collective::allreduce);
@@ -126,25 +125,3 @@ schedule::Cost cost_of_half(const Cluster& cluster, Collective half, std::uint64
 }
 
 }  // namespace syncopate::simulate::costs
-
-namespace syncopate {
-
-ExchangeCost exchange_cost(const Cluster& cluster, int ranks, std::uint64_t bytes) {
-  Cluster here = cluster;
-  if (ranks != cluster.ranks) {
-    here.ranks = ranks;
-    here.costs.clear();
-    if (!here.inter)
-      throw Misuse(fmt::format("the cluster's costs were measured on {} ranks and it has no links to tell those of {}",
-                               cluster.ranks, ranks));
-  }
-  const schedule::Cost cost = simulate::costs::cost_of_cluster(here, bytes);
-  ExchangeCost rows{.table = {}, .cpu_s_per_byte = cost.cpu_s_per_byte};
-  for (const schedule::Piece& piece : cost.pieces()) rows.table.emplace_back(piece.begin_bytes, piece.seconds);
-  const schedule::Piece& last = cost.pieces().back();  // a second row gives the slope beyond the last piece's begin
-  const double beyond = std::max(2 * last.begin_bytes, static_cast<double>(std::max<std::uint64_t>(bytes, 1)));
-  rows.table.emplace_back(beyond, last.seconds + (beyond - last.begin_bytes) * last.seconds_per_byte);
-  return rows;
-}
-
-}  // namespace syncopate

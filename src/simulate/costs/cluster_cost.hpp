@@ -17,6 +17,8 @@ struct Change {
   double startup = 1, per_byte = 1;
 };
 
+/// The cost with T(0) scaled as start-up, and the rest scaled per byte.
+[[nodiscard]] schedule::Cost changed(const schedule::Cost& cost, const Change& change);
 /// The cost of an all-reduce of up to `bytes` bytes. Measured costs of the cluster's algorithm come first; for "auto"
 /// the one without an algorithm's name, or the least of all. Otherwise the links: `intra` if all ranks share one host,
 /// else `inter`, as if every rank had a port of its own. Throws Misuse if the cluster has no usable costs.

@@ -1,0 +1,104 @@
+// The law of an exchange with a codec: its collectives, by the rounds that the codec says for a model's gradients.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "compress/codec.hpp"
+#include "sync/codec_settings.hpp"
+#include "sync/exchange.hpp"
+#include "syncopate/synchronizer.hpp"
+
+namespace syncopate {
+
+namespace {
+
+using compress::Combine;
+
+/// The ranks among which rounds run, and the part of each gradient that one rank codes.
+struct Rounds {
+  Scope scope = Scope::group;
+  int ranks = 1;
+  std::size_t parts = 1;
+};
+
+compress::Tensor tensor_of(const Gradient& gradient, std::size_t parts) {
+  const std::size_t rows = gradient.rows == 0 ? gradient.elements : gradient.rows;
+  const std::size_t columns = gradient.elements / rows, mine = (rows + parts - 1) / parts;
+  return {.values = Buffer(nullptr, mine * columns, gradient.dtype), .rows = mine, .columns = columns};
+}
+
+double bytes_of(std::span<const Gradient> gradients) {
+  double bytes = 0;
+  for (const Gradient& gradient : gradients) bytes += static_cast<double>(gradient.elements * size_of(gradient.dtype));
+  return bytes;
+}
+
+ExchangeLeg leg_of(const compress::RoundBytes& round, const Rounds& rounds, double dense_bytes) {
+  const double share = round.bytes / dense_bytes, ranks = rounds.ranks;
+  switch (round.combine) {
+    case Combine::additive:
+      return {Collective::allreduce, rounds.scope, share};
+    case Combine::gather:
+      return {Collective::allgather_v, rounds.scope, share * ranks};
+    default:
+      return {Collective::alltoall_v, rounds.scope, share};
+  }
+}
+
+/// Before a gather every rank of the group tells three numbers.
+constexpr double kOfferBytes = 24;
+
+void add_rounds(ExchangeLaw& law, std::span<const Gradient> gradients, const compress::Settings& settings,
+                const Rounds& rounds) {
+  std::vector<compress::Tensor> coded, plain;
+  for (const Gradient& gradient : gradients)
+    (is_coded(settings, tensor_of(gradient, 1)) ? coded : plain).push_back(tensor_of(gradient, rounds.parts));
+  const double dense_bytes = bytes_of(gradients);
+  for (const auto& [tensors, with] : {std::pair(&plain, compress::settings_of("none")), std::pair(&coded, settings)}) {
+    if (tensors->empty()) continue;
+    for (const compress::RoundBytes& round : rounds_of(with, *tensors)) {
+      if (round.combine == Combine::gather)
+        law.legs.push_back({Collective::allgather, Scope::group, 0, kOfferBytes * rounds.ranks});
+      law.legs.push_back(leg_of(round, rounds, dense_bytes));
+    }
+  }
+}
+
+double coding_s_per_byte(const Cluster& cluster, const compress::Settings& settings, const Rounds& rounds) {
+  const std::string name = settings.parameter.empty() ? std::string(settings.codec->name)
+                                                      : fmt::format("{}:{}", settings.codec->name, settings.parameter);
+  const auto found = std::ranges::find(cluster.codecs, name, &CodingCost::codec);
+  if (found == cluster.codecs.end()) return 0;
+  const double packets = settings.codec->combines.gather && !settings.codec->combines.scatter ? rounds.ranks : 1;
+  return (found->encode_s_per_byte + packets * found->decode_s_per_byte) / static_cast<double>(rounds.parts);
+}
+
+}  // namespace
+
+ExchangeLaw exchange_law(std::span<const Gradient> gradients, const SynchronizerOptions& options,
+                         const Cluster& cluster) {
+  const sync::Exchange& exchange = sync::exchange_named(options.exchange);
+  const compress::Settings settings = sync::codec_settings(options);
+  sync::require_fit(exchange, *settings.codec, options.algorithm);
+  ExchangeLaw law;
+  if (options.exchange == "none") return {.legs = {{Collective::allreduce, Scope::group, 0}}};
+  const int per_host = std::min(cluster.ranks, cluster.ranks_per_host);
+  const bool narrows = exchange.narrow != nullptr;
+  const Rounds rounds{.scope = narrows ? Scope::across : Scope::group,
+                      .ranks = narrows ? (cluster.ranks + per_host - 1) / per_host : cluster.ranks,
+                      .parts = narrows ? static_cast<std::size_t>(per_host) : 1};
+  if (narrows) law.legs.push_back({Collective::reduce_scatter, Scope::host});
+  add_rounds(law, gradients, settings, rounds);
+  if (narrows) law.legs.push_back({Collective::allgather, Scope::host});
+  if (exchange.updater == Updater::root)
+    for (ExchangeLeg& leg : law.legs)
+      if (leg.collective == Collective::allreduce) leg.collective = Collective::reduce;
+  if (exchange.spread != nullptr)
+    law.legs.push_back(
+        {Collective::broadcast, Scope::group, exchange.spreads_always ? 1.0 : 1.0 / options.broadcast_every});
+  law.coding_s_per_byte = coding_s_per_byte(cluster, settings, rounds);
+  const bool is_plain = settings.codec->name == "none" && options.exchange == "allreduce";
+  return is_plain ? ExchangeLaw{} : law;
+}
+
+}  // namespace syncopate

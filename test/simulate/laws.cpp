@@ -1,0 +1,112 @@
+// An exchange with a codec costs what its legs and its coding add up to.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "simulate/costs/law_cost.hpp"
+#include "syncopate/error.hpp"
+#include "syncopate/simulate.hpp"
+#include "syncopate/synchronizer.hpp"
+
+namespace syncopate {
+namespace {
+
+constexpr double kAlpha = 1e-5, kBeta = 8e-9;  // 1 Gbit/s
+constexpr std::uint64_t kBytes = 40'000'000;
+
+Cluster cluster_of(int ranks, int ranks_per_host = 1) {
+  Cluster cluster{.ranks = ranks, .ranks_per_host = ranks_per_host};
+  cluster.inter = LinkCost{kAlpha, kBeta, 0};
+  cluster.intra = LinkCost{1e-6, 0.1e-9, 0};
+  return cluster;
+}
+
+const std::vector<Gradient> kModel{{.name = "fc", .elements = 9'990'000, .rows = 3330},
+                                   {.name = "bias", .elements = 100}};
+
+ExchangeLaw law_of(const std::string& codec, const std::string& exchange, const Cluster& cluster) {
+  return exchange_law(kModel, {.codec = codec, .exchange = exchange}, cluster);
+}
+
+double cost_s(const Cluster& cluster, const ExchangeLaw& law) {
+  return simulate::costs::cost_of_law(cluster, law, kBytes)(kBytes);
+}
+
+TEST(ExchangeLaw, OfNoCodecIsThePlainAllReduce) {
+  const Cluster cluster = cluster_of(4);
+  EXPECT_TRUE(law_of("none", "allreduce", cluster).legs.empty());
+  EXPECT_DOUBLE_EQ(cost_s(cluster, {}), simulate::costs::cost_of_cluster(cluster, kBytes)(kBytes));
+}
+
+// An all-reduce takes 2 (N - 1)/N M beta; half the elements' size takes half.
+TEST(ExchangeLaw, OfHalfPrecisionIsHalfTheBytes) {
+  const Cluster cluster = cluster_of(4);
+  const double dense_s = 1.5 * kBytes * kBeta;
+  EXPECT_NEAR(cost_s(cluster, {}), dense_s, 0.01 * dense_s);
+  EXPECT_NEAR(cost_s(cluster, law_of("fp16", "allreduce", cluster)), dense_s / 2, 0.01 * dense_s);
+}
+
+// N - 1 packets arrive at every port: 99 900 values of 4 bytes and indices of about 8.1 bits.
+TEST(ExchangeLaw, OfTopKIsAGatherOfPacketsThatGrowsWithTheRanks) {
+  for (const int ranks : {2, 4, 16}) {
+    const Cluster cluster = cluster_of(ranks);
+    const double packet = 99'900 * (4 + 8.1 / 8), expected_s = (ranks - 1) * packet * kBeta;
+    EXPECT_NEAR(cost_s(cluster, law_of("topk:0.01", "allreduce", cluster)), expected_s, 0.05 * expected_s + 1e-3)
+        << ranks;
+  }
+}
+
+// Two hosts of two ranks: every rank codes half of the gradient, which crosses the network once.
+TEST(ExchangeLaw, OfHierarchicalTopKCrossesTheNetworkOncePerHost) {
+  const Cluster cluster = cluster_of(4, 2);
+  const double expected_s = 49'950 * (4 + 8.1 / 8) * kBeta + 2 * 0.5 * kBytes * 0.1e-9;
+  EXPECT_NEAR(cost_s(cluster, law_of("topk:0.01", "hierarchical", cluster)), expected_s, 0.1 * expected_s + 1e-3);
+}
+
+TEST(ExchangeLaw, CountsCodingPerPacketThatIsDecoded) {
+  Cluster cluster = cluster_of(4);
+  cluster.codecs = {{.codec = "topk:0.01", .encode_s_per_byte = 1e-9, .decode_s_per_byte = 2e-10}};
+  const double without_s = cost_s(cluster_of(4), law_of("topk:0.01", "allreduce", cluster_of(4)));
+  const double with_s = cost_s(cluster, law_of("topk:0.01", "allreduce", cluster));
+  EXPECT_NEAR(with_s - without_s, kBytes * (1e-9 + 4 * 2e-10), 1e-6);
+}
+
+TEST(ExchangeLaw, RefusesWhatDoesNotFit) {
+  EXPECT_THROW(std::ignore = law_of("topk:2", "allreduce", cluster_of(4)), Misuse);
+  Cluster within = cluster_of(4, 2);
+  within.inter.reset();
+  EXPECT_THROW(std::ignore = cost_s(within, law_of("topk:0.01", "hierarchical", within)), Misuse);
+}
+
+/// One layer: its exchange cannot be hidden, so that a step takes computing and exchange.
+TEST(Predictions, FollowTheLawOfTheExchange) {
+  const Profile profile{
+      .model = "one layer", .forward_s = 0.1, .layers = {{.name = "fc", .bytes = kBytes, .backward_s = 0.2}}};
+  const Cluster cluster = cluster_of(4);
+  const auto law = [&](int ranks, int ranks_per_host) {
+    Cluster here = cluster;
+    here.ranks = ranks;
+    here.ranks_per_host = ranks_per_host;
+    return law_of("topk:0.01", "allreduce", here);
+  };
+  const double expected_s = 0.3 + cost_s(cluster, law(4, 1));
+  EXPECT_NEAR(predict_policies(profile, cluster, {.policies = {"single"}, .law = law}).front().iteration_s, expected_s,
+              1e-6);
+  const auto simulated = simulate_training(profile, cluster, {.policies = {"single"}, .ranks = {4, 8}, .law = law});
+  EXPECT_NEAR(simulated[0].iteration_s, expected_s, 1e-3);
+  EXPECT_NEAR(simulated[1].iteration_s - 0.3, cost_s(cluster_of(8), law(8, 1)), 1e-3);
+  EXPECT_THROW(std::ignore = simulate_training(profile, cluster, {.slow_hosts = {{0, 2}}, .law = law}), Misuse);
+}
+
+TEST(ClusterFiles, HoldWhatCodingTakes) {
+  const Cluster cluster = parse_cluster(
+      R"({"ranks": 2, "links": {"inter": {"alpha_s": 1e-5, "beta_s_per_byte": 8e-9, "gamma_s_per_byte": 0}},
+          "codecs": {"topk:0.01": {"encode_s_per_byte": 1e-10, "decode_s_per_byte": 2e-11}}})",
+      "c.json");
+  ASSERT_EQ(cluster.codecs.size(), 1U);
+  EXPECT_EQ(cluster.codecs[0].codec, "topk:0.01");
+  EXPECT_EQ(cluster.codecs[0].decode_s_per_byte, 2e-11);
+}
+
+}  // namespace
+}  // namespace syncopate

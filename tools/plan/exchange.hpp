@@ -1,0 +1,22 @@
+// The options that say how gradients are exchanged, for commands that predict.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "syncopate/predict.hpp"
+
+namespace syncopate::tools::plan {
+
+struct ExchangeChoice {
+  std::string codec = "none", exchange = "allreduce";
+  [[nodiscard]] bool is_plain() const { return codec == "none" && exchange == "allreduce"; }
+};
+
+void add_exchange(CLI::App& app, ExchangeChoice& choice);
+/// The law of the choice for the profile's gradients; empty for a plain all-reduce. A layer of unknown shape counts as
+/// the most square matrix. Throws Misuse for unknown names.
+[[nodiscard]] ExchangeLawOf law_of(const ExchangeChoice& choice, const Profile& profile, const Cluster& cluster);
+/// The warning where the cluster does not know how long the codec takes; else empty.
+[[nodiscard]] std::string doubt_of_coding(const ExchangeChoice& choice, const Cluster& cluster);
+
+}  // namespace syncopate::tools::plan
