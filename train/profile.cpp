@@ -27,6 +27,7 @@ constexpr std::uint64_t kWarmUp = 5;  ///< steps: caches, first touch of memory
 struct Layer {
   std::string name;
   std::size_t elements = 0;
+  std::size_t rows = 0;            ///< of its weights as a matrix; 0: it has vectors only
   std::vector<double> backward_s;  ///< by step
 };
 
@@ -52,8 +53,9 @@ class Profiler final {
         std::make_unique<Gradients>(group, network_, SynchronizerOptions{.exchange = "none", .trace = &trace_}, false);
     sgd_ = std::make_unique<Sgd>(parameters_, SgdOptions{.learning_rate = 0});  // noise teaches nothing
     for (const auto& [name, value] : network_.parameters) {
-      if (layers_.empty() || layers_.back().name != layer_of(name)) layers_.push_back({layer_of(name), 0, {}});
+      if (layers_.empty() || layers_.back().name != layer_of(name)) layers_.push_back({layer_of(name), 0, 0, {}});
       layers_.back().elements += static_cast<std::size_t>(value.numel());
+      if (value.dim() > 1) layers_.back().rows = static_cast<std::size_t>(value.size(0));
     }
   }
 
@@ -81,9 +83,12 @@ class Profiler final {
 
   [[nodiscard]] Json json(const Options& options, int ranks) const {
     Json layers = Json::array();
-    for (const Layer& layer : layers_)
-      layers.push_back(
-          {{"name", layer.name}, {"elements", layer.elements}, {"backward_s", summary_of(layer.backward_s)["median"]}});
+    for (const Layer& layer : layers_) {
+      Json entry{{"name", layer.name}, {"elements", layer.elements}};
+      if (layer.rows > 0) entry["rows"] = layer.rows;
+      entry["backward_s"] = summary_of(layer.backward_s)["median"];
+      layers.push_back(std::move(entry));
+    }
     return {{"model", fmt::format("{}, batch {}", options.model, options.batch)},
             {"source", options.command},
             {"ranks", ranks},
