@@ -1,0 +1,186 @@
+// Feedback as users choose it: what is refused, what a discarded step leaves, and when a sparse sum travels densely.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+
+#include "base/random.hpp"
+#include "ranks.hpp"
+#include "sync/sample_codecs.hpp"
+#include "syncopate/error.hpp"
+#include "syncopate/synchronizer.hpp"
+
+namespace syncopate {
+namespace {
+
+constexpr std::size_t kElements = 8000;
+const std::vector<Gradient> kModel{{.name = "fc", .elements = kElements, .rows = 80}, {.name = "bias", .elements = 10}};
+
+void backward(Synchronizer& synchronizer, int rank, int step) {
+  for (std::size_t gradient = kModel.size(); gradient-- > 0;) {
+    const base::CounterRandom random{static_cast<std::uint64_t>(rank), static_cast<std::uint64_t>(step), gradient};
+    const auto values = test::floats_of(synchronizer.gradient(gradient));
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(random.uniform(i) - 0.5);
+    synchronizer.ready(gradient);
+  }
+}
+
+std::vector<float> combined(Synchronizer& synchronizer, int rank, int step, std::size_t gradient = 0) {
+  backward(synchronizer, rank, step);
+  synchronizer.wait();
+  const auto values = test::floats_of(synchronizer.gradient(gradient));
+  return {values.begin(), values.end()};
+}
+
+std::size_t not_zero(const std::vector<float>& values) {
+  return values.size() - static_cast<std::size_t>(std::ranges::count(values, 0.0F));
+}
+
+std::string refusal(const SynchronizerOptions& options) {
+  std::string text;
+  test::on_groups(1, [&](Group& group) {
+    try {
+      const Synchronizer synchronizer(group, kModel, options);
+    } catch (const Misuse& misuse) {
+      text = misuse.what();
+    }
+  });
+  return text;
+}
+
+TEST(FeedbackOptions, ThatAreNotSoundAreRefusedByName) {
+  const std::map<std::string, SynchronizerOptions> refused{
+      {"allowed: auto, none", {.codec = "fp16", .feedback = {.kind = "residual"}}},
+      {"it leaves nothing out but rounding", {.codec = "none", .feedback = {.kind = "momentum"}}},
+      {"feedback 'echo' is unknown; allowed with codec topk: auto, none, residual, momentum",
+       {.codec = "topk", .feedback = {.kind = "echo"}}},
+      {"momentum is 1; allowed", {.codec = "topk", .feedback = {.kind = "momentum", .momentum = 1}}},
+      {"without feedback", {.codec = "topk", .feedback = {.kind = "none", .clip_norm = 1}}},
+      {"density above 0, at most 1", {.codec = "topk", .feedback = {.warmup_density = 2, .warmup_steps = 3}}},
+      {"and steps; or neither", {.codec = "topk", .feedback = {.warmup_density = 0.5}}},
+      {"codec fp16, which has no density", {.codec = "fp16", .feedback = {.warmup_density = 0.5, .warmup_steps = 3}}},
+      {"density is '2'", {.codec = "topk:2"}},
+      {"density is '0'", {.codec = "topk:0"}},
+      {"density is 'x'", {.codec = "topk:x"}},
+      {"at most 1, as in topk:0.01", {.codec = "topk:0.1,3"}},
+  };
+  for (const auto& [words, options] : refused)
+    EXPECT_NE(refusal(options).find(words), std::string::npos) << words << " in: " << refusal(options);
+}
+
+TEST(FeedbackOptions, ThatDifferBetweenRanksAreRefusedWithBoth) {
+  test::on_groups(2, [](Group& group) {
+    const std::string kind = group.rank() == 0 ? "residual" : "momentum";
+    try {
+      const Synchronizer synchronizer(group, kModel, {.codec = "topk", .feedback = {.kind = kind}});
+      ADD_FAILURE() << "no error on rank " << group.rank();
+    } catch (const Error& error) {  // Mismatch where it was found, RemoteFailure elsewhere
+      EXPECT_NE(std::string(error.what()).find("feedback momentum 0.9"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("feedback residual"), std::string::npos) << error.what();
+    }
+  });
+}
+
+TEST(DiscardedStep, LeavesTheStateOfTheStepBefore) {
+  test::on_groups(2, [](Group& group) {
+    const SynchronizerOptions options{.codec = "topk:0.02", .feedback = {.kind = "momentum"}};
+    Synchronizer with(group, kModel, options), without(group, kModel, options);
+    EXPECT_THROW(with.discard_step(), Misuse);
+    EXPECT_EQ(combined(with, group.rank(), 0), combined(without, group.rank(), 0));
+    static_cast<void>(combined(with, group.rank(), 7));
+    with.discard_step();
+    EXPECT_THROW(with.discard_step(), Misuse);
+    for (int step = 1; step < 4; ++step)
+      EXPECT_EQ(combined(with, group.rank(), step), combined(without, group.rank(), step)) << step;
+  });
+}
+
+TEST(SavedFeedback, GoesOnWhereItEnded) {
+  test::on_groups(2, [](Group& group) {
+    const SynchronizerOptions options{.codec = "topk:0.02"};
+    Synchronizer first(group, kModel, options), second(group, kModel, options);
+    for (int step = 0; step < 3; ++step) static_cast<void>(combined(first, group.rank(), step));
+    second.restore(first.save());
+    EXPECT_EQ(combined(first, group.rank(), 3), combined(second, group.rank(), 3));
+  });
+}
+
+// u' = m u + g with g = the average: of gradients that are too small to be coded too.
+TEST(MomentumCorrection, ReturnsTheMomentumOfGradientsThatAreSentDense) {
+  for (const bool nesterov : {false, true})
+    test::on_groups(2, [&](Group& group) {
+      Synchronizer plain(group, kModel),
+          corrected(group, kModel,
+                    {.codec = "topk:0.02", .feedback = {.kind = "momentum", .momentum = 0.75, .nesterov = nesterov}});
+      std::vector<float> velocity(10);
+      for (int step = 0; step < 4; ++step) {
+        const auto average = combined(plain, group.rank(), step, 1), found = combined(corrected, group.rank(), step, 1);
+        for (std::size_t i = 0; i < 10; ++i) {
+          velocity[i] = 0.75F * velocity[i] + average[i];
+          EXPECT_EQ(found[i], nesterov ? average[i] + 0.75F * velocity[i] : velocity[i]) << step;
+        }
+      }
+    });
+}
+
+/// Bytes that this rank sends in one step.
+std::uint64_t sent_in_step(Group& group, Synchronizer& synchronizer, int step) {
+  const std::uint64_t before = group.traffic().sent_bytes;
+  static_cast<void>(combined(synchronizer, group.rank(), step));
+  return group.traffic().sent_bytes - before;
+}
+
+// Of three ranks' packets with all elements 12 bytes an element would be gathered: more than an all-reduce's 8.
+TEST(SparseSums, ThatGrewDenseTravelAsAnAllReduce) {
+  test::on_groups(3, [](Group& group) {
+    Synchronizer plain(group, kModel), dense(group, kModel, {.codec = "topk:1"});
+    Synchronizer sparse(group, kModel, {.codec = "topk:0.1"});
+    for (int step = 0; step < 2; ++step)
+      EXPECT_EQ(combined(plain, group.rank(), step), combined(dense, group.rank(), step));
+    const std::uint64_t full = sent_in_step(group, plain, 2);
+    EXPECT_LT(sent_in_step(group, dense, 2), full + 2000);
+    EXPECT_LT(sent_in_step(group, sparse, 2), full / 2);
+  });
+}
+
+// Hosts of two ranks and of one: the parts of a gradient are as many as the smallest host has ranks.
+TEST(SparseSums, CrossUnequalHosts) {
+  for (const char* codec : {"topk:0.05", "topk:1"})
+    test::on_groups(3,
+                    [&](Group& group) {
+                      Synchronizer synchronizer(group, kModel, {.codec = codec, .exchange = "hierarchical"});
+                      std::vector<double> sum(kElements), exact(kElements);
+                      for (int step = 0; step < 60; ++step) {
+                        const auto found = combined(synchronizer, group.rank(), 0);
+                        for (std::size_t i = 0; i < kElements; ++i) sum[i] += found[i] / 60.0;
+                      }
+                      for (int rank = 0; rank < 3; ++rank) {
+                        const base::CounterRandom random{static_cast<std::uint64_t>(rank), 0, 0};
+                        for (std::size_t i = 0; i < kElements; ++i)
+                          exact[i] += static_cast<float>(random.uniform(i) - 0.5) / 3.0;
+                      }
+                      double error = 0, norm = 0;
+                      for (std::size_t i = 0; i < kElements; ++i) {
+                        error += (sum[i] - exact[i]) * (sum[i] - exact[i]);
+                        norm += exact[i] * exact[i];
+                      }
+                      EXPECT_LT(error, 0.06 * norm) << codec;
+                    },
+                    {.ranks_per_host = 2});
+}
+
+TEST(Warmup, BeginsWithItsDensityAndEndsWithTheCodecs) {
+  test::on_groups(1, [](Group& group) {
+    Synchronizer synchronizer(group, kModel,
+                              {.codec = "topk:0.01", .feedback = {.warmup_density = 0.64, .warmup_steps = 3}});
+    // Equal ratios: 0.64, 0.16, 0.04, then 0.01.
+    for (const std::size_t expected : {5120, 1280, 320, 80, 80}) {
+      const auto step = static_cast<int>(expected % 7);
+      EXPECT_NEAR(static_cast<double>(not_zero(combined(synchronizer, 0, step))), static_cast<double>(expected), 1);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace syncopate
