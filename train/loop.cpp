@@ -146,6 +146,7 @@ void Training::average_statistics() {
 void Training::save() {
   settle();
   average_statistics();
+  save_codec_state();
   if (group_.rank() != 0) return;
   unsaved_.reset();
   try {

@@ -2,11 +2,13 @@
 #include "training.hpp"
 
 #include <ATen/Parallel.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <array>
 
 #include "ranks/equal.hpp"
+#include "record/sealed_file.hpp"
 #include "require.hpp"
 #include "syncopate/collective.hpp"
 #include "syncopate/predict.hpp"
@@ -86,6 +88,7 @@ Training::Training(Group& group, const Options& options)
   if (updater_ != Updater::caller)
     exchange.update = [this](std::size_t first, std::size_t last) { update(first, last); };
   gradients_ = std::make_unique<Gradients>(group_, network_, std::move(exchange), options.serial);
+  if (!options.resume.empty()) restore_codec_state();
   gradients_->watch([this](const std::string& name) { found_not_finite("the gradient of " + name, name); });
 }
 
@@ -116,6 +119,43 @@ void Training::weigh(SynchronizerOptions& exchange) {
   refused_codec_ = exchange.codec;
   plain.cost = std::move(plain_cost);
   exchange = std::move(plain);
+}
+
+StateOf Training::place_of_state(const std::string& checkpoint) const {
+  const auto bytes = static_cast<std::size_t>(4 * parameters_.numel());
+  return {.file = checkpoint,
+          .step = state_.progress.step,
+          .parameters = XXH3_64bits(parameters_.const_data_ptr<float>(), bytes),
+          .rank = group_.rank(),
+          .ranks = group_.size()};
+}
+
+/// All ranks go on with what their codecs kept, or none does: a residual without the others' is no loss that anyone
+/// could account for.
+void Training::restore_codec_state() {
+  const SavedCodecState fresh = gradients_->codec_state();
+  if (is_empty(fresh)) return;
+  FoundState found = find_codec_state(place_of_state(options_.resume), fresh.codec);
+  std::int32_t missing = found.state ? 0 : 1;
+  allreduce(group_, std::span(&missing, 1), {.name = "ranks without their codec's state"});
+  if (missing == 0) return gradients_->restore(*found.state);
+  if (!found.state) output_.warn(fmt::format("no codec state: {}", found.reason));
+  if (group_.rank() == 0)
+    output_.warn(
+        fmt::format("{} of {} ranks have no codec state to go on with: what the codec had left out of earlier "
+                    "gradients is lost, and it starts with nothing kept on every rank",
+                    missing, group_.size()));
+}
+
+/// A rank that cannot write says so, and training goes on.
+void Training::save_codec_state() {
+  const SavedCodecState state = gradients_->codec_state();
+  if (is_empty(state)) return;
+  try {
+    train::save_codec_state(place_of_state(options_.checkpoint), state);
+  } catch (const SystemFailure& failure) {
+    output_.warn(fmt::format("the codec's state is not saved: {}", failure.what()));
+  }
 }
 
 /// Seed and position come before the network, whose initial values the seed decides; tensors come after it.

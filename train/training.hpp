@@ -10,6 +10,7 @@
 #include "ranks/interrupt.hpp"
 #include "ranks/notices.hpp"
 #include "record/checkpoint.hpp"
+#include "record/codec_state.hpp"
 #include "record/output.hpp"
 #include "syncopate/group.hpp"
 #include "syncopate/trace.hpp"
@@ -34,6 +35,9 @@ class Training final {
 
   void share_initial_state();
   void weigh(SynchronizerOptions& exchange);
+  [[nodiscard]] StateOf place_of_state(const std::string& checkpoint) const;
+  void restore_codec_state();
+  void save_codec_state();
   void begin_run();
   [[nodiscard]] Json description() const;
   StepRow step();

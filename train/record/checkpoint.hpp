@@ -29,12 +29,7 @@ struct Checkpoint {
 
 [[nodiscard]] std::vector<std::string> layout_of(const Network& network);
 
-/// Throws Misuse (a folder, a device) or SystemFailure where `file` could not be written, before hours are spent on
-/// what it shall hold.
-void require_writable(const std::string& file);
-/// Writes beside `file` (FILE.<random>.writing), flushes to the disk, then renames: a reader sees the old file or the
-/// new one, whole, whoever else writes it. Throws SystemFailure; the old file is then still there, and nothing beside
-/// it.
+/// Replaces the file as a whole (sealed_file.hpp). Throws SystemFailure; the old file is then still there.
 void save_checkpoint(const std::string& file, const Checkpoint& checkpoint);
 /// Throws SystemFailure (cannot read), Corrupt (no checkpoint, cut short, or changed).
 [[nodiscard]] Checkpoint load_checkpoint(const std::string& file);

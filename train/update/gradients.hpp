@@ -49,6 +49,11 @@ class Gradients final {
   [[nodiscard]] std::size_t bytes() const noexcept { return 4 * elements_; }
   [[nodiscard]] std::vector<BucketInfo> buckets() const;
   [[nodiscard]] std::uint64_t wire_bytes() const noexcept { return wire_bytes_; }  ///< sent up to the last `finish`
+  /// What the codec keeps between steps; nothing where there is no synchronizer. `restore` throws Misuse.
+  [[nodiscard]] SavedCodecState codec_state() const {
+    return synchronizer_ ? synchronizer_->save() : SavedCodecState{};
+  }
+  void restore(const SavedCodecState& state) { synchronizer_->restore(state); }
   /// Of the last step that ended; nothing where there is no synchronizer.
   [[nodiscard]] StepStatistics statistics() const {
     return synchronizer_ ? synchronizer_->statistics() : StepStatistics{};

@@ -1,0 +1,109 @@
+// Training with codecs: checkpoints hold what was left out of gradients, and what would lose is not used.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "process/run_program.hpp"
+
+namespace syncopate::test {
+namespace {
+
+class Codecs : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(syncopate({"data", "draw", "--out", images, "--train", "80", "--test", "10", "--seed", "1"}).code, 0);
+  }
+
+  [[nodiscard]] Ended train(int ranks, const std::string& more) const {
+    std::vector<std::string> words{"run",
+                                   "-n",
+                                   std::to_string(ranks),
+                                   "--",
+                                   SYNCOPATE_PROGRAM,
+                                   "train",
+                                   "--json",
+                                   "--model",
+                                   "linear",
+                                   "--data",
+                                   images,
+                                   "--batch",
+                                   "4",
+                                   "--evaluate-every",
+                                   "0"};
+    std::istringstream stream(more);
+    for (std::string word; stream >> word;) words.push_back(word);
+    return syncopate(words);
+  }
+
+  /// The digest that all ranks ended with.
+  [[nodiscard]] std::string digest(int ranks, const std::string& more) const {
+    const Ended ended = train(ranks, more);
+    EXPECT_EQ(ended.code, 0) << more << '\n' << ended.error;
+    std::set<std::string> digests;
+    for (const std::string& line : lines_of(ended.output)) {
+      const auto row = nlohmann::json::parse(line, nullptr, false);
+      if (!row.is_discarded() && row.value("event", "") == "end") digests.insert(row["digest"].get<std::string>());
+    }
+    EXPECT_EQ(digests.size(), 1U) << more;
+    return digests.empty() ? "none" : *digests.begin();
+  }
+
+  TemporaryFolder folder;
+  const std::string images = folder / "images";
+};
+
+TEST_F(Codecs, ACheckpointHoldsWhatWasLeftOut) {
+  for (const std::string feedback : {"residual", "momentum"}) {
+    const std::string words = " --codec topk:0.02 --feedback " + feedback, file = folder / feedback;
+    const std::string whole = digest(2, "--steps 5" + words);
+    (void)digest(2, "--steps 3 --checkpoint " + file + words);
+    EXPECT_EQ(digest(2, "--steps 5 --resume " + file + words), whole);
+    std::filesystem::remove(file + ".rank1");
+    const Ended without = train(2, "--steps 5 --resume " + file + words);
+    EXPECT_EQ(without.code, 0) << without.error;
+    EXPECT_NE(without.error.find("no codec state: " + file + ".rank1"), std::string::npos) << without.error;
+    EXPECT_NE(without.error.find("1 of 2 ranks have no codec state to go on with"), std::string::npos) << without.error;
+    EXPECT_NE(digest(2, "--steps 5 --resume " + file + words), whole) << "nothing was lost with the state";
+  }
+}
+
+TEST_F(Codecs, StateOfOtherRanksStepsOrCodecsIsNotTaken) {
+  const std::string file = folder / "checkpoint";
+  (void)digest(2, "--steps 2 --codec topk:0.02 --checkpoint " + file);
+  const std::string says_ranks = train(3, "--steps 3 --codec topk:0.02 --resume " + file).error;
+  EXPECT_NE(says_ranks.find("it is of ranks 2, and here it is 3"), std::string::npos) << says_ranks;
+  const std::string says_codec = train(2, "--steps 3 --codec topk:0.05 --resume " + file).error;
+  EXPECT_NE(says_codec.find("it is of codec"), std::string::npos) << says_codec;
+  const std::string damaged = file_text(file + ".rank0");
+  std::ofstream(file + ".rank0", std::ios::binary) << damaged.substr(0, damaged.size() - 9) + "012345678";
+  const std::string says_damage = train(2, "--steps 3 --codec topk:0.02 --resume " + file).error;
+  EXPECT_NE(says_damage.find("is damaged"), std::string::npos) << says_damage;
+}
+
+TEST_F(Codecs, OneThatIsPredictedToLoseIsNotUsedUnlessForced) {
+  const std::string slow = folder / "slow.json";
+  std::ofstream(slow) << R"({"ranks": 2, "links": {"inter": {"alpha_s": 1e-6, "beta_s_per_byte": 1e-11,
+    "gamma_s_per_byte": 0}}, "codecs": {"topk:0.5": {"encode_s_per_byte": 1e-8, "decode_s_per_byte": 1e-9}}})";
+  const std::string words = "--steps 2 --codec topk:0.5 --cluster " + slow;
+  const Ended refused = train(2, words);
+  EXPECT_NE(refused.error.find("codec topk:0.5 is not used"), std::string::npos) << refused.error;
+  EXPECT_EQ(digest(2, words), digest(2, "--steps 2"));
+  EXPECT_EQ(train(2, words + " --force").error.find("is not used"), std::string::npos);
+  EXPECT_EQ(digest(2, words + " --force"), digest(2, "--steps 2 --codec topk:0.5"));
+}
+
+TEST_F(Codecs, AWrongCodecOrFeedbackIsMisuse) {
+  for (const char* words : {"--codec topk:7", "--codec topq:0.1", "--feedback momentum", "--codec topk --feedback so",
+                            "--codec topk --feedback momentum --momentum 0", "--codec topk --warmup-density 0.5"}) {
+    const Ended ended = train(1, words);
+    EXPECT_EQ(ended.code, 2) << words << '\n' << ended.error;
+    EXPECT_NE(ended.error.find("allowed"), std::string::npos) << words << '\n' << ended.error;
+  }
+}
+
+}  // namespace
+}  // namespace syncopate::test

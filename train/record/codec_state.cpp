@@ -1,0 +1,77 @@
+// Codec state: a sealed file per rank, with names and lengths in its header.
+#include "record/codec_state.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "record/sealed_file.hpp"
+#include "require.hpp"
+
+namespace syncopate::train {
+namespace {
+
+using Json = nlohmann::ordered_json;
+constexpr std::string_view kMagic = "SYNCCST1";
+
+std::string file_of(const StateOf& place) { return fmt::format("{}.rank{}", place.file, place.rank); }
+
+std::string header_of(const StateOf& place, const SavedCodecState& state) {
+  Json gradients = Json::array();
+  for (const auto& [name, bytes] : state.gradients) gradients.push_back({name, bytes.size()});
+  return Json{{"codec", state.codec}, {"steps", state.steps}, {"step", place.step},    {"parameters", place.parameters},
+              {"rank", place.rank},   {"ranks", place.ranks}, {"gradients", gradients}}
+      .dump();
+}
+
+void require_same(const Json& header, const char* what, const Json& here) {
+  if (header.at(what) != here)
+    throw Corrupt(fmt::format("it is of {} {}, and here it is {}", what, header.at(what).dump(), here.dump()));
+}
+
+SavedCodecState state_of(const Json& header, std::span<const std::uint8_t> payload) {
+  SavedCodecState state{.codec = header.at("codec"), .steps = header.at("steps")};
+  for (const Json& gradient : header.at("gradients")) {
+    const std::uint64_t bytes = gradient.at(1);
+    require_intact(bytes <= payload.size(), "it ends within '{}'", gradient.at(0).get<std::string>());
+    const auto values = std::as_bytes(payload.first(bytes));
+    state.gradients.emplace_back(gradient.at(0).get<std::string>(), std::vector(values.begin(), values.end()));
+    payload = payload.subspan(bytes);
+  }
+  require_intact(payload.empty(), "{} bytes follow its last gradient", payload.size());
+  return state;
+}
+
+SavedCodecState load(const StateOf& place, const std::string& codec) {
+  const Sealed sealed = read_sealed(file_of(place), kMagic, "codec's state");
+  const Json header = Json::parse(sealed.header);
+  require_same(header, "codec", codec);
+  require_same(header, "ranks", place.ranks);
+  require_same(header, "rank", place.rank);
+  require_same(header, "step", place.step);
+  require_same(header, "parameters", place.parameters);
+  return state_of(header, sealed.payload);
+}
+
+}  // namespace
+
+bool is_empty(const SavedCodecState& state) {
+  return std::ranges::all_of(state.gradients, [](const auto& gradient) { return gradient.second.empty(); });
+}
+
+void save_codec_state(const StateOf& place, const SavedCodecState& state) {
+  std::vector<std::span<const std::byte>> payload;
+  for (const auto& [name, bytes] : state.gradients) payload.emplace_back(bytes);
+  write_sealed(file_of(place), kMagic, header_of(place, state), payload);
+}
+
+FoundState find_codec_state(const StateOf& place, const std::string& codec) {
+  try {
+    return {load(place, codec), {}};
+  } catch (const std::exception& error) {
+    return {std::nullopt, fmt::format("{}: {}", file_of(place), error.what())};
+  }
+}
+
+}  // namespace syncopate::train

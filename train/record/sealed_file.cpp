@@ -1,0 +1,143 @@
+// Sealed files: written beside their name and renamed; read back only if their hash is right.
+#include "record/sealed_file.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <random>
+
+#include "data/files.hpp"
+#include "require.hpp"
+
+namespace syncopate::train {
+namespace {
+
+constexpr std::size_t kFixed = 8 + 8 + 8;  ///< magic, header length, hash
+
+std::uint64_t word_at(const std::vector<std::uint8_t>& bytes, std::size_t at) {
+  std::uint64_t word;
+  std::memcpy(&word, bytes.data() + at, sizeof word);
+  return word;
+}
+
+/// The sum of what was written, part by part.
+class Hash final {
+ public:
+  Hash() : state_(XXH3_createState()) { XXH3_64bits_reset(state_); }
+  ~Hash() { XXH3_freeState(state_); }
+  Hash(const Hash&) = delete;
+  Hash& operator=(const Hash&) = delete;
+  void add(std::string_view bytes) { XXH3_64bits_update(state_, bytes.data(), bytes.size()); }
+  [[nodiscard]] std::uint64_t value() const { return XXH3_64bits_digest(state_); }
+
+ private:
+  XXH3_state_t* state_;
+};
+
+[[noreturn]] void fail(const char* what, const std::string& file) {
+  throw SystemFailure(fmt::format("cannot {} {}: {}", what, file, std::strerror(errno)));
+}
+
+/// The bytes of a file to be, beside it, under a name that no other job has. Removed unless `replace` was reached.
+class Draft final {
+ public:
+  explicit Draft(const std::string& file)
+      : file_(file),
+        name_(fmt::format("{}.{:08x}.writing", file, std::random_device{}())),
+        descriptor_(::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)) {
+    if (descriptor_ < 0) fail("write", name_);
+  }
+  ~Draft() {
+    ::close(descriptor_);
+    if (!replaced_) ::unlink(name_.c_str());
+  }
+  Draft(const Draft&) = delete;
+  Draft& operator=(const Draft&) = delete;
+
+  void write(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) fail("write", name_);
+      bytes.remove_prefix(static_cast<std::size_t>(written));
+    }
+  }
+  void replace() {
+    if (::fsync(descriptor_) != 0) fail("flush", name_);
+    if (::rename(name_.c_str(), file_.c_str()) != 0) fail("replace", file_);
+    replaced_ = true;
+  }
+
+ private:
+  const std::string file_, name_;
+  const int descriptor_;
+  bool replaced_ = false;
+};
+
+/// Makes the names in a folder durable.
+void flush_folder(const std::string& folder) {
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) fail("open", folder);
+  const bool flushed = ::fsync(descriptor) == 0;
+  ::close(descriptor);
+  if (!flushed) fail("flush", folder);
+}
+
+std::string_view view(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::string_view view(const std::uint64_t& word) { return {reinterpret_cast<const char*>(&word), sizeof word}; }
+
+}  // namespace
+
+void require_writable(const std::string& file) {
+  std::error_code unknown;
+  const auto kind = std::filesystem::status(file, unknown).type();
+  require(kind != std::filesystem::file_type::directory, "--checkpoint {} is a folder: give the name of a file", file);
+  require(kind == std::filesystem::file_type::regular || kind == std::filesystem::file_type::not_found,
+          "--checkpoint {} is not a regular file: give another name", file);
+  const Draft probe(file);
+}
+
+void write_sealed(const std::string& file, std::string_view magic, const std::string& header,
+                  std::span<const std::span<const std::byte>> payload) {
+  Draft draft(file);
+  Hash hash;
+  const auto write = [&](std::string_view bytes) {
+    hash.add(bytes);
+    draft.write(bytes);
+  };
+  const std::uint64_t header_bytes = header.size();
+  write(magic);
+  write(view(header_bytes));
+  write(header);
+  for (const std::span<const std::byte> part : payload) write(view(part));
+  const std::uint64_t sum = hash.value();
+  draft.write(view(sum));
+  draft.replace();
+  const std::filesystem::path folder = std::filesystem::path(file).parent_path();
+  flush_folder(folder.empty() ? "." : folder.string());
+}
+
+Sealed read_sealed(const std::string& file, std::string_view magic, std::string_view what) {
+  Sealed sealed;
+  std::vector<std::uint8_t>& bytes = sealed.bytes;
+  append_file(file, bytes);
+  require_intact(bytes.size() >= kFixed && std::memcmp(bytes.data(), magic.data(), 8) == 0, "{} is no {} of Syncopate",
+                 file, what);
+  const std::size_t end = bytes.size() - 8;
+  require_intact(XXH3_64bits(bytes.data(), end) == word_at(bytes, end),
+                 "{} is damaged: its bytes do not match their hash", file);
+  const std::uint64_t header_bytes = word_at(bytes, 8);
+  require_intact(header_bytes <= end - 16, "{} is damaged: its header is longer than the file", file);
+  sealed.header = {reinterpret_cast<const char*>(bytes.data()) + 16, header_bytes};
+  sealed.payload = std::span<const std::uint8_t>(bytes).subspan(16 + header_bytes, end - 16 - header_bytes);
+  return sealed;
+}
+
+}  // namespace syncopate::train

@@ -1,0 +1,31 @@
+// Sealed files: a header and numbers, hashed, in a file that is either whole or refused.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace syncopate::train {
+
+/// Throws Misuse (a folder, a device) or SystemFailure where `file` could not be written, before hours are spent on
+/// what it shall hold.
+void require_writable(const std::string& file);
+
+/// Magic (8 bytes), u64 header bytes, header, payload, XXH3-64 of all before; little-endian. Writes beside `file`
+/// (FILE.<random>.writing), flushes to the disk, then renames: a reader sees the old file or the new one, whole,
+/// whoever else writes it. Throws SystemFailure; the old file is then still there, and nothing beside it.
+void write_sealed(const std::string& file, std::string_view magic, const std::string& header,
+                  std::span<const std::span<const std::byte>> payload);
+
+struct Sealed {
+  std::vector<std::uint8_t> bytes;  ///< the whole file
+  std::string_view header;          ///< within it
+  std::span<const std::uint8_t> payload;
+};
+
+/// Throws SystemFailure (cannot read), Corrupt (it does not begin with the magic of `what`, is cut short, or changed).
+[[nodiscard]] Sealed read_sealed(const std::string& file, std::string_view magic, std::string_view what);
+
+}  // namespace syncopate::train
