@@ -198,7 +198,8 @@ void check(const Options& o) {
   require_entry("exchange", o.exchange);
   if (o.algorithm != "auto") require_entry("algorithm", o.algorithm);
   require(!o.nesterov || o.momentum > 0, "--nesterov needs a --momentum above 0");
-  require(o.feedback.kind != "momentum" || o.momentum > 0, "--feedback momentum without momentum; allowed: with a --momentum above 0");
+  require(o.feedback.kind != "momentum" || o.momentum > 0,
+          "--feedback momentum without momentum; allowed: with a --momentum above 0");
   require(o.global_batch == 0 || o.global_batch >= o.accumulate,
           "--global-batch {} cannot be cut into {} micro-batches", o.global_batch, o.accumulate);
 }
