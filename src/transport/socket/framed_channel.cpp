@@ -12,7 +12,8 @@ namespace syncopate::transport::socket {
 
 namespace {
 constexpr std::size_t kPrefix = sizeof(std::uint32_t);
-}
+constexpr int kMostPieces = 16;  // who writes without a pause must not keep the reader from other connections
+}  // namespace
 
 void FramedChannel::queue(std::string_view message) {
   base::require(message.size() <= most_bytes_, "a message has {} bytes; at most {} are allowed", message.size(),
@@ -37,7 +38,7 @@ bool FramedChannel::flush() {
 
 bool FramedChannel::read(std::vector<std::string>& messages) {
   std::array<std::byte, 4096> piece;
-  for (;;) {
+  for (int pieces = 0; pieces < kMostPieces; ++pieces) {
     const Moved moved = channel_.read(std::span<std::byte>(piece));
     if (moved.outcome == Moved::Outcome::closed) {
       reason_ = reason_of(moved);
@@ -45,8 +46,9 @@ bool FramedChannel::read(std::vector<std::string>& messages) {
     }
     in_.append(reinterpret_cast<const char*>(piece.data()), moved.bytes);
     take_messages(messages);
-    if (moved.bytes < piece.size()) return true;
+    if (moved.bytes < piece.size()) break;
   }
+  return true;
 }
 
 void FramedChannel::take_messages(std::vector<std::string>& messages) {

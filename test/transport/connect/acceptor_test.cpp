@@ -1,8 +1,12 @@
 // The acceptor: a peer that knows the job's secret is accepted, and strangers disturb nobody.
+#include "transport/connect/acceptor.hpp"
+
 #include <gtest/gtest.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -106,6 +110,52 @@ TEST(Stranger, OfAnotherProtocolIsShownThisOneAndNoProof) {
   EXPECT_EQ(answerer.cause(), connect::Handshake::Cause::version);
   std::array<std::byte, 2 * connect::kHelloBytes> answer{};
   EXPECT_EQ(stranger.read(std::span<std::byte>(answer)).bytes, connect::kHelloBytes);
+}
+
+/// While it exists this process can open no descriptor.
+class NoDescriptors final {
+ public:
+  NoDescriptors() {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const int lowest = ::dup(0);  // the lowest that is free
+    ::close(lowest);
+    rlimit none = before_;
+    none.rlim_cur = static_cast<rlim_t>(lowest);
+    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  }
+  ~NoDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  NoDescriptors(const NoDescriptors&) = delete;
+  NoDescriptors& operator=(const NoDescriptors&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST(Acceptor, RestsWhileThereAreNoDescriptorsAndThenGoesOn) {
+  socket::Poller poller;
+  std::vector<std::string> lines;
+  Log log{LogLevel::warning, [&](LogLevel, std::string_view line) { lines.emplace_back(line); }};
+  connect::Acceptor acceptor(poller, {.rank = 0, .group = 5, .secret = {}, .log = log});
+  socket::Descriptor listener = socket::listen_on(socket::Address::parse("127.0.0.1:0"));
+  const socket::Descriptor caller = socket::start_connection(socket::local_address(listener), {});
+  test::await_readable(listener);
+  acceptor.open(std::move(listener));
+  const auto look = [&] {
+    const auto ready = poller.wait({});
+    for (const socket::Ready& one : ready) acceptor.on_ready(one);
+    return ready.size();
+  };
+  {
+    const NoDescriptors none;
+    EXPECT_EQ(look(), 1U);
+    EXPECT_EQ(lines, std::vector<std::string>{"cannot accept connections for now: Too many open files"});
+    EXPECT_EQ(look(), 0U) << "the caller still waits, and nobody looks";
+  }
+  const base::Time end_of_rest = acceptor.next_deadline();
+  ASSERT_NE(end_of_rest, base::kNever);
+  acceptor.expire(end_of_rest);
+  EXPECT_EQ(look(), 1U);
+  EXPECT_TRUE(acceptor.busy()) << "the caller is let in";
 }
 
 TEST(Acceptor, StrangersDisturbNobody) {

@@ -1,0 +1,248 @@
+// A neighbour in the control tree that says what it likes ends its group by name, or changes nothing.
+// nothing.
+#include "transport/stranger.hpp"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <tuple>
+
+namespace syncopate::transport {
+namespace {
+
+using test::contains;
+using test::failure_seen;
+using test::say;
+using test::Written;
+using namespace std::chrono_literals;
+namespace control = test::control;
+
+constexpr auto kHuge = std::uint32_t{0xffffffff};
+
+struct Nonsense {
+  const char* name;
+  std::string bytes;
+};
+
+/// Rank 0 of two, whose neighbour writes the bytes of its control connection itself.
+class ControlStranger : public testing::Test {
+ protected:
+  /// What rank 0 throws after these bytes, and after the end that nothing before it must have brought about.
+  membership::Failure after(const std::string& bytes) {
+    EXPECT_TRUE(say(pair_.control, bytes));
+    std::ignore = say(pair_.control, control::failure("RemoteFailure", "the end"));
+    return failure_seen(*pair_.endpoint.links);
+  }
+  test::Pair pair_;
+};
+
+class Malformed : public ControlStranger, public testing::WithParamInterface<Nonsense> {};
+
+TEST_P(Malformed, MessageIsCorruptAndNamesItsSender) {
+  const membership::Failure failure = after(test::message(Written().raw(GetParam().bytes)));
+  EXPECT_EQ(failure.kind, "Corrupt") << failure.message;
+  EXPECT_EQ(failure.where.peer, 1);
+}
+
+std::string of_kind(std::uint8_t kind) { return Written().number(kind).bytes; }
+
+INSTANTIATE_TEST_SUITE_P(
+    Control, Malformed,
+    testing::Values(Nonsense{"Empty", ""}, Nonsense{"UnknownKind", of_kind(6)}, Nonsense{"LastKind", of_kind(255)},
+                    Nonsense{"HeartbeatWithoutBody", of_kind(0)},
+                    Nonsense{"HeartbeatCutOff", control::heartbeat(1, 1, "barrier").substr(4, 30)},
+                    Nonsense{"TextWithoutEnd",
+                             Written().raw(of_kind(0)).number(1).number(std::uint64_t{1}).number(kHuge).bytes},
+                    Nonsense{"TextBeyondItsLimit", control::heartbeat(1, 1, std::string(201, 'x')).substr(4)},
+                    Nonsense{"FailureWithALongKind", control::failure(std::string(33, 'x'), "").substr(4)},
+                    Nonsense{"GoodbyeCutOff", control::goodbye(1, 1).substr(4, 9)},
+                    Nonsense{"GoodbyeWithMore", control::goodbye(1, 1).substr(4) + "x"},
+                    Nonsense{"QuestionWithMore", control::question(1, 0, 1).substr(4) + "x"},
+                    Nonsense{"RegroupedWithMore", control::regrouped().substr(4) + "x"},
+                    Nonsense{"ReplyWithoutProgress", control::reply(1, 0, 1, "").substr(4, 21)}),
+    [](const auto& one) { return one.param.name; });
+
+TEST_F(ControlStranger, ThatAnnouncesALongMessageIsCutOffBeforeItIsRead) {
+  for (const std::uint32_t length : {8193U, kHuge}) {
+    test::Pair pair;
+    EXPECT_TRUE(say(pair.control, Written().number(length).bytes));
+    const membership::Failure failure = failure_seen(*pair.endpoint.links);
+    EXPECT_EQ(failure.kind, "PeerLost");
+    EXPECT_TRUE(contains(failure.message, std::to_string(length) + " bytes")) << failure.message;
+    EXPECT_TRUE(test::is_cut_off(pair.control));
+  }
+}
+
+class Lie : public ControlStranger, public testing::WithParamInterface<Nonsense> {};
+
+TEST_P(Lie, ChangesNothing) {
+  const membership::Failure failure = after(GetParam().bytes);
+  EXPECT_EQ(failure.kind, "RemoteFailure") << failure.message;
+  EXPECT_EQ(failure.message, "the end");
+}
+
+constexpr std::int32_t kLowest = std::numeric_limits<std::int32_t>::min();
+constexpr auto kLast = ~std::uint64_t{0};
+
+INSTANTIATE_TEST_SUITE_P(
+    Control, Lie,
+    testing::Values(Nonsense{"ReplyWithoutAQuestion", control::reply(1, 0, 7, "allreduce f32 x 9 sum")},
+                    Nonsense{"ReplyOfNobody", control::reply(-1, 0, 0, "")},
+                    Nonsense{"ReplyToNobody", control::reply(1, kLowest, 1, "barrier")},
+                    Nonsense{"QuestionToNobody", control::question(1, 99, 1)},
+                    Nonsense{"QuestionOfNobody", control::question(kLowest, 0, kLast)},
+                    Nonsense{"GoodbyeOfNobody",
+                             control::goodbye(-1, 1) + control::goodbye(2, 1) + control::goodbye(kLowest, 1)},
+                    Nonsense{"GoodbyeOfTheOneWhoHearsIt", control::goodbye(0, 1)},
+                    Nonsense{"RegroupedThoughNobodyLeft", control::regrouped()},
+                    Nonsense{"HeartbeatOfAnother", control::heartbeat(0, 3, "barrier")},
+                    Nonsense{"HeartbeatFromTheEndOfTime", control::heartbeat(kLowest, kLast, "barrier", kLast)}),
+    [](const auto& one) { return one.param.name; });
+
+TEST_F(ControlStranger, ThatNamesAnUnknownFailureEndsTheGroupByAKnownOne) {
+  EXPECT_EQ(after(control::failure("Whim", "no reason")).message, "no reason");
+  EXPECT_THROW(std::ignore = pair_.endpoint.links->poll(test::in(1s), {}), RemoteFailure);
+}
+
+TEST_F(ControlStranger, ThatSpeaksByteByByteIsUnderstood) {
+  for (const char letter : control::question(1, 0, 1)) EXPECT_TRUE(say(pair_.control, {&letter, 1}));
+  const std::string start = Written().number(std::uint8_t{4}).number(0).number(1).number(std::uint64_t{1}).bytes;
+  const auto answered = [&](const std::string& heard) { return contains(heard, start); };
+  EXPECT_TRUE(answered(test::hear(pair_.control, answered)));
+}
+
+/// Rank 0 of three; both its neighbours are scripted.
+class BetweenTwo : public testing::Test {
+ protected:
+  BetweenTwo() {
+    const auto board = connect::rendezvous::make_board();
+    const std::jthread joining([&] {
+      GroupOptions options = test::quiet_options();
+      options.rank = 0;
+      options.size = 3;
+      const auto meeting = connect::rendezvous::in_memory(board);
+      endpoint_ = join(options, *meeting);
+    });
+    const auto come = [&](int rank, socket::Channel& edge) {
+      edge = test::ScriptedPeer(board, rank, 3).connect(0, connect::Purpose::control);
+    };
+    const std::jthread other([&] { come(2, honest_); });
+    come(1, stranger_);
+  }
+  ~BetweenTwo() override {
+    stranger_.close();
+    honest_.close();
+  }
+  socket::Channel stranger_, honest_;
+  Endpoint endpoint_;
+};
+
+// It writes as fast as the rank reads, so the rank never finds the connection empty.
+TEST_F(BetweenTwo, WhoSpeaksWithoutAPauseKeepsNobodyFromHearingTheOther) {
+  std::string flood;
+  while (flood.size() < (1 << 20)) flood += control::heartbeat(1, 1, "barrier");
+  const std::jthread speaking([&] {
+    while (say(stranger_, flood)) {
+    }
+  });
+  while (endpoint_.control->laggards(2).empty()) std::this_thread::yield();
+  EXPECT_TRUE(say(honest_, control::failure("RemoteFailure", "the disk is full")));
+  EXPECT_EQ(failure_seen(*endpoint_.links).message, "the disk is full");
+  endpoint_ = Endpoint{};  // cuts the speaker off
+}
+
+// Rank 2 has not left: it loses its place in the tree, and says so, as whoever hears nothing any more.
+TEST_F(BetweenTwo, WhoSendsAnotherAwayIsBelievedByTheRestOfTheGroup) {
+  EXPECT_TRUE(say(stranger_, control::goodbye(2, 0)));
+  EXPECT_TRUE(contains(test::hear(honest_), control::regrouped()));
+  EXPECT_FALSE(endpoint_.control->failed());
+  std::byte into;
+  const membership::Failure failure = failure_seen(*endpoint_.links, [&] {
+    endpoint_.links->receive(2, {1, 1}, {&into, 1}, 1);
+  });
+  EXPECT_EQ(failure.kind, "PeerLost");
+  EXPECT_EQ(failure.where.peer, 2);
+}
+
+TEST_F(BetweenTwo, WhatIsAskedOfAnotherIsPassedOnOnce) {
+  const std::string question = control::question(1, 2, 7);
+  EXPECT_TRUE(say(stranger_, question + question + control::failure("RemoteFailure", "the end")));
+  const std::string heard = test::hear(honest_, [](const std::string& all) { return contains(all, "the end"); });
+  const std::size_t first = heard.find(question);
+  ASSERT_NE(first, std::string::npos);
+  EXPECT_EQ(heard.find(question, first + 1), std::string::npos);
+}
+
+/// Rank 1 of two, and a scripted rank 0: it is called and must not call.
+TEST(Called, BySomeoneWhomItShouldCallItselfARankClosesTheConnection) {
+  const auto board = connect::rendezvous::make_board();
+  Endpoint me;
+  std::jthread joining([&] {
+    GroupOptions options = test::quiet_options();
+    options.rank = 1;
+    options.size = 2;
+    const auto meeting = connect::rendezvous::in_memory(board);
+    me = join(options, *meeting);
+  });
+  const test::ScriptedPeer peer(board, 0, 2);
+  socket::Channel edge = peer.answer();
+  joining.join();
+  for (const auto purpose : {connect::Purpose::data, connect::Purpose::control}) {
+    socket::Channel channel = peer.connect(1, purpose);
+    EXPECT_TRUE(test::is_cut_off(channel));
+  }
+  EXPECT_FALSE(me.control->failed());
+  edge.close();
+}
+
+/// Who knows the secret and says that it is a rank or comes for a purpose for which there is no place.
+class Placeless : public ControlStranger,
+                  public testing::WithParamInterface<std::tuple<std::int32_t, int, std::uint32_t>> {};
+
+TEST_P(Placeless, IsClosedAndDisturbsNobody) {
+  const auto [from, purpose, stream] = GetParam();
+  const connect::Hello hello{.version = {},
+                             .purpose = static_cast<connect::Purpose>(purpose),
+                             .group = pair_.peer->group(),
+                             .from = from,
+                             .to = 0,
+                             .stream = stream};
+  auto handshake = connect::Handshake::call(socket::Channel(pair_.peer->dial(0)), hello, {});
+  while (handshake.advance() == connect::Handshake::State::reading) test::await_readable(handshake.channel().socket());
+  ASSERT_EQ(handshake.state(), connect::Handshake::State::done) << handshake.reason();
+  socket::Channel channel = handshake.take();
+  EXPECT_TRUE(test::is_cut_off(channel));
+  EXPECT_FALSE(pair_.endpoint.control->failed());
+}
+
+// Purposes: 2 is control, 3 data, 4 memory, which is not opened over TCP. The edge to rank 1 is there already.
+INSTANTIATE_TEST_SUITE_P(Control, Placeless,
+                         testing::Values(std::tuple(1, 2, 0U), std::tuple(0, 2, 0U), std::tuple(2, 2, 0U),
+                                         std::tuple(-1, 2, 0U), std::tuple(kLowest, 3, 0U), std::tuple(99, 3, 0U),
+                                         std::tuple(1, 3, 1U), std::tuple(1, 3, kHuge), std::tuple(1, 4, 0U),
+                                         std::tuple(1, 1, 0U), std::tuple(1, 0, 0U), std::tuple(1, 255, 0U)));
+
+// What lies between two looks of the control thread is at most two heartbeats, however long the process was stopped.
+TEST(ControlThread, DoesNotTakeItsOwnStopForTheSilenceOfOthers) {
+  constexpr auto kSilence = 2s;
+  GroupOptions options = test::quiet_options();
+  options.silence = kSilence;
+  bool was_stopped = false;
+  options.log = {LogLevel::info, [&](LogLevel, std::string_view line) {  // on the control thread
+                   if (!line.starts_with("no connection from") || std::exchange(was_stopped, true)) return;
+                   std::this_thread::sleep_for(kSilence + 100ms);  // the stop
+                 }};
+  test::Pair pair(options);
+  socket::Channel stranger(pair.peer->dial(0));
+  EXPECT_TRUE(say(pair.control, control::heartbeat(1, 0, "")));
+  EXPECT_TRUE(say(stranger, "nonsense"));
+  EXPECT_TRUE(test::is_cut_off(stranger));
+  EXPECT_TRUE(say(pair.control, control::question(1, 0, 1)));
+  const std::string start = Written().number(std::uint8_t{4}).number(0).number(1).number(std::uint64_t{1}).bytes;
+  const auto answered = [&](const std::string& heard) { return contains(heard, start); };
+  EXPECT_TRUE(answered(test::hear(pair.control, answered)));
+  EXPECT_FALSE(pair.endpoint.control->failed()) << pair.endpoint.control->failure()->message;
+}
+
+}  // namespace
+}  // namespace syncopate::transport
