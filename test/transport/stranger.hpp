@@ -1,6 +1,9 @@
 // A stranger: messages and frames that a test writes byte by byte, and what it does with a connection.
 #pragma once
 
+#ifndef XXH_INLINE_ALL
+#define XXH_INLINE_ALL
+#endif
 #include <xxhash.h>
 
 #include <concepts>
