@@ -25,6 +25,7 @@ constexpr char kMagic[] = "SYNCOPTE";
 constexpr std::size_t kMagicBytes = 8, kVersionAt = 16, kVersionBytes = 16, kNonceAt = 64, kNonceBytes = 32;
 constexpr std::size_t kMostSecretBytes = 4096;
 constexpr auto kCallerRole = std::byte{'C'}, kAnswererRole = std::byte{'A'};
+constexpr std::array kWelcome{std::byte{'W'}};
 
 template <class Array>
 void write_hello(Array& bytes, const Hello& hello, bool caller) {
@@ -118,9 +119,15 @@ void Handshake::stepped() {
       return judge_hello();
     case Step::read_proof:
       return judge_proof();
+    case Step::read_welcome:
+      if (buffer_[0] != kWelcome[0]) return refuse(Cause::stranger, "it does not say that this rank is welcome");
+      [[fallthrough]];
+    case Step::send_welcome:
+      state_ = State::done;
+      return;
     case Step::send_proof:
       if (caller_) {
-        state_ = State::done;
+        expect(Step::read_welcome, kWelcome.size());
       } else if (cause_ == Cause::version) {
         state_ = State::refused;
       } else {
@@ -170,7 +177,7 @@ void Handshake::judge_proof() {
   }
   if (peer_.to != mine_.from || peer_.group != mine_.group)
     return refuse(Cause::stranger, fmt::format("it looks for rank {} of another group", peer_.to));
-  state_ = State::done;
+  send(Step::send_welcome, kWelcome);
 }
 
 void Handshake::expect(Step step, std::size_t bytes) {

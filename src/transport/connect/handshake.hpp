@@ -29,9 +29,10 @@ struct Hello {
 };
 
 /// One side of one handshake, as a state machine over a non-blocking channel:
-///   caller -> hello;  answerer -> hello, proof;  caller -> proof.
+///   caller -> hello;  answerer -> hello, proof;  caller -> proof;  answerer -> welcome.
 /// proof = HMAC-SHA256(secret, role || caller's hello || answerer's hello); each hello carries a fresh 32-byte nonce.
-/// Without a secret the key is empty: same path, no protection.
+/// Without a secret the key is empty: same path, no protection. The welcome is one byte: a caller that was cut off for
+/// others learns of it here and not as the loss of a peer.
 class Handshake final {
  public:
   enum class State : std::uint8_t { reading, writing, done, refused };
@@ -63,7 +64,7 @@ class Handshake final {
  private:
   using HelloBytes = std::array<std::byte, kHelloBytes>;
   using Proof = std::array<std::byte, kProofBytes>;
-  enum class Step : std::uint8_t { send_hello, read_hello, read_proof, send_proof };
+  enum class Step : std::uint8_t { send_hello, read_hello, read_proof, send_proof, read_welcome, send_welcome };
 
   Handshake(socket::Channel channel, bool caller, Hello mine, std::string secret);
   void say_hello();
