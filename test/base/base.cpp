@@ -74,6 +74,10 @@ TEST(Environment, NamesTheVariableThatIsWrong) {
   EXPECT_EQ(environment.text("EMPTY"), std::nullopt);
   EXPECT_THROW(static_cast<void>(environment.integer("SIZE", 0, 10)), Misuse);
   EXPECT_THROW(static_cast<void>(environment.integer("RANK", 5, 10)), Misuse);
+  for (const char* wrong : {"3 ranks", "3.5", " 3", "0x3"}) {
+    const base::Environment here({{"RANK", wrong}, {"SIZE", "4"}});
+    EXPECT_THROW(static_cast<void>(here.integer("RANK", 0, 10)), Misuse) << wrong;
+  }
 }
 
 TEST(Log, WritesOnlyWhatItsLevelShows) {

@@ -80,6 +80,7 @@ TEST(Selection, GoesByLawsForOtherRanksHostsAndCollectives) {
   };
   EXPECT_FALSE(is_by_law({.ranks = 3, .bytes = 1024}));
   EXPECT_TRUE(is_by_law({.ranks = 4, .bytes = 1024}));
+  EXPECT_TRUE(is_by_law({.ranks = 2, .bytes = 1024}));
   EXPECT_TRUE(is_by_law({.ranks = 3, .bytes = 1024, .hosts = {0, 1, 2}}));
   EXPECT_TRUE(is_by_law({.collective = Collective::broadcast, .ranks = 3, .bytes = 1024}));
 }

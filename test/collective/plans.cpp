@@ -52,6 +52,19 @@ TEST(Verify, FindsChunksThatDoNotMeet) {
   EXPECT_NE(verify_plans(plans, Collective::allreduce, 0), "");
 }
 
+// Each chunk ends with the contributions of both ranks, but not of the same elements.
+TEST(Verify, FindsSumsOfElementsThatDoNotBelongTogether) {
+  const auto swapping = [](std::uint32_t peer) {
+    return Plan{.chunks = 2,
+                .steps = {{Act::send, peer, 0, 1, false},
+                          {Act::send, peer, 1, 1, false},
+                          {Act::receive_reduce, peer, 1, 1, true},
+                          {Act::receive_reduce, peer, 0, 1, true}}};
+  };
+  const std::string flaw = verify_plans({swapping(1), swapping(0)}, Collective::allreduce, 0);
+  EXPECT_NE(flaw.find("adds chunk 0 to chunk 1"), std::string::npos) << flaw;
+}
+
 TEST(Verify, RefusesStepsOutsideTheGroup) {
   auto plans = ring_of(2);
   plans[0].steps[0].peer = 7;

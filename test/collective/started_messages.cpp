@@ -159,6 +159,23 @@ TEST(StartedMessages, AllFailWhenOneDiffers) {
   test::on_every_transport(3, body, kBounded);
 }
 
+// A queue begins a message when the one before it is over, and so does the message's time.
+TEST(StartedMessages, HaveATimeOfTheirOwn) {
+  constexpr auto kTime = 2s;
+  const auto body = [&](Group& group) {
+    std::vector<float> values(20);
+    const auto pass = [&] {
+      const bool sends = group.rank() == 0;
+      Work work = sends ? start_send(group, 1, std::span(values)) : start_recv(group, 0, std::span(values));
+      work.wait();
+    };
+    pass();
+    std::this_thread::sleep_for(kTime + 10ms * (2 - group.rank()));  // the first one's; rank 1 comes first
+    EXPECT_NO_THROW(pass());
+  };
+  test::on_groups(2, body, {.timeout = kTime});
+}
+
 TEST(StartedMessages, EndAtTheTimeoutTogether) {
   const auto groups = Group::threads(3, {.timeout = 100ms});
   std::vector<float> values(20);

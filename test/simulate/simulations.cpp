@@ -79,6 +79,17 @@ TEST(Dear, HidesHalfOfTheExchangeBehindTheNextForwardPass) {
   EXPECT_NEAR(simulate(two_layers(), measured(4, 3), "wfbp").iteration_s, 10, 1e-9);
 }
 
+TEST(Dear, ComputesMoreSlowlyBesideEachHalf) {
+  Cluster cluster = measured(4, 1);
+  // Backward of the last layer ends at R. Scatter: last [R, R+0.5], first [R+2, R+2.5]; gather: first [.., R+3], last
+  // [.., R+3.5]. Forward: first [R+3, R+4], last [R+4, R+5]; backward of the last layer until R+7.
+  EXPECT_NEAR(simulate(two_layers(), cluster, "dear").iteration_s, 7, 1e-9);
+  // Half an exchange takes 0.25 s from computing: the first layer's gradient is ready at R+2.25, and its forward pass,
+  // beside which the last layer is gathered, ends at R+2.25+1+1.25.
+  cluster.cpu_s_per_byte = 0.5 / (30 << 20);
+  EXPECT_NEAR(simulate(two_layers(), cluster, "dear").iteration_s, 7.5, 1e-9);
+}
+
 TEST(Dear, GoesByTheNamedAlgorithmWhereThatOffersItsHalves) {
   Cluster cluster = k80(64);
   const auto dear = [&](const char* algorithm) {
@@ -101,6 +112,13 @@ TEST(SlowRank, MakesAllWaitForIt) {
   const Simulation by_messages = simulate(googlenet(), k80(8), "exact_dp", {.slow_ranks = {{2, 1.5}}});
   EXPECT_GT(by_messages.iteration_s, 1.5 * by_messages.compute_s);
   EXPECT_LT(by_messages.iteration_s, 1.6 * by_messages.compute_s);
+}
+
+TEST(SlowRank, IsSlowForEveryReasonThatIsGiven) {
+  const auto step_s = [](std::vector<Handicap> slow) {
+    return simulate(two_layers(), measured(4, 1), "wfbp", {.slow_ranks = std::move(slow)}).iteration_s;
+  };
+  EXPECT_NEAR(step_s({{2, 1.5}, {2, 2.0}}), step_s({{2, 3.0}}), 1e-9);
 }
 
 TEST(SlowHost, SlowsTheExchangesOfAll) {

@@ -99,6 +99,22 @@ TEST(CodecState, CountsWhenAStepHasEndedAndSurvivesOtherBuckets) {
   });
 }
 
+TEST(CodecState, BelongsToItsGradientInAnyBucket) {
+  on_groups(kRanks, [](Group& group) {
+    Bench bench(group, kLate, {{"a", 4}, {"b", 4}, {"c", 4}});
+    const auto fill = [&](float value) {
+      for (const std::size_t i : {0, 1, 2}) std::ranges::fill(bench.gradient(i), value + static_cast<float>(i));
+    };
+    fill(10);
+    bench.step({0, 2});
+    bench.state.commit();
+    fill(20);
+    bench.step({1, 2});
+    bench.step({0, 0});
+    for (const std::size_t i : {0, 1, 2}) EXPECT_EQ(bench.gradient(i)[3], 10 + static_cast<float>(i));
+  });
+}
+
 TEST(Settings, ParametersStandInTheName) {
   EXPECT_EQ(compress::settings_of("fp16").text(), "fp16");
   EXPECT_THROW(std::ignore = compress::settings_of("fp16:3"), Misuse);

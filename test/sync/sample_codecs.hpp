@@ -142,14 +142,16 @@ class TwoSums final : public compress::Coder {
   bool doubled_ = false;
 };
 
-/// Sends what was kept and keeps the gradient: each step's result is the step's before.
+/// Sends what was kept and keeps the gradient: each step's result is the step's before. Its tensors adjoin.
 class OneStepLate final : public compress::Coder {
  public:
   Round begin(std::span<const Tensor> tensors, const Moment& /*moment*/, base::Bytes /*wire*/) override {
-    const Tensor& tensor = tensors.front();
-    std::ranges::copy(tensor.values.bytes(), tensor.next.begin());
-    std::ranges::copy(tensor.kept, tensor.values.bytes().begin());
-    return {Combine::additive, tensor.values};
+    for (const Tensor& tensor : tensors) {
+      std::ranges::copy(tensor.values.bytes(), tensor.next.begin());
+      std::ranges::copy(tensor.kept, tensor.values.bytes().begin());
+    }
+    const Buffer& first = tensors.front().values;
+    return {Combine::additive, Buffer(first.data, compress::elements_of(tensors), first.dtype)};
   }
   std::optional<Round> next(Answer /*answer*/) override { return std::nullopt; }
 };

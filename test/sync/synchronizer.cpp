@@ -165,6 +165,32 @@ TEST(Synchronizer, ClipsTheAverageToTheGlobalNorm) {
   });
 }
 
+TEST(Synchronizer, TakesTheNormOverGradientsOfAllTypes) {
+  test::on_groups(2, [&](Group& group) {
+    Synchronizer synchronizer(group, {{"a", 1}, {"b", 1, DType::f64}}, {.clip_norm = 1});
+    static_cast<float*>(synchronizer.gradient(0).data)[0] = 3;
+    static_cast<double*>(synchronizer.gradient(1).data)[0] = 4;
+    synchronizer.ready(1);
+    synchronizer.ready(0);
+    synchronizer.wait();
+    EXPECT_DOUBLE_EQ(synchronizer.statistics().gradient_norm, 5);
+    EXPECT_NEAR(static_cast<double*>(synchronizer.gradient(1).data)[0], 0.8, 1e-12);
+  });
+}
+
+TEST(Synchronizer, ClipsNothingToANormThatIsNoNumber) {
+  test::on_groups(2, [&](Group& group) {
+    Synchronizer synchronizer(group, {{"a", 1}, {"b", 1}}, {.clip_norm = 1});
+    static_cast<float*>(synchronizer.gradient(0).data)[0] = std::nanf("");
+    static_cast<float*>(synchronizer.gradient(1).data)[0] = 4;
+    synchronizer.ready(1);
+    synchronizer.ready(0);
+    synchronizer.wait();
+    EXPECT_TRUE(std::isnan(synchronizer.statistics().gradient_norm));
+    EXPECT_EQ(static_cast<float*>(synchronizer.gradient(1).data)[0], 4) << "the other gradient stays what it was";
+  });
+}
+
 TEST(Synchronizer, NamesTheFirstDifferenceBetweenTwoModels) {
   auto groups = Group::threads(3);
   const auto failures = test::outcomes(3, [&](int rank) {
@@ -183,6 +209,21 @@ TEST(Synchronizer, NamesTheFirstDifferenceBetweenTwoModels) {
                 std::string::npos)
           << error.what();
     }
+  }
+}
+
+TEST(Synchronizer, RefusesAModelWithFewerGradients) {
+  auto groups = Group::threads(2);
+  const auto failures = test::outcomes(2, [&](int rank) {
+    auto model = kModel;
+    if (rank == 1) model.pop_back();
+    Synchronizer synchronizer(*groups[static_cast<std::size_t>(rank)], model);
+  });
+  ASSERT_TRUE(failures[1]);
+  try {
+    std::rethrow_exception(failures[1]);
+  } catch (const Mismatch& error) {
+    EXPECT_NE(std::string(error.what()).find("4 gradients here, 5 there"), std::string::npos) << error.what();
   }
 }
 

@@ -89,7 +89,7 @@ TEST(Handshake, DifferentVersionsNameBothOnBothSides) {
 
 TEST(Handshake, AnotherGroupOrRankIsRefused) {
   EXPECT_EQ(meet({.group = 6, .rank = 1}, {}).answerer.state(), State::refused);
-  EXPECT_EQ(meet({.rank = 1}, {.rank = 2}).caller.state(), State::refused) << "called 0, found 2";
+  EXPECT_EQ(meet({.rank = 1}, {.rank = 2}).caller.cause(), Cause::stranger) << "called 0, found 2";
 }
 
 TEST(Handshake, GarbageIsRefusedAtItsFirstWrongByte) {
