@@ -46,7 +46,7 @@ class Checkpoint : public testing::Test {
     EXPECT_EQ(ended.output.find("\"event\":\"step\""), std::string::npos) << what;
   }
   /// The checkpoint with other values in its header and a hash that is right.
-  [[nodiscard]] std::string with(const std::string& other_header, std::uint64_t claimed_bytes) const {
+  [[nodiscard]] std::string with_header(const std::string& other_header, std::uint64_t claimed_bytes) const {
     std::string bytes = whole.substr(0, 8);
     bytes.append(reinterpret_cast<const char*>(&claimed_bytes), sizeof claimed_bytes);
     return with_hash(bytes + other_header + numbers);
@@ -54,7 +54,7 @@ class Checkpoint : public testing::Test {
   [[nodiscard]] std::string with(const std::string& key, std::uint64_t value) const {
     auto changed = nlohmann::ordered_json::parse(header);
     changed[key] = value;
-    return with(changed.dump(), changed.dump().size());
+    return with_header(changed.dump(), changed.dump().size());
   }
 
   TemporaryFolder folder;
@@ -63,7 +63,7 @@ class Checkpoint : public testing::Test {
 };
 
 TEST_F(Checkpoint, GoesOnWhereItStopped) {
-  const Ended ended = resumed_from(with(header, header.size()));
+  const Ended ended = resumed_from(with_header(header, header.size()));
   EXPECT_EQ(ended.code, 0) << ended.error;
   EXPECT_NE(ended.output.find("\"step\":3"), std::string::npos) << ended.output;
 }
@@ -87,9 +87,9 @@ TEST_F(Checkpoint, ThatIsCutShortOrLongerIsRefused) {
 // Its hash is right: whoever wrote it was wrong.
 TEST_F(Checkpoint, WhoseHeaderLiesIsRefused) {
   for (const std::uint64_t claimed : {std::uint64_t{1} << 62, ~std::uint64_t{0}, std::uint64_t{whole.size()}})
-    expect_corrupt(with(header, claimed), std::to_string(claimed), "its header is longer than the file");
-  expect_corrupt(with("no JSON", 7), "no JSON", "is damaged");
-  expect_corrupt(with("{}", 2), "an empty header", "is damaged");
+    expect_corrupt(with_header(header, claimed), std::to_string(claimed), "its header is longer than the file");
+  expect_corrupt(with_header("no JSON", 7), "no JSON", "is damaged");
+  expect_corrupt(with_header("{}", 2), "an empty header", "is damaged");
   const std::uint64_t held = numbers.size() / 4;
   for (const std::uint64_t parameters : {std::uint64_t{1}, held, held / 2 + 1, std::uint64_t{1} << 63})
     expect_corrupt(with("parameters", parameters), std::to_string(parameters), "it holds");
