@@ -164,6 +164,16 @@ TEST_F(BetweenTwo, WhoSendsAnotherAwayIsBelievedByTheRestOfTheGroup) {
   EXPECT_EQ(failure.where.peer, 2);
 }
 
+// Without it the tree would be cut until the neighbours know each other.
+TEST_F(BetweenTwo, WhoLeavesPassesOnWhatIsSaidUntilItsNeighboursHaveRegrouped) {
+  const auto goodbye = [](const std::string& heard) { return contains(heard, control::goodbye(0, 0)); };
+  const std::jthread leaving([&] { endpoint_ = Endpoint{}; });
+  EXPECT_TRUE(goodbye(test::hear(stranger_, goodbye)));
+  EXPECT_TRUE(say(stranger_, control::failure("RemoteFailure", "the disk is full")));
+  const auto told = [](const std::string& heard) { return contains(heard, "the disk is full"); };
+  EXPECT_TRUE(told(test::hear(honest_, told)));
+}
+
 TEST_F(BetweenTwo, WhatIsAskedOfAnotherIsPassedOnOnce) {
   const std::string question = control::question(1, 2, 7);
   EXPECT_TRUE(say(stranger_, question + question + control::failure("RemoteFailure", "the end")));
