@@ -4,6 +4,7 @@
 
 #include <atomic>
 
+#include "transport/connect/hello.hpp"
 #include "transport/lending.hpp"
 #include "transport/ranks.hpp"
 #include "transport/shm/descriptor_passing.hpp"
@@ -229,13 +230,15 @@ TEST_F(Neighbour, AtTheWrongDoorIsTurnedAway) {
 
 TEST_F(Neighbour, OfAnotherUserIsTurnedAwayBeforeItIsHeard) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  const std::string words = test::hello::first_words({.group = pair_.peer->group(), .purpose = 4});
   const pid_t child = ::fork();
   if (child == 0) {
     if (::setuid(65534) != 0) ::_exit(3);
     const socket::Descriptor socket = pair_.peer->dial_memory(0);
+    std::ignore = ::send(socket.number(), words.data(), words.size(), MSG_NOSIGNAL);
     test::await_readable(socket);
     char byte = 0;
-    ::_exit(::recv(socket.number(), &byte, 1, MSG_DONTWAIT) == 0 ? 0 : 1);  // closed, without a word
+    ::_exit(::recv(socket.number(), &byte, 1, MSG_DONTWAIT) <= 0 ? 0 : 1);  // closed, without a word
   }
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
