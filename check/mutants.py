@@ -72,7 +72,7 @@ def prepare():
     if LIBTORCH.exists() and not (TREE / "build" / "libtorch").exists():
         (TREE / "build").mkdir(exist_ok=True)
         (TREE / "build" / "libtorch").symlink_to(LIBTORCH)
-    need("cmake", "--preset", "release", "-DSYNCOPATE_BENCHMARKS=OFF")
+    need("cmake", "--preset", "release", "-DSYNCOPATE_BENCHMARKS=OFF", "-DSYNCOPATE_TRAIN=ON")
 
 
 def build(program):
