@@ -57,6 +57,13 @@ TEST(Page, SaysInPlainWordsWhereTheTimeWent) {
   EXPECT_TRUE(holds(text, "All ranks ended with the same parameters, bit for bit."));
 }
 
+TEST(Page, SaysWhichCodecWasNotUsed) {
+  auto run = record::sample_run(2, 10);
+  EXPECT_FALSE(holds(lead(run, record::summary_of(run)), "not used"));
+  run.configuration["refused_codec"] = "topk:0.3";
+  EXPECT_TRUE(holds(lead(run, record::summary_of(run)), "Codec topk:0.3 was asked for and not used"));
+}
+
 TEST(Page, WithoutATraceTheStepRowsTellWhereTheTimeWent) {
   auto run = record::sample_run(2, 10);
   for (record::RankRecord& rank : run.ranks) rank.spans.clear();

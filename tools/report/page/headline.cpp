@@ -50,6 +50,14 @@ std::string figure(const std::string& name, const std::string& value, const std:
   return fmt::format("<div><dt>{}</dt><dd><b>{}</b><span>{}</span></dd></div>\n", name, value, remark);
 }
 
+/// A codec that was predicted to lose.
+std::string refusal(const record::Run& run) {
+  const auto codec = run.configuration.find("refused_codec");
+  if (codec == run.configuration.end() || !codec->is_string()) return "";
+  return fmt::format(" Codec {} was asked for and not used: it was predicted to make exchanges slower.",
+                     codec->get<std::string>());
+}
+
 record::Spread overall(const record::Summary& summary) {
   record::Spread all{summary.step_s, record::kUnknown, record::kUnknown, 0};
   for (const record::RankSummary& rank : summary.ranks) {
@@ -84,7 +92,7 @@ std::string lead(const record::Run& run, const record::Summary& summary) {
     text += fmt::format("; {} were spent waiting for communication.", time_text(budget.wait_s));
   else
     text += ".";
-  return text + outcome(summary);
+  return text + outcome(summary) + refusal(run);
 }
 
 std::string key_figures(const record::Run& run, const record::Summary& summary) {
