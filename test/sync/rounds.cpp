@@ -115,6 +115,23 @@ TEST(CodecState, BelongsToItsGradientInAnyBucket) {
   });
 }
 
+TEST(CodecState, ForgetsOneStepOnRequestAndNoMore) {
+  on_groups(1, [](Group& group) {
+    Bench bench(group, kLate, {{"a", 4}});
+    EXPECT_THROW(bench.state.undo(), Misuse) << "there was no step";
+    for (const float value : {5.0F, 7.0F}) {
+      std::ranges::fill(bench.gradient(0), value);
+      bench.step({0, 0});
+      bench.state.commit();
+    }
+    bench.state.undo();
+    EXPECT_EQ(bench.state.steps(), 1U);
+    EXPECT_THROW(bench.state.undo(), Misuse) << "the step before that was overwritten";
+    bench.step({0, 0});
+    EXPECT_EQ(bench.gradient(0)[0], 5);
+  });
+}
+
 TEST(Settings, ParametersStandInTheName) {
   EXPECT_EQ(compress::settings_of("fp16").text(), "fp16");
   EXPECT_THROW(std::ignore = compress::settings_of("fp16:3"), Misuse);
