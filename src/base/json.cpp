@@ -15,6 +15,11 @@
 
 namespace syncopate::base {
 
+namespace {
+/// A short form: a list or an object may be as deep and as long as its file.
+std::string shown(const nlohmann::json& value) { return value.is_structured() ? value.type_name() : value.dump(); }
+}  // namespace
+
 void JsonPlace::refuse(const std::string& what) const { throw Misuse(fmt::format("{}: {}", place_, what)); }
 
 std::size_t JsonPlace::size() const {
@@ -49,12 +54,12 @@ void JsonPlace::refuse_misspelt(std::initializer_list<std::string_view> keys) co
 }
 
 std::string JsonPlace::text() const {
-  if (!value_.is_string()) refuse(fmt::format("a text is expected here, not {}", value_.dump()));
+  if (!value_.is_string()) refuse(fmt::format("a text is expected here, not {}", shown(value_)));
   return value_.get<std::string>();
 }
 
 double JsonPlace::amount() const {
-  if (!value_.is_number()) refuse(fmt::format("a number is expected here, not {}", value_.dump()));
+  if (!value_.is_number()) refuse(fmt::format("a number is expected here, not {}", shown(value_)));
   const auto number = value_.get<double>();
   if (!std::isfinite(number) || number < 0) refuse(fmt::format("is {}; allowed: 0 and more", number));
   return number;
@@ -73,6 +78,8 @@ nlohmann::json json_of(std::string_view text, const std::string& file) {
   } catch (const nlohmann::json::parse_error& error) {
     const std::string_view before = text.substr(0, error.byte == 0 ? 0 : error.byte - 1);
     throw Misuse(fmt::format("{}: no JSON at line {}", file, 1 + std::ranges::count(before, '\n')));
+  } catch (const nlohmann::json::out_of_range&) {
+    throw Misuse(fmt::format("{}: a number in it is too large", file));
   }
 }
 

@@ -8,6 +8,10 @@
 
 namespace syncopate {
 
+namespace {
+constexpr std::uint64_t kMostBytes = 9'000'000'000'000'000;  // a double counts as far
+}
+
 Profile parse_profile(std::string_view json, const std::string& file) {
   const nlohmann::json document = base::json_of(json, file);
   const base::JsonPlace root(document, file);
@@ -18,10 +22,14 @@ Profile parse_profile(std::string_view json, const std::string& file) {
   const base::JsonPlace layers = root.at("layers");
   if (layers.size() == 0) layers.refuse("has no layers; a profile has one at least");
   double backward_s = 0;
+  std::uint64_t left = kMostBytes;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const base::JsonPlace layer = layers.at(i);
+    const std::uint64_t elements = layer.at("elements").count(1);
+    if (elements > left / width) layer.refuse(fmt::format("all layers together have more than {} bytes", kMostBytes));
+    left -= width * elements;
     profile.layers.push_back({.name = layer.at("name").text(),
-                              .bytes = width * layer.at("elements").count(1),
+                              .bytes = width * elements,
                               .backward_s = layer.at("backward_s").amount(),
                               .rows = layer.has("rows") ? layer.at("rows").count(1) : 0});
     backward_s += profile.layers.back().backward_s;

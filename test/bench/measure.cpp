@@ -4,11 +4,13 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
 #include "bench/agent.hpp"
 #include "bench/rows.hpp"
+#include "syncopate/error.hpp"
 
 namespace {
 
@@ -172,6 +174,19 @@ TEST(Rows, LeaveOtherLinesAlone) {
   EXPECT_FALSE(rows.add("hello"));
   EXPECT_FALSE(rows.add("{\"rank\":1}"));
   EXPECT_FALSE(rows.add("[1]"));
+  EXPECT_TRUE(rows.empty());
+}
+
+TEST(Rows, RefuseARawRowThatIsDamaged) {
+  Rows rows(0);
+  const std::string whole = raw("syncopate", "1", true);
+  for (const auto& [part, damage] : {std::pair{"\"memory\":\"own\",", ""}, std::pair{"\"ranks\":4", "\"ranks\":\"4\""},
+                                     std::pair{"\"bytes\":1000000", "\"bytes\":1e300"},
+                                     std::pair{"\"block_seconds\":[1]", "\"block_seconds\":[]"}}) {
+    std::string damaged = whole;
+    damaged.replace(damaged.find(part), std::strlen(part), damage);
+    EXPECT_THROW(rows.add(damaged), syncopate::Corrupt) << damaged;
+  }
   EXPECT_TRUE(rows.empty());
 }
 

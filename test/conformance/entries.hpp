@@ -9,15 +9,9 @@
 #include <vector>
 
 #include "collective/select/select.hpp"
+#include "sanitized.hpp"
 
 namespace syncopate::test {
-
-/// Values and arithmetic are proved without sanitizers; what those look for does not change with every number of ranks.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool kSanitized = true;
-#else
-inline constexpr bool kSanitized = false;
-#endif
 
 using Entry = std::pair<const collective::Algorithm*, Collective>;
 

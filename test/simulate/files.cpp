@@ -68,8 +68,14 @@ TEST(ProfileFile, IsRefusedByThePlaceThatIsWrong) {
   EXPECT_EQ(
       profile_refusal(R"({"model": "m", "forward_s": 1, "layers": [{"name": "a", "elements": 1, "backward_s": 0}]})"),
       "p.json.layers: every backward_s is 0; a profile needs measured times");
+  EXPECT_EQ(profile_refusal(R"({"model": "m", "forward_s": 1, "bytes_per_element": 4294967296,
+                "layers": [{"name": "a", "elements": 4294967296, "backward_s": 1}]})"),
+            "p.json.layers[0]: all layers together have more than 9000000000000000 bytes");
   EXPECT_EQ(profile_refusal("{\n\"model\": oops}"), "p.json: no JSON at line 2");
   EXPECT_EQ(profile_refusal(""), "p.json: no JSON at line 1");
+  EXPECT_EQ(profile_refusal(R"({"forward_s": 1e999})"), "p.json: a number in it is too large");
+  const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
+  EXPECT_EQ(profile_refusal("{\"model\": " + deep + "}"), "p.json.model: a text is expected here, not array");
   EXPECT_NE(profile_refusal("[]"), "");
 }
 

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <climits>
 
+#include "syncopate/error.hpp"
 #include "syncopate/tooling/units.hpp"
 
 namespace syncopate::tools::bench {
@@ -28,6 +30,34 @@ std::string aligned(const std::vector<std::vector<std::string>>& lines) {
     text += '\n';
   }
   return text;
+}
+
+std::uint64_t count_of(const nlohmann::json& row, const char* key) {
+  const nlohmann::json& value = row.at(key);
+  if (!value.is_number_unsigned()) throw Corrupt(fmt::format("\"{}\" is no whole number", key));
+  return value.get<std::uint64_t>();
+}
+
+Series series_of(const nlohmann::json& raw) {
+  Series row{.collective = raw.at("collective"),
+             .algorithm = raw.at("algorithm"),
+             .contender = raw.at("contender"),
+             .transport = raw.at("transport"),
+             .memory = raw.at("memory"),
+             .dtype = raw.at("dtype"),
+             .ranks = static_cast<int>(std::min<std::uint64_t>(count_of(raw, "ranks"), INT_MAX)),
+             .bytes = count_of(raw, "bytes"),
+             .correct = raw.at("correct"),
+             .seconds = raw.at("block_seconds"),
+             .cpu_seconds = raw.at("block_cpu_seconds")};
+  if (row.seconds.empty() || row.cpu_seconds.empty()) throw Corrupt("it has no blocks");
+  return row;
+}
+
+Series read(const nlohmann::json& raw) try { return series_of(raw); } catch (const nlohmann::json::exception& error) {
+  throw Corrupt(fmt::format("a contender's row is damaged: {}", error.what()));
+} catch (const Corrupt& error) {
+  throw Corrupt(fmt::format("a contender's row is damaged: {}", error.what()));
 }
 
 }  // namespace
@@ -54,17 +84,7 @@ double bound_seconds(const Series& series, double bits_per_s) {
 bool Rows::add(const std::string& line) {
   const nlohmann::json raw = nlohmann::json::parse(line, nullptr, false);
   if (!raw.is_object() || !raw.contains("block_seconds")) return false;
-  Series row{.collective = raw.at("collective"),
-             .algorithm = raw.at("algorithm"),
-             .contender = raw.at("contender"),
-             .transport = raw.at("transport"),
-             .memory = raw.at("memory"),
-             .dtype = raw.at("dtype"),
-             .ranks = raw.at("ranks"),
-             .bytes = raw.at("bytes"),
-             .correct = raw.at("correct"),
-             .seconds = raw.at("block_seconds"),
-             .cpu_seconds = raw.at("block_cpu_seconds")};
+  Series row = read(raw);
   const auto same = [&](const Series& other) {
     return other.collective == row.collective && other.algorithm == row.algorithm && other.contender == row.contender &&
            other.memory == row.memory && other.bytes == row.bytes;

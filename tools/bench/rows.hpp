@@ -23,6 +23,7 @@ class Rows final {
   /// `bits_per_s` is the rate of one rank's port, 0 when it is not known.
   explicit Rows(double bits_per_s) : bits_per_s_(bits_per_s) {}
   /// Takes a raw row as a contender prints it; other lines are none of ours and give false.
+  /// Throws Corrupt for a raw row that lacks something.
   bool add(const std::string& line);
   [[nodiscard]] bool empty() const { return series_.empty(); }
   [[nodiscard]] bool all_correct() const;

@@ -124,12 +124,11 @@ void write_sealed(const std::string& file, std::string_view magic, const std::st
   flush_folder(folder.empty() ? "." : folder.string());
 }
 
-Sealed read_sealed(const std::string& file, std::string_view magic, std::string_view what) {
-  Sealed sealed;
-  std::vector<std::uint8_t>& bytes = sealed.bytes;
-  append_file(file, bytes);
-  require_intact(bytes.size() >= kFixed && std::memcmp(bytes.data(), magic.data(), 8) == 0, "{} is no {} of Syncopate",
-                 file, what);
+Sealed parse_sealed(std::vector<std::uint8_t> all, const std::string& file, const SealedKind& kind) {
+  Sealed sealed{.bytes = std::move(all)};
+  const std::vector<std::uint8_t>& bytes = sealed.bytes;
+  require_intact(bytes.size() >= kFixed && std::memcmp(bytes.data(), kind.magic.data(), 8) == 0,
+                 "{} is no {} of Syncopate", file, kind.what);
   const std::size_t end = bytes.size() - 8;
   require_intact(XXH3_64bits(bytes.data(), end) == word_at(bytes, end),
                  "{} is damaged: its bytes do not match their hash", file);
@@ -138,6 +137,12 @@ Sealed read_sealed(const std::string& file, std::string_view magic, std::string_
   sealed.header = {reinterpret_cast<const char*>(bytes.data()) + 16, header_bytes};
   sealed.payload = std::span<const std::uint8_t>(bytes).subspan(16 + header_bytes, end - 16 - header_bytes);
   return sealed;
+}
+
+Sealed read_sealed(const std::string& file, std::string_view magic, std::string_view what) {
+  std::vector<std::uint8_t> bytes;
+  append_file(file, bytes);
+  return parse_sealed(std::move(bytes), file, {magic, what});
 }
 
 }  // namespace syncopate::train

@@ -25,7 +25,13 @@ struct Sealed {
   std::span<const std::uint8_t> payload;
 };
 
-/// Throws SystemFailure (cannot read), Corrupt (it does not begin with the magic of `what`, is cut short, or changed).
+/// What a sealed file must be: it begins with the magic, which is that of `what`.
+struct SealedKind {
+  std::string_view magic, what;
+};
+/// Throws Corrupt that names `file`: it does not begin with the magic, is cut short, or changed.
+[[nodiscard]] Sealed parse_sealed(std::vector<std::uint8_t> bytes, const std::string& file, const SealedKind& kind);
+/// The same of a file; throws SystemFailure if it cannot be read.
 [[nodiscard]] Sealed read_sealed(const std::string& file, std::string_view magic, std::string_view what);
 
 }  // namespace syncopate::train

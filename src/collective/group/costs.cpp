@@ -1,51 +1,21 @@
 // Costs: what "auto" believes of the network; rank 0's cluster file reaches every rank, so that all decide alike.
+#include <fmt/format.h>
+
 #include "base/json.hpp"
-#include "base/wire.hpp"
+#include "collective/group/cluster_text.hpp"
 #include "collective/group/impl.hpp"
 #include "syncopate/error.hpp"
 
 namespace syncopate {
 
+using collective::group::ClusterText;
+
 namespace {
 
-/// A cluster file as rank 0 found it: its text, or why there is none.
-struct Found {
-  bool readable = false;
-  std::string file, text;
-};
-
-Found find(const std::string& file) try {
+ClusterText find(const std::string& file) try {
   return {true, file, base::text_of_file(file)};
 } catch (const SystemFailure& failure) {
   return {false, file, failure.what()};
-}
-
-std::string encode(const Found& found) {
-  base::WireWriter out;
-  out.number(static_cast<std::uint8_t>(found.readable));
-  out.text(found.file, base::kMostFileBytes);
-  out.text(found.text, base::kMostFileBytes);
-  return out.take();
-}
-
-Found decode(std::string_view message) {
-  base::WireReader in(message);
-  Found found{.readable = in.number<std::uint8_t>() != 0};
-  found.file = in.text(base::kMostFileBytes);
-  found.text = in.text(base::kMostFileBytes);
-  in.end();
-  return found;
-}
-
-Cluster cluster_of(const Found& found) {
-  constexpr const char* kRemedy =
-      "`syncopate fit -o FILE` writes one; GroupOptions::cluster or SYNCOPATE_CLUSTER names it";
-  if (!found.readable) throw SystemFailure(fmt::format("the cluster file of rank 0: {}; {}", found.text, kRemedy));
-  try {
-    return parse_cluster(found.text, found.file);
-  } catch (const Misuse& misuse) {
-    throw Misuse(fmt::format("the cluster file of rank 0 is wrong: {}; {}", misuse.what(), kRemedy));
-  }
 }
 
 }  // namespace
@@ -58,11 +28,11 @@ void Group::Impl::learn_costs() {
   };
   auto length = static_cast<std::int64_t>(message.size());
   spread(Buffer(&length, 1, DType::i64), "cluster file: length");
-  if (length < 0 || static_cast<std::size_t>(length) > 2 * base::kMostFileBytes + 64)
+  if (length < 0 || static_cast<std::size_t>(length) > collective::group::kMostClusterBytes)
     throw Corrupt(fmt::format("rank 0 announces a cluster file of {} bytes", length), {endpoint_.rank, 0, "", ""});
   message.resize(static_cast<std::size_t>(length));
   spread(Buffer(message.data(), message.size(), DType::u8), "cluster file");
-  believe(cluster_of(decode(message)));
+  believe(cluster_of(collective::group::decode_cluster_text(message)));
 }
 
 void Group::Impl::believe(const Cluster& cluster) {

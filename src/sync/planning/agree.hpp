@@ -3,17 +3,9 @@
 
 #include <vector>
 
-#include "schedule/timeline.hpp"
-#include "sync/planning/planner.hpp"
-#include "syncopate/synchronizer.hpp"
+#include "sync/planning/proposal.hpp"
 
 namespace syncopate::sync::planning {
-
-/// What rank 0 decides before the first step.
-struct AgreedPlan {
-  PlannerOptions planner;
-  schedule::Partition partition;  ///< of the first step; empty: the step decides
-};
 
 /// Returns rank 0's plan on every rank. Throws Mismatch naming the first difference from rank 0, with both values: an
 /// option that affects the result, or a gradient.

@@ -5,12 +5,12 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <optional>
 #include <random>
 #include <thread>
 
 #include "base/require.hpp"
+#include "transport/connect/rendezvous/folder_text.hpp"
 #include "transport/connect/rendezvous/rendezvous.hpp"
 
 namespace syncopate::transport::connect::rendezvous {
@@ -18,7 +18,6 @@ namespace syncopate::transport::connect::rendezvous {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr std::string_view kFirstLine = "syncopate rendezvous 1";
 constexpr auto kFirstPause = std::chrono::milliseconds(2), kLongestPause = std::chrono::milliseconds(50);
 
 fs::path file_of(const fs::path& folder, int rank) { return folder / fmt::format("rank-{}", rank); }
@@ -30,7 +29,7 @@ void publish(const fs::path& folder, const Member& me, const std::string& text) 
   const fs::path draft = folder / fmt::format(".rank-{}.{:08x}{:08x}", me.rank, random(), random());
   {
     std::ofstream file(draft, std::ios::binary | std::ios::trunc);
-    file << kFirstLine << "\nsize " << me.size << '\n' << text;
+    file << encode(FolderText{me.size, text});
     file.flush();
     if (!file) throw SystemFailure(fmt::format("cannot write '{}': {}", draft.string(), std::strerror(errno)));
   }
@@ -48,16 +47,12 @@ void publish(const fs::path& folder, const Member& me, const std::string& text) 
 std::optional<std::string> read_text(const fs::path& folder, const Member& me, int rank) {
   std::ifstream file(file_of(folder, rank), std::ios::binary);
   if (!file) return std::nullopt;
-  std::string first, key;
-  int size = 0;
-  const bool fits =
-      std::getline(file, first) && first == kFirstLine && file >> key >> size && key == "size" && file.get() == '\n';
-  if (!fits) throw Corrupt(fmt::format("'{}' is no rendezvous file", file_of(folder, rank).string()));
-  base::require(size == me.size, "rank {} was told that the job has {} ranks, rank {} that it has {}", rank, size,
-                me.rank, me.size);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (text.size() > kMaxText) throw Corrupt(fmt::format("'{}' is too long", file_of(folder, rank).string()));
-  return text;
+  std::string bytes(kMostFolderBytes + 1, '\0');
+  bytes.resize(static_cast<std::size_t>(file.read(bytes.data(), static_cast<std::streamsize>(bytes.size())).gcount()));
+  FolderText found = decode_folder_text(bytes, file_of(folder, rank).string());
+  base::require(found.size == me.size, "rank {} was told that the job has {} ranks, rank {} that it has {}", rank,
+                found.size, me.rank, me.size);
+  return std::move(found.text);
 }
 
 class InFolder final : public Rendezvous {

@@ -1,0 +1,117 @@
+// Proposal: descriptions that are compared as texts, and their bytes on the wire.
+#include "sync/planning/proposal.hpp"
+
+#include <fmt/format.h>
+
+#include "base/wire.hpp"
+#include "sync/codec_settings.hpp"
+
+namespace syncopate::sync::planning {
+
+namespace {
+
+constexpr std::size_t kMostText = std::size_t{1} << 20;
+
+std::string describe(const Gradient& gradient) {
+  const std::string rows = gradient.rows == 0 ? "" : fmt::format(" in {} rows", gradient.rows);
+  return fmt::format("'{}' {} x {}{}", gradient.name, name_of(gradient.dtype), gradient.elements, rows);
+}
+
+std::vector<std::string> describe(const SynchronizerOptions& options) {
+  return {fmt::format("exchange {}", options.exchange),   fmt::format("codec {}", codec_settings(options).text()),
+          fmt::format("algorithm {}", options.algorithm), fmt::format("seed {}", options.seed),
+          fmt::format("clip_norm {}", options.clip_norm), fmt::format("broadcast_every {}", options.broadcast_every)};
+}
+
+using Texts = std::vector<std::string>;
+
+void write(base::WireWriter& out, const Texts& texts) {
+  out.number(static_cast<std::uint64_t>(texts.size()));
+  for (const std::string& text : texts) out.text(text, kMostText);
+}
+
+Texts read_texts(base::WireReader& in) {
+  Texts texts;
+  for (auto left = in.number<std::uint64_t>(); left > 0; --left) texts.push_back(in.text(kMostText));
+  return texts;
+}
+
+void write(base::WireWriter& out, const schedule::Partition& partition) {
+  out.number(static_cast<std::uint64_t>(partition.size()));
+  for (const schedule::Bucket& bucket : partition) {
+    out.number(static_cast<std::uint64_t>(bucket.first));
+    out.number(static_cast<std::uint64_t>(bucket.last));
+  }
+}
+
+schedule::Partition read_partition(base::WireReader& in) {
+  schedule::Partition partition;
+  for (auto left = in.number<std::uint64_t>(); left > 0; --left) {
+    const auto first = in.number<std::uint64_t>(), last = in.number<std::uint64_t>();
+    partition.push_back({first, last});
+  }
+  return partition;
+}
+
+}  // namespace
+
+Proposal proposal(const std::vector<Gradient>& gradients, const SynchronizerOptions& options, const AgreedPlan& plan) {
+  Proposal made{describe(options), {}, plan};
+  for (const Gradient& gradient : gradients) made.gradients.push_back(describe(gradient));
+  return made;
+}
+
+std::optional<Difference> difference_of(const Proposal& own, const Proposal& theirs, int rank) {
+  const auto at = [](const Texts& texts, std::size_t i, const char* otherwise) {
+    return i < texts.size() ? texts[i] : otherwise;
+  };
+  for (std::size_t i = 0; i < own.options.size(); ++i)
+    if (const std::string other = at(theirs.options, i, "nothing"); other != own.options[i])
+      return Difference{fmt::format("synchronizers differ: {} on rank {}, {} on rank 0; give all ranks the same",
+                                    own.options[i], rank, other),
+                        {}};
+  const std::string models = fmt::format("rank {} and rank 0 train different models: ", rank);
+  for (std::size_t i = 0; i < own.gradients.size(); ++i)
+    if (const std::string other = at(theirs.gradients, i, "no such gradient"); other != own.gradients[i])
+      return Difference{fmt::format("{}gradient {} is {} here and {} there", models, i, own.gradients[i], other), i};
+  if (theirs.gradients.size() == own.gradients.size()) return std::nullopt;
+  return Difference{fmt::format("{}{} gradients here, {} there", models, own.gradients.size(), theirs.gradients.size()),
+                    {}};
+}
+
+std::string encode(const Proposal& proposal) {
+  base::WireWriter out;
+  write(out, proposal.options);
+  write(out, proposal.gradients);
+  out.text(proposal.plan.planner.policy, kMostText);
+  out.number(static_cast<std::uint8_t>(proposal.plan.planner.cost_is_given));
+  out.number(static_cast<std::int32_t>(proposal.plan.planner.check_every));
+  write(out, proposal.plan.partition);
+  return out.take();
+}
+
+std::string encode(const schedule::Partition& partition) {
+  base::WireWriter out;
+  write(out, partition);
+  return out.take();
+}
+
+Proposal decode_proposal(std::string_view text) {
+  base::WireReader in(text);
+  Proposal found{.options = read_texts(in), .gradients = read_texts(in), .plan = {}};
+  found.plan.planner.policy = in.text(kMostText);
+  found.plan.planner.cost_is_given = in.number<std::uint8_t>() != 0;
+  found.plan.planner.check_every = in.number<std::int32_t>();
+  found.plan.partition = read_partition(in);
+  in.end();
+  return found;
+}
+
+schedule::Partition decode_partition(std::string_view text) {
+  base::WireReader in(text);
+  schedule::Partition partition = read_partition(in);
+  in.end();
+  return partition;
+}
+
+}  // namespace syncopate::sync::planning

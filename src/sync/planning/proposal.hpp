@@ -1,0 +1,43 @@
+// Proposal: what rank 0 tells the others before the first step: how it understands the job, and its plan.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "schedule/timeline.hpp"
+#include "sync/planning/planner.hpp"
+#include "syncopate/synchronizer.hpp"
+
+namespace syncopate::sync::planning {
+
+/// What rank 0 decides before the first step.
+struct AgreedPlan {
+  PlannerOptions planner;
+  schedule::Partition partition;  ///< of the first step; empty: the step decides
+};
+
+struct Proposal {
+  std::vector<std::string> options;    ///< those that affect the result of a step, described
+  std::vector<std::string> gradients;  ///< described
+  AgreedPlan plan;
+};
+
+[[nodiscard]] Proposal proposal(const std::vector<Gradient>& gradients, const SynchronizerOptions& options,
+                                const AgreedPlan& plan);
+
+struct Difference {
+  std::string what;
+  std::optional<std::size_t> gradient;  ///< of this rank's
+};
+/// The first difference between what rank `rank` and rank 0 understand, with both values.
+[[nodiscard]] std::optional<Difference> difference_of(const Proposal& own, const Proposal& theirs, int rank);
+
+[[nodiscard]] std::string encode(const Proposal& proposal);
+[[nodiscard]] std::string encode(const schedule::Partition& partition);
+/// Both throw Corrupt. The partition may be an illegal one.
+[[nodiscard]] Proposal decode_proposal(std::string_view text);
+[[nodiscard]] schedule::Partition decode_partition(std::string_view text);
+
+}  // namespace syncopate::sync::planning

@@ -1,0 +1,62 @@
+# Each source file in a folder below is a target: its stem is its function, its corpus folder and its fuzzing program.
+find_package(nlohmann_json REQUIRED)
+file(GLOB fuzz_targets CONFIGURE_DEPENDS ${folder}/*/*.cpp)
+set(declarations "")
+set(rows "")
+foreach(target ${fuzz_targets})
+  get_filename_component(stem ${target} NAME_WE)
+  string(APPEND declarations "void ${stem}(Input input);\n")
+  string(APPEND rows "      {\"${stem}\", target::${stem}},\n")
+endforeach()
+file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/fuzz_targets.cpp CONTENT "// Generated from the folders of test/fuzz.
+#include \"fuzz/target.hpp\"
+
+namespace syncopate::fuzz {
+namespace target {
+${declarations}}  // namespace target
+
+std::span<const Target> targets() {
+  static constexpr Target table[] = {
+${rows}  };
+  return table;
+}
+}  // namespace syncopate::fuzz
+" @ONLY)
+
+# What targets look at beside the library: sources of the command line and of the training program.
+add_library(fuzzed OBJECT ${PROJECT_SOURCE_DIR}/tools/bench/rows.cpp ${PROJECT_SOURCE_DIR}/tools/lab/shape.cpp
+  ${PROJECT_SOURCE_DIR}/tools/report/record/run.cpp ${PROJECT_SOURCE_DIR}/tools/report/record/jsonl.cpp
+  ${PROJECT_SOURCE_DIR}/tools/report/record/overlap.cpp ${PROJECT_SOURCE_DIR}/train/record/sealed_file.cpp
+  ${PROJECT_SOURCE_DIR}/train/data/files.cpp)
+target_include_directories(fuzzed PUBLIC ${PROJECT_SOURCE_DIR}/tools ${PROJECT_SOURCE_DIR}/train)
+target_compile_definitions(fuzzed PUBLIC XXH_INLINE_ALL)
+target_link_libraries(fuzzed PUBLIC syncopate syncopate_settings fmt::fmt)
+
+target_sources(test_fuzz PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/fuzz_targets.cpp)
+target_link_libraries(test_fuzz PRIVATE fuzzed)
+target_compile_definitions(test_fuzz PRIVATE CORPUS_FOLDER="${folder}/corpus")
+gtest_discover_tests(test_fuzz TEST_PREFIX fuzz/ DISCOVERY_TIMEOUT 60 PROPERTIES LABELS fuzz TIMEOUT 120)
+
+if(SYNCOPATE_FUZZ)
+  add_custom_target(fuzz)
+  foreach(target ${fuzz_targets})
+    get_filename_component(stem ${target} NAME_WE)
+    file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/fuzz_${stem}.cpp CONTENT "// Generated: libFuzzer's way into one target.
+#include \"fuzz/target.hpp\"
+
+namespace syncopate::fuzz::target {
+void ${stem}(Input input);
+}
+
+extern \"C\" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
+  syncopate::fuzz::target::${stem}(std::as_bytes(std::span(data, size)));
+  return 0;
+}
+" @ONLY)
+    add_executable(fuzz_${stem} ${target} ${CMAKE_CURRENT_BINARY_DIR}/fuzz_${stem}.cpp)
+    target_include_directories(fuzz_${stem} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/test)
+    target_link_libraries(fuzz_${stem} PRIVATE fuzzed)
+    target_link_options(fuzz_${stem} PRIVATE -fsanitize=fuzzer)
+    add_dependencies(fuzz fuzz_${stem})
+  endforeach()
+endif()

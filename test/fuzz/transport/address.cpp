@@ -1,0 +1,15 @@
+// Addresses as text: a text that is taken is an address whose own text means the same.
+#include "transport/socket/address.hpp"
+
+#include "fuzz/target.hpp"
+
+namespace syncopate::fuzz::target {
+
+void address(Input input) {
+  may_refuse<Misuse>([&] {
+    const auto found = transport::socket::Address::parse(text_of(input));
+    hold(transport::socket::Address::parse(found.text()) == found, "an address is what its text says");
+  });
+}
+
+}  // namespace syncopate::fuzz::target
