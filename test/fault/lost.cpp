@@ -53,8 +53,8 @@ class Victim : public testing::TestWithParam<std::tuple<int, const char*>> {
   [[nodiscard]] static int victim() { return std::get<0>(GetParam()); }
   [[nodiscard]] static test::Job job() {
     const std::string where = std::get<1>(GetParam());
-    return where == "memory" ? test::Job(kRanks, reduce_in_place, "shm")
-                             : test::Job(kRanks, reduce_some, where.c_str());
+    return where == "memory" ? test::Job(kRanks, reduce_in_place, {.transport = "shm"})
+                             : test::Job(kRanks, reduce_some, {.transport = where});
   }
   std::mt19937 random_{std::random_device{}()};
 };
@@ -99,7 +99,7 @@ TEST(Failure, BehindAnInnerRankThatHasLeftIsNamed) {
             std::vector<float> values(1000);
             broadcast(group, std::span(values), {.root = 0, .algorithm = "linear_pipeline", .name = "weights"});
           },
-          transport, [](int rank, int step) { return rank == 0 && step == 2; });
+          {.transport = transport, .leaves = [](int rank, int step) { return rank == 0 && step == 2; }});
       const test::Ending ending = job.ending_of(2);
       EXPECT_STREQ(ending.kind, "PeerLost") << transport << ' ' << signal << ' ' << ending.message;
       EXPECT_EQ(ending.peer, 1) << ending.message;
@@ -108,17 +108,17 @@ TEST(Failure, BehindAnInnerRankThatHasLeftIsNamed) {
 
 TEST(Failure, OfARankWithAForkedChildIsSeenAtOnce) {
   for (const char* transport : {"tcp", "shm"}) {
-    const test::Job job(
-        kRanks,
-        [](Group& group, int step) {
-          if (group.rank() == 1 && step == 1 && ::fork() == 0) {
-            for (const int file : {STDOUT_FILENO, STDERR_FILENO}) ::close(file);  // for whoever waits for their end
-            ::alarm(10);
-            ::pause();
-          }
-          reduce_some(group, step);
-        },
-        transport);
+    const test::Job job(kRanks,
+                        [](Group& group, int step) {
+                          if (group.rank() == 1 && step == 1 && ::fork() == 0) {
+                            for (const int file : {STDOUT_FILENO, STDERR_FILENO})
+                              ::close(file);  // for whoever waits for their end
+                            ::alarm(10);
+                            ::pause();
+                          }
+                          reduce_some(group, step);
+                        },
+                        {.transport = transport});
     EXPECT_TRUE(job.await_steps(1, 3));
     job.signal(1, SIGKILL);
     for (const int rank : {0, 2, 3}) {

@@ -1,7 +1,9 @@
 // Ranks as processes that can be killed and stopped, each telling the test what happened to it over a pipe.
 #pragma once
 
+#include <poll.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,18 +33,24 @@ struct Ending {
 
 inline std::int64_t now_ns() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 
+/// How a job's processes join, and when they leave.
+struct JobOptions {
+  std::string transport = "auto";
+  std::function<bool(int rank, int step)> leaves = [](int, int) { return false; };
+  std::function<void(int rank)> before_join = [](int) {};
+  std::optional<std::chrono::milliseconds> silence, join_timeout;
+};
+
 /// A job of `size` processes over loopback. Every process calls `body(group, step)` for step 0, 1, ... until it throws,
 /// or leaves in order before the step that `leaves(rank, step)` tells.
 class Job final {
  public:
   using Body = std::function<void(Group&, int step)>;
-  using Leaves = std::function<bool(int rank, int step)>;
 
-  explicit Job(
-      int size, const Body& body, std::string transport = "auto", Leaves leaves = [](int, int) { return false; })
-      : transport_(std::move(transport)), leaves_(std::move(leaves)) {
+  explicit Job(int size, const Body& body, JobOptions options = {}) : options_(std::move(options)) {
     char pattern[] = "/tmp/syncopate-fault-XXXXXX";
     folder_ = ::mkdtemp(pattern);
+    ::chmod(folder_.c_str(), 0777);  // for ranks that become another user
     for (int rank = 0; rank < size; ++rank) launch(rank, size, body);
   }
   ~Job() {
@@ -65,10 +74,15 @@ class Job final {
     return true;
   }
   void signal(int rank, int number) const { ::kill(processes_[static_cast<std::size_t>(rank)].pid, number); }
-  /// Waits for the rank's last word.
+  /// Waits for the rank's last word; "hangs" if there is none for a minute.
   [[nodiscard]] Ending ending_of(int rank) const {
     Ending ending;
-    const auto got = ::read(processes_[static_cast<std::size_t>(rank)].ending, &ending, sizeof ending);
+    pollfd said{processes_[static_cast<std::size_t>(rank)].ending, POLLIN, 0};
+    if (::poll(&said, 1, 60'000) == 0) {
+      std::strcpy(ending.kind, "hangs");
+      return ending;
+    }
+    const auto got = ::read(said.fd, &ending, sizeof ending);
     if (got != sizeof ending) std::strcpy(ending.kind, "no word");
     return ending;
   }
@@ -106,9 +120,14 @@ class Job final {
   void live(const Life& life, const Body& body) const {
     Ending ending;
     try {
-      const auto group = Group::join(
-          {.rank = life.rank, .size = life.size, .rendezvous = "file://" + folder_, .transport = transport_});
-      for (int step = 0; !leaves_(life.rank, step); ++step) {
+      options_.before_join(life.rank);
+      const auto group = Group::join({.rank = life.rank,
+                                      .size = life.size,
+                                      .rendezvous = "file://" + folder_,
+                                      .join_timeout = options_.join_timeout,
+                                      .silence = options_.silence,
+                                      .transport = options_.transport});
+      for (int step = 0; !options_.leaves(life.rank, step); ++step) {
         body(*group, step);
         if (::write(life.progress, "s", 1) != 1) break;
       }
@@ -119,13 +138,16 @@ class Job final {
       ending.peer = error.where().peer;
       std::strncpy(ending.operation, error.where().operation.c_str(), sizeof ending.operation - 1);
       std::strncpy(ending.tensor, error.where().tensor.c_str(), sizeof ending.tensor - 1);
+    } catch (const std::exception& error) {
+      std::strcpy(ending.kind, "unnamed");
+      std::strncpy(ending.message, error.what(), sizeof ending.message - 1);
     }
     ending.at_ns = now_ns();
     [[maybe_unused]] const auto written = ::write(life.ending, &ending, sizeof ending);
   }
 
-  std::string transport_, folder_;
-  Leaves leaves_;
+  JobOptions options_;
+  std::string folder_;
   std::vector<Process> processes_;
 };
 

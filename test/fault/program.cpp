@@ -18,7 +18,7 @@ void fail_on_rank_1(Group& group, int step) {
 }
 
 TEST_P(Program, ThatThrowsIsNamedByEveryOtherRank) {
-  const test::Job job(kRanks, fail_on_rank_1, GetParam());
+  const test::Job job(kRanks, fail_on_rank_1, {.transport = GetParam()});
   for (int rank = 0; rank < kRanks; ++rank) {
     const test::Ending ending = job.ending_of(rank);
     if (rank == 1) {

@@ -50,10 +50,12 @@ double Averages::scale_of(const std::vector<Layer>& averages) const {
 }
 
 /// Inputs are whole numbers whose sum is exact in every type, so that only the average is rounded; in two stages the
-/// sum of averages is rounded too. Clipping takes the norm of all layers as they were rounded.
+/// sum of averages is rounded too, and sparse codecs add shares. Clipping takes the norm of all layers as they were
+/// rounded.
 double Averages::rounding(std::size_t i, double most) const {
   const double codec = spacing_of_codec(training_.options.codec), own = spacing_of(training_.model[i].dtype);
-  const double largest = training_.options.exchange == "hierarchical" ? 64 : most;
+  const bool is_rounded_once = training_.options.exchange != "hierarchical" && !training_.is_sparse;
+  const double largest = is_rounded_once ? most : 64;
   double coarsest = codec;
   for (const Gradient& gradient : training_.model) coarsest = std::max(coarsest, spacing_of(gradient.dtype));
   const double of_clipping = training_.options.clip_norm > 0 ? 8 * most * coarsest : 0;

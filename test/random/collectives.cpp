@@ -7,7 +7,7 @@
 namespace syncopate {
 namespace {
 
-constexpr std::size_t kPrograms = test::kSanitized ? 40 : 1500;
+constexpr std::size_t kPrograms = test::kSanitized ? 40 : 1000;
 constexpr int kSteps = test::kSanitized ? 12 : 25;
 
 void run_program(std::uint64_t seed) {

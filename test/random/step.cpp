@@ -59,7 +59,7 @@ Step draw_step(Draw& draw, const World& world) {
   Step step;
   step.key = draw.word();
   step.dtype = draw.pick(kDTypes);
-  step.values = draw.chance(50) ? Values::whole : Values::real;
+  step.values = world.is_exact || draw.chance(50) ? Values::whole : Values::real;
   step.count = draw_count(draw, world.most);
   step.is_started = draw.chance(35);
   step.options.name = draw.chance(50) ? "tensor" : "";

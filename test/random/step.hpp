@@ -32,6 +32,7 @@ struct World {
   int hosts = 1;               ///< of as many ranks each, but for the last
   std::size_t most = 100'000;  ///< elements
   bool may_split = true;
+  bool is_exact = false;  ///< only values whose results have known bits
 };
 
 [[nodiscard]] Step draw_step(Draw& draw, const World& world);

@@ -8,7 +8,7 @@
 namespace syncopate {
 namespace {
 
-constexpr std::size_t kTrainings = test::kSanitized ? 40 : 1500;
+constexpr std::size_t kTrainings = test::kSanitized ? 40 : 800;
 
 void run_training(std::uint64_t seed) {
   test::Draw draw(seed);

@@ -19,6 +19,8 @@ struct Training {
   SynchronizerOptions options;
   int steps = 3;
   bool ends_in_weights = false;
+  bool is_sparse = false;
+  bool is_lossy = false;  ///< more than rounding: ranks end with equal bits, and what these are is not known
 };
 
 /// Names are of the shelves; what does not fit together is drawn again.

@@ -57,6 +57,7 @@ class Synchronizer::Impl final {
   };
 
   // Run on the communication thread.
+  void begin_communication();
   void communicate(const std::stop_token& stop);
   [[nodiscard]] std::optional<schedule::Bucket> next_to_leave(const std::stop_token& stop);
   [[nodiscard]] std::size_t agreed(std::size_t offer);

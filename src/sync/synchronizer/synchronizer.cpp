@@ -1,5 +1,6 @@
 // The synchronizer: buckets leave on the communication thread while the backward pass still fills others.
 #include <cstring>
+#include <system_error>
 
 #include "base/require.hpp"
 #include "sync/codec_settings.hpp"
@@ -101,7 +102,16 @@ Synchronizer::Impl::Impl(Group& group, std::vector<Gradient> gradients, const Sy
   for (const schedule::Bucket& bucket : planner_.partition()) infos_.push_back(info_of(bucket));
   sent_before_ = group_.traffic().sent_bytes;
   step_begin_s_ = clock_s_();
+  begin_communication();
+}
+
+void Synchronizer::Impl::begin_communication() try {
   communication_ = std::jthread([this](const std::stop_token& stop) { communicate(stop); });
+} catch (const std::system_error& error) {
+  const std::string what =
+      fmt::format("rank {} got no thread for exchanges: {}; raise the limit of threads", group_.rank(), error.what());
+  group_.abort(what);
+  throw SystemFailure(what, {.rank = group_.rank()});
 }
 
 Synchronizer::Impl::~Impl() {

@@ -17,6 +17,11 @@ base::Time LinkFailures::report(int peer, const LinkFailure& link_failure, base:
     case LinkFailure::Kind::corrupt:
       control_->report({"Corrupt", fmt::format("from rank {}: {}", peer, link_failure.reason), where});
       return at;
+    case LinkFailure::Kind::refused:
+      control_->report({"SystemFailure",
+                        fmt::format("rank {} cannot reach rank {}: {}", rank_, peer, link_failure.reason),
+                        {rank_}});
+      return at;
     case LinkFailure::Kind::other_length:
       control_->report({"Mismatch",
                         fmt::format("in {} rank {} {} by rank {}", text_of_number(link_failure.operation), peer,

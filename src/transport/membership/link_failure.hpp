@@ -11,7 +11,13 @@ namespace syncopate::transport::membership {
 
 /// Why a link to a peer cannot go on. Nothing moves on it afterwards.
 struct LinkFailure {
-  enum class Kind : std::uint8_t { lost, corrupt, other_operation, other_length };
+  enum class Kind : std::uint8_t {
+    lost,
+    corrupt,
+    refused,  ///< by this rank's system
+    other_operation,
+    other_length
+  };
   Kind kind = Kind::lost;
   std::string reason;
   std::uint64_t operation = 0;  ///< of other_operation and other_length: the one in which the ranks differ

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <system_error>
 
 #include "transport/connect/rendezvous/rendezvous.hpp"
 
@@ -35,7 +36,15 @@ TreeControl::TreeControl(ControlOptions options, std::vector<socket::Descriptor>
   if (size() == 1) return;
   for (socket::Descriptor& listener : listeners) acceptor_.open(std::move(listener));
   if (options_.rank > 0) call(parent_of(options_.rank));
+  begin();
+}
+
+void TreeControl::begin() try {
   thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
+} catch (const std::system_error& error) {
+  throw SystemFailure(fmt::format("rank {} got no thread to watch over the group: {}; raise the limit of threads",
+                                  options_.rank, error.what()),
+                      {.rank = options_.rank});
 }
 
 TreeControl::~TreeControl() {

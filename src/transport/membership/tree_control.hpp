@@ -72,6 +72,7 @@ class TreeControl final : public Control {
     base::Time deadline;
   };
 
+  void begin();
   [[nodiscard]] int size() const noexcept { return static_cast<int>(options_.addresses.size()); }
   [[nodiscard]] connect::Hello hello(connect::Purpose purpose, int to, std::uint32_t stream) const;
   void learn(const Failure& failure, int from);

@@ -48,7 +48,7 @@ std::optional<socket::Descriptor> receive_descriptor(const socket::Descriptor& s
   message.header.msg_controllen = message.control.size();
   const ssize_t got = ::recvmsg(socket.number(), &message.header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return std::nullopt;
-  if (got <= 0) throw SystemFailure("the connection was closed before memory came over it");
+  if (got <= 0) throw PeerLost("the connection was closed before memory came over it");
   std::optional<socket::Descriptor> taken;
   std::size_t count = 0;
   for (cmsghdr* attached = CMSG_FIRSTHDR(&message.header); attached != nullptr;
@@ -60,6 +60,8 @@ std::optional<socket::Descriptor> receive_descriptor(const socket::Descriptor& s
       taken.emplace(number);
     }
   }
+  if (count == 0 && (message.header.msg_flags & MSG_CTRUNC) != 0)
+    throw SystemFailure("shared memory came, and this process may open no more files; raise the limit (ulimit -n)");
   if (count != 1 || (message.header.msg_flags & MSG_CTRUNC) != 0)
     throw Corrupt("something else than one descriptor came where shared memory was due");
   return taken;

@@ -9,8 +9,8 @@ namespace syncopate::transport::shm {
 
 /// Sends a descriptor with one byte. False: the connection is gone, or its buffer full.
 [[nodiscard]] bool send_descriptor(const socket::Descriptor& socket, const socket::Descriptor& memory) noexcept;
-/// The descriptor that has come; an empty optional if nothing has. Throws Corrupt if what came is none, SystemFailure
-/// if the connection is gone.
+/// The descriptor that has come; an empty optional if nothing has. Throws Corrupt if what came is none, PeerLost if
+/// the connection is gone, SystemFailure if this process may open no more files.
 [[nodiscard]] std::optional<socket::Descriptor> receive_descriptor(const socket::Descriptor& socket);
 
 /// Wakes the other end. Never blocks: a full buffer means that it is being woken already.

@@ -135,6 +135,8 @@ void Link::attempt(Move move) noexcept try {
   move();
 } catch (const Corrupt& corrupt) {
   fail({membership::LinkFailure::Kind::corrupt, corrupt.what(), {}});
+} catch (const SystemFailure& failure) {
+  fail({membership::LinkFailure::Kind::refused, failure.what(), {}});
 } catch (const std::exception& error) {
   fail({membership::LinkFailure::Kind::lost, error.what(), {}});
 }

@@ -58,7 +58,7 @@ void descriptor_passing(Input input) {
   for (Fields fields(input); !fields.empty();) {
     const auto count = fields.take<std::uint8_t>() % 6;
     if (!send(ends.peer, memories(fields, count), fields.take<std::uint8_t>())) break;
-    may_refuse<Corrupt, SystemFailure>([&] {
+    may_refuse<Corrupt, PeerLost>([&] {
       auto memory = shm::receive_descriptor(ends.tested.socket());
       if (memory) std::ignore = shm::Region::adopt(std::move(*memory));
     });

@@ -1,0 +1,86 @@
+// Limits of the system: who gets no descriptors, or no threads, says so, and nobody waits for ever.
+#include <dirent.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "processes.hpp"
+#include "syncopate/collective.hpp"
+
+namespace syncopate {
+namespace {
+
+constexpr int kRanks = 3, kLimited = 1;
+
+void limit(decltype(RLIMIT_NOFILE) resource, std::size_t most) {
+  const rlimit bound{most, most};
+  if (::setrlimit(resource, &bound) != 0) throw SystemFailure("no limit");
+}
+
+/// This process may open so many more.
+void leave_descriptors(std::size_t free) {
+  int highest = 2;
+  const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir("/proc/self/fd"), &::closedir);
+  while (const dirent* entry = ::readdir(open.get())) highest = std::max(highest, std::atoi(entry->d_name));
+  int filled = 0;
+  while (filled <= highest) filled = ::dup(STDIN_FILENO);  // the gaps too
+  limit(RLIMIT_NOFILE, static_cast<std::size_t>(filled) + 1 + free);
+}
+
+/// A few collectives, so that whoever could join can also leave in order.
+void reduce_twice(Group& group, int /*step*/) {
+  std::vector<float> values(1000, 1);
+  allreduce(group, std::span(values));
+}
+
+struct Endings {
+  explicit Endings(const std::function<void(int)>& before_join) {
+    const test::Job job(kRanks, reduce_twice,
+                        {.leaves = [](int, int step) { return step == 2; },
+                         .before_join = before_join,
+                         .join_timeout = std::chrono::seconds(2)});
+    for (int rank = 0; rank < kRanks; ++rank) all.push_back(job.ending_of(rank));
+  }
+  [[nodiscard]] bool are_in_order() const {
+    return std::ranges::all_of(all, [](const test::Ending& ending) { return std::string_view(ending.kind) == "none"; });
+  }
+  void expect_named(const std::string& where) const {
+    for (const test::Ending& ending : all) {
+      const std::string kind = ending.kind, what = where + ": " + kind + ": " + ending.message;
+      EXPECT_TRUE(kind == "SystemFailure" || kind == "Timeout" || kind == "RemoteFailure" || kind == "PeerLost")
+          << what;
+      if (kind == "PeerLost" || kind == "RemoteFailure")
+        EXPECT_TRUE(ending.peer == kLimited || what.find("Too many open files") != std::string::npos) << what;
+    }
+  }
+  std::vector<test::Ending> all;
+};
+
+TEST(Limit, OfDescriptorsEndsInNamedErrorsOfThatRankOrForThatReason) {
+  for (std::size_t free = 0;; ++free) {
+    ASSERT_LT(free, 64U);
+    const Endings endings([free](int rank) {
+      if (rank == kLimited) leave_descriptors(free);
+    });
+    if (endings.are_in_order()) break;
+    endings.expect_named(fmt::format("{} descriptors", free));
+  }
+}
+
+TEST(Limit, OfThreadsIsASystemFailureOfThatRank) {
+  constexpr uid_t kNobody = 65534;  // root has no limit
+  const Endings endings([](int rank) {
+    if (rank != kLimited) return;
+    if (::geteuid() == 0 && ::setresuid(kNobody, kNobody, kNobody) != 0) throw SystemFailure("no other user");
+    limit(RLIMIT_NPROC, 1);
+  });
+  EXPECT_STREQ(endings.all[kLimited].kind, "SystemFailure") << endings.all[kLimited].message;
+  endings.expect_named("no threads");
+}
+
+}  // namespace
+}  // namespace syncopate
