@@ -73,6 +73,7 @@ class Job final {
       if (::read(processes_[static_cast<std::size_t>(rank)].progress, &byte, 1) != 1) return false;
     return true;
   }
+  [[nodiscard]] pid_t process(int rank) const { return processes_[static_cast<std::size_t>(rank)].pid; }
   void signal(int rank, int number) const { ::kill(processes_[static_cast<std::size_t>(rank)].pid, number); }
   /// Waits for the rank's last word; "hangs" if there is none for a minute.
   [[nodiscard]] Ending ending_of(int rank) const {
