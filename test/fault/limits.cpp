@@ -10,6 +10,7 @@
 
 #include "processes.hpp"
 #include "syncopate/collective.hpp"
+#include "syncopate/synchronizer.hpp"
 
 namespace syncopate {
 namespace {
@@ -38,8 +39,8 @@ void reduce_twice(Group& group, int /*step*/) {
 }
 
 struct Endings {
-  explicit Endings(const std::function<void(int)>& before_join) {
-    const test::Job job(kRanks, reduce_twice,
+  explicit Endings(const std::function<void(int)>& before_join, const test::Job::Body& body = reduce_twice) {
+    const test::Job job(kRanks, body,
                         {.leaves = [](int, int step) { return step == 2; },
                          .before_join = before_join,
                          .join_timeout = std::chrono::seconds(2)});
@@ -71,15 +72,32 @@ TEST(Limit, OfDescriptorsEndsInNamedErrorsOfThatRankOrForThatReason) {
   }
 }
 
+/// Root has no limit of threads.
+void leave_root(int rank) {
+  constexpr uid_t kNobody = 65534;
+  if (rank != kLimited || ::geteuid() != 0) return;
+  if (::setresuid(kNobody, kNobody, kNobody) != 0) throw SystemFailure("no other user");
+}
+
 TEST(Limit, OfThreadsIsASystemFailureOfThatRank) {
-  constexpr uid_t kNobody = 65534;  // root has no limit
   const Endings endings([](int rank) {
-    if (rank != kLimited) return;
-    if (::geteuid() == 0 && ::setresuid(kNobody, kNobody, kNobody) != 0) throw SystemFailure("no other user");
-    limit(RLIMIT_NPROC, 1);
+    leave_root(rank);
+    if (rank == kLimited) limit(RLIMIT_NPROC, 1);
   });
   EXPECT_STREQ(endings.all[kLimited].kind, "SystemFailure") << endings.all[kLimited].message;
   endings.expect_named("no threads");
+}
+
+TEST(Limit, OfThreadsWhenASynchronizerNeedsOneIsASystemFailureOfThatRank) {
+  const Endings endings(leave_root, [](Group& group, int) {
+    if (group.rank() == kLimited) limit(RLIMIT_NPROC, 1);
+    Synchronizer synchronizer(group, {{"fc1", 100}});
+    synchronizer.ready(0);
+    synchronizer.wait();
+  });
+  EXPECT_STREQ(endings.all[kLimited].kind, "SystemFailure") << endings.all[kLimited].message;
+  EXPECT_STREQ(endings.all[0].kind, "RemoteFailure") << endings.all[0].message;
+  endings.expect_named("no thread for the synchronizer");
 }
 
 }  // namespace

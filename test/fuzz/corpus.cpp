@@ -13,6 +13,9 @@
 #include "sanitized.hpp"
 
 namespace syncopate::fuzz {
+
+static void PrintTo(const Target& target, std::ostream* out) { *out << target.name; }
+
 namespace {
 
 using Bytes = std::vector<std::byte>;

@@ -1,6 +1,7 @@
 // Target: a function that gives bytes from outside to one decoder; what it throws beside a refusal is a finding.
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <cstring>
 #include <span>
