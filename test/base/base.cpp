@@ -23,6 +23,15 @@ TEST(Units, ReadSizesAsPeopleWriteThem) {
     EXPECT_THROW(static_cast<void>(parse_bytes(wrong)), Misuse) << wrong;
 }
 
+TEST(Units, ReadCounts) {
+  EXPECT_EQ(parse_count("1000"), 1000U);
+  EXPECT_EQ(parse_count("25M"), 25000000U);
+  EXPECT_EQ(parse_count("16Mi"), std::uint64_t{16} << 20);
+  EXPECT_EQ(parse_count("1.5Ki"), 1536U);
+  for (const char* wrong : {"", "x", "-1", "16MiB", "1.3", "1e30", "nan", "Mi"})
+    EXPECT_THROW(static_cast<void>(parse_count(wrong)), Misuse) << wrong;
+}
+
 TEST(Names, ThatAreUnknownAreRefusedWithTheNearest) {
   constexpr std::string_view known[] = {"ring", "halving_doubling", "mst"};
   EXPECT_EQ(unknown_name("algorithm", "rnig", known),

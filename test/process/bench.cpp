@@ -1,6 +1,7 @@
 // `syncopate bench` and `syncopate plan collective` as a user meets them: rows, answers, exit codes.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "process/run_program.hpp"
@@ -138,6 +139,56 @@ TEST(Bench, ShowsATableToPeople) {
   EXPECT_NE(ended.output.find("median (min .. max)"), std::string::npos) << ended.output;
   EXPECT_NE(ended.output.find("2 ranks over inproc"), std::string::npos) << ended.output;
   EXPECT_EQ(ended.error, "");
+}
+
+TEST(BenchCodec, HasARowForEveryCodecOfTheShelfAndTheContendersOfTopk) {
+  const Ended ended = syncopate({"bench", "codec", "--json", "--elements", "10K", "--rounds", "2"});
+  ASSERT_EQ(ended.code, 0) << ended.error;
+  std::vector<std::string> ours;
+  const auto rows = rows_of(ended);
+  for (const auto& row : rows) {
+    for (const char* key : {"codec", "contender", "elements", "density", "encode_seconds", "decode_seconds",
+                            "read_seconds", "wire_bytes", "index_bytes", "selected", "reads", "error"})
+      EXPECT_TRUE(row.contains(key)) << key;
+    EXPECT_EQ(row.at("elements"), 10'000);
+    EXPECT_EQ(row.at("encode_seconds").at("n"), 2);
+    if (row.at("contender") == "syncopate") ours.push_back(row.at("codec"));
+  }
+  for (const char* codec : {"none", "fp16", "topk:0.001", "topk:0.01"})
+    EXPECT_NE(std::ranges::find(ours, codec), ours.end()) << codec;
+  EXPECT_EQ(std::ranges::count(rows, "nth_element", [](const auto& row) { return row.at("contender"); }), 2);
+}
+
+TEST(BenchCodec, CountsIndicesAndKeepsResidualsOnRequest) {
+  const Ended ended = syncopate({"bench", "codec", "--json", "--elements", "10K", "--rounds", "2", "--codec",
+                                 "topk:0.05", "--contenders", "ours", "--feedback", "residual"});
+  ASSERT_EQ(ended.code, 0) << ended.error;
+  const auto rows = rows_of(ended);
+  ASSERT_EQ(rows.size(), 1U) << ended.output;
+  EXPECT_EQ(rows[0].at("density"), 0.05);
+  EXPECT_EQ(rows[0].at("selected"), 500);
+  EXPECT_EQ(rows[0].at("wire_bytes").get<int>() - rows[0].at("index_bytes").get<int>(), 4 * 500);
+  EXPECT_LT(rows[0].at("error").get<double>(), 1);
+}
+
+TEST(BenchCodec, NamesWhatIsWrong) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> refused{
+      {{"--codec", "tpok"}, "did you mean 'topk'"},
+      {{"--codec", "topk:0.1,0.2"}, "topk:0.1,0.2"},
+      {{"--codec", ","}, "nothing to measure"},
+      {{"--codec", "fp16", "--feedback", "residual"}, "codec fp16 takes no feedback residual"},
+      {{"--feedback", "momentum"}, "allowed: none, residual"},
+      {{"--contenders", "sort"}, "allowed: all, syncopate, nth_element"},
+      {{"--elements", "0"}, "--elements 0"},
+      {{"--elements", "16MiB"}, "'16MiB'"},
+  };
+  for (const auto& [words, why] : refused) {
+    std::vector<std::string> request{"bench", "codec", "--rounds", "1"};
+    request.insert(request.end(), words.begin(), words.end());
+    const Ended ended = syncopate(request);
+    EXPECT_EQ(ended.code, 2) << ended.output;
+    EXPECT_NE(ended.error.find(why), std::string::npos) << ended.error;
+  }
 }
 
 TEST(PlanCollective, PricesARing) {

@@ -126,6 +126,18 @@ std::vector<std::string> parts_of(const std::string& list) {
   return parts;
 }
 
+std::vector<std::string> codecs_of(const std::string& list) {
+  std::vector<std::string> codecs;
+  for (const std::string& part : parts_of(list)) {
+    const bool is_number = part.find_first_not_of("0123456789.eE+-") == std::string::npos;
+    if (is_number && !codecs.empty())
+      codecs.back() += "," + part;
+    else
+      codecs.push_back(part);
+  }
+  return codecs;
+}
+
 Task task_of(const Request& request, int job_ranks) {
   Task task;
   task.collective = collective_named(request.collective);

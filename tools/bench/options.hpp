@@ -56,5 +56,7 @@ void declare(CLI::App& app, Request& request);
 
 /// "a,b,c" -> its parts; no empty ones.
 [[nodiscard]] std::vector<std::string> parts_of(const std::string& list);
+/// "a,b:1,2,c" -> "a", "b:1,2", "c": a number belongs to the codec before it.
+[[nodiscard]] std::vector<std::string> codecs_of(const std::string& list);
 
 }  // namespace syncopate::tools::bench

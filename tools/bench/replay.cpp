@@ -25,8 +25,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kRepeats = 9;                 // calls per size of the cost table
-constexpr double kEthernetHeaders = 1.047;  // 1514 + 24 bytes on the wire for 1448 + 12 of payload and options
+constexpr int kRepeats = 9;  // calls per size of the cost table
 
 /// Ticks of all cores: busy ones and all, since the machine was started.
 std::pair<double, double> core_ticks() {

@@ -39,6 +39,9 @@ class Rows final {
   std::vector<Series> series_;
 };
 
+/// What travels on Ethernet for a byte of payload: 1514 + 24 bytes for 1448, and 12 of TCP's options.
+inline constexpr double kEthernetHeaders = 1.047;
+
 /// Least time in which `bytes` can be combined when each rank's port moves `bits_per_s` each way (headers not
 /// counted): all-reduce 2(N-1)/N S/BW, broadcast and reduce S/BW, the others (N-1)/N S/BW.
 /// 0 when there is no bound: no rate, one rank, or a barrier.

@@ -21,8 +21,7 @@ namespace syncopate::tools::bench {
 
 namespace {
 
-constexpr int kWarmup = 10;                 // steps: caches, connections, what policies that weigh times measure
-constexpr double kEthernetHeaders = 1.047;  // 1514 + 24 bytes on the wire for 1448 + 12 of payload and options
+constexpr int kWarmup = 10;  // steps: caches, connections, what policies that weigh times measure
 constexpr const char* kAlone = "(no exchange)";
 
 /// What rank 0 said of its measured steps, all rounds together; seconds.

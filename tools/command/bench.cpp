@@ -1,6 +1,7 @@
 // `syncopate bench`: measures collectives, ours and other libraries', in one interleaved run with checked answers.
 #include <memory>
 
+#include "bench/codec/benchmark.hpp"
 #include "bench/controller.hpp"
 #include "bench/replay.hpp"
 #include "bench/step.hpp"
@@ -18,6 +19,16 @@ void add_collective(CLI::App& app, Session& session, Collective collective, cons
   bench::declare(sub, *request);
   sub.callback([request, &session] {
     session.action = [request, &session] { return bench::run_benchmark(*request, session); };
+  });
+}
+
+void add_codec(CLI::App& app, Session& session) {
+  const auto request = std::make_shared<bench::CodecRequest>();
+  CLI::App& sub = *app.add_subcommand("codec", "Encoding and decoding on one core, in units of one read of the input");
+  sub.add_flag("--json", session.json, "One row per codec and contender, for programs");
+  bench::declare(sub, *request);
+  sub.callback([request, &session] {
+    session.action = [request, &session] { return bench::run_codec_benchmark(*request, session); };
   });
 }
 
@@ -72,6 +83,7 @@ void define(CLI::App& app, Session& session) {
   add_collective(app, session, Collective::scatter, "Each rank ends with its part of the root's vector");
   add_collective(app, session, Collective::alltoall, "Each rank ends with a part from every rank");
   add_collective(app, session, Collective::barrier, "No rank leaves before all have come");
+  add_codec(app, session);
   add_step(app, session);
   add_replay(app, session);
   add_replayer(app, session);

@@ -20,6 +20,7 @@ constexpr double kKi = 1024, kMi = 1024 * kKi, kGi = 1024 * kMi, kTi = 1024 * kG
 constexpr Unit kSizes[] = {{"", 1},      {"b", 1},    {"kib", kKi}, {"mib", kMi}, {"gib", kGi},
                            {"tib", kTi}, {"kb", 1e3}, {"mb", 1e6},  {"gb", 1e9},  {"tb", 1e12},
                            {"k", kKi},   {"m", kMi},  {"g", kGi},   {"t", kTi}};
+constexpr Unit kCounts[] = {{"", 1}, {"k", 1e3}, {"m", 1e6}, {"g", 1e9}, {"ki", kKi}, {"mi", kMi}, {"gi", kGi}};
 constexpr Unit kRates[] = {{"", 1}, {"bit", 1}, {"kbit", 1e3}, {"mbit", 1e6}, {"gbit", 1e9}};
 
 /// The number of base units in `text`, or a negative value if it is not a number with one of the units.
@@ -43,6 +44,15 @@ std::uint64_t parse_bytes(std::string_view text) {
       "MB, GB or TB, as 4, 64KiB, 25MB",
       text);
   return static_cast<std::uint64_t>(bytes);
+}
+
+std::uint64_t parse_count(std::string_view text) {
+  const double count = parse(text, kCounts);
+  base::require(count >= 0 && count < 9e18 && count == std::floor(count),
+                "number '{}' is not understood; allowed: whole numbers with a unit of K, M, G, Ki, Mi or Gi, as 1000, "
+                "25M, 16Mi",
+                text);
+  return static_cast<std::uint64_t>(count);
 }
 
 double parse_rate(std::string_view text) {

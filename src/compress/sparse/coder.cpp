@@ -24,11 +24,13 @@ class GatheringCoder final : public Coder {
     wire_ = wire;
     is_dense_ = false;
     selections_.resize(tensors.size());
-    std::size_t written = 0;
+    std::size_t written = 0, index_bytes = 0;
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       const Compensated tensor(tensors[i], coding_.feedback);
       coding_.select(tensor, tensors[i], moment, selections_[i]);
-      written += write_packet(coding_.values, selections_[i], tensor.size(), wire.subspan(written));
+      const base::Bytes packet = wire.subspan(written);
+      written += write_packet(coding_.values, selections_[i], tensor.size(), packet);
+      index_bytes += index_bytes_of(packet);
       if (coding_.values.bits == 32)
         tensor.sent(selections_[i].indices());
       else
@@ -36,7 +38,8 @@ class GatheringCoder final : public Coder {
     }
     return {.combine = Combine::gather,
             .payload = Buffer(wire.data(), written, DType::u8),
-            .dense_bytes = elements_of(tensors) * sizeof(float)};
+            .dense_bytes = elements_of(tensors) * sizeof(float),
+            .index_bytes = index_bytes};
   }
 
   [[nodiscard]] std::optional<Round> next(Answer answer) override {

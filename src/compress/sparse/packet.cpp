@@ -136,6 +136,14 @@ std::size_t write_packet(const ValueCoding& coding, Selection& selection, std::u
   return header + plan.bytes + values;
 }
 
+std::size_t index_bytes_of(base::ConstBytes packet) {
+  const std::byte* const begin = packet.data();
+  packet = packet.subspan(2);
+  static_cast<void>(take_varint(packet));
+  const std::uint64_t indices = take_varint(packet);
+  return static_cast<std::size_t>(packet.data() - begin) + indices;
+}
+
 base::ConstBytes read_packet(const ValueCoding& coding, std::uint64_t elements, base::ConstBytes from, Arrival& into) {
   if (from.size() < 2) refuse("it ends in its header");
   const auto kind = std::to_integer<std::uint8_t>(from[0]);

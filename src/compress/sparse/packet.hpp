@@ -32,6 +32,9 @@ struct Arrival {
 ///   1 byte index coding | 1 byte its parameter | LEB128 selected | LEB128 index bytes | indices | values
 std::size_t write_packet(const ValueCoding& coding, Selection& selection, std::uint64_t elements, base::Bytes into);
 
+/// Bytes of a packet that write_packet wrote beside its values.
+[[nodiscard]] std::size_t index_bytes_of(base::ConstBytes packet);
+
 /// Reads a packet; returns the bytes behind it. Throws Corrupt for bytes that write_packet does not write: indices are
 /// safe to use. Allocates at most 8 times the packet's bytes for each of the rooms.
 [[nodiscard]] base::ConstBytes read_packet(const ValueCoding& coding, std::uint64_t elements, base::ConstBytes from,

@@ -1,0 +1,137 @@
+// Loopback of codecs: the conversation of one rank with itself, timed around the coder's calls.
+#include "syncopate/tooling/codec_loopback.hpp"
+
+#include <cstdlib>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/random.hpp"
+#include "base/require.hpp"
+#include "compress/codec.hpp"
+#include "kernel/sum.hpp"
+
+namespace syncopate {
+
+namespace {
+
+using compress::Feedback;
+using compress::FeedbackUse;
+
+Feedback::Kind feedback_named(const std::string& name, const compress::Codec& codec) {
+  base::require(name == "none" || name == "residual", "feedback '{}' is unknown; allowed: none, residual", name);
+  if (name == "none") return Feedback::Kind::none;
+  base::require(codec.feedback == FeedbackUse::sound || codec.feedback == FeedbackUse::maskable,
+                "codec {} takes no feedback residual; allowed: none", codec.name);
+  return Feedback::Kind::residual;
+}
+
+compress::Settings settings_for(const LoopbackOptions& options) {
+  compress::Settings settings = compress::settings_of(options.codec);
+  settings.feedback.kind = feedback_named(options.feedback, *settings.codec);
+  return settings;
+}
+
+/// The largest divisor up to the square root.
+std::size_t most_square(std::size_t elements) {
+  std::size_t rows = 1;
+  for (std::size_t divisor = 2; divisor * divisor <= elements; ++divisor)
+    if (elements % divisor == 0) rows = divisor;
+  return rows;
+}
+
+template <class F>
+double seconds_of(F&& work) {
+  const base::SteadyClock clock;
+  const base::Time begin = clock.now();
+  work();
+  return base::seconds(clock.now() - begin);
+}
+
+}  // namespace
+
+struct CodecLoopback::State {
+  explicit State(const LoopbackOptions& options);
+  [[nodiscard]] compress::Tensor tensor(std::span<float> gradient);
+  [[nodiscard]] compress::Answer answer(const compress::Round& round);
+
+  compress::Settings settings;
+  std::size_t elements, rows;
+  std::unique_ptr<compress::Coder> coder;
+  std::vector<std::byte> wire, answered;
+  base::ConstBytes arrived;            ///< what came of a round that is not additive
+  std::vector<std::byte> copies[2]{};  ///< between steps
+  std::vector<float> weights{};
+  std::uint64_t steps = 0;
+};
+
+CodecLoopback::State::State(const LoopbackOptions& options)
+    : settings(settings_for(options)), elements(options.elements), rows(most_square(elements)) {
+  base::require(elements > 0, "a gradient of 0 elements; allowed: 1 and more");
+  compress::require_taken(settings, "loopback", DType::f32);
+  if (settings.codec->wants_weights) {
+    const base::CounterRandom random{elements};
+    for (std::size_t i = 0; i < elements; ++i) weights.push_back(static_cast<float>(random.uniform(i) - 0.5));
+  }
+  std::vector<float> none;
+  const compress::Tensor whole = tensor(none);
+  base::require(compress::is_coded(settings, whole), "codec {} does not code a gradient of {} x {} elements",
+                settings.codec->name, whole.rows, whole.columns);
+  for (auto& copy : copies) copy.resize(compress::state_bytes(settings, whole, true));
+  wire.resize(compress::wire_bytes_of(settings, {&whole, 1}, true));
+  coder = compress::coder_of(settings, true);
+}
+
+compress::Tensor CodecLoopback::State::tensor(std::span<float> gradient) {
+  const std::size_t now = steps % 2;
+  return {.values = Buffer(gradient.data(), elements, DType::f32),
+          .weights = Buffer(weights.data(), weights.size(), DType::f32),
+          .kept = copies[now],
+          .next = copies[1 - now],
+          .rows = rows,
+          .columns = elements / rows,
+          .key = elements};
+}
+
+compress::Answer CodecLoopback::State::answer(const compress::Round& round) {
+  if (round.combine == compress::Combine::additive) return {};
+  const auto bytes = round.payload.bytes();
+  answered.assign(bytes.begin(), bytes.end());
+  arrived = answered;
+  return {std::span(&arrived, 1)};
+}
+
+CodecLoopback::CodecLoopback(const LoopbackOptions& options) : state_(std::make_unique<State>(options)) {}
+CodecLoopback::~CodecLoopback() = default;
+CodecLoopback::CodecLoopback(CodecLoopback&&) noexcept = default;
+
+LoopbackStep CodecLoopback::step(std::span<float> gradient) {
+  State& state = *state_;
+  base::require(gradient.size() == state.elements, "a gradient of {} elements; allowed: the {} that were announced",
+                gradient.size(), state.elements);
+  const compress::Tensor tensor = state.tensor(gradient);
+  LoopbackStep step;
+  std::optional<compress::Round> round;
+  double spent = seconds_of([&] { round = state.coder->begin({&tensor, 1}, {.step = state.steps}, state.wire); });
+  while (round) {
+    step.encode_s += spent;
+    step.wire_bytes += round->payload.bytes().size();
+    step.index_bytes += round->index_bytes;
+    const compress::Answer answer = state.answer(*round);
+    spent = seconds_of([&] { round = state.coder->next(answer); });
+  }
+  step.decode_s = spent;
+  ++state.steps;
+  return step;
+}
+
+std::optional<double> CodecLoopback::density() const {
+  const compress::Settings& settings = state_->settings;
+  if (!settings.codec->has_density) return std::nullopt;
+  return std::strtod(settings.parameter.c_str(), nullptr);
+}
+
+bool CodecLoopback::selects() const { return state_->settings.codec->feedback == FeedbackUse::maskable; }
+
+std::uint32_t read_once(std::span<const float> elements) { return kernel::bit_sum(elements); }
+
+}  // namespace syncopate
