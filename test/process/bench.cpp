@@ -191,6 +191,22 @@ TEST(BenchCodec, NamesWhatIsWrong) {
   }
 }
 
+TEST(BenchStep, NamesWhatIsWrong) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> refused{
+      {{"--codec", "fp16"}, "what to train is missing"},
+      {{"--codec", "fp16", "--", "--model", "linear", "--codec=none"}, "compares --codec; allowed: before the --"},
+      {{"--codec", ",", "--", "--model", "linear"}, "--codec names none"},
+      {{"--policy", ",", "--", "--model", "linear"}, "--policy names none"},
+  };
+  for (const auto& [words, why] : refused) {
+    std::vector<std::string> request{"bench", "step"};
+    request.insert(request.end(), words.begin(), words.end());
+    const Ended ended = syncopate(request);
+    EXPECT_EQ(ended.code, 2) << ended.output;
+    EXPECT_NE(ended.error.find(why), std::string::npos) << ended.error;
+  }
+}
+
 TEST(PlanCollective, PricesARing) {
   const Ended ended =
       syncopate({"plan", "collective", "ring", "--ranks", "4", "--bytes", "4000", "--json", "--alpha", "1"});

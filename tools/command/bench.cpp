@@ -4,7 +4,7 @@
 #include "bench/codec/benchmark.hpp"
 #include "bench/controller.hpp"
 #include "bench/replay.hpp"
-#include "bench/step.hpp"
+#include "bench/step/benchmark.hpp"
 #include "bench/worker.hpp"
 #include "command.hpp"
 

@@ -1,0 +1,123 @@
+// Rows of training steps: medians over steps, rates over ranks, and how they are shown.
+#include "bench/step/rows.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "bench/rows.hpp"
+#include "syncopate/tooling/units.hpp"
+
+namespace syncopate::tools::bench {
+
+namespace {
+
+using Json = nlohmann::json;
+
+/// How much longer steps took than was predicted.
+double error_of(const Steps& steps) { return median(steps.step) / median(steps.predicted) - 1; }
+
+double share_of(const Steps& steps, const Steps& ceiling) {
+  return steps.steps_per_second() / ceiling.steps_per_second();
+}
+
+double wire_seconds(const StepVariant& variant, const Steps& steps, const StepNetwork& network) {
+  if (variant.codec != "none") return static_cast<double>(steps.wire_bytes) * 8 / network.bits_per_s * kEthernetHeaders;
+  Series ring;
+  ring.collective = "allreduce";
+  ring.ranks = network.ranks;
+  ring.bytes = steps.gradient_bytes;
+  return bound_seconds(ring, network.bits_per_s) * kEthernetHeaders;
+}
+
+}  // namespace
+
+std::string StepVariant::text() const {
+  if (is_ceiling()) return "(no exchange)";
+  std::string text = policy;
+  if (codec != "none") text += " " + codec;
+  if (exchange != "allreduce") text += " " + exchange;
+  return text;
+}
+
+void Steps::take(const std::string& line, int rank) {
+  const Json row = Json::parse(line, nullptr, false);
+  if (!row.is_object()) return;
+  const std::string event = row.value("event", "");
+  if (event == "end" && !rates_.empty()) rates_.back() += 1 / row["step_seconds"]["median"].get<double>();
+  if (rank != 0) return;
+  if (event == "begin") gradient_bytes = row.value("gradient_bytes", std::uint64_t{0});
+  if (event != "step" || row["step"].get<int>() <= warmup_) return;
+  step.push_back(row["step_s"].get<double>());
+  forward.push_back(row["forward_s"].get<double>());
+  backward.push_back(row["backward_s"].get<double>());
+  wait.push_back(row["wait_s"].get<double>());
+  optimizer.push_back(row["optimizer_s"].get<double>());
+  if (row.contains("predicted_s")) predicted.push_back(row["predicted_s"].get<double>());
+  wire_bytes = row["wire_bytes"].get<std::uint64_t>();
+}
+
+double Steps::steps_per_second() const { return median(rates_); }
+
+std::vector<double> Steps::even_steps(int ranks) const {
+  std::vector<double> seconds;
+  for (const double rate : rates_) seconds.push_back(ranks / rate);
+  return seconds;
+}
+
+double StepBound::seconds() const { return std::max(alone_s, forward_s + wire_s + optimizer_s); }
+
+std::optional<StepBound> bound_of(const StepVariant& variant, const Steps& steps, const Steps& ceiling,
+                                  const StepNetwork& network) {
+  const bool combines = variant.exchange == "allreduce" || variant.exchange == "hierarchical";
+  if (network.bits_per_s <= 0 || (!combines && !variant.is_ceiling())) return std::nullopt;
+  return StepBound{.alone_s = median(ceiling.step),
+                   .forward_s = median(ceiling.forward),
+                   .optimizer_s = median(ceiling.optimizer),
+                   .wire_s = variant.is_ceiling() ? 0 : wire_seconds(variant, steps, network)};
+}
+
+Json row_of(const StepVariant& variant, const Steps& steps, const Steps& ceiling, const StepNetwork& network) {
+  const auto bound = bound_of(variant, steps, ceiling, network);
+  const bool told = !steps.predicted.empty();
+  return {{"benchmark", "step"},
+          {"contender", "syncopate"},
+          {"policy", variant.is_ceiling() ? Json() : Json(variant.policy)},
+          {"codec", variant.codec},
+          {"exchange", variant.exchange},
+          {"ranks", network.ranks},
+          {"step_seconds", timing(steps.step)},
+          {"ceiling_seconds", timing(ceiling.even_steps(network.ranks))},
+          {"share_of_ceiling", share_of(steps, ceiling)},
+          {"bound_seconds", bound ? Json(bound->seconds()) : Json()},
+          {"over_bound", bound ? Json(median(steps.step) / bound->seconds()) : Json()},
+          {"predicted_s", told ? Json(median(steps.predicted)) : Json()},
+          {"prediction_error", told ? Json(error_of(steps)) : Json()},
+          {"wire_bytes_per_step", steps.wire_bytes},
+          {"forward_seconds", median(steps.forward)},
+          {"backward_seconds", median(steps.backward)},
+          {"wait_seconds", median(steps.wait)},
+          {"optimizer_seconds", median(steps.optimizer)}};
+}
+
+std::string heads_of_steps() {
+  return fmt::format("{:<28}{:>24}{:>9}{:>10}{:>8}{:>11}{:>9}{:>12}{:>10}{:>9}{:>12}\n", "policy, codec, exchange",
+                     "step (min..max)", "forward", "backward", "wait", "optimizer", "share", "over bound", "predicted",
+                     "error", "sent");
+}
+
+std::string line_of(const StepVariant& variant, const Steps& steps, const Steps& ceiling, const StepNetwork& network) {
+  const auto [low, high] = std::minmax_element(steps.step.begin(), steps.step.end());
+  const bool told = !steps.predicted.empty();
+  const auto bound = bound_of(variant, steps, ceiling, network);
+  return fmt::format("{:<28}{:>24}{:>9.1f}{:>10.1f}{:>8.1f}{:>11.1f}{:>9}{:>12}{:>10}{:>9}{:>12}\n", variant.text(),
+                     fmt::format("{:.1f} ({:.1f}..{:.1f})", 1e3 * median(steps.step), 1e3 * *low, 1e3 * *high),
+                     1e3 * median(steps.forward), 1e3 * median(steps.backward), 1e3 * median(steps.wait),
+                     1e3 * median(steps.optimizer), fmt::format("{:.1f} %", 100 * share_of(steps, ceiling)),
+                     bound ? fmt::format("x{:.3f}", median(steps.step) / bound->seconds()) : "",
+                     told ? fmt::format("{:.1f}", 1e3 * median(steps.predicted)) : "",
+                     told ? fmt::format("{:+.1f} %", 100 * error_of(steps)) : "",
+                     format_bytes(static_cast<double>(steps.wire_bytes)));
+}
+
+}  // namespace syncopate::tools::bench

@@ -1,0 +1,70 @@
+// Rows of training steps: what ranks said of theirs, their share of the ceiling, and their distance to the bound.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace syncopate::tools::bench {
+
+/// One way to train. The ceiling is exchange "none": ranks that do not communicate.
+struct StepVariant {
+  std::string policy = "fusion", codec = "none", exchange = "allreduce";
+  [[nodiscard]] bool is_ceiling() const { return exchange == "none"; }
+  [[nodiscard]] std::string text() const;
+};
+
+/// What a variant's ranks said, all rounds together. Seconds are rank 0's, of single steps.
+class Steps final {
+ public:
+  explicit Steps(int warmup) : warmup_(warmup) {}  ///< steps of a round that do not count
+  void begin_round() { rates_.push_back(0); }
+  /// Takes a line of a rank's output; what is no row of a step or of an end is ignored.
+  void take(const std::string& line, int rank);
+
+  /// Of all ranks together: the sum over ranks of 1 / (a rank's median step); the median over the rounds. Where ranks
+  /// share cores some are faster than others, which medians over ranks hide.
+  [[nodiscard]] double steps_per_second() const;
+  /// The step of ranks that are equally fast and together as fast as these, by round.
+  [[nodiscard]] std::vector<double> even_steps(int ranks) const;
+
+  std::vector<double> step, forward, backward, wait, optimizer;
+  std::vector<double> predicted;  ///< from what the same job's first steps took
+  std::uint64_t wire_bytes = 0;   ///< of one step
+  std::uint64_t gradient_bytes = 0;
+
+ private:
+  int warmup_;
+  std::vector<double> rates_;  ///< by round: steps per second of all ranks
+};
+
+/// No step can be faster than ranks that do not communicate, nor than their forward pass, the time of its bytes on a
+/// full wire, and their optimizer, one after the other: bytes cannot travel before they are made.
+struct StepBound {
+  double alone_s = 0;      ///< step of ranks that do not communicate
+  double forward_s = 0;    ///< of the same
+  double optimizer_s = 0;  ///< of the same
+  double wire_s = 0;
+  [[nodiscard]] double seconds() const;
+};
+
+/// The network under a step benchmark.
+struct StepNetwork {
+  int ranks = 1;
+  double bits_per_s = 0;  ///< of one rank's port; 0: not known
+};
+
+/// Of an exchange that combines gradients; nothing for others and where the rate is not known. Dense gradients take
+/// the ring's 2(N-1)/N S/BW x 1.047, coded ones the bytes that a rank sent.
+[[nodiscard]] std::optional<StepBound> bound_of(const StepVariant& variant, const Steps& steps, const Steps& ceiling,
+                                                const StepNetwork& network);
+[[nodiscard]] nlohmann::json row_of(const StepVariant& variant, const Steps& steps, const Steps& ceiling,
+                                    const StepNetwork& network);
+/// The heads of the columns; then one line for each variant.
+[[nodiscard]] std::string heads_of_steps();
+[[nodiscard]] std::string line_of(const StepVariant& variant, const Steps& steps, const Steps& ceiling,
+                                  const StepNetwork& network);
+
+}  // namespace syncopate::tools::bench
