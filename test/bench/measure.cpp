@@ -191,9 +191,10 @@ TEST(Rows, RefuseARawRowThatIsDamaged) {
 }
 
 TEST(Rows, KnowTheBoundOfEachCollective) {
-  const auto bound = [](const char* collective, int ranks) {
+  const auto bound = [](const char* collective, int ranks, int ranks_per_host = 1) {
     Series series{.collective = collective, .algorithm = {}, .contender = {}, .transport = {}, .dtype = {}};
     series.ranks = ranks;
+    series.ranks_per_host = ranks_per_host;
     series.bytes = 1'000'000;
     return syncopate::tools::bench::bound_seconds(series, 8e6);  // a megabyte a second
   };
@@ -205,6 +206,10 @@ TEST(Rows, KnowTheBoundOfEachCollective) {
   for (const char* collective : {"gather", "scatter", "alltoall"}) EXPECT_DOUBLE_EQ(bound(collective, 4), 0.75);
   EXPECT_DOUBLE_EQ(bound("barrier", 4), 0);
   EXPECT_DOUBLE_EQ(bound("allreduce", 1), 0);
+  EXPECT_DOUBLE_EQ(bound("allreduce", 4, 2), 1) << "each byte leaves a host once and enters it once";
+  EXPECT_DOUBLE_EQ(bound("allgather", 4, 2), 0.5);
+  EXPECT_DOUBLE_EQ(bound("alltoall", 4, 2), 1) << "both ranks of a host send half of theirs";
+  EXPECT_DOUBLE_EQ(bound("allreduce", 4, 4), 0);
 }
 
 TEST(Agent, RunsAShellCommandOnTheNamedHost) {

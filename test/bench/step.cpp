@@ -72,6 +72,8 @@ TEST(StepBound, OfDenseGradientsIsTheRingsAndOfCodedOnesThatOfTheirBytes) {
   EXPECT_NEAR(dense->wire_s, 8 * 1.047, 1e-9) << "2 (N-1)/N of 1 MB at 1 Mbit/s";
   EXPECT_NEAR(dense->seconds(), 1 + 8 * 1.047 + 0.25, 1e-9);
   EXPECT_NEAR(bound_of({.codec = "topk"}, steps, steps, network)->wire_s, 16 * 1.047, 1e-9);
+  const StepNetwork shared{.ranks = 2, .ranks_per_host = 2, .bits_per_s = 1e6};
+  EXPECT_FALSE(bound_of({.codec = "topk"}, steps, steps, shared)) << "some of the bytes stayed on the host";
   EXPECT_EQ(bound_of({.exchange = "none"}, steps, steps, network)->seconds(), 6) << "the median step alone";
   EXPECT_FALSE(bound_of({.exchange = "reduce_broadcast"}, steps, steps, network)) << "it hides behind the next forward";
 }

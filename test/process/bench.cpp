@@ -120,6 +120,9 @@ TEST(Bench, RefusesWhatItCannotMeasure) {
       bench("allreduce", {"--transport", "pigeon"}),
       bench("allreduce", {"--transport", "inproc", "--lab", "1gbit"}),
       bench("allreduce", {"--transport", "shm", "--lab", "1gbit"}),
+      bench("allreduce", {"--ranks", "4", "--ranks-per-host", "2"}),
+      bench("allreduce", {"--ranks", "3", "--ranks-per-host", "2", "--lab", "1gbit"}),
+      bench("allreduce", {"--ranks", "4", "--ranks-per-host", "0", "--lab", "1gbit"}),
       bench("reduce_scatter", {"--contenders", "gloo"}),
       bench("nonsense", {}),
   };
@@ -197,6 +200,7 @@ TEST(BenchStep, NamesWhatIsWrong) {
       {{"--codec", "fp16", "--", "--model", "linear", "--codec=none"}, "compares --codec; allowed: before the --"},
       {{"--codec", ",", "--", "--model", "linear"}, "--codec names none"},
       {{"--policy", ",", "--", "--model", "linear"}, "--policy names none"},
+      {{"--ranks-per-host", "2", "--", "--model", "linear"}, "--ranks-per-host without --lab"},
   };
   for (const auto& [words, why] : refused) {
     std::vector<std::string> request{"bench", "step"};

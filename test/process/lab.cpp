@@ -204,5 +204,24 @@ TEST_F(Lab, AUserWithoutRightsHasLabsWhereTheKernelAllows) {
   EXPECT_EQ(std::system((program + " lab down" + named).c_str()), 0);
 }
 
+TEST_F(Lab, HasSeveralRanksOnAHostOnRequest) {
+  const Ended ended = syncopate({"run", "-n", "3", "--lab", "100mbit", "--ranks-per-host", "2", "--", "sh", "-c",
+                                 "echo $(hostname) $SYNCOPATE_LOCAL_RANK"});
+  ASSERT_EQ(ended.code, 0) << ended.error;
+  for (const char* line : {"[0] sync0 0\n", "[1] sync0 1\n", "[2] sync1 0\n"})
+    EXPECT_NE(ended.output.find(line), std::string::npos) << line << ended.output;
+}
+
+TEST_F(Lab, RanksOfOneHostShareMemoryAndThePort) {
+  const Ended ended =
+      syncopate({"bench", "allreduce", "--json", "--rounds", "1", "--budget", "0.2", "--ranks", "4", "--lab", "100mbit",
+                 "--ranks-per-host", "2", "--bytes", "1MiB", "--algorithm", "hierarchical", "--memory", "own"});
+  ASSERT_EQ(ended.code, 0) << ended.error;
+  const auto row = nlohmann::json::parse(lines_of(ended.output).at(0));
+  EXPECT_EQ(row.at("transport"), "shm+tcp");
+  EXPECT_EQ(row.at("ranks_per_host"), 2);
+  EXPECT_DOUBLE_EQ(row.at("bound_seconds"), 1048576 * 8 / 100e6) << "2 (M-1)/M S/BW between two hosts";
+}
+
 }  // namespace
 }  // namespace syncopate::test

@@ -107,6 +107,8 @@ std::optional<std::string> hindrance(const std::string& name, const Task& task, 
   const std::string file = beside(program, name);
   if (access(file.c_str(), X_OK) != 0)
     return fmt::format("{} does not exist; run scripts/contenders, configure and build again", file);
+  if (name != "gloo" && task.ranks_per_host > 1)
+    return "between ranks of one emulated host it may take shared memory, and then takes it between these hosts too";
   if (name != "gloo" && launcher_of(name).empty()) return "its mpirun is not on PATH; run scripts/contenders";
   if (name == "gloo" && task.collective == Collective::reduce_scatter)
     return "its current interface has no reduce-scatter";

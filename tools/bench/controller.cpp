@@ -26,7 +26,8 @@ void print(const Rows& rows, const Task& task, const Session& session) {
   fmt::print("{} {} {}, {} ranks{}{}: {} rounds, contenders interleaved; time per call, slowest rank\n",
              name_of(task.collective), name_of(task.dtype), name_of(task.op), task.ranks,
              transport.empty() ? "" : " over " + transport,
-             task.lab.empty() ? "" : ", each on a host of its own at " + task.lab, task.rounds);
+             task.lab.empty() ? "" : fmt::format(", {} on each host, ports of {}", task.ranks_per_host, task.lab),
+             task.rounds);
   fmt::print("{}", rows.table());
 }
 
@@ -50,7 +51,7 @@ std::vector<std::string> entrants(const Task& task, const Session& session) {
 int run_in_this_job(const Task& task, const Session& session) {
   if (!task.all_contenders && task.contenders != std::vector<std::string>{"ours"})
     throw Misuse("inside `syncopate run` only --contenders ours is possible; start the others with `syncopate bench`");
-  Rows rows(task.bits_per_s);
+  Rows rows(task.bits_per_s, task.ranks_per_host);
   if (run_in_job(task, rows)) print(rows, task, session);
   return exit_code(rows, true);
 }
@@ -110,7 +111,7 @@ int run_benchmark(const Request& request, const Session& session) {
   const int job = job_ranks();
   const Task task = task_of(request, job);
   if (job > 0) return run_in_this_job(task, session);
-  Rows rows(task.bits_per_s);
+  Rows rows(task.bits_per_s, task.ranks_per_host);
   bool all_ran = true;
   {
     Rounds rounds(task, session, rows);

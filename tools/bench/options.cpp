@@ -89,7 +89,8 @@ void check_contenders(const Request& request, Task& task) {
 /// Where no rank shares memory the two are the same.
 std::vector<std::string> memories_of(const Request& request, const Task& task) {
   if (task.collective == Collective::barrier) return {"own"};
-  const bool shares = task.lab.empty() && (task.transport == "shm" || task.transport == "auto");
+  const bool on_one_host = task.lab.empty() || task.ranks_per_host > 1;
+  const bool shares = on_one_host && (task.transport == "shm" || task.transport == "auto");
   if (request.memory.empty())
     return shares ? std::vector<std::string>{"group", "own"} : std::vector<std::string>{"own"};
   const std::vector<std::string> names = parts_of(request.memory);
@@ -109,6 +110,9 @@ void check_place(const Request& request, const Task& task, int job_ranks) {
   const bool stays = request.transport == "shm" || request.transport == "inproc";
   require(request.lab.empty() || !stays, "--lab emulates hosts, and --transport {} stays within one; use one of them",
           request.transport);
+  require(task.ranks_per_host == 1 || !request.lab.empty(), "--ranks-per-host without --lab; allowed with it");
+  require(task.ranks_per_host >= 1 && task.ranks % task.ranks_per_host == 0,
+          "--ranks-per-host {} of {} ranks; allowed: divisors of their number", task.ranks_per_host, task.ranks);
   if (job_ranks == 0) return;
   require(request.ranks == 0 || request.ranks == job_ranks, "--ranks {} inside a job of {} ranks; leave it out",
           request.ranks, job_ranks);
@@ -142,6 +146,7 @@ Task task_of(const Request& request, int job_ranks) {
   Task task;
   task.collective = collective_named(request.collective);
   task.ranks = job_ranks > 0 ? job_ranks : request.ranks == 0 ? 4 : request.ranks;
+  task.ranks_per_host = request.ranks_per_host;
   check_place(request, task, job_ranks);
   task.lab = request.lab;
   const std::string& rate = request.rate.empty() ? request.lab : request.rate;
@@ -161,7 +166,9 @@ Task task_of(const Request& request, int job_ranks) {
 
 void declare(CLI::App& app, Request& request) {
   app.add_option("--ranks,-n", request.ranks, "Ranks to start (default 4; inside `syncopate run`: the job's)");
-  app.add_option("--lab", request.lab, "Give each rank an emulated host of its own with a port of this rate (1gbit)");
+  app.add_option("--lab", request.lab, "Emulated hosts, one for each rank, with ports of this rate (1gbit)");
+  app.add_option("--ranks-per-host", request.ranks_per_host, "With --lab: so many ranks on each emulated host")
+      ->capture_default_str();
   app.add_option("--rate", request.rate, "Rate of one rank's port, for the bound, when no lab is started");
   app.add_option("--bytes", request.bytes, "Sizes of the full vector; alltoall: what a rank gives to all")
       ->capture_default_str();

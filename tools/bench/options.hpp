@@ -15,6 +15,7 @@ struct Request {
   std::string collective;
   int ranks = 0;  ///< 0: four, or the job's when inside `syncopate run`
   std::string lab;
+  int ranks_per_host = 1;
   std::string rate;
   std::string bytes = "4KiB,256KiB,1MiB,16MiB";
   std::string algorithms = "auto";
@@ -33,7 +34,8 @@ struct Task {
   Collective collective = Collective::allreduce;
   int ranks = 4;
   std::string lab;                      ///< rate of the lab to start; empty: none
-  double bits_per_s = 0;                ///< of one rank's port; 0: not known
+  int ranks_per_host = 1;               ///< of the lab
+  double bits_per_s = 0;                ///< of one host's port; 0: not known
   std::vector<std::uint64_t> bytes;     ///< of the full vector, in the order given
   std::vector<std::string> algorithms;  ///< ours
   std::vector<std::string> contenders;  ///< "ours", "gloo", ...; "all" where `all_contenders`

@@ -74,17 +74,20 @@ double median(std::vector<double> values) {
 }
 
 double bound_seconds(const Series& series, double bits_per_s) {
-  if (bits_per_s <= 0 || series.ranks < 2) return 0;
-  const double ranks = series.ranks, line = static_cast<double>(series.bytes) * 8 / bits_per_s;
-  if (series.collective == "allreduce") return 2 * (ranks - 1) / ranks * line;
+  const double hosts = static_cast<double>(series.ranks) / series.ranks_per_host;
+  if (bits_per_s <= 0 || hosts < 2) return 0;
+  const double line = static_cast<double>(series.bytes) * 8 / bits_per_s, beyond = (hosts - 1) / hosts * line;
+  if (series.collective == "allreduce") return 2 * beyond;
+  if (series.collective == "alltoall") return series.ranks_per_host * beyond;
   if (series.collective == "broadcast" || series.collective == "reduce") return line;
-  return series.collective == "barrier" ? 0 : (ranks - 1) / ranks * line;
+  return series.collective == "barrier" ? 0 : beyond;
 }
 
 bool Rows::add(const std::string& line) {
   const nlohmann::json raw = nlohmann::json::parse(line, nullptr, false);
   if (!raw.is_object() || !raw.contains("block_seconds")) return false;
   Series row = read(raw);
+  row.ranks_per_host = ranks_per_host_;
   const auto same = [&](const Series& other) {
     return other.collective == row.collective && other.algorithm == row.algorithm && other.contender == row.contender &&
            other.memory == row.memory && other.bytes == row.bytes;
@@ -121,6 +124,7 @@ std::vector<nlohmann::json> Rows::json() const {
                     {"transport", row->transport},
                     {"memory", row->memory},
                     {"ranks", row->ranks},
+                    {"ranks_per_host", row->ranks_per_host},
                     {"bytes", row->bytes},
                     {"dtype", row->dtype},
                     {"correct", row->correct},

@@ -12,6 +12,7 @@ namespace syncopate::tools::bench {
 struct Series {
   std::string collective, algorithm, contender, transport, memory, dtype;
   int ranks = 0;
+  int ranks_per_host = 1;
   std::uint64_t bytes = 0;
   bool correct = true;
   std::vector<double> seconds;      ///< of the slowest rank
@@ -20,8 +21,8 @@ struct Series {
 
 class Rows final {
  public:
-  /// `bits_per_s` is the rate of one rank's port, 0 when it is not known.
-  explicit Rows(double bits_per_s) : bits_per_s_(bits_per_s) {}
+  /// `bits_per_s` is the rate of one host's port, 0 when it is not known.
+  explicit Rows(double bits_per_s, int ranks_per_host = 1) : bits_per_s_(bits_per_s), ranks_per_host_(ranks_per_host) {}
   /// Takes a raw row as a contender prints it; other lines are none of ours and give false.
   /// Throws Corrupt for a raw row that lacks something.
   bool add(const std::string& line);
@@ -36,15 +37,16 @@ class Rows final {
  private:
   [[nodiscard]] std::vector<const Series*> ordered() const;
   double bits_per_s_;
+  int ranks_per_host_;
   std::vector<Series> series_;
 };
 
 /// What travels on Ethernet for a byte of payload: 1514 + 24 bytes for 1448, and 12 of TCP's options.
 inline constexpr double kEthernetHeaders = 1.047;
 
-/// Least time in which `bytes` can be combined when each rank's port moves `bits_per_s` each way (headers not
-/// counted): all-reduce 2(N-1)/N S/BW, broadcast and reduce S/BW, the others (N-1)/N S/BW.
-/// 0 when there is no bound: no rate, one rank, or a barrier.
+/// Least time in which `bytes` can be combined when the port of each of M hosts moves `bits_per_s` each way (headers
+/// not counted): all-reduce 2(M-1)/M S/BW, broadcast and reduce S/BW, all-to-all (M-1)/M S/BW for each rank of a host,
+/// the others (M-1)/M S/BW. 0 when there is no bound: no rate, one host, or a barrier.
 [[nodiscard]] double bound_seconds(const Series& series, double bits_per_s);
 
 [[nodiscard]] double median(std::vector<double> values);

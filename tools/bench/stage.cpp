@@ -28,7 +28,9 @@ std::string make_scratch() {
 
 std::optional<lab::Lab> lab_for(const Task& task) {
   if (task.lab.empty()) return std::nullopt;
-  return lab::Lab::start({.hosts = task.ranks, .rate = task.lab, .name = fmt::format("bench{}", getpid())});
+  return lab::Lab::start({.hosts = launch::lab_hosts(task.ranks, task.ranks_per_host),
+                          .rate = task.lab,
+                          .name = fmt::format("bench{}", getpid())});
 }
 
 }  // namespace
@@ -61,10 +63,10 @@ Outcome Stage::run(const std::string& name, const LineSink& sink) {
               .hosts = {}};
   fs::create_directory(place.scratch);
   std::vector<Reach> reach;
-  for (int host = 0; lab_ && host < task_.ranks; ++host) {
-    place.hosts.push_back(lab_->address(host));
+  for (int rank = 0; lab_ && rank < task_.ranks; ++rank)
+    place.hosts.push_back(lab_->address(rank / task_.ranks_per_host));
+  for (int host = 0; lab_ && host < lab_->options().hosts; ++host)
     reach.push_back({lab_->address(host), lab_->exec_prefix(host)});
-  }
   write_agent(place.scratch + "/agent", reach);
 
   const Entry entry = entry_of(name, task_, place);
@@ -72,6 +74,7 @@ Outcome Stage::run(const std::string& name, const LineSink& sink) {
   job.ranks = entry.starts_ranks ? 1 : task_.ranks;
   job.program = bounded(name, entry.command);
   job.lab = lab_ ? &*lab_ : nullptr;
+  job.ranks_per_host = task_.ranks_per_host;
   std::deque<std::string> remembered;
   const launch::job::End end = launch::run_job(job, [&](const launch::job::Line& line) {
     if (line.stream == launch::job::Stream::output) return sink(std::string(line.text));

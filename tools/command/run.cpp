@@ -36,6 +36,8 @@ void take_setting(launch::JobOptions& job, const std::string& word) {
 launch::JobOptions job_of(const Session& session, const Words& words, std::vector<std::string> program) {
   launch::JobOptions job = words.job;
   job.program = std::move(program);
+  if (!words.rate && job.ranks_per_host != 1)
+    throw Misuse("--ranks-per-host without --lab; allowed with it: real hosts say it themselves, as --hosts a:2,b:2");
   if (words.hosts && words.rate) throw Misuse("--lab and --hosts exclude each other: emulated hosts, or real ones");
   int slots = 1;
   if (!session.log_level.empty()) job.environment["SYNCOPATE_LOG"] = session.log_level;
@@ -57,10 +59,12 @@ launch::JobOptions job_of(const Session& session, const Words& words, std::vecto
 }
 
 /// Where no lab is possible the ranks run on loopback, and the user is told: numbers mean something else then.
-std::optional<lab::Lab> lab_for(const Words& words, int ranks) {
+std::optional<lab::Lab> lab_for(const Words& words, const launch::JobOptions& job) {
   if (!words.rate) return std::nullopt;
   try {
-    return lab::Lab::start({.hosts = ranks, .rate = *words.rate, .name = fmt::format("run-{}", getpid())});
+    return lab::Lab::start({.hosts = launch::lab_hosts(job.ranks, job.ranks_per_host),
+                            .rate = *words.rate,
+                            .name = fmt::format("run-{}", getpid())});
   } catch (const SystemFailure& why) {
     fmt::print(stderr,
                "syncopate run: {}\nsyncopate run: continuing WITHOUT emulated hosts: all ranks on loopback, at "
@@ -72,7 +76,7 @@ std::optional<lab::Lab> lab_for(const Words& words, int ranks) {
 
 int run_ranks(const Session& session, const Words& words, const std::vector<std::string>& program) {
   launch::JobOptions job = job_of(session, words, program);
-  const std::optional<lab::Lab> emulated = lab_for(words, job.ranks);
+  const std::optional<lab::Lab> emulated = lab_for(words, job);
   job.lab = emulated ? &*emulated : nullptr;
   if (emulated) job.supervise.files.push_back(emulated->state_file());
   launch::job::End end;
@@ -95,9 +99,11 @@ void define(CLI::App& app, Session& session) {
   const auto words = std::make_shared<Words>();
   app.add_option("-n,--ranks", words->ranks, "How many ranks, 1 to 1024 (default: 1, or as many as --hosts takes)")
       ->check(between(1, 1024));
-  app.add_option("--lab", words->rate,
-                 "Each rank on an emulated host whose port carries this rate: 1gbit, 200mbit, none…")
+  app.add_option("--lab", words->rate, "Ranks on emulated hosts whose ports carry this rate: 1gbit, 200mbit, none…")
       ->type_name("RATE");
+  app.add_option("--ranks-per-host", words->job.ranks_per_host, "With --lab: so many ranks on each emulated host")
+      ->check(between(1, 1024))
+      ->capture_default_str();
   app.add_option("--hosts", words->hosts, "Start them by ssh: a,b:2 is one rank on a and two on b")->type_name("LIST");
   app.add_option("--transport", words->job.transport, "SYNCOPATE_TRANSPORT for the ranks")
       ->type_name("T")

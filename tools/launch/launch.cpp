@@ -20,12 +20,14 @@ constexpr int kLabPort = 29'500;
 constexpr int kFirstRemotePort = 20'000, kRemotePorts = 10'000;  // below the range that systems hand out by themselves
 
 struct Seat {
-  std::size_t place = 0;  ///< index into JobOptions::hosts
+  std::size_t place = 0;  ///< index into JobOptions::hosts, or the lab's host
   int local_rank = 0;
 };
 
 Seat seat_of(const JobOptions& options, int rank) {
-  if (options.lab != nullptr) return {.place = 0, .local_rank = 0};
+  if (options.lab != nullptr)
+    return {.place = static_cast<std::size_t>(rank / options.ranks_per_host),
+            .local_rank = rank % options.ranks_per_host};
   if (options.hosts.empty()) return {.place = 0, .local_rank = rank};
   Seat seat{.place = 0, .local_rank = rank};
   while (seat.local_rank >= options.hosts[seat.place].slots) seat.local_rank -= options.hosts[seat.place++].slots;
@@ -39,8 +41,11 @@ void check(const JobOptions& options) {
   for (const Place& place : options.hosts) slots += place.slots;
   if (!options.hosts.empty() && options.ranks > slots)
     throw Misuse(fmt::format("{} ranks do not fit on hosts for {}; write HOST:RANKS", options.ranks, slots));
-  if (options.lab != nullptr && options.ranks > options.lab->options().hosts)
-    throw Misuse(fmt::format("{} ranks do not fit in a lab of {} hosts", options.ranks, options.lab->options().hosts));
+  if (options.ranks_per_host < 1)
+    throw Misuse(fmt::format("{} ranks per host; allowed: 1 or more", options.ranks_per_host));
+  if (options.lab != nullptr && lab_hosts(options.ranks, options.ranks_per_host) > options.lab->options().hosts)
+    throw Misuse(fmt::format("{} ranks do not fit in a lab of {} hosts, {} on each", options.ranks,
+                             options.lab->options().hosts, options.ranks_per_host));
 }
 
 std::string rendezvous_on(const std::string& address, std::optional<ReservedPort>& port) {
@@ -67,7 +72,7 @@ process::Program local_program(const JobOptions& options, int rank, const Secret
   program.environment["SYNCOPATE_SECRET_FILE"] = secret.path();
   if (options.lab == nullptr) return program;
   program.argv[0] = process::resolve_program(program.argv[0]);  // here, where a missing program is a Misuse of ours
-  const auto prefix = options.lab->exec_prefix(rank);
+  const auto prefix = options.lab->exec_prefix(static_cast<int>(seat_of(options, rank).place));
   program.argv.insert(program.argv.begin(), prefix.begin(), prefix.end());
   return program;
 }

@@ -18,10 +18,16 @@ struct JobOptions {
   std::string transport;                           ///< SYNCOPATE_TRANSPORT; empty: not set
   std::string interface;                           ///< SYNCOPATE_INTERFACE; empty: what fits the place
   std::string rendezvous;                          ///< SYNCOPATE_RENDEZVOUS; empty: a free port of rank 0's place
-  const lab::Lab* lab = nullptr;                   ///< rank r on its host r; it has at least `ranks` hosts
+  const lab::Lab* lab = nullptr;                   ///< rank r on its host r / ranks_per_host, which it has
+  int ranks_per_host = 1;                          ///< of a lab
   std::vector<Place> hosts;                        ///< by ssh, filled in this order; empty: this machine
   job::SuperviseOptions supervise;
 };
+
+/// Hosts of a lab that so many ranks fill.
+[[nodiscard]] constexpr int lab_hosts(int ranks, int ranks_per_host) noexcept {
+  return (ranks + ranks_per_host - 1) / ranks_per_host;
+}
 
 /// Starts the ranks with SYNCOPATE_RANK, _SIZE, _LOCAL_RANK, _RENDEZVOUS, _SECRET_FILE, _INTERFACE, _TRANSPORT, _BLAME
 /// set, passes every line they write to `sink`, and returns when all have ended (see supervise). The secret is made for

@@ -32,8 +32,9 @@ class StepRounds final {
         variants_(variants_of(request)),
         steps_(variants_.size(), Steps(kWarmup)) {
     if (request.lab.empty()) return;
-    lab_.emplace(
-        lab::Lab::start({.hosts = request.ranks, .rate = request.lab, .name = fmt::format("bench{}", getpid())}));
+    lab_.emplace(lab::Lab::start({.hosts = launch::lab_hosts(request.ranks, request.ranks_per_host),
+                                  .rate = request.lab,
+                                  .name = fmt::format("bench{}", getpid())}));
   }
 
   /// The exit code of the first job that failed, 0 if none did.
@@ -71,6 +72,7 @@ class StepRounds final {
     launch::JobOptions job;
     job.ranks = request_.ranks;
     job.lab = lab_ ? &*lab_ : nullptr;
+    job.ranks_per_host = request_.ranks_per_host;
     job.program = program_of(variants_[variant]);
     steps_[variant].begin_round();
     std::string errors;
@@ -94,15 +96,18 @@ class StepRounds final {
 };
 
 StepNetwork network_of(const StepRequest& request) {
-  return {.ranks = request.ranks, .bits_per_s = request.lab.empty() ? 0 : parse_rate(request.lab)};
+  return {.ranks = request.ranks,
+          .ranks_per_host = request.ranks_per_host,
+          .bits_per_s = request.lab.empty() ? 0 : parse_rate(request.lab)};
 }
 
 void print_table(const StepRounds& rounds, const StepRequest& request) {
-  fmt::print("step of {}, {} ranks{}, {} of gradients: {} rounds of {} steps, interleaved; rank 0, medians in ms\n{}",
-             fmt::join(request.words, " "), request.ranks,
-             request.lab.empty() ? "" : ", each on a host of its own at " + request.lab,
-             format_bytes(static_cast<double>(rounds.ceiling().gradient_bytes)), request.rounds, request.steps,
-             heads_of_steps());
+  fmt::print(
+      "step of {}, {} ranks{}, {} of gradients: {} rounds of {} steps, interleaved; rank 0, medians in ms\n{}",
+      fmt::join(request.words, " "), request.ranks,
+      request.lab.empty() ? "" : fmt::format(", {} on each host, ports of {}", request.ranks_per_host, request.lab),
+      format_bytes(static_cast<double>(rounds.ceiling().gradient_bytes)), request.rounds, request.steps,
+      heads_of_steps());
   for (std::size_t i = 0; i < rounds.variants().size(); ++i)
     fmt::print("{}", line_of(rounds.variants()[i], rounds.steps_of(i), rounds.ceiling(), network_of(request)));
   const auto dense = bound_of({}, rounds.ceiling(), rounds.ceiling(), network_of(request));
@@ -116,6 +121,11 @@ void print_table(const StepRounds& rounds, const StepRequest& request) {
 
 /// What is compared stands before the "--": behind it, it would be given twice.
 void check(const StepRequest& request) {
+  if (request.ranks_per_host > 1 && request.lab.empty())
+    throw Misuse("--ranks-per-host without --lab; allowed with it");
+  if (request.ranks % request.ranks_per_host != 0)
+    throw Misuse(fmt::format("--ranks-per-host {} of {} ranks; allowed: divisors of their number",
+                             request.ranks_per_host, request.ranks));
   if (request.words.empty())
     throw Misuse(
         "bench step: what to train is missing; allowed: options of `syncopate train` behind --, as "
@@ -148,6 +158,9 @@ std::vector<StepVariant> variants_of(const StepRequest& request) {
 void declare(CLI::App& app, StepRequest& request) {
   app.add_option("--ranks", request.ranks, "ranks to start")->check(between(1, 128))->capture_default_str();
   app.add_option("--lab", request.lab, "rate of an emulated host per rank, as 1gbit; without: loopback, and no bound");
+  app.add_option("--ranks-per-host", request.ranks_per_host, "with --lab: so many ranks on each emulated host")
+      ->check(between(1, 128))
+      ->capture_default_str();
   app.add_option("--policy", request.policies, "policies, comma-separated (default wfbp,fusion; with --codec fusion)");
   app.add_option("--codec", request.codecs, "codecs with their parameters, comma-separated: none,fp16,topk:0.01")
       ->capture_default_str();

@@ -11,8 +11,9 @@ namespace syncopate::tools::bench {
 
 struct StepRequest {
   int ranks = 4;
-  std::string lab;       ///< rate of the lab; empty: loopback, and no bound
-  std::string policies;  ///< comma-separated; empty: wfbp,fusion, or fusion where codecs are compared
+  std::string lab;         ///< rate of the lab; empty: loopback, and no bound
+  int ranks_per_host = 1;  ///< of the lab
+  std::string policies;    ///< comma-separated; empty: wfbp,fusion, or fusion where codecs are compared
   std::string codecs = "none";
   std::string exchanges = "allreduce";
   int rounds = 3;

@@ -26,6 +26,7 @@ double wire_seconds(const StepVariant& variant, const Steps& steps, const StepNe
   Series ring;
   ring.collective = "allreduce";
   ring.ranks = network.ranks;
+  ring.ranks_per_host = network.ranks_per_host;
   ring.bytes = steps.gradient_bytes;
   return bound_seconds(ring, network.bits_per_s) * kEthernetHeaders;
 }
@@ -70,7 +71,8 @@ double StepBound::seconds() const { return std::max(alone_s, forward_s + wire_s 
 std::optional<StepBound> bound_of(const StepVariant& variant, const Steps& steps, const Steps& ceiling,
                                   const StepNetwork& network) {
   const bool combines = variant.exchange == "allreduce" || variant.exchange == "hierarchical";
-  if (network.bits_per_s <= 0 || (!combines && !variant.is_ceiling())) return std::nullopt;
+  const bool known = variant.codec == "none" || network.ranks_per_host == 1;
+  if (network.bits_per_s <= 0 || !known || (!combines && !variant.is_ceiling())) return std::nullopt;
   return StepBound{.alone_s = median(ceiling.step),
                    .forward_s = median(ceiling.forward),
                    .optimizer_s = median(ceiling.optimizer),
@@ -86,6 +88,7 @@ Json row_of(const StepVariant& variant, const Steps& steps, const Steps& ceiling
           {"codec", variant.codec},
           {"exchange", variant.exchange},
           {"ranks", network.ranks},
+          {"ranks_per_host", network.ranks_per_host},
           {"step_seconds", timing(steps.step)},
           {"ceiling_seconds", timing(ceiling.even_steps(network.ranks))},
           {"share_of_ceiling", share_of(steps, ceiling)},

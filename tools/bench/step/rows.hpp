@@ -53,11 +53,13 @@ struct StepBound {
 /// The network under a step benchmark.
 struct StepNetwork {
   int ranks = 1;
-  double bits_per_s = 0;  ///< of one rank's port; 0: not known
+  int ranks_per_host = 1;
+  double bits_per_s = 0;  ///< of one host's port; 0: not known
 };
 
 /// Of an exchange that combines gradients; nothing for others and where the rate is not known. Dense gradients take
-/// the ring's 2(N-1)/N S/BW x 1.047, coded ones the bytes that a rank sent.
+/// 2(M-1)/M S/BW x 1.047 between M hosts, coded ones the bytes that a rank sent, of which nothing is known where
+/// several ranks share a host.
 [[nodiscard]] std::optional<StepBound> bound_of(const StepVariant& variant, const Steps& steps, const Steps& ceiling,
                                                 const StepNetwork& network);
 [[nodiscard]] nlohmann::json row_of(const StepVariant& variant, const Steps& steps, const Steps& ceiling,
