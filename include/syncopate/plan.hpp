@@ -73,6 +73,7 @@ struct ExchangeLeg {
 /// What an exchange with a codec costs: collectives one after the other, and coding on the rank's own core.
 struct ExchangeLaw {
   std::vector<ExchangeLeg> legs;  ///< empty: an all-reduce of the gradients as they are
+  bool coding_is_known = true;    ///< false: 0 s are assumed
   double coding_s_per_byte = 0;   ///< encoding this rank's packet and decoding what arrives, per byte of gradients
 };
 

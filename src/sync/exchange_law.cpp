@@ -6,6 +6,7 @@
 #include "compress/codec.hpp"
 #include "sync/codec_settings.hpp"
 #include "sync/exchange.hpp"
+#include "syncopate/error.hpp"
 #include "syncopate/synchronizer.hpp"
 
 namespace syncopate {
@@ -64,13 +65,26 @@ void add_rounds(ExchangeLaw& law, std::span<const Gradient> gradients, const com
   }
 }
 
-double coding_s_per_byte(const Cluster& cluster, const compress::Settings& settings, const Rounds& rounds) {
-  const std::string name = settings.parameter.empty() ? std::string(settings.codec->name)
-                                                      : fmt::format("{}:{}", settings.codec->name, settings.parameter);
-  const auto found = std::ranges::find(cluster.codecs, name, &CodingCost::codec);
-  if (found == cluster.codecs.end()) return 0;
+/// The cluster's entry for the codec, whether or not its parameter is written out there.
+const CodingCost* coding_of(const Cluster& cluster, const compress::Settings& settings) {
+  for (const CodingCost& coding : cluster.codecs) {
+    try {
+      const compress::Settings known = compress::settings_of(coding.codec);
+      if (known.codec == settings.codec && known.parameter == settings.parameter) return &coding;
+    } catch (const Misuse&) {  // a codec that this version does not know
+    }
+  }
+  return nullptr;
+}
+
+/// With a gather every rank decodes the packets of all.
+void add_coding(ExchangeLaw& law, const Cluster& cluster, const compress::Settings& settings, const Rounds& rounds) {
+  const CodingCost* const coding = coding_of(cluster, settings);
+  law.coding_is_known = coding != nullptr || settings.codec->name == "none";
+  if (coding == nullptr) return;
   const double packets = settings.codec->combines.gather && !settings.codec->combines.scatter ? rounds.ranks : 1;
-  return (found->encode_s_per_byte + packets * found->decode_s_per_byte) / static_cast<double>(rounds.parts);
+  law.coding_s_per_byte = (coding->encode_s_per_byte + packets * coding->decode_s_per_byte) /
+                          static_cast<double>(rounds.parts);
 }
 
 }  // namespace
@@ -96,7 +110,7 @@ ExchangeLaw exchange_law(std::span<const Gradient> gradients, const Synchronizer
   if (exchange.spread != nullptr)
     law.legs.push_back(
         {Collective::broadcast, Scope::group, exchange.spreads_always ? 1.0 : 1.0 / options.broadcast_every});
-  law.coding_s_per_byte = coding_s_per_byte(cluster, settings, rounds);
+  add_coding(law, cluster, settings, rounds);
   const bool is_plain = settings.codec->name == "none" && options.exchange == "allreduce";
   return is_plain ? ExchangeLaw{} : law;
 }

@@ -15,6 +15,7 @@
 #include "bench/worker.hpp"
 #include "command.hpp"
 #include "fit/cluster.hpp"
+#include "fit/coding.hpp"
 #include "fit/measure.hpp"
 #include "lab/lab.hpp"
 #include "launch/launch.hpp"
@@ -29,7 +30,7 @@ struct Options {
   std::string lab;
   std::string output;
   std::string bytes = "4,256,4KiB,16KiB,64KiB,256KiB,1MiB,4MiB,16MiB";
-  std::string transport, memory = "group";
+  std::string transport, memory = "group", codecs;
   double budget_s = 0.05, limit_s = 45;
 };
 
@@ -82,7 +83,8 @@ fit::Effort effort_of(const Options& options) {
 int measure(const Options& options, const Session& session) {
   const fit::Effort effort = effort_of(options);
   const auto group = Group::join({.transport = options.transport});
-  const fit::Measured measured = fit::measure(*group, effort);
+  fit::Measured measured = fit::measure(*group, effort);
+  measured.codecs = fit::measure_coding(*group, bench::parts_of(options.codecs));
   if (group->rank() == 0) report(measured, options, session);
   return 0;
 }
@@ -105,6 +107,7 @@ int start_job(const Options& options, const Session& session) {
                  "--memory",      options.memory,
                  "--budget",      fmt::format("{}", options.budget_s),
                  "--limit",       fmt::format("{}", options.limit_s)};
+  if (!options.codecs.empty()) job.program.insert(job.program.end(), {"--codec", options.codecs});
   if (session.json) job.program.emplace_back("--json");
   const launch::job::End end = launch::run_job(job, [](const launch::job::Line& line) {
     if (line.stream != launch::job::Stream::progress)
@@ -121,6 +124,8 @@ void define(CLI::App& app, Session& session) {
   app.add_option("--lab", options->lab, "Give each rank an emulated host of its own with a port of this rate (1gbit)");
   app.add_option("--output,-o", options->output, "The cluster file")->required();
   app.add_option("--bytes", options->bytes, "Sizes of the full vector")->capture_default_str();
+  app.add_option("--codec", options->codecs,
+                 "Codecs whose coding is measured too, comma-separated: topk:0.01,fp16 (a codec with commas: one at a time)");
   app.add_option("--transport", options->transport,
                  "auto (shm within a host, tcp between hosts), tcp, shm; default auto, inside a job the job's")
       ->check(one_of("transport", {"auto", "tcp", "shm"}));

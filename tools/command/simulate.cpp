@@ -71,7 +71,7 @@ int run(Options options, const Session& session) {
   for (const std::string& text : options.slow_hosts)
     options.simulate.slow_hosts.push_back(handicap_of("slow-host", text));
   options.simulate.law = tools::plan::law_of(options.exchange, profile, cluster);
-  if (const std::string doubt = tools::plan::doubt_of_coding(options.exchange, cluster); !doubt.empty())
+  if (const std::string doubt = tools::plan::doubt_of_coding(options.exchange, options.simulate.law); !doubt.empty())
     session.log.write(LogLevel::warning, doubt);
   const Progress progress(session, "simulate");
   options.simulate.progress = [&](std::string_view policy, int ranks) {

@@ -105,6 +105,10 @@ nlohmann::json cluster_file(const Measured& measured, const ClusterFit& fit) {
     costs[timing.collective][timing.algorithm]["table"].push_back({timing.bytes, timing.seconds});
   if (fit.inter) links["inter"] = json_of(*fit.inter);
   if (fit.intra) links["intra"] = json_of(*fit.intra);
+  nlohmann::json codecs = nlohmann::json::object();
+  for (const CodingCost& coding : measured.codecs)
+    codecs[coding.codec] = {{"encode_s_per_byte", coding.encode_s_per_byte},
+                            {"decode_s_per_byte", coding.decode_s_per_byte}};
   return {{"ranks", measured.all.front().ranks},
           {"ranks_per_host", measured.ranks_per_host},
           {"transport", measured.transport},
@@ -113,7 +117,8 @@ nlohmann::json cluster_file(const Measured& measured, const ClusterFit& fit) {
           {"links_worst_error", fit.worst_of_links},
           {"links_median_error", fit.median_of_links},
           {"cpu_s_per_byte", fit.cpu_s_per_byte},
-          {"costs", costs}};
+          {"costs", costs},
+          {"codecs", codecs}};
 }
 
 std::string complaint_about(const Measured& measured, const ClusterFit& fit) {

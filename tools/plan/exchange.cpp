@@ -45,9 +45,8 @@ ExchangeLawOf law_of(const ExchangeChoice& choice, const Profile& profile, const
   return law;
 }
 
-std::string doubt_of_coding(const ExchangeChoice& choice, const Cluster& cluster) {
-  const bool is_known = std::ranges::find(cluster.codecs, choice.codec, &CodingCost::codec) != cluster.codecs.end();
-  if (choice.codec == "none" || is_known) return {};
+std::string doubt_of_coding(const ExchangeChoice& choice, const ExchangeLawOf& law) {
+  if (!law || law(1, 1).coding_is_known) return {};
   return fmt::format(
       "the cluster does not say how long codec {} takes, and 0 s are assumed; `syncopate fit --codec {}` "
       "measures it",

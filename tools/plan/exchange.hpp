@@ -17,6 +17,6 @@ void add_exchange(CLI::App& app, ExchangeChoice& choice);
 /// the most square matrix. Throws Misuse for unknown names.
 [[nodiscard]] ExchangeLawOf law_of(const ExchangeChoice& choice, const Profile& profile, const Cluster& cluster);
 /// The warning where the cluster does not know how long the codec takes; else empty.
-[[nodiscard]] std::string doubt_of_coding(const ExchangeChoice& choice, const Cluster& cluster);
+[[nodiscard]] std::string doubt_of_coding(const ExchangeChoice& choice, const ExchangeLawOf& law);
 
 }  // namespace syncopate::tools::plan

@@ -57,7 +57,7 @@ Question question_of(const Options& options) {
                          .fusion_bytes = parse_bytes(options.fusion_bytes),
                          .law = law_of(options.exchange, question.profile, question.cluster)};
   question.exchange = options.exchange;
-  doubt(doubt_of_coding(options.exchange, question.cluster));
+  doubt(doubt_of_coding(options.exchange, predict.law));
   if (!options.format.empty() && predict.policies.empty()) predict.policies = {"exact_dp"};
   question.predictions = predict_policies(question.profile, question.cluster, predict);
   doubt(doubt_of_size(cost_of(question.cluster), question.cluster.ranks, Collective::allreduce,
