@@ -70,11 +70,14 @@ struct SynchronizerOptions {
   Trace* trace = nullptr;
   std::function<double()> clock_s;  ///< for all measured times, from any thread; empty: the monotonic clock
 
-  // Only for exchanges that end with weights, which need the next two fields; other exchanges refuse them.
-
-  /// The weights of gradient i, with as many elements; initially equal on all ranks (`broadcast_all`). The synchronizer
-  /// reads and writes them from the last `ready(i)` of a step until `wait(i)` returns.
+  /// The weights of gradient i, with as many elements; initially equal on all ranks (`broadcast_all`). Exchanges that
+  /// end with weights need them, and read and write them from the last `ready(i)` of a step until `wait(i)` returns; so
+  /// do codecs that weigh gradients by them (importance), which read weights of type f32 in that time. Others ignore
+  /// them.
   std::vector<Buffer> weights;
+
+  // Only for exchanges that end with weights, which need it; other exchanges refuse it.
+
   /// Applies the averaged gradients [first, last] to their weights, and sets the gradients to what the next step adds
   /// to (usually zero). Runs on: the communication thread, for one bucket at a time.
   std::function<void(std::size_t first, std::size_t last)> update;

@@ -41,9 +41,10 @@ class Compensated final {
   Compensated(const Tensor& tensor, const Feedback& feedback);
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
-  /// An element's v, whether it was formed or not; to estimate thresholds with. Momentum is left out.
+  /// About an element's v, before it is formed; to estimate thresholds with. Nesterov's way and clipping are left out.
   [[nodiscard]] float estimate(std::size_t i) const noexcept {
-    return residual_ == nullptr ? gradient_[i] : gradient_[i] + residual_[i];
+    if (residual_ == nullptr) return gradient_[i];
+    return gradient_[i] + residual_[i] + (velocity_ == nullptr ? 0 : feedback_.momentum * velocity_[i]);
   }
   /// Forms the elements of a range. Every element is formed once before it is read.
   void form(Range range) const;

@@ -27,11 +27,12 @@ double number_of(const Settings& settings, const std::string& field, const Param
   double value = 0;
   const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
   const bool is_number = error == std::errc() && end == field.data() + field.size();
-  const bool is_allowed = is_number && value > parameter.above && value <= parameter.most &&
-                          (!parameter.whole || value == std::floor(value));
-  base::require(is_allowed, "codec '{}:{}': {} is '{}'; allowed: {} above {}, at most {}", settings.codec->name,
-                settings.parameter, parameter.name, field, parameter.whole ? "whole numbers" : "numbers",
-                parameter.above, parameter.most);
+  const bool is_within = value > parameter.above && value <= parameter.most;
+  const bool is_allowed = is_number && ((parameter.or_zero && value == 0) ||
+                                        (is_within && (!parameter.whole || value == std::floor(value))));
+  base::require(is_allowed, "codec '{}:{}': {} is '{}'; allowed: {}{} above {}, at most {}", settings.codec->name,
+                settings.parameter, parameter.name, field, parameter.or_zero ? "0, and " : "",
+                parameter.whole ? "whole numbers" : "numbers", parameter.above, parameter.most);
   return value;
 }
 

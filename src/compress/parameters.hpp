@@ -14,6 +14,7 @@ struct Parameter {
   double above = 0;  ///< exclusive
   double most = 0;   ///< inclusive
   bool whole = false;
+  bool or_zero = false;  ///< 0 is allowed too
 };
 
 /// The numbers of `settings.parameter`, separated by commas; those that are left out at its end are taken from the

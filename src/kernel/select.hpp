@@ -13,6 +13,9 @@ namespace syncopate::kernel {
   return std::bit_cast<std::uint32_t>(x) & 0x7fff'ffffU;
 }
 
+/// The least magnitude that is not finite: that of infinity.
+inline constexpr std::uint32_t kNotFinite = 0x7f80'0000U;
+
 /// Elements of a vector, of which the first has index `first`.
 struct Selectable {
   const float* elements;
@@ -29,5 +32,11 @@ struct SelectInto {
 /// Writes the elements whose magnitude is at least `least`, in their order. Returns how many they are. The physical
 /// limit is one read of the elements. Safe from any thread; nothing allocates.
 [[nodiscard]] std::size_t select_at_least(std::uint32_t least, const Selectable& from, const SelectInto& into);
+
+/// How many elements have a magnitude of at least `least`. One read of the elements, and no write.
+[[nodiscard]] std::size_t count_at_least(std::uint32_t least, const float* elements, std::size_t count);
+
+/// The largest magnitude; 0 where there are no elements. One read of the elements.
+[[nodiscard]] std::uint32_t largest_magnitude(const float* elements, std::size_t count);
 
 }  // namespace syncopate::kernel

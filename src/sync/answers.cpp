@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "collective/group/impl.hpp"
 #include "sync/exchange.hpp"
@@ -10,6 +11,8 @@
 namespace syncopate::sync {
 
 namespace {
+
+using Lengths = std::vector<std::size_t>;
 
 Buffer bytes_buffer(base::Bytes bytes) { return {bytes.data(), bytes.size(), DType::u8}; }
 
@@ -29,22 +32,32 @@ class ScopedRound final {
   }
 
   [[nodiscard]] compress::Answer gather(const compress::Round& round) const {
-    const base::Bytes mine = round.payload.bytes();
-    std::vector<std::size_t> lengths(round.lengths.begin(), round.lengths.end());
-    if (lengths.empty()) {
-      const std::vector<Offer> offers = offers_of_all(
-          {.bytes = signed_of(mine.size()), .dense_bytes = signed_of(round.dense_bytes), .ranks = signed_of(ranks_)});
-      if (is_denser(offers)) return declined();
-      for (const int rank : context_.group.scope_ranks(scope_))
-        lengths.push_back(static_cast<std::size_t>(offers[static_cast<std::size_t>(rank)].bytes));
-    }
-    const base::Bytes all = context_.memory.take(context_.group, lengths);
+    const std::optional<Lengths> lengths = lengths_of_all(round, kAllreducePasses);
+    if (!lengths) return declined();
+    const base::Bytes all = context_.memory.take(context_.group, *lengths);
     if (ranks_ > 0) {
-      const std::size_t begin = std::accumulate(lengths.begin(), lengths.begin() + rank_, std::size_t{0});
-      std::ranges::copy(mine, all.begin() + static_cast<std::ptrdiff_t>(begin));
+      const std::size_t begin = std::accumulate(lengths->begin(), lengths->begin() + rank_, std::size_t{0});
+      std::ranges::copy(round.payload.bytes(), all.begin() + static_cast<std::ptrdiff_t>(begin));
     }
-    carry_out({.collective = Collective::allgather_v, .data = bytes_buffer(all), .parts = std::move(lengths)});
+    carry_out({.collective = Collective::allgather_v, .data = bytes_buffer(all), .parts = *lengths});
     return context_.memory.answer();
+  }
+
+  /// Every rank sends its packet to the root alone, as an all-to-all whose other parts are empty.
+  [[nodiscard]] compress::Answer gather_at_root(const compress::Round& round) const {
+    const base::Bytes mine = round.payload.bytes();
+    const std::optional<Lengths> lengths = lengths_of_all(round, kReducePasses);
+    if (!lengths) return declined();
+    Lengths departures(ranks_), arrivals(ranks_);
+    departures[kRoot] = mine.size();
+    if (rank_ == kRoot) arrivals = *lengths;
+    const base::Bytes all = context_.memory.take(context_.group, arrivals);
+    carry_out({.collective = Collective::alltoall_v,
+               .data = bytes_buffer(mine),
+               .out = bytes_buffer(all),
+               .parts = departures,
+               .out_parts = arrivals});
+    return rank_ == kRoot ? context_.memory.answer() : compress::Answer{};
   }
 
   [[nodiscard]] compress::Answer scatter(const compress::Round& round) const {
@@ -92,9 +105,24 @@ class ScopedRound final {
     return offers;
   }
 
-  /// Whether an all-reduce, of whose dense bytes 2 (N - 1)/N pass a port, takes less than gathering: (N - 1)/N of all
-  /// packets.
-  [[nodiscard]] static bool is_denser(const std::vector<Offer>& offers) {
+  /// The length of every rank's packet; nullopt if the round is declined.
+  [[nodiscard]] std::optional<Lengths> lengths_of_all(const compress::Round& round, double dense_passes) const {
+    if (!round.lengths.empty()) return Lengths(round.lengths.begin(), round.lengths.end());
+    const std::vector<Offer> offers = offers_of_all({.bytes = signed_of(round.payload.bytes().size()),
+                                                     .dense_bytes = signed_of(round.dense_bytes),
+                                                     .ranks = signed_of(ranks_)});
+    if (is_denser(offers, dense_passes)) return std::nullopt;
+    Lengths lengths;
+    for (const int rank : context_.group.scope_ranks(scope_))
+      lengths.push_back(static_cast<std::size_t>(offers[static_cast<std::size_t>(rank)].bytes));
+    return lengths;
+  }
+
+  /// How often (N - 1)/N of the dense bytes pass a port: in an all-reduce, and on the way to the root.
+  static constexpr double kAllreducePasses = 2, kReducePasses = 1;
+
+  /// Whether a dense round takes less than gathering: (N - 1)/N of all packets.
+  [[nodiscard]] static bool is_denser(const std::vector<Offer>& offers, double dense_passes) {
     double packets = 0, dense = 0;
     std::int64_t ranks = 0;
     for (const Offer& offer : offers) {
@@ -102,7 +130,7 @@ class ScopedRound final {
       dense += static_cast<double>(offer.dense_bytes);
       ranks = std::max(ranks, offer.ranks);
     }
-    return dense > 0 && packets * static_cast<double>(ranks) > 2 * dense;
+    return dense > 0 && packets * static_cast<double>(ranks) > dense_passes * dense;
   }
 
   [[nodiscard]] static compress::Answer declined() {
@@ -146,6 +174,10 @@ compress::Answer combine_among(Scope scope, const ExchangeContext& context, cons
       scoped.average(round.payload);
       return {};
   }
+}
+
+compress::Answer gather_at_root(const ExchangeContext& context, const compress::Round& round) {
+  return ScopedRound(Scope::group, context).gather_at_root(round);
 }
 
 compress::Answer combine_among_all(const ExchangeContext& context, const compress::Round& round) {

@@ -15,6 +15,7 @@ compress::Tensor whole_tensor(const BucketInputs& inputs, std::size_t i) {
   const Gradient& gradient = inputs.gradients[i];
   const std::size_t rows = gradient.rows == 0 ? gradient.elements : gradient.rows;
   return {.values = inputs.arena.gradient(i),
+          .weights = inputs.settings.codec->wants_weights ? inputs.weights[i] : Buffer{},
           .rows = rows,
           .columns = gradient.elements / rows,
           .key = XXH3_64bits_withSeed(gradient.name.data(), gradient.name.size(), inputs.seed)};
@@ -24,8 +25,12 @@ compress::Tensor part_tensor(const BucketInputs& inputs, std::size_t i) {
   compress::Tensor tensor = whole_tensor(inputs, i);
   if (inputs.share.count == 1) return tensor;
   const bool has_rows = inputs.share.index < inputs.share.count;  // not beyond the smallest host's ranks
-  tensor.rows = has_rows ? even_part(tensor.rows, inputs.share.count, inputs.share.index).size() : 0;
-  tensor.values = Buffer(nullptr, tensor.rows * tensor.columns, tensor.values.dtype);
+  const Range rows = has_rows ? even_part(tensor.rows, inputs.share.count, inputs.share.index) : Range{};
+  tensor.rows = rows.size();
+  tensor.values = Buffer(nullptr, rows.size() * tensor.columns, tensor.values.dtype);
+  if (tensor.weights.count > 0)
+    tensor.weights =
+        Buffer(static_cast<float*>(tensor.weights.data) + rows.begin * tensor.columns, tensor.values.count, DType::f32);
   return tensor;
 }
 

@@ -43,9 +43,11 @@ struct BucketInputs {
   const compress::Settings& settings;
   const Share& share;
   std::uint64_t seed = 0;
+  std::span<const Buffer> weights{};  ///< of every gradient; used if the codec wants them
 };
 
-/// Gradient i as a tensor in the arena; and this rank's rows of it (without values if they are not all rows).
+/// Gradient i as a tensor in the arena; and this rank's rows of it (without values if they are not all rows). Both with
+/// their weights if the codec wants them.
 [[nodiscard]] compress::Tensor whole_tensor(const BucketInputs& inputs, std::size_t i);
 [[nodiscard]] compress::Tensor part_tensor(const BucketInputs& inputs, std::size_t i);
 /// Bytes of state between steps for every gradient's part.

@@ -95,5 +95,7 @@ void run(Group& group, Collective collective, Buffer data, const CollectiveOptio
 /// uneven parts, scatter rounds by an uneven all-to-all. The answers of a rank outside the scope are empty.
 [[nodiscard]] compress::Answer combine_among(Scope scope, const ExchangeContext& context, const compress::Round& round);
 [[nodiscard]] compress::Answer combine_among_all(const ExchangeContext& context, const compress::Round& round);
+/// Answers a gather round on the root; the answers of the other ranks are empty.
+[[nodiscard]] compress::Answer gather_at_root(const ExchangeContext& context, const compress::Round& round);
 
 }  // namespace syncopate::sync

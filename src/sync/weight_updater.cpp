@@ -31,23 +31,16 @@ WeightUpdater::WeightUpdater(const Exchange& exchange, Group& group, const Synch
                              const Arena& arena)
     : exchange_(exchange), group_(group), options_(options), arena_(arena) {
   if (!ends_in_weights()) {
-    base::require(!options.update && options.weights.empty(),
-                  "exchange {} ends in gradients and leaves the update to its caller; `update` and `weights` are for "
-                  "exchanges that end in weights, like reduce_broadcast",
-                  exchange.name);
+    base::require(
+        !options.update,
+        "exchange {} ends in gradients and leaves the update to its caller; `update` is for exchanges that end "
+        "in weights, like reduce_broadcast",
+        exchange.name);
     return;
   }
   base::require(options.update != nullptr, "exchange {} ends in weights and needs SynchronizerOptions::update",
                 exchange.name);
   base::require(options.broadcast_every >= 1, "broadcast_every is {}; allowed: 1 and more", options.broadcast_every);
-  base::require(options.weights.size() == arena.count(), "exchange {} needs the weights of {} gradients, it got {}",
-                exchange.name, arena.count(), options.weights.size());
-  for (std::size_t i = 0; i < arena.count(); ++i) {
-    const Buffer& weights = options.weights[i];
-    base::require(weights.data != nullptr && weights.count == arena.gradient(i).count,
-                  "gradient {} has {} elements, its weights have {}{}", i, arena.gradient(i).count, weights.count,
-                  weights.data == nullptr ? " at a null address" : "");
-  }
 }
 
 void WeightUpdater::agree_on_neighbours() {

@@ -21,8 +21,8 @@ double clip(const Arena& arena, double limit);
 /// Used from the communication thread only, except the constructor and `norm`.
 class WeightUpdater final {
  public:
-  /// Throws Misuse if `options` has no update or its weights do not fit the gradients; or if it has either although the
-  /// exchange leaves the update to the caller. `options`, `arena` and `group` must outlive this.
+  /// Throws Misuse if `options` has no update, or has one although the exchange leaves the update to the caller. Its
+  /// weights fit the gradients if the exchange ends in weights. `options`, `arena` and `group` must outlive this.
   WeightUpdater(const Exchange& exchange, Group& group, const SynchronizerOptions& options, const Arena& arena);
 
   [[nodiscard]] bool ends_in_weights() const noexcept { return exchange_.updater != Updater::caller; }

@@ -109,8 +109,37 @@ void read_values(const ValueCoding& coding, base::ConstBytes from, std::span<flo
 
 }  // namespace
 
+std::size_t most_indices_bytes(std::size_t selected, std::uint64_t elements) {
+  return kMostHeader + most_index_bytes(selected, elements);
+}
+
+std::size_t write_indices(std::span<const std::uint32_t> indices, std::uint64_t elements, base::Bytes into) {
+  const IndexPlan plan = shortest_coding(indices, elements);
+  std::byte* at = into.data();
+  *at++ = std::byte(plan.coding);
+  *at++ = std::byte(plan.parameter);
+  at = put_varint(at, indices.size());
+  at = put_varint(at, plan.bytes);
+  const auto header = static_cast<std::size_t>(at - into.data());
+  encode_indices(plan, indices, elements, into.subspan(header));
+  return header + plan.bytes;
+}
+
+base::ConstBytes read_indices(std::uint64_t elements, base::ConstBytes from, std::vector<std::uint32_t>& into) {
+  if (from.size() < 2) refuse("it ends in its header");
+  const auto kind = std::to_integer<std::uint8_t>(from[0]);
+  if (kind >= kIndexCodings) refuse("its index coding is unknown");
+  IndexPlan plan{static_cast<IndexCoding>(kind), std::to_integer<std::uint8_t>(from[1]), 0};
+  from = from.subspan(2);
+  const std::uint64_t count = take_varint(from);
+  plan.bytes = take_varint(from);
+  if (count > elements || plan.bytes > from.size()) refuse("it is longer than what came");
+  decode_indices(plan, {count, elements}, from.first(plan.bytes), into);
+  return from.subspan(plan.bytes);
+}
+
 std::size_t most_packet_bytes(const ValueCoding& coding, std::size_t selected, std::uint64_t elements) {
-  return kMostHeader + most_index_bytes(selected, elements) + value_bytes(coding, selected);
+  return most_indices_bytes(selected, elements) + value_bytes(coding, selected);
 }
 
 double expected_packet_bytes(const ValueCoding& coding, std::size_t selected, std::uint64_t elements) {
@@ -123,17 +152,10 @@ double expected_packet_bytes(const ValueCoding& coding, std::size_t selected, st
 }
 
 std::size_t write_packet(const ValueCoding& coding, Selection& selection, std::uint64_t elements, base::Bytes into) {
-  const IndexPlan plan = shortest_coding(selection.indices(), elements);
-  std::byte* at = into.data();
-  *at++ = std::byte(plan.coding);
-  *at++ = std::byte(plan.parameter);
-  at = put_varint(at, selection.size());
-  at = put_varint(at, plan.bytes);
-  const auto header = static_cast<std::size_t>(at - into.data());
-  encode_indices(plan, selection.indices(), elements, into.subspan(header));
+  const std::size_t indices = write_indices(selection.indices(), elements, into);
   const std::size_t values = value_bytes(coding, selection.size());
-  write_values(coding, selection.values(), into.subspan(header + plan.bytes, values));
-  return header + plan.bytes + values;
+  write_values(coding, selection.values(), into.subspan(indices, values));
+  return indices + values;
 }
 
 std::size_t index_bytes_of(base::ConstBytes packet) {
@@ -145,20 +167,12 @@ std::size_t index_bytes_of(base::ConstBytes packet) {
 }
 
 base::ConstBytes read_packet(const ValueCoding& coding, std::uint64_t elements, base::ConstBytes from, Arrival& into) {
-  if (from.size() < 2) refuse("it ends in its header");
-  const auto kind = std::to_integer<std::uint8_t>(from[0]);
-  if (kind >= kIndexCodings) refuse("its index coding is unknown");
-  IndexPlan plan{static_cast<IndexCoding>(kind), std::to_integer<std::uint8_t>(from[1]), 0};
-  from = from.subspan(2);
-  const std::uint64_t count = take_varint(from);
-  plan.bytes = take_varint(from);
-  if (count > elements || plan.bytes > from.size()) refuse("it is longer than what came");
-  const std::size_t values = value_bytes(coding, count);
-  if (values > from.size() - plan.bytes) refuse("its values are cut off");
-  decode_indices(plan, {count, elements}, from.first(plan.bytes), into.indices);
-  into.values.resize(count);
-  read_values(coding, from.subspan(plan.bytes, values), into.values);
-  return from.subspan(plan.bytes + values);
+  from = read_indices(elements, from, into.indices);
+  const std::size_t values = value_bytes(coding, into.indices.size());
+  if (values > from.size()) refuse("its values are cut off");
+  into.values.resize(into.indices.size());
+  read_values(coding, from.first(values), into.values);
+  return from.subspan(values);
 }
 
 }  // namespace syncopate::compress::sparse

@@ -12,7 +12,6 @@ namespace syncopate::compress::sparse {
 
 namespace {
 
-constexpr std::size_t kChunk = 4096;  ///< elements that are formed and looked at while they are in the first cache
 constexpr std::size_t kSample = 32768;
 constexpr std::uint32_t kAboveAll = 0x8000'0000;
 constexpr unsigned kLowBits = 15;  ///< of the 31 bits of a magnitude; the upper 16 are counted first
@@ -71,12 +70,11 @@ struct Pass {
 /// far are kept, and what does not exceed them is no candidate any more.
 void collect(const Compensated& tensor, std::size_t k, Pass pass, Selection& into) {
   const std::size_t most = 4 * k + kSample;
-  for (std::size_t begin = 0; begin < tensor.size(); begin += kChunk) {
-    const Range chunk{begin, std::min(begin + kChunk, tensor.size())};
+  each_chunk(tensor.size(), [&](Range chunk) {
     if (pass.forms) tensor.form(chunk);
     into.add_at_least(pass.least, tensor.elements(), chunk);
     if (into.size() > most) pass.least = std::max(pass.least, into.keep_largest(k));
-  }
+  });
 }
 
 }  // namespace
@@ -104,17 +102,24 @@ void Selection::add(std::uint32_t index, float value) {
 std::uint32_t Selection::keep_largest(std::size_t k) {
   Threshold threshold{0, 0};  // of k or fewer all are kept, but for zeros
   if (size_ > k) threshold = k == 0 ? Threshold{kAboveAll, 0} : threshold_of(values(), k);
-  std::size_t kept = 0;
-  for (std::size_t i = 0; i < size_; ++i) {
-    const std::uint32_t m = kernel::magnitude(values_[i]);
-    if (m == 0 || m < threshold.magnitude) continue;
-    if (m == threshold.magnitude && threshold.ties == 0) continue;
-    if (m == threshold.magnitude) --threshold.ties;
-    indices_[kept] = indices_[i];
-    values_[kept++] = values_[i];
-  }
-  size_ = kept;
+  keep_where([&threshold](float value) {
+    const std::uint32_t m = kernel::magnitude(value);
+    if (m == 0 || m < threshold.magnitude) return false;
+    if (m > threshold.magnitude) return true;
+    if (threshold.ties == 0) return false;
+    --threshold.ties;
+    return true;
+  });
   return threshold.magnitude + 1;
+}
+
+std::uint32_t form_all(const Compensated& tensor) {
+  std::uint32_t largest = 0;
+  each_chunk(tensor.size(), [&](Range chunk) {
+    tensor.form(chunk);
+    largest = std::max(largest, kernel::largest_magnitude(tensor.elements() + chunk.begin, chunk.size()));
+  });
+  return largest;
 }
 
 void select_largest(const Compensated& tensor, std::size_t k, Selection& into) {

@@ -1,6 +1,7 @@
 // Selection: which elements of a tensor travel, and the exact choice of the largest.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -8,6 +9,14 @@
 #include "compress/feedback.hpp"
 
 namespace syncopate::compress::sparse {
+
+/// Hands over ranges of so many elements in their order, each short enough to stay in the first cache while it is
+/// formed and looked at.
+template <class Look>
+void each_chunk(std::size_t elements, Look look) {
+  constexpr std::size_t kChunk = 4096;
+  for (std::size_t begin = 0; begin < elements; begin += kChunk) look(Range{begin, std::min(begin + kChunk, elements)});
+}
 
 /// Elements of a tensor, by ascending index. Memory is kept from step to step.
 class Selection final {
@@ -19,7 +28,30 @@ class Selection final {
   void clear() noexcept { size_ = 0; }
   /// Adds the elements of `range` whose magnitude (kernel/select.hpp) is at least `least`.
   void add_at_least(std::uint32_t least, const float* elements, Range range);
+  /// Adds the elements of `range` for which wanted(index) holds.
+  template <class Wanted>
+  void add_where(const float* elements, Range range, Wanted wanted) {
+    reserve(range.size());
+    for (std::size_t i = range.begin; i < range.end; ++i) {  // whether one is wanted cannot be predicted: no branch
+      indices_[size_] = static_cast<std::uint32_t>(i);
+      values_[size_] = elements[i];
+      size_ += wanted(i) ? 1 : 0;
+    }
+  }
   void add(std::uint32_t index, float value);
+  /// Keeps the elements for which kept(value) holds; it is asked once for each, in their order.
+  template <class Kept>
+  void keep_where(Kept kept) {
+    std::size_t found = 0;
+    for (std::size_t i = 0; i < size_; ++i) {
+      if (!kept(values_[i])) continue;
+      indices_[found] = indices_[i];
+      values_[found++] = values_[i];
+    }
+    size_ = found;
+  }
+  /// Keeps the first `k` elements, which have the lowest indices.
+  void keep_first(std::size_t k) noexcept { size_ = std::min(size_, k); }
   /// Keeps the `k` elements of the greatest magnitude; of equal ones those of lower index. Zeros are not kept. Returns
   /// the least magnitude that an element behind them needs to belong to the k largest.
   std::uint32_t keep_largest(std::size_t k);
@@ -31,6 +63,9 @@ class Selection final {
   std::vector<float> values_;
   std::size_t size_ = 0;
 };
+
+/// Forms the tensor. Returns the largest magnitude of its elements.
+[[nodiscard]] std::uint32_t form_all(const Compensated& tensor);
 
 /// Forms the tensor and selects exactly its `k` elements of the greatest magnitude; of equal ones those of lower index.
 /// Zeros are not selected, so that fewer may be.

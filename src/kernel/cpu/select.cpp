@@ -1,4 +1,4 @@
-// Selecting by magnitude on the processor's widest vectors: hits are found without a branch.
+// Selecting and counting by magnitude on the processor's widest vectors: hits are found without a branch.
 #include "kernel/select.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -16,17 +16,19 @@ constexpr std::size_t kWords = 64;  ///< looked at before any hit is written
 using Lanes = hn::CappedTag<float, 16>;
 using LanesI32 = hn::RebindToSigned<Lanes>;
 
+HWY_INLINE hn::Vec<LanesI32> magnitudes_at(const float* in) {
+  const LanesI32 d;
+  return hn::And(hn::BitCast(d, hn::LoadU(Lanes(), in)), hn::Set(d, 0x7fff'ffff));
+}
+
 /// Bit i: whether the magnitude of in[i] is above `below`.
 HWY_INLINE std::uint64_t hits(const float* in, hn::Vec<LanesI32> below) {
-  const Lanes df;
   const LanesI32 d;
   const std::size_t lanes = hn::Lanes(d);
-  const auto mask = hn::Set(d, 0x7fff'ffff);
   std::uint64_t word = 0;
   for (std::size_t i = 0; i < kWord; i += lanes) {
-    const auto magnitudes = hn::And(hn::BitCast(d, hn::LoadU(df, in + i)), mask);
     std::uint8_t bits[8] = {};
-    static_cast<void>(hn::StoreMaskBits(d, hn::Gt(magnitudes, below), bits));
+    static_cast<void>(hn::StoreMaskBits(d, hn::Gt(magnitudes_at(in + i), below), bits));
     std::uint64_t part;
     std::memcpy(&part, bits, sizeof part);
     word |= part << i;
@@ -68,6 +70,36 @@ std::size_t select_lanes(std::uint32_t least, const Selectable& from, const Sele
   return found;
 }
 
+/// Of a block: each lane of a sum counts less than 2^31.
+std::size_t count_lanes(std::uint32_t least, const float* in, std::size_t count) {
+  const LanesI32 d;
+  const std::size_t lanes = hn::Lanes(d);
+  const auto below = hn::Set(d, static_cast<std::int32_t>(least) - 1);
+  auto sums = hn::Zero(d);  // a hit is -1 in its lane
+  std::size_t i = 0;
+  for (; i + lanes <= count; i += lanes) sums = hn::Add(sums, hn::VecFromMask(d, hn::Gt(magnitudes_at(in + i), below)));
+  std::int32_t parts[16] = {};
+  hn::StoreU(sums, d, parts);
+  std::size_t found = 0;
+  for (const std::int32_t part : parts) found += static_cast<std::size_t>(-part);
+  for (; i < count; ++i) found += magnitude(in[i]) >= least ? 1 : 0;
+  return found;
+}
+
+std::uint32_t largest_lanes(const float* in, std::size_t count) {
+  const LanesI32 d;
+  const std::size_t lanes = hn::Lanes(d);
+  auto most = hn::Zero(d);
+  std::size_t i = 0;
+  for (; i + lanes <= count; i += lanes) most = hn::Max(most, magnitudes_at(in + i));
+  std::int32_t parts[16] = {};
+  hn::StoreU(most, d, parts);
+  std::uint32_t largest = 0;
+  for (const std::int32_t part : parts) largest = HWY_MAX(largest, static_cast<std::uint32_t>(part));
+  for (; i < count; ++i) largest = HWY_MAX(largest, magnitude(in[i]));
+  return largest;
+}
+
 }  // namespace syncopate::kernel::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -75,10 +107,25 @@ HWY_AFTER_NAMESPACE();
 namespace syncopate::kernel {
 
 HWY_EXPORT(select_lanes);
+HWY_EXPORT(count_lanes);
+HWY_EXPORT(largest_lanes);
 
 std::size_t select_at_least(std::uint32_t least, const Selectable& from, const SelectInto& into) {
   if (least > 0x7fff'ffffU) return 0;  // above every magnitude; the vectors compare signed numbers
   return HWY_DYNAMIC_DISPATCH(select_lanes)(least, from, into);
+}
+
+std::size_t count_at_least(std::uint32_t least, const float* elements, std::size_t count) {
+  if (least > 0x7fff'ffffU) return 0;
+  constexpr std::size_t kBlock = std::size_t{1} << 30;
+  std::size_t found = 0;
+  for (std::size_t begin = 0; begin < count; begin += kBlock)
+    found += HWY_DYNAMIC_DISPATCH(count_lanes)(least, elements + begin, HWY_MIN(kBlock, count - begin));
+  return found;
+}
+
+std::uint32_t largest_magnitude(const float* elements, std::size_t count) {
+  return HWY_DYNAMIC_DISPATCH(largest_lanes)(elements, count);
 }
 
 }  // namespace syncopate::kernel

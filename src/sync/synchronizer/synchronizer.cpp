@@ -48,6 +48,27 @@ sync::planning::PlannerOptions planner_options_of(const SynchronizerOptions& opt
   return {alone ? "single" : options.policy, options.cost.has_value(), options.check_every};
 }
 
+/// Weights are needed where the exchange ends in them or the codec looks at them, and may be given anywhere.
+void require_weights(const std::vector<Gradient>& gradients, const SynchronizerOptions& options,
+                     const sync::Exchange& exchange, const compress::Codec& codec) {
+  const bool ends_in_weights = exchange.updater != Updater::caller;
+  if (!ends_in_weights && !codec.wants_weights) return;
+  const std::string who =
+      ends_in_weights ? fmt::format("exchange {}", exchange.name) : fmt::format("codec {}", codec.name);
+  base::require(options.weights.size() == gradients.size(),
+                "{} needs the weights of {} gradients in SynchronizerOptions::weights, it got {}", who,
+                gradients.size(), options.weights.size());
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    const Buffer& weights = options.weights[i];
+    base::require(weights.data != nullptr && weights.count == gradients[i].elements,
+                  "gradient '{}' has {} elements, its weights have {}{}", gradients[i].name, gradients[i].elements,
+                  weights.count, weights.data == nullptr ? " at a null address" : "");
+    base::require(!codec.wants_weights || weights.dtype == DType::f32,
+                  "codec {} does not take the weights of gradient '{}', of type {}; allowed: f32", codec.name,
+                  gradients[i].name, name_of(weights.dtype));
+  }
+}
+
 /// Checks the codec against every gradient, so that errors appear before the first step.
 compress::Settings codec_of(const std::vector<Gradient>& gradients, const SynchronizerOptions& options) {
   base::require(options.clip_norm >= 0, "clip_norm is {}; allowed: 0 (off) and more", options.clip_norm);
@@ -55,6 +76,7 @@ compress::Settings codec_of(const std::vector<Gradient>& gradients, const Synchr
   const sync::Exchange& exchange = sync::exchange_named(options.exchange);
   const compress::Settings settings = sync::codec_settings(options);
   sync::require_fit(exchange, *settings.codec, options.algorithm);
+  require_weights(gradients, options, exchange, *settings.codec);
   for (const Gradient& gradient : gradients) {
     compress::require_taken(settings, gradient.name, gradient.dtype);
     base::require(
@@ -93,7 +115,7 @@ Synchronizer::Impl::Impl(Group& group, std::vector<Gradient> gradients, const Sy
       planner_(planner_of(group, gradients_, options)),
       arena_(group_, gradients_),
       updater_(exchange_, group_, options_, arena_),
-      inputs_{group_, gradients_, arena_, codec_, share_, options_.seed},
+      inputs_{group_, gradients_, arena_, codec_, share_, options_.seed, options_.weights},
       state_(sync::state_bytes(inputs_)),
       context_{exchange_, group_, options_.algorithm, share_, updater_, state_, answers_, options_.trace},
       buckets_(inputs_, updater_) {

@@ -1,0 +1,104 @@
+// Deep gradient compression: about the k largest elements, by a threshold that a sample of the gradient gives.
+// Lin et al., ICLR 2018, section 3; the steps of selection as in the authors' code. With feedback `momentum` and a
+// warm-up of the density it is the whole method.
+//
+//   v = g + r;  t = the ceil(d s)-th largest |v| of s = max(n/100, 2/d) elements, which lie an odd stride apart
+//   S = all |v| >= t;  while |S| < 0.8 k: t = 0.8 t, S again, at most 10 times;  k = ceil(d n)
+//   |S| > 1.3 k: the k largest of S;  else |S| > k: the first k of S;  send (S, v[S]);  r'[S] = 0
+//   size:  as topk's: at d = 0.01 about 8.1 + 32 bits per selected element; N - 1 such packets reach every rank
+#include <cmath>
+#include <functional>
+
+#include "base/random.hpp"
+#include "compress/parameters.hpp"
+#include "compress/sparse/coder.hpp"
+#include "kernel/select.hpp"
+
+namespace syncopate::compress::codec {
+
+namespace {
+
+constexpr Parameter kDensity{"density", 0, 1};
+constexpr double kFewest = 0.8, kMost = 1.3;  ///< of k, that are accepted
+constexpr int kTrials = 10;
+
+bool takes(DType dtype) { return dtype == DType::f32; }
+
+double density_of(const Settings& settings) { return parameters_of(settings, {&kDensity, 1})[0]; }
+
+void check(const Settings& settings) { static_cast<void>(density_of(settings)); }
+
+std::size_t wire_bytes(const Settings& settings, std::span<const Tensor> tensors) {
+  const double density = sparse::most_density(settings, density_of(settings));
+  return sparse::gathering_bytes(tensors, {}, [&](std::size_t n) { return sparse::selected_of(density, n); });
+}
+
+/// The threshold of the sample, as a finite magnitude above zero: zeros do not travel.
+std::uint32_t sampled_threshold(const Compensated& tensor, double density, const base::CounterRandom& random) {
+  const double wanted = std::max(0.01 * static_cast<double>(tensor.size()), 2 / density);
+  const auto stride = static_cast<std::size_t>(std::max(1.0, static_cast<double>(tensor.size()) / wanted)) | 1U;
+  std::vector<std::uint32_t> sample;
+  for (std::size_t i = random.below(static_cast<std::uint32_t>(stride), 0); i < tensor.size(); i += stride)
+    sample.push_back(kernel::magnitude(tensor.estimate(i)));
+  if (sample.empty()) return 1;
+  const auto nth = sample.begin() + static_cast<std::ptrdiff_t>(sparse::selected_of(density, sample.size())) - 1;
+  std::nth_element(sample.begin(), nth, sample.end(), std::greater<>());
+  return std::clamp(*nth, std::uint32_t{1}, kernel::kNotFinite - 1);
+}
+
+std::uint32_t lowered(std::uint32_t threshold) {
+  const auto lower = static_cast<float>(kFewest * std::bit_cast<float>(threshold));
+  return std::max(kernel::magnitude(lower), std::uint32_t{1});
+}
+
+void collect(const Compensated& tensor, std::uint32_t threshold, bool forms, sparse::Selection& into) {
+  into.clear();
+  sparse::each_chunk(tensor.size(), [&](Range chunk) {
+    if (forms) tensor.form(chunk);
+    into.add_at_least(threshold, tensor.elements(), chunk);
+  });
+}
+
+void select(const Compensated& tensor, double density, const base::CounterRandom& random, sparse::Selection& into) {
+  const std::size_t k = sparse::selected_of(density, tensor.size());
+  std::uint32_t threshold = sampled_threshold(tensor, density, random);
+  collect(tensor, threshold, true, into);
+  const auto reached = [&into] { return static_cast<double>(into.size()); };
+  for (int trial = 0; trial < kTrials && reached() < kFewest * static_cast<double>(k) && threshold > 1; ++trial) {
+    threshold = lowered(threshold);
+    collect(tensor, threshold, false, into);
+  }
+  // What is not finite is among the largest: no rank is to overlook it.
+  const bool has_largest = kernel::largest_magnitude(into.values().data(), into.size()) >= kernel::kNotFinite;
+  if (has_largest || reached() > kMost * static_cast<double>(k))
+    static_cast<void>(into.keep_largest(k));
+  else
+    into.keep_first(k);
+}
+
+std::unique_ptr<Coder> coder(const Settings& settings) {
+  const auto select_now = [settings, density = density_of(settings)](const Compensated& tensor, const Tensor& source,
+                                                                     const Moment& moment, sparse::Selection& into) {
+    const base::CounterRandom random{source.key, moment.step, static_cast<std::uint64_t>(moment.rank)};
+    select(tensor, sparse::density_at(settings, density, moment.step), random, into);
+  };
+  return sparse::gathering_coder({.select = select_now, .feedback = settings.feedback});
+}
+
+}  // namespace
+
+extern constinit const Codec dgc{
+    .name = "dgc",
+    .summary = "About the largest elements, by a threshold from a sample: `dgc:DENSITY`",
+    .source = "Lin et al., \"Deep gradient compression\", ICLR 2018",
+    .combines = {.gather = true},
+    .parameter = "0.01",
+    .feedback = FeedbackUse::maskable,
+    .has_density = true,
+    .takes = takes,
+    .wire_bytes = wire_bytes,
+    .coder = coder,
+    .check = check,
+};
+
+}  // namespace syncopate::compress::codec

@@ -1,0 +1,112 @@
+// Importance-weighted pruning: elements travel that change their weight much; a few ranks choose them for all.
+// Cheng and Xu, "Bandwidth reduction using importance weighted pruning on ring allreduce", equation 4 and Algorithm 1,
+// errata mended.
+//
+//   v = g + r;  I = |v| / (|w| + eps);  R = var(I) / mean(I) of the gradient, 0 if mean(I) = 0
+//   thr = alpha + beta R if R > C, else alpha - beta R, but at least alpha / 10;  beta = 0: one threshold for all
+//   on MASKS ranks, drawn anew for each gradient and step: mask = I > thr, or with probability chance * min(1, I / thr)
+//   M = all masks, and 1/FLUSH of the gradient in turn;  average v[M];  r'[M] = 0, r' = v elsewhere
+//   size: coded masks of MASKS ranks, about 7.3 bits per element of a mask of density 0.017, gathered; 32 bits per
+//   element of M in an all-reduce
+//
+// `chance` is 0 unless it is asked for: it adds up to 30 % to M, and an element that waits becomes more important by
+// itself, because v grows. FLUSH bounds the wait: every element travels at least once in so many steps. eps keeps I
+// finite where w is 0, as biases are at first.
+#include <cmath>
+
+#include "base/random.hpp"
+#include "compress/parameters.hpp"
+#include "compress/sparse/masking.hpp"
+
+namespace syncopate::compress::codec {
+
+namespace {
+
+constexpr Parameter kParameters[] = {
+    {"alpha", 1e-9, 1e9},          {"masks", 0, 1024, true},      {"flush", 0, 1e9, true, true},
+    {"chance", 0, 1, false, true}, {"beta", 0, 1e9, false, true}, {"C", 0, 1e9, false, true},
+    {"eps", 1e-12, 1e9},
+};
+
+struct Rule {
+  double alpha, chance, beta, turn, eps;
+};
+
+Rule rule_of(const std::vector<double>& parameters) {
+  return {parameters[0], parameters[3], parameters[4], parameters[5], parameters[6]};
+}
+
+bool takes(DType dtype) { return dtype == DType::f32; }
+
+void check(const Settings& settings) { static_cast<void>(parameters_of(settings, kParameters)); }
+
+std::size_t wire_bytes(const Settings& /*settings*/, std::span<const Tensor> tensors) {
+  return sparse::masking_bytes(tensors);
+}
+
+/// A gradient's elements and their weights.
+struct Layer {
+  const float* v;
+  const float* w;
+  std::size_t size;
+  [[nodiscard]] double importance(std::size_t i, double eps) const { return std::fabs(v[i]) / (std::fabs(w[i]) + eps); }
+};
+
+double threshold_of(const Rule& rule, const Layer& layer) {
+  if (rule.beta == 0) return rule.alpha;
+  double sum = 0, squares = 0;
+  for (std::size_t i = 0; i < layer.size; ++i) {
+    const double importance = layer.importance(i, rule.eps);
+    sum += importance;
+    squares += importance * importance;
+  }
+  const double mean = sum / static_cast<double>(layer.size);
+  const double ratio = (squares / static_cast<double>(layer.size) - mean * mean) / mean;
+  if (!std::isfinite(ratio)) return rule.alpha;  // all are zero, or one is not finite
+  return std::max(rule.alpha + (ratio > rule.turn ? rule.beta : -rule.beta) * ratio, rule.alpha / 10);
+}
+
+void propose(const Rule& rule, const Layer& layer, const base::CounterRandom& random, sparse::Selection& into) {
+  const double threshold = threshold_of(rule, layer);
+  sparse::each_chunk(layer.size, [&](Range chunk) {
+    into.add_where(layer.v, chunk, [&](std::size_t i) {
+      const double limit = threshold * (std::fabs(layer.w[i]) + rule.eps);
+      if (!(std::fabs(layer.v[i]) <= limit)) return true;  // a NaN too
+      return rule.chance > 0 && random.uniform(i) * limit < rule.chance * std::fabs(layer.v[i]);
+    });
+  });
+}
+
+std::unique_ptr<Coder> coder(const Settings& settings) {
+  const std::vector<double> parameters = parameters_of(settings, kParameters);
+  const auto propose_now = [rule = rule_of(parameters)](const Compensated& tensor, const Tensor& source,
+                                                        const Moment& moment, sparse::Selection& into) {
+    const Layer layer{tensor.elements(), static_cast<const float*>(source.weights.data), tensor.size()};
+    propose(rule, layer, {source.key, moment.step, static_cast<std::uint64_t>(moment.rank)}, into);
+  };
+  return sparse::masking_coder({.propose = propose_now,
+                                .proposers = static_cast<int>(parameters[1]),
+                                .flush_in = static_cast<std::uint64_t>(parameters[2]),
+                                .feedback = settings.feedback});
+}
+
+}  // namespace
+
+extern constinit const Codec importance{
+    .name = "importance",
+    .summary =
+        "What changes its weight much, as a few ranks choose for all: "
+        "`importance:ALPHA,MASKS,FLUSH,CHANCE,BETA,C,EPS`",
+    .source = "Cheng & Xu, importance-weighted pruning, equation 4 and Algorithm 1, errata mended",
+    .combines = {.additive = true, .gather = true},
+    .parameter = "0.05,1,300,0,0,0,0.001",
+    .one_round = false,
+    .feedback = FeedbackUse::maskable,
+    .wants_weights = true,
+    .takes = takes,
+    .wire_bytes = wire_bytes,
+    .coder = coder,
+    .check = check,
+};
+
+}  // namespace syncopate::compress::codec

@@ -1,0 +1,68 @@
+// Random-k: the same elements on every rank, drawn from the gradient's key and the step; no indices travel.
+// Stich, Cordonnier and Jaggi, "Sparsified SGD with memory", NeurIPS 2018 (rand-k), stratified.
+//
+//   k = ceil(d n) strata of equal size m; in step t the element (u + t) mod m of a stratum, with u drawn anew for each
+//   stratum and each m steps: uniform in every step, and each element travels once in m steps
+//   v = g + r;  send v[S];  r'[S] = 0, r' = v elsewhere
+//   size: 32 bits per selected element, in an all-reduce: 2 (N - 1)/N of them per port, where a gather takes N - 1
+#include "base/random.hpp"
+#include "compress/parameters.hpp"
+#include "compress/sparse/coder.hpp"
+#include "compress/sparse/sharing.hpp"
+
+namespace syncopate::compress::codec {
+
+namespace {
+
+constexpr Parameter kDensity{"density", 0, 1};
+
+bool takes(DType dtype) { return dtype == DType::f32; }
+
+double density_of(const Settings& settings) { return parameters_of(settings, {&kDensity, 1})[0]; }
+
+void check(const Settings& settings) { static_cast<void>(density_of(settings)); }
+
+std::size_t wire_bytes(const Settings& settings, std::span<const Tensor> tensors) {
+  const double density = sparse::most_density(settings, density_of(settings));
+  std::size_t selected = 0;
+  for (const Tensor& tensor : tensors) selected += sparse::selected_of(density, tensor.values.count);
+  return selected * sizeof(float);
+}
+
+/// Rows of equal keys in steps of equal number draw alike, whichever rank has them.
+void draw(const Tensor& source, double density, std::uint64_t step, std::vector<std::uint32_t>& into) {
+  const std::size_t strata = sparse::selected_of(density, source.values.count);
+  into.clear();
+  for (std::size_t stratum = 0; stratum < strata; ++stratum) {
+    const Range range = even_part(source.values.count, strata, stratum);
+    const base::CounterRandom random{source.key, step / range.size()};
+    const std::uint64_t first = random.below(static_cast<std::uint32_t>(range.size()), stratum);
+    into.push_back(static_cast<std::uint32_t>(range.begin + (first + step) % range.size()));
+  }
+}
+
+std::unique_ptr<Coder> coder(const Settings& settings) {
+  const auto draw_now = [settings, density = density_of(settings)](const Tensor& source, const Moment& moment,
+                                                                   std::vector<std::uint32_t>& into) {
+    draw(source, sparse::density_at(settings, density, moment.step), moment.step, into);
+  };
+  return sparse::sharing_coder(draw_now, settings.feedback);
+}
+
+}  // namespace
+
+extern constinit const Codec random_k{
+    .name = "random_k",
+    .summary = "The same random elements on every rank, without indices: `random_k:DENSITY`",
+    .source = "Stich, Cordonnier & Jaggi, NeurIPS 2018, stratified",
+    .combines = {.additive = true},
+    .parameter = "0.05",
+    .feedback = FeedbackUse::maskable,
+    .has_density = true,
+    .takes = takes,
+    .wire_bytes = wire_bytes,
+    .coder = coder,
+    .check = check,
+};
+
+}  // namespace syncopate::compress::codec

@@ -1,0 +1,56 @@
+// A fixed threshold: elements that reach it travel as plus or minus the threshold, in one bit each.
+// Strom, Interspeech 2015. What an element has beyond the threshold stays in its residual.
+//
+//   v = g + r;  S = all |v| >= tau;  send (S, sign v[S]);  r'[S] = v[S] - tau sign v[S], r' = v elsewhere
+//   size: 1 bit and the coded index per selected element: at 1 in 100 about 9 bits; N - 1 such packets reach every rank
+//   A gradient whose elements stay above tau outruns it: tau is to lie above most of them.
+#include "compress/parameters.hpp"
+#include "compress/sparse/coder.hpp"
+#include "kernel/select.hpp"
+
+namespace syncopate::compress::codec {
+
+namespace {
+
+constexpr Parameter kTau{"tau", 1e-30, 1e30};
+
+bool takes(DType dtype) { return dtype == DType::f32; }
+
+float tau_of(const Settings& settings) { return static_cast<float>(parameters_of(settings, {&kTau, 1})[0]); }
+
+void check(const Settings& settings) { static_cast<void>(tau_of(settings)); }
+
+sparse::ValueCoding values_of(const Settings& settings) { return {.bits = 1, .scale = tau_of(settings)}; }
+
+std::size_t wire_bytes(const Settings& settings, std::span<const Tensor> tensors) {
+  return sparse::gathering_bytes(tensors, values_of(settings), [](std::size_t n) { return n; });
+}
+
+std::unique_ptr<Coder> coder(const Settings& settings) {
+  const auto select = [least = kernel::magnitude(tau_of(settings))](const Compensated& tensor, const Tensor& /*source*/,
+                                                                    const Moment& /*moment*/, sparse::Selection& into) {
+    into.clear();
+    sparse::each_chunk(tensor.size(), [&](Range chunk) {
+      tensor.form(chunk);
+      into.add_at_least(least, tensor.elements(), chunk);
+    });
+  };
+  return sparse::gathering_coder({.select = select, .values = values_of(settings), .feedback = settings.feedback});
+}
+
+}  // namespace
+
+extern constinit const Codec threshold{
+    .name = "threshold",
+    .summary = "Elements that reach a threshold, as plus or minus the threshold: `threshold:TAU`",
+    .source = "Strom, Interspeech 2015",
+    .combines = {.gather = true},
+    .parameter = "0.01",
+    .feedback = FeedbackUse::maskable,
+    .takes = takes,
+    .wire_bytes = wire_bytes,
+    .coder = coder,
+    .check = check,
+};
+
+}  // namespace syncopate::compress::codec

@@ -1,0 +1,140 @@
+// Masking: proposing, the union of what all ranks proposed, and the values under it.
+#include "compress/sparse/masking.hpp"
+
+#include <cstring>
+#include <iterator>
+#include <numeric>
+#include <utility>
+
+#include "base/random.hpp"
+#include "compress/sparse/packet.hpp"
+#include "compress/sparse/sharing.hpp"
+#include "kernel/select.hpp"
+#include "syncopate/error.hpp"
+
+namespace syncopate::compress::sparse {
+
+namespace {
+
+using Place = std::uint32_t;  ///< of a tensor in the bucket
+
+/// Whether this rank is among the `proposers` that all ranks draw for the tensor in this step.
+bool is_drawn(const Tensor& tensor, const Moment& moment, int proposers) {
+  const base::CounterRandom random{tensor.key, moment.step};
+  std::vector<int> ranks(static_cast<std::size_t>(moment.ranks));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  const auto drawn = std::min(static_cast<std::size_t>(proposers), ranks.size());
+  for (std::size_t i = 0; i < drawn; ++i)
+    std::swap(ranks[i], ranks[i + random.below(static_cast<std::uint32_t>(ranks.size() - i), i)]);
+  return std::ranges::find(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(drawn), moment.rank) !=
+         ranks.begin() + static_cast<std::ptrdiff_t>(drawn);
+}
+
+class MaskingCoder final : public Coder {
+ public:
+  explicit MaskingCoder(MaskCoding coding) : coding_(std::move(coding)) {}
+
+  [[nodiscard]] Round begin(std::span<const Tensor> tensors, const Moment& moment, base::Bytes wire) override {
+    tensors_ = tensors;
+    moment_ = moment;
+    wire_ = wire;
+    is_adding_ = false;
+    formed_.clear();
+    std::size_t written = 0;
+    for (const Tensor& tensor : tensors) {
+      propose(formed_.emplace_back(tensor, coding_.feedback), tensor);
+      if (proposed_.size() > 0) written += write_mask(wire.subspan(written));
+    }
+    return {.combine = Combine::gather, .payload = Buffer(wire.data(), written, DType::u8)};
+  }
+
+  [[nodiscard]] std::optional<Round> next(Answer answer) override {
+    if (is_adding_) {
+      unpack(selections_, wire_, tensors_);
+      return std::nullopt;
+    }
+    is_adding_ = true;
+    masks_.resize(tensors_.size());
+    for (std::size_t i = 0; i < tensors_.size(); ++i) flush(masks_[i], tensors_[i].values.count);
+    for (const base::ConstBytes proposals : answer) unite(proposals);
+    return values_round();
+  }
+
+ private:
+  /// Forms the tensor; into `proposed_`.
+  void propose(const Compensated& tensor, const Tensor& source) {
+    const std::uint32_t largest = form_all(tensor);
+    proposed_.clear();
+    if (is_drawn(source, moment_, coding_.proposers))
+      coding_.propose(tensor, source, moment_, proposed_);
+    else if (largest >= kernel::kNotFinite)
+      proposed_.add_at_least(kernel::kNotFinite, tensor.elements(), {0, tensor.size()});
+  }
+
+  /// Of the tensor that was formed last.
+  std::size_t write_mask(base::Bytes into) const {
+    const auto place = static_cast<Place>(formed_.size() - 1);
+    std::memcpy(into.data(), &place, sizeof place);
+    return sizeof place + write_indices(proposed_.indices(), formed_.back().size(), into.subspan(sizeof place));
+  }
+
+  void flush(std::vector<std::uint32_t>& mask, std::size_t elements) const {
+    mask.clear();
+    if (coding_.flush_in == 0) return;
+    const Range part = even_part(elements, coding_.flush_in, moment_.step % coding_.flush_in);
+    mask.resize(part.size());
+    std::iota(mask.begin(), mask.end(), static_cast<std::uint32_t>(part.begin));
+  }
+
+  /// Adds what a rank proposed to the masks.
+  void unite(base::ConstBytes proposals) {
+    for (std::size_t least = 0; !proposals.empty();) {
+      Place place = 0;
+      if (proposals.size() < sizeof place) throw Corrupt("a mask ends in its header");
+      std::memcpy(&place, proposals.data(), sizeof place);
+      if (place < least || place >= tensors_.size()) throw Corrupt("a mask is of a tensor that is not to come");
+      least = place + std::size_t{1};
+      proposals = read_indices(tensors_[place].values.count, proposals.subspan(sizeof place), arrived_);
+      united_.clear();
+      std::ranges::set_union(masks_[place], arrived_, std::back_inserter(united_));
+      masks_[place].swap(united_);
+    }
+  }
+
+  /// Said even where nothing travels: ranks with other rows of these gradients may have something to say.
+  [[nodiscard]] Round values_round() {
+    selections_.resize(tensors_.size());
+    for (std::size_t i = 0; i < tensors_.size(); ++i) {
+      selections_[i].clear();
+      for (const std::uint32_t index : masks_[i]) selections_[i].add(index, formed_[i].elements()[index]);
+      formed_[i].sent(masks_[i]);
+    }
+    return packed_round(selections_, wire_);
+  }
+
+  const MaskCoding coding_;
+  std::span<const Tensor> tensors_;
+  Moment moment_;
+  base::Bytes wire_;
+  bool is_adding_ = false;  ///< the additive round was said
+  // By tensor.
+  std::vector<Compensated> formed_;
+  std::vector<std::vector<std::uint32_t>> masks_;
+  std::vector<Selection> selections_;
+  // Of one tensor at a time.
+  Selection proposed_;
+  std::vector<std::uint32_t> arrived_, united_;
+};
+
+}  // namespace
+
+std::unique_ptr<Coder> masking_coder(MaskCoding coding) { return std::make_unique<MaskingCoder>(std::move(coding)); }
+
+std::size_t masking_bytes(std::span<const Tensor> tensors) {
+  std::size_t masks = 0;
+  for (const Tensor& tensor : tensors)
+    masks += sizeof(Place) + most_indices_bytes(tensor.values.count, tensor.values.count);
+  return std::max(masks, elements_of(tensors) * sizeof(float));
+}
+
+}  // namespace syncopate::compress::sparse

@@ -1,0 +1,75 @@
+// Sharing: packing values that all ranks have selected alike, and their average back.
+#include "compress/sparse/sharing.hpp"
+
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "kernel/select.hpp"
+
+namespace syncopate::compress::sparse {
+
+namespace {
+
+class SharingCoder final : public Coder {
+ public:
+  SharingCoder(Draw draw, Feedback feedback) : draw_(std::move(draw)), feedback_(feedback) {}
+
+  [[nodiscard]] Round begin(std::span<const Tensor> tensors, const Moment& moment, base::Bytes wire) override {
+    tensors_ = tensors;
+    wire_ = wire;
+    selections_.resize(tensors.size());
+    for (std::size_t i = 0; i < tensors.size(); ++i) select(tensors[i], moment, selections_[i]);
+    return packed_round(selections_, wire);
+  }
+
+  [[nodiscard]] std::optional<Round> next(Answer /*answer*/) override {
+    unpack(selections_, wire_, tensors_);
+    return std::nullopt;
+  }
+
+ private:
+  void select(const Tensor& source, const Moment& moment, Selection& into) {
+    const Compensated tensor(source, feedback_);
+    const bool finite = form_all(tensor) < kernel::kNotFinite;
+    draw_(source, moment, indices_);
+    into.clear();
+    for (const std::uint32_t i : indices_)
+      into.add(i, finite ? tensor.elements()[i] : std::numeric_limits<float>::quiet_NaN());
+    tensor.sent(into.indices(), std::as_const(into).values());
+  }
+
+  const Draw draw_;
+  const Feedback feedback_;
+  std::span<const Tensor> tensors_;
+  base::Bytes wire_;
+  std::vector<Selection> selections_;  ///< by tensor
+  std::vector<std::uint32_t> indices_;
+};
+
+}  // namespace
+
+std::unique_ptr<Coder> sharing_coder(Draw draw, Feedback feedback) {
+  return std::make_unique<SharingCoder>(std::move(draw), feedback);
+}
+
+Round packed_round(std::span<const Selection> selections, base::Bytes wire) {
+  std::size_t elements = 0;
+  for (const Selection& selection : selections) {
+    if (selection.size() == 0) continue;
+    std::memcpy(wire.data() + elements * sizeof(float), selection.values().data(), selection.values().size_bytes());
+    elements += selection.size();
+  }
+  return {.combine = Combine::additive, .payload = Buffer(wire.data(), elements, DType::f32)};
+}
+
+void unpack(std::span<const Selection> selections, base::ConstBytes wire, std::span<const Tensor> tensors) {
+  const auto* averages = reinterpret_cast<const float*>(wire.data());
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const std::span<float> values{static_cast<float*>(tensors[i].values.data), tensors[i].values.count};
+    std::ranges::fill(values, 0.0F);
+    for (const std::uint32_t index : selections[i].indices()) values[index] = *averages++;
+  }
+}
+
+}  // namespace syncopate::compress::sparse
