@@ -24,6 +24,7 @@ enum class FeedbackUse : std::uint8_t {
 struct RoundBytes {
   Combine combine = Combine::additive;
   double bytes = 0;  ///< of one rank's payload
+  int senders = 0;   ///< gather: ranks that have one; 0: all
 };
 
 struct Codec {

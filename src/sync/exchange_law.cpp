@@ -40,7 +40,8 @@ ExchangeLeg leg_of(const compress::RoundBytes& round, const Rounds& rounds, doub
     case Combine::additive:
       return {Collective::allreduce, rounds.scope, share};
     case Combine::gather:
-      return {Collective::allgather_v, rounds.scope, share * ranks};
+      return {Collective::allgather_v, rounds.scope,
+              share * (round.senders > 0 ? std::min<double>(round.senders, ranks) : ranks)};
     default:
       return {Collective::alltoall_v, rounds.scope, share};
   }

@@ -32,7 +32,7 @@ std::vector<Buffer> weights() {
     const base::CounterRandom random{17};
     for (const Gradient& gradient : kModel)
       for (auto& values = all.emplace_back(gradient.elements); float& value : values)
-        value = 0.1F * static_cast<float>(random.below(5, static_cast<std::uint64_t>(&value - values.data())));
+        value = 1e-3F * static_cast<float>(random.below(5, static_cast<std::uint64_t>(&value - values.data())));
     return all;
   }();
   std::vector<Buffer> buffers;
@@ -151,6 +151,25 @@ TEST(EveryCodec, BringsTheSameGradientInTheLongRun) {
                         EXPECT_LT(std::sqrt(error / norm), 0.5) << codec->name << " under " << exchange;
                       },
                       {.ranks_per_host = 2});
+}
+
+// Without an exchange every rank keeps its own: what is combined and what is kept add up to its gradient.
+TEST(EveryCodec, TrainsEachRankAloneWithoutAnExchange) {
+  for (const compress::Codec* codec : compress::codecs())
+    test::on_groups(2, [&](Group& group) {
+      Synchronizer synchronizer(group, kModel, options_of(*codec, "none"));
+      backward(synchronizer, group.rank(), 0);
+      synchronizer.wait();
+      if (codec->feedback < compress::FeedbackUse::sound) return;
+      const SavedCodecState saved = synchronizer.save();
+      for (const std::size_t gradient : {0, 2}) {
+        const auto combined = test::floats_of(synchronizer.gradient(gradient));
+        const auto residual = residual_of(saved, gradient);
+        for (std::size_t i = 0; i < residual.size(); ++i)
+          ASSERT_NEAR(combined[i] + residual[i], element(group.rank(), 0, gradient, i), 1e-8)
+              << codec->name << ", " << kModel[gradient].name << "[" << i << "]";
+      }
+    });
 }
 
 TEST(EveryCodec, EndsWithTheSameBitsOnEveryRankWhateverTravelsTogether) {

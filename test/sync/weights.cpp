@@ -85,7 +85,7 @@ TEST_P(ReduceBroadcast, ClipsByTheNormOfTheAverageOnTheRoot) {
   });
 }
 
-TEST_P(ReduceBroadcast, TakesEveryCodec) {
+TEST_P(ReduceBroadcast, TakesEveryCodecThatRounds) {
   for (const compress::Codec* codec : test::rounding_codecs())
     test::on_groups(GetParam(), [&](Group& group) {
       Trained trained(group, {.codec = std::string(codec->name), .exchange = "reduce_broadcast"});
@@ -94,6 +94,26 @@ TEST_P(ReduceBroadcast, TakesEveryCodec) {
       for (std::size_t i = 0; i < exact.size(); ++i)
         ASSERT_NEAR(trained.replica.value(2, i), exact[i], 0.02) << codec->name;
     });
+}
+
+// Packets are gathered on the root alone, which then does what every rank does after an all-gather.
+TEST_P(ReduceBroadcast, TakesEveryCodecOfOneRound) {
+  for (const compress::Codec* codec : compress::codecs()) {
+    if (!codec->one_round || codec->feedback == compress::FeedbackUse::pointless) continue;
+    test::on_groups(GetParam(), [&](Group& group) {
+      const auto weights_by = [&](const char* exchange) {
+        Trained trained(
+            group, {.policy = "single", .codec = std::string(codec->name), .dense_below = 100, .exchange = exchange});
+        train(trained, 3, Order::serial);
+        return trained.replica.all();
+      };
+      const auto here = weights_by("reduce_broadcast"), everywhere = weights_by("allreduce_broadcast");
+      for (const std::size_t coded : {0, 2, 4})  // the others are dense, and their sums have an order of their own
+        for (std::size_t i = 0; i < here[coded].size(); ++i)
+          ASSERT_NEAR(here[coded][i], everywhere[coded][i], codec->combines.additive ? 1e-5 : 0)
+              << codec->name << ", gradient " << coded << "[" << i << "]";
+    });
+  }
 }
 
 // A latch that opens only if the weights of the first bucket arrive while the last bucket's are still to be made.

@@ -61,9 +61,8 @@ Gradients::Gradients(Group& group, const Network& network, SynchronizerOptions o
     offsets_.push_back(elements_);
     elements_ += gradient.elements;
   }
-  if (ends_in_weights_)
-    for (const auto& [name, value] : network.parameters)
-      options_.weights.emplace_back(value.data_ptr(), static_cast<std::size_t>(value.numel()), DType::f32);
+  for (const auto& [name, value] : network.parameters)
+    options_.weights.emplace_back(value.data_ptr(), static_cast<std::size_t>(value.numel()), DType::f32);
   arrived_.resize(gradients_.size());
   if (options_.exchange == "none")
     own_.resize(elements_);

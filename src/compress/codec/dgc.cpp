@@ -33,6 +33,11 @@ std::size_t wire_bytes(const Settings& settings, std::span<const Tensor> tensors
   return sparse::gathering_bytes(tensors, {}, [&](std::size_t n) { return sparse::selected_of(density, n); });
 }
 
+std::vector<RoundBytes> rounds(const Settings& settings, std::span<const Tensor> tensors) {
+  const double density = density_of(settings);
+  return sparse::gathering_rounds(tensors, {}, [&](std::size_t n) { return sparse::selected_of(density, n); });
+}
+
 /// The threshold of the sample, as a finite magnitude above zero: zeros do not travel.
 std::uint32_t sampled_threshold(const Compensated& tensor, double density, const base::CounterRandom& random) {
   const double wanted = std::max(0.01 * static_cast<double>(tensor.size()), 2 / density);
@@ -98,6 +103,7 @@ extern constinit const Codec dgc{
     .takes = takes,
     .wire_bytes = wire_bytes,
     .coder = coder,
+    .rounds = rounds,
     .check = check,
 };
 

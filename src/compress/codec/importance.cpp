@@ -28,6 +28,8 @@ constexpr Parameter kParameters[] = {
     {"eps", 1e-12, 1e9},
 };
 
+constexpr double kUsualDensity = 0.015;  ///< of a mask, where alpha fits the model and its rate
+
 struct Rule {
   double alpha, chance, beta, turn, eps;
 };
@@ -77,18 +79,24 @@ void propose(const Rule& rule, const Layer& layer, const base::CounterRandom& ra
   });
 }
 
-std::unique_ptr<Coder> coder(const Settings& settings) {
+sparse::MaskCoding coding_of(const Settings& settings) {
   const std::vector<double> parameters = parameters_of(settings, kParameters);
   const auto propose_now = [rule = rule_of(parameters)](const Compensated& tensor, const Tensor& source,
                                                         const Moment& moment, sparse::Selection& into) {
     const Layer layer{tensor.elements(), static_cast<const float*>(source.weights.data), tensor.size()};
     propose(rule, layer, {source.key, moment.step, static_cast<std::uint64_t>(moment.rank)}, into);
   };
-  return sparse::masking_coder({.propose = propose_now,
-                                .proposers = static_cast<int>(parameters[1]),
-                                .flush_in = static_cast<std::uint64_t>(parameters[2]),
-                                .feedback = settings.feedback});
+  return {.propose = propose_now,
+          .proposers = static_cast<int>(parameters[1]),
+          .flush_in = static_cast<std::uint64_t>(parameters[2]),
+          .feedback = settings.feedback};
 }
+
+std::vector<RoundBytes> rounds(const Settings& settings, std::span<const Tensor> tensors) {
+  return sparse::masking_rounds(coding_of(settings), kUsualDensity, tensors);
+}
+
+std::unique_ptr<Coder> coder(const Settings& settings) { return sparse::masking_coder(coding_of(settings)); }
 
 }  // namespace
 
@@ -99,13 +107,14 @@ extern constinit const Codec importance{
         "`importance:ALPHA,MASKS,FLUSH,CHANCE,BETA,C,EPS`",
     .source = "Cheng & Xu, importance-weighted pruning, equation 4 and Algorithm 1, errata mended",
     .combines = {.additive = true, .gather = true},
-    .parameter = "0.05,1,300,0,0,0,0.001",
+    .parameter = "3,1,300,0,0,0,0.001",
     .one_round = false,
     .feedback = FeedbackUse::maskable,
     .wants_weights = true,
     .takes = takes,
     .wire_bytes = wire_bytes,
     .coder = coder,
+    .rounds = rounds,
     .check = check,
 };
 

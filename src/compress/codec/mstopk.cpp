@@ -25,6 +25,11 @@ std::size_t wire_bytes(const Settings& settings, std::span<const Tensor> tensors
   return sparse::gathering_bytes(tensors, {}, [&](std::size_t n) { return sparse::selected_of(density, n); });
 }
 
+std::vector<RoundBytes> rounds(const Settings& settings, std::span<const Tensor> tensors) {
+  const double density = density_of(settings);
+  return sparse::gathering_rounds(tensors, {}, [&](std::size_t n) { return sparse::selected_of(density, n); });
+}
+
 std::unique_ptr<Coder> coder(const Settings& settings) {
   const auto select = [settings, density = density_of(settings)](const Compensated& tensor, const Tensor& source,
                                                                  const Moment& moment, sparse::Selection& into) {
@@ -48,6 +53,7 @@ extern constinit const Codec mstopk{
     .takes = takes,
     .wire_bytes = wire_bytes,
     .coder = coder,
+    .rounds = rounds,
     .check = check,
 };
 

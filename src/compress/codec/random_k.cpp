@@ -22,11 +22,18 @@ double density_of(const Settings& settings) { return parameters_of(settings, {&k
 
 void check(const Settings& settings) { static_cast<void>(density_of(settings)); }
 
-std::size_t wire_bytes(const Settings& settings, std::span<const Tensor> tensors) {
-  const double density = sparse::most_density(settings, density_of(settings));
+std::size_t bytes_at(double density, std::span<const Tensor> tensors) {
   std::size_t selected = 0;
   for (const Tensor& tensor : tensors) selected += sparse::selected_of(density, tensor.values.count);
   return selected * sizeof(float);
+}
+
+std::size_t wire_bytes(const Settings& settings, std::span<const Tensor> tensors) {
+  return bytes_at(sparse::most_density(settings, density_of(settings)), tensors);
+}
+
+std::vector<RoundBytes> rounds(const Settings& settings, std::span<const Tensor> tensors) {
+  return {{Combine::additive, static_cast<double>(bytes_at(density_of(settings), tensors))}};
 }
 
 /// Rows of equal keys in steps of equal number draw alike, whichever rank has them.
@@ -62,6 +69,7 @@ extern constinit const Codec random_k{
     .takes = takes,
     .wire_bytes = wire_bytes,
     .coder = coder,
+    .rounds = rounds,
     .check = check,
 };
 

@@ -33,6 +33,12 @@ std::size_t wire_bytes(const Settings& settings, std::span<const Tensor> tensors
   return sparse::gathering_bytes(tensors, values, [density](std::size_t n) { return sparse::selected_of(density, n); });
 }
 
+std::vector<RoundBytes> rounds(const Settings& settings, std::span<const Tensor> tensors) {
+  const auto [density, values] = coding_of(settings);
+  return sparse::gathering_rounds(tensors, values,
+                                  [own = density](std::size_t n) { return sparse::selected_of(own, n); });
+}
+
 std::unique_ptr<Coder> coder(const Settings& settings) {
   const auto [own, values] = coding_of(settings);
   const auto select = [settings, density = own](const Compensated& tensor, const Tensor& /*source*/,
@@ -56,6 +62,7 @@ extern constinit const Codec sparse_quantised{
     .takes = takes,
     .wire_bytes = wire_bytes,
     .coder = coder,
+    .rounds = rounds,
     .check = check,
 };
 

@@ -13,6 +13,7 @@ namespace syncopate::compress::codec {
 namespace {
 
 constexpr Parameter kTau{"tau", 1e-30, 1e30};
+constexpr double kUsualDensity = 0.01;  ///< of what travels, where tau fits the gradients
 
 bool takes(DType dtype) { return dtype == DType::f32; }
 
@@ -24,6 +25,11 @@ sparse::ValueCoding values_of(const Settings& settings) { return {.bits = 1, .sc
 
 std::size_t wire_bytes(const Settings& settings, std::span<const Tensor> tensors) {
   return sparse::gathering_bytes(tensors, values_of(settings), [](std::size_t n) { return n; });
+}
+
+std::vector<RoundBytes> rounds(const Settings& settings, std::span<const Tensor> tensors) {
+  return sparse::gathering_rounds(tensors, values_of(settings),
+                                  [](std::size_t n) { return sparse::selected_of(kUsualDensity, n); });
 }
 
 std::unique_ptr<Coder> coder(const Settings& settings) {
@@ -50,6 +56,7 @@ extern constinit const Codec threshold{
     .takes = takes,
     .wire_bytes = wire_bytes,
     .coder = coder,
+    .rounds = rounds,
     .check = check,
 };
 

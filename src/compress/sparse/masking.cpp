@@ -1,12 +1,14 @@
 // Masking: proposing, the union of what all ranks proposed, and the values under it.
 #include "compress/sparse/masking.hpp"
 
+#include <cmath>
 #include <cstring>
 #include <iterator>
 #include <numeric>
 #include <utility>
 
 #include "base/random.hpp"
+#include "compress/sparse/coder.hpp"
 #include "compress/sparse/packet.hpp"
 #include "compress/sparse/sharing.hpp"
 #include "kernel/select.hpp"
@@ -135,6 +137,18 @@ std::size_t masking_bytes(std::span<const Tensor> tensors) {
   for (const Tensor& tensor : tensors)
     masks += sizeof(Place) + most_indices_bytes(tensor.values.count, tensor.values.count);
   return std::max(masks, elements_of(tensors) * sizeof(float));
+}
+
+std::vector<RoundBytes> masking_rounds(const MaskCoding& coding, double density, std::span<const Tensor> tensors) {
+  const double flushed = coding.flush_in == 0 ? 0 : 1 / static_cast<double>(coding.flush_in);
+  const double travels = 1 - std::pow(1 - density, coding.proposers) * (1 - flushed);
+  double masks = 0;
+  for (const Tensor& tensor : tensors) {
+    const std::size_t elements = tensor.values.count;
+    masks += sizeof(Place) + expected_indices_bytes(selected_of(density, elements), elements);
+  }
+  return {{Combine::gather, masks, coding.proposers},
+          {Combine::additive, travels * static_cast<double>(elements_of(tensors)) * sizeof(float)}};
 }
 
 }  // namespace syncopate::compress::sparse

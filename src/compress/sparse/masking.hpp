@@ -28,5 +28,8 @@ struct MaskCoding {
 [[nodiscard]] std::unique_ptr<Coder> masking_coder(MaskCoding coding);
 /// For Codec::wire_bytes: any mask, or all values.
 [[nodiscard]] std::size_t masking_bytes(std::span<const Tensor> tensors);
+/// For Codec::rounds, where each proposer proposes about this share of the elements.
+[[nodiscard]] std::vector<RoundBytes> masking_rounds(const MaskCoding& coding, double density,
+                                                     std::span<const Tensor> tensors);
 
 }  // namespace syncopate::compress::sparse

@@ -142,13 +142,17 @@ std::size_t most_packet_bytes(const ValueCoding& coding, std::size_t selected, s
   return most_indices_bytes(selected, elements) + value_bytes(coding, selected);
 }
 
-double expected_packet_bytes(const ValueCoding& coding, std::size_t selected, std::uint64_t elements) {
+double expected_indices_bytes(std::size_t selected, std::uint64_t elements) {
   if (selected == 0 || elements == 0) return 4;
   const double density = static_cast<double>(selected) / static_cast<double>(elements);
   // Golomb-Rice: log2 of the mean gap times ln 2, rounded down, and 1.5 bits around it.
   const double gap_bits = std::max(0.0, std::floor(std::log2(std::max(1.0, 0.693 / density)))) + 1.58;
   const double index_bits = density == 1 ? 0 : std::min(gap_bits, 1 / density);
-  return 6 + static_cast<double>(selected) * index_bits / 8 + static_cast<double>(value_bytes(coding, selected));
+  return 6 + static_cast<double>(selected) * index_bits / 8;
+}
+
+double expected_packet_bytes(const ValueCoding& coding, std::size_t selected, std::uint64_t elements) {
+  return expected_indices_bytes(selected, elements) + static_cast<double>(value_bytes(coding, selected));
 }
 
 std::size_t write_packet(const ValueCoding& coding, Selection& selection, std::uint64_t elements, base::Bytes into) {

@@ -36,7 +36,8 @@ std::size_t write_indices(std::span<const std::uint32_t> indices, std::uint64_t 
 /// Upper limit of the bytes of a packet with `selected` of `elements` elements.
 [[nodiscard]] std::size_t most_packet_bytes(const ValueCoding& coding, std::size_t selected, std::uint64_t elements);
 
-/// Bytes of a packet whose elements are chosen at random: indices of about their entropy.
+/// Bytes of indices that are chosen at random, of about their entropy; and of a packet with such indices.
+[[nodiscard]] double expected_indices_bytes(std::size_t selected, std::uint64_t elements);
 [[nodiscard]] double expected_packet_bytes(const ValueCoding& coding, std::size_t selected, std::uint64_t elements);
 
 /// Writes the indices and then the values of a selection from a tensor with so many elements, and replaces its values

@@ -1,0 +1,118 @@
+// DGC's selection is all that reach a threshold, no fewer than 0.8 k where lowering it helps, and never more than k.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "compress/conversation.hpp"
+#include "compress/distributions.hpp"
+#include "kernel/select.hpp"
+
+namespace syncopate::compress {
+namespace {
+
+constexpr std::size_t kElements = 20000, kWanted = 200;
+
+/// What travels of these elements: the rest is combined as zero.
+std::vector<std::uint32_t> selected_of(std::vector<float> values, std::uint64_t step = 0) {
+  test::Conversation conversation("dgc:0.01", 1, {values.size()});
+  for (std::uint64_t before = 0; before < step; ++before) conversation.step();  // of zeros
+  conversation.at(0).values = std::move(values);
+  conversation.step();
+  std::vector<std::uint32_t> indices;
+  for (std::uint32_t i = 0; i < conversation.at(0).values.size(); ++i)
+    if (kernel::magnitude(conversation.at(0).values[i]) != 0) indices.push_back(i);
+  return indices;
+}
+
+std::vector<float> drawn(const std::string& distribution, std::uint64_t seed) {
+  const base::CounterRandom random{seed};
+  std::vector<float> values(kElements);
+  for (std::size_t i = 0; i < kElements; ++i) values[i] = test::kDistributions.at(distribution)(random, i);
+  return values;
+}
+
+/// Whether there is a threshold that these reach, and nothing else that lies before the last of them.
+bool are_first_of_a_threshold(const std::vector<float>& values, const std::vector<std::uint32_t>& indices) {
+  std::uint32_t least = 0x7fff'ffff;
+  for (const std::uint32_t i : indices) least = std::min(least, kernel::magnitude(values[i]));
+  std::size_t reach = 0;
+  for (std::uint32_t i = 0; i <= indices.back(); ++i) reach += kernel::magnitude(values[i]) >= least ? 1 : 0;
+  return reach == indices.size();
+}
+
+bool are_largest(const std::vector<float>& values, const std::vector<std::uint32_t>& indices) {
+  std::uint32_t least = 0x7fff'ffff;
+  for (const std::uint32_t i : indices) least = std::min(least, kernel::magnitude(values[i]));
+  std::size_t above = 0;
+  for (const float value : values) above += kernel::magnitude(value) > least ? 1 : 0;
+  return above < indices.size();
+}
+
+TEST(Dgc, SelectsWhatReachesASampledThreshold) {
+  std::size_t accepted = 0, reselected = 0;
+  for (std::uint64_t step = 0; step < 40; ++step)
+    for (const char* distribution : {"normal", "heavy_tail"}) {
+      const std::vector<float> values = drawn(distribution, step);
+      const auto indices = selected_of(values, step);
+      ASSERT_LE(indices.size(), kWanted);
+      // A heavy tail's threshold is so wrong at times that ten times 0.8 do not mend it.
+      if (std::string(distribution) == "normal") {
+        ASSERT_GE(indices.size(), kWanted * 8 / 10) << "step " << step;
+      }
+      const bool is_accepted = are_first_of_a_threshold(values, indices), is_reselected = are_largest(values, indices);
+      ASSERT_TRUE(is_accepted || is_reselected) << distribution << ", step " << step;
+      if (is_accepted) ++accepted;
+      if (is_reselected && indices.size() == kWanted) ++reselected;
+    }
+  EXPECT_GT(accepted, 10U);
+  EXPECT_GT(reselected, 10U) << "a sample of 200 elements is often wrong by more than 1.3";
+}
+
+// Every threshold lets everything through: the choice among it is exact.
+TEST(Dgc, ChoosesExactlyAmongFarTooMany) {
+  const std::vector<float> equal(kElements, -2.0F);
+  const auto indices = selected_of(equal);
+  ASSERT_EQ(indices.size(), kWanted);
+  EXPECT_EQ(indices.back(), kWanted - 1) << "of equal ones those of lower index";
+}
+
+// One element in 200 has magnitude 1. Where the sample has two or more of them, its threshold is 1, which too few
+// reach.
+TEST(Dgc, LowersAThresholdThatTooFewReachTenTimesAtMost) {
+  const base::CounterRandom random{8};
+  std::size_t large = 0;
+  for (std::size_t i = 0; i < kElements; ++i) large += random.below(200, i) == 0 ? 1 : 0;
+  ASSERT_LT(large, kWanted * 8 / 10);
+  for (const float lower : {0.2F, 0.05F}) {
+    std::set<std::size_t> sizes;
+    for (std::uint64_t step = 0; step < 30; ++step) {
+      std::vector<float> values(kElements);
+      for (std::size_t i = 0; i < kElements; ++i) values[i] = random.below(200, i) == 0 ? 1.0F : lower;
+      sizes.insert(selected_of(values, step).size());
+    }
+    EXPECT_TRUE(sizes.contains(kWanted));
+    EXPECT_EQ(sizes.contains(large), lower < 0.1F) << "0.8^10 is 0.107: no threshold gets lower";
+    EXPECT_EQ(sizes.size(), lower < 0.1F ? 2U : 1U);
+  }
+}
+
+TEST(Dgc, SamplesMomentumToo) {
+  // Under momentum v = r + m u + g: of a velocity of 1 and gradients of 0.001 the sample's threshold is about m.
+  std::vector<float> values(1000, 0.001F);
+  std::vector<float> kept(2000), next(2000);
+  std::fill(kept.begin() + 1000, kept.end(), 1.0F);
+  const Feedback feedback{.kind = Feedback::Kind::momentum, .momentum = 0.5F};
+  const Compensated tensor({.values = Buffer(std::span(values)),
+                            .kept = std::as_writable_bytes(std::span(kept)),
+                            .next = std::as_writable_bytes(std::span(next)),
+                            .rows = 1000},
+                           feedback);
+  EXPECT_FLOAT_EQ(tensor.estimate(7), 0.501F);
+  tensor.form({0, 1000});
+  EXPECT_FLOAT_EQ(tensor.elements()[7], 0.501F);
+}
+
+}  // namespace
+}  // namespace syncopate::compress
