@@ -56,10 +56,10 @@ bool is_coded(const Settings& settings, const Tensor& whole) {
   return settings.codec->feedback == FeedbackUse::pointless || whole.values.count >= settings.dense_below;
 }
 
-std::size_t state_bytes(const Settings& settings, const Tensor& tensor, bool coded) {
+std::size_t state_bytes(const Settings& settings, const Tensor& tensor, bool coded, int ranks) {
   if (!coded) return has_momentum(settings) ? tensor.values.count * sizeof(float) : 0;
   const auto own = settings.codec->kept_bytes;
-  return (own == nullptr ? 0 : own(settings, tensor)) + feedback_bytes(settings.feedback, tensor);
+  return (own == nullptr ? 0 : own(settings, tensor, ranks)) + feedback_bytes(settings.feedback, tensor);
 }
 
 std::unique_ptr<Coder> coder_of(const Settings& settings, bool coded) {
@@ -91,10 +91,10 @@ Settings settings_of(std::string_view text) {
 std::vector<RoundBytes> rounds_of(const Settings& settings, std::span<const Tensor> tensors) {
   const Codec& codec = *settings.codec;
   if (codec.rounds != nullptr) return codec.rounds(settings, tensors);
-  const Combine combine = codec.combines.additive ? Combine::additive
-                          : codec.combines.gather ? Combine::gather
-                                                  : Combine::scatter;
-  return {{combine, static_cast<double>(codec.wire_bytes(settings, tensors))}};
+  const auto bytes = static_cast<double>(codec.wire_bytes(settings, tensors));
+  // The parts that are gathered add up to one payload.
+  if (codec.combines.scatter) return {{Combine::scatter, bytes}, {Combine::gather, bytes, 1}};
+  return {{codec.combines.additive ? Combine::additive : Combine::gather, bytes}};
 }
 
 void require_taken(const Settings& settings, std::string_view gradient, DType dtype) {

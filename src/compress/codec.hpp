@@ -42,11 +42,12 @@ struct Codec {
   /// Upper limit of the bytes of these tensors' payloads in any round.
   std::size_t (*wire_bytes)(const Settings& settings, std::span<const Tensor> tensors);
   std::unique_ptr<Coder> (*coder)(const Settings& settings);
-  /// The payloads that a rank makes of these tensors, round by round, as bytes that are expected; null: one round of
-  /// `wire_bytes`, the first that `combines` has.
+  /// The payloads that a rank makes of these tensors, round by round, as bytes that are expected; null: of `wire_bytes`,
+  /// scattered and gathered again in parts where `combines` has scatter, else in one round.
   std::vector<RoundBytes> (*rounds)(const Settings& settings, std::span<const Tensor> tensors) = nullptr;
-  /// Bytes of the codec's own state per tensor between steps, a multiple of 4, beside feedback's; null: none.
-  std::size_t (*kept_bytes)(const Settings& settings, const Tensor& tensor) = nullptr;
+  /// Bytes of the codec's own state per tensor between steps, a multiple of 4, beside feedback's, where the average is
+  /// over so many ranks; null: none.
+  std::size_t (*kept_bytes)(const Settings& settings, const Tensor& tensor, int ranks) = nullptr;
   /// Whether a gradient, with all its rows, can be coded; if not, it is sent uncoded. Null: every gradient.
   bool (*codes)(const Settings& settings, const Tensor& whole) = nullptr;
   /// Throws Misuse for a parameter that is not allowed. Null where there is none.
@@ -79,7 +80,7 @@ struct Settings {
 /// Whether a gradient, with all its rows, is coded; else it is sent as it is.
 [[nodiscard]] bool is_coded(const Settings& settings, const Tensor& whole);
 /// Bytes of state between steps for a tensor of a gradient that is coded or not: the codec's own, then feedback's.
-[[nodiscard]] std::size_t state_bytes(const Settings& settings, const Tensor& tensor, bool coded);
+[[nodiscard]] std::size_t state_bytes(const Settings& settings, const Tensor& tensor, bool coded, int ranks);
 /// The coder of gradients that are coded, or of those that are not: it sends them as they are and, under momentum
 /// correction, returns their momentum, which no optimizer adds any more.
 [[nodiscard]] std::unique_ptr<Coder> coder_of(const Settings& settings, bool coded);

@@ -76,7 +76,7 @@ CodecLoopback::State::State(const LoopbackOptions& options)
   const compress::Tensor whole = tensor(none);
   base::require(compress::is_coded(settings, whole), "codec {} does not code a gradient of {} x {} elements",
                 settings.codec->name, whole.rows, whole.columns);
-  for (auto& copy : copies) copy.resize(compress::state_bytes(settings, whole, true));
+  for (auto& copy : copies) copy.resize(compress::state_bytes(settings, whole, true, 1));
   wire.resize(compress::wire_bytes_of(settings, {&whole, 1}, true));
   coder = compress::coder_of(settings, true);
 }

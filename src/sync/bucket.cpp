@@ -23,8 +23,8 @@ compress::Tensor whole_tensor(const BucketInputs& inputs, std::size_t i) {
 
 compress::Tensor part_tensor(const BucketInputs& inputs, std::size_t i) {
   compress::Tensor tensor = whole_tensor(inputs, i);
-  if (inputs.share.count == 1) return tensor;
   const bool has_rows = inputs.share.index < inputs.share.count;  // not beyond the smallest host's ranks
+  if (inputs.share.count == 1 && has_rows) return tensor;
   const Range rows = has_rows ? even_part(tensor.rows, inputs.share.count, inputs.share.index) : Range{};
   tensor.rows = rows.size();
   tensor.values = Buffer(nullptr, rows.size() * tensor.columns, tensor.values.dtype);
@@ -38,7 +38,7 @@ std::vector<std::size_t> state_bytes(const BucketInputs& inputs) {
   std::vector<std::size_t> bytes;
   for (std::size_t i = 0; i < inputs.gradients.size(); ++i) {
     const bool coded = compress::is_coded(inputs.settings, whole_tensor(inputs, i));
-    bytes.push_back(compress::state_bytes(inputs.settings, part_tensor(inputs, i), coded));
+    bytes.push_back(compress::state_bytes(inputs.settings, part_tensor(inputs, i), coded, inputs.share.ranks));
   }
   return bytes;
 }

@@ -81,7 +81,7 @@ class Conversation {
       Vectors& vectors = member.vectors[i];
       Tensor tensor{.values = Buffer(std::span(vectors.values)), .rows = elements_[i], .key = 77 + i};
       if (settings.codec->wants_weights) tensor.weights = Buffer(std::span(vectors.weights));
-      vectors.kept.resize(state_bytes(settings, tensor, true));
+      vectors.kept.resize(state_bytes(settings, tensor, true, static_cast<int>(of_.size())));
       vectors.next.resize(vectors.kept.size());
       tensor.kept = vectors.kept;
       tensor.next = vectors.next;

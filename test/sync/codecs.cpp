@@ -6,8 +6,10 @@
 #include <mutex>
 
 #include "base/random.hpp"
+#include "compress/quantised/parts.hpp"
+#include "compress/quantised/quantiser.hpp"
 #include "ranks.hpp"
-#include "sync/exchange.hpp"
+#include "sync/bucket.hpp"
 #include "sync/sample_codecs.hpp"
 #include "syncopate/synchronizer.hpp"
 
@@ -88,7 +90,32 @@ std::vector<float> residual_of(const SavedCodecState& saved, std::size_t gradien
   return residual;
 }
 
-// sum over steps of (average of gradients) = sum over steps of what was combined + average of residuals.
+/// A gradient as its codec sees it under allreduce: for the key, on which parts depend.
+compress::Tensor tensor_of(Group& group, std::size_t gradient) {
+  const sync::Arena arena(group, kModel);
+  const compress::Settings settings = compress::settings_of("none");
+  return sync::whole_tensor({group, kModel, arena, settings, sync::Share{}}, gradient);
+}
+
+/// Adds what codecs that combine in parts keep of the averages that this rank has encoded again: floats before the
+/// residual, for the elements of its part.
+void add_owned(const SavedCodecState& saved, Group& group, std::size_t gradient, std::vector<double>& kept) {
+  const std::vector<std::byte>& bytes = saved.gradients[gradient].second;
+  if (bytes.empty()) return;  // it was not coded
+  const compress::Tensor tensor = tensor_of(group, gradient);
+  const Range part =
+      compress::quantised::part_of(tensor, compress::quantised::kGroup, {.rank = group.rank(), .ranks = group.size()});
+  ASSERT_EQ(bytes.size() / sizeof(float),
+            tensor.values.count + compress::quantised::most_of(tensor, compress::quantised::kGroup, group.size()));
+  for (std::size_t i = part.begin; i < part.end; ++i) {
+    float value = 0;
+    std::memcpy(&value, bytes.data() + (i - part.begin) * sizeof value, sizeof value);
+    kept[i] += value;
+  }
+}
+
+// sum over steps of (average of gradients) = sum over steps of what was combined + average of residuals + what owners
+// of parts kept of averages.
 TEST(Feedback, WhatIsCombinedAndWhatIsKeptAddUpToTheGradients) {
   for (const compress::Codec* codec : codecs_with(sync::exchange_named("allreduce"),
                                                   {compress::FeedbackUse::sound, compress::FeedbackUse::maskable})) {
@@ -111,6 +138,7 @@ TEST(Feedback, WhatIsCombinedAndWhatIsKeptAddUpToTheGradients) {
       for (std::size_t gradient = 0; gradient < kModel.size(); ++gradient) {
         const auto residual = residual_of(saved, gradient);
         for (std::size_t i = 0; i < residual.size(); ++i) kept[gradient][i] += residual[i] / kRanks;
+        if (codec->combines.scatter) add_owned(saved, group, gradient, kept[gradient]);
       }
     });
     for (std::size_t gradient = 0; gradient < kModel.size(); ++gradient)

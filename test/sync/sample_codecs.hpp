@@ -160,7 +160,7 @@ template <class Made>
 std::unique_ptr<compress::Coder> make(const Settings& /*settings*/) {
   return std::make_unique<Made>();
 }
-inline std::size_t bytes_kept(const Settings& /*settings*/, const Tensor& tensor) {
+inline std::size_t bytes_kept(const Settings& /*settings*/, const Tensor& tensor, int /*ranks*/) {
   return tensor.values.bytes().size();
 }
 

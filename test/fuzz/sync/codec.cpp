@@ -24,7 +24,7 @@ struct Model {
     weights = values;
     tensor = {.values = std::span(values), .rows = 1, .columns = values.size()};
     if (settings.codec->wants_weights) tensor.weights = std::span(weights);
-    kept.resize(state_bytes(settings, tensor, true));
+    kept.resize(state_bytes(settings, tensor, true, 3));
     next = kept;
     tensor.kept = kept;
     tensor.next = next;

@@ -1,0 +1,62 @@
+// QSGD: each element is a level of its group's L2 norm, rounded up or down by chance, so that it is right on average.
+// Alistarh et al., "QSGD: communication-efficient SGD via gradient quantization and encoding", NeurIPS 2017,
+// equation 4.
+//
+//   s = 2^(BITS - 1) - 1,  u = ||x|| / s over a group of 512;  level = x / u up or down by chance;  E[level u] = x
+//   variance of a group: at most min(n / s^2, sqrt(n) / s) ||x||^2, and once more in the second round, of the average
+//   size: per tensor of n elements 8 BITS ceil(n / 64) + 4 ceil(n / 512) bytes; 2 (N - 1)/N of them pass a port
+#include <cmath>
+
+#include "compress/parameters.hpp"
+#include "compress/quantised/coder.hpp"
+#include "compress/quantised/levels.hpp"
+#include "kernel/norm.hpp"
+
+namespace syncopate::compress::codec {
+
+namespace {
+
+constexpr Parameter kBits{"bits", 1, 8, true};
+
+unsigned bits_of(const Settings& settings) { return static_cast<unsigned>(parameters_of(settings, {&kBits, 1})[0]); }
+
+void check(const Settings& settings) { static_cast<void>(bits_of(settings)); }
+
+double unit(std::span<const float> group, unsigned highest) {
+  const auto* const bytes = reinterpret_cast<const std::byte*>(group.data());
+  return std::sqrt(kernel::squared_norm(DType::f32, bytes, group.size())) / highest;
+}
+
+std::unique_ptr<quantised::Quantiser> quantiser(const Settings& settings) {
+  const unsigned bits = bits_of(settings);
+  const auto highest = static_cast<std::uint8_t>((1U << (bits - 1)) - 1);
+  return quantised::level_quantiser({.highest = highest, .bits = bits, .unit = unit});
+}
+
+bool takes(DType dtype) { return dtype == DType::f32; }
+
+std::size_t wire_bytes(const Settings& settings, std::span<const Tensor> tensors) {
+  return quantised::scattering_bytes(*quantiser(settings), tensors);
+}
+
+std::unique_ptr<Coder> coder(const Settings& settings) {
+  return quantised::scattering_coder({quantiser(settings), quantiser(settings), settings.feedback});
+}
+
+}  // namespace
+
+extern constinit const Codec qsgd{
+    .name = "qsgd",
+    .summary = "Levels of the L2 norm of 512 elements, by chance and unbiased: `qsgd:BITS`",
+    .source = "Alistarh et al., NeurIPS 2017",
+    .combines = {.gather = true, .scatter = true},
+    .parameter = "4",
+    .one_round = false,
+    .feedback = FeedbackUse::unsound,
+    .takes = takes,
+    .wire_bytes = wire_bytes,
+    .coder = coder,
+    .check = check,
+};
+
+}  // namespace syncopate::compress::codec

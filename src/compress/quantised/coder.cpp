@@ -1,0 +1,186 @@
+// The coder of quantising codecs: encoding by parts, and adding up group by group.
+#include "compress/quantised/coder.hpp"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/random.hpp"
+#include "compress/quantised/parts.hpp"
+#include "kernel/reduce.hpp"
+#include "syncopate/error.hpp"
+
+namespace syncopate::compress::quantised {
+
+namespace {
+
+std::byte* bytes(float* elements) { return reinterpret_cast<std::byte*>(elements); }
+const std::byte* bytes(const float* elements) { return reinterpret_cast<const std::byte*>(elements); }
+
+class ScatteringCoder final : public Coder {
+ public:
+  explicit ScatteringCoder(Coding coding) : coding_(std::move(coding)) {}
+
+  [[nodiscard]] Round begin(std::span<const Tensor> tensors, const Moment& moment, base::Bytes wire) override {
+    tensors_ = tensors;
+    moment_ = moment;
+    wire_ = wire;
+    is_gathered_ = false;
+    lengths_.clear();
+    std::vector<Compensated> compensated;
+    for (const Tensor& tensor : tensors_) compensated.emplace_back(tensor, coding_.feedback);
+    std::byte* into = wire.data();
+    for (int rank = 0; rank < moment.ranks; ++rank) {
+      const std::byte* const begin = into;
+      for (std::size_t i = 0; i < tensors_.size(); ++i) into = encode(tensors_[i], compensated[i], rank, into);
+      lengths_.push_back(static_cast<std::size_t>(into - begin));
+    }
+    const auto written = static_cast<std::size_t>(into - wire.data());
+    return {Combine::scatter, Buffer(wire.data(), written, DType::u8), lengths_};
+  }
+
+  [[nodiscard]] std::optional<Round> next(Answer answer) override {
+    if (std::exchange(is_gathered_, true)) {
+      take_averages(answer);
+      return std::nullopt;
+    }
+    add_up(answer);
+    return Round{Combine::gather, Buffer(wire_.data(), length_of(moment_.rank), DType::u8), lengths_};
+  }
+
+ private:
+  [[nodiscard]] Range part(const Tensor& tensor, int rank) const {
+    return part_of(tensor, coding_.packets->group(), {.rank = rank, .ranks = moment_.ranks});
+  }
+
+  /// Calls work(group) for the groups of a range that begins with one.
+  template <class Work>
+  void each_group(Range range, Work work) const {
+    for (std::size_t begin = range.begin; begin < range.end; begin += coding_.packets->group())
+      work(Range{begin, std::min(begin + coding_.packets->group(), range.end)});
+  }
+
+  [[nodiscard]] base::CounterRandom random(const Tensor& tensor, int rank) const {
+    return {tensor.key, moment_.step, static_cast<std::uint64_t>(rank)};
+  }
+
+  /// A rank's part of this rank's tensor. Returns the end of what was written.
+  [[nodiscard]] std::byte* encode(const Tensor& tensor, const Compensated& compensated, int rank,
+                                  std::byte* into) const {
+    const Quantiser& quantiser = *coding_.packets;
+    const base::CounterRandom words = random(tensor, moment_.rank);
+    each_group(part(tensor, rank), [&](Range group) {
+      compensated.form(group);
+      const std::span values(compensated.elements() + group.begin, group.size());
+      quantiser.encode(values, words.bits(group.begin), into);
+      if (compensated.keeps()) {
+        float sent[kMostGroup];
+        quantiser.decode(into, {sent, group.size()});
+        compensated.sent(group, sent);
+      }
+      into += quantiser.bytes(group.size());
+    });
+    return into;
+  }
+
+  /// Adds up this rank's parts and encodes their averages.
+  void add_up(Answer answer) const {
+    if (elements_of(tensors_) == 0) return;
+    require_lengths(answer, std::vector(answer.size(), length_of(moment_.rank)));
+    std::size_t at = 0;
+    for (const Tensor& tensor : tensors_) {
+      const base::CounterRandom words = random(tensor, moment_.ranks);
+      const Range owned = part(tensor, moment_.rank);
+      each_group(owned, [&](Range group) {
+        float room[kMostGroup];
+        const std::span average(room, group.size());
+        add_packets(answer, at, average);
+        encode_average(average, {.tensor = tensor, .at = group.begin - owned.begin, .word = words.bits(group.begin)},
+                       wire_.data() + at);
+        at += coding_.packets->bytes(group.size());
+      });
+    }
+  }
+
+  /// Of the group that is encoded `at` so many bytes behind the beginning of every packet.
+  void add_packets(Answer answer, std::size_t at, std::span<float> average) const {
+    coding_.packets->decode(answer.front().data() + at, average);
+    for (const base::ConstBytes packet : answer.subspan(1)) {
+      float room[kMostGroup];
+      coding_.packets->decode(packet.data() + at, {room, average.size()});
+      kernel::reduce({.dtype = DType::f32}, bytes(average.data()), bytes(room), average.size());
+    }
+    kernel::finish({.dtype = DType::f32, .op = ReduceOp::average, .divisor = moment_.ranks}, bytes(average.data()),
+                   average.size());
+  }
+
+  /// A group of this rank's part.
+  struct Owned {
+    const Tensor& tensor;
+    std::size_t at;      ///< its first element, counted from the part's
+    std::uint64_t word;  ///< random bits
+  };
+
+  void encode_average(std::span<float> average, const Owned& group, std::byte* into) const {
+    const Quantiser& quantiser = *coding_.averages;
+    if (!keeps()) return quantiser.encode(average, group.word, into);
+    const float* const residual = reinterpret_cast<const float*>(group.tensor.kept.data()) + group.at;
+    float* const next = reinterpret_cast<float*>(group.tensor.next.data()) + group.at;
+    kernel::reduce({.dtype = DType::f32}, bytes(average.data()), bytes(residual), average.size());
+    quantiser.encode(average, group.word, into);
+    quantiser.decode(into, {next, average.size()});
+    for (std::size_t i = 0; i < average.size(); ++i) next[i] = average[i] - next[i];
+  }
+
+  /// Every rank's average of its parts, this rank's own included.
+  void take_averages(Answer answer) const {
+    if (elements_of(tensors_) == 0) return;
+    require_lengths(answer, lengths_);
+    for (int rank = 0; rank < moment_.ranks; ++rank) {
+      const std::byte* from = answer[static_cast<std::size_t>(rank)].data();
+      for (const Tensor& tensor : tensors_)
+        each_group(part(tensor, rank), [&](Range group) {
+          coding_.averages->decode(from, {static_cast<float*>(tensor.values.data) + group.begin, group.size()});
+          from += coding_.averages->bytes(group.size());
+        });
+    }
+  }
+
+  void require_lengths(Answer answer, std::span<const std::size_t> lengths) const {
+    if (answer.size() != static_cast<std::size_t>(moment_.ranks))
+      throw Corrupt(fmt::format("{} quantised packets of {} ranks", answer.size(), moment_.ranks));
+    for (std::size_t rank = 0; rank < answer.size(); ++rank)
+      if (answer[rank].size() != lengths[rank])
+        throw Corrupt(fmt::format("the quantised packet of rank {} has {} bytes instead of {}", rank,
+                                  answer[rank].size(), lengths[rank]));
+  }
+
+  [[nodiscard]] std::size_t length_of(int rank) const { return lengths_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] bool keeps() const { return coding_.feedback.kind != Feedback::Kind::none; }
+
+  const Coding coding_;
+  std::span<const Tensor> tensors_;
+  Moment moment_;
+  base::Bytes wire_;
+  std::vector<std::size_t> lengths_;  ///< of every rank's parts
+  bool is_gathered_ = false;          ///< the averages are on their way
+};
+
+}  // namespace
+
+std::unique_ptr<Coder> scattering_coder(Coding coding) { return std::make_unique<ScatteringCoder>(std::move(coding)); }
+
+std::size_t scattering_bytes(const Quantiser& quantiser, std::span<const Tensor> tensors) {
+  std::size_t bytes = 0;
+  for (const Tensor& tensor : tensors) bytes += bytes_of(quantiser, tensor.values.count);
+  return bytes;
+}
+
+std::size_t owner_bytes(const Quantiser& quantiser, const Feedback& feedback, const Tensor& tensor, int ranks) {
+  if (feedback.kind == Feedback::Kind::none) return 0;
+  return most_of(tensor, quantiser.group(), ranks) * sizeof(float);
+}
+
+}  // namespace syncopate::compress::quantised
