@@ -211,6 +211,25 @@ TEST(BenchStep, NamesWhatIsWrong) {
   }
 }
 
+TEST(BenchExchange, NamesWhatIsWrong) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> refused{
+      {{}, "--lab is required"},
+      {{"--lab", "none"}, "allowed: a rate"},
+      {{"--lab", "1gbit", "--density", "2"}, "--density '2'"},
+      {{"--lab", "1gbit", "--density", ","}, "--density names none"},
+      {{"--lab", "1gbit", "--elements", "3"}, "--elements 3"},
+      {{"--lab", "1gbit", "--hosts", "1"}, "allowed: 2 to 64"},
+      {{"--lab", "1gbit", "--hosts", "64", "--ranks-per-host", "64"}, "at most 128 ranks"},
+  };
+  for (const auto& [words, why] : refused) {
+    std::vector<std::string> request{"bench", "exchange"};
+    request.insert(request.end(), words.begin(), words.end());
+    const Ended ended = syncopate(request);
+    EXPECT_EQ(ended.code, 2) << ended.output;
+    EXPECT_NE(ended.error.find(why), std::string::npos) << ended.error;
+  }
+}
+
 TEST(PlanCollective, PricesARing) {
   const Ended ended =
       syncopate({"plan", "collective", "ring", "--ranks", "4", "--bytes", "4000", "--json", "--alpha", "1"});

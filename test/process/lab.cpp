@@ -223,5 +223,24 @@ TEST_F(Lab, RanksOfOneHostShareMemoryAndThePort) {
   EXPECT_DOUBLE_EQ(row.at("bound_seconds"), 1048576 * 8 / 100e6) << "2 (M-1)/M S/BW between two hosts";
 }
 
+TEST_F(Lab, MeasuresExchangesBesideTheirLaws) {
+  const Ended ended = syncopate({"bench", "exchange", "--json", "--lab", "100mbit", "--elements", "40K", "--density",
+                                 "0.05", "--rounds", "1", "--steps", "2"});
+  ASSERT_EQ(ended.code, 0) << ended.error;
+  const auto lines = lines_of(ended.output);
+  ASSERT_EQ(lines.size(), 4U) << ended.output;
+  for (const std::string& line : lines) {
+    const auto row = nlohmann::json::parse(line);
+    for (const char* key : {"exchange", "codec", "algorithm", "hosts", "ranks", "elements", "density", "seconds",
+                            "model_seconds", "ratio", "wire_bytes", "correct"})
+      EXPECT_TRUE(row.contains(key)) << key;
+    EXPECT_EQ(row.at("ranks"), 4);
+    EXPECT_EQ(row.at("correct"), true) << line;
+    EXPECT_GT(row.at("wire_bytes").get<double>(), 0);
+  }
+  EXPECT_EQ(nlohmann::json::parse(lines[3]).at("exchange"), "hierarchical");
+  EXPECT_EQ(nlohmann::json::parse(lines[3]).at("codec"), "topk:0.05");
+}
+
 }  // namespace
 }  // namespace syncopate::test

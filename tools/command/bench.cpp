@@ -3,6 +3,7 @@
 
 #include "bench/codec/benchmark.hpp"
 #include "bench/controller.hpp"
+#include "bench/exchange/benchmark.hpp"
 #include "bench/replay.hpp"
 #include "bench/step/benchmark.hpp"
 #include "bench/worker.hpp"
@@ -30,6 +31,25 @@ void add_codec(CLI::App& app, Session& session) {
   sub.callback([request, &session] {
     session.action = [request, &session] { return bench::run_codec_benchmark(*request, session); };
   });
+}
+
+void add_exchange(CLI::App& app, Session& session) {
+  const auto request = std::make_shared<bench::ExchangeRequest>();
+  CLI::App& sub = *app.add_subcommand("exchange", "Top-k flat and hierarchical beside dense all-reduces, by host");
+  sub.add_flag("--json", session.json, "One row per exchange, for programs");
+  bench::declare(sub, *request);
+  sub.callback([request, &session] {
+    session.action = [request, &session] { return bench::run_exchange_benchmark(*request, session); };
+  });
+}
+
+/// What `bench exchange` starts as its ranks; not for people.
+void add_exchanger(CLI::App& app, Session& session) {
+  const auto request = std::make_shared<bench::ExchangeRequest>();
+  CLI::App& sub = *app.add_subcommand("exchanger", "One rank of an exchange");
+  sub.group("");
+  bench::declare(sub, *request);
+  sub.callback([request, &session] { session.action = [request] { return bench::run_exchanger(*request); }; });
 }
 
 void add_step(CLI::App& app, Session& session) {
@@ -87,6 +107,8 @@ void define(CLI::App& app, Session& session) {
   add_step(app, session);
   add_replay(app, session);
   add_replayer(app, session);
+  add_exchange(app, session);
+  add_exchanger(app, session);
   add_worker(app, session);
 }
 
