@@ -36,9 +36,11 @@ bool fits(const Training& training) {
 void draw_names(Draw& draw, Training& training) {
   training.options.exchange = draw.pick(sync::exchanges())->name;
   const compress::Codec& codec = *draw.pick(compress::codecs());
-  training.is_sparse = codec.has_density;
-  training.is_lossy = codec.has_density && draw.chance(50);
-  training.options.codec = fmt::format("{}{}", codec.name, codec.has_density && !training.is_lossy ? ":1" : "");
+  // Exact selections send every element as it is at density 1.
+  const bool may_be_whole = codec.has_density && codec.name != "sparse_quantised" && codec.name != "dgc";
+  training.is_sparse = codec.feedback != compress::FeedbackUse::pointless;
+  training.is_lossy = training.is_sparse && !(may_be_whole && draw.chance(50));
+  training.options.codec = fmt::format("{}{}", codec.name, training.is_sparse && !training.is_lossy ? ":1" : "");
   training.options.algorithm = draw.pick(std::array{"auto", "ring", "recursive_doubling", "double_binary_tree"});
   training.ends_in_weights = updater_of(training.options.exchange) != Updater::caller;
 }
@@ -85,8 +87,9 @@ class Trainee final {
         mine_(training.seed + 5 + static_cast<std::uint64_t>(group.rank())) {
     SynchronizerOptions options = training.options;
     for (const Gradient& gradient : training.model) weights_.emplace_back(gradient.elements, 1.0F);
-    if (training.ends_in_weights) {
+    if (training.ends_in_weights || compress::settings_of(options.codec).codec->wants_weights)
       for (auto& layer : weights_) options.weights.emplace_back(std::span(layer));
+    if (training.ends_in_weights) {
       options.update = [this](std::size_t first, std::size_t last) { update(first, last); };
     }
     synchronizer_.emplace(group, training.model, options);
