@@ -25,6 +25,7 @@ struct GroupOptions {
   std::string rendezvous;
   std::string interface;    ///< name or address to listen on and send from; empty: the one facing tcp://, else loopback
   std::string secret_file;  ///< the job's secret; required unless every address is loopback
+  std::string tls;          ///< "auto" (encrypt if an address is public; the default), "on" (needs a secret), "off"
   std::optional<std::chrono::milliseconds> timeout;       ///< limit of one collective while all ranks live; 120 s
   std::optional<std::chrono::milliseconds> join_timeout;  ///< limit of joining; 60 s; both at most a year
   /// A rank counts as lost after so long without a heartbeat, of which it sends eight in that time; 2 s, at least 100

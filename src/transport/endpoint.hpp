@@ -23,6 +23,7 @@ struct Endpoint {
   int size = 1;
   std::string kind;                              ///< "tcp", "shm", "shm+tcp", "inproc"
   bool has_cluster = false;                      ///< rank 0 has a cluster file for all
+  bool is_exposed = false;                       ///< connections leave loopback, and are not encrypted
   std::vector<std::string> hosts;                ///< by rank: equal text = same host (boot id and network namespace)
   std::shared_ptr<membership::Control> control;  ///< outlives `links`
   std::unique_ptr<Transport> links;

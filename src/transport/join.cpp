@@ -12,6 +12,7 @@
 #include "base/require.hpp"
 #include "syncopate/version.hpp"
 #include "transport/connect/peer_info.hpp"
+#include "transport/connect/seal.hpp"
 #include "transport/delay.hpp"
 #include "transport/shm/membarrier.hpp"
 #include "transport/shm/transport.hpp"
@@ -60,21 +61,40 @@ socket::Descriptor listen_for_memory(const GroupOptions& options) {
   }
 }
 
-std::vector<connect::PeerInfo> meet(const GroupOptions& options, connect::rendezvous::Rendezvous& meeting,
-                                    const connect::PeerInfo& mine) {
-  const auto deadline = std::chrono::steady_clock::now() + *options.join_timeout;
-  const auto texts = meeting.exchange({*options.rank, *options.size}, encode(mine), deadline);
+void require_protection(const GroupOptions& options, const socket::Address& source) {
+  const bool has_secret = !connect::read_secret(options.secret_file).empty();
+  socket::require_guarded(source, has_secret);
+  base::require(options.tls != "on" || has_secret,
+                "SYNCOPATE_TLS=on needs the job's secret, from which its keys are made: name a file with at least 16 "
+                "random bytes, the same on every rank, in SYNCOPATE_SECRET_FILE");
+}
+
+/// What came of the rendezvous, in this rank's eyes.
+struct Met {
   std::vector<connect::PeerInfo> all;
-  for (std::size_t rank = 0; rank < texts.size(); ++rank) {
-    all.push_back(connect::decode_peer_info(texts[rank], static_cast<int>(rank)));
+  connect::Digest digest{};  ///< of all texts: handshakes succeed only between ranks that were told the same
+};
+
+Met meet(const GroupOptions& options, connect::rendezvous::Rendezvous& meeting, const connect::PeerInfo& mine) {
+  const auto deadline = std::chrono::steady_clock::now() + *options.join_timeout;
+  const connect::rendezvous::Member me{*options.rank, *options.size};
+  const std::string secret = connect::read_secret(options.secret_file);
+  const std::string sealed = connect::seal(encode(mine), {me.rank, me.size}, secret);
+  const auto texts = meeting.exchange(me, sealed, deadline);
+  if (texts.at(static_cast<std::size_t>(me.rank)) != sealed)
+    throw Unauthorized("somebody has replaced this rank's text at the rendezvous", {.rank = me.rank});
+  Met met{.all = {}, .digest = connect::digest_of(texts)};
+  for (int rank = 0; rank < me.size; ++rank) {
+    const std::string text = connect::unseal(texts[static_cast<std::size_t>(rank)], {rank, me.size}, secret);
+    met.all.push_back(connect::decode_peer_info(text, rank));
     // Tests give ranks other host names; they run here all the same, so loopback reaches them.
-    if (mine.host == socket::host_identity()) connect::require_reachable(mine, all.back(), static_cast<int>(rank));
+    if (mine.host == socket::host_identity()) connect::require_reachable(mine, met.all.back(), rank);
   }
-  const connect::PeerInfo& leader = all.front();
+  const connect::PeerInfo& leader = met.all.front();
   base::require(leader.streams >= 1 && leader.streams <= 16 && leader.silence_ms >= connect::kShortestSilence.count(),
                 "rank 0 wants {} streams and {} ms of silence; allowed: 1 to 16, and {} ms and more", leader.streams,
                 leader.silence_ms, connect::kShortestSilence.count());
-  return all;
+  return met;
 }
 
 /// Which ranks share memory with rank `me`.
@@ -126,7 +146,8 @@ std::unique_ptr<connect::rendezvous::Rendezvous> rendezvous_of(const GroupOption
   base::require(address.port() != 0, "rendezvous '{}' needs a port other than 0, the same for all ranks", place);
   const std::string secret = connect::read_secret(options.secret_file);
   socket::require_guarded(address, !secret.empty());
-  return connect::rendezvous::over_tcp({address, secret, options.log});
+  return connect::rendezvous::over_tcp(
+      {address, secret, options.log, connect::encrypts(options.tls, address.is_public())});
 }
 
 /// How some of the ranks form a group of their own: numbered otherwise, else with the same options.
@@ -152,15 +173,19 @@ connect::PeerInfo info_of(const GroupOptions& options, const std::string& host,
           .checksum = *options.checksum,
           .transport = options.transport,
           .silence_ms = options.silence->count(),
-          .has_cluster = !options.cluster.empty()};
+          .has_cluster = !options.cluster.empty(),
+          .tls = options.tls};
 }
 
-membership::ControlOptions control_options_of(const GroupOptions& options, const std::vector<connect::PeerInfo>& all) {
+membership::ControlOptions control_options_of(const GroupOptions& options, const Met& met) {
+  const std::vector<connect::PeerInfo>& all = met.all;
   const auto me = static_cast<std::size_t>(*options.rank);
   membership::ControlOptions made{.rank = *options.rank,
                                   .source = socket::Address::parse(all[me].address).with_port(0),
                                   .group = all[0].group,
                                   .secret = connect::read_secret(options.secret_file),
+                                  .meeting = met.digest,
+                                  .tls = connect::agreed_tls(all),
                                   .streams = all[0].streams,
                                   .silence = std::chrono::milliseconds(all[0].silence_ms),
                                   .log = options.log};
@@ -202,18 +227,22 @@ std::unique_ptr<Transport> links_of(const GroupOptions& options, const std::vect
 Endpoint join(const GroupOptions& options, connect::rendezvous::Rendezvous& meeting, const std::string& host,
               bool blames) {
   const socket::Address source = own_address(options);
-  if (*options.size > 1) socket::require_guarded(source, !connect::read_secret(options.secret_file).empty());
+  if (*options.size > 1) require_protection(options, source);
   std::vector<socket::Descriptor> listeners;
   listeners.push_back(socket::listen_on(source));
   if (socket::Descriptor listener = listen_for_memory(options)) listeners.push_back(std::move(listener));
   const std::shared_ptr<shm::Heap> heap = make_heap(options);
   const auto deadline = std::chrono::steady_clock::now() + *options.join_timeout;
-  const std::vector<connect::PeerInfo> all = meet(options, meeting, info_of(options, host, listeners, heap != nullptr));
+  const Met met = meet(options, meeting, info_of(options, host, listeners, heap != nullptr));
+  const std::vector<connect::PeerInfo>& all = met.all;
   Endpoint endpoint{
       .rank = *options.rank, .size = *options.size, .kind = kind_of(all), .has_cluster = all[0].has_cluster};
   for (const connect::PeerInfo& rank : all) endpoint.hosts.push_back(rank.host);
-  membership::ControlOptions control_options = control_options_of(options, all);
+  membership::ControlOptions control_options = control_options_of(options, met);
   control_options.blames = blames;
+  endpoint.is_exposed = !control_options.tls && std::ranges::any_of(control_options.addresses, [](const auto& address) {
+    return !address.loopback();
+  });
   auto mailbox = std::make_shared<membership::Mailbox>();
   auto control = std::make_shared<membership::TreeControl>(std::move(control_options), std::move(listeners), mailbox);
   control->wait_joined(deadline);
@@ -231,7 +260,12 @@ Endpoint join_processes(const GroupOptions& options, const base::Environment& en
 Endpoint join_processes(const connect::Launch& launch) {
   launch.options.log.write(LogLevel::info, launch.source);
   const auto meeting = rendezvous_of(launch.options);
-  return join(launch.options, *meeting, socket::host_identity(), launch.blames);
+  Endpoint endpoint = join(launch.options, *meeting, socket::host_identity(), launch.blames);
+  if (endpoint.is_exposed && endpoint.rank == 0)
+    launch.options.log.write(LogLevel::warning,
+                             "connections beyond this host are not encrypted: who is on their way can read and change "
+                             "what ranks send; SYNCOPATE_TLS=on on every rank prevents both");
+  return endpoint;
 }
 
 }  // namespace syncopate::transport

@@ -15,6 +15,7 @@
 #include "syncopate/version.hpp"
 #include "transport/connect/handshake.hpp"
 #include "transport/connect/peer_info.hpp"
+#include "transport/connect/seal.hpp"
 #include "transport/join.hpp"
 
 namespace syncopate::transport::test {
@@ -33,9 +34,12 @@ class Listening final : public connect::rendezvous::Rendezvous {
     return texts = inner_->exchange(me, std::move(mine), deadline);
   }
   [[nodiscard]] connect::PeerInfo of(int rank) const {
-    return connect::decode_peer_info(texts.at(static_cast<std::size_t>(rank)), rank);
+    const connect::Speaker member{rank, static_cast<int>(texts.size())};
+    return connect::decode_peer_info(connect::unseal(texts.at(static_cast<std::size_t>(rank)), member, secret), rank);
   }
+  [[nodiscard]] connect::Digest digest() const { return connect::digest_of(texts); }
   std::vector<std::string> texts;
+  std::string secret;  ///< by which they are sealed
 
  private:
   std::unique_ptr<connect::rendezvous::Rendezvous> inner_;
@@ -142,14 +146,15 @@ class ScriptedPeer final {
                                  .memory_socket = "syncopate-test-nobody-listens-here",
                                  .lends = true,
                                  .owner = owner};
-    std::ignore = meeting_.exchange({rank, size}, encode(mine), in(30s));
+    std::ignore = meeting_.exchange({rank, size}, connect::seal(encode(mine), {rank, size}, {}), in(30s));
   }
 
   [[nodiscard]] connect::Handshake greet(int to, connect::Purpose purpose, const std::string& secret = {}) const {
     const connect::Hello hello{
         .version = {}, .purpose = purpose, .group = meeting_.of(0).group, .from = rank_, .to = to};
     const bool memory = purpose == connect::Purpose::memory;
-    auto handshake = connect::Handshake::call(socket::Channel(memory ? dial_memory(to) : dial(to)), hello, secret);
+    auto handshake = connect::Handshake::call(socket::Channel(memory ? dial_memory(to) : dial(to)), hello, secret,
+                                              meeting_.digest());
     while (handshake.advance() == connect::Handshake::State::reading) await_readable(handshake.channel().socket());
     return handshake;
   }
@@ -171,14 +176,16 @@ class ScriptedPeer final {
   /// Lets the next caller in.
   [[nodiscard]] socket::Channel answer() const {
     await_readable(listener_);
-    auto handshake = connect::Handshake::answer(socket::Channel(socket::accept_from(listener_)),
-                                                {.version = {}, .group = group(), .from = rank_}, {});
+    auto handshake =
+        connect::Handshake::answer(socket::Channel(socket::accept_from(listener_)),
+                                   {.version = {}, .group = group(), .from = rank_}, {}, meeting_.digest());
     while (handshake.advance() == connect::Handshake::State::reading) await_readable(handshake.channel().socket());
     EXPECT_EQ(handshake.state(), connect::Handshake::State::done) << handshake.reason();
     return handshake.take();
   }
   void stop_listening() { listener_ = socket::Descriptor(); }
   [[nodiscard]] std::uint64_t group() const { return meeting_.of(0).group; }
+  [[nodiscard]] connect::Digest meeting() const { return meeting_.digest(); }
 
  private:
   int rank_;

@@ -108,6 +108,9 @@ void define(CLI::App& app, Session& session) {
   app.add_option("--transport", words->job.transport, "SYNCOPATE_TRANSPORT for the ranks")
       ->type_name("T")
       ->check(one_of("transport", {"auto", "tcp", "shm"}));
+  app.add_option("--tls", words->job.tls, "SYNCOPATE_TLS for the ranks: encrypt their connections")
+      ->type_name("T")
+      ->check(one_of("tls", {"auto", "on", "off"}));
   app.add_option("--interface", words->job.interface, "Interface or address the ranks use (default: what fits)");
   app.add_option("--rendezvous", words->job.rendezvous, "Where ranks meet, tcp://HOST:PORT (default: a free port)");
   app.add_option("--timeout", words->timeout_s, "Bound of every collective, in seconds")->type_name("SECONDS");

@@ -96,6 +96,7 @@ std::map<std::string, std::string> rank_environment(const JobOptions& options, i
   environment["SYNCOPATE_LOCAL_RANK"] = fmt::format("{}", seat_of(options, rank).local_rank);
   environment["SYNCOPATE_RENDEZVOUS"] = options.rendezvous;
   if (!options.transport.empty()) environment["SYNCOPATE_TRANSPORT"] = options.transport;
+  if (!options.tls.empty()) environment["SYNCOPATE_TLS"] = options.tls;
   if (!options.interface.empty()) environment["SYNCOPATE_INTERFACE"] = options.interface;
   environment["SYNCOPATE_BLAME"] = "1";
   if (options.supervise.progress && rank == 0) environment["SYNCOPATE_PROGRESS"] = "1";

@@ -16,6 +16,7 @@ struct JobOptions {
   std::vector<std::string> program;                ///< argv of every rank
   std::map<std::string, std::string> environment;  ///< for every rank, on top of this process's own
   std::string transport;                           ///< SYNCOPATE_TRANSPORT; empty: not set
+  std::string tls;                                 ///< SYNCOPATE_TLS; empty: not set
   std::string interface;                           ///< SYNCOPATE_INTERFACE; empty: what fits the place
   std::string rendezvous;                          ///< SYNCOPATE_RENDEZVOUS; empty: a free port of rank 0's place
   const lab::Lab* lab = nullptr;                   ///< rank r on its host r / ranks_per_host, which it has
@@ -29,9 +30,9 @@ struct JobOptions {
   return (ranks + ranks_per_host - 1) / ranks_per_host;
 }
 
-/// Starts the ranks with SYNCOPATE_RANK, _SIZE, _LOCAL_RANK, _RENDEZVOUS, _SECRET_FILE, _INTERFACE, _TRANSPORT, _BLAME
-/// set, passes every line they write to `sink`, and returns when all have ended (see supervise). The secret is made for
-/// this job and removed at its end. Throws Misuse (program not found, too few hosts), SystemFailure.
+/// Starts the ranks with SYNCOPATE_RANK, _SIZE, _LOCAL_RANK, _RENDEZVOUS, _SECRET_FILE, _INTERFACE, _TRANSPORT, _TLS,
+/// _BLAME set, passes every line they write to `sink`, and returns when all have ended (see supervise). The secret is
+/// made for this job and removed at its end. Throws Misuse (program not found, too few hosts), SystemFailure.
 [[nodiscard]] job::End run_job(const JobOptions& options, const job::LineSink& sink);
 
 /// What run_job starts for `rank`, before ssh or the lab wrap it: for tests, and for starters of one's own.

@@ -48,7 +48,10 @@ void Acceptor::call(const socket::Address& to, const socket::Address& from, cons
 void Acceptor::attempt(Call call) {
   try {
     socket::Channel channel(socket::start_connection(call.to, call.from));
-    begin({Handshake::call(std::move(channel), call.mine, options_.secret), call, call.to.text(), call.deadline, 0});
+    Hello mine = call.mine;
+    mine.tls = encrypts(call.to);
+    begin({Handshake::call(std::move(channel), mine, options_.secret, options_.meeting), call, call.to.text(),
+           call.deadline, 0});
   } catch (const SystemFailure& failure) {
     refusals_.push_back({call.mine, Handshake::Cause::unreachable, failure.what()});
   }
@@ -66,9 +69,9 @@ void Acceptor::accept_all(const socket::Descriptor& listener) {
     socket::tune(socket);
     const socket::Address caller = socket::remote_address(socket);
     if (accepted_ >= options_.most_waiting) make_room();
-    const Hello mine{.version = {}, .group = options_.group, .from = options_.rank};
-    begin({Handshake::answer(socket::Channel(std::move(socket)), mine, options_.secret), std::nullopt, caller.text(),
-           now() + options_.stranger_patience, 0});
+    const Hello mine{.version = {}, .group = options_.group, .from = options_.rank, .tls = encrypts(caller)};
+    begin({Handshake::answer(socket::Channel(std::move(socket)), mine, options_.secret, options_.meeting), std::nullopt,
+           caller.text(), now() + options_.stranger_patience, 0});
   }
   const bool exhausted = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
   if (!exhausted) return;
@@ -126,11 +129,20 @@ void Acceptor::finish(PendingMap::iterator entry) {
 void Acceptor::refuse(const Pending& pending, Handshake::Cause cause, const std::string& reason) {
   options_.log.write(LogLevel::info,
                      fmt::format("no connection {} {}: {}", pending.call ? "to" : "from", pending.address, reason));
-  if (!pending.call) return;
+  if (!pending.call) {
+    const Hello& theirs = pending.handshake.peer();
+    if (cause == Handshake::Cause::tls) refusals_.push_back({pending.handshake.mine(), cause, reason, theirs.from});
+    return;
+  }
   Call call = *pending.call;
   call.next = now() + kPauseOfCall;
   if (cause == Handshake::Cause::cut_off && call.next < call.deadline) return repeats_.push_back(std::move(call));
   refusals_.push_back({call.mine, cause, fmt::format("{}: {}", pending.address, reason)});
+}
+
+/// What passes through a unix socket does not leave the host, and may be memory, which TLS cannot carry.
+bool Acceptor::encrypts(const socket::Address& other) const noexcept {
+  return options_.tls && other.family() != AF_UNIX;
 }
 
 void Acceptor::expire(base::Time at) {

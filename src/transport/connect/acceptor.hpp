@@ -16,7 +16,9 @@ struct AcceptorOptions {
   int rank = 0;
   std::uint64_t group = 0;
   std::string secret;
-  base::Duration patience = std::chrono::seconds(10);          ///< bound of a call, with all its attempts
+  Digest meeting{};                                    ///< of all that was said at the rendezvous; zeros before that
+  bool tls = false;                                    ///< connections are encrypted, but those over unix sockets
+  base::Duration patience = std::chrono::seconds(10);  ///< bound of a call, with all its attempts
   base::Duration stranger_patience = std::chrono::seconds(2);  ///< bound of a handshake that another rank began
   std::size_t most_waiting = 256;  ///< such handshakes under way, and a quarter of this process's descriptors at most
   Log log;
@@ -29,11 +31,12 @@ struct Connection {
   bool called = false;  ///< this rank connected
 };
 
-/// A call of this rank's that came to nothing.
+/// A call that came to nothing.
 struct Refusal {
   Hello mine;
   Handshake::Cause cause = Handshake::Cause::none;
   std::string reason;  ///< names the address
+  int caller = -1;     ///< a rank that has proved the secret, and whose settings do not fit; -1: this rank called
 };
 
 /// Who has not proved the secret holds few descriptors and for a short time. When there are too many, the oldest goes
@@ -85,6 +88,7 @@ class Acceptor final {
   void finish(PendingMap::iterator pending);
   [[nodiscard]] Pending take(PendingMap::iterator pending);
   void refuse(const Pending& pending, Handshake::Cause cause, const std::string& reason);
+  [[nodiscard]] bool encrypts(const socket::Address& other) const noexcept;
 
   socket::Poller& poller_;
   AcceptorOptions options_;

@@ -1,18 +1,14 @@
 // Handshake: both ends of a new connection say who they are and prove the job's secret before anything else is parsed.
 #include "transport/connect/handshake.hpp"
 
-#include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
+#include <fmt/format.h>
 #include <openssl/rand.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 
-#include "base/require.hpp"
+#include "syncopate/error.hpp"
 #include "syncopate/version.hpp"
 
 namespace syncopate::transport::connect {
@@ -20,12 +16,10 @@ namespace syncopate::transport::connect {
 namespace {
 
 // Hello, little-endian: 0 magic (8)  8 u16 protocol  10 u8 purpose  11 u8 role  16 version (16, zero-padded)
-//                      32 u64 group  40 i32 from  44 i32 to  48 u32 stream  64 nonce (32)
+//                      32 u64 group  40 i32 from  44 i32 to  48 u32 stream  52 u8 tls  64 nonce (32)
 constexpr char kMagic[] = "SYNCOPTE";
 constexpr std::size_t kMagicBytes = 8, kVersionAt = 16, kVersionBytes = 16, kNonceAt = 64, kNonceBytes = 32;
-constexpr std::size_t kMostSecretBytes = 4096;
-constexpr auto kCallerRole = std::byte{'C'}, kAnswererRole = std::byte{'A'};
-constexpr std::array kWelcome{std::byte{'W'}};
+constexpr auto kCallerRole = std::byte{'C'}, kAnswererRole = std::byte{'A'}, kTlsKey = std::byte{'T'};
 
 template <class Array>
 void write_hello(Array& bytes, const Hello& hello, bool caller) {
@@ -38,6 +32,7 @@ void write_hello(Array& bytes, const Hello& hello, bool caller) {
   base::put(bytes, 40, hello.from);
   base::put(bytes, 44, hello.to);
   base::put(bytes, 48, hello.stream);
+  base::put(bytes, 52, static_cast<std::uint8_t>(hello.tls));
 }
 
 /// The text up to its first zero; what is not printable is shown as '?', since it may end in a log.
@@ -58,25 +53,37 @@ Hello read_hello(base::ConstBytes bytes) {
           .group = base::get<std::uint64_t>(bytes, 32),
           .from = base::get<std::int32_t>(bytes, 40),
           .to = base::get<std::int32_t>(bytes, 44),
-          .stream = base::get<std::uint32_t>(bytes, 48)};
+          .stream = base::get<std::uint32_t>(bytes, 48),
+          .tls = base::get<std::uint8_t>(bytes, 52) != 0};
 }
+
+constexpr const char* setting(bool tls) noexcept { return tls ? "on" : "off"; }
+
+constexpr const char* kUnproved =
+    "it does not know this job's secret, or was told other things at the rendezvous, or something between the two "
+    "ranks "
+    "speaks for it";
 
 }  // namespace
 
-Handshake::Handshake(socket::Channel channel, bool caller, Hello mine, std::string secret)
-    : channel_(std::move(channel)), caller_(caller), mine_(std::move(mine)), secret_(std::move(secret)) {
+Handshake::Handshake(socket::Channel channel, bool caller, const Hello& mine)
+    : channel_(std::move(channel)), caller_(caller), mine_(mine) {
   if (mine_.version.empty()) mine_.version = version();
 }
 
-Handshake Handshake::call(socket::Channel channel, const Hello& mine, std::string secret) {
-  Handshake made(std::move(channel), true, mine, std::move(secret));
+Handshake Handshake::call(socket::Channel channel, const Hello& mine, std::string secret, const Digest& meeting) {
+  Handshake made(std::move(channel), true, mine);
+  made.secret_ = std::move(secret);
+  made.meeting_ = meeting;
   made.say_hello();
   made.send(Step::send_hello, made.my_hello_);
   return made;
 }
 
-Handshake Handshake::answer(socket::Channel channel, const Hello& mine, std::string secret) {
-  Handshake made(std::move(channel), false, mine, std::move(secret));
+Handshake Handshake::answer(socket::Channel channel, const Hello& mine, std::string secret, const Digest& meeting) {
+  Handshake made(std::move(channel), false, mine);
+  made.secret_ = std::move(secret);
+  made.meeting_ = meeting;
   made.expect(Step::read_hello, kHelloBytes);
   return made;
 }
@@ -88,7 +95,8 @@ void Handshake::say_hello() {
 }
 
 Handshake::State Handshake::advance() {
-  while ((state_ == State::reading || state_ == State::writing) && move()) stepped();
+  const auto is_under_way = [&] { return state_ == State::reading || state_ == State::writing; };
+  while (is_under_way() && (step_ == Step::settle_tls ? settle_tls() : move())) stepped();
   return state_;
 }
 
@@ -97,8 +105,7 @@ bool Handshake::move() {
   const auto rest = base::Bytes(buffer_).first(wanted_).subspan(moved_);
   const socket::Moved moved = state_ == State::reading ? channel_.read(rest) : channel_.write(base::ConstBytes(rest));
   if (moved.outcome == socket::Moved::Outcome::closed) {
-    const bool was_connected = moved.error == 0 || moved.error == ECONNRESET || moved.error == EPIPE;
-    refuse(was_connected ? Cause::cut_off : Cause::unreachable, socket::reason_of(moved));
+    lose(moved);
     return false;
   }
   moved_ += moved.bytes;
@@ -111,28 +118,28 @@ bool Handshake::move() {
   return moved_ == wanted_;
 }
 
+/// Whether the connection is encrypted from here on.
+bool Handshake::settle_tls() {
+  const socket::Moved moved = channel_.settle();
+  if (moved.outcome == socket::Moved::Outcome::closed) lose(moved);
+  if (moved.outcome == socket::Moved::Outcome::nothing_now)
+    state_ = channel_.has_unsent() ? State::writing : State::reading;
+  return moved.outcome == socket::Moved::Outcome::some;
+}
+
 void Handshake::stepped() {
   switch (step_) {
     case Step::send_hello:
-      return expect(Step::read_hello, kHelloBytes);
+      if (!caller_ && cause_ == Cause::version) return finish();
+      return caller_ ? expect(Step::read_hello, kHelloBytes) : expect(Step::read_proof, kProofBytes);
     case Step::read_hello:
       return judge_hello();
     case Step::read_proof:
       return judge_proof();
-    case Step::read_welcome:
-      if (buffer_[0] != kWelcome[0]) return refuse(Cause::stranger, "it does not say that this rank is welcome");
-      [[fallthrough]];
-    case Step::send_welcome:
-      state_ = State::done;
-      return;
     case Step::send_proof:
-      if (caller_) {
-        expect(Step::read_welcome, kWelcome.size());
-      } else if (cause_ == Cause::version) {
-        state_ = State::refused;
-      } else {
-        expect(Step::read_proof, kProofBytes);
-      }
+      return caller_ && cause_ == Cause::none ? proceed() : finish();
+    case Step::settle_tls:
+      return caller_ ? expect(Step::read_proof, kProofBytes) : send(Step::send_proof, code_as(kAnswererRole));
   }
 }
 
@@ -140,45 +147,53 @@ void Handshake::judge_hello() {
   std::copy_n(buffer_.begin(), kHelloBytes, peer_hello_.begin());
   peer_ = read_hello(peer_hello_);
   const bool role_fits = peer_hello_[11] == (caller_ ? kAnswererRole : kCallerRole);
-  const bool agreed = peer_.protocol == mine_.protocol && peer_.version == mine_.version;
   if (!role_fits)
     return refuse(Cause::stranger, "it answered with its own side of the protocol (connected to itself?)");
-  if (!agreed)
+  if (peer_.protocol != mine_.protocol || peer_.version != mine_.version) {
+    cause_ = Cause::version;
     reason_ = fmt::format(
         "it runs Syncopate {} (protocol {}), this is Syncopate {} (protocol {}); use one version everywhere",
         peer_.version, peer_.protocol, mine_.version, mine_.protocol);
-  if (caller_) {
-    if (!agreed) return refuse(Cause::version, reason_);
-    return expect(Step::read_proof, kProofBytes);
+  } else if (peer_.tls != mine_.tls) {
+    cause_ = Cause::tls;
+    reason_ = fmt::format("it has TLS {}, this rank has it {}; set SYNCOPATE_TLS to on or off, the same on every rank",
+                          setting(peer_.tls), setting(mine_.tls));
   }
+  if (caller_) return cause_ == Cause::version ? finish() : send(Step::send_proof, code_as(kCallerRole));
   mine_.purpose = peer_.purpose;
   mine_.stream = peer_.stream;
   mine_.to = peer_.from;
   say_hello();
-  if (!agreed) {
-    cause_ = Cause::version;  // the caller is told our version in our hello, and gets no proof
-    return send(Step::send_proof, my_hello_);
-  }
-  std::array<std::byte, kHelloBytes + kProofBytes> both;
-  const Proof proof = proof_by(false);
-  std::copy(proof.begin(), proof.end(), std::copy(my_hello_.begin(), my_hello_.end(), both.begin()));
-  send(Step::send_proof, both);
+  send(Step::send_hello, my_hello_);
 }
 
 void Handshake::judge_proof() {
-  const Proof right = proof_by(!caller_);
-  if (CRYPTO_memcmp(right.data(), buffer_.data(), kProofBytes) != 0)
-    return refuse(Cause::unauthorized, "it does not know this job's secret");
-  if (caller_) {
-    if (peer_.from != mine_.to || peer_.group != mine_.group)
-      return refuse(Cause::stranger, fmt::format("it is rank {} of another group", peer_.from));
-    const Proof proof = proof_by(true);
-    return send(Step::send_proof, proof);
+  const bool is_right =
+      is_same(code_as(caller_ ? kAnswererRole : kCallerRole), base::ConstBytes(buffer_).first(kProofBytes));
+  if (!is_right) {
+    cause_ = Cause::unauthorized;
+    reason_ = kUnproved;
+    return caller_ ? finish() : send(Step::send_proof, Digest{});  // zeros: the caller is told, and given nothing
   }
-  if (peer_.to != mine_.from || peer_.group != mine_.group)
-    return refuse(Cause::stranger, fmt::format("it looks for rank {} of another group", peer_.to));
-  send(Step::send_welcome, kWelcome);
+  if (cause_ == Cause::tls) return finish();
+  const bool is_meant = peer_.group == mine_.group && (caller_ ? peer_.from == mine_.to : peer_.to == mine_.from);
+  if (!is_meant) {
+    cause_ = Cause::stranger;
+    reason_ = caller_ ? fmt::format("it is rank {} of another group", peer_.from)
+                      : fmt::format("it looks for rank {} of another group", peer_.to);
+  }
+  return caller_ ? finish() : proceed();
 }
+
+/// The caller's proof has gone, or was right. TLS begins here and not before: strangers never reach it.
+void Handshake::proceed() {
+  if (!mine_.tls)
+    return caller_ ? expect(Step::read_proof, kProofBytes) : send(Step::send_proof, code_as(kAnswererRole));
+  channel_.secure(code_as(kTlsKey), caller_ ? socket::TlsRole::client : socket::TlsRole::server);
+  expect(Step::settle_tls, 0);
+}
+
+void Handshake::finish() { state_ = cause_ == Cause::none ? State::done : State::refused; }
 
 void Handshake::expect(Step step, std::size_t bytes) {
   step_ = step;
@@ -193,45 +208,25 @@ void Handshake::send(Step step, base::ConstBytes bytes) {
   std::copy(bytes.begin(), bytes.end(), buffer_.begin());
 }
 
+void Handshake::lose(const socket::Moved& moved) {
+  const bool was_connected = moved.error == 0 || moved.error == ECONNRESET || moved.error == EPIPE;
+  if (moved.error == socket::kForged) return refuse(Cause::unauthorized, kUnproved);
+  refuse(was_connected ? Cause::cut_off : Cause::unreachable, socket::reason_of(moved));
+}
+
 void Handshake::refuse(Cause cause, std::string reason) {
   state_ = State::refused;
   cause_ = cause;
   reason_ = std::move(reason);
 }
 
-Handshake::Proof Handshake::proof_by(bool caller) const {
-  std::array<std::byte, 1 + 2 * kHelloBytes> text;
-  text[0] = caller ? kCallerRole : kAnswererRole;
-  const HelloBytes& first = caller_ ? my_hello_ : peer_hello_;
-  const HelloBytes& second = caller_ ? peer_hello_ : my_hello_;
-  std::copy(second.begin(), second.end(), std::copy(first.begin(), first.end(), text.begin() + 1));
-  Proof proof{};
-  unsigned int size = kProofBytes;
-  const auto* made = HMAC(EVP_sha256(), secret_.data(), static_cast<int>(secret_.size()),
-                          reinterpret_cast<const unsigned char*>(text.data()), text.size(),
-                          reinterpret_cast<unsigned char*>(proof.data()), &size);
-  if (made == nullptr || size != kProofBytes) throw SystemFailure("the cryptographic library makes no HMAC-SHA256");
-  return proof;
-}
-
-std::string read_secret(const std::string& path) {
-  if (path.empty()) return {};
-  std::ifstream file(path, std::ios::binary);
-  base::require(file.good(), "cannot read the secret file '{}'", path);
-  std::error_code unknown;
-  const auto others = std::filesystem::status(path, unknown).permissions() & std::filesystem::perms::others_all;
-  base::require(unknown || others == std::filesystem::perms::none,
-                "the secret file '{}' is open to every user of this host; make it yours alone: chmod 600 {}", path,
-                path);
-  std::string secret(kMostSecretBytes + 1, '\0');
-  secret.resize(
-      static_cast<std::size_t>(file.read(secret.data(), static_cast<std::streamsize>(secret.size())).gcount()));
-  base::require(secret.size() <= kMostSecretBytes,
-                "the secret in '{}' is longer than {} bytes; allowed: 16 to {} bytes", path, kMostSecretBytes,
-                kMostSecretBytes);
-  while (!secret.empty() && (secret.back() == '\n' || secret.back() == '\r')) secret.pop_back();
-  base::require(secret.size() >= 16, "the secret in '{}' has {} bytes; at least 16 are needed", path, secret.size());
-  return secret;
+Digest Handshake::code_as(std::byte role) const {
+  std::array<std::byte, 1 + kProofBytes + 2 * kHelloBytes> text;
+  text[0] = role;
+  auto end = std::ranges::copy(meeting_, text.begin() + 1).out;
+  end = std::ranges::copy(callers_hello(), end).out;
+  std::ranges::copy(answerers_hello(), end);
+  return mac_of(secret_, text);
 }
 
 }  // namespace syncopate::transport::connect

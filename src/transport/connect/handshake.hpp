@@ -6,15 +6,16 @@
 #include <string>
 
 #include "base/bytes.hpp"
+#include "transport/connect/secret.hpp"
 #include "transport/socket/channel.hpp"
 
 namespace syncopate::transport::connect {
 
 enum class Purpose : std::uint8_t { rendezvous = 1, control = 2, data = 3, memory = 4 };
 
-inline constexpr std::uint16_t kProtocol = 1;
+inline constexpr std::uint16_t kProtocol = 2;
 inline constexpr std::size_t kHelloBytes = 96;
-inline constexpr std::size_t kProofBytes = 32;
+inline constexpr std::size_t kProofBytes = Digest{}.size();
 
 /// Who speaks and what for. Magic, protocol and version keep their places in every future protocol, so that two
 /// versions can always name each other.
@@ -26,13 +27,16 @@ struct Hello {
   std::int32_t from = -1;
   std::int32_t to = -1;
   std::uint32_t stream = 0;
+  bool tls = false;  ///< the speaker encrypts this connection
 };
 
 /// One side of one handshake, as a state machine over a non-blocking channel:
-///   caller -> hello;  answerer -> hello, proof;  caller -> proof;  answerer -> welcome.
-/// proof = HMAC-SHA256(secret, role || caller's hello || answerer's hello); each hello carries a fresh 32-byte nonce.
-/// Without a secret the key is empty: same path, no protection. The welcome is one byte: a caller that was cut off for
-/// others learns of it here and not as the loss of a peer.
+///   caller -> hello;  answerer -> hello;  caller -> proof;  with TLS: its handshake;  answerer -> proof.
+/// proof = HMAC-SHA256(secret, role || meeting || caller's hello || answerer's hello); each hello carries a fresh
+/// 32-byte nonce, and meeting is what was said at the rendezvous. The key of TLS is the same with 'T' as the role. The
+/// caller proves first: who cannot gets nothing that was made with the secret. The answerer's proof says that the
+/// caller is in: one that was cut off for others learns of it here and not as the loss of a peer. Without a secret the
+/// key of the HMAC is empty: same path, no protection.
 class Handshake final {
  public:
   enum class State : std::uint8_t { reading, writing, done, refused };
@@ -42,13 +46,17 @@ class Handshake final {
     cut_off,  ///< the connection was there, and the other end closed it
     stranger,
     version,
+    tls,  ///< one end encrypts and the other does not; an answerer says so only of a caller that has the secret
     unauthorized
   };
 
-  /// The side that connected, expecting to reach `mine.to`.
-  [[nodiscard]] static Handshake call(socket::Channel channel, const Hello& mine, std::string secret);
+  /// The side that connected, expecting to reach `mine.to`. `meeting` is the digest of all that was said at the
+  /// rendezvous, zeros before that; it and the secret are the same on both sides.
+  [[nodiscard]] static Handshake call(socket::Channel channel, const Hello& mine, std::string secret,
+                                      const Digest& meeting = {});
   /// The side that accepted. `mine.purpose`, `to` and `stream` are taken from the caller.
-  [[nodiscard]] static Handshake answer(socket::Channel channel, const Hello& mine, std::string secret);
+  [[nodiscard]] static Handshake answer(socket::Channel channel, const Hello& mine, std::string secret,
+                                        const Digest& meeting = {});
 
   /// Moves as far as possible without blocking; says what it waits for, or how it ended.
   State advance();
@@ -63,37 +71,40 @@ class Handshake final {
 
  private:
   using HelloBytes = std::array<std::byte, kHelloBytes>;
-  using Proof = std::array<std::byte, kProofBytes>;
-  enum class Step : std::uint8_t { send_hello, read_hello, read_proof, send_proof, read_welcome, send_welcome };
+  enum class Step : std::uint8_t { send_hello, read_hello, send_proof, read_proof, settle_tls };
 
-  Handshake(socket::Channel channel, bool caller, Hello mine, std::string secret);
+  Handshake(socket::Channel channel, bool caller, const Hello& mine);
   void say_hello();
   [[nodiscard]] bool move();
+  [[nodiscard]] bool settle_tls();
   void stepped();
   void judge_hello();
   void judge_proof();
+  void proceed();
+  void finish();
   void expect(Step step, std::size_t bytes);
   void send(Step step, base::ConstBytes bytes);
+  void lose(const socket::Moved& moved);
   void refuse(Cause cause, std::string reason);
-  [[nodiscard]] Proof proof_by(bool caller) const;
+  [[nodiscard]] const HelloBytes& callers_hello() const noexcept { return caller_ ? my_hello_ : peer_hello_; }
+  [[nodiscard]] const HelloBytes& answerers_hello() const noexcept { return caller_ ? peer_hello_ : my_hello_; }
+  [[nodiscard]] Digest code_as(std::byte role) const;
 
   socket::Channel channel_;
   bool caller_;
   Hello mine_;
   Hello peer_;
   std::string secret_;
+  Digest meeting_{};
   HelloBytes my_hello_{};
   HelloBytes peer_hello_{};
   Step step_ = Step::read_hello;
   State state_ = State::reading;
-  std::array<std::byte, kHelloBytes + kProofBytes> buffer_{};
+  std::array<std::byte, kHelloBytes> buffer_{};
   std::size_t moved_ = 0;
   std::size_t wanted_ = 0;
   Cause cause_ = Cause::none;
   std::string reason_;
 };
-
-/// The job's secret from its file; throws Misuse (missing, shorter than 16 bytes). Empty for an empty path.
-[[nodiscard]] std::string read_secret(const std::string& path);
 
 }  // namespace syncopate::transport::connect

@@ -26,9 +26,9 @@ struct Launch {
 /// (RANK, WORLD_SIZE), Open MPI (OMPI_COMM_WORLD_RANK/SIZE), MPICH (PMI_RANK/SIZE with MPI_LOCALNRANKS), Slurm
 /// (SLURM_PROCID, SLURM_NTASKS), PMI (PMI_RANK/SIZE); with none of them the group has one rank. Every other option that
 /// was not given is taken from SYNCOPATE_RENDEZVOUS, _INTERFACE, _SECRET_FILE, _TIMEOUT_MS, _JOIN_TIMEOUT_MS,
-/// _SILENCE_MS, _TRANSPORT, _SPIN_US, _DELAY_US, _STREAMS, _CLUSTER, _CHECKSUM; the rendezvous also from torchrun's
-/// MASTER_ADDR and MASTER_PORT, and, where Open MPI, MPICH or Slurm started all ranks on one host, from what they call
-/// the job (local://NAME). Throws Misuse naming the variables that are out of range, incomplete or missing.
+/// _SILENCE_MS, _TRANSPORT, _TLS, _SPIN_US, _DELAY_US, _STREAMS, _CLUSTER, _CHECKSUM; the rendezvous also from
+/// torchrun's MASTER_ADDR and MASTER_PORT, and, where Open MPI, MPICH or Slurm started all ranks on one host, from what
+/// they call the job (local://NAME). Throws Misuse naming the variables that are out of range, incomplete or missing.
 [[nodiscard]] Launch resolve_launch(const GroupOptions& options, const base::Environment& environment);
 
 }  // namespace syncopate::transport::connect

@@ -1,6 +1,8 @@
 // PeerInfo: what each rank tells all others at the rendezvous.
 #include "transport/connect/peer_info.hpp"
 
+#include <algorithm>
+
 #include "base/require.hpp"
 #include "base/wire.hpp"
 #include "syncopate/version.hpp"
@@ -26,6 +28,7 @@ std::string encode(const PeerInfo& info) {
   out.text(info.transport, kMost);
   out.number(info.silence_ms);
   out.number(static_cast<std::uint8_t>(info.has_cluster));
+  out.text(info.tls, kMost);
   return out.take();
 }
 
@@ -46,8 +49,23 @@ PeerInfo decode_peer_info(std::string_view text, int rank) {
   info.transport = in.text(kMost);
   info.silence_ms = in.number<std::int64_t>();
   info.has_cluster = in.number<std::uint8_t>() != 0;
+  info.tls = in.text(kMost);
   in.end();
   return info;
+}
+
+bool encrypts(std::string_view tls, bool is_public) noexcept { return tls == "on" || (tls == "auto" && is_public); }
+
+bool agreed_tls(const std::vector<PeerInfo>& all) {
+  const bool is_public =
+      std::ranges::any_of(all, [](const PeerInfo& rank) { return socket::Address::parse(rank.address).is_public(); });
+  const auto wish = [&](const PeerInfo& rank) { return encrypts(rank.tls, is_public); };
+  for (std::size_t rank = 1; rank < all.size(); ++rank)
+    base::require(wish(all[rank]) == wish(all[0]),
+                  "rank {} has SYNCOPATE_TLS={}, rank 0 has SYNCOPATE_TLS={}; set it to on or off, the same on every "
+                  "rank",
+                  rank, all[rank].tls, all[0].tls);
+  return wish(all[0]);
 }
 
 void require_reachable(const PeerInfo& mine, const PeerInfo& other, int rank) {

@@ -30,8 +30,12 @@ TreeControl::TreeControl(ControlOptions options, std::vector<socket::Descriptor>
       beat_(std::max<base::Duration>(options_.silence / 8, kShortestBeat)),
       mailbox_(std::move(mailbox)),
       state_(options_.rank),
-      acceptor_(poller_,
-                {.rank = options_.rank, .group = options_.group, .secret = options_.secret, .log = options_.log}),
+      acceptor_(poller_, {.rank = options_.rank,
+                          .group = options_.group,
+                          .secret = options_.secret,
+                          .meeting = options_.meeting,
+                          .tls = options_.tls,
+                          .log = options_.log}),
       tree_(poller_) {
   if (size() == 1) return;
   for (socket::Descriptor& listener : listeners) acceptor_.open(std::move(listener));

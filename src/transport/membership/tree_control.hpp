@@ -26,6 +26,8 @@ struct ControlOptions {
   socket::Address source;                       ///< connections leave from here
   std::uint64_t group = 0;
   std::string secret;
+  connect::Digest meeting{};  ///< of all that was said at the rendezvous
+  bool tls = false;           ///< connections are encrypted, but those for memory
   std::uint32_t streams = 1;  ///< data connections per pair
   base::Duration silence = std::chrono::seconds(2);
   Log log;

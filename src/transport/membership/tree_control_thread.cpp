@@ -88,6 +88,7 @@ void TreeControl::take_connections() {
 }
 
 void TreeControl::take(const connect::Refusal& refusal) {
+  if (refusal.caller >= 0) return;  // all have the same settings since the rendezvous: it will be missed, not believed
   const connect::Hello& mine = refusal.mine;
   if (mine.purpose == connect::Purpose::data) return mailbox_->deliver({mine.to, mine.stream, {}, refusal.reason});
   if (mine.purpose == connect::Purpose::memory) return mailbox_->deliver_memory({mine.to, 0, {}, refusal.reason});

@@ -57,6 +57,13 @@ std::pair<Found, int> look_up(const HostPort& where, int flags) {
   return {Found(list, &freeaddrinfo), code};
 }
 
+/// The blocks that are not: 127/8, 10/8, 172.16/12, 192.168/16, 169.254/16.
+bool is_public_v4(in_addr_t network_order) noexcept {
+  const std::uint32_t host = ntohl(network_order);
+  const std::uint32_t first = host >> 24, two = host >> 16;
+  return first != 127 && first != 10 && (host >> 20) != 0xac1 && two != 0xc0a8 && two != 0xa9fe;
+}
+
 bool link_local(const Address& address) {
   return address.family() == AF_INET6 &&
          IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6*>(address.raw())->sin6_addr);
@@ -121,6 +128,19 @@ bool Address::loopback() const noexcept {
   if (family() != AF_INET6) return false;
   const in6_addr& host = reinterpret_cast<const sockaddr_in6*>(&storage_)->sin6_addr;
   return IN6_IS_ADDR_LOOPBACK(&host) || (IN6_IS_ADDR_V4MAPPED(&host) && host.s6_addr[12] == 127);
+}
+
+bool Address::is_public() const noexcept {
+  if (family() == AF_INET) return is_public_v4(reinterpret_cast<const sockaddr_in*>(&storage_)->sin_addr.s_addr);
+  if (family() != AF_INET6) return false;
+  const in6_addr& host = reinterpret_cast<const sockaddr_in6*>(&storage_)->sin6_addr;
+  if (IN6_IS_ADDR_V4MAPPED(&host)) {
+    in_addr_t mapped;
+    std::memcpy(&mapped, &host.s6_addr[12], sizeof mapped);
+    return is_public_v4(mapped);
+  }
+  const bool unique_local = (host.s6_addr[0] & 0xfe) == 0xfc;
+  return !IN6_IS_ADDR_LOOPBACK(&host) && !IN6_IS_ADDR_LINKLOCAL(&host) && !unique_local;
 }
 
 std::vector<std::pair<std::string, Address>> interface_addresses() {

@@ -28,6 +28,8 @@ class Address final {
   [[nodiscard]] std::uint16_t port() const noexcept;
   [[nodiscard]] Address with_port(std::uint16_t port) const noexcept;
   [[nodiscard]] bool loopback() const noexcept;
+  /// A host address that is neither loopback nor link-local nor private (RFC 1918, RFC 4193).
+  [[nodiscard]] bool is_public() const noexcept;
   [[nodiscard]] int family() const noexcept { return storage_.ss_family; }
   [[nodiscard]] const sockaddr* raw() const noexcept { return reinterpret_cast<const sockaddr*>(&storage_); }
   [[nodiscard]] socklen_t size() const noexcept { return size_; }

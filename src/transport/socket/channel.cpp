@@ -1,4 +1,4 @@
-// Channel: the bytes of one connection. All connection input and output passes here: the place where TLS will wrap.
+// Channel: the bytes of one connection. All connection input and output passes here, plain or under TLS.
 #include "transport/socket/channel.hpp"
 
 #include <cerrno>
@@ -8,9 +8,11 @@ namespace syncopate::transport::socket {
 
 namespace {
 
-Moved outcome_of(ssize_t result, bool reading) noexcept {
-  if (result > 0) return {Moved::Outcome::some, static_cast<std::size_t>(result), 0};
-  if (result == 0) return {reading ? Moved::Outcome::closed : Moved::Outcome::nothing_now, 0, 0};
+/// A short read emptied the socket, a short write filled it: the next change is a new event.
+Moved outcome_of(ssize_t result, std::size_t wanted, bool reading) noexcept {
+  const auto bytes = static_cast<std::size_t>(result);
+  if (result > 0) return {Moved::Outcome::some, bytes, 0, bytes == wanted};
+  if (result == 0) return {reading ? Moved::Outcome::closed : Moved::Outcome::nothing_now};
   if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return {};
   return {Moved::Outcome::closed, 0, errno};
 }
@@ -22,29 +24,47 @@ msghdr message_of(std::span<iovec> pieces) noexcept {
   return message;
 }
 
+std::size_t size_of(std::span<const iovec> pieces) noexcept {
+  std::size_t bytes = 0;
+  for (const iovec& piece : pieces) bytes += piece.iov_len;
+  return bytes;
+}
+
+iovec piece_of(std::span<const std::byte> bytes) noexcept {
+  return {const_cast<std::byte*>(bytes.data()), bytes.size()};
+}
+
 }  // namespace
 
 Moved Channel::read(std::span<iovec> pieces) noexcept {
+  if (tls_) return tls_->read(pieces);
   msghdr message = message_of(pieces);
-  return outcome_of(::recvmsg(number(), &message, MSG_DONTWAIT), true);
+  return outcome_of(::recvmsg(number(), &message, MSG_DONTWAIT), size_of(pieces), true);
 }
 
 Moved Channel::write(std::span<iovec> pieces) noexcept {
+  if (tls_) return tls_->write(pieces);
   msghdr message = message_of(pieces);
-  return outcome_of(::sendmsg(number(), &message, MSG_DONTWAIT | MSG_NOSIGNAL), false);
+  return outcome_of(::sendmsg(number(), &message, MSG_DONTWAIT | MSG_NOSIGNAL), size_of(pieces), false);
 }
 
 Moved Channel::read(std::span<std::byte> bytes) noexcept {
-  return outcome_of(::recv(number(), bytes.data(), bytes.size(), MSG_DONTWAIT), true);
+  const iovec piece = piece_of(bytes);
+  if (tls_) return tls_->read({&piece, 1});
+  return outcome_of(::recv(number(), bytes.data(), bytes.size(), MSG_DONTWAIT), bytes.size(), true);
 }
 
 Moved Channel::write(std::span<const std::byte> bytes) noexcept {
-  return outcome_of(::send(number(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL), false);
+  const iovec piece = piece_of(bytes);
+  if (tls_) return tls_->write({&piece, 1});
+  return outcome_of(::send(number(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL), bytes.size(), false);
 }
 
 // Linux looks again when the mark moves, and announces less when the socket's memory or its window runs out: a mark can
-// delay a wake-up, never lose it.
+// delay a wake-up, never lose it. The kernel counts what it holds: under TLS that is more than the bytes awaited, but a
+// part of them may be here already, in a record that is not whole.
 void Channel::announce_from(std::size_t bytes) noexcept {
+  if (tls_) bytes = bytes > Tls::kMostHeldBack ? bytes - Tls::kMostHeldBack : 1;
   if (bytes == announced_from_) return;
   announced_from_ = bytes;
   const int mark = static_cast<int>(bytes);
@@ -52,7 +72,17 @@ void Channel::announce_from(std::size_t bytes) noexcept {
 }
 
 std::string reason_of(const Moved& moved) {
-  return moved.error == 0 ? "the connection was closed" : std::strerror(moved.error);
+  switch (moved.error) {
+    case 0:
+      return "the connection was closed";
+    case kForged:
+      return "TLS found bytes that the other end did not send (somebody between the two changed them, or they were "
+             "damaged)";
+    case kCutOff:
+      return "the connection was cut off: TLS saw no end of it";
+    default:
+      return std::strerror(moved.error);
+  }
 }
 
 }  // namespace syncopate::transport::socket

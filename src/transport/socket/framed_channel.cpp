@@ -37,16 +37,18 @@ bool FramedChannel::flush() {
 }
 
 bool FramedChannel::read(std::vector<std::string>& messages) {
+  const std::size_t before = messages.size();
   std::array<std::byte, 4096> piece;
-  for (int pieces = 0; pieces < kMostPieces; ++pieces) {
+  for (int pieces = 0; pieces < kMostPieces || channel_.has_unread(); ++pieces) {
     const Moved moved = channel_.read(std::span<std::byte>(piece));
     if (moved.outcome == Moved::Outcome::closed) {
+      if (messages.size() > before) return true;
       reason_ = reason_of(moved);
       return false;
     }
     in_.append(reinterpret_cast<const char*>(piece.data()), moved.bytes);
     take_messages(messages);
-    if (moved.bytes < piece.size()) break;
+    if (!moved.more) break;
   }
   return true;
 }

@@ -17,8 +17,9 @@ class FramedChannel final {
   void queue(std::string_view message);
   /// Sends what the kernel takes. False: the connection is gone.
   [[nodiscard]] bool flush();
-  /// Appends the messages of at most 64 KiB that are here now. False: the connection is gone, after what was appended.
-  /// Throws Corrupt for a message longer than the limit.
+  /// Appends the messages of at most 64 KiB, or somewhat more, that are here now. False: the connection is gone. An end
+  /// that comes together with messages is told by the next read, which the poller announces again: they may say that
+  /// the connection was to end. Throws Corrupt for a message longer than the limit.
   [[nodiscard]] bool read(std::vector<std::string>& messages);
 
   [[nodiscard]] bool idle() const noexcept { return out_.empty(); }  ///< nothing waits to be sent

@@ -26,6 +26,11 @@ void Stream::fail(membership::LinkFailure link_failure) {
   if (cut) channel_.close();
 }
 
+void Stream::lose(const socket::Moved& moved) {
+  using Kind = membership::LinkFailure::Kind;
+  fail({moved.error == socket::kForged ? Kind::corrupt : Kind::lost, socket::reason_of(moved), {}});
+}
+
 void Stream::send(const Label& label, base::ConstBytes bytes, std::uint64_t token) {
   Frame frame{.group = rules_.half_of_group(), .epoch = rules_.epoch, .label = label, .payload_bytes = bytes.size()};
   frame.checked = rules_.checksum;
@@ -71,10 +76,9 @@ void Stream::push(std::vector<Event>& finished) {
       skip = 0;
     }
     const socket::Moved moved = channel_.write(std::span(pieces).first(count));
-    if (moved.outcome == socket::Moved::Outcome::closed)
-      return fail({membership::LinkFailure::Kind::lost, socket::reason_of(moved), {}});
+    if (moved.outcome == socket::Moved::Outcome::closed) return lose(moved);
     sent(moved.bytes, finished);
-    writable_ = moved.bytes == bytes;
+    writable_ = moved.more;
     if (!writable_) return;
   }
 }
@@ -94,16 +98,12 @@ void Stream::sent(std::size_t bytes, std::vector<Event>& finished) {
 void Stream::pull(std::vector<Event>& finished) {
   if (tail_.empty()) tail_.resize(kTailBytes);
   std::array<iovec, 3> pieces;
-  std::size_t count = 0, wanted = 0;
-  for (const base::Bytes rest : {header_rest(), payload_rest(), base::Bytes(tail_)}) {
-    if (rest.empty()) continue;
-    pieces[count++] = piece(rest);
-    wanted += rest.size();
-  }
+  std::size_t count = 0;
+  for (const base::Bytes rest : {header_rest(), payload_rest(), base::Bytes(tail_)})
+    if (!rest.empty()) pieces[count++] = piece(rest);
   const socket::Moved moved = channel_.read(std::span(pieces).first(count));
-  if (moved.outcome == socket::Moved::Outcome::closed)
-    return fail({membership::LinkFailure::Kind::lost, socket::reason_of(moved), {}});
-  readable_ = moved.bytes == wanted;  // a short read emptied the socket: the next arrival is a new event
+  if (moved.outcome == socket::Moved::Outcome::closed) return lose(moved);
+  readable_ = moved.more;
   if (moved.bytes != 0) absorb(moved.bytes, finished);
 }
 

@@ -27,7 +27,10 @@ class Stream final {
  public:
   Stream(int peer, const FrameRules& rules, LinkTraffic& traffic) : peer_(peer), rules_(rules), traffic_(traffic) {}
 
-  void attach(socket::Channel channel) { channel_ = std::move(channel); }
+  void attach(socket::Channel channel) {
+    channel_ = std::move(channel);
+    channel_.read_ahead();
+  }
   void fail(membership::LinkFailure link_failure);
   [[nodiscard]] bool attached() const noexcept { return static_cast<bool>(channel_); }
   [[nodiscard]] bool healthy() const noexcept { return attached() && !link_failure_; }
@@ -70,6 +73,7 @@ class Stream final {
   static constexpr std::size_t kPiecesPerCall = 32;
   static constexpr std::size_t kBytesPerCall = std::size_t{4} << 20;
 
+  void lose(const socket::Moved& moved);
   void sent(std::size_t bytes, std::vector<Event>& finished);
   void pull(std::vector<Event>& finished);
   void consume_tail(std::vector<Event>& finished);

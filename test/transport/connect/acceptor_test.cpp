@@ -2,16 +2,11 @@
 #include "transport/connect/acceptor.hpp"
 
 #include <gtest/gtest.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cstring>
-#include <functional>
 
 #include "transport/ranks.hpp"
 
@@ -22,95 +17,6 @@ using test::barrier;
 using test::quiet_options;
 using test::with_ranks;
 using namespace std::chrono_literals;
-
-using HelloText = std::array<std::byte, connect::kHelloBytes>;
-
-/// A caller's hello, byte by byte as docs/transport.md has it.
-HelloText hello_of_stranger(std::uint64_t group, std::int32_t to) {
-  HelloText bytes{};
-  const std::string version(syncopate::version());
-  std::memcpy(bytes.data(), "SYNCOPTE", 8);
-  base::put(bytes, 8, std::uint16_t{1});
-  base::put(bytes, 10, static_cast<std::uint8_t>(connect::Purpose::data));
-  bytes[11] = std::byte{'C'};
-  std::memcpy(bytes.data() + 16, version.data(), version.size());
-  base::put(bytes, 32, group);
-  base::put(bytes, 40, std::int32_t{3});
-  base::put(bytes, 44, to);
-  for (std::size_t at = 64; at < bytes.size(); ++at) bytes[at] = static_cast<std::byte>(at);
-  return bytes;
-}
-
-/// What rank 0 of group 5 makes of a caller that sends this hello, and the proof that `prove` makes of both hellos and
-/// of rank 0's own proof.
-connect::Handshake answered(const HelloText& hello, const std::string& secret,
-                            const std::function<std::vector<std::byte>(base::ConstBytes, base::ConstBytes)>& prove) {
-  int ends[2];
-  EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
-  socket::Channel stranger{socket::Descriptor(ends[0])};
-  auto answerer =
-      connect::Handshake::answer(socket::Channel(socket::Descriptor(ends[1])), {.group = 5, .from = 0}, secret);
-  std::ignore = stranger.write(base::ConstBytes(hello));
-  EXPECT_EQ(answerer.advance(), connect::Handshake::State::reading);
-  std::array<std::byte, connect::kHelloBytes + connect::kProofBytes> answer{};
-  EXPECT_EQ(stranger.read(std::span<std::byte>(answer)).bytes, answer.size());
-  const base::ConstBytes both(answer);
-  std::ignore =
-      stranger.write(base::ConstBytes(prove(both.first(connect::kHelloBytes), both.last(connect::kProofBytes))));
-  answerer.advance();
-  return answerer;
-}
-
-const std::string kSecret = "a secret of sufficient length";
-
-/// The proof of one who knows the secret.
-auto right_proof(const HelloText& hello) {
-  return [hello](base::ConstBytes theirs, base::ConstBytes /*proof*/) {
-    std::vector<std::byte> text{std::byte{'C'}};
-    text.insert(text.end(), hello.begin(), hello.end());
-    text.insert(text.end(), theirs.begin(), theirs.end());
-    std::vector<std::byte> proof(connect::kProofBytes);
-    unsigned int size = 0;
-    ::HMAC(EVP_sha256(), kSecret.data(), static_cast<int>(kSecret.size()),
-           reinterpret_cast<const unsigned char*>(text.data()), text.size(),
-           reinterpret_cast<unsigned char*>(proof.data()), &size);
-    return proof;
-  };
-}
-
-TEST(Stranger, ThatProvesTheSecretAndWantsThisRankComesIn) {
-  const HelloText hello = hello_of_stranger(5, 0);
-  EXPECT_EQ(answered(hello, kSecret, right_proof(hello)).state(), connect::Handshake::State::done);
-}
-
-TEST(Stranger, ThatDoesNotLookAtTheAnswerersProofNeedsOneOfItsOwn) {
-  const HelloText hello = hello_of_stranger(5, 0);
-  const auto zeros = answered(hello, kSecret, [](auto, auto) { return std::vector<std::byte>(connect::kProofBytes); });
-  EXPECT_EQ(zeros.cause(), connect::Handshake::Cause::unauthorized);
-  const auto echoed = answered(
-      hello, kSecret, [](auto, base::ConstBytes proof) { return std::vector<std::byte>(proof.begin(), proof.end()); });
-  EXPECT_EQ(echoed.cause(), connect::Handshake::Cause::unauthorized);
-}
-
-TEST(Stranger, ThatProvesTheSecretAndWantsAnotherRankOrGroupStaysOutside) {
-  for (const HelloText& hello : {hello_of_stranger(5, 7), hello_of_stranger(6, 0)})
-    EXPECT_EQ(answered(hello, kSecret, right_proof(hello)).cause(), connect::Handshake::Cause::stranger);
-}
-
-TEST(Stranger, OfAnotherProtocolIsShownThisOneAndNoProof) {
-  int ends[2];
-  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
-  socket::Channel stranger{socket::Descriptor(ends[0])};
-  HelloText hello = hello_of_stranger(5, 0);
-  base::put(hello, 8, std::uint16_t{2});
-  auto answerer =
-      connect::Handshake::answer(socket::Channel(socket::Descriptor(ends[1])), {.group = 5, .from = 0}, kSecret);
-  std::ignore = stranger.write(base::ConstBytes(hello));
-  EXPECT_EQ(answerer.advance(), connect::Handshake::State::refused);
-  EXPECT_EQ(answerer.cause(), connect::Handshake::Cause::version);
-  std::array<std::byte, 2 * connect::kHelloBytes> answer{};
-  EXPECT_EQ(stranger.read(std::span<std::byte>(answer)).bytes, connect::kHelloBytes);
-}
 
 /// While it exists this process can open no descriptor.
 class NoDescriptors final {
@@ -206,9 +112,19 @@ TEST(Acceptor, APeerWithAWrongSecretStaysOutside) {
       kind = std::string(name_of(error.kind())) + ": " + error.what();
     }
   });
-  const test::ScriptedPeer peer(board, 1, 2);
-  EXPECT_EQ(peer.greet(0, connect::Purpose::control, "a guess at the secret").cause(),
-            connect::Handshake::Cause::unauthorized);
+  test::Listening meeting(board);
+  meeting.secret = "the secret of this very job";
+  const connect::PeerInfo mine{
+      .version = std::string(version()), .address = "127.0.0.1:1", .host = socket::host_identity()};
+  std::ignore = meeting.exchange({1, 2}, connect::seal(encode(mine), {1, 2}, meeting.secret), test::in(30s));
+  const connect::Hello hello{.version = {}, .group = meeting.of(0).group, .from = 1, .to = 0};
+  auto caller = connect::Handshake::call(
+      socket::Channel(socket::start_connection(socket::Address::parse(meeting.of(0).address), {})), hello,
+      "a guess at the secret", meeting.digest());
+  for (const base::Time end = test::in(10s);
+       caller.advance() != connect::Handshake::State::refused && std::chrono::steady_clock::now() < end;)
+    test::await_readable(caller.channel().socket());
+  EXPECT_EQ(caller.cause(), connect::Handshake::Cause::unauthorized) << caller.reason();
   joining.join();
   EXPECT_EQ(kind, "Timeout: rank 1 did not connect to rank 0");
 }

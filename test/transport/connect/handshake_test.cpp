@@ -5,7 +5,6 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
-#include <fstream>
 #include <functional>
 #include <random>
 
@@ -33,6 +32,7 @@ struct Side {
   std::string version;
   std::uint64_t group = 5;
   int rank = 0;
+  bool tls = false;
 };
 
 Two meet(const Side& calling, const Side& answering, int called_rank = 0) {
@@ -42,8 +42,10 @@ Two meet(const Side& calling, const Side& answering, int called_rank = 0) {
                     .group = calling.group,
                     .from = calling.rank,
                     .to = called_rank,
-                    .stream = 2};
-  const Hello reply{.version = answering.version, .group = answering.group, .from = answering.rank};
+                    .stream = 2,
+                    .tls = calling.tls};
+  const Hello reply{
+      .version = answering.version, .group = answering.group, .from = answering.rank, .tls = answering.tls};
   Two two{Handshake::call(std::move(a), hello, calling.secret),
           Handshake::answer(std::move(b), reply, answering.secret)};
   const auto over = [](State state) { return state == State::done || state == State::refused; };
@@ -76,6 +78,23 @@ TEST(Handshake, AWrongSecretIsFoundByBothSides) {
   EXPECT_EQ(two.answerer.state(), State::refused);
   EXPECT_EQ(meet({.secret = "", .rank = 1}, {}).caller.cause(), Cause::unauthorized);
   EXPECT_NE(meet({.rank = 1}, {.secret = ""}).answerer.state(), State::done);
+}
+
+TEST(Handshake, UnderTlsBothSidesMeetOrFindTheWrongSecret) {
+  Two two = meet({.rank = 3, .tls = true}, {.rank = 0, .tls = true});
+  ASSERT_EQ(two.caller.state(), State::done) << two.caller.reason();
+  ASSERT_EQ(two.answerer.state(), State::done) << two.answerer.reason();
+  EXPECT_EQ(two.answerer.peer().from, 3);
+  socket::Channel caller = two.caller.take(), answerer = two.answerer.take();
+  const std::string words = "what comes next";
+  std::array<char, 100> raw{};
+  ASSERT_EQ(caller.write(std::as_bytes(std::span(words))).bytes, words.size());
+  const ssize_t count = ::recv(answerer.number(), raw.data(), raw.size(), MSG_DONTWAIT | MSG_PEEK);
+  ASSERT_GT(count, static_cast<ssize_t>(words.size()));
+  EXPECT_EQ(std::string_view(raw.data(), static_cast<std::size_t>(count)).find("next"), std::string_view::npos);
+  const Two wrong = meet({.secret = "another secret, long enough", .rank = 1, .tls = true}, {.tls = true});
+  EXPECT_EQ(wrong.caller.cause(), Cause::unauthorized);
+  EXPECT_EQ(wrong.answerer.cause(), Cause::unauthorized);
 }
 
 TEST(Handshake, DifferentVersionsNameBothOnBothSides) {
@@ -128,44 +147,56 @@ TEST(Handshake, ACallAnsweredByItselfIsRefused) {
   EXPECT_EQ(caller.cause(), Cause::stranger);
 }
 
-TEST(Handshake, AReplayedProofIsWorthless) {
+TEST(Handshake, AnAnswererTakesNoProofTwice) {
+  const std::string secret = "a secret of sufficient length";
+  std::array<std::byte, kHelloBytes> hello, answer;
+  std::array<std::byte, kProofBytes> proof;
   auto [a, b] = channels();
-  Handshake caller = Handshake::call(std::move(a), {.group = 5, .from = 1, .to = 0}, "a secret of sufficient length");
+  Handshake caller = Handshake::call(std::move(a), {.group = 5, .from = 1, .to = 0}, secret);
   caller.advance();
-  std::vector<std::byte> heard(kHelloBytes);
-  ASSERT_EQ(b.read(base::Bytes(heard)).bytes, heard.size());
-  for (int round = 0; round < 2; ++round) {  // the same hello to two answerers: nonces differ, so do the proofs
+  ASSERT_EQ(b.read(base::Bytes(hello)).bytes, hello.size());
+  for (const bool is_first : {true, false}) {
     auto [c, d] = channels();
-    Handshake answerer = Handshake::answer(std::move(d), {.group = 5, .from = 0}, "a secret of sufficient length");
-    ASSERT_EQ(c.write(base::ConstBytes(heard).first(kHelloBytes)).bytes, kHelloBytes);
+    Handshake answerer = Handshake::answer(std::move(d), {.group = 5, .from = 0}, secret);
+    ASSERT_EQ(c.write(base::ConstBytes(hello)).bytes, hello.size());
     answerer.advance();
-    std::vector<std::byte> reply(kHelloBytes + kProofBytes);
-    ASSERT_EQ(c.read(base::Bytes(reply)).bytes, reply.size());
-    if (round == 1) {
-      EXPECT_FALSE(std::equal(reply.begin() + kHelloBytes, reply.end(), heard.begin() + kHelloBytes));
+    ASSERT_EQ(c.read(base::Bytes(answer)).bytes, answer.size());
+    if (is_first) {
+      ASSERT_EQ(b.write(base::ConstBytes(answer)).bytes, answer.size());
+      caller.advance();
+      ASSERT_EQ(b.read(base::Bytes(proof)).bytes, proof.size());
     }
-    heard.resize(kHelloBytes);
-    heard.insert(heard.end(), reply.begin() + kHelloBytes, reply.end());
+    ASSERT_EQ(c.write(base::ConstBytes(proof)).bytes, proof.size());
+    EXPECT_EQ(answerer.advance(), is_first ? State::done : State::refused);
   }
 }
 
-TEST(Secret, IsReadWithoutItsLineEndAndMustBeLongEnough) {
-  const test::Folder folder;
-  const std::string path = test::secret_in(folder, "0123456789abcdef\n");
-  EXPECT_EQ(read_secret(path), "0123456789abcdef");
-  std::ofstream(path) << "short\n";
-  EXPECT_THROW(std::ignore = read_secret(path), Misuse);
-  EXPECT_THROW(std::ignore = read_secret(folder.path + "/none"), Misuse);
-  EXPECT_EQ(read_secret(""), "");
+TEST(Handshake, RanksThatWereToldOtherThingsAtTheRendezvousDoNotMeet) {
+  Digest one{}, other{};
+  other[31] = std::byte{1};
+  for (const Digest& theirs : {one, other}) {
+    auto [a, b] = channels();
+    Handshake caller = Handshake::call(std::move(a), {.group = 5, .from = 1, .to = 0}, "a secret, long enough", one);
+    Handshake answerer = Handshake::answer(std::move(b), {.group = 5, .from = 0}, "a secret, long enough", theirs);
+    for (int i = 0; i < 4; ++i) {
+      caller.advance();
+      answerer.advance();
+    }
+    const State expected = theirs == one ? State::done : State::refused;
+    EXPECT_EQ(caller.state(), expected);
+    EXPECT_EQ(answerer.state(), expected);
+  }
 }
 
-TEST(Secret, IsRefusedWhereOthersCanReadItOrItIsNoSecret) {
-  const test::Folder folder;
-  const std::string path = test::secret_in(folder, std::string(4096, 's'));
-  EXPECT_EQ(read_secret(path).size(), 4096U);
-  std::filesystem::permissions(path, std::filesystem::perms::others_read, std::filesystem::perm_options::add);
-  EXPECT_THROW(std::ignore = read_secret(path), Misuse);
-  EXPECT_THROW(std::ignore = read_secret(test::secret_in(folder, std::string(4097, 's'))), Misuse);
+TEST(Handshake, OneSideAloneWithTlsIsToldSoOnBothSides) {
+  for (const bool called_has_it : {true, false}) {
+    const Two two = meet({.rank = 1, .tls = !called_has_it}, {.tls = called_has_it});
+    for (const Handshake* side : {&two.caller, &two.answerer}) {
+      EXPECT_EQ(side->state(), State::refused);
+      EXPECT_EQ(side->cause(), Cause::tls);
+      EXPECT_NE(side->reason().find("SYNCOPATE_TLS"), std::string::npos) << side->reason();
+    }
+  }
 }
 
 TEST(Acceptor, ASilentStrangerIsCutOffAndLogged) {

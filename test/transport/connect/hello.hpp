@@ -12,9 +12,10 @@
 namespace syncopate::transport::test::hello {
 
 constexpr std::size_t kHelloBytes = 96, kProofBytes = 32;
-constexpr std::size_t kAnswerBytes = kHelloBytes + kProofBytes;  ///< what a caller hears after its first words
-constexpr std::string_view kWelcome = "W";                       ///< what it hears after its last ones
+constexpr std::size_t kAnswerBytes = kHelloBytes;  ///< what a caller hears after its first words
 constexpr char kCaller = 'C', kAnswerer = 'A';
+/// What a caller hears that has not proved the secret.
+inline const std::string kRefusal(kProofBytes, '\0');
 
 /// A hello as a test wants it; the random bytes are the same in all.
 struct Fields {
@@ -24,22 +25,24 @@ struct Fields {
   std::uint32_t stream = 0;
   char role = kCaller;
   std::string magic = "SYNCOPTE";
-  std::uint16_t protocol = 1;
+  std::uint16_t protocol = 2;
   std::string version{syncopate::version()};
+  std::uint8_t tls = 0;
+  std::string meeting = std::string(32, '\0');  ///< what was said at the rendezvous, as a digest: no part of the hello
 
   [[nodiscard]] std::string bytes() const {
     std::string padded = version;
     padded.resize(16);
     Written all;
     all.raw(magic).number(protocol).number(purpose).raw({&role, 1}).number(std::uint32_t{0}).raw(padded);
-    all.number(group).number(from).number(to).number(stream).raw(std::string(12, '\0')).raw(std::string(32, 'n'));
+    all.number(group).number(from).number(to).number(stream).number(tls).raw(std::string(11, '\0'));
+    all.raw(std::string(32, 'n'));
     return all.bytes;
   }
 };
 
-inline std::string code(char role, const std::string& callers_hello, const std::string& answerers_hello,
-                        const std::string& secret) {
-  const std::string text = role + callers_hello + answerers_hello;
+inline std::string code(char role, const std::string& meeting, const std::string& hellos, const std::string& secret) {
+  const std::string text = role + meeting + hellos;
   std::string made(kProofBytes, '\0');
   unsigned int size = 0;
   ::HMAC(EVP_sha256(), secret.data(), static_cast<int>(secret.size()),
@@ -49,15 +52,24 @@ inline std::string code(char role, const std::string& callers_hello, const std::
 }
 
 /// What a caller says first.
-inline std::string first_words(const Fields& mine, const std::string& /*secret*/ = {}) { return mine.bytes(); }
+inline std::string first_words(const Fields& mine) { return mine.bytes(); }
 /// What it says to this answer.
 inline std::string last_words(const Fields& mine, const std::string& answer, const std::string& secret = {}) {
-  return code(kCaller, mine.bytes(), answer.substr(0, kHelloBytes), secret);
+  return code(kCaller, mine.meeting, mine.bytes() + answer, secret);
 }
+/// What it hears when it is let in.
+inline std::string welcome(const Fields& mine, const std::string& answer, const std::string& secret = {}) {
+  return code(kAnswerer, mine.meeting, mine.bytes() + answer, secret);
+}
+
 /// What an answerer says to a caller's first words.
-inline std::string answer_to(const std::string& first, Fields mine, const std::string& secret = {}) {
+inline std::string answer_by(Fields mine) {
   mine.role = kAnswerer;
-  return mine.bytes() + code(kAnswerer, first.substr(0, kHelloBytes), mine.bytes(), secret);
+  return mine.bytes();
+}
+/// What it says to the right last words.
+inline std::string welcome_by(const Fields& mine, const std::string& first, const std::string& secret) {
+  return code(kAnswerer, mine.meeting, first + answer_by(mine), secret);
 }
 
 }  // namespace syncopate::transport::test::hello

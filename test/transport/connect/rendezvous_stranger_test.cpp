@@ -43,7 +43,7 @@ socket::Channel introduced(const socket::Address& address) {
     const std::string answer = heard(hello::kAnswerBytes);
     if (answer.size() != hello::kAnswerBytes) continue;
     EXPECT_TRUE(say(channel, hello::last_words(mine, answer)));
-    EXPECT_EQ(heard(hello::kWelcome.size()), hello::kWelcome);
+    EXPECT_EQ(heard(hello::kProofBytes), hello::welcome(mine, answer));
     return channel;
   }
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -117,6 +118,40 @@ TEST(FolderRendezvous, ForeignFilesAreRefused) {
   EXPECT_EQ(join({1}, 2, [&] { return in_folder(folder.path); })[0].kind, "Corrupt");
 }
 
+TEST(FolderRendezvous, AFolderThatOthersMayWriteToIsRefused) {
+  const test::Folder folder;
+  using fs = std::filesystem::perms;
+  for (const fs others : {fs::others_write, fs::group_write}) {
+    std::filesystem::permissions(folder.path, fs::owner_all | others);
+    const Outcome outcome = join({0}, 1, [&] { return in_folder(folder.path); })[0];
+    EXPECT_EQ(outcome.kind, "Misuse");
+    EXPECT_TRUE(test::contains(outcome.message, "chmod go-w " + folder.path)) << outcome.message;
+  }
+  std::filesystem::permissions(folder.path, fs::owner_all | fs::group_read | fs::others_exec);
+  EXPECT_EQ(join({0}, 1, [&] { return in_folder(folder.path); })[0].kind, "") << "reading may be anybody's";
+}
+
+TEST(FolderRendezvous, AFolderOfAnotherUserIsRefused) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a folder away";
+  const test::Folder folder;
+  ASSERT_EQ(::chown(folder.path.c_str(), 65534, 65534), 0);
+  const Outcome outcome = join({0}, 1, [&] { return in_folder(folder.path); })[0];
+  EXPECT_EQ(outcome.kind, "Misuse");
+  EXPECT_TRUE(test::contains(outcome.message, "belongs to user 65534")) << outcome.message;
+}
+
+TEST(FolderRendezvous, WhatItMakesIsTheOwnersAloneWhateverTheUmask) {
+  const test::Folder folder;
+  const mode_t before = ::umask(0);
+  const std::string path = folder.path + "/above/job";
+  EXPECT_EQ(join({0}, 1, [&] { return in_folder(path); })[0].kind, "");
+  ::umask(before);
+  using fs = std::filesystem::perms;
+  for (const char* name : {"", "/rank-0"})
+    EXPECT_EQ(std::filesystem::status(path + name).permissions() & (fs::group_write | fs::others_write), fs::none)
+        << name;
+}
+
 TEST(FolderRendezvous, RanksMustAgreeOnTheSize) {
   const test::Folder folder;
   std::vector<Outcome> two(2);
@@ -162,6 +197,37 @@ TEST(TcpRendezvous, AWrongSecretIsToldAtOnce) {
     }
   });
   EXPECT_EQ(join({1}, 2, [&] { return over_tcp({address, "a wrong secret, surely", {}}); })[0].kind, "Unauthorized");
+}
+
+TEST(TcpRendezvous, TlsOnOneSideIsMisuseOnBoth) {
+  for (const bool host_has_it : {true, false}) {
+    const socket::Address address = free_address();
+    const std::string secret = "the secret of this very job";
+    std::vector<Outcome> outcomes(2);
+    std::vector<std::jthread> ranks;
+    for (int rank = 0; rank < 2; ++rank)
+      ranks.emplace_back([&, rank] {
+        const bool tls = host_has_it == (rank == 0);
+        const Log quiet{.level = LogLevel::off, .sink = {}};
+        outcomes[static_cast<std::size_t>(rank)] = join({rank}, 2, [&] {
+          return over_tcp({address, secret, quiet, tls});
+        })[0];
+      });
+    ranks.clear();
+    for (const Outcome& outcome : outcomes) {
+      EXPECT_EQ(outcome.kind, "Misuse") << outcome.message;
+      EXPECT_TRUE(test::contains(outcome.message, "SYNCOPATE_TLS")) << outcome.message;
+    }
+  }
+}
+
+TEST(TcpRendezvous, RanksMeetUnderTls) {
+  const socket::Address address = free_address();
+  const Make make = [&] { return over_tcp({address, "the secret of this very job", {}, true}); };
+  for (const auto& outcome : join({2, 0, 1}, 3, make)) {
+    EXPECT_EQ(outcome.kind, "") << outcome.message;
+    EXPECT_EQ(outcome.texts, (std::vector<std::string>{"I am 0", "I am 1", "I am 2"}));
+  }
 }
 
 TEST(TcpRendezvous, StrangersDoNotDisturb) {

@@ -19,14 +19,18 @@ std::string hear_bytes(socket::Channel& channel, std::size_t count) {
 /// A stranger that calls rank 0 of two.
 class CallingStranger : public testing::Test {
  protected:
-  [[nodiscard]] hello::Fields right() const { return {.group = pair_.peer->group()}; }
+  [[nodiscard]] hello::Fields right() const {
+    const connect::Digest meeting = pair_.peer->meeting();
+    return {.group = pair_.peer->group(), .meeting = {reinterpret_cast<const char*>(meeting.data()), meeting.size()}};
+  }
   [[nodiscard]] socket::Channel dial() const { return socket::Channel(pair_.peer->dial(0)); }
   /// The handshake of who knows the secret; what the stranger said last.
   std::string introduce(socket::Channel& channel, const hello::Fields& mine) {
     EXPECT_TRUE(say(channel, hello::first_words(mine)));
-    const std::string last = hello::last_words(mine, hear_bytes(channel, hello::kAnswerBytes));
+    const std::string answer = hear_bytes(channel, hello::kAnswerBytes);
+    const std::string last = hello::last_words(mine, answer);
     EXPECT_TRUE(say(channel, last));
-    EXPECT_EQ(hear_bytes(channel, hello::kWelcome.size()), hello::kWelcome);
+    EXPECT_EQ(hear_bytes(channel, hello::kProofBytes), hello::welcome(mine, answer));
     return last;
   }
   [[nodiscard]] std::string frame() const {
@@ -66,11 +70,22 @@ TEST_F(CallingStranger, MaySendItsFirstFrameWithItsLastWords) {
   expect_frame();
 }
 
+// The answerer gives nothing that was made with the secret to who has not shown that it knows it.
+TEST_F(CallingStranger, ThatSaysHelloAndWaitsGetsAHelloOnly) {
+  socket::Channel channel = dial();
+  EXPECT_TRUE(say(channel, hello::first_words(right())));
+  const std::string heard = test::hear(channel);  // until it is cut off
+  EXPECT_EQ(heard.size(), hello::kHelloBytes);
+  EXPECT_TRUE(test::is_cut_off(channel));
+  expect_undisturbed();
+}
+
 struct Attack {
   const char* name;
   std::function<void(hello::Fields&)> lies;
   std::function<std::string(const hello::Fields&, const std::string&)> last;
-  std::size_t hears;  ///< before it is cut off
+  std::size_t hears;          ///< to its first words
+  std::string hears_at_last;  ///< before it is cut off; "proof": it has proved the secret, and gets one in return
 };
 
 std::string prove(const hello::Fields& mine, const std::string& answer) { return hello::last_words(mine, answer); }
@@ -87,32 +102,38 @@ TEST_P(EveryAttack, EndsOutside) {
   const std::string answer = hear_bytes(channel, hello::kAnswerBytes);
   EXPECT_EQ(answer.size(), GetParam().hears);
   if (answer.size() == hello::kAnswerBytes) std::ignore = say(channel, GetParam().last(mine, answer));
-  EXPECT_EQ(test::hear(channel), "") << "no welcome";
+  const bool is_told = GetParam().hears_at_last == "proof";
+  EXPECT_EQ(test::hear(channel), is_told ? hello::welcome(mine, answer) : GetParam().hears_at_last);
   EXPECT_TRUE(test::is_cut_off(channel));
   expect_undisturbed();
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Handshake, EveryAttack,
-    testing::Values(Attack{"OfNoProof", honestly, [](auto&, auto&) { return std::string(hello::kProofBytes, '\0'); },
-                           hello::kAnswerBytes},
-                    Attack{"OfAnotherSecret", honestly,
-                           [](auto& mine, auto& answer) { return hello::last_words(mine, answer, "another secret"); },
-                           hello::kAnswerBytes},
-                    Attack{"OfAnEcho", honestly, [](auto&, auto& answer) { return answer.substr(hello::kHelloBytes); },
-                           hello::kAnswerBytes},
-                    Attack{"OfAnotherGroup", [](auto& mine) { ++mine.group; }, prove, hello::kAnswerBytes},
-                    Attack{"OfAnotherAddressee", [](auto& mine) { mine.to = 1; }, prove, hello::kAnswerBytes},
-                    Attack{"OfNoAddressee", [](auto& mine) { mine.to = -1; }, prove, hello::kAnswerBytes},
-                    Attack{"OfAnotherProtocol", [](auto& mine) { ++mine.protocol; }, nothing, hello::kHelloBytes},
-                    Attack{"OfTheLastProtocol", [](auto& mine) { mine.protocol = 0xffff; }, nothing,
-                           hello::kHelloBytes},
-                    Attack{"OfAnotherVersion", [](auto& mine) { mine.version = "9.9.9"; }, nothing, hello::kHelloBytes},
-                    Attack{"OfAVersionWithoutEnd", [](auto& mine) { mine.version = "\x1b[2J\x1b[31mabcdefg"; }, nothing,
-                           hello::kHelloBytes},
-                    Attack{"OfAnAnswerer", [](auto& mine) { mine.role = hello::kAnswerer; }, nothing, 0},
-                    Attack{"OfAnotherMagic", [](auto& mine) { mine.magic = "SYNCOPTF"; }, nothing, 0},
-                    Attack{"OfAnotherLanguage", [](auto& mine) { mine.magic = "GET / HT"; }, nothing, 0}),
+    testing::Values(
+        Attack{"OfNoProof", honestly, [](auto&, auto&) { return std::string(hello::kProofBytes, '\0'); },
+               hello::kAnswerBytes, hello::kRefusal},
+        Attack{"OfAnotherSecret", honestly,
+               [](auto& mine, auto& answer) { return hello::last_words(mine, answer, "another secret"); },
+               hello::kAnswerBytes, hello::kRefusal},
+        Attack{"OfAnAnswerersProof", honestly, [](auto& mine, auto& answer) { return hello::welcome(mine, answer); },
+               hello::kAnswerBytes, hello::kRefusal},
+        Attack{"OfAnotherMeeting", [](auto& mine) { mine.meeting[5] ^= 1; }, prove, hello::kAnswerBytes,
+               hello::kRefusal},
+        Attack{"OfAnotherGroup", [](auto& mine) { ++mine.group; }, prove, hello::kAnswerBytes, "proof"},
+        Attack{"OfAnotherAddressee", [](auto& mine) { mine.to = 1; }, prove, hello::kAnswerBytes, "proof"},
+        Attack{"OfNoAddressee", [](auto& mine) { mine.to = -1; }, prove, hello::kAnswerBytes, "proof"},
+        Attack{"OfTls", [](auto& mine) { mine.tls = 1; }, prove, hello::kAnswerBytes, ""},
+        Attack{"OfTlsAndNoProof", [](auto& mine) { mine.tls = 1; },
+               [](auto&, auto&) { return std::string(hello::kProofBytes, 'x'); }, hello::kAnswerBytes, hello::kRefusal},
+        Attack{"OfAnotherProtocol", [](auto& mine) { ++mine.protocol; }, nothing, hello::kHelloBytes, ""},
+        Attack{"OfTheLastProtocol", [](auto& mine) { mine.protocol = 0xffff; }, nothing, hello::kHelloBytes, ""},
+        Attack{"OfAnotherVersion", [](auto& mine) { mine.version = "9.9.9"; }, nothing, hello::kHelloBytes, ""},
+        Attack{"OfAVersionWithoutEnd", [](auto& mine) { mine.version = "\x1b[2J\x1b[31mabcdefg"; }, nothing,
+               hello::kHelloBytes, ""},
+        Attack{"OfAnAnswerer", [](auto& mine) { mine.role = hello::kAnswerer; }, nothing, 0, ""},
+        Attack{"OfAnotherMagic", [](auto& mine) { mine.magic = "SYNCOPTF"; }, nothing, 0, ""},
+        Attack{"OfAnotherLanguage", [](auto& mine) { mine.magic = "GET / HT"; }, nothing, 0, ""}),
     [](const auto& one) { return one.param.name; });
 
 // For stream 7 there is no place: the connection that was introduced is closed, and its words are all that stays.
@@ -125,7 +146,7 @@ TEST_F(CallingStranger, ThatRepeatsWhatItHasOverheardStaysOutside) {
   EXPECT_TRUE(say(channel, hello::first_words(mine)));
   EXPECT_EQ(hear_bytes(channel, hello::kAnswerBytes).size(), hello::kAnswerBytes);
   EXPECT_TRUE(say(channel, last));
-  EXPECT_EQ(test::hear(channel), "");
+  EXPECT_EQ(test::hear(channel), hello::kRefusal);
   EXPECT_TRUE(test::is_cut_off(channel));
   expect_undisturbed();
 }
@@ -148,17 +169,27 @@ class AnsweringStranger : public testing::Test {
   void work() {
     for (const socket::Ready& ready : poller_.wait(test::in(10ms))) acceptor_.on_ready(ready);
   }
+  /// The next so many bytes that the rank says.
+  std::string next_words(std::size_t count) {
+    std::string heard;
+    for (const base::Time end = test::in(10s); heard.size() < count && std::chrono::steady_clock::now() < end;) {
+      work();
+      std::vector<char> piece(count - heard.size());
+      heard.append(piece.data(), stranger_.read(std::as_writable_bytes(std::span(piece))).bytes);
+    }
+    return heard;
+  }
   /// What the rank says first to whoever answers.
   std::string first_words() {
     test::await_readable(listener_);
     stranger_ = socket::Channel(socket::accept_from(listener_));
-    std::string heard;
-    while (heard.size() < hello::kHelloBytes) {
-      work();
-      char piece[hello::kHelloBytes];
-      heard.append(piece, stranger_.read(std::as_writable_bytes(std::span(piece))).bytes);
-    }
-    return heard;
+    return next_words(hello::kHelloBytes);
+  }
+  /// Says the hello of `mine`, and hears the rank's proof, to its first words.
+  void answer(const std::string& first, const hello::Fields& mine) {
+    EXPECT_TRUE(say(stranger_, hello::answer_by(mine)));
+    EXPECT_EQ(next_words(hello::kProofBytes),
+              hello::code(hello::kCaller, mine.meeting, first + hello::answer_by(mine), kSecret));
   }
   /// How the call ended once the stranger has said this.
   connect::Refusal refusal_after(const std::string& words) {
@@ -181,11 +212,11 @@ class AnsweringStranger : public testing::Test {
 
 TEST_F(AnsweringStranger, ThatKnowsTheSecretIsConnectedWhenItSaysSo) {
   const std::string first = first_words();
-  EXPECT_TRUE(say(stranger_, hello::answer_to(first, right(), kSecret)));
+  answer(first, right());
   for (int i = 0; i < 10; ++i) work();
   EXPECT_TRUE(acceptor_.busy()) << "its word is missing";
   EXPECT_TRUE(acceptor_.connections().empty());
-  EXPECT_TRUE(say(stranger_, hello::kWelcome));
+  EXPECT_TRUE(say(stranger_, hello::welcome_by(right(), first, kSecret)));
   std::vector<connect::Connection> made;
   for (const base::Time end = test::in(10s); made.empty() && std::chrono::steady_clock::now() < end; work())
     made = acceptor_.connections();
@@ -196,27 +227,49 @@ TEST_F(AnsweringStranger, ThatKnowsTheSecretIsConnectedWhenItSaysSo) {
 
 TEST_F(AnsweringStranger, WithoutTheSecretIsUnauthorized) {
   const std::string first = first_words();
-  EXPECT_EQ(refusal_after(hello::answer_to(first, right(), "another secret")).cause,
+  answer(first, right());
+  EXPECT_EQ(refusal_after(hello::welcome_by(right(), first, "another secret")).cause,
             connect::Handshake::Cause::unauthorized);
 }
 
-TEST_F(AnsweringStranger, ThatEchoesIsNobody) {
+TEST_F(AnsweringStranger, ThatGivesTheProofBackIsUnauthorized) {
   const std::string first = first_words();
-  EXPECT_EQ(refusal_after(first + std::string(hello::kProofBytes, 'x')).cause, connect::Handshake::Cause::stranger);
+  EXPECT_TRUE(say(stranger_, hello::answer_by(right())));
+  EXPECT_EQ(refusal_after(next_words(hello::kProofBytes)).cause, connect::Handshake::Cause::unauthorized);
+}
+
+TEST_F(AnsweringStranger, ThatRefusesIsUnauthorized) {
+  const std::string first = first_words();
+  answer(first, right());
+  EXPECT_EQ(refusal_after(hello::kRefusal).cause, connect::Handshake::Cause::unauthorized);
+}
+
+TEST_F(AnsweringStranger, ThatEchoesIsNobody) {
+  EXPECT_EQ(refusal_after(first_words()).cause, connect::Handshake::Cause::stranger);
 }
 
 TEST_F(AnsweringStranger, ThatIsAnotherRankIsNobody) {
   hello::Fields other = right();
   other.from = 2;
   const std::string first = first_words();
-  EXPECT_EQ(refusal_after(hello::answer_to(first, other, kSecret)).cause, connect::Handshake::Cause::stranger);
+  answer(first, other);
+  EXPECT_EQ(refusal_after(hello::welcome_by(other, first, kSecret)).cause, connect::Handshake::Cause::stranger);
+}
+
+TEST_F(AnsweringStranger, WithTlsIsNamed) {
+  hello::Fields other = right();
+  other.tls = 1;
+  std::ignore = first_words();
+  const connect::Refusal refusal = refusal_after(hello::answer_by(other));
+  EXPECT_EQ(refusal.cause, connect::Handshake::Cause::tls);
+  EXPECT_TRUE(test::contains(refusal.reason, "it has TLS on, this rank has it off")) << refusal.reason;
 }
 
 TEST_F(AnsweringStranger, OfAnotherVersionIsNamed) {
   hello::Fields other = right();
   other.version = "9.9.9";
-  const std::string first = first_words();
-  const connect::Refusal refusal = refusal_after(hello::answer_to(first, other, kSecret));
+  std::ignore = first_words();
+  const connect::Refusal refusal = refusal_after(hello::answer_by(other));
   EXPECT_EQ(refusal.cause, connect::Handshake::Cause::version);
   EXPECT_TRUE(test::contains(refusal.reason, "9.9.9")) << refusal.reason;
 }
@@ -224,11 +277,6 @@ TEST_F(AnsweringStranger, OfAnotherVersionIsNamed) {
 TEST_F(AnsweringStranger, ThatSpeaksAnotherLanguageIsNobody) {
   std::ignore = first_words();
   EXPECT_EQ(refusal_after("HTTP/1.1 400 Bad Request\r\n\r\n").cause, connect::Handshake::Cause::stranger);
-}
-
-TEST_F(AnsweringStranger, ThatDoesNotSayWelcomeIsNobody) {
-  const std::string first = first_words();
-  EXPECT_EQ(refusal_after(hello::answer_to(first, right(), kSecret) + "!").cause, connect::Handshake::Cause::stranger);
 }
 
 TEST_F(AnsweringStranger, ThatSaysNothingIsUnreachableWhenPatienceEnds) {
@@ -242,9 +290,8 @@ TEST_F(AnsweringStranger, ThatSaysNothingIsUnreachableWhenPatienceEnds) {
 
 TEST_F(AnsweringStranger, ThatClosesIsCalledAgain) {
   const std::string first = first_words();
-  EXPECT_TRUE(say(stranger_, hello::answer_to(first, right(), kSecret)));
-  for (int i = 0; i < 10; ++i) work();
-  stranger_.close();  // before the welcome: it had no room
+  answer(first, right());
+  stranger_.close();  // before its proof: it had no room
   bool called_again = false;
   for (const base::Time end = test::in(10s); !called_again && std::chrono::steady_clock::now() < end;) {
     work();

@@ -218,7 +218,7 @@ TEST_P(Placeless, IsClosedAndDisturbsNobody) {
                              .from = from,
                              .to = 0,
                              .stream = stream};
-  auto handshake = connect::Handshake::call(socket::Channel(pair_.peer->dial(0)), hello, {});
+  auto handshake = connect::Handshake::call(socket::Channel(pair_.peer->dial(0)), hello, {}, pair_.peer->meeting());
   while (handshake.advance() == connect::Handshake::State::reading) test::await_readable(handshake.channel().socket());
   ASSERT_EQ(handshake.state(), connect::Handshake::State::done) << handshake.reason();
   socket::Channel channel = handshake.take();

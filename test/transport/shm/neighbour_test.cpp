@@ -219,7 +219,8 @@ TEST_F(Neighbour, ThatCannotBeReachedIsLost) {
 TEST_F(Neighbour, AtTheWrongDoorIsTurnedAway) {
   const connect::Hello hello{
       .version = {}, .purpose = connect::Purpose::data, .group = pair_.peer->group(), .from = 1, .to = 0};
-  auto handshake = connect::Handshake::call(socket::Channel(pair_.peer->dial_memory(0)), hello, {});
+  auto handshake =
+      connect::Handshake::call(socket::Channel(pair_.peer->dial_memory(0)), hello, {}, pair_.peer->meeting());
   while (handshake.advance() == connect::Handshake::State::reading) test::await_readable(handshake.channel().socket());
   ASSERT_EQ(handshake.state(), connect::Handshake::State::done);
   test::await_readable(handshake.channel().socket());

@@ -34,6 +34,17 @@ TEST(Address, LoopbackIsRecognised) {
   EXPECT_FALSE(Address::parse("[2001:db8::1]:1").loopback());
 }
 
+TEST(Address, IsPublicWhereNoRangeKeepsItWithinASite) {
+  for (const char* text : {"8.8.8.8:1", "172.15.0.1:1", "172.32.0.1:1", "192.167.1.1:1", "11.0.0.1:1", "100.64.0.1:1",
+                           "[2001:db8::1]:1", "[::ffff:8.8.8.8]:1", "[fec0::1]:1"})
+    EXPECT_TRUE(Address::parse(text).is_public()) << text;
+  for (const char* text :
+       {"127.0.0.1:1", "10.0.0.1:1", "172.16.0.1:1", "172.31.255.255:1", "192.168.7.7:1", "169.254.1.1:1", "[::1]:1",
+        "[fd00::1]:1", "[fc00::1]:1", "[fe80::1]:1", "[::ffff:10.0.0.1]:1", "[::ffff:127.0.0.1]:1"})
+    EXPECT_FALSE(Address::parse(text).is_public()) << text;
+  EXPECT_FALSE(Address::named("a name").is_public());
+}
+
 TEST(Address, AnInterfaceIsFoundByNameAndByAddress) {
   EXPECT_EQ(interface_address("lo").text(), "127.0.0.1:0");
   EXPECT_EQ(interface_address("127.0.0.1").text(), "127.0.0.1:0");

@@ -70,6 +70,7 @@ struct Setting {
   bool checksum;
   bool spin;
   const char* transport = "tcp";
+  bool tls = false;
 };
 
 class Transports : public testing::TestWithParam<Setting> {};
@@ -79,6 +80,9 @@ TEST_P(Transports, EveryFrameArrivesWholeAndInOrder) {
   options.streams = GetParam().streams;
   options.checksum = GetParam().checksum;
   options.transport = GetParam().transport;
+  const test::Folder folder;
+  if (GetParam().tls) options.secret_file = test::secret_in(folder, "the secret of this very job");
+  if (GetParam().tls) options.tls = "on";
   const Patience patience{GetParam().spin ? base::Duration(200us) : base::Duration(0)};
   with_ranks(GetParam().ranks, options, [&](Endpoint& me) { everyone_to_everyone(me, patience); });
 }
@@ -88,22 +92,30 @@ INSTANTIATE_TEST_SUITE_P(Settings, Transports,
                                          Setting{3, 1, true, true}, Setting{4, 3, true, false},
                                          Setting{5, 2, false, false}, Setting{2, 1, false, false, "shm"},
                                          Setting{2, 1, false, true, "shm"}, Setting{5, 1, false, false, "shm"},
-                                         Setting{4, 1, false, true, "auto"}),
+                                         Setting{4, 1, false, true, "auto"}, Setting{2, 1, false, false, "tcp", true},
+                                         Setting{3, 3, true, true, "tcp", true},
+                                         Setting{4, 1, false, false, "auto", true}),
                          [](const auto& one) {
-                           return fmt::format("{}Ranks{}Streams{}{}{}", one.param.transport, one.param.ranks,
+                           return fmt::format("{}Ranks{}Streams{}{}{}{}", one.param.transport, one.param.ranks,
                                               one.param.streams, one.param.checksum ? "Checksum" : "",
-                                              one.param.spin ? "Spin" : "");
+                                              one.param.spin ? "Spin" : "", one.param.tls ? "Tls" : "");
                          });
 
 class Links : public testing::TestWithParam<const char*> {
  protected:
-  static GroupOptions options() {
+  GroupOptions options() const {
     GroupOptions options = quiet_options();
-    options.transport = GetParam();
+    const bool tls = GetParam() == std::string_view("tls");
+    options.transport = tls ? "tcp" : GetParam();
+    if (tls) options.secret_file = test::secret_in(folder_, "the secret of this very job");
+    if (tls) options.tls = "on";
     return options;
   }
+
+ private:
+  test::Folder folder_;
 };
-INSTANTIATE_TEST_SUITE_P(Over, Links, testing::Values("tcp", "shm"), [](const auto& one) { return one.param; });
+INSTANTIATE_TEST_SUITE_P(Over, Links, testing::Values("tcp", "tls", "shm"), [](const auto& one) { return one.param; });
 
 TEST(TcpLinks, ALargeFrameCrossesBothWaysAtOnce) {
   constexpr std::size_t kBytes = 8 << 20;

@@ -1,4 +1,5 @@
 // Rendezvous in a folder: one file per rank, complete from the moment it has its name.
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -31,7 +32,10 @@ void publish(const fs::path& folder, const Member& me, const std::string& text) 
     std::ofstream file(draft, std::ios::binary | std::ios::trunc);
     file << encode(FolderText{me.size, text});
     file.flush();
-    if (!file) throw SystemFailure(fmt::format("cannot write '{}': {}", draft.string(), std::strerror(errno)));
+    std::error_code failed;
+    fs::permissions(draft, fs::perms::owner_read | fs::perms::owner_write, failed);
+    if (!file || failed)
+      throw SystemFailure(fmt::format("cannot write '{}': {}", draft.string(), std::strerror(errno)));
   }
   const fs::path final_name = file_of(folder, me.rank);
   const bool linked = ::link(draft.c_str(), final_name.c_str()) == 0;
@@ -42,6 +46,30 @@ void publish(const fs::path& folder, const Member& me, const std::string& text) 
                 "allowed: an empty or new folder per job",
                 final_name.string(), me.rank);
   if (!linked) throw SystemFailure(fmt::format("cannot create '{}': {}", final_name.string(), std::strerror(error)));
+}
+
+/// Whoever may write there can hide ranks from each other, and without a secret speak for them.
+void require_own(const fs::path& folder) {
+  struct stat found {};
+  if (::stat(folder.c_str(), &found) != 0)
+    throw SystemFailure(fmt::format("cannot look at the folder '{}': {}", folder.string(), std::strerror(errno)));
+  base::require(found.st_uid == ::geteuid(),
+                "the rendezvous folder '{}' belongs to user {}, this rank runs as user {}; allowed: a folder of your "
+                "own, on every rank the same user's",
+                folder.string(), found.st_uid, ::geteuid());
+  base::require((found.st_mode & (S_IWGRP | S_IWOTH)) == 0,
+                "other users may write to the rendezvous folder '{}'; make it yours alone: chmod go-w {}, or name a "
+                "folder that does not exist yet",
+                folder.string(), folder.string());
+}
+
+/// Makes the folder, with those above it, unless it is there.
+void make(const fs::path& folder) {
+  std::error_code failed;
+  if (folder.has_parent_path()) fs::create_directories(folder.parent_path(), failed);
+  if (!failed && ::mkdir(folder.c_str(), S_IRWXU) != 0 && errno != EEXIST)
+    failed = std::error_code(errno, std::generic_category());
+  if (failed) throw SystemFailure(fmt::format("cannot create the folder '{}': {}", folder.string(), failed.message()));
 }
 
 std::optional<std::string> read_text(const fs::path& folder, const Member& me, int rank) {
@@ -60,14 +88,13 @@ class InFolder final : public Rendezvous {
   explicit InFolder(std::string folder) : folder_(std::move(folder)) {}
 
   std::vector<std::string> exchange(const Member& me, std::string mine, base::Time deadline) override {
-    std::error_code failed;
-    fs::create_directories(folder_, failed);
-    if (failed)
-      throw SystemFailure(fmt::format("cannot create the folder '{}': {}", folder_.string(), failed.message()));
+    make(folder_);
+    require_own(folder_);
     publish(folder_, me, mine);
     try {
       return gather(me, deadline);
     } catch (...) {
+      std::error_code failed;
       fs::remove(file_of(folder_, me.rank), failed);  // so that the job can be started again with this folder
       throw;
     }

@@ -45,6 +45,7 @@ struct TcpMeeting {
   socket::Address address;  ///< rank 0 listens here
   std::string secret;       ///< empty: none
   Log log;
+  bool tls = false;  ///< the connections to rank 0 are encrypted
 };
 /// Rank 0 gathers and distributes.
 [[nodiscard]] std::unique_ptr<Rendezvous> over_tcp(TcpMeeting meeting);

@@ -21,9 +21,12 @@ TcpCaller::TcpCaller(const TcpMeeting& meeting, const Member& me, std::string mi
     : meeting_(meeting),
       me_(me),
       mine_(std::move(mine)),
-      acceptor_(
-          poller_,
-          {.rank = me.rank, .group = 0, .secret = meeting.secret, .patience = std::chrono::seconds(5), .log = {}}) {}
+      acceptor_(poller_, {.rank = me.rank,
+                          .group = 0,
+                          .secret = meeting.secret,
+                          .tls = meeting.tls,
+                          .patience = std::chrono::seconds(5),
+                          .log = {}}) {}
 
 std::vector<std::string> TcpCaller::ask(base::Time deadline) {
   connect(deadline);
@@ -62,7 +65,8 @@ bool TcpCaller::try_once(base::Time deadline) {
       last_refusal_ = refusal.reason;
       const std::string message = "rank 0 at " + refusal.reason;
       if (refusal.cause == Handshake::Cause::unauthorized) throw Unauthorized(message, {me_.rank, 0, {}, {}});
-      if (refusal.cause == Handshake::Cause::version) throw Misuse(message, {me_.rank, 0, {}, {}});
+      if (refusal.cause == Handshake::Cause::version || refusal.cause == Handshake::Cause::tls)
+        throw Misuse(message, {me_.rank, 0, {}, {}});
       return false;
     }
     for (const socket::Ready& ready : poller_.wait(std::min(deadline, acceptor_.next_deadline())))

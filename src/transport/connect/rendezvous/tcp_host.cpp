@@ -17,7 +17,7 @@ base::Time now() { return std::chrono::steady_clock::now(); }
 TcpHost::TcpHost(const TcpMeeting& meeting, const Member& me, std::string mine)
     : me_(me),
       log_(meeting.log),
-      acceptor_(poller_, {.rank = 0, .group = 0, .secret = meeting.secret, .log = meeting.log}),
+      acceptor_(poller_, {.rank = 0, .group = 0, .secret = meeting.secret, .tls = meeting.tls, .log = meeting.log}),
       texts_(static_cast<std::size_t>(me.size)),
       present_(texts_.size()) {
   texts_[0] = std::move(mine);
@@ -50,6 +50,8 @@ void TcpHost::step(base::Time deadline) {
 }
 
 void TcpHost::admit() {
+  for (const Refusal& refusal : acceptor_.refusals())
+    fail("Misuse", fmt::format("rank {} cannot join rank 0: {}", refusal.caller, refusal.reason));
   for (Connection& connection : acceptor_.connections()) {
     if (connection.hello.purpose != Purpose::rendezvous) continue;
     const std::uint64_t key = next_key_++;

@@ -1,0 +1,173 @@
+// What ranks are told when they meet: it cannot be changed unseen where there is a secret, and all must want the same.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "transport/ranks.hpp"
+
+namespace syncopate::transport {
+namespace {
+
+using namespace std::chrono_literals;
+using connect::rendezvous::Member;
+
+const std::string kSecret = "the secret of this very job";
+
+/// A rendezvous whose keeper shows one rank other texts.
+class Tampered final : public connect::rendezvous::Rendezvous {
+ public:
+  using Change = std::function<void(std::vector<std::string>& texts)>;
+  Tampered(std::shared_ptr<connect::rendezvous::Board> board, Change change)
+      : inner_(connect::rendezvous::in_memory(std::move(board))), change_(std::move(change)) {}
+  std::vector<std::string> exchange(const Member& me, std::string mine, base::Time deadline) override {
+    auto texts = inner_->exchange(me, std::move(mine), deadline);
+    change_(texts);
+    return texts;
+  }
+
+ private:
+  std::unique_ptr<connect::rendezvous::Rendezvous> inner_;
+  Change change_;
+};
+
+void nothing(std::vector<std::string>& /*texts*/) {}
+
+/// How each of two ranks failed to join, as "kind: message"; empty where it did not.
+std::vector<std::string> outcomes(const std::function<GroupOptions(int)>& options_of, const Tampered::Change& change) {
+  const auto board = connect::rendezvous::make_board();
+  std::vector<std::string> failed(2);
+  std::vector<std::jthread> ranks;
+  for (int rank = 0; rank < 2; ++rank)
+    ranks.emplace_back([&, rank] {
+      try {
+        GroupOptions options = options_of(rank);
+        options.rank = rank;
+        options.size = 2;
+        Tampered meeting(board, rank == 1 ? change : nothing);
+        Endpoint me = join(options, meeting);
+        test::barrier(me, 1);
+      } catch (const Error& error) {
+        failed[static_cast<std::size_t>(rank)] = std::string(name_of(error.kind())) + ": " + error.what();
+      }
+    });
+  ranks.clear();
+  return failed;
+}
+
+class Meeting : public testing::Test {
+ protected:
+  [[nodiscard]] GroupOptions with_secret(const std::string& tls = "off") const {
+    GroupOptions options = test::quiet_options();
+    options.join_timeout = 1s;
+    options.secret_file = secret_;
+    options.tls = tls;
+    return options;
+  }
+  [[nodiscard]] std::vector<std::string> with_change(const Tampered::Change& change) const {
+    return outcomes([&](int) { return with_secret(); }, change);
+  }
+
+ private:
+  test::Folder folder_;
+  std::string secret_ = test::secret_in(folder_, kSecret);
+};
+
+TEST_F(Meeting, RanksWithTheSecretJoin) {
+  for (const char* tls : {"off", "on", "auto"})
+    EXPECT_EQ(outcomes([&](int) { return with_secret(tls); }, nothing), std::vector<std::string>(2)) << tls;
+}
+
+TEST_F(Meeting, AChangedTextIsRefused) {
+  const auto failed = with_change([](auto& texts) { texts[0][30] = static_cast<char>(texts[0][30] ^ 1); });
+  EXPECT_TRUE(failed[1].starts_with("Unauthorized: the text of rank 0 at the rendezvous has a wrong code"))
+      << failed[1];
+}
+
+TEST_F(Meeting, ATextWithoutACodeIsRefused) {
+  const auto failed = with_change([](auto& texts) { texts[0] = connect::seal("anything", {0, 2}, ""); });
+  EXPECT_TRUE(failed[1].starts_with("Unauthorized: the text of rank 0 at the rendezvous has no code")) << failed[1];
+}
+
+TEST_F(Meeting, OnesOwnTextThatWasReplacedIsRefused) {
+  const auto failed = with_change([](auto& texts) { texts[1] = connect::seal("an earlier one", {1, 2}, kSecret); });
+  EXPECT_TRUE(failed[1].starts_with("Unauthorized: somebody has replaced this rank's text")) << failed[1];
+}
+
+// A text that the same secret has sealed for an earlier job: its code is right, but rank 0 has not said it now.
+TEST_F(Meeting, ATextOfAnEarlierJobKeepsRanksFromEachOther) {
+  const auto failed = with_change([](auto& texts) {
+    connect::PeerInfo earlier = connect::decode_peer_info(connect::unseal(texts[0], {0, 2}, kSecret), 0);
+    earlier.silence_ms += 1;
+    texts[0] = connect::seal(encode(earlier), {0, 2}, kSecret);
+  });
+  EXPECT_TRUE(failed[1].starts_with("PeerLost: rank 0 cannot be reached")) << failed[1];
+  EXPECT_TRUE(test::contains(failed[1], "was told other things at the rendezvous")) << failed[1];
+}
+
+TEST_F(Meeting, TlsOnOneSideIsMisuseOnBoth) {
+  const std::pair<const char*, const char*> settings[] = {{"on", "off"}, {"off", "on"}, {"auto", "on"}};
+  for (const auto& [first, second] : settings) {
+    const auto failed = outcomes([&](int rank) { return with_secret(rank == 0 ? first : second); }, nothing);
+    for (const std::string& failure : failed)
+      EXPECT_EQ(failure, fmt::format("Misuse: rank 1 has SYNCOPATE_TLS={}, rank 0 has SYNCOPATE_TLS={}; set it to on "
+                                     "or off, the same on every rank",
+                                     second, first));
+  }
+}
+
+TEST_F(Meeting, TlsWithoutASecretIsMisuse) {
+  GroupOptions options = test::quiet_options();
+  options.tls = "on";
+  for (const std::string& failure : outcomes([&](int) { return options; }, nothing))
+    EXPECT_TRUE(failure.starts_with("Misuse: SYNCOPATE_TLS=on needs the job's secret")) << failure;
+}
+
+/// What rank 0 of two logs that join at this host's address that is not loopback; "skip" if there is none.
+std::string warning_with(const GroupOptions& given) {
+  const auto all = socket::interface_addresses();
+  const auto outside = std::ranges::find_if(all, [](const auto& one) { return !one.second.loopback(); });
+  if (outside == all.end()) return "skip";
+  const test::Folder folder;
+  std::string warnings;
+  std::vector<std::jthread> ranks;
+  for (int rank = 0; rank < 2; ++rank)
+    ranks.emplace_back([&, rank] {
+      GroupOptions options = given;
+      options.rank = rank;
+      options.size = 2;
+      options.interface = outside->first;
+      options.rendezvous = "file://" + folder.path;
+      if (rank == 0) options.log = {LogLevel::warning, [&](LogLevel, std::string_view line) { warnings += line; }};
+      Endpoint me = join_processes(options, base::Environment());
+      test::barrier(me, 1);
+    });
+  ranks.clear();
+  return warnings;
+}
+
+TEST_F(Meeting, BeyondLoopbackWithoutTlsIsWarnedOf) {
+  GroupOptions options = with_secret("off");
+  options.join_timeout = 30s;
+  const std::string open = warning_with(options);
+  if (open == "skip") GTEST_SKIP() << "this host has loopback only";
+  EXPECT_TRUE(test::contains(open, "not encrypted")) << open;
+  options.tls = "on";
+  EXPECT_EQ(warning_with(options), "");
+}
+
+connect::PeerInfo at(const std::string& address, const std::string& tls) {
+  return {.version = {}, .address = address, .host = {}, .memory_socket = {}, .owner = {}, .transport = {}, .tls = tls};
+}
+
+TEST(AgreedTls, IsAutomaticWhereAnyAddressIsPublic) {
+  EXPECT_FALSE(connect::agreed_tls({at("127.0.0.1:1", "auto"), at("127.0.0.1:2", "auto")}));
+  EXPECT_FALSE(connect::agreed_tls({at("10.0.0.1:1", "auto"), at("10.0.0.2:1", "auto")}));
+  EXPECT_TRUE(connect::agreed_tls({at("10.0.0.1:1", "auto"), at("8.8.8.8:1", "auto")}));
+  EXPECT_TRUE(connect::agreed_tls({at("10.0.0.1:1", "on"), at("8.8.8.8:1", "auto")})) << "both come to on";
+  EXPECT_THROW(std::ignore = connect::agreed_tls({at("10.0.0.1:1", "on"), at("10.0.0.2:1", "auto")}), Misuse);
+  EXPECT_THROW(std::ignore = connect::agreed_tls({at("10.0.0.1:1", "auto"), at("8.8.8.8:1", "off")}), Misuse);
+}
+
+}  // namespace
+}  // namespace syncopate::transport
