@@ -42,8 +42,8 @@ struct Codec {
   /// Upper limit of the bytes of these tensors' payloads in any round.
   std::size_t (*wire_bytes)(const Settings& settings, std::span<const Tensor> tensors);
   std::unique_ptr<Coder> (*coder)(const Settings& settings);
-  /// The payloads that a rank makes of these tensors, round by round, as bytes that are expected; null: of `wire_bytes`,
-  /// scattered and gathered again in parts where `combines` has scatter, else in one round.
+  /// The payloads that a rank makes of these tensors, round by round, as bytes that are expected; null: of
+  /// `wire_bytes`, scattered and gathered again in parts where `combines` has scatter, else in one round.
   std::vector<RoundBytes> (*rounds)(const Settings& settings, std::span<const Tensor> tensors) = nullptr;
   /// Bytes of the codec's own state per tensor between steps, a multiple of 4, beside feedback's, where the average is
   /// over so many ranks; null: none.

@@ -84,8 +84,8 @@ void add_coding(ExchangeLaw& law, const Cluster& cluster, const compress::Settin
   law.coding_is_known = coding != nullptr || settings.codec->name == "none";
   if (coding == nullptr) return;
   const double packets = settings.codec->combines.gather && !settings.codec->combines.scatter ? rounds.ranks : 1;
-  law.coding_s_per_byte = (coding->encode_s_per_byte + packets * coding->decode_s_per_byte) /
-                          static_cast<double>(rounds.parts);
+  law.coding_s_per_byte =
+      (coding->encode_s_per_byte + packets * coding->decode_s_per_byte) / static_cast<double>(rounds.parts);
 }
 
 }  // namespace

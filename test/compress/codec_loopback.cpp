@@ -54,6 +54,14 @@ TEST(CodecLoopback, CountsEveryByteOfThePayload) {
   EXPECT_EQ(topk.density(), 0.05);
 }
 
+TEST(CodecLoopback, CountsMasksAsIndices) {
+  std::vector<float> gradient = falling(1000);
+  CodecLoopback loopback({.codec = "importance", .elements = 1000});
+  const LoopbackStep step = loopback.step(gradient);
+  EXPECT_GT(step.index_bytes, 0U);
+  EXPECT_EQ((step.wire_bytes - step.index_bytes) % sizeof(float), 0U) << "the second round has values only";
+}
+
 TEST(CodecLoopback, WhatAStepLeavesOutJoinsTheNextWithFeedbackOnly) {
   for (const bool keeps : {false, true}) {
     CodecLoopback loopback({.codec = "topk:0.5", .feedback = keeps ? "residual" : "none", .elements = 2});

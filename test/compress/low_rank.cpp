@@ -3,8 +3,8 @@
 #include <limits>
 
 #include "base/random.hpp"
-#include "compress/rounds.hpp"
 #include "compress/factored/orthonormal.hpp"
+#include "compress/rounds.hpp"
 
 namespace syncopate::compress {
 namespace {

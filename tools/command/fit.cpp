@@ -124,8 +124,9 @@ void define(CLI::App& app, Session& session) {
   app.add_option("--lab", options->lab, "Give each rank an emulated host of its own with a port of this rate (1gbit)");
   app.add_option("--output,-o", options->output, "The cluster file")->required();
   app.add_option("--bytes", options->bytes, "Sizes of the full vector")->capture_default_str();
-  app.add_option("--codec", options->codecs,
-                 "Codecs whose coding is measured too, comma-separated: topk:0.01,fp16 (a codec with commas: one at a time)");
+  app.add_option(
+      "--codec", options->codecs,
+      "Codecs whose coding is measured too, comma-separated: topk:0.01,fp16 (a codec with commas: one at a time)");
   app.add_option("--transport", options->transport,
                  "auto (shm within a host, tcp between hosts), tcp, shm; default auto, inside a job the job's")
       ->check(one_of("transport", {"auto", "tcp", "shm"}));

@@ -26,7 +26,7 @@ struct Measured {
   Memory memory = Memory::own;
   int ranks_per_host = 1;
   std::vector<Timing> all, within, between;
-  std::vector<CodingCost> codecs;        ///< that were asked for
+  std::vector<CodingCost> codecs;       ///< that were asked for
   std::vector<std::uint64_t> left_out;  ///< sizes that the time did not suffice for
 };
 

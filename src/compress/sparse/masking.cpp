@@ -47,7 +47,7 @@ class MaskingCoder final : public Coder {
       propose(formed_.emplace_back(tensor, coding_.feedback), tensor);
       if (proposed_.size() > 0) written += write_mask(wire.subspan(written));
     }
-    return {.combine = Combine::gather, .payload = Buffer(wire.data(), written, DType::u8)};
+    return {.combine = Combine::gather, .payload = Buffer(wire.data(), written, DType::u8), .index_bytes = written};
   }
 
   [[nodiscard]] std::optional<Round> next(Answer answer) override {
