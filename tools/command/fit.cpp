@@ -34,18 +34,6 @@ struct Options {
   double budget_s = 0.05, limit_s = 45;
 };
 
-/// By size: {"bytes", "median", "worst", "collective", "algorithm"}.
-nlohmann::json errors_of(const fit::ClusterFit& fit) {
-  nlohmann::json rows = nlohmann::json::array();
-  for (const fit::SizeError& size : fit.errors)
-    rows.push_back({{"bytes", size.bytes},
-                    {"median", size.median},
-                    {"worst", size.worst},
-                    {"collective", size.collective},
-                    {"algorithm", size.algorithm}});
-  return rows;
-}
-
 void report(const fit::Measured& measured, const Options& options, const Session& session) {
   const fit::ClusterFit fit = fit::fit_cluster(measured);
   const nlohmann::json cluster = fit::cluster_file(measured, fit);
@@ -60,7 +48,7 @@ void report(const fit::Measured& measured, const Options& options, const Session
                {"links", cluster.at("links")},
                {"links_worst_error", fit.worst_of_links},
                {"links_median_error", fit.median_of_links},
-               {"links_errors", errors_of(fit)},
+               {"links_errors", fit::errors_of(fit)},
                {"cpu_s_per_byte", fit.cpu_s_per_byte},
                {"transport", measured.transport},
                {"timings", measured.all.size()},

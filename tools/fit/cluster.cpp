@@ -121,6 +121,17 @@ nlohmann::json cluster_file(const Measured& measured, const ClusterFit& fit) {
           {"codecs", codecs}};
 }
 
+nlohmann::json errors_of(const ClusterFit& fit) {
+  nlohmann::json rows = nlohmann::json::array();
+  for (const SizeError& size : fit.errors)
+    rows.push_back({{"bytes", size.bytes},
+                    {"median", size.median},
+                    {"worst", size.worst},
+                    {"collective", size.collective},
+                    {"algorithm", size.algorithm}});
+  return rows;
+}
+
 std::string complaint_about(const Measured& measured, const ClusterFit& fit) {
   std::string sizes;
   std::size_t count = 0;

@@ -53,6 +53,9 @@ struct ClusterFit {
 /// marked with their errors ("links_worst_error", "links_median_error").
 [[nodiscard]] nlohmann::json cluster_file(const Measured& measured, const ClusterFit& fit);
 
+/// By size: {"bytes", "median", "worst", "collective", "algorithm"}.
+[[nodiscard]] nlohmann::json errors_of(const ClusterFit& fit);
+
 /// At which sizes the links are off by more than kTolerableLinkError, by how much, and what is gone by instead; empty
 /// where they are not.
 [[nodiscard]] std::string complaint_about(const Measured& measured, const ClusterFit& fit);
