@@ -43,7 +43,8 @@ struct Endings {
     const test::Job job(kRanks, body,
                         {.leaves = [](int, int step) { return step == 2; },
                          .before_join = before_join,
-                         .join_timeout = std::chrono::seconds(2)});
+                         .join_timeout = std::chrono::seconds(2),
+                         .as_nobody = true});
     for (int rank = 0; rank < kRanks; ++rank) all.push_back(job.ending_of(rank));
   }
   [[nodiscard]] bool are_in_order() const {
@@ -74,16 +75,8 @@ TEST(Limit, OfDescriptorsEndsInNamedErrorsOfThatRankOrForThatReason) {
   }
 }
 
-/// Root has no limit of threads.
-void leave_root(int rank) {
-  constexpr uid_t kNobody = 65534;
-  if (rank != kLimited || ::geteuid() != 0) return;
-  if (::setresuid(kNobody, kNobody, kNobody) != 0) throw SystemFailure("no other user");
-}
-
 TEST(Limit, OfThreadsIsASystemFailureOfThatRank) {
   const Endings endings([](int rank) {
-    leave_root(rank);
     if (rank == kLimited) limit(RLIMIT_NPROC, 1);
   });
   EXPECT_STREQ(endings.all[kLimited].kind, "SystemFailure") << endings.all[kLimited].message;
@@ -91,12 +84,13 @@ TEST(Limit, OfThreadsIsASystemFailureOfThatRank) {
 }
 
 TEST(Limit, OfThreadsWhenASynchronizerNeedsOneIsASystemFailureOfThatRank) {
-  const Endings endings(leave_root, [](Group& group, int) {
-    if (group.rank() == kLimited) limit(RLIMIT_NPROC, 1);
-    Synchronizer synchronizer(group, {{"fc1", 100}});
-    synchronizer.ready(0);
-    synchronizer.wait();
-  });
+  const Endings endings([](int) {},
+                        [](Group& group, int) {
+                          if (group.rank() == kLimited) limit(RLIMIT_NPROC, 1);
+                          Synchronizer synchronizer(group, {{"fc1", 100}});
+                          synchronizer.ready(0);
+                          synchronizer.wait();
+                        });
   EXPECT_STREQ(endings.all[kLimited].kind, "SystemFailure") << endings.all[kLimited].message;
   EXPECT_STREQ(endings.all[0].kind, "RemoteFailure") << endings.all[0].message;
   endings.expect_named("no thread for the synchronizer");

@@ -39,6 +39,7 @@ struct JobOptions {
   std::function<bool(int rank, int step)> leaves = [](int, int) { return false; };
   std::function<void(int rank)> before_join = [](int) {};
   std::optional<std::chrono::milliseconds> silence, join_timeout;
+  bool as_nobody = false;  ///< where this process is root's, which has no limit of threads
 };
 
 /// A job of `size` processes over loopback. Every process calls `body(group, step)` for step 0, 1, ... until it throws,
@@ -50,7 +51,8 @@ class Job final {
   explicit Job(int size, const Body& body, JobOptions options = {}) : options_(std::move(options)) {
     char pattern[] = "/tmp/syncopate-fault-XXXXXX";
     folder_ = ::mkdtemp(pattern);
-    ::chmod(folder_.c_str(), 0777);  // for ranks that become another user
+    if (is_limited() && ::chown(folder_.c_str(), kNobody, kNobody) != 0)
+      throw SystemFailure("no folder for another user");
     for (int rank = 0; rank < size; ++rank) launch(rank, size, body);
   }
   ~Job() {
@@ -121,6 +123,7 @@ class Job final {
   void live(const Life& life, const Body& body) const {
     Ending ending;
     try {
+      if (is_limited() && ::setresuid(kNobody, kNobody, kNobody) != 0) throw SystemFailure("no other user");
       options_.before_join(life.rank);
       const auto group = Group::join({.rank = life.rank,
                                       .size = life.size,
@@ -146,6 +149,9 @@ class Job final {
     ending.at_ns = now_ns();
     [[maybe_unused]] const auto written = ::write(life.ending, &ending, sizeof ending);
   }
+
+  static constexpr uid_t kNobody = 65534;
+  [[nodiscard]] bool is_limited() const { return options_.as_nobody && ::getuid() == 0; }
 
   JobOptions options_;
   std::string folder_;
