@@ -155,6 +155,25 @@ TEST(LowRank, KeepsWhatItsOwnFactorsLeaveOut) {
   }
 }
 
+// R_n = V_n - P P^T V_n has nothing in the columns of P, which are those of the average: average^T R_n = 0.
+TEST(LowRank, LeavesNothingOfARankInTheDirectionsThatTravelled) {
+  const Shape shape{40, 30};
+  Conversation talk(with_residual("low_rank:2"), {shape}, 3);
+  talk.fill([](auto rank, auto, auto i) { return uniform(rank, i); });
+  talk.step();
+  const Values& average = talk[0].values[0];
+  for (std::size_t rank = 0; rank < 3; ++rank) {
+    const Values state = floats_of(talk[rank].kept[0]);
+    const float* const residual = state.data() + 2 * shape.columns;
+    for (std::size_t a = 0; a < shape.columns; ++a)
+      for (std::size_t b = 0; b < shape.columns; ++b) {
+        double sum = 0;
+        for (std::size_t i = 0; i < shape.count(); i += shape.columns) sum += average[i + a] * residual[i + b];
+        ASSERT_NEAR(sum, 0, 1e-5) << "rank " << rank;
+      }
+  }
+}
+
 TEST(LowRank, EndsWithTheSameBitsOnEveryRank) {
   Conversation talk(with_residual("low_rank"), {{50, 40, 1}, {0, 30, 3}, {3, 500, 4}, {9, 11, 2}}, 3);
   for (std::uint64_t step = 0; step < 3; ++step) {
@@ -227,6 +246,11 @@ TEST(Orthonormal, VectorsWithoutADirectionOfTheirOwnBecomeZero) {
   for (std::size_t i = 0; i < 3; ++i) EXPECT_FLOAT_EQ(vectors[i], (Values{1 / 3.0F, 2 / 3.0F, 2 / 3.0F})[i]);
   for (std::size_t i = 3; i < 12; ++i) EXPECT_EQ(vectors[i], 0) << "zero, a multiple, and one too short";
   EXPECT_GT(vectors[12], 0.9F);
+  vectors.resize(300);
+  for (std::size_t i = 0; i < 100; ++i) vectors[i] = uniform(3, i), vectors[100 + i] = uniform(4, i);
+  for (std::size_t i = 0; i < 100; ++i) vectors[200 + i] = 0.3F * vectors[i] - 0.7F * vectors[100 + i];
+  factored::orthonormalise({vectors.data(), 3, 100}, 100);
+  for (std::size_t i = 200; i < 300; ++i) EXPECT_EQ(vectors[i], 0) << "a sum of others, but for rounding";
   vectors = {1, 0, std::numeric_limits<float>::infinity(), 1, 1, 1};
   factored::orthonormalise({vectors.data(), 3, 2}, 2);
   EXPECT_EQ(vectors[0], 1);
