@@ -138,8 +138,8 @@ class End final : public transport::Transport {
   std::uint32_t rank_;
 };
 
-struct Rank {
-  Rank(Links& links, std::uint32_t rank) : end(links, rank), engine(end, scratch) {}
+struct EngineAtEnd {
+  EngineAtEnd(Links& links, std::uint32_t rank) : end(links, rank), engine(end, scratch) {}
 
   End end;
   collective::engine::Scratch scratch;
@@ -153,9 +153,9 @@ std::vector<double> run_segments(const Network& network, const collective::repla
   Links links(network, ensemble);
   const std::size_t count = (bytes + sizeof(float) - 1) / sizeof(float);
   const auto addresses = std::make_unique_for_overwrite<float[]>(count);  // addresses only; never read or written
-  std::vector<std::unique_ptr<Rank>> ranks;
+  std::vector<std::unique_ptr<EngineAtEnd>> ranks;
   for (std::uint32_t rank = 0; rank < ensemble.ranks; ++rank) {
-    ranks.push_back(std::make_unique<Rank>(links, rank));
+    ranks.push_back(std::make_unique<EngineAtEnd>(links, rank));
     ranks[rank]->engine.begin(ensemble.programs[rank],
                               {.data = Buffer(addresses.get(), count, DType::f32), .has_payload = false});
     links.expect(called_s[rank], {.rank = rank});

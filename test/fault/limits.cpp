@@ -65,6 +65,9 @@ struct Endings {
 };
 
 TEST(Limit, OfDescriptorsEndsInNamedErrorsOfThatRankOrForThatReason) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "UndefinedBehaviorSanitizer reads a type through a pipe of its own, for which no descriptor is left";
+#endif
   for (std::size_t free = 0;; ++free) {
     ASSERT_LT(free, 64U);
     const Endings endings([free](int rank) {

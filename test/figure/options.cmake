@@ -2,5 +2,6 @@
 find_package(nlohmann_json QUIET)
 file(GLOB figure_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/figure/*.cpp ${PROJECT_SOURCE_DIR}/tools/svg/*.cpp)
 target_sources(test_figure PRIVATE ${figure_sources})
+set_source_files_properties(${figure_sources} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)  # files of one shape use the same names
 target_include_directories(test_figure PRIVATE ${PROJECT_SOURCE_DIR}/tools)
 gtest_discover_tests(test_figure TEST_PREFIX figure/ DISCOVERY_TIMEOUT 60 PROPERTIES LABELS figure TIMEOUT 120)

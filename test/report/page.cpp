@@ -16,9 +16,9 @@
 namespace syncopate::tools::report::page {
 namespace {
 
-std::string page_of(const record::Run& run) { return render(run, record::summary_of(run), "trace.json"); }
+using record::holds;
 
-bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+std::string page_of(const record::Run& run) { return render(run, record::summary_of(run), "trace.json"); }
 
 std::size_t count(const std::string& text, const std::string& part) {
   std::size_t n = 0;

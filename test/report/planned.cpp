@@ -12,6 +12,8 @@
 namespace syncopate::tools::report::page {
 namespace {
 
+using record::holds;
+
 record::Run planned_run() {
   record::Run run = record::sample_run(2, 10);
   for (record::RankRecord& rank : run.ranks) {
@@ -21,8 +23,6 @@ record::Run planned_run() {
   run.ranks[1].planned[0].end_s = 4;
   return run;
 }
-
-bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST(Planned, BucketsStandBesideWhatBecameOfThem) {
   const std::vector<PlannedBucket> buckets = planned_buckets(planned_run());

@@ -21,8 +21,6 @@ std::string refusal(const SampleFolder& folder) {
   return {};
 }
 
-bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 TEST(Run, ReadsWhatEveryRankWrote) {
   const SampleFolder folder(3);
   const auto run = read_run(folder.path());

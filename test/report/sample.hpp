@@ -11,6 +11,9 @@
 
 namespace syncopate::tools::report::record {
 
+/// Whether a part stands in a text.
+inline bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
 /// Forward [0, 1], backward [1, 3] in two layers, one bucket [2, 4] and one [4, 5], waiting [3, 5], optimizer [5, 6]:
 /// of 3 s of exchange 1 s is hidden.
 inline std::vector<Span> sample_spans() {

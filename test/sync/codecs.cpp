@@ -9,6 +9,7 @@
 #include "compress/quantised/parts.hpp"
 #include "compress/quantised/quantiser.hpp"
 #include "ranks.hpp"
+#include "sanitized.hpp"
 #include "sync/bucket.hpp"
 #include "sync/sample_codecs.hpp"
 #include "syncopate/synchronizer.hpp"
@@ -154,7 +155,7 @@ TEST(Feedback, WhatIsCombinedAndWhatIsKeptAddUpToTheGradients) {
 
 // Over many steps with the same gradient the mean of what is combined approaches it: by feedback, or by chance.
 TEST(EveryCodec, BringsTheSameGradientInTheLongRun) {
-  constexpr int kLong = 150;
+  constexpr int kLong = test::kSanitized ? 80 : 150;
   for (const char* exchange : {"allreduce", "hierarchical"})
     for (const compress::Codec* codec :
          codecs_with(sync::exchange_named(exchange),

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "process/run_program.hpp"
+#include "train/rows.hpp"
 
 namespace syncopate::test {
 namespace {
@@ -39,15 +40,6 @@ class TrainingEnd : public testing::Test {
   TemporaryFolder folder;
   const std::string images = folder / "images", file = folder / "checkpoint";
 };
-
-std::vector<Json> rows(const Ended& ended, const std::string& event) {
-  std::vector<Json> found;
-  for (const std::string& line : lines_of(ended.output)) {
-    Json row = Json::parse(line, nullptr, false);
-    if (row.is_object() && row.value("event", "") == event) found.push_back(std::move(row));
-  }
-  return found;
-}
 
 int times(const std::string& text, const std::string& part) {
   int count = 0;

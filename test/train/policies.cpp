@@ -6,6 +6,7 @@
 #include <set>
 
 #include "process/run_program.hpp"
+#include "train/rows.hpp"
 
 namespace syncopate::test {
 namespace {
@@ -29,15 +30,6 @@ class TrainingPolicies : public testing::Test {
   TemporaryFolder folder;
   const std::string images = folder / "images";
 };
-
-std::vector<nlohmann::json> rows(const Ended& ended, const std::string& event) {
-  std::vector<nlohmann::json> found;
-  for (const std::string& line : lines_of(ended.output)) {
-    auto row = nlohmann::json::parse(line, nullptr, false);
-    if (row.is_object() && row.value("event", "") == event) found.push_back(std::move(row));
-  }
-  return found;
-}
 
 TEST_F(TrainingPolicies, EveryOneTrainsAllRanksAlike) {
   for (const char* policy : {"wfbp", "single", "fusion", "mg_wfbp", "exact_dp", "online"}) {

@@ -24,12 +24,6 @@ msghdr message_of(std::span<iovec> pieces) noexcept {
   return message;
 }
 
-std::size_t size_of(std::span<const iovec> pieces) noexcept {
-  std::size_t bytes = 0;
-  for (const iovec& piece : pieces) bytes += piece.iov_len;
-  return bytes;
-}
-
 iovec piece_of(std::span<const std::byte> bytes) noexcept {
   return {const_cast<std::byte*>(bytes.data()), bytes.size()};
 }
@@ -39,13 +33,13 @@ iovec piece_of(std::span<const std::byte> bytes) noexcept {
 Moved Channel::read(std::span<iovec> pieces) noexcept {
   if (tls_) return tls_->read(pieces);
   msghdr message = message_of(pieces);
-  return outcome_of(::recvmsg(number(), &message, MSG_DONTWAIT), size_of(pieces), true);
+  return outcome_of(::recvmsg(number(), &message, MSG_DONTWAIT), bytes_of(pieces), true);
 }
 
 Moved Channel::write(std::span<iovec> pieces) noexcept {
   if (tls_) return tls_->write(pieces);
   msghdr message = message_of(pieces);
-  return outcome_of(::sendmsg(number(), &message, MSG_DONTWAIT | MSG_NOSIGNAL), size_of(pieces), false);
+  return outcome_of(::sendmsg(number(), &message, MSG_DONTWAIT | MSG_NOSIGNAL), bytes_of(pieces), false);
 }
 
 Moved Channel::read(std::span<std::byte> bytes) noexcept {

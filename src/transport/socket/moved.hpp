@@ -1,8 +1,11 @@
 // Moved: what one attempt to move bytes over a connection came to.
 #pragma once
 
+#include <sys/uio.h>
+
 #include <cerrno>
 #include <cstddef>
+#include <span>
 #include <string>
 
 namespace syncopate::transport::socket {
@@ -19,6 +22,13 @@ struct Moved {
 inline constexpr int kForged = EBADMSG;
 /// Under TLS: the bytes end, but the other end did not say so.
 inline constexpr int kCutOff = ENODATA;
+
+/// How many bytes an attempt asks for.
+[[nodiscard]] inline std::size_t bytes_of(std::span<const iovec> pieces) noexcept {
+  std::size_t bytes = 0;
+  for (const iovec& piece : pieces) bytes += piece.iov_len;
+  return bytes;
+}
 
 /// "the connection was closed", or what `moved.error` says.
 [[nodiscard]] std::string reason_of(const Moved& moved);

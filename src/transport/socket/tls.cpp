@@ -22,12 +22,6 @@ constexpr std::size_t kMostOverhead = 64;   // of one record: header, type, tag
 constexpr std::size_t kMostControl = 2048;  // handshake messages, alerts, key updates
 constexpr char kIdentity[] = "syncopate";   // one key per connection needs no name
 
-std::size_t size_of(std::span<const iovec> pieces) noexcept {
-  std::size_t bytes = 0;
-  for (const iovec& piece : pieces) bytes += piece.iov_len;
-  return bytes;
-}
-
 /// Copies what follows the first `from` bytes of the pieces, as far as `into` takes it; how many bytes.
 std::size_t gather(std::span<const iovec> pieces, std::size_t from, std::span<std::byte> into) noexcept {
   std::size_t filled = 0;
@@ -243,7 +237,7 @@ int Tls::why_ended() const noexcept {
 }
 
 Moved Tls::write(std::span<const iovec> pieces) noexcept {
-  const std::size_t wanted = size_of(pieces);
+  const std::size_t wanted = bytes_of(pieces);
   for (std::size_t moved = 0;;) {
     if (!flush()) {
       if (send_error_ != 0) return {Moved::Outcome::closed, 0, send_error_};

@@ -14,7 +14,6 @@ namespace {
 constexpr auto kFirstPause = std::chrono::milliseconds(5), kLongestPause = std::chrono::milliseconds(200);
 constexpr auto kGrace = std::chrono::seconds(1);  // for rank 0's word on who is missing
 constexpr std::uint64_t kKey = 1;
-base::Time now() { return std::chrono::steady_clock::now(); }
 }  // namespace
 
 TcpCaller::TcpCaller(const TcpMeeting& meeting, const Member& me, std::string mine)
@@ -30,14 +29,14 @@ TcpCaller::TcpCaller(const TcpMeeting& meeting, const Member& me, std::string mi
 
 std::vector<std::string> TcpCaller::ask(base::Time deadline) {
   connect(deadline);
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - now());
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - base::SteadyClock{}.now());
   channel_->queue(encode(Request{me_.size, left.count(), mine_}));
   poller_.add(channel_->socket(), kKey, EPOLLIN);
   const base::Time end = deadline == base::kNever ? deadline : deadline + kGrace;
   std::vector<std::string> messages;
   bool alive = channel_->flush();
-  while (alive && messages.empty() && now() < end) {
-    std::ignore = poller_.wait(channel_->idle() ? end : std::min(end, now() + kFirstPause));
+  while (alive && messages.empty() && base::SteadyClock{}.now() < end) {
+    std::ignore = poller_.wait(channel_->idle() ? end : std::min(end, base::SteadyClock{}.now() + kFirstPause));
     alive = channel_->flush() && channel_->read(messages);
   }
   if (!messages.empty()) return conclude(decode_answer(messages.front()));
@@ -48,7 +47,7 @@ std::vector<std::string> TcpCaller::ask(base::Time deadline) {
 
 void TcpCaller::connect(base::Time deadline) {
   for (auto pause = kFirstPause; !try_once(deadline); pause = std::min(pause * 2, kLongestPause)) {
-    if (now() + pause >= deadline) give_up(last_refusal_);
+    if (base::SteadyClock{}.now() + pause >= deadline) give_up(last_refusal_);
     std::this_thread::sleep_for(pause);  // rank 0 may not listen yet
   }
 }
@@ -72,7 +71,7 @@ bool TcpCaller::try_once(base::Time deadline) {
     for (const socket::Ready& ready : poller_.wait(std::min(deadline, acceptor_.next_deadline())))
       acceptor_.on_ready(ready);
     // At this rank's own deadline the call under way is over, too.
-    acceptor_.expire(now() >= deadline ? base::kNever : now());
+    acceptor_.expire(base::SteadyClock{}.now() >= deadline ? base::kNever : base::SteadyClock{}.now());
   }
 }
 
