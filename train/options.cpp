@@ -85,6 +85,8 @@ void add_exchange(CLI::App& app, Options& o, std::string& fusion_bytes) {
       ->capture_default_str()
       ->check(CLI::Range(1, 1 << 30));
   app.add_flag("--serial", o.serial, "compute, then communicate: no overlap, for comparison; same results bit for bit");
+  app.add_flag("--code-inline", o.code_inline,
+               "encode and decode on the thread that communicates, not beside it, for comparison; same results");
   app.add_flag("--zero-missing", o.zero_missing, "a parameter without a gradient counts as zero, not as an error");
 }
 

@@ -26,6 +26,7 @@ struct Options {
   bool zero_missing = false;
   int broadcast_every = 5;  ///< steps, for the exchange allreduce_broadcast
   bool serial = false;      ///< communicate after computing, not beside it
+  bool code_inline = false;
 
   std::optional<std::uint64_t> steps, epochs;  ///< whichever ends first; with neither, one epoch
   std::uint64_t batch = 32;                    ///< per rank and micro-batch

@@ -79,6 +79,7 @@ Training::Training(Group& group, const Options& options)
                                .algorithm = options.algorithm,
                                .zero_missing = options.zero_missing,
                                .clip_norm = options.clip.value_or(model_.clip),
+                               .code_ahead = !options.code_inline,
                                .trace = &trace_,
                                .clock_s = nullptr,
                                .weights = {},

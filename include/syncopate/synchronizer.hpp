@@ -65,6 +65,9 @@ struct SynchronizerOptions {
   bool zero_missing = false;           ///< a gradient that never became ready counts as zero; otherwise it is an error
   double clip_norm = 0;    ///< > 0: scale the averaged gradients so that their global L2 norm is at most this
   std::uint64_t seed = 0;  ///< of codecs that use random numbers
+  /// With more than one processor a thread encodes the next bucket and decodes the last one while the present one
+  /// travels. Off: the communication thread does both in turn, for comparison; the same results bit for bit.
+  bool code_ahead = true;
   /// Receives a span per bucket and per wait, and a span per planned bucket once steps are predicted. Must outlive the
   /// synchronizer.
   Trace* trace = nullptr;

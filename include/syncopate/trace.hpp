@@ -9,7 +9,8 @@
 namespace syncopate {
 
 /// One interval of work on a track. Tracks in use: "forward", "backward", "exchange", "broadcast" (of weights), "wait",
-/// "optimizer", "update" (the optimizer on the communication thread) and "planned" (predicted exchanges).
+/// "optimizer", "update" (the optimizer on the communication thread), "encode" and "decode" (by a codec) and "planned"
+/// (predicted exchanges).
 struct Span {
   std::string track;
   std::string name;

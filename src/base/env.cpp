@@ -1,6 +1,7 @@
-// The environment, read once into a value that is passed down.
+// What surrounds the process: its environment, and its processors.
 #include "base/env.hpp"
 
+#include <sched.h>
 #include <unistd.h>
 
 #include <charconv>
@@ -34,6 +35,11 @@ std::optional<long> Environment::integer(std::string_view name, long low, long h
   require(whole && number >= low && number <= high, "{}={} is not a whole number from {} to {}", name, *value, low,
           high);
   return number;
+}
+
+int processors() noexcept {
+  cpu_set_t allowed;
+  return ::sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
 }
 
 }  // namespace syncopate::base

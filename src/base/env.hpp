@@ -1,4 +1,4 @@
-// The environment, read once into a value that is passed down.
+// What surrounds the process: its environment, read once into a value that is passed down, and its processors.
 #pragma once
 
 #include <map>
@@ -22,5 +22,8 @@ class Environment final {
  private:
   std::map<std::string, std::string, std::less<>> values_;
 };
+
+/// How many processors this thread may run on; at least 1.
+[[nodiscard]] int processors() noexcept;
 
 }  // namespace syncopate::base

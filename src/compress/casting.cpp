@@ -19,7 +19,7 @@ class CastingCoder final : public Coder {
       kernel::cast({tensor.values.dtype, wire_type_}, tensor.values.bytes().data(), into, tensor.values.count);
       into += tensor.values.count * size_of(wire_type_);
     }
-    return {Combine::additive, Buffer(wire_, elements_of(tensors_), wire_type_)};
+    return {.combine = Combine::additive, .payload = Buffer(wire_, elements_of(tensors_), wire_type_), .ends = true};
   }
 
   [[nodiscard]] std::optional<Round> next(Answer /*answer*/) override {

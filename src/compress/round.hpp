@@ -60,6 +60,7 @@ struct Round {
   /// gather: bytes of the additive round that the coder says next if this one is declined; the same on all ranks. 0:
   /// it must not be declined.
   std::size_t dense_bytes = 0;
+  bool ends = false;            ///< the conversation ends with this round's answer, unless it is declined
   std::size_t index_bytes = 0;  ///< of the payload: what is no value but says which elements it has; for reports
 };
 

@@ -82,6 +82,7 @@ std::vector<Run> Buckets::runs_of(const schedule::Bucket& bucket) const {
 }
 
 void Buckets::complete(Run& run, bool coded) const {
+  run.is_coded = coded && inputs_.settings.codec->name != "none";
   run.coder = compress::coder_of(inputs_.settings, coded);
   run.wire_bytes = compress::wire_bytes_of(inputs_.settings, run.part, coded);
   if (run.wire_bytes > 0) run.wire = inputs_.group.allocate(run.wire_bytes);

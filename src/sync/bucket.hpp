@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,6 +26,11 @@ struct Run {
   std::shared_ptr<std::byte[]> wire;    ///< memory for payloads, in the group's memory
   std::size_t wire_bytes = 0;
   std::shared_ptr<std::byte[]> packed;  ///< memory of the exchange, if it narrows
+  bool is_coded = false;                ///< by a codec, not sent as they are
+  // Within a step:
+  AnswerMemory answers{};
+  std::optional<compress::Round> round{};    ///< what the coder said last, until it is answered
+  std::optional<compress::Answer> answer{};  ///< the last one, until it is decoded
 };
 
 struct Bucket {

@@ -1,54 +1,96 @@
 // The sentence: a gradient, packed into a bucket, is encoded, combined by an exchange, decoded, and applied.
 #include "sync/step.hpp"
 
+#include <algorithm>
+
 #include "sync/traced.hpp"
+#include "syncopate/error.hpp"
 
 namespace syncopate::sync {
 
 namespace {
 
-ExchangeContext exchange_context(const StepContext& context, const Bucket& bucket) {
-  return {context.group, context.algorithm, bucket.name, context.answers};
+ExchangeContext exchange_context(const StepContext& context, const Bucket& bucket, Run& run) {
+  return {context.group, context.algorithm, bucket.name, run.answers};
 }
 
-/// This rank's rows of the run's gradients, with the codec's state for them.
-std::span<const compress::Tensor> narrow(Run& run, const StepContext& context, const ExchangeContext& exchange) {
+/// A span of coding, if anything is coded.
+std::optional<Traced> coding(const StepContext& context, const char* track, const Bucket& bucket) {
+  if (std::ranges::none_of(bucket.runs, &Run::is_coded)) return std::nullopt;
+  return std::optional<Traced>(std::in_place, context.trace, track, bucket.name, bucket.bytes);
+}
+
+/// Says the run's first round, with the codec's state for this rank's rows.
+void begin(Run& run, const StepContext& context) {
   for (std::size_t i = 0; i < run.part.size(); ++i) {
     run.part[i].kept = context.state.kept(run.gradients[i]);
     run.part[i].next = context.state.next(run.gradients[i]);
   }
-  if (context.exchange.narrow != nullptr) context.exchange.narrow(exchange, {run.whole, run.part, run.packed});
-  return run.part;
+  const compress::Moment moment{context.state.steps(), context.share.rank, context.share.ranks};
+  run.round = run.coder->begin(run.part, moment, {run.wire.get(), run.wire_bytes});
 }
 
-void widen(Run& run, const StepContext& context, const ExchangeContext& exchange) {
-  if (context.exchange.widen != nullptr) context.exchange.widen(exchange, {run.whole, run.part, run.packed});
+/// Answers rounds until one answer is left, which ends the conversation.
+void converse(Run& run, const StepContext& context, const ExchangeContext& exchange) {
+  while (run.round) {
+    const bool ends = run.round->ends;
+    const compress::Answer answer = context.exchange.combine(exchange, *run.round);
+    if (ends && !answer.declined) {
+      run.round.reset();
+      run.answer = answer;
+    } else {
+      run.round = run.coder->next(answer);
+    }
+  }
+}
+
+void hear_last(Run& run) {
+  if (!run.answer) return;
+  run.round = run.coder->next(*run.answer);
+  run.answer.reset();
+  if (run.round) throw Misuse("a codec says a round behind one that it called the last");
+}
+
+void combine_narrowed(Run& run, const StepContext& context, const ExchangeContext& exchange) {
+  const Shared gradients{run.whole, run.part, run.packed};
+  context.exchange.narrow(exchange, gradients);
+  begin(run, context);
+  converse(run, context, exchange);
+  hear_last(run);
+  context.exchange.widen(exchange, gradients);
 }
 
 }  // namespace
 
-double step(Bucket& bucket, const StepContext& context, const std::function<double()>& clock_s) {
-  const compress::Moment moment{context.state.steps(), context.share.rank, context.share.ranks};
-  {
-    const Traced span(context.trace, "exchange", bucket.name, bucket.bytes);
-    const ExchangeContext exchange = exchange_context(context, bucket);
-    for (Run& run : bucket.runs) {
-      const auto part = narrow(run, context, exchange);
-      auto round = std::optional(run.coder->begin(part, moment, {run.wire.get(), run.wire_bytes}));
-      while (round) round = run.coder->next(context.exchange.combine(exchange, *round));
-      widen(run, context, exchange);
-    }
+void encode(Bucket& bucket, const StepContext& context) {
+  if (context.exchange.narrow != nullptr) return;
+  const auto span = coding(context, "encode", bucket);
+  for (Run& run : bucket.runs) begin(run, context);
+}
+
+void combine(Bucket& bucket, const StepContext& context) {
+  const Traced span(context.trace, "exchange", bucket.name, bucket.bytes);
+  for (Run& run : bucket.runs) {
+    const ExchangeContext exchange = exchange_context(context, bucket, run);
+    if (context.exchange.narrow != nullptr)
+      combine_narrowed(run, context, exchange);
+    else
+      converse(run, context, exchange);
   }
-  const double combined_s = clock_s();
-  context.updater.apply(bucket);
-  return combined_s;
+}
+
+void decode(Bucket& bucket, const StepContext& context) {
+  if (std::ranges::none_of(bucket.runs, [](const Run& run) { return run.answer.has_value(); })) return;
+  const auto span = coding(context, "decode", bucket);
+  for (Run& run : bucket.runs) hear_last(run);
 }
 
 void deliver(Bucket& bucket, const StepContext& context) {
   context.updater.complete(bucket);
   if (!context.updater.spreads()) return;
   const Traced span(context.trace, "broadcast", bucket.name, bytes_of(bucket.weights));
-  for (const Buffer weights : bucket.weights) context.exchange.spread(exchange_context(context, bucket), weights);
+  for (const Buffer weights : bucket.weights)
+    context.exchange.spread(exchange_context(context, bucket, bucket.runs.front()), weights);
 }
 
 }  // namespace syncopate::sync

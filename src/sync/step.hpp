@@ -1,7 +1,5 @@
-// The sentence: what happens to one bucket in one step.
+// The sentence: what happens to one bucket in one step, in parts that two threads can share.
 #pragma once
-
-#include <functional>
 
 #include "sync/bucket.hpp"
 #include "sync/weight_updater.hpp"
@@ -16,16 +14,21 @@ struct StepContext {
   const Share& share;
   WeightUpdater& updater;
   CodecState& state;
-  AnswerMemory& answers;
   Trace* trace = nullptr;
 };
 
-/// Combines one bucket over all ranks, and updates its weights if the exchange ends with weights. Returns the time, by
-/// `clock_s`, at which it was combined. Runs on: the communication thread.
-double step(Bucket& bucket, const StepContext& context, const std::function<double()>& clock_s);
+// Of one bucket, one after the other. `encode` and `decode` use no other rank, so they may run beside another bucket's
+// `combine`, on a thread that has nothing else of the same bucket at that time.
 
-/// Completes the weights of one bucket after every bucket has been through `step`, and sends them where the exchange
-/// does so in this step. Runs on: the communication thread.
+/// Says the first rounds. Nothing where the exchange narrows gradients first: `combine` does it then.
+void encode(Bucket& bucket, const StepContext& context);
+/// Answers all rounds; a last answer that a coder foretold is left to `decode`. Runs on: the communication thread.
+void combine(Bucket& bucket, const StepContext& context);
+/// The gradients hold their average.
+void decode(Bucket& bucket, const StepContext& context);
+
+/// Completes the weights of one bucket after every bucket has been combined and the updater has applied it, and sends
+/// them where the exchange does so in this step. Runs on: the communication thread.
 void deliver(Bucket& bucket, const StepContext& context);
 
 }  // namespace syncopate::sync

@@ -2,13 +2,13 @@
 #include "transport/join.hpp"
 
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <functional>
 #include <map>
 #include <random>
 
+#include "base/env.hpp"
 #include "base/require.hpp"
 #include "syncopate/version.hpp"
 #include "transport/connect/peer_info.hpp"
@@ -116,8 +116,7 @@ std::vector<bool> neighbours(const std::vector<connect::PeerInfo>& all, std::siz
 /// More ranks on this host than cores that this one may use.
 bool crowded(const std::vector<connect::PeerInfo>& all, const connect::PeerInfo& mine) {
   const auto ranks = std::count_if(all.begin(), all.end(), [&](const auto& other) { return other.host == mine.host; });
-  cpu_set_t allowed;
-  return ::sched_getaffinity(0, sizeof allowed, &allowed) == 0 && ranks > CPU_COUNT(&allowed);
+  return ranks > base::processors();
 }
 
 /// The group's kind of transport. Computed from what every rank knows, not from this rank's own links: the choice of

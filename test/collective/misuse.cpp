@@ -147,8 +147,11 @@ TEST_P(RefusedAlone, IsADifferentOperationToTheOthers) {
   const auto body = [](Group& group) {
     auto values = ones(9);
     try {
-      if (group.rank() == 1) EXPECT_THROW(GetParam().call(group), Misuse);
-      if (group.rank() != 1) allreduce(group, std::span(values));
+      if (group.rank() == 1) {
+        EXPECT_THROW(GetParam().call(group), Misuse);
+      } else {
+        allreduce(group, std::span(values));
+      }
       barrier(group);  // rank 1 learns here what its refusal has led to
       ADD_FAILURE() << group.transport() << ": no error on rank " << group.rank();
     } catch (const Mismatch& mismatch) {
@@ -183,7 +186,9 @@ TEST(RefusedAlone, MessageAbortsTheGroupThatWaitsForIt) {
   test::on_every_transport(2, [](Group& group) {
     auto values = ones(3);
     try {
-      if (group.rank() == 1) EXPECT_THROW(send(group, 0, Buffer(nullptr, 3, DType::f32)), Misuse);
+      if (group.rank() == 1) {
+        EXPECT_THROW(send(group, 0, Buffer(nullptr, 3, DType::f32)), Misuse);
+      }
       recv(group, 1 - group.rank(), std::span(values));
       ADD_FAILURE() << group.transport() << ": no error on rank " << group.rank();
     } catch (const RemoteFailure& failure) {

@@ -140,6 +140,17 @@ void expect_harmless(const ValueCoding& coding, std::uint64_t elements, base::Co
   }
 }
 
+// A few bytes must not make a rank fill its memory.
+TEST(IndexCoding, TakesNoMemoryForACountThatItsBytesCannotHold) {
+  constexpr std::uint64_t kElements = 200'000'000, kCount = 150'000'000;
+  for (const IndexCoding coding : {IndexCoding::rice, IndexCoding::blocks16}) {
+    const std::vector<std::byte> bytes(16, std::byte{0});
+    std::vector<std::uint32_t> into;
+    EXPECT_THROW(decode_indices({coding, 4, bytes.size()}, {kCount, kElements}, bytes, into), Corrupt);
+    EXPECT_LE(into.capacity(), bytes.size() * 8);
+  }
+}
+
 TEST(Packet, DamagedOrCutOffIsCorruptOrHarmless) {
   const base::CounterRandom random{5};
   std::uint64_t draw = 0;

@@ -57,8 +57,9 @@ struct Endings {
                         what = fmt::format("{}, rank {}: {}: {}", where, rank, kind, ending.message);
       EXPECT_TRUE(kind == "SystemFailure" || kind == "Timeout" || kind == "RemoteFailure" || kind == "PeerLost")
           << what;
-      if (rank != kLimited && (kind == "PeerLost" || kind == "RemoteFailure"))
+      if (rank != kLimited && (kind == "PeerLost" || kind == "RemoteFailure")) {
         EXPECT_TRUE(ending.peer == kLimited || what.find("Too many open files") != std::string::npos) << what;
+      }
     }
   }
   std::vector<test::Ending> all;

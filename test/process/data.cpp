@@ -63,6 +63,30 @@ TEST(DataDraw, TheSameSeedGivesTheSameBytesOnAnyMachine) {
       << "the drawing changed: results on drawn images are no longer comparable";
 }
 
+/// Mean square of the differences between neighbouring bytes: noise and clutter raise it.
+double roughness(const std::string& bytes) {
+  double sum = 0;
+  for (std::size_t i = 1; i < bytes.size(); ++i)
+    sum += std::pow(static_cast<unsigned char>(bytes[i]) - static_cast<unsigned char>(bytes[i - 1]), 2);
+  return sum / static_cast<double>(bytes.size());
+}
+
+TEST(DataDraw, DifficultyIsNoneByDefaultAndMakesImagesRougher) {
+  const TemporaryFolder folder;
+  const auto drawn = [&](const std::string& name, const std::string& difficulty) {
+    EXPECT_EQ(draw(folder / name, {5, 200, 7}, {"--difficulty", difficulty}).code, 0);
+    return file_text(folder / (name + "/test_batch.bin"));
+  };
+  ASSERT_EQ(draw(folder / "plain", {5, 200, 7}).code, 0);
+  const std::string easy = drawn("0", "0"), middle = drawn("half", "0.5"), hard = drawn("1", "1");
+  EXPECT_EQ(easy, file_text(folder / "plain/test_batch.bin"));
+  EXPECT_LT(1.2 * roughness(easy), roughness(middle));
+  EXPECT_LT(1.2 * roughness(middle), roughness(hard));
+  for (std::size_t i = 0; i < easy.size(); i += kRecord) EXPECT_EQ(easy[i], hard[i]) << "a label moved";
+  for (const char* wrong : {"-0.1", "1.1", "nan", "hard"})
+    EXPECT_EQ(draw(folder / "wrong", {5, 5, 7}, {"--difficulty", wrong}).code, 2) << wrong;
+}
+
 TEST(DataDraw, NoImageComesTwice) {
   const TemporaryFolder folder;
   ASSERT_EQ(draw(folder / "set", {500, 500, 3}).code, 0);

@@ -6,6 +6,7 @@
 #include "compress/codec.hpp"
 #include "ranks.hpp"
 #include "schedule/policy.hpp"
+#include "sync/bench.hpp"
 #include "sync/replica.hpp"
 #include "sync/sample_codecs.hpp"
 #include "sync/step.hpp"
@@ -39,10 +40,9 @@ void run_step(Group& group, const std::vector<Gradient>& model, const Partition&
   const sync::Share share = sync::share_of(exchange, group);
   const sync::BucketInputs inputs{group, model, arena, codec, share};
   sync::CodecState state(sync::state_bytes(inputs));
-  sync::AnswerMemory answers;
-  const sync::StepContext context{exchange, group, options.algorithm, share, updater, state, answers};
+  const sync::StepContext context{exchange, group, options.algorithm, share, updater, state};
   sync::Buckets buckets(inputs, updater);
-  for (const schedule::Bucket& bucket : partition) sync::step(buckets.of(bucket), context, [] { return 0.0; });
+  for (const schedule::Bucket& bucket : partition) test::step_of(buckets.of(bucket), context);
   if (!updater.ends_in_weights()) return;
   updater.combined();
   for (std::size_t i = partition.size(); i-- > 0;) sync::deliver(buckets.of(partition[i]), context);

@@ -25,6 +25,7 @@ int draw_images(const Session& session, const dataset::DatasetOptions& options) 
                {"train", options.train},
                {"test", options.test},
                {"seed", options.seed},
+               {"difficulty", options.difficulty},
                {"classes", dataset::kClasses}});
   else
     fmt::print("{}: {} images to train on, {} to test, 10 classes, in CIFAR-10's binary format\n", options.folder,
@@ -41,6 +42,8 @@ void define(CLI::App& app, Session& session) {
   child->add_option("--train", options->train, "Images to train on")->capture_default_str();
   child->add_option("--test", options->test, "Images to test with")->capture_default_str();
   child->add_option("--seed", options->seed, "Same seed, same bytes, on any machine")->capture_default_str();
+  child->add_option("--difficulty", options->difficulty, "0 to 1: smaller, paler shapes, more clutter and noise")
+      ->capture_default_str();
   child->add_flag("--force", options->overwrite, "Write into a folder that is not empty");
   child->footer(
       "A shape (disc, ring, square, frame, triangle, cross, star, crescent, arrow, bars) of random size, place,\n"

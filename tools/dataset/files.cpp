@@ -39,6 +39,8 @@ void check(const DatasetOptions& options) {
     throw Misuse(fmt::format("--train {}; allowed: {} to {} images", options.train, kTrainFiles, kMostImages));
   if (options.test < 1 || options.test > kMostImages)
     throw Misuse(fmt::format("--test {}; allowed: 1 to {} images", options.test, kMostImages));
+  if (!(options.difficulty >= 0 && options.difficulty <= 1))
+    throw Misuse(fmt::format("--difficulty {}; allowed: 0 to 1", options.difficulty));
   std::error_code none;
   const bool exists = fs::exists(options.folder, none);
   if (exists && !fs::is_directory(options.folder, none))
@@ -76,8 +78,8 @@ void write_dataset(const DatasetOptions& options, const std::function<void(int)>
   const auto write_images = [&](const fs::path& target, Set set, int first, int last) {
     write_whole(target, [&](std::ofstream& file) {
       for (int i = first; i < last; ++i) {
-        const Record record =
-            draw_image(label_of(options.seed, set, i), Random(options.seed, set, static_cast<std::uint64_t>(i)));
+        const Record record = draw_image(label_of(options.seed, set, i),
+                                         Random(options.seed, set, static_cast<std::uint64_t>(i)), options.difficulty);
         file.write(reinterpret_cast<const char*>(record.data()), static_cast<std::streamsize>(record.size()));
         if (++drawn % 500 == 0) progress(drawn);
       }

@@ -12,6 +12,7 @@ struct DatasetOptions {
   int train = 50'000;  ///< images in data_batch_1.bin … data_batch_5.bin together
   int test = 10'000;   ///< images in test_batch.bin
   std::uint64_t seed = 1;
+  double difficulty = 0;   ///< 0 (a small network comes near 100 %) to 1
   bool overwrite = false;  ///< write into a folder that holds something
 };
 

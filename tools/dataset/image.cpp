@@ -62,9 +62,24 @@ void paint_background(Canvas& canvas, const std::array<Colour, 2>& ends, Random&
     }
 }
 
+/// What the difficulty sets. At 0 these are the numbers of the plain set, whose bytes are compared by a test.
+struct Hardness {
+  explicit Hardness(double difficulty)
+      : least_contrast(0.45 - 0.35 * difficulty),
+        least_radius(8 - 3 * difficulty),
+        most_radius(13 - 5 * difficulty),
+        least_opacity(0.85 - 0.45 * difficulty),
+        most_opacity(1 - 0.25 * difficulty),
+        most_grain(0.05 + 0.20 * difficulty),
+        lines(4 + static_cast<int>(6 * difficulty)),
+        specks(5 + static_cast<int>(8 * difficulty)) {}
+  double least_contrast, least_radius, most_radius, least_opacity, most_opacity, most_grain;
+  int lines, specks;  ///< fewer than so many of each
+};
+
 /// Thin lines and soft specks: none of them looks like a shape of ours.
-void paint_clutter(Canvas& canvas, Random& random) {
-  for (int left = random.below(4); left > 0; --left) {
+void paint_clutter(Canvas& canvas, const Hardness& hard, Random& random) {
+  for (int left = random.below(hard.lines); left > 0; --left) {
     const Point at{random.between(0, kSide), random.between(0, kSide)}, way = random_direction(random);
     const double half = random.between(2, 12), width = random.between(0.3, 0.8), opacity = random.between(0.3, 0.8);
     paint(canvas, random_colour(random), opacity, [&](Point p) {
@@ -73,7 +88,7 @@ void paint_clutter(Canvas& canvas, Random& random) {
       return std::sqrt(dx * dx + dy * dy) - width;
     });
   }
-  for (int left = random.below(5); left > 0; --left) {
+  for (int left = random.below(hard.specks); left > 0; --left) {
     const Point at{random.between(0, kSide), random.between(0, kSide)};
     const double radius = random.between(0.8, 2.2), opacity = random.between(0.2, 0.7);
     paint(canvas, random_colour(random), opacity, [&](Point p) {
@@ -83,21 +98,21 @@ void paint_clutter(Canvas& canvas, Random& random) {
   }
 }
 
-void paint_shape(Canvas& canvas, int label, const Colour& colour, Random& random) {
-  const double radius = random.between(8.0, 13.0);
+void paint_shape(Canvas& canvas, int label, const Colour& colour, const Hardness& hard, Random& random) {
+  const double radius = random.between(hard.least_radius, hard.most_radius);
   const double room = kSide / 2.0 - 0.9 * radius;
   const Point centre{kSide / 2.0 + random.between(-room, room), kSide / 2.0 + random.between(-room, room)};
   const Point turn = random_direction(random);
-  paint(canvas, colour, random.between(0.85, 1.0), [&](Point p) {
+  paint(canvas, colour, random.between(hard.least_opacity, hard.most_opacity), [&](Point p) {
     const double dx = (p.x - centre.x) / radius, dy = (p.y - centre.y) / radius;
     return radius * distance_to(label, {dx * turn.x + dy * turn.y, dy * turn.x - dx * turn.y});
   });
 }
 
-Record developed(const Canvas& canvas, int label, Random& random) {
+Record developed(const Canvas& canvas, int label, const Hardness& hard, Random& random) {
   Record record{};
   record[0] = static_cast<std::uint8_t>(label);
-  const double grain = random.between(0.0, 0.05);
+  const double grain = random.between(0.0, hard.most_grain);
   for (std::size_t channel = 0; channel < 3; ++channel)
     for (std::size_t i = 0; i < canvas.size(); ++i) {
       const double value = canvas[i][channel] + grain * random.bell();
@@ -108,21 +123,21 @@ Record developed(const Canvas& canvas, int label, Random& random) {
 
 }  // namespace
 
-Record draw_image(int label, Random random) {
-  constexpr double kLeastContrast = 0.45;
+Record draw_image(int label, Random random, double difficulty) {
+  const Hardness hard(difficulty);
   const std::array<Colour, 2> ground = {random_colour(random), random_colour(random)};
   Colour colour = random_colour(random);
   const auto stands_out = [&] {
     for (const double share : {0.0, 0.25, 0.5, 0.75, 1.0})
-      if (difference(colour, mix(ground[0], ground[1], share)) < kLeastContrast) return false;
+      if (difference(colour, mix(ground[0], ground[1], share)) < hard.least_contrast) return false;
     return true;
   };
   while (!stands_out()) colour = random_colour(random);
   Canvas canvas{};
   paint_background(canvas, ground, random);
-  paint_clutter(canvas, random);
-  paint_shape(canvas, label, colour, random);
-  return developed(canvas, label, random);
+  paint_clutter(canvas, hard, random);
+  paint_shape(canvas, label, colour, hard, random);
+  return developed(canvas, label, hard, random);
 }
 
 }  // namespace syncopate::tools::dataset

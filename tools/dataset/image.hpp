@@ -13,6 +13,7 @@ inline constexpr int kSide = 32;
 using Record = std::array<std::uint8_t, 1 + 3 * kSide * kSide>;
 
 /// A shape of random size, place, colour and rotation on a random background with clutter, and noise over all.
-[[nodiscard]] Record draw_image(int label, Random random);
+/// `difficulty` 0..1 makes the shape smaller, paler and more alike to the ground, and clutter and noise stronger.
+[[nodiscard]] Record draw_image(int label, Random random, double difficulty);
 
 }  // namespace syncopate::tools::dataset

@@ -13,7 +13,7 @@ namespace syncopate::train {
 namespace {
 
 using Json = nlohmann::ordered_json;
-constexpr std::string_view kMagic = "SYNCCST1";
+constexpr std::string_view kStateMagic = "SYNCCST1";
 
 std::string file_of(const StateOf& place) { return fmt::format("{}.rank{}", place.file, place.rank); }
 
@@ -44,7 +44,7 @@ SavedCodecState state_of(const Json& header, std::span<const std::uint8_t> paylo
 }
 
 SavedCodecState load(const StateOf& place, const std::string& codec) {
-  const Sealed sealed = read_sealed(file_of(place), kMagic, "codec's state");
+  const Sealed sealed = read_sealed(file_of(place), kStateMagic, "codec's state");
   const Json header = Json::parse(sealed.header);
   require_same(header, "codec", codec);
   require_same(header, "ranks", place.ranks);
@@ -63,7 +63,7 @@ bool is_empty(const SavedCodecState& state) {
 void save_codec_state(const StateOf& place, const SavedCodecState& state) {
   std::vector<std::span<const std::byte>> payload;
   for (const auto& [name, bytes] : state.gradients) payload.emplace_back(bytes);
-  write_sealed(file_of(place), kMagic, header_of(place, state), payload);
+  write_sealed(file_of(place), kStateMagic, header_of(place, state), payload);
 }
 
 FoundState find_codec_state(const StateOf& place, const std::string& codec) {

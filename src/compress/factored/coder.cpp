@@ -47,7 +47,9 @@ class FactoredCoder final : public Coder {
     }
     is_multiplied_ = true;
     for (Term& term : terms_) multiply_transposed(term);
-    return Round{Combine::additive, Buffer(q_, static_cast<std::size_t>(end_ - q_), DType::f32)};
+    return Round{.combine = Combine::additive,
+                 .payload = Buffer(q_, static_cast<std::size_t>(end_ - q_), DType::f32),
+                 .ends = true};
   }
 
  private:

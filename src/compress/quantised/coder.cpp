@@ -47,7 +47,10 @@ class ScatteringCoder final : public Coder {
       return std::nullopt;
     }
     add_up(answer);
-    return Round{Combine::gather, Buffer(wire_.data(), length_of(moment_.rank), DType::u8), lengths_};
+    return Round{.combine = Combine::gather,
+                 .payload = Buffer(wire_.data(), length_of(moment_.rank), DType::u8),
+                 .lengths = lengths_,
+                 .ends = true};
   }
 
  private:

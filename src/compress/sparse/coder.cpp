@@ -39,6 +39,7 @@ class GatheringCoder final : public Coder {
     return {.combine = Combine::gather,
             .payload = Buffer(wire.data(), written, DType::u8),
             .dense_bytes = elements_of(tensors) * sizeof(float),
+            .ends = true,
             .index_bytes = index_bytes};
   }
 

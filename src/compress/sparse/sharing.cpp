@@ -60,7 +60,7 @@ Round packed_round(std::span<const Selection> selections, base::Bytes wire) {
     std::memcpy(wire.data() + elements * sizeof(float), selection.values().data(), selection.values().size_bytes());
     elements += selection.size();
   }
-  return {.combine = Combine::additive, .payload = Buffer(wire.data(), elements, DType::f32)};
+  return {.combine = Combine::additive, .payload = Buffer(wire.data(), elements, DType::f32), .ends = true};
 }
 
 void unpack(std::span<const Selection> selections, base::ConstBytes wire, std::span<const Tensor> tensors) {

@@ -1,4 +1,4 @@
-// The communication thread: decides which bucket leaves next, agrees on it where needed, and runs the sentence.
+// The communication thread: takes buckets in the partition's order, or as ranks agree, and carries out their rounds.
 #include <fmt/format.h>
 
 #include "sync/synchronizer/impl.hpp"
@@ -9,39 +9,45 @@ namespace syncopate {
 
 void Synchronizer::Impl::communicate(const std::stop_token& stop) {
   try {
-    while (const std::optional<schedule::Bucket> run = next_to_leave(stop)) exchange(*run, stop);
+    while (const std::optional<Underway> leaving = next_to_leave(stop)) {
+      exchange(*leaving);
+      const bool all_combined = progress_.with([](const Progress& progress) {
+        return progress.queue->all_sent() && progress.combined == progress.taken.size();
+      });
+      if (all_combined && updater_.ends_in_weights()) deliver_all(stop);
+    }
   } catch (...) {
-    tell_the_others(std::current_exception());
-    progress_.change([](Progress& progress) { progress.failure = std::current_exception(); });
+    fail(std::current_exception());
   }
 }
 
-/// Aborts the group with this failure: the other ranks wait for this rank's part of a bucket and shall learn the cause.
-/// If the group itself has failed, they know already, and its first report stays.
-void Synchronizer::Impl::tell_the_others(const std::exception_ptr& failure) noexcept try {
-  if (exchange_.name != "none") std::rethrow_exception(failure);
-} catch (const std::exception& error) {
-  group_.abort(error.what());
-} catch (...) {
-  group_.abort("its communication failed");
-}
-
-std::optional<schedule::Bucket> Synchronizer::Impl::next_to_leave(const std::stop_token& stop) {
+std::optional<Synchronizer::Impl::Underway> Synchronizer::Impl::next_to_leave(const std::stop_token& stop) {
+  std::optional<Underway> ready;
   std::optional<std::size_t> first;
   bool needs_agreement = false;
+  const auto is_over = [&](const Progress& progress) { return progress.failure || stop.stop_requested(); };
   progress_.wait_until(
       base::kNever,
       [&](const Progress& progress) {
-        first = progress.queue->offer();
-        return first || stop.stop_requested();
+        if (is_over(progress)) return true;
+        return is_encoded_ahead(progress) ? !progress.encoded.empty() : progress.queue->offer().has_value();
       },
-      [&](const Progress& progress) { needs_agreement = progress.queue->need_agreement(); });
-  if (!first || stop.stop_requested()) return std::nullopt;
+      [&](Progress& progress) {
+        if (is_over(progress)) return;
+        if (is_encoded_ahead(progress)) {
+          ready = progress.encoded.front();
+          progress.encoded.pop_front();
+        } else {
+          first = progress.queue->offer();
+          needs_agreement = progress.queue->need_agreement();
+        }
+      });
+  if (!first) return ready;
   if (needs_agreement) first = agreed(*first);
-  return progress_.with([&](Progress& progress) {
+  return encoded(progress_.with([&](Progress& progress) {
     progress.taken.push_back(progress.queue->take(*first));
     return progress.taken.back();
-  });
+  }));
 }
 
 /// The least that any rank offers. A result above this rank's own offer means that a rank breaks this rule.
@@ -58,17 +64,23 @@ std::size_t Synchronizer::Impl::agreed(std::size_t offer) {
   return static_cast<std::size_t>(first);
 }
 
-void Synchronizer::Impl::exchange(const schedule::Bucket& leaving, const std::stop_token& stop) {
-  sync::Bucket& bucket = buckets_.of(leaving);
-  const double begin_s = clock_s_() - step_begin_s_;
-  const double end_s = sync::step(bucket, context_, clock_s_) - step_begin_s_;
-  bool all_sent = false;
+/// An exchange's time in the record is that in which no other can use the network: with coding where it is not hidden.
+void Synchronizer::Impl::exchange(const Underway& leaving) {
+  sync::combine(*leaving.bucket, context_);
+  const bool decodes_here = !progress_.with([&](const Progress& progress) { return is_encoded_ahead(progress); }) ||
+                            updater_.ends_in_weights();
+  if (decodes_here) sync::decode(*leaving.bucket, context_);
+  const double end_s = clock_s_() - step_begin_s_;
+  if (decodes_here) updater_.apply(*leaving.bucket);
   progress_.change([&](Progress& progress) {
-    progress.record.exchanges.push_back({leaving, bucket.bytes, 0, begin_s, end_s});
-    ++progress.combined;
-    all_sent = progress.queue->all_sent();
+    auto& exchanges = progress.record.exchanges;
+    const double begin_s = exchanges.empty() ? leaving.begin_s : std::max(leaving.begin_s, exchanges.back().end_s);
+    exchanges.push_back({leaving.gradients, leaving.bucket->bytes, 0, begin_s, end_s});
+    if (decodes_here)
+      ++progress.combined;
+    else
+      progress.arrived.push_back(leaving);
   });
-  if (all_sent && updater_.ends_in_weights()) deliver_all(stop);
 }
 
 /// Delivers in the reverse order of exchange, because the next forward pass needs the first layers' weights first.

@@ -1,6 +1,7 @@
 // Synchronizer::Impl: what the caller's threads and the communication thread share.
 #pragma once
 
+#include <deque>
 #include <exception>
 #include <optional>
 #include <thread>
@@ -40,10 +41,19 @@ class Synchronizer::Impl final {
   void restore(const SavedCodecState& saved) { state_.restore(saved, codec_.text(), gradients_); }
 
  private:
-  /// Shared by the threads that report gradients, the thread that waits, and the communication thread.
+  /// A bucket between two threads. It belongs to the one that takes it from a queue.
+  struct Underway {
+    sync::Bucket* bucket = nullptr;
+    schedule::Bucket gradients;
+    double begin_s = 0;  ///< of encoding
+  };
+
+  /// Shared by the threads that report gradients, the thread that waits, and the two of the exchange.
   struct Progress {
     std::optional<sync::planning::BucketQueue> queue;
     std::vector<schedule::Bucket> taken;  ///< in this step, in the order in which they left
+    std::deque<Underway> encoded;         ///< of `taken`: their payloads wait for the communication thread
+    std::deque<Underway> arrived;         ///< of `taken`: their answers wait for the coding thread
     std::size_t combined = 0;             ///< how many of `taken` are combined, from the first on
     std::size_t delivered = 0;            ///< how many of `taken` have their final weights, from the last on
     std::size_t returned = 0;             ///< how many of `taken` `next_bucket` has returned
@@ -56,14 +66,22 @@ class Synchronizer::Impl final {
     [[nodiscard]] std::optional<std::size_t> bucket_of(std::size_t i) const;
   };
 
+  void begin_threads();
+
   // Run on the communication thread.
-  void begin_communication();
   void communicate(const std::stop_token& stop);
-  [[nodiscard]] std::optional<schedule::Bucket> next_to_leave(const std::stop_token& stop);
+  [[nodiscard]] std::optional<Underway> next_to_leave(const std::stop_token& stop);
   [[nodiscard]] std::size_t agreed(std::size_t offer);
-  void tell_the_others(const std::exception_ptr& failure) noexcept;
-  void exchange(const schedule::Bucket& leaving, const std::stop_token& stop);
+  void exchange(const Underway& leaving);
   void deliver_all(const std::stop_token& stop);
+
+  // Run on the coding thread.
+  void code(const std::stop_token& stop);
+
+  // Run on either.
+  [[nodiscard]] Underway encoded(const schedule::Bucket& leaving);
+  [[nodiscard]] bool is_encoded_ahead(const Progress& progress) const;
+  void fail(const std::exception_ptr& failure) noexcept;
 
   // Run on the caller's thread.
   void require_ready(std::size_t first, std::size_t last);
@@ -88,9 +106,8 @@ class Synchronizer::Impl final {
   const sync::Arena arena_;
   sync::WeightUpdater updater_;
   const sync::BucketInputs inputs_;
-  // Used by the communication thread during a step.
+  // Used by the communication thread and the coding thread during a step.
   sync::CodecState state_;
-  sync::AnswerMemory answers_;
   const sync::StepContext context_;
   sync::Buckets buckets_;
   std::vector<BucketInfo> infos_;
@@ -99,7 +116,10 @@ class Synchronizer::Impl final {
   double step_begin_s_ = 0;  ///< changes only between steps
   base::Guarded<Progress> progress_;
   const base::OwnProcess process_;
-  std::jthread communication_;  ///< the communication thread; joined before the other members are destroyed
+  const bool has_coding_thread_;
+  // Joined before the other members are destroyed.
+  std::jthread communication_;
+  std::jthread coding_;  ///< encodes the next buckets and decodes the last ones, if `has_coding_thread_`
 };
 
 }  // namespace syncopate

@@ -2,6 +2,7 @@
 #include <cstring>
 #include <system_error>
 
+#include "base/env.hpp"
 #include "base/require.hpp"
 #include "sync/codec_settings.hpp"
 #include "sync/planning/agree.hpp"
@@ -90,6 +91,12 @@ compress::Settings codec_of(const std::vector<Gradient>& gradients, const Synchr
   return settings;
 }
 
+/// Coding needs a core beside the caller's, and gradients that no other rank has to narrow first.
+bool wants_coding_thread(const SynchronizerOptions& options, const sync::Exchange& exchange,
+                         const compress::Settings& settings) {
+  return options.code_ahead && settings.codec->name != "none" && exchange.narrow == nullptr && base::processors() > 1;
+}
+
 sync::planning::Planner planner_of(Group& group, const std::vector<Gradient>& gradients,
                                    const SynchronizerOptions& options) {
   const schedule::Timeline sizes = sizes_of(gradients);
@@ -117,18 +124,20 @@ Synchronizer::Impl::Impl(Group& group, std::vector<Gradient> gradients, const Sy
       updater_(exchange_, group_, options_, arena_),
       inputs_{group_, gradients_, arena_, codec_, share_, options_.seed, options_.weights},
       state_(sync::state_bytes(inputs_)),
-      context_{exchange_, group_, options_.algorithm, share_, updater_, state_, answers_, options_.trace},
-      buckets_(inputs_, updater_) {
+      context_{exchange_, group_, options_.algorithm, share_, updater_, state_, options_.trace},
+      buckets_(inputs_, updater_),
+      has_coding_thread_(wants_coding_thread(options_, exchange_, codec_)) {
   updater_.agree_on_neighbours();
   set_partition();
   for (const schedule::Bucket& bucket : planner_.partition()) infos_.push_back(info_of(bucket));
   sent_before_ = group_.traffic().sent_bytes;
   step_begin_s_ = clock_s_();
-  begin_communication();
+  begin_threads();
 }
 
-void Synchronizer::Impl::begin_communication() try {
+void Synchronizer::Impl::begin_threads() try {
   communication_ = std::jthread([this](const std::stop_token& stop) { communicate(stop); });
+  if (has_coding_thread_) coding_ = std::jthread([this](const std::stop_token& stop) { code(stop); });
 } catch (const std::system_error& error) {
   const std::string what =
       fmt::format("rank {} got no thread for exchanges: {}; raise the limit of threads", group_.rank(), error.what());
@@ -138,6 +147,7 @@ void Synchronizer::Impl::begin_communication() try {
 
 Synchronizer::Impl::~Impl() {
   communication_.request_stop();
+  coding_.request_stop();
   progress_.change([](Progress&) {});
 }
 

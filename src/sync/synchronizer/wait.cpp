@@ -9,6 +9,8 @@ namespace syncopate {
 
 void Synchronizer::Impl::Progress::begin_step(std::size_t gradients) {
   taken.clear();
+  encoded.clear();
+  arrived.clear();
   combined = delivered = returned = 0;
   record = {};
   record.ready_s.assign(gradients, 0);

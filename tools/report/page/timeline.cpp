@@ -257,7 +257,8 @@ std::string timeline_legend(const record::Run& run) {
                   {"hidden", "a bucket on its way, hidden behind computing", "exchange"},
                   {"weights", "its weights on their way, hidden (w3: of bucket 3)", "broadcast"},
                   {"exposed", "exposed: on its way while nothing computes", "exchange"},
-                  {"wait", "waiting for it", "exchange"}};
+                  {"wait", "waiting for it", "exchange"},
+                  {"other", "encoding and decoding", "encode"}};
   const auto has = [&](const char* track) {
     return std::ranges::any_of(
         run.ranks, [&](const record::RankRecord& rank) { return !record::covered(rank.spans, track).empty(); });

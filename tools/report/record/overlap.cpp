@@ -47,7 +47,9 @@ Intervals covered(const std::vector<Span>& spans, const std::string& track) {
 
 bool is_message(const Span& span) { return span.track == "exchange" || span.track == "broadcast"; }
 
-bool is_beside(const Span& span) { return is_message(span) || span.track == "update"; }
+bool is_beside(const Span& span) {
+  return is_message(span) || span.track == "update" || span.track == "encode" || span.track == "decode";
+}
 
 Intervals computing(const std::vector<Span>& spans) {
   std::vector<Interval> busy;

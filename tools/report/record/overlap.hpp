@@ -18,9 +18,9 @@ using Intervals = std::vector<Interval>;
 [[nodiscard]] Intervals without(const Intervals& from, const Intervals& taken);
 [[nodiscard]] double length(const Intervals& parts);
 
-/// Tracks of the communication thread: gradients and weights on their way, and the updates between them.
+/// Tracks of the threads of the exchange: gradients and weights on their way, coding, and updates.
 [[nodiscard]] bool is_message(const Span& span);  ///< "exchange" or "broadcast"
-[[nodiscard]] bool is_beside(const Span& span);   ///< a message, or "update"
+[[nodiscard]] bool is_beside(const Span& span);   ///< a message, or "update", "encode", "decode"
 
 /// When the training thread computed: its tracks but "wait", less the time in which it was blocked.
 [[nodiscard]] Intervals computing(const std::vector<Span>& spans);
