@@ -9,6 +9,7 @@
 
 #include "kernel/norm.hpp"
 #include "kernel/reduce.hpp"
+#include "kernel/stream.hpp"
 
 namespace syncopate::compress {
 
@@ -86,6 +87,17 @@ void Compensated::form(Range range) const {
   }
   add(formed_ + at, residual_ + at, velocity, count);
   if (feedback_.nesterov) add(formed_ + at, formed_ + at, gradient_ + at, count);
+}
+
+// Each residual is written once and read in the next step: the caches are for the gradient.
+const float* Compensated::formed(Range range) const {
+  if (residual_ == nullptr || velocity_ != nullptr || scale_ != 1) {
+    form(range);
+    return formed_ + range.begin;
+  }
+  add(scratch_.data(), gradient_ + range.begin, residual_ + range.begin, range.size());
+  kernel::stream(formed_ + range.begin, scratch_.data(), range.size());
+  return scratch_.data();
 }
 
 void Compensated::sent(std::span<const std::uint32_t> indices) const {

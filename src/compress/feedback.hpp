@@ -1,6 +1,7 @@
 // Feedback: what a codec's packets leave out of a gradient is kept, and added to the next one.
 #pragma once
 
+#include <array>
 #include <string>
 
 #include "compress/round.hpp"
@@ -48,6 +49,9 @@ class Compensated final {
   }
   /// Forms the elements of a range. Every element is formed once before it is read.
   void form(Range range) const;
+  /// The same for at most kScratch elements, and returns them: where they lie in a cache, until the next call.
+  static constexpr std::size_t kScratch = 4096;
+  [[nodiscard]] const float* formed(Range range) const;
   /// The elements. Without feedback they are the gradient itself.
   [[nodiscard]] const float* elements() const noexcept { return formed_; }
 
@@ -68,6 +72,7 @@ class Compensated final {
   float* formed_;                    ///< v, then r'
   float* next_velocity_ = nullptr;   ///< u'
   float scale_ = 1;                  ///< of the gradient, by local clipping
+  mutable std::array<float, kScratch> scratch_;
 };
 
 }  // namespace syncopate::compress

@@ -59,8 +59,7 @@ std::uint32_t lowered(std::uint32_t threshold) {
 void collect(const Compensated& tensor, std::uint32_t threshold, bool forms, sparse::Selection& into) {
   into.clear();
   sparse::each_chunk(tensor.size(), [&](Range chunk) {
-    if (forms) tensor.form(chunk);
-    into.add_at_least(threshold, tensor.elements(), chunk);
+    into.add_at_least(threshold, forms ? tensor.formed(chunk) : tensor.elements() + chunk.begin, chunk);
   });
 }
 

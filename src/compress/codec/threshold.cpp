@@ -36,10 +36,7 @@ std::unique_ptr<Coder> coder(const Settings& settings) {
   const auto select = [least = kernel::magnitude(tau_of(settings))](const Compensated& tensor, const Tensor& /*source*/,
                                                                     const Moment& /*moment*/, sparse::Selection& into) {
     into.clear();
-    sparse::each_chunk(tensor.size(), [&](Range chunk) {
-      tensor.form(chunk);
-      into.add_at_least(least, tensor.elements(), chunk);
-    });
+    sparse::each_chunk(tensor.size(), [&](Range chunk) { into.add_at_least(least, tensor.formed(chunk), chunk); });
   };
   return sparse::gathering_coder({.select = select, .values = values_of(settings), .feedback = settings.feedback});
 }

@@ -63,7 +63,7 @@ std::size_t select_by_bisection(const Compensated& tensor, std::size_t k, const 
   const Bracket bracket = k < tensor.size() ? bracket_of(tensor, k, largest) : Bracket{};
   // Where exactly k reach the upper threshold, nothing is drawn.
   const std::uint32_t least = bracket.above == k ? bracket.upper : bracket.lower;
-  each_chunk(tensor.size(), [&](Range chunk) { into.add_at_least(least, tensor.elements(), chunk); });
+  each_chunk(tensor.size(), [&](Range chunk) { into.add_at_least(least, tensor.elements() + chunk.begin, chunk); });
   keep_drawn(k, bracket, random, into);
   return 1 + bracket.trials + 1;
 }

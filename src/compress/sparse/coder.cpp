@@ -2,9 +2,11 @@
 #include "compress/sparse/coder.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
+#include "kernel/stream.hpp"
 #include "syncopate/error.hpp"
 
 namespace syncopate::compress::sparse {
@@ -45,9 +47,8 @@ class GatheringCoder final : public Coder {
 
   [[nodiscard]] std::optional<Round> next(Answer answer) override {
     if (is_dense_) return dense_->next(answer);
-    for (const Tensor& tensor : tensors_) std::ranges::fill(floats(tensor), 0.0F);
     if (answer.declined) return dense_round();
-    for (const base::ConstBytes packets : answer) add(packets);
+    add_up(answer);
     return std::nullopt;
   }
 
@@ -56,6 +57,7 @@ class GatheringCoder final : public Coder {
   [[nodiscard]] Round dense_round() {
     is_dense_ = true;
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
+      std::ranges::fill(floats(tensors_[i]), 0.0F);
       const auto indices = selections_[i].indices();
       const std::span<const float> values = std::as_const(selections_[i]).values();
       for (std::size_t j = 0; j < indices.size(); ++j) floats(tensors_[i])[indices[j]] = values[j];
@@ -63,16 +65,38 @@ class GatheringCoder final : public Coder {
     return dense_->begin(tensors_, moment_, wire_);
   }
 
-  void add(base::ConstBytes packets) {
+  /// Tensor by tensor, whose packets lie one behind the other in every rank's answer.
+  void add_up(const Answer& answer) {
     if (elements_of(tensors_) == 0) return;
-    const auto ranks = static_cast<float>(moment_.ranks);
+    std::vector<base::ConstBytes> packets(answer.begin(), answer.end());
+    arrivals_.resize(packets.size());
     for (const Tensor& tensor : tensors_) {
-      packets = read_packet(coding_.values, tensor.values.count, packets, arrival_);
-      const std::span<float> values = floats(tensor);
-      for (std::size_t j = 0; j < arrival_.indices.size(); ++j)
-        values[arrival_.indices[j]] += arrival_.values[j] / ranks;
+      for (std::size_t rank = 0; rank < packets.size(); ++rank)
+        packets[rank] = read_packet(coding_.values, tensor.values.count, packets[rank], arrivals_[rank]);
+      average(floats(tensor));
     }
-    if (!packets.empty()) throw Corrupt("bytes follow the last sparse packet of a rank");
+    for (const base::ConstBytes rest : packets)
+      if (!rest.empty()) throw Corrupt("bytes follow the last sparse packet of a rank");
+  }
+
+  /// Tile after tile, of all ranks in their order: every element of memory is written once.
+  void average(std::span<float> values) {
+    std::array<float, 4096> tile;
+    next_.assign(arrivals_.size(), 0);
+    for (std::size_t begin = 0; begin < values.size(); begin += tile.size()) {
+      const std::size_t end = std::min(begin + tile.size(), values.size());
+      tile.fill(0);
+      for (std::size_t rank = 0; rank < arrivals_.size(); ++rank) add_to(tile.data(), {begin, end}, rank);
+      kernel::stream(values.data() + begin, tile.data(), end - begin);
+    }
+  }
+
+  void add_to(float* tile, Range range, std::size_t rank) {
+    const Arrival& arrival = arrivals_[rank];
+    const auto ranks = static_cast<float>(moment_.ranks);
+    std::size_t& i = next_[rank];
+    for (; i < arrival.indices.size() && arrival.indices[i] < range.end; ++i)
+      tile[arrival.indices[i] - range.begin] += arrival.values[i] / ranks;
   }
 
   const SparseCoding coding_;
@@ -82,7 +106,8 @@ class GatheringCoder final : public Coder {
   base::Bytes wire_;
   bool is_dense_ = false;
   std::vector<Selection> selections_;  ///< by tensor
-  Arrival arrival_;
+  std::vector<Arrival> arrivals_;      ///< of one tensor, by rank
+  std::vector<std::size_t> next_;      ///< by rank: what is not yet added of its arrival
 };
 
 }  // namespace

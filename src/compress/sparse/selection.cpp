@@ -71,8 +71,8 @@ struct Pass {
 void collect(const Compensated& tensor, std::size_t k, Pass pass, Selection& into) {
   const std::size_t most = 4 * k + kSample;
   each_chunk(tensor.size(), [&](Range chunk) {
-    if (pass.forms) tensor.form(chunk);
-    into.add_at_least(pass.least, tensor.elements(), chunk);
+    const float* const elements = pass.forms ? tensor.formed(chunk) : tensor.elements() + chunk.begin;
+    into.add_at_least(pass.least, elements, chunk);
     if (into.size() > most) pass.least = std::max(pass.least, into.keep_largest(k));
   });
 }
@@ -88,9 +88,8 @@ void Selection::reserve(std::size_t more) {
 
 void Selection::add_at_least(std::uint32_t least, const float* elements, Range range) {
   reserve(range.size());
-  size_ +=
-      kernel::select_at_least(least, {elements + range.begin, range.size(), static_cast<std::uint32_t>(range.begin)},
-                              {indices_.data() + size_, values_.data() + size_});
+  size_ += kernel::select_at_least(least, {elements, range.size(), static_cast<std::uint32_t>(range.begin)},
+                                   {indices_.data() + size_, values_.data() + size_});
 }
 
 void Selection::add(std::uint32_t index, float value) {
@@ -116,8 +115,7 @@ std::uint32_t Selection::keep_largest(std::size_t k) {
 std::uint32_t form_all(const Compensated& tensor) {
   std::uint32_t largest = 0;
   each_chunk(tensor.size(), [&](Range chunk) {
-    tensor.form(chunk);
-    largest = std::max(largest, kernel::largest_magnitude(tensor.elements() + chunk.begin, chunk.size()));
+    largest = std::max(largest, kernel::largest_magnitude(tensor.formed(chunk), chunk.size()));
   });
   return largest;
 }

@@ -14,7 +14,7 @@ namespace syncopate::compress::sparse {
 /// formed and looked at.
 template <class Look>
 void each_chunk(std::size_t elements, Look look) {
-  constexpr std::size_t kChunk = 4096;
+  constexpr std::size_t kChunk = Compensated::kScratch;
   for (std::size_t begin = 0; begin < elements; begin += kChunk) look(Range{begin, std::min(begin + kChunk, elements)});
 }
 
@@ -26,7 +26,7 @@ class Selection final {
   [[nodiscard]] std::span<float> values() noexcept { return {values_.data(), size_}; }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   void clear() noexcept { size_ = 0; }
-  /// Adds the elements of `range` whose magnitude (kernel/select.hpp) is at least `least`.
+  /// Adds those of `elements`, which are a tensor's in this range, whose magnitude (kernel/select.hpp) is at least `least`.
   void add_at_least(std::uint32_t least, const float* elements, Range range);
   /// Adds the elements of `range` for which wanted(index) holds.
   template <class Wanted>
