@@ -56,13 +56,15 @@ INSTANTIATE_TEST_SUITE_P(Of, Largest,
                                          "denormal", "one_block_is_large", "nan_and_infinity"),
                          [](const auto& of) { return of.param; });
 
-// The elements that a sample of 32768 draws are far larger than all others, and fewer than are wanted.
+// Where a sample looks, elements are far larger than all others; but they are fewer than are wanted.
 TEST(Selecting, AThresholdThatTheSampleSetTooHighIsLowered) {
   constexpr std::size_t kCount = 200'000, kWanted = 5000, kLarge = 4000;
   const base::CounterRandom random{kCount, kWanted};
   std::vector<float> values(kCount);
   for (std::size_t i = 0; i < kCount; ++i) values[i] = 1 + 1e-6F * static_cast<float>(i);
-  for (std::size_t i = 0; i < kLarge; ++i) values[random.below(kCount, i)] = 100;
+  constexpr std::size_t kNeighbours = 8;
+  for (std::size_t i = 0; i < kLarge / kNeighbours; ++i)
+    std::fill_n(values.begin() + random.below(kCount - kNeighbours + 1, i), kNeighbours, 100.0F);
   const std::vector<float> before = values;
   Selection selection;
   sparse::select_largest(Compensated({.values = Buffer(std::span(values)), .rows = kCount}, {}), kWanted, selection);

@@ -26,7 +26,8 @@ class Selection final {
   [[nodiscard]] std::span<float> values() noexcept { return {values_.data(), size_}; }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   void clear() noexcept { size_ = 0; }
-  /// Adds those of `elements`, which are a tensor's in this range, whose magnitude (kernel/select.hpp) is at least `least`.
+  /// Adds those of `elements`, which are a tensor's in this range, whose magnitude (kernel/select.hpp) is at least
+  /// `least`.
   void add_at_least(std::uint32_t least, const float* elements, Range range);
   /// Adds the elements of `range` for which wanted(index) holds.
   template <class Wanted>
