@@ -98,14 +98,19 @@ void paint_clutter(Canvas& canvas, const Hardness& hard, Random& random) {
   }
 }
 
-void paint_shape(Canvas& canvas, int label, const Colour& colour, const Hardness& hard, Random& random) {
+struct Subject {
+  int label = 0;
+  Colour colour{};
+};
+
+void paint_shape(Canvas& canvas, const Subject& subject, const Hardness& hard, Random& random) {
   const double radius = random.between(hard.least_radius, hard.most_radius);
   const double room = kSide / 2.0 - 0.9 * radius;
   const Point centre{kSide / 2.0 + random.between(-room, room), kSide / 2.0 + random.between(-room, room)};
   const Point turn = random_direction(random);
-  paint(canvas, colour, random.between(hard.least_opacity, hard.most_opacity), [&](Point p) {
+  paint(canvas, subject.colour, random.between(hard.least_opacity, hard.most_opacity), [&](Point p) {
     const double dx = (p.x - centre.x) / radius, dy = (p.y - centre.y) / radius;
-    return radius * distance_to(label, {dx * turn.x + dy * turn.y, dy * turn.x - dx * turn.y});
+    return radius * distance_to(subject.label, {dx * turn.x + dy * turn.y, dy * turn.x - dx * turn.y});
   });
 }
 
@@ -136,7 +141,7 @@ Record draw_image(int label, Random random, double difficulty) {
   Canvas canvas{};
   paint_background(canvas, ground, random);
   paint_clutter(canvas, hard, random);
-  paint_shape(canvas, label, colour, hard, random);
+  paint_shape(canvas, {label, colour}, hard, random);
   return developed(canvas, label, hard, random);
 }
 
