@@ -156,7 +156,8 @@ TEST(Feedback, WhatIsCombinedAndWhatIsKeptAddUpToTheGradients) {
 // Over many steps with the same gradient the mean of what is combined approaches it: by feedback, or by chance.
 TEST(EveryCodec, BringsTheSameGradientInTheLongRun) {
   constexpr int kLong = test::kSanitized ? 80 : 150;
-  for (const char* exchange : {"allreduce", "hierarchical"})
+  for (const char* exchange : {"hierarchical", "allreduce"}) {
+    if (test::kSanitized && std::string_view(exchange) == "allreduce") continue;
     for (const compress::Codec* codec :
          codecs_with(sync::exchange_named(exchange),
                      {compress::FeedbackUse::unsound, compress::FeedbackUse::sound, compress::FeedbackUse::maskable}))
@@ -180,6 +181,7 @@ TEST(EveryCodec, BringsTheSameGradientInTheLongRun) {
                         EXPECT_LT(std::sqrt(error / norm), 0.5) << codec->name << " under " << exchange;
                       },
                       {.ranks_per_host = 2});
+  }
 }
 
 // Without an exchange every rank keeps its own: what is combined and what is kept add up to its gradient.
