@@ -78,8 +78,12 @@ std::optional<Failure> GroupState::began(const OperationRecord& record) {
 
 std::optional<Failure> GroupState::left(int rank, std::uint64_t number) {
   return state_.with([&](State& state) {
-    state.departed.emplace(rank, number);
-    state.neighbours.erase(rank);
+    Departed gone{number, {}};
+    if (const auto neighbour = state.neighbours.find(rank); neighbour != state.neighbours.end()) {
+      gone.last = neighbour->second;
+      state.neighbours.erase(neighbour);
+    }
+    state.departed.emplace(rank, std::move(gone));
     return judge_departed(state);
   });
 }
@@ -89,15 +93,22 @@ bool GroupState::has_left(int rank) const {
 }
 
 std::map<int, std::uint64_t> GroupState::departed() const {
-  return state_.with([](const State& state) { return state.departed; });
+  return state_.with([](const State& state) {
+    std::map<int, std::uint64_t> numbers;
+    for (const auto& [rank, gone] : state.departed) numbers.emplace(rank, gone.number);
+    return numbers;
+  });
 }
 
+// What a neighbour called last is compared after it has left too: this rank may come as far only then.
 std::optional<Failure> GroupState::judge_departed(const State& state) const {
-  for (const auto& [rank, number] : state.departed)
-    if (number < state.last)
+  for (const auto& [rank, gone] : state.departed) {
+    if (auto wrong = judge(state, gone.last)) return wrong;
+    if (gone.number < state.last)
       return Failure{"PeerLost",
-                     fmt::format("rank {} left the group after operation {}", rank, number),
+                     fmt::format("rank {} left the group after operation {}", rank, gone.number),
                      {rank_, rank, progress_in(state).text, {}}};
+  }
   return std::nullopt;
 }
 

@@ -51,13 +51,18 @@ class GroupState final {
     std::uint64_t rolling = 0;
     std::string text;
   };
+  /// A rank that left in order, after its operation `number`.
+  struct Departed {
+    std::uint64_t number = 0;
+    Heartbeat last;  ///< if it was a neighbour; else empty
+  };
   struct State {
     std::optional<Failure> failure;
     std::vector<Entry> entries;  ///< ring: operation n stands at n mod kRemembered
     std::uint64_t last = 0;
     std::deque<OperationRecord> messages;  ///< the latest kRememberedMessages
     std::map<int, Heartbeat> neighbours;
-    std::map<int, std::uint64_t> departed;  ///< rank to its last operation
+    std::map<int, Departed> departed;
   };
 
   [[nodiscard]] static const Entry* entry_of(const State& state, std::uint64_t number);

@@ -95,6 +95,17 @@ TEST(GroupState, ALeaverBreaksOnlyWhatItDidNotBegin) {
   EXPECT_TRUE(state.left(4, 1)) << "operation 2 is under way without rank 4";
 }
 
+TEST(GroupState, WhatALeaverCalledLastIsComparedWhenThisRankArrives) {
+  GroupState left(0), right(1);
+  ASSERT_FALSE(right.began({1, 18, "a call that was refused"}));
+  ASSERT_FALSE(left.heard(1, right.heartbeat_for(0)));
+  ASSERT_FALSE(left.left(1, 1));
+  const auto wrong = left.began({1, 17, "allreduce f32 x 9 sum"});
+  ASSERT_TRUE(wrong);
+  EXPECT_EQ(wrong->kind, "Mismatch");
+  EXPECT_EQ(wrong->where.peer, 1);
+}
+
 TEST(Failure, TravelsAsItsOwnKindOrAsRemoteFailure) {
   const Failure lost = failure_of(PeerLost("gone", {-1, 3, {}, {}}), 1);
   EXPECT_EQ(lost.kind, "PeerLost");
