@@ -46,14 +46,17 @@ void Acceptor::call(const socket::Address& to, const socket::Address& from, cons
 }
 
 void Acceptor::attempt(Call call) {
+  auto cause = Handshake::Cause::no_socket;
   try {
-    socket::Channel channel(socket::start_connection(call.to, call.from));
+    socket::Descriptor socket = socket::open_socket(call.to);
+    cause = Handshake::Cause::unreachable;
+    socket::Channel channel(socket::start_connection(std::move(socket), call.to, call.from));
     Hello mine = call.mine;
     mine.tls = encrypts(call.to);
     begin({Handshake::call(std::move(channel), mine, options_.secret, options_.meeting), call, call.to.text(),
            call.deadline, 0});
   } catch (const SystemFailure& failure) {
-    refusals_.push_back({call.mine, Handshake::Cause::unreachable, failure.what()});
+    refusals_.push_back({call.mine, cause, failure.what()});
   }
 }
 

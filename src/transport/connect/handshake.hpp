@@ -42,6 +42,7 @@ class Handshake final {
   enum class State : std::uint8_t { reading, writing, done, refused };
   enum class Cause : std::uint8_t {
     none,
+    no_socket,  ///< this rank may open no more
     unreachable,
     cut_off,  ///< the connection was there, and the other end closed it
     stranger,

@@ -5,6 +5,8 @@
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -19,7 +21,7 @@ constexpr std::size_t kMostSecretBytes = 4096;
 std::string read_secret(const std::string& path) {
   if (path.empty()) return {};
   std::ifstream file(path, std::ios::binary);
-  base::require(file.good(), "cannot read the secret file '{}'", path);
+  base::require(file.good(), "cannot read the secret file '{}': {}", path, std::strerror(errno));
   std::error_code unknown;
   const auto others = std::filesystem::status(path, unknown).permissions() & std::filesystem::perms::others_all;
   base::require(unknown || others == std::filesystem::perms::none,

@@ -45,9 +45,13 @@ Descriptor listen_on(const Address& address) {
   return listener;
 }
 
-Descriptor start_connection(const Address& to, const Address& from) {
+Descriptor open_socket(const Address& to) {
   Descriptor socket(::socket(to.family(), kKind, 0));
   if (!socket) refuse("open a socket for", to);
+  return socket;
+}
+
+Descriptor start_connection(Descriptor socket, const Address& to, const Address& from) {
   tune(socket);
   if (from.size() != 0 && from.family() == to.family() && from.loopback() == to.loopback()) {
     // The port is chosen at connect, where it need only be unique per destination.

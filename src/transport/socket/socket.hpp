@@ -8,8 +8,14 @@ namespace syncopate::transport::socket {
 
 /// A listening socket; port 0 takes a free one. Throws SystemFailure.
 [[nodiscard]] Descriptor listen_on(const Address& address);
+/// A socket for a connection to this address. Throws SystemFailure: this process may have no more.
+[[nodiscard]] Descriptor open_socket(const Address& to);
 /// Starts a connection, from the address `from` unless it is empty. An error shows on the first use of the socket.
-[[nodiscard]] Descriptor start_connection(const Address& to, const Address& from);
+/// Throws SystemFailure where it shows at once.
+[[nodiscard]] Descriptor start_connection(Descriptor socket, const Address& to, const Address& from);
+[[nodiscard]] inline Descriptor start_connection(const Address& to, const Address& from) {
+  return start_connection(open_socket(to), to, from);
+}
 /// The next waiting connection, or none; errno says why.
 [[nodiscard]] Descriptor accept_from(const Descriptor& listener);
 /// Socket options every connection gets.

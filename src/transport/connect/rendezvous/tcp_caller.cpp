@@ -62,6 +62,7 @@ bool TcpCaller::try_once(base::Time deadline) {
     }
     for (const Refusal& refusal : acceptor_.refusals()) {
       last_refusal_ = refusal.reason;
+      has_no_socket_ = refusal.cause == Handshake::Cause::no_socket;
       const std::string message = "rank 0 at " + refusal.reason;
       if (refusal.cause == Handshake::Cause::unauthorized) throw Unauthorized(message, {me_.rank, 0, {}, {}});
       if (refusal.cause == Handshake::Cause::version || refusal.cause == Handshake::Cause::tls)
@@ -84,6 +85,9 @@ std::vector<std::string> TcpCaller::conclude(const Answer& answer) const {
 }
 
 void TcpCaller::give_up(const std::string& why) const {
+  if (has_no_socket_)
+    throw SystemFailure(fmt::format("rank {} {}; raise the limit of open files (ulimit -n)", me_.rank, why),
+                        {.rank = me_.rank});
   throw Timeout(fmt::format("rank 0 did not come to the rendezvous at {} ({})", meeting_.address.text(), why),
                 {me_.rank, 0, {}, {}});
 }

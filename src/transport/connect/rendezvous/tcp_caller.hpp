@@ -29,6 +29,7 @@ class TcpCaller final {
   Acceptor acceptor_;
   std::optional<socket::FramedChannel> channel_;
   std::string last_refusal_;
+  bool has_no_socket_ = false;  ///< for the last call
 };
 
 }  // namespace syncopate::transport::connect::rendezvous
