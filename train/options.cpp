@@ -9,6 +9,7 @@
 #include "syncopate/tooling/names.hpp"
 #include "syncopate/tooling/units.hpp"
 #include "syncopate/version.hpp"
+#include "update/optimizer.hpp"
 
 namespace syncopate::train {
 namespace {
@@ -109,10 +110,17 @@ void add_amounts(CLI::App& app, Options& o) {
 }
 
 void add_optimizer(CLI::App& app, Options& o) {
-  app.add_option("--lr", o.learning_rate, "learning rate (default: the model's)")->check(above_zero());
-  app.add_option("--momentum", o.momentum)->capture_default_str()->check(up_to_one());
-  app.add_flag("--nesterov", o.nesterov, "Nesterov's momentum");
-  app.add_option("--weight-decay", o.weight_decay)->capture_default_str()->check(not_negative());
+  app.add_option("--optimizer", o.optimizer, "sgd, adam, adamw, lars or lamb (`syncopate info optimizer`)")
+      ->capture_default_str();
+  app.add_option("--lr", o.learning_rate, "learning rate (default: the model's, for sgd)")->check(above_zero());
+  app.add_option("--momentum", o.momentum, "sgd, lars: 0 to 1 (default 0.9)")->check(up_to_one());
+  app.add_flag("--nesterov", o.nesterov, "sgd: Nesterov's momentum");
+  app.add_option("--weight-decay", o.weight_decay, "all (default: 0.0001 of sgd and lars, 0 of adam, 0.01 of others)")
+      ->check(not_negative());
+  app.add_option("--beta1", o.beta1, "adam, adamw, lamb: decay of the gradient's mean (default 0.9)");
+  app.add_option("--beta2", o.beta2, "adam, adamw, lamb: decay of its square's mean (default 0.999)");
+  app.add_option("--epsilon", o.epsilon, "adam, adamw, lamb: added to its root (default 1e-8, of lamb 1e-6)");
+  app.add_option("--trust", o.trust, "lars: trust coefficient (default 0.001)");
   app.add_option("--warmup", o.warmup, "steps in which the learning rate grows linearly (default: the model's)");
   app.add_option("--milestones", o.milestones, "steps at which the learning rate is multiplied by --decay")
       ->delimiter(',');
@@ -190,6 +198,19 @@ void require_entry(std::string_view shelf, std::string_view name) {
   throw Misuse(unknown_name(shelf, name, known));
 }
 
+void check_optimizer(const Options& o) {
+  const bool sgd = o.optimizer == "sgd", resting = o.momentum == 0.0;
+  require(!o.nesterov || sgd, "--nesterov with --optimizer {}; allowed: with sgd", o.optimizer);
+  require(!o.nesterov || !resting, "--nesterov needs a --momentum above 0");
+  require(o.feedback.kind != "momentum" || sgd, "--feedback momentum with --optimizer {}; allowed: with sgd",
+          o.optimizer);
+  require(o.feedback.kind != "momentum" || !resting,
+          "--feedback momentum without momentum; allowed: with a --momentum above 0");
+  require_allowed(optimizer_options(o));
+  require(sgd || o.learning_rate || !o.profile.empty(), "--optimizer {} needs a --lr: the models' own rates are sgd's",
+          o.optimizer);
+}
+
 void check(const Options& o) {
   (void)model_named(o.model);
   require(!o.data.empty() || !o.profile.empty(), "--data is required: what to train on");
@@ -199,9 +220,7 @@ void check(const Options& o) {
   require_entry("codec", o.codec.substr(0, o.codec.find(':')));
   require_entry("exchange", o.exchange);
   if (o.algorithm != "auto") require_entry("algorithm", o.algorithm);
-  require(!o.nesterov || o.momentum > 0, "--nesterov needs a --momentum above 0");
-  require(o.feedback.kind != "momentum" || o.momentum > 0,
-          "--feedback momentum without momentum; allowed: with a --momentum above 0");
+  check_optimizer(o);
   require(o.global_batch == 0 || o.global_batch >= o.accumulate,
           "--global-batch {} cannot be cut into {} micro-batches", o.global_batch, o.accumulate);
 }

@@ -37,8 +37,9 @@ struct Options {
   int threads = 1;
 
   std::optional<double> learning_rate, clip;  ///< the model's defaults
-  double momentum = 0.9, weight_decay = 1e-4;
+  std::string optimizer = "sgd";
   bool nesterov = false;
+  std::optional<double> momentum, weight_decay, beta1, beta2, epsilon, trust;  ///< the optimizer's defaults
   std::optional<std::uint64_t> warmup;    ///< steps over which the rate grows linearly; the model's default
   std::vector<std::uint64_t> milestones;  ///< steps at which the rate is multiplied by `decay`
   double decay = 0.1;

@@ -16,7 +16,7 @@
 #include "syncopate/tooling/json.hpp"
 #include "syncopate/tooling/units.hpp"
 #include "update/gradients.hpp"
-#include "update/sgd.hpp"
+#include "update/optimizer.hpp"
 
 namespace syncopate::train {
 namespace {
@@ -51,7 +51,7 @@ class Profiler final {
     std::tie(input_, target_) = made_up_batch(model_, options);
     gradients_ =
         std::make_unique<Gradients>(group, network_, SynchronizerOptions{.exchange = "none", .trace = &trace_}, false);
-    sgd_ = std::make_unique<Sgd>(parameters_, SgdOptions{.learning_rate = 0});  // noise teaches nothing
+    optimizer_ = optimizer_for(network_, optimizer_options(options));
     for (const auto& [name, value] : network_.parameters) {
       if (layers_.empty() || layers_.back().name != layer_of(name)) layers_.push_back({layer_of(name), 0, 0, {}});
       layers_.back().elements += static_cast<std::size_t>(value.numel());
@@ -69,8 +69,8 @@ class Profiler final {
     std::map<std::string, double> by_layer;
     for (const Span& span : trace_.spans()) by_layer[layer_of(span.name)] += span.end_s - span.begin_s;
     gradients_->finish([&](std::size_t first, std::size_t last) {
-      for (std::size_t i = first, at = 0; i <= last; at += gradients_->values(i).size(), ++i)
-        sgd_->update(at, gradients_->values(i));
+      for (std::size_t i = first; i <= last; ++i)  // at a rate of 0: noise teaches nothing
+        optimizer_->update(i, gradients_->values(i), {.rate = 0, .step = 1});
     });
     const double end_s = trace_.now_s();
     trace_.stop();
@@ -107,7 +107,7 @@ class Profiler final {
   at::Tensor parameters_, input_, target_;
   Trace trace_;
   std::unique_ptr<Gradients> gradients_;
-  std::unique_ptr<Sgd> sgd_;
+  std::unique_ptr<Optimizer> optimizer_;
   std::vector<Layer> layers_;
   std::vector<double> forward_s_, step_s_, optimizer_s_;
 };

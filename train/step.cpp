@@ -103,7 +103,8 @@ void Training::enter_backward(const MicroBatch& batch, StepRow& row) {
     notices_.exchange_when_due(last_step_s_);
   }
   say_notices();
-  sgd_->begin_step(state_.progress.step);
+  const std::uint64_t step = state_.progress.step;
+  update_step_ = {.rate = learning_rate_at(schedule_, step), .step = step + 1};
   if (reaches_into_next_step() && row.step == traced_) begin_trace();
 }
 
@@ -118,7 +119,7 @@ void Training::finish(StepRow& row) {
 
 /// Runs on: the communication thread where the exchange ends in weights, else the training thread.
 void Training::update(std::size_t first, std::size_t last) {
-  for (std::size_t i = first; i <= last; ++i) sgd_->update(offsets_[i], gradients_->values(i));
+  for (std::size_t i = first; i <= last; ++i) optimizer_->update(i, gradients_->values(i), update_step_);
 }
 
 Evaluation Training::evaluate() {

@@ -23,17 +23,13 @@ bool has_momentum_correction(const Options& o) { return o.feedback.kind == "mome
 
 FeedbackOptions feedback_options(const Options& o) {
   FeedbackOptions feedback = o.feedback;
-  feedback.momentum = o.momentum;
+  if (o.momentum) feedback.momentum = *o.momentum;
   feedback.nesterov = o.nesterov;
   return feedback;
 }
 
-SgdOptions sgd_options(const Options& o, const Model& model) {
+RateSchedule schedule_of(const Options& o, const Model& model) {
   return {.learning_rate = o.learning_rate.value_or(model.learning_rate),
-          .momentum = o.momentum,
-          .weight_decay = o.weight_decay,
-          .nesterov = o.nesterov,
-          .corrected = has_momentum_correction(o),
           .warmup = o.warmup.value_or(model.warmup),
           .milestones = o.milestones,
           .decay = o.decay};
@@ -46,6 +42,7 @@ Training::Training(Group& group, const Options& options)
       options_(options),
       model_(model_named(options.model)),
       updater_(updater_of(options.exchange)),
+      schedule_(schedule_of(options, model_)),
       output_(options, group.rank(), group.size()),
       notices_(group, options.exchange == "none") {
   at::set_num_threads(options.threads);
@@ -86,6 +83,7 @@ Training::Training(Group& group, const Options& options)
                                .update = nullptr,
                                .broadcast_every = options.broadcast_every};
   if (!options.cluster.empty()) weigh(exchange);
+  share_optimizer_state();
   if (updater_ != Updater::caller)
     exchange.update = [this](std::size_t first, std::size_t last) { update(first, last); };
   gradients_ = std::make_unique<Gradients>(group_, network_, std::move(exchange), options.serial);
@@ -180,22 +178,27 @@ void Training::share_initial_state() {
   network_ = model_.build(builder, options_.sizes);
   parameters_ = gather_in_one_memory(network_.parameters);
   buffers_ = gather_in_one_memory(network_.buffers);
-  for (std::size_t i = 0, offset = 0; i < network_.parameters.size(); ++i) {
-    offsets_.push_back(offset);
-    offset += static_cast<std::size_t>(network_.parameters[i].value.numel());
-  }
-  sgd_ = std::make_unique<Sgd>(parameters_, sgd_options(options_, model_), updater_ != Updater::root || first);
   if (resumes && first) {
     require_fits(resumed_, state_, network_);
     parameters_.copy_(resumed_.parameters);
-    sgd_->velocity().copy_(resumed_.velocity);
     buffers_.copy_(resumed_.buffers);
-    resumed_ = {};
   }
   std::vector<Buffer> state{view_of(parameters_)};
-  if (updater_ != Updater::root) state.push_back(view_of(sgd_->velocity()));
   if (buffers_.numel() > 0) state.push_back(view_of(buffers_));
   broadcast_all(group_, state);
+}
+
+/// After it is decided whether gradients come with their momentum. A rank that never updates has no state.
+void Training::share_optimizer_state() {
+  OptimizerOptions options = optimizer_options(options_);
+  options.corrected = has_momentum_correction(options_) && refused_codec_.empty();
+  optimizer_ = optimizer_for(network_, std::move(options));
+  if (!options_.resume.empty() && group_.rank() == 0) restore(*optimizer_, resumed_.kept);
+  resumed_ = {};
+  if (updater_ == Updater::root) return;
+  std::vector<Buffer> state;
+  for (const OptimizerState& kept : optimizer_->state()) state.emplace_back(kept.values);
+  if (!state.empty()) broadcast_all(group_, state);
 }
 
 Json Training::description() const {
@@ -210,6 +213,7 @@ Json Training::description() const {
            {"policy", options_.policy},
            {"codec", refused_codec_.empty() ? options_.codec : "none"},
            {"exchange", options_.exchange},
+           {"optimizer", optimizer_->rule()},
            {"algorithm", options_.algorithm},
            {"serial", options_.serial},
            {"batch", samples_per_step() / static_cast<std::size_t>(group_.size())},

@@ -15,7 +15,8 @@
 #include "syncopate/group.hpp"
 #include "syncopate/trace.hpp"
 #include "update/gradients.hpp"
-#include "update/sgd.hpp"
+#include "update/optimizer.hpp"
+#include "update/rate.hpp"
 
 namespace syncopate::train {
 
@@ -34,6 +35,7 @@ class Training final {
   };
 
   void share_initial_state();
+  void share_optimizer_state();
   void weigh(SynchronizerOptions& exchange);
   [[nodiscard]] StateOf place_of_state(const std::string& checkpoint) const;
   void restore_codec_state();
@@ -74,6 +76,8 @@ class Training final {
   const Options& options_;
   const Model& model_;
   const Updater updater_;
+  const RateSchedule schedule_;
+  UpdateStep update_step_;  ///< of the present step, also while its updates reach into the next
   Output output_;
   std::unique_ptr<Data> data_;
   Checkpoint resumed_;  ///< rank 0 with --resume only
@@ -82,9 +86,8 @@ class Training final {
   at::Tensor parameters_, buffers_;  ///< all of the network's, in one memory each
   Trace trace_;
   std::unique_ptr<Gradients> gradients_;
-  std::unique_ptr<Sgd> sgd_;
+  std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<Order> order_;
-  std::vector<std::size_t> offsets_;      ///< of each parameter, in `parameters_`
   std::optional<Evaluation> evaluation_;  ///< of the present parameters
   std::uint64_t traced_ = 0;              ///< the step whose timeline is kept, counted from 1
   std::optional<Interrupt> interrupt_;    ///< from the first step on

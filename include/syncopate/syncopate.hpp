@@ -6,6 +6,7 @@
 #include "syncopate/error.hpp"
 #include "syncopate/group.hpp"
 #include "syncopate/log.hpp"
+#include "syncopate/optimizer.hpp"
 #include "syncopate/synchronizer.hpp"
 #include "syncopate/trace.hpp"
 #include "syncopate/version.hpp"

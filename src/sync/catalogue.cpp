@@ -4,6 +4,7 @@
 #include "base/named.hpp"
 #include "collective/algorithm.hpp"
 #include "compress/codec.hpp"
+#include "optim/rule.hpp"
 #include "schedule/architecture.hpp"
 #include "schedule/cost.hpp"
 #include "schedule/policy.hpp"
@@ -22,6 +23,7 @@ std::vector<CatalogueEntry> catalogue() {
   add("cost", schedule::cost_models());
   add("architecture", schedule::architectures());
   add("exchange", sync::exchanges());
+  add("optimizer", optim::rules());
   return entries;
 }
 

@@ -12,10 +12,12 @@ namespace syncopate::train {
 namespace {
 
 using Json = nlohmann::ordered_json;
-constexpr std::string_view kMagic = "SYNCCKP1";
+constexpr std::string_view kMagic = "SYNCCKP2";
 
 std::string header_of(const Checkpoint& checkpoint) {
   const RunState& s = checkpoint.state;
+  Json kept = Json::array();
+  for (const auto& [name, values] : checkpoint.kept.state) kept.push_back(name);
   return Json{{"model", s.model},
               {"layers", s.sizes.layers},
               {"width", s.sizes.width},
@@ -28,6 +30,8 @@ std::string header_of(const Checkpoint& checkpoint) {
               {"sample", s.progress.sample},
               {"parameters", checkpoint.parameters.numel()},
               {"buffers", checkpoint.buffers.numel()},
+              {"optimizer", checkpoint.kept.optimizer},
+              {"kept", kept},
               {"layout", checkpoint.layout}}
       .dump();
 }
@@ -42,12 +46,15 @@ RunState state_of(const Json& header) {
   return s;
 }
 
-/// The checkpoint whose tensors are `numbers`: parameters, velocity, buffers.
+/// The checkpoint whose tensors are `numbers`: parameters, what the optimizer keeps, buffers.
 Checkpoint checkpoint_of(const Json& header, std::span<const std::uint8_t> numbers) {
   const std::uint64_t parameters = header.at("parameters"), buffers = header.at("buffers");
   const std::uint64_t held = numbers.size() / 4;
-  require_intact(parameters <= held && buffers <= held && 2 * parameters + buffers == held && numbers.size() % 4 == 0,
-                 "it holds {} numbers instead of 2 x {} + {}", held, parameters, buffers);
+  const auto kept = header.at("kept").get<std::vector<std::string>>();
+  const std::uint64_t vectors = 1 + kept.size();
+  require_intact(buffers <= held && (held - buffers) / vectors == parameters && (held - buffers) % vectors == 0 &&
+                     numbers.size() % 4 == 0,
+                 "it holds {} numbers instead of {} x {} + {}", held, vectors, parameters, buffers);
   const auto take = [&](std::uint64_t count) {
     at::Tensor tensor = at::empty({static_cast<std::int64_t>(count)}, at::kFloat);
     std::memcpy(tensor.data_ptr<float>(), numbers.data(), 4 * count);
@@ -58,7 +65,8 @@ Checkpoint checkpoint_of(const Json& header, std::span<const std::uint8_t> numbe
   result.state = state_of(header);
   result.layout = header.at("layout").get<std::vector<std::string>>();
   result.parameters = take(parameters);
-  result.velocity = take(parameters);
+  result.kept.optimizer = header.at("optimizer").get<std::string>();
+  for (const std::string& name : kept) result.kept.state.emplace_back(name, take(parameters));
   result.buffers = take(buffers);
   return result;
 }
@@ -69,6 +77,20 @@ std::span<const std::byte> bytes_of(const at::Tensor& tensor) {
 
 }  // namespace
 
+Kept kept_by(Optimizer& optimizer) {
+  Kept kept{std::string(optimizer.rule()), {}};
+  for (const auto& [name, values] : optimizer.state())
+    kept.state.emplace_back(name, at::from_blob(values.data(), {static_cast<std::int64_t>(values.size())}, at::kFloat));
+  return kept;
+}
+
+void restore(Optimizer& optimizer, const Kept& kept) {
+  std::vector<OptimizerState> saved;
+  for (const auto& [name, values] : kept.state)
+    saved.push_back({name, {values.data_ptr<float>(), static_cast<std::size_t>(values.numel())}});
+  optimizer.restore(kept.optimizer, saved);
+}
+
 std::vector<std::string> layout_of(const Network& network) {
   std::vector<std::string> layout;
   for (const auto* tensors : {&network.parameters, &network.buffers})
@@ -77,8 +99,9 @@ std::vector<std::string> layout_of(const Network& network) {
 }
 
 void save_checkpoint(const std::string& file, const Checkpoint& checkpoint) {
-  const std::span<const std::byte> payload[] = {bytes_of(checkpoint.parameters), bytes_of(checkpoint.velocity),
-                                                bytes_of(checkpoint.buffers)};
+  std::vector<std::span<const std::byte>> payload{bytes_of(checkpoint.parameters)};
+  for (const auto& [name, values] : checkpoint.kept.state) payload.push_back(bytes_of(values));
+  payload.push_back(bytes_of(checkpoint.buffers));
   write_sealed(file, kMagic, header_of(checkpoint), payload);
 }
 

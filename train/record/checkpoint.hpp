@@ -9,6 +9,7 @@
 #include "data/order.hpp"
 #include "model.hpp"
 #include "network/network.hpp"
+#include "syncopate/optimizer.hpp"
 
 namespace syncopate::train {
 
@@ -21,10 +22,20 @@ struct RunState {
   Progress progress;
 };
 
+/// What an optimizer keeps, by name: f32, each as long as the parameters.
+struct Kept {
+  std::string optimizer;
+  std::vector<std::pair<std::string, at::Tensor>> state;
+};
+[[nodiscard]] Kept kept_by(Optimizer& optimizer);  ///< views of its state
+/// Throws Misuse where another optimizer kept it.
+void restore(Optimizer& optimizer, const Kept& kept);
+
 struct Checkpoint {
   RunState state;
   std::vector<std::string> layout;           ///< "name:elements" of each parameter, then of each buffer
-  at::Tensor parameters, velocity, buffers;  ///< f32, one dimension each
+  at::Tensor parameters, buffers;            ///< f32, one dimension each
+  Kept kept;
 };
 
 [[nodiscard]] std::vector<std::string> layout_of(const Network& network);

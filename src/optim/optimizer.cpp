@@ -1,0 +1,155 @@
+// The optimizer: a rule, its state for a list of parameters, and the pieces in which large tensors are updated.
+#include "syncopate/optimizer.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "base/require.hpp"
+#include "optim/norms.hpp"
+#include "optim/rule.hpp"
+
+namespace syncopate {
+
+using namespace optim;
+
+namespace {
+
+/// Elements that one call of a ParallelFor's body updates: whole blocks, and enough to be worth another thread.
+constexpr std::size_t kPiece = 16 * kBlock;
+
+void in_turn(std::size_t count, const std::function<void(std::size_t)>& body) {
+  for (std::size_t i = 0; i < count; ++i) body(i);
+}
+
+Hyperparameters allowed(const OptimizerOptions& options) {
+  const Rule& rule = rule_named(options.rule);
+  base::require(!options.corrected || rule.takes_corrected,
+                "optimizer {} cannot use gradients that come with their momentum; allowed: momentum, nesterov",
+                rule.name);
+  return hyperparameters_of(rule, options.hyperparameters);
+}
+
+void require_usable(std::span<const WeightTensor> tensors) {
+  std::set<std::string_view> names;
+  for (const auto& [name, weights, spared] : tensors) {
+    base::require(names.insert(name).second, "two tensors are named '{}'; allowed: names that differ", name);
+    base::require(weights.dtype == DType::f32, "the weights of '{}' are of type {}; allowed: f32", name,
+                  name_of(weights.dtype));
+    base::require(weights.data != nullptr && weights.count > 0, "'{}' has no weights; allowed: 1 and more", name);
+  }
+}
+
+}  // namespace
+
+void require_allowed(const OptimizerOptions& options) { static_cast<void>(allowed(options)); }
+
+bool is_layer_wise(std::string_view rule) { return rule_named(rule).trust != nullptr; }
+
+class Optimizer::Impl {
+ public:
+  Impl(std::vector<WeightTensor> tensors, const OptimizerOptions& options)
+      : rule_(rule_named(options.rule)),
+        with_(allowed(options)),
+        corrected_(options.corrected),
+        parallel_(options.parallel ? options.parallel : in_turn),
+        tensors_(std::move(tensors)) {
+    require_usable(tensors_);
+    for (const WeightTensor& tensor : tensors_) {
+      offsets_.push_back(elements_);
+      elements_ += tensor.weights.count;
+    }
+  }
+
+  void update(std::size_t i, std::span<float> gradient, const UpdateStep& at) {
+    const Part tensor = part_of(i, gradient);
+    base::require(std::isfinite(at.rate) && at.rate >= 0, "a learning rate of {}; allowed: 0 or more",
+                  at.rate);
+    base::require(at.step > 0, "step 0 of an optimizer; allowed: steps counted from 1");
+    Step step{with_, at, corrected_, tensors_[i].spared};
+    if (rule_.trust != nullptr) step.trust = prepare(step, tensor);
+    in_pieces(tensor.size(), [&](Range piece) { rule_.update(step, tensor.cut(piece)); });
+  }
+
+  std::vector<OptimizerState> state() {
+    allocate();
+    std::vector<OptimizerState> result;
+    for (std::size_t s = 0; s < rule_.state.size(); ++s) result.push_back({rule_.state[s], state_[s]});
+    return result;
+  }
+
+  [[nodiscard]] const Rule& rule() const noexcept { return rule_; }
+
+ private:
+  void allocate() {
+    for (std::size_t s = 0; s < rule_.state.size(); ++s) state_[s].resize(elements_);
+  }
+
+  Part part_of(std::size_t i, std::span<float> gradient) {
+    base::require(i < tensors_.size(), "tensor {} of an optimizer of {}", i, tensors_.size());
+    const auto& [name, weights, spared] = tensors_[i];
+    base::require(gradient.size() == weights.count, "the gradient of '{}' has {} elements instead of {}", name,
+                  gradient.size(), weights.count);
+    allocate();
+    Part part{{static_cast<float*>(weights.data), weights.count}, gradient};
+    for (std::size_t s = 0; s < rule_.state.size(); ++s) part.state[s] = state_[s].data() + offsets_[i];
+    return part;
+  }
+
+  template <class Body>
+  void in_pieces(std::size_t elements, const Body& body) const {
+    parallel_((elements + kPiece - 1) / kPiece, [&](std::size_t p) {
+      body(Range{p * kPiece, std::min(elements, (p + 1) * kPiece)});
+    });
+  }
+
+  /// Directions and squares block by block, while a block is in the cache; then the tensor's trust ratio.
+  double prepare(const Step& step, const Part& tensor) {
+    std::vector<Squares> squares(blocks_of(tensor.size()));
+    in_pieces(tensor.size(), [&](Range piece) {
+      for (std::size_t at = piece.begin; at < piece.end; at += kBlock) {
+        const Part block = tensor.cut({at, std::min(piece.end, at + kBlock)});
+        if (rule_.prepare != nullptr) rule_.prepare(step, block);
+        if (!step.spared) squares[at / kBlock] = squares_of(block);
+      }
+    });
+    return step.spared ? 1 : trust_of(rule_, with_, norms_of(squares));
+  }
+
+  const Rule& rule_;
+  const Hyperparameters with_;
+  const bool corrected_;
+  const ParallelFor parallel_;
+  const std::vector<WeightTensor> tensors_;
+  std::vector<std::size_t> offsets_;  ///< of each tensor, into every state
+  std::size_t elements_ = 0;
+  std::array<std::vector<float>, kMostStates> state_;  ///< empty until one is needed
+};
+
+Optimizer::Optimizer(std::vector<WeightTensor> tensors, const OptimizerOptions& options)
+    : impl_(std::make_unique<Impl>(std::move(tensors), options)) {}
+Optimizer::~Optimizer() = default;
+
+void Optimizer::update(std::size_t i, std::span<float> gradient, const UpdateStep& at) {
+  impl_->update(i, gradient, at);
+}
+
+std::string_view Optimizer::rule() const noexcept { return impl_->rule().name; }
+
+std::vector<OptimizerState> Optimizer::state() { return impl_->state(); }
+
+void Optimizer::restore(std::string_view rule, std::span<const OptimizerState> saved) {
+  base::require(rule == this->rule(), "the saved state is of optimizer {}, this one is {}", rule, this->rule());
+  const std::vector<OptimizerState> own = state();
+  base::require(saved.size() == own.size(), "optimizer {} keeps {} vectors, {} were saved", rule, own.size(),
+                saved.size());
+  for (std::size_t s = 0; s < own.size(); ++s) {
+    base::require(saved[s].name == own[s].name, "the saved state {} is '{}', optimizer {} has '{}' there", s,
+                  saved[s].name, rule, own[s].name);
+    base::require(saved[s].values.size() == own[s].values.size(), "the saved '{}' has {} elements instead of {}",
+                  own[s].name, saved[s].values.size(), own[s].values.size());
+  }
+  for (std::size_t s = 0; s < own.size(); ++s) std::ranges::copy(saved[s].values, own[s].values.begin());
+}
+
+}  // namespace syncopate

@@ -1,0 +1,72 @@
+// Rule: an entry of the shelf rule/: how a gradient changes weights, and what it keeps between steps.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+#include "optim/hyperparameters.hpp"
+#include "syncopate/optimizer.hpp"
+
+namespace syncopate::optim {
+
+inline constexpr std::size_t kMostStates = 2;
+
+/// A contiguous part of one tensor, f32: as many weights as gradients and as elements of each state. None overlap.
+struct Part {
+  std::span<float> weights, gradient;
+  std::array<float*, kMostStates> state{};
+
+  [[nodiscard]] std::size_t size() const noexcept { return weights.size(); }
+  /// Elements [begin, end) of this part.
+  [[nodiscard]] Part cut(Range range) const {
+    Part part{weights.subspan(range.begin, range.size()), gradient.subspan(range.begin, range.size())};
+    for (std::size_t i = 0; i < kMostStates; ++i) part.state[i] = state[i] ? state[i] + range.begin : nullptr;
+    return part;
+  }
+};
+
+/// One update of one tensor.
+struct Step {
+  const Hyperparameters& with;
+  UpdateStep at;
+  bool corrected = false;  ///< gradients come with their momentum
+  bool spared = false;     ///< no weight decay, and no trust ratio
+  double trust = 1;        ///< the tensor's trust ratio
+
+  /// What the rate and the trust ratio make together, within the range of f32.
+  [[nodiscard]] float rate() const;
+  [[nodiscard]] float decay() const noexcept { return spared ? 0.0F : static_cast<float>(with.weight_decay); }
+};
+
+/// The Euclidean norms of a tensor's weights and of its direction.
+struct Norms {
+  double weights = 0, direction = 0;
+};
+
+/// A tensor may be cut into parts anywhere: `prepare` and `update` treat every element by itself.
+struct Rule {
+  std::string_view name;
+  std::string_view summary;
+  std::string_view source;
+  std::span<const Hyperparameter> takes;
+  std::span<const std::string_view> state{};  ///< names of what is kept, a float per weight each; initially zero
+  std::size_t moved_bytes = 0;  ///< its limit: bytes per weight that one update reads and writes beyond the caches
+  bool takes_corrected = false;  ///< it can update with gradients that come with their momentum
+  /// Updates weights and state. The gradient is zero afterwards.
+  void (*update)(const Step& step, const Part& part);
+
+  // Layer-wise rules: a trust ratio for each tensor, from the norms of its weights and of its direction.
+
+  /// The trust ratio of norms above zero. Null: the rule is not layer-wise.
+  double (*trust)(const Hyperparameters& with, const Norms& norms) = nullptr;
+  /// Before norms and update: puts the direction in place of the gradient. Null: the gradient is the direction.
+  void (*prepare)(const Step& step, const Part& part) = nullptr;
+};
+
+/// Every rule, by name (generated from the folder rule/).
+[[nodiscard]] std::span<const Rule* const> rules();
+[[nodiscard]] const Rule& rule_named(std::string_view name);  ///< throws Misuse that lists them
+
+}  // namespace syncopate::optim

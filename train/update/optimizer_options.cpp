@@ -1,0 +1,33 @@
+// From the command line's words to an optimizer's rule and hyperparameters.
+#include "require.hpp"
+#include "update/optimizer.hpp"
+
+namespace syncopate::train {
+namespace {
+
+/// SGD is three rules of the shelf, by what it is given.
+std::string rule_of(const Options& o) {
+  if (o.optimizer != "sgd") return o.optimizer;
+  if (o.nesterov) return "nesterov";
+  return o.momentum == 0.0 ? "sgd" : "momentum";
+}
+
+}  // namespace
+
+OptimizerOptions optimizer_options(const Options& o) {
+  require(o.optimizer != "momentum" && o.optimizer != "nesterov",
+          "--optimizer {}; allowed: --optimizer sgd with --momentum, and --nesterov", o.optimizer);
+  OptimizerOptions result{.rule = rule_of(o)};
+  const auto give = [&](const char* name, const std::optional<double>& value) {
+    if (value) result.hyperparameters.emplace_back(name, *value);
+  };
+  if (result.rule != "sgd") give("momentum", o.momentum);
+  give("weight_decay", o.weight_decay);
+  give("beta1", o.beta1);
+  give("beta2", o.beta2);
+  give("epsilon", o.epsilon);
+  give("trust", o.trust);
+  return result;
+}
+
+}  // namespace syncopate::train
