@@ -150,8 +150,7 @@ void Training::save() {
   if (group_.rank() != 0) return;
   unsaved_.reset();
   try {
-    save_checkpoint(options_.checkpoint,
-                    {state_, layout_of(network_), parameters_, buffers_, kept_by(*optimizer_)});
+    save_checkpoint(options_.checkpoint, {state_, layout_of(network_), parameters_, buffers_, kept_by(*optimizer_)});
     output_.note(fmt::format("checkpoint {} at step {}", options_.checkpoint, state_.progress.step));
   } catch (const SystemFailure& failure) {
     unsaved_ = failure;

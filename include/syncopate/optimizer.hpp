@@ -54,8 +54,8 @@ struct OptimizerState {
 };
 
 /// Updates weights with their gradients by one rule. The result is the same bit for bit on every processor, for any
-/// number of threads. A gradient that is not finite spoils the weights of its own tensor only: with layer-wise rules any
-/// of them, else those whose gradients are not finite. Used by one thread at a time.
+/// number of threads. A gradient that is not finite spoils the weights of its own tensor only: with layer-wise rules
+/// any of them, else those whose gradients are not finite. Used by one thread at a time.
 class Optimizer final {
  public:
   /// Throws Misuse as `require_allowed` does, and for tensors without elements, not of type f32, or of equal names.
@@ -69,8 +69,8 @@ class Optimizer final {
   void update(std::size_t i, std::span<float> gradient, const UpdateStep& at);
 
   [[nodiscard]] std::string_view rule() const noexcept;
-  /// The state by name, to be saved, or to be broadcast to ranks that update. Initially zero. Its memory is allocated by
-  /// the first call of `state` or `update`: a rank that never updates has none.
+  /// The state by name, to be saved, or to be broadcast to ranks that update. Initially zero. Its memory is allocated
+  /// by the first call of `state` or `update`: a rank that never updates has none.
   [[nodiscard]] std::vector<OptimizerState> state();
   /// Copies a saved state. Throws Misuse where it is of another rule, or has other names or lengths.
   void restore(std::string_view rule, std::span<const OptimizerState> saved);

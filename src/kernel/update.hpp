@@ -17,8 +17,8 @@ struct Descent {
 void descend(const Descent& law, std::size_t count, float* weights, float* gradient);
 
 /// d = gradient + decay weights;  velocity = momentum velocity + d;  s = nesterov ? d + momentum velocity : velocity
-/// weights -= rate s;  gradient = 0. Corrected: the gradient comes with its momentum, so that d = decay weights, and the
-/// gradient is added to s. Moves 24 bytes.
+/// weights -= rate s;  gradient = 0. Corrected: the gradient comes with its momentum, so that d = decay weights, and
+/// the gradient is added to s. Moves 24 bytes.
 struct Momentum {
   float rate, decay, momentum;
 };

@@ -39,15 +39,9 @@ constexpr double kNoLimit = 1e30;  ///< what f32 holds with room for products
 constexpr Hyperparameter weight_decay(double usual) {
   return {"weight_decay", &Hyperparameters::weight_decay, {0, kNoLimit}, usual};
 }
-constexpr Hyperparameter momentum(double usual) {
-  return {"momentum", &Hyperparameters::momentum, {0, 1}, usual};
-}
-constexpr Hyperparameter beta1(double usual) {
-  return {"beta1", &Hyperparameters::beta1, {0, 1, false, true}, usual};
-}
-constexpr Hyperparameter beta2(double usual) {
-  return {"beta2", &Hyperparameters::beta2, {0, 1, false, true}, usual};
-}
+constexpr Hyperparameter momentum(double usual) { return {"momentum", &Hyperparameters::momentum, {0, 1}, usual}; }
+constexpr Hyperparameter beta1(double usual) { return {"beta1", &Hyperparameters::beta1, {0, 1, false, true}, usual}; }
+constexpr Hyperparameter beta2(double usual) { return {"beta2", &Hyperparameters::beta2, {0, 1, false, true}, usual}; }
 /// Above zero: it is what divides the direction of a weight that never had a gradient.
 constexpr Hyperparameter epsilon(double usual) {
   return {"epsilon", &Hyperparameters::epsilon, {1e-30, kNoLimit}, usual};

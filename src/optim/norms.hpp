@@ -12,7 +12,9 @@ namespace syncopate::optim {
 /// another order of summation. Weights, gradient and two states of a block are 64 KiB.
 inline constexpr std::size_t kBlock = 4096;
 
-[[nodiscard]] constexpr std::size_t blocks_of(std::size_t elements) noexcept { return (elements + kBlock - 1) / kBlock; }
+[[nodiscard]] constexpr std::size_t blocks_of(std::size_t elements) noexcept {
+  return (elements + kBlock - 1) / kBlock;
+}
 
 /// Of one block: the squares of the norms.
 struct Squares {

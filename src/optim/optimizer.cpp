@@ -63,8 +63,7 @@ class Optimizer::Impl {
 
   void update(std::size_t i, std::span<float> gradient, const UpdateStep& at) {
     const Part tensor = part_of(i, gradient);
-    base::require(std::isfinite(at.rate) && at.rate >= 0, "a learning rate of {}; allowed: 0 or more",
-                  at.rate);
+    base::require(std::isfinite(at.rate) && at.rate >= 0, "a learning rate of {}; allowed: 0 or more", at.rate);
     base::require(at.step > 0, "step 0 of an optimizer; allowed: steps counted from 1");
     Step step{with_, at, corrected_, tensors_[i].spared};
     if (rule_.trust != nullptr) step.trust = prepare(step, tensor);

@@ -52,7 +52,7 @@ struct Rule {
   std::string_view source;
   std::span<const Hyperparameter> takes;
   std::span<const std::string_view> state{};  ///< names of what is kept, a float per weight each; initially zero
-  std::size_t moved_bytes = 0;  ///< its limit: bytes per weight that one update reads and writes beyond the caches
+  std::size_t moved_bytes = 0;   ///< its limit: bytes per weight that one update reads and writes beyond the caches
   bool takes_corrected = false;  ///< it can update with gradients that come with their momentum
   /// Updates weights and state. The gradient is zero afterwards.
   void (*update)(const Step& step, const Part& part);

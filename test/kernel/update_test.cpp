@@ -21,8 +21,13 @@ namespace {
 using Memory = std::array<std::vector<float>, 4>;
 using Pointers = std::array<float*, 4>;
 
-constexpr Moments kAdam{.beta1 = 0.9F, .rest1 = 0.1F, .beta2 = 0.99F, .rest2 = 0.01F, .mean_factor = 1.7F,
-                        .root_factor = 3.1F, .epsilon = 1e-6F};
+constexpr Moments kAdam{.beta1 = 0.9F,
+                        .rest1 = 0.1F,
+                        .beta2 = 0.99F,
+                        .rest2 = 0.01F,
+                        .mean_factor = 1.7F,
+                        .root_factor = 3.1F,
+                        .epsilon = 1e-6F};
 
 /// A function of the kernel, and the same for one element, in its formula's order.
 struct Law {
@@ -53,7 +58,10 @@ Law momentum(const char* name, MomentumForm form) {
 }
 
 std::vector<Law> laws() {
-  return {{"descend", [](std::size_t n, const Pointers& p) { descend({0.3F, 0.07F}, n, p[0], p[1]); },
+  return {{"descend",
+           [](std::size_t n, const Pointers& p) {
+             descend({0.3F, 0.07F}, n, p[0], p[1]);
+           },
            [](float& w, float& g, float&, float&) {
              w -= 0.3F * (g + 0.07F * w);
              g = 0;
@@ -91,9 +99,7 @@ std::vector<Law> laws() {
            [](std::size_t n, const Pointers& p) {
              direction_of_moments(0.07F, kAdam, n, {p[0], p[1], p[2], p[3]});
            },
-           [](float& w, float& g, float& mean, float& square) {
-             g = adam_direction(g, mean, square) + 0.07F * w;
-           }}};
+           [](float& w, float& g, float& mean, float& square) { g = adam_direction(g, mean, square) + 0.07F * w; }}};
 }
 
 Memory drawn(std::size_t count) {

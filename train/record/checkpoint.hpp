@@ -33,8 +33,8 @@ void restore(Optimizer& optimizer, const Kept& kept);
 
 struct Checkpoint {
   RunState state;
-  std::vector<std::string> layout;           ///< "name:elements" of each parameter, then of each buffer
-  at::Tensor parameters, buffers;            ///< f32, one dimension each
+  std::vector<std::string> layout;  ///< "name:elements" of each parameter, then of each buffer
+  at::Tensor parameters, buffers;   ///< f32, one dimension each
   Kept kept;
 };
 

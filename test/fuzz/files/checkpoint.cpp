@@ -11,7 +11,7 @@ void checkpoint(Input input) {
   const auto choice = fields.take<std::uint8_t>();
   std::string bytes;
   if (choice % 2 == 0) {
-    bytes = "SYNCCKP1";
+    bytes = "SYNCCKP2";
     const std::uint64_t header = choice < 128 ? fields.take<std::uint16_t>() : fields.take<std::uint64_t>();
     bytes.append(reinterpret_cast<const char*>(&header), sizeof header);
   }
@@ -19,7 +19,7 @@ void checkpoint(Input input) {
   const std::uint64_t hash = XXH3_64bits(bytes.data(), bytes.size());
   if (choice % 4 == 0) bytes.append(reinterpret_cast<const char*>(&hash), sizeof hash);
   may_refuse<Corrupt>([&] {
-    const auto found = train::parse_sealed({bytes.begin(), bytes.end()}, "file", {"SYNCCKP1", "checkpoint"});
+    const auto found = train::parse_sealed({bytes.begin(), bytes.end()}, "file", {"SYNCCKP2", "checkpoint"});
     hold(found.header.size() + found.payload.size() + 24 == bytes.size(), "every byte has its place");
   });
 }

@@ -1,0 +1,104 @@
+// Training with every optimizer: ranks end alike, checkpoints go on bit for bit, and what does not apply is refused.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "process/run_program.hpp"
+#include "train/rows.hpp"
+
+namespace syncopate::test {
+namespace {
+
+class Optimizers : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(syncopate({"data", "draw", "--out", images, "--train", "80", "--test", "10", "--seed", "1"}).code, 0);
+  }
+  [[nodiscard]] Ended train(int ranks, const std::string& more) const {
+    std::vector<std::string> words{"run",    "-n",   std::to_string(ranks), "--", SYNCOPATE_PROGRAM, "train", "--json",
+                                   "--data", images, "--evaluate-every",    "0"};
+    std::istringstream stream(more);
+    for (std::string word; stream >> word;) words.push_back(word);
+    return syncopate(words);
+  }
+  /// The digest that all ranks ended with.
+  [[nodiscard]] std::string digest(int ranks, const std::string& more) const {
+    const Ended ended = train(ranks, more);
+    EXPECT_EQ(ended.code, 0) << more << '\n' << ended.error;
+    std::set<std::string> digests;
+    for (const auto& end : rows(ended, "end")) digests.insert(end.at("digest").get<std::string>());
+    EXPECT_EQ(digests.size(), 1U) << more;
+    return digests.empty() ? "none" : *digests.begin();
+  }
+
+  TemporaryFolder folder;
+  const std::string images = folder / "images", file = folder / "checkpoint";
+};
+
+TEST_F(Optimizers, CheckpointsGoOnBitForBit) {
+  for (const std::string optimizer :
+       {"sgd --lr 0.1 --momentum 0", "adamw --lr 0.001", "lars --lr 1", "lamb --lr 0.01"}) {
+    const std::string words = "--model linear --batch 4 --warmup 2 --optimizer " + optimizer;
+    const std::string whole = digest(2, words + " --steps 5"),
+                      part = digest(2, words + " --steps 3 --checkpoint " + file);
+    EXPECT_NE(part, whole) << optimizer;
+    EXPECT_EQ(digest(2, words + " --steps 5 --resume " + file), whole) << optimizer;
+  }
+}
+
+// Updates on the training thread, and on rank 0's communication thread; resumed on ranks that had no state.
+TEST_F(Optimizers, WhoUpdatesChangesNoBit) {
+  for (const std::string optimizer : {"adamw --lr 0.001", "lars --lr 1"}) {
+    const std::string words =
+        "--model resnet20 --batch 4 --global-batch 12 --fusion-bytes 128KiB --optimizer " + optimizer;
+    const std::string everywhere = digest(2, words + " --steps 2");
+    EXPECT_EQ(digest(2, words + " --steps 2 --exchange reduce_broadcast --checkpoint " + file), everywhere)
+        << optimizer;
+    const std::string whole = digest(2, words + " --steps 4"), resumed = words + " --steps 4 --resume " + file;
+    EXPECT_EQ(digest(2, resumed), whole) << optimizer;
+    EXPECT_EQ(digest(2, resumed + " --exchange reduce_broadcast"), whole) << optimizer;
+    EXPECT_NE(digest(3, resumed), "none") << optimizer;
+  }
+}
+
+TEST_F(Optimizers, LearnWhatThereIsToLearn) {
+  for (const std::string optimizer :
+       {"adam --lr 0.001", "adamw --lr 0.001", "lars --lr 1 --trust 0.01", "lamb --lr 0.02"}) {
+    const auto steps = rows(train(1, "--model linear --batch 40 --steps 30 --optimizer " + optimizer), "step");
+    ASSERT_EQ(steps.size(), 30U) << optimizer;
+    EXPECT_LT(steps.back().at("loss").get<double>(), 0.2 * steps.front().at("loss").get<double>()) << optimizer;
+  }
+}
+
+TEST_F(Optimizers, ACheckpointOfAnotherOptimizerIsMisuse) {
+  ASSERT_NE(digest(1, "--model linear --steps 2 --optimizer adam --lr 0.001 --checkpoint " + file), "none");
+  const Ended ended = train(1, "--model linear --steps 4 --optimizer adamw --lr 0.001 --resume " + file);
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_NE(ended.error.find("the saved state is of optimizer adam, this one is adamw"), std::string::npos)
+      << ended.error;
+}
+
+TEST_F(Optimizers, OptionsThatDoNotApplyAreRefusedByName) {
+  const std::pair<std::string, std::string> wrong[] = {
+      {"adam --lr 1 --momentum 0.5", "optimizer adam takes no momentum"},
+      {"adamw --lr 1 --nesterov", "--nesterov with --optimizer adamw"},
+      {"sgd --beta1 0.5", "optimizer momentum takes no beta1"},
+      {"sgd --momentum 0 --trust 0.5", "optimizer sgd takes no trust"},
+      {"lars --lr 1 --epsilon 1", "optimizer lars takes no epsilon"},
+      {"lamb --lr 1 --feedback momentum --codec topk", "--feedback momentum with --optimizer lamb"},
+      {"adam --lr 1 --beta2 1", "beta2 of optimizer adam is 1"},
+      {"adam", "--optimizer adam needs a --lr"},
+      {"nesterov", "allowed: --optimizer sgd with"},
+      {"adagrad --lr 1", "adagrad"},
+  };
+  for (const auto& [words, says] : wrong) {
+    const Ended ended = train(1, "--model linear --steps 1 --optimizer " + words);
+    EXPECT_EQ(ended.code, 2) << words;
+    EXPECT_NE(ended.error.find(says), std::string::npos) << words << '\n' << ended.error;
+  }
+}
+
+}  // namespace
+}  // namespace syncopate::test
