@@ -123,4 +123,9 @@ void TreeControl::lost(int rank, const std::string& reason) {
   learn({"PeerLost", fmt::format("rank {} {}", rank, reason), {options_.rank, rank, {}, {}}}, options_.rank);
 }
 
+void TreeControl::ran_out_of_sockets(const std::string& reason) {
+  const std::string what = fmt::format("rank {} {}; raise the limit of open files (ulimit -n)", options_.rank, reason);
+  learn({"SystemFailure", what, {options_.rank}}, options_.rank);
+}
+
 }  // namespace syncopate::transport::membership

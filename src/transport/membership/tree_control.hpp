@@ -79,6 +79,7 @@ class TreeControl final : public Control {
   [[nodiscard]] connect::Hello hello(connect::Purpose purpose, int to, std::uint32_t stream) const;
   void learn(const Failure& failure, int from);
   void lost(int rank, const std::string& reason);
+  void ran_out_of_sockets(const std::string& reason);
 
   // All below run on the control thread.
   void run(const std::stop_token& stop);

@@ -90,16 +90,12 @@ void TreeControl::take_connections() {
 void TreeControl::take(const connect::Refusal& refusal) {
   if (refusal.caller >= 0) return;  // all have the same settings since the rendezvous: it will be missed, not believed
   const connect::Hello& mine = refusal.mine;
-  const bool has_no_socket = refusal.cause == connect::Handshake::Cause::no_socket;
-  if (has_no_socket && (mine.purpose != connect::Purpose::control || !tree_.expected().contains(mine.to)))
-    return learn({"SystemFailure",
-                  fmt::format("rank {} {}; raise the limit of open files (ulimit -n)", options_.rank, refusal.reason),
-                  {options_.rank, -1, {}, {}}},
-                 options_.rank);
+  const bool may_come = mine.purpose == connect::Purpose::control && tree_.expected().contains(mine.to);
+  if (refusal.cause == connect::Handshake::Cause::no_socket && !may_come) return ran_out_of_sockets(refusal.reason);
   if (mine.purpose == connect::Purpose::data) return mailbox_->deliver({mine.to, mine.stream, {}, refusal.reason});
   if (mine.purpose == connect::Purpose::memory) return mailbox_->deliver_memory({mine.to, 0, {}, refusal.reason});
   // It may have left too, and its goodbye be on the way. If it is lost, it will be missed.
-  if (tree_.expected().contains(mine.to)) {
+  if (may_come) {
     call_again_.insert(mine.to);
     call_again_at_ = now() + kBetweenCalls;
     return;
