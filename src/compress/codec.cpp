@@ -1,7 +1,7 @@
 // Codecs by name and parameter.
 #include "compress/codec.hpp"
 
-#include "base/named.hpp"
+#include "base/shelf/parameters.hpp"
 
 namespace syncopate::compress {
 
@@ -75,16 +75,9 @@ std::size_t wire_bytes_of(const Settings& settings, std::span<const Tensor> tens
 }
 
 Settings settings_of(std::string_view text) {
-  const std::size_t colon = text.find(':');
-  const Codec& codec = base::entry_named("codec", text.substr(0, colon), codecs());
-  if (colon == std::string_view::npos) return {&codec, std::string(codec.parameter)};
-  const std::string_view parameter = text.substr(colon + 1);
-  base::require(!codec.parameter.empty(), "codec '{}': {} takes no parameter; allowed: {}", text, codec.name,
-                codec.name);
-  base::require(!parameter.empty(), "codec '{}' has an empty parameter; allowed: {}, or {}:{} and the like", text,
-                codec.name, codec.name, codec.parameter);
-  Settings settings{&codec, std::string(parameter)};
-  if (codec.check != nullptr) codec.check(settings);
+  auto [codec, parameter] = base::shelf::entry_and_parameter("codec", text, codecs());
+  Settings settings{codec, std::move(parameter)};
+  if (codec->check != nullptr) codec->check(settings);
   return settings;
 }
 

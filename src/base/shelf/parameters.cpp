@@ -1,0 +1,58 @@
+// Parameters of shelf entries: parsing and checking.
+#include "base/shelf/parameters.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+
+#include "base/require.hpp"
+
+namespace syncopate::base::shelf {
+
+namespace {
+
+std::vector<std::string> fields_of(std::string_view text) {
+  std::vector<std::string> fields;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t comma = std::min(text.find(',', begin), text.size());
+    fields.emplace_back(text.substr(begin, comma - begin));
+    begin = comma + 1;
+  }
+  return fields;
+}
+
+double number_of(const Written& written, const std::string& field, const Parameter& parameter) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
+  const bool is_number = error == std::errc() && end == field.data() + field.size();
+  const bool is_within = value > parameter.above && value <= parameter.most;
+  const bool is_allowed = is_number && ((parameter.or_zero && value == 0) ||
+                                        (is_within && (!parameter.whole || value == std::floor(value))));
+  require(is_allowed, "{} '{}:{}': {} is '{}'; allowed: {}{} above {}, at most {}", written.what, written.name,
+          written.given, parameter.name, field, parameter.or_zero ? "0, and " : "",
+          parameter.whole ? "whole numbers" : "numbers", parameter.above, parameter.most);
+  return value;
+}
+
+}  // namespace
+
+std::vector<double> numbers_of(const Written& written, std::span<const Parameter> parameters) {
+  const std::vector<std::string> given = fields_of(written.given);
+  const std::vector<std::string> usual = fields_of(written.usual);
+  require(given.size() <= parameters.size(), "{} '{}:{}' has {} parameters; allowed: at most {}, as in {}:{}",
+          written.what, written.name, written.given, given.size(), parameters.size(), written.name, written.usual);
+  std::vector<double> values;
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    values.push_back(number_of(written, i < given.size() ? given[i] : usual.at(i), parameters[i]));
+  return values;
+}
+
+void require_parameter(const Written& written, std::string_view text) {
+  require(!written.usual.empty(), "{} '{}': {} takes no parameter; allowed: {}", written.what, text, written.name,
+          written.name);
+  require(!written.given.empty(), "{} '{}' has an empty parameter; allowed: {}, or {}:{} and the like", written.what,
+          text, written.name, written.name, written.usual);
+}
+
+}  // namespace syncopate::base::shelf
