@@ -9,6 +9,7 @@ from base.rooms import room_findings
 from base.tree import CODE_FOLDERS, CPP, ROOT, Finding, cpp_files, files, includes, report
 
 # Folder of src/ -> the folders whose private headers it may include. Data flows one way; `sync` is where all meet.
+# A shelf with the files that are named like it ("server/consistency") is a layer of its own where it stands lower than its folder.
 LAYERS = {
     "base": {"base"},
     "kernel": {"base", "kernel"},
@@ -17,10 +18,12 @@ LAYERS = {
     "compress": {"base", "kernel", "compress"},
     "schedule": {"base", "schedule"},
     "optim": {"base", "kernel", "optim"},
-    "server": {"base", "kernel", "compress", "optim", "server"},
+    "server": {"base", "kernel", "compress", "optim", "server", "server/consistency"},
     "cache": {"base", "transport", "cache"},
-    "simulate": {"base", "transport", "collective", "schedule", "simulate"},
-    "sync": {"base", "kernel", "transport", "collective", "compress", "schedule", "optim", "server", "cache", "sync"},
+    "server/consistency": {"base", "server/consistency"},
+    "simulate": {"base", "transport", "collective", "schedule", "server/consistency", "simulate"},
+    "sync": {"base", "kernel", "transport", "collective", "compress", "schedule", "optim", "server",
+             "server/consistency", "cache", "sync"},
 }
 # Public header -> the folder that implements it: only folders that may include that folder may include the header.
 HOMES = {"group": "transport", "collective": "collective", "plan": "collective", "synchronizer": "sync", "catalogue": "sync", "cluster": "collective", "predict": "simulate", "simulate": "simulate", "codec_loopback": "compress", "optimizer": "optim"}
@@ -46,6 +49,12 @@ FOREIGN = [
     (r"CLI/", ("tools/", "train/", "bench/"), "CLI11"),
 ]
 
+def layer_of(parts):
+    """The layer of a path below src/: its folder, or the shelf in it that is a layer of its own."""
+    inner = "/".join((parts[0], Path(parts[1]).stem)) if len(parts) > 1 else parts[0]
+    return inner if inner in LAYERS else parts[0]
+
+
 def foreign_finding(path, target):
     for pattern, places, library in FOREIGN:
         if re.match(pattern, target) and not str(path).startswith(places):
@@ -65,17 +74,18 @@ def public_finding(root, path, target):
         if name in FOR_USERS:
             return f"{target} is for users; include the header that is meant"
         home = HOMES.get(name, "base")
-        if home not in LAYERS.get(path.parts[1], {home}):
-            return f"{target} belongs to {home}/, which {path.parts[1]}/ may not know"
+        layer = layer_of(path.parts[1:])
+        if home not in LAYERS.get(layer, {home}):
+            return f"{target} belongs to {home}/, which {layer}/ may not know"
     return None
 
 
 def library_finding(root, path, target):
     """A file of src/ includes "target", which is no public header."""
-    layer = path.parts[1]
+    layer = layer_of(path.parts[1:])
     if len(path.parts) < 3 or layer not in LAYERS:
         return f"every file of src/ lives in one of the folders {', '.join(LAYERS)}"
-    other = target.split("/")[0]
+    other = layer_of(target.split("/"))
     if other in LAYERS:
         if other not in LAYERS[layer]:
             return f"{layer}/ may not include {other}/; it may include {', '.join(sorted(LAYERS[layer]))}"

@@ -18,6 +18,17 @@ class Layers(Tree):
         self.write("src/sync/step.cpp", '#include "base/clock.hpp"\n#include "syncopate/dtype.hpp"\n#include <vector>\n')
         self.finds_nothing(layers.findings(self.root))
 
+    def test_a_shelf_that_stands_lower_than_its_folder_is_a_layer_of_its_own(self):
+        for path in ("server/placement.hpp", "server/consistency.hpp", "compress/codec.hpp", "base/clock.hpp"):
+            self.write(f"src/{path}", "")
+        self.write("src/simulate/training.cpp", '#include "server/consistency.hpp"\n#include "server/placement.hpp"\n')
+        self.write("src/server/consistency/ssp.cpp", '#include "base/clock.hpp"\n#include "compress/codec.hpp"\n')
+        self.write("src/server/client.cpp", '#include "server/consistency.hpp"\n#include "compress/codec.hpp"\n')
+        found = list(layers.findings(self.root))
+        self.finds(found, "src/simulate/training.cpp", 2, "simulate/ may not include server/")
+        self.finds(found, "src/server/consistency/ssp.cpp", 2, "server/consistency/ may not include compress/")
+        self.assertEqual(len(found), 2)
+
     def test_a_commented_include_is_not_one(self):
         self.write("src/base/clock.cpp", '// #include "sync/step.hpp"\n/* #include "sync/step.hpp" */\n')
         self.finds_nothing(layers.findings(self.root))

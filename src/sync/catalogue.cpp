@@ -8,6 +8,8 @@
 #include "schedule/architecture.hpp"
 #include "schedule/cost.hpp"
 #include "schedule/policy.hpp"
+#include "server/consistency.hpp"
+#include "server/placement.hpp"
 #include "sync/exchange.hpp"
 
 namespace syncopate {
@@ -22,6 +24,8 @@ std::vector<CatalogueEntry> catalogue() {
   add("policy", schedule::policies());
   add("cost", schedule::cost_models());
   add("architecture", schedule::architectures());
+  add("placement", server::placements());
+  add("consistency", server::consistencies());
   add("exchange", sync::exchanges());
   add("optimizer", optim::rules());
   return entries;

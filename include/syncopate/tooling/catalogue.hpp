@@ -7,7 +7,8 @@
 namespace syncopate {
 
 struct CatalogueEntry {
-  std::string_view shelf;  ///< "algorithm", "codec", "policy", "cost", "exchange", "optimizer"
+  /// "algorithm", "codec", "policy", "cost", "placement", "consistency", "exchange", "optimizer"
+  std::string_view shelf;
   std::string_view name;
   std::string_view summary;  ///< one sentence
   std::string_view source;   ///< paper and equation, or where the idea comes from

@@ -1,0 +1,36 @@
+// Adaptive: an accumulated update travels when it has become significant, at the latest when SSP's bound asks for it.
+// Hsieh et al., "Gaia: geo-distributed machine learning approaching LAN speeds", NSDI 2017, section 3.3 (significance
+// filter); thesis, section 2.3.2 and figure 2.3d. Here the criterion is a partition's: |accumulated| / |weights|.
+//
+//   |u| / |w|   .004  .008  .013! .003  .007  .011!      theta = 0.01: travels at each !
+//
+// Traffic: between that of ssp:S (no update is significant) and that of bsp (each is). Significance that is no number,
+// as of weights that are all zero, travels.
+#include "base/shelf/parameters.hpp"
+#include "server/consistency.hpp"
+
+namespace syncopate::server::consistency {
+
+namespace {
+
+constexpr base::shelf::Parameter kParameters[] = {{"significance", 0, 1e6, false, true},
+                                                  {"staleness", 0, 1'000'000, true, true}};
+constexpr std::string_view kUsual = "0.01,5";
+
+Rule rule(std::string_view parameter) {
+  const auto numbers = base::shelf::numbers_of({"consistency", "adaptive", parameter, kUsual}, kParameters);
+  return {.staleness = static_cast<Clock>(numbers[1]),
+          .travels_early = [theta = numbers[0]](const Moment& moment) { return !(moment.significance <= theta); }};
+}
+
+}  // namespace
+
+extern constinit const Consistency adaptive{
+    .name = "adaptive",
+    .summary = "Updates travel when their size over the weights' exceeds THETA, within staleness S: `adaptive:THETA,S`",
+    .source = "Hsieh et al., NSDI 2017 (Gaia); modular parameter server thesis, section 2.3.2",
+    .parameter = kUsual,
+    .rule = rule,
+};
+
+}  // namespace syncopate::server::consistency

@@ -1,0 +1,35 @@
+// SSP: stale synchronous parallelism: a worker is at most S steps ahead of the updates that it has seen of the slowest.
+// Ho et al., "More effective distributed ML via a stale synchronous parallel parameter server", NIPS 2013, section 2;
+// thesis, section 2.3.2 and code 4.4, where updates add up and travel only when their worker must fetch, too.
+//
+//   own         0  1  2  3  4  5  6  7          s = 3, equal speeds: fetched is 0, then 4, then 8
+//   must fetch              x           x       a step computes with updates of at least own - s steps of everybody
+//
+// Traffic: workers of equal speed exchange once in s + 1 steps. One that is s steps behind is waited for, and then
+// exchanges as often as others wait.
+#include "base/shelf/parameters.hpp"
+#include "server/consistency.hpp"
+
+namespace syncopate::server::consistency {
+
+namespace {
+
+constexpr base::shelf::Parameter kStaleness{"staleness", 0, 1'000'000, true, true};
+constexpr std::string_view kUsual = "3";
+
+Rule rule(std::string_view parameter) {
+  const auto numbers = base::shelf::numbers_of({"consistency", "ssp", parameter, kUsual}, {&kStaleness, 1});
+  return {.staleness = static_cast<Clock>(numbers[0])};
+}
+
+}  // namespace
+
+extern constinit const Consistency ssp{
+    .name = "ssp",
+    .summary = "Weights miss at most the last S steps; updates add up meanwhile: `ssp:S`",
+    .source = "Ho et al., NIPS 2013; modular parameter server thesis, code 4.4",
+    .parameter = kUsual,
+    .rule = rule,
+};
+
+}  // namespace syncopate::server::consistency

@@ -1,0 +1,66 @@
+// Placements by name, what they load the servers with, and the law that every one keeps.
+#include "server/placement.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "base/named.hpp"
+
+namespace syncopate::server {
+
+namespace {
+
+std::string misplaced_within(const Partition& partition, const Demand& demand) {
+  const auto& [table, begin, end, server] = partition;
+  if (begin >= end || end > demand.table_bytes[table])
+    return fmt::format("table {} has no range [{}, {})", table, begin, end);
+  if (begin % demand.grain_bytes != 0)
+    return fmt::format("table {} is divided at byte {}, which is no multiple of {}", table, begin, demand.grain_bytes);
+  if (server >= demand.servers) return fmt::format("there is no server {}; servers: {}", server, demand.servers);
+  return {};
+}
+
+}  // namespace
+
+const Placement& placement_named(std::string_view name) { return base::entry_named("placement", name, placements()); }
+
+std::vector<Partition> partitions_of(const Placement& placement, const Demand& demand) {
+  base::require(demand.servers >= 1, "placement {} has {} servers; allowed: at least 1", placement.name,
+                demand.servers);
+  base::require(demand.grain_bytes >= 1, "placement {} has a grain of 0 bytes; allowed: at least 1", placement.name);
+  for (std::size_t table = 0; table < demand.table_bytes.size(); ++table)
+    base::require(demand.table_bytes[table] % demand.grain_bytes == 0,
+                  "table {} has {} bytes; allowed: multiples of the grain of {} bytes", table,
+                  demand.table_bytes[table], demand.grain_bytes);
+  return placement.place(demand);
+}
+
+std::vector<std::size_t> loads_of(std::span<const Partition> partitions, std::size_t servers) {
+  std::vector<std::size_t> loads(servers);
+  for (const Partition& partition : partitions) loads.at(partition.server) += partition.end - partition.begin;
+  return loads;
+}
+
+double variation_of(std::span<const std::size_t> loads) {
+  const double mean = std::accumulate(loads.begin(), loads.end(), 0.0) / static_cast<double>(loads.size());
+  if (!(mean > 0)) return 0;
+  double squares = 0;
+  for (const std::size_t load : loads)
+    squares += (static_cast<double>(load) - mean) * (static_cast<double>(load) - mean);
+  return std::sqrt(squares / static_cast<double>(loads.size())) / mean;
+}
+
+std::string misplaced(std::span<const Partition> partitions, const Demand& demand) {
+  std::size_t next = 0;
+  for (std::size_t table = 0; table < demand.table_bytes.size(); ++table)
+    for (std::size_t covered = 0; covered < demand.table_bytes[table]; covered = partitions[next++].end) {
+      if (next == partitions.size() || partitions[next].table != table || partitions[next].begin != covered)
+        return fmt::format("partition {} does not begin at byte {} of table {}", next, covered, table);
+      if (auto why = misplaced_within(partitions[next], demand); !why.empty()) return why;
+    }
+  return next == partitions.size() ? std::string{} : fmt::format("partition {} is of no table", next);
+}
+
+}  // namespace syncopate::server

@@ -1,0 +1,52 @@
+// Placement: an entry of the shelf placement/: which server keeps which part of which table.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace syncopate::server {
+
+/// What is to be placed. Tables are in the order of their creation: the forward order of their layers.
+struct Demand {
+  std::span<const std::size_t> table_bytes;  ///< each a multiple of grain_bytes; a table of 0 bytes is placed nowhere
+  std::size_t servers = 1;                   ///< at least 1
+  std::size_t grain_bytes = 4;               ///< a table is divided only at multiples of it; at least 1
+};
+
+/// The bytes [begin, end) of a table, which one server keeps.
+struct Partition {
+  std::size_t table = 0, begin = 0, end = 0;
+  std::size_t server = 0;
+  friend bool operator==(const Partition&, const Partition&) = default;
+};
+
+struct Placement {
+  std::string_view name;
+  std::string_view summary;
+  std::string_view source;
+  /// Partitions by table, then by range: each byte in exactly one, none empty. `demand` is allowed (see
+  /// `partitions_of`).
+  std::vector<Partition> (*place)(const Demand& demand);
+  /// The law: no server keeps more bytes than this, whatever the tables.
+  double (*most_bytes)(const Demand& demand);
+};
+
+/// Every placement, by name (generated from the folder placement/).
+[[nodiscard]] std::span<const Placement* const> placements();
+[[nodiscard]] const Placement& placement_named(std::string_view name);  ///< throws Misuse that lists them
+
+/// What `placement` makes of `demand`. Pure: equal on every process. Throws Misuse if there is no server, or a table is
+/// no multiple of the grain.
+[[nodiscard]] std::vector<Partition> partitions_of(const Placement& placement, const Demand& demand);
+
+/// The bytes that each server keeps.
+[[nodiscard]] std::vector<std::size_t> loads_of(std::span<const Partition> partitions, std::size_t servers);
+/// Standard deviation over mean of the loads of all servers, 0 without load (thesis, figure 5.3).
+[[nodiscard]] double variation_of(std::span<const std::size_t> loads);
+/// Why `partitions` do not answer `demand`; empty if they do.
+[[nodiscard]] std::string misplaced(std::span<const Partition> partitions, const Demand& demand);
+
+}  // namespace syncopate::server

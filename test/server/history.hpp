@@ -1,0 +1,48 @@
+// History: workers of any speeds train in virtual time by a rule alone; what each step computed with is recorded.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "server/consistency.hpp"
+
+namespace syncopate::server {
+
+struct Scenario {
+  std::size_t workers = 2, partitions = 1;
+  Clock steps = 1;
+  std::function<double(std::size_t worker, Clock step)> compute_s;
+  std::function<double(std::uint64_t message)> delay_s;  ///< of the n-th message; a link delivers in order
+  std::function<double(std::size_t worker, Clock step, std::size_t partition)> significance = {};  ///< of one update
+};
+
+/// What a worker computed a step with: for every partition, how many steps of each worker its weights contained.
+struct Reading {
+  std::size_t worker = 0;
+  Clock step = 0;
+  double waited_s = 0;
+  std::vector<std::vector<Clock>> seen;
+};
+
+struct History {
+  std::vector<Reading> readings;
+  std::vector<Clock> ended;                 ///< steps of each worker
+  std::vector<double> ended_s;              ///< when each worker had ended its last step
+  std::uint64_t sent = 0;                   ///< updates that travelled
+  std::vector<std::vector<Clock>> applied;  ///< by partition and worker, when everything came to rest
+
+  [[nodiscard]] double seconds() const;
+  [[nodiscard]] double waited_s() const;
+  /// Updates that travelled per step, worker and partition.
+  [[nodiscard]] double traffic(const Scenario& scenario) const;
+  /// Steps of the slowest worker that a reading did not contain, at most.
+  [[nodiscard]] Clock stalest() const;
+};
+
+/// Runs until nothing can happen any more: every worker has ended all steps, or some wait for ever. The servers count
+/// which updates they have applied by themselves, so that the record does not rest on the clocks of the rule.
+[[nodiscard]] History history_of(const Rule& rule, const Scenario& scenario);
+
+}  // namespace syncopate::server
