@@ -98,6 +98,11 @@ TEST(Tap, NeverWaits) {
     EXPECT_EQ(history_of(rule_of("tap"), drawn(seed)).waited_s(), 0) << "seed " << seed;
 }
 
+TEST(Tap, SendsOneUpdateAStep) {
+  const Scenario scenario = stumbling();
+  EXPECT_DOUBLE_EQ(history_of(rule_of("tap"), scenario).traffic(scenario), 1);
+}
+
 TEST(Tap, LeavesTheOthersTheirPaceWhenOneIsSlowForGood) {
   const Scenario scenario = paced(4, 100, [](std::size_t worker, Clock) { return worker == 0 ? 5.0 : 1.0; });
   const History tap = history_of(rule_of("tap"), scenario), bsp = history_of(rule_of("bsp"), scenario);
