@@ -1,0 +1,47 @@
+// Message: what workers and servers say to each other, as a value and as bytes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "server/consistency.hpp"
+#include "server/payload.hpp"
+
+namespace syncopate::server {
+
+/// The unit that travels: a message's body is at most this long, and a block of a table with its weights is.
+inline constexpr std::size_t kMostBodyBytes = std::size_t{1} << 20;
+inline constexpr std::size_t kHeadBytes = 40;
+
+enum class Says : std::uint8_t {
+  // A worker says:
+  setup = 1,  ///< body: the job's setup; the first message of a stream. `last`: 1 if this process has sent nothing
+              ///< before; it takes part from step `first` on
+  initial,    ///< body: a block's first weights; from worker 0
+  push,       ///< body: the update of steps [first, last) of a block. Its weights are asked for in exchange
+  fetch,      ///< a block's weights are asked for
+  finish,     ///< the worker has ended in order; its clocks count no more
+  // A server says:
+  welcome,  ///< the setup is accepted. `least`: the newest step of any block; `last`: of this worker
+  weights,  ///< body: a block's weights. `least`: steps of everybody that they hold; `last`: steps of the worker
+  want,     ///< another worker waits for all updates of the first `least` steps
+  refuse,   ///< body: why; `block`: the ErrorKind. The stream ends
+};
+
+struct Message {
+  Says says = Says::setup;
+  std::uint32_t block = 0;    ///< of the server that the message goes to or comes from
+  Clock first = 0, last = 0;  ///< push: the steps of the update
+  Clock least = 0;            ///< push, fetch: answered when the server has so many steps of everybody
+  double rate = 0;            ///< push, where the server runs the rule: the learning rate
+  Payload body{};
+};
+
+/// Fields in order, little-endian; the body follows.
+[[nodiscard]] std::array<std::byte, kHeadBytes> head_of(const Message& message);
+/// Throws Corrupt for bytes that are no message of a worker, or of a server.
+[[nodiscard]] Message message_of(Payload bytes, bool from_worker);
+
+}  // namespace syncopate::server

@@ -1,0 +1,184 @@
+// The server's half of a block: takes updates once, applies them, and says who can be answered.
+#include "server/table/server_block.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "kernel/reduce.hpp"
+#include "syncopate/error.hpp"
+
+namespace syncopate::server {
+
+namespace {
+
+/// Elements that are added up and applied at a time, from a cache.
+constexpr std::size_t kTile = 4096;
+
+std::byte* bytes_of(float* values) { return reinterpret_cast<std::byte*>(values); }
+
+}  // namespace
+
+ServerBlock::ServerBlock(const Terms& terms, std::size_t elements, bool spared)
+    : terms_(terms), spared_(spared), weights_(elements), seats_(terms.workers) {
+  if (!terms.in_lockstep()) return;
+  for (std::size_t s = 0; s < terms.optimizer.state.size(); ++s) state_[s].resize(elements);
+}
+
+void ServerBlock::initialise(base::ConstBytes weights) {
+  require_length(weights);
+  if (has_weights_) return;
+  std::memcpy(weights_.data(), weights.data(), weights.size());
+  has_weights_ = true;
+}
+
+void ServerBlock::require_length(base::ConstBytes values) const {
+  if (values.size() != weights_.size() * sizeof(float))
+    throw Corrupt(fmt::format("{} bytes for a block of {} elements", values.size(), weights_.size()));
+}
+
+void ServerBlock::take(std::size_t worker, const Message& push) {
+  Seat& seat = seats_[worker];
+  if (push.last > seat.applied) {
+    require_next(worker, push);
+    seat.applied = push.last;
+    seat.clock = std::max(seat.clock, push.last);
+    if (terms_.in_lockstep())
+      hold(seat, push);
+    else
+      add(push.body.bytes, {0, weights_.size()}, weights_.data());
+  }
+  seat.asks = push.least;
+}
+
+void ServerBlock::require_next(std::size_t worker, const Message& push) const {
+  if (push.first != seats_[worker].applied)
+    throw Mismatch(fmt::format("worker {} sent the update of steps {} to {}, where step {} is next", worker, push.first,
+                               push.last, seats_[worker].applied));
+  if (!push.body.bytes.empty()) require_length(push.body.bytes);
+  if (!std::isfinite(push.rate) || push.rate < 0) throw Corrupt(fmt::format("a learning rate of {}", push.rate));
+  for (const Seat& other : seats_)
+    if (other.held && other.held_for == push.last - 1 && other.rate != push.rate)
+      throw Mismatch(fmt::format("worker {} updates step {} with a learning rate of {}, another one with {}", worker,
+                                 push.last - 1, push.rate, other.rate));
+}
+
+/// Steps before the last one of a push are those that the worker missed. One that ended without it is not repeated.
+void ServerBlock::hold(Seat& seat, const Message& push) {
+  if (push.last > complete_) {
+    seat.held = push.body;
+    seat.held_for = push.last - 1;
+    seat.rate = push.rate;
+  }
+  complete_steps();
+}
+
+void ServerBlock::ask(std::size_t worker, Clock least) { seats_[worker].asks = least; }
+
+/// A step is complete when everybody who takes part has sent what belongs to it.
+void ServerBlock::complete_steps() {
+  const auto lags = [&](const Seat& seat) { return seat.takes_part && seat.clock <= complete_; };
+  while (std::ranges::any_of(seats_, &Seat::takes_part) && std::ranges::none_of(seats_, lags)) apply_step();
+}
+
+/// The average is over the workers that have sent an update, added up in their order: the same bits from run to run.
+void ServerBlock::apply_step() {
+  std::vector<Seat*> senders;
+  for (Seat& seat : seats_)
+    if (seat.held && seat.held_for == complete_) senders.push_back(&seat);
+  ++complete_;
+  if (senders.empty()) return;
+  const optim::Step step{.with = terms_.with,
+                         .at = {.rate = senders.front()->rate, .step = static_cast<std::uint64_t>(complete_)},
+                         .spared = spared_};
+  const kernel::Reduction average{.divisor = static_cast<int>(senders.size())};
+  std::array<float, kTile> sum;
+  for (std::size_t begin = 0; begin < weights_.size(); begin += kTile) {
+    const Range tile{begin, std::min(begin + kTile, weights_.size())};
+    std::fill_n(sum.begin(), tile.size(), 0.0F);
+    for (const Seat* seat : senders) add(seat->held->bytes, tile, sum.data());
+    kernel::finish(average, bytes_of(sum.data()), tile.size());
+    step_rule(step, tile, {sum.data(), tile.size()});
+  }
+  for (Seat* seat : senders) seat->held.reset();
+}
+
+void ServerBlock::step_rule(const optim::Step& step, Range tile, std::span<float> gradient) {
+  optim::Part part{std::span(weights_).subspan(tile.begin, tile.size()), gradient};
+  for (std::size_t s = 0; s < state_.size(); ++s)
+    part.state[s] = state_[s].empty() ? nullptr : state_[s].data() + tile.begin;
+  terms_.optimizer.update(step, part);
+}
+
+void ServerBlock::add(base::ConstBytes update, Range range, float* into) {
+  is_shown_ = false;
+  if (update.empty()) return;
+  kernel::reduce({}, bytes_of(into), update.data() + range.begin * sizeof(float), range.size());
+}
+
+std::vector<std::size_t> ServerBlock::answerable() {
+  std::vector<std::size_t> workers;
+  if (!has_weights_) return workers;
+  for (std::size_t worker = 0; worker < seats_.size(); ++worker) {
+    std::optional<Clock>& asks = seats_[worker].asks;
+    if (!asks || *asks > least()) continue;
+    asks.reset();
+    workers.push_back(worker);
+  }
+  return workers;
+}
+
+Message ServerBlock::answer(std::size_t worker) {
+  if (!is_shown_) {
+    if (!shown_ || shown_.use_count() > 1) shown_ = std::make_shared<std::vector<float>>(weights_.size());
+    std::ranges::copy(weights_, shown_->begin());
+    is_shown_ = true;
+  }
+  return {.says = Says::weights,
+          .last = seats_[worker].applied,
+          .least = least(),
+          .body = {shown_, std::as_bytes(std::span(*shown_))}};
+}
+
+void ServerBlock::leave(std::size_t worker) {
+  seats_[worker].takes_part = false;
+  seats_[worker].asks.reset();
+  if (terms_.in_lockstep()) complete_steps();
+}
+
+void ServerBlock::join(std::size_t worker, Clock from) {
+  Seat& seat = seats_[worker];
+  seat.applied = std::max({seat.applied, from, complete_});
+  seat.clock = seat.applied;
+  seat.asks.reset();
+  seat.takes_part = true;
+}
+
+void ServerBlock::come_back(std::size_t worker) {
+  Seat& seat = seats_[worker];
+  seat.asks.reset();
+  if (seat.takes_part) return;
+  seat.clock = std::max(seat.clock, least());
+  seat.takes_part = true;
+}
+
+Clock ServerBlock::least() const noexcept {
+  if (terms_.in_lockstep()) return complete_;
+  std::optional<Clock> least;
+  Clock most = 0;
+  for (const Seat& seat : seats_) {
+    most = std::max(most, seat.clock);
+    if (seat.takes_part) least = std::min(least.value_or(seat.clock), seat.clock);
+  }
+  return least.value_or(most);
+}
+
+Clock ServerBlock::wanted() const noexcept {
+  Clock wanted = 0;
+  for (const Seat& seat : seats_) wanted = std::max(wanted, seat.asks.value_or(0));
+  return wanted;
+}
+
+}  // namespace syncopate::server

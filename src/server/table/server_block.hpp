@@ -1,0 +1,80 @@
+// ServerBlock: a block on its server: its weights, who has sent which updates, and who waits for which.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "optim/rule.hpp"
+#include "server/message.hpp"
+#include "server/table/setup.hpp"
+
+namespace syncopate::server {
+
+/// A state machine without clock, thread or wire. The law: an update is applied once, whatever is sent again, and an
+/// update that was answered has been applied. A worker has at most one message under way for a block, so that what is
+/// held for it is bounded. Used by one thread at a time.
+class ServerBlock final {
+ public:
+  /// `terms` must outlive this.
+  ServerBlock(const Terms& terms, std::size_t elements, bool spared);
+
+  /// The first weights, from worker 0; later ones are not looked at. Throws Corrupt for another length.
+  void initialise(base::ConstBytes weights);
+  /// An update of steps [push.first, push.last): applied, or held until everybody's has come, or had before. Its worker
+  /// waits for weights from now on. Throws Mismatch where updates before it are missing, and Corrupt.
+  void take(std::size_t worker, const Message& push);
+  /// The worker waits for weights with `least` steps of everybody.
+  void ask(std::size_t worker, Clock least);
+  /// Workers that can be answered; they wait no more.
+  [[nodiscard]] std::vector<std::size_t> answerable();
+  [[nodiscard]] Message answer(std::size_t worker);
+
+  /// The worker's clock counts no more. What it has sent stays.
+  void leave(std::size_t worker);
+  /// On another stream, where it repeats what it asks for. If it had left, it takes part again, and its clock counts
+  /// from where the others are. What it has sent before is not applied again.
+  void come_back(std::size_t worker);
+  /// Another process is that worker from now on, and takes part from step `from` on.
+  void join(std::size_t worker, Clock from);
+
+  [[nodiscard]] Clock least() const noexcept;  ///< every update of so many steps is applied
+  [[nodiscard]] Clock clock_of(std::size_t worker) const noexcept { return seats_[worker].clock; }
+  [[nodiscard]] Clock applied_of(std::size_t worker) const noexcept { return seats_[worker].applied; }
+  /// So many steps of everybody are waited for; 0: nobody waits.
+  [[nodiscard]] Clock wanted() const noexcept;
+  [[nodiscard]] bool takes_part(std::size_t worker) const noexcept { return seats_[worker].takes_part; }
+  [[nodiscard]] std::span<const float> values() const noexcept { return weights_; }
+
+ private:
+  struct Seat {
+    bool takes_part = true;
+    Clock applied = 0;              ///< its updates of the first so many steps have come
+    Clock clock = 0;                ///< others wait for it beyond this; more than `applied` where it was away
+    std::optional<Clock> asks{};    ///< it waits for weights with so many steps
+    std::optional<Payload> held{};  ///< in lockstep: its update of a step that is not complete; empty: zero
+    Clock held_for = 0;
+    double rate = 0;
+  };
+
+  void require_length(base::ConstBytes values) const;
+  void require_next(std::size_t worker, const Message& push) const;
+  void hold(Seat& seat, const Message& push);
+  void complete_steps();
+  void apply_step();
+  void step_rule(const optim::Step& step, Range tile, std::span<float> gradient);
+  void add(base::ConstBytes update, Range range, float* into);
+
+  const Terms& terms_;
+  const bool spared_;
+  bool has_weights_ = false;
+  std::vector<float> weights_;
+  std::array<std::vector<float>, optim::kMostStates> state_;
+  std::vector<Seat> seats_;
+  Clock complete_ = 0;                         ///< in lockstep: so many steps are applied
+  std::shared_ptr<std::vector<float>> shown_;  ///< a copy of the weights, which answers share
+  bool is_shown_ = false;                      ///< the copy is of the present weights
+};
+
+}  // namespace syncopate::server

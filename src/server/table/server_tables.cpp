@@ -1,0 +1,130 @@
+// A server's tables: set up by the first worker, then one block at a time, each under a lock of its own.
+#include "server/table/server_tables.hpp"
+
+#include <algorithm>
+#include <atomic>
+
+#include "base/require.hpp"
+
+namespace syncopate::server {
+
+namespace {
+
+std::string_view text_of(const Payload& payload) {
+  return {reinterpret_cast<const char*>(payload.bytes.data()), payload.bytes.size()};
+}
+
+}  // namespace
+
+struct ServerTables::Job {
+  struct Kept {
+    Kept(const Block& of, ServerBlock made) : block(of), kept(std::move(made)) {}
+    const Block block;
+    base::Guarded<ServerBlock> kept;
+  };
+
+  explicit Job(const Setup& agreed) : setup(agreed), terms(agreed), told(agreed.workers) {}
+
+  const Setup setup;
+  const Terms terms;
+  std::vector<std::unique_ptr<Kept>> blocks;
+  std::vector<std::atomic<Clock>> told;  ///< the most that each worker was told to be wanted
+};
+
+ServerTables::ServerTables(std::size_t server, std::size_t memory_bytes, Send send)
+    : server_(server), memory_bytes_(memory_bytes), send_(std::move(send)) {}
+ServerTables::~ServerTables() = default;
+
+std::shared_ptr<ServerTables::Job> ServerTables::job() const {
+  return job_.with([](const auto& job) { return job; });
+}
+
+std::shared_ptr<const Setup> ServerTables::setup() const {
+  const auto job = this->job();
+  return job ? std::shared_ptr<const Setup>(job, &job->setup) : nullptr;
+}
+
+std::shared_ptr<ServerTables::Job> ServerTables::create(const Setup& setup) const {
+  auto job = std::make_shared<Job>(setup);
+  base::require(server_ < setup.servers, "this is server {} and the job has {}", server_, setup.servers);
+  // Weights, their copy for answers, and what rules keep or workers have under way.
+  const std::size_t copies = 2 + (job->terms.in_lockstep() ? job->terms.optimizer.state.size() + setup.workers : 0);
+  double bytes = 0;
+  for (const TableShape& table : setup.tables)
+    bytes += static_cast<double>(copies * sizeof(float)) * static_cast<double>(table.elements);
+  base::require(bytes / static_cast<double>(setup.servers) <= static_cast<double>(memory_bytes_),
+                "the job's tables take {:.0f} MiB on each of {} servers, {} MiB are allowed (--memory)",
+                bytes / static_cast<double>(setup.servers) / (1 << 20), setup.servers, memory_bytes_ >> 20);
+  for (const Block& block : blocks_of(setup))
+    if (block.server == server_)
+      job->blocks.push_back(std::make_unique<Job::Kept>(
+          block, ServerBlock(job->terms, block.elements.size(), setup.tables[block.table].spared)));
+  return job;
+}
+
+void ServerTables::set_up(std::size_t worker, const Message& message) {
+  const Setup setup = Setup::of(text_of(message.body));
+  base::require(worker < setup.workers, "worker {} of a job with {} workers", worker, setup.workers);
+  std::shared_ptr<Job> job = job_.with([&](auto& kept) {
+    if (!kept) kept = create(setup);
+    return kept;
+  });
+  if (const std::string differs = difference(setup, job->setup); !differs.empty())
+    throw Mismatch("worker " + std::to_string(worker) + " wants another job than the workers before it: " + differs);
+  Message welcome{.says = Says::welcome};
+  for (const auto& kept : job->blocks)
+    kept->kept.with([&](ServerBlock& block) {
+      if (message.last == 0) block.come_back(worker);
+      if (message.last != 0 && (message.first > 0 || block.applied_of(worker) == 0)) block.join(worker, message.first);
+      welcome.least = std::max(welcome.least, block.least());
+      welcome.last = std::max(welcome.last, block.applied_of(worker));
+    });
+  send_({worker, 0, welcome});
+  if (const Clock told = job->told[worker]; told > 0) send_({worker, 0, {.says = Says::want, .least = told}});
+}
+
+void ServerTables::receive(std::size_t worker, const Message& message) {
+  if (message.says == Says::setup) return set_up(worker, message);
+  const std::shared_ptr<Job> job = this->job();
+  if (!job || worker >= job->setup.workers) throw Corrupt("a worker's first message is no setup");
+  if (message.says == Says::finish) return leave(worker);
+  if (message.block >= job->blocks.size())
+    throw Corrupt("a worker names block " + std::to_string(message.block) + " of " +
+                  std::to_string(job->blocks.size()));
+  job->blocks[message.block]->kept.with([&](ServerBlock& block) {
+    if (message.says == Says::initial) block.initialise(message.body.bytes);
+    if (message.says == Says::push) block.take(worker, message);
+    if (message.says == Says::fetch) block.ask(worker, message.least);
+    answer(*job, message.block, block);
+  });
+}
+
+/// Called with the block's lock held, so that no answer overtakes a later state of the same block.
+void ServerTables::answer(Job& job, std::size_t index, ServerBlock& block) {
+  for (const std::size_t worker : block.answerable()) {
+    Message message = block.answer(worker);
+    message.block = static_cast<std::uint32_t>(index);
+    send_({worker, 1 + job.blocks[index]->block.table, std::move(message)});
+  }
+  const Clock wanted = block.wanted();
+  if (job.terms.in_lockstep() || wanted == 0) return;  // in lockstep everybody sends every step
+  for (std::size_t worker = 0; worker < job.told.size(); ++worker) {
+    if (!block.takes_part(worker) || block.clock_of(worker) >= wanted) continue;
+    Clock told = job.told[worker];
+    while (told < wanted && !job.told[worker].compare_exchange_weak(told, wanted)) {
+    }
+    if (told < wanted) send_({worker, 0, {.says = Says::want, .least = wanted}});
+  }
+}
+
+void ServerTables::leave(std::size_t worker) {
+  const std::shared_ptr<Job> job = this->job();
+  if (!job || worker >= job->setup.workers) return;
+  for (std::size_t index = 0; index < job->blocks.size(); ++index)
+    job->blocks[index]->kept.with([&](ServerBlock& block) {
+      block.leave(worker);
+      answer(*job, index, block);
+    });
+}
+
+}  // namespace syncopate::server

@@ -1,0 +1,141 @@
+// Setups as bytes, what differs between two, and the blocks and terms that follow from one.
+#include "server/table/setup.hpp"
+
+#include <bit>
+#include <cmath>
+
+#include "base/require.hpp"
+#include "base/wire.hpp"
+#include "server/message.hpp"
+#include "server/placement.hpp"
+
+namespace syncopate::server {
+
+namespace {
+
+constexpr std::size_t kMostName = 4096;
+constexpr std::size_t kMostTables = 1 << 20, kMostHyperparameters = 64;
+/// The elements of a block.
+constexpr std::size_t kMostElements = kMostBodyBytes / sizeof(float);
+
+std::uint64_t bits_of(double value) { return std::bit_cast<std::uint64_t>(value); }
+
+std::size_t count(base::WireReader& reader, std::uint64_t most) {
+  const auto value = reader.number<std::uint64_t>();
+  if (value > most) reader.refuse(fmt::format("{} where at most {} are allowed", value, most));
+  return value;
+}
+
+std::string shown(const Setup& setup, std::size_t table) {
+  if (table >= setup.tables.size()) return "none";
+  const auto& [name, elements, spared] = setup.tables[table];
+  return fmt::format("'{}' with {} elements{}", name, elements, spared ? ", spared" : "");
+}
+
+std::string shown(std::span<const std::pair<std::string, double>> hyperparameters) {
+  std::string text;
+  for (const auto& [name, value] : hyperparameters)
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, value);
+  return text;
+}
+
+}  // namespace
+
+std::string Setup::bytes() const {
+  base::WireWriter writer;
+  for (const std::uint64_t number : {std::uint64_t{workers}, std::uint64_t{servers}, seed}) writer.number(number);
+  for (const std::string* name : {&placement, &consistency, &codec, &feedback, &optimizer})
+    writer.text(*name, kMostName);
+  writer.number(std::uint64_t{hyperparameters.size()});
+  for (const auto& [name, value] : hyperparameters) {
+    writer.text(name, kMostName);
+    writer.number(bits_of(value));
+  }
+  writer.number(std::uint64_t{tables.size()});
+  for (const auto& [name, elements, is_spared] : tables) {
+    writer.text(name, kMostName);
+    writer.number(std::uint64_t{elements});
+    writer.number(static_cast<std::uint8_t>(is_spared));
+  }
+  std::string result = writer.take();
+  base::require(result.size() <= kMostBodyBytes, "the names of {} tables take {} bytes; allowed: at most {}",
+                tables.size(), result.size(), kMostBodyBytes);
+  return result;
+}
+
+Setup Setup::of(std::string_view bytes) {
+  base::WireReader reader(bytes);
+  Setup setup;
+  setup.workers = count(reader, kMostWorkers);
+  setup.servers = count(reader, kMostWorkers);
+  setup.seed = reader.number<std::uint64_t>();
+  for (std::string* name : {&setup.placement, &setup.consistency, &setup.codec, &setup.feedback, &setup.optimizer})
+    *name = reader.text(kMostName);
+  for (std::size_t left = count(reader, kMostHyperparameters); left > 0; --left) {
+    std::string name = reader.text(kMostName);
+    setup.hyperparameters.emplace_back(std::move(name), std::bit_cast<double>(reader.number<std::uint64_t>()));
+  }
+  for (std::size_t left = count(reader, kMostTables); left > 0; --left) {
+    TableShape table{.name = reader.text(kMostName)};
+    table.elements = count(reader, kMostTableElements);
+    table.spared = reader.number<std::uint8_t>() != 0;
+    setup.tables.push_back(std::move(table));
+  }
+  reader.end();
+  return setup;
+}
+
+std::string difference(const Setup& one, const Setup& other) {
+  const auto differs = [](std::string_view what, const auto& a, const auto& b) {
+    return a == b ? std::string{} : fmt::format("{} is {} there and {} here", what, b, a);
+  };
+  for (std::string text :
+       {differs("the number of workers", one.workers, other.workers),
+        differs("the number of servers", one.servers, other.servers),
+        differs("the placement", one.placement, other.placement),
+        differs("the consistency", one.consistency, other.consistency), differs("the codec", one.codec, other.codec),
+        differs("the feedback", one.feedback, other.feedback), differs("the optimizer", one.optimizer, other.optimizer),
+        differs("the optimizer's hyperparameters", shown(one.hyperparameters), shown(other.hyperparameters)),
+        differs("the seed", one.seed, other.seed),
+        differs("the number of tables", one.tables.size(), other.tables.size())})
+    if (!text.empty()) return text;
+  for (std::size_t table = 0; table < one.tables.size(); ++table)
+    if (one.tables[table] != other.tables[table])
+      return differs(fmt::format("table {}", table), shown(one, table), shown(other, table));
+  return {};
+}
+
+std::vector<Block> blocks_of(const Setup& setup) {
+  std::vector<std::size_t> bytes;
+  for (const TableShape& table : setup.tables) bytes.push_back(table.elements * sizeof(float));
+  std::vector<Block> blocks;
+  std::vector<std::uint32_t> next(setup.servers);
+  for (const auto& [table, begin, end, server] :
+       partitions_of(placement_named(setup.placement), {bytes, setup.servers, sizeof(float)})) {
+    const std::size_t first = begin / sizeof(float), elements = end / sizeof(float) - first;
+    const std::size_t parts = (elements + kMostElements - 1) / kMostElements;
+    for (std::size_t part = 0; part < parts; ++part) {
+      const Range range = even_part(elements, parts, part);
+      blocks.push_back({table, {first + range.begin, first + range.end}, server, next[server]++});
+    }
+  }
+  return blocks;
+}
+
+Terms::Terms(const Setup& setup)
+    : workers(setup.workers),
+      consistency(rule_of(setup.consistency)),
+      optimizer(optim::rule_named(setup.optimizer)),
+      with(optim::hyperparameters_of(optimizer, setup.hyperparameters)),
+      codec(compress::settings_of(setup.codec)),
+      seed(setup.seed) {
+  base::require(setup.workers >= 1 && setup.workers <= kMostWorkers, "{} workers; allowed: 1 to {}", setup.workers,
+                kMostWorkers);
+  base::require(
+      !in_lockstep() || optimizer.trust == nullptr,
+      "optimizer {} under consistency {}: servers hold parts of a tensor, and its trust ratio needs the norm of "
+      "the whole; allowed: rules that treat every weight by itself, or a consistency model with a staleness",
+      setup.optimizer, setup.consistency);
+}
+
+}  // namespace syncopate::server

@@ -1,0 +1,112 @@
+// The worker's half of a block: adds updates up, asks when the consistency model says so, and takes the answers.
+#include "server/table/worker_block.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "kernel/norm.hpp"
+#include "kernel/reduce.hpp"
+#include "syncopate/error.hpp"
+
+namespace syncopate::server {
+
+namespace {
+
+double norm(std::span<const float> values) {
+  return std::sqrt(kernel::squared_norm(DType::f32, std::as_bytes(values).data(), values.size()));
+}
+
+void add_to(std::span<float> values, std::span<const float> more) {
+  kernel::reduce({}, std::as_writable_bytes(values).data(), std::as_bytes(more).data(), values.size());
+}
+
+}  // namespace
+
+WorkerBlock::WorkerBlock(const Terms& terms, const Block& block, std::span<float> weights)
+    : terms_(terms), block_(block), weights_(weights) {
+  for (auto* memory : {&update_, &travelling_}) *memory = std::make_shared<std::vector<float>>(weights.size());
+}
+
+Message WorkerBlock::first_request(Clock from) {
+  own_ = sent_ = from;
+  const Clock staleness = terms_.consistency.staleness.value_or(from);
+  return make_request(std::max<Clock>(0, from - staleness));
+}
+
+void WorkerBlock::add(std::span<const float> update) {
+  if (has_update_)
+    add_to(*update_, update);
+  else
+    std::memcpy(update_->data(), update.data(), update.size_bytes());
+  has_update_ = true;
+}
+
+void WorkerBlock::end_step(double rate) noexcept {
+  ++own_;
+  rate_ = rate;
+}
+
+double WorkerBlock::significance() const { return has_update_ ? norm(*update_) / norm(weights_) : 0; }
+
+Moment WorkerBlock::moment() const noexcept {
+  return {.own = own_, .fetched = fetched_, .wanted = wanted_, .sent = sent_};
+}
+
+std::optional<Message> WorkerBlock::request() {
+  if (request_) return std::nullopt;
+  Moment now = moment();
+  const bool must = must_fetch(terms_.consistency, now);
+  if (!must && sent_ == own_) return std::nullopt;
+  if (terms_.consistency.travels_early) now.significance = significance();
+  if (!travels(terms_.consistency, now)) return std::nullopt;
+  return make_request(must ? own_ - *terms_.consistency.staleness : 0);
+}
+
+std::optional<Message> WorkerBlock::last_request() {
+  if (request_ || is_finished()) return std::nullopt;
+  return make_request(own_);
+}
+
+Message WorkerBlock::make_request(Clock least) {
+  Message request{.says = sent_ == own_ ? Says::fetch : Says::push,
+                  .block = block_.index,
+                  .first = sent_,
+                  .last = own_,
+                  .least = least,
+                  .rate = rate_};
+  if (has_update_) {
+    std::swap(update_, travelling_);
+    request.body = {travelling_, std::as_bytes(std::span(*travelling_))};
+  }
+  has_update_ = false;
+  sent_ = own_;
+  request_ = request;
+  return request;
+}
+
+void WorkerBlock::receive(Message answer) {
+  if (answer.body.bytes.size() != weights_.size_bytes())
+    throw Corrupt(fmt::format("{} bytes for a block of {} elements", answer.body.bytes.size(), weights_.size()));
+  if (!request_ || answer.last < request_->last) return;
+  request_.reset();
+  fetched_ = std::max(fetched_, answer.least);
+  arrived_ = std::move(answer.body);
+  has_weights_ = true;
+  if (terms_.in_lockstep()) settle();
+}
+
+/// A worker reads its own writes: what came holds all that it had sent by then. What it has sent and added since is
+/// added again, except in lockstep, where it is gradients.
+void WorkerBlock::settle() {
+  if (!arrived_) return;
+  std::memcpy(weights_.data(), arrived_->bytes.data(), arrived_->bytes.size());
+  arrived_.reset();
+  if (terms_.in_lockstep()) return;
+  if (request_ && !request_->body.bytes.empty()) add_to(weights_, *travelling_);
+  if (has_update_) add_to(weights_, *update_);
+}
+
+}  // namespace syncopate::server

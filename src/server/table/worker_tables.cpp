@@ -1,0 +1,202 @@
+// A worker's tables: updates become requests to servers, and answers the weights of the next step.
+#include "server/table/worker_tables.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/require.hpp"
+
+namespace syncopate::server {
+
+namespace {
+
+std::span<float> floats(const Buffer& buffer) { return {static_cast<float*>(buffer.data), buffer.count}; }
+
+void require_fit(const Setup& setup, std::span<const Buffer> weights) {
+  base::require(weights.size() == setup.tables.size(), "weights of {} tables; allowed: of all {}", weights.size(),
+                setup.tables.size());
+  for (std::size_t i = 0; i < weights.size(); ++i)
+    base::require(
+        weights[i].dtype == DType::f32 && weights[i].count == setup.tables[i].elements && weights[i].count > 0,
+        "table '{}' has {} weights of type {}; allowed: {} of type f32, at least 1", setup.tables[i].name,
+        weights[i].count, name_of(weights[i].dtype), setup.tables[i].elements);
+}
+
+std::unique_ptr<Optimizer> optimizer_of(const Setup& setup, std::span<const Buffer> weights) {
+  std::vector<WeightTensor> tensors;
+  for (std::size_t i = 0; i < weights.size(); ++i)
+    tensors.push_back({setup.tables[i].name, weights[i], setup.tables[i].spared});
+  return std::make_unique<Optimizer>(
+      std::move(tensors), OptimizerOptions{.rule = setup.optimizer, .hyperparameters = setup.hyperparameters});
+}
+
+}  // namespace
+
+WorkerTables::WorkerTables(const Setup& setup, std::vector<Buffer> weights, Send send)
+    : setup_(setup), terms_(setup_), send_(std::move(send)), by_server_(setup.servers) {
+  require_fit(setup_, weights);
+  for (const Buffer& buffer : weights) tables_.push_back({.weights = floats(buffer), .blocks = {}, .places = {}});
+  for (const Block& place : blocks_of(setup_)) {
+    Table& table = tables_[place.table];
+    const auto part = table.weights.subspan(place.elements.begin, place.elements.size());
+    table.blocks.push_back(std::make_unique<Shared>(WorkerBlock(terms_, place, part)));
+    table.places.push_back(place);
+    by_server_[place.server].push_back(table.blocks.back().get());
+  }
+  if (terms_.in_lockstep()) return;
+  optimizer_ = optimizer_of(setup_, weights);
+  std::size_t longest = 0;
+  for (const Table& table : tables_) longest = std::max(longest, table.weights.size());
+  before_.resize(longest);
+  change_.resize(longest);
+}
+
+WorkerTables::~WorkerTables() = default;
+
+template <class F>
+void WorkerTables::each_block(F&& f) {
+  for (Table& table : tables_)
+    for (std::size_t i = 0; i < table.blocks.size(); ++i) f(table.places[i], *table.blocks[i]);
+}
+
+void WorkerTables::send_due(const Block& place, const std::optional<Message>& message) const {
+  if (message) send_({place.server, 1 + place.table, *message});
+}
+
+void WorkerTables::offer(const Block& place) const {
+  const auto part = tables_[place.table].weights.subspan(place.elements.begin, place.elements.size());
+  auto copy = std::make_shared<std::vector<float>>(part.begin(), part.end());
+  const auto bytes = std::as_bytes(std::span(*copy));
+  send_({place.server, 0, {.says = Says::initial, .block = place.index, .body = {std::move(copy), bytes}}});
+}
+
+void WorkerTables::offer() {
+  offers_ = true;
+  each_block([&](const Block& place, Shared&) { offer(place); });
+}
+
+void WorkerTables::begin(Clock from) {
+  own_ = from;
+  each_block([&](const Block& place, Shared& shared) {
+    send_due(place, shared.with([&](WorkerBlock& block) { return block.first_request(from); }));
+  });
+}
+
+void WorkerTables::update(std::size_t index, std::span<float> gradient, const UpdateStep& at) {
+  base::require(index < tables_.size(), "table {} of {}", index, tables_.size());
+  Table& table = tables_[index];
+  base::require(gradient.size() == table.weights.size(), "the gradient of table '{}' has {} elements instead of {}",
+                setup_.tables[index].name, gradient.size(), table.weights.size());
+  base::require(!table.is_updated,
+                "table '{}' is updated a second time in step {}; allowed: once between two calls of "
+                "clock",
+                setup_.tables[index].name, own_);
+  std::span<float> update = gradient;
+  if (!terms_.in_lockstep()) {
+    add_change(table, index, gradient, at);
+    update = {change_.data(), gradient.size()};
+  }
+  for (std::size_t i = 0; i < table.blocks.size(); ++i) {
+    const Range& part = table.places[i].elements;
+    table.blocks[i]->with([&](WorkerBlock& block) { block.add(update.subspan(part.begin, part.size())); });
+    std::ranges::fill(gradient.subspan(part.begin, part.size()), 0.0F);
+  }
+  end_step(table, at.rate);
+}
+
+/// The rule sees this worker's gradient alone, as if it were everybody's; an N-th of what it changes is this worker's
+/// share of the average. Rules that are linear in the gradient make of N such shares what they make of the average.
+void WorkerTables::add_change(Table& table, std::size_t index, std::span<float> gradient, const UpdateStep& at) {
+  const std::span<float> weights = table.weights;
+  std::ranges::copy(weights, before_.begin());
+  optimizer_->update(index, gradient, at);
+  const float share = 1.0F / static_cast<float>(setup_.workers);
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    change_[i] = (weights[i] - before_[i]) * share;
+    weights[i] = before_[i] + change_[i];
+  }
+}
+
+void WorkerTables::end_step(Table& table, double rate) {
+  table.is_updated = true;
+  for (std::size_t i = 0; i < table.blocks.size(); ++i)
+    send_due(table.places[i], table.blocks[i]->with([&](WorkerBlock& block) {
+      block.end_step(rate);
+      return block.request();
+    }));
+}
+
+void WorkerTables::end_step(const UpdateStep& at) {
+  for (Table& table : tables_) {
+    if (!table.is_updated) end_step(table, at.rate);
+    table.is_updated = false;
+  }
+  ++own_;
+}
+
+bool WorkerTables::may_read(std::size_t table) {
+  return std::ranges::all_of(tables_[table].blocks, [](const auto& shared) {
+    return shared->with([](const WorkerBlock& block) { return block.may_compute(); });
+  });
+}
+
+void WorkerTables::demand() {
+  each_block([&](const Block& place, Shared& shared) {
+    send_due(place, shared.with([](WorkerBlock& block) { return block.request(); }));
+  });
+}
+
+void WorkerTables::read(std::size_t table) {
+  Clock stalest = 0;
+  for (const auto& shared : tables_[table].blocks)
+    shared->with([&](WorkerBlock& block) {
+      block.settle();
+      stalest = std::max(stalest, block.staleness());
+    });
+  most_stale_ = std::max(most_stale_, stalest);
+  stale_ += stalest;
+  ++reads_;
+}
+
+Staleness WorkerTables::staleness() const noexcept {
+  return {most_stale_, reads_ == 0 ? 0 : static_cast<double>(stale_) / static_cast<double>(reads_)};
+}
+
+bool WorkerTables::finish() {
+  bool all = true;
+  each_block([&](const Block& place, Shared& shared) {
+    send_due(place, shared.with([&](WorkerBlock& block) {
+      all = all && block.is_finished();
+      return block.last_request();
+    }));
+  });
+  return all;
+}
+
+void WorkerTables::receive(std::size_t server, Message message) {
+  if (message.says == Says::want) {
+    for (Shared* shared : by_server_.at(server)) shared->with([&](WorkerBlock& block) { block.want(message.least); });
+    return;
+  }
+  const auto& blocks = by_server_.at(server);
+  if (message.says != Says::weights || message.block >= blocks.size())
+    throw Corrupt(fmt::format("server {} sends a message {} of block {} of {}", server, static_cast<int>(message.says),
+                              message.block, blocks.size()));
+  blocks[message.block]->with([&](WorkerBlock& block) { block.receive(std::move(message)); });
+}
+
+void WorkerTables::repeat(std::size_t server) {
+  for (Shared* shared : by_server_.at(server))
+    shared->with([&](const WorkerBlock& block) {
+      if (offers_ && !block.has_weights()) offer(block.block());
+      send_due(block.block(), block.under_way());
+    });
+}
+
+void WorkerTables::catch_up(Clock least) {
+  if (least <= own_) return;
+  each_block([&](const Block&, Shared& shared) { shared.with([&](WorkerBlock& block) { block.skip_to(least); }); });
+  own_ = least;
+}
+
+}  // namespace syncopate::server

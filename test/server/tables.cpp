@@ -1,0 +1,183 @@
+// Tables of a job in virtual time: what workers compute with, and what becomes of their updates.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/random.hpp"
+#include "server/cluster.hpp"
+#include "syncopate/error.hpp"
+
+namespace syncopate::server {
+namespace {
+
+Setup setup_of(const std::string& consistency, std::size_t workers = 3) {
+  return {.tables = {{"front", 37}, {"wide", 300'000}, {"bias", 1, true}},
+          .workers = workers,
+          .servers = 2,
+          .placement = "uniform",
+          .consistency = consistency,
+          .optimizer = "sgd",
+          .hyperparameters = {{"weight_decay", 0}}};
+}
+
+double uneven(std::size_t worker, Clock step) {
+  return 0.01 + 0.05 * base::CounterRandom{worker, static_cast<std::uint64_t>(step)}.uniform(0);
+}
+
+// Bits.
+
+void draw(std::size_t worker, Clock step, std::size_t table, std::span<float> gradient) {
+  const base::CounterRandom random{worker, static_cast<std::uint64_t>(step), table};
+  for (std::size_t i = 0; i < gradient.size(); ++i) gradient[i] = static_cast<float>(random.uniform(i) - 0.5);
+}
+
+/// One process that averages the gradients of all workers in their order.
+std::vector<std::vector<float>> trained_alone(const ClusterOptions& options) {
+  const Setup& setup = options.setup;
+  std::vector<std::vector<float>> weights;
+  std::vector<WeightTensor> tensors;
+  for (const TableShape& table : setup.tables) weights.emplace_back(table.elements);
+  for (std::size_t i = 0; i < weights.size(); ++i)
+    tensors.push_back({setup.tables[i].name, Buffer(std::span(weights[i])), setup.tables[i].spared});
+  Optimizer optimizer(tensors, {.rule = setup.optimizer, .hyperparameters = setup.hyperparameters});
+  for (Clock step = 0; step < options.steps; ++step)
+    for (std::size_t table = 0; table < weights.size(); ++table) {
+      std::vector<float> sum(weights[table].size()), gradient(sum.size());
+      for (std::size_t worker = 0; worker < setup.workers; ++worker) {
+        options.gradient(worker, step, table, gradient);
+        for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += gradient[i];
+      }
+      for (float& value : sum) value /= static_cast<float>(setup.workers);
+      optimizer.update(table, sum, {options.rate, static_cast<std::uint64_t>(step) + 1});
+    }
+  return weights;
+}
+
+class Lockstep : public testing::TestWithParam<std::tuple<const char*, const char*, double>> {};
+
+TEST_P(Lockstep, EndsInTheBitsOfOneProcess) {
+  const auto [optimizer, placement, break_every_s] = GetParam();
+  ClusterOptions options{.setup = setup_of("bsp"), .steps = 12, .gradient = draw, .compute_s = uneven};
+  options.setup.optimizer = optimizer;
+  options.setup.hyperparameters.clear();
+  options.setup.placement = placement;
+  options.break_every_s = break_every_s;
+  options.rate = 0.1;
+  Cluster cluster(options);
+  cluster.run();
+  const auto expected = trained_alone(options);
+  for (std::size_t worker = 0; worker < 3; ++worker) {
+    ASSERT_TRUE(cluster.has_finished(worker));
+    EXPECT_EQ(cluster.weights(worker), expected) << worker;
+  }
+  EXPECT_EQ(cluster.breaks() > 0, break_every_s > 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Tables, Lockstep,
+                         testing::Combine(testing::Values("sgd", "momentum", "adamw"),
+                                          testing::Values("uniform", "lpt"), testing::Values(0.0, 0.02)));
+
+// Counts: weight i belongs to worker i mod N, whose every step adds exactly 1 to it.
+
+void count(std::size_t worker, std::size_t workers, std::span<float> gradient) {
+  for (std::size_t i = worker; i < gradient.size(); i += workers) gradient[i] = -static_cast<float>(workers);
+}
+
+struct Reading {
+  std::size_t worker;
+  Clock step;
+  std::vector<Clock> least;  ///< by worker: its steps that are in the weights, at least
+};
+
+Reading reading_of(std::size_t worker, Clock step, std::span<const std::vector<float>> weights, std::size_t workers) {
+  Reading reading{worker, step, std::vector<Clock>(workers, 1 << 30)};
+  for (const auto& table : weights)
+    for (std::size_t i = 0; i < table.size(); ++i)
+      reading.least[i % workers] = std::min(reading.least[i % workers], static_cast<Clock>(table[i]));
+  return reading;
+}
+
+class Counted : public testing::TestWithParam<std::tuple<const char*, std::uint64_t>> {
+ protected:
+  /// A cluster that counts; four workers, whose number is a power of two, so that every sum is exact.
+  ClusterOptions options(double break_every_s) {
+    const auto [consistency, seed] = GetParam();
+    ClusterOptions options{
+        .setup = setup_of(consistency, 4), .steps = 40, .seed = seed, .gradient = {}, .compute_s = {}};
+    options.gradient = [](std::size_t worker, Clock, std::size_t, std::span<float> gradient) {
+      count(worker, 4, gradient);
+    };
+    options.setup.tables[1].elements = 3000;
+    options.compute_s = uneven;
+    options.break_every_s = break_every_s;
+    options.reads = [this](std::size_t worker, Clock step, std::span<const std::vector<float>> weights) {
+      readings_.push_back(reading_of(worker, step, weights, 4));
+    };
+    return options;
+  }
+
+  std::vector<Reading> readings_;
+};
+
+TEST_P(Counted, EveryUpdateIsAppliedOnceWhateverIsSentAgain) {
+  Cluster cluster(options(0.03));
+  cluster.run();
+  EXPECT_GT(cluster.breaks(), 10U);
+  for (std::size_t worker = 0; worker < 4; ++worker) {
+    ASSERT_TRUE(cluster.has_finished(worker)) << "worker " << worker << " waits at step " << cluster.clock(worker);
+    for (const auto& table : cluster.weights(worker))
+      EXPECT_TRUE(std::ranges::all_of(table, [](float weight) { return weight == 40; }));
+  }
+}
+
+TEST_P(Counted, AStepComputesWithWhatItsModelPromisesAndAllItsOwn) {
+  const ClusterOptions chosen = options(0.2);
+  Cluster cluster(chosen);
+  cluster.run();
+  const auto staleness = rule_of(chosen.setup.consistency).staleness;
+  EXPECT_EQ(readings_.size(), 4 * 40U);
+  for (const auto& [worker, step, least] : readings_) {
+    const Clock own = least[worker];
+    EXPECT_EQ(own, step);
+    EXPECT_GE(*std::ranges::min_element(least), staleness ? step - *staleness : 0);
+  }
+}
+
+TEST_P(Counted, AWorkerThatDiesIsNotWaitedFor) {
+  ClusterOptions chosen = options(0);
+  chosen.dies_s = {0, 0.7, 0, 0};
+  Cluster cluster(chosen);
+  cluster.run();
+  for (const std::size_t worker : {0, 2, 3}) {
+    ASSERT_TRUE(cluster.has_finished(worker)) << "worker " << worker << " waits at step " << cluster.clock(worker);
+    EXPECT_EQ(cluster.weights(worker), cluster.weights(0));
+    EXPECT_EQ(cluster.clock(worker), 40);
+  }
+  EXPECT_LT(cluster.clock(1), 40);
+}
+
+std::string name_of_case(const auto& info) {
+  std::string name = std::string(std::get<0>(info.param)) + "_" + std::to_string(std::get<1>(info.param));
+  std::ranges::replace_if(
+      name, [](char c) { return std::isalnum(c) == 0; }, '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Tables, Counted,
+                         testing::Combine(testing::Values("bsp", "ssp:0", "ssp:3", "adaptive:0.1,5", "tap"),
+                                          testing::Values(1, 2, 3)),
+                         [](const auto& info) { return name_of_case(info); });
+
+TEST(StaleSynchronous, WorkersOfEqualSpeedPushOnceInThreeSteps) {
+  ClusterOptions options{.setup = setup_of("ssp:2", 4), .steps = 60, .gradient = {}, .compute_s = {}};
+  options.gradient = [](auto&&...) {};
+  options.compute_s = [](auto&&...) { return 1.0; };
+  Cluster cluster(options);
+  cluster.run();
+  const std::size_t blocks = blocks_of(options.setup).size();
+  EXPECT_EQ(cluster.pushes(), 4 * blocks * 60 / 3);
+}
+
+}  // namespace
+}  // namespace syncopate::server
