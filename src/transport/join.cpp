@@ -62,7 +62,7 @@ socket::Descriptor listen_for_memory(const GroupOptions& options) {
 }
 
 void require_protection(const GroupOptions& options, const socket::Address& source) {
-  const bool has_secret = !connect::read_secret(options.secret_file).empty();
+  const bool has_secret = !base::crypto::read_secret(options.secret_file).empty();
   socket::require_guarded(source, has_secret);
   base::require(options.tls != "on" || has_secret,
                 "SYNCOPATE_TLS=on needs the job's secret, from which its keys are made: name a file with at least 16 "
@@ -78,12 +78,12 @@ struct Met {
 Met meet(const GroupOptions& options, connect::rendezvous::Rendezvous& meeting, const connect::PeerInfo& mine) {
   const auto deadline = std::chrono::steady_clock::now() + *options.join_timeout;
   const connect::rendezvous::Member me{*options.rank, *options.size};
-  const std::string secret = connect::read_secret(options.secret_file);
+  const std::string secret = base::crypto::read_secret(options.secret_file);
   const std::string sealed = connect::seal(encode(mine), {me.rank, me.size}, secret);
   const auto texts = meeting.exchange(me, sealed, deadline);
   if (texts.at(static_cast<std::size_t>(me.rank)) != sealed)
     throw Unauthorized("somebody has replaced this rank's text at the rendezvous", {.rank = me.rank});
-  Met met{.all = {}, .digest = connect::digest_of(texts)};
+  Met met{.all = {}, .digest = base::crypto::digest_of(texts)};
   for (int rank = 0; rank < me.size; ++rank) {
     const std::string text = connect::unseal(texts[static_cast<std::size_t>(rank)], {rank, me.size}, secret);
     met.all.push_back(connect::decode_peer_info(text, rank));
@@ -138,12 +138,12 @@ std::unique_ptr<connect::rendezvous::Rendezvous> rendezvous_of(const GroupOption
   if (place.starts_with(kFile)) return connect::rendezvous::in_folder(place.substr(kFile.size()));
   if (place.starts_with(kLocal))
     return connect::rendezvous::over_tcp({connect::rendezvous::local_meeting(place.substr(kLocal.size())),
-                                          connect::read_secret(options.secret_file), options.log});
+                                          base::crypto::read_secret(options.secret_file), options.log});
   base::require(place.starts_with(kTcp),
                 "rendezvous '{}' is unknown; allowed: tcp://host:port, file:///folder, local://name", place);
   const socket::Address address = socket::Address::resolve(place.substr(kTcp.size()));
   base::require(address.port() != 0, "rendezvous '{}' needs a port other than 0, the same for all ranks", place);
-  const std::string secret = connect::read_secret(options.secret_file);
+  const std::string secret = base::crypto::read_secret(options.secret_file);
   socket::require_guarded(address, !secret.empty());
   return connect::rendezvous::over_tcp(
       {address, secret, options.log, connect::encrypts(options.tls, address.is_public())});
@@ -182,7 +182,7 @@ membership::ControlOptions control_options_of(const GroupOptions& options, const
   membership::ControlOptions made{.rank = *options.rank,
                                   .source = socket::Address::parse(all[me].address).with_port(0),
                                   .group = all[0].group,
-                                  .secret = connect::read_secret(options.secret_file),
+                                  .secret = base::crypto::read_secret(options.secret_file),
                                   .meeting = met.digest,
                                   .tls = connect::agreed_tls(all),
                                   .streams = all[0].streams,

@@ -37,7 +37,7 @@ class Listening final : public connect::rendezvous::Rendezvous {
     const connect::Speaker member{rank, static_cast<int>(texts.size())};
     return connect::decode_peer_info(connect::unseal(texts.at(static_cast<std::size_t>(rank)), member, secret), rank);
   }
-  [[nodiscard]] connect::Digest digest() const { return connect::digest_of(texts); }
+  [[nodiscard]] connect::Digest digest() const { return base::crypto::digest_of(texts); }
   std::vector<std::string> texts;
   std::string secret;  ///< by which they are sealed
 

@@ -13,6 +13,8 @@
 
 namespace syncopate::transport::connect {
 
+using base::crypto::is_same, base::crypto::mac_of;
+
 namespace {
 
 // Hello, little-endian: 0 magic (8)  8 u16 protocol  10 u8 purpose  11 u8 role  16 version (16, zero-padded)

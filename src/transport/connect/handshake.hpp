@@ -6,10 +6,12 @@
 #include <string>
 
 #include "base/bytes.hpp"
-#include "transport/connect/secret.hpp"
+#include "base/crypto/secret.hpp"
 #include "transport/socket/channel.hpp"
 
 namespace syncopate::transport::connect {
+
+using base::crypto::Digest;
 
 enum class Purpose : std::uint8_t { rendezvous = 1, control = 2, data = 3, memory = 4 };
 

@@ -3,10 +3,12 @@
 
 #include <fmt/format.h>
 
+#include "base/crypto/secret.hpp"
 #include "syncopate/error.hpp"
-#include "transport/connect/secret.hpp"
 
 namespace syncopate::transport::connect {
+
+using base::crypto::Digest, base::crypto::is_same, base::crypto::mac_of;
 
 namespace {
 

@@ -1,5 +1,5 @@
 // Secret: the bytes that the ranks of one job share, and the codes that only who knows them can make.
-#include "transport/connect/secret.hpp"
+#include "base/crypto/secret.hpp"
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
@@ -12,7 +12,7 @@
 
 #include "base/require.hpp"
 
-namespace syncopate::transport::connect {
+namespace syncopate::base::crypto {
 
 namespace {
 constexpr std::size_t kMostSecretBytes = 4096;
@@ -21,24 +21,22 @@ constexpr std::size_t kMostSecretBytes = 4096;
 std::string read_secret(const std::string& path) {
   if (path.empty()) return {};
   std::ifstream file(path, std::ios::binary);
-  base::require(file.good(), "cannot read the secret file '{}': {}", path, std::strerror(errno));
+  require(file.good(), "cannot read the secret file '{}': {}", path, std::strerror(errno));
   std::error_code unknown;
   const auto others = std::filesystem::status(path, unknown).permissions() & std::filesystem::perms::others_all;
-  base::require(unknown || others == std::filesystem::perms::none,
-                "the secret file '{}' is open to every user of this host; make it yours alone: chmod 600 {}", path,
-                path);
+  require(unknown || others == std::filesystem::perms::none,
+          "the secret file '{}' is open to every user of this host; make it yours alone: chmod 600 {}", path, path);
   std::string secret(kMostSecretBytes + 1, '\0');
   secret.resize(
       static_cast<std::size_t>(file.read(secret.data(), static_cast<std::streamsize>(secret.size())).gcount()));
-  base::require(secret.size() <= kMostSecretBytes,
-                "the secret in '{}' is longer than {} bytes; allowed: 16 to {} bytes", path, kMostSecretBytes,
-                kMostSecretBytes);
+  require(secret.size() <= kMostSecretBytes, "the secret in '{}' is longer than {} bytes; allowed: 16 to {} bytes",
+          path, kMostSecretBytes, kMostSecretBytes);
   while (!secret.empty() && (secret.back() == '\n' || secret.back() == '\r')) secret.pop_back();
-  base::require(secret.size() >= 16, "the secret in '{}' has {} bytes; at least 16 are needed", path, secret.size());
+  require(secret.size() >= 16, "the secret in '{}' has {} bytes; at least 16 are needed", path, secret.size());
   return secret;
 }
 
-Digest mac_of(const std::string& secret, base::ConstBytes text) {
+Digest mac_of(const std::string& secret, ConstBytes text) {
   Digest code{};
   unsigned int size = code.size();
   const auto* made = HMAC(EVP_sha256(), secret.data(), static_cast<int>(secret.size()),
@@ -48,7 +46,7 @@ Digest mac_of(const std::string& secret, base::ConstBytes text) {
   return code;
 }
 
-bool is_same(base::ConstBytes one, base::ConstBytes other) noexcept {
+bool is_same(ConstBytes one, ConstBytes other) noexcept {
   return one.size() == other.size() && CRYPTO_memcmp(one.data(), other.data(), one.size()) == 0;
 }
 
@@ -67,4 +65,4 @@ Digest digest_of(const std::vector<std::string>& texts) {
   return digest;
 }
 
-}  // namespace syncopate::transport::connect
+}  // namespace syncopate::base::crypto

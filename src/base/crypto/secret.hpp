@@ -8,7 +8,7 @@
 
 #include "base/bytes.hpp"
 
-namespace syncopate::transport::connect {
+namespace syncopate::base::crypto {
 
 /// 32 bytes of SHA-256 or HMAC-SHA256.
 using Digest = std::array<std::byte, 32>;
@@ -18,11 +18,11 @@ using Digest = std::array<std::byte, 32>;
 
 /// HMAC-SHA256 (RFC 2104). Law: the first byte of `text` says what the code is for, and no two purposes share one, so
 /// that no code can stand for another. Throws SystemFailure.
-[[nodiscard]] Digest mac_of(const std::string& secret, base::ConstBytes text);
+[[nodiscard]] Digest mac_of(const std::string& secret, ConstBytes text);
 /// Compares in a time that does not depend on the bytes. False where the sizes differ.
-[[nodiscard]] bool is_same(base::ConstBytes one, base::ConstBytes other) noexcept;
+[[nodiscard]] bool is_same(ConstBytes one, ConstBytes other) noexcept;
 
 /// SHA-256 over the texts with their lengths. Throws SystemFailure.
 [[nodiscard]] Digest digest_of(const std::vector<std::string>& texts);
 
-}  // namespace syncopate::transport::connect
+}  // namespace syncopate::base::crypto
