@@ -1,0 +1,193 @@
+// Listener: serves at addresses of this host, and hands over a stream for each caller that has proved the job's secret.
+#include "server/rpc/listener.hpp"
+
+#include <fmt/format.h>
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+
+#include <cstring>
+#include <utility>
+
+#include "base/fork.hpp"
+#include "base/require.hpp"
+#include "server/rpc/proof.hpp"
+#include "server/rpc/session.hpp"
+#include "server/rpc/setting.hpp"
+#include "syncopate/version.hpp"
+
+namespace syncopate::server::rpc {
+
+namespace {
+
+using Context = grpc::GenericCallbackServerContext;
+
+base::Time now() { return std::chrono::steady_clock::now(); }
+
+/// Tells a caller that it is not in; nothing is read from it.
+class Refusal final : public grpc::ServerGenericBidiReactor {
+ public:
+  Refusal(grpc::StatusCode code, const std::string& why) { Finish({code, why}); }
+  void OnDone() override { delete this; }
+};
+
+/// The call of a caller that has proved the secret.
+class Answer final : public Session, public grpc::ServerGenericBidiReactor {
+ public:
+  Answer(Context* context, std::string peer, const EndOptions& options)
+      : Session(context->peer(), options.silence), context_(context) {
+    meet(std::move(peer));
+  }
+  /// The reactor of the call. gRPC holds it until `OnDone`; the program holds it as the stream.
+  static grpc::ServerGenericBidiReactor* begin(const std::shared_ptr<Answer>& answer, const Accepted& accepted) {
+    answer->self_ = answer;
+    answer->StartSendInitialMetadata();
+    answer->offer([&] { return answer->taken(accepted); });
+    return answer.get();
+  }
+
+  void OnReadDone(bool is_right) override { on_read(is_right); }
+  void OnWriteDone(bool is_right) override { on_write(is_right); }
+  void OnDone() override {
+    on_over(true, {ErrorKind::peer_lost,
+                   fmt::format("{} is lost: it was ended or stopped, or the connection to it was cut", other_end())});
+  }
+
+ private:
+  StreamEvents taken(const Accepted& accepted) {
+    try {
+      return accepted(stream_of(self_));
+    } catch (const std::exception& error) {
+      close(error.what());
+      return {};
+    }
+  }
+
+  void begin_read(grpc::ByteBuffer* into) override { StartRead(into); }
+  void begin_write(const grpc::ByteBuffer* from) override { StartWrite(from); }
+  void finish() override { Finish(grpc::Status::OK); }
+  void cancel() noexcept override { context_->TryCancel(); }
+  void release() noexcept override { self_.reset(); }
+
+  Context* const context_;  ///< gRPC's, until `OnDone` returns
+  std::shared_ptr<Answer> self_;
+};
+
+std::optional<HelloBytes> find(const Context& context, const char* key) {
+  const auto found = context.client_metadata().find(key);
+  if (found == context.client_metadata().end() || found->second.size() != kHelloBytes) return std::nullopt;
+  HelloBytes bytes;
+  std::memcpy(bytes.data(), found->second.data(), bytes.size());
+  return bytes;
+}
+
+base::ConstBytes proof_in(const Context& context) {
+  const auto found = context.client_metadata().find(kProofKey);
+  if (found == context.client_metadata().end()) return {};
+  return std::as_bytes(std::span(found->second.data(), found->second.size()));
+}
+
+std::string text_of(base::ConstBytes bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+
+class GrpcListener final : public Listener, private grpc::CallbackGenericService {
+ public:
+  GrpcListener(const std::vector<std::string>& addresses, const EndOptions& options, Accepted accepted);
+  ~GrpcListener() override;
+  GrpcListener(const GrpcListener&) = delete;
+  GrpcListener& operator=(const GrpcListener&) = delete;
+  [[nodiscard]] const std::vector<std::string>& addresses() const noexcept override { return addresses_; }
+
+ private:
+  grpc::ServerGenericBidiReactor* CreateReactor(Context* context) override;
+  grpc::ServerGenericBidiReactor* refuse(const Context& context, grpc::StatusCode code, const std::string& why) const;
+  grpc::ServerGenericBidiReactor* admit(Context* context, const HelloBytes& caller, const HelloBytes& challenge);
+
+  const EndOptions options_;
+  const Accepted accepted_;
+  base::Guarded<Challenger> challenger_;
+  std::vector<std::string> addresses_;
+  std::unique_ptr<grpc::Server> server_;
+  base::OwnProcess process_;
+};
+
+GrpcListener::GrpcListener(const std::vector<std::string>& addresses, const EndOptions& options, Accepted accepted)
+    : options_(options),
+      accepted_(std::move(accepted)),
+      challenger_(Challenger({.identity = options.identity}, options.secret, options.patience)) {
+  grpc::ServerBuilder builder;
+  for (const auto& [name, value] : answerer_settings(options_)) builder.AddChannelArgument(name, value);
+  std::vector<int> ports(addresses.size(), 0);
+  for (std::size_t i = 0; i < addresses.size(); ++i) {
+    const Address address = parse_address(addresses[i]);
+    base::require(address.is_numeric, "a parameter server listens at '{}'; allowed: a numeric address or @name",
+                  address.text);
+    require_allowed(options_, address);
+    builder.AddListeningPort(address.target, answerer_credentials(options_, address), &ports[i]);
+  }
+  builder.RegisterCallbackGenericService(this);
+  server_ = builder.BuildAndStart();
+  if (!server_)
+    throw SystemFailure(
+        fmt::format("cannot listen at {}: the address is taken, is not one of this host's, or its "
+                    "certificates are not valid",
+                    fmt::join(addresses, ", ")));
+  for (std::size_t i = 0; i < addresses.size(); ++i) {
+    const std::string& text = addresses[i];
+    const bool is_named = text.starts_with('@');
+    addresses_.push_back(is_named ? text : fmt::format("{}:{}", text.substr(0, text.rfind(':')), ports[i]));
+  }
+}
+
+GrpcListener::~GrpcListener() {
+  if (process_.is_inherited()) {
+    static_cast<void>(server_.release());  // its threads are the parent's
+  } else {
+    server_->Shutdown(std::chrono::system_clock::now());  // cancels all calls; returns when the last one is over
+  }
+}
+
+grpc::ServerGenericBidiReactor* GrpcListener::CreateReactor(Context* context) {
+  if (context->method() != kMethod) return refuse(*context, grpc::StatusCode::UNIMPLEMENTED, "no such method");
+  const auto caller = find(*context, kHelloKey);
+  if (!caller || !read_hello(*caller))
+    return refuse(*context, grpc::StatusCode::INVALID_ARGUMENT, "it does not speak this protocol");
+  const auto challenge = find(*context, kChallengeKey);
+  const auto verdict = !challenge ? Challenger::Verdict::stale : challenger_.with([&](Challenger& challenger) {
+    return challenger.check(*caller, *challenge, proof_in(*context), now());
+  });
+  if (verdict == Challenger::Verdict::right) return admit(context, *caller, *challenge);
+  if (verdict == Challenger::Verdict::wrong)
+    return refuse(*context, grpc::StatusCode::PERMISSION_DENIED, "it does not know this job's secret");
+  const auto fresh =
+      challenger_.with([&](const Challenger& challenger) { return challenger.challenge(*caller, now()); });
+  context->AddTrailingMetadata(kChallengeKey, text_of(fresh));
+  return new Refusal(grpc::StatusCode::UNAUTHENTICATED, "prove the secret");
+}
+
+grpc::ServerGenericBidiReactor* GrpcListener::refuse(const Context& context, grpc::StatusCode code,
+                                                     const std::string& why) const {
+  options_.log.write(LogLevel::info, fmt::format("no stream from {}: {}", context.peer(), why));
+  return new Refusal(code, why);
+}
+
+grpc::ServerGenericBidiReactor* GrpcListener::admit(Context* context, const HelloBytes& caller,
+                                                    const HelloBytes& challenge) {
+  const Hello theirs = *read_hello(caller), mine = *read_hello(challenge);
+  if (theirs.protocol != mine.protocol || theirs.version != mine.version || theirs.job != options_.job)
+    return refuse(*context, grpc::StatusCode::FAILED_PRECONDITION,
+                  fmt::format("{} runs job '{}' with Syncopate {} (protocol {}), {} runs '{}' with {} ({})",
+                              mine.identity, options_.job, mine.version, mine.protocol, theirs.identity, theirs.job,
+                              theirs.version, theirs.protocol));
+  context->AddInitialMetadata(kProofKey, text_of(prove(options_.secret, Role::answerer, caller, challenge)));
+  return Answer::begin(std::make_shared<Answer>(context, theirs.identity, options_), accepted_);
+}
+
+}  // namespace
+
+std::unique_ptr<Listener> listen(const std::vector<std::string>& addresses, const EndOptions& options,
+                                 Accepted accepted) {
+  base::require(!addresses.empty(), "a parameter server without an address; allowed: 1 or more");
+  return std::make_unique<GrpcListener>(addresses, options, std::move(accepted));
+}
+
+}  // namespace syncopate::server::rpc

@@ -1,0 +1,198 @@
+// Session: what both ends of a stream do alike, between a caller's Stream and the gRPC call that carries it.
+#include "server/rpc/session.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/fork.hpp"
+#include "base/require.hpp"
+#include "server/rpc/message.hpp"
+
+namespace syncopate::server::rpc {
+
+namespace {
+
+class Handle final : public Stream {
+ public:
+  explicit Handle(std::shared_ptr<Session> session) : session_(std::move(session)) {}
+  ~Handle() override {
+    if (process_.is_inherited()) {  // gRPC's threads are the parent's: here its objects cannot be taken down
+      static_cast<void>(new std::shared_ptr<Session>(std::move(session_)));
+    } else {
+      session_->leave();
+    }
+  }
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+
+  void send(std::uint64_t priority, base::ConstBytes head, Payload body) override {
+    process_.require("a stream to a parameter server");
+    base::require(head.size() <= kMostHeadBytes && body.bytes.size() <= kMostBodyBytes,
+                  "a message with a head of {} bytes and a body of {}; allowed: {} and {}", head.size(),
+                  body.bytes.size(), kMostHeadBytes, kMostBodyBytes);
+    base::require(head.size() + body.bytes.size() > 0, "a message without bytes; allowed: 1 byte or more");
+    Outgoing message{.head_bytes = head.size(), .body = std::move(body)};
+    std::ranges::copy(head, message.head.begin());
+    session_->send(priority, std::move(message));
+  }
+  void close(std::string_view error) override {
+    process_.require("a stream to a parameter server");
+    session_->close(error);
+  }
+  [[nodiscard]] const std::string& peer() const noexcept override { return session_->peer(); }
+
+ private:
+  std::shared_ptr<Session> session_;
+  base::OwnProcess process_;
+};
+
+}  // namespace
+
+std::unique_ptr<Stream> stream_of(std::shared_ptr<Session> session) {
+  return std::make_unique<Handle>(std::move(session));
+}
+
+std::string Session::other_end() const { return fmt::format("{} ({})", peer_, address_); }
+
+void Session::offer(const std::function<StreamEvents()>& taker) {
+  state_.with([](State& state) { state.is_offered = true; });
+  StreamEvents events = taker();
+  const bool is_dropped = state_.with([](State& state) {
+    state.is_offered = false;
+    return state.is_dropped;
+  });
+  if (is_dropped) close("it was turned away");
+  open(is_dropped ? StreamEvents{} : std::move(events));
+}
+
+void Session::open(StreamEvents events) {
+  state_.with([&](State&) { events_ = std::move(events); });
+  begin_read(&incoming_);
+}
+
+void Session::send(std::uint64_t priority, Outgoing message) {
+  state_.with([&](State& state) {
+    if (state.farewell || state.is_sealed) return;
+    state.outbox.push(priority, std::move(message));
+    write_next(state);
+  });
+}
+
+void Session::close(std::string_view error) {
+  state_.with([&](State& state) {
+    if (state.farewell) return;
+    if (!error.empty()) state.outbox.clear();
+    state.farewell = error;
+    write_next(state);
+  });
+}
+
+void Session::leave() {
+  const auto is_true = [](bool ended) { return ended; };
+  const auto nothing = [](bool) {};
+  const bool is_dropped = state_.with([](State& state) { return state.is_dropped = state.is_offered; });
+  if (is_dropped) return;
+  const bool is_closed = state_.with([](State& state) { return state.farewell.has_value(); });
+  if (is_closed && has_ended_->wait_until(std::chrono::steady_clock::now() + silence_, is_true, nothing)) return;
+  state_.with([&](State& state) {
+    if (!state.is_over) cancel();
+  });
+  has_ended_->wait_until(base::kNever, is_true, nothing);
+}
+
+void Session::write_next(State& state) {
+  if (state.is_writing || state.is_sealed || state.is_last) return;
+  if (!state.outbox.empty()) {
+    state.outgoing = pack(state.outbox.pop());
+  } else if (state.farewell) {
+    state.outgoing = pack_farewell(*state.farewell);
+    state.is_last = true;
+  } else {
+    return;
+  }
+  state.is_writing = true;
+  begin_write(&state.outgoing);
+}
+
+void Session::on_write(bool is_right) {
+  state_.with([&](State& state) {
+    state.is_writing = false;
+    state.outgoing.Clear();
+    state.is_written = is_right && state.is_last;
+    if (!is_right || state.is_last) return seal(state);
+    write_next(state);
+  });
+}
+
+void Session::seal() {
+  state_.with([&](State& state) { seal(state); });
+}
+
+void Session::seal(State& state) {
+  state.outbox.clear();
+  if (std::exchange(state.is_sealed, true)) return;
+  finish();
+}
+
+void Session::on_read(bool is_right) {
+  if (!is_right) return seal();
+  const grpc::ByteBuffer buffer = incoming_;
+  incoming_.Clear();
+  const bool is_ending = state_.with([](const State& state) { return state.ending.has_value(); });
+  if (!is_ending) receive(buffer);
+  begin_read(&incoming_);  // to the end: what is not read keeps the call from ending
+}
+
+void Session::receive(const grpc::ByteBuffer& buffer) {
+  auto incoming = unpack(buffer);
+  if (!incoming)
+    return fail(ErrorKind::corrupt, fmt::format("sent {} bytes that are no message; allowed: a head of {} and a body "
+                                                "of {}",
+                                                buffer.Length(), kMostHeadBytes, kMostBodyBytes));
+  if (incoming->kind == Kind::farewell) return take_farewell(incoming->payload.bytes);
+  try {
+    if (events_.received) events_.received(std::move(incoming->payload));
+  } catch (const Error& error) {
+    fail(error.kind(), error.what());
+  } catch (const std::exception& error) {
+    fail(ErrorKind::system_failure, error.what());
+  }
+}
+
+void Session::take_farewell(base::ConstBytes text) {
+  const std::string error = readable(text);
+  Ending ending{{}, fmt::format("{} closed the stream", other_end())};
+  if (!error.empty()) ending = {ErrorKind::remote_failure, fmt::format("{} closed the stream: {}", other_end(), error)};
+  state_.with([&](State& state) {
+    state.ending = std::move(ending);
+    seal(state);
+  });
+}
+
+/// The other end's fault, or this end's program's: ends the stream and tells the other end why.
+void Session::fail(ErrorKind kind, const std::string& what) {
+  state_.with([&](State& state) {
+    state.ending = Ending{kind, fmt::format("{}: {}", other_end(), what)};
+    state.outbox.clear();
+    if (!state.farewell) state.farewell = what;
+    write_next(state);
+  });
+}
+
+void Session::on_over(bool is_confirmed, const Ending& lost) {
+  Ending ending = state_.with([&](State& state) {
+    state.is_over = true;
+    state.outbox.clear();
+    if (state.ending) return *state.ending;
+    if (!state.is_written || !is_confirmed) return lost;
+    return Ending{{}, fmt::format("this end closed the stream with {}", other_end())};
+  });
+  const auto tell = std::exchange(events_, {}).ended;
+  if (tell) tell(ending);
+  const auto has_ended = has_ended_;
+  release();
+  has_ended->change([](bool& ended) { ended = true; });
+}
+
+}  // namespace syncopate::server::rpc

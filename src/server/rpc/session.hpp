@@ -1,0 +1,93 @@
+// Session: what both ends of a stream do alike, between a caller's Stream and the gRPC call that carries it.
+#pragma once
+
+#include <grpcpp/support/byte_buffer.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/guarded.hpp"
+#include "server/rpc/outbox.hpp"
+#include "server/rpc/stream.hpp"
+
+namespace syncopate::server::rpc {
+
+/// One gRPC call. gRPC demands: one read and one write at a time, and none after the call's end. Reads are begun only
+/// by `open` and by the reaction to the one before, so they need no lock; writes and the end begin under the lock.
+/// gRPC runs no reaction inside the function that begins an operation, so the lock may be held there.
+///
+/// The call ends when the other end's farewell was read, when this end's was written, when a read or write failed, or
+/// when it is cancelled; `on_over` is its last reaction.
+class Session {
+ public:
+  Session(std::string address, base::Duration silence) : address_(std::move(address)), silence_(silence) {}
+  virtual ~Session() = default;
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  void send(std::uint64_t priority, Outgoing message);
+  void close(std::string_view error);
+  /// What ~Stream promises.
+  void leave();
+  [[nodiscard]] const std::string& peer() const noexcept { return peer_; }
+  /// The other end, as errors name it: "server 2 (10.0.0.5:7000)".
+  [[nodiscard]] std::string other_end() const;
+
+ protected:
+  /// The other end has proved that it is `peer`.
+  void meet(std::string peer) { peer_ = std::move(peer); }
+  /// Offers the stream to who says what is to be told of it, and opens it. Its Stream may be gone by then.
+  void offer(const std::function<StreamEvents()>& taker);
+  /// Begins to read. Once.
+  void open(StreamEvents events);
+  /// No more writes begin.
+  void seal();
+  // Reactions, on gRPC's threads.
+  void on_read(bool is_right);
+  void on_write(bool is_right);
+  /// Tells the end: what was noted, or in order if this end's farewell was written and `is_confirmed`, or else `lost`.
+  /// The last reaction; where nobody holds the session but the one who waits in `leave`, it is gone on return.
+  void on_over(bool is_confirmed, const Ending& lost);
+
+ private:
+  struct State {
+    Outbox outbox;
+    grpc::ByteBuffer outgoing;            ///< while `is_writing`
+    std::optional<std::string> farewell;  ///< the text; set when this end closes
+    std::optional<Ending> ending;         ///< how the stream ended, where that is known before the call is over
+    bool is_writing = false;
+    bool is_last = false;     ///< `outgoing` is or was the farewell
+    bool is_written = false;  ///< the farewell has been written
+    bool is_sealed = false;
+    bool is_over = false;
+    bool is_offered = false;  ///< `offer` runs: the call is not gRPC's yet, and cannot end
+    bool is_dropped = false;  ///< the Stream was destroyed then
+  };
+
+  virtual void begin_read(grpc::ByteBuffer* into) = 0;
+  virtual void begin_write(const grpc::ByteBuffer* from) = 0;
+  virtual void finish() = 0;            ///< lets the call end: there will be no more writes
+  virtual void cancel() noexcept = 0;   ///< ends the call at once
+  virtual void release() noexcept = 0;  ///< the call is over: gives up what kept the session alive for gRPC
+
+  void write_next(State& state);
+  void seal(State& state);
+  void receive(const grpc::ByteBuffer& buffer);
+  void take_farewell(base::ConstBytes text);
+  void fail(ErrorKind kind, const std::string& what);
+
+  const std::string address_;
+  const base::Duration silence_;
+  std::string peer_;
+  StreamEvents events_;
+  grpc::ByteBuffer incoming_;
+  base::Guarded<State> state_;
+  /// Set by `on_over` at its very end. Not a member by value: who waits for it destroys the session.
+  const std::shared_ptr<base::Guarded<bool>> has_ended_ = std::make_shared<base::Guarded<bool>>(false);
+};
+
+/// The Stream of a session.
+[[nodiscard]] std::unique_ptr<Stream> stream_of(std::shared_ptr<Session> session);
+
+}  // namespace syncopate::server::rpc

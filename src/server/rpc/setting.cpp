@@ -1,0 +1,131 @@
+// Setting: how both ends set up gRPC: limits, silence, and who may connect.
+#include "server/rpc/setting.hpp"
+
+#include <grpc/grpc.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "base/require.hpp"
+#include "server/rpc/proof.hpp"
+
+namespace syncopate::server::rpc {
+
+namespace {
+
+constexpr std::chrono::milliseconds kShortestSilence{100}, kLongest{std::chrono::hours(24)};
+/// gRPC holds what it receives until it is whole: what is longer than this ends the call without an unpacking.
+constexpr int kMostReceivedBytes = 4 << 20;
+
+int milliseconds(base::Duration duration) {
+  return static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(duration).count());
+}
+
+/// Half of the silence passes before gRPC asks, the other half before it gives up.
+Settings common_settings(const EndOptions& options) {
+  return {
+      {GRPC_ARG_KEEPALIVE_TIME_MS, milliseconds(options.silence / 2)},
+      {GRPC_ARG_KEEPALIVE_TIMEOUT_MS, milliseconds(options.silence / 2)},
+      {GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1},
+      {GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0},
+      {GRPC_ARG_HTTP2_BDP_PROBE, 0},
+      {GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, kMostReceivedBytes},
+      {GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0},  // a small message cannot become a large one
+      {GRPC_ARG_ENABLE_PER_MESSAGE_COMPRESSION, 0},
+  };
+}
+
+std::string read_pem(const std::string& path, const char* what) {
+  std::ifstream file(path, std::ios::binary);
+  base::require(file.good(), "cannot read the {} '{}': {}", what, path, std::strerror(errno));
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  base::require(text.find("-----BEGIN ") != std::string::npos, "'{}' is no {} in PEM form", path, what);
+  return text;
+}
+
+struct Pems {
+  std::string authority, certificate, key;
+};
+
+Pems read_pems(const CertificateFiles& files) {
+  std::error_code unknown;
+  const auto others = std::filesystem::status(files.key, unknown).permissions() & std::filesystem::perms::others_all;
+  base::require(unknown || others == std::filesystem::perms::none,
+                "the key '{}' is open to every user of this host; make it yours alone: chmod 600 {}", files.key,
+                files.key);
+  return {read_pem(files.authority, "certificate of the job's authority"),
+          read_pem(files.certificate, "certificate of this host"), read_pem(files.key, "key of this host")};
+}
+
+}  // namespace
+
+Settings caller_settings(const EndOptions& options) {
+  Settings settings = common_settings(options);
+  const int patience = milliseconds(options.patience);
+  settings.insert(settings.end(), {
+                                      {GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1},  // a connection for each stream
+                                      {GRPC_ARG_ENABLE_RETRIES, 0},
+                                      {GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1},
+                                      {GRPC_ARG_ENABLE_HTTP_PROXY, 0},
+                                      {GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50},
+                                      {GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500},
+                                      {GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, patience},  // of one attempt to connect
+                                  });
+  return settings;
+}
+
+Settings answerer_settings(const EndOptions& options) {
+  Settings settings = common_settings(options);
+  const int patience = milliseconds(options.patience);
+  settings.insert(settings.end(),
+                  {
+                      {GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, milliseconds(kShortestSilence) / 4},
+                      {GRPC_ARG_MAX_CONCURRENT_STREAMS, 4},              // of one connection
+                      {GRPC_ARG_MAX_CONNECTION_IDLE_MS, patience},       // a connection without a call
+                      {GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, patience},  // one that has not said what it speaks
+                      {GRPC_ARG_ALLOW_REUSEPORT, 0},                     // a port has one listener
+                  });
+  return settings;
+}
+
+void require_allowed(const EndOptions& options, const Address& address) {
+  base::require(is_name(options.identity), "the identity '{}' is not allowed; allowed: 1 to {} printable characters",
+                options.identity, kMostNameBytes);
+  base::require(options.job.empty() || is_name(options.job),
+                "the job's name '{}' is not allowed; allowed: at most {} printable characters", options.job,
+                kMostNameBytes);
+  base::require(options.silence >= kShortestSilence && options.silence <= kLongest,
+                "silence is {} ms; allowed: {} ms to one day",
+                milliseconds(std::min<base::Duration>(options.silence, kLongest)), kShortestSilence.count());
+  base::require(options.patience >= kShortestSilence && options.patience <= kLongest,
+                "patience is {} ms; allowed: {} ms to one day",
+                milliseconds(std::min<base::Duration>(options.patience, kLongest)), kShortestSilence.count());
+  if (address.is_loopback) return;
+  base::require(!options.secret.empty(),
+                "{} is reached from other hosts, and there is no secret; give SYNCOPATE_SECRET_FILE at both ends",
+                address.text);
+  base::require(options.certificates.has_value(),
+                "{} is reached from other hosts, and there are no certificates; give the authority's, this host's and "
+                "its key (`syncopate server certificates` makes them), or use an address of loopback",
+                address.text);
+}
+
+std::shared_ptr<grpc::ChannelCredentials> caller_credentials(const EndOptions& options, const Address& address) {
+  if (!options.certificates || address.is_named) return grpc::InsecureChannelCredentials();
+  Pems pems = read_pems(*options.certificates);
+  return grpc::SslCredentials({std::move(pems.authority), std::move(pems.key), std::move(pems.certificate)});
+}
+
+std::shared_ptr<grpc::ServerCredentials> answerer_credentials(const EndOptions& options, const Address& address) {
+  if (!options.certificates || address.is_named) return grpc::InsecureServerCredentials();
+  Pems pems = read_pems(*options.certificates);
+  grpc::SslServerCredentialsOptions tls(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  tls.pem_root_certs = std::move(pems.authority);
+  tls.pem_key_cert_pairs.push_back({std::move(pems.key), std::move(pems.certificate)});
+  return grpc::SslServerCredentials(tls);
+}
+
+}  // namespace syncopate::server::rpc
