@@ -11,6 +11,9 @@ if(TARGET syncopate-train)  # keeps finding the libtorch it was linked against, 
   set_target_properties(syncopate-train PROPERTIES INSTALL_RPATH ${SYNCOPATE_LIBTORCH_ROOT}/lib)
   install(TARGETS syncopate-train RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
+if(TARGET syncopate-server)
+  install(TARGETS syncopate-server RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
 install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp")
 install(EXPORT syncopate-targets NAMESPACE syncopate:: DESTINATION ${package})
 configure_package_config_file(cmake/syncopate-config.cmake.in ${CMAKE_BINARY_DIR}/syncopate-config.cmake

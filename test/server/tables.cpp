@@ -167,7 +167,7 @@ std::string name_of_case(const auto& info) {
 INSTANTIATE_TEST_SUITE_P(Tables, Counted,
                          testing::Combine(testing::Values("bsp", "ssp:0", "ssp:3", "adaptive:0.1,5", "tap"),
                                           testing::Values(1, 2, 3)),
-                         [](const auto& info) { return name_of_case(info); });
+                         [](const auto& tested) { return name_of_case(tested); });
 
 TEST(StaleSynchronous, WorkersOfEqualSpeedPushOnceInThreeSteps) {
   ClusterOptions options{.setup = setup_of("ssp:2", 4), .steps = 60, .gradient = {}, .compute_s = {}};

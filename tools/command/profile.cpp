@@ -9,7 +9,7 @@
 
 #include "arguments.hpp"
 #include "command.hpp"
-#include "launch/trainer.hpp"
+#include "launch/sibling.hpp"
 #include "profile/table.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/predict.hpp"
@@ -72,7 +72,7 @@ int make_profile(const Options& options, const Session& session, std::vector<std
   for (std::string word :
        {std::string("--profile"), options.output, std::string("--batch"), fmt::format("{}", options.batch)})
     words.push_back(std::move(word));
-  launch::become_trainer(session, std::move(words));
+  launch::become(launch::kTrainer, session, std::move(words));
 }
 
 void define(CLI::App& app, Session& session) {

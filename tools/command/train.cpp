@@ -1,6 +1,6 @@
 // `syncopate train`: hands over to syncopate-train, the training program on libtorch, which stands beside this one.
 #include "command.hpp"
-#include "launch/trainer.hpp"
+#include "launch/sibling.hpp"
 
 namespace syncopate::tools::command {
 
@@ -13,7 +13,7 @@ void define(CLI::App& app, Session& session) {
   app.remove_option(app.get_option("--log-level"));
   app.prefix_command();
   app.callback([&app, &session] {
-    session.action = [&session, words = program_behind(app)]() -> int { launch::become_trainer(session, words); };
+    session.action = [&session, words = program_behind(app)]() -> int { launch::become(launch::kTrainer, session, words); };
   });
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/bytes.hpp"
 #include "base/clock.hpp"
+#include "server/payload.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/log.hpp"
 
@@ -21,12 +22,6 @@ inline constexpr std::size_t kMostHeadBytes = 64;
 inline constexpr std::size_t kMostBodyBytes = std::size_t{1} << 20;
 /// Of a received message: its first byte lies at a multiple of this.
 inline constexpr std::size_t kMessageAlignment = 64;
-
-/// Bytes with what keeps them alive.
-struct Payload {
-  std::shared_ptr<const void> owner;
-  base::ConstBytes bytes;
-};
 
 /// How a stream ended. PeerLost: the other end died, fell silent, was cut off, or left without a word. RemoteFailure:
 /// it closed the stream with an error. Corrupt: it sent what is no message. Another kind: `received` threw it.

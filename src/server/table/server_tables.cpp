@@ -31,6 +31,13 @@ struct ServerTables::Job {
   std::vector<std::atomic<Clock>> told;  ///< the most that each worker was told to be wanted
 };
 
+std::size_t ServerTables::kept_bytes() const {
+  std::size_t bytes = 0;
+  if (const auto job = this->job())
+    for (const auto& kept : job->blocks) bytes += kept->block.elements.size() * sizeof(float);
+  return bytes;
+}
+
 ServerTables::ServerTables(std::size_t server, std::size_t memory_bytes, Send send)
     : server_(server), memory_bytes_(memory_bytes), send_(std::move(send)) {}
 ServerTables::~ServerTables() = default;

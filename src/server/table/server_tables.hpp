@@ -35,6 +35,7 @@ class ServerTables final {
   /// The worker is gone: its clocks count no more, so that nobody waits for it.
   void leave(std::size_t worker);
 
+  [[nodiscard]] std::size_t kept_bytes() const;  ///< of weights
   /// What has been agreed; null before the first worker came.
   [[nodiscard]] std::shared_ptr<const Setup> setup() const;
 

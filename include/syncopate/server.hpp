@@ -1,0 +1,150 @@
+// The parameter server: tables of weights on servers, which workers update and read, each at its own pace.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "syncopate/dtype.hpp"
+#include "syncopate/log.hpp"
+
+namespace syncopate {
+
+// In a library of its own, syncopate::server, because it needs gRPC. Servers and workers are processes of a job, but no
+// ranks of a group: they come and go, and differ in speed.
+
+/// How the ends of a job prove to each other that they belong to it.
+struct JobAccess {
+  std::string job = "syncopate";  ///< a name, the same everywhere
+  /// The file of the job's secret, readable by its owner only. It may be left out where only this host can connect.
+  std::string secret_file;
+  /// PEM files for TLS, needed off this host: the job's own authority, and the certificate and key of this host.
+  std::string authority, certificate, key;
+  /// The other end is lost when nothing has come from it for so long; at least 100 ms.
+  std::chrono::milliseconds silence{2'000};
+};
+
+/// From SYNCOPATE_JOB, _SECRET_FILE, _TLS_AUTHORITY, _TLS_CERTIFICATE, _TLS_KEY and _SILENCE_MS, as `syncopate run
+/// --servers` sets them.
+[[nodiscard]] JobAccess access_from_environment();
+
+struct ServerOptions {
+  /// Where to serve: "host:port" with a numeric host and 0 for any free port, or "@name" on this host.
+  std::vector<std::string> addresses;
+  std::size_t index = 0;         ///< of this server: which part of the tables it keeps
+  std::size_t memory_bytes = 0;  ///< limit of what it keeps; 0: three quarters of the machine's memory
+  /// A worker that is gone or silent for so long is waited for no more: the others' clocks go on without it.
+  std::chrono::milliseconds patience{10'000};
+  JobAccess access{};
+  Log log = log_from_environment();
+};
+
+struct ServerStatus {
+  std::size_t workers = 0;                           ///< of the job; 0: none has come yet
+  std::size_t connected = 0;                         ///< of these
+  std::size_t finished = 0;                          ///< that have ended in order
+  std::uint64_t kept_bytes = 0;                      ///< weights
+  std::uint64_t received_bytes = 0, sent_bytes = 0;  ///< bodies of messages
+};
+
+/// One server of a job. The first worker says which tables there are; the others have to say the same.
+class Server final {
+ public:
+  /// Serves from now on, on threads of its own. Throws Misuse (an address or a limit that is not allowed, no secret or
+  /// certificates off this host), SystemFailure (an address that is taken).
+  [[nodiscard]] static std::unique_ptr<Server> start(const ServerOptions& options);
+  /// Stops serving; what it keeps is gone.
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  /// As they were given, with the ports that were chosen.
+  [[nodiscard]] const std::vector<std::string>& addresses() const noexcept;
+  [[nodiscard]] ServerStatus status() const;
+  /// Waits until every worker of the job has finished, or was given up, or the time is over. Returns whether they have.
+  [[nodiscard]] bool wait_for_end(std::chrono::milliseconds time);
+
+ private:
+  class Impl;
+  explicit Server(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+struct WorkerOptions {
+  std::vector<std::string> servers;  ///< the address of each, in the order of their indices
+  std::size_t worker = 0, workers = 1;
+  std::string placement = "uniform";   ///< a name from shelf server/placement
+  std::string consistency = "bsp";     ///< a name from shelf server/consistency, with its parameter: "ssp:3"
+  std::string optimizer = "momentum";  ///< a name from shelf optim/rule
+  std::vector<std::pair<std::string, double>> hyperparameters{};  ///< as OptimizerOptions has them
+  /// How long servers may be out of reach, at the beginning and later, before a call throws PeerLost; and how long a
+  /// call waits for what they have to say.
+  std::chrono::milliseconds timeout{120'000};
+  JobAccess access{};
+  Log log = log_from_environment();
+};
+
+/// From SYNCOPATE_SERVERS (addresses, separated by commas), SYNCOPATE_RANK and _SIZE (which worker this is), _TIMEOUT_MS,
+/// and the job's access; the rest is left to the program. Throws Misuse for what is missing or not allowed.
+[[nodiscard]] WorkerOptions worker_from_environment();
+
+/// What a worker has done so far.
+struct WorkerStatistics {
+  std::uint64_t pushed_bytes = 0, pulled_bytes = 0;  ///< bodies of messages
+  std::int64_t stalest = 0;                          ///< in steps: own clock less the steps of everybody in its weights
+  double mean_staleness = 0;
+  std::uint64_t reconnections = 0;
+};
+
+/// One worker of a job, and its copies of the tables. Used by one thread. A worker at clock c has ended c steps:
+///
+///   for each table, front to back: sync(table); forward      for each table, back to front: backward; update(table, g)
+///   clock()
+///
+/// Under a model with staleness s a step computes with all updates of everybody's first c - s steps and all its own.
+/// Every failure is thrown by the call that meets it, and by all later ones.
+class TableWorker final {
+ public:
+  /// Reaches every server. Throws Misuse, PeerLost, Unauthorized, Mismatch.
+  [[nodiscard]] static std::unique_ptr<TableWorker> connect(const WorkerOptions& options);
+  /// Leaves without a word: servers wait for it until their patience ends. See `finish`.
+  ~TableWorker();
+  TableWorker(const TableWorker&) = delete;
+  TableWorker& operator=(const TableWorker&) = delete;
+
+  /// A table for these weights: f32, in the program's memory, which the worker reads and writes in `start`, `update`
+  /// and `sync`, and in lockstep (staleness 0) from `update` until `sync` returns. The same tables in the same order on
+  /// every worker. `spared`: WeightTensor::spared. Returns its index. Throws Misuse after `start`.
+  std::size_t create_table(std::string name, Buffer weights, bool spared = false);
+  /// Every worker calls it. The servers take worker 0's weights; all workers hold them afterwards. A worker that comes
+  /// after the others have begun goes on where they are. Throws Mismatch where workers have other tables or options.
+  void start();
+  /// Adds this worker's gradient of the present step to the table, with this learning rate; once a step. Does not wait
+  /// for any server. The gradient is zero afterwards.
+  void update(std::size_t table, Buffer gradient, double rate);
+  /// Ends the step. Tables without an update have none in this step.
+  void clock(double rate);
+  /// Whether `sync` would return at once.
+  [[nodiscard]] bool is_ready(std::size_t table);
+  /// Waits until the table's weights are as fresh as the consistency model promises, and brings them up to date. Throws
+  /// PeerLost, Timeout.
+  void sync(std::size_t table);
+  /// Ends in order: sends what is left, and waits until every table holds everybody's updates of as many steps. Workers
+  /// that have ended the same steps end with the same bits.
+  void finish();
+
+  [[nodiscard]] std::int64_t steps() const noexcept;  ///< that have ended, or that it came too late for
+  [[nodiscard]] WorkerStatistics statistics() const;
+
+ private:
+  class Impl;
+  explicit TableWorker(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace syncopate

@@ -1,0 +1,134 @@
+// syncopate-server: one server of a job, from its command line to its end.
+#include <fmt/format.h>
+#include <pthread.h>
+#include <signal.h>
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "syncopate/error.hpp"
+#include "syncopate/server.hpp"
+#include "syncopate/tooling/json.hpp"
+#include "syncopate/tooling/units.hpp"
+#include "syncopate/version.hpp"
+
+namespace {
+
+using namespace syncopate;
+using Json = nlohmann::json;
+
+struct Words {
+  ServerOptions server;
+  std::string memory = "0", log_level;
+  double patience_s = 10;
+  bool drain = false, json = false;
+};
+
+void print_row(const Json& row) {
+  fmt::print("{}\n", text_of_json(row));
+  std::fflush(stdout);
+}
+
+void define(CLI::App& app, Words& words) {
+  app.name("syncopate-server");
+  app.set_version_flag("--version", std::string(version()));
+  app.add_option("--address", words.server.addresses,
+                 "Where to serve: HOST:PORT with a numeric host and 0 for any free port, or @NAME on this host; repeatable")
+      ->required();
+  app.add_option("--index", words.server.index, "Which server of the job this is, from 0")->capture_default_str();
+  app.add_option("--memory", words.memory, "Limit of what it keeps, as 8GiB (default: three quarters of the machine's)");
+  app.add_option("--patience", words.patience_s, "Seconds after which a worker that is gone or silent is waited for no more")
+      ->capture_default_str()
+      ->check(CLI::Range(0.001, 1e6));
+  app.add_flag("--drain", words.drain, "End when every worker of the job has ended");
+  JobAccess& access = words.server.access;
+  app.add_option("--job", access.job, "Name of the job, the same everywhere (also: SYNCOPATE_JOB)");
+  app.add_option("--secret-file", access.secret_file, "The job's secret (also: SYNCOPATE_SECRET_FILE)");
+  app.add_option("--authority", access.authority, "PEM file of the job's authority, for TLS (also: SYNCOPATE_TLS_AUTHORITY)");
+  app.add_option("--certificate", access.certificate, "PEM file of this host's certificate (also: SYNCOPATE_TLS_CERTIFICATE)");
+  app.add_option("--key", access.key, "PEM file of its key (also: SYNCOPATE_TLS_KEY)");
+  app.add_option("--log-level", words.log_level, "error, warning, info, debug or off (also: SYNCOPATE_LOG)");
+  app.add_flag("--json", words.json, "One JSON object a line on stdout; logs on stderr");
+}
+
+/// Signals are taken by one thread that waits for them: every other thread has them blocked from its birth.
+sigset_t blocked_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, number);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  return signals;
+}
+
+Json row_of(const char* event, const Words& words, const Server& server) {
+  const ServerStatus status = server.status();
+  return {{"event", event},
+          {"server", words.server.index},
+          {"addresses", server.addresses()},
+          {"workers", status.workers},
+          {"connected", status.connected},
+          {"finished", status.finished},
+          {"kept_bytes", status.kept_bytes},
+          {"received_bytes", status.received_bytes},
+          {"sent_bytes", status.sent_bytes}};
+}
+
+void say(const char* event, const Words& words, const Server& server) {
+  if (words.json) return print_row(row_of(event, words, server));
+  const ServerStatus status = server.status();
+  if (std::string_view(event) == "begin")
+    fmt::print("server {} serves at {}\n", words.server.index, fmt::join(server.addresses(), ", "));
+  else
+    fmt::print("server {} ends: {} of {} workers finished, {} kept, {} received, {} sent\n", words.server.index,
+               status.finished, status.workers, format_bytes(static_cast<double>(status.kept_bytes)),
+               format_bytes(static_cast<double>(status.received_bytes)), format_bytes(static_cast<double>(status.sent_bytes)));
+  std::fflush(stdout);
+}
+
+void serve(Words words) {
+  const sigset_t signals = blocked_signals();
+  words.server.memory_bytes = parse_bytes(words.memory);
+  words.server.patience = std::chrono::milliseconds(static_cast<long>(words.patience_s * 1e3));
+  if (!words.log_level.empty()) words.server.log.level = log_level_named(words.log_level);
+  const std::unique_ptr<Server> server = Server::start(words.server);
+  say("begin", words, *server);
+  for (;;) {
+    const timespec turn{0, 100'000'000};
+    if (sigtimedwait(&signals, nullptr, &turn) > 0) break;
+    if (words.drain && server->wait_for_end(std::chrono::milliseconds(0))) break;
+  }
+  say("end", words, *server);
+}
+
+int fail(const Error& error, bool json) {
+  fmt::print(stderr, "syncopate server: {}\n", error.what());
+  if (json) print_row({{"error", error.what()}, {"kind", name_of(error.kind())}});
+  return exit_code_of(error.kind());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Words words;
+  try {
+    words.server.access = access_from_environment();
+    CLI::App app("One server of a job; `syncopate run --servers K` starts K of them with their workers.");
+    define(app, words);
+    try {
+      app.parse(argc, argv);
+    } catch (const CLI::Success& asked) {
+      return app.exit(asked);
+    } catch (const CLI::ParseError& error) {
+      throw Misuse(fmt::format("{} (--help lists the options)", error.what()));
+    }
+    serve(words);
+    return 0;
+  } catch (const Error& error) {
+    return fail(error, words.json);
+  } catch (const std::exception& error) {
+    return fail(SystemFailure(error.what()), words.json);
+  }
+}

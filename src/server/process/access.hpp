@@ -1,0 +1,19 @@
+// Access: the names of the two ends of a stream, and what each needs to prove that it belongs to the job.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "server/rpc/stream.hpp"
+#include "syncopate/server.hpp"
+
+namespace syncopate::server {
+
+[[nodiscard]] std::string name_of_worker(std::size_t worker);  ///< "worker 3"
+[[nodiscard]] std::optional<std::size_t> worker_named(std::string_view name) noexcept;
+
+/// Reads the secret. Throws Misuse for a file that others can read, SystemFailure.
+[[nodiscard]] rpc::EndOptions end_options(const JobAccess& access, std::string identity, const Log& log);
+
+}  // namespace syncopate::server

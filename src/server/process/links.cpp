@@ -1,0 +1,270 @@
+// Links: dialling, greeting, and what happens when a stream ends.
+#include "server/process/links.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/require.hpp"
+
+namespace syncopate::server {
+
+namespace {
+
+constexpr std::chrono::milliseconds kTurn{50};
+/// Of one attempt to reach a server again: the keeper ends within it.
+constexpr std::chrono::milliseconds kAttempt{500};
+
+std::exception_ptr error_of(ErrorKind kind, const std::string& text) {
+  try {
+    raise_error(kind, text);
+  } catch (const Error&) {
+    return std::current_exception();
+  }
+}
+
+std::string text_of(const Payload& payload) {
+  return {reinterpret_cast<const char*>(payload.bytes.data()), payload.bytes.size()};
+}
+
+}  // namespace
+
+Links::Links(const WorkerOptions& options, Take take)
+    : options_(options), take_(std::move(take)), links_(options.servers.size()) {
+  for (std::size_t server = 0; server < links_.size(); ++server) dial(server, options.timeout);
+  keeper_ = std::jthread([this](const std::stop_token& stop) { keep(stop); });
+}
+
+Links::~Links() {
+  keeper_.request_stop();
+  changed_.notify_all();
+  if (keeper_.joinable()) keeper_.join();
+  std::vector<std::shared_ptr<rpc::Stream>> streams;
+  {
+    const std::lock_guard lock(mutex_);
+    streams.swap(retired_);
+    for (Link& link : links_) streams.push_back(std::exchange(link.stream, nullptr));
+  }
+}
+
+std::string Links::where(std::size_t server) const {
+  return fmt::format("server {} at {}", server, options_.servers[server]);
+}
+
+void Links::dial(std::size_t server, std::chrono::milliseconds patience) {
+  std::uint64_t life = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    life = ++links_[server].life;
+    links_[server].is_welcome = false;
+  }
+  rpc::EndOptions end = end_options(options_.access, name_of_worker(options_.worker), options_.log);
+  end.patience = patience;
+  std::shared_ptr<rpc::Stream> stream =
+      rpc::dial(options_.servers[server], end,
+                {.received = [this, server, life](Payload bytes) { receive(server, life, std::move(bytes)); },
+                 .ended = [this, server, life](const rpc::Ending& ending) { lose(server, life, ending); }});
+  const std::lock_guard lock(mutex_);
+  Link& link = links_[server];
+  if (link.life == life)
+    link.stream = std::move(stream);
+  else
+    retired_.push_back(std::move(stream));  // it ended before it was here
+}
+
+void Links::greet(std::size_t server, bool is_fresh, Clock from) {
+  std::shared_ptr<rpc::Stream> stream;
+  {
+    const std::lock_guard lock(mutex_);
+    stream = links_[server].stream;
+    links_[server].welcome.reset();
+  }
+  if (!stream) return;
+  const Message setup{.says = Says::setup, .first = from, .last = is_fresh ? 1 : 0};
+  const auto body = std::make_shared<std::string>(setup_);
+  stream->send(0, head_of(setup), {body, std::as_bytes(std::span(*body))});
+}
+
+Clock Links::introduce(const Setup& setup) {
+  setup_ = setup.bytes();
+  const Clock from = greet_all(0);
+  return from == 0 ? 0 : greet_all(from);
+}
+
+/// The newest step that anybody has ended by what servers say, or `from` if it is later.
+Clock Links::greet_all(Clock from) {
+  for (std::size_t server = 0; server < links_.size(); ++server) greet(server, true, from);
+  std::unique_lock lock(mutex_);
+  const auto is_answered = [&] {
+    return failure_ || std::ranges::all_of(links_, [](const Link& link) { return link.welcome.has_value(); });
+  };
+  const bool all = changed_.wait_for(lock, options_.timeout, is_answered);
+  if (failure_) std::rethrow_exception(failure_);
+  if (!all) throw Timeout(fmt::format("not all servers have accepted the job within {} ms", options_.timeout.count()));
+  for (const Link& link : links_) from = std::max({from, link.welcome->least, link.welcome->last});
+  return from;
+}
+
+void Links::open(std::function<void(std::size_t)> renewed) {
+  const std::lock_guard lock(mutex_);
+  renewed_ = std::move(renewed);
+  changed_.notify_all();
+}
+
+void Links::send(Request request) {
+  std::shared_ptr<rpc::Stream> stream;
+  {
+    const std::lock_guard lock(mutex_);
+    const Link& link = links_[request.server];
+    if (!link.stream || !link.is_welcome) return;
+    stream = link.stream;
+    statistics_.pushed_bytes += request.message.body.bytes.size();
+  }
+  stream->send(request.priority, head_of(request.message), std::move(request.message.body));
+}
+
+void Links::leave() {
+  {
+    const std::lock_guard lock(mutex_);
+    has_left_ = true;
+  }
+  for (std::size_t server = 0; server < links_.size(); ++server) {
+    send({server, ~std::uint64_t{0}, {.says = Says::finish}});
+    std::shared_ptr<rpc::Stream> stream;
+    {
+      const std::lock_guard lock(mutex_);
+      stream = links_[server].stream;
+    }
+    if (stream) stream->close({});
+  }
+}
+
+/// Runs on: gRPC's threads.
+void Links::receive(std::size_t server, std::uint64_t life, Payload bytes) {
+  const std::size_t length = bytes.bytes.size();
+  Message message = message_of(std::move(bytes), false);
+  if (message.says == Says::refuse) {
+    const auto kind = message.block <= static_cast<std::uint32_t>(ErrorKind::system_failure)
+                          ? static_cast<ErrorKind>(message.block)
+                          : ErrorKind::remote_failure;
+    return fail(error_of(kind, fmt::format("{}: {}", where(server), text_of(message.body))));
+  }
+  const bool is_welcome = message.says == Says::welcome;
+  std::function<void(std::size_t)> renewed;
+  {
+    const std::lock_guard lock(mutex_);
+    Link& link = links_[server];
+    if (link.life != life) return;
+    statistics_.pulled_bytes += length - kHeadBytes;
+    if (is_welcome) {
+      link.is_welcome = true;
+      link.welcome = message;
+      newest_ = std::max(newest_, message.least);
+      renewed = renewed_;
+    }
+  }
+  if (!is_welcome) take_(server, std::move(message));
+  if (renewed) renewed(server);
+  const std::lock_guard lock(mutex_);
+  ++arrivals_;
+  changed_.notify_all();
+}
+
+/// Runs on: gRPC's threads. What another stream can mend is left to the keeper.
+void Links::lose(std::size_t server, std::uint64_t life, const rpc::Ending& ending) {
+  if (ending.failure && *ending.failure != ErrorKind::peer_lost)
+    fail(error_of(*ending.failure, fmt::format("{}: {}", where(server), ending.reason)));
+  const std::lock_guard lock(mutex_);
+  Link& link = links_[server];
+  if (link.life != life) return;
+  ++link.life;
+  link.is_welcome = false;
+  if (link.stream) retired_.push_back(std::exchange(link.stream, nullptr));
+  if (!has_left_)
+    options_.log.write(LogLevel::warning,
+                       fmt::format("worker {}: {} is out of reach: {}", options_.worker, where(server), ending.reason));
+  changed_.notify_all();
+}
+
+/// Runs on: `keeper_`. Streams are destroyed and dialled here, because callbacks must not.
+void Links::keep(const std::stop_token& stop) {
+  std::vector<std::optional<base::Time>> lost_since(links_.size());
+  while (!stop.stop_requested()) {
+    std::vector<std::shared_ptr<rpc::Stream>> retired;
+    std::vector<std::size_t> broken;
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait_for(lock, kTurn, [&] { return stop.stop_requested() || !retired_.empty(); });
+      retired.swap(retired_);
+      for (std::size_t server = 0; server < links_.size(); ++server)
+        if (renewed_ && !has_left_ && !failure_ && !links_[server].stream) broken.push_back(server);
+    }
+    retired.clear();
+    for (const std::size_t server : broken) {
+      if (stop.stop_requested()) return;
+      std::optional<base::Time>& since = lost_since[server];
+      if (!since) since = clock_.now();
+      if (redial(server, clock_.now() - *since)) since.reset();
+    }
+  }
+}
+
+/// Whether the server was reached again.
+bool Links::redial(std::size_t server, base::Duration lost) {
+  try {
+    dial(server, kAttempt);
+    greet(server, false, 0);
+    const std::lock_guard lock(mutex_);
+    ++statistics_.reconnections;
+    return true;
+  } catch (const PeerLost& error) {
+    if (lost >= options_.timeout)
+      fail(error_of(ErrorKind::peer_lost, fmt::format("{} has been out of reach for {:.0f} s: {}", where(server),
+                                                      base::seconds(lost), error.what())));
+  } catch (const Error&) {
+    fail(std::current_exception());
+  }
+  return false;
+}
+
+void Links::fail(std::exception_ptr failure) {
+  const std::lock_guard lock(mutex_);
+  if (!failure_ && !has_left_) failure_ = std::move(failure);
+  changed_.notify_all();
+}
+
+std::uint64_t Links::arrivals() const {
+  const std::lock_guard lock(mutex_);
+  return arrivals_;
+}
+
+std::uint64_t Links::wait_beyond(std::uint64_t seen, base::Time deadline, std::string_view for_what) {
+  std::unique_lock lock(mutex_);
+  const bool came = changed_.wait_until(lock, deadline, [&] { return failure_ || arrivals_ > seen; });
+  if (failure_) std::rethrow_exception(failure_);
+  if (came) return arrivals_;
+  std::string broken;
+  for (std::size_t server = 0; server < links_.size(); ++server)
+    if (!links_[server].stream)
+      broken += fmt::format("{}{}", broken.empty() ? "; out of reach: " : ", ", where(server));
+  throw Timeout(
+      fmt::format("the weights of '{}' did not come within {} ms{}", for_what, options_.timeout.count(), broken),
+      {.rank = static_cast<int>(options_.worker), .operation = "sync", .tensor = std::string(for_what)});
+}
+
+void Links::require_whole() const {
+  const std::lock_guard lock(mutex_);
+  if (failure_) std::rethrow_exception(failure_);
+}
+
+Clock Links::newest() const {
+  const std::lock_guard lock(mutex_);
+  return newest_;
+}
+
+WorkerStatistics Links::statistics() const {
+  const std::lock_guard lock(mutex_);
+  return statistics_;
+}
+
+}  // namespace syncopate::server

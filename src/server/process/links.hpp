@@ -1,0 +1,86 @@
+// Links: a worker's streams to all servers, which are dialled again when they break.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "server/message.hpp"
+#include "server/process/access.hpp"
+#include "server/table/worker_tables.hpp"
+
+namespace syncopate::server {
+
+/// Thread-safe. A failure that another stream cannot mend (a server refuses, or is out of reach for the timeout) is
+/// kept and thrown by every later call that waits or requires.
+class Links final {
+ public:
+  using Take = std::function<void(std::size_t server, Message message)>;
+  /// Dials every server, one after the other. `take` gets the servers' messages, on gRPC's threads. Throws as
+  /// rpc::dial.
+  Links(const WorkerOptions& options, Take take);
+  ~Links();
+  Links(const Links&) = delete;
+  Links& operator=(const Links&) = delete;
+
+  /// Says what is to be agreed to every server, and waits until all have. Returns the step from which on this worker
+  /// takes part: 0, or a later one where it comes late. Throws Mismatch, Misuse, Timeout, PeerLost.
+  [[nodiscard]] Clock introduce(const Setup& setup);
+  /// From now on a stream that breaks is replaced; `renewed` is called when it is, on gRPC's threads.
+  void open(std::function<void(std::size_t server)> renewed);
+  /// Sends, or drops where the stream is broken: what is under way is sent again when it is renewed.
+  void send(Request request);
+  /// Tells every server that this worker has finished.
+  void leave();
+
+  [[nodiscard]] std::uint64_t arrivals() const;
+  /// Waits until there are more arrivals than `seen`; returns how many. Throws Timeout at the deadline, naming what was
+  /// waited for and the servers that are out of reach, or the failure.
+  std::uint64_t wait_beyond(std::uint64_t seen, base::Time deadline, std::string_view for_what);
+  void require_whole() const;  ///< throws the failure, if there is one
+  /// The newest step of anybody, as far as servers said when streams began.
+  [[nodiscard]] Clock newest() const;
+  [[nodiscard]] WorkerStatistics statistics() const;
+
+ private:
+  struct Link {
+    std::shared_ptr<rpc::Stream> stream{};  ///< null: out of reach
+    std::uint64_t life = 0;                 ///< counts streams
+    bool is_welcome = false;                ///< the server has answered on this stream
+    std::optional<Message> welcome{};
+  };
+
+  void dial(std::size_t server, std::chrono::milliseconds patience);
+  [[nodiscard]] bool redial(std::size_t server, base::Duration lost);
+  void greet(std::size_t server, bool is_fresh, Clock from);
+  [[nodiscard]] Clock greet_all(Clock from);
+  void receive(std::size_t server, std::uint64_t life, Payload bytes);
+  void lose(std::size_t server, std::uint64_t life, const rpc::Ending& ending);
+  void keep(const std::stop_token& stop);
+  void fail(std::exception_ptr failure);
+  [[nodiscard]] std::string where(std::size_t server) const;
+
+  const WorkerOptions options_;
+  const Take take_;
+  const base::SteadyClock clock_;
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  std::vector<Link> links_;
+  std::vector<std::shared_ptr<rpc::Stream>> retired_;
+  std::function<void(std::size_t)> renewed_;
+  std::string setup_;  ///< as bytes; empty before `introduce`
+  std::uint64_t arrivals_ = 0;
+  Clock newest_ = 0;
+  bool has_left_ = false;
+  std::exception_ptr failure_;
+  WorkerStatistics statistics_;
+  std::jthread keeper_;
+};
+
+}  // namespace syncopate::server

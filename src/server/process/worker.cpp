@@ -1,0 +1,159 @@
+// The worker of include/syncopate/server.hpp: its tables, a stream to each server, and waiting.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/clock.hpp"
+#include "base/require.hpp"
+#include "server/process/links.hpp"
+#include "server/table/worker_tables.hpp"
+#include "syncopate/server.hpp"
+
+namespace syncopate {
+
+using namespace server;
+
+namespace {
+
+Setup setup_of(const WorkerOptions& options) {
+  return {.tables = {},
+          .workers = options.workers,
+          .servers = options.servers.size(),
+          .placement = options.placement,
+          .consistency = options.consistency,
+          .optimizer = options.optimizer,
+          .hyperparameters = options.hyperparameters};
+}
+
+void require_allowed(const WorkerOptions& options) {
+  base::require(!options.servers.empty(), "no server; allowed: at least 1");
+  base::require(options.worker < options.workers, "worker {} of {}; allowed: 0 to {}", options.worker, options.workers,
+                options.workers - 1);
+  base::require(options.timeout.count() > 0, "a timeout of {} ms; allowed: more than 0", options.timeout.count());
+  static_cast<void>(Terms(setup_of(options)));
+}
+
+}  // namespace
+
+class TableWorker::Impl {
+ public:
+  explicit Impl(const WorkerOptions& options)
+      : options_(options),
+        setup_(setup_of(options)),
+        links_(options, [this](std::size_t server, Message message) { take(server, std::move(message)); }) {}
+
+  std::size_t create_table(std::string name, Buffer weights, bool spared) {
+    base::require(!tables_, "table '{}' comes after start; allowed: before it", name);
+    setup_.tables.push_back({std::move(name), weights.count, spared});
+    weights_.push_back(weights);
+    return weights_.size() - 1;
+  }
+
+  void start() {
+    base::require(!tables_, "start was called before; allowed: once");
+    tables_ =
+        std::make_unique<WorkerTables>(setup_, weights_, [this](Request request) { links_.send(std::move(request)); });
+    const Clock from = links_.introduce(setup_);
+    if (options_.worker == 0 && from == 0) tables_->offer();
+    tables_->begin(from);
+    links_.open([this](std::size_t server) { tables_->repeat(server); });
+    for (std::size_t table = 0; table < weights_.size(); ++table) sync(table);
+  }
+
+  void update(std::size_t table, const Buffer& gradient, double rate) {
+    require_usable();
+    base::require(gradient.dtype == DType::f32, "a gradient of type {}; allowed: f32", name_of(gradient.dtype));
+    base::require(std::isfinite(rate) && rate >= 0, "a learning rate of {}; allowed: 0 or more", rate);
+    tables_->update(table, {static_cast<float*>(gradient.data), gradient.count}, step(rate));
+  }
+
+  void clock(double rate) {
+    require_usable();
+    tables_->end_step(step(rate));
+    tables_->catch_up(links_.newest());
+  }
+
+  bool is_ready(std::size_t table) {
+    require_usable();
+    return tables_->may_read(table);
+  }
+
+  void sync(std::size_t table) {
+    require_usable();
+    base::require(table < weights_.size(), "table {} of {}", table, weights_.size());
+    if (!tables_->may_read(table))
+      wait(
+          [&] {
+            tables_->demand();
+            return tables_->may_read(table);
+          },
+          setup_.tables[table].name);
+    tables_->read(table);
+  }
+
+  void finish() {
+    require_usable();
+    wait([&] { return tables_->finish(); }, "all tables");
+    for (std::size_t table = 0; table < weights_.size(); ++table) tables_->read(table);
+    links_.leave();
+  }
+
+  [[nodiscard]] std::int64_t steps() const noexcept { return tables_ ? tables_->clock() : 0; }
+
+  [[nodiscard]] WorkerStatistics statistics() const {
+    WorkerStatistics statistics = links_.statistics();
+    if (!tables_) return statistics;
+    const Staleness staleness = tables_->staleness();
+    statistics.stalest = staleness.most;
+    statistics.mean_staleness = staleness.mean;
+    return statistics;
+  }
+
+ private:
+  [[nodiscard]] UpdateStep step(double rate) const { return {rate, static_cast<std::uint64_t>(tables_->clock()) + 1}; }
+
+  void require_usable() {
+    base::require(tables_ != nullptr, "this worker has not started; allowed: after start");
+    links_.require_whole();
+  }
+
+  /// Runs on: gRPC's threads.
+  void take(std::size_t server, Message message) { tables_->receive(server, std::move(message)); }
+
+  /// Asks again whenever something has come.
+  template <class Ready>
+  void wait(Ready&& is_ready, std::string_view for_what) {
+    const base::Time deadline = clock_.now() + options_.timeout;
+    std::uint64_t seen = links_.arrivals();
+    while (!is_ready()) seen = links_.wait_beyond(seen, deadline, for_what);
+  }
+
+  const WorkerOptions options_;
+  Setup setup_;
+  std::vector<Buffer> weights_;
+  const base::SteadyClock clock_;
+  std::unique_ptr<WorkerTables> tables_;
+  Links links_;  // the last: its threads use what is above
+};
+
+TableWorker::TableWorker(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+TableWorker::~TableWorker() = default;
+
+std::unique_ptr<TableWorker> TableWorker::connect(const WorkerOptions& options) {
+  require_allowed(options);
+  return std::unique_ptr<TableWorker>(new TableWorker(std::make_unique<Impl>(options)));
+}
+
+std::size_t TableWorker::create_table(std::string name, Buffer weights, bool spared) {
+  return impl_->create_table(std::move(name), weights, spared);
+}
+void TableWorker::start() { impl_->start(); }
+void TableWorker::update(std::size_t table, Buffer gradient, double rate) { impl_->update(table, gradient, rate); }
+void TableWorker::clock(double rate) { impl_->clock(rate); }
+bool TableWorker::is_ready(std::size_t table) { return impl_->is_ready(table); }
+void TableWorker::sync(std::size_t table) { impl_->sync(table); }
+void TableWorker::finish() { impl_->finish(); }
+std::int64_t TableWorker::steps() const noexcept { return impl_->steps(); }
+WorkerStatistics TableWorker::statistics() const { return impl_->statistics(); }
+
+}  // namespace syncopate

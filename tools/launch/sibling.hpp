@@ -1,0 +1,26 @@
+// Siblings: programs that stand beside this one where what they need was found when it was built.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "command.hpp"
+
+namespace syncopate::tools::launch {
+
+struct Sibling {
+  const char* program;  ///< its file, in the folder of this one
+  const char* needs;    ///< and where that comes from: for the one who does not have it
+};
+
+inline constexpr Sibling kTrainer{
+    "syncopate-train", "libtorch; run scripts/install, or configure with -DSYNCOPATE_LIBTORCH=DIR, and build again"};
+inline constexpr Sibling kServer{"syncopate-server", "gRPC; run scripts/install, and build again"};
+
+/// Its absolute path. Throws Misuse where it was not built.
+[[nodiscard]] std::string path_of(const Sibling& sibling, const Session& session);
+/// This process becomes that program with these words, and --json where that was asked for. Throws Misuse where it was
+/// not built.
+[[noreturn]] void become(const Sibling& sibling, const Session& session, std::vector<std::string> words);
+
+}  // namespace syncopate::tools::launch
