@@ -12,7 +12,7 @@ namespace syncopate::server {
 /// A clock counts steps that were ended. A worker at clock c has ended the steps 0 to c - 1 and computes step c.
 using Clock = std::int64_t;
 
-/// What is known about one partition when something is decided.
+/// What is known about one shard when something is decided.
 struct Moment {
   Clock own = 0;      ///< of the worker
   Clock least = 0;    ///< the server has every update of all workers' first `least` steps

@@ -12,8 +12,8 @@ namespace syncopate::server {
 
 namespace {
 
-std::string misplaced_within(const Partition& partition, const Demand& demand) {
-  const auto& [table, begin, end, server] = partition;
+std::string misplaced_within(const Shard& shard, const Demand& demand) {
+  const auto& [table, begin, end, server] = shard;
   if (begin >= end || end > demand.table_bytes[table])
     return fmt::format("table {} has no range [{}, {})", table, begin, end);
   if (begin % demand.grain_bytes != 0)
@@ -26,7 +26,7 @@ std::string misplaced_within(const Partition& partition, const Demand& demand) {
 
 const Placement& placement_named(std::string_view name) { return base::entry_named("placement", name, placements()); }
 
-std::vector<Partition> partitions_of(const Placement& placement, const Demand& demand) {
+std::vector<Shard> shards_of(const Placement& placement, const Demand& demand) {
   base::require(demand.servers >= 1, "placement {} has {} servers; allowed: at least 1", placement.name,
                 demand.servers);
   base::require(demand.grain_bytes >= 1, "placement {} has a grain of 0 bytes; allowed: at least 1", placement.name);
@@ -37,9 +37,9 @@ std::vector<Partition> partitions_of(const Placement& placement, const Demand& d
   return placement.place(demand);
 }
 
-std::vector<std::size_t> loads_of(std::span<const Partition> partitions, std::size_t servers) {
+std::vector<std::size_t> loads_of(std::span<const Shard> shards, std::size_t servers) {
   std::vector<std::size_t> loads(servers);
-  for (const Partition& partition : partitions) loads.at(partition.server) += partition.end - partition.begin;
+  for (const Shard& shard : shards) loads.at(shard.server) += shard.end - shard.begin;
   return loads;
 }
 
@@ -52,15 +52,15 @@ double variation_of(std::span<const std::size_t> loads) {
   return std::sqrt(squares / static_cast<double>(loads.size())) / mean;
 }
 
-std::string misplaced(std::span<const Partition> partitions, const Demand& demand) {
+std::string misplaced(std::span<const Shard> shards, const Demand& demand) {
   std::size_t next = 0;
   for (std::size_t table = 0; table < demand.table_bytes.size(); ++table)
-    for (std::size_t covered = 0; covered < demand.table_bytes[table]; covered = partitions[next++].end) {
-      if (next == partitions.size() || partitions[next].table != table || partitions[next].begin != covered)
-        return fmt::format("partition {} does not begin at byte {} of table {}", next, covered, table);
-      if (auto why = misplaced_within(partitions[next], demand); !why.empty()) return why;
+    for (std::size_t covered = 0; covered < demand.table_bytes[table]; covered = shards[next++].end) {
+      if (next == shards.size() || shards[next].table != table || shards[next].begin != covered)
+        return fmt::format("shard {} does not begin at byte {} of table {}", next, covered, table);
+      if (auto why = misplaced_within(shards[next], demand); !why.empty()) return why;
     }
-  return next == partitions.size() ? std::string{} : fmt::format("partition {} is of no table", next);
+  return next == shards.size() ? std::string{} : fmt::format("shard {} is of no table", next);
 }
 
 }  // namespace syncopate::server

@@ -17,19 +17,19 @@ struct Demand {
 };
 
 /// The bytes [begin, end) of a table, which one server keeps.
-struct Partition {
+struct Shard {
   std::size_t table = 0, begin = 0, end = 0;
   std::size_t server = 0;
-  friend bool operator==(const Partition&, const Partition&) = default;
+  friend bool operator==(const Shard&, const Shard&) = default;
 };
 
 struct Placement {
   std::string_view name;
   std::string_view summary;
   std::string_view source;
-  /// Partitions by table, then by range: each byte in exactly one, none empty. `demand` is allowed (see
-  /// `partitions_of`).
-  std::vector<Partition> (*place)(const Demand& demand);
+  /// Shards by table, then by range: each byte in exactly one, none empty. `demand` is allowed (see
+  /// `shards_of`).
+  std::vector<Shard> (*place)(const Demand& demand);
   /// The law: no server keeps more bytes than this, whatever the tables.
   double (*most_bytes)(const Demand& demand);
 };
@@ -40,13 +40,13 @@ struct Placement {
 
 /// What `placement` makes of `demand`. Pure: equal on every process. Throws Misuse if there is no server, or a table is
 /// no multiple of the grain.
-[[nodiscard]] std::vector<Partition> partitions_of(const Placement& placement, const Demand& demand);
+[[nodiscard]] std::vector<Shard> shards_of(const Placement& placement, const Demand& demand);
 
 /// The bytes that each server keeps.
-[[nodiscard]] std::vector<std::size_t> loads_of(std::span<const Partition> partitions, std::size_t servers);
+[[nodiscard]] std::vector<std::size_t> loads_of(std::span<const Shard> shards, std::size_t servers);
 /// Standard deviation over mean of the loads of all servers, 0 without load (thesis, figure 5.3).
 [[nodiscard]] double variation_of(std::span<const std::size_t> loads);
-/// Why `partitions` do not answer `demand`; empty if they do.
-[[nodiscard]] std::string misplaced(std::span<const Partition> partitions, const Demand& demand);
+/// Why `shards` do not answer `demand`; empty if they do.
+[[nodiscard]] std::string misplaced(std::span<const Shard> shards, const Demand& demand);
 
 }  // namespace syncopate::server

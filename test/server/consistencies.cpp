@@ -15,7 +15,7 @@ namespace {
 Scenario drawn(std::uint64_t seed) {
   const base::CounterRandom random{seed};
   return {.workers = 1 + random.below(5, 0),
-          .partitions = 1 + random.below(3, 1),
+          .shards = 1 + random.below(3, 1),
           .steps = 40,
           .compute_s =
               [=](std::size_t worker, Clock step) {
@@ -24,9 +24,8 @@ Scenario drawn(std::uint64_t seed) {
               },
           .delay_s = [=](std::uint64_t message) { return 2 * random.uniform(1'000'000 + message); },
           .significance =
-              [=](std::size_t worker, Clock step, std::size_t partition) {
-                return 0.02 *
-                       random.uniform(100'000 * (partition + 1) + 100 * worker + static_cast<std::uint64_t>(step));
+              [=](std::size_t worker, Clock step, std::size_t shard) {
+                return 0.02 * random.uniform(100'000 * (shard + 1) + 100 * worker + static_cast<std::uint64_t>(step));
               }};
 }
 

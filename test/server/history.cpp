@@ -8,7 +8,7 @@ namespace syncopate::server {
 
 namespace {
 
-/// One partition as one worker has it.
+/// One shard as one worker has it.
 struct Copy {
   std::vector<Clock> seen;  ///< steps of each worker that the weights contain
   Clock fetched = 0, sent = 0, wanted = 0;
@@ -23,8 +23,8 @@ struct Worker {
   std::vector<Copy> copies;
 };
 
-/// A server's side of one partition.
-struct Shard {
+/// A server's side of one shard.
+struct Kept {
   std::vector<Clock> applied;
   std::map<std::size_t, Clock> asks;  ///< worker -> its clock; unanswered
   [[nodiscard]] Clock least() const { return *std::ranges::min_element(applied); }
@@ -33,10 +33,10 @@ struct Shard {
 class Run final {
  public:
   Run(const Rule& rule, const Scenario& scenario)
-      : rule_(rule), scenario_(scenario), workers_(scenario.workers), shards_(scenario.partitions) {
+      : rule_(rule), scenario_(scenario), workers_(scenario.workers), kept_(scenario.shards) {
     for (Worker& worker : workers_)
-      worker.copies.assign(scenario.partitions, {.seen = std::vector<Clock>(scenario.workers)});
-    for (Shard& shard : shards_) shard.applied.assign(scenario.workers, 0);
+      worker.copies.assign(scenario.shards, {.seen = std::vector<Clock>(scenario.workers)});
+    for (Kept& kept : kept_) kept.applied.assign(scenario.workers, 0);
   }
 
   History play() && {
@@ -49,7 +49,7 @@ class Run final {
       happens();
     }
     for (const Worker& worker : workers_) history_.ended.push_back(worker.clock);
-    for (const Shard& shard : shards_) history_.applied.push_back(shard.applied);
+    for (const Kept& kept : kept_) history_.applied.push_back(kept.applied);
     return std::move(history_);
   }
 
@@ -63,8 +63,8 @@ class Run final {
     events_.emplace(last_s, std::move(arrives));
   }
 
-  [[nodiscard]] Moment moment(std::size_t worker, std::size_t partition) const {
-    const Copy& copy = workers_[worker].copies[partition];
+  [[nodiscard]] Moment moment(std::size_t worker, std::size_t shard) const {
+    const Copy& copy = workers_[worker].copies[shard];
     return {.own = workers_[worker].clock,
             .fetched = copy.fetched,
             .wanted = copy.wanted,
@@ -75,8 +75,8 @@ class Run final {
   void begin(std::size_t index) {
     Worker& worker = workers_[index];
     if (worker.computes || worker.clock == scenario_.steps) return;
-    for (std::size_t partition = 0; partition < shards_.size(); ++partition)
-      if (must_fetch(rule_, moment(index, partition))) return;
+    for (std::size_t shard = 0; shard < kept_.size(); ++shard)
+      if (must_fetch(rule_, moment(index, shard))) return;
     worker.computes = true;
     Reading reading{index, worker.clock, now_s_ - worker.idle_since_s, {}};
     for (const Copy& copy : worker.copies) reading.seen.push_back(copy.seen);
@@ -91,48 +91,48 @@ class Run final {
     worker.idle_since_s = now_s_;
     history_.ended_s.resize(workers_.size());
     history_.ended_s[index] = now_s_;
-    for (std::size_t partition = 0; partition < shards_.size(); ++partition) {
-      Copy& copy = worker.copies[partition];
+    for (std::size_t shard = 0; shard < kept_.size(); ++shard) {
+      Copy& copy = worker.copies[shard];
       copy.seen[index] = worker.clock;  // it reads its own writes
-      if (scenario_.significance) copy.significance += scenario_.significance(index, step, partition);
-      if (travels(rule_, moment(index, partition)) || worker.clock == scenario_.steps) push(index, partition);
+      if (scenario_.significance) copy.significance += scenario_.significance(index, step, shard);
+      if (travels(rule_, moment(index, shard)) || worker.clock == scenario_.steps) push(index, shard);
     }
     begin(index);
   }
 
-  void push(std::size_t index, std::size_t partition) {
+  void push(std::size_t index, std::size_t shard) {
     const Clock clock = workers_[index].clock;
-    Copy& copy = workers_[index].copies[partition];
+    Copy& copy = workers_[index].copies[shard];
     copy.sent = clock;
     copy.significance = 0;
     ++history_.sent;
-    send({index, partition}, [this, index, partition, clock] {
-      shards_[partition].applied[index] = clock;
-      shards_[partition].asks[index] = clock;
-      answer(partition);
+    send({index, shard}, [this, index, shard, clock] {
+      kept_[shard].applied[index] = clock;
+      kept_[shard].asks[index] = clock;
+      answer(shard);
     });
   }
 
-  void answer(std::size_t partition) {
-    Shard& shard = shards_[partition];
+  void answer(std::size_t shard) {
+    Kept& kept = kept_[shard];
     Clock wanted = 0;
-    for (auto ask = shard.asks.begin(); ask != shard.asks.end();) {
+    for (auto ask = kept.asks.begin(); ask != kept.asks.end();) {
       const auto [index, clock] = *ask;
-      if (may_go_on(rule_, {.own = clock, .least = shard.least()})) {
-        reply(index, partition);
-        ask = shard.asks.erase(ask);
+      if (may_go_on(rule_, {.own = clock, .least = kept.least()})) {
+        reply(index, shard);
+        ask = kept.asks.erase(ask);
       } else {
         wanted = std::max(wanted, clock - *rule_.staleness);
         ++ask;
       }
     }
     for (std::size_t index = 0; index < workers_.size(); ++index)
-      if (shard.applied[index] < wanted) want(index, partition, wanted);
+      if (kept.applied[index] < wanted) want(index, shard, wanted);
   }
 
-  void reply(std::size_t index, std::size_t partition) {
-    send({workers_.size() + index, partition}, [this, index, partition, seen = shards_[partition].applied] {
-      Copy& copy = workers_[index].copies[partition];
+  void reply(std::size_t index, std::size_t shard) {
+    send({workers_.size() + index, shard}, [this, index, shard, seen = kept_[shard].applied] {
+      Copy& copy = workers_[index].copies[shard];
       copy.fetched = *std::ranges::min_element(seen);
       copy.seen = seen;
       copy.seen[index] = workers_[index].clock;
@@ -140,9 +140,9 @@ class Run final {
     });
   }
 
-  void want(std::size_t index, std::size_t partition, Clock wanted) {
-    send({workers_.size() + index, partition}, [this, index, partition, wanted] {
-      Copy& copy = workers_[index].copies[partition];
+  void want(std::size_t index, std::size_t shard, Clock wanted) {
+    send({workers_.size() + index, shard}, [this, index, shard, wanted] {
+      Copy& copy = workers_[index].copies[shard];
       copy.wanted = std::max(copy.wanted, wanted);
     });
   }
@@ -150,7 +150,7 @@ class Run final {
   const Rule& rule_;
   const Scenario& scenario_;
   std::vector<Worker> workers_;
-  std::vector<Shard> shards_;
+  std::vector<Kept> kept_;
   std::multimap<double, std::function<void()>> events_;
   std::map<std::pair<std::size_t, std::size_t>, double> last_arrival_s_;
   double now_s_ = 0;
@@ -168,7 +168,7 @@ double History::waited_s() const {
 }
 
 double History::traffic(const Scenario& scenario) const {
-  return static_cast<double>(sent) / static_cast<double>(scenario.workers * scenario.partitions) /
+  return static_cast<double>(sent) / static_cast<double>(scenario.workers * scenario.shards) /
          static_cast<double>(scenario.steps);
 }
 

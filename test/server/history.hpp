@@ -11,14 +11,14 @@
 namespace syncopate::server {
 
 struct Scenario {
-  std::size_t workers = 2, partitions = 1;
+  std::size_t workers = 2, shards = 1;
   Clock steps = 1;
   std::function<double(std::size_t worker, Clock step)> compute_s;
   std::function<double(std::uint64_t message)> delay_s;  ///< of the n-th message; a link delivers in order
-  std::function<double(std::size_t worker, Clock step, std::size_t partition)> significance = {};  ///< of one update
+  std::function<double(std::size_t worker, Clock step, std::size_t shard)> significance = {};  ///< of one update
 };
 
-/// What a worker computed a step with: for every partition, how many steps of each worker its weights contained.
+/// What a worker computed a step with: for every shard, how many steps of each worker its weights contained.
 struct Reading {
   std::size_t worker = 0;
   Clock step = 0;
@@ -31,11 +31,11 @@ struct History {
   std::vector<Clock> ended;                 ///< steps of each worker
   std::vector<double> ended_s;              ///< when each worker had ended its last step
   std::uint64_t sent = 0;                   ///< updates that travelled
-  std::vector<std::vector<Clock>> applied;  ///< by partition and worker, when everything came to rest
+  std::vector<std::vector<Clock>> applied;  ///< by shard and worker, when everything came to rest
 
   [[nodiscard]] double seconds() const;
   [[nodiscard]] double waited_s() const;
-  /// Updates that travelled per step, worker and partition.
+  /// Updates that travelled per step, worker and shard.
   [[nodiscard]] double traffic(const Scenario& scenario) const;
   /// Steps of the slowest worker that a reading did not contain, at most.
   [[nodiscard]] Clock stalest() const;

@@ -15,7 +15,7 @@ namespace {
 using Sizes = std::vector<std::size_t>;
 
 std::size_t fullest(std::string_view name, const Demand& demand) {
-  return std::ranges::max(loads_of(partitions_of(placement_named(name), demand), demand.servers));
+  return std::ranges::max(loads_of(shards_of(placement_named(name), demand), demand.servers));
 }
 
 /// The least load of the fullest server among all placements of whole tables, by trying all.
@@ -49,7 +49,7 @@ Sizes inception_v4_slim() {
 }
 
 double variation(std::string_view placement, const Sizes& tables, std::size_t servers) {
-  return variation_of(loads_of(partitions_of(placement_named(placement), {tables, servers}), servers));
+  return variation_of(loads_of(shards_of(placement_named(placement), {tables, servers}), servers));
 }
 
 TEST(Placement, OfEveryEntryKeepsEveryByteOnceAndItsLaw) {
@@ -60,9 +60,9 @@ TEST(Placement, OfEveryEntryKeepsEveryByteOnceAndItsLaw) {
     for (std::size_t& size : sizes) size *= grain;
     const Demand demand{sizes, *rc::gen::inRange<std::size_t>(1, 12), grain};
     for (const Placement* placement : placements()) {
-      const auto partitions = partitions_of(*placement, demand);
-      RC_ASSERT(misplaced(partitions, demand).empty());
-      const auto load = static_cast<double>(std::ranges::max(loads_of(partitions, demand.servers)));
+      const auto shards = shards_of(*placement, demand);
+      RC_ASSERT(misplaced(shards, demand).empty());
+      const auto load = static_cast<double>(std::ranges::max(loads_of(shards, demand.servers)));
       RC_ASSERT(load <= placement->most_bytes(demand) * (1 + 1e-12));
     }
   }));
@@ -70,18 +70,17 @@ TEST(Placement, OfEveryEntryKeepsEveryByteOnceAndItsLaw) {
 
 TEST(Uniform, LoadsDifferByAtMostOneGrainOverAllTables) {
   const Sizes tables(30, 5 * 8);  // five grains on four servers: one to spare in each table
-  const auto loads = loads_of(partitions_of(placement_named("uniform"), {tables, 4, 8}), 4);
+  const auto loads = loads_of(shards_of(placement_named("uniform"), {tables, 4, 8}), 4);
   EXPECT_EQ(loads, (Sizes{38 * 8, 38 * 8, 37 * 8, 37 * 8})) << "150 grains";
 }
 
 TEST(Uniform, DividesATableThatIsLargerThanAServersShare) {
-  EXPECT_EQ(partitions_of(placement_named("uniform"), {Sizes{40, 4}, 2}),
-            (std::vector<Partition>{{0, 0, 20, 0}, {0, 20, 40, 1}, {1, 0, 4, 0}}));
+  EXPECT_EQ(shards_of(placement_named("uniform"), {Sizes{40, 4}, 2}),
+            (std::vector<Shard>{{0, 0, 20, 0}, {0, 20, 40, 1}, {1, 0, 4, 0}}));
 }
 
 TEST(RoundRobin, TakesServersInTurnWhateverTheSizes) {
-  EXPECT_EQ(loads_of(partitions_of(placement_named("round_robin"), {Sizes{400, 4, 400, 4, 400}, 2}), 2),
-            (Sizes{1200, 8}));
+  EXPECT_EQ(loads_of(shards_of(placement_named("round_robin"), {Sizes{400, 4, 400, 4, 400}, 2}), 2), (Sizes{1200, 8}));
 }
 
 TEST(Lpt, IsWithinGrahamsBoundOfTheBestPlacement) {
@@ -114,7 +113,7 @@ TEST(Variation, OnFourServersIsAsFigure53OfTheThesisOrdersIt) {
   struct Row {
     std::string_view model;
     Sizes tensors;
-    std::size_t parameters, partitions;
+    std::size_t parameters, shards;
     double round_robin, lpt;
   };
   const Row rows[] = {{"resnet110", tensors_of("resnet110"), 1'727'962, 1316, 0.0226, 0.0000158},
@@ -124,7 +123,7 @@ TEST(Variation, OnFourServersIsAsFigure53OfTheThesisOrdersIt) {
   for (const auto& row : rows) {
     const Sizes& tensors = row.tensors;
     EXPECT_EQ(std::accumulate(tensors.begin(), tensors.end(), std::size_t{0}), 4 * row.parameters) << row.model;
-    EXPECT_EQ(partitions_of(placement_named("uniform"), {tensors, 4}).size(), row.partitions) << row.model;
+    EXPECT_EQ(shards_of(placement_named("uniform"), {tensors, 4}).size(), row.shards) << row.model;
     EXPECT_NEAR(variation("round_robin", tensors, 4), row.round_robin, 5e-5) << row.model;
     EXPECT_NEAR(variation("lpt", tensors, 4), row.lpt, 5e-7) << row.model;
     EXPECT_LT(variation("uniform", tensors, 4), 3e-6) << row.model;
@@ -139,9 +138,9 @@ TEST(Variation, IsOfTheServersAsAWholePopulation) {
 
 TEST(Placement, ThatIsAskedForTheImpossibleIsMisuse) {
   for (const Placement* placement : placements()) {
-    EXPECT_THROW(static_cast<void>(partitions_of(*placement, {Sizes{4}, 0})), Misuse) << placement->name;
-    EXPECT_THROW(static_cast<void>(partitions_of(*placement, {Sizes{6}, 2, 4})), Misuse) << placement->name;
-    EXPECT_THROW(static_cast<void>(partitions_of(*placement, {Sizes{6}, 2, 0})), Misuse) << placement->name;
+    EXPECT_THROW(static_cast<void>(shards_of(*placement, {Sizes{4}, 0})), Misuse) << placement->name;
+    EXPECT_THROW(static_cast<void>(shards_of(*placement, {Sizes{6}, 2, 4})), Misuse) << placement->name;
+    EXPECT_THROW(static_cast<void>(shards_of(*placement, {Sizes{6}, 2, 0})), Misuse) << placement->name;
   }
   EXPECT_THROW(static_cast<void>(placement_named("best")), Misuse);
 }
@@ -149,13 +148,13 @@ TEST(Placement, ThatIsAskedForTheImpossibleIsMisuse) {
 TEST(Placement, ThatLeavesBytesOutOrKeepsThemTwiceIsNamed) {
   const Sizes tables{8, 8};
   const Demand demand{tables, 2};
-  EXPECT_EQ(misplaced(std::vector<Partition>{{0, 0, 8, 0}, {1, 0, 8, 1}}, demand), "");
-  EXPECT_NE(misplaced(std::vector<Partition>{{0, 0, 8, 0}}, demand), "");
-  EXPECT_NE(misplaced(std::vector<Partition>{{0, 0, 4, 0}, {1, 0, 8, 1}}, demand), "");
-  EXPECT_NE(misplaced(std::vector<Partition>{{0, 0, 8, 0}, {0, 4, 8, 0}, {1, 0, 8, 1}}, demand), "");
-  EXPECT_NE(misplaced(std::vector<Partition>{{0, 0, 8, 0}, {1, 0, 12, 1}}, demand), "");
-  EXPECT_NE(misplaced(std::vector<Partition>{{0, 0, 8, 0}, {1, 0, 8, 2}}, demand), "");
-  EXPECT_NE(misplaced(std::vector<Partition>{{0, 0, 8, 0}, {1, 0, 2, 1}, {1, 2, 8, 1}}, demand), "");
+  EXPECT_EQ(misplaced(std::vector<Shard>{{0, 0, 8, 0}, {1, 0, 8, 1}}, demand), "");
+  EXPECT_NE(misplaced(std::vector<Shard>{{0, 0, 8, 0}}, demand), "");
+  EXPECT_NE(misplaced(std::vector<Shard>{{0, 0, 4, 0}, {1, 0, 8, 1}}, demand), "");
+  EXPECT_NE(misplaced(std::vector<Shard>{{0, 0, 8, 0}, {0, 4, 8, 0}, {1, 0, 8, 1}}, demand), "");
+  EXPECT_NE(misplaced(std::vector<Shard>{{0, 0, 8, 0}, {1, 0, 12, 1}}, demand), "");
+  EXPECT_NE(misplaced(std::vector<Shard>{{0, 0, 8, 0}, {1, 0, 8, 2}}, demand), "");
+  EXPECT_NE(misplaced(std::vector<Shard>{{0, 0, 8, 0}, {1, 0, 2, 1}, {1, 2, 8, 1}}, demand), "");
 }
 
 }  // namespace

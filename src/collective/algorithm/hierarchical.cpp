@@ -22,7 +22,7 @@ bool offers(Collective collective) {
 struct Form {
   Collective first = Collective::allreduce, last = Collective::broadcast;
   std::string_view first_by, last_by;
-  [[nodiscard]] bool shards() const { return first == Collective::reduce_scatter; }
+  [[nodiscard]] bool cuts() const { return first == Collective::reduce_scatter; }
 };
 
 Form form_of(const Shape& shape, const Algorithm& inner) {
@@ -34,22 +34,22 @@ Form form_of(const Shape& shape, const Algorithm& inner) {
   return {Collective::allreduce, Collective::broadcast, inner.name, "mst"};
 }
 
-/// The vector is cut among the first `shards` ranks of each host; the host's other ranks are their extra ranks.
-Plan build_shards(const Shape& shape, const HostTopology& topology, const Form& form) {
-  const std::uint32_t shards = topology.smallest(), hosts = topology.hosts(), at = topology.place();
+/// The vector is cut among the first `parts` ranks of each host; the host's other ranks are their extra ranks.
+Plan build_cut(const Shape& shape, const HostTopology& topology, const Form& form) {
+  const std::uint32_t parts = topology.smallest(), hosts = topology.hosts(), at = topology.place();
   const Part between{shape.outer, Collective::allreduce, hosts, 0, shape.outer_blocks};
   const std::uint32_t fine = hosts == 1 ? 1 : plan_of(between, 0).chunks;
-  Plan plan{.chunks = shards * fine, .steps = {}};
-  const pattern::ExtraRanks extras{shards, static_cast<std::uint32_t>(topology.local().size())};
+  Plan plan{.chunks = parts * fine, .steps = {}};
+  const pattern::ExtraRanks extras{parts, static_cast<std::uint32_t>(topology.local().size())};
   const plan::Embedding local{.ranks = topology.local(), .scale = plan.chunks, .completes = hosts == 1};
   Plan fold, unfold;
   const bool is_extra = plan::fold_extra_ranks(fold, extras, at);
   plan::unfold_extra_ranks(unfold, extras, at);
   plan::embed(plan, fold, local);
   if (!is_extra) {
-    add_part(plan, {form.first_by, form.first, shards, 0, shape.blocks}, at, local);
+    add_part(plan, {form.first_by, form.first, parts, 0, shape.blocks}, at, local);
     add_part(plan, between, topology.own_host(), {.ranks = topology.peers_at(at), .first = at * fine, .scale = fine});
-    add_part(plan, {form.last_by, form.last, shards, 0, shape.blocks}, at, local);
+    add_part(plan, {form.last_by, form.last, parts, 0, shape.blocks}, at, local);
   }
   plan::embed(plan, unfold, local);
   return plan;
@@ -73,7 +73,7 @@ Plan build_leaders(const Shape& shape, const HostTopology& topology, const Form&
 Plan build(const Shape& shape) {
   const HostTopology topology(shape);
   const Form form = form_of(shape, entry_named(shape.inner));
-  return form.shards() ? build_shards(shape, topology, form) : build_leaders(shape, topology, form);
+  return form.cuts() ? build_cut(shape, topology, form) : build_leaders(shape, topology, form);
 }
 
 /// Seconds inside hosts; sets shape.blocks if it is 0.
@@ -81,22 +81,22 @@ double seconds_within(Shape& shape, const HostTopology& topology, const Load& lo
   const Form form = form_of(shape, entry_named(shape.inner));
   const LinkCost& link = load.local;
   const Load local{load.bytes, link, link};
-  const std::uint32_t size = form.shards() ? topology.smallest() : topology.largest();
+  const std::uint32_t size = form.cuts() ? topology.smallest() : topology.largest();
   const auto part = [&](std::string_view name, Collective collective) {
     return choose_part(name, {.collective = collective, .size = size}, {.blocks = shape.blocks}, local);
   };
   const Choice first = part(form.first_by, form.first);
   if (shape.blocks == 0) shape.blocks = std::max(first.shape.blocks, 1U);
-  const double extra_ranks = form.shards() ? (topology.largest() - 1) / size : 0;
+  const double extra_ranks = form.cuts() ? (topology.largest() - 1) / size : 0;
   const double folding = 2 * (link.alpha_s + load.bytes * link.beta_s_per_byte) + load.bytes * link.gamma_s_per_byte;
   const double last_s = shape.collective == Collective::allreduce ? part(form.last_by, form.last).law_s : 0;
   return first.law_s + last_s + extra_ranks * folding;
 }
 
 Choice between(const Shape& shape, const HostTopology& topology, std::string_view name, const Load& load) {
-  const double shards = form_of(shape, entry_named(shape.inner)).shards() ? topology.smallest() : 1;
+  const double parts = form_of(shape, entry_named(shape.inner)).cuts() ? topology.smallest() : 1;
   return choose_part(name, {.collective = shape.collective, .size = topology.hosts()}, {.blocks = shape.outer_blocks},
-                     {load.bytes / shards, load.link, load.link});
+                     {load.bytes / parts, load.link, load.link});
 }
 
 void settle_inner(Shape& shape, const HostTopology& topology, const Tuning& tuning, const Load& load) {

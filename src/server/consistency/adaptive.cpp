@@ -1,6 +1,6 @@
 // Adaptive: an accumulated update travels when it has become significant, at the latest when SSP's bound asks for it.
 // Hsieh et al., "Gaia: geo-distributed machine learning approaching LAN speeds", NSDI 2017, section 3.3 (significance
-// filter); thesis, section 2.3.2 and figure 2.3d. Here the criterion is a partition's: |accumulated| / |weights|.
+// filter); thesis, section 2.3.2 and figure 2.3d. Here the criterion is a shard's: |accumulated| / |weights|.
 //
 //   |u| / |w|   .004  .008  .013! .003  .007  .011!      theta = 0.01: travels at each !
 //

@@ -23,18 +23,18 @@ std::vector<std::size_t> falling(std::span<const std::size_t> bytes) {
   return order;
 }
 
-std::vector<Partition> place(const Demand& demand) {
+std::vector<Shard> place(const Demand& demand) {
   std::vector<std::size_t> loads(demand.servers);
-  std::vector<Partition> partitions;
+  std::vector<Shard> shards;
   for (const std::size_t table : falling(demand.table_bytes)) {
     const std::size_t bytes = demand.table_bytes[table];
     if (bytes == 0) break;
     const auto least = std::ranges::min_element(loads);
     *least += bytes;
-    partitions.push_back({table, 0, bytes, static_cast<std::size_t>(least - loads.begin())});
+    shards.push_back({table, 0, bytes, static_cast<std::size_t>(least - loads.begin())});
   }
-  std::ranges::sort(partitions, {}, &Partition::table);
-  return partitions;
+  std::ranges::sort(shards, {}, &Shard::table);
+  return shards;
 }
 
 double most_bytes(const Demand& demand) {

@@ -14,12 +14,12 @@ namespace syncopate::server::placement {
 
 namespace {
 
-std::vector<Partition> place(const Demand& demand) {
-  std::vector<Partition> partitions;
+std::vector<Shard> place(const Demand& demand) {
+  std::vector<Shard> shards;
   for (std::size_t table = 0; table < demand.table_bytes.size(); ++table)
     if (const std::size_t bytes = demand.table_bytes[table]; bytes > 0)
-      partitions.push_back({table, 0, bytes, table % demand.servers});
-  return partitions;
+      shards.push_back({table, 0, bytes, table % demand.servers});
+  return shards;
 }
 
 double most_bytes(const Demand& demand) {

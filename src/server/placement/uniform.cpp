@@ -14,9 +14,9 @@ namespace syncopate::server::placement {
 
 namespace {
 
-std::vector<Partition> place(const Demand& demand) {
+std::vector<Shard> place(const Demand& demand) {
   const std::size_t servers = demand.servers;
-  std::vector<Partition> partitions;
+  std::vector<Shard> shards;
   std::size_t turn = 0;  // the server that is next to get a spare grain
   for (std::size_t table = 0; table < demand.table_bytes.size(); ++table) {
     const std::size_t grains = demand.table_bytes[table] / demand.grain_bytes;
@@ -25,12 +25,12 @@ std::vector<Partition> place(const Demand& demand) {
     for (std::size_t server = 0; server < servers; ++server) {
       const bool has_spare = (server + servers - turn) % servers < spare;
       const std::size_t end = begin + (each + (has_spare ? 1 : 0)) * demand.grain_bytes;
-      if (end > begin) partitions.push_back({table, begin, end, server});
+      if (end > begin) shards.push_back({table, begin, end, server});
       begin = end;
     }
     turn = (turn + spare) % servers;
   }
-  return partitions;
+  return shards;
 }
 
 double most_bytes(const Demand& demand) {

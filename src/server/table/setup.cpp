@@ -111,7 +111,7 @@ std::vector<Block> blocks_of(const Setup& setup) {
   std::vector<Block> blocks;
   std::vector<std::uint32_t> next(setup.servers);
   for (const auto& [table, begin, end, server] :
-       partitions_of(placement_named(setup.placement), {bytes, setup.servers, sizeof(float)})) {
+       shards_of(placement_named(setup.placement), {bytes, setup.servers, sizeof(float)})) {
     const std::size_t first = begin / sizeof(float), elements = end / sizeof(float) - first;
     const std::size_t parts = (elements + kMostElements - 1) / kMostElements;
     for (std::size_t part = 0; part < parts; ++part) {
