@@ -22,7 +22,7 @@ std::string digest_of(const at::Tensor& parameters) {
 
 std::size_t Training::samples_per_step() const {
   if (options_.global_batch) return options_.global_batch;
-  return options_.batch * options_.accumulate * static_cast<std::size_t>(group_.size());
+  return options_.batch * options_.accumulate * static_cast<std::size_t>(place_.ranks);
 }
 
 bool Training::done() const {
@@ -60,14 +60,14 @@ int Training::run() {
 }
 
 void Training::begin_run() {
-  if (group_.rank() == 0) output_.clear_folder();
+  if (place_.rank == 0 && !is_served()) output_.clear_folder();
   barrier(group_);
   output_.open_folder();
   output_.begin(description());
   const std::uint64_t first = state_.progress.step + 1, last = last_step();
   const std::uint64_t followed = reaches_into_next_step() && last > first ? last - 1 : last;
   traced_ = options_.out.empty() ? 0 : options_.trace_step.value_or(std::min(first + 9, followed));
-  if (done() && group_.rank() == 0)
+  if (done() && place_.rank == 0)
     output_.warn(
         fmt::format("nothing to train: the checkpoint is at step {} and epoch {}, and --steps and --epochs "
                     "count from the beginning of the training",
@@ -77,6 +77,7 @@ void Training::begin_run() {
 /// The checkpoint comes first: a second signal, or a launcher's patience, may end this process at any time.
 void Training::finish_run(EndRow& end) {
   settle();
+  if (is_served()) end.served = gradients_->finish_served();
   exchange_notices();
   end.signal = done() ? 0 : notices_.signal();
   // Where ranks drift apart between broadcasts, rank 0's weights are the run's.
@@ -130,7 +131,9 @@ void Training::after_step() {
   if (due) report_evaluation();
 }
 
+/// Workers share no step at which all could evaluate: the first of them does.
 void Training::report_evaluation() {
+  if (is_served() && place_.rank != 0) return;
   evaluation_ = evaluate();
   const Progress& at = state_.progress;
   const double part = static_cast<double>(at.sample) / static_cast<double>(order_->samples());
@@ -147,7 +150,7 @@ void Training::save() {
   settle();
   average_statistics();
   save_codec_state();
-  if (group_.rank() != 0) return;
+  if (place_.rank != 0) return;
   unsaved_.reset();
   try {
     save_checkpoint(options_.checkpoint, {state_, layout_of(network_), parameters_, buffers_, kept_by(*optimizer_)});
@@ -169,10 +172,9 @@ void Training::say_notices() {
 
 void Training::found_not_finite(const std::string& what, const std::string& gradient) {
   const std::uint64_t step = state_.progress.step + 1;
-  const std::string text =
-      fmt::format("{} is not finite at step {} on rank {}: lower --lr, lengthen --warmup, or give --clip", what, step,
-                  group_.rank());
-  if (options_.stop_on_nan) throw NotFinite(text, {group_.rank(), group_.rank(), "training", gradient});
+  const std::string text = fmt::format(
+      "{} is not finite at step {} on rank {}: lower --lr, lengthen --warmup, or give --clip", what, step, place_.rank);
+  if (options_.stop_on_nan) throw NotFinite(text, {place_.rank, place_.rank, "training", gradient});
   notices_.not_finite(step, text + " (--stop-on-nan ends a run there)");
 }
 

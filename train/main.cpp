@@ -49,11 +49,13 @@ int main(int argc, char** argv) {
     if (!options) return 0;
     GroupOptions joining;
     if (!options->log_level.empty()) joining.log.level = log_level_named(options->log_level);
-    group = Group::join(joining);
+    const bool served = options->exchange == "parameter_server" && options->profile.empty();
+    group = served ? std::move(Group::threads(1).front()) : Group::join(joining);
+    const train::Place place = served ? train::place_among_workers() : train::Place{group->rank(), group->size()};
     train::require_equal(*group, options->shared, "start every rank with the same options");
     int signal = 0;
     if (options->profile.empty())
-      signal = train::Training(*group, *options).run();
+      signal = train::Training(*group, place, *options).run();
     else
       train::write_profile(*group, *options);
     group.reset();

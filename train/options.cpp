@@ -49,6 +49,18 @@ void add_what(CLI::App& app, Options& o) {
       ->check(CLI::Range(1, 65536));
 }
 
+Slowness slowness_of(const std::string& text) {
+  Slowness slow;
+  int used = 0;
+  const int fields = std::sscanf(text.c_str(), "%d:%lf%n:%lf%n", &slow.rank, &slow.factor, &used, &slow.share, &used);
+  require(
+      fields >= 2 && used == static_cast<int>(text.size()) && slow.rank >= 0 && slow.factor >= 1 &&
+          slow.factor <= 1000 && slow.share > 0 && slow.share <= 1,
+      "--slow {}; allowed: RANK:FACTOR or RANK:FACTOR:SHARE, a factor from 1 to 1000 and a share above 0, at most 1",
+      text);
+  return slow;
+}
+
 void add_exchange(CLI::App& app, Options& o, std::string& fusion_bytes) {
   app.add_option("--policy", o.policy, "which gradients travel together (`syncopate info`)")->capture_default_str();
   app.add_option("--fusion-bytes", fusion_bytes, "bucket size of the fusion policy")->default_str("by model and ranks");
@@ -85,6 +97,17 @@ void add_exchange(CLI::App& app, Options& o, std::string& fusion_bytes) {
                  "exchange allreduce_broadcast: steps between broadcasts of rank 0's weights")
       ->capture_default_str()
       ->check(CLI::Range(1, 1 << 30));
+  app.add_option("--consistency", o.consistency,
+                 "exchange parameter_server: how old the weights of a step may be (`syncopate info consistency`)")
+      ->capture_default_str();
+  app.add_option("--placement", o.placement,
+                 "exchange parameter_server: which server keeps what (`syncopate info placement`)")
+      ->capture_default_str();
+  app.add_option_function<std::string>(
+         "--slow", [&o](const std::string& text) { o.slow = slowness_of(text); },
+         "RANK:FACTOR or RANK:FACTOR:SHARE: this rank sleeps in so many of its steps as if "
+         "its processor were slower by the factor; said in its rows")
+      ->type_name("TEXT");
   app.add_flag("--serial", o.serial, "compute, then communicate: no overlap, for comparison; same results bit for bit");
   app.add_flag("--code-inline", o.code_inline,
                "encode and decode on the thread that communicates, not beside it, for comparison; same results");
@@ -198,6 +221,21 @@ void require_entry(std::string_view shelf, std::string_view name) {
   throw Misuse(unknown_name(shelf, name, known));
 }
 
+void check_servers(const Options& o) {
+  if (o.exchange != "parameter_server") {
+    require(o.consistency == "bsp" && o.placement == "uniform",
+            "--consistency and --placement with --exchange {}; allowed: with parameter_server", o.exchange);
+    return;
+  }
+  require_entry("consistency", o.consistency.substr(0, o.consistency.find(':')));
+  require_entry("placement", o.placement);
+  require(o.codec == "none", "--codec {} with --exchange parameter_server; allowed: none", o.codec);
+  require(
+      o.checkpoint.empty() && o.resume.empty(),
+      "--checkpoint and --resume with --exchange parameter_server; allowed: without, because the optimizer's state is "
+      "not on the ranks");
+}
+
 void check_optimizer(const Options& o) {
   const bool sgd = o.optimizer == "sgd", resting = o.momentum == 0.0;
   require(!o.nesterov || sgd, "--nesterov with --optimizer {}; allowed: with sgd", o.optimizer);
@@ -221,6 +259,7 @@ void check(const Options& o) {
   require_entry("exchange", o.exchange);
   if (o.algorithm != "auto") require_entry("algorithm", o.algorithm);
   check_optimizer(o);
+  check_servers(o);
   require(o.global_batch == 0 || o.global_batch >= o.accumulate,
           "--global-batch {} cannot be cut into {} micro-batches", o.global_batch, o.accumulate);
 }

@@ -12,6 +12,13 @@
 
 namespace syncopate::train {
 
+/// A rank computes as if it were slower: it sleeps, and says so.
+struct Slowness {
+  int rank = 0;
+  double factor = 1;  ///< of the time that forward and backward pass take
+  double share = 1;   ///< of the steps, drawn by the seed
+};
+
 struct Options {
   std::string model, data;
   ModelOptions sizes;
@@ -24,8 +31,9 @@ struct Options {
   std::string cluster;   ///< file with what exchanges cost, for policies that weigh it; empty: they measure it
   int check_every = 32;  ///< steps between looks at whether times have drifted; 0: never
   bool zero_missing = false;
-  int broadcast_every = 5;  ///< steps, for the exchange allreduce_broadcast
-  bool serial = false;      ///< communicate after computing, not beside it
+  int broadcast_every = 5;                                 ///< steps, for the exchange allreduce_broadcast
+  std::string consistency = "bsp", placement = "uniform";  ///< of the exchange parameter_server
+  bool serial = false;                                     ///< communicate after computing, not beside it
   bool code_inline = false;
 
   std::optional<std::uint64_t> steps, epochs;  ///< whichever ends first; with neither, one epoch
@@ -54,8 +62,9 @@ struct Options {
   std::string out, log_level;
   bool json = false;
   std::optional<std::uint64_t> report_every, trace_step;
-  std::string command;          ///< as it was called, for the run's record
-  std::vector<Setting> shared;  ///< what must be equal on all ranks
+  std::optional<Slowness> slow;  ///< of one rank: declared sleep
+  std::string command;           ///< as it was called, for the run's record
+  std::vector<Setting> shared;   ///< what must be equal on all ranks
 };
 
 /// The options, checked as far as they can be without the group and the data; nullopt where --help or --version was

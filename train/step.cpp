@@ -4,7 +4,9 @@
 #include <chrono>
 #include <cmath>
 #include <numeric>
+#include <thread>
 
+#include "random.hpp"
 #include "syncopate/collective.hpp"
 #include "training.hpp"
 
@@ -13,6 +15,8 @@ namespace {
 
 constexpr std::size_t kEvaluationBatch = 64;
 constexpr std::uint64_t kTextPieces = 1024;  ///< evaluated unless told otherwise: held-out text is long
+
+constexpr std::uint64_t kSlowSteps = 0x510;  ///< the draw of steps in which a rank is slow
 
 /// Adds the time until the end of its life to a sum, and a span to the trace.
 class Timed final {
@@ -38,7 +42,7 @@ class Timed final {
 }  // namespace
 
 StepRow Training::step() {
-  const Share share = order_->share(state_.progress, samples_per_step(), group_.rank(), group_.size());
+  const Share share = order_->share(state_.progress, samples_per_step(), place_.rank, place_.ranks);
   StepRow row;
   row.step = state_.progress.step + 1;
   Losses losses;
@@ -71,7 +75,7 @@ void Training::micro_batch(const MicroBatch& batch, StepRow& row, Losses& losses
   }
   const auto mine = static_cast<double>(samples.size());
   const double weight =
-      alone() ? mine / static_cast<double>(share.mine.size()) : mine * group_.size() / static_cast<double>(share.total);
+      alone() ? mine / static_cast<double>(share.mine.size()) : mine * place_.ranks / static_cast<double>(share.total);
   at::Tensor loss;
   {
     const Timed forward(row.times.forward_s, trace_, "forward");
@@ -83,6 +87,7 @@ void Training::micro_batch(const MicroBatch& batch, StepRow& row, Losses& losses
     losses.samples += samples.size();
     if (weight != 1.0) loss = loss * weight;
   }
+  if (options_.slow && last) sleep_as_slow(row.times);
   const double waited_s = gradients_->take_waited_s();  // for weights, within the forward pass
   row.times.forward_s -= waited_s;
   row.times.wait_s += waited_s;
@@ -90,6 +95,17 @@ void Training::micro_batch(const MicroBatch& batch, StepRow& row, Losses& losses
   const Timed backward(row.times.backward_s, trace_, nullptr);  // its spans are the gradients'
   gradients_->begin_backward(last);
   loss.backward();
+}
+
+/// A slow processor's gradients come later: it sleeps between its passes for what both take, times the factor less one.
+/// A backward pass is taken to last twice as long as the forward pass before it.
+void Training::sleep_as_slow(StepTimes& times) {
+  const auto& [rank, factor, share] = *options_.slow;
+  const std::uint64_t drawn = Random{state_.seed, state_.progress.step, kSlowSteps}.bits() >> 11;
+  if (rank != place_.rank || static_cast<double>(drawn) * 0x1p-53 >= share) return;
+  const double seconds = (factor - 1) * 3 * times.forward_s;
+  times.slept_s += seconds;
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
 }
 
 /// Between the passes nothing is under way: the last step's weights are everywhere, the next rate may be set.
@@ -105,6 +121,7 @@ void Training::enter_backward(const MicroBatch& batch, StepRow& row) {
   say_notices();
   const std::uint64_t step = state_.progress.step;
   update_step_ = {.rate = learning_rate_at(schedule_, step), .step = step + 1};
+  gradients_->use_rate(update_step_.rate);
   if (reaches_into_next_step() && row.step == traced_) begin_trace();
 }
 
@@ -127,11 +144,11 @@ Evaluation Training::evaluate() {
   average_statistics();
   const at::NoGradGuard no_grad;
   const std::size_t held_out = data_->evaluation_samples();
-  const bool text = model_.input == DataKind::text, sampled = text || (alone() && group_.size() > 1);
+  const bool text = model_.input == DataKind::text, sampled = text || (alone() && place_.ranks > 1);
   const std::uint64_t wanted = options_.evaluate_samples.value_or(sampled ? kTextPieces : 0);
   const std::size_t count = wanted == 0 ? held_out : std::min<std::size_t>(wanted, held_out);
-  const auto ranks = static_cast<std::size_t>(group_.size()), rank = static_cast<std::size_t>(group_.rank());
-  const Range mine = alone() ? Range{0, count} : even_part(count, ranks, rank);
+  const auto ranks = static_cast<std::size_t>(place_.ranks), rank = static_cast<std::size_t>(place_.rank);
+  const Range mine = alone() || is_served() ? Range{0, count} : even_part(count, ranks, rank);
 
   std::array<double, 3> sums{};  // loss, correct, samples
   for (std::size_t begin = mine.begin; begin < mine.end; begin += kEvaluationBatch) {

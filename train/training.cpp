@@ -37,18 +37,19 @@ RateSchedule schedule_of(const Options& o, const Model& model) {
 
 }  // namespace
 
-Training::Training(Group& group, const Options& options)
+Training::Training(Group& group, const Place& place, const Options& options)
     : group_(group),
+      place_(place),
       options_(options),
       model_(model_named(options.model)),
       updater_(updater_of(options.exchange)),
       schedule_(schedule_of(options, model_)),
-      output_(options, group.rank(), group.size()),
+      output_(options, place.rank, place.ranks),
       notices_(group, options.exchange == "none") {
   at::set_num_threads(options.threads);
   at::set_num_interop_threads(1);
-  require(options.global_batch == 0 || options.global_batch >= static_cast<std::uint64_t>(group.size()),
-          "--global-batch {} is smaller than the number of ranks, {}", options.global_batch, group.size());
+  require(options.global_batch == 0 || options.global_batch >= static_cast<std::uint64_t>(place.ranks),
+          "--global-batch {} is smaller than the number of ranks, {}", options.global_batch, place.ranks);
   data_ = open_data(model_, options.data, options.sizes.context);
   require_equal(group,
                 {{{"the number of training samples in --data", std::to_string(data_->training_samples())},
@@ -59,7 +60,7 @@ Training::Training(Group& group, const Options& options)
             .seed = options.seed.value_or(1),
             .training_samples = data_->training_samples(),
             .progress = {}};
-  if (!options.checkpoint.empty() && group.rank() == 0) require_writable(options.checkpoint);
+  if (!options.checkpoint.empty() && place.rank == 0) require_writable(options.checkpoint);
   share_initial_state();
   require(!options.trace_step || (*options.trace_step > state_.progress.step && *options.trace_step <= last_step()),
           "--trace-step {}: this run trains steps {} to {}", options.trace_step.value_or(0), state_.progress.step + 1,
@@ -84,9 +85,12 @@ Training::Training(Group& group, const Options& options)
                                .broadcast_every = options.broadcast_every};
   if (!options.cluster.empty()) weigh(exchange);
   share_optimizer_state();
+  if (is_served() && place_.rank == 0) output_.clear_folder();  // before any other worker can have begun
   if (updater_ != Updater::caller)
     exchange.update = [this](std::size_t first, std::size_t last) { update(first, last); };
-  gradients_ = std::make_unique<Gradients>(group_, network_, std::move(exchange), options.serial);
+  std::unique_ptr<ServedWeights> served = is_served() ? serve(network_, options) : nullptr;
+  gradients_ = std::make_unique<Gradients>(group_, network_, std::move(exchange),
+                                           Gradients::Manner{options.serial, std::move(served)});
   if (!options.resume.empty()) restore_codec_state();
   gradients_->watch([this](const std::string& name) { found_not_finite("the gradient of " + name, name); });
 }
@@ -96,10 +100,10 @@ void Training::weigh(SynchronizerOptions& exchange) {
   const std::uint64_t bytes = 4 * static_cast<std::uint64_t>(parameters_.numel());
   Cluster cluster = read_cluster(options_.cluster);
   const auto cost_of = [&](const SynchronizerOptions& options) {
-    cluster.ranks_per_host = std::min(cluster.ranks_per_host, group_.size());
+    cluster.ranks_per_host = std::min(cluster.ranks_per_host, place_.ranks);
     Cluster here = cluster;
-    here.ranks = group_.size();
-    return exchange_cost(cluster, group_.size(), bytes, exchange_law(gradients_of(network_), options, here));
+    here.ranks = place_.ranks;
+    return exchange_cost(cluster, place_.ranks, bytes, exchange_law(gradients_of(network_), options, here));
   };
   exchange.cost = cost_of(exchange);
   if (exchange.codec == "none") return;
@@ -110,7 +114,7 @@ void Training::weigh(SynchronizerOptions& exchange) {
   std::array<double, 2> seconds{exchange.cost->table.back().second, plain_cost.table.back().second};
   broadcast(group_, std::span<double>(seconds), {.name = "predicted exchanges"});
   if (seconds[0] < seconds[1] || options_.force) return;
-  if (group_.rank() == 0)
+  if (place_.rank == 0)
     output_.warn(
         fmt::format("codec {} is not used: exchanging all gradients is predicted to take {} with it and {} without; "
                     "--force uses it all the same",
@@ -125,8 +129,8 @@ StateOf Training::place_of_state(const std::string& checkpoint) const {
   return {.file = checkpoint,
           .step = state_.progress.step,
           .parameters = XXH3_64bits(parameters_.const_data_ptr<float>(), bytes),
-          .rank = group_.rank(),
-          .ranks = group_.size()};
+          .rank = place_.rank,
+          .ranks = place_.ranks};
 }
 
 /// All ranks go on with what their codecs kept, or none does: a residual without the others' is no loss that anyone
@@ -139,11 +143,11 @@ void Training::restore_codec_state() {
   allreduce(group_, std::span(&missing, 1), {.name = "ranks without their codec's state"});
   if (missing == 0) return gradients_->restore(*found.state);
   if (!found.state) output_.warn(fmt::format("no codec state: {}", found.reason));
-  if (group_.rank() == 0)
+  if (place_.rank == 0)
     output_.warn(
         fmt::format("{} of {} ranks have no codec state to go on with: what the codec had left out of earlier "
                     "gradients is lost, and it starts with nothing kept on every rank",
-                    missing, group_.size()));
+                    missing, place_.ranks));
 }
 
 /// A rank that cannot write says so, and training goes on.
@@ -159,7 +163,7 @@ void Training::save_codec_state() {
 
 /// Seed and position come before the network, whose initial values the seed decides; tensors come after it.
 void Training::share_initial_state() {
-  const bool resumes = !options_.resume.empty(), first = group_.rank() == 0;
+  const bool resumes = !options_.resume.empty(), first = place_.rank == 0;
   if (resumes && first) {
     resumed_ = load_checkpoint(options_.resume);
     require(!options_.seed || *options_.seed == resumed_.state.seed, "--seed {} differs from the checkpoint's, {}",
@@ -193,7 +197,7 @@ void Training::share_optimizer_state() {
   OptimizerOptions options = optimizer_options(options_);
   options.corrected = has_momentum_correction(options_) && refused_codec_.empty();
   optimizer_ = optimizer_for(network_, std::move(options));
-  if (!options_.resume.empty() && group_.rank() == 0) restore(*optimizer_, resumed_.kept);
+  if (!options_.resume.empty() && place_.rank == 0) restore(*optimizer_, resumed_.kept);
   resumed_ = {};
   if (updater_ == Updater::root) return;
   std::vector<Buffer> state;
@@ -208,7 +212,7 @@ Json Training::description() const {
     buckets.push_back({{"first", bucket.first}, {"last", bucket.last}, {"bytes", bucket.bytes}});
   Json run{{"model", options_.model},
            {"data", options_.data},
-           {"ranks", group_.size()},
+           {"ranks", place_.ranks},
            {"transport", group_.transport()},
            {"policy", options_.policy},
            {"codec", refused_codec_.empty() ? options_.codec : "none"},
@@ -216,7 +220,7 @@ Json Training::description() const {
            {"optimizer", optimizer_->rule()},
            {"algorithm", options_.algorithm},
            {"serial", options_.serial},
-           {"batch", samples_per_step() / static_cast<std::size_t>(group_.size())},
+           {"batch", samples_per_step() / static_cast<std::size_t>(place_.ranks)},
            {"global_batch", samples_per_step()},
            {"accumulate", options_.accumulate},
            {"steps", last_step()},
@@ -230,6 +234,8 @@ Json Training::description() const {
            {"layers", layers},
            {"buckets", buckets}};
   if (!refused_codec_.empty()) run["refused_codec"] = refused_codec_;
+  if (is_served()) run["consistency"] = options_.consistency;
+  if (is_served()) run["placement"] = options_.placement;
   if (updater_ == Updater::every_rank) run["broadcast_every"] = options_.broadcast_every;
   return run;
 }

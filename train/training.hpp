@@ -17,13 +17,15 @@
 #include "update/gradients.hpp"
 #include "update/optimizer.hpp"
 #include "update/rate.hpp"
+#include "update/served.hpp"
 
 namespace syncopate::train {
 
 class Training final {
  public:
   /// Reads the data, builds the network, and makes every rank's state rank 0's. Throws the errors of all of these.
-  Training(Group& group, const Options& options);
+  /// `place`: this rank's in the group, or, where weights are served, this worker's; its group then has no other rank.
+  Training(Group& group, const Place& place, const Options& options);
   /// Trains until --steps or --epochs is reached, or a signal comes to any rank; writes checkpoints, evaluates,
   /// reports. Returns the signal; 0: none. Throws Mismatch where ranks end with different parameters.
   [[nodiscard]] int run();
@@ -69,10 +71,13 @@ class Training final {
   [[nodiscard]] std::uint64_t last_step() const;
   [[nodiscard]] std::size_t samples_per_step() const;
   [[nodiscard]] bool alone() const { return options_.exchange == "none"; }
+  [[nodiscard]] bool is_served() const { return updater_ == Updater::servers; }
+  void sleep_as_slow(StepTimes& times);
   /// A step's exchange goes on into the next step's forward pass.
   [[nodiscard]] bool reaches_into_next_step() const { return updater_ != Updater::caller && !options_.serial; }
 
   Group& group_;
+  const Place place_;
   const Options& options_;
   const Model& model_;
   const Updater updater_;

@@ -89,8 +89,9 @@ struct WorkerOptions {
   Log log = log_from_environment();
 };
 
-/// From SYNCOPATE_SERVERS (addresses, separated by commas), SYNCOPATE_RANK and _SIZE (which worker this is), _TIMEOUT_MS,
-/// and the job's access; the rest is left to the program. Throws Misuse for what is missing or not allowed.
+/// From SYNCOPATE_SERVERS (addresses, separated by commas), SYNCOPATE_RANK and _SIZE (which worker this is),
+/// _TIMEOUT_MS, and the job's access; the rest is left to the program. Throws Misuse for what is missing or not
+/// allowed.
 [[nodiscard]] WorkerOptions worker_from_environment();
 
 /// What a worker has done so far.

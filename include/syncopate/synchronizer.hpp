@@ -32,6 +32,7 @@ enum class Updater : std::uint8_t {
   caller,      ///< the caller, after `wait`: the exchange ends with gradients
   every_rank,  ///< the synchronizer calls `SynchronizerOptions::update` on every rank: the exchange ends with weights
   root,        ///< the same on rank 0 only, which holds the optimizer's state; the other ranks receive its weights
+  servers,     ///< servers, or each worker by itself (server.hpp); no synchronizer takes part
 };
 [[nodiscard]] Updater updater_of(std::string_view exchange);  ///< throws Misuse, naming the allowed names
 

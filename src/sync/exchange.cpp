@@ -2,6 +2,7 @@
 #include "sync/exchange.hpp"
 
 #include "base/named.hpp"
+#include "base/require.hpp"
 #include "collective/algorithm.hpp"
 #include "collective/group/impl.hpp"
 
@@ -22,6 +23,10 @@ bool offers(std::string_view algorithm, Collective collective) {
 const Exchange& exchange_named(std::string_view name) { return base::entry_named("exchange", name, exchanges()); }
 
 void require_fit(const Exchange& exchange, const compress::Codec& codec, std::string_view algorithm) {
+  base::require(exchange.updater != Updater::servers,
+                "exchange {} is between workers and servers (syncopate/server.hpp), not among the ranks of a group; a "
+                "Synchronizer takes the other exchanges",
+                exchange.name);
   const bool fits = exchange.serves.includes(codec.combines) && (exchange.answers_everywhere || codec.one_round);
   if (!fits) {
     std::vector<std::string_view> names;

@@ -9,6 +9,7 @@
 #include "command.hpp"
 #include "launch/launch.hpp"
 #include "launch/screen.hpp"
+#include "launch/sibling.hpp"
 #include "syncopate/error.hpp"
 
 namespace syncopate::tools::command {
@@ -51,6 +52,7 @@ launch::JobOptions job_of(const Session& session, const Words& words, std::vecto
   if (job.program.empty()) throw Misuse("no program given: syncopate run -n N [OPTIONS] -- PROGRAM ARGS…");
   if (job.hosts.empty()) (void)launch::process::resolve_program(job.program[0]);
   for (const std::string& word : words.settings) take_setting(job, word);
+  if (job.servers > 0) job.server_program = launch::path_of(launch::kServer, session);
   if (words.timeout_s) {
     if (!(*words.timeout_s > 0 && *words.timeout_s <= 1e6)) throw Misuse("--timeout: allowed: seconds, more than 0");
     job.environment["SYNCOPATE_TIMEOUT_MS"] = fmt::format("{:.0f}", std::max(1.0, *words.timeout_s * 1e3));
@@ -105,6 +107,9 @@ void define(CLI::App& app, Session& session) {
       ->check(between(1, 1024))
       ->capture_default_str();
   app.add_option("--hosts", words->hosts, "Start them by ssh: a,b:2 is one rank on a and two on b")->type_name("LIST");
+  app.add_option("--servers", words->job.servers, "Start so many servers of the parameter server beside them")
+      ->check(between(0, 1024))
+      ->capture_default_str();
   app.add_option("--transport", words->job.transport, "SYNCOPATE_TRANSPORT for the ranks")
       ->type_name("T")
       ->check(one_of("transport", {"auto", "tcp", "shm"}));

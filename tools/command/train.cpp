@@ -13,7 +13,9 @@ void define(CLI::App& app, Session& session) {
   app.remove_option(app.get_option("--log-level"));
   app.prefix_command();
   app.callback([&app, &session] {
-    session.action = [&session, words = program_behind(app)]() -> int { launch::become(launch::kTrainer, session, words); };
+    session.action = [&session, words = program_behind(app)]() -> int {
+      launch::become(launch::kTrainer, session, words);
+    };
   });
 }
 

@@ -10,6 +10,7 @@
 
 #include "launch/port.hpp"
 #include "launch/runtime_folder.hpp"
+#include "launch/servers.hpp"
 #include "syncopate/error.hpp"
 
 namespace syncopate::tools::launch {
@@ -41,6 +42,10 @@ void check(const JobOptions& options) {
   for (const Place& place : options.hosts) slots += place.slots;
   if (!options.hosts.empty() && options.ranks > slots)
     throw Misuse(fmt::format("{} ranks do not fit on hosts for {}; write HOST:RANKS", options.ranks, slots));
+  if (options.servers > 0 && !options.hosts.empty())
+    throw Misuse(
+        "--servers with --hosts; allowed: on this machine, or with --lab; on other hosts start `syncopate server` "
+        "by hand, and ranks with SYNCOPATE_SERVERS");
   if (options.ranks_per_host < 1)
     throw Misuse(fmt::format("{} ranks per host; allowed: 1 or more", options.ranks_per_host));
   if (options.lab != nullptr && lab_hosts(options.ranks, options.ranks_per_host) > options.lab->options().hosts)
@@ -117,10 +122,14 @@ job::End run_job(const JobOptions& given, const job::LineSink& sink) {
   }
   const SecretFile secret;
   options.supervise.files.push_back(secret.path());
+  const Servers servers(options, secret);
+  options.supervise.others_go_on = options.servers > 0;
+  for (const auto& [name, value] : servers.environment()) options.environment[name] = value;
   std::vector<process::Program> programs;
   for (int rank = 0; rank < options.ranks; ++rank)
     programs.push_back(options.hosts.empty() ? local_program(options, rank, secret)
                                              : remote_program(options, rank, secret));
+  for (process::Program& server : servers.programs()) programs.push_back(std::move(server));
   return job::supervise(programs, options.supervise, sink);
 }
 

@@ -22,6 +22,8 @@ struct JobOptions {
   const lab::Lab* lab = nullptr;                   ///< rank r on its host r / ranks_per_host, which it has
   int ranks_per_host = 1;                          ///< of a lab
   std::vector<Place> hosts;                        ///< by ssh, filled in this order; empty: this machine
+  int servers = 0;                                 ///< of the parameter server, beside the ranks
+  std::string server_program;                      ///< its path, if there are any
   job::SuperviseOptions supervise;
 };
 
@@ -32,7 +34,9 @@ struct JobOptions {
 
 /// Starts the ranks with SYNCOPATE_RANK, _SIZE, _LOCAL_RANK, _RENDEZVOUS, _SECRET_FILE, _INTERFACE, _TRANSPORT, _TLS,
 /// _BLAME set, passes every line they write to `sink`, and returns when all have ended (see supervise). The secret is
-/// made for this job and removed at its end. Throws Misuse (program not found, too few hosts), SystemFailure.
+/// made for this job and removed at its end. Servers are started with them, on this machine or on the lab's hosts in
+/// turns; ranks find their addresses in SYNCOPATE_SERVERS, and go on where one of them fails. Throws Misuse (program
+/// not found, too few hosts), SystemFailure.
 [[nodiscard]] job::End run_job(const JobOptions& options, const job::LineSink& sink);
 
 /// What run_job starts for `rank`, before ssh or the lab wrap it: for tests, and for starters of one's own.

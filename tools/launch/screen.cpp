@@ -31,8 +31,8 @@ std::string_view cut(std::string_view text, std::size_t columns) {
 }
 
 std::string as_row(const job::Line& line) {
-  const nlohmann::json row{{"rank", line.rank}, {"line", line.text}};
-  return text_of_json(row) + "\n";
+  if (!line.name.empty()) return text_of_json(nlohmann::json{{"from", line.name}, {"line", line.text}}) + "\n";
+  return text_of_json(nlohmann::json{{"rank", line.rank}, {"line", line.text}}) + "\n";
 }
 
 }  // namespace
@@ -64,7 +64,8 @@ void Screen::show(const job::Line& line) {
   const int file = line.stream == job::Stream::output ? STDOUT_FILENO : STDERR_FILENO;
   if (line.stream == job::Stream::output && is_json_object(line.text)) return put(file, std::string(line.text) + "\n");
   if (line.stream == job::Stream::output && json_) return put(file, as_row(line));
-  put(file, fmt::format("[{}] {}\n", line.rank, line.text));
+  if (line.name.empty()) return put(file, fmt::format("[{}] {}\n", line.rank, line.text));
+  put(file, fmt::format("[{}] {}\n", line.name, line.text));
 }
 
 void Screen::progress(std::string_view text) {

@@ -50,6 +50,7 @@ Json row_of(const StepRow& row) {
               {"optimizer_s", t.optimizer_s}};
   if (row.predicted_s) result["predicted_s"] = *row.predicted_s;
   if (row.measuring) result["measuring"] = true;
+  if (t.slept_s > 0) result["slept_s"] = t.slept_s;
   return result;
 }
 
@@ -83,6 +84,11 @@ Json row_of(const EndRow& end, int rank) {
     row["loss"] = !end.rows.empty() && end.rows.back().loss ? Json(*end.rows.back().loss) : Json();
   }
   row["digest"] = end.digest;
+  if (end.served) {
+    row["staleness"] = {{"max", end.served->stalest}, {"mean", end.served->mean_staleness}};
+    row["pushed_bytes"] = end.served->pushed_bytes;
+    row["pulled_bytes"] = end.served->pulled_bytes;
+  }
   if (end.signal != 0) row["signal"] = end.signal;
   return row;
 }

@@ -11,6 +11,7 @@
 #include "options.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/trace.hpp"
+#include "update/served.hpp"
 
 namespace syncopate::train {
 
@@ -19,6 +20,7 @@ using Json = nlohmann::ordered_json;
 /// Where one step's time went.
 struct StepTimes {
   double step_s = 0, forward_s = 0, backward_s = 0, wait_s = 0, optimizer_s = 0;
+  double slept_s = 0;  ///< as --slow asks for
 };
 
 struct StepRow {
@@ -41,7 +43,8 @@ struct EndRow {
   std::vector<StepRow> rows;  ///< of every step of this process
   std::optional<Evaluation> evaluation;
   std::string digest;
-  int signal = 0;  ///< that ended the run before its last step
+  std::optional<Served> served;  ///< where the weights are
+  int signal = 0;                ///< that ended the run before its last step
 };
 
 /// Median, min, max and number of what was measured; the first three are null where n is 0.

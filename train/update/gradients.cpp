@@ -50,12 +50,13 @@ class Gradients::Hook final : public torch::autograd::PostAccumulateGradHook {
   std::size_t index_;
 };
 
-Gradients::Gradients(Group& group, const Network& network, SynchronizerOptions options, bool serial)
+Gradients::Gradients(Group& group, const Network& network, SynchronizerOptions options, Manner manner)
     : group_(group),
       network_(network),
       options_(std::move(options)),
-      serial_(serial),
+      serial_(manner.serial || (manner.served && options_.clip_norm > 0)),  // clipping needs all gradients
       ends_in_weights_(updater_of(options_.exchange) != Updater::caller),
+      served_(std::move(manner.served)),
       gradients_(gradients_of(network)) {
   for (const Gradient& gradient : gradients_) {
     offsets_.push_back(elements_);
@@ -64,7 +65,7 @@ Gradients::Gradients(Group& group, const Network& network, SynchronizerOptions o
   for (const auto& [name, value] : network.parameters)
     options_.weights.emplace_back(value.data_ptr(), static_cast<std::size_t>(value.numel()), DType::f32);
   arrived_.resize(gradients_.size());
-  if (options_.exchange == "none")
+  if (options_.exchange == "none" || served_)
     own_.resize(elements_);
   else
     synchronizer_ = std::make_unique<Synchronizer>(group, gradients_, options_);
@@ -112,7 +113,9 @@ void Gradients::ready(std::size_t i) {
     std::exchange(found_not_finite_, nullptr)(gradients_[i].name);
   if (!arrived_[i]) ++arrivals_;
   arrived_[i] = true;
-  if (synchronizer_ && !serial_) synchronizer_->ready(i);
+  if (serial_) return;
+  if (synchronizer_) synchronizer_->ready(i);
+  if (served_) served_->update(i, values(i), rate_);
 }
 
 void Gradients::trace_backward(std::size_t i) {
@@ -129,8 +132,9 @@ void Gradients::finish(const Use& use) {
   const bool all_ready = arrivals_ == count();
   arrived_.assign(count(), false);
   arrivals_ = 0;
+  if (served_) return hand_over();
   if (!synchronizer_) {
-    finish_alone();
+    clip_own();
     return use(0, count() - 1);
   }
   if (ends_in_weights_) {
@@ -157,15 +161,44 @@ void Gradients::finish_in_gradients(const Use& use, bool all_ready) {
 
 void Gradients::settle() {
   if (!weights_under_way_) return;
-  waited_s_ += timed([&] { synchronizer_->wait(); });
+  waited_s_ += timed([&] {
+    if (served_)
+      for (std::size_t i = weights_here_; i < count(); ++i) served_->wait(i);
+    else
+      synchronizer_->wait();
+  });
   weights_under_way_ = false;
+}
+
+/// Gradients that have not left yet leave now, clipped by their own norm where that is asked for.
+void Gradients::hand_over() {
+  if (serial_) {
+    clip_own();
+    for (std::size_t i = count(); i-- > 0;) served_->update(i, values(i), rate_);
+  }
+  served_->end_step(rate_);
+  weights_under_way_ = true;
+  weights_here_ = 0;
+  if (serial_) settle();
+  const std::uint64_t sent = served_->served().pushed_bytes;
+  wire_bytes_ = sent - sent_before_;
+  sent_before_ = sent;
+}
+
+Served Gradients::finish_served() {
+  waited_s_ += timed([&] { served_->finish(); });
+  return served_->served();
 }
 
 double Gradients::take_waited_s() { return std::exchange(waited_s_, 0); }
 
 void Gradients::wait_for_weights(std::size_t parameter) {
   if (!weights_under_way_ || parameter < weights_here_) return;
-  const auto bucket = wait_for([&] { return std::optional(synchronizer_->wait(parameter)); });
+  const auto bucket = wait_for([&] {
+    if (!served_) return std::optional(synchronizer_->wait(parameter));
+    served_->wait(parameter);
+    return std::optional(BucketInfo{parameter, parameter, 4 * gradients_[parameter].elements});
+  });
   weights_here_ = bucket->last + 1;
 }
 
@@ -184,7 +217,7 @@ std::string Gradients::bucket_name(const BucketInfo& bucket) const {
   return bucket.first == bucket.last ? first : first + " .. " + gradients_[bucket.last].name;
 }
 
-void Gradients::finish_alone() {
+void Gradients::clip_own() {
   if (options_.clip_norm <= 0) return;
   double squares = 0;
   for (const float value : own_) squares += static_cast<double>(value) * value;

@@ -8,20 +8,26 @@
 
 #include "network/network.hpp"
 #include "syncopate/synchronizer.hpp"
+#include "update/served.hpp"
 
 namespace syncopate::train {
 
 /// The gradients of its parameters, for a synchronizer.
 [[nodiscard]] std::vector<Gradient> gradients_of(const Network& network);
 
-/// Ties a network to a Synchronizer, or, for the exchange "none", its gradients to memory of this rank alone.
+/// Ties a network to a Synchronizer, or, for the exchange "none" and where servers hold the weights, its gradients to
+/// memory of this rank alone.
 /// Where the exchange ends in weights, a step goes on into the next forward pass: each layer then waits for its own
 /// weights, through the network's `before_use`. Used from one thread, the one that runs both passes.
 class Gradients final {
  public:
   /// `options` without `weights`, which are the network's; `options.trace` must be given. `serial`: buckets leave after
   /// the backward pass, weights arrive before the forward pass. `network` must outlive this.
-  Gradients(Group& group, const Network& network, SynchronizerOptions options, bool serial);
+  struct Manner {
+    bool serial = false;
+    std::unique_ptr<ServedWeights> served{};  ///< instead of a synchronizer, where the exchange is by servers
+  };
+  Gradients(Group& group, const Network& network, SynchronizerOptions options, Manner manner);
   ~Gradients();
   Gradients(const Gradients&) = delete;
   Gradients& operator=(const Gradients&) = delete;
@@ -35,6 +41,10 @@ class Gradients final {
   /// `use` as soon as they hold the average, until all have been. Clipping needs the norm of all and waits for all.
   using Use = std::function<void(std::size_t first, std::size_t last)>;
   void finish(const Use& use);
+  /// The rate of this step's updates, for servers; before its gradients come.
+  void use_rate(double rate) noexcept { rate_ = rate; }
+  /// After the last step, where servers hold the weights: everybody's updates of as many steps are in them.
+  Served finish_served();
   /// Waits for the weights that are still on their way. Before it this rank must start no operation of the group.
   void settle();
 
@@ -62,7 +72,8 @@ class Gradients final {
  private:
   class Hook;
   void ready(std::size_t i);
-  void finish_alone();
+  void clip_own();
+  void hand_over();
   void finish_in_gradients(const Use& use, bool all_ready);
   /// One wait of the synchronizer's for a bucket, timed and traced.
   template <class Wait>
@@ -75,6 +86,8 @@ class Gradients final {
   const Network& network_;
   SynchronizerOptions options_;
   const bool serial_, ends_in_weights_;
+  const std::unique_ptr<ServedWeights> served_;
+  double rate_ = 0;
   std::vector<Gradient> gradients_;
   std::size_t elements_ = 0;
   std::unique_ptr<Synchronizer> synchronizer_;  ///< null for the exchange "none"

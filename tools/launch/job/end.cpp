@@ -12,9 +12,8 @@ std::string End::description() const {
   if (interrupted) return fmt::format("interrupted by {}", process::signal_name(forwarded_signal));
   if (first_failure < 0) return fmt::format("all {} ranks succeeded", ranks.size());
   const RankEnd& end = ranks[static_cast<std::size_t>(first_failure)];
-  std::string text = end.signal != 0
-                         ? fmt::format("rank {} was killed by {}", first_failure, process::signal_name(end.signal))
-                         : fmt::format("rank {} exited with code {}", first_failure, end.code);
+  std::string text = end.signal != 0 ? fmt::format("{} was killed by {}", end.name, process::signal_name(end.signal))
+                                     : fmt::format("{} exited with code {}", end.name, end.code);
   if (ranks.size() > 1) text += is_blamed ? ", the first to fail" : ", the first of the ranks to end in a failure";
   if (!stopped.empty())
     text += fmt::format("; rank{} {} {} stopped then", stopped.size() == 1 ? "" : "s", fmt::join(stopped, ", "),

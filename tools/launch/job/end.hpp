@@ -8,8 +8,9 @@
 namespace syncopate::tools::launch::job {
 
 struct RankEnd {
-  int code = 0;    ///< exit code, 128 + signal where a signal ended it
-  int signal = 0;  ///< 0: it ended by itself
+  std::string name;  ///< "rank 2", "server 0"
+  int code = 0;      ///< exit code, 128 + signal where a signal ended it
+  int signal = 0;    ///< 0: it ended by itself
 };
 
 struct End {

@@ -24,6 +24,8 @@ using SteadyTime = std::chrono::steady_clock::time_point;
 
 struct Rank {
   process::Started process;
+  std::string name;  ///< empty: a rank
+  bool attends = false;
   bool signals_by_input = false;
   LineSplitter output, error;
   std::optional<RankEnd> end;
@@ -53,11 +55,11 @@ class Supervisor final {
   void stop_with_us();
   void collect_ends();
   void note_stopped();
+  void dismiss();
   void escalate();
   void kill_leftovers();
   void finish_output();
   void name_the_first();
-  [[nodiscard]] bool all_ended() const;
 
   const SuperviseOptions& options_;
   const LineSink& sink_;
@@ -67,6 +69,7 @@ class Supervisor final {
   Stage stage_ = Stage::all_well;
   SteadyTime next_stage_ = SteadyTime::max();
   int interrupts_ = 0;
+  bool is_dismissed_ = false;
   std::optional<int> blamed_;  ///< by the first of the ranks whose group failed
   End end_;
 };
@@ -74,11 +77,9 @@ class Supervisor final {
 void Supervisor::start_all(const std::vector<process::Program>& programs) {
   for (const process::Program& program : programs) {
     ranks_.push_back({.process = process::start(program),
-                      .signals_by_input = program.signals_by_input,
-                      .output = {},
-                      .error = {},
-                      .end = {},
-                      .was_asked = false});
+                      .name = program.name,
+                      .attends = program.attends,
+                      .signals_by_input = program.signals_by_input});
     if (!program.signals_by_input) guardian_.watch(ranks_.back().process.pid);
     process::set_nonblocking(ranks_.back().process.output.get());
     process::set_nonblocking(ranks_.back().process.error.get());
@@ -103,10 +104,11 @@ Supervisor::~Supervisor() {
 
 End Supervisor::run() {
   end_.ranks.resize(ranks_.size());
-  while (!all_ended()) {
+  while (std::ranges::any_of(ranks_, [](const Rank& rank) { return !rank.end; })) {
     poll_once(wait_ms());
     take_signals();
     collect_ends();
+    dismiss();
     escalate();
   }
   finish_output();
@@ -121,12 +123,6 @@ void Supervisor::name_the_first() {
   if (end_.ranks[index].code == 0 || ranks_[index].was_asked) return;
   end_.first_failure = *blamed_;
   end_.is_blamed = true;
-}
-
-bool Supervisor::all_ended() const {
-  for (const Rank& rank : ranks_)
-    if (!rank.end) return false;
-  return true;
 }
 
 int Supervisor::wait_ms() const {
@@ -163,10 +159,11 @@ void Supervisor::read_stream(int index, Stream stream) {
 }
 
 void Supervisor::pass_on(int rank, Stream stream, std::string_view text) {
-  if (stream == Stream::output) return sink_({rank, stream, text});
+  const std::string_view name = ranks_[static_cast<std::size_t>(rank)].name;
+  if (stream == Stream::output) return sink_({rank, name, stream, text});
   const std::string_view shown = as_overwritten(text);
   const std::optional<int> culprit = blamed_in(shown);
-  if (!culprit) return sink_({rank, stream, shown});
+  if (!culprit) return sink_({rank, name, stream, shown});
   if (!blamed_ && static_cast<std::size_t>(*culprit) < ranks_.size()) blamed_ = culprit;
 }
 
@@ -176,7 +173,7 @@ void Supervisor::show_progress(int index) {
   if (lines.unfinished().find('\r') == std::string_view::npos) return;
   const std::string_view text = as_overwritten(lines.unfinished());
   const std::size_t kept = lines.unfinished().data() + lines.unfinished().size() - text.data();
-  if (options_.progress && index == 0) sink_({index, Stream::progress, text});
+  if (options_.progress && index == 0) sink_({index, {}, Stream::progress, text});
   if (kept + 1 < lines.unfinished().size()) lines.keep_last(kept + 1);
 }
 
@@ -226,8 +223,10 @@ void Supervisor::collect_ends() {
     if (ranks_[i].end) continue;
     if (waitid(P_PID, static_cast<id_t>(ranks_[i].process.pid), &about, WEXITED | WNOHANG | WNOWAIT) != 0) continue;
     if (about.si_pid == 0) continue;
-    const bool exited = about.si_code == CLD_EXITED;
-    ranks_[i].end = exited ? RankEnd{about.si_status, 0} : RankEnd{128 + about.si_status, about.si_status};
+    const bool exited = about.si_code == CLD_EXITED, dismissed = is_dismissed_ && about.si_status == SIGTERM;
+    const std::string name = ranks_[i].name.empty() ? fmt::format("rank {}", i) : ranks_[i].name;
+    ranks_[i].end = exited || dismissed ? RankEnd{name, exited ? about.si_status : 0, 0}
+                                        : RankEnd{name, 128 + about.si_status, about.si_status};
     end_.ranks[i] = *ranks_[i].end;
     ended.push_back(static_cast<int>(i));
   }
@@ -236,6 +235,7 @@ void Supervisor::collect_ends() {
   for (const int rank : ended)
     if (end_.ranks[rank].code != 0 && end_.first_failure < 0) end_.first_failure = rank;
   if (end_.first_failure < 0 || stage_ != Stage::all_well) return;
+  if (options_.others_go_on && !ranks_[static_cast<std::size_t>(end_.first_failure)].attends) return;
   note_stopped();
   stage_ = Stage::own_error;
   next_stage_ = std::chrono::steady_clock::now() + options_.own_error;
@@ -249,6 +249,13 @@ void Supervisor::note_stopped() {
     if (ranks_[i].end || waitid(P_PID, pid, &about, WSTOPPED | WNOHANG | WNOWAIT) != 0) continue;
     if (about.si_pid != 0) end_.stopped.push_back(static_cast<int>(i));
   }
+}
+
+/// Who attends has nobody left to attend to.
+void Supervisor::dismiss() {
+  if (is_dismissed_ || std::ranges::any_of(ranks_, [](const Rank& rank) { return !rank.attends && !rank.end; })) return;
+  is_dismissed_ = true;
+  send_all(SIGTERM);
 }
 
 void Supervisor::escalate() {

@@ -21,6 +21,7 @@ enum class Stream : std::uint8_t {
 
 struct Line {
   int rank = 0;
+  std::string_view name;  ///< of a program that is no rank; else empty
   Stream stream = Stream::output;
   std::string_view text;  ///< without '\n'; valid during the call
 };
@@ -30,11 +31,14 @@ struct SuperviseOptions {
   /// After the first failure the others have so long to end with their own error (which tells the user more than ours).
   std::chrono::milliseconds own_error{5'000};
   std::chrono::milliseconds termination{2'000};  ///< from SIGTERM to SIGKILL
-  bool progress = false;                         ///< pass on rank 0's carriage-return updates as Stream::progress
-  std::vector<std::string> files;                ///< removed if this process is killed
+  /// A rank that fails ends nothing: the others go on, and those that attend with them.
+  bool others_go_on = false;
+  bool progress = false;           ///< pass on rank 0's carriage-return updates as Stream::progress
+  std::vector<std::string> files;  ///< removed if this process is killed
 };
 
-/// Starts program i as rank i and returns when all have ended. SIGINT, SIGTERM and SIGHUP that arrive meanwhile are
+/// Starts program i as rank i and returns when all have ended. Programs that attend are asked to end (SIGTERM) when all
+/// others have. SIGINT, SIGTERM and SIGHUP that arrive meanwhile are
 /// forwarded to all; the second SIGINT kills them. Stopping this process (Ctrl-Z) stops them too. What ranks have left
 /// running in their process groups is killed at the end. To be called on the main thread.
 /// Throws Misuse if a program cannot be executed (the ones already started are killed), SystemFailure.

@@ -1,0 +1,32 @@
+// Servers: the processes of a parameter server that a job is started with, and what its ranks have to know of them.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "launch/launch.hpp"
+#include "launch/process/program.hpp"
+#include "launch/runtime_folder.hpp"
+
+namespace syncopate::tools::launch {
+
+/// On this machine they serve under names that only its processes reach; in a lab, server k on host k modulo their
+/// number, by TLS with certificates that are made for this job and go with this object.
+class Servers final {
+ public:
+  Servers(const JobOptions& options, const SecretFile& secret);
+
+  [[nodiscard]] const std::map<std::string, std::string>& environment() const noexcept { return environment_; }
+  [[nodiscard]] std::vector<process::Program> programs() const;
+
+ private:
+  [[nodiscard]] std::string address(int server) const;
+
+  const JobOptions& options_;
+  const std::string secret_file_;
+  std::string job_;
+  std::map<std::string, std::string> environment_;  ///< of ranks and servers
+};
+
+}  // namespace syncopate::tools::launch

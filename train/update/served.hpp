@@ -1,0 +1,45 @@
+// Served: a network's weights on the servers of a parameter server, which take its gradients.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "network/network.hpp"
+#include "options.hpp"
+
+namespace syncopate::train {
+
+/// Which worker of how many this process is.
+struct Place {
+  int rank = 0, ranks = 1;
+};
+
+/// Where the exchange is "parameter_server": of the job that SYNCOPATE_SERVERS, _RANK and _SIZE tell. Throws Misuse,
+/// also where this program was built without gRPC.
+[[nodiscard]] Place place_among_workers();
+
+/// What went to and came from servers, in this run.
+struct Served {
+  std::uint64_t pushed_bytes = 0, pulled_bytes = 0;
+  std::int64_t stalest = 0;
+  double mean_staleness = 0;
+};
+
+class ServedWeights {
+ public:
+  virtual ~ServedWeights() = default;
+  /// The parameter's gradient of this step is here; it is zero afterwards.
+  virtual void update(std::size_t parameter, std::span<float> gradient, double rate) = 0;
+  virtual void end_step(double rate) = 0;
+  /// Waits until the parameter's weights are as fresh as the consistency model asks for.
+  virtual void wait(std::size_t parameter) = 0;
+  /// Sends what is left, and waits for everybody's updates of as many steps.
+  virtual void finish() = 0;
+  [[nodiscard]] virtual Served served() const = 0;
+};
+
+/// Begins with worker 0's weights. `network` must outlive it. Throws Misuse, and what syncopate::TableWorker throws.
+[[nodiscard]] std::unique_ptr<ServedWeights> serve(const Network& network, const Options& options);
+
+}  // namespace syncopate::train
