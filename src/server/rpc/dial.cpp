@@ -51,8 +51,8 @@ class Call final : public Session, public grpc::ClientBidiReactor<grpc::ByteBuff
     return reply;
   }
   /// The listener has proved itself too.
-  void trust(std::string peer, StreamEvents events) {
-    meet(std::move(peer));
+  void trust(const Hello& listener, StreamEvents events) {
+    meet(listener.identity, listener.silence);
     open(std::move(events));
   }
 
@@ -102,8 +102,10 @@ class Dialing final {
       : options_(options),
         address_(parse_address(address)),
         deadline_(std::chrono::steady_clock::now() + options.patience),
-        hello_(say_hello({.version = {}, .identity = options.identity, .job = options.job})) {
+        hello_(
+            say_hello({.version = {}, .silence = options.silence, .identity = options.identity, .job = options.job})) {
     require_allowed(options, address_);
+    quieten_grpc();
     grpc::ChannelArguments arguments;
     for (const auto& [name, value] : caller_settings(options)) arguments.SetInt(name, value);
     channel_ = grpc::CreateCustomChannel(address_.target, caller_credentials(options, address_), arguments);
@@ -117,16 +119,15 @@ class Dialing final {
       const auto reply = call->await(deadline_);
       const bool is_trusted = reply && reply->is_in && is_proof(reply->proof);
       if (is_trusted) {
-        call->trust(theirs().identity, std::move(events));
+        call->trust(theirs(), std::move(events));
         return call;
       }
       call->leave();
       if (reply) consider(*reply);
     }
-    throw PeerLost(
-        fmt::format("no parameter server answers at {} within {} ms{}; it has to run there, and to be "
-                    "reachable from this host",
-                    address_.text, options_.patience / std::chrono::milliseconds(1), last_));
+    throw PeerLost(fmt::format("no parameter server answers at {} within {} ms{}; it has to run there, to be reachable "
+                               "from this host, and to have certificates by the same authority, or none, as this end",
+                               address_.text, options_.patience / std::chrono::milliseconds(1), last_));
   }
 
  private:

@@ -34,9 +34,9 @@ class Refusal final : public grpc::ServerGenericBidiReactor {
 /// The call of a caller that has proved the secret.
 class Answer final : public Session, public grpc::ServerGenericBidiReactor {
  public:
-  Answer(Context* context, std::string peer, const EndOptions& options)
+  Answer(Context* context, const Hello& caller, const EndOptions& options)
       : Session(context->peer(), options.silence), context_(context) {
-    meet(std::move(peer));
+    meet(caller.identity, caller.silence);
   }
   /// The reactor of the call. gRPC holds it until `OnDone`; the program holds it as the stream.
   static grpc::ServerGenericBidiReactor* begin(const std::shared_ptr<Answer>& answer, const Accepted& accepted) {
@@ -113,7 +113,9 @@ class GrpcListener final : public Listener, private grpc::CallbackGenericService
 GrpcListener::GrpcListener(const std::vector<std::string>& addresses, const EndOptions& options, Accepted accepted)
     : options_(options),
       accepted_(std::move(accepted)),
-      challenger_(Challenger({.identity = options.identity}, options.secret, options.patience)) {
+      challenger_(Challenger({.version = {}, .silence = options.silence, .identity = options.identity, .job = {}},
+                             options.secret, options.patience)) {
+  quieten_grpc();
   grpc::ServerBuilder builder;
   for (const auto& [name, value] : answerer_settings(options_)) builder.AddChannelArgument(name, value);
   std::vector<int> ports(addresses.size(), 0);
@@ -179,7 +181,7 @@ grpc::ServerGenericBidiReactor* GrpcListener::admit(Context* context, const Hell
                               mine.identity, options_.job, mine.version, mine.protocol, theirs.identity, theirs.job,
                               theirs.version, theirs.protocol));
   context->AddInitialMetadata(kProofKey, text_of(prove(options_.secret, Role::answerer, caller, challenge)));
-  return Answer::begin(std::make_shared<Answer>(context, theirs.identity, options_), accepted_);
+  return Answer::begin(std::make_shared<Answer>(context, theirs, options_), accepted_);
 }
 
 }  // namespace

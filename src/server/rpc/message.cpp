@@ -43,14 +43,20 @@ grpc::ByteBuffer pack_farewell(std::string_view error) {
   return {&slice, 1};
 }
 
+grpc::ByteBuffer pack_heartbeat() {
+  const grpc::Slice slice = copy_of(Kind::heartbeat, {});
+  return {&slice, 1};
+}
+
 std::optional<Incoming> unpack(const grpc::ByteBuffer& buffer) {
   const std::size_t bytes = buffer.Length();
   std::vector<grpc::Slice> slices;
   if (bytes == 0 || bytes > kMostWireBytes || !buffer.Dump(&slices).ok()) return std::nullopt;
   const auto first = std::ranges::find_if(slices, [](const grpc::Slice& slice) { return slice.size() > 0; });
   const auto kind = static_cast<Kind>(*first->begin());
-  if (kind != Kind::message && kind != Kind::farewell) return std::nullopt;
-  if (kind == Kind::message && bytes == 1) return std::nullopt;
+  const bool has_right_bytes =
+      kind == Kind::farewell || (kind == Kind::message && bytes > 1) || (kind == Kind::heartbeat && bytes == 1);
+  if (!has_right_bytes) return std::nullopt;
   const auto lines = std::make_shared_for_overwrite<Line[]>((bytes + kMessageAlignment - 1) / kMessageAlignment);
   auto* const begin = reinterpret_cast<std::byte*>(lines.get());
   auto* end = begin;

@@ -11,7 +11,7 @@
 
 namespace syncopate::server::rpc {
 
-enum class Kind : std::uint8_t { message = 1, farewell = 2 };
+enum class Kind : std::uint8_t { message = 1, farewell = 2, heartbeat = 3 };
 /// Of a farewell's text.
 inline constexpr std::size_t kMostTextBytes = 1000;
 /// A byte for the kind, head and body.
@@ -22,11 +22,14 @@ inline constexpr std::size_t kMostWireBytes = 1 + kMostHeadBytes + kMostBodyByte
 /// The last message of an end: an empty text for an end in order.
 [[nodiscard]] grpc::ByteBuffer pack_farewell(std::string_view error);
 
+/// What is sent where there is nothing else.
+[[nodiscard]] grpc::ByteBuffer pack_heartbeat();
+
 struct Incoming {
   Kind kind = Kind::message;
   Payload payload;  ///< without the kind
 };
-/// Nothing for what is no message: of another kind, empty, or too long.
+/// Nothing for what is none of the three: of another kind, empty, or too long.
 [[nodiscard]] std::optional<Incoming> unpack(const grpc::ByteBuffer& buffer);
 
 /// Text from the other end as it may stand in an error: printable, at most kMostTextBytes.

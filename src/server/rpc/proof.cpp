@@ -15,8 +15,8 @@ using base::crypto::Digest, base::crypto::mac_of;
 
 namespace {
 
-// Hello, little-endian: 0 magic (8)  8 u16 protocol  16 version (16)  32 nonce (32)  64 identity (64)  128 job (64)
-// An answerer's nonce:  32 i64 nanoseconds of its clock  40 u64 random  48 code of the rest (16)
+// Hello, little-endian: 0 magic (8)  8 u16 protocol  12 u32 silence in ms  16 version (16)  32 nonce (32)  64 identity
+// (64)  128 job (64) An answerer's nonce:  32 i64 nanoseconds of its clock  40 u64 random  48 code of the rest (16)
 constexpr char kMagic[] = "SYNCSTRM";
 constexpr std::size_t kMagicBytes = 8, kVersionAt = 16, kVersionBytes = 16, kNonceAt = 32, kNonceBytes = 32;
 constexpr std::size_t kRandomAt = 40, kCodeAt = 48, kCodeBytes = 16, kIdentityAt = 64, kJobAt = 128;
@@ -48,6 +48,7 @@ HelloBytes without_nonce(const Hello& hello) {
   HelloBytes bytes{};
   std::memcpy(bytes.data(), kMagic, kMagicBytes);
   base::put(bytes, 8, hello.protocol);
+  base::put(bytes, 12, static_cast<std::uint32_t>(hello.silence / std::chrono::milliseconds(1)));
   write_text(bytes, kVersionAt, hello.version.empty() ? version() : hello.version, kVersionBytes - 1);
   write_text(bytes, kIdentityAt, hello.identity, kMostNameBytes);
   write_text(bytes, kJobAt, hello.job, kMostNameBytes);
@@ -77,6 +78,7 @@ std::optional<Hello> read_hello(base::ConstBytes bytes) {
   if (bytes.size() != kHelloBytes || std::memcmp(bytes.data(), kMagic, kMagicBytes) != 0) return std::nullopt;
   return Hello{.protocol = base::get<std::uint16_t>(bytes, 8),
                .version = read_text(bytes.subspan(kVersionAt, kVersionBytes)),
+               .silence = std::chrono::milliseconds(base::get<std::uint32_t>(bytes, 12)),
                .identity = read_text(bytes.subspan(kIdentityAt, kMostNameBytes)),
                .job = read_text(bytes.subspan(kJobAt, kMostNameBytes))};
 }

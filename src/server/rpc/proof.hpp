@@ -20,9 +20,10 @@ inline constexpr std::size_t kMostNameBytes = 64;
 /// Who speaks. Magic, protocol and version keep their places in every future protocol.
 struct Hello {
   std::uint16_t protocol = kProtocol;
-  std::string version;   ///< the library's, at most 15 characters
-  std::string identity;  ///< at most kMostNameBytes
-  std::string job;       ///< at most kMostNameBytes; an answerer's is empty
+  std::string version;       ///< the library's, at most 15 characters
+  base::Duration silence{};  ///< after how long it gives the other end up; whole milliseconds
+  std::string identity;      ///< at most kMostNameBytes
+  std::string job;           ///< at most kMostNameBytes; an answerer's is empty
 };
 
 inline constexpr std::size_t kHelloBytes = 192;

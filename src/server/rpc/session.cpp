@@ -67,8 +67,12 @@ void Session::offer(const std::function<StreamEvents()>& taker) {
 }
 
 void Session::open(StreamEvents events) {
-  state_.with([&](State&) { events_ = std::move(events); });
-  begin_read(&incoming_);
+  state_.with([&](State& state) {
+    events_ = std::move(events);
+    state.is_ticking = true;
+    tick();
+  });
+  read();
 }
 
 void Session::send(std::uint64_t priority, Outgoing message) {
@@ -103,15 +107,15 @@ void Session::leave() {
 
 void Session::write_next(State& state) {
   if (state.is_writing || state.is_sealed || state.is_last) return;
-  if (!state.outbox.empty()) {
-    state.outgoing = pack(state.outbox.pop());
-  } else if (state.farewell) {
-    state.outgoing = pack_farewell(*state.farewell);
-    state.is_last = true;
-  } else {
-    return;
-  }
-  state.is_writing = true;
+  if (!state.outbox.empty()) return write(state, pack(state.outbox.pop()));
+  if (!state.farewell) return;
+  state.is_last = true;
+  write(state, pack_farewell(*state.farewell));
+}
+
+void Session::write(State& state, grpc::ByteBuffer message) {
+  state.outgoing.Swap(&message);
+  state.is_writing = state.has_written = true;
   begin_write(&state.outgoing);
 }
 
@@ -135,13 +139,23 @@ void Session::seal(State& state) {
   finish();
 }
 
+void Session::read() {
+  state_.with([](State& state) {
+    state.is_reading = true;
+    state.quiet_ticks = 0;
+  });
+  begin_read(&incoming_);
+}
+
 void Session::on_read(bool is_right) {
   if (!is_right) return seal();
-  const grpc::ByteBuffer buffer = incoming_;
+  const bool is_ending = state_.with([](State& state) {
+    state.is_reading = false;
+    return state.ending.has_value();
+  });
+  if (!is_ending) receive(incoming_);
   incoming_.Clear();
-  const bool is_ending = state_.with([](const State& state) { return state.ending.has_value(); });
-  if (!is_ending) receive(buffer);
-  begin_read(&incoming_);  // to the end: what is not read keeps the call from ending
+  read();  // to the end: what is not read keeps the call from ending
 }
 
 void Session::receive(const grpc::ByteBuffer& buffer) {
@@ -151,6 +165,7 @@ void Session::receive(const grpc::ByteBuffer& buffer) {
                                                 "of {}",
                                                 buffer.Length(), kMostHeadBytes, kMostBodyBytes));
   if (incoming->kind == Kind::farewell) return take_farewell(incoming->payload.bytes);
+  if (incoming->kind == Kind::heartbeat) return;
   try {
     if (events_.received) events_.received(std::move(incoming->payload));
   } catch (const Error& error) {
@@ -190,9 +205,47 @@ void Session::on_over(bool is_confirmed, const Ending& lost) {
   });
   const auto tell = std::exchange(events_, {}).ended;
   if (tell) tell(ending);
+  const bool is_last = state_.with([&](State& state) {
+    state.is_told = true;
+    if (state.is_ticking) alarm_.Cancel();
+    return !state.is_ticking;
+  });
+  if (is_last) give_up();
+}
+
+void Session::give_up() {
   const auto has_ended = has_ended_;
   release();
   has_ended->change([](bool& ended) { ended = true; });
+}
+
+/// Sets the alarm. Each tick has one of its own, because it is set in the reaction to the one before.
+void Session::tick() {
+  const auto next = std::chrono::system_clock::now() + std::chrono::duration_cast<std::chrono::microseconds>(tick_);
+  alarm_ = grpc::Alarm();
+  alarm_.Set(next, [this](bool is_right) { on_tick(is_right); });
+}
+
+void Session::on_tick(bool is_right) {
+  const bool is_last = state_.with([&](State& state) {
+    state.is_ticking = is_right && !state.is_over && go_on(state);
+    if (state.is_ticking) tick();
+    return !state.is_ticking && state.is_told;
+  });
+  if (is_last) give_up();
+}
+
+/// False where the other end was silent for too long.
+bool Session::go_on(State& state) {
+  if (state.is_reading && ++state.quiet_ticks >= kTicks) {
+    if (!state.ending)
+      state.ending = Ending{ErrorKind::peer_lost, fmt::format("{} is lost: it was silent for {} ms", other_end(),
+                                                              kTicks * tick_ / std::chrono::milliseconds(1))};
+    cancel();
+    return false;
+  }
+  if (!std::exchange(state.has_written, false) && !state.is_writing && !state.is_sealed) write(state, pack_heartbeat());
+  return true;
 }
 
 }  // namespace syncopate::server::rpc

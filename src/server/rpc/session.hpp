@@ -1,8 +1,10 @@
 // Session: what both ends of a stream do alike, between a caller's Stream and the gRPC call that carries it.
 #pragma once
 
+#include <grpcpp/alarm.h>
 #include <grpcpp/support/byte_buffer.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,6 +21,11 @@ namespace syncopate::server::rpc {
 ///
 /// The call ends when the other end's farewell was read, when this end's was written, when a read or write failed, or
 /// when it is cancelled; `on_over` is its last reaction.
+///
+/// Silence: time is counted in ticks, kTicks to the silence. Who has begun no write since the last tick sends a
+/// heartbeat. Who waits for a message, and for kTicks ticks gets none, cuts the other end off. A time in which this
+/// process was stopped is one tick. gRPC's own keepalive does not do: its clock starts when the ping has left, and
+/// behind a full unix socket none leaves.
 class Session {
  public:
   Session(std::string address, base::Duration silence) : address_(std::move(address)), silence_(silence) {}
@@ -36,7 +43,10 @@ class Session {
 
  protected:
   /// The other end has proved that it is `peer`.
-  void meet(std::string peer) { peer_ = std::move(peer); }
+  void meet(std::string peer, base::Duration silence) {
+    peer_ = std::move(peer);
+    tick_ = std::min(silence, silence_) / kTicks;
+  }
   /// Offers the stream to who says what is to be told of it, and opens it. Its Stream may be gone by then.
   void offer(const std::function<StreamEvents()>& taker);
   /// Begins to read. Once.
@@ -47,10 +57,12 @@ class Session {
   void on_read(bool is_right);
   void on_write(bool is_right);
   /// Tells the end: what was noted, or in order if this end's farewell was written and `is_confirmed`, or else `lost`.
-  /// The last reaction; where nobody holds the session but the one who waits in `leave`, it is gone on return.
+  /// The last reaction but that to the alarm. After both, who waits in `leave` may destroy the session.
   void on_over(bool is_confirmed, const Ending& lost);
 
  private:
+  static constexpr int kTicks = 5;
+
   struct State {
     Outbox outbox;
     grpc::ByteBuffer outgoing;            ///< while `is_writing`
@@ -60,7 +72,12 @@ class Session {
     bool is_last = false;     ///< `outgoing` is or was the farewell
     bool is_written = false;  ///< the farewell has been written
     bool is_sealed = false;
-    bool is_over = false;
+    bool is_reading = false;  ///< a read is under way
+    bool has_written = true;  ///< a write has begun since the last tick
+    int quiet_ticks = 0;      ///< while `is_reading`, since its beginning
+    bool is_ticking = false;  ///< the alarm is set
+    bool is_over = false;     ///< the call
+    bool is_told = false;     ///< `ended` has returned
     bool is_offered = false;  ///< `offer` runs: the call is not gRPC's yet, and cannot end
     bool is_dropped = false;  ///< the Stream was destroyed then
   };
@@ -71,6 +88,11 @@ class Session {
   virtual void cancel() noexcept = 0;   ///< ends the call at once
   virtual void release() noexcept = 0;  ///< the call is over: gives up what kept the session alive for gRPC
 
+  void read();
+  void tick();
+  void on_tick(bool is_right);
+  [[nodiscard]] bool go_on(State& state);
+  void write(State& state, grpc::ByteBuffer message);
   void write_next(State& state);
   void seal(State& state);
   void receive(const grpc::ByteBuffer& buffer);
@@ -80,10 +102,13 @@ class Session {
   const std::string address_;
   const base::Duration silence_;
   std::string peer_;
+  base::Duration tick_{};
   StreamEvents events_;
   grpc::ByteBuffer incoming_;
+  grpc::Alarm alarm_;  ///< of the next tick
   base::Guarded<State> state_;
-  /// Set by `on_over` at its very end. Not a member by value: who waits for it destroys the session.
+  void give_up();
+  /// Set at the very end. Not a member by value: who waits for it destroys the session.
   const std::shared_ptr<base::Guarded<bool>> has_ended_ = std::make_shared<base::Guarded<bool>>(false);
 };
 

@@ -2,6 +2,7 @@
 #include "server/rpc/setting.hpp"
 
 #include <grpc/grpc.h>
+#include <grpc/support/log.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -9,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/env.hpp"
 #include "base/require.hpp"
 #include "server/rpc/proof.hpp"
 
@@ -24,13 +26,8 @@ int milliseconds(base::Duration duration) {
   return static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(duration).count());
 }
 
-/// Half of the silence passes before gRPC asks, the other half before it gives up.
-Settings common_settings(const EndOptions& options) {
+Settings common_settings() {
   return {
-      {GRPC_ARG_KEEPALIVE_TIME_MS, milliseconds(options.silence / 2)},
-      {GRPC_ARG_KEEPALIVE_TIMEOUT_MS, milliseconds(options.silence / 2)},
-      {GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1},
-      {GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0},
       {GRPC_ARG_HTTP2_BDP_PROBE, 0},
       {GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, kMostReceivedBytes},
       {GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0},  // a small message cannot become a large one
@@ -62,8 +59,14 @@ Pems read_pems(const CertificateFiles& files) {
 
 }  // namespace
 
+void quieten_grpc() {
+  constexpr int kNothing = GPR_LOG_SEVERITY_ERROR + 1;
+  if (!base::Environment::of_process().text("GRPC_VERBOSITY"))
+    gpr_set_log_verbosity(static_cast<gpr_log_severity>(kNothing));
+}
+
 Settings caller_settings(const EndOptions& options) {
-  Settings settings = common_settings(options);
+  Settings settings = common_settings();
   const int patience = milliseconds(options.patience);
   settings.insert(settings.end(), {
                                       {GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1},  // a connection for each stream
@@ -78,11 +81,10 @@ Settings caller_settings(const EndOptions& options) {
 }
 
 Settings answerer_settings(const EndOptions& options) {
-  Settings settings = common_settings(options);
+  Settings settings = common_settings();
   const int patience = milliseconds(options.patience);
   settings.insert(settings.end(),
                   {
-                      {GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, milliseconds(kShortestSilence) / 4},
                       {GRPC_ARG_MAX_CONCURRENT_STREAMS, 4},              // of one connection
                       {GRPC_ARG_MAX_CONNECTION_IDLE_MS, patience},       // a connection without a call
                       {GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, patience},  // one that has not said what it speaks

@@ -18,6 +18,9 @@ inline constexpr char kMethod[] = "/syncopate.server/stream";
 // its proof to who is in, and a challenge to who is not. gRPC limits them to 8 KiB.
 inline constexpr char kHelloKey[] = "hello-bin", kChallengeKey[] = "challenge-bin", kProofKey[] = "proof-bin";
 
+/// gRPC writes to stderr about each stranger that fails: not in this process, unless GRPC_VERBOSITY asks for it.
+void quieten_grpc();
+
 using Settings = std::vector<std::pair<const char*, int>>;
 [[nodiscard]] Settings caller_settings(const EndOptions& options);
 [[nodiscard]] Settings answerer_settings(const EndOptions& options);
