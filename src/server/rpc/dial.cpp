@@ -3,6 +3,7 @@
 #include <grpcpp/channel.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/resource_quota.h>
 
 #include <cstring>
 #include <utility>
@@ -70,10 +71,9 @@ class Call final : public Session, public grpc::ClientBidiReactor<grpc::ByteBuff
           .proof = {},
           .challenge = text_in(context_.GetServerTrailingMetadata(), kChallengeKey),
           .status = status});
-    const bool is_too_long = status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED;
-    on_over(status.ok(), {is_too_long ? ErrorKind::corrupt : ErrorKind::peer_lost,
-                          fmt::format("{} is lost: {}", other_end(),
-                                      status.ok() ? "it left without a word" : status.error_message())});
+    on_over(status.ok(),
+            {ErrorKind::peer_lost, fmt::format("{} is lost: {}", other_end(),
+                                               status.ok() ? "it left without a word" : status.error_message())});
   }
 
  private:
@@ -108,6 +108,7 @@ class Dialing final {
     quieten_grpc();
     grpc::ChannelArguments arguments;
     for (const auto& [name, value] : caller_settings(options)) arguments.SetInt(name, value);
+    arguments.SetResourceQuota(grpc::ResourceQuota().Resize(kDialedBytes));
     channel_ = grpc::CreateCustomChannel(address_.target, caller_credentials(options, address_), arguments);
   }
 
@@ -125,9 +126,10 @@ class Dialing final {
       call->leave();
       if (reply) consider(*reply);
     }
-    throw PeerLost(fmt::format("no parameter server answers at {} within {} ms{}; it has to run there, to be reachable "
-                               "from this host, and to have certificates by the same authority, or none, as this end",
-                               address_.text, options_.patience / std::chrono::milliseconds(1), last_));
+    throw PeerLost(
+        fmt::format("no parameter server answers at {} within {} ms{}; it has to run there, to be reachable "
+                    "from this host, and to have certificates by the same authority, or none, as this end",
+                    address_.text, options_.patience / std::chrono::milliseconds(1), last_));
   }
 
  private:

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/resource_quota.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
@@ -50,7 +51,8 @@ class Answer final : public Session, public grpc::ServerGenericBidiReactor {
   void OnWriteDone(bool is_right) override { on_write(is_right); }
   void OnDone() override {
     on_over(true, {ErrorKind::peer_lost,
-                   fmt::format("{} is lost: it was ended or stopped, or the connection to it was cut", other_end())});
+                   fmt::format("{} is lost: it ended, the connection to it was cut, or it sent more than fits",
+                               other_end())});
   }
 
  private:
@@ -126,6 +128,7 @@ GrpcListener::GrpcListener(const std::vector<std::string>& addresses, const EndO
     require_allowed(options_, address);
     builder.AddListeningPort(address.target, answerer_credentials(options_, address), &ports[i]);
   }
+  builder.SetResourceQuota(grpc::ResourceQuota().Resize(kListenerBytes));
   builder.RegisterCallbackGenericService(this);
   server_ = builder.BuildAndStart();
   if (!server_)

@@ -19,8 +19,6 @@ namespace syncopate::server::rpc {
 namespace {
 
 constexpr std::chrono::milliseconds kShortestSilence{100}, kLongest{std::chrono::hours(24)};
-/// gRPC holds what it receives until it is whole: what is longer than this ends the call without an unpacking.
-constexpr int kMostReceivedBytes = 4 << 20;
 
 int milliseconds(base::Duration duration) {
   return static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(duration).count());
@@ -29,7 +27,7 @@ int milliseconds(base::Duration duration) {
 Settings common_settings() {
   return {
       {GRPC_ARG_HTTP2_BDP_PROBE, 0},
-      {GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, kMostReceivedBytes},
+      {GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, -1},       // `unpack` judges, and names the end; see kListenerBytes
       {GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0},  // a small message cannot become a large one
       {GRPC_ARG_ENABLE_PER_MESSAGE_COMPRESSION, 0},
   };

@@ -21,6 +21,10 @@ inline constexpr char kHelloKey[] = "hello-bin", kChallengeKey[] = "challenge-bi
 /// gRPC writes to stderr about each stranger that fails: not in this process, unless GRPC_VERBOSITY asks for it.
 void quieten_grpc();
 
+/// gRPC judges a message's length when it has all of it, so its own limit bounds nothing. Its quota does: it cuts off
+/// who sends a message that does not fit with what the others of a listener, or a dialed connection, have under way.
+inline constexpr std::size_t kListenerBytes = std::size_t{512} << 20, kDialedBytes = std::size_t{64} << 20;
+
 using Settings = std::vector<std::pair<const char*, int>>;
 [[nodiscard]] Settings caller_settings(const EndOptions& options);
 [[nodiscard]] Settings answerer_settings(const EndOptions& options);
