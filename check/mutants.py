@@ -4,22 +4,28 @@
 A file mutants/AREA/NAME.patch begins with a line that says what is wrong in it and a line "kills: PROGRAM [FILTER]": the
 GoogleTest program, and the cases in it, that must fail with it; behind them is a patch for `git apply`.
 
-usage: check/mutants.py [NAME ...]   those whose path contains one of the names; without names all. It works on a copy of the
-last commit in build/mutants, and takes about half a minute for each.
+usage: check/mutants.py [--write] [NAME ...]   those whose path contains one of the names; without names all. It works on a copy
+of the last commit in build/mutants, and takes about half a minute for each. With --write the table of docs/verification.md counts the patches
+anew, and says what became of the folders that were run whole; `--write -` counts and runs nothing.
 """
 
+import argparse
 import os
 import re
 import subprocess
 import sys
 import time
+from collections import Counter
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 from base.tree import ROOT
 
 FOLDER = ROOT / "check" / "mutants"
 TREE = ROOT / "build" / "mutants" / "tree"
+RECORD = ROOT / "docs" / "verification.md"
+ROW = re.compile(r"^\| (?:`(\w+)/`|in all) \| (\d+) \| (\d+) \|.*\|$", re.MULTILINE)
 LIBTORCH = ROOT / "build" / "libtorch"  # what test_train needs
 LIMIT_S = 180  # of one test program: a mutant that hangs is killed too
 
@@ -33,7 +39,7 @@ class Mutant:
     cases: str
 
 
-def mutants(folder, wanted):
+def mutants(folder):
     found = []
     for patch in sorted(folder.rglob("*.patch")):
         name = str(patch.relative_to(folder).with_suffix(""))
@@ -41,9 +47,13 @@ def mutants(folder, wanted):
         match = re.fullmatch(r"kills: (test_\w+)(?: (\S+))?", kills)
         if not match:
             sys.exit(f"{name}: its second line is not 'kills: PROGRAM [FILTER]'")
-        if not wanted or any(part in name for part in wanted):
-            found.append(Mutant(name, patch, claim, match[1], match[2] or "*"))
+        found.append(Mutant(name, patch, claim, match[1], match[2] or "*"))
     return found
+
+
+def by_room(mutants_by_name):
+    """The folders of the mutants, each with its own."""
+    return [(room, list(members)) for room, members in groupby(mutants_by_name, lambda mutant: mutant.name.split("/")[0])]
 
 
 def run(*command, limit_s=None):
@@ -97,12 +107,8 @@ def verdict(mutant):
         need("git", "apply", "-R", mutant.patch)
 
 
-def main(wanted):
-    chosen = mutants(FOLDER, wanted)
-    if not LIBTORCH.exists():
-        print(f"left out, since {LIBTORCH} is missing: those of test_train")
-        chosen = [mutant for mutant in chosen if mutant.program != "test_train"]
-    prepare()
+def prove_sound(chosen):
+    """Every program builds, and passes the cases that mutants must fail, as it was committed."""
     for program, cases in sorted({(mutant.program, mutant.cases) for mutant in chosen}):
         code, said = build(program)
         if code != 0:
@@ -110,16 +116,49 @@ def main(wanted):
         code, said = test(Mutant("", Path(), "", program, cases))
         if code != 0:
             sys.exit(f"{program} {cases} fails without any mutant\n{said[-3000:]}")
-    bad = 0
-    for mutant in chosen:
-        began = time.monotonic()
-        outcome = verdict(mutant)
-        bad += outcome not in ("killed", "hangs")
-        print(f"{outcome:<10} {time.monotonic() - began:5.0f} s  {mutant.name}: {mutant.claim}", flush=True)
-    print(f"mutants: {len(chosen) - bad} of {len(chosen)} killed")
-    return 1 if bad else 0
+
+
+def recorded(text, every, killed):
+    """`text` with rows for all rooms: patches, how many of them `killed` (by room) or else the old row says were killed, and by what."""
+    found = list(ROW.finditer(text))
+    before = {row[1]: int(row[3]) for row in found if row[1]}
+    programs = {room: Counter(mutant.program for mutant in members) for room, members in by_room(every)}
+    rows = {room: (by.total(), min(by.total(), killed.get(room, before.get(room, 0)))) for room, by in programs.items()}
+    lines = [f"| `{room}/` | {rows[room][0]} | {rows[room][1]} | {', '.join(f'`{program}` {n}' for program, n in by.most_common())} |"
+             for room, by in programs.items()]
+    lines.append(f"| in all | {sum(row[0] for row in rows.values())} | {sum(row[1] for row in rows.values())} | |")
+    return text[:found[0].start()] + "\n".join(lines) + text[found[-1].end():]
+
+
+def strike(mutant):
+    """Whether it was killed."""
+    began = time.monotonic()
+    outcome = verdict(mutant)
+    print(f"{outcome:<10} {time.monotonic() - began:5.0f} s  {mutant.name}: {mutant.claim}", flush=True)
+    return outcome in ("killed", "hangs")
+
+
+def main(words, write):
+    every = mutants(FOLDER)
+    chosen = [mutant for mutant in every if not words or any(word in mutant.name for word in words)]
+    if not LIBTORCH.exists():
+        print(f"left out, since {LIBTORCH} is missing: those of test_train")
+        chosen = [mutant for mutant in chosen if mutant.program != "test_train"]
+    if chosen:
+        prepare()
+        prove_sound(chosen)
+    killed = {room: sum([strike(mutant) for mutant in members]) for room, members in by_room(chosen)}
+    if write:
+        whole = {room: killed.get(room) for room, members in by_room(every) if set(members) <= set(chosen)}
+        RECORD.write_text(recorded(RECORD.read_text(), every, whole))
+    print(f"mutants: {sum(killed.values())} of {len(chosen)} killed")
+    return 0 if sum(killed.values()) == len(chosen) else 1
 
 
 if __name__ == "__main__":
     os.environ["LC_ALL"] = "C"
-    sys.exit(main(sys.argv[1:]))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--write", action="store_true")
+    given = parser.parse_args()
+    sys.exit(main(given.names, given.write))
