@@ -5,24 +5,28 @@
 #include <cmath>
 #include <set>
 
-#include "compress/conversation.hpp"
+#include "compress/coders.hpp"
 #include "compress/distributions.hpp"
 #include "kernel/select.hpp"
 
 namespace syncopate::compress {
 namespace {
 
+using test::Coders;
+using test::vectors_of;
+using test::with_residual;
+
 constexpr std::size_t kElements = 20000, kWanted = 200;
 
 /// What travels of these elements: the rest is combined as zero.
 std::vector<std::uint32_t> selected_of(std::vector<float> values, std::uint64_t step = 0) {
-  test::Conversation conversation("dgc:0.01", 1, {values.size()});
-  for (std::uint64_t before = 0; before < step; ++before) conversation.step();  // of zeros
-  conversation.at(0).values = std::move(values);
-  conversation.step();
+  Coders coders(with_residual("dgc:0.01"), vectors_of({values.size()}), 1);
+  for (std::uint64_t before = 0; before < step; ++before) coders.step();  // of zeros
+  coders.at(0).values = std::move(values);
+  coders.step();
   std::vector<std::uint32_t> indices;
-  for (std::uint32_t i = 0; i < conversation.at(0).values.size(); ++i)
-    if (kernel::magnitude(conversation.at(0).values[i]) != 0) indices.push_back(i);
+  for (std::uint32_t i = 0; i < coders.at(0).values.size(); ++i)
+    if (kernel::magnitude(coders.at(0).values[i]) != 0) indices.push_back(i);
   return indices;
 }
 

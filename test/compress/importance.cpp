@@ -8,14 +8,16 @@
 #include <set>
 
 #include "base/random.hpp"
-#include "compress/conversation.hpp"
+#include "compress/coders.hpp"
 #include "compress/sparse/packet.hpp"
 #include "syncopate/error.hpp"
 
 namespace syncopate::compress {
 namespace {
 
-using test::Conversation;
+using test::Coders;
+using test::vectors_of;
+using test::with_residual;
 
 struct Thresholds {
   double alpha, beta = 0, turn = 0;  ///< `turn` is C
@@ -28,11 +30,11 @@ std::string codec(const Thresholds& thresholds, int masks, int flush = 0, double
 }
 
 /// Gradients of every rank, and weights of which some are zero.
-void fill(Conversation& conversation, std::size_t tensors, std::uint64_t step) {
-  for (int rank = 0; rank < conversation.ranks(); ++rank)
+void fill(Coders& coders, std::size_t tensors, std::uint64_t step) {
+  for (std::size_t rank = 0; rank < coders.size(); ++rank)
     for (std::size_t tensor = 0; tensor < tensors; ++tensor) {
-      const base::CounterRandom gradients{step, static_cast<std::uint64_t>(rank), tensor}, weights{tensor};
-      auto& [values, weight, kept, next] = conversation.at(rank, tensor);
+      const base::CounterRandom gradients{step, rank, tensor}, weights{tensor};
+      auto& [values, weight, kept, next] = coders.at(rank, tensor);
       for (std::size_t i = 0; i < values.size(); ++i) {
         values[i] = static_cast<float>(gradients.uniform(i) - 0.5);
         weight[i] = 0.25F * static_cast<float>(weights.below(5, i));
@@ -41,9 +43,9 @@ void fill(Conversation& conversation, std::size_t tensors, std::uint64_t step) {
 }
 
 /// v = fl(g + r) of a rank before the step.
-std::vector<float> formed(Conversation& conversation, int rank, std::size_t tensor, std::uint64_t step) {
-  std::vector<float> v = conversation.at(rank, tensor).values;
-  for (std::size_t i = 0; step > 0 && i < v.size(); ++i) v[i] += conversation.residual(rank, tensor, i);
+std::vector<float> formed(Coders& coders, std::size_t rank, std::size_t tensor, std::uint64_t step) {
+  std::vector<float> v = coders.at(rank, tensor).values;
+  for (std::size_t i = 0; step > 0 && i < v.size(); ++i) v[i] += coders.residual(rank, tensor, i);
   return v;
 }
 
@@ -64,10 +66,10 @@ std::set<std::size_t> important(const std::vector<float>& v, const std::vector<f
 }
 
 /// Ranks that proposed something.
-std::vector<int> proposers(const Conversation& conversation) {
-  std::vector<int> found;
-  for (std::size_t rank = 0; rank < conversation.payloads(0).size(); ++rank)
-    if (!conversation.payloads(0)[rank].empty()) found.push_back(static_cast<int>(rank));
+std::vector<std::size_t> proposers(const Coders& coders) {
+  std::vector<std::size_t> found;
+  for (std::size_t rank = 0; rank < coders.payloads(0).size(); ++rank)
+    if (!coders.payloads(0)[rank].empty()) found.push_back(rank);
   return found;
 }
 
@@ -75,39 +77,37 @@ TEST(Importance, SendsOnAllRanksWhatTheDrawnRanksFindImportant) {
   for (const Thresholds& thresholds : {Thresholds{1, 0, 0}, {1, 0.1, 0.2}, {1, 0.1, 1e6}, {1, 1e6, 1e6}, {0.3, 1e6, 0}})
     for (const int masks : {1, 2, 5}) {
       constexpr int kRanks = 4;
-      Conversation conversation(codec(thresholds, masks), kRanks, {700});
+      Coders coders(with_residual(codec(thresholds, masks)), vectors_of({700}), kRanks);
       for (std::uint64_t step = 0; step < 6; ++step) {
-        fill(conversation, 1, step);
+        fill(coders, 1, step);
         std::vector<std::vector<float>> v;
-        for (int rank = 0; rank < kRanks; ++rank) v.push_back(formed(conversation, rank, 0, step));
-        conversation.step();
-        const std::vector<int> drawn = proposers(conversation);
+        for (std::size_t rank = 0; rank < kRanks; ++rank) v.push_back(formed(coders, rank, 0, step));
+        coders.step();
+        const auto drawn = proposers(coders);
         std::set<std::size_t> travels;
-        for (const int rank : drawn)
-          travels.merge(important(v[static_cast<std::size_t>(rank)], conversation.at(rank).weights, thresholds));
+        for (const std::size_t rank : drawn) travels.merge(important(v[rank], coders.at(rank).weights, thresholds));
         ASSERT_LE(drawn.size(), static_cast<std::size_t>(masks));
         for (std::size_t i = 0; i < 700; ++i) {
           float sum = 0;
           for (const auto& mine : v) sum += mine[i];
-          ASSERT_EQ(conversation.at(1).values[i], travels.contains(i) ? sum / kRanks : 0) << i;
-          for (int rank = 0; rank < kRanks; ++rank)
-            ASSERT_EQ(conversation.residual(rank, 0, i),
-                      travels.contains(i) ? 0 : v[static_cast<std::size_t>(rank)][i]);
+          ASSERT_EQ(coders.at(1).values[i], travels.contains(i) ? sum / kRanks : 0) << i;
+          for (std::size_t rank = 0; rank < kRanks; ++rank)
+            ASSERT_EQ(coders.residual(rank, 0, i), travels.contains(i) ? 0 : v[rank][i]);
         }
       }
     }
 }
 
 TEST(Importance, DrawsItsRanksAnewForEachGradientAndStep) {
-  Conversation conversation(codec({0.1}, 2), 5, {50, 50});
-  std::map<int, int> first;  // by rank, how often it proposed for the first gradient
+  Coders coders(with_residual(codec({0.1}, 2)), vectors_of({50, 50}), 5);
+  std::map<std::size_t, int> first;  // by rank, how often it proposed for the first gradient
   int together = 0;
   for (std::uint64_t step = 0; step < 300; ++step) {
-    fill(conversation, 2, step);
-    conversation.step();
-    std::set<int> of[2];
-    for (int rank = 0; rank < 5; ++rank) {
-      base::ConstBytes bytes = conversation.payloads(0)[static_cast<std::size_t>(rank)];
+    fill(coders, 2, step);
+    coders.step();
+    std::set<std::size_t> of[2];
+    for (std::size_t rank = 0; rank < 5; ++rank) {
+      base::ConstBytes bytes = coders.payloads(0)[rank];
       while (!bytes.empty()) {
         of[std::to_integer<std::size_t>(bytes[0])].insert(rank);
         std::vector<std::uint32_t> indices;
@@ -116,73 +116,73 @@ TEST(Importance, DrawsItsRanksAnewForEachGradientAndStep) {
     }
     ASSERT_EQ(of[0].size(), 2U);
     ASSERT_EQ(of[1].size(), 2U);
-    for (const int rank : of[0]) ++first[rank];
+    for (const std::size_t rank : of[0]) ++first[rank];
     together += of[0] == of[1] ? 1 : 0;
   }
-  for (int rank = 0; rank < 5; ++rank) EXPECT_NEAR(first[rank], 120, 40) << "rank " << rank;
+  for (std::size_t rank = 0; rank < 5; ++rank) EXPECT_NEAR(first[rank], 120, 40) << "rank " << rank;
   EXPECT_NEAR(together, 30, 25) << "one pair of ten by chance";
 }
 
 TEST(Importance, FlushesEveryElementOnceInAsManySteps) {
-  Conversation conversation(codec({1e9}, 1, 7), 2, {100, 3});
+  Coders coders(with_residual(codec({1e9}, 1, 7)), vectors_of({100, 3}), 2);
   for (std::uint64_t step = 0; step < 21; ++step) {
-    fill(conversation, 2, step);
-    conversation.step();
-    EXPECT_TRUE(proposers(conversation).empty()) << "nothing is important: no bytes of masks";
+    fill(coders, 2, step);
+    coders.step();
+    EXPECT_TRUE(proposers(coders).empty()) << "nothing is important: no bytes of masks";
     for (const auto& [tensor, elements] : {std::pair(0, 100), {1, 3}}) {
       const Range part = even_part(static_cast<std::size_t>(elements), 7, step % 7);
       for (std::size_t i = 0; i < static_cast<std::size_t>(elements); ++i)
-        ASSERT_EQ(conversation.at(1, static_cast<std::size_t>(tensor)).values[i] != 0, part.begin <= i && i < part.end);
+        ASSERT_EQ(coders.at(1, static_cast<std::size_t>(tensor)).values[i] != 0, part.begin <= i && i < part.end);
     }
   }
 }
 
 TEST(Importance, WithoutAnythingImportantKeepsEverything) {
-  Conversation conversation(codec({1e9}, 1), 2, {30, 30});
-  fill(conversation, 2, 0);
-  const std::vector<float> before = conversation.at(1, 1).values;
-  std::ranges::fill(conversation.at(0, 0).values, 0.0F);
-  conversation.step();
-  EXPECT_EQ(conversation.rounds(), 2U) << "the round is said on every rank, or none could go on";
+  Coders coders(with_residual(codec({1e9}, 1)), vectors_of({30, 30}), 2);
+  fill(coders, 2, 0);
+  const std::vector<float> before = coders.at(1, 1).values;
+  std::ranges::fill(coders.at(0, 0).values, 0.0F);
+  coders.step();
+  EXPECT_EQ(coders.rounds(), 2U) << "the round is said on every rank, or none could go on";
   for (std::size_t i = 0; i < 30; ++i) {
-    EXPECT_EQ(conversation.at(0, 1).values[i], 0);
-    EXPECT_EQ(conversation.residual(1, 1, i), before[i]);
+    EXPECT_EQ(coders.at(0, 1).values[i], 0);
+    EXPECT_EQ(coders.residual(1, 1, i), before[i]);
   }
 }
 
 TEST(Importance, OfLayersOfZerosIsDefined) {
   for (const double beta : {0.0, 0.5}) {
-    Conversation conversation(codec({1, beta, 0.1}, 2), 2, {40, 40});
-    for (int rank = 0; rank < 2; ++rank) {
-      std::ranges::fill(conversation.at(rank, 0).weights, 0.0F);  // a bias at its begin
-      std::ranges::fill(conversation.at(rank, 0).values, 0.02F);
-      std::ranges::fill(conversation.at(rank, 1).weights, 0.0F);
-      std::ranges::fill(conversation.at(rank, 1).values, 0.0F);  // a layer without a gradient
+    Coders coders(with_residual(codec({1, beta, 0.1}, 2)), vectors_of({40, 40}), 2);
+    for (std::size_t rank = 0; rank < 2; ++rank) {
+      std::ranges::fill(coders.at(rank, 0).weights, 0.0F);  // a bias at its begin
+      std::ranges::fill(coders.at(rank, 0).values, 0.02F);
+      std::ranges::fill(coders.at(rank, 1).weights, 0.0F);
+      std::ranges::fill(coders.at(rank, 1).values, 0.0F);  // a layer without a gradient
     }
-    conversation.step();
-    EXPECT_EQ(conversation.at(0, 0).values, std::vector<float>(40, 0.02F)) << "0.02 / eps is 2, which is important";
-    EXPECT_EQ(conversation.at(0, 1).values, std::vector<float>(40, 0.0F));
+    coders.step();
+    EXPECT_EQ(coders.at(0, 0).values, std::vector<float>(40, 0.02F)) << "0.02 / eps is 2, which is important";
+    EXPECT_EQ(coders.at(0, 1).values, std::vector<float>(40, 0.0F));
   }
 }
 
 TEST(Importance, LetsElementsBelowTheThresholdTravelByChanceIfAsked) {
   for (const auto& [chance, expected] : {std::pair(0.0, 0.0), {1.0, 0.25}, {0.4, 0.1}}) {
-    Conversation conversation(codec({4}, 1, 0, chance), 1, {40000});
-    std::ranges::fill(conversation.at(0).values, 1.01F);  // I = 1.01 / (1 + eps) = 1, a quarter of the threshold
-    conversation.step();
-    const auto sent = std::ranges::count_if(conversation.at(0).values, [](float x) { return x != 0; });
+    Coders coders(with_residual(codec({4}, 1, 0, chance)), vectors_of({40000}), 1);
+    std::ranges::fill(coders.at(0).values, 1.01F);  // I = 1.01 / (1 + eps) = 1, a quarter of the threshold
+    coders.step();
+    const auto sent = std::ranges::count_if(coders.at(0).values, [](float x) { return x != 0; });
     EXPECT_NEAR(static_cast<double>(sent) / 40000, expected, 0.01);
   }
 }
 
-/// A conversation in which rank 0 says this where masks are gathered.
+/// Two ranks, of which rank 0 says this where masks are gathered.
 void hear(std::vector<std::byte> bytes) {
-  Conversation conversation(codec({1}, 1), 2, {100, 100});
-  fill(conversation, 2, 0);
-  conversation.damage = [&](int rank, std::vector<std::byte>& payload) {
+  Coders coders(with_residual(codec({1}, 1)), vectors_of({100, 100}), 2);
+  fill(coders, 2, 0);
+  coders.damage = [&](std::size_t rank, test::Payload& payload) {
     if (rank == 0) payload = bytes;
   };
-  conversation.step();
+  coders.step();
 }
 
 std::vector<std::byte> mask_of(std::uint32_t place, const std::vector<std::uint32_t>& indices, std::uint64_t elements) {

@@ -3,17 +3,17 @@
 #include <limits>
 
 #include "base/random.hpp"
+#include "compress/coders.hpp"
 #include "compress/factored/orthonormal.hpp"
-#include "compress/rounds.hpp"
 
 namespace syncopate::compress {
 namespace {
 
-using testing::Conversation;
-using testing::floats_of;
-using testing::Shape;
-using testing::Values;
-using testing::with_residual;
+using test::Coders;
+using test::floats_of;
+using test::Shape;
+using test::Values;
+using test::with_residual;
 using Columns = std::vector<std::vector<double>>;  ///< by vector
 
 float uniform(std::uint64_t stream, std::uint64_t i) {
@@ -63,20 +63,20 @@ std::vector<double> matrix_of(const Shape& shape, const std::vector<double>& str
   return matrix;
 }
 
-void fill(Conversation& talk, const std::vector<double>& matrix, double factor = 1) {
-  talk.fill([&](auto, auto, auto i) { return static_cast<float>(factor * matrix[i]); });
+void fill(Coders& coders, const std::vector<double>& matrix, double factor = 1) {
+  coders.fill([&](auto, auto, auto i) { return static_cast<float>(factor * matrix[i]); });
 }
 
 TEST(LowRank, BringsMatricesOfItsRankAtOnceWhateverTheirSizeIs) {
   const Shape shape{60, 41};
   const std::vector<double> matrix = matrix_of(shape, {5, 2, 1});
   for (const double factor : {1.0, 1e-25, 1e25}) {
-    Conversation talk(settings_of("low_rank:3"), {shape}, 2);
-    fill(talk, matrix, factor);
-    talk.step();
+    Coders coders(settings_of("low_rank:3"), {shape}, 2);
+    fill(coders, matrix, factor);
+    coders.step();
     std::vector<double> exact = matrix;
     for (double& x : exact) x *= factor;
-    EXPECT_LT(relative_error(talk[1].values[0], exact), 1e-5) << factor;
+    EXPECT_LT(relative_error(coders.at(1).values, exact), 1e-5) << factor;
   }
 }
 
@@ -84,11 +84,11 @@ TEST(LowRank, BringsMatricesOfItsRankAtOnceWhateverTheirSizeIs) {
 TEST(LowRank, IsTheStatedIteration) {
   const Shape shape{37, 53, 99};
   constexpr std::size_t kRank = 3, kRanks = 3;
-  Conversation talk(settings_of("low_rank:3"), {shape}, kRanks);
-  talk.fill([](auto rank, auto, auto i) { return uniform(rank, i); });
+  Coders coders(settings_of("low_rank:3"), {shape}, kRanks);
+  coders.fill([](auto rank, auto, auto i) { return uniform(rank, i); });
   std::vector<double> mean(shape.count());
   for (std::size_t i = 0; i < shape.count(); ++i)
-    for (std::size_t rank = 0; rank < kRanks; ++rank) mean[i] += talk[rank].values[0][i] / double{kRanks};
+    for (std::size_t rank = 0; rank < kRanks; ++rank) mean[i] += coders.at(rank).values[i] / double{kRanks};
   Columns q(kRank, std::vector<double>(shape.columns)), p(kRank, std::vector<double>(shape.rows));
   for (std::size_t k = 0; k < kRank; ++k)
     for (std::size_t j = 0; j < shape.columns; ++j) q[k][j] = base::CounterRandom{99, 0, k}.uniform(j) - 0.5;
@@ -102,9 +102,9 @@ TEST(LowRank, IsTheStatedIteration) {
     for (std::size_t i = 0; i < shape.count(); ++i) q[k][i % shape.columns] += mean[i] * p[k][i / shape.columns];
     for (std::size_t i = 0; i < shape.count(); ++i) expected[i] += p[k][i / shape.columns] * q[k][i % shape.columns];
   }
-  talk.step();
-  EXPECT_LT(relative_error(talk[0].values[0], expected), 1e-5);
-  const Values kept = floats_of(talk[2].kept[0]);
+  coders.step();
+  EXPECT_LT(relative_error(coders.at(0).values, expected), 1e-5);
+  const Values kept = floats_of(coders.at(2).kept);
   ASSERT_EQ(kept.size(), kRank * shape.columns);
   for (std::size_t i = 0; i < kept.size(); ++i)
     EXPECT_NEAR(kept[i], q[i / shape.columns][i % shape.columns], 1e-5) << "Q is what the next step begins with";
@@ -114,12 +114,12 @@ TEST(LowRank, IsTheStatedIteration) {
 TEST(LowRank, ApproachesTheBestApproximation) {
   const Shape shape{48, 64};
   const std::vector<double> matrix = matrix_of(shape, {4, 3, 1, 0.5});
-  Conversation talk(settings_of("low_rank:2"), {shape}, 1);
+  Coders coders(settings_of("low_rank:2"), {shape}, 1);
   double first = 0, last = 0;
   for (int step = 0; step < 25; ++step) {
-    fill(talk, matrix);
-    talk.step();
-    last = relative_error(talk[0].values[0], matrix);
+    fill(coders, matrix);
+    coders.step();
+    last = relative_error(coders.at(0).values, matrix);
     if (step == 0) first = last;
   }
   const double best = std::sqrt((1 + 0.25) / (16 + 9 + 1 + 0.25));
@@ -131,23 +131,23 @@ TEST(LowRank, ApproachesTheBestApproximation) {
 TEST(LowRank, KeepsWhatItsOwnFactorsLeaveOut) {
   const std::vector<Shape> shapes{{50, 40, 1}, {64, 147, 2}};
   for (const int ranks : {1, 3}) {
-    Conversation talk(with_residual("low_rank"), shapes, ranks);
+    Coders coders(with_residual("low_rank"), shapes, ranks);
     std::vector<std::vector<double>> balance;
     for (const Shape& shape : shapes) balance.emplace_back(shape.count());
     for (std::uint64_t step = 0; step < 15; ++step) {
-      talk.fill([&](auto rank, auto tensor, auto i) { return uniform(step * 100 + rank * 10 + tensor, i); });
+      coders.fill([&](auto rank, auto tensor, auto i) { return uniform(step * 100 + rank * 10 + tensor, i); });
       for (std::size_t t = 0; t < shapes.size(); ++t)
         for (std::size_t i = 0; i < balance[t].size(); ++i)
-          for (std::size_t rank = 0; rank < talk.size(); ++rank)
-            balance[t][i] += talk[rank].values[t][i] / double(ranks);
-      talk.step();
+          for (std::size_t rank = 0; rank < coders.size(); ++rank)
+            balance[t][i] += coders.at(rank, t).values[i] / double(ranks);
+      coders.step();
       for (std::size_t t = 0; t < shapes.size(); ++t)
-        for (std::size_t i = 0; i < balance[t].size(); ++i) balance[t][i] -= talk[0].values[t][i];
+        for (std::size_t i = 0; i < balance[t].size(); ++i) balance[t][i] -= coders.at(0, t).values[i];
     }
     for (std::size_t t = 0; t < shapes.size(); ++t)
       for (std::size_t i = 0; i < balance[t].size(); ++i) {
-        for (std::size_t rank = 0; rank < talk.size(); ++rank) {
-          const Values state = floats_of(talk[rank].kept[t]);
+        for (std::size_t rank = 0; rank < coders.size(); ++rank) {
+          const Values state = floats_of(coders.at(rank, t).kept);
           balance[t][i] -= state[state.size() - balance[t].size() + i] / ranks;
         }
         ASSERT_NEAR(balance[t][i], 0, 2e-5) << ranks << " ranks, " << i;
@@ -158,12 +158,12 @@ TEST(LowRank, KeepsWhatItsOwnFactorsLeaveOut) {
 // R_n = V_n - P P^T V_n has nothing in the columns of P, which are those of the average: average^T R_n = 0.
 TEST(LowRank, LeavesNothingOfARankInTheDirectionsThatTravelled) {
   const Shape shape{40, 30};
-  Conversation talk(with_residual("low_rank:2"), {shape}, 3);
-  talk.fill([](auto rank, auto, auto i) { return uniform(rank, i); });
-  talk.step();
-  const Values& average = talk[0].values[0];
+  Coders coders(with_residual("low_rank:2"), {shape}, 3);
+  coders.fill([](auto rank, auto, auto i) { return uniform(rank, i); });
+  coders.step();
+  const Values& average = coders.at(0).values;
   for (std::size_t rank = 0; rank < 3; ++rank) {
-    const Values state = floats_of(talk[rank].kept[0]);
+    const Values state = floats_of(coders.at(rank).kept);
     const float* const residual = state.data() + 2 * shape.columns;
     for (std::size_t a = 0; a < shape.columns; ++a)
       for (std::size_t b = 0; b < shape.columns; ++b) {
@@ -175,24 +175,25 @@ TEST(LowRank, LeavesNothingOfARankInTheDirectionsThatTravelled) {
 }
 
 TEST(LowRank, EndsWithTheSameBitsOnEveryRank) {
-  Conversation talk(with_residual("low_rank"), {{50, 40, 1}, {0, 30, 3}, {3, 500, 4}, {9, 11, 2}}, 3);
+  Coders coders(with_residual("low_rank"), {{50, 40, 1}, {0, 30, 3}, {3, 500, 4}, {9, 11, 2}}, 3);
   for (std::uint64_t step = 0; step < 3; ++step) {
-    talk.fill([&](auto rank, auto tensor, auto i) { return uniform(step * 100 + rank * 10 + tensor, i); });
-    talk.step();
+    coders.fill([&](auto rank, auto tensor, auto i) { return uniform(step * 100 + rank * 10 + tensor, i); });
+    coders.step();
     for (std::size_t rank = 1; rank < 3; ++rank)
-      for (std::size_t t = 0; t < 4; ++t) EXPECT_EQ(talk[rank].values[t], talk[0].values[t]) << step << ", " << t;
+      for (std::size_t t = 0; t < 4; ++t)
+        EXPECT_EQ(coders.at(rank, t).values, coders.at(0, t).values) << step << ", " << t;
   }
 }
 
 TEST(LowRank, OfZerosIsZeroAndGoesOnAfterwards) {
   const Shape shape{30, 40};
-  Conversation talk(settings_of("low_rank:2"), {shape}, 2);
-  talk.step();
-  for (const float value : talk[0].values[0]) ASSERT_EQ(value, 0);
+  Coders coders(settings_of("low_rank:2"), {shape}, 2);
+  coders.step();
+  for (const float value : coders.at(0).values) ASSERT_EQ(value, 0);
   const std::vector<double> matrix = matrix_of(shape, {2, 1});
-  fill(talk, matrix);
-  talk.step();
-  EXPECT_LT(relative_error(talk[0].values[0], matrix), 1e-5);
+  fill(coders, matrix);
+  coders.step();
+  EXPECT_LT(relative_error(coders.at(0).values, matrix), 1e-5);
 }
 
 TEST(LowRank, WhatIsNotFiniteOnOneRankIsNotFiniteOnAllAndIsForgotten) {
@@ -200,15 +201,15 @@ TEST(LowRank, WhatIsNotFiniteOnOneRankIsNotFiniteOnAllAndIsForgotten) {
   const std::vector<double> matrix = matrix_of(shape, {2, 1});
   for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()})
     for (const std::size_t at : {std::size_t{0}, std::size_t{1199}}) {
-      Conversation talk(settings_of("low_rank:2"), {shape}, 2);
-      fill(talk, matrix);
-      talk[1].values[0][at] = bad;
-      talk.step();
+      Coders coders(settings_of("low_rank:2"), {shape}, 2);
+      fill(coders, matrix);
+      coders.at(1).values[at] = bad;
+      coders.step();
       for (std::size_t rank = 0; rank < 2; ++rank)
-        for (const float value : talk[rank].values[0]) ASSERT_FALSE(std::isfinite(value)) << bad << " at " << at;
-      fill(talk, matrix);
-      talk.step();
-      EXPECT_LT(relative_error(talk[0].values[0], matrix), 1e-5);
+        for (const float value : coders.at(rank).values) ASSERT_FALSE(std::isfinite(value)) << bad << " at " << at;
+      fill(coders, matrix);
+      coders.step();
+      EXPECT_LT(relative_error(coders.at(0).values, matrix), 1e-5);
     }
 }
 

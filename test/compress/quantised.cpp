@@ -8,7 +8,7 @@
 namespace syncopate::compress {
 namespace {
 
-using namespace testing;
+using namespace test;
 
 /// Empty, one element, beside every border of groups and blocks, and more parts than groups.
 std::vector<Shape> shapes() {
@@ -22,12 +22,12 @@ std::vector<Shape> shapes() {
 TEST(Quantised, EndsWithTheSameBitsOnEveryRank) {
   for (const std::string& codec : kQuantising)
     for (const int ranks : {1, 2, 3, 5, 8}) {
-      Conversation talk(settings_of(codec), shapes(), ranks);
-      talk.fill([](auto rank, auto tensor, auto i) { return normal(rank * 100 + tensor, i); });
-      talk.step();
-      for (std::size_t rank = 1; rank < talk.size(); ++rank)
-        for (std::size_t t = 0; t < talk[0].values.size(); ++t)
-          ASSERT_TRUE(std::ranges::equal(talk[0].values[t], talk[rank].values[t])) << codec << ", " << ranks;
+      Coders coders(settings_of(codec), shapes(), ranks);
+      coders.fill([](auto rank, auto tensor, auto i) { return normal(rank * 100 + tensor, i); });
+      coders.step();
+      for (std::size_t rank = 1; rank < coders.size(); ++rank)
+        for (std::size_t t = 0; t < shapes().size(); ++t)
+          ASSERT_TRUE(std::ranges::equal(coders.at(0, t).values, coders.at(rank, t).values)) << codec << ", " << ranks;
     }
 }
 
@@ -38,15 +38,15 @@ TEST(Quantised, AveragesTheRanks) {
                                            {"terngrad", 1.6}, {"int8", 0.013}, {"onebit", 1}};
   for (const std::string& codec : kQuantising) {
     constexpr std::size_t kCount = 30000;
-    Conversation talk(settings_of(codec), {{kCount, 1, 5}}, 4);
-    talk.fill([](auto rank, auto /*tensor*/, auto i) { return normal(9, i) + 0.5F * normal(rank, i); });
+    Coders coders(settings_of(codec), {{kCount, 1, 5}}, 4);
+    coders.fill([](auto rank, auto /*tensor*/, auto i) { return normal(9, i) + 0.5F * normal(rank, i); });
     double error = 0, norm = 0;
     Values mean(kCount);
     for (std::size_t i = 0; i < kCount; ++i)
-      for (std::size_t rank = 0; rank < 4; ++rank) mean[i] += talk[rank].values[0][i] / 4;
-    talk.step();
+      for (std::size_t rank = 0; rank < 4; ++rank) mean[i] += coders.at(rank).values[i] / 4;
+    coders.step();
     for (std::size_t i = 0; i < kCount; ++i) {
-      error += std::pow(talk[0].values[0][i] - mean[i], 2);
+      error += std::pow(coders.at(0).values[i] - mean[i], 2);
       norm += std::pow(mean[i], 2);
     }
     EXPECT_LT(std::sqrt(error / norm), most.at(codec)) << codec;
@@ -63,30 +63,29 @@ TEST(Quantised, TakesExactlyTheBytesOfItsHeader) {
   };
   for (const std::string& codec : kQuantising)
     for (const int ranks : {1, 3, 7}) {
-      Conversation talk(settings_of(codec), shapes(), ranks);
-      talk.begin();
+      Coders coders(settings_of(codec), shapes(), ranks);
+      coders.begin();
       std::size_t expected = 0, parts = 0;
       for (const Shape& shape : shapes()) expected += bytes(codec, shape.rows);
-      const Round first = *talk[0].round;
+      const Round first = *coders[0].round;
       for (const std::size_t length : first.lengths) parts += length;
       EXPECT_EQ(first.payload.bytes().size(), expected) << codec;
-      EXPECT_EQ(talk[0].wire.size(), expected) << codec;
+      EXPECT_EQ(coders[0].wire_bytes, expected) << codec;
       EXPECT_EQ(parts, expected) << codec;
-      talk.answer_all();
-      for (std::size_t rank = 0; rank < talk.size(); ++rank)
-        EXPECT_EQ(talk[rank].round->payload.bytes().size(), talk[0].round->lengths[rank]) << codec;
+      coders.answer_all();
+      for (std::size_t rank = 0; rank < coders.size(); ++rank)
+        EXPECT_EQ(coders[rank].round->payload.bytes().size(), coders[0].round->lengths[rank]) << codec;
     }
 }
 
 TEST(Quantised, DoesNotDependOnWhatTravelsTogether) {
   for (const std::string& codec : kQuantising) {
-    Conversation together(settings_of(codec), {{700, 1, 3}, {5000, 1, 4}}, 3),
-        apart(settings_of(codec), {{5000, 1, 4}}, 3);
+    Coders together(settings_of(codec), {{700, 1, 3}, {5000, 1, 4}}, 3), apart(settings_of(codec), {{5000, 1, 4}}, 3);
     together.fill([](auto rank, auto tensor, auto i) { return normal(rank + 10 * tensor, i); });
     apart.fill([](auto rank, auto /*tensor*/, auto i) { return normal(rank + 10, i); });
     together.step();
     apart.step();
-    EXPECT_EQ(together[0].values[1], apart[0].values[0]) << codec;
+    EXPECT_EQ(together.at(0, 1).values, apart.at(0).values) << codec;
   }
 }
 
@@ -95,7 +94,7 @@ TEST(Stochastic, MeansApproachTheElements) {
   constexpr std::size_t kCount = 2700;
   constexpr int kSteps = 250;
   for (const std::string codec : {"qsgd:2", "qsgd:4", "terngrad"}) {
-    Conversation talk(settings_of(codec), {{kCount, 1, 5}}, 2);
+    Coders coders(settings_of(codec), {{kCount, 1, 5}}, 2);
     // Uniform within (-1, 1): nothing reaches 2.5 deviations. Some are zero.
     const auto element = [](std::size_t rank, std::size_t i) {
       const base::CounterRandom random{rank};
@@ -104,11 +103,11 @@ TEST(Stochastic, MeansApproachTheElements) {
     std::vector<double> sums(kCount);
     double largest = 0;
     for (int step = 0; step < kSteps; ++step) {
-      talk.fill([&](auto rank, auto /*tensor*/, auto i) { return element(rank, i); });
-      talk.step();
+      coders.fill([&](auto rank, auto /*tensor*/, auto i) { return element(rank, i); });
+      coders.step();
       for (std::size_t i = 0; i < kCount; ++i) {
-        sums[i] += talk[0].values[0][i];
-        largest = std::max(largest, std::fabs(double{talk[0].values[0][i]}));
+        sums[i] += coders.at(0).values[i];
+        largest = std::max(largest, std::fabs(double{coders.at(0).values[i]}));
       }
     }
     double bias = 0;
@@ -126,11 +125,11 @@ TEST(Stochastic, MeansApproachTheElements) {
 
 TEST(Stochastic, DrawsDifferByStepRankAndGradient) {
   const auto drawn = [](std::uint64_t key, int step, std::size_t rank) {
-    Conversation talk(settings_of("qsgd:2"), {{512, 1, key}}, 2);
-    for (int i = 0; i < step; ++i) talk.step();
-    talk.fill([](auto, auto, auto i) { return normal(1, i); });
-    talk.begin();
-    const auto payload = talk[rank].round->payload.bytes();
+    Coders coders(settings_of("qsgd:2"), {{512, 1, key}}, 2);
+    for (int i = 0; i < step; ++i) coders.step();
+    coders.fill([](auto, auto, auto i) { return normal(1, i); });
+    coders.begin();
+    const auto payload = coders[rank].round->payload.bytes();
     return std::vector<std::byte>(payload.begin(), payload.end());
   };
   EXPECT_EQ(drawn(1, 0, 0), drawn(1, 0, 0));
@@ -145,18 +144,19 @@ TEST(DoubleFeedback, AccountsForAllThatWasNotSent) {
     for (const int ranks : {1, 2, 3}) {
       constexpr std::size_t kCount = 3000;
       const Shape shape{kCount, 1, 7};
-      Conversation talk(with_residual(codec), {shape}, ranks);
+      Coders coders(with_residual(codec), {shape}, ranks);
       std::vector<double> balance(kCount);
       for (std::uint64_t step = 0; step < 20; ++step) {
-        talk.fill([&](auto rank, auto, auto i) { return normal(100 * step + rank, i); });
+        coders.fill([&](auto rank, auto, auto i) { return normal(100 * step + rank, i); });
         for (std::size_t i = 0; i < kCount; ++i)
-          for (std::size_t rank = 0; rank < talk.size(); ++rank) balance[i] += talk[rank].values[0][i] / double(ranks);
-        talk.step();
-        for (std::size_t i = 0; i < kCount; ++i) balance[i] -= talk[0].values[0][i];
+          for (std::size_t rank = 0; rank < coders.size(); ++rank)
+            balance[i] += coders.at(rank).values[i] / double(ranks);
+        coders.step();
+        for (std::size_t i = 0; i < kCount; ++i) balance[i] -= coders.at(0).values[i];
       }
       for (int rank = 0; rank < ranks; ++rank) {
-        const Tensor& tensor = talk[static_cast<std::size_t>(rank)].tensors[0];
-        const Values state = floats_of(talk[static_cast<std::size_t>(rank)].kept[0]);
+        const Tensor& tensor = coders[static_cast<std::size_t>(rank)].tensors[0];
+        const Values state = floats_of(coders.at(static_cast<std::size_t>(rank)).kept);
         const Range owned = quantised::part_of(tensor, quantised::kGroup, {.rank = rank, .ranks = ranks});
         for (std::size_t i = owned.begin; i < owned.end; ++i) balance[i] -= state[i - owned.begin];
         for (std::size_t i = 0; i < kCount; ++i) balance[i] -= state[state.size() - kCount + i] / ranks;
@@ -167,15 +167,15 @@ TEST(DoubleFeedback, AccountsForAllThatWasNotSent) {
 
 TEST(DoubleFeedback, OfOneRankIsWhatItsPacketLeavesOutBitForBit) {
   for (const std::string& codec : kSound) {
-    Conversation plain(settings_of(codec), {{2000, 1, 7}}, 1), talk(with_residual(codec), {{2000, 1, 7}}, 1);
-    for (Conversation* each : {&plain, &talk}) each->fill([](auto, auto, auto i) { return normal(3, i); });
-    const Values exact = talk[0].values[0];
-    talk.step();
+    Coders plain(settings_of(codec), {{2000, 1, 7}}, 1), coders(with_residual(codec), {{2000, 1, 7}}, 1);
+    for (Coders* each : {&plain, &coders}) each->fill([](auto, auto, auto i) { return normal(3, i); });
+    const Values exact = coders.at(0).values;
+    coders.step();
     // The average of one rank is its packet, decoded: a level again, or a mean again.
     plain.step();
-    const Values state = floats_of(talk[0].kept[0]);
+    const Values state = floats_of(coders.at(0).kept);
     for (std::size_t i = 0; i < 2000; ++i) {
-      const float decoded = talk[0].values[0][i] + state[i];  // what the owner had to encode
+      const float decoded = coders.at(0).values[i] + state[i];  // what the owner had to encode
       ASSERT_NEAR(state[2000 + i], exact[i] - decoded, 1e-6) << codec << ", " << i;
     }
   }

@@ -2,21 +2,21 @@
 #include <limits>
 
 #include "base/random.hpp"
-#include "compress/rounds.hpp"
+#include "compress/coders.hpp"
 #include "syncopate/error.hpp"
 
 namespace syncopate::compress {
 namespace {
 
-using testing::Conversation;
+using test::Coders;
 using Packets = std::vector<std::vector<std::byte>>;
 
 /// Two ranks that have said their first round about three groups of 2560, the last one shorter, or twelve of 512.
-Conversation begun(const std::string& codec) {
-  Conversation talk(settings_of(codec), {{6000, 1, 0}}, 2);
-  talk.fill([](auto rank, auto, auto i) { return static_cast<float>(i % 7) - 3.0F + static_cast<float>(rank); });
-  talk.begin();
-  return talk;
+Coders begun(const std::string& codec) {
+  Coders coders(settings_of(codec), {{6000, 1, 0}}, 2);
+  coders.fill([](auto rank, auto, auto i) { return static_cast<float>(i % 7) - 3.0F + static_cast<float>(rank); });
+  coders.begin();
+  return coders;
 }
 
 const char* const kCodecs[] = {"qsgd:4", "terngrad", "int8", "onebit"};
@@ -27,11 +27,11 @@ TEST(QuantisedBytes, OfAnotherLengthOrNumberAreCorruptInBothRounds) {
   for (const char* codec : kCodecs)
     for (const bool in_second_round : {false, true}) {
       const auto expect_corrupt = [&](auto change) {
-        Conversation talk = begun(codec);
-        if (in_second_round) talk.answer_all();
-        Packets packets = talk.answers()[0];
+        Coders coders = begun(codec);
+        if (in_second_round) coders.answer_all();
+        Packets packets = coders.answers()[0];
         change(packets);
-        EXPECT_THROW(talk.answer(0, packets), Corrupt) << codec;
+        EXPECT_THROW(coders.answer(0, packets), Corrupt) << codec;
       };
       expect_corrupt([](Packets& packets) { packets[1].push_back(std::byte{0}); });
       expect_corrupt([](Packets& packets) { packets[1].pop_back(); });
@@ -44,11 +44,11 @@ TEST(QuantisedBytes, OfAnotherLengthOrNumberAreCorruptInBothRounds) {
 TEST(QuantisedBytes, WithALevelThatDoesNotExistAreCorrupt) {
   for (const char* codec : {"qsgd:2", "qsgd:4", "qsgd:8", "terngrad", "int8"})
     for (const bool in_second_round : {false, true}) {
-      Conversation talk = begun(codec);
-      if (in_second_round) talk.answer_all();
-      Packets packets = talk.answers()[0];
+      Coders coders = begun(codec);
+      if (in_second_round) coders.answer_all();
+      Packets packets = coders.answers()[0];
       std::fill(packets[1].begin() + 4, packets[1].end(), std::byte{0xff});
-      EXPECT_THROW(talk.answer(0, packets), Corrupt) << codec;
+      EXPECT_THROW(coders.answer(0, packets), Corrupt) << codec;
     }
 }
 
@@ -56,19 +56,19 @@ TEST(QuantisedBytes, WithAScaleThatNobodySendsAreCorrupt) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
   for (const char* codec : {"qsgd:4", "terngrad", "int8"})
     for (const float unit : {-1.0F, -0.0F, kInfinity, -kInfinity}) {
-      Conversation talk = begun(codec);
-      Packets packets = talk.answers()[0];
+      Coders coders = begun(codec);
+      Packets packets = coders.answers()[0];
       put(packets[1], 0, unit);
-      EXPECT_THROW(talk.answer(0, packets), Corrupt) << codec << ", " << unit;
+      EXPECT_THROW(coders.answer(0, packets), Corrupt) << codec << ", " << unit;
     }
   using Means = std::pair<float, float>;
   for (const auto& [positive, negative] : {Means{-1.0F, -1.0F}, Means{1.0F, 1.0F}, Means{kInfinity, -1.0F},
                                            Means{1.0F, -kInfinity}, Means{kNan, -1.0F}, Means{1.0F, kNan}}) {
-    Conversation talk = begun("onebit");
-    Packets packets = talk.answers()[0];
+    Coders coders = begun("onebit");
+    Packets packets = coders.answers()[0];
     put(packets[1], 0, positive);
     put(packets[1], 4, negative);
-    EXPECT_THROW(talk.answer(0, packets), Corrupt) << positive << ", " << negative;
+    EXPECT_THROW(coders.answer(0, packets), Corrupt) << positive << ", " << negative;
   }
 }
 
@@ -77,18 +77,18 @@ TEST(QuantisedBytes, DamagedAreCorruptOrHarmless) {
   std::uint64_t draw = 0;
   for (const char* codec : kCodecs)
     for (int trial = 0; trial < 400; ++trial) {
-      Conversation talk = begun(codec);
-      if (trial % 2 == 1) talk.answer_all();
-      Packets packets = talk.answers()[0];
+      Coders coders = begun(codec);
+      if (trial % 2 == 1) coders.answer_all();
+      Packets packets = coders.answers()[0];
       const auto size = static_cast<std::uint32_t>(packets[1].size());
       for (std::uint32_t flips = 1 + random.below(3, draw++); flips > 0 && size > 0; --flips, draw += 2)
         packets[1][random.below(size, draw)] ^= std::byte(1 + random.below(255, draw + 1));
       try {
-        talk.answer(0, packets);
+        coders.answer(0, packets);
       } catch (const Corrupt&) {
         continue;
       }
-      EXPECT_EQ(talk[0].round.has_value(), trial % 2 == 0);
+      EXPECT_EQ(coders[0].round.has_value(), trial % 2 == 0);
     }
 }
 

@@ -6,39 +6,39 @@
 namespace syncopate::compress {
 namespace {
 
-using namespace testing;
+using namespace test;
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 TEST(Qsgd, CountsInPartsOfTheNorm) {
-  Conversation talk(settings_of("qsgd:4"), {{512, 1, 5}}, 1);
-  talk.fill([](auto, auto, auto i) { return i == 3 ? 3.0F : i == 400 ? -4.0F : 0.0F; });
-  talk.begin();
+  Coders coders(settings_of("qsgd:4"), {{512, 1, 5}}, 1);
+  coders.fill([](auto, auto, auto i) { return i == 3 ? 3.0F : i == 400 ? -4.0F : 0.0F; });
+  coders.begin();
   float unit = 0;
-  std::memcpy(&unit, talk[0].round->payload.bytes().data(), sizeof unit);
+  std::memcpy(&unit, coders[0].round->payload.bytes().data(), sizeof unit);
   EXPECT_FLOAT_EQ(unit, 5 / 7.0F);
 }
 
 // Clipping at 2.5 deviations: one far element of many comes as the limit, always.
 TEST(TernGrad, ClipsAtTwoAndAHalfDeviations) {
-  Conversation talk(settings_of("terngrad"), {{2560, 1, 5}}, 1);
-  talk.fill([](auto, auto, auto i) { return i == 77 ? -1000.0F : (i % 2 == 0 ? 1.0F : -1.0F); });
+  Coders coders(settings_of("terngrad"), {{2560, 1, 5}}, 1);
+  coders.fill([](auto, auto, auto i) { return i == 77 ? -1000.0F : (i % 2 == 0 ? 1.0F : -1.0F); });
   const double sigma = std::sqrt((1e6 + 2559) / 2560);
-  talk.begin();
+  coders.begin();
   float unit = 0;
-  std::memcpy(&unit, talk[0].round->payload.bytes().data(), sizeof unit);
+  std::memcpy(&unit, coders[0].round->payload.bytes().data(), sizeof unit);
   EXPECT_NEAR(unit, 2.5 * sigma, 1e-4);
-  talk.answer_all();
-  talk.answer_all();
-  EXPECT_EQ(talk[0].values[0][77], -unit) << "the average is not clipped again";
+  coders.answer_all();
+  coders.answer_all();
+  EXPECT_EQ(coders.at(0).values[77], -unit) << "the average is not clipped again";
 }
 
 TEST(OneBit, SendsTheMeansOfBothSigns) {
-  Conversation talk(settings_of("onebit"), {{5, 1, 1}}, 1);
-  talk[0].values[0] = {1, -3, 2, -0.0F, 6};
-  talk.step();
-  EXPECT_EQ(talk[0].values[0], (Values{3, -1.5F, 3, -1.5F, 3}));
+  Coders coders(settings_of("onebit"), {{5, 1, 1}}, 1);
+  coders.at(0).values = {1, -3, 2, -0.0F, 6};
+  coders.step();
+  EXPECT_EQ(coders.at(0).values, (Values{3, -1.5F, 3, -1.5F, 3}));
 }
 
 /// Each group's elements by the mean of their sign, in f64.
@@ -57,25 +57,25 @@ std::vector<double> sign_means(const std::vector<double>& values) {
 
 TEST(OneBit, CompressesPacketsAndTheirAverages) {
   constexpr std::size_t kCount = 5000, kRanks = 3;
-  Conversation talk(settings_of("onebit"), {{kCount, 1, 7}}, kRanks);
-  talk.fill([](auto rank, auto, auto i) { return normal(rank, i) + 0.1F; });
+  Coders coders(settings_of("onebit"), {{kCount, 1, 7}}, kRanks);
+  coders.fill([](auto rank, auto, auto i) { return normal(rank, i) + 0.1F; });
   std::vector<double> average(kCount);
   for (std::size_t rank = 0; rank < kRanks; ++rank) {
-    const Values& values = talk[rank].values[0];
+    const Values& values = coders.at(rank).values;
     const std::vector<double> sent = sign_means({values.begin(), values.end()});
     for (std::size_t i = 0; i < kCount; ++i) average[i] += sent[i] / kRanks;
   }
   const std::vector<double> expected = sign_means(average);
-  talk.step();
-  for (std::size_t i = 0; i < kCount; ++i) ASSERT_NEAR(talk[1].values[0][i], expected[i], 1e-6) << i;
+  coders.step();
+  for (std::size_t i = 0; i < kCount; ++i) ASSERT_NEAR(coders.at(1).values[i], expected[i], 1e-6) << i;
 }
 
 TEST(Int8, RoundsToTheNearestLevelOfTheLargestMagnitude) {
-  Conversation talk(with_residual("int8"), {{3000, 1, 1}}, 1);
-  talk.fill([](auto, auto, auto i) { return normal(1, i); });
-  const Values exact = talk[0].values[0];
-  talk.begin();
-  const Values residual = floats_of(talk[0].next[0]);  // the owner's 3000, then the rank's
+  Coders coders(with_residual("int8"), {{3000, 1, 1}}, 1);
+  coders.fill([](auto, auto, auto i) { return normal(1, i); });
+  const Values exact = coders.at(0).values;
+  coders.begin();
+  const Values residual = floats_of(coders.at(0).next);  // the owner's 3000, then the rank's
   for (std::size_t i = 0; i < 3000; ++i) {
     float largest = 0;
     for (std::size_t j = i / 512 * 512; j < std::min<std::size_t>(i / 512 * 512 + 512, 3000); ++j)
@@ -86,29 +86,28 @@ TEST(Int8, RoundsToTheNearestLevelOfTheLargestMagnitude) {
 
 TEST(Quantised, BringsSpecialGroupsAsStated) {
   for (const std::string& codec : kQuantising) {
-    Conversation talk(settings_of(codec), {{512, 1, 1}, {512, 1, 2}, {512, 1, 3}, {1, 1, 4}}, 2);
-    talk.fill([](auto, auto tensor, auto i) {
+    Coders coders(settings_of(codec), {{512, 1, 1}, {512, 1, 2}, {512, 1, 3}, {1, 1, 4}}, 2);
+    coders.fill([](auto, auto tensor, auto i) {
       const float zero = i % 2 == 0 ? 0.0F : -0.0F;
       return tensor == 0 ? zero : tensor == 1 ? -3.0F : tensor == 2 ? 1e-42F : 0.7F;
     });
-    talk.step();
-    const auto& values = talk[1].values;
+    coders.step();
     for (std::size_t i = 0; i < 512; ++i) {
-      ASSERT_EQ(values[0][i], 0) << codec << ": zeros";
+      ASSERT_EQ(coders.at(1, 0).values[i], 0) << codec << ": zeros";
       if (codec.starts_with("qsgd")) continue;  // a level of the norm
-      ASSERT_NEAR(values[1][i], -3, 1e-6) << codec << ": all equal";
-      ASSERT_NEAR(values[2][i], 0, 1e-41) << codec << ": subnormal";
+      ASSERT_NEAR(coders.at(1, 1).values[i], -3, 1e-6) << codec << ": all equal";
+      ASSERT_NEAR(coders.at(1, 2).values[i], 0, 1e-41) << codec << ": subnormal";
     }
-    EXPECT_NEAR(values[3][0], 0.7, 1e-6) << codec << ": alone";
+    EXPECT_NEAR(coders.at(1, 3).values[0], 0.7, 1e-6) << codec << ": alone";
   }
 }
 
 TEST(Quantised, LargestNumbersStayFinite) {
   for (const std::string& codec : kQuantising) {
-    Conversation talk(settings_of(codec), {{512, 1, 1}}, 1);
-    talk.fill([](auto, auto, auto i) { return i % 2 == 0 ? 3e38F : -3e38F; });
-    talk.step();
-    for (const float value : talk[0].values[0]) ASSERT_TRUE(std::isfinite(value)) << codec;
+    Coders coders(settings_of(codec), {{512, 1, 1}}, 1);
+    coders.fill([](auto, auto, auto i) { return i % 2 == 0 ? 3e38F : -3e38F; });
+    coders.step();
+    for (const float value : coders.at(0).values) ASSERT_TRUE(std::isfinite(value)) << codec;
   }
 }
 
@@ -116,13 +115,13 @@ TEST(Quantised, WhatIsNotFiniteOnOneRankIsNotFiniteOnAll) {
   for (const std::string& codec : kQuantising)
     for (const float bad : {kNan, kInfinity, -kInfinity})
       for (const std::size_t at : {0, 511, 512, 5999}) {
-        Conversation talk(settings_of(codec), {{6000, 1, 1}}, 3);
-        talk.fill([](auto rank, auto, auto i) { return normal(rank, i); });
-        talk[1].values[0][at] = bad;
-        talk.step();
+        Coders coders(settings_of(codec), {{6000, 1, 1}}, 3);
+        coders.fill([](auto rank, auto, auto i) { return normal(rank, i); });
+        coders.at(1).values[at] = bad;
+        coders.step();
         for (std::size_t rank = 0; rank < 3; ++rank)
-          ASSERT_FALSE(std::isfinite(talk[rank].values[0][at])) << codec << ", " << bad << " at " << at;
-        ASSERT_TRUE(std::isfinite(talk[0].values[0][3000])) << codec << ": another group";
+          ASSERT_FALSE(std::isfinite(coders.at(rank).values[at])) << codec << ", " << bad << " at " << at;
+        ASSERT_TRUE(std::isfinite(coders.at(0).values[3000])) << codec << ": another group";
       }
 }
 

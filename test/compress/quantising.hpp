@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "base/random.hpp"
-#include "compress/rounds.hpp"
+#include "compress/coders.hpp"
 
-namespace syncopate::compress::testing {
+namespace syncopate::compress::test {
 
 inline const std::vector<std::string> kQuantising{"qsgd:2", "qsgd:4", "qsgd:8", "terngrad", "int8", "onebit"};
 inline const std::vector<std::string> kSound{"int8", "onebit"};  ///< those with feedback
@@ -18,4 +18,4 @@ inline float normal(std::uint64_t stream, std::uint64_t i) {
                             std::cos(6.283185307179586 * random.uniform(2 * i + 1)));
 }
 
-}  // namespace syncopate::compress::testing
+}  // namespace syncopate::compress::test

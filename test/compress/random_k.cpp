@@ -3,32 +3,35 @@
 
 #include <cmath>
 
-#include "compress/conversation.hpp"
+#include "compress/coders.hpp"
 
 namespace syncopate::compress {
 namespace {
 
-using test::Conversation;
+using test::Coders;
+using test::vectors_of;
+using test::with_residual;
 
-float element(int rank, std::size_t i) { return static_cast<float>(i % 97 + 1) * static_cast<float>(rank + 1) / 7; }
+float element(std::size_t rank, std::size_t i) {
+  return static_cast<float>(i % 97 + 1) * static_cast<float>(rank + 1) / 7;
+}
 
-void fill(Conversation& conversation) {
-  for (int rank = 0; rank < conversation.ranks(); ++rank)
-    for (std::size_t i = 0; i < conversation.at(rank).values.size(); ++i)
-      conversation.at(rank).values[i] = element(rank, i);
+void fill(Coders& coders) {
+  for (std::size_t rank = 0; rank < coders.size(); ++rank)
+    for (std::size_t i = 0; i < coders.at(rank).values.size(); ++i) coders.at(rank).values[i] = element(rank, i);
 }
 
 TEST(RandomK, BringsTheAllReducesAverageOfWhatItSends) {
-  Conversation conversation("random_k:0.1", 4, {1003});
-  fill(conversation);
-  conversation.step();
-  ASSERT_EQ(conversation.rounds(), 1U);
-  ASSERT_EQ(conversation.payloads(0)[0].size(), 101 * sizeof(float)) << "values, and nothing else";
+  Coders coders(with_residual("random_k:0.1"), vectors_of({1003}), 4);
+  fill(coders);
+  coders.step();
+  ASSERT_EQ(coders.rounds(), 1U);
+  ASSERT_EQ(coders.payloads(0)[0].size(), 101 * sizeof(float)) << "values, and nothing else";
   std::size_t sent = 0;
   for (std::size_t i = 0; i < 1003; ++i) {
     float sum = 0;
-    for (int rank = 0; rank < 4; ++rank) sum += element(rank, i);
-    const float combined = conversation.at(2).values[i];
+    for (std::size_t rank = 0; rank < 4; ++rank) sum += element(rank, i);
+    const float combined = coders.at(2).values[i];
     if (combined == 0) continue;
     ++sent;
     ASSERT_EQ(combined, sum / 4);
@@ -38,12 +41,12 @@ TEST(RandomK, BringsTheAllReducesAverageOfWhatItSends) {
 
 // Strata of ten elements.
 TEST(RandomK, SendsEachElementOnceInAsManySteps) {
-  Conversation conversation("random_k:0.1", 1, {1010});
+  Coders coders(with_residual("random_k:0.1"), vectors_of({1010}), 1);
   std::vector<int> times(1010);
   for (int step = 0; step < 30; ++step) {
-    fill(conversation);
-    conversation.step();
-    for (std::size_t i = 0; i < 1010; ++i) times[i] += conversation.at(0).values[i] != 0 ? 1 : 0;
+    fill(coders);
+    coders.step();
+    for (std::size_t i = 0; i < 1010; ++i) times[i] += coders.at(0).values[i] != 0 ? 1 : 0;
     if (step % 10 == 9) {
       for (std::size_t i = 0; i < 1010; ++i) ASSERT_EQ(times[i], (step + 1) / 10) << i;
     }
@@ -51,15 +54,15 @@ TEST(RandomK, SendsEachElementOnceInAsManySteps) {
 }
 
 TEST(RandomK, DrawsOtherElementsForOtherGradientsAndRounds) {
-  Conversation conversation("random_k:0.01", 1, {100000, 100000});
+  Coders coders(with_residual("random_k:0.01"), vectors_of({100000, 100000}), 1);
   std::vector<std::vector<bool>> sent;
   for (int step = 0; step < 101; ++step) {
-    for (const std::size_t tensor : {0, 1}) conversation.at(0, tensor).values.assign(100000, 1.0F);
-    conversation.step();
+    for (const std::size_t tensor : {0, 1}) coders.at(0, tensor).values.assign(100000, 1.0F);
+    coders.step();
     if (step != 0 && step != 100) continue;
     for (const std::size_t tensor : {0, 1}) {
       auto& which = sent.emplace_back();
-      for (const float value : conversation.at(0, tensor).values) which.push_back(value != 0);
+      for (const float value : coders.at(0, tensor).values) which.push_back(value != 0);
     }
   }
   for (std::size_t a = 0; a < 4; ++a)

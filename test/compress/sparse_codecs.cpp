@@ -4,15 +4,17 @@
 #include <algorithm>
 #include <cmath>
 
-#include "compress/conversation.hpp"
+#include "compress/coders.hpp"
 #include "compress/distributions.hpp"
 #include "syncopate/error.hpp"
 
 namespace syncopate::compress {
 namespace {
 
-using test::Conversation;
+using test::Coders;
 using test::kDistributions;
+using test::vectors_of;
+using test::with_residual;
 
 /// Those of the shelf whose packets say which elements they have, with their default parameters and with denser ones.
 std::vector<std::string> sparse_codecs() {
@@ -44,11 +46,11 @@ INSTANTIATE_TEST_SUITE_P(Of, EverySparseCodec, testing::ValuesIn(sparse_codecs()
 class EveryCodecWithADensity : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Of, EveryCodecWithADensity, testing::ValuesIn(codecs_with_density()), title);
 
-void fill(Conversation& conversation, const std::string& distribution, std::uint64_t step) {
-  for (int rank = 0; rank < conversation.ranks(); ++rank)
+void fill(Coders& coders, const std::string& distribution, std::uint64_t step) {
+  for (std::size_t rank = 0; rank < coders.size(); ++rank)
     for (std::size_t tensor = 0; tensor < 3; ++tensor) {
-      auto& values = conversation.at(rank, tensor).values;
-      const base::CounterRandom random{step, static_cast<std::uint64_t>(rank), tensor};
+      auto& values = coders.at(rank, tensor).values;
+      const base::CounterRandom random{step, rank, tensor};
       for (std::size_t i = 0; i < values.size(); ++i) values[i] = kDistributions.at(distribution)(random, i);
     }
 }
@@ -59,16 +61,16 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-// The conversation itself checks that no payload is longer than the codec's law says.
+// The coders themselves check that no payload is longer than the codec's law says.
 TEST_P(EverySparseCodec, GivesAllRanksTheSameBitsWithinItsSizeLaw) {
   for (const auto& [distribution, draw] : kDistributions) {
-    Conversation conversation(GetParam(), 3, kElements);
+    Coders coders(with_residual(GetParam()), vectors_of(kElements), 3);
     for (std::uint64_t step = 0; step < 4; ++step) {
-      fill(conversation, distribution, step);
-      conversation.step();
-      for (int rank = 1; rank < 3; ++rank)
+      fill(coders, distribution, step);
+      coders.step();
+      for (std::size_t rank = 1; rank < 3; ++rank)
         for (std::size_t tensor = 0; tensor < kElements.size(); ++tensor)
-          ASSERT_TRUE(same_bits(conversation.at(rank, tensor).values, conversation.at(0, tensor).values))
+          ASSERT_TRUE(same_bits(coders.at(rank, tensor).values, coders.at(0, tensor).values))
               << distribution << ", step " << step << ", tensor " << tensor;
     }
   }
@@ -78,19 +80,19 @@ TEST_P(EverySparseCodec, GivesAllRanksTheSameBitsWithinItsSizeLaw) {
 TEST_P(EverySparseCodec, KeepsWhatItDidNotSendBitForBit) {
   for (const auto& [distribution, draw] : kDistributions) {
     if (distribution == "nan_and_infinity") continue;
-    Conversation conversation(GetParam(), 1, kElements);
+    Coders coders(with_residual(GetParam()), vectors_of(kElements), 1);
     for (std::uint64_t step = 0; step < 4; ++step) {
-      fill(conversation, distribution, step);
+      fill(coders, distribution, step);
       std::vector<std::vector<float>> formed;
       for (std::size_t tensor = 0; tensor < kElements.size(); ++tensor) {
-        formed.push_back(conversation.at(0, tensor).values);
+        formed.push_back(coders.at(0, tensor).values);
         for (std::size_t i = 0; step > 0 && i < kElements[tensor]; ++i)
-          formed[tensor][i] += conversation.residual(0, tensor, i);
+          formed[tensor][i] += coders.residual(0, tensor, i);
       }
-      conversation.step();
+      coders.step();
       for (std::size_t tensor = 0; tensor < kElements.size(); ++tensor)
         for (std::size_t i = 0; i < kElements[tensor]; ++i)
-          ASSERT_EQ(conversation.residual(0, tensor, i), formed[tensor][i] - conversation.at(0, tensor).values[i])
+          ASSERT_EQ(coders.residual(0, tensor, i), formed[tensor][i] - coders.at(0, tensor).values[i])
               << distribution << ", step " << step << ", tensor " << tensor << "[" << i << "]";
     }
   }
@@ -100,32 +102,31 @@ TEST_P(EverySparseCodec, LetsNoRankOverlookWhatIsNotFinite) {
   for (const float bad : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()})
     for (const int sick : {0, 1, 2})
       for (const std::size_t place : {0, 2500, 5002}) {
-        Conversation conversation(GetParam(), 3, kElements);
-        fill(conversation, "normal", 1);
-        conversation.at(sick).values[place] = bad;
-        conversation.step();
-        for (int rank = 0; rank < 3; ++rank)
-          ASSERT_FALSE(std::ranges::all_of(conversation.at(rank).values, [](float x) { return std::isfinite(x); }))
+        Coders coders(with_residual(GetParam()), vectors_of(kElements), 3);
+        fill(coders, "normal", 1);
+        coders.at(sick).values[place] = bad;
+        coders.step();
+        for (std::size_t rank = 0; rank < 3; ++rank)
+          ASSERT_FALSE(std::ranges::all_of(coders.at(rank).values, [](float x) { return std::isfinite(x); }))
               << bad << " at " << place << " of rank " << sick << " is not seen by rank " << rank;
       }
 }
 
 TEST_P(EveryCodecWithADensity, ExpectsAboutTheBytesThatItsRoundsTake) {
   const Settings settings = settings_of(GetParam());
-  Conversation conversation(GetParam(), 2, {200000});
+  Coders coders(with_residual(GetParam()), vectors_of({200000}), 2);
   const base::CounterRandom random{4};
-  for (int rank = 0; rank < 2; ++rank)
+  for (std::size_t rank = 0; rank < 2; ++rank)
     for (std::size_t i = 0; i < 200000; ++i)
-      conversation.at(rank).values[i] =
-          kDistributions.at("normal")(random, static_cast<std::size_t>(rank) * 200000 + i);
-  conversation.step();
+      coders.at(rank).values[i] = kDistributions.at("normal")(random, rank * 200000 + i);
+  coders.step();
   Tensor tensor{.values = Buffer(nullptr, 200000, DType::f32), .rows = 200000};
   const auto expected = rounds_of(settings, {&tensor, 1});
-  ASSERT_EQ(expected.size(), conversation.rounds());
+  ASSERT_EQ(expected.size(), coders.rounds());
   // DGC may send a fifth less than its density says.
   const double least = settings.codec->name == "dgc" ? 0.78 : 0.95;
   for (std::size_t round = 0; round < expected.size(); ++round) {
-    const auto bytes = static_cast<double>(conversation.payloads(round)[0].size());
+    const auto bytes = static_cast<double>(coders.payloads(round)[0].size());
     EXPECT_GE(bytes, least * expected[round].bytes);
     EXPECT_LE(bytes, 1.05 * expected[round].bytes);
   }
@@ -136,9 +137,9 @@ TEST_P(EverySparseCodec, BearsDamagedPackets) {
   const base::CounterRandom random{6};
   std::uint64_t draw = 0;
   for (int trial = 0; trial < 200; ++trial) {
-    Conversation conversation(GetParam(), 2, kElements);
-    fill(conversation, "ascending", 1);
-    conversation.damage = [&](int rank, std::vector<std::byte>& payload) {
+    Coders coders(with_residual(GetParam()), vectors_of(kElements), 2);
+    fill(coders, "ascending", 1);
+    coders.damage = [&](std::size_t rank, test::Payload& payload) {
       if (rank == 1) return;
       const std::uint32_t kind = random.below(4, draw++);
       if (kind == 0) payload.resize(payload.size() / 2);
@@ -149,7 +150,7 @@ TEST_P(EverySparseCodec, BearsDamagedPackets) {
             std::byte(1 + random.below(255, draw + 1));
     };
     try {
-      conversation.step();
+      coders.step();
     } catch (const Corrupt&) {
       continue;
     }

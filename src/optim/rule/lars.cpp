@@ -4,23 +4,20 @@
 //   ratio = eta ||w|| / (||g|| + lambda ||w||);   1 where a norm is zero, or the tensor is spared
 //   v' = m v + rate ratio (g + lambda w);   w' = w - v'
 //   moves 32 bytes per weight: reads w and g for the norms; then reads and writes w, g and v
-#include "kernel/update.hpp"
-#include "optim/rule.hpp"
+#include "optim/velocity.hpp"
 
 namespace syncopate::optim::rule {
 
 namespace {
 
 constexpr Hyperparameter kTakes[] = {trust(0.001), momentum(0.9), weight_decay(1e-4)};
-constexpr std::string_view kState[] = {"velocity"};
 
 double ratio(const Hyperparameters& with, const Norms& norms) {
   return with.trust * norms.weights / (norms.direction + with.weight_decay * norms.weights);
 }
 
 void update(const Step& step, const Part& part) {
-  kernel::descend_with_scaled_momentum({step.rate(), step.decay(), static_cast<float>(step.with.momentum)}, part.size(),
-                                       {part.weights.data(), part.gradient.data(), part.state[0]});
+  kernel::descend_with_scaled_momentum(momentum_of(step), part.size(), velocity_of(part));
 }
 
 }  // namespace
@@ -30,7 +27,7 @@ extern constinit const Rule lars{
     .summary = "Momentum at a rate for each tensor, by the norms of weights and gradient: large batches",
     .source = "You, Gitman & Ginsburg, arXiv:1708.03888, Algorithm 1",
     .takes = kTakes,
-    .state = kState,
+    .state = kVelocity,
     .moved_bytes = 32,
     .update = update,
     .trust = ratio,

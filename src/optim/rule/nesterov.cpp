@@ -5,20 +5,14 @@
 //   d = g + lambda w;   v' = m v + d;   w' = w - rate (d + m v')
 //   corrected (g has its momentum: Lin et al., ICLR 2018, section 3.2): d = lambda w;  w' = w - rate (d + m v' + g)
 //   moves 24 bytes per weight: reads and writes w, g and v
-#include "kernel/update.hpp"
-#include "optim/rule.hpp"
+#include "optim/velocity.hpp"
 
 namespace syncopate::optim::rule {
 
 namespace {
 
-constexpr Hyperparameter kTakes[] = {momentum(0.9), weight_decay(1e-4)};
-constexpr std::string_view kState[] = {"velocity"};
-
 void update(const Step& step, const Part& part) {
-  kernel::descend_with_momentum({step.rate(), step.decay(), static_cast<float>(step.with.momentum)},
-                                {.nesterov = true, .corrected = step.corrected}, part.size(),
-                                {part.weights.data(), part.gradient.data(), part.state[0]});
+  descend_with_velocity(step, part, {.nesterov = true, .corrected = step.corrected});
 }
 
 }  // namespace
@@ -27,8 +21,8 @@ extern constinit const Rule nesterov{
     .name = "nesterov",
     .summary = "Momentum that looks one step ahead",
     .source = "Nesterov 1983; Sutskever et al., ICML 2013, equation 3",
-    .takes = kTakes,
-    .state = kState,
+    .takes = kVelocityTakes,
+    .state = kVelocity,
     .moved_bytes = 24,
     .takes_corrected = true,
     .update = update,

@@ -1,0 +1,207 @@
+// Coders: those of several ranks about the same gradients, answered in memory as an exchange would, and what must hold.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compress/codec.hpp"
+
+namespace syncopate::compress::test {
+
+using Values = std::vector<float>;
+using Payload = std::vector<std::byte>;
+
+/// A gradient of every rank.
+struct Shape {
+  std::size_t rows = 0, columns = 1;
+  std::uint64_t key = 1;
+  [[nodiscard]] std::size_t count() const { return rows * columns; }
+};
+
+/// Gradients of so many elements, with keys of their own.
+inline std::vector<Shape> vectors_of(const std::vector<std::size_t>& elements) {
+  std::vector<Shape> shapes;
+  for (const std::size_t count : elements) shapes.push_back({count, 1, 77 + shapes.size()});
+  return shapes;
+}
+
+/// The codec by its name and parameter, with a residual if that is sound.
+inline Settings with_residual(const std::string& name) {
+  Settings settings = settings_of(name);
+  if (settings.codec->feedback >= FeedbackUse::sound) settings.feedback.kind = Feedback::Kind::residual;
+  return settings;
+}
+
+inline Values floats_of(base::ConstBytes bytes) {
+  Values values(bytes.size() / sizeof(float));
+  if (!values.empty()) std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
+  return values;
+}
+
+/// What one rank has of a gradient. `kept` counts in the next step, `next` in the one after it.
+struct Vectors {
+  Values values, weights;
+  Payload kept, next;
+};
+
+struct Rank {
+  std::unique_ptr<Coder> coder;
+  std::vector<Vectors> vectors;
+  std::vector<Tensor> tensors;
+  std::size_t wire_bytes = 0;  ///< what follows them on the wire is the guard
+  Payload wire;
+  std::optional<Round> round;
+};
+
+class Coders final {
+ public:
+  /// Gradients are zero and weights are 1.
+  Coders(const Settings& settings, const std::vector<Shape>& shapes, int ranks)
+      : settings_(settings), shapes_(shapes), ranks_(static_cast<std::size_t>(ranks)) {
+    for (Rank& rank : ranks_) {
+      rank.coder = coder_of(settings_, true);
+      for (const Shape& shape : shapes_)
+        rank.vectors.push_back({Values(shape.count()), Values(shape.count(), 1.0F), {}, {}});
+    }
+  }
+
+  [[nodiscard]] std::size_t size() const { return ranks_.size(); }
+  [[nodiscard]] Rank& operator[](std::size_t rank) { return ranks_[rank]; }
+  [[nodiscard]] Vectors& at(std::size_t rank, std::size_t tensor = 0) { return ranks_[rank].vectors[tensor]; }
+  /// After a step, of a codec that keeps nothing but residuals.
+  [[nodiscard]] float residual(std::size_t rank, std::size_t tensor, std::size_t i) {
+    return floats_of(base::ConstBytes(at(rank, tensor).kept).subspan(i * sizeof(float), sizeof(float)))[0];
+  }
+  /// Every rank's payload of a round of the last step.
+  [[nodiscard]] const std::vector<Payload>& payloads(std::size_t round) const { return payloads_[round]; }
+  [[nodiscard]] std::size_t rounds() const { return payloads_.size(); }
+
+  void fill(const std::function<float(std::size_t rank, std::size_t tensor, std::size_t i)>& value) {
+    for (std::size_t rank = 0; rank < size(); ++rank)
+      for (std::size_t t = 0; t < shapes_.size(); ++t)
+        for (std::size_t i = 0; i < shapes_[t].count(); ++i) at(rank, t).values[i] = value(rank, t, i);
+  }
+
+  /// Says the first round on every rank.
+  void begin() {
+    payloads_.clear();
+    for (std::size_t rank = 0; rank < size(); ++rank) {
+      Rank& of = ranks_[rank];
+      lay_out(of);
+      of.wire_bytes = wire_bytes_of(settings_, of.tensors, true);
+      of.wire.assign(of.wire_bytes + kGuard, kMark);
+      of.round = of.coder->begin(of.tensors, {steps_, static_cast<int>(rank), static_cast<int>(size())},
+                                 base::Bytes(of.wire).first(of.wire_bytes));
+    }
+    note();
+  }
+  /// The answers to the present round, by rank, and in them by sender.
+  [[nodiscard]] std::vector<std::vector<Payload>> answers() const {
+    std::vector<std::vector<Payload>> answers(size());
+    for (std::size_t sender = 0; sender < size(); ++sender) {
+      const Round& round = *ranks_[sender].round;
+      Payload said = payload_of(round);
+      if (damage && round.combine == Combine::gather) damage(sender, said);
+      for (std::size_t rank = 0; rank < size(); ++rank) answers[rank].push_back(sent_to(rank, round, said));
+    }
+    return answers;
+  }
+  /// Answers one rank; its round says what follows.
+  void answer(std::size_t rank, const std::vector<Payload>& packets) {
+    const std::vector<base::ConstBytes> spans(packets.begin(), packets.end());
+    ranks_[rank].round = ranks_[rank].coder->next(Answer(std::span<const base::ConstBytes>(spans)));
+  }
+  /// Answers the present round on every rank.
+  void answer_all() {
+    if (ranks_[0].round->combine == Combine::additive) average();
+    const auto all = answers();
+    for (std::size_t rank = 0; rank < size(); ++rank) answer(rank, all[rank]);
+    note();
+  }
+  /// All rounds of a step; then what was left out counts.
+  void step() {
+    begin();
+    while (ranks_[0].round) answer_all();
+    ++steps_;
+    for (Rank& rank : ranks_)
+      for (Vectors& vectors : rank.vectors) vectors.kept.swap(vectors.next);
+  }
+
+  /// Changes what every rank gets from one where payloads are gathered.
+  std::function<void(std::size_t rank, Payload& payload)> damage;
+
+ private:
+  static constexpr std::size_t kGuard = 16;
+  static constexpr std::byte kMark{0xA5};
+
+  static Payload payload_of(const Round& round) {
+    const auto bytes = round.payload.bytes();
+    return {bytes.begin(), bytes.end()};
+  }
+
+  void lay_out(Rank& of) const {
+    of.tensors.clear();
+    for (std::size_t i = 0; i < shapes_.size(); ++i) {
+      Vectors& vectors = of.vectors[i];
+      Tensor tensor{.rows = shapes_[i].rows, .columns = shapes_[i].columns, .key = shapes_[i].key};
+      tensor.values = Buffer(std::span(vectors.values));
+      if (settings_.codec->wants_weights) tensor.weights = Buffer(std::span(vectors.weights));
+      vectors.kept.resize(state_bytes(settings_, tensor, true, static_cast<int>(size())));
+      vectors.next.resize(vectors.kept.size());
+      tensor.kept = vectors.kept;
+      tensor.next = vectors.next;
+      of.tensors.push_back(tensor);
+    }
+  }
+
+  /// All ranks say the same kind of round, no payload is longer than the codec's law, and none wrote beyond its wire.
+  void note() {
+    std::vector<Payload> said;
+    for (const Rank& rank : ranks_) {
+      ASSERT_TRUE(std::all_of(rank.wire.end() - kGuard, rank.wire.end(), [](std::byte b) { return b == kMark; }));
+      ASSERT_EQ(rank.round.has_value(), ranks_[0].round.has_value());
+      if (!rank.round) continue;
+      ASSERT_EQ(rank.round->combine, ranks_[0].round->combine);
+      said.push_back(payload_of(*rank.round));
+      const std::byte* const begin = rank.round->payload.bytes().data();
+      if (begin < rank.wire.data() || begin >= rank.wire.data() + rank.wire.size()) continue;
+      ASSERT_LE(begin + said.back().size(), rank.wire.data() + rank.wire_bytes) << settings_.text();
+    }
+    if (!said.empty()) payloads_.push_back(std::move(said));
+  }
+
+  static Payload sent_to(std::size_t rank, const Round& round, const Payload& said) {
+    if (round.combine != Combine::scatter) return said;
+    std::size_t begin = 0;
+    for (std::size_t before = 0; before < rank; ++before) begin += round.lengths[before];
+    const auto part = std::span(said).subspan(begin, round.lengths[rank]);
+    return {part.begin(), part.end()};
+  }
+
+  /// Of all payloads, in the order of the ranks, as floats.
+  void average() {
+    const std::size_t count = ranks_[0].round->payload.count;
+    for (const Rank& rank : ranks_) ASSERT_EQ(rank.round->payload.count, count);
+    for (std::size_t i = 0; i < count; ++i) {
+      float sum = 0;
+      for (const Rank& rank : ranks_) sum += static_cast<const float*>(rank.round->payload.data)[i];
+      for (const Rank& rank : ranks_)
+        static_cast<float*>(rank.round->payload.data)[i] = sum / static_cast<float>(size());
+    }
+  }
+
+  const Settings settings_;
+  const std::vector<Shape> shapes_;
+  std::vector<Rank> ranks_;
+  std::vector<std::vector<Payload>> payloads_;
+  std::uint64_t steps_ = 0;
+};
+
+}  // namespace syncopate::compress::test
