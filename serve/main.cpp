@@ -6,8 +6,10 @@
 #include <CLI/CLI.hpp>
 #include <atomic>
 #include <cstdio>
+#include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
-#include <thread>
+#include <sstream>
 
 #include "syncopate/error.hpp"
 #include "syncopate/server.hpp"
@@ -22,6 +24,7 @@ using Json = nlohmann::json;
 
 struct Words {
   ServerOptions server;
+  std::function<void()> instead;  ///< of serving: what a subcommand does
   std::string memory = "0", log_level;
   double patience_s = 10;
   bool drain = false, json = false;
@@ -32,12 +35,67 @@ void print_row(const Json& row) {
   std::fflush(stdout);
 }
 
+Json row_of(const ServerStatus& status) {
+  return {{"workers", status.workers},         {"connected", status.connected},
+          {"finished", status.finished},       {"kept_bytes", status.kept_bytes},
+          {"received_bytes", status.received_bytes}, {"sent_bytes", status.sent_bytes}};
+}
+
+std::string text_of(const ServerStatus& status) {
+  const auto size = [](std::uint64_t bytes) { return format_bytes(static_cast<double>(bytes)); };
+  return fmt::format("{} of {} workers connected, {} finished, {} kept, {} received, {} sent", status.connected,
+                     status.workers, status.finished, size(status.kept_bytes), size(status.received_bytes),
+                     size(status.sent_bytes));
+}
+
+void define_status(CLI::App& app, Words& words) {
+  CLI::App* status = app.add_subcommand("status", "What the server at an address says of itself");
+  const auto address = std::make_shared<std::string>();
+  status->add_option("ADDRESS", *address, "HOST:PORT or @NAME")->required();
+  status->callback([&words, address] {
+    words.instead = [&words, address] {
+      const ServerStatus said = status_of(*address, words.server.access);
+      if (words.json) return print_row(row_of(said));
+      fmt::print("{}\n", text_of(said));
+    };
+  });
+}
+
+/// "node5=10.0.0.5,node5.local", or "node5": called as it is named.
+CertifiedHost host_of(const std::string& text) {
+  const std::size_t equals = std::min(text.find('='), text.size());
+  CertifiedHost host{text.substr(0, equals), {}};
+  std::istringstream called(equals < text.size() ? text.substr(equals + 1) : host.name);
+  for (std::string name; std::getline(called, name, ',');) host.called.push_back(name);
+  return host;
+}
+
+void define_certificates(CLI::App& app, Words& words) {
+  CLI::App* make = app.add_subcommand("certificates", "Make a job's authority and a certificate for each of its hosts");
+  struct Given {
+    std::string folder;
+    std::vector<std::string> hosts;
+    int days = 30;
+  };
+  const auto given = std::make_shared<Given>();
+  make->add_option("FOLDER", given->folder, "Where to; it must not exist")->required();
+  make->add_option("--host", given->hosts, "NAME=ADDRESS,ADDRESS: a host's name and what others call it; repeatable")
+      ->required();
+  make->add_option("--days", given->days, "How long they are valid")->capture_default_str()->check(CLI::Range(1, 3650));
+  make->callback([&words, given] {
+    words.instead = [given] {
+      std::vector<CertifiedHost> hosts;
+      for (const std::string& host : given->hosts) hosts.push_back(host_of(host));
+      make_certificates(given->folder, hosts, given->days);
+    };
+  });
+}
+
 void define(CLI::App& app, Words& words) {
   app.name("syncopate-server");
   app.set_version_flag("--version", std::string(version()));
   app.add_option("--address", words.server.addresses,
-                 "Where to serve: HOST:PORT with a numeric host and 0 for any free port, or @NAME on this host; repeatable")
-      ->required();
+                 "Where to serve: HOST:PORT with a numeric host and 0 for any free port, or @NAME on this host; repeatable");
   app.add_option("--index", words.server.index, "Which server of the job this is, from 0")->capture_default_str();
   app.add_option("--memory", words.memory, "Limit of what it keeps, as 8GiB (default: three quarters of the machine's)");
   app.add_option("--patience", words.patience_s, "Seconds after which a worker that is gone or silent is waited for no more")
@@ -52,6 +110,9 @@ void define(CLI::App& app, Words& words) {
   app.add_option("--key", access.key, "PEM file of its key (also: SYNCOPATE_TLS_KEY)");
   app.add_option("--log-level", words.log_level, "error, warning, info, debug or off (also: SYNCOPATE_LOG)");
   app.add_flag("--json", words.json, "One JSON object a line on stdout; logs on stderr");
+  app.fallthrough();
+  define_status(app, words);
+  define_certificates(app, words);
 }
 
 /// Signals are taken by one thread that waits for them: every other thread has them blocked from its birth.
@@ -63,32 +124,22 @@ sigset_t blocked_signals() {
   return signals;
 }
 
-Json row_of(const char* event, const Words& words, const Server& server) {
-  const ServerStatus status = server.status();
-  return {{"event", event},
-          {"server", words.server.index},
-          {"addresses", server.addresses()},
-          {"workers", status.workers},
-          {"connected", status.connected},
-          {"finished", status.finished},
-          {"kept_bytes", status.kept_bytes},
-          {"received_bytes", status.received_bytes},
-          {"sent_bytes", status.sent_bytes}};
-}
-
 void say(const char* event, const Words& words, const Server& server) {
-  if (words.json) return print_row(row_of(event, words, server));
   const ServerStatus status = server.status();
+  if (words.json) {
+    Json row{{"event", event}, {"server", words.server.index}, {"addresses", server.addresses()}};
+    row.update(row_of(status));
+    return print_row(row);
+  }
   if (std::string_view(event) == "begin")
     fmt::print("server {} serves at {}\n", words.server.index, fmt::join(server.addresses(), ", "));
   else
-    fmt::print("server {} ends: {} of {} workers finished, {} kept, {} received, {} sent\n", words.server.index,
-               status.finished, status.workers, format_bytes(static_cast<double>(status.kept_bytes)),
-               format_bytes(static_cast<double>(status.received_bytes)), format_bytes(static_cast<double>(status.sent_bytes)));
+    fmt::print("server {} ends: {}\n", words.server.index, text_of(status));
   std::fflush(stdout);
 }
 
 void serve(Words words) {
+  if (words.server.addresses.empty()) throw Misuse("--address is required: where to serve (--help lists the options)");
   const sigset_t signals = blocked_signals();
   words.server.memory_bytes = parse_bytes(words.memory);
   words.server.patience = std::chrono::milliseconds(static_cast<long>(words.patience_s * 1e3));
@@ -124,7 +175,7 @@ int main(int argc, char** argv) {
     } catch (const CLI::ParseError& error) {
       throw Misuse(fmt::format("{} (--help lists the options)", error.what()));
     }
-    serve(words);
+    words.instead ? words.instead() : serve(words);
     return 0;
   } catch (const Error& error) {
     return fail(error, words.json);

@@ -33,6 +33,16 @@ struct JobAccess {
 /// --servers` sets them.
 [[nodiscard]] JobAccess access_from_environment();
 
+/// A host, for TLS between hosts: a name for its files, and what others call it: names and numeric addresses.
+struct CertifiedHost {
+  std::string name;
+  std::vector<std::string> called;
+};
+/// Makes `folder`, for its owner alone, and in it `authority.pem` and for each host `NAME.pem` and `NAME-key.pem`. More
+/// hosts need new certificates for all, because the authority's key is kept nowhere. Throws Misuse (a name that is not
+/// allowed, a folder that exists), SystemFailure.
+void make_certificates(const std::string& folder, const std::vector<CertifiedHost>& hosts, int days);
+
 struct ServerOptions {
   /// Where to serve: "host:port" with a numeric host and 0 for any free port, or "@name" on this host.
   std::vector<std::string> addresses;
@@ -51,6 +61,9 @@ struct ServerStatus {
   std::uint64_t kept_bytes = 0;                      ///< weights
   std::uint64_t received_bytes = 0, sent_bytes = 0;  ///< bodies of messages
 };
+
+/// What the server at `address` says of itself. Throws as TableWorker::connect does.
+[[nodiscard]] ServerStatus status_of(const std::string& address, const JobAccess& access);
 
 /// One server of a job. The first worker says which tables there are; the others have to say the same.
 class Server final {

@@ -23,7 +23,7 @@ Clock clock_at(base::ConstBytes bytes, std::size_t offset) {
 }
 
 bool is_known(Says says, bool from_worker) {
-  return from_worker ? says >= Says::setup && says <= Says::finish : says >= Says::welcome && says <= Says::refuse;
+  return from_worker ? says >= Says::setup && says <= Says::finish : says >= Says::welcome && says <= Says::status;
 }
 
 }  // namespace

@@ -28,6 +28,7 @@ enum class Says : std::uint8_t {
   weights,  ///< body: a block's weights. `least`: steps of everybody that they hold; `last`: steps of the worker
   want,     ///< another worker waits for all updates of the first `least` steps
   refuse,   ///< body: why; `block`: the ErrorKind. The stream ends
+  status,   ///< body: the server's status, to one who is no worker. The stream ends
 };
 
 struct Message {

@@ -124,11 +124,13 @@ job::End run_job(const JobOptions& given, const job::LineSink& sink) {
   options.supervise.files.push_back(secret.path());
   const Servers servers(options, secret);
   options.supervise.others_go_on = options.servers > 0;
-  for (const auto& [name, value] : servers.environment()) options.environment[name] = value;
   std::vector<process::Program> programs;
   for (int rank = 0; rank < options.ranks; ++rank)
     programs.push_back(options.hosts.empty() ? local_program(options, rank, secret)
                                              : remote_program(options, rank, secret));
+  for (int rank = 0; rank < options.ranks && options.servers > 0; ++rank)
+    for (const auto& [name, value] : servers.environment(static_cast<int>(seat_of(options, rank).place)))
+      programs[static_cast<std::size_t>(rank)].environment[name] = value;
   for (process::Program& server : servers.programs()) programs.push_back(std::move(server));
   return job::supervise(programs, options.supervise, sink);
 }

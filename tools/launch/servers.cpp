@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <filesystem>
 
 #include "syncopate/error.hpp"
 
@@ -22,6 +23,31 @@ Servers::Servers(const JobOptions& options, const SecretFile& secret) : options_
   std::string& addresses = environment_["SYNCOPATE_SERVERS"];
   for (int server = 0; server < options.servers; ++server)
     addresses += fmt::format("{}{}", addresses.empty() ? "" : ",", address(server));
+  if (options.lab != nullptr) make_certificates();
+}
+
+Servers::~Servers() {
+  std::error_code ignored;
+  if (!certificates_.empty()) std::filesystem::remove_all(certificates_, ignored);
+}
+
+void Servers::make_certificates() {
+  certificates_ = fmt::format("{}/{}-certificates", runtime_folder(), job_);
+  process::Program program{.argv = {options_.server_program, "certificates", certificates_}};
+  for (int host = 0; host < options_.lab->options().hosts; ++host) {
+    program.argv.emplace_back("--host");
+    program.argv.push_back(fmt::format("host{}={}", host, options_.lab->address(host)));
+  }
+  process::run_quietly(program);
+  environment_["SYNCOPATE_TLS_AUTHORITY"] = certificates_ + "/authority.pem";
+}
+
+std::map<std::string, std::string> Servers::environment(int host) const {
+  auto environment = environment_;
+  if (certificates_.empty()) return environment;
+  environment["SYNCOPATE_TLS_CERTIFICATE"] = fmt::format("{}/host{}.pem", certificates_, host);
+  environment["SYNCOPATE_TLS_KEY"] = fmt::format("{}/host{}-key.pem", certificates_, host);
+  return environment;
 }
 
 std::string Servers::address(int server) const {
@@ -37,10 +63,11 @@ std::vector<process::Program> Servers::programs() const {
     program.argv = {options_.server_program, "--index", fmt::format("{}", server), "--address",
                     address(server),         "--drain"};
     program.environment = options_.environment;
-    for (const auto& [name, value] : environment_) program.environment[name] = value;
+    const int host = options_.lab == nullptr ? 0 : server % options_.lab->options().hosts;
+    for (const auto& [name, value] : environment(host)) program.environment[name] = value;
     program.environment["SYNCOPATE_SECRET_FILE"] = secret_file_;
     if (options_.lab != nullptr) {
-      const auto prefix = options_.lab->exec_prefix(server % options_.lab->options().hosts);
+      const auto prefix = options_.lab->exec_prefix(host);
       program.argv.insert(program.argv.begin(), prefix.begin(), prefix.end());
     }
     programs.push_back(std::move(program));

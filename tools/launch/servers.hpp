@@ -17,16 +17,23 @@ class Servers final {
  public:
   Servers(const JobOptions& options, const SecretFile& secret);
 
-  [[nodiscard]] const std::map<std::string, std::string>& environment() const noexcept { return environment_; }
+  ~Servers();
+  Servers(const Servers&) = delete;
+  Servers& operator=(const Servers&) = delete;
+
+  /// Of ranks and servers on host `host` of the lab.
+  [[nodiscard]] std::map<std::string, std::string> environment(int host) const;
   [[nodiscard]] std::vector<process::Program> programs() const;
 
  private:
   [[nodiscard]] std::string address(int server) const;
+  void make_certificates();
 
   const JobOptions& options_;
   const std::string secret_file_;
   std::string job_;
-  std::map<std::string, std::string> environment_;  ///< of ranks and servers
+  std::map<std::string, std::string> environment_;  ///< the same for all
+  std::string certificates_;                        ///< folder; empty: none are needed
 };
 
 }  // namespace syncopate::tools::launch

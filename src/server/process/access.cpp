@@ -8,6 +8,8 @@
 #include "base/crypto/secret.hpp"
 #include "base/env.hpp"
 #include "base/require.hpp"
+#include "base/wire.hpp"
+#include "server/rpc/certificates.hpp"
 #include "server/table/setup.hpp"
 
 namespace syncopate::server {
@@ -25,6 +27,26 @@ std::optional<std::size_t> worker_named(std::string_view name) noexcept {
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), worker);
   if (error != std::errc{} || end != name.data() + name.size() || worker >= kMostWorkers) return std::nullopt;
   return worker;
+}
+
+std::string bytes_of(const ServerStatus& status) {
+  base::WireWriter writer;
+  for (const std::uint64_t number :
+       {std::uint64_t{status.workers}, std::uint64_t{status.connected}, std::uint64_t{status.finished},
+        status.kept_bytes, status.received_bytes, status.sent_bytes})
+    writer.number(number);
+  return writer.take();
+}
+
+ServerStatus status_from(std::string_view bytes) {
+  base::WireReader reader(bytes);
+  ServerStatus status;
+  for (std::size_t* number : {&status.workers, &status.connected, &status.finished})
+    *number = reader.number<std::uint64_t>();
+  for (std::uint64_t* number : {&status.kept_bytes, &status.received_bytes, &status.sent_bytes})
+    *number = reader.number<std::uint64_t>();
+  reader.end();
+  return status;
 }
 
 rpc::EndOptions end_options(const JobAccess& access, std::string identity, const Log& log) {
@@ -75,6 +97,10 @@ std::vector<std::string> split(std::string_view text) {
 }
 
 }  // namespace
+
+void make_certificates(const std::string& folder, const std::vector<CertifiedHost>& hosts, int days) {
+  server::rpc::make_certificates(folder, hosts, days);
+}
 
 JobAccess access_from_environment() { return access_from(Environment::of_process()); }
 

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/clock.hpp"
+#include "base/guarded.hpp"
 #include "base/require.hpp"
 #include "server/process/access.hpp"
 #include "server/rpc/listener.hpp"
@@ -79,6 +80,7 @@ class Server::Impl {
   /// A stream becomes its worker's; the one that it had before is cut off.
   rpc::StreamEvents accept(std::unique_ptr<rpc::Stream> stream) {
     const std::optional<std::size_t> worker = worker_named(stream->peer());
+    if (stream->peer() == kObserver) return tell(std::move(stream));
     if (!worker) {
       stream->close(fmt::format("'{}' is no worker", stream->peer()));
       retire(std::move(stream));
@@ -96,6 +98,15 @@ class Server::Impl {
     changed_.notify_all();
     return {.received = [this, worker = *worker, life](Payload message) { receive(worker, life, std::move(message)); },
             .ended = [this, worker = *worker, life](const rpc::Ending& ending) { lose(worker, life, ending); }};
+  }
+
+  rpc::StreamEvents tell(std::unique_ptr<rpc::Stream> stream) {
+    auto text = std::make_shared<std::string>(bytes_of(status()));
+    const base::ConstBytes bytes = std::as_bytes(std::span(*text));
+    stream->send(0, head_of({.says = Says::status}), {std::move(text), bytes});
+    stream->close({});
+    retire(std::move(stream));
+    return {.received = [](Payload) {}, .ended = [](const rpc::Ending&) {}};
   }
 
   /// Runs on: gRPC's threads. An error is the worker's: it is told, and its stream ends.
@@ -229,6 +240,28 @@ Server::~Server() = default;
 std::unique_ptr<Server> Server::start(const ServerOptions& options) {
   base::require(options.patience.count() > 0, "a patience of {} ms; allowed: more than 0", options.patience.count());
   return std::unique_ptr<Server>(new Server(std::make_unique<Impl>(options)));
+}
+
+ServerStatus status_of(const std::string& address, const JobAccess& access) {
+  base::Guarded<std::optional<ServerStatus>> answer;
+  base::Guarded<bool> has_ended{false};
+  const auto stream =
+      rpc::dial(address, end_options(access, std::string(kObserver), {}),
+                {.received =
+                     [&](Payload bytes) {
+                       const Message message = message_of(std::move(bytes), false);
+                       const base::ConstBytes body = message.body.bytes;
+                       answer.with([&](auto& status) {
+                         status = status_from({reinterpret_cast<const char*>(body.data()), body.size()});
+                       });
+                     },
+                 .ended = [&](const rpc::Ending&) { has_ended.change([](bool& ended) { ended = true; }); }});
+  const base::Time deadline = base::SteadyClock().now() + std::chrono::seconds(10);
+  has_ended.wait_until(
+      deadline, [](bool ended) { return ended; }, [](bool) {});
+  const auto status = answer.with([](const auto& told) { return told; });
+  if (!status) throw Timeout(fmt::format("the server at {} does not tell its status", address));
+  return *status;
 }
 
 const std::vector<std::string>& Server::addresses() const noexcept { return impl_->addresses(); }

@@ -4,16 +4,13 @@
 #include <string>
 #include <vector>
 
+#include "syncopate/server.hpp"
+
 namespace syncopate::server::rpc {
 
-/// A host's file name, and what others call it: names and numeric addresses.
-struct CertifiedHost {
-  std::string name;                 ///< of its files: letters, digits, '.', '-', '_'
-  std::vector<std::string> called;  ///< 1 or more: "10.0.0.5", "fd00::5", "node5"
-};
-
 /// Makes `folder` (for its owner alone) and in it `authority.pem`, and for each host `NAME.pem` and `NAME-key.pem`:
-/// ECDSA on P-256, X.509 v3, all files 0600, valid for `days`. The authority's key is kept nowhere: more hosts need new
+/// ECDSA on P-256, X.509 v3, all files 0600, valid for `days`. Names of files have letters, digits, '.', '-' and '_'; a
+/// host is called 1 or more: "10.0.0.5", "fd00::5", "node5". The authority's key is kept nowhere: more hosts need new
 /// certificates for all. Throws Misuse (a name that is not allowed, a folder that exists), SystemFailure.
 void make_certificates(const std::string& folder, const std::vector<CertifiedHost>& hosts, int days);
 
