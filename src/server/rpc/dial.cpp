@@ -51,6 +51,11 @@ class Call final : public Session, public grpc::ClientBidiReactor<grpc::ByteBuff
         deadline, [](const auto& known) { return known.has_value(); }, [&](const auto& known) { reply = known; });
     return reply;
   }
+  /// Ends the attempt; returns when gRPC has let go of it.
+  void drop() {
+    seal();
+    leave();
+  }
   /// The listener has proved itself too.
   void trust(const Hello& listener, StreamEvents events) {
     meet(listener.identity, listener.silence);
@@ -123,7 +128,7 @@ class Dialing final {
         call->trust(theirs(), std::move(events));
         return call;
       }
-      call->leave();
+      call->drop();
       if (reply) consider(*reply);
     }
     throw PeerLost(
