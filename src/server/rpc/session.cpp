@@ -235,8 +235,12 @@ void Session::on_tick(bool is_right) {
   if (is_last) give_up();
 }
 
-/// False where the other end was silent for too long.
+/// False where the other end was silent for too long, or does not let an end come that has a cause.
 bool Session::go_on(State& state) {
+  if (state.ending && ++state.ending_ticks >= kTicks) {
+    cancel();
+    return false;
+  }
   if (state.is_reading && ++state.quiet_ticks >= kTicks) {
     if (!state.ending)
       state.ending = Ending{ErrorKind::peer_lost, fmt::format("{} is lost: it was silent for {} ms", other_end(),

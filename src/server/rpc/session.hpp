@@ -23,7 +23,8 @@ namespace syncopate::server::rpc {
 /// when it is cancelled; `on_over` is its last reaction.
 ///
 /// Silence: time is counted in ticks, kTicks to the silence. Who has begun no write since the last tick sends a
-/// heartbeat. Who waits for a message, and for kTicks ticks gets none, cuts the other end off. A time in which this
+/// heartbeat. Who waits for a message, and for kTicks ticks gets none, cuts the other end off; so does who knows how
+/// the stream ends and waits as long for the call's end. A time in which this
 /// process was stopped is one tick. gRPC's own keepalive does not do: its clock starts when the ping has left, and
 /// behind a full unix socket none leaves.
 class Session {
@@ -75,6 +76,7 @@ class Session {
     bool is_reading = false;  ///< a read is under way
     bool has_written = true;  ///< a write has begun since the last tick
     int quiet_ticks = 0;      ///< while `is_reading`, since its beginning
+    int ending_ticks = 0;     ///< since `ending` is known
     bool is_ticking = false;  ///< the alarm is set
     bool is_over = false;     ///< the call
     bool is_told = false;     ///< `ended` has returned
