@@ -154,6 +154,7 @@ void ServerBlock::join(std::size_t worker, Clock from) {
   seat.clock = seat.applied;
   seat.asks.reset();
   seat.takes_part = true;
+  if (terms_.in_lockstep()) complete_steps();  // others may have waited for what the one before it never sent
 }
 
 void ServerBlock::come_back(std::size_t worker) {

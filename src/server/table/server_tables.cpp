@@ -79,12 +79,13 @@ void ServerTables::set_up(std::size_t worker, const Message& message) {
   if (const std::string differs = difference(setup, job->setup); !differs.empty())
     throw Mismatch("worker " + std::to_string(worker) + " wants another job than the workers before it: " + differs);
   Message welcome{.says = Says::welcome};
-  for (const auto& kept : job->blocks)
-    kept->kept.with([&](ServerBlock& block) {
+  for (std::size_t index = 0; index < job->blocks.size(); ++index)
+    job->blocks[index]->kept.with([&](ServerBlock& block) {
       if (message.last == 0) block.come_back(worker);
       if (message.last != 0 && (message.first > 0 || block.applied_of(worker) == 0)) block.join(worker, message.first);
       welcome.least = std::max(welcome.least, block.least());
       welcome.last = std::max(welcome.last, block.applied_of(worker));
+      answer(*job, index, block);
     });
   send_({worker, 0, welcome});
   if (const Clock told = job->told[worker]; told > 0) send_({worker, 0, {.says = Says::want, .least = told}});
