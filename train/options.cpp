@@ -229,7 +229,8 @@ void check_servers(const Options& o) {
   }
   require_entry("consistency", o.consistency.substr(0, o.consistency.find(':')));
   require_entry("placement", o.placement);
-  require(o.codec == "none", "--codec {} with --exchange parameter_server; allowed: none", o.codec);
+  require(o.feedback.warmup_steps == 0 && o.feedback.warmup_density == 0 && o.feedback.clip_norm == 0,
+          "--warmup-density, --warmup-steps and --local-clip with --exchange parameter_server; allowed: without");
   require(
       o.checkpoint.empty() && o.resume.empty(),
       "--checkpoint and --resume with --exchange parameter_server; allowed: without, because the optimizer's state is "

@@ -91,9 +91,14 @@ class Server final {
 struct WorkerOptions {
   std::vector<std::string> servers;  ///< the address of each, in the order of their indices
   std::size_t worker = 0, workers = 1;
-  std::string placement = "uniform";   ///< a name from shelf server/placement
-  std::string consistency = "bsp";     ///< a name from shelf server/consistency, with its parameter: "ssp:3"
-  std::string optimizer = "momentum";  ///< a name from shelf optim/rule
+  std::string placement = "uniform";  ///< a name from shelf server/placement
+  std::string consistency = "bsp";    ///< a name from shelf server/consistency, with its parameter: "ssp:3"
+  /// Of updates: a name from shelf compress/codec, with its parameter, whose packets can be decoded alone; and what
+  /// becomes of what a packet leaves out: "auto", "none", "residual" (FeedbackOptions::kind).
+  std::string codec = "none", feedback = "auto";
+  std::size_t dense_below = 4096;                                 ///< updates of smaller tables travel as they are
+  std::uint64_t seed = 0;                                         ///< of codecs that use random numbers
+  std::string optimizer = "momentum";                             ///< a name from shelf optim/rule
   std::vector<std::pair<std::string, double>> hyperparameters{};  ///< as OptimizerOptions has them
   /// How long servers may be out of reach, at the beginning and later, before a call throws PeerLost; and how long a
   /// call waits for what they have to say.

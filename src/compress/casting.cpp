@@ -1,7 +1,14 @@
 // Casting: converts tensors into the payload and back.
 #include "compress/casting.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
 #include "kernel/cast.hpp"
+#include "kernel/reduce.hpp"
+#include "syncopate/error.hpp"
 
 namespace syncopate::compress {
 
@@ -29,6 +36,19 @@ class CastingCoder final : public Coder {
       from += tensor.values.count * size_of(wire_type_);
     }
     return std::nullopt;
+  }
+
+  void add(base::ConstBytes packet, std::span<float> into) const override {
+    if (packet.size() != into.size() * size_of(wire_type_))
+      throw Corrupt(fmt::format("a packet of {} bytes for {} elements", packet.size(), into.size()));
+    constexpr std::size_t kTile = 4096;
+    std::array<float, kTile> tile;
+    for (std::size_t begin = 0; begin < into.size(); begin += kTile) {
+      const std::size_t count = std::min(kTile, into.size() - begin);
+      auto* const decoded = reinterpret_cast<std::byte*>(tile.data());
+      kernel::cast({wire_type_, DType::f32}, packet.data() + begin * size_of(wire_type_), decoded, count);
+      kernel::reduce({}, reinterpret_cast<std::byte*>(into.data() + begin), decoded, count);
+    }
   }
 
  private:

@@ -43,6 +43,10 @@ bool has_momentum(const Settings& settings) { return settings.feedback.kind == F
 
 }  // namespace
 
+void Coder::add(base::ConstBytes /*packet*/, std::span<float> /*into*/) const {
+  throw Misuse("packets of this codec cannot be decoded without another round");
+}
+
 std::string Settings::text() const {
   std::string text = parameter.empty() ? std::string(codec->name) : fmt::format("{}:{}", codec->name, parameter);
   if (feedback.kind != Feedback::Kind::none) text += ", feedback " + feedback.text();

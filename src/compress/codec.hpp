@@ -33,7 +33,7 @@ struct Codec {
   std::string_view source;
   CombineSet combines;           ///< the ways of combining that its rounds use
   std::string_view parameter{};  ///< default of PARAMETER in `name:PARAMETER`; empty: it takes no parameter
-  bool decodes_alone = true;     ///< a rank's packet can be decoded without another round
+  bool decodes_alone = true;     ///< Coder::add: a rank's packet can be decoded without another round
   bool one_round = true;         ///< the conversation ends with the first answer
   FeedbackUse feedback = FeedbackUse::pointless;
   bool wants_weights = false;  ///< it needs Tensor::weights

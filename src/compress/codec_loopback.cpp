@@ -8,26 +8,17 @@
 #include "base/random.hpp"
 #include "base/require.hpp"
 #include "compress/codec.hpp"
+#include "compress/feedback_choice.hpp"
 #include "kernel/sum.hpp"
 
 namespace syncopate {
 
 namespace {
 
-using compress::Feedback;
-using compress::FeedbackUse;
-
-Feedback::Kind feedback_named(const std::string& name, const compress::Codec& codec) {
-  base::require(name == "none" || name == "residual", "feedback '{}' is unknown; allowed: none, residual", name);
-  if (name == "none") return Feedback::Kind::none;
-  base::require(codec.feedback == FeedbackUse::sound || codec.feedback == FeedbackUse::maskable,
-                "codec {} takes no feedback residual; allowed: none", codec.name);
-  return Feedback::Kind::residual;
-}
-
 compress::Settings settings_for(const LoopbackOptions& options) {
   compress::Settings settings = compress::settings_of(options.codec);
-  settings.feedback.kind = feedback_named(options.feedback, *settings.codec);
+  base::require(options.feedback != "momentum", "feedback momentum in a loopback; allowed: auto, none, residual");
+  settings.feedback.kind = compress::feedback_named(options.feedback, *settings.codec);
   return settings;
 }
 
@@ -130,7 +121,7 @@ std::optional<double> CodecLoopback::density() const {
   return std::strtod(settings.parameter.c_str(), nullptr);
 }
 
-bool CodecLoopback::selects() const { return state_->settings.codec->feedback == FeedbackUse::maskable; }
+bool CodecLoopback::selects() const { return state_->settings.codec->feedback == compress::FeedbackUse::maskable; }
 
 std::uint32_t read_once(std::span<const float> elements) { return kernel::bit_sum(elements); }
 

@@ -82,6 +82,10 @@ class Coder {
   [[nodiscard]] virtual Round begin(std::span<const Tensor> tensors, const Moment& moment, base::Bytes wire) = 0;
   /// Returns the next round; nullopt when the values hold the average. Throws Corrupt for an invalid answer.
   [[nodiscard]] virtual std::optional<Round> next(Answer answer) = 0;
+  /// Outside a conversation: adds to `into`, a tensor's elements, what a packet says that `begin` made of that tensor
+  /// alone among one rank (`Moment::ranks` = 1). Throws Corrupt for other bytes, when `into` is undefined; Misuse where
+  /// packets cannot be decoded alone (Codec::decodes_alone).
+  virtual void add(base::ConstBytes packet, std::span<float> into) const;
 };
 
 }  // namespace syncopate::compress

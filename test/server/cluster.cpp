@@ -24,7 +24,7 @@ Cluster::Cluster(const ClusterOptions& options) : options_(options), random_(opt
     for (const TableShape& table : setup.tables) made->weights.emplace_back(table.elements);
     for (auto& weights : made->weights) buffers.emplace_back(std::span(weights));
     made->tables = std::make_unique<WorkerTables>(
-        setup, buffers, [this, worker](Request request) { to_server(worker, std::move(request)); });
+        setup, worker, buffers, [this, worker](Request request) { to_server(worker, std::move(request)); });
     workers_.push_back(std::move(made));
     for (std::size_t server = 0; server < setup.servers; ++server) links_[{worker, server}];
   }

@@ -169,6 +169,41 @@ INSTANTIATE_TEST_SUITE_P(Tables, Counted,
                                           testing::Values(1, 2, 3)),
                          [](const auto& tested) { return name_of_case(tested); });
 
+// Codecs.
+
+class Coded : public testing::TestWithParam<std::tuple<const char*, const char*>> {};
+
+TEST_P(Coded, WhatPacketsLeaveOutArrivesOnceTheGradientsRest) {
+  const auto [consistency, codec] = GetParam();
+  ClusterOptions options{.setup = setup_of(consistency, 4), .steps = 60, .gradient = {}, .compute_s = uneven};
+  options.setup.codec = codec;
+  options.setup.dense_below = 100;
+  options.setup.tables[1].elements = 3000;
+  options.break_every_s = 0.05;
+  options.gradient = [](std::size_t worker, Clock step, std::size_t, std::span<float> gradient) {
+    if (step < 20) count(worker, 4, gradient);
+  };
+  Cluster cluster(options);
+  cluster.run();
+  for (std::size_t worker = 0; worker < 4; ++worker) {
+    ASSERT_TRUE(cluster.has_finished(worker)) << "worker " << worker << " waits at step " << cluster.clock(worker);
+    for (const auto& table : cluster.weights(worker))
+      EXPECT_TRUE(std::ranges::all_of(table, [](float weight) { return weight == 20; }));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Tables, Coded,
+                         testing::Combine(testing::Values("bsp", "ssp:3", "tap"),
+                                          testing::Values("fp16", "topk:0.1", "mstopk:0.1", "dgc:0.1")));
+
+TEST(Codecs, ThatAServerCannotDecodeAreRefusedByName) {
+  server::Setup setup = setup_of("bsp");
+  for (const char* codec : {"low_rank", "importance", "random_k", "topk:1"}) {
+    setup.codec = codec;
+    EXPECT_THROW(static_cast<void>(blocks_of(setup)), Misuse) << codec;
+  }
+}
+
 TEST(StaleSynchronous, WorkersOfEqualSpeedPushOnceInThreeSteps) {
   ClusterOptions options{.setup = setup_of("ssp:2", 4), .steps = 60, .gradient = {}, .compute_s = {}};
   options.gradient = [](auto&&...) {};

@@ -44,6 +44,10 @@ std::unique_ptr<ServedWeights> serve(const Network& network, const Options& opti
   const OptimizerOptions optimizer = optimizer_options(options);
   worker.placement = options.placement;
   worker.consistency = options.consistency;
+  worker.codec = options.codec;
+  worker.feedback = options.feedback.kind;
+  worker.dense_below = options.dense_below;
+  worker.seed = options.seed.value_or(1);
   worker.optimizer = optimizer.rule;
   worker.hyperparameters = optimizer.hyperparameters;
   if (!options.log_level.empty()) worker.log.level = log_level_named(options.log_level);

@@ -108,6 +108,7 @@ extern constinit const Codec importance{
     .source = "Cheng & Xu, importance-weighted pruning, equation 4 and Algorithm 1, errata mended",
     .combines = {.additive = true, .gather = true},
     .parameter = "3,1,300,0,0,0,0.001",
+    .decodes_alone = false,
     .one_round = false,
     .feedback = FeedbackUse::maskable,
     .wants_weights = true,

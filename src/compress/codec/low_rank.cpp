@@ -57,6 +57,7 @@ extern constinit const Codec low_rank{
     .source = "Vogels et al., NeurIPS 2019 (PowerSGD)",
     .combines = {.additive = true},
     .parameter = "4",
+    .decodes_alone = false,
     .one_round = false,
     .feedback = FeedbackUse::sound,
     .takes = takes,

@@ -2,9 +2,13 @@
 // Plain data-parallel SGD; the baseline of every comparison.
 //
 //   size:   the elements' own bytes
+#include <fmt/format.h>
+
 #include <cstring>
 
 #include "compress/codec.hpp"
+#include "kernel/reduce.hpp"
+#include "syncopate/error.hpp"
 
 namespace syncopate::compress::codec {
 
@@ -32,6 +36,12 @@ class InPlace final : public Coder {
   [[nodiscard]] std::optional<Round> next(Answer /*answer*/) override {
     each([](const std::byte* packed, base::Bytes values) { std::memcpy(values.data(), packed, values.size()); });
     return std::nullopt;
+  }
+
+  void add(base::ConstBytes packet, std::span<float> into) const override {
+    if (packet.size() != into.size_bytes())
+      throw Corrupt(fmt::format("{} bytes for {} elements", packet.size(), into.size()));
+    kernel::reduce({}, std::as_writable_bytes(into).data(), packet.data(), into.size());
   }
 
  private:

@@ -64,6 +64,7 @@ extern constinit const Codec random_k{
     .source = "Stich, Cordonnier & Jaggi, NeurIPS 2018, stratified",
     .combines = {.additive = true},
     .parameter = "0.05",
+    .decodes_alone = false,
     .feedback = FeedbackUse::maskable,
     .has_density = true,
     .takes = takes,

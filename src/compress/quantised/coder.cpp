@@ -53,6 +53,19 @@ class ScatteringCoder final : public Coder {
                  .ends = true};
   }
 
+  void add(base::ConstBytes packet, std::span<float> into) const override {
+    const Quantiser& quantiser = *coding_.packets;
+    if (packet.size() != bytes_of(quantiser, into.size()))
+      throw Corrupt(fmt::format("a packet of {} bytes for {} elements", packet.size(), into.size()));
+    const std::byte* from = packet.data();
+    each_group({0, into.size()}, [&](Range group) {
+      float decoded[kMostGroup];
+      quantiser.decode(from, {decoded, group.size()});
+      kernel::reduce({}, bytes(into.data() + group.begin), bytes(decoded), group.size());
+      from += quantiser.bytes(group.size());
+    });
+  }
+
  private:
   [[nodiscard]] Range part(const Tensor& tensor, int rank) const {
     return part_of(tensor, coding_.packets->group(), {.rank = rank, .ranks = moment_.ranks});

@@ -52,6 +52,13 @@ class GatheringCoder final : public Coder {
     return std::nullopt;
   }
 
+  void add(base::ConstBytes packet, std::span<float> into) const override {
+    Arrival arrival;
+    if (!read_packet(coding_.values, into.size(), packet, arrival).empty())
+      throw Corrupt("bytes follow a sparse packet");
+    for (std::size_t i = 0; i < arrival.indices.size(); ++i) into[arrival.indices[i]] += arrival.values[i];
+  }
+
  private:
   /// The additive round divides by the number of ranks itself.
   [[nodiscard]] Round dense_round() {

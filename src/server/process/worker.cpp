@@ -21,8 +21,12 @@ Setup setup_of(const WorkerOptions& options) {
           .servers = options.servers.size(),
           .placement = options.placement,
           .consistency = options.consistency,
+          .codec = options.codec,
+          .feedback = options.feedback,
+          .dense_below = options.dense_below,
           .optimizer = options.optimizer,
-          .hyperparameters = options.hyperparameters};
+          .hyperparameters = options.hyperparameters,
+          .seed = options.seed};
 }
 
 void require_allowed(const WorkerOptions& options) {
@@ -51,8 +55,8 @@ class TableWorker::Impl {
 
   void start() {
     base::require(!tables_, "start was called before; allowed: once");
-    tables_ =
-        std::make_unique<WorkerTables>(setup_, weights_, [this](Request request) { links_.send(std::move(request)); });
+    tables_ = std::make_unique<WorkerTables>(setup_, options_.worker, weights_,
+                                             [this](Request request) { links_.send(std::move(request)); });
     const Clock from = links_.introduce(setup_);
     if (options_.worker == 0 && from == 0) tables_->offer();
     tables_->begin(from);

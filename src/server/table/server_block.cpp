@@ -21,10 +21,11 @@ std::byte* bytes_of(float* values) { return reinterpret_cast<std::byte*>(values)
 
 }  // namespace
 
-ServerBlock::ServerBlock(const Terms& terms, std::size_t elements, bool spared)
-    : terms_(terms), spared_(spared), weights_(elements), seats_(terms.workers) {
+ServerBlock::ServerBlock(const Terms& terms, const Block& block, bool spared)
+    : terms_(terms), spared_(spared), weights_(block.elements.size()), seats_(terms.workers) {
+  if (block.is_coded) coder_ = compress::coder_of(terms.codec, true);
   if (!terms.in_lockstep()) return;
-  for (std::size_t s = 0; s < terms.optimizer.state.size(); ++s) state_[s].resize(elements);
+  for (std::size_t s = 0; s < terms.optimizer.state.size(); ++s) state_[s].resize(weights_.size());
 }
 
 void ServerBlock::initialise(base::ConstBytes weights) {
@@ -37,6 +38,14 @@ void ServerBlock::initialise(base::ConstBytes weights) {
 void ServerBlock::require_length(base::ConstBytes values) const {
   if (values.size() != weights_.size() * sizeof(float))
     throw Corrupt(fmt::format("{} bytes for a block of {} elements", values.size(), weights_.size()));
+}
+
+/// An update that is held must not fail when others' have come, so it is looked at now.
+void ServerBlock::require_sound(base::ConstBytes update) const {
+  if (update.empty()) return;
+  if (!coder_) return require_length(update);
+  std::vector<float> decoded(weights_.size());
+  coder_->add(update, decoded);
 }
 
 void ServerBlock::take(std::size_t worker, const Message& push) {
@@ -57,7 +66,7 @@ void ServerBlock::require_next(std::size_t worker, const Message& push) const {
   if (push.first != seats_[worker].applied)
     throw Mismatch(fmt::format("worker {} sent the update of steps {} to {}, where step {} is next", worker, push.first,
                                push.last, seats_[worker].applied));
-  if (!push.body.bytes.empty()) require_length(push.body.bytes);
+  require_sound(push.body.bytes);
   if (!std::isfinite(push.rate) || push.rate < 0) throw Corrupt(fmt::format("a learning rate of {}", push.rate));
   for (const Seat& other : seats_)
     if (other.held && other.held_for == push.last - 1 && other.rate != push.rate)
@@ -94,9 +103,10 @@ void ServerBlock::apply_step() {
                          .at = {.rate = senders.front()->rate, .step = static_cast<std::uint64_t>(complete_)},
                          .spared = spared_};
   const kernel::Reduction average{.divisor = static_cast<int>(senders.size())};
-  std::array<float, kTile> sum;
-  for (std::size_t begin = 0; begin < weights_.size(); begin += kTile) {
-    const Range tile{begin, std::min(begin + kTile, weights_.size())};
+  const std::size_t length = coder_ ? weights_.size() : kTile;  // a packet is decoded as a whole
+  std::vector<float> sum(length);
+  for (std::size_t begin = 0; begin < weights_.size(); begin += length) {
+    const Range tile{begin, std::min(begin + length, weights_.size())};
     std::fill_n(sum.begin(), tile.size(), 0.0F);
     for (const Seat* seat : senders) add(seat->held->bytes, tile, sum.data());
     kernel::finish(average, bytes_of(sum.data()), tile.size());
@@ -115,6 +125,7 @@ void ServerBlock::step_rule(const optim::Step& step, Range tile, std::span<float
 void ServerBlock::add(base::ConstBytes update, Range range, float* into) {
   is_shown_ = false;
   if (update.empty()) return;
+  if (coder_) return coder_->add(update, {into, range.size()});
   kernel::reduce({}, bytes_of(into), update.data() + range.begin * sizeof(float), range.size());
 }
 

@@ -18,7 +18,7 @@ namespace syncopate::server {
 class ServerBlock final {
  public:
   /// `terms` must outlive this.
-  ServerBlock(const Terms& terms, std::size_t elements, bool spared);
+  ServerBlock(const Terms& terms, const Block& block, bool spared);
 
   /// The first weights, from worker 0; later ones are not looked at. Throws Corrupt for another length.
   void initialise(base::ConstBytes weights);
@@ -59,6 +59,7 @@ class ServerBlock final {
   };
 
   void require_length(base::ConstBytes values) const;
+  void require_sound(base::ConstBytes update) const;
   void require_next(std::size_t worker, const Message& push) const;
   void hold(Seat& seat, const Message& push);
   void complete_steps();
@@ -68,6 +69,7 @@ class ServerBlock final {
 
   const Terms& terms_;
   const bool spared_;
+  std::unique_ptr<compress::Coder> coder_;  ///< of updates; null: they travel as they are
   bool has_weights_ = false;
   std::vector<float> weights_;
   std::array<std::vector<float>, optim::kMostStates> state_;

@@ -64,8 +64,8 @@ std::shared_ptr<ServerTables::Job> ServerTables::create(const Setup& setup) cons
                 bytes / static_cast<double>(setup.servers) / (1 << 20), setup.servers, memory_bytes_ >> 20);
   for (const Block& block : blocks_of(setup))
     if (block.server == server_)
-      job->blocks.push_back(std::make_unique<Job::Kept>(
-          block, ServerBlock(job->terms, block.elements.size(), setup.tables[block.table].spared)));
+      job->blocks.push_back(
+          std::make_unique<Job::Kept>(block, ServerBlock(job->terms, block, setup.tables[block.table].spared)));
   return job;
 }
 

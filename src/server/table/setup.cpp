@@ -1,11 +1,15 @@
 // Setups as bytes, what differs between two, and the blocks and terms that follow from one.
 #include "server/table/setup.hpp"
 
+#include <fmt/ranges.h>
+
 #include <bit>
 #include <cmath>
 
+#include "base/random.hpp"
 #include "base/require.hpp"
 #include "base/wire.hpp"
+#include "compress/feedback_choice.hpp"
 #include "server/message.hpp"
 #include "server/placement.hpp"
 
@@ -26,6 +30,13 @@ std::size_t count(base::WireReader& reader, std::uint64_t most) {
   return value;
 }
 
+std::vector<std::string_view> names_alone() {
+  std::vector<std::string_view> names;
+  for (const compress::Codec* codec : compress::codecs())
+    if (codec->decodes_alone) names.push_back(codec->name);
+  return names;
+}
+
 std::string shown(const Setup& setup, std::size_t table) {
   if (table >= setup.tables.size()) return "none";
   const auto& [name, elements, spared] = setup.tables[table];
@@ -43,7 +54,8 @@ std::string shown(std::span<const std::pair<std::string, double>> hyperparameter
 
 std::string Setup::bytes() const {
   base::WireWriter writer;
-  for (const std::uint64_t number : {std::uint64_t{workers}, std::uint64_t{servers}, seed}) writer.number(number);
+  for (const std::uint64_t number : {std::uint64_t{workers}, std::uint64_t{servers}, seed, std::uint64_t{dense_below}})
+    writer.number(number);
   for (const std::string* name : {&placement, &consistency, &codec, &feedback, &optimizer})
     writer.text(*name, kMostName);
   writer.number(std::uint64_t{hyperparameters.size()});
@@ -69,6 +81,7 @@ Setup Setup::of(std::string_view bytes) {
   setup.workers = count(reader, kMostWorkers);
   setup.servers = count(reader, kMostWorkers);
   setup.seed = reader.number<std::uint64_t>();
+  setup.dense_below = reader.number<std::uint64_t>();
   for (std::string* name : {&setup.placement, &setup.consistency, &setup.codec, &setup.feedback, &setup.optimizer})
     *name = reader.text(kMostName);
   for (std::size_t left = count(reader, kMostHyperparameters); left > 0; --left) {
@@ -94,7 +107,9 @@ std::string difference(const Setup& one, const Setup& other) {
         differs("the number of servers", one.servers, other.servers),
         differs("the placement", one.placement, other.placement),
         differs("the consistency", one.consistency, other.consistency), differs("the codec", one.codec, other.codec),
-        differs("the feedback", one.feedback, other.feedback), differs("the optimizer", one.optimizer, other.optimizer),
+        differs("the feedback", one.feedback, other.feedback),
+        differs("the bound of what is coded", one.dense_below, other.dense_below),
+        differs("the optimizer", one.optimizer, other.optimizer),
         differs("the optimizer's hyperparameters", shown(one.hyperparameters), shown(other.hyperparameters)),
         differs("the seed", one.seed, other.seed),
         differs("the number of tables", one.tables.size(), other.tables.size())})
@@ -108,6 +123,9 @@ std::string difference(const Setup& one, const Setup& other) {
 std::vector<Block> blocks_of(const Setup& setup) {
   std::vector<std::size_t> bytes;
   for (const TableShape& table : setup.tables) bytes.push_back(table.elements * sizeof(float));
+  const Terms terms(setup);
+  std::vector<bool> is_coded;
+  for (const TableShape& table : setup.tables) is_coded.push_back(terms.codes(table.elements));
   std::vector<Block> blocks;
   std::vector<std::uint32_t> next(setup.servers);
   for (const auto& [table, begin, end, server] :
@@ -116,18 +134,46 @@ std::vector<Block> blocks_of(const Setup& setup) {
     const std::size_t parts = (elements + kMostElements - 1) / kMostElements;
     for (std::size_t part = 0; part < parts; ++part) {
       const Range range = even_part(elements, parts, part);
-      blocks.push_back({table, {first + range.begin, first + range.end}, server, next[server]++});
+      blocks.push_back({.table = table,
+                        .elements = {first + range.begin, first + range.end},
+                        .server = server,
+                        .is_coded = is_coded[table],
+                        .key = base::mixed(setup.seed ^ base::mixed(blocks.size() + 1)),
+                        .index = next[server]++});
     }
   }
   return blocks;
 }
+
+namespace {
+
+/// A server decodes each worker's packets by itself, and a packet of a block has to fit into a message.
+compress::Settings settings_of(const Setup& setup) {
+  compress::Settings settings = compress::settings_of(setup.codec);
+  const compress::Codec& codec = *settings.codec;
+  base::require(codec.decodes_alone,
+                "codec {} with a parameter server: its packets cannot be decoded without other ranks'; allowed: {}",
+                codec.name, fmt::join(names_alone(), ", "));
+  settings.feedback.kind = compress::feedback_named(setup.feedback, codec);
+  base::require(settings.feedback.kind != compress::Feedback::Kind::momentum,
+                "feedback momentum with a parameter server; allowed: auto, none, residual");
+  settings.dense_below = setup.dense_below;
+  const compress::Tensor block{.values = Buffer(nullptr, kMostElements, DType::f32), .rows = kMostElements};
+  const std::size_t most = compress::wire_bytes_of(settings, {&block, 1}, true);
+  base::require(most <= kMostBodyBytes,
+                "codec {}: a packet may take {} bytes of a block of {}; allowed: at most as many", setup.codec, most,
+                kMostBodyBytes);
+  return settings;
+}
+
+}  // namespace
 
 Terms::Terms(const Setup& setup)
     : workers(setup.workers),
       consistency(rule_of(setup.consistency)),
       optimizer(optim::rule_named(setup.optimizer)),
       with(optim::hyperparameters_of(optimizer, setup.hyperparameters)),
-      codec(compress::settings_of(setup.codec)),
+      codec(settings_of(setup)),
       seed(setup.seed) {
   base::require(setup.workers >= 1 && setup.workers <= kMostWorkers, "{} workers; allowed: 1 to {}", setup.workers,
                 kMostWorkers);
@@ -136,6 +182,11 @@ Terms::Terms(const Setup& setup)
       "optimizer {} under consistency {}: servers hold parts of a tensor, and its trust ratio needs the norm of "
       "the whole; allowed: rules that treat every weight by itself, or a consistency model with a staleness",
       setup.optimizer, setup.consistency);
+}
+
+bool Terms::codes(std::size_t elements) const {
+  const compress::Tensor table{.values = Buffer(nullptr, elements, DType::f32), .rows = elements};
+  return codec.codec->name != "none" && compress::is_coded(codec, table);
 }
 
 }  // namespace syncopate::server

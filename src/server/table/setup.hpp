@@ -29,6 +29,7 @@ struct Setup {
   std::string consistency = "bsp";
   std::string codec = "none";  ///< of updates
   std::string feedback = "auto";
+  std::size_t dense_below = 4096;      ///< updates of tables with fewer elements travel as they are
   std::string optimizer = "momentum";  ///< its hyperparameters are all given
   std::vector<std::pair<std::string, double>> hyperparameters{};
   std::uint64_t seed = 0;  ///< of codecs that use random numbers
@@ -47,6 +48,8 @@ struct Block {
   std::size_t table = 0;
   Range elements{};
   std::size_t server = 0;
+  bool is_coded = false;    ///< its updates travel by the job's codec
+  std::uint64_t key = 0;    ///< for random numbers, different for all blocks
   std::uint32_t index = 0;  ///< among the server's blocks, in the order of tables and elements
   friend bool operator==(const Block&, const Block&) = default;
 };
@@ -60,7 +63,7 @@ struct Terms {
   Rule consistency{};
   const optim::Rule& optimizer;
   optim::Hyperparameters with{};
-  compress::Settings codec;
+  compress::Settings codec;  ///< of updates
   std::uint64_t seed = 0;
 
   explicit Terms(const Setup& setup);  ///< throws Misuse
@@ -68,6 +71,8 @@ struct Terms {
   /// by the optimizer's rule, once a step. Otherwise each worker applies the rule to its own copy, updates are what
   /// that changed, and a server adds them, divided by the number of workers, as they come.
   [[nodiscard]] bool in_lockstep() const noexcept { return consistency.staleness == 0; }
+  /// Whether updates of a table with so many elements are coded.
+  [[nodiscard]] bool codes(std::size_t elements) const;
 };
 
 }  // namespace syncopate::server

@@ -25,9 +25,13 @@ void add_to(std::span<float> values, std::span<const float> more) {
 
 }  // namespace
 
-WorkerBlock::WorkerBlock(const Terms& terms, const Block& block, std::span<float> weights)
-    : terms_(terms), block_(block), weights_(weights) {
+WorkerBlock::WorkerBlock(const Terms& terms, const Block& block, std::span<float> weights, std::size_t worker)
+    : terms_(terms), block_(block), weights_(weights), worker_(worker) {
   for (auto* memory : {&update_, &travelling_}) *memory = std::make_shared<std::vector<float>>(weights.size());
+  if (!block.is_coded) return;
+  coder_ = compress::coder_of(terms.codec, true);
+  const compress::Tensor tensor{.values = Buffer(std::span(*update_)), .rows = weights.size()};
+  for (auto* state : {&kept_, &next_}) state->resize(compress::state_bytes(terms.codec, tensor, true, 1));
 }
 
 Message WorkerBlock::first_request(Clock from) {
@@ -77,14 +81,28 @@ Message WorkerBlock::make_request(Clock least) {
                   .last = own_,
                   .least = least,
                   .rate = rate_};
-  if (has_update_) {
-    std::swap(update_, travelling_);
-    request.body = {travelling_, std::as_bytes(std::span(*travelling_))};
-  }
+  if (has_update_) request.body = take_update();
   has_update_ = false;
   sent_ = own_;
   request_ = request;
   return request;
+}
+
+/// What a packet leaves out stays here, for the next one.
+Payload WorkerBlock::take_update() {
+  std::swap(update_, travelling_);
+  if (!coder_) return {travelling_, std::as_bytes(std::span(*travelling_))};
+  const compress::Tensor tensor{.values = Buffer(std::span(*travelling_)),
+                                .kept = kept_,
+                                .next = next_,
+                                .rows = weights_.size(),
+                                .key = block_.key};
+  auto wire = std::make_shared<std::vector<std::byte>>(compress::wire_bytes_of(terms_.codec, {&tensor, 1}, true));
+  const compress::Moment moment{.step = packets_++, .rank = static_cast<int>(worker_), .ranks = 1};
+  const compress::Round round = coder_->begin({&tensor, 1}, moment, *wire);
+  kept_.swap(next_);
+  const base::ConstBytes packet = round.payload.bytes();
+  return {std::move(wire), packet};
 }
 
 void WorkerBlock::receive(Message answer) {

@@ -17,7 +17,8 @@ class WorkerBlock final {
  public:
   /// `weights` are the program's own memory, which is written by `settle`, and in lockstep by `receive`, when nobody
   /// may compute with them anyway. `terms` must outlive this.
-  WorkerBlock(const Terms& terms, const Block& block, std::span<float> weights);
+  /// `worker`: for codecs that use random numbers.
+  WorkerBlock(const Terms& terms, const Block& block, std::span<float> weights, std::size_t worker);
 
   /// Asks for the weights to begin with, where the worker takes part from step `from` on.
   [[nodiscard]] Message first_request(Clock from);
@@ -53,6 +54,7 @@ class WorkerBlock final {
   [[nodiscard]] Moment moment() const noexcept;
   [[nodiscard]] double significance() const;
   [[nodiscard]] Message make_request(Clock least);
+  [[nodiscard]] Payload take_update();
 
   const Terms& terms_;
   const Block block_;
@@ -63,8 +65,12 @@ class WorkerBlock final {
   bool has_update_ = false;                         ///< `update_` holds something
   std::shared_ptr<std::vector<float>> update_;      ///< added up since the last push
   std::shared_ptr<std::vector<float>> travelling_;  ///< of the push under way
-  std::optional<Message> request_;                  ///< under way
-  std::optional<Payload> arrived_;                  ///< weights that `settle` has not yet copied
+  std::unique_ptr<compress::Coder> coder_;          ///< of updates; null: they travel as they are
+  std::size_t worker_ = 0;
+  std::vector<std::byte> kept_, next_;  ///< the coder's state: what earlier packets left out
+  std::uint64_t packets_ = 0;
+  std::optional<Message> request_;  ///< under way
+  std::optional<Payload> arrived_;  ///< weights that `settle` has not yet copied
 };
 
 }  // namespace syncopate::server

@@ -32,14 +32,14 @@ std::unique_ptr<Optimizer> optimizer_of(const Setup& setup, std::span<const Buff
 
 }  // namespace
 
-WorkerTables::WorkerTables(const Setup& setup, std::vector<Buffer> weights, Send send)
+WorkerTables::WorkerTables(const Setup& setup, std::size_t worker, std::vector<Buffer> weights, Send send)
     : setup_(setup), terms_(setup_), send_(std::move(send)), by_server_(setup.servers) {
   require_fit(setup_, weights);
   for (const Buffer& buffer : weights) tables_.push_back({.weights = floats(buffer), .blocks = {}, .places = {}});
   for (const Block& place : blocks_of(setup_)) {
     Table& table = tables_[place.table];
     const auto part = table.weights.subspan(place.elements.begin, place.elements.size());
-    table.blocks.push_back(std::make_unique<Shared>(WorkerBlock(terms_, place, part)));
+    table.blocks.push_back(std::make_unique<Shared>(WorkerBlock(terms_, place, part, worker)));
     table.places.push_back(place);
     by_server_[place.server].push_back(table.blocks.back().get());
   }

@@ -32,7 +32,7 @@ class WorkerTables final {
  public:
   using Send = std::function<void(Request)>;
   /// `weights`: of every table, in the program's memory; they must outlive this. Throws Misuse.
-  WorkerTables(const Setup& setup, std::vector<Buffer> weights, Send send);
+  WorkerTables(const Setup& setup, std::size_t worker, std::vector<Buffer> weights, Send send);
   ~WorkerTables();
   WorkerTables(const WorkerTables&) = delete;
   WorkerTables& operator=(const WorkerTables&) = delete;

@@ -1,0 +1,85 @@
+// Packets that are decoded alone, as a server does: what they say, and what is refused.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/random.hpp"
+#include "compress/coders.hpp"
+#include "syncopate/error.hpp"
+
+namespace syncopate::compress {
+namespace {
+
+std::vector<const Codec*> codecs_alone() {
+  std::vector<const Codec*> alone;
+  for (const Codec* codec : codecs())
+    if (codec->decodes_alone) alone.push_back(codec);
+  return alone;
+}
+
+/// A gradient of some thousand elements as one rank encodes it.
+class Packets : public testing::TestWithParam<const Codec*> {
+ protected:
+  Packets() : settings_(test::with_residual(std::string(GetParam()->name))), coder_(coder_of(settings_, true)) {
+    const base::CounterRandom random{1};
+    for (std::size_t i = 0; i < gradient_.size(); ++i)
+      gradient_[i] = static_cast<float>(random.uniform(i) - 0.5) * (i % 100 == 0 ? 20.0F : 1.0F);
+    const Tensor bare{.values = Buffer(std::span(gradient_)), .rows = gradient_.size()};
+    for (auto* state : {&kept_, &next_}) state->resize(state_bytes(settings_, bare, true, 1));
+    wire_.resize(wire_bytes_of(settings_, {&bare, 1}, true));
+    tensor_ = {.values = bare.values, .kept = kept_, .next = next_, .rows = bare.rows, .key = 5};
+    packet_ = coder_->begin({&tensor_, 1}, {.step = 3, .rank = 2, .ranks = 1}, wire_).payload.bytes();
+  }
+
+  std::vector<float> gradient_ = std::vector<float>(5000);
+  const Settings settings_;
+  std::unique_ptr<Coder> coder_;
+  std::vector<std::byte> kept_, next_, wire_;
+  Tensor tensor_;
+  base::ConstBytes packet_;
+};
+
+TEST_P(Packets, SayAboutTheGradientAndWhatTheyLeaveOutIsTheResidual) {
+  std::vector<float> decoded(gradient_.size());
+  coder_of(settings_, true)->add(packet_, decoded);
+  double error = 0, whole = 0;
+  for (std::size_t i = 0; i < decoded.size(); ++i) {
+    error += (decoded[i] - gradient_[i]) * (decoded[i] - gradient_[i]);
+    whole += gradient_[i] * gradient_[i];
+  }
+  EXPECT_LT(error, 2 * whole);  // of stochastic rounding to three levels the variance is about as large as the gradient
+  if (settings_.feedback.kind == Feedback::Kind::none) return;
+  EXPECT_LT(error, whole);
+  const auto* const residual = reinterpret_cast<const float*>(next_.data() + next_.size()) - gradient_.size();
+  for (std::size_t i = 0; i < decoded.size(); ++i) EXPECT_EQ(residual[i], gradient_[i] - decoded[i]) << i;
+}
+
+TEST_P(Packets, AreAddedToWhatIsThere) {
+  std::vector<float> once(gradient_.size()), twice(gradient_.size());
+  coder_->add(packet_, once);
+  for (int time = 0; time < 2; ++time) coder_->add(packet_, twice);
+  for (std::size_t i = 0; i < once.size(); ++i) EXPECT_EQ(twice[i], 2 * once[i]) << i;
+}
+
+TEST_P(Packets, ThatAreCutOffOrTooLongAreCorrupt) {
+  std::vector<float> into(gradient_.size());
+  std::vector<std::byte> longer(packet_.begin(), packet_.end());
+  longer.resize(longer.size() + 4);
+  EXPECT_THROW(coder_->add(longer, into), Corrupt);
+  EXPECT_THROW(coder_->add(packet_.first(packet_.size() - 1), into), Corrupt);
+  EXPECT_THROW(coder_->add(packet_.first(1), into), Corrupt);
+}
+
+INSTANTIATE_TEST_SUITE_P(Codecs, Packets, testing::ValuesIn(codecs_alone()),
+                         [](const auto& tested) { return std::string(tested.param->name); });
+
+TEST(Codec, WhosePacketsNeedOthersSaysSo) {
+  std::vector<float> into(4);
+  for (const Codec* codec : codecs()) {
+    if (codec->decodes_alone) continue;
+    EXPECT_THROW(coder_of(settings_of(codec->name), true)->add({}, into), Misuse) << codec->name;
+  }
+}
+
+}  // namespace
+}  // namespace syncopate::compress
