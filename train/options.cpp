@@ -103,6 +103,8 @@ void add_exchange(CLI::App& app, Options& o, std::string& fusion_bytes) {
   app.add_option("--placement", o.placement,
                  "exchange parameter_server: which server keeps what (`syncopate info placement`)")
       ->capture_default_str();
+  app.add_option("--answers", o.answers, "exchange parameter_server: codec of what servers answer")
+      ->capture_default_str();
   app.add_option_function<std::string>(
          "--slow", [&o](const std::string& text) { o.slow = slowness_of(text); },
          "RANK:FACTOR or RANK:FACTOR:SHARE: this rank sleeps in so many of its steps as if "
@@ -223,12 +225,13 @@ void require_entry(std::string_view shelf, std::string_view name) {
 
 void check_servers(const Options& o) {
   if (o.exchange != "parameter_server") {
-    require(o.consistency == "bsp" && o.placement == "uniform",
-            "--consistency and --placement with --exchange {}; allowed: with parameter_server", o.exchange);
+    require(o.consistency == "bsp" && o.placement == "uniform" && o.answers == "none",
+            "--consistency, --placement and --answers with --exchange {}; allowed: with parameter_server", o.exchange);
     return;
   }
   require_entry("consistency", o.consistency.substr(0, o.consistency.find(':')));
   require_entry("placement", o.placement);
+  require_entry("codec", o.answers.substr(0, o.answers.find(':')));
   require(o.feedback.warmup_steps == 0 && o.feedback.warmup_density == 0 && o.feedback.clip_norm == 0,
           "--warmup-density, --warmup-steps and --local-clip with --exchange parameter_server; allowed: without");
   require(

@@ -31,9 +31,9 @@ struct Options {
   std::string cluster;   ///< file with what exchanges cost, for policies that weigh it; empty: they measure it
   int check_every = 32;  ///< steps between looks at whether times have drifted; 0: never
   bool zero_missing = false;
-  int broadcast_every = 5;                                 ///< steps, for the exchange allreduce_broadcast
-  std::string consistency = "bsp", placement = "uniform";  ///< of the exchange parameter_server
-  bool serial = false;                                     ///< communicate after computing, not beside it
+  int broadcast_every = 5;  ///< steps, for the exchange allreduce_broadcast
+  std::string consistency = "bsp", placement = "uniform", answers = "none";  ///< of the exchange parameter_server
+  bool serial = false;  ///< communicate after computing, not beside it
   bool code_inline = false;
 
   std::optional<std::uint64_t> steps, epochs;  ///< whichever ends first; with neither, one epoch

@@ -96,7 +96,10 @@ struct WorkerOptions {
   /// Of updates: a name from shelf compress/codec, with its parameter, whose packets can be decoded alone; and what
   /// becomes of what a packet leaves out: "auto", "none", "residual" (FeedbackOptions::kind).
   std::string codec = "none", feedback = "auto";
-  std::size_t dense_below = 4096;                                 ///< updates of smaller tables travel as they are
+  /// Of the servers' answers: a codec as well. All workers follow the same packets, and what one leaves out comes in
+  /// later ones; `finish` brings the weights as they are.
+  std::string answers = "none";
+  std::size_t dense_below = 4096;                                 ///< smaller tables travel as they are
   std::uint64_t seed = 0;                                         ///< of codecs that use random numbers
   std::string optimizer = "momentum";                             ///< a name from shelf optim/rule
   std::vector<std::pair<std::string, double>> hyperparameters{};  ///< as OptimizerOptions has them

@@ -1,4 +1,4 @@
-// Messages as bytes: one byte what it says, seven that are zero or the block, four numbers of eight bytes, the body.
+// Messages as bytes: one byte what it says, seven that are zero or the block, five numbers of eight bytes, the body.
 #include "server/message.hpp"
 
 #include <fmt/format.h>
@@ -11,7 +11,7 @@ namespace syncopate::server {
 
 namespace {
 
-constexpr std::size_t kBlock = 4, kFirst = 8, kLast = 16, kLeast = 24, kRate = 32;
+constexpr std::size_t kBlock = 4, kFirst = 8, kLast = 16, kLeast = 24, kRate = 32, kVersion = 40;
 
 /// A clock that a program can reach: sums and differences of two do not overflow.
 constexpr Clock kMostClock = Clock{1} << 62;
@@ -36,6 +36,7 @@ std::array<std::byte, kHeadBytes> head_of(const Message& message) {
   base::put(head, kLast, message.last);
   base::put(head, kLeast, message.least);
   base::put(head, kRate, std::bit_cast<std::uint64_t>(message.rate));
+  base::put(head, kVersion, message.version);
   return head;
 }
 
@@ -53,7 +54,8 @@ Message message_of(Payload bytes, bool from_worker) {
                   .first = clock_at(all, kFirst),
                   .last = clock_at(all, kLast),
                   .least = clock_at(all, kLeast),
-                  .rate = std::bit_cast<double>(base::get<std::uint64_t>(all, kRate))};
+                  .rate = std::bit_cast<double>(base::get<std::uint64_t>(all, kRate)),
+                  .version = base::get<std::uint64_t>(all, kVersion)};
   message.body = {std::move(bytes.owner), all.subspan(kHeadBytes)};
   return message;
 }

@@ -13,7 +13,7 @@ namespace syncopate::server {
 
 /// The unit that travels: a message's body is at most this long, and a block of a table with its weights is.
 inline constexpr std::size_t kMostBodyBytes = std::size_t{1} << 20;
-inline constexpr std::size_t kHeadBytes = 40;
+inline constexpr std::size_t kHeadBytes = 48;
 
 enum class Says : std::uint8_t {
   // A worker says:
@@ -37,8 +37,14 @@ struct Message {
   Clock first = 0, last = 0;  ///< push: the steps of the update
   Clock least = 0;            ///< push, fetch: answered when the server has so many steps of everybody
   double rate = 0;            ///< push, where the server runs the rule: the learning rate
+  /// push, fetch: which of the block's versions the worker holds. weights: which one it holds then. See kExact.
+  std::uint64_t version = 0;
   Payload body{};
 };
+
+/// Versions count what a server has shown of a block whose answers are coded; 0: the worker holds none of them, and an
+/// answer has the weights themselves. A request with kExact is answered so, with what the server really keeps.
+inline constexpr std::uint64_t kExact = ~std::uint64_t{0};
 
 /// Fields in order, little-endian; the body follows.
 [[nodiscard]] std::array<std::byte, kHeadBytes> head_of(const Message& message);

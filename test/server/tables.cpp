@@ -192,6 +192,41 @@ TEST_P(Coded, WhatPacketsLeaveOutArrivesOnceTheGradientsRest) {
   }
 }
 
+/// What a packet leaves out stays between what the server keeps and what it shows.
+class Answers : public testing::TestWithParam<std::tuple<const char*, const char*>> {};
+
+TEST_P(Answers, LeadAllWorkersToTheSameWeightsAndInTheEndToTheServers) {
+  const auto [consistency, codec] = GetParam();
+  ClusterOptions options{.setup = setup_of(consistency, 4), .steps = 30, .gradient = {}, .compute_s = uneven};
+  options.setup.answers = codec;
+  options.setup.dense_below = 100;
+  options.setup.tables[1].elements = 3000;
+  options.break_every_s = 0.05;
+  options.gradient = [](std::size_t worker, Clock, std::size_t, std::span<float> gradient) {
+    count(worker, 4, gradient);
+  };
+  std::map<Clock, std::vector<std::vector<float>>> seen;
+  std::size_t different = 0, behind = 0;
+  options.reads = [&, lockstep = std::string(consistency) == "bsp"](std::size_t, Clock step, auto weights) {
+    const auto [first, is_new] = seen.emplace(step, std::vector(weights.begin(), weights.end()));
+    if (lockstep && !is_new && !std::ranges::equal(first->second, weights)) ++different;
+    behind += std::ranges::count_if(weights[1], [&](float weight) { return weight < static_cast<float>(step); });
+  };
+  Cluster cluster(options);
+  cluster.run();
+  EXPECT_EQ(different, 0U);
+  EXPECT_GT(behind, 0U) << "nothing was left out";
+  for (std::size_t worker = 0; worker < 4; ++worker) {
+    ASSERT_TRUE(cluster.has_finished(worker)) << "worker " << worker << " waits at step " << cluster.clock(worker);
+    for (const auto& table : cluster.weights(worker))
+      EXPECT_TRUE(std::ranges::all_of(table, [](float weight) { return weight == 30; }));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Tables, Answers,
+                         testing::Combine(testing::Values("bsp", "ssp:3", "tap"),
+                                          testing::Values("topk:0.1", "mstopk:0.2", "dgc:0.1")));
+
 INSTANTIATE_TEST_SUITE_P(Tables, Coded,
                          testing::Combine(testing::Values("bsp", "ssp:3", "tap"),
                                           testing::Values("fp16", "topk:0.1", "mstopk:0.1", "dgc:0.1")));

@@ -46,6 +46,7 @@ std::unique_ptr<ServedWeights> serve(const Network& network, const Options& opti
   worker.consistency = options.consistency;
   worker.codec = options.codec;
   worker.feedback = options.feedback.kind;
+  worker.answers = options.answers;
   worker.dense_below = options.dense_below;
   worker.seed = options.seed.value_or(1);
   worker.optimizer = optimizer.rule;

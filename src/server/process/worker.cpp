@@ -23,6 +23,7 @@ Setup setup_of(const WorkerOptions& options) {
           .consistency = options.consistency,
           .codec = options.codec,
           .feedback = options.feedback,
+          .answers = options.answers,
           .dense_below = options.dense_below,
           .optimizer = options.optimizer,
           .hyperparameters = options.hyperparameters,

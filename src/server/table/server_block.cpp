@@ -22,7 +22,7 @@ std::byte* bytes_of(float* values) { return reinterpret_cast<std::byte*>(values)
 }  // namespace
 
 ServerBlock::ServerBlock(const Terms& terms, const Block& block, bool spared)
-    : terms_(terms), spared_(spared), weights_(block.elements.size()), seats_(terms.workers) {
+    : terms_(terms), spared_(spared), weights_(block.elements.size()), seats_(terms.workers), shown_(terms, block) {
   if (block.is_coded) coder_ = compress::coder_of(terms.codec, true);
   if (!terms.in_lockstep()) return;
   for (std::size_t s = 0; s < terms.optimizer.state.size(); ++s) state_[s].resize(weights_.size());
@@ -59,7 +59,7 @@ void ServerBlock::take(std::size_t worker, const Message& push) {
     else
       add(push.body.bytes, {0, weights_.size()}, weights_.data());
   }
-  seat.asks = push.least;
+  ask(worker, push);
 }
 
 void ServerBlock::require_next(std::size_t worker, const Message& push) const {
@@ -84,7 +84,10 @@ void ServerBlock::hold(Seat& seat, const Message& push) {
   complete_steps();
 }
 
-void ServerBlock::ask(std::size_t worker, Clock least) { seats_[worker].asks = least; }
+void ServerBlock::ask(std::size_t worker, const Message& fetch) {
+  seats_[worker].asks = fetch.least;
+  seats_[worker].version = fetch.version;
+}
 
 /// A step is complete when everybody who takes part has sent what belongs to it.
 void ServerBlock::complete_steps() {
@@ -113,6 +116,7 @@ void ServerBlock::apply_step() {
     step_rule(step, tile, {sum.data(), tile.size()});
   }
   for (Seat* seat : senders) seat->held.reset();
+  shown_.changed();
 }
 
 void ServerBlock::step_rule(const optim::Step& step, Range tile, std::span<float> gradient) {
@@ -123,7 +127,7 @@ void ServerBlock::step_rule(const optim::Step& step, Range tile, std::span<float
 }
 
 void ServerBlock::add(base::ConstBytes update, Range range, float* into) {
-  is_shown_ = false;
+  shown_.changed();
   if (update.empty()) return;
   if (coder_) return coder_->add(update, {into, range.size()});
   kernel::reduce({}, bytes_of(into), update.data() + range.begin * sizeof(float), range.size());
@@ -142,15 +146,9 @@ std::vector<std::size_t> ServerBlock::answerable() {
 }
 
 Message ServerBlock::answer(std::size_t worker) {
-  if (!is_shown_) {
-    if (!shown_ || shown_.use_count() > 1) shown_ = std::make_shared<std::vector<float>>(weights_.size());
-    std::ranges::copy(weights_, shown_->begin());
-    is_shown_ = true;
-  }
-  return {.says = Says::weights,
-          .last = seats_[worker].applied,
-          .least = least(),
-          .body = {shown_, std::as_bytes(std::span(*shown_))}};
+  Message message{.says = Says::weights, .last = seats_[worker].applied, .least = least()};
+  shown_.answer(weights_, seats_[worker].version, message);
+  return message;
 }
 
 void ServerBlock::leave(std::size_t worker) {

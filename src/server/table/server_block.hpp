@@ -8,7 +8,7 @@
 
 #include "optim/rule.hpp"
 #include "server/message.hpp"
-#include "server/table/setup.hpp"
+#include "server/table/shown.hpp"
 
 namespace syncopate::server {
 
@@ -25,8 +25,8 @@ class ServerBlock final {
   /// An update of steps [push.first, push.last): applied, or held until everybody's has come, or had before. Its worker
   /// waits for weights from now on. Throws Mismatch where updates before it are missing, and Corrupt.
   void take(std::size_t worker, const Message& push);
-  /// The worker waits for weights with `least` steps of everybody.
-  void ask(std::size_t worker, Clock least);
+  /// The worker waits for weights with `fetch.least` steps of everybody.
+  void ask(std::size_t worker, const Message& fetch);
   /// Workers that can be answered; they wait no more.
   [[nodiscard]] std::vector<std::size_t> answerable();
   [[nodiscard]] Message answer(std::size_t worker);
@@ -53,6 +53,7 @@ class ServerBlock final {
     Clock applied = 0;              ///< its updates of the first so many steps have come
     Clock clock = 0;                ///< others wait for it beyond this; more than `applied` where it was away
     std::optional<Clock> asks{};    ///< it waits for weights with so many steps
+    std::uint64_t version = 0;      ///< Message::version of what it asked
     std::optional<Payload> held{};  ///< in lockstep: its update of a step that is not complete; empty: zero
     Clock held_for = 0;
     double rate = 0;
@@ -74,9 +75,8 @@ class ServerBlock final {
   std::vector<float> weights_;
   std::array<std::vector<float>, optim::kMostStates> state_;
   std::vector<Seat> seats_;
-  Clock complete_ = 0;                         ///< in lockstep: so many steps are applied
-  std::shared_ptr<std::vector<float>> shown_;  ///< a copy of the weights, which answers share
-  bool is_shown_ = false;                      ///< the copy is of the present weights
+  Clock complete_ = 0;  ///< in lockstep: so many steps are applied
+  Shown shown_;
 };
 
 }  // namespace syncopate::server

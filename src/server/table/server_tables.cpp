@@ -102,7 +102,7 @@ void ServerTables::receive(std::size_t worker, const Message& message) {
   job->blocks[message.block]->kept.with([&](ServerBlock& block) {
     if (message.says == Says::initial) block.initialise(message.body.bytes);
     if (message.says == Says::push) block.take(worker, message);
-    if (message.says == Says::fetch) block.ask(worker, message.least);
+    if (message.says == Says::fetch) block.ask(worker, message);
     answer(*job, message.block, block);
   });
 }

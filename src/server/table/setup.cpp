@@ -56,7 +56,7 @@ std::string Setup::bytes() const {
   base::WireWriter writer;
   for (const std::uint64_t number : {std::uint64_t{workers}, std::uint64_t{servers}, seed, std::uint64_t{dense_below}})
     writer.number(number);
-  for (const std::string* name : {&placement, &consistency, &codec, &feedback, &optimizer})
+  for (const std::string* name : {&placement, &consistency, &codec, &feedback, &answers, &optimizer})
     writer.text(*name, kMostName);
   writer.number(std::uint64_t{hyperparameters.size()});
   for (const auto& [name, value] : hyperparameters) {
@@ -82,7 +82,8 @@ Setup Setup::of(std::string_view bytes) {
   setup.servers = count(reader, kMostWorkers);
   setup.seed = reader.number<std::uint64_t>();
   setup.dense_below = reader.number<std::uint64_t>();
-  for (std::string* name : {&setup.placement, &setup.consistency, &setup.codec, &setup.feedback, &setup.optimizer})
+  for (std::string* name :
+       {&setup.placement, &setup.consistency, &setup.codec, &setup.feedback, &setup.answers, &setup.optimizer})
     *name = reader.text(kMostName);
   for (std::size_t left = count(reader, kMostHyperparameters); left > 0; --left) {
     std::string name = reader.text(kMostName);
@@ -108,6 +109,7 @@ std::string difference(const Setup& one, const Setup& other) {
         differs("the placement", one.placement, other.placement),
         differs("the consistency", one.consistency, other.consistency), differs("the codec", one.codec, other.codec),
         differs("the feedback", one.feedback, other.feedback),
+        differs("the codec of answers", one.answers, other.answers),
         differs("the bound of what is coded", one.dense_below, other.dense_below),
         differs("the optimizer", one.optimizer, other.optimizer),
         differs("the optimizer's hyperparameters", shown(one.hyperparameters), shown(other.hyperparameters)),
@@ -124,8 +126,6 @@ std::vector<Block> blocks_of(const Setup& setup) {
   std::vector<std::size_t> bytes;
   for (const TableShape& table : setup.tables) bytes.push_back(table.elements * sizeof(float));
   const Terms terms(setup);
-  std::vector<bool> is_coded;
-  for (const TableShape& table : setup.tables) is_coded.push_back(terms.codes(table.elements));
   std::vector<Block> blocks;
   std::vector<std::uint32_t> next(setup.servers);
   for (const auto& [table, begin, end, server] :
@@ -137,7 +137,8 @@ std::vector<Block> blocks_of(const Setup& setup) {
       blocks.push_back({.table = table,
                         .elements = {first + range.begin, first + range.end},
                         .server = server,
-                        .is_coded = is_coded[table],
+                        .is_coded = terms.codes(setup.tables[table].elements),
+                        .answers_are_coded = terms.codes_answers(setup.tables[table].elements),
                         .key = base::mixed(setup.seed ^ base::mixed(blocks.size() + 1)),
                         .index = next[server]++});
     }
@@ -148,20 +149,20 @@ std::vector<Block> blocks_of(const Setup& setup) {
 namespace {
 
 /// A server decodes each worker's packets by itself, and a packet of a block has to fit into a message.
-compress::Settings settings_of(const Setup& setup) {
-  compress::Settings settings = compress::settings_of(setup.codec);
+compress::Settings settings_of(const Setup& setup, const std::string& name, const std::string& feedback) {
+  compress::Settings settings = compress::settings_of(name);
   const compress::Codec& codec = *settings.codec;
   base::require(codec.decodes_alone,
                 "codec {} with a parameter server: its packets cannot be decoded without other ranks'; allowed: {}",
                 codec.name, fmt::join(names_alone(), ", "));
-  settings.feedback.kind = compress::feedback_named(setup.feedback, codec);
+  settings.feedback.kind = compress::feedback_named(feedback, codec);
   base::require(settings.feedback.kind != compress::Feedback::Kind::momentum,
                 "feedback momentum with a parameter server; allowed: auto, none, residual");
   settings.dense_below = setup.dense_below;
   const compress::Tensor block{.values = Buffer(nullptr, kMostElements, DType::f32), .rows = kMostElements};
   const std::size_t most = compress::wire_bytes_of(settings, {&block, 1}, true);
   base::require(most <= kMostBodyBytes,
-                "codec {}: a packet may take {} bytes of a block of {}; allowed: at most as many", setup.codec, most,
+                "codec {}: a packet may take {} bytes of a block of {}; allowed: at most as many", name, most,
                 kMostBodyBytes);
   return settings;
 }
@@ -173,7 +174,8 @@ Terms::Terms(const Setup& setup)
       consistency(rule_of(setup.consistency)),
       optimizer(optim::rule_named(setup.optimizer)),
       with(optim::hyperparameters_of(optimizer, setup.hyperparameters)),
-      codec(settings_of(setup)),
+      codec(settings_of(setup, setup.codec, setup.feedback)),
+      answers(settings_of(setup, setup.answers, "none")),
       seed(setup.seed) {
   base::require(setup.workers >= 1 && setup.workers <= kMostWorkers, "{} workers; allowed: 1 to {}", setup.workers,
                 kMostWorkers);
@@ -184,9 +186,9 @@ Terms::Terms(const Setup& setup)
       setup.optimizer, setup.consistency);
 }
 
-bool Terms::codes(std::size_t elements) const {
+bool Terms::codes(const compress::Settings& settings, std::size_t elements) {
   const compress::Tensor table{.values = Buffer(nullptr, elements, DType::f32), .rows = elements};
-  return codec.codec->name != "none" && compress::is_coded(codec, table);
+  return settings.codec->name != "none" && compress::is_coded(settings, table);
 }
 
 }  // namespace syncopate::server

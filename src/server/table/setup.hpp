@@ -29,6 +29,7 @@ struct Setup {
   std::string consistency = "bsp";
   std::string codec = "none";  ///< of updates
   std::string feedback = "auto";
+  std::string answers = "none";        ///< codec of what servers answer
   std::size_t dense_below = 4096;      ///< updates of tables with fewer elements travel as they are
   std::string optimizer = "momentum";  ///< its hyperparameters are all given
   std::vector<std::pair<std::string, double>> hyperparameters{};
@@ -48,9 +49,10 @@ struct Block {
   std::size_t table = 0;
   Range elements{};
   std::size_t server = 0;
-  bool is_coded = false;    ///< its updates travel by the job's codec
-  std::uint64_t key = 0;    ///< for random numbers, different for all blocks
-  std::uint32_t index = 0;  ///< among the server's blocks, in the order of tables and elements
+  bool is_coded = false;           ///< its updates travel by the job's codec
+  bool answers_are_coded = false;  ///< and answers by theirs
+  std::uint64_t key = 0;           ///< for random numbers, different for all blocks
+  std::uint32_t index = 0;         ///< among the server's blocks, in the order of tables and elements
   friend bool operator==(const Block&, const Block&) = default;
 };
 
@@ -63,7 +65,8 @@ struct Terms {
   Rule consistency{};
   const optim::Rule& optimizer;
   optim::Hyperparameters with{};
-  compress::Settings codec;  ///< of updates
+  compress::Settings codec;    ///< of updates
+  compress::Settings answers;  ///< without feedback: what is left out shows in the next difference
   std::uint64_t seed = 0;
 
   explicit Terms(const Setup& setup);  ///< throws Misuse
@@ -71,8 +74,12 @@ struct Terms {
   /// by the optimizer's rule, once a step. Otherwise each worker applies the rule to its own copy, updates are what
   /// that changed, and a server adds them, divided by the number of workers, as they come.
   [[nodiscard]] bool in_lockstep() const noexcept { return consistency.staleness == 0; }
-  /// Whether updates of a table with so many elements are coded.
-  [[nodiscard]] bool codes(std::size_t elements) const;
+  /// Whether updates of a table with so many elements are coded, or answers about it.
+  [[nodiscard]] bool codes(std::size_t elements) const { return codes(codec, elements); }
+  [[nodiscard]] bool codes_answers(std::size_t elements) const { return codes(answers, elements); }
+
+ private:
+  [[nodiscard]] static bool codes(const compress::Settings& settings, std::size_t elements);
 };
 
 }  // namespace syncopate::server

@@ -9,6 +9,7 @@
 
 #include "kernel/norm.hpp"
 #include "kernel/reduce.hpp"
+#include "server/table/shown.hpp"
 #include "syncopate/error.hpp"
 
 namespace syncopate::server {
@@ -28,6 +29,8 @@ void add_to(std::span<float> values, std::span<const float> more) {
 WorkerBlock::WorkerBlock(const Terms& terms, const Block& block, std::span<float> weights, std::size_t worker)
     : terms_(terms), block_(block), weights_(weights), worker_(worker) {
   for (auto* memory : {&update_, &travelling_}) *memory = std::make_shared<std::vector<float>>(weights.size());
+  if (block.answers_are_coded) follower_ = compress::coder_of(terms.answers, true);
+  if (follower_ && !terms.in_lockstep()) followed_.resize(weights.size());
   if (!block.is_coded) return;
   coder_ = compress::coder_of(terms.codec, true);
   const compress::Tensor tensor{.values = Buffer(std::span(*update_)), .rows = weights.size()};
@@ -71,16 +74,17 @@ std::optional<Message> WorkerBlock::request() {
 
 std::optional<Message> WorkerBlock::last_request() {
   if (request_ || is_finished()) return std::nullopt;
-  return make_request(own_);
+  return make_request(own_, true);
 }
 
-Message WorkerBlock::make_request(Clock least) {
+Message WorkerBlock::make_request(Clock least, bool exact) {
   Message request{.says = sent_ == own_ ? Says::fetch : Says::push,
                   .block = block_.index,
                   .first = sent_,
                   .last = own_,
                   .least = least,
-                  .rate = rate_};
+                  .rate = rate_,
+                  .version = exact ? kExact : version_};
   if (has_update_) request.body = take_update();
   has_update_ = false;
   sent_ = own_;
@@ -106,23 +110,36 @@ Payload WorkerBlock::take_update() {
 }
 
 void WorkerBlock::receive(Message answer) {
-  if (answer.body.bytes.size() != weights_.size_bytes())
+  const bool is_coded = answer.first != 0;
+  if (is_coded ? !follower_ : answer.body.bytes.size() != weights_.size_bytes())
     throw Corrupt(fmt::format("{} bytes for a block of {} elements", answer.body.bytes.size(), weights_.size()));
   if (!request_ || answer.last < request_->last) return;
   request_.reset();
   fetched_ = std::max(fetched_, answer.least);
-  arrived_ = std::move(answer.body);
+  if (arrived_ && is_coded) follow(*arrived_);  // packets lead from one version to the next
+  version_ = answer.version;
+  arrived_ = std::move(answer);
   has_weights_ = true;
   if (terms_.in_lockstep()) settle();
+}
+
+/// Brings what is known of the server's weights up to the answer.
+void WorkerBlock::follow(const Message& answer) {
+  const std::span<float> known = followed_.empty() ? weights_ : std::span(followed_);
+  if (answer.first == 0)
+    std::memcpy(known.data(), answer.body.bytes.data(), known.size_bytes());
+  else
+    for (const base::ConstBytes packet : packets_of(answer.body.bytes)) follower_->add(packet, known);
 }
 
 /// A worker reads its own writes: what came holds all that it had sent by then. What it has sent and added since is
 /// added again, except in lockstep, where it is gradients.
 void WorkerBlock::settle() {
   if (!arrived_) return;
-  std::memcpy(weights_.data(), arrived_->bytes.data(), arrived_->bytes.size());
+  follow(*arrived_);
   arrived_.reset();
   if (terms_.in_lockstep()) return;
+  if (!followed_.empty()) std::ranges::copy(followed_, weights_.begin());
   if (request_ && !request_->body.bytes.empty()) add_to(weights_, *travelling_);
   if (has_update_) add_to(weights_, *update_);
 }

@@ -46,15 +46,18 @@ class WorkerBlock final {
   [[nodiscard]] bool has_weights() const noexcept { return has_weights_; }
   [[nodiscard]] bool may_compute() const noexcept { return has_weights_ && !must_fetch(terms_.consistency, moment()); }
   /// Everybody's updates of this worker's steps are in the weights, or have come.
-  [[nodiscard]] bool is_finished() const noexcept { return !request_ && sent_ == own_ && fetched_ >= own_; }
+  [[nodiscard]] bool is_finished() const noexcept {
+    return !request_ && sent_ == own_ && fetched_ >= own_ && (!follower_ || version_ == 0);
+  }
   [[nodiscard]] Clock staleness() const noexcept { return own_ - fetched_; }
   [[nodiscard]] const Block& block() const noexcept { return block_; }
 
  private:
   [[nodiscard]] Moment moment() const noexcept;
   [[nodiscard]] double significance() const;
-  [[nodiscard]] Message make_request(Clock least);
+  [[nodiscard]] Message make_request(Clock least, bool exact = false);
   [[nodiscard]] Payload take_update();
+  void follow(const Message& answer);
 
   const Terms& terms_;
   const Block block_;
@@ -69,8 +72,11 @@ class WorkerBlock final {
   std::size_t worker_ = 0;
   std::vector<std::byte> kept_, next_;  ///< the coder's state: what earlier packets left out
   std::uint64_t packets_ = 0;
+  std::unique_ptr<compress::Coder> follower_;  ///< of answers; null: they have the weights themselves
+  std::vector<float> followed_;     ///< what the server has shown, without this worker's own; not in lockstep
+  std::uint64_t version_ = 0;       ///< of the server's that the worker holds; 0: of none, or exactly what it keeps
   std::optional<Message> request_;  ///< under way
-  std::optional<Payload> arrived_;  ///< weights that `settle` has not yet copied
+  std::optional<Message> arrived_;  ///< weights that `settle` has not yet taken
 };
 
 }  // namespace syncopate::server

@@ -1,0 +1,93 @@
+// What a server shows: copies of its weights, or packets that lead from version to version.
+#include "server/table/shown.hpp"
+
+#include <algorithm>
+
+#include "syncopate/error.hpp"
+
+namespace syncopate::server {
+
+namespace {
+
+/// A worker that is further behind gets all weights.
+constexpr std::size_t kMostPackets = 64;
+constexpr std::size_t kLengthBytes = 4;
+
+}  // namespace
+
+Shown::Shown(const Terms& terms, const Block& block)
+    : elements_(block.elements.size()), terms_(terms), key_(block.key) {
+  if (!block.answers_are_coded) return;
+  coder_ = compress::coder_of(terms.answers, true);
+  difference_.resize(elements_);
+}
+
+bool Shown::follows(std::uint64_t version) const noexcept {
+  if (!coder_ || version == 0 || version > version_ || version_ - version > packets_.size()) return false;
+  std::size_t bytes = 0;
+  for (std::size_t i = packets_.size() - (version_ - version); i < packets_.size(); ++i)
+    bytes += kLengthBytes + packets_[i].size();
+  return bytes < elements_ * sizeof(float);
+}
+
+void Shown::answer(std::span<const float> weights, std::uint64_t version, Message& message) {
+  if (!coder_ || version == kExact) {
+    if (!is_current_ || coder_) show(weights);
+    message.body = {copy_, std::as_bytes(std::span(*copy_))};
+    return;
+  }
+  if (!is_current_) encode(weights);
+  message.version = version_;
+  if (!follows(version)) {
+    show(shown_);
+    message.body = {copy_, std::as_bytes(std::span(*copy_))};
+    return;
+  }
+  auto body = std::make_shared<std::vector<std::byte>>();
+  for (std::size_t i = packets_.size() - (version_ - version); i < packets_.size(); ++i) {
+    const std::size_t at = body->size();
+    body->resize(at + kLengthBytes);
+    base::put(*body, at, static_cast<std::uint32_t>(packets_[i].size()));
+    body->insert(body->end(), packets_[i].begin(), packets_[i].end());
+  }
+  message.first = 1;
+  const base::ConstBytes bytes(*body);
+  message.body = {std::move(body), bytes};
+}
+
+/// A copy that no answer holds any more is written again.
+void Shown::show(std::span<const float> weights) {
+  if (!copy_ || copy_.use_count() > 1) copy_ = std::make_shared<std::vector<float>>(elements_);
+  std::ranges::copy(weights, copy_->begin());
+  is_current_ = is_current_ || !coder_;
+}
+
+void Shown::encode(std::span<const float> weights) {
+  is_current_ = true;
+  if (version_++ == 0) {
+    shown_.assign(weights.begin(), weights.end());
+    return;
+  }
+  for (std::size_t i = 0; i < elements_; ++i) difference_[i] = weights[i] - shown_[i];
+  const compress::Tensor tensor{.values = Buffer(std::span(difference_)), .rows = elements_, .key = key_};
+  std::vector<std::byte> wire(compress::wire_bytes_of(terms_.answers, {&tensor, 1}, true));
+  const compress::Round round = coder_->begin({&tensor, 1}, {.step = version_, .rank = 0, .ranks = 1}, wire);
+  const base::ConstBytes packet = round.payload.bytes();
+  coder_->add(packet, shown_);
+  packets_.emplace_back(packet.begin(), packet.end());
+  if (packets_.size() > kMostPackets) packets_.pop_front();
+}
+
+std::vector<base::ConstBytes> packets_of(base::ConstBytes body) {
+  std::vector<base::ConstBytes> packets;
+  while (!body.empty()) {
+    const std::size_t length = body.size() < kLengthBytes ? body.size() : base::get<std::uint32_t>(body, 0);
+    if (body.size() < kLengthBytes || length > body.size() - kLengthBytes)
+      throw Corrupt("an answer's packet is cut off");
+    packets.push_back(body.subspan(kLengthBytes, length));
+    body = body.subspan(kLengthBytes + length);
+  }
+  return packets;
+}
+
+}  // namespace syncopate::server
