@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <system_error>
+#include <thread>
 
 #include "base/fork.hpp"
 #include "base/require.hpp"
@@ -69,8 +71,7 @@ void Session::offer(const std::function<StreamEvents()>& taker) {
 void Session::open(StreamEvents events) {
   state_.with([&](State& state) {
     events_ = std::move(events);
-    state.is_ticking = true;
-    tick();
+    start_clock(state);
   });
   read();
 }
@@ -205,51 +206,49 @@ void Session::on_over(bool is_confirmed, const Ending& lost) {
   });
   const auto tell = std::exchange(events_, {}).ended;
   if (tell) tell(ending);
-  const bool is_last = state_.with([&](State& state) {
-    state.is_told = true;
-    if (state.is_ticking) alarm_.Cancel();
-    return !state.is_ticking;
-  });
-  if (is_last) give_up();
+  state_.change([](State& state) { state.is_told = true; });
+  part();
 }
 
-void Session::give_up() {
+void Session::part() {
+  if (--users_ > 0) return;
   const auto has_ended = has_ended_;
   release();
   has_ended->change([](bool& ended) { ended = true; });
 }
 
-/// Sets the alarm. Each tick has one of its own, because it is set in the reaction to the one before.
-void Session::tick() {
-  const auto next = std::chrono::system_clock::now() + std::chrono::duration_cast<std::chrono::microseconds>(tick_);
-  alarm_ = grpc::Alarm();
-  alarm_.Set(next, [this](bool is_right) { on_tick(is_right); });
-}
-
-void Session::on_tick(bool is_right) {
-  const bool is_last = state_.with([&](State& state) {
-    state.is_ticking = is_right && !state.is_over && go_on(state);
-    if (state.is_ticking) tick();
-    return !state.is_ticking && state.is_told;
-  });
-  if (is_last) give_up();
-}
-
-/// False where the other end was silent for too long, or does not let an end come that has a cause.
-bool Session::go_on(State& state) {
-  if (state.ending && ++state.ending_ticks >= kTicks) {
+void Session::start_clock(State& state) {
+  try {
+    ++users_;
+    std::thread([this] { run_clock(); }).detach();
+  } catch (const std::system_error& error) {
+    --users_;
+    state.ending = Ending{ErrorKind::system_failure,
+                          fmt::format("no thread for the stream with {}: {}", other_end(), error.what())};
     cancel();
-    return false;
   }
+}
+
+/// The clock's thread.
+void Session::run_clock() {
+  const auto is_told = [](const State& state) { return state.is_told; };
+  const auto nothing = [](const State&) {};
+  while (!state_.wait_until(std::chrono::steady_clock::now() + tick_, is_told, nothing))
+    state_.with([&](State& state) {
+      if (!state.is_over) tick(state);
+    });
+  part();
+}
+
+void Session::tick(State& state) {
+  if (state.ending && ++state.ending_ticks >= kTicks) return cancel();
   if (state.is_reading && ++state.quiet_ticks >= kTicks) {
     if (!state.ending)
       state.ending = Ending{ErrorKind::peer_lost, fmt::format("{} is lost: it was silent for {} ms", other_end(),
                                                               kTicks * tick_ / std::chrono::milliseconds(1))};
-    cancel();
-    return false;
+    return cancel();
   }
   if (!std::exchange(state.has_written, false) && !state.is_writing && !state.is_sealed) write(state, pack_heartbeat());
-  return true;
 }
 
 }  // namespace syncopate::server::rpc

@@ -1,10 +1,10 @@
 // Session: what both ends of a stream do alike, between a caller's Stream and the gRPC call that carries it.
 #pragma once
 
-#include <grpcpp/alarm.h>
 #include <grpcpp/support/byte_buffer.h>
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,9 +24,9 @@ namespace syncopate::server::rpc {
 ///
 /// Silence: time is counted in ticks, kTicks to the silence. Who has begun no write since the last tick sends a
 /// heartbeat. Who waits for a message, and for kTicks ticks gets none, cuts the other end off; so does who knows how
-/// the stream ends and waits as long for the call's end. A time in which this
-/// process was stopped is one tick. gRPC's own keepalive does not do: its clock starts when the ping has left, and
-/// behind a full unix socket none leaves.
+/// the stream ends and waits as long for the call's end. A time in which this process was stopped is one tick. Each
+/// stream has a thread for its clock: gRPC runs alarms on threads that a full socket keeps for 10 s and more. Its own
+/// keepalive does not do: its clock starts when the ping has left, and behind a full unix socket none leaves.
 class Session {
  public:
   Session(std::string address, base::Duration silence) : address_(std::move(address)), silence_(silence) {}
@@ -58,7 +58,7 @@ class Session {
   void on_read(bool is_right);
   void on_write(bool is_right);
   /// Tells the end: what was noted, or in order if this end's farewell was written and `is_confirmed`, or else `lost`.
-  /// The last reaction but that to the alarm. After both, who waits in `leave` may destroy the session.
+  /// The last reaction. After it, and the clock, who waits in `leave` may destroy the session.
   void on_over(bool is_confirmed, const Ending& lost);
 
  private:
@@ -77,7 +77,6 @@ class Session {
     bool has_written = true;  ///< a write has begun since the last tick
     int quiet_ticks = 0;      ///< while `is_reading`, since its beginning
     int ending_ticks = 0;     ///< since `ending` is known
-    bool is_ticking = false;  ///< the alarm is set
     bool is_over = false;     ///< the call
     bool is_told = false;     ///< `ended` has returned
     bool is_offered = false;  ///< `offer` runs: the call is not gRPC's yet, and cannot end
@@ -91,9 +90,9 @@ class Session {
   virtual void release() noexcept = 0;  ///< the call is over: gives up what kept the session alive for gRPC
 
   void read();
-  void tick();
-  void on_tick(bool is_right);
-  [[nodiscard]] bool go_on(State& state);
+  void start_clock(State& state);
+  void run_clock();
+  void tick(State& state);
   void write(State& state, grpc::ByteBuffer message);
   void write_next(State& state);
   void seal(State& state);
@@ -107,9 +106,10 @@ class Session {
   base::Duration tick_{};
   StreamEvents events_;
   grpc::ByteBuffer incoming_;
-  grpc::Alarm alarm_;  ///< of the next tick
+  std::atomic<int> users_{1};  ///< the call, and the clock
   base::Guarded<State> state_;
-  void give_up();
+  /// The last act of the call and of the clock: who waits for the end has waited for both.
+  void part();
   /// Set at the very end. Not a member by value: who waits for it destroys the session.
   const std::shared_ptr<base::Guarded<bool>> has_ended_ = std::make_shared<base::Guarded<bool>>(false);
 };

@@ -78,8 +78,8 @@ TEST(Part, DISABLED_IsPlayed) {
   // Ends with streams and a listener at work that are destroyed with the statics, or not at all.
   static Server server({own_name("exit")});
   static auto stream = dial(server.address(), end_named("worker 1"), record_of_exit().events());
-  auto* const leaked = dial(server.address(), end_named("worker 2"), {}).release();
-  for (Stream* each : {stream.get(), leaked}) each->send(0, {}, body_of(std::string(kMostBodyBytes, 'x')));
+  static Stream* const leaked = dial(server.address(), end_named("worker 2"), {}).release();
+  for (Stream* const each : {stream.get(), leaked}) each->send(0, {}, body_of(std::string(kMostBodyBytes, 'x')));
   std::exit(0);
 }
 
