@@ -19,7 +19,7 @@ namespace syncopate::transport::connect::rendezvous {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr auto kFirstPause = std::chrono::milliseconds(2), kLongestPause = std::chrono::milliseconds(50);
+constexpr auto kShortestWait = std::chrono::milliseconds(2), kLongestWait = std::chrono::milliseconds(50);
 
 fs::path file_of(const fs::path& folder, int rank) { return folder / fmt::format("rank-{}", rank); }
 
@@ -105,7 +105,7 @@ class InFolder final : public Rendezvous {
     std::vector<std::string> all(static_cast<std::size_t>(me.size));
     std::vector<bool> present(all.size());
     std::size_t count = 0;
-    for (auto pause = kFirstPause;; pause = std::min(pause * 2, kLongestPause)) {
+    for (auto pause = kShortestWait;; pause = std::min(pause * 2, kLongestWait)) {
       for (std::size_t rank = 0; rank < all.size(); ++rank) {
         if (present[rank]) continue;
         auto text = read_text(folder_, me, static_cast<int>(rank));

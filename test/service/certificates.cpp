@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "server/rpc/ends.hpp"
+#include "service/ends.hpp"
 
 namespace syncopate::server::rpc {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <future>
 
-#include "server/rpc/ends.hpp"
+#include "service/ends.hpp"
 
 namespace syncopate::server::rpc {
 namespace {

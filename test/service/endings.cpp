@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "sanitized.hpp"
-#include "server/rpc/ends.hpp"
+#include "service/ends.hpp"
 
 namespace syncopate::server::rpc {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <atomic>
 
-#include "server/rpc/stranger.hpp"
+#include "service/stranger.hpp"
 #include "syncopate/version.hpp"
 
 namespace syncopate::server::rpc {

@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "sanitized.hpp"
-#include "server/rpc/ends.hpp"
+#include "service/ends.hpp"
 
 namespace syncopate::server::rpc {
 namespace {

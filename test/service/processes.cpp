@@ -8,7 +8,7 @@
 #include <csignal>
 #include <cstdlib>
 
-#include "server/rpc/ends.hpp"
+#include "service/ends.hpp"
 
 namespace syncopate::server::rpc {
 namespace {

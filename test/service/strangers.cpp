@@ -5,7 +5,7 @@
 #include <atomic>
 #include <thread>
 
-#include "server/rpc/stranger.hpp"
+#include "service/stranger.hpp"
 
 namespace syncopate::server::rpc {
 namespace {

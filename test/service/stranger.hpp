@@ -9,9 +9,9 @@
 #include <optional>
 #include <string>
 
-#include "server/rpc/ends.hpp"
 #include "server/rpc/proof.hpp"
 #include "server/rpc/setting.hpp"
+#include "service/ends.hpp"
 
 namespace syncopate::server::rpc::test {
 

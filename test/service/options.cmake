@@ -1,0 +1,7 @@
+# Servers and workers as processes need gRPC; without it there is nothing here to test.
+if(TARGET syncopate_server)
+  target_link_libraries(test_service PRIVATE syncopate_server PkgConfig::SYNCOPATE_GRPC)
+  gtest_discover_tests(test_service TEST_PREFIX service/ DISCOVERY_TIMEOUT 60 PROPERTIES LABELS service TIMEOUT 120)
+else()
+  set_target_properties(test_service PROPERTIES EXCLUDE_FROM_ALL ON)
+endif()
