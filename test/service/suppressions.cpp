@@ -13,3 +13,8 @@ extern "C" const char* __tsan_default_suppressions() {
          "race:libgpr.so\n";
 }
 #endif
+
+#if defined(__SANITIZE_ADDRESS__)
+/// A session that was cut off is never destroyed.
+extern "C" const char* __lsan_default_suppressions() { return "leak:syncopate::server::rpc\nleak:libgrpc"; }
+#endif

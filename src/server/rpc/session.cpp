@@ -94,16 +94,16 @@ void Session::close(std::string_view error) {
 }
 
 void Session::leave() {
-  const auto is_true = [](bool ended) { return ended; };
-  const auto nothing = [](bool) {};
+  const auto is_told = [](const State& state) { return state.is_told; };
+  const auto nothing = [](const State&) {};
   const bool is_dropped = state_.with([](State& state) { return state.is_dropped = state.is_offered; });
   if (is_dropped) return;
   const bool is_closed = state_.with([](State& state) { return state.farewell.has_value(); });
-  if (is_closed && has_ended_->wait_until(std::chrono::steady_clock::now() + silence_, is_true, nothing)) return;
+  if (is_closed && state_.wait_until(std::chrono::steady_clock::now() + silence_, is_told, nothing)) return;
   state_.with([&](State& state) {
     if (!state.is_over) cancel();
   });
-  has_ended_->wait_until(base::kNever, is_true, nothing);
+  state_.wait_until(base::kNever, is_told, nothing);
 }
 
 void Session::write_next(State& state) {
@@ -152,9 +152,11 @@ void Session::on_read(bool is_right) {
   if (!is_right) return seal();
   const bool is_ending = state_.with([](State& state) {
     state.is_reading = false;
+    state.is_receiving = !state.ending.has_value();
     return state.ending.has_value();
   });
   if (!is_ending) receive(incoming_);
+  state_.with([](State& state) { state.is_receiving = false; });
   incoming_.Clear();
   read();  // to the end: what is not read keeps the call from ending
 }
@@ -204,17 +206,21 @@ void Session::on_over(bool is_confirmed, const Ending& lost) {
     if (!state.is_written || !is_confirmed) return lost;
     return Ending{{}, fmt::format("this end closed the stream with {}", other_end())};
   });
-  const auto tell = std::exchange(events_, {}).ended;
-  if (tell) tell(ending);
-  state_.change([](State& state) { state.is_told = true; });
+  tell(ending);
   part();
+}
+
+void Session::tell(const Ending& ending) {
+  const bool is_first = state_.with([](State& state) { return !std::exchange(state.is_telling, true); });
+  if (!is_first) return;
+  if (const auto ended = std::exchange(events_, {}).ended) ended(ending);
+  state_.change([](State& state) { state.is_told = true; });
 }
 
 void Session::part() {
   if (--users_ > 0) return;
-  const auto has_ended = has_ended_;
-  release();
-  has_ended->change([](bool& ended) { ended = true; });
+  const bool is_kept = state_.with([](const State& state) { return state.is_cut_off; });
+  is_kept ? keep() : release();
 }
 
 void Session::start_clock(State& state) {
@@ -231,24 +237,33 @@ void Session::start_clock(State& state) {
 
 /// The clock's thread.
 void Session::run_clock() {
-  const auto is_told = [](const State& state) { return state.is_told; };
+  const auto is_over = [](const State& state) { return state.is_over; };
   const auto nothing = [](const State&) {};
-  while (!state_.wait_until(std::chrono::steady_clock::now() + tick_, is_told, nothing))
+  std::optional<Ending> given_up;
+  while (!given_up && !state_.wait_until(std::chrono::steady_clock::now() + tick_, is_over, nothing))
     state_.with([&](State& state) {
-      if (!state.is_over) tick(state);
+      if (!state.is_over && tick(state)) given_up = state.ending;
     });
+  if (given_up) tell(*given_up);
   part();
 }
 
-void Session::tick(State& state) {
-  if (state.ending && ++state.ending_ticks >= kTicks) return cancel();
+bool Session::tick(State& state) {
+  if (state.ending && ++state.ending_ticks >= kTicks) {
+    state.is_cut_off = true;
+    cancel();
+    return state.ending_ticks >= 2 * kTicks && !state.is_receiving;
+  }
   if (state.is_reading && ++state.quiet_ticks >= kTicks) {
     if (!state.ending)
       state.ending = Ending{ErrorKind::peer_lost, fmt::format("{} is lost: it was silent for {} ms", other_end(),
                                                               kTicks * tick_ / std::chrono::milliseconds(1))};
-    return cancel();
+    state.is_cut_off = true;
+    cancel();
+    return false;
   }
   if (!std::exchange(state.has_written, false) && !state.is_writing && !state.is_sealed) write(state, pack_heartbeat());
+  return false;
 }
 
 }  // namespace syncopate::server::rpc

@@ -27,6 +27,10 @@ namespace syncopate::server::rpc {
 /// the stream ends and waits as long for the call's end. A time in which this process was stopped is one tick. Each
 /// stream has a thread for its clock: gRPC runs alarms on threads that a full socket keeps for 10 s and more. Its own
 /// keepalive does not do: its clock starts when the ping has left, and behind a full unix socket none leaves.
+///
+/// On a busy machine a call that was cancelled behind such a socket may not end for long, or at all: after kTicks ticks
+/// more the clock tells the end instead. And gRPC 1.51 aborts where the last of its objects goes while one of its
+/// threads polls behind that socket; so a session that was cut off is never destroyed, nor is its channel or server.
 class Session {
  public:
   Session(std::string address, base::Duration silence) : address_(std::move(address)), silence_(silence) {}
@@ -58,7 +62,7 @@ class Session {
   void on_read(bool is_right);
   void on_write(bool is_right);
   /// Tells the end: what was noted, or in order if this end's farewell was written and `is_confirmed`, or else `lost`.
-  /// The last reaction. After it, and the clock, who waits in `leave` may destroy the session.
+  /// The last reaction.
   void on_over(bool is_confirmed, const Ending& lost);
 
  private:
@@ -73,14 +77,17 @@ class Session {
     bool is_last = false;     ///< `outgoing` is or was the farewell
     bool is_written = false;  ///< the farewell has been written
     bool is_sealed = false;
-    bool is_reading = false;  ///< a read is under way
-    bool has_written = true;  ///< a write has begun since the last tick
-    int quiet_ticks = 0;      ///< while `is_reading`, since its beginning
-    int ending_ticks = 0;     ///< since `ending` is known
-    bool is_over = false;     ///< the call
-    bool is_told = false;     ///< `ended` has returned
-    bool is_offered = false;  ///< `offer` runs: the call is not gRPC's yet, and cannot end
-    bool is_dropped = false;  ///< the Stream was destroyed then
+    bool is_reading = false;    ///< a read is under way
+    bool has_written = true;    ///< a write has begun since the last tick
+    int quiet_ticks = 0;        ///< while `is_reading`, since its beginning
+    int ending_ticks = 0;       ///< since `ending` is known
+    bool is_cut_off = false;    ///< by the clock
+    bool is_over = false;       ///< the call
+    bool is_receiving = false;  ///< `received` runs
+    bool is_telling = false;    ///< `ended` runs or has returned
+    bool is_told = false;       ///< it has returned: no callback comes any more
+    bool is_offered = false;    ///< `offer` runs: the call is not gRPC's yet, and cannot end
+    bool is_dropped = false;    ///< the Stream was destroyed then
   };
 
   virtual void begin_read(grpc::ByteBuffer* into) = 0;
@@ -88,11 +95,15 @@ class Session {
   virtual void finish() = 0;            ///< lets the call end: there will be no more writes
   virtual void cancel() noexcept = 0;   ///< ends the call at once
   virtual void release() noexcept = 0;  ///< the call is over: gives up what kept the session alive for gRPC
+  virtual void keep() noexcept {}       ///< instead, where it was cut off
 
   void read();
   void start_clock(State& state);
   void run_clock();
-  void tick(State& state);
+  /// Whether the call is given up.
+  [[nodiscard]] bool tick(State& state);
+  /// Calls `ended`, if nobody has: by the call's end, or by the clock.
+  void tell(const Ending& ending);
   void write(State& state, grpc::ByteBuffer message);
   void write_next(State& state);
   void seal(State& state);
@@ -108,10 +119,8 @@ class Session {
   grpc::ByteBuffer incoming_;
   std::atomic<int> users_{1};  ///< the call, and the clock
   base::Guarded<State> state_;
-  /// The last act of the call and of the clock: who waits for the end has waited for both.
+  /// The last act of the call and of the clock: the session keeps itself alive until both are over.
   void part();
-  /// Set at the very end. Not a member by value: who waits for it destroys the session.
-  const std::shared_ptr<base::Guarded<bool>> has_ended_ = std::make_shared<base::Guarded<bool>>(false);
 };
 
 /// The Stream of a session.
