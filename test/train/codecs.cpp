@@ -3,57 +3,22 @@
 
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
-#include <set>
-#include <sstream>
 
-#include "process/run_program.hpp"
+#include "train/jobs.hpp"
 
 namespace syncopate::test {
 namespace {
 
-class Codecs : public testing::Test {
+class Codecs : public TrainingJobs {
  protected:
-  void SetUp() override {
-    ASSERT_EQ(syncopate({"data", "draw", "--out", images, "--train", "80", "--test", "10", "--seed", "1"}).code, 0);
+  Codecs() : TrainingJobs("--model linear --batch 4") {}
+  /// A codec, and a cluster file by which it takes longer than sending gradients as they are.
+  [[nodiscard]] std::string losing_codec() {
+    const std::string slow = folder / "slow.json";
+    std::ofstream(slow) << R"({"ranks": 2, "links": {"inter": {"alpha_s": 1e-6, "beta_s_per_byte": 1e-11,
+      "gamma_s_per_byte": 0}}, "codecs": {"topk:0.5": {"encode_s_per_byte": 1e-8, "decode_s_per_byte": 1e-9}}})";
+    return "--codec topk:0.5 --cluster " + slow;
   }
-
-  [[nodiscard]] Ended train(int ranks, const std::string& more) const {
-    std::vector<std::string> words{"run",
-                                   "-n",
-                                   std::to_string(ranks),
-                                   "--",
-                                   SYNCOPATE_PROGRAM,
-                                   "train",
-                                   "--json",
-                                   "--model",
-                                   "linear",
-                                   "--data",
-                                   images,
-                                   "--batch",
-                                   "4",
-                                   "--evaluate-every",
-                                   "0"};
-    std::istringstream stream(more);
-    for (std::string word; stream >> word;) words.push_back(word);
-    return syncopate(words);
-  }
-
-  /// The digest that all ranks ended with.
-  [[nodiscard]] std::string digest(int ranks, const std::string& more) const {
-    const Ended ended = train(ranks, more);
-    EXPECT_EQ(ended.code, 0) << more << '\n' << ended.error;
-    std::set<std::string> digests;
-    for (const std::string& line : lines_of(ended.output)) {
-      const auto row = nlohmann::json::parse(line, nullptr, false);
-      if (!row.is_discarded() && row.value("event", "") == "end") digests.insert(row["digest"].get<std::string>());
-    }
-    EXPECT_EQ(digests.size(), 1U) << more;
-    return digests.empty() ? "none" : *digests.begin();
-  }
-
-  TemporaryFolder folder;
-  const std::string images = folder / "images";
 };
 
 TEST_F(Codecs, ACheckpointHoldsWhatWasLeftOut) {
@@ -72,7 +37,6 @@ TEST_F(Codecs, ACheckpointHoldsWhatWasLeftOut) {
 }
 
 TEST_F(Codecs, StateOfOtherRanksStepsOrCodecsIsNotTaken) {
-  const std::string file = folder / "checkpoint";
   (void)digest(2, "--steps 2 --codec topk:0.02 --checkpoint " + file);
   const std::string says_ranks = train(3, "--steps 3 --codec topk:0.02 --resume " + file).error;
   EXPECT_NE(says_ranks.find("it is of ranks 2, and here it is 3"), std::string::npos) << says_ranks;
@@ -85,15 +49,20 @@ TEST_F(Codecs, StateOfOtherRanksStepsOrCodecsIsNotTaken) {
 }
 
 TEST_F(Codecs, OneThatIsPredictedToLoseIsNotUsedUnlessForced) {
-  const std::string slow = folder / "slow.json";
-  std::ofstream(slow) << R"({"ranks": 2, "links": {"inter": {"alpha_s": 1e-6, "beta_s_per_byte": 1e-11,
-    "gamma_s_per_byte": 0}}, "codecs": {"topk:0.5": {"encode_s_per_byte": 1e-8, "decode_s_per_byte": 1e-9}}})";
-  const std::string words = "--steps 2 --codec topk:0.5 --cluster " + slow;
+  const std::string words = losing_codec() + " --steps 2";
   const Ended refused = train(2, words);
   EXPECT_NE(refused.error.find("codec topk:0.5 is not used"), std::string::npos) << refused.error;
   EXPECT_EQ(digest(2, words), digest(2, "--steps 2"));
   EXPECT_EQ(train(2, words + " --force").error.find("is not used"), std::string::npos);
   EXPECT_EQ(digest(2, words + " --force"), digest(2, "--steps 2 --codec topk:0.5"));
+}
+
+// Gradients then come without their momentum, which the optimizer adds as it does without a codec.
+TEST_F(Codecs, OneThatIsNotUsedLeavesTheOptimizerItsMomentum) {
+  const std::string words = losing_codec() + " --steps 3 --feedback momentum";
+  EXPECT_NE(train(2, words).error.find("is not used"), std::string::npos);
+  EXPECT_EQ(digest(2, words), digest(2, "--steps 3"));
+  EXPECT_NE(digest(2, "--steps 3 --momentum 0.5"), digest(2, "--steps 3")) << "nothing has momentum";
 }
 
 TEST_F(Codecs, AWrongCodecOrFeedbackIsMisuse) {

@@ -8,18 +8,15 @@
 #include <nlohmann/json.hpp>
 
 #include "process/run_program.hpp"
-#include "train/rows.hpp"
+#include "train/jobs.hpp"
 
 namespace syncopate::test {
 namespace {
 
 using Json = nlohmann::json;
 
-class TrainingEnd : public testing::Test {
+class TrainingEnd : public TrainingJobs {
  protected:
-  void SetUp() override {
-    ASSERT_EQ(syncopate({"data", "draw", "--out", images, "--train", "80", "--test", "10", "--seed", "1"}).code, 0);
-  }
   /// Of a model whose step takes a millisecond.
   [[nodiscard]] std::string train(const std::string& more) const {
     return SYNCOPATE_PROGRAM " train --json --model linear --batch 4 --data " + images + " " + more;
@@ -36,9 +33,6 @@ class TrainingEnd : public testing::Test {
       if (entry.path().extension() == ".writing") names.push_back(entry.path());
     return names;
   }
-
-  TemporaryFolder folder;
-  const std::string images = folder / "images", file = folder / "checkpoint";
 };
 
 int times(const std::string& text, const std::string& part) {

@@ -3,95 +3,61 @@
 
 #include <cmath>
 #include <fstream>
-#include <nlohmann/json.hpp>
-#include <set>
 
-#include "process/run_program.hpp"
+#include "train/jobs.hpp"
 
 namespace syncopate::test {
 namespace {
 
-using Words = std::vector<std::string>;
-
-/// What training needs: drawn images, and a text.
-class Exchanges : public testing::Test {
+class Exchanges : public TrainingJobs {
  protected:
-  void SetUp() override {
-    ASSERT_EQ(syncopate({"data", "draw", "--out", images, "--train", "80", "--test", "10", "--seed", "1"}).code, 0);
-    std::ofstream file(text);
-    for (int i = 0; i < 400; ++i) file << "line " << i * i % 97 << " of a text that repeats itself\n";
+  [[nodiscard]] static std::string resnet() {
+    return "--model resnet20 --batch 4 --weight-decay 0.01 --momentum 0.8 --lr 0.05 --nesterov --warmup 2 "
+           "--fusion-bytes 128KiB ";
   }
-
-  [[nodiscard]] Words resnet() const {
-    return {"--model", "resnet20",         "--data", images,           "--batch", "4",          "--weight-decay",
-            "0.01",    "--momentum",       "0.8",    "--lr",           "0.05",    "--nesterov", "--warmup",
-            "2",       "--evaluate-every", "0",      "--fusion-bytes", "128KiB"};
+  /// On a text.
+  [[nodiscard]] std::string transformer() {
+    std::ofstream stream(text);
+    for (int i = 0; i < 400; ++i) stream << "line " << i * i % 97 << " of a text that repeats itself\n";
+    return "--model transformer --data " + text + " --layers 1 --width 32 --heads 2 --context 16 --fusion-bytes 16KiB ";
   }
-  [[nodiscard]] Words transformer() const {
-    return {"--model", "transformer", "--data",    text, "--layers",         "1", "--width",        "32",
-            "--heads", "2",           "--context", "16", "--evaluate-every", "0", "--fusion-bytes", "16KiB"};
-  }
-
-  TemporaryFolder folder;
-  const std::string images = folder / "images", text = folder / "text";
+  const std::string text = folder / "text";
 };
-
-/// The digest all ranks ended with.
-std::string digest(int ranks, const Words& model, const std::string& more) {
-  Words words{"run", "-n", std::to_string(ranks), "--", SYNCOPATE_PROGRAM, "train", "--json"};
-  words.insert(words.end(), model.begin(), model.end());
-  std::istringstream stream(more);
-  for (std::string word; stream >> word;) words.push_back(word);
-  const Ended ended = syncopate(words);
-  EXPECT_EQ(ended.code, 0) << more << '\n' << ended.error;
-  std::set<std::string> digests;
-  int ends = 0;
-  for (const std::string& line : lines_of(ended.output)) {
-    const auto row = nlohmann::json::parse(line, nullptr, false);
-    if (row.is_discarded() || row.value("event", "") != "end") continue;
-    ++ends;
-    digests.insert(row["digest"].get<std::string>());
-  }
-  EXPECT_EQ(ends, ranks) << more << '\n' << ended.error;
-  EXPECT_EQ(digests.size(), 1U) << more << ": ranks ended with different parameters";
-  return digests.empty() ? "none" : *digests.begin();
-}
 
 TEST_F(Exchanges, OverlappedAndSerialOrderGiveTheSameBits) {
   for (const std::string exchange : {"reduce_broadcast", "allreduce_broadcast --broadcast-every 2", "allreduce"}) {
     const std::string words = "--steps 5 --exchange " + exchange;
-    EXPECT_EQ(digest(3, resnet(), words), digest(3, resnet(), words + " --serial")) << exchange;
+    EXPECT_EQ(digest(3, resnet() + words), digest(3, resnet() + words + " --serial")) << exchange;
   }
 }
 
 // The norm is known on the root alone.
 TEST_F(Exchanges, OverlappedAndSerialOrderGiveTheSameBitsWithMicroBatchesAndClipping) {
   const std::string words = "--steps 4 --accumulate 2 --batch 2 --exchange reduce_broadcast --clip ";
-  const std::string clipped = digest(2, transformer(), words + "0.5");
-  EXPECT_EQ(clipped, digest(2, transformer(), words + "0.5 --serial"));
-  EXPECT_NE(clipped, digest(2, transformer(), words + "0")) << "nothing was clipped";
+  const std::string clipped = digest(2, transformer() + words + "0.5");
+  EXPECT_EQ(clipped, digest(2, transformer() + words + "0.5 --serial"));
+  EXPECT_NE(clipped, digest(2, transformer() + words + "0")) << "nothing was clipped";
 }
 
 // Alone, a rank is the root of itself: all exchanges are the same arithmetic.
 TEST_F(Exchanges, OfOneRankAreTheSameTraining) {
-  const std::string none = digest(1, resnet(), "--steps 3 --exchange none");
+  const std::string none = digest(1, resnet() + "--steps 3 --exchange none");
   for (const std::string exchange : {"allreduce", "reduce_broadcast", "allreduce_broadcast"})
-    EXPECT_EQ(digest(1, resnet(), "--steps 3 --exchange " + exchange), none) << exchange;
+    EXPECT_EQ(digest(1, resnet() + "--steps 3 --exchange " + exchange), none) << exchange;
 }
 
 TEST_F(Exchanges, ACheckpointHoldsTheRootsMomentum) {
-  const std::string file = folder / "checkpoint", words = " --exchange reduce_broadcast ";
-  const std::string whole = digest(2, resnet(), "--steps 4" + words);
-  (void)digest(2, resnet(), "--steps 2" + words + "--checkpoint " + file);
-  EXPECT_EQ(digest(2, resnet(), "--steps 4" + words + "--resume " + file), whole);
-  EXPECT_EQ(digest(2, resnet(), "--steps 4" + words + "--checkpoint-every 1 --checkpoint " + folder / "often"), whole);
+  const std::string words = " --exchange reduce_broadcast ";
+  const std::string whole = digest(2, resnet() + "--steps 4" + words);
+  (void)digest(2, resnet() + "--steps 2" + words + "--checkpoint " + file);
+  EXPECT_EQ(digest(2, resnet() + "--steps 4" + words + "--resume " + file), whole);
+  EXPECT_EQ(digest(2, resnet() + "--steps 4" + words + "--checkpoint-every 1 --checkpoint " + folder / "often"), whole);
 }
 
 TEST_F(Exchanges, ACheckpointGoesOnWithOtherRanksAndAnotherExchange) {
-  const std::string file = folder / "checkpoint";
-  (void)digest(3, resnet(), "--steps 2 --global-batch 12 --exchange reduce_broadcast --checkpoint " + file);
+  (void)digest(3, resnet() + "--steps 2 --global-batch 12 --exchange reduce_broadcast --checkpoint " + file);
   for (const std::string exchange : {"reduce_broadcast", "allreduce"})
-    EXPECT_NE(digest(2, resnet(), "--steps 3 --global-batch 12 --resume " + file + " --exchange " + exchange), "none");
+    EXPECT_NE(digest(2, resnet() + "--steps 3 --global-batch 12 --resume " + file + " --exchange " + exchange), "none");
 }
 
 /// Spans of one track of a traced step, as (begin, end).
@@ -106,7 +72,7 @@ std::vector<std::pair<double, double>> spans(const std::string& trace, const std
 
 TEST_F(Exchanges, TheTracedStepGoesOnUntilTheNextForwardPassHasItsWeights) {
   const std::string run = folder / "run";
-  (void)digest(2, resnet(), "--steps 4 --exchange reduce_broadcast --out " + run);
+  (void)digest(2, resnet() + "--steps 4 --exchange reduce_broadcast --out " + run);
   for (const std::string rank : {"0", "1"}) {
     const std::string trace = run + "/trace-" + rank + ".jsonl";
     const auto reductions = spans(trace, "exchange"), broadcasts = spans(trace, "broadcast");

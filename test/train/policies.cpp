@@ -2,38 +2,20 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
-#include <nlohmann/json.hpp>
-#include <set>
 
-#include "process/run_program.hpp"
-#include "train/rows.hpp"
+#include "train/jobs.hpp"
 
 namespace syncopate::test {
 namespace {
 
-using Words = std::vector<std::string>;
-
-class TrainingPolicies : public testing::Test {
+class TrainingPolicies : public TrainingJobs {
  protected:
-  void SetUp() override {
-    ASSERT_EQ(syncopate({"data", "draw", "--out", images, "--train", "80", "--test", "10", "--seed", "1"}).code, 0);
-  }
-  [[nodiscard]] Ended train(int ranks, Words more) const {
-    Words words{"run", "-n", std::to_string(ranks), "--", SYNCOPATE_PROGRAM, "train", "--json"};
-    for (const char* word : {"--model", "resnet20", "--batch", "2", "--evaluate-every", "0", "--steps", "13", "--data"})
-      words.emplace_back(word);
-    words.push_back(images);
-    words.insert(words.end(), more.begin(), more.end());
-    return syncopate(words);
-  }
-
-  TemporaryFolder folder;
-  const std::string images = folder / "images";
+  TrainingPolicies() : TrainingJobs("--model resnet20 --batch 2 --steps 13") {}
 };
 
 TEST_F(TrainingPolicies, EveryOneTrainsAllRanksAlike) {
   for (const char* policy : {"wfbp", "single", "fusion", "mg_wfbp", "exact_dp", "online"}) {
-    const Ended ended = train(3, {"--policy", policy});
+    const Ended ended = train(3, std::string("--policy ") + policy);
     ASSERT_EQ(ended.code, 0) << policy << ended.error;
     std::set<std::string> digests;
     for (const auto& end : rows(ended, "end")) digests.insert(end.at("digest").get<std::string>());
@@ -49,7 +31,7 @@ TEST_F(TrainingPolicies, EveryOneTrainsAllRanksAlike) {
 
 TEST_F(TrainingPolicies, TheReportShowsThePlanBesideWhatHappened) {
   const std::string run = folder / "run";
-  ASSERT_EQ(train(2, {"--policy", "exact_dp", "--out", run}).code, 0);
+  ASSERT_EQ(train(2, "--policy exact_dp --out " + run).code, 0);
   const Ended report = syncopate({"report", run, "--json"});
   ASSERT_EQ(report.code, 0) << report.error;
   EXPECT_GT(nlohmann::json::parse(report.output).at("predicted_s").get<double>(), 0);
@@ -60,11 +42,11 @@ TEST_F(TrainingPolicies, TheReportShowsThePlanBesideWhatHappened) {
 
 TEST_F(TrainingPolicies, AClusterFileThatCannotBeUsedIsNamed) {
   const std::string cluster = folder / "cluster.json";
-  const Ended missing = train(1, {"--policy", "exact_dp", "--cluster", cluster});
+  const Ended missing = train(1, "--policy exact_dp --cluster " + cluster);
   EXPECT_EQ(missing.code, 1);
   EXPECT_NE((missing.error + missing.output).find("cluster.json"), std::string::npos) << missing.error;
   std::ofstream(cluster) << R"({"ranks": 4, "links": {"inter": {"alpha_s": -1, "beta_s_per_byte": 1e-9}}})";
-  const Ended damaged = train(1, {"--policy", "exact_dp", "--cluster", cluster});
+  const Ended damaged = train(1, "--policy exact_dp --cluster " + cluster);
   EXPECT_EQ(damaged.code, 2);
   EXPECT_NE((damaged.error + damaged.output).find("alpha_s"), std::string::npos) << damaged.error;
 }
@@ -72,7 +54,7 @@ TEST_F(TrainingPolicies, AClusterFileThatCannotBeUsedIsNamed) {
 TEST_F(TrainingPolicies, TakeCostsFromAClusterFileAndMeasureTimesOnly) {
   const std::string cluster = folder / "cluster.json";
   std::ofstream(cluster) << R"({"ranks": 2, "links": {"inter": {"alpha_s": 1e-4, "beta_s_per_byte": 1e-9}}})";
-  const Ended ended = train(2, {"--policy", "mg_wfbp", "--cluster", cluster});
+  const Ended ended = train(2, "--policy mg_wfbp --cluster " + cluster);
   ASSERT_EQ(ended.code, 0) << ended.error;
   const auto steps = rows(ended, "step");
   ASSERT_EQ(steps.size(), 13U);

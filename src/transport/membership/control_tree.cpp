@@ -8,6 +8,11 @@
 
 namespace syncopate::transport::membership {
 
+namespace {
+/// Beyond what the kernel holds. All that a group of thousands says in the moment in which it fails is less.
+constexpr std::size_t kMostWaiting = std::size_t{4} << 20;
+}  // namespace
+
 bool ControlTree::attach(int rank, socket::Channel channel) {
   const auto [edge, fresh] = edges_.try_emplace(rank, Edge{socket::FramedChannel(std::move(channel), kMaxMessage)});
   expected_.erase(rank);
@@ -63,6 +68,11 @@ void ControlTree::flush() {
     socket::FramedChannel& channel = edge->second.channel;
     // A broken edge is found by reading, which also finds what the neighbour said before it broke.
     const bool waits = channel.flush() && !channel.idle();
+    if (channel.waiting_bytes() > kMostWaiting) {
+      edge = drop(edge,
+                  fmt::format("does not read: more than {} MiB of control messages wait for it", kMostWaiting >> 20));
+      continue;
+    }
     if (waits != edge->second.watching_out) {
       edge->second.watching_out = waits;
       poller_.change(channel.socket(), static_cast<std::uint64_t>(edge->first), waits ? EPOLLIN | EPOLLOUT : EPOLLIN);

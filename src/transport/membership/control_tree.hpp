@@ -41,7 +41,8 @@ class ControlTree final {
   /// Queues `message` unless an earlier message still waits: that neighbour does not read, and would not miss it.
   void send_if_idle(int rank, const std::string& message);
   void on_ready(const socket::Ready& ready);
-  /// Sends what waits, as far as the kernel takes it.
+  /// Sends what waits, as far as the kernel takes it. A neighbour for whom more than 4 MiB wait then is lost: it keeps
+  /// this rank talking, and does not read.
   void flush();
   [[nodiscard]] bool idle() const noexcept;
 

@@ -11,6 +11,7 @@ namespace {
 constexpr auto kAnswerTime = std::chrono::milliseconds(500);
 constexpr auto kLastWords = std::chrono::milliseconds(200);  // limit of telling a failure before this rank is gone
 constexpr auto kFarewell = std::chrono::seconds(1);          // limit of waiting until the neighbours have regrouped
+constexpr std::size_t kMostRelayed = 1 << 16;                // ranks ask when they are about to fail: a few times each
 constexpr auto kBetweenCalls = std::chrono::milliseconds(10);
 base::Time now() { return std::chrono::steady_clock::now(); }
 }  // namespace
@@ -236,6 +237,7 @@ void TreeControl::take(int from, const Reply& reply) {
 }
 
 void TreeControl::relay(int from, const Message& message) {
+  if (relayed_.size() == kMostRelayed) throw Corrupt(fmt::format("questions without an end, {}", kMostRelayed));
   const std::string bytes = encode(message);
   if (relayed_.insert(bytes).second) tree_.flood(bytes, from);
 }

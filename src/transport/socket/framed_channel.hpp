@@ -23,6 +23,7 @@ class FramedChannel final {
   [[nodiscard]] bool read(std::vector<std::string>& messages);
 
   [[nodiscard]] bool idle() const noexcept { return out_.empty(); }  ///< nothing waits to be sent
+  [[nodiscard]] std::size_t waiting_bytes() const noexcept { return out_.size(); }
   [[nodiscard]] const std::string& reason() const noexcept { return reason_; }
   [[nodiscard]] const Descriptor& socket() const noexcept { return channel_.socket(); }
 

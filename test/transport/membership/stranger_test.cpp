@@ -152,6 +152,38 @@ TEST_F(BetweenTwo, WhoSpeaksWithoutAPauseKeepsNobodyFromHearingTheOther) {
   endpoint_ = Endpoint{};  // cuts the speaker off
 }
 
+/// Asks `to` about one operation after the other until it is cut off, or has asked a million times.
+void ask_without_end(socket::Channel& edge, std::int32_t to) {
+  for (std::uint64_t number = 1; number < 1'000'000; number += 1000) {
+    std::string questions;
+    for (std::uint64_t i = 0; i < 1000; ++i) questions += control::question(1, to, number + i);
+    if (!say(edge, questions)) return;
+  }
+  std::ignore = say(edge, control::failure("RemoteFailure", "the end"));
+}
+
+// What it is answered must not fill the memory of who answers.
+TEST_F(BetweenTwo, WhoAsksAndDoesNotReadTheAnswersIsLost) {
+  const std::jthread asking([&] { ask_without_end(stranger_, 0); });
+  const auto told = [](const std::string& heard) { return contains(heard, "rank 1 does not read"); };
+  EXPECT_TRUE(told(test::hear(honest_, told)));
+  const membership::Failure failure = failure_seen(*endpoint_.links);
+  EXPECT_EQ(failure.kind, "PeerLost") << failure.message;
+  EXPECT_EQ(failure.where.peer, 1);
+  endpoint_ = Endpoint{};
+}
+
+// What was passed on is remembered, so that it does not go round.
+TEST_F(BetweenTwo, WhoAsksOthersWithoutAnEndIsCorrupt) {
+  const std::jthread asking([&] { ask_without_end(stranger_, 2); });
+  const auto told = [](const std::string& heard) { return contains(heard, "questions without an end"); };
+  EXPECT_TRUE(told(test::hear(honest_, told)));
+  const membership::Failure failure = failure_seen(*endpoint_.links);
+  EXPECT_EQ(failure.kind, "Corrupt") << failure.message;
+  EXPECT_EQ(failure.where.peer, 1);
+  endpoint_ = Endpoint{};
+}
+
 // Rank 2 has not left. Rank 0 parts from it as from a rank that has, and whoever needs it learns that it is lost.
 TEST_F(BetweenTwo, WhoSendsAnotherAwayIsBelievedByTheRestOfTheGroup) {
   EXPECT_TRUE(say(stranger_, control::goodbye(2, 0)));

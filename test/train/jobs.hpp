@@ -1,0 +1,61 @@
+// Training jobs on drawn images, as a user starts them: their words, the rows that they print, what they end with.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "process/run_program.hpp"
+
+namespace syncopate::test {
+
+/// The rows of an event under --json, of all ranks, in the order in which they were printed.
+inline std::vector<nlohmann::json> rows(const Ended& ended, const std::string& event) {
+  std::vector<nlohmann::json> found;
+  for (const std::string& line : lines_of(ended.output)) {
+    auto row = nlohmann::json::parse(line, nullptr, false);
+    if (row.is_object() && row.value("event", "") == event) found.push_back(std::move(row));
+  }
+  return found;
+}
+
+class TrainingJobs : public testing::Test {
+ protected:
+  explicit TrainingJobs(const std::string& always = "") : always_(always) {}
+  void SetUp() override {
+    ASSERT_EQ(syncopate({"data", "draw", "--out", images, "--train", "80", "--test", "10", "--seed", "1"}).code, 0);
+  }
+
+  /// On the images, unless `more` names other data.
+  [[nodiscard]] Ended train(int ranks, const std::string& more) const {
+    std::vector<std::string> words{"run", "-n", std::to_string(ranks), "--", SYNCOPATE_PROGRAM, "train", "--json"};
+    if (more.find("--data ") == std::string::npos) words.insert(words.end(), {"--data", images});
+    std::istringstream stream("--evaluate-every 0 " + always_ + " " + more);
+    for (std::string word; stream >> word;) words.push_back(word);
+    return syncopate(words);
+  }
+
+  /// The digest that all ranks ended with.
+  [[nodiscard]] std::string digest(int ranks, const std::string& more) const {
+    const Ended ended = train(ranks, more);
+    EXPECT_EQ(ended.code, 0) << more << '\n' << ended.error;
+    const auto ends = rows(ended, "end");
+    EXPECT_EQ(ends.size(), static_cast<std::size_t>(ranks)) << more << '\n' << ended.error;
+    std::set<std::string> digests;
+    for (const auto& end : ends) digests.insert(end.at("digest").get<std::string>());
+    EXPECT_EQ(digests.size(), 1U) << more << ": ranks ended with different parameters";
+    return digests.empty() ? "none" : *digests.begin();
+  }
+
+  TemporaryFolder folder;
+  const std::string images = folder / "images", file = folder / "checkpoint";
+
+ private:
+  const std::string always_;
+};
+
+}  // namespace syncopate::test
