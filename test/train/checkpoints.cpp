@@ -94,6 +94,11 @@ TEST_F(Checkpoint, WhoseHeaderLiesIsRefused) {
   for (const std::uint64_t parameters : {std::uint64_t{1}, held, held / 2 + 1, std::uint64_t{1} << 63})
     expect_corrupt(with("parameters", parameters), std::to_string(parameters), "it holds");
   expect_corrupt(with("buffers", 1), "a buffer", "it holds");
+  for (const char* seed : {"-1", "1e300", "0.5", "null"}) {
+    std::string lies = header;
+    lies.replace(header.find("\"seed\":") + 7, 1, seed);
+    expect_corrupt(with_header(lies, lies.size()), seed, "its seed is no whole number");
+  }
   auto kept = nlohmann::ordered_json::parse(header);
   kept["kept"] = {"velocity", "square"};
   expect_corrupt(with_header(kept.dump(), kept.dump().size()), "another state", "it holds");

@@ -2,7 +2,6 @@
 #include "record/checkpoint.hpp"
 
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <span>
 
 #include "record/sealed_file.hpp"
@@ -11,50 +10,20 @@
 namespace syncopate::train {
 namespace {
 
-using Json = nlohmann::ordered_json;
 constexpr std::string_view kMagic = "SYNCCKP2";
 
-std::string header_of(const Checkpoint& checkpoint) {
-  const RunState& s = checkpoint.state;
-  Json kept = Json::array();
-  for (const auto& [name, values] : checkpoint.kept.state) kept.push_back(name);
-  return Json{{"model", s.model},
-              {"layers", s.sizes.layers},
-              {"width", s.sizes.width},
-              {"heads", s.sizes.heads},
-              {"context", s.sizes.context},
-              {"seed", s.seed},
-              {"training_samples", s.training_samples},
-              {"step", s.progress.step},
-              {"epoch", s.progress.epoch},
-              {"sample", s.progress.sample},
-              {"parameters", checkpoint.parameters.numel()},
-              {"buffers", checkpoint.buffers.numel()},
-              {"optimizer", checkpoint.kept.optimizer},
-              {"kept", kept},
-              {"layout", checkpoint.layout}}
-      .dump();
-}
-
-RunState state_of(const Json& header) {
-  RunState s;
-  s.model = header.at("model");
-  s.sizes = {header.at("layers"), header.at("width"), header.at("heads"), header.at("context")};
-  s.seed = header.at("seed");
-  s.training_samples = header.at("training_samples");
-  s.progress = {header.at("step"), header.at("epoch"), header.at("sample")};
-  return s;
+CheckpointHeader header_of(const Checkpoint& checkpoint) {
+  CheckpointHeader header{.state = checkpoint.state,
+                          .parameters = static_cast<std::uint64_t>(checkpoint.parameters.numel()),
+                          .buffers = static_cast<std::uint64_t>(checkpoint.buffers.numel()),
+                          .optimizer = checkpoint.kept.optimizer,
+                          .layout = checkpoint.layout};
+  for (const auto& [name, values] : checkpoint.kept.state) header.kept.push_back(name);
+  return header;
 }
 
 /// The checkpoint whose tensors are `numbers`: parameters, what the optimizer keeps, buffers.
-Checkpoint checkpoint_of(const Json& header, std::span<const std::uint8_t> numbers) {
-  const std::uint64_t parameters = header.at("parameters"), buffers = header.at("buffers");
-  const std::uint64_t held = numbers.size() / 4;
-  const auto kept = header.at("kept").get<std::vector<std::string>>();
-  const std::uint64_t vectors = 1 + kept.size();
-  require_intact(buffers <= held && (held - buffers) / vectors == parameters && (held - buffers) % vectors == 0 &&
-                     numbers.size() % 4 == 0,
-                 "it holds {} numbers instead of {} x {} + {}", held, vectors, parameters, buffers);
+Checkpoint checkpoint_of(CheckpointHeader header, std::span<const std::uint8_t> numbers) {
   const auto take = [&](std::uint64_t count) {
     at::Tensor tensor = at::empty({static_cast<std::int64_t>(count)}, at::kFloat);
     std::memcpy(tensor.data_ptr<float>(), numbers.data(), 4 * count);
@@ -62,12 +31,12 @@ Checkpoint checkpoint_of(const Json& header, std::span<const std::uint8_t> numbe
     return tensor;
   };
   Checkpoint result;
-  result.state = state_of(header);
-  result.layout = header.at("layout").get<std::vector<std::string>>();
-  result.parameters = take(parameters);
-  result.kept.optimizer = header.at("optimizer").get<std::string>();
-  for (const std::string& name : kept) result.kept.state.emplace_back(name, take(parameters));
-  result.buffers = take(buffers);
+  result.state = std::move(header.state);
+  result.layout = std::move(header.layout);
+  result.parameters = take(header.parameters);
+  result.kept.optimizer = std::move(header.optimizer);
+  for (const std::string& name : header.kept) result.kept.state.emplace_back(name, take(header.parameters));
+  result.buffers = take(header.buffers);
   return result;
 }
 
@@ -102,15 +71,13 @@ void save_checkpoint(const std::string& file, const Checkpoint& checkpoint) {
   std::vector<std::span<const std::byte>> payload{bytes_of(checkpoint.parameters)};
   for (const auto& [name, values] : checkpoint.kept.state) payload.push_back(bytes_of(values));
   payload.push_back(bytes_of(checkpoint.buffers));
-  write_sealed(file, kMagic, header_of(checkpoint), payload);
+  write_sealed(file, kMagic, text_of(header_of(checkpoint)), payload);
 }
 
 Checkpoint load_checkpoint(const std::string& file) {
   const Sealed sealed = read_sealed(file, kMagic, "checkpoint");
   try {
-    return checkpoint_of(Json::parse(sealed.header), sealed.payload);
-  } catch (const nlohmann::json::exception& error) {
-    throw Corrupt(fmt::format("{} is damaged: {}", file, error.what()));
+    return checkpoint_of(parse_checkpoint_header(sealed.header, sealed.payload.size()), sealed.payload);
   } catch (const Corrupt& error) {
     throw Corrupt(fmt::format("{} is damaged: {}", file, error.what()));
   }

@@ -6,21 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "data/order.hpp"
-#include "model.hpp"
 #include "network/network.hpp"
+#include "record/checkpoint_header.hpp"
 #include "syncopate/optimizer.hpp"
 
 namespace syncopate::train {
-
-/// What a run is beside its tensors.
-struct RunState {
-  std::string model;
-  ModelOptions sizes;
-  std::uint64_t seed = 1;
-  std::uint64_t training_samples = 0;
-  Progress progress;
-};
 
 /// What an optimizer keeps, by name: f32, each as long as the parameters.
 struct Kept {

@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "record/json_number.hpp"
 #include "record/sealed_file.hpp"
 #include "require.hpp"
 
@@ -31,9 +31,10 @@ void require_same(const Json& header, const char* what, const Json& here) {
 }
 
 SavedCodecState state_of(const Json& header, std::span<const std::uint8_t> payload) {
-  SavedCodecState state{.codec = header.at("codec"), .steps = header.at("steps")};
+  SavedCodecState state{.codec = header.at("codec").get<std::string>()};
+  read(header, "steps", state.steps);
   for (const Json& gradient : header.at("gradients")) {
-    const std::uint64_t bytes = gradient.at(1);
+    const auto bytes = whole_number<std::uint64_t>(gradient.at(1), "number of bytes");
     require_intact(bytes <= payload.size(), "it ends within '{}'", gradient.at(0).get<std::string>());
     const auto values = std::as_bytes(payload.first(bytes));
     state.gradients.emplace_back(gradient.at(0).get<std::string>(), std::vector(values.begin(), values.end()));
