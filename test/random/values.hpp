@@ -1,5 +1,4 @@
 // Values: what each rank puts into a vector, a function of a key, the rank and the place.
-// all.
 #pragma once
 
 #include <cstdint>

@@ -67,7 +67,7 @@ void add_cost(Cluster& cluster, MeasuredCost cost, const JsonPlace& place) {
 /// {"allreduce": {"affine": …}} or, one per algorithm, {"allreduce": {"ring": {"table": …}, "mst": …}}.
 void add_costs(Cluster& cluster, const JsonPlace& costs) {
   for (const auto& [name, place] : costs.items()) {
-    const Collective collective = found_at(place, [&name = name] { return collective_named(name); });
+    const Collective collective = found_at(place, [&text = name] { return collective_named(text); });
     if (is_cost(place)) {
       add_cost(cluster, {.collective = collective}, place);
       continue;
@@ -75,7 +75,7 @@ void add_costs(Cluster& cluster, const JsonPlace& costs) {
     for (const auto& [algorithm, entry] : place.items()) {
       if (!entry.is_object()) entry.refuse(R"(is neither "affine" nor "table" nor an algorithm's {"affine": …})");
       static_cast<void>(
-          found_at(entry, [&, &name = algorithm] { return &collective::algorithm_named(name, collective); }));
+          found_at(entry, [&, &text = algorithm] { return &collective::algorithm_named(text, collective); }));
       add_cost(cluster, {.collective = collective, .algorithm = algorithm}, entry);
     }
   }

@@ -1,5 +1,4 @@
 // Answers of other ranks, before every codec of the shelf: noise, and packets that are almost right.
-// changed.
 #include "compress/codec.hpp"
 
 #include <algorithm>

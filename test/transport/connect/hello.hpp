@@ -1,5 +1,4 @@
 // A stranger's side of the handshake, byte by byte as docs/transport.md has it; no other file knows them.
-// alone.
 #pragma once
 
 #include <openssl/evp.h>

@@ -1,5 +1,4 @@
 // A neighbour in the control tree that says what it likes ends its group by name, or changes nothing.
-// nothing.
 #include "transport/stranger.hpp"
 
 #include <gtest/gtest.h>
