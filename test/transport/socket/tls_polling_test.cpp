@@ -1,7 +1,9 @@
 // TLS and the poller: no byte stays where no event tells of it, and none is announced too late.
 #include <gtest/gtest.h>
+#include <linux/sockios.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 
 #include "transport/socket/framed_channel.hpp"
 #include "transport/socket/poller.hpp"
@@ -9,6 +11,60 @@
 
 namespace syncopate::transport::socket {
 namespace {
+
+/// Moves what has arrived at one end of a relay, but at most `most` bytes, on to the other; how much.
+std::size_t relayed(const Descriptor& from, const Descriptor& to, std::size_t most = 1 << 20) {
+  std::vector<std::byte> bytes(most);
+  const ssize_t got = ::recv(from.number(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+  if (got <= 0) return 0;
+  EXPECT_EQ(::send(to.number(), bytes.data(), static_cast<std::size_t>(got), MSG_NOSIGNAL), got);
+  return static_cast<std::size_t>(got);
+}
+
+// The reader holds the front of the record, and the kernel never has as many bytes as are awaited.
+TEST(TlsPolling, TheRestOfARecordIsAnnouncedHoweverMuchOfItIsHere) {
+  constexpr std::size_t kPlain = 10'000, kRecord = kPlain + 22, kRest = 100;
+  auto [calling, near] = connection();
+  auto [far, called] = connection();
+  Two two;
+  two.client = Channel(std::move(calling));
+  two.server = Channel(std::move(called));
+  two.client.secure(kKey, TlsRole::client);
+  two.server.secure(kKey, TlsRole::server);
+  const auto unsettled = [&] {
+    return two.client_end.outcome == Outcome::nothing_now || two.server_end.outcome == Outcome::nothing_now;
+  };
+  for (const base::Time end = test::in(10s); unsettled() && std::chrono::steady_clock::now() < end;) {
+    if (two.client_end.outcome == Outcome::nothing_now) two.client_end = two.client.settle();
+    std::ignore = relayed(near, far);
+    if (two.server_end.outcome == Outcome::nothing_now) two.server_end = two.server.settle();
+    std::ignore = relayed(far, near);
+  }
+  ASSERT_FALSE(unsettled());
+  two.server.read_ahead();
+  Poller poller;
+  poller.add(two.server.socket(), 7, EPOLLIN | EPOLLET);
+  std::ignore = poller.wait(test::in(0s));
+
+  const auto sent = noise(kPlain);
+  ASSERT_EQ(two.client.write(std::span<const std::byte>(sent)).bytes, kPlain);
+  for (std::size_t front = 0; front < kRecord - kRest;) {
+    test::await_readable(near);
+    front += relayed(near, far, kRecord - kRest - front);
+  }
+  std::vector<std::byte> into(kPlain);
+  int waiting = 1;
+  while (waiting > 0) {
+    ASSERT_FALSE(poller.wait(test::in(10s)).empty());
+    ASSERT_EQ(two.server.read(std::span(into)).bytes, 0U);
+    ASSERT_EQ(::ioctl(far.number(), SIOCOUTQ, &waiting), 0);
+  }
+  two.server.announce_from(kPlain);
+  ASSERT_EQ(relayed(near, far), kRest);
+  ASSERT_FALSE(poller.wait(test::in(10s)).empty()) << "all is here, and nothing tells of it";
+  EXPECT_EQ(two.server.read(std::span(into)).bytes, kPlain);
+  EXPECT_EQ(into, sent);
+}
 
 // A reader that is told of each arrival once: what it left must not stay where no event tells of it.
 TEST(TlsPolling, AShortReadMeansThatTheNextArrivalIsAnEvent) {
