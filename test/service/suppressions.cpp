@@ -10,7 +10,11 @@ extern "C" const char* __tsan_default_suppressions() {
          "called_from_lib:libgpr.so\n"
          "race:libgrpc.so\n"
          "race:libgrpc++.so\n"
-         "race:libgpr.so\n";
+         "race:libgpr.so\n"
+         "race:libabsl_\n"
+         "race:libupb.so\n"
+         "race:libcrypto.so\n"
+         "race:^grpc::\n";
 }
 #endif
 
