@@ -85,8 +85,10 @@ void add_exchange(CLI::App& app, Options& o, std::string& fusion_bytes) {
                  "sparse codecs: the density with which training begins; with --warmup-steps")
       ->check(up_to_one());
   app.add_option("--warmup-steps", o.feedback.warmup_steps, "steps in which the density falls to the codec's own");
-  app.add_option("--local-clip", o.feedback.clip_norm,
-                 "with feedback: largest L2 norm of each coded gradient, before it is accumulated; 0: any")
+  app.add_option(
+         "--local-clip", o.local_clip,
+         "with feedback: largest L2 norm of each coded gradient, before it is accumulated; 0: any (default: with "
+         "feedback momentum the model's --clip / sqrt(ranks))")
       ->check(not_negative());
   app.add_option("--dense-below", o.dense_below, "gradients with fewer elements are sent as they are")
       ->capture_default_str();

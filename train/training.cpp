@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "ranks/equal.hpp"
 #include "record/sealed_file.hpp"
@@ -21,10 +22,20 @@ namespace {
 /// The synchronizer accumulates the momentum of gradients, and the optimizer adds none.
 bool has_momentum_correction(const Options& o) { return o.feedback.kind == "momentum" && o.exchange != "none"; }
 
-FeedbackOptions feedback_options(const Options& o) {
+/// The bound on the averaged gradient. With momentum correction averages are velocities, and gradients are clipped
+/// before.
+double global_clip(const Options& o, const Model& model) {
+  return o.clip.value_or(has_momentum_correction(o) ? 0 : model.clip);
+}
+
+/// Lin et al., section 3.2: a bound on the average becomes one on each rank's gradient, smaller by the root of the
+/// ranks' number.
+FeedbackOptions feedback_options(const Options& o, const Model& model, int ranks) {
   FeedbackOptions feedback = o.feedback;
   if (o.momentum) feedback.momentum = *o.momentum;
   feedback.nesterov = o.nesterov;
+  const double usual = has_momentum_correction(o) ? model.clip / std::sqrt(ranks) : 0;
+  feedback.clip_norm = o.local_clip.value_or(usual);
   return feedback;
 }
 
@@ -71,12 +82,12 @@ Training::Training(Group& group, const Place& place, const Options& options)
                                .check_every = options.check_every,
                                .fusion_bytes = options.fusion_bytes,
                                .codec = options.codec,
-                               .feedback = feedback_options(options),
+                               .feedback = feedback_options(options, model_, place.ranks),
                                .dense_below = options.dense_below,
                                .exchange = options.exchange,
                                .algorithm = options.algorithm,
                                .zero_missing = options.zero_missing,
-                               .clip_norm = options.clip.value_or(model_.clip),
+                               .clip_norm = global_clip(options, model_),
                                .code_ahead = !options.code_inline,
                                .trace = &trace_,
                                .clock_s = nullptr,
@@ -110,6 +121,7 @@ void Training::weigh(SynchronizerOptions& exchange) {
   SynchronizerOptions plain = exchange;
   plain.codec = "none";
   plain.feedback = {};
+  plain.clip_norm = options_.clip.value_or(model_.clip);
   ExchangeCost plain_cost = cost_of(plain);
   std::array<double, 2> seconds{exchange.cost->table.back().second, plain_cost.table.back().second};
   broadcast(group_, std::span<double>(seconds), {.name = "predicted exchanges"});

@@ -31,6 +31,11 @@ compress::Settings codec_settings(const SynchronizerOptions& options) {
   compress::Settings settings = compress::settings_of(options.codec);
   const FeedbackOptions& feedback = options.feedback;
   settings.feedback = feedback_of(feedback, *settings.codec);
+  // What arrives are velocities: bounding them would take from what every rank has already given away.
+  base::require(options.clip_norm == 0 || settings.feedback.kind != Feedback::Kind::momentum,
+                "clip_norm is {} with feedback momentum, whose averages are velocities; allowed: 0, and local clipping "
+                "(FeedbackOptions::clip_norm) instead",
+                options.clip_norm);
   settings.dense_below = options.dense_below;
   base::require(feedback.warmup_density >= 0 && feedback.warmup_density <= 1 &&
                     (feedback.warmup_density > 0) == (feedback.warmup_steps > 0),

@@ -58,6 +58,7 @@ TEST(FeedbackOptions, ThatAreNotSoundAreRefusedByName) {
        {.codec = "topk", .feedback = {.kind = "echo"}}},
       {"momentum is 1; allowed", {.codec = "topk", .feedback = {.kind = "momentum", .momentum = 1}}},
       {"without feedback", {.codec = "topk", .feedback = {.kind = "none", .clip_norm = 1}}},
+      {"averages are velocities; allowed: 0", {.codec = "topk", .feedback = {.kind = "momentum"}, .clip_norm = 1}},
       {"density above 0, at most 1", {.codec = "topk", .feedback = {.warmup_density = 2, .warmup_steps = 3}}},
       {"and steps; or neither", {.codec = "topk", .feedback = {.warmup_density = 0.5}}},
       {"codec fp16, which has no density", {.codec = "fp16", .feedback = {.warmup_density = 0.5, .warmup_steps = 3}}},
