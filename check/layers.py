@@ -38,7 +38,7 @@ SEAMS = {"tools": {"contender/"}}  # the method of measuring is one header, shar
 # Include of a foreign library -> the only places where it may stand.
 FOREIGN = [
     (r"(?:torch|ATen|c10)/", ("train/", "test/train/", "example/own_model.cpp"), "libtorch"),
-    (r"(?:grpc|grpcpp|grpc\+\+)/", ("src/server/rpc/", "test/service/"), "gRPC"),
+    (r"(?:grpc|grpcpp|grpc\+\+)/", ("src/server/rpc/", "test/service/", "bench/contender/"), "gRPC"),
     (r"mpi\.h$", ("src/transport/mpi/", "bench/contender/", "test/transport/"), "MPI"),
     (r"uc[pst]/", ("src/transport/ucx/",), "UCX"),
     (r"(?:cuda|cublas|curand|cub/|thrust/)", ("src/kernel/cuda/", "test/kernel/"), "CUDA"),

@@ -12,6 +12,11 @@ else()
   set(SYNCOPATE_HAVE_GLOO "no: run scripts/contenders")
 endif()
 
+if(TARGET syncopate_server)
+  add_executable(contender_grpc contender/grpc.cpp)
+  target_link_libraries(contender_grpc PRIVATE syncopate syncopate_settings PkgConfig::SYNCOPATE_GRPC)
+endif()
+
 function(syncopate_mpi_contender flavour)
   find_program(SYNCOPATE_MPICXX_${flavour} NAMES mpicxx.${flavour})
   set(wrapper ${SYNCOPATE_MPICXX_${flavour}})

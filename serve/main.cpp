@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "measure.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/server.hpp"
 #include "syncopate/tooling/json.hpp"
@@ -38,7 +39,8 @@ void print_row(const Json& row) {
 Json row_of(const ServerStatus& status) {
   return {{"workers", status.workers},         {"connected", status.connected},
           {"finished", status.finished},       {"kept_bytes", status.kept_bytes},
-          {"received_bytes", status.received_bytes}, {"sent_bytes", status.sent_bytes}};
+          {"received_bytes", status.received_bytes}, {"sent_bytes", status.sent_bytes},
+          {"processor_seconds", status.processor_seconds}};
 }
 
 std::string text_of(const ServerStatus& status) {
@@ -91,6 +93,22 @@ void define_certificates(CLI::App& app, Words& words) {
   });
 }
 
+/// What `syncopate bench server` starts as its workers; not for people.
+void define_measure(CLI::App& app, Words& words) {
+  CLI::App* sub = app.add_subcommand("measure", "One worker of a benchmark");
+  sub->group("");
+  const auto measured = std::make_shared<serve::Measured>();
+  sub->add_option("--bytes", measured->bytes)->required();
+  sub->add_option("--tables", measured->tables);
+  sub->add_option("--untimed", measured->untimed);
+  sub->add_option("--timed", measured->timed);
+  sub->callback([&words, measured] {
+    words.instead = [measured] {
+      if (const std::string row = serve::measure(*measured); !row.empty()) fmt::print("{}\n", row);
+    };
+  });
+}
+
 void define(CLI::App& app, Words& words) {
   app.name("syncopate-server");
   app.set_version_flag("--version", std::string(version()));
@@ -113,6 +131,7 @@ void define(CLI::App& app, Words& words) {
   app.fallthrough();
   define_status(app, words);
   define_certificates(app, words);
+  define_measure(app, words);
 }
 
 /// Signals are taken by one thread that waits for them: every other thread has them blocked from its birth.
@@ -138,7 +157,7 @@ void say(const char* event, const Words& words, const Server& server) {
   std::fflush(stdout);
 }
 
-void serve(Words words) {
+void run_server(Words words) {
   if (words.server.addresses.empty()) throw Misuse("--address is required: where to serve (--help lists the options)");
   const sigset_t signals = blocked_signals();
   words.server.memory_bytes = parse_bytes(words.memory);
@@ -175,7 +194,7 @@ int main(int argc, char** argv) {
     } catch (const CLI::ParseError& error) {
       throw Misuse(fmt::format("{} (--help lists the options)", error.what()));
     }
-    words.instead ? words.instead() : serve(words);
+    words.instead ? words.instead() : run_server(words);
     return 0;
   } catch (const Error& error) {
     return fail(error, words.json);

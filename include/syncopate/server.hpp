@@ -60,6 +60,7 @@ struct ServerStatus {
   std::size_t finished = 0;                          ///< that have ended in order
   std::uint64_t kept_bytes = 0;                      ///< weights
   std::uint64_t received_bytes = 0, sent_bytes = 0;  ///< bodies of messages
+  double processor_seconds = 0;                      ///< user and system time of its process so far
 };
 
 /// What the server at `address` says of itself. Throws as TableWorker::connect does.

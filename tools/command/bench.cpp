@@ -5,6 +5,7 @@
 #include "bench/controller.hpp"
 #include "bench/exchange/benchmark.hpp"
 #include "bench/replay.hpp"
+#include "bench/server/benchmark.hpp"
 #include "bench/step/benchmark.hpp"
 #include "bench/worker.hpp"
 #include "command.hpp"
@@ -50,6 +51,16 @@ void add_exchanger(CLI::App& app, Session& session) {
   sub.group("");
   bench::declare(sub, *request);
   sub.callback([request, &session] { session.action = [request] { return bench::run_exchanger(*request); }; });
+}
+
+void add_server(CLI::App& app, Session& session) {
+  const auto request = std::make_shared<bench::ServerRequest>();
+  CLI::App& sub = *app.add_subcommand("server", "Push and pull of the parameter server, beside a bare gRPC stream");
+  sub.add_flag("--json", session.json, "One row per contender and size, for programs");
+  bench::declare(sub, *request);
+  sub.callback([request, &session] {
+    session.action = [request, &session] { return bench::run_server_benchmark(*request, session); };
+  });
 }
 
 void add_step(CLI::App& app, Session& session) {
@@ -109,6 +120,7 @@ void define(CLI::App& app, Session& session) {
   add_replayer(app, session);
   add_exchange(app, session);
   add_exchanger(app, session);
+  add_server(app, session);
   add_worker(app, session);
 }
 

@@ -33,7 +33,8 @@ std::string bytes_of(const ServerStatus& status) {
   base::WireWriter writer;
   for (const std::uint64_t number :
        {std::uint64_t{status.workers}, std::uint64_t{status.connected}, std::uint64_t{status.finished},
-        status.kept_bytes, status.received_bytes, status.sent_bytes})
+        status.kept_bytes, status.received_bytes, status.sent_bytes,
+        static_cast<std::uint64_t>(status.processor_seconds * 1e6)})
     writer.number(number);
   return writer.take();
 }
@@ -45,6 +46,7 @@ ServerStatus status_from(std::string_view bytes) {
     *number = reader.number<std::uint64_t>();
   for (std::uint64_t* number : {&status.kept_bytes, &status.received_bytes, &status.sent_bytes})
     *number = reader.number<std::uint64_t>();
+  status.processor_seconds = static_cast<double>(reader.number<std::uint64_t>()) * 1e-6;
   reader.end();
   return status;
 }

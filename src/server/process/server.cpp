@@ -2,6 +2,7 @@
 #include "syncopate/server.hpp"
 
 #include <fmt/format.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -27,6 +28,12 @@ std::size_t limit_of(std::size_t bytes) {
   if (bytes > 0) return bytes;
   const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
   return static_cast<std::size_t>(pages) * static_cast<std::size_t>(page) / 4 * 3;
+}
+
+double processor_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
 }  // namespace
@@ -57,6 +64,7 @@ class Server::Impl {
     ServerStatus status = traffic_;
     status.workers = setup ? setup->workers : 0;
     status.kept_bytes = tables_.kept_bytes();
+    status.processor_seconds = processor_seconds();
     for (const auto& [worker, seat] : seats_) {
       status.connected += seat.stream ? 1 : 0;
       status.finished += seat.has_finished ? 1 : 0;

@@ -1,0 +1,26 @@
+// Push and pull under measure: this library's parameter server beside a bare gRPC stream of the same bytes.
+#pragma once
+
+#include <string>
+
+#include "command.hpp"
+
+namespace syncopate::tools::bench {
+
+struct ServerRequest {
+  int workers = 1;
+  int servers = 1;
+  std::string bytes = "1MiB,100MiB";
+  int tables = 1;
+  std::string lab;  ///< rate of the lab to start, a host for each worker; empty: this machine
+  std::string contenders = "all";
+  int rounds = 3;
+  int steps = 5;  ///< timed rounds of push and pull in each run
+};
+
+void declare(CLI::App& app, ServerRequest& request);
+
+/// The exit code: 1 if an answer was wrong. Throws Misuse before anything is started.
+[[nodiscard]] int run_server_benchmark(const ServerRequest& request, const Session& session);
+
+}  // namespace syncopate::tools::bench
