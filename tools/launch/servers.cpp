@@ -20,9 +20,6 @@ Servers::Servers(const JobOptions& options, const SecretFile& secret) : options_
   const auto now = std::chrono::system_clock::now().time_since_epoch().count();
   job_ = fmt::format("run-{}-{:x}", getpid(), now);
   environment_["SYNCOPATE_JOB"] = job_;
-  std::string& addresses = environment_["SYNCOPATE_SERVERS"];
-  for (int server = 0; server < options.servers; ++server)
-    addresses += fmt::format("{}{}", addresses.empty() ? "" : ",", address(server));
   if (options.lab != nullptr) make_certificates();
 }
 
@@ -44,26 +41,33 @@ void Servers::make_certificates() {
 
 std::map<std::string, std::string> Servers::environment(int host) const {
   auto environment = environment_;
+  std::string& addresses = environment["SYNCOPATE_SERVERS"];
+  for (int server = 0; server < options_.servers; ++server)
+    addresses += fmt::format("{}{}", addresses.empty() ? "" : ",", host_of(server) == host ? name(server) : address(server));
   if (certificates_.empty()) return environment;
   environment["SYNCOPATE_TLS_CERTIFICATE"] = fmt::format("{}/host{}.pem", certificates_, host);
   environment["SYNCOPATE_TLS_KEY"] = fmt::format("{}/host{}-key.pem", certificates_, host);
   return environment;
 }
 
+int Servers::host_of(int server) const {
+  return options_.lab == nullptr ? 0 : server % options_.lab->options().hosts;
+}
+
+std::string Servers::name(int server) const { return fmt::format("@syncopate-{}-{}", job_, server); }
+
 std::string Servers::address(int server) const {
-  if (options_.lab == nullptr) return fmt::format("@syncopate-{}-{}", job_, server);
-  const int hosts = options_.lab->options().hosts;
-  return fmt::format("{}:{}", options_.lab->address(server % hosts), kLabPort + server / hosts);
+  return fmt::format("{}:{}", options_.lab->address(host_of(server)), kLabPort + server / options_.lab->options().hosts);
 }
 
 std::vector<process::Program> Servers::programs() const {
   std::vector<process::Program> programs;
   for (int server = 0; server < options_.servers; ++server) {
     process::Program program{.name = fmt::format("server {}", server), .attends = true};
-    program.argv = {options_.server_program, "--index", fmt::format("{}", server), "--address",
-                    address(server),         "--drain"};
+    program.argv = {options_.server_program, "--index", fmt::format("{}", server), "--drain", "--address", name(server)};
+    if (options_.lab != nullptr) program.argv.insert(program.argv.end(), {"--address", address(server)});
     program.environment = options_.environment;
-    const int host = options_.lab == nullptr ? 0 : server % options_.lab->options().hosts;
+    const int host = host_of(server);
     for (const auto& [name, value] : environment(host)) program.environment[name] = value;
     program.environment["SYNCOPATE_SECRET_FILE"] = secret_file_;
     if (options_.lab != nullptr) {

@@ -11,8 +11,8 @@
 
 namespace syncopate::tools::launch {
 
-/// On this machine they serve under names that only its processes reach; in a lab, server k on host k modulo their
-/// number, by TLS with certificates that are made for this job and go with this object.
+/// Each serves under a name that only processes of its host reach; in a lab, where server k runs on host k modulo their
+/// number, for the other hosts also by TLS, with certificates that are made for this job and go with this object.
 class Servers final {
  public:
   Servers(const JobOptions& options, const SecretFile& secret);
@@ -26,7 +26,9 @@ class Servers final {
   [[nodiscard]] std::vector<process::Program> programs() const;
 
  private:
-  [[nodiscard]] std::string address(int server) const;
+  [[nodiscard]] int host_of(int server) const;
+  [[nodiscard]] std::string name(int server) const;     ///< on its own host
+  [[nodiscard]] std::string address(int server) const;  ///< from other hosts of the lab
   void make_certificates();
 
   const JobOptions& options_;

@@ -2,7 +2,10 @@
 #include "server/table/worker_tables.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <map>
+#include <ranges>
 
 #include "base/require.hpp"
 
@@ -22,6 +25,19 @@ void require_fit(const Setup& setup, std::span<const Buffer> weights) {
         weights[i].count, name_of(weights[i].dtype), setup.tables[i].elements);
 }
 
+/// The order in which a worker sends the blocks of a table: to each server in turn, and workers begin with different ones,
+/// so that all ports are busy from the first block to the last.
+std::vector<Block> in_turns(std::vector<Block> blocks, std::size_t servers, std::size_t worker) {
+  std::map<std::pair<std::size_t, std::size_t>, std::size_t> sent;  // so far, by table and server
+  std::map<std::array<std::size_t, 3>, Block> turns;
+  for (const Block& block : blocks) {
+    const std::size_t place = (block.server + servers - worker % servers) % servers;
+    turns[{block.table, sent[{block.table, block.server}]++, place}] = block;
+  }
+  std::ranges::copy(turns | std::views::values, blocks.begin());
+  return blocks;
+}
+
 std::unique_ptr<Optimizer> optimizer_of(const Setup& setup, std::span<const Buffer> weights) {
   std::vector<WeightTensor> tensors;
   for (std::size_t i = 0; i < weights.size(); ++i)
@@ -36,12 +52,14 @@ WorkerTables::WorkerTables(const Setup& setup, std::size_t worker, std::vector<B
     : setup_(setup), terms_(setup_), send_(std::move(send)), by_server_(setup.servers) {
   require_fit(setup_, weights);
   for (const Buffer& buffer : weights) tables_.push_back({.weights = floats(buffer), .blocks = {}, .places = {}});
-  for (const Block& place : blocks_of(setup_)) {
+  for (const Block& place : in_turns(blocks_of(setup_), setup_.servers, worker)) {
     Table& table = tables_[place.table];
     const auto part = table.weights.subspan(place.elements.begin, place.elements.size());
     table.blocks.push_back(std::make_unique<Shared>(WorkerBlock(terms_, place, part, worker)));
     table.places.push_back(place);
-    by_server_[place.server].push_back(table.blocks.back().get());
+    auto& at_server = by_server_[place.server];
+    at_server.resize(std::max<std::size_t>(at_server.size(), place.index + 1));
+    at_server[place.index] = table.blocks.back().get();
   }
   if (terms_.in_lockstep()) return;
   optimizer_ = optimizer_of(setup_, weights);
@@ -98,10 +116,14 @@ void WorkerTables::update(std::size_t index, std::span<float> gradient, const Up
   }
   for (std::size_t i = 0; i < table.blocks.size(); ++i) {
     const Range& part = table.places[i].elements;
-    table.blocks[i]->with([&](WorkerBlock& block) { block.add(update.subspan(part.begin, part.size())); });
+    send_due(table.places[i], table.blocks[i]->with([&](WorkerBlock& block) {
+      block.add(update.subspan(part.begin, part.size()));
+      block.end_step(at.rate);
+      return block.request();
+    }));
     std::ranges::fill(gradient.subspan(part.begin, part.size()), 0.0F);
   }
-  end_step(table, at.rate);
+  table.is_updated = true;
 }
 
 /// The rule sees this worker's gradient alone, as if it were everybody's; an N-th of what it changes is this worker's
