@@ -2,8 +2,8 @@
 //
 // A worker streams its share to each server and gets as many bytes back when the last one has come. Both ends copy what
 // comes out of gRPC's slices, as a program has to; neither computes. Each process is a worker, and a child of it each
-// server of its place. Arguments, key=value: bytes (of the vector), servers, untimed, timed; store (an empty folder, for
-// unix sockets) or hosts (numeric addresses by worker, separated by commas).
+// server of its place. Arguments, key=value: bytes (of the vector), servers, untimed, timed; store (an empty folder,
+// for unix sockets) or hosts (numeric addresses by worker, separated by commas).
 #include <grpcpp/create_channel.h>
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/generic/generic_stub.h>
@@ -11,8 +11,8 @@
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
-#include <sys/prctl.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -190,8 +190,8 @@ int number_in(const char* name) {
 std::vector<clockid_t> start_servers(const Place& place, std::size_t elements) {
   std::vector<clockid_t> clocks;
   for (int server = place.worker; server < place.servers; server += place.workers) {
-    const auto share = contender::even_part(elements, static_cast<std::size_t>(place.servers),
-                                            static_cast<std::size_t>(server));
+    const auto share =
+        contender::even_part(elements, static_cast<std::size_t>(place.servers), static_cast<std::size_t>(server));
     const pid_t child = fork();
     if (child < 0) throw std::runtime_error("no process for a server");
     if (child == 0) serve(place.address(server), (share.end - share.begin) * sizeof(float));
@@ -220,26 +220,26 @@ void run(const Place& place) {
   std::vector<float> to(elements), from(elements);
   std::vector<std::unique_ptr<Call>> calls;
   for (int server = 0; server < place.servers; ++server) {
-    const auto share = contender::even_part(elements, static_cast<std::size_t>(place.servers),
-                                            static_cast<std::size_t>(server));
+    const auto share =
+        contender::even_part(elements, static_cast<std::size_t>(place.servers), static_cast<std::size_t>(server));
     const auto part = [&](std::vector<float>& of) {
       return std::as_writable_bytes(std::span(of).subspan(share.begin, share.end - share.begin));
     };
     calls.push_back(std::make_unique<Call>(place.address(server), part(to), part(from)));
   }
-  const std::string row = contender::measure(
-      *group, {.contender = "grpc",
-               .bytes = bytes,
-               .untimed = std::stoi(place.given.at("untimed")),
-               .timed = std::stoi(place.given.at("timed")),
-               .prepare = [&](int round) { updates.write(to, place.worker, round); },
-               .run =
-                   [&] {
-                     for (const auto& call : calls) call->begin();
-                     for (const auto& call : calls) call->wait();
-                   },
-               .is_right = [&](int round) { return updates.are_updates(from, place.worker, round); },
-               .of_servers = [&] { return seconds_of(clocks); }});
+  const std::string row =
+      contender::measure(*group, {.contender = "grpc",
+                                  .bytes = bytes,
+                                  .untimed = std::stoi(place.given.at("untimed")),
+                                  .timed = std::stoi(place.given.at("timed")),
+                                  .prepare = [&](int round) { updates.write(to, place.worker, round); },
+                                  .run =
+                                      [&] {
+                                        for (const auto& call : calls) call->begin();
+                                        for (const auto& call : calls) call->wait();
+                                      },
+                                  .is_right = [&](int round) { return updates.are_updates(from, place.worker, round); },
+                                  .of_servers = [&] { return seconds_of(clocks); }});
   contender::Job job;
   job.rank = place.worker;
   contender::print_on_rank_zero(job, row);

@@ -257,5 +257,25 @@ TEST(PlanCollective, RefusesWhatDoesNotExist) {
   EXPECT_EQ(syncopate({"plan"}).code, 2);
 }
 
+TEST(BenchServer, ChecksItsAnswersBesideABareStream) {
+  const Ended ended = syncopate({"bench", "server", "--json", "--workers", "2", "--servers", "2", "--bytes", "3000012",
+                                 "--tables", "3", "--rounds", "2", "--steps", "2"});
+  if (ended.code == 2 && ended.error.find("needs gRPC") != std::string::npos) GTEST_SKIP() << ended.error;
+  ASSERT_EQ(ended.code, 0) << ended.error;
+  const auto rows = rows_of(ended);
+  ASSERT_EQ(rows.size(), 2U) << ended.output;
+  EXPECT_EQ(rows[0].at("contender"), "syncopate");
+  EXPECT_EQ(rows[1].at("contender"), "grpc");
+  for (const auto& row : rows) {
+    EXPECT_EQ(row.at("correct"), true);
+    EXPECT_EQ(row.at("workers"), 2);
+    EXPECT_EQ(row.at("servers"), 2);
+    EXPECT_EQ(row.at("bytes"), 3'000'012);
+    EXPECT_EQ(row.at("push_pull_seconds").at("n"), 4);
+    EXPECT_GT(row.at("cpu_seconds"), 0);
+    EXPECT_TRUE(row.at("bound_seconds").is_null());
+  }
+}
+
 }  // namespace
 }  // namespace syncopate::test

@@ -43,28 +43,29 @@ std::map<std::string, std::string> Servers::environment(int host) const {
   auto environment = environment_;
   std::string& addresses = environment["SYNCOPATE_SERVERS"];
   for (int server = 0; server < options_.servers; ++server)
-    addresses += fmt::format("{}{}", addresses.empty() ? "" : ",", host_of(server) == host ? name(server) : address(server));
+    addresses +=
+        fmt::format("{}{}", addresses.empty() ? "" : ",", host_of(server) == host ? name(server) : address(server));
   if (certificates_.empty()) return environment;
   environment["SYNCOPATE_TLS_CERTIFICATE"] = fmt::format("{}/host{}.pem", certificates_, host);
   environment["SYNCOPATE_TLS_KEY"] = fmt::format("{}/host{}-key.pem", certificates_, host);
   return environment;
 }
 
-int Servers::host_of(int server) const {
-  return options_.lab == nullptr ? 0 : server % options_.lab->options().hosts;
-}
+int Servers::host_of(int server) const { return options_.lab == nullptr ? 0 : server % options_.lab->options().hosts; }
 
 std::string Servers::name(int server) const { return fmt::format("@syncopate-{}-{}", job_, server); }
 
 std::string Servers::address(int server) const {
-  return fmt::format("{}:{}", options_.lab->address(host_of(server)), kLabPort + server / options_.lab->options().hosts);
+  return fmt::format("{}:{}", options_.lab->address(host_of(server)),
+                     kLabPort + server / options_.lab->options().hosts);
 }
 
 std::vector<process::Program> Servers::programs() const {
   std::vector<process::Program> programs;
   for (int server = 0; server < options_.servers; ++server) {
     process::Program program{.name = fmt::format("server {}", server), .attends = true};
-    program.argv = {options_.server_program, "--index", fmt::format("{}", server), "--drain", "--address", name(server)};
+    program.argv = {
+        options_.server_program, "--index", fmt::format("{}", server), "--drain", "--address", name(server)};
     if (options_.lab != nullptr) program.argv.insert(program.argv.end(), {"--address", address(server)});
     program.environment = options_.environment;
     const int host = host_of(server);

@@ -31,10 +31,9 @@ std::optional<std::size_t> worker_named(std::string_view name) noexcept {
 
 std::string bytes_of(const ServerStatus& status) {
   base::WireWriter writer;
-  for (const std::uint64_t number :
-       {std::uint64_t{status.workers}, std::uint64_t{status.connected}, std::uint64_t{status.finished},
-        status.kept_bytes, status.received_bytes, status.sent_bytes,
-        static_cast<std::uint64_t>(status.processor_seconds * 1e6)})
+  for (const std::uint64_t number : {std::uint64_t{status.workers}, std::uint64_t{status.connected},
+                                     std::uint64_t{status.finished}, status.kept_bytes, status.received_bytes,
+                                     status.sent_bytes, static_cast<std::uint64_t>(status.processor_seconds * 1e6)})
     writer.number(number);
   return writer.take();
 }

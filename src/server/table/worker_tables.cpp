@@ -25,8 +25,8 @@ void require_fit(const Setup& setup, std::span<const Buffer> weights) {
         weights[i].count, name_of(weights[i].dtype), setup.tables[i].elements);
 }
 
-/// The order in which a worker sends the blocks of a table: to each server in turn, and workers begin with different ones,
-/// so that all ports are busy from the first block to the last.
+/// The order in which a worker sends the blocks of a table: to each server in turn, and workers begin with different
+/// ones, so that all ports are busy from the first block to the last.
 std::vector<Block> in_turns(std::vector<Block> blocks, std::size_t servers, std::size_t worker) {
   std::map<std::pair<std::size_t, std::size_t>, std::size_t> sent;  // so far, by table and server
   std::map<std::array<std::size_t, 3>, Block> turns;

@@ -33,9 +33,10 @@ std::vector<std::uint64_t> sizes_of(const ServerRequest& request) {
   for (const std::string& text : parts_of(request.bytes)) {
     sizes.push_back(parse_bytes(text));
     if (sizes.back() % sizeof(float) != 0 || sizes.back() < sizeof(float) * static_cast<std::uint64_t>(parts))
-      throw Misuse(fmt::format("--bytes {}; allowed: multiples of 4 bytes, at least one element for each of {} tables and "
-                               "{} servers",
-                               text, request.tables, request.servers));
+      throw Misuse(
+          fmt::format("--bytes {}; allowed: multiples of 4 bytes, at least one element for each of {} tables and "
+                      "{} servers",
+                      text, request.tables, request.servers));
   }
   if (sizes.empty()) throw Misuse("--bytes is empty; give sizes such as 1MiB,100MiB");
   return sizes;
@@ -52,11 +53,10 @@ class ServerRounds final {
         server_(launch::path_of(launch::kServer, session)),
         progress_(session, "bench server") {
     contenders_ = {"ours"};
-    if (request.contenders != "none") stream_ = launch::path_of(kStream, session);
-    if (!stream_.empty()) contenders_.emplace_back("grpc");
+    if (request.contenders != "none") add_stream();
     if (!request.lab.empty())
-      lab_.emplace(lab::Lab::start(
-          {.hosts = request.workers, .rate = request.lab, .name = fmt::format("bench{}", getpid())}));
+      lab_.emplace(
+          lab::Lab::start({.hosts = request.workers, .rate = request.lab, .name = fmt::format("bench{}", getpid())}));
   }
 
   /// The exit code of the first job that failed, 0 if none did.
@@ -74,6 +74,15 @@ class ServerRounds final {
   }
 
  private:
+  /// Of "all" it is left out where it was not built, and that is said.
+  void add_stream() try {
+    stream_ = launch::path_of(kStream, session_);
+    contenders_.emplace_back("grpc");
+  } catch (const Misuse& error) {
+    if (request_.contenders != "all") throw;
+    session_.log.write(LogLevel::warning, fmt::format("without contender grpc: {}", error.what()));
+  }
+
   int run_one(const std::string& contender, std::uint64_t bytes) {
     const std::string store = fmt::format("{}/bench-{}-{}", launch::runtime_folder(), getpid(), ++runs_);
     launch::JobOptions job;

@@ -17,15 +17,15 @@ struct ServerPlace {
 
 /// Least time in which every worker can push `bytes`, evenly divided among the servers, and pull as many: what the
 /// busiest port carries in one direction, headers not counted. On a host with s of K servers that is, in either
-/// direction, the worker's (K-s)/K of the bytes and s (W-1)/K of them for the others' workers. 0 when there is no bound:
-/// no rate, or nothing leaves a host.
+/// direction, the worker's (K-s)/K of the bytes and s (W-1)/K of them for the others' workers. 0 when there is no
+/// bound: no rate, or nothing leaves a host.
 [[nodiscard]] double push_pull_bound(const ServerPlace& place, std::uint64_t bytes);
 
 class ServerRows final {
  public:
   explicit ServerRows(const ServerPlace& place) : place_(place) {}
-  /// Takes a raw row as a contender prints it (bench/contender/push_pull.hpp); other lines give false. Throws Corrupt for
-  /// a raw row that lacks something.
+  /// Takes a raw row as a contender prints it (bench/contender/push_pull.hpp); other lines give false. Throws Corrupt
+  /// for a raw row that lacks something.
   bool take(const std::string& line);
 
   [[nodiscard]] bool empty() const noexcept { return series_.empty(); }
