@@ -120,6 +120,10 @@ void alltoall_v(Group& group, const Parts& in, const Parts& out, const Collectiv
 /// Returns when every rank has called it. Only `options.algorithm` and `options.scope` are used.
 void barrier(Group& group, const CollectiveOptions& options = {});
 
+/// Makes a collective call that is refused: throws Misuse with this text, and counts as a call. For bindings to other
+/// languages, whose arguments may be wrong in ways that the functions above cannot see.
+[[noreturn]] void refuse(Group& group, const std::string& reason);
+
 // Messages between two ranks. They arrive in the order in which they were sent, also relative to collectives: sender
 // and receiver have called the same number of collectives before a message. Two `send` calls must not cross, because
 // each may wait for the other rank's `recv`. Two ranks that need each other's data at the same time call `exchange`, or

@@ -29,6 +29,10 @@ enum class ErrorKind : std::uint8_t {
   not_finite,
   system_failure
 };
+inline constexpr ErrorKind kErrorKinds[] = {
+    ErrorKind::misuse,       ErrorKind::peer_lost,      ErrorKind::timeout,
+    ErrorKind::mismatch,     ErrorKind::remote_failure, ErrorKind::corrupt,
+    ErrorKind::unauthorized, ErrorKind::not_finite,     ErrorKind::system_failure};
 [[nodiscard]] std::string_view name_of(ErrorKind kind) noexcept;  ///< the name of the exception: "PeerLost"
 [[nodiscard]] int exit_code_of(ErrorKind kind) noexcept;          ///< of a program that it ends: 2 for misuse, else 1
 

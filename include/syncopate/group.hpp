@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -39,6 +40,10 @@ struct GroupOptions {
   std::string cluster;     ///< cluster file that algorithm "auto" uses; rank 0's is used everywhere; empty: usual costs
   std::optional<bool> checksum;  ///< checksum payloads too (headers always are); false
   Log log = log_from_environment();
+  /// Called about ten times a second while a collective, a message or Synchronizer::wait waits, on the thread that
+  /// waits (the group's own for what was started): an interpreter handles its signals there. What it throws, a
+  /// std::exception, aborts the group and ends the wait. Empty: nothing is called.
+  std::function<void()> while_waiting;
 };
 
 /// The ranks of a group over which a collective runs. Hosts are real, or those that GroupOptions::ranks_per_host

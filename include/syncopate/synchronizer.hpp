@@ -136,8 +136,10 @@ class Synchronizer final {
   Synchronizer(const Synchronizer&) = delete;
   Synchronizer& operator=(const Synchronizer&) = delete;
 
-  /// The memory of gradient i: initially zero, valid as long as the synchronizer.
+  /// The memory of gradient i: initially zero, valid as long as the synchronizer, and as long as `memory` is held.
   [[nodiscard]] Buffer gradient(std::size_t i) const;
+  /// The memory of all gradients, for those who use it longer than the synchronizer lives.
+  [[nodiscard]] std::vector<std::shared_ptr<std::byte[]>> memory() const;
   /// Reports that gradient i is completely written. The exchange of its bucket may start at once, on another thread.
   void ready(std::size_t i);
   /// Returns when every gradient holds the average, or every weight its new value. Throws what the exchange threw, or

@@ -16,6 +16,7 @@ class Arena final {
   [[nodiscard]] std::size_t count() const noexcept { return slots_.size(); }  ///< gradients
   [[nodiscard]] Buffer gradient(std::size_t i) const noexcept { return slots_[i]; }
   [[nodiscard]] std::size_t bytes_of(std::size_t first, std::size_t last) const noexcept;  ///< of gradients
+  [[nodiscard]] const std::vector<std::shared_ptr<std::byte[]>>& memory() const noexcept { return memory_; }
   /// One vector per type in use.
   [[nodiscard]] const std::vector<Buffer>& vectors() const noexcept { return vectors_; }
 

@@ -197,6 +197,22 @@ TEST(RefusedAlone, MessageAbortsTheGroupThatWaitsForIt) {
   });
 }
 
+TEST(RefusedAlone, CallOfABindingIsToldToTheOthers) {
+  test::on_every_transport(2, [](Group& group) {
+    auto values = ones(3);
+    try {
+      if (group.rank() == 1) {
+        EXPECT_THROW(refuse(group, "no array at all"), Misuse);
+      }
+      allreduce(group, std::span(values));
+      allreduce(group, std::span(values));
+      ADD_FAILURE() << group.transport() << ": no error on rank " << group.rank();
+    } catch (const Mismatch& mismatch) {
+      expect_words(mismatch, {"that was refused", "no array at all"}, group.transport());
+    }
+  });
+}
+
 TEST(Aborted, GroupOfOneRankThrowsThatFromEveryCall) {
   for (const bool joins : {true, false}) {
     const auto group = joins ? Group::join({.rank = 0, .size = 1}) : std::move(Group::threads(1).front());

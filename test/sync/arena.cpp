@@ -36,5 +36,19 @@ TEST(Arena, HoldsGradientsOfATypeWithoutGaps) {
   });
 }
 
+TEST(Arena, MemoryStaysWithWhoHoldsItBeyondTheSynchronizer) {
+  const auto groups = Group::threads(1);
+  std::vector<std::shared_ptr<std::byte[]>> memory;
+  Buffer gradient;
+  {
+    const Synchronizer synchronizer(*groups[0], {{"a", 5}, {"b", 3, DType::f64}});
+    memory = synchronizer.memory();
+    gradient = synchronizer.gradient(1);
+  }
+  ASSERT_EQ(memory.size(), 2U);
+  EXPECT_EQ(static_cast<std::byte*>(gradient.data), memory[1].get());
+  static_cast<double*>(gradient.data)[2] = 1;  // a sanitizer sees it if it is gone
+}
+
 }  // namespace
 }  // namespace syncopate

@@ -89,6 +89,8 @@ void barrier(Group& group, const CollectiveOptions& options) {
   run(group, Collective::barrier, {}, {.algorithm = options.algorithm, .scope = options.scope});
 }
 
+void refuse(Group& group, const std::string& reason) { group.impl().refuse(reason); }
+
 void send(Group& group, int to, Buffer data, const CollectiveOptions& options) {
   group.impl().run(send_request(to, data, options, group.impl().caller_patience()));
 }

@@ -120,6 +120,15 @@ void Group::Impl::abort(const std::string& reason, const std::string& tensor) no
 } catch (...) {  // out of memory while telling others: they will see this process end
 }
 
+base::Time Group::Impl::next_look(base::Time deadline) const {
+  constexpr base::Duration kBetweenLooks = std::chrono::milliseconds(100);
+  return options_.while_waiting ? std::min(deadline, base::SteadyClock{}.now() + kBetweenLooks) : deadline;
+}
+
+void Group::Impl::look_up() const {
+  if (options_.while_waiting) options_.while_waiting();
+}
+
 Group::Impl::Turn::Turn(Impl& group, std::uint64_t ticket) : group_(group) {
   for (std::uint64_t now = group.serving_; now != ticket; now = group.serving_) group.serving_.wait(now);
 }
@@ -127,6 +136,15 @@ Group::Impl::Turn::Turn(Impl& group, std::uint64_t ticket) : group_(group) {
 Group::Impl::Turn::~Turn() {
   ++group_.serving_;
   group_.serving_.notify_all();
+}
+
+void Group::Impl::refuse(const std::string& reason) {
+  process_.require("a group");
+  {
+    const Turn turn(*this, next_ticket_++);
+    count_refused(reason);
+  }
+  throw Misuse(reason, Where{endpoint_.rank, -1, "", ""});
 }
 
 void Group::Impl::run(const Request& request) {

@@ -36,6 +36,7 @@ class Group::Impl final {
   /// Carries the request out on this thread, after those that came before.
   void run(const Request& request);
   [[nodiscard]] Work start(Request request);
+  [[noreturn]] void refuse(const std::string& reason);
 
   [[nodiscard]] const transport::Endpoint& endpoint() const noexcept { return endpoint_; }
   /// Calls that are kept ready, for those to come.
@@ -44,6 +45,10 @@ class Group::Impl final {
   [[nodiscard]] const collective::group::Scopes& scopes() const noexcept { return scopes_; }
   /// For calls that wait.
   [[nodiscard]] transport::Patience caller_patience() const noexcept { return caller_; }
+  /// The end of a wait until `deadline`, or the time before it at which to call `look_up`.
+  [[nodiscard]] base::Time next_look(base::Time deadline) const;
+  /// Calls what GroupOptions gave for waits; throws what that throws.
+  void look_up() const;
   /// Every rank calls it after joining: rank 0's cluster file, where it has one, decides from now on. Throws Misuse or
   /// SystemFailure, on every rank alike, where the file is wrong or cannot be read.
   void learn_costs();

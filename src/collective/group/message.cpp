@@ -19,7 +19,8 @@ void Group::Impl::run_message(const Request& request) {
   try {
     check_health();
     queues_->add(0, request);
-    while (!queues_->empty()) static_cast<void>(queues_->wait(request.patience));
+    while (!queues_->empty())
+      if (queues_->wait(request.patience, next_look(base::kNever)).empty()) look_up();
   } catch (const std::exception& error) {
     give_up(error);
     raise_failure(text_of(request, endpoint_.rank), request.options.name);
@@ -32,7 +33,8 @@ void Group::Impl::run_messages(Batch& batch) {
   try {
     while (take_up(batch, under_way)) {
       check_health();
-      for (const std::uint64_t message : queues_->wait({})) end(under_way.extract(message).mapped(), nullptr);
+      for (const std::uint64_t message : queues_->wait({}, base::kNever))
+        end(under_way.extract(message).mapped(), nullptr);
     }
   } catch (const std::exception& error) {
     give_up(error);

@@ -71,9 +71,9 @@ void MessageQueues::finish(Queue& queue) {
   }
 }
 
-std::vector<std::uint64_t> MessageQueues::wait(transport::Patience patience) {
+std::vector<std::uint64_t> MessageQueues::wait(transport::Patience patience, base::Time until) {
   if (!over_.empty()) return std::exchange(over_, {});  // without an element there is nothing to wait for
-  const auto events = links_.poll(first_deadline(), patience);
+  const auto events = links_.poll(std::min(first_deadline(), until), patience);
   for (const transport::Event& event : events) {
     Queue& queue = queues_[event.token >> kQueueShift];
     queue.execution.take({&event, 1});

@@ -26,8 +26,9 @@ class MessageQueues final {
   /// Takes a message on. Its buffers must stay until `wait` has returned its id, or `clear`.
   void add(std::uint64_t id, const Request& request);
   [[nodiscard]] bool empty() const noexcept { return legs_left_.empty(); }
-  /// Waits for the links once, and returns what is over since the last call. Throws what they throw, and Timeout.
-  [[nodiscard]] std::vector<std::uint64_t> wait(transport::Patience patience);
+  /// Waits for the links once, at most until `until`, and returns what is over since the last call. Throws what they
+  /// throw, and Timeout.
+  [[nodiscard]] std::vector<std::uint64_t> wait(transport::Patience patience, base::Time until);
   /// Forgets all messages: the group has failed, and its links have let go of them.
   void clear() noexcept;
 

@@ -173,9 +173,11 @@ void Group::Impl::drive(const Request& request, const transport::membership::Ope
   execution_->advance();
   const base::Time deadline = clock.now() + timeout();
   while (!execution_->done()) {
-    const auto events = endpoint_.links->poll(deadline, request.patience);
+    const auto events = endpoint_.links->poll(next_look(deadline), request.patience);
     execution_->take(events);
-    if (events.empty() && clock.now() >= deadline) time_out(request, record);
+    if (!events.empty()) continue;
+    look_up();
+    if (clock.now() >= deadline) time_out(request, record);
   }
 }
 

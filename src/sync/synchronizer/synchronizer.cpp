@@ -215,6 +215,7 @@ Buffer Synchronizer::gradient(std::size_t i) const {
   base::require(i < impl_->count(), "there is no gradient {}; allowed: 0 to {}", i, impl_->count() - 1);
   return impl_->arena().gradient(i);
 }
+std::vector<std::shared_ptr<std::byte[]>> Synchronizer::memory() const { return impl_->arena().memory(); }
 void Synchronizer::ready(std::size_t i) { impl_->ready(i); }
 void Synchronizer::wait() { impl_->wait(); }
 BucketInfo Synchronizer::wait(std::size_t i) { return impl_->wait(i); }

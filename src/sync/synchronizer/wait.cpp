@@ -1,5 +1,6 @@
 // Waiting, and the work between steps: statistics, the plan of the next step, spans of planned buckets.
 #include "base/require.hpp"
+#include "collective/group/impl.hpp"
 #include "sync/planning/agree.hpp"
 #include "sync/synchronizer/impl.hpp"
 #include "sync/traced.hpp"
@@ -31,12 +32,20 @@ bool Synchronizer::Impl::is_complete(const Progress& progress) const {
   return progress.queue->all_sent() && is_here(progress, updater_.ends_in_weights() ? 0 : progress.taken.size() - 1);
 }
 
+void Synchronizer::Impl::look_up() try { group_.impl().look_up(); } catch (const std::exception& error) {
+  group_.abort(error.what());
+  throw;
+}
+
 template <class Ready>
 void Synchronizer::Impl::wait_for(const Ready& is_there) {
   std::exception_ptr failure;
-  progress_.wait_until(
-      base::kNever, [&](const Progress& progress) { return progress.failure || is_there(progress); },
-      [&](const Progress& progress) { failure = progress.failure; });
+  const Group::Impl& group = group_.impl();
+  while (!progress_.wait_until(
+      group.next_look(base::kNever), [&](const Progress& progress) { return progress.failure || is_there(progress); },
+      [&](const Progress& progress) { failure = progress.failure; })) {
+    look_up();
+  }
   if (failure) std::rethrow_exception(failure);
 }
 

@@ -1,0 +1,15 @@
+// The parts of the module syncopate._core: each file of this folder adds one of them.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace syncopate::bind {
+
+namespace nb = nanobind;
+
+void bind_errors(nb::module_& module);
+void bind_work(nb::module_& module);
+void bind_group(nb::module_& module);
+void bind_synchronizer(nb::module_& module);
+
+}  // namespace syncopate::bind

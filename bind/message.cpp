@@ -1,0 +1,69 @@
+// Messages between two ranks, as methods of a group.
+#include "group.hpp"
+#include "syncopate/error.hpp"
+
+namespace syncopate::bind {
+
+namespace {
+
+using namespace nb::literals;
+
+using Blocking = void (*)(Group& group, int peer, Buffer data, const CollectiveOptions& options);
+using Starting = Work (*)(Group& group, int peer, Buffer data, const CollectiveOptions& options);
+
+/// A message that cannot be made may be awaited already.
+Array array_or_abort(Membership& self, nb::handle data, const TypeName& dtype) try {
+  return array_of(data, dtype, "data");
+} catch (const Misuse& misuse) {
+  self.group()->abort(misuse.what());
+  throw;
+}
+
+struct Names {
+  const char* method;
+  const char* peer;
+  const char* doc;
+};
+
+void define(GroupClass& type, const Names& names, Blocking blocking, Starting starting) {
+  type.def(
+      names.method,
+      [blocking, starting](Membership& self, int peer, nb::handle data, const std::string& tensor,
+                           const TypeName& dtype) {
+        const Array array = array_or_abort(self, data, dtype);
+        const CollectiveOptions options{.name = tensor};
+        self.run([&](Group& group) { blocking(group, peer, array.buffer, options); },
+                 [&](Group& group) { return starting(group, peer, array.buffer, options); });
+      },
+      nb::arg(names.peer), "data"_a, nb::kw_only(), "name"_a = "", "dtype"_a = nb::none(), names.doc);
+}
+
+void define_start(GroupClass& type, const Names& names, Starting starting) {
+  type.def(
+      names.method,
+      [starting](Membership& self, int peer, nb::handle data, const std::string& tensor, const TypeName& dtype) {
+        std::vector<Array> arrays{array_or_abort(self, data, dtype)};
+        const Buffer buffer = arrays.front().buffer;
+        return self.start([&](Group& group) { return starting(group, peer, buffer, {.name = tensor}); },
+                          std::move(arrays));
+      },
+      nb::arg(names.peer), "data"_a, nb::kw_only(), "name"_a = "", "dtype"_a = nb::none(), names.doc);
+}
+
+}  // namespace
+
+void bind_messages(GroupClass& group) {
+  define(group,
+         {"send", "to",
+          "Return when `data` may be reused. Length, type and name must equal the receiver's, else Mismatch. Messages "
+          "arrive in the order in which they were sent, also relative to collectives. Two `send` calls must not cross: "
+          "use `start_send` and `start_recv`."},
+         send, start_send);
+  define(group, {"recv", "from_", "Return when the next message of that rank is in `data`."}, recv, start_recv);
+  define_start(group,
+               {"start_send", "to", "Start sending, without waiting. `data` stays unchanged until it has ended."},
+               start_send);
+  define_start(group, {"start_recv", "from_", "Start receiving, without waiting."}, start_recv);
+}
+
+}  // namespace syncopate::bind

@@ -1,0 +1,14 @@
+// The module syncopate._core: what the Python package takes from the C++ library.
+#include "bind.hpp"
+#include "syncopate/version.hpp"
+
+// NOLINTNEXTLINE: the macro defines the function that Python looks for
+NB_MODULE(_core, module) {
+  using namespace syncopate;
+  module.attr("__doc__") = "The C++ library, as `import syncopate` offers it.";
+  module.attr("__version__") = nanobind::str(version().data(), version().size());
+  bind::bind_errors(module);
+  bind::bind_work(module);
+  bind::bind_group(module);
+  bind::bind_synchronizer(module);
+}

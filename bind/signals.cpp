@@ -1,0 +1,37 @@
+// How waits hear signals: the interpreter is asked, on its main thread, with the GIL held.
+#include "signals.hpp"
+
+#include <unistd.h>
+
+#include <stdexcept>
+
+namespace syncopate::bind {
+
+void Signals::look() {
+  if (::gettid() != ::getpid()) return;  // no handler runs elsewhere
+  const nb::gil_scoped_acquire acquire;
+  if (PyErr_CheckSignals() == 0) return;
+  raised_.emplace();
+  throw std::runtime_error("its program was interrupted: " +
+                           nb::cast<std::string>(nb::str(raised_->type().attr("__name__"))));
+}
+
+void Signals::rethrow_raised() {
+  if (::gettid() != ::getpid() || !raised_) return;
+  nb::python_error error = std::move(*raised_);
+  raised_.reset();
+  throw error;
+}
+
+void wait_in_pieces(const std::function<bool(std::chrono::milliseconds bound)>& is_over) {
+  while (true) {
+    const bool over = [&] {
+      const nb::gil_scoped_release release;
+      return is_over(kBetweenLooks);
+    }();
+    if (over) return;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  }
+}
+
+}  // namespace syncopate::bind

@@ -1,0 +1,59 @@
+// The library's threads and the interpreter: waits without the GIL, signals, and what of Python's a thread holds.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <chrono>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace syncopate::bind {
+
+namespace nb = nanobind;
+
+/// How often a wait looks for signals.
+inline constexpr std::chrono::milliseconds kBetweenLooks{100};
+
+/// Lets Python's signal handlers run while the main thread waits inside the library, and keeps what a handler raised
+/// until the wait has ended. One for a group and its sub-groups. Handlers run on the main thread only, and so only that
+/// thread uses what is kept.
+class Signals final {
+ public:
+  /// For GroupOptions::while_waiting: without the GIL, on any thread. Throws if a handler has raised.
+  void look();
+
+  /// Runs `wait` without the GIL. If a handler raised meanwhile, throws that.
+  template <class Wait>
+  decltype(auto) without_gil(Wait&& wait) try {
+    const nb::gil_scoped_release release;
+    return std::forward<Wait>(wait)();
+  } catch (const std::exception&) {
+    rethrow_raised();
+    throw;
+  }
+
+ private:
+  void rethrow_raised();
+
+  std::optional<nb::python_error> raised_;
+};
+
+/// Waits until `is_over(bound)`, which waits at most `bound`, without the GIL; between calls handlers run. Throws what
+/// a handler raised.
+void wait_in_pieces(const std::function<bool(std::chrono::milliseconds bound)>& is_over);
+
+/// Holds something of Python's for a thread of the library, and lets it go with the GIL; in an interpreter that has
+/// ended it is left alone.
+template <class T>
+std::shared_ptr<T> held(T value) {
+  return {new T(std::move(value)), [](T* kept) {
+            if (!nb::is_alive()) return;
+            const nb::gil_scoped_acquire acquire;
+            delete kept;
+          }};
+}
+
+}  // namespace syncopate::bind

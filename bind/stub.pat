@@ -1,0 +1,12 @@
+# What stubs say where the module itself cannot: attributes of errors.
+_core.Error.rank:
+    rank: int | None
+
+_core.Error.peer:
+    peer: int | None
+
+_core.Error.operation:
+    operation: str | None
+
+_core.Error.tensor:
+    tensor: str | None

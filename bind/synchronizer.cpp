@@ -1,0 +1,261 @@
+// The synchronizer for Python: gradients of any framework, averaged while the backward pass goes on.
+#include "syncopate/synchronizer.hpp"
+
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+
+#include "group.hpp"
+#include "syncopate/error.hpp"
+
+namespace syncopate::bind {
+
+namespace {
+
+using namespace nb::literals;
+
+/// One gradient tensor, with the shape that its array has.
+struct Tensor {
+  std::string name;
+  Shape shape;
+};
+
+/// What of Python's a synchronizer uses.
+struct Held {
+  std::vector<Array> weights;
+  std::shared_ptr<nb::callable> update;  ///< null: none
+};
+
+/// Calls an update on the communication thread.
+std::function<void(std::size_t, std::size_t)> update_in(std::shared_ptr<nb::callable> update) {
+  return [update = std::move(update)](std::size_t first, std::size_t last) {
+    const nb::gil_scoped_acquire acquire;
+    std::string failure;
+    try {
+      (*update)(first, last);
+    } catch (const nb::python_error& raised) {
+      failure = raised.what();
+    }
+    // What Python raised must not travel through threads without the GIL.
+    if (!failure.empty()) throw std::runtime_error(failure);
+  };
+}
+
+/// A synchronizer with what it must not outlive. Used and destroyed with the GIL.
+class Averaging final {
+ public:
+  Averaging(const Membership& membership, std::vector<Tensor> tensors, SynchronizerOptions options, Held held)
+      : group_(membership.group()),
+        signals_(membership.signals()),
+        tensors_(std::move(tensors)),
+        weights_(std::move(held.weights)),
+        update_(std::move(held.update)) {
+    if (update_) options.update = update_in(update_);
+    std::vector<Gradient> gradients;
+    for (const Tensor& tensor : tensors_) {
+      const auto& lengths = tensor.shape.lengths;
+      gradients.push_back({.name = tensor.name,
+                           .elements = tensor.shape.elements(),
+                           .dtype = tensor.shape.dtype,
+                           .rows = lengths.size() > 1 ? lengths.front() : 0});
+    }
+    for (const Array& weight : weights_) options.weights.push_back(weight.buffer);
+    own_ =
+        signals_->without_gil([&] { return std::make_unique<Synchronizer>(*group_, std::move(gradients), options); });
+  }
+  ~Averaging() { close(); }
+  Averaging(const Averaging&) = delete;
+  Averaging& operator=(const Averaging&) = delete;
+
+  [[nodiscard]] Synchronizer& own() const {
+    if (own_) return *own_;
+    throw Misuse("this synchronizer was closed; make another one");
+  }
+  [[nodiscard]] bool is_closed() const noexcept { return !own_; }
+  void close() {
+    {
+      const nb::gil_scoped_release release;  // an exchange that is in progress ends first
+      own_.reset();
+    }
+    group_.reset();
+  }
+  /// What an update in Python refers to, for Python's collector of cycles.
+  [[nodiscard]] const std::shared_ptr<nb::callable>& update() const noexcept { return update_; }
+  [[nodiscard]] const std::vector<Tensor>& tensors() const noexcept { return tensors_; }
+  template <class Wait>
+  decltype(auto) without_gil(Wait&& wait) const {
+    return signals_->without_gil(std::forward<Wait>(wait));
+  }
+
+ private:
+  std::shared_ptr<Group> group_;
+  std::shared_ptr<Signals> signals_;
+  std::vector<Tensor> tensors_;
+  std::vector<Array> weights_;
+  std::shared_ptr<nb::callable> update_;
+  std::unique_ptr<Synchronizer> own_;
+};
+
+constexpr const char* kDoc =
+    "Owns the gradients' memory and averages gradients over the ranks of a group, for any framework.\n\n"
+    "In a step the backward pass writes gradient i into `gradient(i)` and calls `ready(i)`, once for each, from any "
+    "thread; then the caller calls `wait()`, and every gradient holds the average. Every rank gives the same gradients "
+    "and options. policy, codec, exchange, algorithm: names from `syncopate info`. feedback: \"auto\", \"none\", "
+    "\"residual\" or \"momentum\". clip_norm > 0 scales the averaged gradients to this global L2 norm at most. "
+    "weights, "
+    "update, broadcast_every: for exchanges that end with weights; `update(first, last)` applies those gradients on "
+    "the "
+    "communication thread.\n\n"
+    "Raises Misuse (unknown names, empty tensors, a type that the codec does not take), Mismatch (ranks disagree).";
+
+int traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (!nb::inst_ready(self)) return 0;
+  const auto& update = nb::inst_ptr<Averaging>(self)->update();
+  if (update) Py_VISIT(update->ptr());
+  return 0;
+}
+
+int clear(PyObject* self) {
+  if (nb::inst_ready(self)) nb::inst_ptr<Averaging>(self)->close();
+  const auto& update = nb::inst_ptr<Averaging>(self)->update();
+  if (update) update->reset();
+  return 0;
+}
+
+PyType_Slot kSlots[] = {
+    {Py_tp_traverse, reinterpret_cast<void*>(traverse)}, {Py_tp_clear, reinterpret_cast<void*>(clear)}, {0, nullptr}};
+
+struct RememberedNew {
+  static void precall(PyObject** /*arguments*/, std::size_t /*count*/, nb::detail::cleanup_list* /*cleanup*/) {}
+  static void postcall(PyObject** arguments, std::size_t /*count*/, nb::handle /*made*/) {
+    nb::module_::import_("syncopate.ending").attr("remember")(nb::handle(arguments[0]));
+  }
+};
+
+void bind_values(nb::module_& module) {
+  nb::class_<Tensor>(module, "Gradient", "One gradient tensor: a unique name, its shape, and its type (\"f32\" ...).")
+      .def(
+          "__init__",
+          [](Tensor* self, const std::string& name, nb::handle shape, const std::string& dtype) {
+            new (self) Tensor{name, shape_of(shape, dtype)};
+          },
+          "name"_a, "shape"_a, "dtype"_a = "f32")
+      .def_ro("name", &Tensor::name)
+      .def_prop_ro("shape", [](const Tensor& self) { return nb::tuple(nb::cast(self.shape.lengths)); });
+  nb::class_<BucketInfo>(module, "Bucket", "The gradients first to last (inclusive) travel together.")
+      .def_ro("first", &BucketInfo::first)
+      .def_ro("last", &BucketInfo::last)
+      .def_ro("bytes", &BucketInfo::bytes);
+  nb::class_<StepStatistics>(module, "StepStatistics", "What the last step cost this rank.")
+      .def_ro("wire_bytes", &StepStatistics::wire_bytes, "Bytes sent, headers included.")
+      .def_ro("wait_s", &StepStatistics::wait_s, "Seconds that `wait` blocked.")
+      .def_ro("gradient_norm", &StepStatistics::gradient_norm, "Global L2 norm before clipping; 0 without clip_norm.")
+      .def_ro("predicted_s", &StepStatistics::predicted_s, "Seconds predicted for the step before it began; 0: none.")
+      .def_ro("measuring", &StepStatistics::measuring, "The step ran under a partition that serves to measure.");
+}
+
+void bind_saving(nb::class_<Averaging>& type) {
+  using Saved = std::pair<std::string, nb::bytes>;
+  type.def(
+          "save",
+          [](const Averaging& self) {
+            const SavedCodecState state = self.own().save();
+            std::vector<Saved> gradients;
+            for (const auto& [name, bytes] : state.gradients)
+              gradients.emplace_back(name, nb::bytes(bytes.data(), bytes.size()));
+            return nb::make_tuple(state.codec, state.steps, gradients);
+          },
+          "The codec's state of this rank after the last step, as (codec, steps, [(gradient, bytes)]), for "
+          "checkpoints.")
+      .def(
+          "restore",
+          [](Averaging& self, const std::string& codec, std::uint64_t steps, const std::vector<Saved>& gradients) {
+            SavedCodecState state{codec, steps};
+            for (const auto& [name, bytes] : gradients) {
+              const auto* const begin = static_cast<const std::byte*>(bytes.data());
+              state.gradients.emplace_back(name, std::vector<std::byte>(begin, begin + bytes.size()));
+            }
+            self.own().restore(state);
+          },
+          "codec"_a, "steps"_a, "gradients"_a, "Load what `save` returned: `restore(*saved)`.");
+}
+
+void bind_step(nb::class_<Averaging>& type) {
+  type.def(
+          "gradient",
+          [](const Averaging& self, std::size_t i) {
+            const Buffer buffer = self.own().gradient(i);
+            return array_over(buffer.data, self.tensors().at(i).shape, owner_of(self.own().memory()));
+          },
+          "i"_a,
+          "The memory of gradient i in its shape, initially zero, which may be used longer than the synchronizer: an "
+          "array with DLPack and the buffer protocol, for "
+          "`numpy.from_dlpack` or `torch.from_dlpack`.")
+      .def(
+          "ready", [](Averaging& self, std::size_t i) { self.without_gil([&] { self.own().ready(i); }); }, "i"_a,
+          "Report that gradient i is completely written. Its exchange may start at once, on another thread.")
+      .def(
+          "wait", [](Averaging& self) { self.without_gil([&] { self.own().wait(); }); },
+          "Return when every gradient holds the average, or every weight its new value. Raises what the exchange "
+          "raised, "
+          "or Misuse naming a gradient that never became ready.")
+      .def(
+          "wait_for_gradient",
+          [](Averaging& self, std::size_t i) { return self.without_gil([&] { return self.own().wait(i); }); }, "i"_a,
+          "Wait for gradient i only and return its bucket; `wait` still has to end the step.")
+      .def("close", &Averaging::close,
+           "End it, as Group.close ends a group; an exchange in progress ends first. Until then it keeps its group.")
+      .def_prop_ro("closed", &Averaging::is_closed, "Whether `close` was called.")
+      .def(
+          "accumulate", [](Averaging& self, bool on) { self.own().accumulate(on); }, "on"_a,
+          "While on, `ready` has no effect, so that gradients of several micro-batches add up.")
+      .def(
+          "discard_step", [](Averaging& self) { self.without_gil([&] { self.own().discard_step(); }); },
+          "After an update that every rank skips: the codec's state is as before the last step.")
+      .def(
+          "buckets", [](const Averaging& self) { return self.own().buckets(); },
+          "Buckets in the order of exchange: of the last step, or the planned ones before the first.")
+      .def(
+          "statistics", [](const Averaging& self) { return self.own().statistics(); }, "Costs of the last step.");
+}
+
+}  // namespace
+
+void bind_synchronizer(nb::module_& module) {
+  bind_values(module);
+  nb::class_<Averaging> type(module, "Synchronizer", nb::type_slots(kSlots), nb::is_weak_referenceable(), kDoc);
+  type.def(
+      "__init__",
+      [](Averaging* self, const Membership& group, std::vector<Tensor> gradients, const std::string& policy,
+         const std::string& codec, const std::string& exchange, const std::string& algorithm,
+         const std::string& feedback, std::size_t fusion_bytes, std::size_t dense_below, bool zero_missing,
+         double clip_norm, std::uint64_t seed, const std::vector<nb::object>& weights,
+         const std::optional<nb::callable>& update, int broadcast_every) {
+        SynchronizerOptions options{.policy = policy,
+                                    .fusion_bytes = fusion_bytes,
+                                    .codec = codec,
+                                    .feedback = {.kind = feedback},
+                                    .dense_below = dense_below,
+                                    .exchange = exchange,
+                                    .algorithm = algorithm,
+                                    .zero_missing = zero_missing,
+                                    .clip_norm = clip_norm,
+                                    .seed = seed,
+                                    .broadcast_every = broadcast_every};
+        std::vector<Array> arrays;
+        for (const nb::object& weight : weights) arrays.push_back(array_of(weight, {}, "weights"));
+        Held kept{std::move(arrays), update ? held(*update) : nullptr};
+        new (self) Averaging(group, std::move(gradients), std::move(options), std::move(kept));
+      },
+      "group"_a, "gradients"_a, nb::kw_only(), "policy"_a = "fusion", "codec"_a = "none", "exchange"_a = "allreduce",
+      "algorithm"_a = "auto", "feedback"_a = "auto", "fusion_bytes"_a = 0, "dense_below"_a = 4096,
+      "zero_missing"_a = false, "clip_norm"_a = 0.0, "seed"_a = 0, "weights"_a = std::vector<nb::object>{},
+      "update"_a = nb::none(), "broadcast_every"_a = 5, nb::call_policy<RememberedNew>(),
+      "`gradients` in the order of the forward pass.");
+  bind_step(type);
+  bind_saving(type);
+}
+
+}  // namespace syncopate::bind

@@ -1,0 +1,26 @@
+"""The end of a program: groups are left before the interpreter ends, and aborted with the reason if it failed."""
+
+import atexit
+import sys
+import weakref
+
+_groups, _synchronizers = weakref.WeakSet(), weakref.WeakSet()
+
+
+def remember(made):
+    """Take note of what was made: a group, a list of groups, a synchronizer, or None."""
+    for one in made if isinstance(made, list) else [made]:
+        if one is not None:
+            (_groups if hasattr(one, "abort") else _synchronizers).add(one)
+
+
+@atexit.register
+def leave():
+    """Leave every group that is still joined: in order, or aborted with the exception that ended the program."""
+    failure = getattr(sys, "last_value", None)
+    groups = [group for group in _groups if not group.closed]
+    if failure is not None:
+        for group in groups:
+            group.abort(repr(failure))
+    for one in [*_synchronizers, *groups]:
+        one.close()

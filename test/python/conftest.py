@@ -1,0 +1,103 @@
+"""What tests of several ranks share: ranks as threads, and jobs of processes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import threading
+
+import pytest
+
+import syncopate
+
+BOUND_S = 60  # of a job that is expected to end by itself
+
+
+def outcomes(groups, body):
+    """Run `body(group)` on a thread for each group; return what each returned or raised."""
+    results = [None] * len(groups)
+
+    def run(rank):
+        try:
+            results[rank] = body(groups[rank])
+        except BaseException as error:  # noqa: BLE001: the test looks at it
+            results[rank] = error
+
+    threads = [threading.Thread(target=run, args=(rank,)) for rank in range(len(groups))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results
+
+
+@pytest.fixture
+def on_ranks():
+    """`on_ranks(size, body)`: what `body(group)` returns on every rank of a group of threads; its exceptions are raised."""
+    def run(size, body):
+        groups = syncopate.Group.threads(size, timeout_s=BOUND_S)
+        results = outcomes(groups, body)
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+        return results
+    return run
+
+
+class Rank:
+    """A process that is one rank of a job; it talks to the test in lines of JSON."""
+
+    def __init__(self, rank, size, folder, program):
+        prelude = f"import json, sys, syncopate\nrank, size, meeting = {rank}, {size}, 'file://{folder}'\n" \
+            "def join(**more):\n    return syncopate.Group.join(rank=rank, size=size, rendezvous=meeting, **more)\n" \
+            "def say(value):\n    print(json.dumps(value), flush=True)\n" \
+            "def ask():\n    return json.loads(sys.stdin.readline())\n"
+        self.process = subprocess.Popen([sys.executable, "-c", prelude + textwrap.dedent(program)], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=own_environment())
+
+    def hear(self):
+        """The next line that it says."""
+        line = self.process.stdout.readline()
+        assert line, f"it ended without a word: {self.process.stderr.read()}"
+        return json.loads(line)
+
+    def tell(self, value=None):
+        """Give it a line, which it reads by `ask()`."""
+        self.process.stdin.write(json.dumps(value) + "\n")
+        self.process.stdin.flush()
+
+    def interrupt(self):
+        self.process.send_signal(signal.SIGINT)
+
+    def kill(self):
+        self.process.kill()
+
+    def end(self):
+        """Its exit code, and what it wrote to stderr."""
+        _, errors = self.process.communicate(timeout=BOUND_S)
+        return self.process.returncode, errors
+
+
+def own_environment():
+    """The environment without what a starter of jobs has put there."""
+    starters = ("SYNCOPATE_", "OMPI_", "PMI", "SLURM_", "RANK", "WORLD_SIZE")
+    return {name: value for name, value in os.environ.items() if not name.startswith(starters)}
+
+
+@pytest.fixture
+def job():
+    """`job(size, program)`: that many ranks as processes, which have `join`, `say` and `ask`; they are ended with the test."""
+    ranks = []
+    with tempfile.TemporaryDirectory() as root:
+        def begin(size, program, started=None):
+            folder = tempfile.mkdtemp(dir=root)
+            begun = [Rank(rank, size, folder, program) for rank in range(started or size)]
+            ranks.extend(begun)
+            return begun
+        yield begin
+        for rank in ranks:
+            rank.process.kill()
+            rank.process.communicate()

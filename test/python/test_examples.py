@@ -1,0 +1,37 @@
+"""The examples run as they stand, as jobs of several ranks."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from conftest import own_environment
+from syncopate.command import PROGRAM
+
+EXAMPLES = Path(__file__).parents[2] / "example" / "python"
+
+
+def run(name, ranks):
+    """What the ranks of `syncopate run` print, by rank."""
+    done = subprocess.run([PROGRAM, "run", "-n", str(ranks), "--", sys.executable, str(EXAMPLES / name)], check=False,
+                          capture_output=True, text=True, env=own_environment())
+    assert done.returncode == 0, done.stderr
+    return dict(re.findall(r"^\[(\d)\] (.*)$", done.stdout, re.MULTILINE))
+
+
+def test_the_average_of_four_ranks():
+    assert run("average.py", 4) == {str(rank): f"rank {rank} of 4: average 1.5" for rank in range(4)}
+
+
+def test_training_ends_with_equal_weights_and_a_smaller_loss():
+    ends = [re.search(r"loss (\S+), sum of weights (\S+)", line).groups() for line in run("synchronizer.py", 3).values()]
+    assert len(ends) == 3 and len({weights for _, weights in ends}) == 1
+    assert all(float(loss) < 2.0 for loss, _ in ends)
+
+
+def test_the_page_shows_the_examples():
+    page = (EXAMPLES.parents[1] / "docs" / "python.md").read_text(encoding="utf-8")
+    shown = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    sources = [path.read_text(encoding="utf-8") for path in sorted(EXAMPLES.glob("*.py"))]
+    assert shown[0] == sources[0]
+    assert any(shown[2] in source for source in sources)
