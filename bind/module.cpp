@@ -5,6 +5,7 @@
 // NOLINTNEXTLINE: the macro defines the function that Python looks for
 NB_MODULE(_core, module) {
   using namespace syncopate;
+  nanobind::set_leak_warnings(false);  // other frameworks keep what they were given until the interpreter has ended
   module.attr("__doc__") = "The C++ library, as `import syncopate` offers it.";
   module.attr("__version__") = nanobind::str(version().data(), version().size());
   bind::bind_errors(module);

@@ -1,0 +1,25 @@
+"""The backend "syncopate" of torch.distributed: `init_process_group("syncopate")`, and DDP, FSDP2, DTensor and DCP go on as they are.
+
+From torch 2.14 the name is known once the package is installed; before, `import syncopate.torch` makes it known. Tensors on
+the CPU: beside a backend for devices, `init_process_group("cpu:syncopate,cuda:nccl")`. docs/python.md has what it can do.
+"""
+
+import torch.distributed
+
+if not torch.distributed.is_available():
+    raise ImportError("syncopate.torch needs a PyTorch with torch.distributed")
+if not hasattr(torch._C._distributed_c10d, "Backend"):
+    raise ImportError(f"syncopate.torch needs torch 2.0 or later; this is {torch.__version__}")
+
+from syncopate.torch.backend import Backend
+
+__all__ = ["Backend", "register"]
+
+
+def register():
+    """Make the backend "syncopate" known to torch.distributed; again without effect."""
+    if "SYNCOPATE" not in torch.distributed.Backend._plugins:
+        torch.distributed.Backend.register_backend("syncopate", Backend.create, devices=["cpu"])
+
+
+register()

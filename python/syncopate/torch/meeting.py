@@ -1,0 +1,35 @@
+"""Where the ranks of a process group meet: rank 0 says it in the store that torch gives, and the others read it there."""
+
+import os
+import secrets
+import socket
+
+import syncopate
+
+_KEY = "syncopate/meeting"
+
+
+def join(store, rank, size, timeout_s):
+    """Join the group of these ranks. Ranks of one host meet at a name that nobody else knows, others at rank 0's address."""
+    store.set(f"{_KEY}/host/{rank}", _host())
+    if rank == 0:
+        hosts = {store.get(f"{_KEY}/host/{other}") for other in range(size)}
+        store.set(_KEY, f"local://{secrets.token_hex(16)}" if len(hosts) == 1 else _own_address())
+    meeting = store.get(_KEY).decode()
+    return syncopate.Group.join(rank=rank, size=size, rendezvous=meeting, timeout_s=timeout_s)
+
+
+def _host():
+    """Equal for processes that reach each other by local sockets: one kernel, one network namespace."""
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+        return file.read().strip() + os.readlink("/proc/self/ns/net")
+
+
+def _own_address():
+    """A free port at the address by which torch's own rendezvous knows this host."""
+    host = os.environ.get("MASTER_ADDR") or socket.gethostname()
+    family, _, _, _, (address, *_) = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0]
+    with socket.socket(family) as listener:
+        listener.bind((address, 0))
+        port = listener.getsockname()[1]
+    return f"tcp://[{address}]:{port}" if family == socket.AF_INET6 else f"tcp://{address}:{port}"

@@ -1,0 +1,63 @@
+"""torch's reductions and types in the library's terms; what the library does not reduce itself is gathered and reduced here."""
+
+import torch
+from torch.distributed import ReduceOp
+
+import syncopate
+
+NATIVE = {torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int32, torch.int64, torch.uint8}
+_OPS = {ReduceOp.SUM: "sum", ReduceOp.AVG: "average", ReduceOp.MIN: "min", ReduceOp.MAX: "max", ReduceOp.PREMUL_SUM: "sum"}
+_BITWISE = {ReduceOp.BAND: torch.bitwise_and, ReduceOp.BOR: torch.bitwise_or, ReduceOp.BXOR: torch.bitwise_xor}
+
+
+def kind_of(op):
+    """The operation without its factor."""
+    return op.op if hasattr(op, "op") else op
+
+
+def native_op(op, dtype):
+    """The library's name of the operation if it reduces this type itself, else None."""
+    return _OPS.get(kind_of(op)) if dtype in NATIVE else None
+
+
+def premultiplied(op, tensor):
+    """The vector to be summed: itself, or times the factor of PREMUL_SUM."""
+    return tensor * op.factor if kind_of(op) == ReduceOp.PREMUL_SUM else tensor
+
+
+def reduced(op, rows):
+    """The reduction of gathered vectors, in the order of ranks: the same bits everywhere. Raises Misuse."""
+    kind, dtype = kind_of(op), rows.dtype
+    if kind in _BITWISE and not dtype.is_floating_point and not dtype.is_complex:
+        total = rows[0].clone()
+        for row in rows[1:]:
+            total = _BITWISE[kind](total, row)
+        return total
+    if dtype == torch.bool and kind in (ReduceOp.SUM, ReduceOp.MAX, ReduceOp.PRODUCT, ReduceOp.MIN):
+        return rows.any(0) if kind in (ReduceOp.SUM, ReduceOp.MAX) else rows.all(0)
+    if kind == ReduceOp.PRODUCT:
+        return rows.prod(0, dtype=dtype)
+    if dtype.is_complex or dtype == torch.bool or kind not in _OPS:
+        raise syncopate.Misuse(f"{op} of {dtype} is not defined; allowed: SUM, AVG, PREMUL_SUM, MIN, MAX and PRODUCT of numbers, "
+                               "BAND, BOR and BXOR of integers, SUM, PRODUCT, MIN, MAX and bitwise ones of bool")
+    if kind == ReduceOp.MIN:
+        return rows.amin(0)
+    if kind == ReduceOp.MAX:
+        return rows.amax(0)
+    total = premultiplied(op, rows).sum(0, dtype=dtype)
+    return total.div_(len(rows), rounding_mode="trunc") if kind == ReduceOp.AVG and not dtype.is_floating_point else \
+        total.div_(len(rows)) if kind == ReduceOp.AVG else total
+
+
+def flat(tensor):
+    """The tensor's memory as a flat vector; Misuse if it has gaps."""
+    if not tensor.is_contiguous():
+        raise syncopate.Misuse(f"a tensor of shape {tuple(tensor.shape)} is not contiguous; call .contiguous() first")
+    return tensor.detach().view(-1)
+
+
+def movable(vector):
+    """The flat vector as a type that the library moves, and how many of its elements make one of the vector's."""
+    if vector.dtype in NATIVE:
+        return vector, 1
+    return vector.view(torch.uint8), vector.element_size()

@@ -1,0 +1,23 @@
+"""torch's collectives through the backend: right for every operation and type, and equal to Gloo's where Gloo has them."""
+
+import torch_job
+
+
+def test_collectives_are_those_of_gloo_and_of_torch_alone():
+    assert torch_job.run("torch_collectives.py", "compared", 4) == [[], [], [], []]
+
+
+def test_what_gloo_does_not_have():
+    size = 3
+    for rank, facts in enumerate(torch_job.run("torch_collectives.py", "others", size)):
+        left = (rank - 1) % size
+        assert facts["premul_sum"] == [3, 3, 3]
+        assert facts["future"] == [[3, 3, 3]]
+        assert facts["a callback waits for the next"] == 27
+        assert facts["all_to_all"] == [float(other) for other in range(size) for _ in range(rank + 1)]
+        assert facts["reduce_scatter"] == [3.0] * (rank + 1)
+        assert facts["objects"] == [0, 1, 2]
+        assert facts["messages"] == [10 * left + tag for tag in range(3)]
+        assert facts["coalesced"] == [0, 3, 6]
+        gaps, bitwise, anybody = facts["refused"]
+        assert "not contiguous" in gaps and "BAND" in bitwise and "any source" in anybody

@@ -1,0 +1,22 @@
+"""Training programs of torch run on the backend as they are; a killed rank is named by all others."""
+
+import tempfile
+from pathlib import Path
+
+import torch_job
+
+
+def test_ddp_fsdp_dtensor_and_checkpoints_are_as_in_one_process():
+    for wrong in torch_job.run("torch_training.py", "everything", 4):
+        assert wrong == {"ddp": [], "fsdp": [], "tensors": []}
+
+
+def test_a_killed_rank_is_named_and_the_others_go_on():
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(__file__).parent / "torch_failures.py"
+        ranks = [torch_job.TorchRank(program, "survive", (rank, 3, f"{folder}/store"), {}) for rank in range(3)]
+        for rank in (0, 2):
+            told = ranks[rank].found()
+            assert "PeerLost" in told["ddp"] and "rank 1" in told["ddp"]
+            assert told["peer"] == 1 and told["again"] == 2
+        assert ranks[1].process.wait(60) == -9

@@ -1,0 +1,160 @@
+"""Every collective, operation and type of torch, through the backend and through Gloo, against what torch computes alone."""
+
+import torch
+import torch.distributed as dist
+from torch.distributed import ReduceOp
+
+import syncopate.torch  # noqa: F401: it makes the name known
+
+FLOATS = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
+INTEGERS = [torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64]
+OPS = {"SUM": ReduceOp.SUM, "AVG": ReduceOp.AVG, "MIN": ReduceOp.MIN, "MAX": ReduceOp.MAX, "PRODUCT": ReduceOp.PRODUCT,
+       "BAND": ReduceOp.BAND, "BOR": ReduceOp.BOR, "BXOR": ReduceOp.BXOR}
+COUNT = 12
+
+
+def vector(rank, dtype, count=COUNT):
+    """Whole numbers, so that every order of adding gives the same bits."""
+    values = (torch.arange(count) * 3 + 2 * rank + 1) % 7
+    return values % 2 == 0 if dtype == torch.bool else values.to(dtype)
+
+
+def expected(op, dtype, size):
+    """The reduction, by torch alone."""
+    rows = torch.stack([vector(rank, dtype) for rank in range(size)])
+    if dtype == torch.bool:
+        return {"SUM": rows.any(0), "MAX": rows.any(0), "BOR": rows.any(0), "BXOR": rows.sum(0) % 2 == 1}.get(op, rows.all(0))
+    if op == "AVG":
+        return rows.sum(0, dtype=dtype).div(size, rounding_mode=None if dtype.is_floating_point else "trunc").to(dtype)
+    if op in ("SUM", "PRODUCT"):
+        return getattr(rows, {"SUM": "sum", "PRODUCT": "prod"}[op])(0, dtype=dtype)
+    if op in ("MIN", "MAX"):
+        return getattr(rows, "a" + op.lower())(0)
+    total = rows[0].clone()
+    for row in rows[1:]:
+        total = {"BAND": torch.bitwise_and, "BOR": torch.bitwise_or, "BXOR": torch.bitwise_xor}[op](total, row)
+    return total
+
+
+def cases():
+    """(operation, type) that are defined."""
+    for dtype in [*FLOATS, *INTEGERS, torch.bool]:
+        for op in OPS:
+            bitwise = op in ("BAND", "BOR", "BXOR")
+            if not (bitwise and dtype in FLOATS) and not (op == "AVG" and dtype == torch.bool):
+                yield op, dtype
+
+
+def reductions(group, rank, size):
+    """Every operation and type; returns what differs."""
+    wrong = []
+    for op, dtype in cases():
+        want = expected(op, dtype, size)
+        for is_async in (False, True):
+            everywhere, at_root = vector(rank, dtype), vector(rank, dtype)
+            works = [dist.all_reduce(everywhere, OPS[op], group, async_op=is_async),
+                     dist.reduce(at_root, group_dst=size - 1, op=OPS[op], group=group, async_op=is_async)]
+            part = torch.empty(COUNT // size, dtype=dtype)
+            whole = vector(rank, dtype)
+            works.append(dist.reduce_scatter_tensor(part, whole, OPS[op], group, async_op=is_async))
+            for work in works if is_async else []:
+                work.wait()
+            root_want = want if rank == size - 1 else vector(rank, dtype)
+            found = {"all_reduce": torch.equal(everywhere, want), "reduce": torch.equal(at_root, root_want),
+                     "reduce_scatter": torch.equal(part, want.view(size, -1)[rank]), "input": torch.equal(whole, vector(rank, dtype))}
+            wrong += [f"{name} {op} {dtype} async={is_async}" for name, right in found.items() if not right]
+    return wrong
+
+
+def moves(group, rank, size, dtype):
+    """Everything that only moves, with pieces of equal and of differing lengths; a dict of what every rank has then."""
+    own, other = vector(rank, dtype), vector(rank + 5, dtype)
+    sent = own.clone()
+    dist.broadcast(sent, group_src=size - 1, group=group)
+    gathered = [torch.empty_like(own) for _ in range(size)]
+    dist.all_gather(gathered, own, group)
+    whole = torch.empty(COUNT * size, dtype=dtype)
+    dist.all_gather_into_tensor(whole, own, group)
+    at_root = [torch.empty_like(own) for _ in range(size)] if rank == 0 else None
+    dist.gather(own, at_root, group=group, group_dst=0)
+    part = torch.empty_like(own)
+    dist.scatter(part, [vector(r + 3, dtype) for r in range(size)] if rank == 0 else None, group=group, group_src=0)
+    even = torch.empty_like(own)
+    dist.all_to_all_single(even, own, group=group)
+    out_lengths, lengths = [1 + (rank + r) % 2 for r in range(size)], [1 + (rank + r) % 2 for r in range(size)]
+    uneven = torch.empty(sum(out_lengths), 2, dtype=dtype)
+    dist.all_to_all_single(uneven, other.repeat(4)[:2 * sum(lengths)].view(-1, 2), out_lengths, lengths, group=group)
+    return {"broadcast": sent, "all_gather": torch.cat(gathered), "all_gather_into_tensor": whole,
+            "gather": torch.cat(at_root) if at_root else sent, "scatter": part, "all_to_all": even, "uneven": uneven}
+
+
+def compared(rank, size, store):
+    """Both backends in the same processes; returns what is wrong, by name."""
+    dist.init_process_group("gloo", init_method=store, rank=rank, world_size=size)
+    wrong = []
+    for members in (list(range(size)), [0, 1]):
+        ours, gloo = dist.new_group(members, backend="syncopate"), dist.new_group(members, backend="gloo")
+        if rank not in members:
+            continue
+        wrong += [f"{len(members)} ranks: {text}" for text in reductions(ours, rank, len(members))]
+        for dtype in (torch.float32, torch.int8, torch.uint8, torch.float16, torch.int64):
+            mine, theirs = moves(ours, rank, len(members), dtype), moves(gloo, rank, len(members), dtype)
+            wrong += [f"{len(members)} ranks: {name} {dtype}" for name in mine if not torch.equal(mine[name], theirs[name])]
+        for dtype in (torch.int16, torch.bool, torch.complex64, torch.complex128):  # Gloo moves no such
+            mine = moves(ours, rank, len(members), torch.int64)
+            cast = moves(ours, rank, len(members), dtype)
+            same = [torch.equal(cast[n], mine[n] % 2 == 0 if dtype == torch.bool else mine[n].to(dtype)) for n in mine]
+            wrong += [] if all(same) else [f"{len(members)} ranks: moves of {dtype}"]
+    dist.destroy_process_group()
+    return wrong
+
+
+def others(rank, size, store):
+    """What Gloo does not have, messages, objects, futures and refusals; returns facts by name."""
+    dist.init_process_group("syncopate", init_method=store, rank=rank, world_size=size)
+    facts = {}
+    scaled = torch.full((3,), float(rank + 1))
+    dist.all_reduce(scaled, dist._make_nccl_premul_sum(0.5))
+    facts["premul_sum"] = scaled.tolist()
+    future = dist.all_reduce(torch.ones(3), async_op=True).get_future()
+    facts["future"] = [tensor.tolist() for tensor in future.wait()]
+    chained = dist.all_reduce(torch.ones(3), async_op=True).get_future().then(
+        lambda done: dist.all_reduce(done.value()[0], async_op=True).get_future().wait()[0].sum().item())
+    facts["a callback waits for the next"] = chained.wait()
+    inputs = [torch.full((r + 1,), float(rank)) for r in range(size)]
+    pieces = [torch.empty(rank + 1) for _ in range(size)]
+    dist.all_to_all(pieces, inputs)
+    facts["all_to_all"] = torch.cat(pieces).tolist()
+    part = torch.empty(rank + 1)
+    dist.reduce_scatter(part, inputs)
+    facts["reduce_scatter"] = part.tolist()
+    objects = [None] * size
+    dist.all_gather_object(objects, {"rank": rank})
+    facts["objects"] = [one["rank"] for one in objects]
+    right, left = (rank + 1) % size, (rank - 1) % size
+    received = [torch.zeros(2) for _ in range(3)]
+    works = [dist.isend(torch.full((2,), 10.0 * rank + tag), right, tag=tag) for tag in range(3)]
+    works += [dist.irecv(received[tag], left, tag=tag) for tag in range(3)]
+    for work in works:
+        work.wait()
+    facts["messages"] = [tensor[0].item() for tensor in received]
+    coalesced = [torch.full((2,), float(i)) for i in range(3)]
+    dist.all_reduce_coalesced(coalesced)
+    facts["coalesced"] = [tensor[0].item() for tensor in coalesced]
+    facts["refused"] = refusals(rank)
+    dist.barrier()
+    dist.destroy_process_group()
+    return facts
+
+
+def refusals(rank):
+    """Texts of what is refused, by every rank alike."""
+    texts = []
+    for call in (lambda: dist.all_reduce(torch.zeros(4, 4).t()[::2]), lambda: dist.all_reduce(torch.zeros(3), ReduceOp.BAND),
+                 lambda: dist.recv(torch.zeros(1))):
+        try:
+            call()
+            texts.append("")
+        except (syncopate.Misuse, RuntimeError, ValueError) as error:
+            texts.append(f"{type(error).__name__}: {error}")
+    return texts

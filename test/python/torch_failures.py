@@ -1,0 +1,36 @@
+"""What ranks of torch see when another one dies: its name, in bounded time; and that they go on without it."""
+
+import os
+import signal
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+import syncopate.torch
+
+
+def survive(rank, size, store):
+    """Rank 1 kills itself in a step; the others say what they got, and go on as a smaller group."""
+    dist.init_process_group("syncopate", init_method=store, rank=rank, world_size=size)
+    net = DistributedDataParallel(torch.nn.Linear(4, 4))
+    net(torch.ones(2, 4)).sum().backward()
+    if rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    told = {}
+    try:
+        while True:
+            net(torch.ones(2, 4)).sum().backward()
+    except RuntimeError as error:
+        told["ddp"] = str(error)
+    try:
+        dist.all_reduce(torch.ones(1))
+    except syncopate.PeerLost as error:
+        told["peer"] = error.peer
+    dist.destroy_process_group()
+    dist.init_process_group("syncopate", init_method=store + "-again", rank=rank // 2, world_size=size - 1)
+    ones = torch.ones(1)
+    dist.all_reduce(ones)
+    told["again"] = ones.item()
+    dist.destroy_process_group()
+    return told
