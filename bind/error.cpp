@@ -58,7 +58,7 @@ void bind_errors(nb::module_& module) {
   members["__doc__"] = kDoc;
   members["__module__"] = module.attr("__name__");
   for (const char* attribute : {"rank", "peer", "operation", "tensor"}) members[attribute] = nb::none();
-  const nb::object base = make_class("Error", nb::handle(PyExc_Exception), members);
+  const nb::object base = make_class("Error", nb::handle(PyExc_RuntimeError), members);
   module.attr("Error") = base;
   for (const ErrorKind kind : kErrorKinds) {
     const std::string name(name_of(kind));

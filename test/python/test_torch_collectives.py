@@ -1,10 +1,24 @@
 """torch's collectives through the backend: right for every operation and type, and equal to Gloo's where Gloo has them."""
 
+import importlib
+import tomllib
+from pathlib import Path
+
 import torch_job
 
 
 def test_collectives_are_those_of_gloo_and_of_torch_alone():
     assert torch_job.run("torch_collectives.py", "compared", 4) == [[], [], [], []]
+
+
+def test_the_entry_point_makes_the_name_known():
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    module, name = project["entry-points"]["torch.distributed.backends"]["syncopate"].split(":")
+    register = getattr(importlib.import_module(module), name)
+    register()
+    import torch.distributed
+    assert torch.distributed.Backend.SYNCOPATE == "syncopate"
+    assert torch.distributed.Backend.backend_capability["syncopate"] == ["cpu"]
 
 
 def test_what_gloo_does_not_have():

@@ -22,7 +22,7 @@ def survive(rank, size, store):
         while True:
             net(torch.ones(2, 4)).sum().backward()
     except RuntimeError as error:
-        told["ddp"] = str(error)
+        told["ddp"] = repr(error)
     try:
         dist.all_reduce(torch.ones(1))
     except syncopate.PeerLost as error:

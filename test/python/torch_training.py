@@ -53,7 +53,7 @@ def ddp(rank, size):
     wrong = differences(net.state_dict(), alone())
     hooked = DistributedDataParallel(model().float(), bucket_cap_mb=0.01)
     hooked.register_comm_hook(None, default_hooks.fp16_compress_hook)
-    power = DistributedDataParallel(model().float(), bucket_cap_mb=0.01)
+    power = DistributedDataParallel(model().float())  # one bucket: its callbacks start collectives, in no order with others
     power.register_comm_hook(powerSGD_hook.PowerSGDState(None, 1, start_powerSGD_iter=2), powerSGD_hook.powerSGD_hook)
     for net in (hooked, power):
         optimizer = torch.optim.SGD(net.parameters(), 0.01)

@@ -1,0 +1,55 @@
+"""A training program for torchrun: DistributedDataParallel on the backend syncopate. The word "gloo" in it would do too, slower."""
+
+import argparse
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+import syncopate.torch  # noqa: F401: torch 2.14 and later need no import: the installed package says that it is there
+
+CLASSES, SIDE = 10, 32
+
+
+def samples_of(rank, count):
+    """Drawn images of ten classes, this rank's own: each class has a pattern, and noise."""
+    patterns = torch.randn(CLASSES, 3, SIDE, SIDE, generator=torch.Generator().manual_seed(0))
+    generator = torch.Generator().manual_seed(rank + 1)
+    labels = torch.randint(CLASSES, (count,), generator=generator)
+    return patterns[labels] + torch.randn(count, 3, SIDE, SIDE, generator=generator), labels
+
+
+def network():
+    """A small convolutional network, the same on every rank."""
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Conv2d(3, 16, 3, 2, 1), nn.ReLU(), nn.Conv2d(16, 32, 3, 2, 1), nn.ReLU(), nn.Flatten(),
+                         nn.Linear(32 * (SIDE // 4) ** 2, CLASSES))
+
+
+def main():
+    """Train, and say what rank 0 reached."""
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("--backend", default="syncopate")
+    arguments.add_argument("--steps", type=int, default=20)
+    arguments.add_argument("--batch", type=int, default=32, help="samples of each rank")
+    given = arguments.parse_args()
+
+    dist.init_process_group(given.backend)
+    net = DistributedDataParallel(network())
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.05, momentum=0.9)
+    images, labels = samples_of(dist.get_rank(), given.steps * given.batch)
+    for step in range(given.steps):
+        share = slice(step * given.batch, (step + 1) * given.batch)
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(net(images[share]), labels[share])
+        loss.backward()  # gradients travel while it runs
+        optimizer.step()
+    dist.all_reduce(loss.detach(), op=dist.ReduceOp.AVG)
+    if dist.get_rank() == 0:
+        print(f"{dist.get_world_size()} ranks, {given.backend}: loss {loss.item():.3f} after {given.steps} steps")
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
