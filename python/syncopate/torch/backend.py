@@ -9,7 +9,7 @@ from torch._C import _distributed_c10d as c10d
 import syncopate
 from syncopate.torch import meeting
 from syncopate.torch.messages import Messages
-from syncopate.torch.reduction import flat, movable, native_op, premultiplied, reduced
+from syncopate.torch.reduction import flat, movable, native_op, plain, premultiplied, reduced
 from syncopate.torch.work import Ended, Pending
 
 
@@ -32,6 +32,9 @@ class Backend(Messages, c10d.Backend):
     @property
     def group(self):
         """The syncopate.Group under it, joined by the first use."""
+        return self._joined or self._join()
+
+    def _join(self):
         with self._lock:
             if self._joined is None:
                 self._joined = meeting.join(self._store, self.rank(), self.size(), self._timeout.total_seconds())
@@ -59,18 +62,21 @@ class Backend(Messages, c10d.Backend):
 
     def _reduction(self, tensor, opts):
         """The call that leaves the reduction of all ranks' tensors in `tensor`, and what is left to do."""
-        vector = flat(tensor)
-        op = native_op(opts.reduceOp, vector.dtype)
+        op = native_op(opts.reduceOp, tensor.dtype)
         if op is not None:
-            if (scaled := premultiplied(opts.reduceOp, vector)) is not vector:
-                vector.copy_(scaled)
-            return ("allreduce", vector, {"op": op}), None
+            data = plain(tensor)
+            if (scaled := premultiplied(opts.reduceOp, data)) is not data:
+                data.copy_(scaled)
+            return ("allreduce", data, {"op": op}), None
+        vector = flat(tensor)
         call, rows = self._gathering(vector)
         return call, lambda: vector.copy_(reduced(opts.reduceOp, rows))
 
     def allreduce(self, tensors, opts=c10d.AllreduceOptions()):  # noqa: B008: torch's own default
         """Every rank ends with the reduction."""
-        return self.allreduce_coalesced(tensors, opts)
+        (tensor,) = tensors
+        call, finish = self._reduction(tensor, opts)
+        return self._run([call], tensors, opts, finish)
 
     def allreduce_coalesced(self, tensors, opts=c10d.AllreduceCoalescedOptions()):  # noqa: B008
         """As allreduce, of several tensors."""

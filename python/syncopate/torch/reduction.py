@@ -10,24 +10,19 @@ _OPS = {ReduceOp.SUM: "sum", ReduceOp.AVG: "average", ReduceOp.MIN: "min", Reduc
 _BITWISE = {ReduceOp.BAND: torch.bitwise_and, ReduceOp.BOR: torch.bitwise_or, ReduceOp.BXOR: torch.bitwise_xor}
 
 
-def kind_of(op):
-    """The operation without its factor."""
-    return op.op if hasattr(op, "op") else op
-
-
 def native_op(op, dtype):
     """The library's name of the operation if it reduces this type itself, else None."""
-    return _OPS.get(kind_of(op)) if dtype in NATIVE else None
+    return _OPS.get(op.op) if dtype in NATIVE else None
 
 
 def premultiplied(op, tensor):
     """The vector to be summed: itself, or times the factor of PREMUL_SUM."""
-    return tensor * op.factor if kind_of(op) == ReduceOp.PREMUL_SUM else tensor
+    return tensor * op.factor if op.op == ReduceOp.PREMUL_SUM else tensor
 
 
 def reduced(op, rows):
     """The reduction of gathered vectors, in the order of ranks: the same bits everywhere. Raises Misuse."""
-    kind, dtype = kind_of(op), rows.dtype
+    kind, dtype = op.op, rows.dtype
     if kind in _BITWISE and not dtype.is_floating_point and not dtype.is_complex:
         total = rows[0].clone()
         for row in rows[1:]:
@@ -49,11 +44,16 @@ def reduced(op, rows):
         total.div_(len(rows)) if kind == ReduceOp.AVG else total
 
 
+def plain(tensor):
+    """The tensor without its history, in its own shape: the library takes it flat, and refuses it if it has gaps."""
+    return tensor.detach() if tensor.requires_grad else tensor
+
+
 def flat(tensor):
     """The tensor's memory as a flat vector; Misuse if it has gaps."""
     if not tensor.is_contiguous():
         raise syncopate.Misuse(f"a tensor of shape {tuple(tensor.shape)} is not contiguous; call .contiguous() first")
-    return tensor.detach().view(-1)
+    return plain(tensor).view(-1)
 
 
 def movable(vector):
