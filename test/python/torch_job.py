@@ -20,9 +20,8 @@ class TorchRank:
     def __init__(self, program, function, place, environment):
         rank, size, store = place
         self.result = Path(store).parent / f"{function}-{rank}.pickle"
-        command = "import sys, pickle, runpy, torch.distributed as dist; torch = dist; program, function, store, rank, size, out = " \
-            "sys.argv[1:]; made = runpy.run_path(program)[function](int(rank), int(size), 'file://' + store); " \
-            "pickle.dump(made, open(out, 'wb'))"
+        command = "import sys, pickle, runpy; program, function, store, rank, size, out = sys.argv[1:]; " \
+            "made = runpy.run_path(program)[function](int(rank), int(size), 'file://' + store); pickle.dump(made, open(out, 'wb'))"
         self.process = subprocess.Popen(
             [sys.executable, "-c", command, str(program), function, store, str(rank), str(size), str(self.result)],
             env=own_environment() | {"OMP_NUM_THREADS": "1"} | environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,

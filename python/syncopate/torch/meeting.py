@@ -6,16 +6,17 @@ import socket
 
 import syncopate
 
-_KEY = "syncopate/meeting"
 
 
 def join(store, rank, size, timeout_s):
     """Join the group of these ranks. Ranks of one host meet at a name that nobody else knows, others at rank 0's address."""
-    store.set(f"{_KEY}/host/{rank}", _host())
+    # A store may outlive a process group, and its keys with it: each group of the same name is one generation.
+    generation = f"syncopate/{store.add(f'syncopate/joined/{rank}', 1)}"
+    store.set(f"{generation}/host/{rank}", _host())
     if rank == 0:
-        hosts = {store.get(f"{_KEY}/host/{other}") for other in range(size)}
-        store.set(_KEY, f"local://{secrets.token_hex(16)}" if len(hosts) == 1 else _own_address())
-    meeting = store.get(_KEY).decode()
+        hosts = {store.get(f"{generation}/host/{other}") for other in range(size)}
+        store.set(generation, f"local://{secrets.token_hex(16)}" if len(hosts) == 1 else _own_address())
+    meeting = store.get(generation).decode()
     return syncopate.Group.join(rank=rank, size=size, rendezvous=meeting, timeout_s=timeout_s)
 
 

@@ -33,7 +33,7 @@ def reduced(op, rows):
     if kind == ReduceOp.PRODUCT:
         return rows.prod(0, dtype=dtype)
     if dtype.is_complex or dtype == torch.bool or kind not in _OPS:
-        raise syncopate.Misuse(f"{op} of {dtype} is not defined; allowed: SUM, AVG, PREMUL_SUM, MIN, MAX and PRODUCT of numbers, "
+        raise syncopate.Misuse(f"{kind.name} of {dtype} is not defined; allowed: SUM, AVG, PREMUL_SUM, MIN, MAX and PRODUCT of numbers, "
                                "BAND, BOR and BXOR of integers, SUM, PRODUCT, MIN, MAX and bitwise ones of bool")
     if kind == ReduceOp.MIN:
         return rows.amin(0)

@@ -5,7 +5,7 @@ import threading
 import torch
 from torch._C._distributed_c10d import Work
 
-from syncopate import Timeout
+import syncopate
 
 
 class Ended(Work):
@@ -43,7 +43,7 @@ class Pending(Work):
         self._completions = completions
         self._once, self._future = threading.Lock(), None
         if finish is not None:
-            works[-1].then(lambda _: completions.submit(self._complete, None))
+            works[-1].then(lambda _: self._complete_later(None))
 
     def wait(self, timeout=None):
         """Return when the tensors hold the result; raise the error that names the rank."""
@@ -52,7 +52,7 @@ class Pending(Work):
             if seconds <= 0:
                 work.wait()
             elif not work.wait_for(seconds):
-                raise Timeout(f"the operation did not end within {seconds} s; it goes on")
+                raise syncopate.Timeout(f"the operation did not end within {seconds} s; it goes on")
         self._end()
         return True
 
@@ -70,21 +70,27 @@ class Pending(Work):
             if self._future is None:
                 begun = torch.futures.Future()
                 self._future = begun.then(self._value)
-                self._works[-1].then(lambda _: self._completions.submit(self._complete, begun))
+                self._works[-1].then(lambda _: self._complete_later(begun))
         return self._future
 
     def _value(self, _):
         self.wait()
         return self._tensors
 
+    def _complete_later(self, begun):
+        try:
+            self._completions.submit(self._complete, begun)
+        except RuntimeError:  # the process group or the interpreter has ended: nobody waits
+            pass
+
     def _complete(self, begun):
         if begun is not None:
             begun.set_result(None)
-        elif all(work.ready() for work in self._works):
-            try:
-                self.wait()
-            except Exception:  # noqa: BLE001: who waits gets it
-                pass
+            return
+        try:
+            self.wait()
+        except syncopate.Error:  # who waits gets it too
+            pass
 
     def _end(self):
         with self._once:
