@@ -13,7 +13,7 @@ import pytest
 
 import syncopate
 
-BOUND_S = 60  # of a job that is expected to end by itself
+BOUND_S = 300  # of a job that is expected to end by itself
 
 
 def outcomes(groups, body):

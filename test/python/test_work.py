@@ -69,9 +69,9 @@ def test_what_a_callback_raises_aborts_the_group(pair):
         raise ValueError("no use")
 
     pair[0].start("allreduce", numpy.ones(3)).then(fail)
-    pair[1].start("allreduce", numpy.ones(3)).wait()
     with pytest.raises(syncopate.RemoteFailure, match="no use"):
-        pair[1].start("allreduce", numpy.ones(3)).wait()
+        for _ in range(2):  # the first one may have ended before
+            pair[1].start("allreduce", numpy.ones(3)).wait()
 
 
 def test_work_is_awaited(pair):
