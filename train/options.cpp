@@ -108,10 +108,8 @@ void add_exchange(CLI::App& app, Options& o, std::string& fusion_bytes) {
   app.add_option("--answers", o.answers, "exchange parameter_server: codec of what servers answer")
       ->capture_default_str();
   app.add_option_function<std::string>(
-         "--slow", [&o](const std::string& text) { o.slow = slowness_of(text); },
-         "RANK:FACTOR or RANK:FACTOR:SHARE: this rank sleeps in so many of its steps as if "
-         "its processor were slower by the factor; said in its rows")
-      ->type_name("TEXT");
+      "--slow", [&o](const std::string& text) { o.slow = slowness_of(text); },
+      "RANK:FACTOR[:SHARE]: this rank sleeps in so many of its steps as if it were slower by the factor");
   app.add_flag("--serial", o.serial, "compute, then communicate: no overlap, for comparison; same results bit for bit");
   app.add_flag("--code-inline", o.code_inline,
                "encode and decode on the thread that communicates, not beside it, for comparison; same results");
