@@ -179,7 +179,7 @@ TEST(BenchCodec, NamesWhatIsWrong) {
       {{"--codec", "tpok"}, "did you mean 'topk'"},
       {{"--codec", "topk:0.1,0.2"}, "topk:0.1,0.2"},
       {{"--codec", ","}, "nothing to measure"},
-      {{"--codec", "fp16", "--feedback", "residual"}, "codec fp16 takes no feedback residual"},
+      {{"--codec", "fp16", "--feedback", "residual"}, "feedback residual with codec fp16"},
       {{"--feedback", "momentum"}, "allowed: none, residual"},
       {{"--contenders", "sort"}, "allowed: all, syncopate, nth_element"},
       {{"--elements", "0"}, "--elements 0"},

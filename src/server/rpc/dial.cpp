@@ -33,6 +33,13 @@ std::string text_in(const std::multimap<grpc::string_ref, grpc::string_ref>& met
 
 std::string text_of(base::ConstBytes bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
+/// The first channel of the process is never destroyed. gRPC 1.51 shares one queue of reactions among all channels and
+/// servers, and may abort where the last of them goes while one of its threads still polls there.
+void keep_for_good(const std::shared_ptr<grpc::Channel>& channel) {
+  static const auto* const kept = new std::shared_ptr<grpc::Channel>(channel);
+  static_cast<void>(kept);
+}
+
 /// One attempt, and the stream if it succeeds.
 class Call final : public Session, public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
@@ -41,6 +48,7 @@ class Call final : public Session, public grpc::ClientBidiReactor<grpc::ByteBuff
   void say(const char* key, base::ConstBytes value) { context_.AddMetadata(key, text_of(value)); }
   static void begin(const std::shared_ptr<Call>& call) {
     call->self_ = call;
+    keep_for_good(call->channel_);
     call->stub_.PrepareBidiStreamingCall(&call->context_, kMethod, {}, call.get());
     call->AddHold();  // writes begin outside of reactions, until `finish`
     call->StartCall();

@@ -7,7 +7,6 @@
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
-#include <atomic>
 #include <cstring>
 #include <utility>
 
@@ -36,8 +35,8 @@ class Refusal final : public grpc::ServerGenericBidiReactor {
 /// The call of a caller that has proved the secret.
 class Answer final : public Session, public grpc::ServerGenericBidiReactor {
  public:
-  Answer(Context* context, const Hello& caller, const EndOptions& options, std::shared_ptr<std::atomic<bool>> keeps)
-      : Session(context->peer(), options.silence), context_(context), keeps_(std::move(keeps)) {
+  Answer(Context* context, const Hello& caller, const EndOptions& options)
+      : Session(context->peer(), options.silence), context_(context) {
     meet(caller.identity, caller.silence);
   }
   /// The reactor of the call. gRPC holds it until `OnDone`; the program holds it as the stream.
@@ -71,10 +70,8 @@ class Answer final : public Session, public grpc::ServerGenericBidiReactor {
   void finish() override { Finish(grpc::Status::OK); }
   void cancel() noexcept override { context_->TryCancel(); }
   void release() noexcept override { self_.reset(); }
-  void keep() noexcept override { *keeps_ = true; }
 
   Context* const context_;  ///< gRPC's, until `OnDone` returns
-  const std::shared_ptr<std::atomic<bool>> keeps_;
   std::shared_ptr<Answer> self_;
 };
 
@@ -112,7 +109,6 @@ class GrpcListener final : public Listener, private grpc::CallbackGenericService
   base::Guarded<Challenger> challenger_;
   std::vector<std::string> addresses_;
   std::unique_ptr<grpc::Server> server_;
-  const std::shared_ptr<std::atomic<bool>> keeps_ = std::make_shared<std::atomic<bool>>(false);  ///< see Session
   base::OwnProcess process_;
 };
 
@@ -152,7 +148,7 @@ GrpcListener::~GrpcListener() {
     static_cast<void>(server_.release());  // its threads are the parent's
   } else {
     server_->Shutdown(std::chrono::system_clock::now());  // cancels all calls; returns when the last one is over
-    if (*keeps_) static_cast<void>(server_.release());
+    static_cast<void>(server_.release());  // gRPC 1.51 may abort where the last of its objects goes: see dial.cpp
   }
 }
 
@@ -189,7 +185,7 @@ grpc::ServerGenericBidiReactor* GrpcListener::admit(Context* context, const Hell
                               mine.identity, options_.job, mine.version, mine.protocol, theirs.identity, theirs.job,
                               theirs.version, theirs.protocol));
   context->AddInitialMetadata(kProofKey, text_of(prove(options_.secret, Role::answerer, caller, challenge)));
-  return Answer::begin(std::make_shared<Answer>(context, theirs, options_, keeps_), accepted_);
+  return Answer::begin(std::make_shared<Answer>(context, theirs, options_), accepted_);
 }
 
 }  // namespace

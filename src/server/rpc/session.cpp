@@ -218,9 +218,7 @@ void Session::tell(const Ending& ending) {
 }
 
 void Session::part() {
-  if (--users_ > 0) return;
-  const bool is_kept = state_.with([](const State& state) { return state.is_cut_off; });
-  is_kept ? keep() : release();
+  if (--users_ == 0) release();
 }
 
 void Session::start_clock(State& state) {
@@ -250,7 +248,6 @@ void Session::run_clock() {
 
 bool Session::tick(State& state) {
   if (state.ending && ++state.ending_ticks >= kTicks) {
-    state.is_cut_off = true;
     cancel();
     return state.ending_ticks >= 2 * kTicks && !state.is_receiving;
   }
@@ -258,7 +255,6 @@ bool Session::tick(State& state) {
     if (!state.ending)
       state.ending = Ending{ErrorKind::peer_lost, fmt::format("{} is lost: it was silent for {} ms", other_end(),
                                                               kTicks * tick_ / std::chrono::milliseconds(1))};
-    state.is_cut_off = true;
     cancel();
     return false;
   }

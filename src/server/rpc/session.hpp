@@ -29,8 +29,7 @@ namespace syncopate::server::rpc {
 /// keepalive does not do: its clock starts when the ping has left, and behind a full unix socket none leaves.
 ///
 /// On a busy machine a call that was cancelled behind such a socket may not end for long, or at all: after kTicks ticks
-/// more the clock tells the end instead. And gRPC 1.51 aborts where the last of its objects goes while one of its
-/// threads polls behind that socket; so a session that was cut off is never destroyed, nor is its channel or server.
+/// more the clock tells the end instead.
 class Session {
  public:
   Session(std::string address, base::Duration silence) : address_(std::move(address)), silence_(silence) {}
@@ -81,7 +80,6 @@ class Session {
     bool has_written = true;    ///< a write has begun since the last tick
     int quiet_ticks = 0;        ///< while `is_reading`, since its beginning
     int ending_ticks = 0;       ///< since `ending` is known
-    bool is_cut_off = false;    ///< by the clock
     bool is_over = false;       ///< the call
     bool is_receiving = false;  ///< `received` runs
     bool is_telling = false;    ///< `ended` runs or has returned
@@ -95,7 +93,6 @@ class Session {
   virtual void finish() = 0;            ///< lets the call end: there will be no more writes
   virtual void cancel() noexcept = 0;   ///< ends the call at once
   virtual void release() noexcept = 0;  ///< the call is over: gives up what kept the session alive for gRPC
-  virtual void keep() noexcept {}       ///< instead, where it was cut off
 
   void read();
   void start_clock(State& state);
