@@ -96,17 +96,17 @@ inline bool say(socket::Channel& channel, std::string_view bytes) {
     if (moved.outcome == socket::Moved::Outcome::closed) return false;
     bytes.remove_prefix(moved.bytes);
     pollfd one{channel.number(), POLLOUT, 0};
-    if (!bytes.empty() && ::poll(&one, 1, 10'000) != 1) return false;
+    if (!bytes.empty() && ::poll(&one, 1, 60'000) != 1) return false;
   }
   return true;
 }
 
-/// What comes until `enough` of it is there, the other end closes, or 10 s are over.
+/// What comes until `enough` of it is there, the other end closes, or a minute is over.
 inline std::string hear(
     socket::Channel& channel,
     const std::function<bool(const std::string&)>& enough = [](const auto&) { return false; }) {
   std::string heard;
-  for (const base::Time end = in(10s); !enough(heard) && std::chrono::steady_clock::now() < end;) {
+  for (const base::Time end = in(60s); !enough(heard) && std::chrono::steady_clock::now() < end;) {
     pollfd one{channel.number(), POLLIN, 0};
     ::poll(&one, 1, 100);
     char piece[4096];
@@ -117,7 +117,7 @@ inline std::string hear(
   return heard;
 }
 
-/// Whether the other end closes the connection within 10 s.
+/// Whether the other end closes the connection within a minute.
 inline bool is_cut_off(socket::Channel& channel) {
   std::ignore = hear(channel);
   std::byte byte;

@@ -119,6 +119,7 @@ class BetweenTwo : public testing::Test {
       GroupOptions options = test::quiet_options();
       options.rank = 0;
       options.size = 3;
+      options.silence = 60s;  // what the scripted peers do for long is no heartbeat
       const auto meeting = connect::rendezvous::in_memory(board);
       endpoint_ = join(options, *meeting);
     });
