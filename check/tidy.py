@@ -21,7 +21,7 @@ DATABASE = "build/tidy"  # as build/release, but configured to compile each file
 
 
 def program():
-    return shutil.which("clang-tidy-14") or shutil.which("clang-tidy")
+    return shutil.which("clang-tidy-19")  # the first of Debian 12 that knows all of C++20 the code uses
 
 
 def compiled(root, database):
@@ -63,7 +63,7 @@ def judged(batch, said):
         if not places[0][2].endswith("[clang-diagnostic-error]"):
             found.append(places[0])
             continue
-        # g++ decides what compiles; clang 14 does not know all of C++20.
+        # g++ decides what compiles: here two files give a name two meanings, or clang does not know what g++ does.
         stumbled.update(batch.causes([file for file, _, _ in places]) or batch.files)
     return found, stumbled
 
@@ -105,7 +105,7 @@ def quick_findings(root, entries):
 def findings(root, everything, database=None):
     database = database or root / DATABASE
     if not program():
-        return [Finding("check/tidy.py", 1, "clang-tidy is not installed: scripts/install --checks")]
+        return [Finding("check/tidy.py", 1, "clang-tidy-19 is not installed: scripts/install --checks")]
     if (root / "CMakeLists.txt").is_file():  # each time: files may have come since
         made = subprocess.run(["cmake", "--preset", "release", "-B", str(database), "-DSYNCOPATE_UNITY=OFF", "-DSYNCOPATE_TESTS=OFF",
                                "-DSYNCOPATE_BENCHMARKS=OFF"], cwd=root, capture_output=True, text=True, check=False)

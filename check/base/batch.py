@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 
 SIZE = 12  # beyond it the shared headers are no longer most of the work, and equal names meet more often
+OWN = ("define", "main")  # functions that many files have, each its own: a command's, a program's
 
 
 def bare_command(entry):
@@ -34,9 +35,10 @@ class Batch:
         self.files = [str(Path(e["directory"]) / e["file"]) for e in entries]
         self.source = Path(folder) / "batch.cpp"
         texts = [Path(f).read_text().rstrip("\n") + "\n" for f in self.files]
-        self._ends = list(itertools.accumulate(t.count("\n") for t in texts))
+        owns = ["".join(f"#undef {name}\n#define {name} {name}_{i}\n" for name in OWN) for i in range(len(texts))]
+        self._ends = list(itertools.accumulate(own.count("\n") + t.count("\n") for own, t in zip(owns, texts)))
         self._texts = dict(zip(self.files, texts))
-        self.source.write_text("".join(texts))
+        self.source.write_text("".join(itertools.chain(*zip(owns, texts))))
         entry = {"directory": entries[0]["directory"], "file": str(self.source),
                  "arguments": [*bare_command(entries[0]), "-c", str(self.source)]}
         (Path(folder) / "compile_commands.json").write_text(json.dumps([entry]))
@@ -46,7 +48,7 @@ class Batch:
         if file != str(self.source):
             return file, line
         index = min(bisect.bisect_left(self._ends, line), len(self.files) - 1)
-        return self.files[index], line - (self._ends[index - 1] if index else 0)
+        return self.files[index], line - (self._ends[index - 1] if index else 0) - 2 * len(OWN)
 
     def causes(self, places):
         """The files behind an error, whose place stands first and its notes' places after it."""

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <string>
 
 namespace syncopate::base {
 
@@ -14,6 +15,10 @@ using Bytes = std::span<std::byte>;
 using ConstBytes = std::span<const std::byte>;
 
 static_assert(std::endian::native == std::endian::little, "the wire is little-endian and so must be the machine");
+
+[[nodiscard]] inline std::string text_of(ConstBytes bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
 
 template <std::integral T>
 void put(Bytes bytes, std::size_t offset, T value) {

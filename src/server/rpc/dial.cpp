@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/bytes.hpp"
 #include "server/rpc/message.hpp"
 #include "server/rpc/proof.hpp"
 #include "server/rpc/session.hpp"
@@ -31,8 +32,6 @@ std::string text_in(const std::multimap<grpc::string_ref, grpc::string_ref>& met
   return found == metadata.end() ? std::string() : std::string(found->second.data(), found->second.size());
 }
 
-std::string text_of(base::ConstBytes bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
-
 /// The first channel of the process is never destroyed. gRPC 1.51 shares one queue of reactions among all channels and
 /// servers, and may abort where the last of them goes while one of its threads still polls there.
 void keep_for_good(const std::shared_ptr<grpc::Channel>& channel) {
@@ -45,7 +44,7 @@ class Call final : public Session, public grpc::ClientBidiReactor<grpc::ByteBuff
  public:
   Call(std::string address, base::Duration silence, std::shared_ptr<grpc::Channel> channel)
       : Session(std::move(address), silence), channel_(std::move(channel)), stub_(channel_) {}
-  void say(const char* key, base::ConstBytes value) { context_.AddMetadata(key, text_of(value)); }
+  void say(const char* key, base::ConstBytes value) { context_.AddMetadata(key, base::text_of(value)); }
   static void begin(const std::shared_ptr<Call>& call) {
     call->self_ = call;
     keep_for_good(call->channel_);

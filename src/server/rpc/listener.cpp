@@ -10,6 +10,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/bytes.hpp"
 #include "base/fork.hpp"
 #include "base/require.hpp"
 #include "server/rpc/proof.hpp"
@@ -89,8 +90,6 @@ base::ConstBytes proof_in(const Context& context) {
   return std::as_bytes(std::span(found->second.data(), found->second.size()));
 }
 
-std::string text_of(base::ConstBytes bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
-
 class GrpcListener final : public Listener, private grpc::CallbackGenericService {
  public:
   GrpcListener(const std::vector<std::string>& addresses, const EndOptions& options, Accepted accepted);
@@ -166,7 +165,7 @@ grpc::ServerGenericBidiReactor* GrpcListener::CreateReactor(Context* context) {
     return refuse(*context, grpc::StatusCode::PERMISSION_DENIED, "it does not know this job's secret");
   const auto fresh =
       challenger_.with([&](const Challenger& challenger) { return challenger.challenge(*caller, now()); });
-  context->AddTrailingMetadata(kChallengeKey, text_of(fresh));
+  context->AddTrailingMetadata(kChallengeKey, base::text_of(fresh));
   return new Refusal(grpc::StatusCode::UNAUTHENTICATED, "prove the secret");
 }
 
@@ -184,7 +183,7 @@ grpc::ServerGenericBidiReactor* GrpcListener::admit(Context* context, const Hell
                   fmt::format("{} runs job '{}' with Syncopate {} (protocol {}), {} runs '{}' with {} ({})",
                               mine.identity, options_.job, mine.version, mine.protocol, theirs.identity, theirs.job,
                               theirs.version, theirs.protocol));
-  context->AddInitialMetadata(kProofKey, text_of(prove(options_.secret, Role::answerer, caller, challenge)));
+  context->AddInitialMetadata(kProofKey, base::text_of(prove(options_.secret, Role::answerer, caller, challenge)));
   return Answer::begin(std::make_shared<Answer>(context, theirs, options_), accepted_);
 }
 
