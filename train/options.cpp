@@ -88,7 +88,7 @@ void add_exchange(CLI::App& app, Options& o, std::string& fusion_bytes) {
   app.add_option(
          "--local-clip", o.local_clip,
          "with feedback: largest L2 norm of each coded gradient, before it is accumulated; 0: any (default: with "
-         "feedback momentum the model's --clip / sqrt(ranks))")
+         "feedback momentum the model's --clip times sqrt(ranks))")
       ->check(not_negative());
   app.add_option("--dense-below", o.dense_below, "gradients with fewer elements are sent as they are")
       ->capture_default_str();

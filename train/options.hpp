@@ -45,7 +45,7 @@ struct Options {
   int threads = 1;
 
   std::optional<double> learning_rate, clip;  ///< the model's defaults
-  std::optional<double> local_clip;  ///< unset: with feedback momentum the model's clip over the root of the ranks
+  std::optional<double> local_clip;  ///< unset: with feedback momentum the model's clip times the root of the ranks
   std::string optimizer = "sgd";
   bool nesterov = false;
   std::optional<double> momentum, weight_decay, beta1, beta2, epsilon, trust;  ///< the optimizer's defaults

@@ -28,13 +28,14 @@ double global_clip(const Options& o, const Model& model) {
   return o.clip.value_or(has_momentum_correction(o) ? 0 : model.clip);
 }
 
-/// Lin et al., section 3.2: a bound on the average becomes one on each rank's gradient, smaller by the root of the
-/// ranks' number.
+/// Lin et al., section 3.2: a bound on the average of N gradients becomes one on each, √N times as large. (They say
+/// 1/√N of what has already been divided by N: where the ranks' gradients are independent, the average of N of norm g
+/// has norm g/√N.)
 FeedbackOptions feedback_options(const Options& o, const Model& model, int ranks) {
   FeedbackOptions feedback = o.feedback;
   if (o.momentum) feedback.momentum = *o.momentum;
   feedback.nesterov = o.nesterov;
-  const double usual = has_momentum_correction(o) ? model.clip / std::sqrt(ranks) : 0;
+  const double usual = has_momentum_correction(o) ? model.clip * std::sqrt(ranks) : 0;
   feedback.clip_norm = o.local_clip.value_or(usual);
   return feedback;
 }

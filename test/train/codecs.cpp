@@ -70,14 +70,14 @@ class Clipping : public TrainingJobs {
   Clipping() : TrainingJobs("--batch 4") {}
 };
 
-// The transformer's clip is 1; of 4 ranks each clips to 1 / sqrt(4).
+// The transformer's clip is 1; of 4 ranks each clips to 1 * sqrt(4).
 TEST_F(Clipping, MomentumCorrectionClipsGradientsBeforeTheyAreAccumulated) {
   const std::string text = folder / "text";
   std::ofstream(text) << std::string(4000, 'a') << std::string(4000, 'b');
   const std::string words = "--model transformer --layers 1 --width 32 --heads 2 --context 16 --data " + text +
                             " --steps 3 --dense-below 0 --codec topk:0.1 --feedback momentum";
   const std::string usual = digest(4, words);
-  EXPECT_EQ(usual, digest(4, words + " --clip 0 --local-clip 0.5"));
+  EXPECT_EQ(usual, digest(4, words + " --clip 0 --local-clip 2"));
   EXPECT_NE(usual, digest(4, words + " --local-clip 0")) << "nothing was clipped";
   EXPECT_NE(train(1, words + " --clip 1").error.find("averages are velocities"), std::string::npos);
 }
