@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "require.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/tooling/names.hpp"
 
@@ -15,6 +16,15 @@ const Model& model_named(std::string_view name) {
     known.push_back(model->name);
   }
   throw Misuse(unknown_name("model", name, known));
+}
+
+void require_side(const Model& model, int side, int resolution) {
+  require(resolution == 0 || model.input == DataKind::images, "--resolution {} with model {}, which reads text",
+          resolution, model.name);
+  if (model.input == DataKind::text) return;
+  require(side >= model.least_side && (model.most_side == 0 || side <= model.most_side),
+          "model {} takes images of {} pixels each way{}, and these have {}: give --resolution", model.name,
+          model.least_side, model.most_side == 0 ? " and more" : "", side);
 }
 
 }  // namespace syncopate::train

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <cmath>
 
+#include "model_options.hpp"
 #include "require.hpp"
 #include "syncopate/tooling/catalogue.hpp"
 #include "syncopate/tooling/names.hpp"
@@ -34,19 +35,6 @@ CLI::Validator not_negative() {
 }
 CLI::Validator up_to_one() {
   return number("a number from 0 to 1", [](double value) { return value >= 0 && value <= 1; });
-}
-
-void add_what(CLI::App& app, Options& o) {
-  app.add_option("--model", o.model, "linear, mlp, resnet20, resnet110, vgg11 or transformer")->required();
-  app.add_option("--data", o.data, "CIFAR-10 folder (binary format), or a text file or folder");
-  app.add_option("--layers", o.sizes.layers, "transformer: blocks")->capture_default_str()->check(CLI::Range(1, 1000));
-  app.add_option("--width", o.sizes.width, "transformer: width")->capture_default_str()->check(CLI::Range(1, 65536));
-  app.add_option("--heads", o.sizes.heads, "transformer: attention heads")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1024));
-  app.add_option("--context", o.sizes.context, "transformer: bytes it looks at")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 65536));
 }
 
 Slowness slowness_of(const std::string& text) {
@@ -276,7 +264,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
   CLI::App app("Data-parallel training; started alone it has one rank, inside `syncopate run` it uses all of them.");
   app.name("syncopate-train");
   app.set_version_flag("--version", std::string(version()));
-  add_what(app, options);
+  add_model_options(app, options);
   add_exchange(app, options, fusion_bytes);
   add_amounts(app, options);
   add_optimizer(app, options);

@@ -22,6 +22,7 @@ struct Slowness {
 struct Options {
   std::string model, data;
   ModelOptions sizes;
+  int resolution = 0;  ///< pixels that images are scaled to; 0: as the data has them
 
   std::string policy = "fusion", codec = "none", exchange = "allreduce", algorithm = "auto";
   bool force = false;                ///< the codec, even where it is predicted to lose

@@ -35,8 +35,10 @@ std::string layer_of(const std::string& parameter) { return parameter.substr(0, 
 
 std::pair<at::Tensor, at::Tensor> made_up_batch(const Model& model, const Options& options) {
   const auto batch = static_cast<std::int64_t>(options.batch);
+  const int side = options.resolution > 0 ? options.resolution : model.side;
+  require_side(model, side, options.resolution);
   if (model.input == DataKind::images)
-    return {at::randn({batch, 3, 32, 32}), at::randint(10, {batch}, at::TensorOptions().dtype(at::kLong))};
+    return {at::randn({batch, 3, side, side}), at::randint(model.classes, {batch}, at::kLong)};
   const std::int64_t context = options.sizes.context;
   return {at::randint(256, {batch, context}, at::TensorOptions().dtype(at::kLong)),
           at::randint(256, {batch * context}, at::TensorOptions().dtype(at::kLong))};
@@ -61,7 +63,7 @@ class Profiler final {
 
   void step(bool counts) {
     trace_.restart();
-    const at::Tensor loss = at::cross_entropy_loss(network_.forward(input_, true), target_);
+    const at::Tensor loss = network_.loss(input_, target_);
     const double forward_end_s = trace_.now_s();
     gradients_->begin_backward(true);
     loss.backward();

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <thread>
 
+#include "data/scaled.hpp"
 #include "random.hpp"
 #include "syncopate/collective.hpp"
 #include "training.hpp"
@@ -80,7 +81,7 @@ void Training::micro_batch(const MicroBatch& batch, StepRow& row, Losses& losses
   {
     const Timed forward(row.times.forward_s, trace_, "forward");
     const Batch read = data_->training(samples, {options_.augment, state_.seed, state_.progress.epoch});
-    loss = at::cross_entropy_loss(network_.forward(read.input, true), read.target);
+    loss = network_.loss(scaled(read.input, options_.resolution), read.target);
     const auto mean = loss.item<double>();
     if (!std::isfinite(mean)) found_not_finite("the loss", {});
     losses.sum += mine * mean;
@@ -156,10 +157,11 @@ Evaluation Training::evaluate() {
     for (std::size_t i = 0; i < samples.size(); ++i)
       samples[i] = static_cast<std::uint32_t>((begin + i) * held_out / count);
     const Batch batch = data_->evaluation(samples);
-    const at::Tensor logits = network_.forward(batch.input, false);
+    const auto [logits, target, weight] =
+        network_.answers(scaled(batch.input, options_.resolution), batch.target, false).front();
     const auto n = static_cast<double>(samples.size());
-    sums[0] += n * at::cross_entropy_loss(logits, batch.target).item<double>();
-    if (!text) sums[1] += logits.argmax(1).eq(batch.target).sum().item<double>();
+    sums[0] += n * at::cross_entropy_loss(logits, target).item<double>();
+    if (!text) sums[1] += logits.argmax(1).eq(target).sum().item<double>();
     sums[2] += n;
   }
   if (!alone()) allreduce(group_, std::span<double>(sums), {.name = "evaluation"});

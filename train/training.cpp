@@ -63,6 +63,7 @@ Training::Training(Group& group, const Place& place, const Options& options)
   require(options.global_batch == 0 || options.global_batch >= static_cast<std::uint64_t>(place.ranks),
           "--global-batch {} is smaller than the number of ranks, {}", options.global_batch, place.ranks);
   data_ = open_data(model_, options.data, options.sizes.context);
+  require_side(model_, options.resolution > 0 ? options.resolution : data_->side(), options.resolution);
   require_equal(group,
                 {{{"the number of training samples in --data", std::to_string(data_->training_samples())},
                   {"the number of held-out samples in --data", std::to_string(data_->evaluation_samples())}}},

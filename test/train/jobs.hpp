@@ -30,11 +30,12 @@ class TrainingJobs : public testing::Test {
     ASSERT_EQ(syncopate({"data", "draw", "--out", images, "--train", "80", "--test", "10", "--seed", "1"}).code, 0);
   }
 
-  /// On the images, unless `more` names other data.
+  /// On the images and without evaluation, unless `more` says otherwise.
   [[nodiscard]] Ended train(int ranks, const std::string& more) const {
     std::vector<std::string> words{"run", "-n", std::to_string(ranks), "--", SYNCOPATE_PROGRAM, "train", "--json"};
     if (more.find("--data ") == std::string::npos) words.insert(words.end(), {"--data", images});
-    std::istringstream stream("--evaluate-every 0 " + always_ + " " + more);
+    if (more.find("--evaluate-every ") == std::string::npos) words.insert(words.end(), {"--evaluate-every", "0"});
+    std::istringstream stream(always_ + " " + more);
     for (std::string word; stream >> word;) words.push_back(word);
     return syncopate(words);
   }

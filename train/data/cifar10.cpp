@@ -71,6 +71,7 @@ class Cifar10 final : public Data {
   Cifar10(Bytes train, Bytes test)
       : train_(std::move(train)), test_(std::move(test)), normaliser_(normaliser_of(train_)) {}
 
+  int side() const override { return kSide; }
   std::size_t training_samples() const override { return train_.size() / kRecord; }
   std::size_t evaluation_samples() const override { return test_.size() / kRecord; }
   Batch training(Samples samples, const Augmentation& augmentation) const override {

@@ -28,6 +28,7 @@ using Samples = std::span<const std::uint32_t>;
 class Data {
  public:
   virtual ~Data() = default;
+  [[nodiscard]] virtual int side() const = 0;  ///< pixels of an image each way; 0: text
   [[nodiscard]] virtual std::size_t training_samples() const = 0;
   [[nodiscard]] virtual std::size_t evaluation_samples() const = 0;
   [[nodiscard]] virtual Batch training(Samples samples, const Augmentation& augmentation) const = 0;

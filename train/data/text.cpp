@@ -16,6 +16,7 @@ class Text final : public Data {
     training_ = samples - held_out_;
   }
 
+  int side() const override { return 0; }
   std::size_t training_samples() const override { return training_; }
   std::size_t evaluation_samples() const override { return held_out_; }
   Batch training(Samples samples, const Augmentation&) const override { return batch(samples, 0); }

@@ -16,6 +16,7 @@ extern constinit const Model linear;
 const Model linear{.name = "linear",
                    .summary = "linear classifier 3072-10, 123 kB of gradients",
                    .input = DataKind::images,
+                   .most_side = 32,
                    .learning_rate = 0.01,
                    .warmup = 0,
                    .build = build};

@@ -23,6 +23,7 @@ extern constinit const Model mlp;
 const Model mlp{.name = "mlp",
                 .summary = "perceptron 3072-2048-2048-2048-10, 58.8 MB of gradients",
                 .input = DataKind::images,
+                .most_side = 32,
                 .learning_rate = 0.01,
                 .warmup = 20,
                 .build = build};

@@ -7,7 +7,8 @@
 namespace syncopate::train::model {
 namespace {
 
-// 64 M 128 M 256 256 M 512 512 M 512 512 M, then one linear layer: M halves the image, five times 32 -> 1.
+// 64 M 128 M 256 256 M 512 512 M 512 512 M, then one linear layer: M halves the image, five times 32 -> 1; what is
+// larger is averaged.
 struct Stage {
   Convolution conv;
   BatchNorm bn;
@@ -23,7 +24,7 @@ Network build(Builder& builder, const ModelOptions&) {
   std::vector<Stage> stages;
   int in = 3, index = 1;
   for (const auto [channels, halves] : kPlan) {
-    Convolution conv = builder.convolution(fmt::format("conv{}", index), in, channels);
+    Convolution conv = builder.convolution(fmt::format("conv{}", index), {.in = in, .out = channels});
     stages.push_back({std::move(conv), builder.batch_norm(fmt::format("bn{}", index), channels), halves});
     in = channels;
     ++index;
@@ -35,7 +36,7 @@ Network build(Builder& builder, const ModelOptions&) {
       x = stage.bn(stage.conv(x), training).relu_();
       if (stage.halves) x = at::max_pool2d(x, 2);
     }
-    return fc(x.flatten(1));
+    return fc(x.mean({2, 3}));
   });
 }
 

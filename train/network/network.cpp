@@ -21,6 +21,25 @@ at::Tensor gather_in_one_memory(std::vector<NamedTensor>& tensors) {
   return memory;
 }
 
+at::Tensor Network::loss(const at::Tensor& input, const at::Tensor& target) const {
+  at::Tensor sum;
+  for (const Answer& answer : answers(input, target, true)) {
+    at::Tensor one = at::cross_entropy_loss(answer.logits, answer.target);
+    if (answer.weight != 1) one = one * answer.weight;
+    sum = sum.defined() ? sum + one : one;
+  }
+  return sum;
+}
+
+at::Tensor Convolution::operator()(const at::Tensor& x) const {
+  const std::array<std::int64_t, 2> padding{shape.same ? shape.kernel[0] / 2 : 0, shape.same ? shape.kernel[1] / 2 : 0};
+  return at::conv2d(x, weight(), bias ? (*bias)() : at::Tensor(), shape.stride, padding, 1, shape.groups);
+}
+
+at::Tensor Linear::operator()(const at::Tensor& x) const {
+  return at::linear(x, weight(), bias ? (*bias)() : at::Tensor());
+}
+
 Parameter Builder::parameter(std::string name, at::IntArrayRef shape, double deviation) {
   at::Tensor value = at::empty(shape, at::kFloat);
   const auto half_width = static_cast<float>(deviation * std::sqrt(3.0));
@@ -45,8 +64,14 @@ at::Tensor Builder::statistic(std::string name, int count, float value) {
   return tensor;
 }
 
-Convolution Builder::convolution(const std::string& name, int in, int out, int stride) {
-  return {parameter(name + ".weight", {out, in, 3, 3}, std::sqrt(2.0 / (9.0 * out))), stride};
+// With a normalisation behind it, the size of what goes back is kept; without, of what goes forward.
+Convolution Builder::convolution(const std::string& name, const ConvolutionShape& shape) {
+  const auto [height, width] = shape.kernel;
+  const int in = shape.in / shape.groups;
+  const double fan = static_cast<double>(height) * width * (shape.bias ? in : shape.out);
+  Convolution made{parameter(name + ".weight", {shape.out, in, height, width}, std::sqrt(2.0 / fan)), {}, shape};
+  if (shape.bias) made.bias = constant(name + ".bias", shape.out, 0);
+  return made;
 }
 
 BatchNorm Builder::batch_norm(const std::string& name, int channels, float scale) {
@@ -58,6 +83,10 @@ Linear Builder::linear(const std::string& name, int in, int out, double gain) {
   return {parameter(name + ".weight", {out, in}, gain / std::sqrt(in)), constant(name + ".bias", out, 0)};
 }
 
+Linear Builder::projection(const std::string& name, int in, int out) {
+  return {parameter(name + ".weight", {out, in}, 1 / std::sqrt(in)), {}};
+}
+
 LayerNorm Builder::layer_norm(const std::string& name, int width) {
   return {constant(name + ".weight", width, 1), constant(name + ".bias", width, 0)};
 }
@@ -66,8 +95,14 @@ Parameter Builder::table(const std::string& name, int rows, int width, double de
   return parameter(name + ".weight", {rows, width}, deviation);
 }
 
-Network Builder::finish(std::function<at::Tensor(const at::Tensor&, bool)> forward) {
-  network_.forward = std::move(forward);
+Network Builder::finish(Network::Forward forward) {
+  return finish_with([forward = std::move(forward)](const at::Tensor& input, const at::Tensor& target, bool training) {
+    return std::vector<Answer>{{forward(input, training), target}};
+  });
+}
+
+Network Builder::finish_with(Network::Answers answers) {
+  network_.answers = std::move(answers);
   return std::move(network_);
 }
 

@@ -3,8 +3,10 @@
 
 #include <ATen/ATen.h>
 
+#include <array>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,11 +40,23 @@ class Parameter final {
   std::shared_ptr<const BeforeUse> before_use_;
 };
 
+/// What a network says of a batch, and the targets that this answers.
+struct Answer {
+  at::Tensor logits, target;
+  double weight = 1;  ///< of its cross entropy in the loss
+};
+
 struct Network {
-  std::vector<NamedTensor> parameters;  ///< in forward order: the order of the gradients' arena
-  std::vector<NamedTensor> buffers;     ///< batch-norm statistics: updated by `forward(x, true)`, never trained
-  std::function<at::Tensor(const at::Tensor& input, bool training)> forward;
+  using Forward = std::function<at::Tensor(const at::Tensor& input, bool training)>;
+  using Answers = std::function<std::vector<Answer>(const at::Tensor& input, const at::Tensor& target, bool training)>;
+
+  std::vector<NamedTensor> parameters;    ///< in forward order: the order of the gradients' arena
+  std::vector<NamedTensor> buffers;       ///< batch-norm statistics: updated while training, never trained
+  Answers answers;                        ///< the first is what is evaluated; others only while training
   std::shared_ptr<BeforeUse> before_use;  ///< what every layer calls; empty until somebody sets it
+
+  /// What training minimises: the answers' mean cross entropies by their weights.
+  [[nodiscard]] at::Tensor loss(const at::Tensor& input, const at::Tensor& target) const;
 };
 
 /// Of a contiguous f32 tensor, which must outlive it.
@@ -53,10 +67,20 @@ struct Network {
 /// Moves tensors, in order, into one contiguous memory that the result owns a view of; the tensors keep their shapes.
 [[nodiscard]] at::Tensor gather_in_one_memory(std::vector<NamedTensor>& tensors);
 
+struct ConvolutionShape {
+  int in = 0, out = 0;
+  std::array<int, 2> kernel{3, 3};
+  int stride = 1;
+  bool same = true;  ///< zeros around the image, so that stride 1 keeps its size; else none
+  int groups = 1;
+  bool bias = false;  ///< where no normalisation follows
+};
+
 struct Convolution {
   Parameter weight;
-  int stride = 1;
-  [[nodiscard]] at::Tensor operator()(const at::Tensor& x) const { return at::conv2d(x, weight(), {}, stride, 1); }
+  std::optional<Parameter> bias;
+  ConvolutionShape shape;
+  [[nodiscard]] at::Tensor operator()(const at::Tensor& x) const;
 };
 
 /// Normalises with the statistics of this rank's batch while training, with the running ones otherwise.
@@ -69,8 +93,9 @@ struct BatchNorm {
 };
 
 struct Linear {
-  Parameter weight, bias;
-  [[nodiscard]] at::Tensor operator()(const at::Tensor& x) const { return at::linear(x, weight(), bias()); }
+  Parameter weight;
+  std::optional<Parameter> bias;
+  [[nodiscard]] at::Tensor operator()(const at::Tensor& x) const;
 };
 
 struct LayerNorm {
@@ -88,15 +113,17 @@ class Builder final {
     network_.before_use = std::make_shared<BeforeUse>();
   }
 
-  Convolution convolution(const std::string& name, int in, int out, int stride = 1);  ///< 3x3, padding 1, no bias
+  Convolution convolution(const std::string& name, const ConvolutionShape& shape);
   BatchNorm batch_norm(const std::string& name, int channels, float scale = 1);
   /// `gain` scales the standard deviation 1/sqrt(in): sqrt(2) before a ReLU.
   Linear linear(const std::string& name, int in, int out, double gain = 1);
+  Linear projection(const std::string& name, int in, int out);  ///< without bias, of gain 1
   LayerNorm layer_norm(const std::string& name, int width);
   Parameter table(const std::string& name, int rows, int width, double deviation);  ///< of an embedding
 
   /// Ends the building: everything made so far, with the function that uses it.
-  [[nodiscard]] Network finish(std::function<at::Tensor(const at::Tensor&, bool)> forward);
+  [[nodiscard]] Network finish(Network::Forward forward);
+  [[nodiscard]] Network finish_with(Network::Answers answers);
 
  private:
   Parameter parameter(std::string name, at::IntArrayRef shape, double deviation);

@@ -40,9 +40,9 @@ std::vector<Block> build_blocks(Builder& builder, int blocks_per_stage) {
       Block block;
       block.stride = stage > 1 && i == 0 ? 2 : 1;
       block.more_channels = out - in;
-      block.conv1 = builder.convolution(name + "conv1", in, out, block.stride);
+      block.conv1 = builder.convolution(name + "conv1", {.in = in, .out = out, .stride = block.stride});
       block.bn1 = builder.batch_norm(name + "bn1", out);
-      block.conv2 = builder.convolution(name + "conv2", out, out);
+      block.conv2 = builder.convolution(name + "conv2", {.in = out, .out = out});
       block.bn2 = builder.batch_norm(name + "bn2", out, kBranchScale);
       blocks.push_back(std::move(block));
       in = out;
@@ -54,7 +54,7 @@ std::vector<Block> build_blocks(Builder& builder, int blocks_per_stage) {
 }  // namespace
 
 Network build_resnet(Builder& builder, int blocks_per_stage) {
-  const Convolution conv1 = builder.convolution("conv1", 3, 16);
+  const Convolution conv1 = builder.convolution("conv1", {.in = 3, .out = 16});
   const BatchNorm bn1 = builder.batch_norm("bn1", 16);
   const std::vector<Block> blocks = build_blocks(builder, blocks_per_stage);
   const Linear fc = builder.linear("fc", 64, 10);

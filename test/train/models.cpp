@@ -1,0 +1,79 @@
+// The models of papers: as many parameters as these say, gradients that teach, images of other resolutions.
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "train/jobs.hpp"
+
+namespace syncopate::test {
+namespace {
+
+struct Published {
+  const char* words;
+  std::uint64_t parameters;
+};
+
+/// Of the papers, as their networks' definitions give them.
+class Publication : public TrainingJobs, public testing::WithParamInterface<Published> {
+ protected:
+  Publication() : TrainingJobs("--warmup 0 --steps 6 --report-every 1") {}
+};
+
+TEST_P(Publication, HasItsParametersAndLearnsFiveSamples) {
+  const auto& [words, parameters] = GetParam();
+  const std::string text = folder / "text";
+  std::ofstream(text) << std::string(80, 'a') << std::string(80, 'b');
+  ASSERT_EQ(syncopate({"data", "draw", "--out", images, "--train", "5", "--test", "5", "--force"}).code, 0);
+  const bool reads = std::string(words).find("transformer") != std::string::npos;
+  const Ended ended =
+      train(1, std::string("--model ") + words + " --batch 5 --evaluate-every 6" + (reads ? " --data " + text : ""));
+  ASSERT_EQ(ended.code, 0) << ended.error;
+  EXPECT_EQ(rows(ended, "begin").at(0).at("gradient_bytes"), 4 * parameters);
+  const auto steps = rows(ended, "step");
+  ASSERT_EQ(steps.size(), 6U);
+  EXPECT_LT(steps.back().at("loss").get<double>(), 0.8 * steps.front().at("loss").get<double>());
+  EXPECT_EQ(rows(ended, "epoch").size(), 1U) << "it was not evaluated";
+}
+
+INSTANTIATE_TEST_SUITE_P(Networks, Publication,
+                         testing::Values(Published{"resnet50 --resolution 64 --lr 0.01", 25'557'032},
+                                         Published{"alexnet --resolution 67", 60'965'224},
+                                         Published{"vgg16 --lr 0.0002", 138'357'544},
+                                         Published{"googlenet --resolution 64", 6'998'552},
+                                         Published{"googlenet --resolution 64 --auxiliary", 13'378'280},
+                                         Published{"inception_v4 --resolution 75", 42'679'816},
+                                         Published{"transformer_base --context 8", 63'045'632}),
+                         [](const auto& one) {
+                           std::string name = one.param.words;
+                           std::erase_if(name, [](unsigned char letter) { return std::isalnum(letter) == 0; });
+                           return name;
+                         });
+
+class Resolution : public TrainingJobs {
+ protected:
+  Resolution() : TrainingJobs("--batch 2 --steps 2") {}
+};
+
+TEST_F(Resolution, OfImagesMayBeChosen) {
+  EXPECT_NE(digest(2, "--model resnet20 --resolution 40"), digest(2, "--model resnet20"));
+  EXPECT_EQ(digest(2, "--model resnet20 --resolution 32"), digest(2, "--model resnet20"));
+  EXPECT_NE(digest(2, "--model vgg11 --resolution 64"), "none");
+}
+
+TEST_F(Resolution, ThatAModelCannotTakeIsRefusedByName) {
+  const std::string text = folder / "text";
+  std::ofstream(text) << std::string(400, 'a');
+  for (const auto& [words, why] :
+       {std::pair{"--model alexnet",
+                  "takes images of 67 pixels each way and more, and these have 32: give --resolution"},
+        std::pair{"--model mlp --resolution 40", "takes images of 32 pixels each way, and these have 40"},
+        std::pair{"--model transformer --context 8 --resolution 40", "which reads text"}}) {
+    const bool reads = std::string(words).find("transformer") != std::string::npos;
+    const Ended ended = train(1, words + (reads ? " --data " + text : ""));
+    EXPECT_EQ(ended.code, 2) << words;
+    EXPECT_NE((ended.error + ended.output).find(why), std::string::npos) << ended.error;
+  }
+}
+
+}  // namespace
+}  // namespace syncopate::test

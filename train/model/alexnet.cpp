@@ -1,0 +1,45 @@
+// AlexNet with two groups (Krizhevsky, Sutskever, Hinton 2012), without dropout: 60,965,224 parameters.
+#include "model.hpp"
+#include "network/network.hpp"
+#include "network/response_norm.hpp"
+
+namespace syncopate::train::model {
+namespace {
+
+constexpr double kBeforeRelu = 1.4142135623730951;
+
+Network build(Builder& builder, const ModelOptions&) {
+  const Convolution conv1 =
+      builder.convolution("conv1", {.in = 3, .out = 96, .kernel = {11, 11}, .stride = 4, .same = false, .bias = true});
+  const Convolution conv2 =
+      builder.convolution("conv2", {.in = 96, .out = 256, .kernel = {5, 5}, .groups = 2, .bias = true});
+  const Convolution conv3 = builder.convolution("conv3", {.in = 256, .out = 384, .bias = true});
+  const Convolution conv4 = builder.convolution("conv4", {.in = 384, .out = 384, .groups = 2, .bias = true});
+  const Convolution conv5 = builder.convolution("conv5", {.in = 384, .out = 256, .groups = 2, .bias = true});
+  const Linear fc6 = builder.linear("fc6", 256 * 6 * 6, 4096, kBeforeRelu);
+  const Linear fc7 = builder.linear("fc7", 4096, 4096, kBeforeRelu);
+  const Linear fc8 = builder.linear("fc8", 4096, 1000);
+  return builder.finish([=](const at::Tensor& images, bool) {
+    at::Tensor x = at::max_pool2d(response_norm(conv1(images).relu_()), 3, 2);
+    x = at::max_pool2d(response_norm(conv2(x).relu_()), 3, 2);
+    x = conv5(conv4(conv3(x).relu_()).relu_()).relu_();
+    x = at::adaptive_avg_pool2d(at::max_pool2d(x, 3, 2), {6, 6});  // as it is at 227
+    return fc8(fc7(fc6(x.flatten(1)).relu_()).relu_());
+  });
+}
+
+}  // namespace
+
+extern constinit const Model alexnet;
+const Model alexnet{
+    .name = "alexnet",
+    .summary = "AlexNet for photographs, of two groups, 60,965,224 parameters, 96 % of them in its linear layers",
+    .input = DataKind::images,
+    .side = 227,
+    .least_side = 67,
+    .classes = 1000,
+    .learning_rate = 0.01,
+    .warmup = 50,
+    .build = build};
+
+}  // namespace syncopate::train::model
