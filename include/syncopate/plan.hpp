@@ -60,13 +60,15 @@ struct ExchangeCost {
   friend bool operator==(const ExchangeCost&, const ExchangeCost&) = default;
 };
 
-/// One collective of what an exchange does with a bucket; its vector, as PlanRequest::bytes counts it, has `share`
-/// times the bytes of the bucket's gradients, and `fixed_bytes`.
+/// One collective of what an exchange does with a bucket, or `messages` messages one after the other; its vector, as
+/// PlanRequest::bytes counts it, or each message, has `share` times the bytes of the bucket's gradients, and
+/// `fixed_bytes`.
 struct ExchangeLeg {
   Collective collective = Collective::allreduce;
   Scope scope = Scope::group;
   double share = 1;
   double fixed_bytes = 0;
+  int messages = 0;  ///< 0: a collective
   friend bool operator==(const ExchangeLeg&, const ExchangeLeg&) = default;
 };
 

@@ -119,4 +119,12 @@ void Compensated::sent(Range range, const float* values) const {
   for (std::size_t i = 0; i < range.size(); ++i) formed_[range.begin + i] -= values[i];
 }
 
+void take_back(const Feedback& feedback, const Tensor& tensor, std::span<const std::uint32_t> indices,
+               std::span<const float> values) {
+  const std::size_t state = feedback_bytes(feedback, tensor);
+  if (state == 0) return;
+  auto* const residual = reinterpret_cast<float*>(tensor.next.last(state).data());
+  for (std::size_t i = 0; i < indices.size(); ++i) residual[indices[i]] += values[i];
+}
+
 }  // namespace syncopate::compress

@@ -75,4 +75,8 @@ class Compensated final {
   mutable std::array<float, kScratch> scratch_;
 };
 
+/// After its elements were sent: adds values that travel no further to what the tensor's packets have left out.
+void take_back(const Feedback& feedback, const Tensor& tensor, std::span<const std::uint32_t> indices,
+               std::span<const float> values);
+
 }  // namespace syncopate::compress

@@ -17,7 +17,7 @@ enum class Combine : std::uint8_t {
   gather,     ///< every rank gets every rank's payload; one answer per rank, in the order of the ranks
   scatter,    ///< part r of every payload goes to rank r, which gets one answer per rank; it decodes, sums, encodes
               ///< again and gathers in the next round: 2 (N - 1)/N of the payload travel, where a gather takes N - 1
-  mergeable,  ///< pairwise, by a merge of the codec's own
+  mergeable,  ///< pairwise along a tree, by a merge of the codec's own (Merger); one answer, what all have become
 };
 
 /// A set of ways of combining: those that a codec's rounds use, or those that an exchange offers.
@@ -51,6 +51,15 @@ struct Moment {
   int rank = 0, ranks = 1;
 };
 
+/// The codec's side of a mergeable round.
+class Merger {
+ public:
+  virtual ~Merger() = default;
+  /// Takes another rank's payload into this rank's, and returns what that has become: this rank's payload from now on,
+  /// valid until the next call. What the merge drops is kept by this rank. Throws Corrupt for an invalid payload.
+  [[nodiscard]] virtual Buffer merge(base::ConstBytes payload) = 0;
+};
+
 struct Round {
   Combine combine = Combine::additive;
   Buffer payload;  ///< owned by the coder; unchanged until `next` (additive: combined in place)
@@ -60,6 +69,8 @@ struct Round {
   /// gather: bytes of the additive round that the coder says next if this one is declined; the same on all ranks. 0:
   /// it must not be declined.
   std::size_t dense_bytes = 0;
+  Merger* merger = nullptr;     ///< mergeable; the coder owns it
+  std::size_t most_bytes = 0;   ///< mergeable: of a payload of any rank, merged or not; the same on all ranks
   bool ends = false;            ///< the conversation ends with this round's answer, unless it is declined
   std::size_t index_bytes = 0;  ///< of the payload: what is no value but says which elements it has; for reports
 };

@@ -60,6 +60,21 @@ class ScopedRound final {
     return rank_ == kRoot ? context_.memory.answer() : compress::Answer{};
   }
 
+  /// The payload that all become reaches every rank, as a gather to which only the first has something to say.
+  [[nodiscard]] compress::Answer merge(const compress::Round& round) const {
+    const Buffer merged = merge_towards_first(round);
+    const compress::Answer answer = gather({.combine = compress::Combine::gather, .payload = merged});
+    return answer.empty() ? answer : compress::Answer(answer.first(1));
+  }
+
+  [[nodiscard]] compress::Answer merge_at_root(const compress::Round& round) const {
+    const base::ConstBytes merged = merge_towards_first(round).bytes();
+    if (rank_ != kRoot) return {};
+    const std::size_t length = merged.size();
+    std::ranges::copy(merged, context_.memory.take(context_.group, {&length, 1}).begin());
+    return context_.memory.answer();
+  }
+
   [[nodiscard]] compress::Answer scatter(const compress::Round& round) const {
     const std::vector<std::size_t> arrivals(ranks_, ranks_ == 0 ? 0 : round.lengths[rank_]);
     const base::Bytes all = context_.memory.take(context_.group, arrivals);
@@ -78,6 +93,46 @@ class ScopedRound final {
 
   void carry_out(collective::group::Request request) const {
     request.options = options_for(request.collective);
+    context_.group.impl().run(request);
+  }
+
+  /// Along a binomial tree: where bit b of a rank is its lowest, the rank sends in step b to the one without it, after
+  /// it has merged what came in the steps before. Returns what all have become, on the first rank; nothing on the
+  /// others.
+  [[nodiscard]] Buffer merge_towards_first(const compress::Round& round) const {
+    const std::vector<int>& ranks = context_.group.scope_ranks(scope_);
+    Buffer payload = round.payload;
+    for (std::size_t bit = 1; bit < ranks_; bit *= 2) {
+      if ((rank_ & bit) != 0) {
+        send(ranks[rank_ - bit], payload);
+        return bytes_buffer({});
+      }
+      if (rank_ + bit < ranks_) payload = round.merger->merge(received(ranks[rank_ + bit], round.most_bytes));
+    }
+    return payload;
+  }
+
+  /// The length travels ahead: only the sender knows it.
+  void send(int to, const Buffer& payload) const {
+    std::int64_t length = signed_of(payload.bytes().size());
+    message({.data = Buffer(&length, 1, DType::i64), .to = to});
+    if (length > 0) message({.data = bytes_buffer(payload.bytes()), .to = to});
+  }
+
+  [[nodiscard]] base::ConstBytes received(int from, std::size_t most_bytes) const {
+    std::int64_t length = 0;
+    message({.data = Buffer(&length, 1, DType::i64), .from = from});
+    if (length < 0 || length > signed_of(most_bytes))
+      throw Corrupt(fmt::format("a packet of '{}' has {} bytes, says rank {}; allowed: 0 to {}", context_.name, length,
+                                from, most_bytes));
+    const auto bytes = static_cast<std::size_t>(length);
+    const base::Bytes packet = context_.memory.take(context_.group, {&bytes, 1});
+    if (length > 0) message({.data = bytes_buffer(packet), .from = from});
+    return packet;
+  }
+
+  void message(collective::group::Request request) const {
+    request.options.name = context_.name;
     context_.group.impl().run(request);
   }
 
@@ -170,14 +225,17 @@ compress::Answer combine_among(Scope scope, const ExchangeContext& context, cons
       return scoped.gather(round);
     case compress::Combine::scatter:
       return scoped.scatter(round);
+    case compress::Combine::mergeable:
+      return scoped.merge(round);
     default:
       scoped.average(round.payload);
       return {};
   }
 }
 
-compress::Answer gather_at_root(const ExchangeContext& context, const compress::Round& round) {
-  return ScopedRound(Scope::group, context).gather_at_root(round);
+compress::Answer combine_at_root(const ExchangeContext& context, const compress::Round& round) {
+  const ScopedRound scoped(Scope::group, context);
+  return round.combine == compress::Combine::mergeable ? scoped.merge_at_root(round) : scoped.gather_at_root(round);
 }
 
 compress::Answer combine_among_all(const ExchangeContext& context, const compress::Round& round) {

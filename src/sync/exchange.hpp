@@ -92,10 +92,11 @@ void run(Group& group, Collective collective, Buffer data, const CollectiveOptio
 /// The named algorithm if it offers the collective, else "auto".
 [[nodiscard]] std::string algorithm_for(Collective collective, const std::string& algorithm);
 /// Answers rounds among the ranks of a scope: additive rounds by an all-reduce, gather rounds by an all-gather of
-/// uneven parts, scatter rounds by an uneven all-to-all. The answers of a rank outside the scope are empty.
+/// uneven parts, scatter rounds by an uneven all-to-all, mergeable ones by messages along a tree. The answers of a rank
+/// outside the scope are empty.
 [[nodiscard]] compress::Answer combine_among(Scope scope, const ExchangeContext& context, const compress::Round& round);
 [[nodiscard]] compress::Answer combine_among_all(const ExchangeContext& context, const compress::Round& round);
-/// Answers a gather round on the root; the answers of the other ranks are empty.
-[[nodiscard]] compress::Answer gather_at_root(const ExchangeContext& context, const compress::Round& round);
+/// Answers a gather or mergeable round on the root; the answers of the other ranks are empty.
+[[nodiscard]] compress::Answer combine_at_root(const ExchangeContext& context, const compress::Round& round);
 
 }  // namespace syncopate::sync

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "compress/codec.hpp"
 #include "sync/codec_settings.hpp"
@@ -20,6 +21,8 @@ struct Rounds {
   Scope scope = Scope::group;
   int ranks = 1;
   std::size_t parts = 1;
+  int per_host = 1;        ///< of these ranks
+  bool everywhere = true;  ///< every rank gets the answers, not only the root
 };
 
 compress::Tensor tensor_of(const Gradient& gradient, std::size_t parts) {
@@ -49,6 +52,25 @@ ExchangeLeg leg_of(const compress::RoundBytes& round, const Rounds& rounds, doub
 
 /// Before a gather every rank of the group tells three numbers.
 constexpr double kOfferBytes = 24;
+/// Before a message between two ranks.
+constexpr double kLengthBytes = 8;
+
+/// The rounds of a binomial tree among so many.
+int levels_of(int ranks) { return std::bit_width(static_cast<unsigned>(ranks) - 1); }
+
+/// Levels of the tree within hosts and between them, each a length and a packet; then one packet reaches all.
+void add_merges(ExchangeLaw& law, double share, const Rounds& rounds) {
+  const int hosts = (rounds.ranks + rounds.per_host - 1) / rounds.per_host;
+  for (const auto& [levels, scope] : {std::pair(levels_of(std::min(rounds.ranks, rounds.per_host)), Scope::host),
+                                      std::pair(levels_of(hosts), Scope::across)}) {
+    if (levels == 0) continue;
+    law.legs.push_back({.scope = scope, .share = 0, .fixed_bytes = kLengthBytes, .messages = levels});
+    law.legs.push_back({.scope = scope, .share = share, .messages = levels});
+  }
+  if (!rounds.everywhere) return;
+  law.legs.push_back({Collective::allgather, Scope::group, 0, kOfferBytes * rounds.ranks});
+  law.legs.push_back({Collective::allgather_v, rounds.scope, share});
+}
 
 void add_rounds(ExchangeLaw& law, std::span<const Gradient> gradients, const compress::Settings& settings,
                 const Rounds& rounds) {
@@ -59,6 +81,10 @@ void add_rounds(ExchangeLaw& law, std::span<const Gradient> gradients, const com
   for (const auto& [tensors, with] : {std::pair(&plain, compress::settings_of("none")), std::pair(&coded, settings)}) {
     if (tensors->empty()) continue;
     for (const compress::RoundBytes& round : rounds_of(with, *tensors)) {
+      if (round.combine == Combine::mergeable) {
+        add_merges(law, round.bytes / dense_bytes, rounds);
+        continue;
+      }
       if (round.combine == Combine::gather)
         law.legs.push_back({Collective::allgather, Scope::group, 0, kOfferBytes * rounds.ranks});
       law.legs.push_back(leg_of(round, rounds, dense_bytes));
@@ -101,7 +127,9 @@ ExchangeLaw exchange_law(std::span<const Gradient> gradients, const Synchronizer
   const bool narrows = exchange.narrow != nullptr;
   const Rounds rounds{.scope = narrows ? Scope::across : Scope::group,
                       .ranks = narrows ? (cluster.ranks + per_host - 1) / per_host : cluster.ranks,
-                      .parts = narrows ? static_cast<std::size_t>(per_host) : 1};
+                      .parts = narrows ? static_cast<std::size_t>(per_host) : 1,
+                      .per_host = narrows ? 1 : per_host,
+                      .everywhere = exchange.answers_everywhere};
   if (narrows) law.legs.push_back({Collective::reduce_scatter, Scope::host});
   add_rounds(law, gradients, settings, rounds);
   if (narrows) law.legs.push_back({Collective::allgather, Scope::host});

@@ -121,7 +121,7 @@ class Coders final {
   /// Answers the present round on every rank.
   void answer_all() {
     if (ranks_[0].round->combine == Combine::additive) average();
-    const auto all = answers();
+    const auto all = ranks_[0].round->combine == Combine::mergeable ? merged() : answers();
     for (std::size_t rank = 0; rank < size(); ++rank) answer(rank, all[rank]);
     note();
   }
@@ -134,7 +134,7 @@ class Coders final {
       for (Vectors& vectors : rank.vectors) vectors.kept.swap(vectors.next);
   }
 
-  /// Changes what every rank gets from one where payloads are gathered.
+  /// Changes what every rank gets from one where payloads are gathered or merged.
   std::function<void(std::size_t rank, Payload& payload)> damage;
 
  private:
@@ -175,6 +175,22 @@ class Coders final {
       ASSERT_LE(begin + said.back().size(), rank.wire.data() + rank.wire_bytes) << settings_.text();
     }
     if (!said.empty()) payloads_.push_back(std::move(said));
+  }
+
+  /// Along a binomial tree, at whose end the first rank's payload is everyone's answer.
+  std::vector<std::vector<Payload>> merged() {
+    std::vector<Payload> have;
+    for (const Rank& rank : ranks_) have.push_back(payload_of(*rank.round));
+    for (std::size_t bit = 1; bit < size(); bit *= 2)
+      for (std::size_t rank = 0; rank + bit < size(); rank += 2 * bit) {
+        Payload sent = have[rank + bit];
+        if (damage) damage(rank + bit, sent);
+        const auto bytes = ranks_[rank].round->merger->merge(sent).bytes();
+        EXPECT_LE(bytes.size(), ranks_[rank].round->most_bytes);
+        have[rank].assign(bytes.begin(), bytes.end());
+      }
+    if (damage) damage(0, have[0]);
+    return std::vector<std::vector<Payload>>(size(), {have[0]});
   }
 
   static Payload sent_to(std::size_t rank, const Round& round, const Payload& said) {

@@ -56,6 +56,27 @@ TEST(ExchangeLaw, OfTopKIsAGatherOfPacketsThatGrowsWithTheRanks) {
   }
 }
 
+// A packet passes log2 N levels of a tree one after the other, and then reaches all ranks through every port once.
+TEST(ExchangeLaw, OfMergedPacketsGrowsWithTheLevelsOfTheTree) {
+  for (const auto& [ranks, levels] : {std::pair(2, 1), std::pair(4, 2), std::pair(5, 3), std::pair(16, 4)}) {
+    const Cluster cluster = cluster_of(ranks);
+    const double packet = 99'900 * (4 + 8.1 / 8);
+    const double expected_s = (levels + (ranks - 1.0) / ranks) * packet * kBeta;
+    EXPECT_NEAR(cost_s(cluster, law_of("gtopk:0.01", "allreduce", cluster)), expected_s, 0.05 * expected_s + 1e-3)
+        << ranks;
+  }
+}
+
+// Within a host the messages of the tree take its own links.
+TEST(ExchangeLaw, OfMergedPacketsKnowsTheLinksOfEachLevel) {
+  const Cluster cluster = cluster_of(4, 2);
+  const ExchangeLaw law = law_of("gtopk:0.01", "allreduce", cluster);
+  const double packet = 99'900 * (4 + 8.1 / 8);
+  EXPECT_NEAR(cost_s(cluster, law), packet * (0.1e-9 + kBeta * (1 + 0.75)), 0.1 * packet * kBeta + 1e-3);
+  EXPECT_EQ(law_of("gtopk:0.01", "reduce_broadcast", cluster).legs.size() + 1, law.legs.size())
+      << "all-gather of lengths and packet, but one broadcast of weights";
+}
+
 // Two hosts of two ranks: every rank codes half of the gradient, which crosses the network once.
 TEST(ExchangeLaw, OfHierarchicalTopKCrossesTheNetworkOncePerHost) {
   const Cluster cluster = cluster_of(4, 2);

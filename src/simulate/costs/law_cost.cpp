@@ -25,7 +25,8 @@ Cluster set_of(const Cluster& cluster, Scope scope) {
 
 /// Of a single rank nothing costs anything.
 schedule::Cost cost_of_leg(const Cluster& cluster, const ExchangeLeg& leg, std::uint64_t bytes) {
-  if (leg.scope == Scope::group && leg.collective == Collective::allreduce) return cost_of_cluster(cluster, bytes);
+  const bool is_whole = leg.scope == Scope::group && leg.collective == Collective::allreduce && leg.messages == 0;
+  if (is_whole) return cost_of_cluster(cluster, bytes);
   const Cluster set = set_of(cluster, leg.scope);
   if (set.ranks == 1) return {};
   const bool within = set.ranks <= set.ranks_per_host;
@@ -33,6 +34,8 @@ schedule::Cost cost_of_leg(const Cluster& cluster, const ExchangeLeg& leg, std::
   base::require(link.has_value(),
                 "the cluster has no link for a leg of the exchange ({} over scope {}); give it \"{}\"",
                 name_of(leg.collective), name_of(leg.scope), within ? "intra" : "inter");
+  if (leg.messages > 0)
+    return schedule::Cost::affine(leg.messages * link->alpha_s, leg.messages * link->beta_s_per_byte);
   return cost_of_collective({.collective = leg.collective, .ranks = set.ranks, .bytes = bytes}, *link);
 }
 
@@ -53,7 +56,7 @@ schedule::Cost cost_of_law(const Cluster& cluster, const ExchangeLaw& law, std::
   };
   schedule::Cost cost = schedule::cost_model_named("law").cost({.law = total, .largest_bytes = most});
   double travelling = 0;  // of a byte of gradients
-  for (const ExchangeLeg& leg : law.legs) travelling += leg.share;
+  for (const ExchangeLeg& leg : law.legs) travelling += leg.share * std::max(leg.messages, 1);
   cost.cpu_s_per_byte = cluster.cpu_s_per_byte * std::min(1.0, travelling) + law.coding_s_per_byte;
   return cost;
 }

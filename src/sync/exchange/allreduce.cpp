@@ -14,7 +14,7 @@ extern constinit const Exchange allreduce{
     .name = "allreduce",
     .summary = "Averages by an all-reduce: synchronous data-parallel SGD",
     .source = "MG-WFBP equation 2",
-    .serves = {.additive = true, .gather = true, .scatter = true},
+    .serves = {.additive = true, .gather = true, .scatter = true, .mergeable = true},
     .collectives = kReducing,
     .combine = combine_among_all,
 };

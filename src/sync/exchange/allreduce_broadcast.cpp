@@ -26,7 +26,7 @@ extern constinit const Exchange allreduce_broadcast{
     .summary = "Averages by an all-reduce; rank 0's weights are broadcast every k steps (broadcast_every)",
     .source = "Linear-pipeline paper, Algorithm 3",
     .updater = Updater::every_rank,
-    .serves = {.additive = true, .gather = true, .scatter = true},
+    .serves = {.additive = true, .gather = true, .scatter = true, .mergeable = true},
     .collectives = kReducing,
     .combine = combine_among_all,
     .spread = spread,

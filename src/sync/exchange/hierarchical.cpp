@@ -82,7 +82,7 @@ extern constinit const Exchange hierarchical{
     .name = "hierarchical",
     .summary = "Reduces within hosts, combines each rank's rows across hosts, gathers within hosts",
     .source = "CommLib section 3 (HiTopKComm)",
-    .serves = {.additive = true, .gather = true, .scatter = true},
+    .serves = {.additive = true, .gather = true, .scatter = true, .mergeable = true},
     .collectives = kReducing,
     .combine = combine,
     .share = share,

@@ -26,7 +26,7 @@ extern constinit const Exchange none{
     .name = "none",
     .summary = "Nothing is exchanged: every rank trains alone, the ceiling of comparisons",
     .source = "the baseline",
-    .serves = {.additive = true, .gather = true, .scatter = true},
+    .serves = {.additive = true, .gather = true, .scatter = true, .mergeable = true},
     .combine = combine,
     .share = share,
 };

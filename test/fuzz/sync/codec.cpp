@@ -48,6 +48,12 @@ std::vector<Bytes> answers_to(const compress::Round& round, Fields& fields) {
   const base::Bytes own = round.payload.bytes();
   std::vector<Bytes> answers{{own.begin(), own.end()}};
   for (int rank = 1; rank < 3; ++rank) answers.push_back(packet_like(own, fields));
+  if (round.combine == compress::Combine::mergeable) {
+    for (int rank = 1; rank < 3; ++rank)
+      static_cast<void>(round.merger->merge(answers[static_cast<std::size_t>(rank)]));
+    answers.resize(2);
+    answers.erase(answers.begin());
+  }
   if (round.combine != compress::Combine::additive) return answers;
   std::copy_n(answers[1].begin(), std::min(own.size(), answers[1].size()), own.begin());
   answers.resize(1);
