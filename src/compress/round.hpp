@@ -64,13 +64,14 @@ struct Round {
   Combine combine = Combine::additive;
   Buffer payload;  ///< owned by the coder; unchanged until `next` (additive: combined in place)
   /// gather: the length of every rank's payload if all ranks know them; empty: lengths are gathered first.
-  /// scatter: the length of each part of the payload, by destination rank; the same on all ranks.
+  /// scatter: the length of each part of the payload, by destination rank; the same on all ranks unless `own_lengths`.
   std::span<const std::size_t> lengths{};
   /// gather: bytes of the additive round that the coder says next if this one is declined; the same on all ranks. 0:
   /// it must not be declined.
   std::size_t dense_bytes = 0;
   Merger* merger = nullptr;     ///< mergeable; the coder owns it
-  std::size_t most_bytes = 0;   ///< mergeable: of a payload of any rank, merged or not; the same on all ranks
+  std::size_t most_bytes = 0;  ///< mergeable, own_lengths: of a payload of any rank, merged or not; alike on all ranks
+  bool own_lengths = false;    ///< scatter: ranks do not know each other's lengths, which travel ahead
   bool ends = false;            ///< the conversation ends with this round's answer, unless it is declined
   std::size_t index_bytes = 0;  ///< of the payload: what is no value but says which elements it has; for reports
 };

@@ -76,7 +76,8 @@ class ScopedRound final {
   }
 
   [[nodiscard]] compress::Answer scatter(const compress::Round& round) const {
-    const std::vector<std::size_t> arrivals(ranks_, ranks_ == 0 ? 0 : round.lengths[rank_]);
+    const Lengths arrivals =
+        round.own_lengths ? told_lengths(round) : Lengths(ranks_, ranks_ == 0 ? 0 : round.lengths[rank_]);
     const base::Bytes all = context_.memory.take(context_.group, arrivals);
     carry_out({.collective = Collective::alltoall_v,
                .data = bytes_buffer(round.payload.bytes()),
@@ -87,6 +88,21 @@ class ScopedRound final {
   }
 
  private:
+  /// Of the parts that are coming, by their senders.
+  [[nodiscard]] Lengths told_lengths(const compress::Round& round) const {
+    std::vector<std::int64_t> mine(ranks_), theirs(ranks_);
+    for (std::size_t rank = 0; rank < ranks_; ++rank) mine[rank] = signed_of(round.lengths[rank]);
+    carry_out({.collective = Collective::alltoall, .data = std::span(mine), .out = std::span(theirs)});
+    for (const std::int64_t length : theirs) require_length(length, round.most_bytes);
+    return {theirs.begin(), theirs.end()};
+  }
+
+  void require_length(std::int64_t length, std::size_t most_bytes) const {
+    if (length < 0 || length > signed_of(most_bytes))
+      throw Corrupt(fmt::format("a packet of '{}' has {} bytes, says its rank; allowed: 0 to {}", context_.name, length,
+                                most_bytes));
+  }
+
   [[nodiscard]] CollectiveOptions options_for(Collective collective) const {
     return {.algorithm = algorithm_for(collective, context_.algorithm), .name = context_.name, .scope = scope_};
   }
@@ -122,9 +138,7 @@ class ScopedRound final {
   [[nodiscard]] base::ConstBytes received(int from, std::size_t most_bytes) const {
     std::int64_t length = 0;
     message({.data = Buffer(&length, 1, DType::i64), .from = from});
-    if (length < 0 || length > signed_of(most_bytes))
-      throw Corrupt(fmt::format("a packet of '{}' has {} bytes, says rank {}; allowed: 0 to {}", context_.name, length,
-                                from, most_bytes));
+    require_length(length, most_bytes);
     const auto bytes = static_cast<std::size_t>(length);
     const base::Bytes packet = context_.memory.take(context_.group, {&bytes, 1});
     if (length > 0) message({.data = bytes_buffer(packet), .from = from});

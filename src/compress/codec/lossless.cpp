@@ -1,0 +1,60 @@
+// 16-bit floating point with entropy-coded exponents: what travels arrives bit for bit, in fewer bytes.
+// ZipCCL does so on GPUs; the code is Huffman's, limited to 12 bits (Larmore and Hirschberg, JACM 1990), per 32768 values.
+//
+//   gradients of bf16 and fp16 travel as they are, those of f32 rounded to nearest even as PARAMETER says
+//   average = round16(sum of N ranks in f32 / N): rounded once, by the rank that owns the element
+//   size: 2 bytes per element and one per 32768 at most, which is what values take that do not compress; of normal
+//         elements about 1.33 (bf16: 8 + 2.6 bits) and 1.71 (fp16: 8 + 5.6 bits); 2 (N - 1)/N of them pass a port
+#include "compress/lossless/coder.hpp"
+
+#include "base/require.hpp"
+
+namespace syncopate::compress::codec {
+
+namespace {
+
+/// Bytes per element of normal elements, headers included.
+constexpr double kUsualBf16 = 1.33, kUsualFp16 = 1.71;
+
+bool takes(DType dtype) { return dtype == DType::f32 || dtype == DType::bf16 || dtype == DType::f16; }
+
+DType wire_type(const Settings& settings) {
+  const std::string_view name = settings.parameter.empty() ? "bf16" : std::string_view(settings.parameter);
+  base::require(name == "bf16" || name == "fp16", "codec lossless:{}; allowed: lossless:bf16, lossless:fp16", name);
+  return name == "bf16" ? DType::bf16 : DType::f16;
+}
+
+void check(const Settings& settings) { static_cast<void>(wire_type(settings)); }
+
+std::size_t wire_bytes(const Settings& /*settings*/, std::span<const Tensor> tensors) {
+  return lossless::lossless_bytes(tensors);
+}
+
+std::vector<RoundBytes> rounds(const Settings& settings, std::span<const Tensor> tensors) {
+  double bytes = 0;
+  for (const Tensor& tensor : tensors) {
+    const DType own = tensor.values.dtype, type = size_of(own) == 2 ? own : wire_type(settings);
+    bytes += (type == DType::bf16 ? kUsualBf16 : kUsualFp16) * static_cast<double>(tensor.values.count);
+  }
+  return {{Combine::scatter, bytes}, {Combine::gather, bytes, 1}};
+}
+
+std::unique_ptr<Coder> coder(const Settings& settings) { return lossless::lossless_coder(wire_type(settings)); }
+
+}  // namespace
+
+extern constinit const Codec lossless{
+    .name = "lossless",
+    .summary = "16-bit values with entropy-coded exponents, bit-exact: `lossless:bf16` or `lossless:fp16`",
+    .source = "Huffman, Proc. IRE 1952, on exponents as ZipCCL does on GPUs",
+    .combines = {.gather = true, .scatter = true},
+    .parameter = "bf16",
+    .one_round = false,
+    .takes = takes,
+    .wire_bytes = wire_bytes,
+    .coder = coder,
+    .rounds = rounds,
+    .check = check,
+};
+
+}  // namespace syncopate::compress::codec

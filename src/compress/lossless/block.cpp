@@ -1,0 +1,210 @@
+// Block: histogram, code, four streams side by side.
+#include "compress/lossless/block.hpp"
+
+#include <bit>
+#include <cstring>
+
+#include "base/require.hpp"
+#include "compress/lossless/prefix_code.hpp"
+#include "syncopate/error.hpp"
+
+namespace syncopate::compress::lossless {
+
+namespace {
+
+constexpr std::size_t kStreams = 4;  ///< a processor decodes them at the same time: their words do not wait for each other
+constexpr std::byte kRaw{0}, kCoded{1};
+
+[[noreturn]] void refuse(const char* what) { throw Corrupt(std::string("a packet of coded values: ") + what); }
+
+std::uint16_t turned(std::uint16_t value) { return std::rotl(value, 1); }
+std::uint8_t symbol_of(std::uint16_t value) { return static_cast<std::uint8_t>(turned(value) >> 8); }
+
+Range quarter(std::size_t values, std::size_t stream) { return even_part(values, kStreams, stream); }
+
+/// What precedes the streams.
+struct Header {
+  std::uint8_t first = 0, last = 0;
+  Lengths lengths{};
+  std::array<std::uint16_t, kStreams> bytes{};
+
+  [[nodiscard]] std::size_t nibble_bytes() const { return (std::size_t{last} - first + 2) / 2; }
+  [[nodiscard]] std::size_t size() const { return 3 + nibble_bytes() + sizeof bytes; }
+  void write(std::byte* into) const;
+  /// Returns the bytes behind it.
+  base::ConstBytes read(base::ConstBytes from);
+};
+
+void Header::write(std::byte* into) const {
+  *into++ = kCoded;
+  *into++ = std::byte{first};
+  *into++ = std::byte{last};
+  std::memset(into, 0, nibble_bytes());
+  for (std::size_t symbol = first; symbol <= last; ++symbol)
+    into[(symbol - first) / 2] |= std::byte(lengths[symbol] << (4 * ((symbol - first) % 2)));
+  std::memcpy(into + nibble_bytes(), bytes.data(), sizeof bytes);
+}
+
+base::ConstBytes Header::read(base::ConstBytes from) {
+  if (from.size() < 3) refuse("it ends in its header");
+  first = std::to_integer<std::uint8_t>(from[1]);
+  last = std::to_integer<std::uint8_t>(from[2]);
+  if (first > last || from.size() < size()) refuse("it ends in its header");
+  from = from.subspan(3);
+  for (std::size_t symbol = first; symbol <= last; ++symbol)
+    lengths[symbol] = std::to_integer<std::uint8_t>(from[(symbol - first) / 2] >> (4 * ((symbol - first) % 2))) & 15;
+  std::memcpy(bytes.data(), from.data() + nibble_bytes(), sizeof bytes);
+  return from.subspan(nibble_bytes() + sizeof bytes);
+}
+
+/// Writes the words of some values. Returns the end.
+std::byte* write_stream(std::span<const std::uint16_t> values, const std::array<Word, kSymbols>& words,
+                        std::byte* into) {
+  std::uint64_t held = 0;
+  unsigned count = 0;
+  for (const std::uint16_t value : values) {
+    const Word word = words[symbol_of(value)];
+    held |= std::uint64_t{word.bits} << count;
+    count += word.length;
+    for (; count >= 32; count -= 32, held >>= 32, into += 4) std::memcpy(into, &held, 4);
+  }
+  for (; count > 0; count -= std::min(count, 8U), held >>= 8) *into++ = std::byte(held & 0xff);
+  return into;
+}
+
+/// Reads words; behind the end of its bytes it reads zeros, and `ended_well` tells.
+class Stream final {
+ public:
+  explicit Stream(base::ConstBytes from) : at_(from.data()), end_(from.data() + from.size()) {}
+
+  /// Holds four words.
+  void refill() {
+    if (end_ - at_ >= 8) {
+      std::uint64_t word;
+      std::memcpy(&word, at_, sizeof word);
+      held_ |= word << count_;
+      at_ += (63 - count_) >> 3;
+      count_ |= 56;
+      return;
+    }
+    for (; count_ <= 56 && at_ != end_; count_ += 8) held_ |= std::to_integer<std::uint64_t>(*at_++) << count_;
+  }
+  [[nodiscard]] std::uint8_t take(const LookupTable& table) {
+    const Lookup found = table[held_ & (table.size() - 1)];
+    missing_ |= found.length == 0 || found.length > count_;
+    held_ >>= found.length;
+    count_ -= std::min<unsigned>(found.length, count_);
+    return found.symbol;
+  }
+  /// Every word was there, and nothing is left but the zeros of a last byte.
+  [[nodiscard]] bool ended_well() const { return !missing_ && at_ == end_ && count_ < 8 && held_ == 0; }
+
+ private:
+  const std::byte* at_;
+  const std::byte* const end_;
+  std::uint64_t held_ = 0;
+  unsigned count_ = 0;  ///< bits in held_
+  bool missing_ = false;
+};
+
+void put(std::uint16_t& into, std::uint8_t symbol, std::byte low) {
+  into = std::rotr(static_cast<std::uint16_t>(symbol << 8 | std::to_integer<unsigned>(low)), 1);
+}
+
+/// All streams, four words of each in turn, as long as the shortest quarter lasts; then what is left of each.
+void read_streams(std::array<Stream, kStreams>& streams, const LookupTable& table, const std::byte* low,
+                  std::span<std::uint16_t> into) {
+  std::array<std::size_t, kStreams> begin{};
+  for (std::size_t s = 0; s < kStreams; ++s) begin[s] = quarter(into.size(), s).begin;
+  const std::size_t shared = into.size() / kStreams / 4 * 4;
+  for (std::size_t i = 0; i < shared; i += 4) {
+    for (Stream& stream : streams) stream.refill();
+    for (std::size_t j = i; j < i + 4; ++j)
+      for (std::size_t s = 0; s < kStreams; ++s) put(into[begin[s] + j], streams[s].take(table), low[begin[s] + j]);
+  }
+  for (std::size_t s = 0; s < kStreams; ++s)
+    for (std::size_t i = begin[s] + shared; i < quarter(into.size(), s).end; ++i) {
+      streams[s].refill();
+      put(into[i], streams[s].take(table), low[i]);
+    }
+}
+
+std::size_t write_raw(std::span<const std::uint16_t> values, base::Bytes into) {
+  into[0] = kRaw;
+  if (!values.empty()) std::memcpy(into.data() + 1, values.data(), values.size_bytes());
+  return most_block_bytes(values.size());
+}
+
+Counts counts_of(std::span<const std::uint16_t> values) {
+  Counts even{}, odd{};  // neighbours often have one exponent: their counts would wait for each other
+  for (std::size_t i = 0; i + 1 < values.size(); i += 2) {
+    ++even[symbol_of(values[i])];
+    ++odd[symbol_of(values[i + 1])];
+  }
+  if (values.size() % 2 == 1) ++even[symbol_of(values.back())];
+  for (std::size_t symbol = 0; symbol < kSymbols; ++symbol) even[symbol] += odd[symbol];
+  return even;
+}
+
+/// The bytes of the streams by the counts of the symbols, at most: each stream ends with a whole byte.
+std::size_t stream_bytes(const Counts& counts, const Lengths& lengths) {
+  std::size_t bits = 0;
+  for (std::size_t symbol = 0; symbol < kSymbols; ++symbol) bits += std::size_t{counts[symbol]} * lengths[symbol];
+  return bits / 8 + kStreams;
+}
+
+}  // namespace
+
+std::size_t write_block(std::span<const std::uint16_t> values, base::Bytes into) {
+  base::require(values.size() <= kBlock, "a block of {} values; allowed: up to {}", values.size(), kBlock);
+  const Counts counts = counts_of(values);
+  Header header{.lengths = lengths_of(counts)};
+  std::size_t first = 0, last = kSymbols - 1;
+  while (first < last && counts[first] == 0) ++first;
+  while (last > first && counts[last] == 0) --last;
+  header.first = static_cast<std::uint8_t>(first);
+  header.last = static_cast<std::uint8_t>(last);
+  if (header.size() + values.size() + stream_bytes(counts, header.lengths) >= most_block_bytes(values.size()))
+    return write_raw(values, into);
+  std::byte* at = into.data() + header.size();
+  for (const std::uint16_t value : values) *at++ = std::byte(turned(value) & 0xff);
+  const std::array<Word, kSymbols> words = words_of(header.lengths);
+  for (std::size_t s = 0; s < kStreams; ++s) {
+    const Range range = quarter(values.size(), s);
+    std::byte* const end = write_stream(values.subspan(range.begin, range.size()), words, at);
+    header.bytes[s] = static_cast<std::uint16_t>(end - at);
+    at = end;
+  }
+  header.write(into.data());
+  return static_cast<std::size_t>(at - into.data());
+}
+
+base::ConstBytes read_block(base::ConstBytes from, std::span<std::uint16_t> into) {
+  if (from.empty() || (from[0] != kRaw && from[0] != kCoded)) refuse("its kind is unknown");
+  if (from[0] == kRaw) {
+    if (from.size() < most_block_bytes(into.size())) refuse("its values are cut off");
+    if (!into.empty()) std::memcpy(into.data(), from.data() + 1, into.size_bytes());
+    return from.subspan(most_block_bytes(into.size()));
+  }
+  Header header;
+  from = header.read(from);
+  std::size_t needed = into.size();
+  for (const std::uint16_t bytes : header.bytes) needed += bytes;
+  if (from.size() < needed) refuse("its values are cut off");
+  LookupTable table;
+  fill(table, header.lengths);
+  const std::byte* const low = from.data();
+  from = from.subspan(into.size());
+  const auto next = [&from, &header](std::size_t s) {
+    const base::ConstBytes stream = from.first(header.bytes[s]);
+    from = from.subspan(header.bytes[s]);
+    return Stream(stream);
+  };
+  std::array<Stream, kStreams> streams{next(0), next(1), next(2), next(3)};
+  read_streams(streams, table, low, into);
+  for (const Stream& stream : streams)
+    if (!stream.ended_well()) refuse("its streams do not end with its values");
+  return from;
+}
+
+}  // namespace syncopate::compress::lossless

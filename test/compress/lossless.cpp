@@ -1,0 +1,229 @@
+// Lossless blocks: every value comes back bit for bit, codes are the shortest, and hostile bytes are refused.
+#include "compress/codec.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <numeric>
+#include <queue>
+
+#include "base/random.hpp"
+#include "compress/coders.hpp"
+#include "compress/lossless/block.hpp"
+#include "compress/lossless/prefix_code.hpp"
+#include "kernel/cast.hpp"
+#include "syncopate/error.hpp"
+
+namespace syncopate::compress::lossless {
+namespace {
+
+using Values = std::vector<std::uint16_t>;
+
+Values normal_values(std::size_t count, DType type) {
+  const base::CounterRandom random{9};
+  std::vector<float> floats(count);
+  for (std::size_t i = 0; i < count; ++i)
+    floats[i] = static_cast<float>(0.01 * std::sqrt(-2 * std::log(1 - random.uniform(2 * i))) *
+                                   std::cos(6.283185307179586 * random.uniform(2 * i + 1)));
+  Values values(count);
+  kernel::cast({DType::f32, type}, reinterpret_cast<const std::byte*>(floats.data()),
+               reinterpret_cast<std::byte*>(values.data()), count);
+  return values;
+}
+
+std::vector<std::byte> written(const Values& values) {
+  std::vector<std::byte> block(most_block_bytes(values.size()) + 16, std::byte{0xA5});
+  block.resize(write_block(values, std::span(block).first(most_block_bytes(values.size()))));
+  return block;
+}
+
+/// Also checks that nothing but the block is read.
+Values read(std::vector<std::byte> block, std::size_t count) {
+  const std::size_t length = block.size();
+  block.push_back(std::byte{0x5A});
+  Values values(count);
+  EXPECT_EQ(read_block(block, values).size(), 1U) << length;
+  return values;
+}
+
+TEST(LosslessBlock, BringsEveryPatternOfBitsBack) {
+  Values all(65536);
+  std::iota(all.begin(), all.end(), std::uint16_t{0});
+  for (const std::size_t half : {0, 1}) {
+    const Values part(all.begin() + static_cast<std::ptrdiff_t>(half * kBlock),
+                      all.begin() + static_cast<std::ptrdiff_t>((half + 1) * kBlock));
+    EXPECT_EQ(read(written(part), part.size()), part);
+  }
+}
+
+TEST(LosslessBlock, BringsBlocksOfEveryLengthBack) {
+  const Values bf16 = normal_values(kBlock, DType::bf16), fp16 = normal_values(kBlock, DType::f16);
+  const Values equal(kBlock, 0x3F80), zeros(kBlock);
+  for (const Values& all : {bf16, fp16, equal, zeros})
+    for (std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{2}, std::size_t{3}, std::size_t{5},
+                              std::size_t{15}, std::size_t{16}, std::size_t{17}, std::size_t{63}, std::size_t{1001},
+                              kBlock - 1, kBlock}) {
+      const Values values(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count));
+      const auto block = written(values);
+      EXPECT_LE(block.size(), most_block_bytes(count));
+      EXPECT_EQ(read(block, count), values) << count;
+    }
+}
+
+TEST(LosslessBlock, IsRawWhereNothingGetsShorterAndNeverLonger) {
+  const base::CounterRandom random{3};
+  Values noise(kBlock);
+  for (std::size_t i = 0; i < kBlock; ++i) noise[i] = static_cast<std::uint16_t>(random.below(65536, i));
+  const auto block = written(noise);
+  EXPECT_EQ(block.size(), most_block_bytes(kBlock));
+  EXPECT_EQ(block[0], std::byte{0});
+  EXPECT_EQ(read(block, kBlock), noise);
+}
+
+// Exponents of normal elements have 2.55 bits of entropy, with three bits of the mantissa 5.5: header and code cost 2 %.
+TEST(LosslessBlock, TakesAboutTheEntropyOfItsUpperBytes) {
+  for (const DType type : {DType::bf16, DType::f16}) {
+    const Values values = normal_values(kBlock, type);
+    std::array<double, 256> counts{};
+    for (const std::uint16_t value : values) ++counts[(value >> 7) & 0xff];
+    double bits = 8 * kBlock;
+    for (const double count : counts)
+      if (count > 0) bits += count * std::log2(kBlock / count);
+    const auto bytes = static_cast<double>(written(values).size());
+    EXPECT_GE(bytes, bits / 8);
+    EXPECT_LE(bytes, 1.02 * bits / 8) << name_of(type) << ": " << 8 * bytes / kBlock << " bits an element";
+  }
+}
+
+/// The bits of Huffman's code without a limit.
+std::uint64_t huffman_bits(const Counts& counts) {
+  std::priority_queue<std::uint64_t, std::vector<std::uint64_t>, std::greater<>> weights;
+  for (const std::uint32_t count : counts)
+    if (count > 0) weights.push(count);
+  std::uint64_t bits = 0;
+  while (weights.size() > 1) {
+    const std::uint64_t first = weights.top();
+    weights.pop();
+    const std::uint64_t both = first + weights.top();
+    weights.pop();
+    bits += both;
+    weights.push(both);
+  }
+  return bits;
+}
+
+TEST(PrefixCode, IsHuffmansWhereTheLimitDoesNotBindAndCompleteAlways) {
+  const base::CounterRandom random{5};
+  for (std::uint64_t trial = 0; trial < 300; ++trial) {
+    Counts counts{};
+    const std::uint32_t symbols = 2 + random.below(255, 3 * trial);
+    const bool skewed = trial % 3 == 0;
+    for (std::uint32_t symbol = 0; symbol < symbols; ++symbol)
+      counts[symbol] = skewed ? 1U << (symbol % 25) : 1 + random.below(16, 1000 * trial + symbol);
+    const Lengths lengths = lengths_of(counts);
+    std::uint64_t bits = 0, kraft = 0;
+    for (std::size_t symbol = 0; symbol < symbols; ++symbol) {
+      ASSERT_GE(lengths[symbol], 1);
+      ASSERT_LE(lengths[symbol], kMostBits);
+      bits += std::uint64_t{counts[symbol]} * lengths[symbol];
+      kraft += 1U << (kMostBits - lengths[symbol]);
+    }
+    EXPECT_EQ(kraft, 1U << kMostBits) << "no word is wasted";
+    if (!skewed) EXPECT_EQ(bits, huffman_bits(counts)) << symbols << " symbols";
+    if (skewed) EXPECT_GE(bits, huffman_bits(counts));
+  }
+}
+
+// Fifteen weights that double: the optimum under the limit, by trying all lengths.
+TEST(PrefixCode, IsTheBestUnderItsLimit) {
+  Counts counts{};
+  std::uint32_t weight = 1;
+  for (std::size_t symbol = 0; symbol < 15; ++symbol, weight *= 2) counts[symbol] = weight;
+  const Lengths lengths = lengths_of(counts);
+  // Without a limit the lightest two have 14 bits. Lengths fall with weights, so all non-increasing ones are tried.
+  std::uint64_t best = UINT64_MAX;
+  const std::function<void(std::size_t, unsigned, unsigned, std::uint64_t)> attempt =
+      [&](std::size_t symbol, unsigned most, unsigned used, std::uint64_t bits) {
+        if (used > (1U << kMostBits) || bits >= best) return;
+        if (symbol == 15) {
+          best = bits;
+          return;
+        }
+        for (unsigned length = 1; length <= most; ++length)
+          attempt(symbol + 1, length, used + (1U << (kMostBits - length)), bits + std::uint64_t{counts[symbol]} * length);
+      };
+  attempt(0, kMostBits, 0, 0);
+  std::uint64_t bits = 0;
+  for (std::size_t symbol = 0; symbol < 15; ++symbol) bits += std::uint64_t{counts[symbol]} * lengths[symbol];
+  EXPECT_EQ(bits, best);
+}
+
+TEST(LosslessBlock, RefusesOrReadsDamagedBytesAndNothingElse) {
+  const Values values = normal_values(3000, DType::bf16);
+  const auto good = written(values);
+  const base::CounterRandom random{8};
+  std::uint64_t draw = 0, refused = 0;
+  for (int trial = 0; trial < 3000; ++trial) {
+    auto block = good;
+    for (std::uint32_t flips = 1 + random.below(4, draw++); flips > 0; --flips, draw += 2)
+      block[random.below(trial % 2 == 0 ? 40 : static_cast<std::uint32_t>(block.size()), draw)] ^=
+          std::byte(1 + random.below(255, draw + 1));
+    if (trial % 5 == 0) block.resize(random.below(static_cast<std::uint32_t>(block.size()), draw++));
+    Values into(values.size());
+    try {
+      EXPECT_LE(read_block(block, into).size(), block.size());
+    } catch (const Corrupt&) {
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 1000U);
+  for (std::size_t length = 0; length < good.size(); ++length) {
+    Values into(values.size());
+    EXPECT_THROW(std::ignore = read_block(std::span(good).first(length), into), Corrupt) << length;
+  }
+}
+
+class LosslessCodec : public testing::TestWithParam<std::tuple<const char*, int>> {};
+INSTANTIATE_TEST_SUITE_P(Of, LosslessCodec,
+                         testing::Combine(testing::Values("lossless:bf16", "lossless:fp16"),
+                                          testing::Values(1, 2, 3, 7)));
+
+// What rounds to 16 bits is rounded on the way out, then once as the average; integers below 128 are not rounded first.
+TEST_P(LosslessCodec, RoundsTheAverageOfExactSumsOnce) {
+  const auto& [name, ranks] = GetParam();
+  const DType type = std::string_view(name) == "lossless:bf16" ? DType::bf16 : DType::f16;
+  test::Coders coders(settings_of(name), test::vectors_of({kBlock + 5, 3, 40000}), ranks);
+  const base::CounterRandom random{2};
+  coders.fill([&](std::size_t rank, std::size_t tensor, std::size_t i) {
+    return static_cast<float>(random.below(255, (rank << 40) + (tensor << 30) + i)) - 127.0F;
+  });
+  std::vector<std::vector<double>> sums;
+  for (std::size_t tensor = 0; tensor < 3; ++tensor) {
+    auto& sum = sums.emplace_back(coders.at(0, tensor).values.size());
+    for (std::size_t rank = 0; rank < coders.size(); ++rank)
+      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += coders.at(rank, tensor).values[i];
+  }
+  coders.step();
+  for (std::size_t tensor = 0; tensor < 3; ++tensor)
+    for (std::size_t i = 0; i < sums[tensor].size(); ++i) {
+      const auto exact = static_cast<float>(sums[tensor][i] / ranks);
+      std::uint16_t narrow = 0;
+      float expected = 0;
+      kernel::cast({DType::f32, type}, reinterpret_cast<const std::byte*>(&exact), reinterpret_cast<std::byte*>(&narrow),
+                   1);
+      kernel::cast({type, DType::f32}, reinterpret_cast<const std::byte*>(&narrow),
+                   reinterpret_cast<std::byte*>(&expected), 1);
+      for (std::size_t rank = 0; rank < coders.size(); ++rank)
+        ASSERT_EQ(coders.at(rank, tensor).values[i], expected) << "tensor " << tensor << "[" << i << "]";
+    }
+}
+
+TEST(LosslessTypes, AreNamed) {
+  EXPECT_THROW(std::ignore = settings_of("lossless:fp8"), Misuse);
+  EXPECT_EQ(settings_of("lossless").codec, settings_of("lossless:bf16").codec);
+}
+
+}  // namespace
+}  // namespace syncopate::compress::lossless
