@@ -70,8 +70,8 @@ struct Round {
   /// it must not be declined.
   std::size_t dense_bytes = 0;
   Merger* merger = nullptr;     ///< mergeable; the coder owns it
-  std::size_t most_bytes = 0;  ///< mergeable, own_lengths: of a payload of any rank, merged or not; alike on all ranks
-  bool own_lengths = false;    ///< scatter: ranks do not know each other's lengths, which travel ahead
+  std::size_t most_bytes = 0;   ///< mergeable, own_lengths: of a payload of any rank, merged or not; alike on all ranks
+  bool own_lengths = false;     ///< scatter: ranks do not know each other's lengths, which travel ahead
   bool ends = false;            ///< the conversation ends with this round's answer, unless it is declined
   std::size_t index_bytes = 0;  ///< of the payload: what is no value but says which elements it has; for reports
 };

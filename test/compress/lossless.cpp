@@ -1,6 +1,4 @@
 // Lossless blocks: every value comes back bit for bit, codes are the shortest, and hostile bytes are refused.
-#include "compress/codec.hpp"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -10,6 +8,7 @@
 #include <queue>
 
 #include "base/random.hpp"
+#include "compress/codec.hpp"
 #include "compress/coders.hpp"
 #include "compress/lossless/block.hpp"
 #include "compress/lossless/prefix_code.hpp"
@@ -62,9 +61,9 @@ TEST(LosslessBlock, BringsBlocksOfEveryLengthBack) {
   const Values bf16 = normal_values(kBlock, DType::bf16), fp16 = normal_values(kBlock, DType::f16);
   const Values equal(kBlock, 0x3F80), zeros(kBlock);
   for (const Values& all : {bf16, fp16, equal, zeros})
-    for (std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{2}, std::size_t{3}, std::size_t{5},
-                              std::size_t{15}, std::size_t{16}, std::size_t{17}, std::size_t{63}, std::size_t{1001},
-                              kBlock - 1, kBlock}) {
+    for (std::size_t count :
+         {std::size_t{0}, std::size_t{1}, std::size_t{2}, std::size_t{3}, std::size_t{5}, std::size_t{15},
+          std::size_t{16}, std::size_t{17}, std::size_t{63}, std::size_t{1001}, kBlock - 1, kBlock}) {
       const Values values(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count));
       const auto block = written(values);
       EXPECT_LE(block.size(), most_block_bytes(count));
@@ -82,7 +81,8 @@ TEST(LosslessBlock, IsRawWhereNothingGetsShorterAndNeverLonger) {
   EXPECT_EQ(read(block, kBlock), noise);
 }
 
-// Exponents of normal elements have 2.55 bits of entropy, with three bits of the mantissa 5.5: header and code cost 2 %.
+// Exponents of normal elements have 2.55 bits of entropy, with three bits of the mantissa 5.5: header and code cost 2
+// %.
 TEST(LosslessBlock, TakesAboutTheEntropyOfItsUpperBytes) {
   for (const DType type : {DType::bf16, DType::f16}) {
     const Values values = normal_values(kBlock, type);
@@ -144,16 +144,17 @@ TEST(PrefixCode, IsTheBestUnderItsLimit) {
   const Lengths lengths = lengths_of(counts);
   // Without a limit the lightest two have 14 bits. Lengths fall with weights, so all non-increasing ones are tried.
   std::uint64_t best = UINT64_MAX;
-  const std::function<void(std::size_t, unsigned, unsigned, std::uint64_t)> attempt =
-      [&](std::size_t symbol, unsigned most, unsigned used, std::uint64_t bits) {
-        if (used > (1U << kMostBits) || bits >= best) return;
-        if (symbol == 15) {
-          best = bits;
-          return;
-        }
-        for (unsigned length = 1; length <= most; ++length)
-          attempt(symbol + 1, length, used + (1U << (kMostBits - length)), bits + std::uint64_t{counts[symbol]} * length);
-      };
+  const std::function<void(std::size_t, unsigned, unsigned, std::uint64_t)> attempt = [&](std::size_t symbol,
+                                                                                          unsigned most, unsigned used,
+                                                                                          std::uint64_t bits) {
+    if (used > (1U << kMostBits) || bits >= best) return;
+    if (symbol == 15) {
+      best = bits;
+      return;
+    }
+    for (unsigned length = 1; length <= most; ++length)
+      attempt(symbol + 1, length, used + (1U << (kMostBits - length)), bits + std::uint64_t{counts[symbol]} * length);
+  };
   attempt(0, kMostBits, 0, 0);
   std::uint64_t bits = 0;
   for (std::size_t symbol = 0; symbol < 15; ++symbol) bits += std::uint64_t{counts[symbol]} * lengths[symbol];
@@ -211,8 +212,8 @@ TEST_P(LosslessCodec, RoundsTheAverageOfExactSumsOnce) {
       const auto exact = static_cast<float>(sums[tensor][i] / ranks);
       std::uint16_t narrow = 0;
       float expected = 0;
-      kernel::cast({DType::f32, type}, reinterpret_cast<const std::byte*>(&exact), reinterpret_cast<std::byte*>(&narrow),
-                   1);
+      kernel::cast({DType::f32, type}, reinterpret_cast<const std::byte*>(&exact),
+                   reinterpret_cast<std::byte*>(&narrow), 1);
       kernel::cast({type, DType::f32}, reinterpret_cast<const std::byte*>(&narrow),
                    reinterpret_cast<std::byte*>(&expected), 1);
       for (std::size_t rank = 0; rank < coders.size(); ++rank)

@@ -1,13 +1,13 @@
 // 16-bit floating point with entropy-coded exponents: what travels arrives bit for bit, in fewer bytes.
-// ZipCCL does so on GPUs; the code is Huffman's, limited to 12 bits (Larmore and Hirschberg, JACM 1990), per 32768 values.
+// ZipCCL does so on GPUs; the code is Huffman's, limited to 12 bits (Larmore and Hirschberg, JACM 1990), per 32768
+// values.
 //
 //   gradients of bf16 and fp16 travel as they are, those of f32 rounded to nearest even as PARAMETER says
 //   average = round16(sum of N ranks in f32 / N): rounded once, by the rank that owns the element
 //   size: 2 bytes per element and one per 32768 at most, which is what values take that do not compress; of normal
 //         elements about 1.33 (bf16: 8 + 2.6 bits) and 1.71 (fp16: 8 + 5.6 bits); 2 (N - 1)/N of them pass a port
-#include "compress/lossless/coder.hpp"
-
 #include "base/require.hpp"
+#include "compress/lossless/coder.hpp"
 
 namespace syncopate::compress::codec {
 

@@ -12,7 +12,8 @@ namespace syncopate::compress::lossless {
 
 namespace {
 
-constexpr std::size_t kStreams = 4;  ///< a processor decodes them at the same time: their words do not wait for each other
+constexpr std::size_t kStreams =
+    4;  ///< a processor decodes them at the same time: their words do not wait for each other
 constexpr std::byte kRaw{0}, kCoded{1};
 
 [[noreturn]] void refuse(const char* what) { throw Corrupt(std::string("a packet of coded values: ") + what); }

@@ -15,8 +15,8 @@ inline constexpr std::size_t kBlock = 32768;  ///< values at most
 [[nodiscard]] constexpr std::size_t most_block_bytes(std::size_t values) noexcept { return 1 + 2 * values; }
 
 /// Writes a block; returns its bytes. The sign moves to the lowest bit, so that the upper byte is the exponent (of fp16
-/// with three bits of the mantissa): it is written in a prefix code of its own for each block. The lower byte follows as
-/// it is. A block that does not get shorter is written raw.
+/// with three bits of the mantissa): it is written in a prefix code of its own for each block. The lower byte follows
+/// as it is. A block that does not get shorter is written raw.
 ///
 ///   raw     1 byte 0 | values
 ///   coded   1 byte 1 | first symbol | last symbol | 4 bits for the length of each symbol's word, from first to last

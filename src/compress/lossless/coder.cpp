@@ -49,9 +49,7 @@ class LosslessCoder final : public Coder {
     std::size_t written = 0;
     for (int rank = 0; rank < moment.ranks; ++rank) {
       const std::size_t before = written;
-      each_block(part(rank), [&](Range block) {
-        written += write_block(values_of(block), wire_.subspan(written));
-      });
+      each_block(part(rank), [&](Range block) { written += write_block(values_of(block), wire_.subspan(written)); });
       lengths_.push_back(written - before);
     }
     return {.combine = Combine::scatter,

@@ -50,7 +50,8 @@ Lengths lengths_of(const Counts& counts) {
   std::ranges::stable_sort(symbols, lighter);
   std::vector<Level> levels{symbols};
   while (levels.size() < kMostBits) levels.push_back(level_above(levels.back(), symbols));
-  // Each time that a symbol is among the 2 (n - 1) lightest of the top, opened level by level, its word has one bit more.
+  // Each time that a symbol is among the 2 (n - 1) lightest of the top, opened level by level, its word has one bit
+  // more.
   std::size_t taken = 2 * (symbols.size() - 1);
   for (std::size_t level = levels.size(); level-- > 0;) {
     std::size_t packages = 0;
