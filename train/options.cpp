@@ -61,7 +61,7 @@ void add_exchange(CLI::App& app, Options& o, std::string& fusion_bytes) {
          "policies that weigh times: steps between looks at whether times have drifted, to plan again; 0: never")
       ->capture_default_str()
       ->check(CLI::Range(0, 1 << 30));
-  app.add_option("--codec", o.codec, "how gradients are encoded: NAME or NAME:PARAMETER (`syncopate info`)")
+  app.add_option("--codec", o.codec, "how gradients are encoded: NAME or NAME:PARAMETER (`syncopate info`), or auto:A+B+none")
       ->capture_default_str();
   app.add_flag("--force", o.force, "with --cluster: use the codec even if it is predicted to be slower than none");
   app.add_option(
@@ -247,7 +247,7 @@ void check(const Options& o) {
   require(o.profile.empty() || o.steps.value_or(kProfiledSteps) >= kProfiledSteps,
           "--steps {}: a profile is the median of {} steps or more", o.steps.value_or(0), kProfiledSteps);
   require_entry("policy", o.policy);
-  require_entry("codec", o.codec.substr(0, o.codec.find(':')));
+  for (const std::string& way : codec_ways(o.codec)) require_entry("codec", way.substr(0, way.find(':')));
   require_entry("exchange", o.exchange);
   if (o.algorithm != "auto") require_entry("algorithm", o.algorithm);
   check_optimizer(o);

@@ -96,6 +96,7 @@ Training::Training(Group& group, const Place& place, const Options& options)
                                .weights = {},
                                .update = nullptr,
                                .broadcast_every = options.broadcast_every};
+  if (chooses_codecs(options.codec)) choose_codecs(exchange);
   if (!options.cluster.empty()) weigh(exchange);
   share_optimizer_state();
   if (is_served() && place_.rank == 0) output_.clear_folder();  // before any other worker can have begun
@@ -103,9 +104,27 @@ Training::Training(Group& group, const Place& place, const Options& options)
     exchange.update = [this](std::size_t first, std::size_t last) { update(first, last); };
   std::unique_ptr<ServedWeights> served = is_served() ? serve(network_, options) : nullptr;
   gradients_ = std::make_unique<Gradients>(group_, network_, std::move(exchange),
-                                           Gradients::Manner{options.serial, std::move(served)});
+                                           Gradients::Manner{options.serial, std::move(served), codecs_.by_gradient()});
   if (!options.resume.empty()) restore_codec_state();
   gradients_->watch([this](const std::string& name) { found_not_finite("the gradient of " + name, name); });
+}
+
+/// For every bucket the cheapest codec of those that are allowed, by rank 0's cluster file.
+void Training::choose_codecs(SynchronizerOptions& exchange) {
+  require(!options_.cluster.empty(),
+          "--codec {} without --cluster; allowed: with the file of `syncopate fit --codec {}`, by which codecs are weighed",
+          options_.codec, fmt::join(codec_ways(options_.codec), ","));
+  Cluster cluster = read_cluster(options_.cluster);
+  const auto cost_of = [&, file = cluster](const ExchangeLaw& law, std::uint64_t bytes) {
+    return exchange_cost(file, place_.ranks, bytes, law);
+  };
+  cluster.ranks = place_.ranks;
+  cluster.ranks_per_host = std::min(cluster.ranks_per_host, place_.ranks);
+  codecs_ = ChosenCodecs(group_, codec_ways(options_.codec),
+                         syncopate::choose_codecs(gradients_of(network_), exchange, cluster, cost_of));
+  exchange.codec = "none";
+  if (place_.rank == 0 && !codecs_.unused().empty())
+    output_.warn(fmt::format("not used, because every bucket is predicted to take longer: {}", codecs_.unused()));
 }
 
 /// Costs of exchanges by the cluster file; a codec that is slower than none by rank 0's file is not used.
@@ -224,6 +243,7 @@ Json Training::description() const {
   for (const auto& [name, value] : network_.parameters) layers.push_back({{"name", name}, {"elements", value.numel()}});
   for (const BucketInfo& bucket : gradients_->buckets())
     buckets.push_back({{"first", bucket.first}, {"last", bucket.last}, {"bytes", bucket.bytes}});
+  codecs_.describe(buckets);
   Json run{{"model", options_.model},
            {"data", options_.data},
            {"ranks", place_.ranks},
@@ -248,6 +268,7 @@ Json Training::description() const {
            {"layers", layers},
            {"buckets", buckets}};
   if (!refused_codec_.empty()) run["refused_codec"] = refused_codec_;
+  if (!codecs_.unused().empty()) run["unused_codecs"] = codecs_.unused();
   if (is_served()) run["consistency"] = options_.consistency;
   if (is_served()) run["placement"] = options_.placement;
   if (updater_ == Updater::every_rank) run["broadcast_every"] = options_.broadcast_every;

@@ -17,6 +17,7 @@
 #include "update/gradients.hpp"
 #include "update/optimizer.hpp"
 #include "update/rate.hpp"
+#include "update/codec_choice.hpp"
 #include "update/served.hpp"
 
 namespace syncopate::train {
@@ -39,6 +40,7 @@ class Training final {
   void share_initial_state();
   void share_optimizer_state();
   void weigh(SynchronizerOptions& exchange);
+  void choose_codecs(SynchronizerOptions& exchange);
   [[nodiscard]] StateOf place_of_state(const std::string& checkpoint) const;
   void restore_codec_state();
   void save_codec_state();
@@ -99,6 +101,7 @@ class Training final {
   Notices notices_;
   double last_step_s_ = 0;
   std::string refused_codec_;             ///< it was asked for, and is predicted to lose; else empty
+  ChosenCodecs codecs_;                   ///< with --codec auto:...
   std::optional<SystemFailure> unsaved_;  ///< rank 0, of the last attempt to write a checkpoint
 };
 

@@ -25,6 +25,7 @@ struct Gradient {
   std::size_t elements = 0;
   DType dtype = DType::f32;
   std::size_t rows = 0;  ///< of the tensor as a matrix, for codecs that use it; 0: a vector of `elements` rows
+  std::string codec{};   ///< its own; empty: SynchronizerOptions::codec
 };
 
 /// Who applies the combined gradients to the weights. The exchange determines it.
@@ -92,6 +93,25 @@ struct SynchronizerOptions {
 /// `ranks_per_host` share a host; coding times are those of `cluster`, 0 where it does not know them. Throws Misuse.
 [[nodiscard]] ExchangeLaw exchange_law(std::span<const Gradient> gradients, const SynchronizerOptions& options,
                                        const Cluster& cluster);
+
+/// "auto:A+B+none" as the codecs among which a choice is allowed; any other text as the only one.
+[[nodiscard]] std::vector<std::string> codec_ways(std::string_view text);
+
+/// The codec of one bucket of a partition, and what its exchange is predicted to take with each way.
+struct CodecChoice {
+  std::size_t first = 0, last = 0;  ///< gradients
+  std::uint64_t bytes = 0;
+  std::vector<double> predicted_s;  ///< by way
+  std::size_t way = 0;              ///< the cheapest; of equal ones the first
+};
+/// What an exchange of up to `bytes` bytes costs by a law, as `exchange_cost` (predict.hpp) tells for a cluster.
+using ExchangeCostOf = std::function<ExchangeCost(const ExchangeLaw& law, std::uint64_t bytes)>;
+/// For every bucket that the policy of these options makes, in forward order, the cheapest of codec_ways(options.codec)
+/// by the law of the exchange and its cost. Throws Misuse as exchange_law does; for a policy that weighs times, whose
+/// buckets depend on the codec; and for a way whose coding the cluster does not know.
+[[nodiscard]] std::vector<CodecChoice> choose_codecs(std::span<const Gradient> gradients,
+                                                     const SynchronizerOptions& options, const Cluster& cluster,
+                                                     const ExchangeCostOf& cost_of);
 
 /// Costs of the last step.
 struct StepStatistics {

@@ -3,6 +3,8 @@
 
 #include <xxhash.h>
 
+#include <tuple>
+
 #include "sync/weight_updater.hpp"
 
 namespace syncopate::sync {
@@ -15,7 +17,7 @@ compress::Tensor whole_tensor(const BucketInputs& inputs, std::size_t i) {
   const Gradient& gradient = inputs.gradients[i];
   const std::size_t rows = gradient.rows == 0 ? gradient.elements : gradient.rows;
   return {.values = inputs.arena.gradient(i),
-          .weights = inputs.settings.codec->wants_weights ? inputs.weights[i] : Buffer{},
+          .weights = inputs.settings[i].codec->wants_weights ? inputs.weights[i] : Buffer{},
           .rows = rows,
           .columns = gradient.elements / rows,
           .key = XXH3_64bits_withSeed(gradient.name.data(), gradient.name.size(), inputs.seed)};
@@ -37,8 +39,8 @@ compress::Tensor part_tensor(const BucketInputs& inputs, std::size_t i) {
 std::vector<std::size_t> state_bytes(const BucketInputs& inputs) {
   std::vector<std::size_t> bytes;
   for (std::size_t i = 0; i < inputs.gradients.size(); ++i) {
-    const bool coded = compress::is_coded(inputs.settings, whole_tensor(inputs, i));
-    bytes.push_back(compress::state_bytes(inputs.settings, part_tensor(inputs, i), coded, inputs.share.ranks));
+    const bool coded = compress::is_coded(inputs.settings[i], whole_tensor(inputs, i));
+    bytes.push_back(compress::state_bytes(inputs.settings[i], part_tensor(inputs, i), coded, inputs.share.ranks));
   }
   return bytes;
 }
@@ -61,30 +63,33 @@ Bucket& Buckets::of(const schedule::Bucket& bucket) {
 }
 
 bool Buckets::is_coded(std::size_t gradient) const {
-  return compress::is_coded(inputs_.settings, whole_tensor(inputs_, gradient));
+  return compress::is_coded(inputs_.settings[gradient], whole_tensor(inputs_, gradient));
 }
 
-/// Groups a bucket's gradients by type and by whether they are coded; inside a group in forward order.
+/// Groups a bucket's gradients by type, by whether they are coded, and by what; inside a group in forward order.
 std::vector<Run> Buckets::runs_of(const schedule::Bucket& bucket) const {
-  std::map<std::pair<DType, bool>, Run> runs;
+  std::map<std::tuple<DType, bool, std::string>, Run> runs;
   for (std::size_t i = bucket.first; i <= bucket.last; ++i) {
-    Run& run = runs[{inputs_.gradients[i].dtype, is_coded(i)}];
+    const bool coded = is_coded(i);
+    const std::string codec = coded ? inputs_.settings[i].text() : "";
+    Run& run = runs[{inputs_.gradients[i].dtype, coded, codec}];
     run.gradients.push_back(i);
     run.whole.push_back(whole_tensor(inputs_, i));
     run.part.push_back(part_tensor(inputs_, i));
   }
   std::vector<Run> made;
   for (auto& [kind, run] : runs) {
-    complete(run, kind.second);
+    complete(run, std::get<bool>(kind));
     made.push_back(std::move(run));
   }
   return made;
 }
 
 void Buckets::complete(Run& run, bool coded) const {
-  run.is_coded = coded && inputs_.settings.codec->name != "none";
-  run.coder = compress::coder_of(inputs_.settings, coded);
-  run.wire_bytes = compress::wire_bytes_of(inputs_.settings, run.part, coded);
+  const compress::Settings& settings = inputs_.settings[run.gradients.front()];
+  run.is_coded = coded && settings.codec->name != "none";
+  run.coder = compress::coder_of(settings, coded);
+  run.wire_bytes = compress::wire_bytes_of(settings, run.part, coded);
   if (run.wire_bytes > 0) run.wire = inputs_.group.allocate(run.wire_bytes);
 }
 

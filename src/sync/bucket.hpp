@@ -17,7 +17,7 @@ namespace syncopate::sync {
 
 class WeightUpdater;
 
-/// Gradients of one type that are all coded, or all sent uncoded: they share rounds.
+/// Gradients of one type that are all coded alike, or all sent uncoded: they share rounds.
 struct Run {
   std::unique_ptr<compress::Coder> coder;
   std::vector<std::size_t> gradients;
@@ -46,7 +46,7 @@ struct BucketInputs {
   Group& group;
   const std::vector<Gradient>& gradients;
   const Arena& arena;
-  const compress::Settings& settings;
+  const std::vector<compress::Settings>& settings;  ///< of every gradient
   const Share& share;
   std::uint64_t seed = 0;
   std::span<const Buffer> weights{};  ///< of every gradient; used if the codec wants them
@@ -72,7 +72,7 @@ class Buckets final {
  private:
   [[nodiscard]] std::vector<Run> runs_of(const schedule::Bucket& bucket) const;
   [[nodiscard]] bool is_coded(std::size_t gradient) const;
-  void complete(Run& run, bool coded) const;
+  void complete(Run& run, bool coded) const;  ///< with the settings of its first gradient
 
   const BucketInputs inputs_;
   const WeightUpdater& updater_;

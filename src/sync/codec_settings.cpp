@@ -1,6 +1,8 @@
 // The codec's settings: which feedback it gets, and what is refused.
 #include "sync/codec_settings.hpp"
 
+#include <map>
+
 #include "base/require.hpp"
 #include "compress/feedback_choice.hpp"
 
@@ -45,6 +47,33 @@ compress::Settings codec_settings(const SynchronizerOptions& options) {
                 "warm-up with codec {}, which has no density; allowed: without warm-up", settings.codec->name);
   settings.warmup = {feedback.warmup_density, feedback.warmup_steps};
   return settings;
+}
+
+std::vector<compress::Settings> codec_settings(const SynchronizerOptions& options,
+                                               std::span<const Gradient> gradients) {
+  SynchronizerOptions with = options;
+  std::map<std::string, compress::Settings> known;
+  std::vector<compress::Settings> settings;
+  for (const Gradient& gradient : gradients) {
+    with.codec = gradient.codec.empty() ? options.codec : gradient.codec;
+    const auto [entry, is_first] = known.try_emplace(with.codec);
+    if (is_first) entry->second = codec_settings(with);
+    settings.push_back(entry->second);
+  }
+  return settings;
+}
+
+std::string text_of(std::span<const compress::Settings> settings) {
+  std::vector<std::pair<std::string, std::size_t>> runs;
+  for (const compress::Settings& each : settings) {
+    const std::string text = each.text();
+    if (runs.empty() || runs.back().first != text) runs.emplace_back(text, 0);
+    ++runs.back().second;
+  }
+  if (runs.size() == 1) return runs.front().first;
+  std::vector<std::string> parts;
+  for (const auto& [text, count] : runs) parts.push_back(fmt::format("{} x{}", text, count));
+  return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 }  // namespace syncopate::sync

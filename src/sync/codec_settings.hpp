@@ -9,4 +9,10 @@ namespace syncopate::sync {
 /// Throws Misuse for unknown names, and for feedback that is not sound for the codec or has values out of range.
 [[nodiscard]] compress::Settings codec_settings(const SynchronizerOptions& options);
 
+/// Of every gradient: its own codec, or that of the options.
+[[nodiscard]] std::vector<compress::Settings> codec_settings(const SynchronizerOptions& options,
+                                                             std::span<const Gradient> gradients);
+/// One codec's text; of several "A x3, B x2": how many gradients in forward order have which.
+[[nodiscard]] std::string text_of(std::span<const compress::Settings> settings);
+
 }  // namespace syncopate::sync

@@ -21,20 +21,20 @@ inline void step_of(sync::Bucket& bucket, const sync::StepContext& context) {
 /// All that a step needs, for a codec that stands on no shelf.
 struct Bench {
   Bench(Group& of, const compress::Codec& with, std::vector<Gradient> of_model, std::string_view by = "allreduce")
-      : group(of), codec{&with, ""}, model(std::move(of_model)), exchange(sync::exchange_named(by)) {}
+      : group(of), model(std::move(of_model)), codecs(model.size(), compress::Settings{&with, ""}), exchange(sync::exchange_named(by)) {}
 
   void step(const schedule::Bucket& bucket) { step_of(buckets.of(bucket), context); }
   std::span<float> gradient(std::size_t i) { return floats_of(arena.gradient(i)); }
 
   Group& group;
-  compress::Settings codec;
   std::vector<Gradient> model;
+  std::vector<compress::Settings> codecs;
   const sync::Exchange& exchange;
   SynchronizerOptions options{};
   sync::Arena arena{group, model};
   sync::WeightUpdater updater{exchange, group, options, arena};
   sync::Share share = sync::share_of(exchange, group);
-  sync::BucketInputs inputs{group, model, arena, codec, share};
+  sync::BucketInputs inputs{group, model, arena, codecs, share};
   sync::CodecState state{sync::state_bytes(inputs)};
   sync::StepContext context{exchange, group, options.algorithm, share, updater, state};
   sync::Buckets buckets{inputs, updater};

@@ -94,7 +94,7 @@ std::vector<float> residual_of(const SavedCodecState& saved, std::size_t gradien
 /// A gradient as its codec sees it under allreduce: for the key, on which parts depend.
 compress::Tensor tensor_of(Group& group, std::size_t gradient) {
   const sync::Arena arena(group, kModel);
-  const compress::Settings settings = compress::settings_of("none");
+  const std::vector<compress::Settings> settings(kModel.size(), compress::settings_of("none"));
   return sync::whole_tensor({group, kModel, arena, settings, sync::Share{}}, gradient);
 }
 

@@ -36,9 +36,9 @@ void run_step(Group& group, const std::vector<Gradient>& model, const Partition&
   const sync::Arena arena(group, model);
   sync::WeightUpdater updater(exchange, group, options, arena);
   updater.agree_on_neighbours();
-  const compress::Settings codec = compress::settings_of(options.codec);
+  const std::vector<compress::Settings> codecs(model.size(), compress::settings_of(options.codec));
   const sync::Share share = sync::share_of(exchange, group);
-  const sync::BucketInputs inputs{group, model, arena, codec, share};
+  const sync::BucketInputs inputs{group, model, arena, codecs, share};
   sync::CodecState state(sync::state_bytes(inputs));
   const sync::StepContext context{exchange, group, options.algorithm, share, updater, state};
   sync::Buckets buckets(inputs, updater);

@@ -58,6 +58,7 @@ Gradients::Gradients(Group& group, const Network& network, SynchronizerOptions o
       ends_in_weights_(updater_of(options_.exchange) != Updater::caller),
       served_(std::move(manner.served)),
       gradients_(gradients_of(network)) {
+  for (std::size_t i = 0; i < manner.codecs.size(); ++i) gradients_[i].codec = manner.codecs[i];
   for (const Gradient& gradient : gradients_) {
     offsets_.push_back(elements_);
     elements_ += gradient.elements;

@@ -26,6 +26,7 @@ class Gradients final {
   struct Manner {
     bool serial = false;
     std::unique_ptr<ServedWeights> served{};  ///< instead of a synchronizer, where the exchange is by servers
+    std::vector<std::string> codecs{};        ///< of every gradient; empty: that of the options
   };
   Gradients(Group& group, const Network& network, SynchronizerOptions options, Manner manner);
   ~Gradients();

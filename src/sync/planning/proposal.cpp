@@ -14,7 +14,8 @@ constexpr std::size_t kMostText = std::size_t{1} << 20;
 
 std::string describe(const Gradient& gradient) {
   const std::string rows = gradient.rows == 0 ? "" : fmt::format(" in {} rows", gradient.rows);
-  return fmt::format("'{}' {} x {}{}", gradient.name, name_of(gradient.dtype), gradient.elements, rows);
+  const std::string codec = gradient.codec.empty() ? "" : fmt::format(" by codec {}", gradient.codec);
+  return fmt::format("'{}' {} x {}{}{}", gradient.name, name_of(gradient.dtype), gradient.elements, rows, codec);
 }
 
 std::vector<std::string> describe(const SynchronizerOptions& options) {

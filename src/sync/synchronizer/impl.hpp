@@ -10,6 +10,7 @@
 #include "base/guarded.hpp"
 #include "sync/arena.hpp"
 #include "sync/bucket.hpp"
+#include "sync/codec_settings.hpp"
 #include "sync/planning/bucket_queue.hpp"
 #include "sync/planning/planner.hpp"
 #include "sync/step.hpp"
@@ -36,9 +37,9 @@ class Synchronizer::Impl final {
   [[nodiscard]] const std::vector<BucketInfo>& infos() const noexcept { return infos_; }
   [[nodiscard]] const StepStatistics& statistics() const noexcept { return statistics_; }
   [[nodiscard]] std::size_t count() const noexcept { return gradients_.size(); }
-  [[nodiscard]] SavedCodecState save() const { return state_.save(codec_.text(), gradients_); }
+  [[nodiscard]] SavedCodecState save() const { return state_.save(sync::text_of(codecs_), gradients_); }
   void discard_step() { state_.undo(); }
-  void restore(const SavedCodecState& saved) { state_.restore(saved, codec_.text(), gradients_); }
+  void restore(const SavedCodecState& saved) { state_.restore(saved, sync::text_of(codecs_), gradients_); }
 
  private:
   /// A bucket between two threads. It belongs to the one that takes it from a queue.
@@ -100,7 +101,7 @@ class Synchronizer::Impl final {
   const std::vector<Gradient> gradients_;
   const SynchronizerOptions options_;
   const sync::Exchange& exchange_;
-  const compress::Settings codec_;
+  const std::vector<compress::Settings> codecs_;  ///< of every gradient
   const sync::Share share_;
   const std::function<double()> clock_s_;
   sync::planning::Planner planner_;  ///< used by the caller's thread between steps

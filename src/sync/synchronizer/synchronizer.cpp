@@ -1,4 +1,5 @@
 // The synchronizer: buckets leave on the communication thread while the backward pass still fills others.
+#include <algorithm>
 #include <cstring>
 #include <system_error>
 
@@ -70,16 +71,17 @@ void require_weights(const std::vector<Gradient>& gradients, const SynchronizerO
   }
 }
 
-/// Checks the codec against every gradient, so that errors appear before the first step.
-compress::Settings codec_of(const std::vector<Gradient>& gradients, const SynchronizerOptions& options) {
+/// Checks every gradient's codec against it, so that errors appear before the first step.
+std::vector<compress::Settings> codecs_of(const std::vector<Gradient>& gradients, const SynchronizerOptions& options) {
   base::require(options.clip_norm >= 0, "clip_norm is {}; allowed: 0 (off) and more", options.clip_norm);
   base::require(options.check_every >= 0, "check_every is {}; allowed: 0 (never) and more", options.check_every);
   const sync::Exchange& exchange = sync::exchange_named(options.exchange);
-  const compress::Settings settings = sync::codec_settings(options);
-  sync::require_fit(exchange, *settings.codec, options.algorithm);
-  require_weights(gradients, options, exchange, *settings.codec);
-  for (const Gradient& gradient : gradients) {
-    compress::require_taken(settings, gradient.name, gradient.dtype);
+  std::vector<compress::Settings> settings = sync::codec_settings(options, gradients);
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    const Gradient& gradient = gradients[i];
+    sync::require_fit(exchange, *settings[i].codec, options.algorithm);
+    require_weights(gradients, options, exchange, *settings[i].codec);
+    compress::require_taken(settings[i], gradient.name, gradient.dtype);
     base::require(
         exchange.narrow == nullptr || !is_integer(gradient.dtype),
         "exchange {} averages in two stages, and gradient '{}' has type {}; allowed there: f32, f64, f16, bf16",
@@ -93,8 +95,9 @@ compress::Settings codec_of(const std::vector<Gradient>& gradients, const Synchr
 
 /// Coding needs a core beside the caller's, and gradients that no other rank has to narrow first.
 bool wants_coding_thread(const SynchronizerOptions& options, const sync::Exchange& exchange,
-                         const compress::Settings& settings) {
-  return options.code_ahead && settings.codec->name != "none" && exchange.narrow == nullptr && base::processors() > 1;
+                         const std::vector<compress::Settings>& settings) {
+  const bool codes = std::ranges::any_of(settings, [](const auto& each) { return each.codec->name != "none"; });
+  return options.code_ahead && codes && exchange.narrow == nullptr && base::processors() > 1;
 }
 
 sync::planning::Planner planner_of(Group& group, const std::vector<Gradient>& gradients,
@@ -116,17 +119,17 @@ Synchronizer::Impl::Impl(Group& group, std::vector<Gradient> gradients, const Sy
       gradients_(std::move(gradients)),
       options_(options),
       exchange_(sync::exchange_named(options.exchange)),
-      codec_(codec_of(gradients_, options)),
+      codecs_(codecs_of(gradients_, options)),
       share_(sync::share_of(exchange_, group)),
       clock_s_(clock_of(options)),
       planner_(planner_of(group, gradients_, options)),
       arena_(group_, gradients_),
       updater_(exchange_, group_, options_, arena_),
-      inputs_{group_, gradients_, arena_, codec_, share_, options_.seed, options_.weights},
+      inputs_{group_, gradients_, arena_, codecs_, share_, options_.seed, options_.weights},
       state_(sync::state_bytes(inputs_)),
       context_{exchange_, group_, options_.algorithm, share_, updater_, state_, options_.trace},
       buckets_(inputs_, updater_),
-      has_coding_thread_(wants_coding_thread(options_, exchange_, codec_)) {
+      has_coding_thread_(wants_coding_thread(options_, exchange_, codecs_)) {
   updater_.agree_on_neighbours();
   set_partition();
   for (const schedule::Bucket& bucket : planner_.partition()) infos_.push_back(info_of(bucket));

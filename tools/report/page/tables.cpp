@@ -65,6 +65,10 @@ std::string layers_of(const record::Run& run, const record::Bucket& bucket) {
                      bucket.last - bucket.first + 1);
 }
 
+std::string codec_of(const record::Bucket& bucket) {
+  return bucket.codec.empty() ? "" : fmt::format(" <code>{}</code>", escaped(bucket.codec));
+}
+
 std::string digest_cell(const record::Run& run, const record::Summary& summary, std::size_t r) {
   const auto& end = run.ranks[r].end;
   if (!end || end->digest.empty()) return "<span class=\"quiet\">none</span>";
@@ -126,8 +130,8 @@ std::string bucket_table(const record::Run& run) {
   for (std::size_t k = 0; k < run.buckets.size(); ++k) {
     const record::Bucket& bucket = run.buckets[k];
     const double size = static_cast<double>(bucket.bytes);
-    table.rows.push_back({std::to_string(k), layers_of(run, bucket), share_bar(size / most, "hidden"), bytes(size),
-                          unit(costs[k].seconds), unit(costs[k].exposed_s),
+    table.rows.push_back({std::to_string(k), layers_of(run, bucket) + codec_of(bucket), share_bar(size / most, "hidden"),
+                          bytes(size), unit(costs[k].seconds), unit(costs[k].exposed_s),
                           decimal(size * 8e-9 / costs[k].seconds, 3)});
   }
   return table.html();

@@ -25,6 +25,7 @@ struct Layer {
 struct Bucket {
   std::size_t first = 0, last = 0;
   std::uint64_t bytes = 0;
+  std::string codec{};  ///< its own, where one was chosen for every bucket
 };
 
 struct Step {
