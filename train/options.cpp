@@ -61,7 +61,7 @@ void add_exchange(CLI::App& app, Options& o, std::string& fusion_bytes) {
          "policies that weigh times: steps between looks at whether times have drifted, to plan again; 0: never")
       ->capture_default_str()
       ->check(CLI::Range(0, 1 << 30));
-  app.add_option("--codec", o.codec, "how gradients are encoded: NAME or NAME:PARAMETER (`syncopate info`), or auto:A+B+none")
+  app.add_option("--codec", o.codec, "how gradients are encoded: NAME, NAME:PARAMETER (`syncopate info`) or auto:A+B")
       ->capture_default_str();
   app.add_flag("--force", o.force, "with --cluster: use the codec even if it is predicted to be slower than none");
   app.add_option(

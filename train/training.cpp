@@ -2,6 +2,7 @@
 #include "training.hpp"
 
 #include <ATen/Parallel.h>
+#include <fmt/ranges.h>
 #include <xxhash.h>
 
 #include <algorithm>
@@ -111,9 +112,10 @@ Training::Training(Group& group, const Place& place, const Options& options)
 
 /// For every bucket the cheapest codec of those that are allowed, by rank 0's cluster file.
 void Training::choose_codecs(SynchronizerOptions& exchange) {
-  require(!options_.cluster.empty(),
-          "--codec {} without --cluster; allowed: with the file of `syncopate fit --codec {}`, by which codecs are weighed",
-          options_.codec, fmt::join(codec_ways(options_.codec), ","));
+  require(
+      !options_.cluster.empty(),
+      "--codec {} without --cluster; allowed: with the file of `syncopate fit --codec {}`, by which codecs are weighed",
+      options_.codec, fmt::join(codec_ways(options_.codec), ","));
   Cluster cluster = read_cluster(options_.cluster);
   const auto cost_of = [&, file = cluster](const ExchangeLaw& law, std::uint64_t bytes) {
     return exchange_cost(file, place_.ranks, bytes, law);

@@ -14,10 +14,10 @@
 #include "record/output.hpp"
 #include "syncopate/group.hpp"
 #include "syncopate/trace.hpp"
+#include "update/codec_choice.hpp"
 #include "update/gradients.hpp"
 #include "update/optimizer.hpp"
 #include "update/rate.hpp"
-#include "update/codec_choice.hpp"
 #include "update/served.hpp"
 
 namespace syncopate::train {

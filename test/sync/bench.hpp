@@ -21,7 +21,10 @@ inline void step_of(sync::Bucket& bucket, const sync::StepContext& context) {
 /// All that a step needs, for a codec that stands on no shelf.
 struct Bench {
   Bench(Group& of, const compress::Codec& with, std::vector<Gradient> of_model, std::string_view by = "allreduce")
-      : group(of), model(std::move(of_model)), codecs(model.size(), compress::Settings{&with, ""}), exchange(sync::exchange_named(by)) {}
+      : group(of),
+        model(std::move(of_model)),
+        codecs(model.size(), compress::Settings{&with, ""}),
+        exchange(sync::exchange_named(by)) {}
 
   void step(const schedule::Bucket& bucket) { step_of(buckets.of(bucket), context); }
   std::span<float> gradient(std::size_t i) { return floats_of(arena.gradient(i)); }

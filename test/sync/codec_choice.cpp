@@ -25,10 +25,9 @@ Cluster cluster_of(double encode_s_per_byte) {
 
 std::vector<CodecChoice> choices_of(const std::vector<Gradient>& model, const std::string& codec,
                                     const Cluster& cluster, const std::string& policy = "wfbp") {
-  return choose_codecs(model, {.policy = policy, .codec = codec}, cluster,
-                       [&](const ExchangeLaw& law, std::uint64_t bytes) {
-                         return exchange_cost(cluster, cluster.ranks, bytes, law);
-                       });
+  return choose_codecs(
+      model, {.policy = policy, .codec = codec}, cluster,
+      [&](const ExchangeLaw& law, std::uint64_t bytes) { return exchange_cost(cluster, cluster.ranks, bytes, law); });
 }
 
 const std::vector<Gradient> kTwo{{.name = "small", .elements = 5000}, {.name = "large", .elements = 1'000'000}};
@@ -66,7 +65,8 @@ const std::vector<Gradient> kMixed{{.name = "a", .elements = 6000},
 void fill_and_wait(Synchronizer& synchronizer, int rank) {
   for (std::size_t i = kMixed.size(); i-- > 0;) {
     const auto values = test::floats_of(synchronizer.gradient(i));
-    for (std::size_t j = 0; j < values.size(); ++j) values[j] = static_cast<float>(j + 1) / 7 + static_cast<float>(rank);
+    for (std::size_t j = 0; j < values.size(); ++j)
+      values[j] = static_cast<float>(j + 1) / 7 + static_cast<float>(rank);
     synchronizer.ready(i);
   }
   synchronizer.wait();

@@ -57,6 +57,27 @@ TEST_F(Codecs, OneThatIsPredictedToLoseIsNotUsedUnlessForced) {
   EXPECT_EQ(digest(2, words + " --force"), digest(2, "--steps 2 --codec topk:0.5"));
 }
 
+TEST_F(Codecs, EachBucketTakesTheCheapestOfThoseThatAreAllowed) {
+  const std::string fast = folder / "fast.json", words = " --policy wfbp --steps 3";
+  std::ofstream(fast) << R"({"ranks": 2, "links": {"inter": {"alpha_s": 1e-6, "beta_s_per_byte": 1e-7,
+      "gamma_s_per_byte": 0}}, "codecs": {"topk:0.02": {"encode_s_per_byte": 1e-9, "decode_s_per_byte": 1e-9}}})";
+  const std::string out = folder / "out";
+  const Ended chosen = train(2, "--codec auto:topk:0.02+none --cluster " + fast + words + " --out " + out);
+  ASSERT_EQ(chosen.code, 0) << chosen.error;
+  const std::string run = file_text(out + "/run.json");
+  EXPECT_NE(run.find("\"predicted_s\""), std::string::npos) << run;
+  EXPECT_EQ(digest(2, "--codec auto:topk:0.02+none --cluster " + fast + words), digest(2, "--codec topk:0.02" + words));
+  const std::string losing = losing_codec().substr(std::string("--codec topk:0.5").size());
+  const Ended lost = train(2, "--codec auto:topk:0.5+none" + losing + words);
+  EXPECT_NE(lost.error.find("not used, because every bucket is predicted to take longer: topk:0.5"), std::string::npos)
+      << lost.error;
+  EXPECT_EQ(digest(2, "--codec auto:topk:0.5+none" + losing + words), digest(2, words));
+  const Ended unknown = train(2, "--codec auto:topk:0.03+none --cluster " + fast + words);
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_NE(unknown.error.find("does not say how long codec topk:0.03 takes"), std::string::npos) << unknown.error;
+  EXPECT_EQ(train(2, "--codec auto:topk:0.02+none" + words).code, 2) << "without a cluster file";
+}
+
 // Gradients then come without their momentum, which the optimizer adds as it does without a codec.
 TEST_F(Codecs, OneThatIsNotUsedLeavesTheOptimizerItsMomentum) {
   const std::string words = losing_codec() + " --steps 3 --feedback momentum";

@@ -15,8 +15,8 @@ namespace syncopate::train {
 class ChosenCodecs final {
  public:
   ChosenCodecs() = default;  ///< nothing was to be chosen
-  /// Rank 0's choice by its own costs; every rank calls it. Throws Misuse as choose_codecs does, and Mismatch where ranks
-  /// have different buckets.
+  /// Rank 0's choice by its own costs; every rank calls it. Throws Misuse as choose_codecs does, and Mismatch where
+  /// ranks have different buckets.
   ChosenCodecs(Group& group, std::vector<std::string> ways, std::vector<CodecChoice> choices);
 
   [[nodiscard]] std::vector<std::string> by_gradient() const;  ///< empty if nothing was chosen

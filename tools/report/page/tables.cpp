@@ -130,9 +130,9 @@ std::string bucket_table(const record::Run& run) {
   for (std::size_t k = 0; k < run.buckets.size(); ++k) {
     const record::Bucket& bucket = run.buckets[k];
     const double size = static_cast<double>(bucket.bytes);
-    table.rows.push_back({std::to_string(k), layers_of(run, bucket) + codec_of(bucket), share_bar(size / most, "hidden"),
-                          bytes(size), unit(costs[k].seconds), unit(costs[k].exposed_s),
-                          decimal(size * 8e-9 / costs[k].seconds, 3)});
+    table.rows.push_back({std::to_string(k), layers_of(run, bucket) + codec_of(bucket),
+                          share_bar(size / most, "hidden"), bytes(size), unit(costs[k].seconds),
+                          unit(costs[k].exposed_s), decimal(size * 8e-9 / costs[k].seconds, 3)});
   }
   return table.html();
 }

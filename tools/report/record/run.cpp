@@ -44,7 +44,7 @@ void read_configuration(const json& source, Run& run) {
   for (const json& layer : list(source, "layers"))
     run.layers.push_back({text(layer, "name"), whole(layer, "elements")});
   for (const json& row : list(source, "buckets")) {
-    const Bucket bucket{whole(row, "first"), whole(row, "last"), whole(row, "bytes")};
+    const Bucket bucket{whole(row, "first"), whole(row, "last"), whole(row, "bytes"), text(row, "codec")};
     if (bucket.first > bucket.last || bucket.last >= run.layers.size())
       throw Corrupt(fmt::format("bucket {}: layers {} to {} of {}", run.buckets.size(), bucket.first, bucket.last,
                                 run.layers.size()));
