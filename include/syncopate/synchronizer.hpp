@@ -106,9 +106,8 @@ struct CodecChoice {
 };
 /// What an exchange of up to `bytes` bytes costs by a law, as `exchange_cost` (predict.hpp) tells for a cluster.
 using ExchangeCostOf = std::function<ExchangeCost(const ExchangeLaw& law, std::uint64_t bytes)>;
-/// For every bucket that the policy of these options makes, in forward order, the cheapest of codec_ways(options.codec)
-/// by the law of the exchange and its cost. Throws Misuse as exchange_law does; for a policy that weighs times, whose
-/// buckets depend on the codec; and for a way whose coding the cluster does not know.
+/// For every bucket of these options' policy, in forward order, the cheapest of codec_ways(options.codec). Throws
+/// Misuse as exchange_law does, for a policy that weighs times, and for a way whose coding the cluster does not know.
 [[nodiscard]] std::vector<CodecChoice> choose_codecs(std::span<const Gradient> gradients,
                                                      const SynchronizerOptions& options, const Cluster& cluster,
                                                      const ExchangeCostOf& cost_of);

@@ -57,6 +57,15 @@ TEST(Page, SaysInPlainWordsWhereTheTimeWent) {
   EXPECT_TRUE(holds(text, "All ranks ended with the same parameters, bit for bit."));
 }
 
+TEST(Page, SaysWhichBucketTookWhichCodec) {
+  auto run = record::sample_run(2, 10);
+  EXPECT_FALSE(holds(page_of(run), "<code>topk:0.01</code>"));
+  run.buckets[0].codec = "topk:0.01";
+  run.buckets[1].codec = "<none>";
+  EXPECT_TRUE(holds(page_of(run), "<code>topk:0.01</code>"));
+  EXPECT_TRUE(holds(page_of(run), "<code>&lt;none&gt;</code>"));
+}
+
 TEST(Page, SaysWhichCodecWasNotUsed) {
   auto run = record::sample_run(2, 10);
   EXPECT_FALSE(holds(lead(run, record::summary_of(run)), "not used"));
