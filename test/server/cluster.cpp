@@ -5,19 +5,13 @@
 
 namespace syncopate::server {
 
-struct Cluster::Worker {
-  std::vector<std::vector<float>> weights;
-  std::unique_ptr<WorkerTables> tables;
-  std::size_t welcomes = 0;
-  Clock others = 0;  ///< the newest step of anybody, as servers said when a stream came back
-  bool computes = false, has_begun = false, has_finished = false, is_dead = false;
-};
-
 Cluster::Cluster(const ClusterOptions& options) : options_(options), random_(options.seed) {
   const Setup& setup = options_.setup;
-  for (std::size_t server = 0; server < setup.servers; ++server)
-    servers_.push_back(std::make_unique<ServerTables>(
-        server, std::size_t{1} << 30, [this, server](Outgoing outgoing) { to_worker(server, std::move(outgoing)); }));
+  replicas_.resize(setup.servers);
+  for (std::size_t server = 0; server < setup.servers; ++server) {
+    servers_.push_back(made(server));
+    replicas_[server].tables = std::make_unique<ServerTables>(server, kMemory, [](auto&&...) {});
+  }
   for (std::size_t worker = 0; worker < setup.workers; ++worker) {
     auto made = std::make_unique<Worker>();
     std::vector<Buffer> buffers;
@@ -40,8 +34,7 @@ void Cluster::after(double seconds, std::function<void()> happens) {
   events_.emplace(now_s_ + seconds, std::move(happens));
 }
 
-void Cluster::travel(std::size_t worker, std::size_t server, int direction, std::function<void()> arrives) {
-  Link& link = links_[{worker, server}];
+void Cluster::travel(Link& link, int direction, std::function<void()> arrives) {
   if (!link.is_up) return;
   double& last_s = link.last_s[direction];
   last_s = std::max(last_s, now_s_ + random(0.02));
@@ -64,14 +57,15 @@ void Cluster::to_server(std::size_t worker, Request request) {
   if (workers_[worker]->is_dead) return;
   if (request.message.says != Says::setup && !links_[{worker, request.server}].is_welcome) return;
   pushes_ += request.message.says == Says::push ? 1 : 0;
-  travel(worker, request.server, 0, [this, worker, server = request.server, message = copied(request.message, true)] {
-    servers_[server]->receive(worker, message);
-  });
+  travel(links_[{worker, request.server}], 0,
+         [this, worker, server = request.server, message = copied(request.message, true)] {
+           servers_[server]->receive(worker, message);
+         });
 }
 
 void Cluster::to_worker(std::size_t server, Outgoing outgoing) {
   const std::size_t worker = outgoing.worker;
-  travel(worker, server, 1, [this, worker, server, message = copied(outgoing.message, false)] {
+  travel(links_[{worker, server}], 1, [this, worker, server, message = copied(outgoing.message, false)] {
     if (!workers_[worker]->is_dead) heard(worker, server, message);
   });
 }
@@ -133,9 +127,16 @@ void Cluster::compute(std::size_t index) {
   go_on(index);
 }
 
+bool Cluster::goes_on() const {
+  return std::ranges::any_of(workers_, [](const auto& w) { return !w->has_finished && !w->is_dead; });
+}
+
+bool Cluster::has_begun() const {
+  return std::ranges::all_of(workers_, [](const auto& w) { return w->has_begun; });
+}
+
 void Cluster::break_link() {
-  const bool any = std::ranges::any_of(workers_, [](const auto& w) { return !w->has_finished && !w->is_dead; });
-  if (!any) return;
+  if (!goes_on()) return;
   const std::size_t worker = random_() % workers_.size(), server = random_() % servers_.size();
   Link& link = links_[{worker, server}];
   if (link.is_up && !workers_[worker]->is_dead && workers_[worker]->has_begun) {
@@ -148,7 +149,7 @@ void Cluster::break_link() {
 }
 
 void Cluster::reconnect(std::size_t worker, std::size_t server) {
-  if (workers_[worker]->is_dead) return;
+  if (workers_[worker]->is_dead || !servers_[server]) return;
   links_[{worker, server}].is_up = true;
   const std::string setup = options_.setup.bytes();
   const bool is_fresh = !workers_[worker]->has_begun;
@@ -164,7 +165,9 @@ void Cluster::die(std::size_t worker) {
     ++links_[{worker, server}].life;
   }
   after(1, [this, worker] {
-    for (const auto& server : servers_) server->leave(worker);
+    workers_[worker]->is_gone = true;
+    for (const auto& server : servers_)
+      if (server) server->leave(worker);
   });
 }
 
@@ -174,6 +177,9 @@ void Cluster::run() {
   for (std::size_t worker = 0; worker < options_.dies_s.size(); ++worker)
     if (options_.dies_s[worker] > 0) after(options_.dies_s[worker], [this, worker] { die(worker); });
   if (options_.break_every_s > 0) after(random(2 * options_.break_every_s), [this] { break_link(); });
+  if (options_.kill_every_s > 0) after(random(2 * options_.kill_every_s), [this] { kill_server(); });
+  if (options_.kill_every_s > 0 && options_.break_every_s > 0)
+    after(random(2 * options_.break_every_s), [this] { break_replication(); });
   while (!events_.empty()) {
     const auto first = events_.begin();
     now_s_ = first->first;

@@ -25,10 +25,14 @@ struct ClusterOptions {
   std::function<void(std::size_t worker, Clock step, std::span<const std::vector<float>> weights)> reads =
       [](auto&&...) {};
   std::vector<double> dies_s{};  ///< by worker; it says nothing from then on, and the servers learn it a second later
+  double kill_every_s = 0;       ///< mean time between kills of any server, which another replaces; 0: no replicas
 };
 
+inline constexpr std::size_t kMemory = std::size_t{1} << 30;  ///< of a server
+
 /// The cores of server/table, unchanged. A link carries messages in order, each after a delay of 0 to 20 ms; a link
-/// that breaks loses what is under way in both directions, and comes back within 50 ms.
+/// that breaks loses what is under way in both directions, and comes back within 50 ms. Server i's replica is at server
+/// i + 1; a server is killed when all are there and have their replicas.
 class Cluster final {
  public:
   explicit Cluster(const ClusterOptions& options);
@@ -43,9 +47,17 @@ class Cluster final {
   [[nodiscard]] double now_s() const noexcept { return now_s_; }
   [[nodiscard]] std::uint64_t pushes() const noexcept { return pushes_; }
   [[nodiscard]] std::uint64_t breaks() const noexcept { return breaks_; }
+  [[nodiscard]] std::uint64_t kills() const noexcept { return kills_; }
 
  private:
-  struct Worker;
+  struct Worker {
+    std::vector<std::vector<float>> weights{};
+    std::unique_ptr<WorkerTables> tables{};
+    std::size_t welcomes = 0;
+    Clock others = 0;  ///< the newest step of anybody, as servers said when a stream came back
+    bool computes = false, has_begun = false, has_finished = false, is_dead = false;
+    bool is_gone = false;  ///< servers know that it is dead
+  };
   struct Link {
     std::uint64_t life = 0;  ///< of a stream; what was sent in another one is lost
     bool is_up = true;
@@ -54,7 +66,7 @@ class Cluster final {
   };
 
   void after(double seconds, std::function<void()> happens);
-  void travel(std::size_t worker, std::size_t server, int direction, std::function<void()> arrives);
+  void travel(Link& link, int direction, std::function<void()> arrives);
   void to_server(std::size_t worker, Request request);
   void to_worker(std::size_t server, Outgoing outgoing);
   void heard(std::size_t worker, std::size_t server, Message message);
@@ -63,16 +75,36 @@ class Cluster final {
   void break_link();
   void reconnect(std::size_t worker, std::size_t server);
   void die(std::size_t worker);
+  [[nodiscard]] bool goes_on() const;
+  [[nodiscard]] bool has_begun() const;  ///< everybody
+
+  // Servers that die (cluster_servers.cpp).
+  [[nodiscard]] std::unique_ptr<ServerTables> made(std::size_t server);
+  void forward(std::size_t server, const Record& record);
+  void follow(std::size_t server);
+  void break_replication();
+  void kill_server();
+  void replace(std::size_t server);
+  [[nodiscard]] std::size_t before(std::size_t server) const {
+    return (server + servers_.size() - 1) % servers_.size();
+  }
   [[nodiscard]] double random(double most) { return std::uniform_real_distribution(0.0, most)(random_); }
 
   const ClusterOptions options_;
   std::mt19937_64 random_;
-  std::vector<std::unique_ptr<ServerTables>> servers_;
+  struct Replica {
+    std::unique_ptr<ServerTables> tables{};
+    std::uint64_t has = 0;
+    Link link{};
+  };
+
+  std::vector<std::unique_ptr<ServerTables>> servers_;  ///< null: killed
+  std::vector<Replica> replicas_;                       ///< of each server
   std::vector<std::unique_ptr<Worker>> workers_;
   std::map<std::pair<std::size_t, std::size_t>, Link> links_;
   std::multimap<double, std::function<void()>> events_;
   double now_s_ = 0;
-  std::uint64_t pushes_ = 0, breaks_ = 0;
+  std::uint64_t pushes_ = 0, breaks_ = 0, kills_ = 0;
 };
 
 }  // namespace syncopate::server

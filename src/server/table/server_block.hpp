@@ -39,6 +39,14 @@ class ServerBlock final {
   /// Another process is that worker from now on, and takes part from step `from` on.
   void join(std::size_t worker, Clock from);
 
+  /// What `answer` does to the block itself. `version` counts it.
+  void show() { shown_.advance(weights_); }
+  [[nodiscard]] std::uint64_t version() const noexcept { return shown_.version(); }
+  /// All of it but who waits, who asks again: a block of the same terms that is restored from it goes on in the same
+  /// bits. Throws Corrupt for bytes that are no image; the block is of no use then.
+  [[nodiscard]] Payload image() const;
+  void restore(base::ConstBytes image);
+
   [[nodiscard]] Clock least() const noexcept;  ///< every update of so many steps is applied
   [[nodiscard]] Clock clock_of(std::size_t worker) const noexcept { return seats_[worker].clock; }
   [[nodiscard]] Clock applied_of(std::size_t worker) const noexcept { return seats_[worker].applied; }

@@ -1,35 +1,10 @@
 // A server's tables: set up by the first worker, then one block at a time, each under a lock of its own.
-#include "server/table/server_tables.hpp"
-
 #include <algorithm>
-#include <atomic>
 
 #include "base/require.hpp"
+#include "server/table/server_job.hpp"
 
 namespace syncopate::server {
-
-namespace {
-
-std::string_view text_of(const Payload& payload) {
-  return {reinterpret_cast<const char*>(payload.bytes.data()), payload.bytes.size()};
-}
-
-}  // namespace
-
-struct ServerTables::Job {
-  struct Kept {
-    Kept(const Block& of, ServerBlock made) : block(of), kept(std::move(made)) {}
-    const Block block;
-    base::Guarded<ServerBlock> kept;
-  };
-
-  explicit Job(const Setup& agreed) : setup(agreed), terms(agreed), told(agreed.workers) {}
-
-  const Setup setup;
-  const Terms terms;
-  std::vector<std::unique_ptr<Kept>> blocks;
-  std::vector<std::atomic<Clock>> told;  ///< the most that each worker was told to be wanted
-};
 
 std::size_t ServerTables::kept_bytes() const {
   std::size_t bytes = 0;
@@ -38,8 +13,8 @@ std::size_t ServerTables::kept_bytes() const {
   return bytes;
 }
 
-ServerTables::ServerTables(std::size_t server, std::size_t memory_bytes, Send send)
-    : server_(server), memory_bytes_(memory_bytes), send_(std::move(send)) {}
+ServerTables::ServerTables(std::size_t server, std::size_t memory_bytes, Send send, Forward forward)
+    : server_(server), memory_bytes_(memory_bytes), log_(std::move(send), std::move(forward)) {}
 ServerTables::~ServerTables() = default;
 
 std::shared_ptr<ServerTables::Job> ServerTables::job() const {
@@ -72,23 +47,27 @@ std::shared_ptr<ServerTables::Job> ServerTables::create(const Setup& setup) cons
 void ServerTables::set_up(std::size_t worker, const Message& message) {
   const Setup setup = Setup::of(text_of(message.body));
   base::require(worker < setup.workers, "worker {} of a job with {} workers", worker, setup.workers);
+  bool is_first = false;
   std::shared_ptr<Job> job = job_.with([&](auto& kept) {
+    is_first = !kept;
     if (!kept) kept = create(setup);
     return kept;
   });
+  if (is_first && log_.is_replicated()) follow(0);
   if (const std::string differs = difference(setup, job->setup); !differs.empty())
     throw Mismatch("worker " + std::to_string(worker) + " wants another job than the workers before it: " + differs);
   Message welcome{.says = Says::welcome};
   for (std::size_t index = 0; index < job->blocks.size(); ++index)
     job->blocks[index]->kept.with([&](ServerBlock& block) {
-      if (message.last == 0) block.come_back(worker);
-      if (message.last != 0 && (message.first > 0 || block.applied_of(worker) == 0)) block.join(worker, message.first);
+      if (message.last == 0) change(index, block, {.event = Event::come_back, .worker = worker});
+      if (message.last != 0 && (message.first > 0 || block.applied_of(worker) == 0))
+        change(index, block, {.event = Event::join, .worker = worker, .message = {.first = message.first}});
       welcome.least = std::max(welcome.least, block.least());
       welcome.last = std::max(welcome.last, block.applied_of(worker));
       answer(*job, index, block);
     });
-  send_({worker, 0, welcome});
-  if (const Clock told = job->told[worker]; told > 0) send_({worker, 0, {.says = Says::want, .least = told}});
+  log_.send({worker, 0, welcome});
+  if (const Clock told = job->told[worker]; told > 0) log_.send({worker, 0, {.says = Says::want, .least = told}});
 }
 
 void ServerTables::receive(std::size_t worker, const Message& message) {
@@ -100,8 +79,9 @@ void ServerTables::receive(std::size_t worker, const Message& message) {
     throw Corrupt("a worker names block " + std::to_string(message.block) + " of " +
                   std::to_string(job->blocks.size()));
   job->blocks[message.block]->kept.with([&](ServerBlock& block) {
-    if (message.says == Says::initial) block.initialise(message.body.bytes);
-    if (message.says == Says::push) block.take(worker, message);
+    if (message.says == Says::initial) change(message.block, block, {.event = Event::initial, .message = message});
+    if (message.says == Says::push)
+      change(message.block, block, {.event = Event::push, .worker = worker, .message = message});
     if (message.says == Says::fetch) block.ask(worker, message);
     answer(*job, message.block, block);
   });
@@ -110,9 +90,11 @@ void ServerTables::receive(std::size_t worker, const Message& message) {
 /// Called with the block's lock held, so that no answer overtakes a later state of the same block.
 void ServerTables::answer(Job& job, std::size_t index, ServerBlock& block) {
   for (const std::size_t worker : block.answerable()) {
+    const std::uint64_t version = block.version();
     Message message = block.answer(worker);
     message.block = static_cast<std::uint32_t>(index);
-    send_({worker, 1 + job.blocks[index]->block.table, std::move(message)});
+    if (block.version() != version) log_.append({.event = Event::show, .message = {.block = message.block}});
+    log_.send({worker, 1 + job.blocks[index]->block.table, std::move(message)});
   }
   const Clock wanted = block.wanted();
   if (job.terms.in_lockstep() || wanted == 0) return;  // in lockstep everybody sends every step
@@ -121,7 +103,7 @@ void ServerTables::answer(Job& job, std::size_t index, ServerBlock& block) {
     Clock told = job.told[worker];
     while (told < wanted && !job.told[worker].compare_exchange_weak(told, wanted)) {
     }
-    if (told < wanted) send_({worker, 0, {.says = Says::want, .least = wanted}});
+    if (told < wanted) log_.send({worker, 0, {.says = Says::want, .least = wanted}});
   }
 }
 
@@ -130,7 +112,7 @@ void ServerTables::leave(std::size_t worker) {
   if (!job || worker >= job->setup.workers) return;
   for (std::size_t index = 0; index < job->blocks.size(); ++index)
     job->blocks[index]->kept.with([&](ServerBlock& block) {
-      block.leave(worker);
+      change(index, block, {.event = Event::leave, .worker = worker});
       answer(*job, index, block);
     });
 }

@@ -6,24 +6,20 @@
 #include <vector>
 
 #include "base/guarded.hpp"
+#include "server/table/log.hpp"
 #include "server/table/server_block.hpp"
 
 namespace syncopate::server {
-
-/// What a server sends to one worker; lower priorities first: the tables of the front layers.
-struct Outgoing {
-  std::size_t worker = 0;
-  std::uint64_t priority = 0;
-  Message message{};
-};
 
 /// Without wire or clock, so that simulations and tests run what servers run. Safe from any thread; `send` is called
 /// on the thread that calls, and must not block.
 class ServerTables final {
  public:
-  using Send = std::function<void(Outgoing)>;
+  using Send = Log::Send;
+  using Forward = Log::Forward;
   /// `memory_bytes`: at most so much is kept, with the optimizer's state and the updates that are held.
-  ServerTables(std::size_t server, std::size_t memory_bytes, Send send);
+  /// `forward`: to the replica; null: there is none.
+  ServerTables(std::size_t server, std::size_t memory_bytes, Send send, Forward forward = nullptr);
   ~ServerTables();
   ServerTables(const ServerTables&) = delete;
   ServerTables& operator=(const ServerTables&) = delete;
@@ -35,6 +31,19 @@ class ServerTables final {
   /// The worker is gone: its clocks count no more, so that nobody waits for it.
   void leave(std::size_t worker);
 
+  /// The replica has all records up to `sequence`: what waited for that is sent.
+  void acknowledge(std::uint64_t sequence) { log_.acknowledge(sequence); }
+  /// The replica is there on another stream. `has`: what its `apply` returned last; 0: nothing of use. It is sent what
+  /// it lacks, or everything.
+  void follow(std::uint64_t has);
+
+  /// As a replica: the change that another ServerTables of the same server has made. Returns the sequence to
+  /// acknowledge; 0 while blocks are missing. A record that came before is not applied again. Throws Corrupt.
+  std::uint64_t apply(const Record& record);
+  /// As a replica: all of it, to a ServerTables that takes the server's place by `apply`. Returns false where
+  /// blocks are missing; nothing is handed over then.
+  [[nodiscard]] bool hand_over(const Forward& to);
+
   [[nodiscard]] std::size_t kept_bytes() const;  ///< of weights
   /// What has been agreed; null before the first worker came.
   [[nodiscard]] std::shared_ptr<const Setup> setup() const;
@@ -45,9 +54,12 @@ class ServerTables final {
   void set_up(std::size_t worker, const Message& message);
   [[nodiscard]] std::shared_ptr<Job> create(const Setup& setup) const;
   void answer(Job& job, std::size_t index, ServerBlock& block);
+  void change(std::size_t index, ServerBlock& block, Record record);
+  void transfer(const Job& job, const Forward& to);
+  void apply_to(Job& job, const Record& record);
 
   const std::size_t server_, memory_bytes_;
-  const Send send_;
+  Log log_;
   base::Guarded<std::shared_ptr<Job>> job_;
 };
 

@@ -9,8 +9,6 @@ namespace syncopate::server {
 
 namespace {
 
-/// A worker that is further behind gets all weights.
-constexpr std::size_t kMostPackets = 64;
 constexpr std::size_t kLengthBytes = 4;
 
 }  // namespace
@@ -36,7 +34,7 @@ void Shown::answer(std::span<const float> weights, std::uint64_t version, Messag
     message.body = {copy_, std::as_bytes(std::span(*copy_))};
     return;
   }
-  if (!is_current_) encode(weights);
+  advance(weights);
   message.version = version_;
   if (!follows(version)) {
     show(shown_);
@@ -53,6 +51,10 @@ void Shown::answer(std::span<const float> weights, std::uint64_t version, Messag
   message.first = 1;
   const base::ConstBytes bytes(*body);
   message.body = {std::move(body), bytes};
+}
+
+void Shown::advance(std::span<const float> weights) {
+  if (coder_ && !is_current_) encode(weights);
 }
 
 /// A copy that no answer holds any more is written again.

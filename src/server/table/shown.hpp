@@ -10,7 +10,15 @@
 #include "server/message.hpp"
 #include "server/table/setup.hpp"
 
+namespace syncopate::base {
+class WireReader;
+class WireWriter;
+}  // namespace syncopate::base
+
 namespace syncopate::server {
+
+/// A worker that is further behind gets all weights.
+inline constexpr std::size_t kMostPackets = 64;
 
 /// Without a codec of answers the weights themselves are shown. With one, all workers follow the same sequence of
 /// packets, each of which says about the difference between the weights and what is shown: what a packet leaves out
@@ -24,6 +32,12 @@ class Shown final {
   void changed() noexcept { is_current_ = false; }
   /// Fills an answer to a worker that holds `version`.
   void answer(std::span<const float> weights, std::uint64_t version, Message& message);
+  /// With a coder: makes the next version, unless the weights are those of the last one.
+  void advance(std::span<const float> weights);
+  [[nodiscard]] std::uint64_t version() const noexcept { return version_; }
+
+  void write_to(base::WireWriter& writer) const;
+  void read_from(base::WireReader& reader);  ///< throws Corrupt
 
  private:
   void show(std::span<const float> weights);

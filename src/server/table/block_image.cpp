@@ -1,0 +1,98 @@
+// Images of blocks: everything that a server keeps of one, as bytes, from which another server goes on.
+#include <bit>
+#include <cstring>
+
+#include "base/wire.hpp"
+#include "server/table/server_block.hpp"
+#include "syncopate/error.hpp"
+
+namespace syncopate::server {
+
+namespace {
+
+constexpr std::size_t kMostFieldBytes = 2 * kMostBodyBytes;
+
+void write(base::WireWriter& writer, base::ConstBytes bytes) {
+  writer.text({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, kMostFieldBytes);
+}
+
+Payload payload_of(std::string text) {
+  const auto owner = std::make_shared<const std::string>(std::move(text));
+  return {owner, std::as_bytes(std::span(*owner))};
+}
+
+void read(base::WireReader& reader, std::vector<float>& values) {
+  const std::string bytes = reader.text(kMostFieldBytes);
+  if (bytes.size() != values.size() * sizeof(float)) reader.refuse("an image of a block of another length");
+  if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
+}
+
+}  // namespace
+
+void Shown::write_to(base::WireWriter& writer) const {
+  writer.number(version_);
+  writer.number(static_cast<std::uint8_t>(is_current_));
+  if (version_ == 0) return;
+  write(writer, std::as_bytes(std::span(shown_)));
+  writer.number(static_cast<std::uint32_t>(packets_.size()));
+  for (const auto& packet : packets_) write(writer, packet);
+}
+
+void Shown::read_from(base::WireReader& reader) {
+  version_ = reader.number<std::uint64_t>();
+  is_current_ = reader.number<std::uint8_t>() != 0 && coder_;
+  if (version_ == 0) return;
+  if (!coder_) reader.refuse("an image has shown what is not coded");
+  shown_.resize(elements_);
+  read(reader, shown_);
+  const auto count = reader.number<std::uint32_t>();
+  if (count > kMostPackets) reader.refuse("an image has too many packets");
+  packets_.clear();
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const Payload packet = payload_of(reader.text(kMostFieldBytes));
+    packets_.emplace_back(packet.bytes.begin(), packet.bytes.end());
+  }
+}
+
+Payload ServerBlock::image() const {
+  base::WireWriter writer;
+  writer.number(complete_);
+  writer.number(static_cast<std::uint8_t>(has_weights_));
+  if (has_weights_) write(writer, std::as_bytes(std::span(weights_)));
+  for (const auto& state : state_) write(writer, std::as_bytes(std::span(state)));
+  for (const Seat& seat : seats_) {
+    writer.number(static_cast<std::uint8_t>(seat.takes_part));
+    writer.number(seat.applied);
+    writer.number(seat.clock);
+    writer.number(static_cast<std::uint8_t>(seat.held.has_value()));
+    if (!seat.held) continue;
+    writer.number(seat.held_for);
+    writer.number(std::bit_cast<std::uint64_t>(seat.rate));
+    write(writer, seat.held->bytes);
+  }
+  shown_.write_to(writer);
+  return payload_of(writer.take());
+}
+
+void ServerBlock::restore(base::ConstBytes image) {
+  base::WireReader reader({reinterpret_cast<const char*>(image.data()), image.size()});
+  complete_ = reader.number<Clock>();
+  has_weights_ = reader.number<std::uint8_t>() != 0;
+  if (has_weights_) read(reader, weights_);
+  for (auto& state : state_) read(reader, state);
+  for (Seat& seat : seats_) {
+    seat = {};
+    seat.takes_part = reader.number<std::uint8_t>() != 0;
+    seat.applied = reader.number<Clock>();
+    seat.clock = reader.number<Clock>();
+    if (reader.number<std::uint8_t>() == 0) continue;
+    seat.held_for = reader.number<Clock>();
+    seat.rate = std::bit_cast<double>(reader.number<std::uint64_t>());
+    seat.held = payload_of(reader.text(kMostFieldBytes));
+    require_sound(seat.held->bytes);
+  }
+  shown_.read_from(reader);
+  reader.end();
+}
+
+}  // namespace syncopate::server

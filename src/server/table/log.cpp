@@ -1,0 +1,57 @@
+// The log of a server: sequence numbers, what is sent again after a broken stream, and answers that are held.
+#include "server/table/log.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace syncopate::server {
+
+void Log::append(Record record) {
+  if (!forward_) return;
+  const std::lock_guard lock(mutex_);
+  record.sequence = ++made_;
+  forward_(record);
+  if (record.event != Event::image && record.event != Event::setup) kept_.push_back(std::move(record));
+}
+
+void Log::send(Outgoing outgoing) {
+  if (!forward_) return send_(std::move(outgoing));
+  const std::lock_guard lock(mutex_);
+  if (acknowledged_ == made_) return send_(std::move(outgoing));
+  held_.push_back({made_, std::move(outgoing)});
+}
+
+void Log::acknowledge(std::uint64_t sequence) {
+  const std::lock_guard lock(mutex_);
+  release(std::min(sequence, made_));
+}
+
+void Log::release(std::uint64_t sequence) {
+  acknowledged_ = std::max(acknowledged_, sequence);
+  while (!kept_.empty() && kept_.front().sequence <= acknowledged_) kept_.pop_front();
+  for (; !held_.empty() && held_.front().needs <= acknowledged_; held_.pop_front())
+    send_(std::move(held_.front().outgoing));
+}
+
+bool Log::resume(std::uint64_t sequence) {
+  const std::lock_guard lock(mutex_);
+  if (sequence < acknowledged_ || sequence > made_ || sequence == 0) {
+    kept_.clear();
+    return false;
+  }
+  release(sequence);
+  for (const Record& record : kept_) forward_(record);
+  return true;
+}
+
+std::uint64_t Log::sequence() const {
+  const std::lock_guard lock(mutex_);
+  return made_;
+}
+
+void Log::continue_from(std::uint64_t sequence) {
+  const std::lock_guard lock(mutex_);
+  made_ = acknowledged_ = std::max(made_, sequence);
+}
+
+}  // namespace syncopate::server

@@ -1,0 +1,60 @@
+// Log: the records that a server has sent to its replica, and the answers that wait until the replica has them.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <mutex>
+
+#include "server/table/record.hpp"
+
+namespace syncopate::server {
+
+/// What a server sends to one worker; lower priorities first: the tables of the front layers.
+struct Outgoing {
+  std::size_t worker = 0;
+  std::uint64_t priority = 0;
+  Message message{};
+};
+
+/// The law: what is sent to a worker is sent when the replica has every record that was made before it. Without a
+/// replica there are no records, and everything is sent at once. Safe from any thread; `send` and `forward` are called
+/// with a lock held, in the order of the sequence, and must not block.
+class Log final {
+ public:
+  using Send = std::function<void(Outgoing)>;
+  using Forward = std::function<void(const Record&)>;
+
+  /// `forward` null: no replica.
+  Log(Send send, Forward forward) : send_(std::move(send)), forward_(std::move(forward)) {}
+
+  [[nodiscard]] bool is_replicated() const noexcept { return forward_ != nullptr; }
+  /// Called with the lock of the record's block, so that a block's records have the order of its changes.
+  void append(Record record);
+  void send(Outgoing outgoing);
+  /// The replica has all records up to `sequence`.
+  void acknowledge(std::uint64_t sequence);
+  /// The replica is there on another stream, and nothing was forwarded on it before; it has all records up to
+  /// `sequence`. Returns false where what it lacks is not kept: everything must be transferred. What was kept is
+  /// dropped then.
+  [[nodiscard]] bool resume(std::uint64_t sequence);
+
+  [[nodiscard]] std::uint64_t sequence() const;
+  /// The log of a replica, or of a server that takes another's place: records go on after this one.
+  void continue_from(std::uint64_t sequence);
+
+ private:
+  struct Held {
+    std::uint64_t needs = 0;
+    Outgoing outgoing{};
+  };
+  void release(std::uint64_t sequence);
+
+  const Send send_;
+  const Forward forward_;
+  mutable std::mutex mutex_;
+  std::uint64_t made_ = 0, acknowledged_ = 0;
+  std::deque<Record> kept_;  ///< not acknowledged; without images, which are made again
+  std::deque<Held> held_;
+};
+
+}  // namespace syncopate::server

@@ -1,0 +1,94 @@
+// A server's tables and their replica: changes become records, and records the same changes.
+#include "base/require.hpp"
+#include "server/table/server_job.hpp"
+#include "syncopate/error.hpp"
+
+namespace syncopate::server {
+
+namespace {
+
+void repeat(ServerBlock& block, const Record& record) {
+  switch (record.event) {
+    case Event::initial:
+      return block.initialise(record.message.body.bytes);
+    case Event::push:
+      return block.take(record.worker, record.message);
+    case Event::leave:
+      return block.leave(record.worker);
+    case Event::come_back:
+      return block.come_back(record.worker);
+    case Event::join:
+      return block.join(record.worker, record.message.first);
+    case Event::show:
+      return block.show();
+    case Event::image:
+      return block.restore(record.message.body.bytes);
+    case Event::setup:
+      break;
+  }
+}
+
+}  // namespace
+
+/// Called with the block's lock held. What was refused makes no record.
+void ServerTables::change(std::size_t index, ServerBlock& block, Record record) {
+  repeat(block, record);
+  record.message.block = static_cast<std::uint32_t>(index);
+  log_.append(std::move(record));
+}
+
+void ServerTables::transfer(const Job& job, const Log::Forward& to) {
+  auto setup = std::make_shared<const std::string>(job.setup.bytes());
+  const base::ConstBytes bytes = std::as_bytes(std::span(*setup));
+  to({.sequence = log_.sequence(), .event = Event::setup, .message = {.body = {std::move(setup), bytes}}});
+  for (const auto& kept : job.blocks)
+    kept->kept.with([&](const ServerBlock& block) {
+      to({.sequence = log_.sequence(),
+          .event = Event::image,
+          .message = {.block = kept->block.index, .body = block.image()}});
+    });
+}
+
+void ServerTables::follow(std::uint64_t has) {
+  if (log_.resume(has)) return;
+  if (const auto job = this->job()) transfer(*job, [this](Record record) { log_.append(std::move(record)); });
+}
+
+bool ServerTables::hand_over(const Forward& to) {
+  const auto job = this->job();
+  if (job && job->missing > 0) return false;
+  if (job) transfer(*job, to);
+  return true;
+}
+
+std::uint64_t ServerTables::apply(const Record& record) {
+  const Message& message = record.message;
+  if (record.event == Event::setup) {
+    const auto made = create(Setup::of(text_of(message.body)));
+    made->missing = made->blocks.size();
+    for (const auto& kept : made->blocks) kept->is_missing = true;
+    job_.with([&](auto& job) { job = made; });
+  }
+  const auto job = this->job();
+  if (!job) return 0;
+  const std::uint64_t last = log_.sequence();
+  const bool is_change = record.event != Event::setup && record.event != Event::image;
+  if (is_change && record.sequence > last + 1)
+    throw Corrupt(fmt::format("record {} comes after record {}", record.sequence, last));
+  const bool is_late = is_change && record.sequence <= last;
+  log_.continue_from(record.sequence);
+  if (record.event != Event::setup && !is_late) apply_to(*job, record);
+  return job->missing == 0 ? log_.sequence() : 0;
+}
+
+void ServerTables::apply_to(Job& job, const Record& record) {
+  if (record.message.block >= job.blocks.size() || record.worker >= job.setup.workers)
+    throw Corrupt(fmt::format("a record of block {} of {} and worker {} of {}", record.message.block, job.blocks.size(),
+                              record.worker, job.setup.workers));
+  Job::Kept& kept = *job.blocks[record.message.block];
+  if (kept.is_missing && record.event != Event::image) return;  // the image that comes has it
+  kept.kept.with([&](ServerBlock& block) { repeat(block, record); });
+  if (record.event == Event::image && kept.is_missing.exchange(false)) --job.missing;
+}
+
+}  // namespace syncopate::server

@@ -1,0 +1,35 @@
+// ServerTables::Job: what a server keeps of a job once it is set up, each block under a lock of its own.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "server/table/server_tables.hpp"
+
+namespace syncopate::server {
+
+inline std::string_view text_of(const Payload& payload) {
+  return {reinterpret_cast<const char*>(payload.bytes.data()), payload.bytes.size()};
+}
+
+struct ServerTables::Job {
+  struct Kept {
+    Kept(const Block& of, ServerBlock made) : block(of), kept(std::move(made)) {}
+    const Block block;
+    base::Guarded<ServerBlock> kept;
+    std::atomic<bool> is_missing = false;
+  };
+
+  explicit Job(const Setup& agreed) : setup(agreed), terms(agreed), told(agreed.workers) {}
+
+  const Setup setup;
+  const Terms terms;
+  std::vector<std::unique_ptr<Kept>> blocks;
+  std::atomic<std::size_t> missing = 0;  ///< blocks of a replica whose image has not come
+  std::vector<std::atomic<Clock>> told;  ///< the most that each worker was told to be wanted
+};
+
+}  // namespace syncopate::server

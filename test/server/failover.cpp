@@ -1,0 +1,135 @@
+// Servers that die in virtual time: what their replicas know, and what becomes of workers' updates.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/random.hpp"
+#include "server/cluster.hpp"
+
+namespace syncopate::server {
+namespace {
+
+constexpr Clock kSteps = 28, kUpdated = 18;  // what packets leave out comes in the steps after these
+constexpr std::size_t kWorkers = 4;          // a power of two, so that every sum is exact
+
+struct Case {
+  const char *consistency, *codec, *answers;
+};
+
+/// Weight i belongs to worker i mod 4, whose every step adds exactly 1 to it. Servers die every 100 ms, links break.
+ClusterOptions counting(const Case& tested, std::uint64_t seed) {
+  ClusterOptions options{.setup = {.tables = {{"front", 37}, {"wide", 900}, {"bias", 1, true}},
+                                   .workers = kWorkers,
+                                   .servers = 2 + seed % 3,
+                                   .placement = "uniform",
+                                   .consistency = tested.consistency,
+                                   .codec = tested.codec,
+                                   .answers = tested.answers,
+                                   .dense_below = 30,
+                                   .optimizer = "sgd",
+                                   .hyperparameters = {{"weight_decay", 0}}},
+                         .steps = kSteps,
+                         .seed = seed,
+                         .gradient = {},
+                         .compute_s = {}};
+  options.gradient = [](std::size_t worker, Clock step, std::size_t, std::span<float> gradient) {
+    if (step >= kUpdated) return;
+    for (std::size_t i = worker; i < gradient.size(); i += kWorkers) gradient[i] = -static_cast<float>(kWorkers);
+  };
+  options.compute_s = [seed](std::size_t worker, Clock step) {
+    return 0.01 + 0.05 * base::CounterRandom{seed, worker, static_cast<std::uint64_t>(step)}.uniform(0);
+  };
+  options.break_every_s = 0.1;
+  options.kill_every_s = 0.1;
+  return options;
+}
+
+class Failover : public testing::TestWithParam<Case> {};
+
+TEST_P(Failover, LosesNoAcknowledgedUpdateAndAppliesNoneTwice) {
+  std::uint64_t kills = 0;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    Cluster cluster(counting(GetParam(), seed));
+    cluster.run();
+    kills += cluster.kills();
+    for (std::size_t worker = 0; worker < kWorkers; ++worker) {
+      ASSERT_TRUE(cluster.has_finished(worker))
+          << "seed " << seed << ": worker " << worker << " waits at step " << cluster.clock(worker);
+      for (const auto& table : cluster.weights(worker))
+        ASSERT_TRUE(std::ranges::all_of(table, [](float weight) { return weight == kUpdated; })) << "seed " << seed;
+    }
+  }
+  EXPECT_GT(kills, 200U);
+}
+
+/// In lockstep all workers compute a step with the same bits, also where packets leave something out.
+class FailoverInLockstep : public Failover {};
+
+TEST_P(FailoverInLockstep, ShowsAllWorkersTheSameWeightsOfAStep) {
+  for (std::uint64_t seed = 0; seed < 25; ++seed) {
+    std::map<Clock, std::vector<std::vector<float>>> seen;
+    std::size_t different = 0;
+    ClusterOptions options = counting(GetParam(), seed);
+    options.reads = [&](std::size_t, Clock step, std::span<const std::vector<float>> weights) {
+      const auto [first, is_new] = seen.emplace(step, std::vector(weights.begin(), weights.end()));
+      different += !is_new && !std::ranges::equal(first->second, weights) ? 1 : 0;
+    };
+    Cluster cluster(options);
+    cluster.run();
+    ASSERT_EQ(different, 0U) << "seed " << seed;
+  }
+}
+
+TEST_P(Failover, OfServersAndADeadWorkerLeavesTheOthersGoingOn) {
+  for (std::uint64_t seed = 0; seed < 25; ++seed) {
+    ClusterOptions options = counting(GetParam(), seed);
+    options.dies_s = {0, 0.3, 0, 0};
+    Cluster cluster(options);
+    cluster.run();
+    for (const std::size_t worker : {0, 2, 3}) {
+      ASSERT_TRUE(cluster.has_finished(worker))
+          << "seed " << seed << ": worker " << worker << " waits at step " << cluster.clock(worker);
+      EXPECT_EQ(cluster.weights(worker), cluster.weights(0)) << "seed " << seed;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Tables, FailoverInLockstep,
+                         testing::Values(Case{"bsp", "none", "none"}, Case{"bsp", "none", "topk:0.1"}));
+
+INSTANTIATE_TEST_SUITE_P(Tables, Failover,
+                         testing::Values(Case{"bsp", "none", "none"}, Case{"bsp", "topk:0.2", "none"},
+                                         Case{"bsp", "none", "topk:0.1"}, Case{"ssp:3", "none", "none"},
+                                         Case{"ssp:3", "none", "topk:0.1"}, Case{"tap", "none", "none"},
+                                         Case{"adaptive:0.1,5", "none", "none"}));
+
+/// Rules whose state lies on the servers: a run with deaths ends in the bits of one without.
+class FailoverOfState : public testing::TestWithParam<const char*> {};
+
+TEST_P(FailoverOfState, EndsInTheBitsOfARunWithoutDeaths) {
+  for (std::uint64_t seed = 0; seed < 25; ++seed) {
+    ClusterOptions options = counting({"bsp", "none", "none"}, seed);
+    options.setup.optimizer = GetParam();
+    options.setup.hyperparameters.clear();
+    options.rate = 0.1;
+    options.gradient = [](std::size_t worker, Clock step, std::size_t table, std::span<float> gradient) {
+      const base::CounterRandom random{worker, static_cast<std::uint64_t>(step), table};
+      for (std::size_t i = 0; i < gradient.size(); ++i) gradient[i] = static_cast<float>(random.uniform(i) - 0.5);
+    };
+    Cluster dying(options);
+    dying.run();
+    options.kill_every_s = options.break_every_s = 0;
+    Cluster whole(options);
+    whole.run();
+    for (std::size_t worker = 0; worker < kWorkers; ++worker) {
+      ASSERT_TRUE(dying.has_finished(worker)) << "seed " << seed;
+      ASSERT_EQ(dying.weights(worker), whole.weights(worker)) << "seed " << seed;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Tables, FailoverOfState, testing::Values("sgd", "momentum", "adamw"));
+
+}  // namespace
+}  // namespace syncopate::server
