@@ -6,6 +6,7 @@
 
 #include "base/random.hpp"
 #include "server/cluster.hpp"
+#include "syncopate/error.hpp"
 
 namespace syncopate::server {
 namespace {
@@ -130,6 +131,47 @@ TEST_P(FailoverOfState, EndsInTheBitsOfARunWithoutDeaths) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Tables, FailoverOfState, testing::Values("sgd", "momentum", "adamw"));
+
+/// The transfer of a server with one block, which worker 0 has filled.
+std::vector<Record> transferred() {
+  const server::Setup setup{.tables = {{"table", 4}}, .workers = 2, .optimizer = "adamw"};
+  const std::string bytes = setup.bytes();
+  const std::vector<float> weights{1, 2, 3, 4};
+  ServerTables tables(0, 1 << 20, [](auto&&...) {});
+  tables.receive(0, {.says = Says::setup, .last = 1, .body = {nullptr, std::as_bytes(std::span(bytes))}});
+  tables.receive(0, {.says = Says::initial, .body = {nullptr, std::as_bytes(std::span(weights))}});
+  tables.receive(0, {.says = Says::push, .last = 1, .rate = 1, .body = {nullptr, std::as_bytes(std::span(weights))}});
+  std::vector<Record> records;
+  EXPECT_TRUE(tables.hand_over([&](const Record& record) { records.push_back(record); }));
+  return records;
+}
+
+TEST(Transfer, OfAnImageThatIsCutOffOrTooLongIsCorrupt) {
+  const std::vector<Record> records = transferred();
+  ASSERT_EQ(records.size(), 2U);
+  const base::ConstBytes image = records[1].message.body.bytes;
+  std::vector<std::byte> longer(image.begin(), image.end());
+  longer.emplace_back();
+  for (std::size_t length = 0; length <= longer.size(); ++length) {
+    if (length == image.size()) continue;
+    ServerTables replica(0, 1 << 20, [](auto&&...) {});
+    EXPECT_EQ(replica.apply(records[0]), 0U);
+    Record damaged = records[1];
+    damaged.message.body = {nullptr, base::ConstBytes(longer).first(length)};
+    EXPECT_THROW(replica.apply(damaged), Corrupt) << length;
+    EXPECT_FALSE(replica.hand_over([](auto&&...) {})) << length;
+  }
+}
+
+TEST(Transfer, RefusesRecordsOfBlocksAndWorkersThatAreNotThere) {
+  const std::vector<Record> records = transferred();
+  ServerTables replica(0, 1 << 20, [](auto&&...) {});
+  for (const Record& record : records) replica.apply(record);
+  const std::uint64_t next = records[1].sequence + 1;
+  EXPECT_THROW(replica.apply({.sequence = next, .event = Event::leave, .message = {.block = 1}}), Corrupt);
+  EXPECT_THROW(replica.apply({.sequence = next, .event = Event::leave, .worker = 2}), Corrupt);
+  EXPECT_THROW(replica.apply({.sequence = next + 1, .event = Event::leave}), Corrupt);
+}
 
 }  // namespace
 }  // namespace syncopate::server

@@ -76,8 +76,8 @@ std::uint64_t ServerTables::apply(const Record& record) {
   if (is_change && record.sequence > last + 1)
     throw Corrupt(fmt::format("record {} comes after record {}", record.sequence, last));
   const bool is_late = is_change && record.sequence <= last;
-  log_.continue_from(record.sequence);
   if (record.event != Event::setup && !is_late) apply_to(*job, record);
+  log_.continue_from(record.sequence);  // what was refused has not come
   return job->missing == 0 ? log_.sequence() : 0;
 }
 
