@@ -10,6 +10,8 @@ namespace nb = nanobind;
 void bind_errors(nb::module_& module);
 void bind_work(nb::module_& module);
 void bind_group(nb::module_& module);
+void bind_coding(nb::module_& module);
+void bind_combiner(nb::module_& module);
 void bind_synchronizer(nb::module_& module);
 
 }  // namespace syncopate::bind

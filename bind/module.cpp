@@ -11,5 +11,7 @@ NB_MODULE(_core, module) {
   bind::bind_errors(module);
   bind::bind_work(module);
   bind::bind_group(module);
+  bind::bind_coding(module);
   bind::bind_synchronizer(module);
+  bind::bind_combiner(module);
 }

@@ -1,11 +1,9 @@
 // The synchronizer for Python: gradients of any framework, averaged while the backward pass goes on.
 #include "syncopate/synchronizer.hpp"
 
-#include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
-#include <algorithm>
-
+#include "coding.hpp"
 #include "group.hpp"
 #include "syncopate/error.hpp"
 
@@ -14,12 +12,6 @@ namespace syncopate::bind {
 namespace {
 
 using namespace nb::literals;
-
-/// One gradient tensor, with the shape that its array has.
-struct Tensor {
-  std::string name;
-  Shape shape;
-};
 
 /// What of Python's a synchronizer uses.
 struct Held {
@@ -52,14 +44,7 @@ class Averaging final {
         weights_(std::move(held.weights)),
         update_(std::move(held.update)) {
     if (update_) options.update = update_in(update_);
-    std::vector<Gradient> gradients;
-    for (const Tensor& tensor : tensors_) {
-      const auto& lengths = tensor.shape.lengths;
-      gradients.push_back({.name = tensor.name,
-                           .elements = tensor.shape.elements(),
-                           .dtype = tensor.shape.dtype,
-                           .rows = lengths.size() > 1 ? lengths.front() : 0});
-    }
+    std::vector<Gradient> gradients = gradients_of(tensors_);
     for (const Array& weight : weights_) options.weights.push_back(weight.buffer);
     own_ =
         signals_->without_gil([&] { return std::make_unique<Synchronizer>(*group_, std::move(gradients), options); });
@@ -101,8 +86,8 @@ constexpr const char* kDoc =
     "Owns the gradients' memory and averages gradients over the ranks of a group, for any framework.\n\n"
     "In a step the backward pass writes gradient i into `gradient(i)` and calls `ready(i)`, once for each, from any "
     "thread; then the caller calls `wait()`, and every gradient holds the average. Every rank gives the same gradients "
-    "and options. policy, codec, exchange, algorithm: names from `syncopate info`. feedback: \"auto\", \"none\", "
-    "\"residual\" or \"momentum\". clip_norm > 0 scales the averaged gradients to this global L2 norm at most. "
+    "and options. policy, codec, exchange, algorithm: names from `syncopate info`. feedback: its kind, or a "
+    "Feedback. clip_norm > 0 scales the averaged gradients to this global L2 norm at most. "
     "weights, "
     "update, broadcast_every: for exchanges that end with weights; `update(first, last)` applies those gradients on "
     "the "
@@ -135,15 +120,6 @@ struct RememberedNew {
 };
 
 void bind_values(nb::module_& module) {
-  nb::class_<Tensor>(module, "Gradient", "One gradient tensor: a unique name, its shape, and its type (\"f32\" ...).")
-      .def(
-          "__init__",
-          [](Tensor* self, const std::string& name, nb::handle shape, const std::string& dtype) {
-            new (self) Tensor{name, shape_of(shape, dtype)};
-          },
-          "name"_a, "shape"_a, "dtype"_a = "f32")
-      .def_ro("name", &Tensor::name)
-      .def_prop_ro("shape", [](const Tensor& self) { return nb::tuple(nb::cast(self.shape.lengths)); });
   nb::class_<BucketInfo>(module, "Bucket", "The gradients first to last (inclusive) travel together.")
       .def_ro("first", &BucketInfo::first)
       .def_ro("last", &BucketInfo::last)
@@ -157,29 +133,14 @@ void bind_values(nb::module_& module) {
 }
 
 void bind_saving(nb::class_<Averaging>& type) {
-  using Saved = std::pair<std::string, nb::bytes>;
   type.def(
-          "save",
-          [](const Averaging& self) {
-            const SavedCodecState state = self.own().save();
-            std::vector<Saved> gradients;
-            for (const auto& [name, bytes] : state.gradients)
-              gradients.emplace_back(name, nb::bytes(bytes.data(), bytes.size()));
-            return nb::make_tuple(state.codec, state.steps, gradients);
-          },
-          "The codec's state of this rank after the last step, as (codec, steps, [(gradient, bytes)]), for "
-          "checkpoints.")
+          "save", [](const Averaging& self) { return saved_in_python(self.own().save()); }, kSaveDoc)
       .def(
           "restore",
-          [](Averaging& self, const std::string& codec, std::uint64_t steps, const std::vector<Saved>& gradients) {
-            SavedCodecState state{codec, steps};
-            for (const auto& [name, bytes] : gradients) {
-              const auto* const begin = static_cast<const std::byte*>(bytes.data());
-              state.gradients.emplace_back(name, std::vector<std::byte>(begin, begin + bytes.size()));
-            }
-            self.own().restore(state);
+          [](Averaging& self, const std::string& codec, std::uint64_t steps, const SavedGradients& gradients) {
+            self.own().restore(saved_of(codec, steps, gradients));
           },
-          "codec"_a, "steps"_a, "gradients"_a, "Load what `save` returned: `restore(*saved)`.");
+          "codec"_a, "steps"_a, "gradients"_a, kRestoreDoc);
 }
 
 void bind_step(nb::class_<Averaging>& type) {
@@ -230,13 +191,13 @@ void bind_synchronizer(nb::module_& module) {
       "__init__",
       [](Averaging* self, const Membership& group, std::vector<Tensor> gradients, const std::string& policy,
          const std::string& codec, const std::string& exchange, const std::string& algorithm,
-         const std::string& feedback, std::size_t fusion_bytes, std::size_t dense_below, bool zero_missing,
+         const FeedbackOptions& feedback, std::size_t fusion_bytes, std::size_t dense_below, bool zero_missing,
          double clip_norm, std::uint64_t seed, const std::vector<nb::object>& weights,
          const std::optional<nb::callable>& update, int broadcast_every) {
         SynchronizerOptions options{.policy = policy,
                                     .fusion_bytes = fusion_bytes,
                                     .codec = codec,
-                                    .feedback = {.kind = feedback},
+                                    .feedback = feedback,
                                     .dense_below = dense_below,
                                     .exchange = exchange,
                                     .algorithm = algorithm,
@@ -250,7 +211,7 @@ void bind_synchronizer(nb::module_& module) {
         new (self) Averaging(group, std::move(gradients), std::move(options), std::move(kept));
       },
       "group"_a, "gradients"_a, nb::kw_only(), "policy"_a = "fusion", "codec"_a = "none", "exchange"_a = "allreduce",
-      "algorithm"_a = "auto", "feedback"_a = "auto", "fusion_bytes"_a = 0, "dense_below"_a = 4096,
+      "algorithm"_a = "auto", "feedback"_a = FeedbackOptions{}, "fusion_bytes"_a = 0, "dense_below"_a = 4096,
       "zero_missing"_a = false, "clip_norm"_a = 0.0, "seed"_a = 0, "weights"_a = std::vector<nb::object>{},
       "update"_a = nb::none(), "broadcast_every"_a = 5, nb::call_policy<RememberedNew>(),
       "`gradients` in the order of the forward pass.");

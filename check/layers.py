@@ -26,7 +26,7 @@ LAYERS = {
              "server/consistency", "cache", "sync"},
 }
 # Public header -> the folder that implements it: only folders that may include that folder may include the header.
-HOMES = {"group": "transport", "collective": "collective", "plan": "collective", "synchronizer": "sync", "catalogue": "sync", "cluster": "collective", "predict": "simulate", "simulate": "simulate", "codec_loopback": "compress", "optimizer": "optim", "server": "server"}
+HOMES = {"group": "transport", "collective": "collective", "plan": "collective", "synchronizer": "sync", "combiner": "sync", "catalogue": "sync", "cluster": "collective", "predict": "simulate", "simulate": "simulate", "codec_loopback": "compress", "optimizer": "optim", "server": "server"}
 # Public headers that gather others, for users alone.
 FOR_USERS = {"syncopate"}
 # The part of include/ for this project's own programs: not for users, nor for the headers that users include.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "syncopate/collective.hpp"
+#include "syncopate/combiner.hpp"
 #include "syncopate/dtype.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/group.hpp"

@@ -10,8 +10,10 @@
 from syncopate import _core
 from syncopate._core import (
     Bucket,
+    Combiner,
     Corrupt,
     Error,
+    Feedback,
     Gradient,
     Group,
     Mismatch,
@@ -48,7 +50,7 @@ for _class in vars(_core).values():
 
 __version__ = _core.__version__
 __all__ = [
-    "Bucket", "CollectivePlan", "Corrupt", "Entry", "Error", "Gradient", "Group", "Layer", "Mismatch", "Misuse", "NotFinite",
+    "Bucket", "CollectivePlan", "Combiner", "Corrupt", "Entry", "Error", "Feedback", "Gradient", "Group", "Layer", "Mismatch", "Misuse", "NotFinite",
     "PeerLost", "Prediction", "Profile", "RemoteFailure", "Simulation", "StepStatistics", "Synchronizer", "SystemFailure",
     "Timeout", "Unauthorized", "Work", "ddp_buckets", "info", "plan", "plan_collective", "profile", "simulate",
 ]

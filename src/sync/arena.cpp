@@ -20,6 +20,10 @@ Arena::Arena(Group& group, const std::vector<Gradient>& gradients) : slots_(grad
   }
 }
 
+Arena::Arena(const std::vector<Gradient>& gradients) {
+  for (const Gradient& gradient : gradients) slots_.emplace_back(nullptr, gradient.elements, gradient.dtype);
+}
+
 std::size_t Arena::bytes_of(std::size_t first, std::size_t last) const noexcept {
   std::size_t bytes = 0;
   for (std::size_t i = first; i <= last; ++i) bytes += slots_[i].bytes().size();

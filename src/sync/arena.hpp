@@ -1,4 +1,4 @@
-// Arena: one contiguous run of memory per element type that holds every gradient in forward order.
+// Arena: where each gradient lies: in one contiguous run of memory per element type, or where a caller has placed it.
 #pragma once
 
 #include <memory>
@@ -12,6 +12,11 @@ namespace syncopate::sync {
 class Arena final {
  public:
   Arena(Group& group, const std::vector<Gradient>& gradients);
+  /// Without memory of its own: gradients have no address until they are placed.
+  explicit Arena(const std::vector<Gradient>& gradients);
+
+  /// Only without memory of its own; as many elements of the same type as the gradient has.
+  void place(std::size_t i, Buffer values) noexcept { slots_[i] = values; }
 
   [[nodiscard]] std::size_t count() const noexcept { return slots_.size(); }  ///< gradients
   [[nodiscard]] Buffer gradient(std::size_t i) const noexcept { return slots_[i]; }

@@ -3,6 +3,7 @@
 
 #include <xxhash.h>
 
+#include <numeric>
 #include <tuple>
 
 #include "sync/weight_updater.hpp"
@@ -45,52 +46,84 @@ std::vector<std::size_t> state_bytes(const BucketInputs& inputs) {
   return bytes;
 }
 
+namespace {
+
+std::string name_between(const BucketInputs& inputs, std::size_t first, std::size_t last) {
+  const std::string& name = inputs.gradients[first].name;
+  return first == last ? name : name + " .. " + inputs.gradients[last].name;
+}
+
+/// Gradients of a run have the settings of its first one.
+const compress::Settings& settings_of(const BucketInputs& inputs, const Run& run) {
+  return inputs.settings[run.gradients.front()];
+}
+
+void provide_wire(Run& run, const BucketInputs& inputs, bool coded) {
+  const std::size_t bytes = compress::wire_bytes_of(settings_of(inputs, run), run.part, coded);
+  if (bytes <= run.wire_bytes) return;
+  run.wire = inputs.group.allocate(bytes);
+  run.wire_bytes = bytes;
+}
+
+bool is_coded(const BucketInputs& inputs, const Run& run) {
+  return compress::is_coded(settings_of(inputs, run), run.whole.front());
+}
+
+}  // namespace
+
+// Gradients are grouped by type, by whether they are coded, and by what; inside a group their order stays.
+Bucket bucket_of(const BucketInputs& inputs, std::span<const std::size_t> gradients) {
+  std::map<std::tuple<DType, bool, std::string>, Run> runs;
+  std::size_t bytes = 0;
+  for (const std::size_t i : gradients) {
+    const compress::Tensor whole = whole_tensor(inputs, i);
+    const bool coded = compress::is_coded(inputs.settings[i], whole);
+    Run& run = runs[{whole.values.dtype, coded, coded ? inputs.settings[i].text() : ""}];
+    run.gradients.push_back(i);
+    run.whole.push_back(whole);
+    run.part.push_back(part_tensor(inputs, i));
+    bytes += whole.values.bytes().size();
+  }
+  Bucket made{.name = name_between(inputs, gradients.front(), gradients.back()),
+              .bytes = bytes,
+              .runs = {},
+              .weights = {},
+              .first = gradients.front(),
+              .last = gradients.back()};
+  for (auto& [kind, run] : runs) {
+    const compress::Settings& settings = settings_of(inputs, run);
+    const bool coded = std::get<bool>(kind);
+    run.is_coded = coded && settings.codec->name != "none";
+    run.coder = compress::coder_of(settings, coded);
+    provide_wire(run, inputs, coded);
+    made.runs.push_back(std::move(run));
+  }
+  return made;
+}
+
+// Gradients that adjoined may lie apart now, and then the payload needs memory of its own.
+void follow(Bucket& bucket, const BucketInputs& inputs) {
+  for (Run& run : bucket.runs) {
+    for (std::size_t i = 0; i < run.gradients.size(); ++i) {
+      run.whole[i] = whole_tensor(inputs, run.gradients[i]);
+      run.part[i] = part_tensor(inputs, run.gradients[i]);
+    }
+    provide_wire(run, inputs, is_coded(inputs, run));
+  }
+}
+
 std::string Buckets::name_of(const schedule::Bucket& bucket) const {
-  const std::string& first = inputs_.gradients[bucket.first].name;
-  return bucket.first == bucket.last ? first : first + " .. " + inputs_.gradients[bucket.last].name;
+  return name_between(inputs_, bucket.first, bucket.last);
 }
 
 Bucket& Buckets::of(const schedule::Bucket& bucket) {
   const auto found = buckets_.find({bucket.first, bucket.last});
   if (found != buckets_.end()) return found->second;
-  Bucket made{.name = name_of(bucket),
-              .bytes = inputs_.arena.bytes_of(bucket.first, bucket.last),
-              .runs = runs_of(bucket),
-              .weights = updater_.weights_of(bucket.first, bucket.last),
-              .first = bucket.first,
-              .last = bucket.last};
+  std::vector<std::size_t> gradients(bucket.last - bucket.first + 1);
+  std::iota(gradients.begin(), gradients.end(), bucket.first);
+  Bucket made = bucket_of(inputs_, gradients);
+  made.weights = updater_.weights_of(bucket.first, bucket.last);
   return buckets_.emplace(std::pair(bucket.first, bucket.last), std::move(made)).first->second;
-}
-
-bool Buckets::is_coded(std::size_t gradient) const {
-  return compress::is_coded(inputs_.settings[gradient], whole_tensor(inputs_, gradient));
-}
-
-/// Groups a bucket's gradients by type, by whether they are coded, and by what; inside a group in forward order.
-std::vector<Run> Buckets::runs_of(const schedule::Bucket& bucket) const {
-  std::map<std::tuple<DType, bool, std::string>, Run> runs;
-  for (std::size_t i = bucket.first; i <= bucket.last; ++i) {
-    const bool coded = is_coded(i);
-    const std::string codec = coded ? inputs_.settings[i].text() : "";
-    Run& run = runs[{inputs_.gradients[i].dtype, coded, codec}];
-    run.gradients.push_back(i);
-    run.whole.push_back(whole_tensor(inputs_, i));
-    run.part.push_back(part_tensor(inputs_, i));
-  }
-  std::vector<Run> made;
-  for (auto& [kind, run] : runs) {
-    complete(run, std::get<bool>(kind));
-    made.push_back(std::move(run));
-  }
-  return made;
-}
-
-void Buckets::complete(Run& run, bool coded) const {
-  const compress::Settings& settings = inputs_.settings[run.gradients.front()];
-  run.is_coded = coded && settings.codec->name != "none";
-  run.coder = compress::coder_of(settings, coded);
-  run.wire_bytes = compress::wire_bytes_of(settings, run.part, coded);
-  if (run.wire_bytes > 0) run.wire = inputs_.group.allocate(run.wire_bytes);
 }
 
 void Buckets::limit() {

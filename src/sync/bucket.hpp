@@ -59,6 +59,11 @@ struct BucketInputs {
 /// Bytes of state between steps for every gradient's part.
 [[nodiscard]] std::vector<std::size_t> state_bytes(const BucketInputs& inputs);
 
+/// A bucket of these gradients, in this order, without weights.
+[[nodiscard]] Bucket bucket_of(const BucketInputs& inputs, std::span<const std::size_t> gradients);
+/// Lets a bucket's tensors follow its gradients to where the arena says they lie now.
+void follow(Bucket& bucket, const BucketInputs& inputs);
+
 /// Creates a bucket for each range of gradients that leaves together. Used from one thread at a time.
 class Buckets final {
  public:
@@ -70,10 +75,6 @@ class Buckets final {
   void limit();
 
  private:
-  [[nodiscard]] std::vector<Run> runs_of(const schedule::Bucket& bucket) const;
-  [[nodiscard]] bool is_coded(std::size_t gradient) const;
-  void complete(Run& run, bool coded) const;  ///< with the settings of its first gradient
-
   const BucketInputs inputs_;
   const WeightUpdater& updater_;
   std::map<std::pair<std::size_t, std::size_t>, Bucket> buckets_;

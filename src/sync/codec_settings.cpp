@@ -1,10 +1,14 @@
 // The codec's settings: which feedback it gets, and what is refused.
 #include "sync/codec_settings.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <map>
 
 #include "base/require.hpp"
 #include "compress/feedback_choice.hpp"
+#include "sync/exchange.hpp"
 
 namespace syncopate::sync {
 
@@ -25,6 +29,34 @@ Feedback feedback_of(const FeedbackOptions& options, const compress::Codec& code
                 options.clip_norm);
   feedback.clip_norm = options.clip_norm;
   return feedback;
+}
+
+/// Weights are needed where the exchange ends in them or the codec looks at them, and may be given anywhere.
+void require_weights(const std::vector<Gradient>& gradients, const SynchronizerOptions& options,
+                     const Exchange& exchange, const compress::Codec& codec) {
+  const bool ends_in_weights = exchange.updater != Updater::caller;
+  if (!ends_in_weights && !codec.wants_weights) return;
+  const std::string who =
+      ends_in_weights ? fmt::format("exchange {}", exchange.name) : fmt::format("codec {}", codec.name);
+  base::require(options.weights.size() == gradients.size(),
+                "{} needs the weights of {} gradients in SynchronizerOptions::weights, it got {}", who,
+                gradients.size(), options.weights.size());
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    const Buffer& weights = options.weights[i];
+    base::require(weights.data != nullptr && weights.count == gradients[i].elements,
+                  "gradient '{}' has {} elements, its weights have {}{}", gradients[i].name, gradients[i].elements,
+                  weights.count, weights.data == nullptr ? " at a null address" : "");
+    base::require(!codec.wants_weights || weights.dtype == DType::f32,
+                  "codec {} does not take the weights of gradient '{}', of type {}; allowed: f32", codec.name,
+                  gradients[i].name, name_of(weights.dtype));
+  }
+}
+
+void require_shape(const Gradient& gradient) {
+  base::require(gradient.elements > 0, "gradient '{}' has no elements", gradient.name);
+  base::require(gradient.rows == 0 || gradient.elements % gradient.rows == 0,
+                "gradient '{}' has {} elements in {} rows; allowed: rows that divide the elements, or 0", gradient.name,
+                gradient.elements, gradient.rows);
 }
 
 }  // namespace
@@ -59,6 +91,30 @@ std::vector<compress::Settings> codec_settings(const SynchronizerOptions& option
     const auto [entry, is_first] = known.try_emplace(with.codec);
     if (is_first) entry->second = codec_settings(with);
     settings.push_back(entry->second);
+  }
+  return settings;
+}
+
+std::vector<compress::Settings> checked_settings(const std::vector<Gradient>& gradients,
+                                                 const SynchronizerOptions& options) {
+  base::require(!gradients.empty(), "a synchronizer needs at least one gradient");
+  base::require(options.clip_norm >= 0, "clip_norm is {}; allowed: 0 (off) and more", options.clip_norm);
+  base::require(options.check_every >= 0, "check_every is {}; allowed: 0 (never) and more", options.check_every);
+  const Exchange& exchange = exchange_named(options.exchange);
+  std::vector<compress::Settings> settings = codec_settings(options, gradients);
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    const Gradient& gradient = gradients[i];
+    require_shape(gradient);
+    require_fit(exchange, *settings[i].codec, options.algorithm);
+    require_weights(gradients, options, exchange, *settings[i].codec);
+    compress::require_taken(settings[i], gradient.name, gradient.dtype);
+    base::require(
+        exchange.narrow == nullptr || !is_integer(gradient.dtype),
+        "exchange {} averages in two stages, and gradient '{}' has type {}; allowed there: f32, f64, f16, bf16",
+        exchange.name, gradient.name, name_of(gradient.dtype));
+    base::require(options.clip_norm == 0 || !is_integer(gradient.dtype),
+                  "clip_norm is {}, and gradient '{}' has type {}; allowed with clipping: f32, f64, f16, bf16",
+                  options.clip_norm, gradient.name, name_of(gradient.dtype));
   }
   return settings;
 }

@@ -12,6 +12,9 @@ namespace syncopate::sync {
 /// Of every gradient: its own codec, or that of the options.
 [[nodiscard]] std::vector<compress::Settings> codec_settings(const SynchronizerOptions& options,
                                                              std::span<const Gradient> gradients);
+/// Checked against the exchange and every gradient too, so that errors appear before the first step.
+[[nodiscard]] std::vector<compress::Settings> checked_settings(const std::vector<Gradient>& gradients,
+                                                               const SynchronizerOptions& options);
 /// One codec's text; of several "A x3, B x2": how many gradients in forward order have which.
 [[nodiscard]] std::string text_of(std::span<const compress::Settings> settings);
 

@@ -85,9 +85,9 @@ void decode(Bucket& bucket, const StepContext& context) {
   for (Run& run : bucket.runs) hear_last(run);
 }
 
-void deliver(Bucket& bucket, const StepContext& context) {
-  context.updater.complete(bucket);
-  if (!context.updater.spreads()) return;
+void deliver(Bucket& bucket, const StepContext& context, WeightUpdater& updater) {
+  updater.complete(bucket);
+  if (!updater.spreads()) return;
   const Traced span(context.trace, "broadcast", bucket.name, bytes_of(bucket.weights));
   for (const Buffer weights : bucket.weights)
     context.exchange.spread(exchange_context(context, bucket, bucket.runs.front()), weights);

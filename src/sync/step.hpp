@@ -12,7 +12,6 @@ struct StepContext {
   Group& group;
   const std::string& algorithm;
   const Share& share;
-  WeightUpdater& updater;
   CodecState& state;
   Trace* trace = nullptr;
 };
@@ -29,6 +28,6 @@ void decode(Bucket& bucket, const StepContext& context);
 
 /// Completes the weights of one bucket after every bucket has been combined and the updater has applied it, and sends
 /// them where the exchange does so in this step. Runs on: the communication thread.
-void deliver(Bucket& bucket, const StepContext& context);
+void deliver(Bucket& bucket, const StepContext& context, WeightUpdater& updater);
 
 }  // namespace syncopate::sync

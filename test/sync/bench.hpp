@@ -11,11 +11,11 @@
 namespace syncopate::test {
 
 /// What the synchronizer's threads do with a bucket.
-inline void step_of(sync::Bucket& bucket, const sync::StepContext& context) {
+inline void step_of(sync::Bucket& bucket, const sync::StepContext& context, sync::WeightUpdater& updater) {
   sync::encode(bucket, context);
   sync::combine(bucket, context);
   sync::decode(bucket, context);
-  context.updater.apply(bucket);
+  updater.apply(bucket);
 }
 
 /// All that a step needs, for a codec that stands on no shelf.
@@ -26,7 +26,7 @@ struct Bench {
         codecs(model.size(), compress::Settings{&with, ""}),
         exchange(sync::exchange_named(by)) {}
 
-  void step(const schedule::Bucket& bucket) { step_of(buckets.of(bucket), context); }
+  void step(const schedule::Bucket& bucket) { step_of(buckets.of(bucket), context, updater); }
   std::span<float> gradient(std::size_t i) { return floats_of(arena.gradient(i)); }
 
   Group& group;
@@ -39,7 +39,7 @@ struct Bench {
   sync::Share share = sync::share_of(exchange, group);
   sync::BucketInputs inputs{group, model, arena, codecs, share};
   sync::CodecState state{sync::state_bytes(inputs)};
-  sync::StepContext context{exchange, group, options.algorithm, share, updater, state};
+  sync::StepContext context{exchange, group, options.algorithm, share, state};
   sync::Buckets buckets{inputs, updater};
 };
 

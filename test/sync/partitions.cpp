@@ -40,12 +40,12 @@ void run_step(Group& group, const std::vector<Gradient>& model, const Partition&
   const sync::Share share = sync::share_of(exchange, group);
   const sync::BucketInputs inputs{group, model, arena, codecs, share};
   sync::CodecState state(sync::state_bytes(inputs));
-  const sync::StepContext context{exchange, group, options.algorithm, share, updater, state};
+  const sync::StepContext context{exchange, group, options.algorithm, share, state};
   sync::Buckets buckets(inputs, updater);
-  for (const schedule::Bucket& bucket : partition) test::step_of(buckets.of(bucket), context);
+  for (const schedule::Bucket& bucket : partition) test::step_of(buckets.of(bucket), context, updater);
   if (!updater.ends_in_weights()) return;
   updater.combined();
-  for (std::size_t i = partition.size(); i-- > 0;) sync::deliver(buckets.of(partition[i]), context);
+  for (std::size_t i = partition.size(); i-- > 0;) sync::deliver(buckets.of(partition[i]), context, updater);
 }
 
 /// Every rank fails with Mismatch and a text with all of `words`.

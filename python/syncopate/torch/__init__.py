@@ -12,8 +12,9 @@ if not hasattr(torch._C._distributed_c10d, "Backend"):
     raise ImportError(f"syncopate.torch needs torch 2.0 or later; this is {torch.__version__}")
 
 from syncopate.torch.backend import Backend
+from syncopate.torch.ddp_hook import HookState, hook
 
-__all__ = ["Backend", "register"]
+__all__ = ["Backend", "HookState", "hook", "register"]
 
 
 def register():

@@ -4,8 +4,21 @@ import os
 import secrets
 import socket
 
+import torch.distributed as dist
+
 import syncopate
 
+
+def own_group(process_group=None, timeout_s=1800):
+    """A group of its own for the ranks of a process group, of any backend; without torch.distributed, of the job's ranks.
+
+    Its operations keep their order whatever the process group does at the same time.
+    """
+    if not dist.is_initialized():
+        return syncopate.Group.join(timeout_s=timeout_s)
+    process_group = process_group or dist.group.WORLD
+    _, store = dist.distributed_c10d._world.pg_map[process_group]
+    return join(dist.PrefixStore("syncopate/own", store), process_group.rank(), process_group.size(), timeout_s)
 
 
 def join(store, rank, size, timeout_s):

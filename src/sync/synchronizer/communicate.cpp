@@ -88,7 +88,7 @@ void Synchronizer::Impl::deliver_all(const std::stop_token& stop) {
   updater_.combined();
   const std::vector<schedule::Bucket> taken = progress_.with([](const Progress& progress) { return progress.taken; });
   for (std::size_t i = taken.size(); i-- > 0 && !stop.stop_requested();) {
-    sync::deliver(buckets_.of(taken[i]), context_);
+    sync::deliver(buckets_.of(taken[i]), context_, updater_);
     if (i == 0) updater_.end_step();
     progress_.change([](Progress& progress) { ++progress.delivered; });
   }

@@ -21,15 +21,9 @@ std::function<double()> clock_of(const SynchronizerOptions& options) {
 }
 
 schedule::Timeline sizes_of(const std::vector<Gradient>& gradients) {
-  base::require(!gradients.empty(), "a synchronizer needs at least one gradient");
   schedule::Timeline timeline;
-  for (const Gradient& gradient : gradients) {
-    base::require(gradient.elements > 0, "gradient '{}' has no elements", gradient.name);
-    base::require(gradient.rows == 0 || gradient.elements % gradient.rows == 0,
-                  "gradient '{}' has {} elements in {} rows; allowed: rows that divide the elements, or 0",
-                  gradient.name, gradient.elements, gradient.rows);
+  for (const Gradient& gradient : gradients)
     timeline.layers.push_back({gradient.name, gradient.elements * size_of(gradient.dtype), 0});
-  }
   return timeline;
 }
 
@@ -48,49 +42,6 @@ sync::planning::PlannerOptions planner_options_of(const SynchronizerOptions& opt
   const schedule::Policy& policy = schedule::policy_named(options.policy);
   const bool alone = options.exchange == "none" && policy.needs != schedule::Needs::sizes;
   return {alone ? "single" : options.policy, options.cost.has_value(), options.check_every};
-}
-
-/// Weights are needed where the exchange ends in them or the codec looks at them, and may be given anywhere.
-void require_weights(const std::vector<Gradient>& gradients, const SynchronizerOptions& options,
-                     const sync::Exchange& exchange, const compress::Codec& codec) {
-  const bool ends_in_weights = exchange.updater != Updater::caller;
-  if (!ends_in_weights && !codec.wants_weights) return;
-  const std::string who =
-      ends_in_weights ? fmt::format("exchange {}", exchange.name) : fmt::format("codec {}", codec.name);
-  base::require(options.weights.size() == gradients.size(),
-                "{} needs the weights of {} gradients in SynchronizerOptions::weights, it got {}", who,
-                gradients.size(), options.weights.size());
-  for (std::size_t i = 0; i < gradients.size(); ++i) {
-    const Buffer& weights = options.weights[i];
-    base::require(weights.data != nullptr && weights.count == gradients[i].elements,
-                  "gradient '{}' has {} elements, its weights have {}{}", gradients[i].name, gradients[i].elements,
-                  weights.count, weights.data == nullptr ? " at a null address" : "");
-    base::require(!codec.wants_weights || weights.dtype == DType::f32,
-                  "codec {} does not take the weights of gradient '{}', of type {}; allowed: f32", codec.name,
-                  gradients[i].name, name_of(weights.dtype));
-  }
-}
-
-/// Checks every gradient's codec against it, so that errors appear before the first step.
-std::vector<compress::Settings> codecs_of(const std::vector<Gradient>& gradients, const SynchronizerOptions& options) {
-  base::require(options.clip_norm >= 0, "clip_norm is {}; allowed: 0 (off) and more", options.clip_norm);
-  base::require(options.check_every >= 0, "check_every is {}; allowed: 0 (never) and more", options.check_every);
-  const sync::Exchange& exchange = sync::exchange_named(options.exchange);
-  std::vector<compress::Settings> settings = sync::codec_settings(options, gradients);
-  for (std::size_t i = 0; i < gradients.size(); ++i) {
-    const Gradient& gradient = gradients[i];
-    sync::require_fit(exchange, *settings[i].codec, options.algorithm);
-    require_weights(gradients, options, exchange, *settings[i].codec);
-    compress::require_taken(settings[i], gradient.name, gradient.dtype);
-    base::require(
-        exchange.narrow == nullptr || !is_integer(gradient.dtype),
-        "exchange {} averages in two stages, and gradient '{}' has type {}; allowed there: f32, f64, f16, bf16",
-        exchange.name, gradient.name, name_of(gradient.dtype));
-    base::require(options.clip_norm == 0 || !is_integer(gradient.dtype),
-                  "clip_norm is {}, and gradient '{}' has type {}; allowed with clipping: f32, f64, f16, bf16",
-                  options.clip_norm, gradient.name, name_of(gradient.dtype));
-  }
-  return settings;
 }
 
 /// Coding needs a core beside the caller's, and gradients that no other rank has to narrow first.
@@ -119,7 +70,7 @@ Synchronizer::Impl::Impl(Group& group, std::vector<Gradient> gradients, const Sy
       gradients_(std::move(gradients)),
       options_(options),
       exchange_(sync::exchange_named(options.exchange)),
-      codecs_(codecs_of(gradients_, options)),
+      codecs_(sync::checked_settings(gradients_, options)),
       share_(sync::share_of(exchange_, group)),
       clock_s_(clock_of(options)),
       planner_(planner_of(group, gradients_, options)),
@@ -127,7 +78,7 @@ Synchronizer::Impl::Impl(Group& group, std::vector<Gradient> gradients, const Sy
       updater_(exchange_, group_, options_, arena_),
       inputs_{group_, gradients_, arena_, codecs_, share_, options_.seed, options_.weights},
       state_(sync::state_bytes(inputs_)),
-      context_{exchange_, group_, options_.algorithm, share_, updater_, state_, options_.trace},
+      context_{exchange_, group_, options_.algorithm, share_, state_, options_.trace},
       buckets_(inputs_, updater_),
       has_coding_thread_(wants_coding_thread(options_, exchange_, codecs_)) {
   updater_.agree_on_neighbours();

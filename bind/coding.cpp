@@ -1,0 +1,69 @@
+// Gradients, feedback and a codec's saved state as values of Python.
+#include "coding.hpp"
+
+#include <nanobind/stl/vector.h>
+
+namespace syncopate::bind {
+
+using namespace nb::literals;
+
+std::vector<Gradient> gradients_of(const std::vector<Tensor>& tensors) {
+  std::vector<Gradient> gradients;
+  for (const Tensor& tensor : tensors) {
+    const auto& lengths = tensor.shape.lengths;
+    gradients.push_back({.name = tensor.name,
+                         .elements = tensor.shape.elements(),
+                         .dtype = tensor.shape.dtype,
+                         .rows = lengths.size() > 1 ? lengths.front() : 0});
+  }
+  return gradients;
+}
+
+nb::tuple saved_in_python(const SavedCodecState& state) {
+  SavedGradients gradients;
+  for (const auto& [name, bytes] : state.gradients) gradients.emplace_back(name, nb::bytes(bytes.data(), bytes.size()));
+  return nb::make_tuple(state.codec, state.steps, gradients);
+}
+
+SavedCodecState saved_of(const std::string& codec, std::uint64_t steps, const SavedGradients& gradients) {
+  SavedCodecState state{codec, steps};
+  for (const auto& [name, bytes] : gradients) {
+    const auto* const begin = static_cast<const std::byte*>(bytes.data());
+    state.gradients.emplace_back(name, std::vector<std::byte>(begin, begin + bytes.size()));
+  }
+  return state;
+}
+
+void bind_coding(nb::module_& module) {
+  nb::class_<Tensor>(module, "Gradient", "One gradient tensor: a unique name, its shape, and its type (\"f32\" ...).")
+      .def(
+          "__init__",
+          [](Tensor* self, const std::string& name, nb::handle shape, const std::string& dtype) {
+            new (self) Tensor{name, shape_of(shape, dtype)};
+          },
+          "name"_a, "shape"_a, "dtype"_a = "f32")
+      .def_ro("name", &Tensor::name)
+      .def_prop_ro("shape", [](const Tensor& self) { return nb::tuple(nb::cast(self.shape.lengths)); });
+  nb::class_<FeedbackOptions>(
+      module, "Feedback",
+      "What becomes of the elements that a codec leaves out of a packet. kind: \"none\": they are lost; \"residual\": "
+      "they "
+      "are added to the next gradient; \"momentum\": momentum correction, in which the synchronizer accumulates the "
+      "momentum and the optimizer must add none; \"auto\": residual where it is sound. clip_norm > 0 scales every "
+      "local "
+      "gradient that is coded to this L2 norm at most. The density of a sparse codec falls from warmup_density during "
+      "warmup_steps.")
+      .def(
+          "__init__",
+          [](FeedbackOptions* self, const std::string& kind, double momentum, bool nesterov, double clip_norm,
+             double warmup_density, std::uint64_t warmup_steps) {
+            new (self) FeedbackOptions{kind, momentum, nesterov, clip_norm, warmup_density, warmup_steps};
+          },
+          "kind"_a = "auto", nb::kw_only(), "momentum"_a = 0.9, "nesterov"_a = false, "clip_norm"_a = 0.0,
+          "warmup_density"_a = 0.0, "warmup_steps"_a = 0)
+      .def_ro("kind", &FeedbackOptions::kind)
+      .def("__repr__", [](const FeedbackOptions& self) { return "Feedback('" + self.kind + "')"; });
+  nb::implicitly_convertible<nb::str, FeedbackOptions>();
+}
+
+}  // namespace syncopate::bind

@@ -1,0 +1,32 @@
+// What synchronizers and combiners have in common for Python: gradients, feedback, and a codec's saved state.
+#pragma once
+
+#include <nanobind/stl/pair.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "array.hpp"
+#include "syncopate/synchronizer.hpp"
+
+namespace syncopate::bind {
+
+/// One gradient tensor, with the shape that its array has.
+struct Tensor {
+  std::string name;
+  Shape shape;
+};
+
+/// As matrices whose rows are the first dimension.
+[[nodiscard]] std::vector<Gradient> gradients_of(const std::vector<Tensor>& tensors);
+
+using SavedGradients = std::vector<std::pair<std::string, nb::bytes>>;
+[[nodiscard]] nb::tuple saved_in_python(const SavedCodecState& state);
+[[nodiscard]] SavedCodecState saved_of(const std::string& codec, std::uint64_t steps, const SavedGradients& gradients);
+
+inline constexpr const char* kSaveDoc =
+    "The codec's state of this rank after the last step, as (codec, steps, [(gradient, bytes)]), for checkpoints.";
+inline constexpr const char* kRestoreDoc = "Load what `save` returned: `restore(*saved)`.";
+
+}  // namespace syncopate::bind

@@ -1,0 +1,103 @@
+// The combiner for Python: averages gradients in memory of another framework's, bucket by bucket.
+#include "syncopate/combiner.hpp"
+
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/vector.h>
+
+#include "coding.hpp"
+#include "group.hpp"
+#include "syncopate/error.hpp"
+
+namespace syncopate::bind {
+
+namespace {
+
+using namespace nb::literals;
+
+constexpr const char* kDoc =
+    "Averages gradients in memory of the caller's, one bucket at a time, as a Synchronizer does with its own. The "
+    "codec's "
+    "state belongs to gradients by name, so that buckets and addresses may change from step to step. Every rank gives "
+    "the "
+    "same gradients and options, and in each step the same buckets in the same order; one thread at a time uses it, "
+    "and "
+    "no other thread the group. exchange: one that ends with gradients. weights: for codecs that look at them.\n\n"
+    "Raises as Synchronizer does.";
+
+/// A combiner with what it must not outlive. Used and destroyed with the GIL.
+class Combining final {
+ public:
+  Combining(const Membership& membership, const std::vector<Tensor>& tensors, SynchronizerOptions options,
+            std::vector<Array> weights)
+      : group_(membership.group()), signals_(membership.signals()), weights_(std::move(weights)) {
+    for (const Array& weight : weights_) options.weights.push_back(weight.buffer);
+    own_ = signals_->without_gil([&] { return std::make_unique<Combiner>(*group_, gradients_of(tensors), options); });
+  }
+
+  [[nodiscard]] Combiner& own() const {
+    if (own_) return *own_;
+    throw Misuse("this combiner was closed; make another one");
+  }
+  void combine(const std::vector<std::pair<std::size_t, nb::object>>& bucket) {
+    std::vector<Array> arrays;
+    std::vector<PlacedGradient> placed;
+    for (const auto& [gradient, values] : bucket) {
+      arrays.push_back(array_of(values, {}, "values"));
+      placed.push_back({gradient, arrays.back().buffer});
+    }
+    signals_->without_gil([&] { own().combine(placed); });
+  }
+  void close() {
+    own_.reset();
+    group_.reset();
+  }
+
+ private:
+  std::shared_ptr<Group> group_;
+  std::shared_ptr<Signals> signals_;
+  std::vector<Array> weights_;
+  std::unique_ptr<Combiner> own_;
+};
+
+}  // namespace
+
+void bind_combiner(nb::module_& module) {
+  nb::class_<Combining>(module, "Combiner", kDoc)
+      .def(
+          "__init__",
+          [](Combining* self, const Membership& group, const std::vector<Tensor>& gradients, const std::string& codec,
+             const std::string& exchange, const std::string& algorithm, const FeedbackOptions& feedback,
+             std::size_t dense_below, std::uint64_t seed, const std::vector<nb::object>& weights) {
+            SynchronizerOptions options{.codec = codec,
+                                        .feedback = feedback,
+                                        .dense_below = dense_below,
+                                        .exchange = exchange,
+                                        .algorithm = algorithm,
+                                        .seed = seed};
+            std::vector<Array> arrays;
+            for (const nb::object& weight : weights) arrays.push_back(array_of(weight, {}, "weights"));
+            new (self) Combining(group, gradients, std::move(options), std::move(arrays));
+          },
+          "group"_a, "gradients"_a, nb::kw_only(), "codec"_a = "none", "exchange"_a = "allreduce",
+          "algorithm"_a = "auto", "feedback"_a = FeedbackOptions{}, "dense_below"_a = 4096, "seed"_a = 0,
+          "weights"_a = std::vector<nb::object>{})
+      .def("combine", &Combining::combine, "bucket"_a,
+           "Return when the arrays of these (index of the gradient, array) hold their average over the ranks.")
+      .def(
+          "end_step", [](Combining& self) { self.own().end_step(); },
+          "End a step: what its buckets left in the codec's state counts from now on.")
+      .def(
+          "discard_step", [](Combining& self) { self.own().discard_step(); },
+          "After an update that every rank skips: the codec's state is as before the last step.")
+      .def(
+          "save", [](const Combining& self) { return saved_in_python(self.own().save()); }, kSaveDoc)
+      .def(
+          "restore",
+          [](Combining& self, const std::string& codec, std::uint64_t steps, const SavedGradients& gradients) {
+            self.own().restore(saved_of(codec, steps, gradients));
+          },
+          "codec"_a, "steps"_a, "gradients"_a, kRestoreDoc)
+      .def("close", &Combining::close, "End it; it keeps its group until then.");
+}
+
+}  // namespace syncopate::bind

@@ -1,0 +1,51 @@
+"""DistributedDataParallel that sends one gradient in a hundred: the communication hook, and its state in a checkpoint."""
+
+import argparse
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from ddp import network, samples_of
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+import syncopate.torch
+
+
+def main():
+    """Train, go on from this rank's checkpoint if there is one, and say what rank 0 reached."""
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("--codec", default="topk:0.01", help="a codec of `syncopate info codec`")
+    arguments.add_argument("--steps", type=int, default=20)
+    arguments.add_argument("--batch", type=int, default=32, help="samples of each rank")
+    arguments.add_argument("--checkpoints", type=Path, help="folder with a file of each rank")
+    given = arguments.parse_args()
+
+    dist.init_process_group("syncopate")
+    net = DistributedDataParallel(network())
+    state = syncopate.torch.HookState(net, codec=given.codec)
+    net.register_comm_hook(state, syncopate.torch.hook)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.02)
+    file = given.checkpoints / f"rank-{dist.get_rank()}.pt" if given.checkpoints else None
+    if file and file.exists():
+        saved = torch.load(file, weights_only=False)
+        net.load_state_dict(saved["model"])
+        state.load_state_dict(saved["hook"])  # what this rank has not sent yet
+    images, labels = samples_of(dist.get_rank(), given.steps * given.batch)
+    for step in range(given.steps):
+        share = slice(step * given.batch, (step + 1) * given.batch)
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(net(images[share]), labels[share])
+        loss.backward()
+        optimizer.step()
+    if file:
+        given.checkpoints.mkdir(parents=True, exist_ok=True)
+        torch.save({"model": net.state_dict(), "hook": state.state_dict()}, file)
+    dist.all_reduce(loss.detach(), op=dist.ReduceOp.AVG)
+    if dist.get_rank() == 0:
+        print(f"{dist.get_world_size()} ranks, {given.codec}: loss {loss.item():.3f} after {given.steps} steps")
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

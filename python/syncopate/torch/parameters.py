@@ -1,0 +1,29 @@
+"""A model's parameters as the library's gradients: by name, in the order of the forward pass."""
+
+import torch
+
+import syncopate
+
+DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16", torch.bfloat16: "bf16"}
+
+
+def trained(model):
+    """(name, parameter) of those that get a gradient; DistributedDataParallel's wrapping does not change names."""
+    inner = model.module if isinstance(model, torch.nn.parallel.DistributedDataParallel) else model
+    found = [(name, parameter) for name, parameter in inner.named_parameters() if parameter.requires_grad]
+    for name, parameter in found:
+        if parameter.dtype not in DTYPES or parameter.device.type != "cpu":
+            raise syncopate.Misuse(f"parameter {name} is of {parameter.dtype} on {parameter.device}; allowed: "
+                                   f"{', '.join(map(str, DTYPES))} on the CPU")
+    return found
+
+
+def gradients(parameters):
+    """What a Synchronizer or Combiner takes for these."""
+    return [syncopate.Gradient(name, tuple(parameter.shape), DTYPES[parameter.dtype]) for name, parameter in parameters]
+
+
+def weights(parameters):
+    """The values of these, for codecs that look at them; empty if one cannot be used in place."""
+    usable = all(parameter.is_contiguous() for _, parameter in parameters)
+    return [parameter.detach() for _, parameter in parameters] if usable else []
