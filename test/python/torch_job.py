@@ -24,7 +24,7 @@ class TorchRank:
             "made = runpy.run_path(program)[function](int(rank), int(size), 'file://' + store); pickle.dump(made, open(out, 'wb'))"
         self.process = subprocess.Popen(
             [sys.executable, "-c", command, str(program), function, store, str(rank), str(size), str(self.result)],
-            env=own_environment() | {"OMP_NUM_THREADS": "1"} | environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env=own_environment() | {"OMP_NUM_THREADS": "1", "PYTHONPATH": _path(program)} | environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             text=True)
 
     def found(self):
@@ -32,6 +32,11 @@ class TorchRank:
         printed, errors = self.process.communicate(timeout=2 * BOUND_S)
         assert self.process.returncode == 0, printed + errors
         return pickle.loads(self.result.read_bytes())
+
+
+def _path(program):
+    """Where ranks find modules: as the test does, and beside their program."""
+    return os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(Path(program).parent))))
 
 
 def run(program, function, size, **environment):

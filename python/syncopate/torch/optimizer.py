@@ -1,0 +1,142 @@
+"""An optimizer for any torch program without DistributedDataParallel: gradients are averaged while the backward pass goes on."""
+
+import contextlib
+
+import torch
+
+import syncopate
+from syncopate.torch import meeting, parameters
+
+
+class DistributedOptimizer(torch.optim.Optimizer):
+    """Wraps an optimizer of torch: its step uses gradients averaged over the ranks, which lie in the group's memory.
+
+    model: whose parameters get the gradients; they and its buffers become rank 0's. group: a syncopate.Group; by default
+    one of its own for the ranks of torch.distributed, or for those of the job. Other options are the Synchronizer's
+    (policy, codec, feedback, exchange, clip_norm ...), equal on all ranks; exchange ends with gradients.
+
+    `backward` starts the exchanges and `step` waits for them; so does `synchronize`, for what looks at gradients before
+    (`clip_grad_norm_`), and reading `param_groups` of a complete backward pass, as GradScaler does. If averages are never
+    applied, on any rank, as when GradScaler finds an infinity, the codec's state is as before.
+    """
+
+    # Not called: Optimizer.__init__, because state and groups of parameters are the wrapped optimizer's.
+    def __init__(self, optimizer, model, *, group=None, weights=True, **options):
+        self.optimizer = optimizer
+        self._named = _of_model(optimizer, model)
+        self.group = group or meeting.own_group()
+        values = parameters.weights(self._named) if weights else []
+        self.synchronizer = syncopate.Synchronizer(self.group, parameters.gradients(self._named), weights=values, **options)
+        self._views = [torch.from_dlpack(self.synchronizer.gradient(i)) for i in range(len(self._named))]
+        self._ready, self._averaged, self._accumulates = set(), False, False
+        _become_those_of_rank_0(self.group, model)
+        for i, (_, parameter) in enumerate(self._named):
+            parameter.grad = self._views[i]
+            parameter.register_post_accumulate_grad_hook(lambda parameter, i=i: self._accumulated(i, parameter))
+
+    def _accumulated(self, i, parameter):
+        if not self._ready and not self._accumulates:
+            self._forget_averages()
+        if parameter.grad is not self._views[i]:  # it was set to None, and autograd made another
+            self._views[i].copy_(parameter.grad)
+            parameter.grad = self._views[i]
+        if not self._accumulates:
+            self._ready.add(i)
+            self.synchronizer.ready(i)
+
+    def _forget_averages(self):
+        """What was averaged and never applied does not count in the codec's state."""
+        if self._averaged:
+            self._averaged = False
+            self.synchronizer.discard_step()
+
+    @contextlib.contextmanager
+    def no_sync(self):
+        """Backward passes in it add to the gradients, and nothing is exchanged: for all but the last micro-batch."""
+        before, self._accumulates = self._accumulates, True
+        try:
+            yield
+        finally:
+            self._accumulates = before
+
+    def synchronize(self):
+        """Return when the gradients hold the averages; `step` does it too. Raises what the exchange raised."""
+        if self._averaged and not self._ready:
+            return
+        self.synchronizer.wait()
+        self._ready.clear()
+        self._averaged = True
+        for view, (_, parameter) in zip(self._views, self._named, strict=True):
+            parameter.grad = view
+
+    def step(self, closure=None):
+        """Wait for the averages and update; `closure` computes the loss and its gradients."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        self.synchronize()
+        self.optimizer.step()
+        self._averaged = False
+        return loss
+
+    def zero_grad(self, set_to_none=True):
+        """Zero the gradients in place, whatever `set_to_none` says: their memory is the exchange's."""
+        self._forget_averages()
+        for view, (_, parameter) in zip(self._views, self._named, strict=True):
+            view.zero_()
+            parameter.grad = view
+
+    @property
+    def param_groups(self):
+        """The wrapped optimizer's, with averages if the backward pass is complete."""
+        if len(self._ready) == len(self._named):
+            self.synchronize()
+        return self.optimizer.param_groups
+
+    @property
+    def state(self):
+        """The wrapped optimizer's."""
+        return self.optimizer.state
+
+    @property
+    def defaults(self):
+        """The wrapped optimizer's."""
+        return self.optimizer.defaults
+
+    def add_param_group(self, param_group):
+        """Refused: what is exchanged is fixed; add groups to the optimizer before it is wrapped."""
+        raise syncopate.Misuse("add groups of parameters to the optimizer before DistributedOptimizer wraps it")
+
+    def state_dict(self):
+        """The wrapped optimizer's, equal on all ranks; what the codec keeps is `synchronizer.save()`, this rank's own."""
+        return self.optimizer.state_dict()
+
+    def load_state_dict(self, state_dict):
+        """Into the wrapped optimizer."""
+        self.optimizer.load_state_dict(state_dict)
+
+    def __getstate__(self):
+        raise syncopate.Misuse("a DistributedOptimizer belongs to its group; save state_dict() and synchronizer.save()")
+
+    def __repr__(self):
+        return f"DistributedOptimizer({self.optimizer!r})"
+
+
+def _of_model(optimizer, model):
+    """The model's parameters that the optimizer updates, by name, in forward order."""
+    updated = {parameter for group in optimizer.param_groups for parameter in group["params"] if parameter.requires_grad}
+    named = [(name, parameter) for name, parameter in parameters.trained(model) if parameter in updated]
+    if len(named) < len(updated):
+        raise syncopate.Misuse(f"the optimizer updates {len(updated)} parameters, of which the model has {len(named)}; "
+                               "give the model that has all of them")
+    return named
+
+
+def _become_those_of_rank_0(group, model):
+    for name, tensor in model.state_dict().items():
+        if isinstance(tensor, torch.Tensor) and tensor.numel():
+            own = tensor.detach().contiguous()
+            group.broadcast(own.view(-1).view(torch.uint8), name=name)
+            if own.data_ptr() != tensor.data_ptr():
+                tensor.copy_(own)

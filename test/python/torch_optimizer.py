@@ -1,0 +1,131 @@
+"""DistributedOptimizer on ranks of a job against one process alone that takes all samples."""
+
+import copy
+
+import torch
+from torch import nn
+
+import syncopate
+import syncopate.torch
+from torch_training import batch, differences
+
+STEPS = 5
+
+
+def model(rank=0):
+    """Initially rank 0's: others begin with other weights."""
+    torch.manual_seed(rank)
+    return nn.Sequential(nn.Linear(16, 64), nn.ReLU(), nn.Linear(64, 64), nn.BatchNorm1d(64, momentum=0.0), nn.Linear(64, 4)).double().eval()
+
+
+def adam(net):
+    """Two groups of parameters with their own rates."""
+    return torch.optim.Adam([{"params": net[0].parameters()}, {"params": [p for layer in net[1:] for p in layer.parameters()], "lr": 0.02}],
+                            lr=0.01)
+
+
+def loss_of(net, step, share):
+    samples, targets = (tensor[share] for tensor in batch(step))
+    return nn.functional.mse_loss(net(samples), targets)
+
+
+def own(rank, size):
+    return slice(rank * 8 // size, (rank + 1) * 8 // size)
+
+
+def trained(net, optimizer, share, clear):
+    """Clipped gradients and a falling rate; `clear` removes the gradients."""
+    rate = torch.optim.lr_scheduler.StepLR(optimizer, 2, 0.5)
+    for step in range(STEPS):
+        clear(net, optimizer)
+        loss_of(net, step, share).backward()
+        if hasattr(optimizer, "synchronize"):
+            optimizer.synchronize()
+        nn.utils.clip_grad_norm_(net.parameters(), 0.1)
+        optimizer.step()
+        rate.step()
+    return net.state_dict()
+
+
+CLEARS = {"zero_grad": lambda net, optimizer: optimizer.zero_grad(), "set to none": lambda net, _: net.zero_grad(set_to_none=True),
+          "zeroed in place": lambda net, _: net.zero_grad(set_to_none=False)}
+
+
+def as_alone(group, rank, size):
+    """Weights are those of one process, however gradients are cleared, and lie where they are exchanged."""
+    wrong = []
+    for name, clear in CLEARS.items():
+        alone = model()
+        wanted = trained(alone, adam(alone), slice(0, 8), clear)
+        for policy in ("fusion", "wfbp", "online"):
+            net = model(rank)
+            optimizer = syncopate.torch.DistributedOptimizer(adam(net), net, group=group, policy=policy)
+            places = [p.grad.data_ptr() for p in net.parameters()]
+            found = trained(net, optimizer, own(rank, size), clear)
+            if differences(found, wanted) or places != [p.grad.data_ptr() for p in net.parameters()]:
+                wrong.append(f"{name}, {policy}: {differences(found, wanted)}")
+            optimizer.synchronizer.close()
+    return wrong
+
+
+def micro_batches(group, rank, size):
+    """Gradients of two backward passes add up before they are exchanged."""
+    alone, net = model(), model()
+    optimizer = syncopate.torch.DistributedOptimizer(torch.optim.SGD(net.parameters(), 0.1), net, group=group)
+    reference = torch.optim.SGD(alone.parameters(), 0.1)
+    for step in range(STEPS):
+        reference.zero_grad()
+        for part in (2 * step, 2 * step + 1):
+            loss_of(alone, part, slice(0, 8)).backward()
+        reference.step()
+        optimizer.zero_grad()
+        with optimizer.no_sync():
+            loss_of(net, 2 * step, own(rank, size)).backward()
+        loss_of(net, 2 * step + 1, own(rank, size)).backward()
+        optimizer.step()
+    optimizer.synchronizer.close()
+    return differences(net.state_dict(), alone.state_dict())
+
+
+def skipped_steps(group, rank, size):
+    """A step with an infinity on one rank is skipped by all, and the codec's state is as if it had not been."""
+    results = []
+    for strikes in ((), (2,)):
+        net = model().float()
+        optimizer = syncopate.torch.DistributedOptimizer(torch.optim.SGD(net.parameters(), 0.1), net, group=group, codec="topk:0.1",
+                                                         dense_below=0)
+        scaler = torch.amp.GradScaler("cpu", init_scale=1024.0, growth_interval=10**6, backoff_factor=1 - 1e-16)
+        for step in (0, 1, *strikes, 3):
+            optimizer.zero_grad()
+            loss = nn.functional.mse_loss(net(batch(step)[0][own(rank, size)].float()), batch(step)[1][own(rank, size)].float())
+            scaler.scale(loss * (float("inf") if step in strikes and rank == 0 else 1)).backward()
+            scaler.step(optimizer)
+            scaler.update()
+        results.append((copy.deepcopy(net.state_dict()), optimizer.synchronizer.save()))
+        optimizer.synchronizer.close()
+    (weights, state), (others, other_state) = results
+    return ([] if all(torch.equal(weights[name], others[name]) for name in weights) else ["weights"]) + \
+        ([] if state == other_state else ["codec state"])
+
+
+def refusals(group):
+    """Texts of what is refused."""
+    net, other = model(), model()
+    texts = []
+    for call in (lambda: syncopate.torch.DistributedOptimizer(adam(net), other, group=group),
+                 lambda: syncopate.torch.DistributedOptimizer(adam(net), net, group=group, exchange="reduce_broadcast"),
+                 lambda: syncopate.torch.DistributedOptimizer(adam(net), net, group=group).add_param_group({"params": []})):
+        try:
+            call()
+            texts.append("")
+        except syncopate.Misuse as error:
+            texts.append(str(error))
+    return texts
+
+
+def everything(rank, size, store):
+    """Returns what is wrong, by name."""
+    with syncopate.Group.join(rank=rank, size=size, rendezvous=store + "-folder") as group:
+        wrong = {part.__name__: part(group, rank, size) for part in (as_alone, micro_batches, skipped_steps)}
+        wrong["refused"] = refusals(group)
+    return wrong
