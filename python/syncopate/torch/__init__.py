@@ -14,8 +14,9 @@ if not hasattr(torch._C._distributed_c10d, "Backend"):
 from syncopate.torch.backend import Backend
 from syncopate.torch.ddp_hook import HookState, hook
 from syncopate.torch.optimizer import DistributedOptimizer
+from syncopate.torch.planning import plan, profile
 
-__all__ = ["Backend", "DistributedOptimizer", "HookState", "hook", "register"]
+__all__ = ["Backend", "DistributedOptimizer", "HookState", "hook", "plan", "profile", "register"]
 
 
 def register():

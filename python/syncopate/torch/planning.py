@@ -1,0 +1,65 @@
+"""What the library would bring to a model, before anything is changed: layer times of any module, and a plan from them."""
+
+import statistics
+import time
+
+import torch
+
+from syncopate import foresight
+from syncopate.torch import parameters
+
+
+def profile(model, sample, *, loss=None, steps=7, name=None):
+    """Measure a Profile: forward time, and when the backward pass has each gradient; medians over `steps` steps.
+
+    sample: the model's argument, or a tuple of them. loss: a function of the output that gives a scalar; by default the sum
+    of all its elements. The model's gradients, mode and weights are left as they were; statistics of normalisation move.
+    """
+    named = parameters.trained(model)
+    kept = [(parameter, parameter.grad) for _, parameter in named]
+    passes = [_measured(named, model, sample if isinstance(sample, tuple) else (sample,), loss or _sum) for _ in range(steps + 1)]
+    for parameter, gradient in kept:
+        parameter.grad = gradient
+    forward_s = statistics.median(one[0] for one in passes[1:])  # the first one allocates
+    layers = [foresight.Layer(text, parameter.numel(), statistics.median(one[1][i] for one in passes[1:]), parameter.element_size(),
+                              parameter.shape[0] if parameter.dim() > 1 else 0)
+              for i, (text, parameter) in enumerate(named)]
+    return foresight.Profile(name or type(model).__name__, forward_s, tuple(layers))
+
+
+def plan(model, sample, cluster, *, codecs=("none",), loss=None, **options):
+    """Predict a step under each policy and codec, best first: a list of Prediction. Nothing is exchanged or changed.
+
+    cluster: a dict or the path of a file that `syncopate fit` wrote on the network. Other options are those of
+    `syncopate.plan`: policies, exchange, algorithm, ranks. Coding counts as far as the cluster says what it costs.
+    """
+    measured = profile(model, sample, loss=loss)
+    found = [one for codec in codecs for one in foresight.plan(measured, cluster, codec=codec, **options)]
+    return sorted(found, key=lambda one: one.iteration_s)
+
+
+def _sum(output):
+    if isinstance(output, torch.Tensor):
+        return output.sum()
+    return sum(_sum(one) for one in (output.values() if isinstance(output, dict) else output))
+
+
+def _measured(named, model, arguments, loss):
+    """Seconds of one forward pass, and for each gradient those between the one before and it."""
+    done = {}
+    hooks = [parameter.register_post_accumulate_grad_hook(lambda _, i=i: done.__setitem__(i, time.perf_counter()))
+             for i, (_, parameter) in enumerate(named)]
+    try:
+        for _, parameter in named:
+            parameter.grad = None
+        begin = time.perf_counter()
+        value = loss(model(*arguments))
+        backward = before = time.perf_counter()
+        value.backward()
+    finally:
+        for hook in hooks:
+            hook.remove()
+    seconds = [0.0] * len(named)
+    for i in sorted(done, key=done.get):
+        seconds[i], before = done[i] - before, done[i]
+    return backward - begin, seconds

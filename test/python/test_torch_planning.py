@@ -1,0 +1,59 @@
+"""A model of torch is measured and planned, and stays as it was; the plan's buckets are DDP's."""
+
+import torch_job  # skips where there is no torch
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+import syncopate
+import syncopate.torch
+
+assert torch_job
+CLUSTER = {"ranks": 4, "links": {"inter": {"alpha_s": 1e-4, "beta_s_per_byte": 1e-6, "gamma_s_per_byte": 1e-10}}}
+
+
+def model():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 10))
+
+
+def test_a_profile_has_every_parameter_and_changes_nothing():
+    net = model()
+    net[0].weight.grad = marked = torch.ones_like(net[0].weight)
+    before = [p.detach().clone() for p in net.parameters()]
+    measured = syncopate.torch.profile(net, torch.randn(16, 64))
+    assert [layer.name for layer in measured.layers] == [name for name, _ in net.named_parameters()]
+    assert [layer.elements for layer in measured.layers] == [p.numel() for p in net.parameters()]
+    assert measured.forward_s > 0 and all(layer.backward_s > 0 for layer in measured.layers)
+    assert net[0].weight.grad is marked and net[2].weight.grad is None
+    assert all(torch.equal(p, old) for p, old in zip(net.parameters(), before, strict=True))
+
+
+def test_a_plan_weighs_policies_and_codecs():
+    found = syncopate.torch.plan(model(), torch.randn(16, 64), CLUSTER, codecs=("none", "topk:0.01"), policies=("wfbp", "single", "exact_dp"))
+    assert len(found) == 6
+    assert [one.iteration_s for one in found] == sorted(one.iteration_s for one in found)
+    assert found[0].codec.startswith("topk") and found[0].iteration_s < found[-1].iteration_s / 2
+
+
+def test_ddp_forms_the_buckets_of_the_plan(tmp_path):
+    net = model()
+    measured = syncopate.torch.profile(net, torch.randn(16, 64))
+    sizes = syncopate.ddp_buckets(measured, CLUSTER, policy="wfbp")
+    dist.init_process_group("syncopate", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
+    seen = []
+
+    def watch(_, bucket):
+        seen.append(len(bucket.parameters()))
+        future = torch.futures.Future()
+        future.set_result(bucket.buffer())
+        return future
+
+    wrapped = DistributedDataParallel(net, bucket_cap_mb_list=sizes)
+    wrapped.register_comm_hook(None, watch)
+    for _ in range(2):
+        seen.clear()
+        wrapped(torch.randn(16, 64)).sum().backward()
+    dist.destroy_process_group()
+    assert seen == [1] * 6
