@@ -5,8 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import torch_job
 from conftest import own_environment
+from syncopate.command import PROGRAM
 
 EXAMPLES = Path(__file__).parents[2] / "example" / "python"
 assert torch_job
@@ -35,3 +37,28 @@ def test_ddp_learns_from_one_gradient_in_a_hundred_and_goes_on_from_checkpoints(
     first = loss_in(torchrun("ddp_topk.py", "--checkpoints", str(tmp_path)), "topk:0.01")
     assert {path.name for path in tmp_path.iterdir()} == {"rank-0.pt", "rank-1.pt"}
     assert loss_in(torchrun("ddp_topk.py", "--checkpoints", str(tmp_path)), "topk:0.01") < first < 2.3
+
+
+def test_ddp_learns_images_in_cifar10s_format(tmp_path):
+    subprocess.run([PROGRAM, "data", "draw", "--out", str(tmp_path), "--train", "640", "--test", "100", "--seed", "1"], check=True,
+                   capture_output=True)
+    printed = torchrun("ddp_cifar10.py", "--data", str(tmp_path), "--epochs", "5")
+    losses = [float(loss) for loss in re.findall(r"epoch \d: loss (\S+), accuracy \S+", printed)]
+    assert len(losses) == 5 and losses[-1] < losses[0] - 0.1, printed
+
+
+def test_a_sharded_transformer_learns_letters():
+    assert loss_in(torchrun("fsdp_transformer.py"), "syncopate") < 3.5
+
+
+def test_a_program_for_horovod_learns_after_its_move():
+    assert loss_in(torchrun("from_horovod.py"), "fp16") < 1.5
+
+
+def test_two_emulated_hosts_train(tmp_path):
+    lab = [PROGRAM, "run", "-n", "2", "--lab", "1gbit", "--", sys.executable, str(EXAMPLES / "from_horovod.py"), "--steps", "8"]
+    done = subprocess.run(lab, check=False, capture_output=True, text=True, env=own_environment() | {"OMP_NUM_THREADS": "1"})
+    if "lab" in done.stderr and done.returncode == 1 and "namespace" in done.stderr:
+        pytest.skip("this kernel makes no namespaces")
+    assert done.returncode == 0, done.stderr
+    assert "2 ranks, fp16: loss" in done.stdout

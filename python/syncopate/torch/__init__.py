@@ -4,7 +4,10 @@ From torch 2.14 the name is known once the package is installed; before, `import
 the CPU: beside a backend for devices, `init_process_group("cpu:syncopate,cuda:nccl")`. docs/python.md has what it can do.
 """
 
-import torch.distributed
+try:
+    import torch.distributed
+except ImportError as missing:
+    raise ImportError("syncopate.torch needs PyTorch, which this Python does not have: pip install torch") from missing
 
 if not torch.distributed.is_available():
     raise ImportError("syncopate.torch needs a PyTorch with torch.distributed")

@@ -1,0 +1,37 @@
+"""Jobs under torchrun begin again after a failure; Pythons without torch, or with one that is too old, are told so."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch_job
+from conftest import own_environment
+
+HERE = Path(__file__).parent
+assert torch_job
+
+
+def test_torchruns_next_attempt_has_ranks_of_its_own(tmp_path):
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--max-restarts", "1", "--monitor-interval", "0.2",
+               str(HERE / "torch_restart.py"), str(tmp_path)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=own_environment() | {"OMP_NUM_THREADS": "1"})
+    assert done.returncode == 0, done.stderr
+    found = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert found["attempt-1-rank-0"] == found["attempt-1-rank-1"] == "20.0"
+    assert found["attempt-0-rank-0"] == found["attempt-0-rank-1"] == "2.0"
+
+
+@pytest.mark.parametrize(("program", "words"), [
+    ("import sys; sys.modules['torch'] = None; import syncopate.torch", "needs PyTorch"),
+    ("import torch; del torch._C._distributed_c10d.Backend; import syncopate.torch", "or later; this is"),
+])
+def test_an_unfit_torch_is_named(program, words):
+    done = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True)
+    assert done.returncode == 1 and words in done.stderr.splitlines()[-1] and "ImportError" in done.stderr, done.stderr
+
+
+def test_the_package_needs_no_torch():
+    program = "import sys; sys.modules['torch'] = None; import syncopate; print(syncopate.Group.threads(1)[0].size)"
+    done = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True)
+    assert done.stdout == "1\n", done.stderr
