@@ -27,7 +27,11 @@ class Backend(Messages, c10d.Backend):
     @staticmethod
     def create(store, rank, size, timeout):
         """What torch.distributed calls for `init_process_group` and `new_group`."""
-        return Backend(store, rank, size, timeout)
+        try:
+            return Backend(store, rank, size, timeout)
+        except TypeError as error:
+            raise syncopate.Misuse(f"torch {torch.__version__} does not let Python implement a backend ({error}); take torch 2.15, or another "
+                                   "backend with syncopate.torch.hook or DistributedOptimizer") from error
 
     @property
     def group(self):
