@@ -5,11 +5,14 @@
 #include <map>
 
 #include "base/random.hpp"
+#include "sanitized.hpp"
 #include "server/cluster.hpp"
 #include "syncopate/error.hpp"
 
 namespace syncopate::server {
 namespace {
+
+constexpr std::uint64_t histories(std::uint64_t count) { return test::kSanitized ? count / 5 : count; }
 
 constexpr Clock kSteps = 28, kUpdated = 18;  // what packets leave out comes in the steps after these
 constexpr std::size_t kWorkers = 4;          // a power of two, so that every sum is exact
@@ -50,7 +53,7 @@ class Failover : public testing::TestWithParam<Case> {};
 
 TEST_P(Failover, LosesNoAcknowledgedUpdateAndAppliesNoneTwice) {
   std::uint64_t kills = 0;
-  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+  for (std::uint64_t seed = 0; seed < histories(60); ++seed) {
     Cluster cluster(counting(GetParam(), seed));
     cluster.run();
     kills += cluster.kills();
@@ -68,7 +71,7 @@ TEST_P(Failover, LosesNoAcknowledgedUpdateAndAppliesNoneTwice) {
 class FailoverInLockstep : public Failover {};
 
 TEST_P(FailoverInLockstep, ShowsAllWorkersTheSameWeightsOfAStep) {
-  for (std::uint64_t seed = 0; seed < 25; ++seed) {
+  for (std::uint64_t seed = 0; seed < histories(25); ++seed) {
     std::map<Clock, std::vector<std::vector<float>>> seen;
     std::size_t different = 0;
     ClusterOptions options = counting(GetParam(), seed);
@@ -83,7 +86,7 @@ TEST_P(FailoverInLockstep, ShowsAllWorkersTheSameWeightsOfAStep) {
 }
 
 TEST_P(Failover, OfServersAndADeadWorkerLeavesTheOthersGoingOn) {
-  for (std::uint64_t seed = 0; seed < 25; ++seed) {
+  for (std::uint64_t seed = 0; seed < histories(25); ++seed) {
     ClusterOptions options = counting(GetParam(), seed);
     options.dies_s = {0, 0.3, 0, 0};
     Cluster cluster(options);
@@ -109,7 +112,7 @@ INSTANTIATE_TEST_SUITE_P(Tables, Failover,
 class FailoverOfState : public testing::TestWithParam<const char*> {};
 
 TEST_P(FailoverOfState, EndsInTheBitsOfARunWithoutDeaths) {
-  for (std::uint64_t seed = 0; seed < 25; ++seed) {
+  for (std::uint64_t seed = 0; seed < histories(25); ++seed) {
     ClusterOptions options = counting({"bsp", "none", "none"}, seed);
     options.setup.optimizer = GetParam();
     options.setup.hyperparameters.clear();
