@@ -10,7 +10,7 @@ namespace {
 
 double spacing_of_codec(const std::string& codec) {
   if (codec == "fp16") return spacing_of(DType::f16);
-  return codec == "bf16" ? spacing_of(DType::bf16) : 0;
+  return codec == "bf16" || codec == "lossless" ? spacing_of(DType::bf16) : 0;
 }
 
 }  // namespace

@@ -126,7 +126,7 @@ TEST_P(Lost, APeerThatIsStoppedIsLostAfterTheSilence) {
     pair.child->signal(SIGSTOP);
     const base::Time stopped = std::chrono::steady_clock::now();
     for (int i = 0; i < 20 && is_sending; ++i) pair.stream->send(0, {}, body_of(std::string(kMostBodyBytes, 'x')));
-    EXPECT_EQ(pair.record->await_failure(), "PeerLost");
+    EXPECT_EQ(pair.record->await_failure(), "PeerLost") << pair.record->await_ending().reason;
     RecordProperty(is_sending ? "ms_while_sending" : "ms",
                    static_cast<int>((std::chrono::steady_clock::now() - stopped) / 1ms));
   }

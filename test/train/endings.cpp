@@ -1,4 +1,5 @@
 // How a training ends: signals, checkpoints that cannot be written, values that are not finite, ranks that differ.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -123,12 +124,15 @@ TEST_F(TrainingEnd, StopOnNanEndsTheRunThereAndKeepsTheLastCheckpoint) {
   EXPECT_EQ(ended.code, 1);
   EXPECT_TRUE(rows(ended, "end").empty());
   EXPECT_NE(ended.output.find("\"kind\":\"NotFinite\""), std::string::npos) << ended.output;
-  const auto trained = rows(ended, "step");
-  const std::string step = std::to_string(trained.size() + 1);
-  EXPECT_NE(ended.error.find("is not finite at step " + step), std::string::npos) << ended.error;
-  const Ended again = alone("--lr 0.001 --evaluate-every 0 --stop-on-nan --steps " + step + " --resume " + file);
+  // Another rank may have met it while rank 0 was still ending the step before, which then has no checkpoint.
+  const std::size_t trained = rows(ended, "step").size();
+  const bool is_next = ended.error.find(fmt::format("is not finite at step {} ", trained + 1)) != std::string::npos;
+  const std::size_t step = trained + (is_next ? 1 : 2);
+  EXPECT_NE(ended.error.find(fmt::format("is not finite at step {} ", step)), std::string::npos) << ended.error;
+  const Ended again =
+      alone(fmt::format("--lr 1e30 --evaluate-every 0 --stop-on-nan --steps {} --resume {}", step, file));
   EXPECT_EQ(again.code, 1) << "its weights gave the value that was not finite";
-  EXPECT_EQ(rows(again, "step").size(), 0U);
+  EXPECT_EQ(rows(again, "step").size(), step - 1 - trained);
 }
 
 TEST_F(TrainingEnd, RanksWithOtherOptionsNeverBegin) {
