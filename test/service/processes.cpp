@@ -41,6 +41,11 @@ class Child final {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
   void signal(int number) const { ::kill(process_, number); }
+  /// Returns when its last thread has stopped: until then it answers.
+  void stop() const {
+    signal(SIGSTOP);
+    ::waitpid(process_, nullptr, WUNTRACED);
+  }
   /// Its exit code; -1 where it was killed.
   [[nodiscard]] int await_exit() {
     int status = 0;
@@ -123,7 +128,7 @@ TEST_P(Lost, APeerThatIsKilledIsLostAtOnce) {
 TEST_P(Lost, APeerThatIsStoppedIsLostAfterTheSilence) {
   for (const bool is_sending : {false, true}) {
     Pair pair(GetParam(), 3s);  // less, and a busy machine is taken for a silent one
-    pair.child->signal(SIGSTOP);
+    pair.child->stop();
     const base::Time stopped = std::chrono::steady_clock::now();
     for (int i = 0; i < 20 && is_sending; ++i) pair.stream->send(0, {}, body_of(std::string(kMostBodyBytes, 'x')));
     EXPECT_EQ(pair.record->await_failure(), "PeerLost") << pair.record->await_ending().reason;
@@ -134,7 +139,7 @@ TEST_P(Lost, APeerThatIsStoppedIsLostAfterTheSilence) {
 
 TEST(Peers, OneThatIsStoppedForLessThanTheSilenceMissesNothing) {
   Pair pair(true, 60s);
-  pair.child->signal(SIGSTOP);
+  pair.child->stop();
   for (int i = 0; i < 20; ++i) pair.stream->send(0, {}, body_of(std::string(60, 'x')));
   pair.child->signal(SIGCONT);
   EXPECT_EQ(pair.record->await_messages(21).size(), 21U) << "it was lost";
