@@ -19,14 +19,16 @@ LAYERS = {
     "schedule": {"base", "schedule"},
     "optim": {"base", "kernel", "optim"},
     "server": {"base", "kernel", "compress", "optim", "server", "server/consistency"},
-    "cache": {"base", "transport", "cache"},
+    "input": {"base", "input"},
+    "cache": {"base", "transport", "collective", "input", "cache"},
     "server/consistency": {"base", "server/consistency"},
     "simulate": {"base", "transport", "collective", "schedule", "server/consistency", "simulate"},
     "sync": {"base", "kernel", "transport", "collective", "compress", "schedule", "optim", "server",
-             "server/consistency", "cache", "sync"},
+             "server/consistency", "input", "cache", "sync"},
 }
 # Public header -> the folder that implements it: only folders that may include that folder may include the header.
-HOMES = {"group": "transport", "collective": "collective", "plan": "collective", "synchronizer": "sync", "combiner": "sync", "catalogue": "sync", "cluster": "collective", "predict": "simulate", "simulate": "simulate", "codec_loopback": "compress", "optimizer": "optim", "server": "server"}
+HOMES = {"group": "transport", "collective": "collective", "plan": "collective", "synchronizer": "sync", "combiner": "sync", "catalogue": "sync", "cluster": "collective", "predict": "simulate", "simulate": "simulate", "codec_loopback": "compress", "optimizer": "optim", "server": "server",
+         "input": "input", "pipeline": "input", "cache": "cache"}
 # Public headers that gather others, for users alone.
 FOR_USERS = {"syncopate"}
 # The part of include/ for this project's own programs: not for users, nor for the headers that users include.
@@ -46,6 +48,7 @@ FOREIGN = [
     (r"gloo/", ("bench/contender/",), "Gloo"),
     (r"hwy/", ("src/kernel/", "test/kernel/"), "Highway"),
     (r"openssl/", ("src/base/", "src/transport/", "src/server/rpc/", "test/transport/"), "OpenSSL"),
+    (r"(?:jpeglib|jerror|png)\.h$", ("src/input/picture/", "test/input/", "tools/dataset/", "bench/input/"), "libjpeg and libpng"),
     (r"CLI/", ("tools/", "train/", "bench/"), "CLI11"),
 ]
 

@@ -8,6 +8,7 @@
 #include "ranks/equal.hpp"
 #include "require.hpp"
 #include "syncopate/collective.hpp"
+#include "syncopate/tooling/units.hpp"
 #include "training.hpp"
 
 namespace syncopate::train {
@@ -32,7 +33,7 @@ bool Training::done() const {
 
 std::uint64_t Training::last_step() const {
   const std::size_t batch = samples_per_step(), samples = data_->training_samples();
-  const Progress& at = state_.progress;
+  const input::Progress& at = state_.progress;
   std::uint64_t last = options_.steps.value_or(UINT64_MAX);
   if (options_.epochs && at.epoch < *options_.epochs) {
     const std::uint64_t rest_of_epoch = (samples - at.sample + batch - 1) / batch;
@@ -72,6 +73,12 @@ void Training::begin_run() {
         fmt::format("nothing to train: the checkpoint is at step {} and epoch {}, and --steps and --epochs "
                     "count from the beginning of the training",
                     state_.progress.step, state_.progress.epoch));
+  if (options_.origin_rate > 0 && place_.rank == 0)
+    output_.warn(
+        fmt::format("each rank reads at most {} a second of --data (--origin-rate): input is slower than it is",
+                    format_bytes(static_cast<double>(options_.origin_rate))));
+  batches_ =
+      data_->training({group_, {place_.rank, place_.ranks, state_.seed}, state_.progress, last, samples_per_step()});
 }
 
 /// The checkpoint comes first: a second signal, or a launcher's patience, may end this process at any time.
@@ -87,6 +94,7 @@ void Training::finish_run(EndRow& end) {
   barrier(group_);
   end.steps = state_.progress.step;
   end.evaluation = evaluation_;
+  end.tiers = batches_->tiers();
   end.digest = digest_of(parameters_);
   output_.end(end);
   if (!alone())
@@ -116,7 +124,7 @@ void Training::settle() {
 }
 
 void Training::after_step() {
-  const Progress& at = state_.progress;
+  const input::Progress& at = state_.progress;
   evaluation_.reset();
   const std::uint64_t every = options_.checkpoint_every;
   if (every > 0 && at.step % every == 0 && !done()) {  // the last one is written at the end
@@ -126,16 +134,24 @@ void Training::after_step() {
                                std::min(at.step + every, last_step())));
   }
   const bool epoch_ended = at.sample == 0;
+  if (epoch_ended) note_tiers(at.epoch - 1);
   const bool due =
       options_.evaluate_every ? *options_.evaluate_every > 0 && at.step % *options_.evaluate_every == 0 : epoch_ended;
   if (due) report_evaluation();
+}
+
+/// Of rank 0's samples; the pipeline, which is ahead, has read all of them.
+void Training::note_tiers(std::uint64_t epoch) {
+  if (place_.rank != 0) return;
+  for (const cache::Counters& row : batches_->tiers())
+    if (row.epoch == epoch) output_.note(text_of(row));
 }
 
 /// Workers share no step at which all could evaluate: the first of them does.
 void Training::report_evaluation() {
   if (is_served() && place_.rank != 0) return;
   evaluation_ = evaluate();
-  const Progress& at = state_.progress;
+  const input::Progress& at = state_.progress;
   const double part = static_cast<double>(at.sample) / static_cast<double>(order_->samples());
   output_.epoch(static_cast<double>(at.epoch) + part, at.step, *evaluation_);
 }
@@ -150,10 +166,11 @@ void Training::save() {
   settle();
   average_statistics();
   save_codec_state();
+  const Kept kept = shards_ ? gathered(group_, *shards_, *optimizer_) : kept_by(*optimizer_);
   if (place_.rank != 0) return;
   unsaved_.reset();
   try {
-    save_checkpoint(options_.checkpoint, {state_, layout_of(network_), parameters_, buffers_, kept_by(*optimizer_)});
+    save_checkpoint(options_.checkpoint, {state_, layout_of(network_), parameters_, buffers_, kept});
     output_.note(fmt::format("checkpoint {} at step {}", options_.checkpoint, state_.progress.step));
   } catch (const SystemFailure& failure) {
     unsaved_ = failure;

@@ -12,13 +12,15 @@ class Builder;
 
 enum class DataKind : std::uint8_t { images, text };
 
-/// What can be chosen of a model: sizes of the transformers, and whether GoogLeNet has its auxiliary classifiers.
+/// What can be chosen of a model: sizes of the transformers, whether GoogLeNet has its auxiliary classifiers, and how
+/// many labels a model of images tells apart.
 struct ModelOptions {
   int layers = 4;
   int width = 256;
   int heads = 4;
   int context = 128;
   bool auxiliary = false;
+  int classes = 0;  ///< the data's, or the model's own
 };
 
 struct Model {
@@ -28,7 +30,7 @@ struct Model {
   int side = 32;               ///< pixels, of its paper's images
   int least_side = 32;         ///< of images that it can take
   int most_side = 0;           ///< 0: any
-  int classes = 10;            ///< labels it tells apart
+  int classes = 10;            ///< labels it tells apart, unless the data say how many
   double learning_rate = 0.1;  ///< default of --lr: right for a global batch of about 128
   std::uint64_t warmup = 0;    ///< default of --warmup
   double clip = 0;             ///< default of --clip

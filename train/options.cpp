@@ -5,17 +5,13 @@
 #include <cmath>
 
 #include "model_options.hpp"
+#include "option_checks.hpp"
 #include "require.hpp"
-#include "syncopate/tooling/catalogue.hpp"
-#include "syncopate/tooling/names.hpp"
 #include "syncopate/tooling/units.hpp"
 #include "syncopate/version.hpp"
-#include "update/optimizer.hpp"
 
 namespace syncopate::train {
 namespace {
-
-constexpr std::uint64_t kProfiledSteps = 20;
 
 /// A number of which `holds` is true. CLI11's own ranges let NaN pass, and print their limits in full.
 CLI::Validator number(const char* kind, bool (*holds)(double)) {
@@ -134,6 +130,9 @@ void add_optimizer(CLI::App& app, Options& o) {
   app.add_option("--beta2", o.beta2, "adam, adamw, lamb: decay of its square's mean (default 0.999)");
   app.add_option("--epsilon", o.epsilon, "adam, adamw, lamb: added to its root (default 1e-8, of lamb 1e-6)");
   app.add_option("--trust", o.trust, "lars: trust coefficient (default 0.001)");
+  app.add_flag(
+      "--share-norms", o.share_norms,
+      "lars, lamb: each rank computes its part of the norms and gets the others' (exchange sharded does so always)");
   app.add_option("--warmup", o.warmup, "steps in which the learning rate grows linearly (default: the model's)");
   app.add_option("--milestones", o.milestones, "steps at which the learning rate is multiplied by --decay")
       ->delimiter(',');
@@ -168,7 +167,8 @@ void add_results(CLI::App& app, Options& o) {
 /// What ranks need not have alike: how fast and where they run, what they say, and, as long as all or none give them,
 /// files and folders, which may have other names on other hosts.
 bool is_own(const std::string& option) {
-  for (const char* own : {"--threads", "--log-level", "--json", "--report-every", "--resume", "--data"})
+  for (const char* own : {"--threads", "--input-threads", "--cache", "--cache-folder", "--cache-disk", "--log-level",
+                          "--json", "--report-every", "--resume", "--data"})
     if (option == own) return true;
   return false;
 }
@@ -199,61 +199,6 @@ std::string command_of(int argc, char** argv) {
     command += plain ? " " + argument : fmt::format(" '{}'", argument);
   }
   return command;
-}
-
-void require_entry(std::string_view shelf, std::string_view name) {
-  std::vector<std::string_view> known;
-  for (const CatalogueEntry& entry : catalogue()) {
-    if (entry.shelf != shelf) continue;
-    if (entry.name == name) return;
-    known.push_back(entry.name);
-  }
-  throw Misuse(unknown_name(shelf, name, known));
-}
-
-void check_servers(const Options& o) {
-  if (o.exchange != "parameter_server") {
-    require(o.consistency == "bsp" && o.placement == "uniform" && o.answers == "none",
-            "--consistency, --placement and --answers with --exchange {}; allowed: with parameter_server", o.exchange);
-    return;
-  }
-  require_entry("consistency", o.consistency.substr(0, o.consistency.find(':')));
-  require_entry("placement", o.placement);
-  require_entry("codec", o.answers.substr(0, o.answers.find(':')));
-  require(o.feedback.warmup_steps == 0 && o.feedback.warmup_density == 0 && o.feedback.clip_norm == 0,
-          "--warmup-density, --warmup-steps and --local-clip with --exchange parameter_server; allowed: without");
-  require(
-      o.checkpoint.empty() && o.resume.empty(),
-      "--checkpoint and --resume with --exchange parameter_server; allowed: without, because the optimizer's state is "
-      "not on the ranks");
-}
-
-void check_optimizer(const Options& o) {
-  const bool sgd = o.optimizer == "sgd", resting = o.momentum == 0.0;
-  require(!o.nesterov || sgd, "--nesterov with --optimizer {}; allowed: with sgd", o.optimizer);
-  require(!o.nesterov || !resting, "--nesterov needs a --momentum above 0");
-  require(o.feedback.kind != "momentum" || sgd, "--feedback momentum with --optimizer {}; allowed: with sgd",
-          o.optimizer);
-  require(o.feedback.kind != "momentum" || !resting,
-          "--feedback momentum without momentum; allowed: with a --momentum above 0");
-  require_allowed(optimizer_options(o));
-  require(sgd || o.learning_rate || !o.profile.empty(), "--optimizer {} needs a --lr: the models' own rates are sgd's",
-          o.optimizer);
-}
-
-void check(const Options& o) {
-  (void)model_named(o.model);
-  require(!o.data.empty() || !o.profile.empty(), "--data is required: what to train on");
-  require(o.profile.empty() || o.steps.value_or(kProfiledSteps) >= kProfiledSteps,
-          "--steps {}: a profile is the median of {} steps or more", o.steps.value_or(0), kProfiledSteps);
-  require_entry("policy", o.policy);
-  for (const std::string& way : codec_ways(o.codec)) require_entry("codec", way.substr(0, way.find(':')));
-  require_entry("exchange", o.exchange);
-  if (o.algorithm != "auto") require_entry("algorithm", o.algorithm);
-  check_optimizer(o);
-  check_servers(o);
-  require(o.global_batch == 0 || o.global_batch >= o.accumulate,
-          "--global-batch {} cannot be cut into {} micro-batches", o.global_batch, o.accumulate);
 }
 
 }  // namespace

@@ -22,7 +22,12 @@ struct Slowness {
 struct Options {
   std::string model, data;
   ModelOptions sizes;
-  int resolution = 0;  ///< pixels that images are scaled to; 0: as the data has them
+  int resolution = 0;                                   ///< pixels that images are scaled to; 0: as the data has them
+  int input_threads = 1;                                ///< that decode images
+  bool stop_on_corrupt = false;                         ///< an image that cannot be decoded ends the run
+  std::uint64_t cache_bytes = 0, cache_disk_bytes = 0;  ///< of this rank, for encoded samples
+  std::string cache_folder;                             ///< empty: none on disk
+  std::uint64_t origin_rate = 0;                        ///< bytes a second that a rank reads of --data at most; 0: any
 
   std::string policy = "fusion", codec = "none", exchange = "allreduce", algorithm = "auto";
   bool force = false;                ///< the codec, even where it is predicted to lose
@@ -64,6 +69,7 @@ struct Options {
   std::string out, log_level;
   bool json = false;
   std::optional<std::uint64_t> report_every, trace_step;
+  bool share_norms = false;      ///< among ranks
   std::optional<Slowness> slow;  ///< of one rank: declared sleep
   std::string command;           ///< as it was called, for the run's record
   std::vector<Setting> shared;   ///< what must be equal on all ranks

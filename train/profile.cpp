@@ -48,7 +48,9 @@ class Profiler final {
  public:
   Profiler(Group& group, const Options& options) : model_(model_named(options.model)) {
     Builder builder(options.seed.value_or(1));
-    network_ = model_.build(builder, options.sizes);
+    ModelOptions sizes = options.sizes;
+    sizes.classes = model_.classes;
+    network_ = model_.build(builder, sizes);
     parameters_ = gather_in_one_memory(network_.parameters);
     std::tie(input_, target_) = made_up_batch(model_, options);
     gradients_ = std::make_unique<Gradients>(group, network_, SynchronizerOptions{.exchange = "none", .trace = &trace_},

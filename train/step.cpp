@@ -6,7 +6,6 @@
 #include <numeric>
 #include <thread>
 
-#include "data/scaled.hpp"
 #include "random.hpp"
 #include "syncopate/collective.hpp"
 #include "training.hpp"
@@ -43,16 +42,18 @@ class Timed final {
 }  // namespace
 
 StepRow Training::step() {
-  const Share share = order_->share(state_.progress, samples_per_step(), place_.rank, place_.ranks);
+  const input::Share share = order_->share(state_.progress, samples_per_step(), place_.rank, place_.ranks);
   StepRow row;
   row.step = state_.progress.step + 1;
   Losses losses;
   {
     const Timed whole(row.times.step_s, trace_, nullptr);
+    const Batch batch = read_batch(row.times);
     const std::size_t parts = std::min<std::size_t>(options_.accumulate, std::max<std::size_t>(share.mine.size(), 1));
     for (std::size_t i = 0; i < parts; ++i) {
       const Range part = even_part(share.mine.size(), parts, i);
-      micro_batch({Samples(share.mine).subspan(part.begin, part.size()), share, i == 0, i + 1 == parts}, row, losses);
+      const Batch samples = part.size() == 0 ? Batch{} : part_of(batch, part);
+      micro_batch({samples, part.size(), share, i == 0, i + 1 == parts}, row, losses);
     }
     finish(row);
   }
@@ -66,26 +67,33 @@ StepRow Training::step() {
   return row;
 }
 
+/// Images that others stand for are named once.
+Batch Training::read_batch(StepTimes& times) {
+  const Timed waiting(times.input_s, trace_, "input");
+  Batch batch = batches_->next();
+  for (const std::string& refused : batch.refused) output_.warn(refused + "; another image stands for it");
+  return batch;
+}
+
 /// The exchange averages over ranks, so each rank weighs its samples by ranks / total: the result is the mean gradient
 /// of all samples of the step, however unevenly the ranks share them.
 void Training::micro_batch(const MicroBatch& batch, StepRow& row, Losses& losses) {
-  const auto& [samples, share, first, last] = batch;
-  if (samples.empty()) {
+  const auto& [samples, count, share, first, last] = batch;
+  if (count == 0) {
     enter_backward(batch, row);
     return gradients_->without_backward();
   }
-  const auto mine = static_cast<double>(samples.size());
+  const auto mine = static_cast<double>(count);
   const double weight =
       alone() ? mine / static_cast<double>(share.mine.size()) : mine * place_.ranks / static_cast<double>(share.total);
   at::Tensor loss;
   {
     const Timed forward(row.times.forward_s, trace_, "forward");
-    const Batch read = data_->training(samples, {options_.augment, state_.seed, state_.progress.epoch});
-    loss = network_.loss(scaled(read.input, options_.resolution), read.target);
+    loss = network_.loss(samples.input, samples.target);
     const auto mean = loss.item<double>();
     if (!std::isfinite(mean)) found_not_finite("the loss", {});
     losses.sum += mine * mean;
-    losses.samples += samples.size();
+    losses.samples += count;
     if (weight != 1.0) loss = loss * weight;
   }
   if (options_.slow && last) sleep_as_slow(row.times);
@@ -137,7 +145,9 @@ void Training::finish(StepRow& row) {
 
 /// Runs on: the communication thread where the exchange ends in weights, else the training thread.
 void Training::update(std::size_t first, std::size_t last) {
-  for (std::size_t i = first; i <= last; ++i) optimizer_->update(i, gradients_->values(i), update_step_);
+  std::vector<std::span<float>> gradients;
+  for (std::size_t i = first; i <= last; ++i) gradients.push_back(gradients_->values(i));
+  optimizer_->update(first, gradients, update_step_);
 }
 
 Evaluation Training::evaluate() {
@@ -152,14 +162,11 @@ Evaluation Training::evaluate() {
   const Range mine = alone() || is_served() ? Range{0, count} : even_part(count, ranks, rank);
 
   std::array<double, 3> sums{};  // loss, correct, samples
+  const auto batches = data_->evaluation({count, mine, kEvaluationBatch});
   for (std::size_t begin = mine.begin; begin < mine.end; begin += kEvaluationBatch) {
-    std::vector<std::uint32_t> samples(std::min(kEvaluationBatch, mine.end - begin));
-    for (std::size_t i = 0; i < samples.size(); ++i)
-      samples[i] = static_cast<std::uint32_t>((begin + i) * held_out / count);
-    const Batch batch = data_->evaluation(samples);
-    const auto [logits, target, weight] =
-        network_.answers(scaled(batch.input, options_.resolution), batch.target, false).front();
-    const auto n = static_cast<double>(samples.size());
+    const Batch batch = batches->next();
+    const auto [logits, target, weight] = network_.answers(batch.input, batch.target, false).front();
+    const auto n = static_cast<double>(batch.input.size(0));
     sums[0] += n * at::cross_entropy_loss(logits, target).item<double>();
     if (!text) sums[1] += logits.argmax(1).eq(target).sum().item<double>();
     sums[2] += n;

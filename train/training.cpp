@@ -63,8 +63,8 @@ Training::Training(Group& group, const Place& place, const Options& options)
   at::set_num_interop_threads(1);
   require(options.global_batch == 0 || options.global_batch >= static_cast<std::uint64_t>(place.ranks),
           "--global-batch {} is smaller than the number of ranks, {}", options.global_batch, place.ranks);
-  data_ = open_data(model_, options.data, options.sizes.context);
-  require_side(model_, options.resolution > 0 ? options.resolution : data_->side(), options.resolution);
+  data_ = open_data(model_, options);
+  require_side(model_, data_->side(), options.resolution);
   require_equal(group,
                 {{{"the number of training samples in --data", std::to_string(data_->training_samples())},
                   {"the number of held-out samples in --data", std::to_string(data_->evaluation_samples())}}},
@@ -79,7 +79,7 @@ Training::Training(Group& group, const Place& place, const Options& options)
   require(!options.trace_step || (*options.trace_step > state_.progress.step && *options.trace_step <= last_step()),
           "--trace-step {}: this run trains steps {} to {}", options.trace_step.value_or(0), state_.progress.step + 1,
           last_step());
-  order_ = std::make_unique<Order>(data_->training_samples(), state_.seed);
+  order_ = std::make_unique<input::Order>(data_->training_samples(), state_.seed);
   SynchronizerOptions exchange{.policy = options.policy,
                                .cost = {},
                                .check_every = options.check_every,
@@ -104,8 +104,9 @@ Training::Training(Group& group, const Place& place, const Options& options)
   if (updater_ != Updater::caller)
     exchange.update = [this](std::size_t first, std::size_t last) { update(first, last); };
   std::unique_ptr<ServedWeights> served = is_served() ? serve(network_, options) : nullptr;
-  gradients_ = std::make_unique<Gradients>(group_, network_, std::move(exchange),
-                                           Gradients::Manner{options.serial, std::move(served), codecs_.by_gradient()});
+  gradients_ = std::make_unique<Gradients>(
+      group_, network_, std::move(exchange),
+      Gradients::Manner{options.serial, options.share_norms, std::move(served), codecs_.by_gradient()});
   if (!options.resume.empty()) restore_codec_state();
   gradients_->watch([this](const std::string& name) { found_not_finite("the gradient of " + name, name); });
 }
@@ -198,6 +199,7 @@ void Training::save_codec_state() {
 
 /// Seed and position come before the network, whose initial values the seed decides; tensors come after it.
 void Training::share_initial_state() {
+  state_.sizes.classes = data_->classes() > 0 ? data_->classes() : model_.classes;
   const bool resumes = !options_.resume.empty(), first = place_.rank == 0;
   if (resumes && first) {
     resumed_ = load_checkpoint(options_.resume);
@@ -206,7 +208,7 @@ void Training::share_initial_state() {
     state_.seed = resumed_.state.seed;
     state_.progress = resumed_.state.progress;
   }
-  Progress& at = state_.progress;
+  input::Progress& at = state_.progress;
   std::array<std::int64_t, 4> words{};
   const std::array<std::uint64_t*, 4> fields{&state_.seed, &at.step, &at.epoch, &at.sample};
   for (std::size_t i = 0; i < fields.size(); ++i) words[i] = static_cast<std::int64_t>(*fields[i]);
@@ -214,7 +216,7 @@ void Training::share_initial_state() {
   for (std::size_t i = 0; i < fields.size(); ++i) *fields[i] = static_cast<std::uint64_t>(words[i]);
 
   Builder builder(state_.seed);
-  network_ = model_.build(builder, options_.sizes);
+  network_ = model_.build(builder, state_.sizes);
   parameters_ = gather_in_one_memory(network_.parameters);
   buffers_ = gather_in_one_memory(network_.buffers);
   if (resumes && first) {
@@ -231,7 +233,15 @@ void Training::share_initial_state() {
 void Training::share_optimizer_state() {
   OptimizerOptions options = optimizer_options(options_);
   options.corrected = has_momentum_correction(options_) && refused_codec_.empty();
+  const bool is_sharded = updater_ == Updater::shards;
+  if (is_sharded || options_.share_norms) options.shared = shared_work(group_, network_, is_sharded);
+  if (is_sharded) shards_ = options.shared->shards;
   optimizer_ = optimizer_for(network_, std::move(options));
+  if (is_sharded) {
+    if (!options_.resume.empty()) scatter(group_, *shards_, resumed_.kept, *optimizer_);
+    resumed_ = {};
+    return;
+  }
   if (!options_.resume.empty() && place_.rank == 0) restore(*optimizer_, resumed_.kept);
   resumed_ = {};
   if (updater_ == Updater::root) return;
@@ -271,6 +281,7 @@ Json Training::description() const {
            {"buckets", buckets}};
   if (!refused_codec_.empty()) run["refused_codec"] = refused_codec_;
   if (!codecs_.unused().empty()) run["unused_codecs"] = codecs_.unused();
+  if (options_.origin_rate > 0) run["origin_rate"] = options_.origin_rate;
   if (is_served()) run["consistency"] = options_.consistency;
   if (is_served()) run["placement"] = options_.placement;
   if (updater_ == Updater::every_rank) run["broadcast_every"] = options_.broadcast_every;

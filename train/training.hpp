@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "data/data.hpp"
-#include "data/order.hpp"
 #include "network/network.hpp"
 #include "options.hpp"
 #include "ranks/interrupt.hpp"
@@ -13,12 +12,14 @@
 #include "record/codec_state.hpp"
 #include "record/output.hpp"
 #include "syncopate/group.hpp"
+#include "syncopate/input.hpp"
 #include "syncopate/trace.hpp"
 #include "update/codec_choice.hpp"
 #include "update/gradients.hpp"
 #include "update/optimizer.hpp"
 #include "update/rate.hpp"
 #include "update/served.hpp"
+#include "update/shards.hpp"
 
 namespace syncopate::train {
 
@@ -49,8 +50,9 @@ class Training final {
   StepRow step();
   /// Some of this rank's share of a step.
   struct MicroBatch {
-    Samples samples;
-    const Share& share;
+    const Batch& samples;  ///< without tensors where the rank has none
+    std::size_t count;
+    const input::Share& share;
     bool first, last;
   };
   void micro_batch(const MicroBatch& batch, StepRow& row, Losses& losses);
@@ -58,12 +60,14 @@ class Training final {
   void finish(StepRow& row);
   void update(std::size_t first, std::size_t last);
   void settle();
+  Batch read_batch(StepTimes& times);
   void begin_trace();
   void end_trace();
   void after_step();
   void average_statistics();
   Evaluation evaluate();
   void report_evaluation();
+  void note_tiers(std::uint64_t epoch);
   void save();
   void finish_run(EndRow& end);
   void exchange_notices();
@@ -87,14 +91,16 @@ class Training final {
   UpdateStep update_step_;  ///< of the present step, also while its updates reach into the next
   Output output_;
   std::unique_ptr<Data> data_;
-  Checkpoint resumed_;  ///< rank 0 with --resume only
-  RunState state_;      ///< `state_.progress` is where the training stands
+  std::unique_ptr<Batches> batches_;  ///< of the steps, from the first one on
+  Checkpoint resumed_;                ///< rank 0 with --resume only
+  RunState state_;                    ///< `state_.progress` is where the training stands
   Network network_;
   at::Tensor parameters_, buffers_;  ///< all of the network's, in one memory each
   Trace trace_;
   std::unique_ptr<Gradients> gradients_;
   std::unique_ptr<Optimizer> optimizer_;
-  std::unique_ptr<Order> order_;
+  std::optional<Shards> shards_;  ///< of the optimizer's work and state, where ranks divide them
+  std::unique_ptr<input::Order> order_;
   std::optional<Evaluation> evaluation_;  ///< of the present parameters
   std::uint64_t traced_ = 0;              ///< the step whose timeline is kept, counted from 1
   std::optional<Interrupt> interrupt_;    ///< from the first step on

@@ -33,6 +33,7 @@ enum class Updater : std::uint8_t {
   caller,      ///< the caller, after `wait`: the exchange ends with gradients
   every_rank,  ///< the synchronizer calls `SynchronizerOptions::update` on every rank: the exchange ends with weights
   root,        ///< the same on rank 0 only, which holds the optimizer's state; the other ranks receive its weights
+  shards,      ///< the same on every rank, for its shards alone (optimizer.hpp); all ranks get all weights
   servers,     ///< servers, or each worker by itself (server.hpp); no synchronizer takes part
 };
 [[nodiscard]] Updater updater_of(std::string_view exchange);  ///< throws Misuse, naming the allowed names
@@ -77,14 +78,14 @@ struct SynchronizerOptions {
 
   /// The weights of gradient i, with as many elements; initially equal on all ranks (`broadcast_all`). Exchanges that
   /// end with weights need them, and read and write them from the last `ready(i)` of a step until `wait(i)` returns; so
-  /// do codecs that weigh gradients by them (importance), which read weights of type f32 in that time. Others ignore
-  /// them.
+  /// do codecs that weigh gradients by them (importance), which read f32 weights in that time. Others ignore them.
   std::vector<Buffer> weights;
 
   // Only for exchanges that end with weights, which need it; other exchanges refuse it.
 
   /// Applies the averaged gradients [first, last] to their weights, and sets the gradients to what the next step adds
-  /// to (usually zero). Runs on: the communication thread, for one bucket at a time.
+  /// to (usually zero). With exchange "sharded" only this rank's shards hold averages. Runs on: the communication
+  /// thread, for one bucket at a time.
   std::function<void(std::size_t first, std::size_t last)> update;
   int broadcast_every = 5;  ///< exchange allreduce_broadcast: steps between broadcasts of rank 0's weights
 };
@@ -116,9 +117,9 @@ using ExchangeCostOf = std::function<ExchangeCost(const ExchangeLaw& law, std::u
 struct StepStatistics {
   std::uint64_t wire_bytes = 0;  ///< sent by this rank, headers included
   double wait_s = 0;             ///< time `wait` blocked its caller
-  double gradient_norm = 0;  ///< global L2 norm before clipping; 0 without clip_norm, or on a rank that does not update
-  double predicted_s = 0;    ///< the step's time, predicted before it began; 0: not predicted yet
-  bool measuring = false;    ///< the step ran under a temporary partition that serves to measure
+  double gradient_norm = 0;      ///< global L2 norm before clipping; 0 without clip_norm, and where no update runs
+  double predicted_s = 0;        ///< the step's time, predicted before it began; 0: not predicted yet
+  bool measuring = false;        ///< the step ran under a temporary partition that serves to measure
 };
 
 /// A codec's state between steps on this rank (residuals, momenta), by gradient: for checkpoints.
@@ -135,9 +136,8 @@ struct BucketInfo {
 };
 
 /// Owns the gradients' memory (one arena per type, in forward order) and averages gradients over the ranks of a group.
-/// In a step the backward pass calls `ready(i)` once for every gradient, from any number of threads; then the caller
-/// calls `wait()`. Every rank passes the same gradients and options. Options that affect the result are compared, and a
-/// difference is a Mismatch; policy and plan are taken from rank 0.
+/// In a step the backward pass calls `ready(i)` once for every gradient, from any threads; then the caller calls
+/// `wait()`. Ranks pass equal gradients and options: a difference is a Mismatch; policy and plan are rank 0's.
 ///
 /// An exchange that ends with weights updates them during the backward pass and delivers them to every rank in forward
 /// order. To overlap the delivery with the next forward pass, call `wait(i)` before the forward pass uses the weights

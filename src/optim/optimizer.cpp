@@ -8,6 +8,7 @@
 #include "base/require.hpp"
 #include "optim/norms.hpp"
 #include "optim/rule.hpp"
+#include "optim/shared_work.hpp"
 
 namespace syncopate {
 
@@ -53,21 +54,26 @@ class Optimizer::Impl {
         with_(allowed(options)),
         corrected_(options.corrected),
         parallel_(options.parallel ? options.parallel : in_turn),
+        shared_(options.shared),
         tensors_(std::move(tensors)) {
     require_usable(tensors_);
-    for (const WeightTensor& tensor : tensors_) {
+    if (shared_) require_fits(*shared_, rule_, tensors_);
+    for (std::size_t i = 0; i < tensors_.size(); ++i) {
       offsets_.push_back(elements_);
-      elements_ += tensor.weights.count;
+      elements_ += updated(i).size();
     }
   }
 
-  void update(std::size_t i, std::span<float> gradient, const UpdateStep& at) {
-    const Part tensor = part_of(i, gradient);
+  void update(std::size_t first, std::span<const std::span<float>> gradients, const UpdateStep& at) {
     base::require(std::isfinite(at.rate) && at.rate >= 0, "a learning rate of {}; allowed: 0 or more", at.rate);
     base::require(at.step > 0, "step 0 of an optimizer; allowed: steps counted from 1");
-    Step step{with_, at, corrected_, tensors_[i].spared};
-    if (rule_.trust != nullptr) step.trust = prepare(step, tensor);
-    in_pieces(tensor.size(), [&](Range piece) { rule_.update(step, tensor.cut(piece)); });
+    std::vector<double> trusts(gradients.size(), 1);
+    if (rule_.trust != nullptr) trusts = trusts_of(first, gradients, at);
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      const Step step{with_, at, corrected_, tensors_[first + i].spared, trusts[i]};
+      const Part mine = part_of(first + i, gradients[i]);
+      in_pieces(mine.size(), [&](Range piece) { rule_.update(step, mine.cut(piece)); });
+    }
   }
 
   std::vector<OptimizerState> state() {
@@ -84,13 +90,23 @@ class Optimizer::Impl {
     for (std::size_t s = 0; s < rule_.state.size(); ++s) state_[s].resize(elements_);
   }
 
+  /// The elements of tensor i that this rank updates, and those whose squares it sums.
+  [[nodiscard]] Range updated(std::size_t i) const {
+    return shared_ && shared_->own_shards_only ? summed(i) : Range{0, tensors_[i].weights.count};
+  }
+  [[nodiscard]] Range summed(std::size_t i) const {
+    return shared_ ? shared_->shards.of(i, shared_->rank) : Range{0, tensors_[i].weights.count};
+  }
+
+  /// What this rank updates of tensor i.
   Part part_of(std::size_t i, std::span<float> gradient) {
     base::require(i < tensors_.size(), "tensor {} of an optimizer of {}", i, tensors_.size());
     const auto& [name, weights, spared] = tensors_[i];
     base::require(gradient.size() == weights.count, "the gradient of '{}' has {} elements instead of {}", name,
                   gradient.size(), weights.count);
     allocate();
-    Part part{{static_cast<float*>(weights.data), weights.count}, gradient};
+    const Range mine = updated(i);
+    Part part = Part{{static_cast<float*>(weights.data), weights.count}, gradient}.cut(mine);
     for (std::size_t s = 0; s < rule_.state.size(); ++s) part.state[s] = state_[s].data() + offsets_[i];
     return part;
   }
@@ -102,23 +118,41 @@ class Optimizer::Impl {
     });
   }
 
-  /// Directions and squares block by block, while a block is in the cache; then the tensor's trust ratio.
-  double prepare(const Step& step, const Part& tensor) {
-    std::vector<Squares> squares(blocks_of(tensor.size()));
-    in_pieces(tensor.size(), [&](Range piece) {
-      for (std::size_t at = piece.begin; at < piece.end; at += kBlock) {
-        const Part block = tensor.cut({at, std::min(piece.end, at + kBlock)});
+  /// The trust ratios of tensors first, first + 1, …, from the squares of all their blocks.
+  std::vector<double> trusts_of(std::size_t first, std::span<const std::span<float>> gradients, const UpdateStep& at) {
+    std::vector<std::vector<Squares>> squares;
+    for (std::size_t i = 0; i < gradients.size(); ++i)
+      squares.push_back(prepared({with_, at, corrected_, tensors_.at(first + i).spared}, first + i, gradients[i]));
+    if (shared_) gather_squares(*shared_, first, squares);
+    std::vector<double> trusts;
+    for (std::size_t i = 0; i < gradients.size(); ++i)
+      trusts.push_back(tensors_[first + i].spared ? 1 : trust_of(rule_, with_, norms_of(squares[i])));
+    return trusts;
+  }
+
+  /// Forms directions block by block, and sums this rank's squares of each while it is in the cache. The squares of all
+  /// blocks, those of others 0; none of a spared tensor.
+  std::vector<Squares> prepared(const Step& step, std::size_t i, std::span<float> gradient) {
+    const Part mine = part_of(i, gradient);
+    const Range updates = updated(i), sums = step.spared ? Range{} : summed(i);
+    std::vector<Squares> squares(step.spared ? 0 : blocks_of(gradient.size()));
+    const Range visited = rule_.prepare != nullptr ? updates : sums;
+    in_pieces(visited.size(), [&](Range piece) {
+      for (std::size_t at = visited.begin + piece.begin; at < visited.begin + piece.end; at += kBlock) {
+        const std::size_t end = std::min(visited.end, at + kBlock);
+        const Part block = mine.cut({at - updates.begin, end - updates.begin});
         if (rule_.prepare != nullptr) rule_.prepare(step, block);
-        if (!step.spared) squares[at / kBlock] = squares_of(block);
+        if (at >= sums.begin && at < sums.end) squares[at / kBlock] = squares_of(block);
       }
     });
-    return step.spared ? 1 : trust_of(rule_, with_, norms_of(squares));
+    return squares;
   }
 
   const Rule& rule_;
   const Hyperparameters with_;
   const bool corrected_;
   const ParallelFor parallel_;
+  const std::optional<SharedWork> shared_;
   const std::vector<WeightTensor> tensors_;
   std::vector<std::size_t> offsets_;  ///< of each tensor, into every state
   std::size_t elements_ = 0;
@@ -130,7 +164,11 @@ Optimizer::Optimizer(std::vector<WeightTensor> tensors, const OptimizerOptions& 
 Optimizer::~Optimizer() = default;
 
 void Optimizer::update(std::size_t i, std::span<float> gradient, const UpdateStep& at) {
-  impl_->update(i, gradient, at);
+  impl_->update(i, std::span(&gradient, 1), at);
+}
+
+void Optimizer::update(std::size_t first, std::span<const std::span<float>> gradients, const UpdateStep& at) {
+  impl_->update(first, gradients, at);
 }
 
 std::string_view Optimizer::rule() const noexcept { return impl_->rule().name; }

@@ -16,7 +16,7 @@ constexpr std::size_t kKeptPerGradient = 4;  // a bucket owns memory for its pay
 
 compress::Tensor whole_tensor(const BucketInputs& inputs, std::size_t i) {
   const Gradient& gradient = inputs.gradients[i];
-  const std::size_t rows = gradient.rows == 0 ? gradient.elements : gradient.rows;
+  const std::size_t rows = inputs.cut.rows(i);
   return {.values = inputs.arena.gradient(i),
           .weights = inputs.settings[i].codec->wants_weights ? inputs.weights[i] : Buffer{},
           .rows = rows,
@@ -28,7 +28,7 @@ compress::Tensor part_tensor(const BucketInputs& inputs, std::size_t i) {
   compress::Tensor tensor = whole_tensor(inputs, i);
   const bool has_rows = inputs.share.index < inputs.share.count;  // not beyond the smallest host's ranks
   if (inputs.share.count == 1 && has_rows) return tensor;
-  const Range rows = has_rows ? even_part(tensor.rows, inputs.share.count, inputs.share.index) : Range{};
+  const Range rows = has_rows ? inputs.cut.rows_of(i, inputs.share.index) : Range{};
   tensor.rows = rows.size();
   tensor.values = Buffer(nullptr, rows.size() * tensor.columns, tensor.values.dtype);
   if (tensor.weights.count > 0)

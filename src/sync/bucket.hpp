@@ -12,6 +12,7 @@
 #include "sync/arena.hpp"
 #include "sync/codec_state.hpp"
 #include "sync/exchange.hpp"
+#include "sync/parts/cut.hpp"
 
 namespace syncopate::sync {
 
@@ -48,6 +49,7 @@ struct BucketInputs {
   const Arena& arena;
   const std::vector<compress::Settings>& settings;  ///< of every gradient
   const Share& share;
+  const Cut& cut;
   std::uint64_t seed = 0;
   std::span<const Buffer> weights{};  ///< of every gradient; used if the codec wants them
 };

@@ -4,6 +4,7 @@
 #include "base/named.hpp"
 #include "collective/algorithm.hpp"
 #include "compress/codec.hpp"
+#include "input/format.hpp"
 #include "optim/rule.hpp"
 #include "schedule/architecture.hpp"
 #include "schedule/cost.hpp"
@@ -28,6 +29,7 @@ std::vector<CatalogueEntry> catalogue() {
   add("consistency", server::consistencies());
   add("exchange", sync::exchanges());
   add("optimizer", optim::rules());
+  add("format", input::formats());
   return entries;
 }
 

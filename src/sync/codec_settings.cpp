@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <map>
 
 #include "base/require.hpp"
@@ -33,11 +34,12 @@ Feedback feedback_of(const FeedbackOptions& options, const compress::Codec& code
 
 /// Weights are needed where the exchange ends in them or the codec looks at them, and may be given anywhere.
 void require_weights(const std::vector<Gradient>& gradients, const SynchronizerOptions& options,
-                     const Exchange& exchange, const compress::Codec& codec) {
+                     const Exchange& exchange, std::span<const compress::Settings> settings) {
   const bool ends_in_weights = exchange.updater != Updater::caller;
-  if (!ends_in_weights && !codec.wants_weights) return;
+  const auto looks = std::ranges::find_if(settings, [](const auto& each) { return each.codec->wants_weights; });
+  if (!ends_in_weights && looks == settings.end()) return;
   const std::string who =
-      ends_in_weights ? fmt::format("exchange {}", exchange.name) : fmt::format("codec {}", codec.name);
+      ends_in_weights ? fmt::format("exchange {}", exchange.name) : fmt::format("codec {}", looks->codec->name);
   base::require(options.weights.size() == gradients.size(),
                 "{} needs the weights of {} gradients in SynchronizerOptions::weights, it got {}", who,
                 gradients.size(), options.weights.size());
@@ -46,9 +48,12 @@ void require_weights(const std::vector<Gradient>& gradients, const SynchronizerO
     base::require(weights.data != nullptr && weights.count == gradients[i].elements,
                   "gradient '{}' has {} elements, its weights have {}{}", gradients[i].name, gradients[i].elements,
                   weights.count, weights.data == nullptr ? " at a null address" : "");
-    base::require(!codec.wants_weights || weights.dtype == DType::f32,
-                  "codec {} does not take the weights of gradient '{}', of type {}; allowed: f32", codec.name,
-                  gradients[i].name, name_of(weights.dtype));
+    base::require(exchange.join == nullptr || weights.dtype == gradients[i].dtype,
+                  "gradient '{}' is of type {}, its weights are of type {}; exchange {} takes equal types",
+                  gradients[i].name, name_of(gradients[i].dtype), name_of(weights.dtype), exchange.name);
+    base::require(looks == settings.end() || weights.dtype == DType::f32,
+                  "codec {} does not take the weights of gradient '{}', of type {}; allowed: f32",
+                  looks == settings.end() ? "" : looks->codec->name, gradients[i].name, name_of(weights.dtype));
   }
 }
 
@@ -106,7 +111,6 @@ std::vector<compress::Settings> checked_settings(const std::vector<Gradient>& gr
     const Gradient& gradient = gradients[i];
     require_shape(gradient);
     require_fit(exchange, *settings[i].codec, options.algorithm);
-    require_weights(gradients, options, exchange, *settings[i].codec);
     compress::require_taken(settings[i], gradient.name, gradient.dtype);
     base::require(
         exchange.narrow == nullptr || !is_integer(gradient.dtype),
@@ -116,6 +120,7 @@ std::vector<compress::Settings> checked_settings(const std::vector<Gradient>& gr
                   "clip_norm is {}, and gradient '{}' has type {}; allowed with clipping: f32, f64, f16, bf16",
                   options.clip_norm, gradient.name, name_of(gradient.dtype));
   }
+  require_weights(gradients, options, exchange, settings);
   return settings;
 }
 

@@ -43,10 +43,11 @@ class Combiner::Impl final {
         exchange_(sync::exchange_named(options.exchange)),
         codecs_(sync::checked_settings(gradients_, options_)),
         share_(sync::share_of(exchange_, group)),
+        cut_(gradients_, share_),
         places_(gradients_),
-        inputs_{group_, gradients_, places_, codecs_, share_, options_.seed, options_.weights},
+        inputs_{group_, gradients_, places_, codecs_, share_, cut_, options_.seed, options_.weights},
         state_(sync::state_bytes(inputs_)),
-        context_{exchange_, group_, options_.algorithm, share_, state_, options_.trace},
+        context_{exchange_, group_, options_.algorithm, share_, cut_, state_, options_.trace},
         is_combined_(gradients_.size()) {
     if (exchange_.name != "none") agree(group_, gradients_, options_);
   }
@@ -107,6 +108,7 @@ class Combiner::Impl final {
   const sync::Exchange& exchange_;
   const std::vector<compress::Settings> codecs_;
   const sync::Share share_;
+  const sync::Cut cut_;
   sync::Arena places_;
   const sync::BucketInputs inputs_;
   sync::CodecState state_;

@@ -27,12 +27,14 @@ void require_fit(const Exchange& exchange, const compress::Codec& codec, std::st
                 "exchange {} is between workers and servers (syncopate/server.hpp), not among the ranks of a group; a "
                 "Synchronizer takes the other exchanges",
                 exchange.name);
-  const bool fits = exchange.serves.includes(codec.combines) && (exchange.answers_everywhere || codec.one_round);
-  if (!fits) {
+  const auto fits = [&](const compress::Codec& entry) {
+    return exchange.serves.includes(entry.combines) && (exchange.answers_everywhere || entry.one_round) &&
+           (exchange.codes || entry.name == "none");
+  };
+  if (!fits(codec)) {
     std::vector<std::string_view> names;
     for (const compress::Codec* entry : compress::codecs())
-      if (exchange.serves.includes(entry->combines) && (exchange.answers_everywhere || entry->one_round))
-        names.push_back(entry->name);
+      if (fits(*entry)) names.push_back(entry->name);
     throw Misuse(fmt::format("exchange {} cannot combine what codec {} makes; codecs allowed there: {}", exchange.name,
                              codec.name, fmt::join(names, ", ")));
   }

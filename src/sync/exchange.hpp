@@ -37,19 +37,24 @@ struct ExchangeContext {
   AnswerMemory& memory;
 };
 
-/// The ranks that take part in a codec's rounds, and this rank's share of every gradient's rows: even part `index` of
-/// `count`. A rank whose `index` is not below `count` has no rows: it only takes part in narrowing and widening, and
-/// its coder sees tensors without rows.
+class Cut;
+
+/// The ranks that take part in a codec's rounds, and this rank's share of every gradient's rows: part `index` of
+/// `count` (Cut). A rank whose `index` is not below `count` has no rows: it only takes part in narrowing and widening,
+/// and its coder sees tensors without rows.
 struct Share {
   int rank = 0, ranks = 1;
   std::size_t index = 0, count = 1;
+  bool is_shard = false;  ///< parts are the shards that ranks update (optimizer.hpp), not even parts of the rows
 };
 
 /// Gradients of a bucket that are coded alike, before and after an exchange narrows them to this rank's rows.
 struct Shared {
   std::span<const compress::Tensor> whole;
-  std::span<compress::Tensor> part;      ///< `narrow` sets `values`
-  std::shared_ptr<std::byte[]>& packed;  ///< memory of the exchange, kept for the next step
+  std::span<compress::Tensor> part;        ///< `narrow` sets `values`
+  std::shared_ptr<std::byte[]>& packed;    ///< memory of the exchange, kept for the next step
+  std::span<const std::size_t> gradients;  ///< which ones they are
+  const Cut& cut;
 };
 
 /// An exchange ends with combined gradients (`updater` is the caller) or with updated weights.
@@ -61,6 +66,8 @@ struct Exchange {
   compress::CombineSet serves;
   /// Every rank gets the answers. Codecs with several rounds need that.
   bool answers_everywhere = true;
+  /// Rounds are between ranks. Where none are left to have them, gradients travel uncoded.
+  bool codes = true;
   /// The collectives that the chosen algorithm must offer.
   std::span<const Collective> collectives{};
   /// Answers a round: with the average, or with the packets of all ranks; on every rank that updates.
@@ -75,6 +82,10 @@ struct Exchange {
   /// holds this rank's rows. `widen` runs after them: every rank gets all rows back. Null if `share` is.
   void (*narrow)(const ExchangeContext& context, const Shared& gradients) = nullptr;
   void (*widen)(const ExchangeContext& context, const Shared& gradients) = nullptr;
+  Scope narrows_over = Scope::host;
+  /// Instead of `spread`, where each rank updates its part: every rank gets all weights, in place of the gradients of
+  /// `whole`.
+  void (*join)(const ExchangeContext& context, const Shared& weights) = nullptr;
 };
 
 /// Every exchange, by name (generated from the folder exchange/).

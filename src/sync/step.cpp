@@ -52,12 +52,19 @@ void hear_last(Run& run) {
 }
 
 void combine_narrowed(Run& run, const StepContext& context, const ExchangeContext& exchange) {
-  const Shared gradients{run.whole, run.part, run.packed};
+  const Shared gradients{run.whole, run.part, run.packed, run.gradients, context.cut};
   context.exchange.narrow(exchange, gradients);
   begin(run, context);
   converse(run, context, exchange);
   hear_last(run);
   context.exchange.widen(exchange, gradients);
+}
+
+/// The weights of a run are cut and packed as its gradients were.
+void join(Run& run, const StepContext& context, const ExchangeContext& exchange, const WeightUpdater& updater) {
+  std::vector<compress::Tensor> weights = run.whole;
+  for (std::size_t i = 0; i < weights.size(); ++i) weights[i].values = updater.weights_of(run.gradients[i]);
+  context.exchange.join(exchange, {weights, {}, run.packed, run.gradients, context.cut});
 }
 
 }  // namespace
@@ -89,6 +96,10 @@ void deliver(Bucket& bucket, const StepContext& context, WeightUpdater& updater)
   updater.complete(bucket);
   if (!updater.spreads()) return;
   const Traced span(context.trace, "broadcast", bucket.name, bytes_of(bucket.weights));
+  if (context.exchange.join != nullptr) {
+    for (Run& run : bucket.runs) join(run, context, exchange_context(context, bucket, run), updater);
+    return;
+  }
   for (const Buffer weights : bucket.weights)
     context.exchange.spread(exchange_context(context, bucket, bucket.runs.front()), weights);
 }

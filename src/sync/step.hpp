@@ -12,6 +12,7 @@ struct StepContext {
   Group& group;
   const std::string& algorithm;
   const Share& share;
+  const Cut& cut;
   CodecState& state;
   Trace* trace = nullptr;
 };

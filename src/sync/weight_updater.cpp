@@ -10,10 +10,12 @@
 
 namespace syncopate::sync {
 
-double clip(const Arena& arena, double limit) {
+double clip(const Arena& arena, double limit, Group* among) {
   double squared = 0;
   for (const Buffer& vector : arena.vectors())
     squared += kernel::squared_norm(vector.dtype, vector.bytes().data(), vector.count);
+  if (among != nullptr)
+    run(*among, Collective::allreduce, Buffer(&squared, 1, DType::f64), {.name = "the norm of all gradients"});
   const double norm = std::sqrt(squared);
   if (!(norm > limit)) return norm;
   for (const Buffer& vector : arena.vectors())
@@ -67,7 +69,7 @@ std::vector<Buffer> WeightUpdater::weights_of(std::size_t first, std::size_t las
 }
 
 bool WeightUpdater::updates_here() const noexcept {
-  return exchange_.updater == Updater::every_rank || group_.rank() == kRoot;
+  return exchange_.updater != Updater::root || group_.rank() == kRoot;
 }
 
 bool WeightUpdater::spreads() const noexcept {
@@ -84,7 +86,8 @@ void WeightUpdater::apply(const Bucket& bucket) {
 }
 
 void WeightUpdater::combined() {
-  if (clips() && updates_here()) norm_ = clip(arena_, options_.clip_norm);
+  if (!clips() || !updates_here()) return;
+  norm_ = clip(arena_, options_.clip_norm, exchange_.updater == Updater::shards ? &group_ : nullptr);
 }
 
 void WeightUpdater::complete(const Bucket& bucket) {

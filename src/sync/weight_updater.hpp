@@ -11,8 +11,9 @@
 
 namespace syncopate::sync {
 
-/// Scales all gradients so that their global L2 norm is at most `limit`; returns the norm before that.
-double clip(const Arena& arena, double limit);
+/// Scales all gradients so that their global L2 norm is at most `limit`; returns the norm before that. With a group
+/// each rank has a part of them, and zero elsewhere: a collective.
+double clip(const Arena& arena, double limit, Group* among = nullptr);
 
 [[nodiscard]] std::size_t bytes_of(const std::vector<Buffer>& pieces);
 
@@ -28,6 +29,7 @@ class WeightUpdater final {
   [[nodiscard]] bool ends_in_weights() const noexcept { return exchange_.updater != Updater::caller; }
   /// Determines, with the other ranks, which weights adjoin in memory on all of them. A collective.
   void agree_on_neighbours();
+  [[nodiscard]] Buffer weights_of(std::size_t i) const { return options_.weights[i]; }
   /// The weights of gradients [first, last]; weights that adjoin are one piece.
   [[nodiscard]] std::vector<Buffer> weights_of(std::size_t first, std::size_t last) const;
 

@@ -64,6 +64,37 @@ TEST_F(PlanPolicies, ShowsThatAlgorithm1IsNotOptimal) {
   EXPECT_EQ(found[1].at("over_optimum"), 0);
 }
 
+TEST_F(PlanPolicies, ARecipeIsTheSumOfItsPartsSteps) {
+  const std::string recipe = folder_ / "recipe.json";
+  std::ofstream(recipe) << R"({"samples": 1000, "parts": [{"epochs": 2, "batch": 50, "samples_per_second": 10},
+      {"epochs": 1, "batch": 250, "samples_per_second": 125, "update_s": 1}]})";
+  const auto plan_of = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words{"plan", "recipe", recipe, "--profile", profile_, "--cluster", cluster_};
+    words.insert(words.end(), more.begin(), more.end());
+    return syncopate(words);
+  };
+  const Ended ended = plan_of({"--json"});
+  ASSERT_EQ(ended.code, 0) << ended.error;
+  std::vector<nlohmann::json> rows;
+  for (const std::string& line : lines_of(ended.output)) rows.push_back(nlohmann::json::parse(line));
+  ASSERT_EQ(rows.size(), 3U);
+  EXPECT_EQ(rows[0].at("steps"), 2 * 5) << "1000 samples by 4 ranks of 50";
+  EXPECT_EQ(rows[1].at("steps"), 1);
+  EXPECT_NEAR(rows[0].at("compute_s").get<double>(), 5, 1e-9);
+  EXPECT_NEAR(rows[1].at("compute_s").get<double>(), 3, 1e-9);
+  const double exchange_s = 1 + 40000008 * 2.5e-7;
+  for (const int part : {0, 1}) {
+    EXPECT_NEAR(rows[part].at("serial_s").get<double>() - rows[part].at("compute_s").get<double>(), exchange_s, 1e-6);
+    EXPECT_GE(rows[part].at("step_s"), rows[part].at("compute_s"));
+  }
+  EXPECT_NEAR(rows[2].at("seconds").get<double>(),
+              10 * rows[0].at("step_s").get<double>() + rows[1].at("step_s").get<double>(), 1e-6);
+  EXPECT_NE(plan_of({}).output.find("in all "), std::string::npos);
+  std::ofstream(recipe) << R"({"samples": 1000, "parts": [{"epochs": 2, "batch": 50}]})";
+  EXPECT_EQ(plan_of({}).code, 2);
+  EXPECT_NE(plan_of({}).error.find("has no samples_per_second"), std::string::npos);
+}
+
 TEST_F(PlanPolicies, PrintsATableForPeople) {
   const Ended ended = plan({});
   ASSERT_EQ(ended.code, 0) << ended.error;

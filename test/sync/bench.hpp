@@ -37,9 +37,10 @@ struct Bench {
   sync::Arena arena{group, model};
   sync::WeightUpdater updater{exchange, group, options, arena};
   sync::Share share = sync::share_of(exchange, group);
-  sync::BucketInputs inputs{group, model, arena, codecs, share};
+  sync::Cut cut{model, share};
+  sync::BucketInputs inputs{group, model, arena, codecs, share, cut};
   sync::CodecState state{sync::state_bytes(inputs)};
-  sync::StepContext context{exchange, group, options.algorithm, share, state};
+  sync::StepContext context{exchange, group, options.algorithm, share, cut, state};
   sync::Buckets buckets{inputs, updater};
 };
 

@@ -95,7 +95,8 @@ std::vector<float> residual_of(const SavedCodecState& saved, std::size_t gradien
 compress::Tensor tensor_of(Group& group, std::size_t gradient) {
   const sync::Arena arena(group, kModel);
   const std::vector<compress::Settings> settings(kModel.size(), compress::settings_of("none"));
-  return sync::whole_tensor({group, kModel, arena, settings, sync::Share{}}, gradient);
+  const sync::Share all;
+  return sync::whole_tensor({group, kModel, arena, settings, all, sync::Cut(kModel, all)}, gradient);
 }
 
 /// Adds what codecs that combine in parts keep of the averages that this rank has encoded again: floats before the

@@ -3,7 +3,7 @@
 
 #include "ranks.hpp"
 #include "sync/bench.hpp"
-#include "sync/packing.hpp"
+#include "sync/parts/packing.hpp"
 #include "syncopate/error.hpp"
 
 namespace syncopate {

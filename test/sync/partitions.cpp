@@ -38,9 +38,10 @@ void run_step(Group& group, const std::vector<Gradient>& model, const Partition&
   updater.agree_on_neighbours();
   const std::vector<compress::Settings> codecs(model.size(), compress::settings_of(options.codec));
   const sync::Share share = sync::share_of(exchange, group);
-  const sync::BucketInputs inputs{group, model, arena, codecs, share};
+  const sync::Cut cut(model, share);
+  const sync::BucketInputs inputs{group, model, arena, codecs, share, cut};
   sync::CodecState state(sync::state_bytes(inputs));
-  const sync::StepContext context{exchange, group, options.algorithm, share, state};
+  const sync::StepContext context{exchange, group, options.algorithm, share, cut, state};
   sync::Buckets buckets(inputs, updater);
   for (const schedule::Bucket& bucket : partition) test::step_of(buckets.of(bucket), context, updater);
   if (!updater.ends_in_weights()) return;

@@ -2,6 +2,7 @@
 #include "command.hpp"
 #include "plan/collective.hpp"
 #include "plan/policies.hpp"
+#include "plan/recipe.hpp"
 
 namespace syncopate::tools::command {
 namespace {
@@ -10,6 +11,7 @@ void define(CLI::App& app, Session& session) {
   tools::plan::add_policies(app, session);
   app.require_subcommand(0, 1);
   tools::plan::add_collective(app, session);
+  tools::plan::add_recipe(app, session);
 }
 
 }  // namespace

@@ -1,72 +1,19 @@
-// The files of a drawn data set: order of the classes, counts, and writing each file whole or not at all.
+// The files of a drawn data set in the layout of CIFAR-10's binary version.
 #include "dataset/files.hpp"
 
 #include <fmt/format.h>
 
-#include <array>
 #include <filesystem>
 #include <fstream>
-#include <numeric>
-#include <vector>
 
 #include "dataset/image.hpp"
 #include "dataset/shape.hpp"
+#include "dataset/writing.hpp"
 #include "syncopate/error.hpp"
 
 namespace syncopate::tools::dataset {
-namespace {
 
 namespace fs = std::filesystem;
-
-constexpr int kTrainFiles = 5;
-constexpr int kMostImages = 10'000'000;
-/// Sets have counter ranges of their own; the order of classes is drawn from a third and fourth.
-enum Set : std::uint32_t { training = 0, testing = 1, order_offset = 2 };
-
-/// The class of image `index`: a random order of the ten classes for each run of ten images.
-int label_of(std::uint64_t seed, Set set, int index) {
-  std::array<int, kClasses.size()> order;
-  std::iota(order.begin(), order.end(), 0);
-  Random random(seed, set + order_offset, static_cast<std::uint64_t>(index) / order.size());
-  for (int i = static_cast<int>(order.size()) - 1; i > 0; --i)
-    std::swap(order[static_cast<std::size_t>(i)], order[static_cast<std::size_t>(random.below(i + 1))]);
-  return order[static_cast<std::size_t>(index) % order.size()];
-}
-
-void check(const DatasetOptions& options) {
-  if (options.folder.empty()) throw Misuse("--out: name a folder");
-  if (options.train < kTrainFiles || options.train > kMostImages)
-    throw Misuse(fmt::format("--train {}; allowed: {} to {} images", options.train, kTrainFiles, kMostImages));
-  if (options.test < 1 || options.test > kMostImages)
-    throw Misuse(fmt::format("--test {}; allowed: 1 to {} images", options.test, kMostImages));
-  if (!(options.difficulty >= 0 && options.difficulty <= 1))
-    throw Misuse(fmt::format("--difficulty {}; allowed: 0 to 1", options.difficulty));
-  std::error_code none;
-  const bool exists = fs::exists(options.folder, none);
-  if (exists && !fs::is_directory(options.folder, none))
-    throw Misuse(fmt::format("--out {}: this is a file; name a folder", options.folder));
-  if (exists && !options.overwrite && !fs::is_empty(options.folder, none))
-    throw Misuse(fmt::format("--out {}: the folder is not empty; name another, or say --force to write into it",
-                             options.folder));
-}
-
-/// Writes beside the target and renames: a reader sees the old file or the new one.
-template <class Write>
-void write_whole(const fs::path& target, Write&& write) {
-  const fs::path draft = target.string() + ".part";
-  std::ofstream file(draft, std::ios::binary | std::ios::trunc);
-  write(file);
-  file.close();
-  std::error_code error;
-  if (file) fs::rename(draft, target, error);
-  if (!file || error) {
-    std::error_code ignored;
-    fs::remove(draft, ignored);
-    throw SystemFailure(fmt::format("cannot write {}: {}", target.string(), error ? error.message() : "disk full?"));
-  }
-}
-
-}  // namespace
 
 void write_dataset(const DatasetOptions& options, const std::function<void(int)>& progress) {
   check(options);

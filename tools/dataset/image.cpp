@@ -15,7 +15,18 @@ namespace syncopate::tools::dataset {
 namespace {
 
 using Colour = std::array<double, 3>;  // each 0..1
-using Canvas = std::array<Colour, kSide * kSide>;
+
+/// Shapes are placed on kSide x kSide units, of which a pixel is 1 or less.
+struct Canvas {
+  int side = kSide;
+  std::vector<Colour> pixels = std::vector<Colour>(static_cast<std::size_t>(side) * static_cast<std::size_t>(side));
+
+  [[nodiscard]] double unit() const { return static_cast<double>(kSide) / side; }
+  [[nodiscard]] Point centre(int x, int y) const { return {(x + 0.5) * unit(), (y + 0.5) * unit()}; }
+  [[nodiscard]] Colour& at(int x, int y) {
+    return pixels[static_cast<std::size_t>(y) * static_cast<std::size_t>(side) + static_cast<std::size_t>(x)];
+  }
+};
 
 Colour random_colour(Random& random) { return {random.unit(), random.unit(), random.unit()}; }
 
@@ -42,23 +53,22 @@ Point random_direction(Random& random) {
 /// How much of a pixel lies inside an outline at this distance (in pixels) from its centre.
 double coverage(double distance) { return std::clamp(0.5 - distance, 0.0, 1.0); }
 
-std::size_t index_of(int x, int y) { return static_cast<std::size_t>(y) * kSide + static_cast<std::size_t>(x); }
-
 template <class Distance>
 void paint(Canvas& canvas, const Colour& colour, double opacity, Distance&& distance) {
-  for (int y = 0; y < kSide; ++y)
-    for (int x = 0; x < kSide; ++x) {
-      Colour& pixel = canvas[index_of(x, y)];
-      pixel = mix(pixel, colour, opacity * coverage(distance(Point{x + 0.5, y + 0.5})));
+  for (int y = 0; y < canvas.side; ++y)
+    for (int x = 0; x < canvas.side; ++x) {
+      Colour& pixel = canvas.at(x, y);
+      pixel = mix(pixel, colour, opacity * coverage(distance(canvas.centre(x, y)) / canvas.unit()));
     }
 }
 
 void paint_background(Canvas& canvas, const std::array<Colour, 2>& ends, Random& random) {
   const Point way = random_direction(random);
-  for (int y = 0; y < kSide; ++y)
-    for (int x = 0; x < kSide; ++x) {
-      const double along = ((x - 15.5) * way.x + (y - 15.5) * way.y) / 44.0 + 0.5;
-      canvas[index_of(x, y)] = mix(ends[0], ends[1], std::clamp(along, 0.0, 1.0));
+  for (int y = 0; y < canvas.side; ++y)
+    for (int x = 0; x < canvas.side; ++x) {
+      const Point p = canvas.centre(x, y);
+      const double along = ((p.x - 16) * way.x + (p.y - 16) * way.y) / 44.0 + 0.5;
+      canvas.at(x, y) = mix(ends[0], ends[1], std::clamp(along, 0.0, 1.0));
     }
 }
 
@@ -114,21 +124,20 @@ void paint_shape(Canvas& canvas, const Subject& subject, const Hardness& hard, R
   });
 }
 
-Record developed(const Canvas& canvas, int label, const Hardness& hard, Random& random) {
-  Record record{};
-  record[0] = static_cast<std::uint8_t>(label);
+Picture developed(const Canvas& canvas, const Hardness& hard, Random& random) {
+  Picture picture{canvas.side, {}};
   const double grain = random.between(0.0, hard.most_grain);
   for (std::size_t channel = 0; channel < 3; ++channel)
-    for (std::size_t i = 0; i < canvas.size(); ++i) {
-      const double value = canvas[i][channel] + grain * random.bell();
-      record[1 + channel * canvas.size() + i] = static_cast<std::uint8_t>(std::clamp(value, 0.0, 1.0) * 255.0 + 0.5);
+    for (const Colour& colour : canvas.pixels) {
+      const double value = colour[channel] + grain * random.bell();
+      picture.planes.push_back(static_cast<std::uint8_t>(std::clamp(value, 0.0, 1.0) * 255.0 + 0.5));
     }
-  return record;
+  return picture;
 }
 
 }  // namespace
 
-Record draw_image(int label, Random random, double difficulty) {
+Picture draw_picture(int label, int side, Random random, double difficulty) {
   const Hardness hard(difficulty);
   const std::array<Colour, 2> ground = {random_colour(random), random_colour(random)};
   Colour colour = random_colour(random);
@@ -138,11 +147,18 @@ Record draw_image(int label, Random random, double difficulty) {
     return true;
   };
   while (!stands_out()) colour = random_colour(random);
-  Canvas canvas{};
+  Canvas canvas{.side = side};
   paint_background(canvas, ground, random);
   paint_clutter(canvas, hard, random);
   paint_shape(canvas, {label, colour}, hard, random);
-  return developed(canvas, label, hard, random);
+  return developed(canvas, hard, random);
+}
+
+Record draw_image(int label, Random random, double difficulty) {
+  const Picture picture = draw_picture(label, kSide, random, difficulty);
+  Record record{static_cast<std::uint8_t>(label)};
+  std::ranges::copy(picture.planes, record.begin() + 1);
+  return record;
 }
 
 }  // namespace syncopate::tools::dataset

@@ -41,7 +41,7 @@ double largest_bucket(const std::vector<Prediction>& predictions) {
 }
 
 Question question_of(const Options& options) {
-  if (options.profile.empty()) throw Misuse("plan needs a PROFILE, or a subcommand: collective");
+  if (options.profile.empty()) throw Misuse("plan needs a PROFILE, or a subcommand: collective, recipe");
   if (options.cluster.empty()) throw Misuse("plan PROFILE needs --cluster FILE");
   Question question{read_profile(options.profile), read_cluster(options.cluster), {}, {}};
   const auto doubt = [&](std::string words) {

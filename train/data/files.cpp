@@ -35,11 +35,4 @@ std::vector<fs::path> files_below(const fs::path& path) {
   return files;
 }
 
-fs::path cifar10_folder(const fs::path& path) {
-  std::error_code ignored;
-  for (const fs::path& folder : {path, path / "cifar-10-batches-bin"})
-    if (fs::exists(folder / "data_batch_1.bin", ignored)) return folder;
-  return {};
-}
-
 }  // namespace syncopate::train

@@ -12,7 +12,5 @@ namespace syncopate::train {
 void append_file(const std::filesystem::path& file, std::vector<std::uint8_t>& into);
 /// A regular file as it is; of a folder all regular files below it, sorted by path. Throws Misuse, SystemFailure.
 [[nodiscard]] std::vector<std::filesystem::path> files_below(const std::filesystem::path& path);
-/// The folder that holds CIFAR-10's data_batch_1.bin: `path` or its cifar-10-batches-bin; empty if neither does.
-[[nodiscard]] std::filesystem::path cifar10_folder(const std::filesystem::path& path);
 
 }  // namespace syncopate::train

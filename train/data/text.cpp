@@ -17,13 +17,13 @@ class Text final : public Data {
   }
 
   int side() const override { return 0; }
+  int classes() const override { return 0; }
   std::size_t training_samples() const override { return training_; }
   std::size_t evaluation_samples() const override { return held_out_; }
-  Batch training(Samples samples, const Augmentation&) const override { return batch(samples, 0); }
-  Batch evaluation(Samples samples) const override { return batch(samples, training_); }
+  std::unique_ptr<Batches> training(const Course& course) const override;
+  std::unique_ptr<Batches> evaluation(const HeldOut& held_out) const override;
 
- private:
-  Batch batch(Samples samples, std::size_t first) const {
+  Batch batch(std::span<const std::uint32_t> samples, std::size_t first) const {
     const auto n = static_cast<std::int64_t>(samples.size()), length = static_cast<std::int64_t>(context_);
     Batch result{at::empty({n, length}, at::kLong), at::empty({n * length}, at::kLong)};
     std::int64_t* input = result.input.data_ptr<std::int64_t>();
@@ -36,9 +36,52 @@ class Text final : public Data {
     return result;
   }
 
+ private:
   std::vector<std::uint8_t> text_;
   std::size_t context_, held_out_ = 0, training_ = 0;
 };
+
+class TrainingText final : public Batches {
+ public:
+  TrainingText(const Text& text, const Course& course)
+      : text_(text), course_(course), at_(course.from), order_(text.training_samples(), course.seat.seed) {}
+  Batch next() override {
+    const auto& [rank, ranks, seed] = course_.seat;
+    const input::Share share = order_.share(at_, course_.batch, rank, ranks);
+    input::advance(at_, share.total, order_.samples());
+    return text_.batch(share.mine, 0);
+  }
+
+ private:
+  const Text& text_;
+  const Course course_;
+  input::Progress at_;
+  input::Order order_;
+};
+
+class HeldOutText final : public Batches {
+ public:
+  HeldOutText(const Text& text, const HeldOut& held_out) : text_(text), held_out_(held_out) {}
+  Batch next() override {
+    std::vector<std::uint32_t> samples(std::min(held_out_.batch, held_out_.mine.size() - taken_));
+    for (std::uint32_t& sample : samples)
+      sample =
+          static_cast<std::uint32_t>((held_out_.mine.begin + taken_++) * text_.evaluation_samples() / held_out_.count);
+    return text_.batch(samples, text_.training_samples());
+  }
+
+ private:
+  const Text& text_;
+  const HeldOut held_out_;
+  std::size_t taken_ = 0;
+};
+
+std::unique_ptr<Batches> Text::training(const Course& course) const {
+  return std::make_unique<TrainingText>(*this, course);
+}
+std::unique_ptr<Batches> Text::evaluation(const HeldOut& held_out) const {
+  return std::make_unique<HeldOutText>(*this, held_out);
+}
 
 }  // namespace
 
@@ -49,23 +92,6 @@ std::unique_ptr<Data> open_text(const std::string& path, int context) {
   require(text.size() > 2 * length, "--data {} has {} bytes of text; --context {} needs at least {}", path, text.size(),
           context, 2 * length + 1);
   return std::make_unique<Text>(std::move(text), length);
-}
-
-std::unique_ptr<Data> open_data(const Model& model, const std::string& path, int context) {
-  const bool images = !cifar10_folder(path).empty();
-  if (model.input == DataKind::images) {
-    std::error_code ignored;
-    require(std::filesystem::exists(path, ignored), "--data {}: there is no such file or folder", path);
-    require(images,
-            "--data {} is no CIFAR-10 folder, and {} trains on images (text trains --model transformer; "
-            "`syncopate data draw` draws images)",
-            path, model.name);
-    return open_cifar10(path);
-  }
-  require(!images,
-          "--data {} holds CIFAR-10 images, and {} trains on text (images train resnet20, resnet110, vgg11, mlp)", path,
-          model.name);
-  return open_text(path, context);
 }
 
 }  // namespace syncopate::train

@@ -6,9 +6,7 @@
 namespace syncopate::train::model {
 namespace {
 
-constexpr double kBeforeRelu = 1.4142135623730951;
-
-Network build(Builder& builder, const ModelOptions&) {
+Network build(Builder& builder, const ModelOptions& options) {
   const Convolution conv1 =
       builder.convolution("conv1", {.in = 3, .out = 96, .kernel = {11, 11}, .stride = 4, .same = false, .bias = true});
   const Convolution conv2 =
@@ -18,7 +16,7 @@ Network build(Builder& builder, const ModelOptions&) {
   const Convolution conv5 = builder.convolution("conv5", {.in = 384, .out = 256, .groups = 2, .bias = true});
   const Linear fc6 = builder.linear("fc6", 256 * 6 * 6, 4096, kBeforeRelu);
   const Linear fc7 = builder.linear("fc7", 4096, 4096, kBeforeRelu);
-  const Linear fc8 = builder.linear("fc8", 4096, 1000);
+  const Linear fc8 = builder.linear("fc8", 4096, options.classes);
   return builder.finish([=](const at::Tensor& images, bool) {
     at::Tensor x = at::max_pool2d(response_norm(conv1(images).relu_()), 3, 2);
     x = at::max_pool2d(response_norm(conv2(x).relu_()), 3, 2);

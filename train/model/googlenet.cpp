@@ -58,9 +58,15 @@ struct Auxiliary {
   }
 };
 
-Auxiliary build_auxiliary(Builder& builder, const std::string& name, int in) {
+struct Place {
+  std::string name;
+  int in = 0;  ///< channels there
+};
+
+Auxiliary build_auxiliary(Builder& builder, const Place& place, int classes) {
+  const auto& [name, in] = place;
   return {builder.convolution(name + "/conv", {.in = in, .out = 128, .kernel = {1, 1}, .bias = true}),
-          builder.linear(name + "/fc", 128 * 4 * 4, 1024), builder.linear(name + "/classifier", 1024, 1000)};
+          builder.linear(name + "/fc", 128 * 4 * 4, 1024), builder.linear(name + "/classifier", 1024, classes)};
 }
 
 struct Step {
@@ -69,13 +75,13 @@ struct Step {
   std::optional<Auxiliary> auxiliary;  ///< behind it
 };
 
-std::vector<Step> build_steps(Builder& builder, bool auxiliary) {
+std::vector<Step> build_steps(Builder& builder, const ModelOptions& options) {
   std::vector<Step> steps;
   for (const Row& row : kRows) {
     const std::string_view name = row.name;
     Step step{build_module(builder, row), name == "3b" || name == "4e", {}};
-    if (auxiliary && name == "4a") step.auxiliary = build_auxiliary(builder, "loss1", 512);
-    if (auxiliary && name == "4d") step.auxiliary = build_auxiliary(builder, "loss2", 528);
+    if (options.auxiliary && name == "4a") step.auxiliary = build_auxiliary(builder, {"loss1", 512}, options.classes);
+    if (options.auxiliary && name == "4d") step.auxiliary = build_auxiliary(builder, {"loss2", 528}, options.classes);
     steps.push_back(std::move(step));
   }
   return steps;
@@ -87,8 +93,8 @@ Network build(Builder& builder, const ModelOptions& options) {
   const Convolution reduce =
       builder.convolution("conv2/3x3_reduce", {.in = 64, .out = 64, .kernel = {1, 1}, .bias = true});
   const Convolution conv2 = builder.convolution("conv2/3x3", {.in = 64, .out = 192, .bias = true});
-  const std::vector<Step> steps = build_steps(builder, options.auxiliary);
-  const Linear classifier = builder.linear("loss3/classifier", 1024, 1000);
+  const std::vector<Step> steps = build_steps(builder, options);
+  const Linear classifier = builder.linear("loss3/classifier", 1024, options.classes);
   return builder.finish_with([=](const at::Tensor& images, const at::Tensor& target, bool training) {
     std::vector<Answer> answers(1);
     at::Tensor x = response_norm(halved(conv1(images).relu_()));

@@ -113,7 +113,7 @@ class Tower final {
   std::vector<Module> modules_;
 };
 
-Network build(Builder& builder, const ModelOptions&) {
+Network build(Builder& builder, const ModelOptions& options) {
   const Stage first = build_stage(builder, "Conv2d_1a_3x3", 3, {32, k33, 2, false});
   const Stage second = build_stage(builder, "Conv2d_2a_3x3", 32, {32, k33, 1, false});
   const Stage third = build_stage(builder, "Conv2d_2b_3x3", 32, {64, k33});
@@ -126,7 +126,7 @@ Network build(Builder& builder, const ModelOptions&) {
   for (const char letter : {'b', 'c', 'd', 'e', 'f', 'g', 'h'}) tower.add(fmt::format("Mixed_6{}", letter), kMixed6);
   tower.add("Mixed_7a", kMixed7a);
   for (const char letter : {'b', 'c', 'd'}) tower.add(fmt::format("Mixed_7{}", letter), kMixed7);
-  const Linear last = builder.linear("last_linear", tower.channels(), 1000);
+  const Linear last = builder.linear("last_linear", tower.channels(), options.classes);
   return builder.finish([=, modules = tower.modules()](const at::Tensor& images, bool training) {
     at::Tensor x = third(second(first(images, training), training), training);
     for (const Module& module : modules) x = run(module, x, training);

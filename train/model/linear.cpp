@@ -5,8 +5,8 @@
 namespace syncopate::train::model {
 namespace {
 
-Network build(Builder& builder, const ModelOptions&) {
-  const Linear fc = builder.linear("fc", 3072, 10);
+Network build(Builder& builder, const ModelOptions& options) {
+  const Linear fc = builder.linear("fc", 3072, options.classes);
   return builder.finish([=](const at::Tensor& images, bool) { return fc(images.flatten(1)); });
 }
 

@@ -7,12 +7,12 @@
 namespace syncopate::train::model {
 namespace {
 
-Network build(Builder& builder, const ModelOptions&) {
+Network build(Builder& builder, const ModelOptions& options) {
   const double before_relu = std::sqrt(2.0);
   const Linear fc1 = builder.linear("fc1", 3072, 2048, before_relu);
   const Linear fc2 = builder.linear("fc2", 2048, 2048, before_relu);
   const Linear fc3 = builder.linear("fc3", 2048, 2048, before_relu);
-  const Linear fc4 = builder.linear("fc4", 2048, 10);
+  const Linear fc4 = builder.linear("fc4", 2048, options.classes);
   return builder.finish(
       [=](const at::Tensor& images, bool) { return fc4(fc3(fc2(fc1(images.flatten(1)).relu_()).relu_()).relu_()); });
 }

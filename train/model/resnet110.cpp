@@ -6,7 +6,7 @@ namespace syncopate::train::model {
 namespace {
 
 // depth = 6 n + 2 = 110
-Network build(Builder& builder, const ModelOptions&) { return build_resnet(builder, 18); }
+Network build(Builder& builder, const ModelOptions& options) { return build_resnet(builder, 18, options.classes); }
 
 }  // namespace
 

@@ -6,7 +6,7 @@ namespace syncopate::train::model {
 namespace {
 
 // depth = 6 n + 2 = 20
-Network build(Builder& builder, const ModelOptions&) { return build_resnet(builder, 3); }
+Network build(Builder& builder, const ModelOptions& options) { return build_resnet(builder, 3, options.classes); }
 
 }  // namespace
 

@@ -53,11 +53,11 @@ std::vector<Bottleneck> build_blocks(Builder& builder) {
   return blocks;
 }
 
-Network build(Builder& builder, const ModelOptions&) {
+Network build(Builder& builder, const ModelOptions& options) {
   Convolution conv1 = builder.convolution("conv1", {.in = 3, .out = 64, .kernel = {7, 7}, .stride = 2});
   const Normalised stem{std::move(conv1), builder.batch_norm("bn1", 64)};
   const std::vector<Bottleneck> blocks = build_blocks(builder);
-  const Linear fc = builder.linear("fc", 2048, 1000);
+  const Linear fc = builder.linear("fc", 2048, options.classes);
   return builder.finish([=](const at::Tensor& images, bool training) {
     at::Tensor x = at::max_pool2d(stem(images, training).relu_(), 3, 2, 1);
     for (const Bottleneck& block : blocks) x = block(x, training);

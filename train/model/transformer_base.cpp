@@ -68,7 +68,7 @@ Attention build_attention(Builder& builder, const std::string& name) {
 }
 
 FeedForward build_inner(Builder& builder, const std::string& name) {
-  Linear up = builder.linear(name + ".ff1", kWidth, kInner, std::sqrt(2.0));
+  Linear up = builder.linear(name + ".ff1", kWidth, kInner, kBeforeRelu);
   return {std::move(up), builder.linear(name + ".ff2", kInner, kWidth)};
 }
 

@@ -15,7 +15,7 @@ struct Stage {
   bool halves = false;
 };
 
-Network build(Builder& builder, const ModelOptions&) {
+Network build(Builder& builder, const ModelOptions& options) {
   static constexpr struct {
     int channels;
     bool halves;
@@ -29,7 +29,7 @@ Network build(Builder& builder, const ModelOptions&) {
     in = channels;
     ++index;
   }
-  const Linear fc = builder.linear("fc", 512, 10);
+  const Linear fc = builder.linear("fc", 512, options.classes);
   return builder.finish([=](const at::Tensor& images, bool training) {
     at::Tensor x = images;
     for (const Stage& stage : stages) {

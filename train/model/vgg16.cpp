@@ -7,12 +7,11 @@
 namespace syncopate::train::model {
 namespace {
 
-constexpr double kBeforeRelu = 1.4142135623730951;
 constexpr int kHalves = 0;  // a pooling in the plan below
 constexpr int kPlan[] = {64,      64,  kHalves, 128, 128,     kHalves, 256, 256, 256,
                          kHalves, 512, 512,     512, kHalves, 512,     512, 512, kHalves};
 
-Network build(Builder& builder, const ModelOptions&) {
+Network build(Builder& builder, const ModelOptions& options) {
   std::vector<std::optional<Convolution>> stages;
   int in = 3, index = 0;
   for (const int channels : kPlan) {
@@ -28,7 +27,7 @@ Network build(Builder& builder, const ModelOptions&) {
   }
   const Linear fc6 = builder.linear("classifier.0", 512 * 7 * 7, 4096, kBeforeRelu);
   const Linear fc7 = builder.linear("classifier.3", 4096, 4096, kBeforeRelu);
-  const Linear fc8 = builder.linear("classifier.6", 4096, 1000);
+  const Linear fc8 = builder.linear("classifier.6", 4096, options.classes);
   return builder.finish([=](const at::Tensor& images, bool) {
     at::Tensor x = images;
     for (const auto& stage : stages) x = stage ? (*stage)(x).relu_() : at::max_pool2d(x, 2);

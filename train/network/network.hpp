@@ -6,6 +6,7 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <numbers>
 #include <optional>
 #include <string>
 #include <vector>
@@ -105,6 +106,9 @@ struct LayerNorm {
   }
 };
 
+/// Gain of a linear layer whose result a ReLU halves.
+inline constexpr double kBeforeRelu = std::numbers::sqrt2;
+
 /// Makes layers and lists their tensors in the order of the calls, which therefore must be the forward order.
 /// Initial values are uniform with the standard deviation of He et al. 2015 (convolution, linear), drawn from the seed.
 class Builder final {
@@ -115,7 +119,7 @@ class Builder final {
 
   Convolution convolution(const std::string& name, const ConvolutionShape& shape);
   BatchNorm batch_norm(const std::string& name, int channels, float scale = 1);
-  /// `gain` scales the standard deviation 1/sqrt(in): sqrt(2) before a ReLU.
+  /// `gain` scales the standard deviation 1/sqrt(in): kBeforeRelu before a ReLU.
   Linear linear(const std::string& name, int in, int out, double gain = 1);
   Linear projection(const std::string& name, int in, int out);  ///< without bias, of gain 1
   LayerNorm layer_norm(const std::string& name, int width);

@@ -53,11 +53,11 @@ std::vector<Block> build_blocks(Builder& builder, int blocks_per_stage) {
 
 }  // namespace
 
-Network build_resnet(Builder& builder, int blocks_per_stage) {
+Network build_resnet(Builder& builder, int blocks_per_stage, int classes) {
   const Convolution conv1 = builder.convolution("conv1", {.in = 3, .out = 16});
   const BatchNorm bn1 = builder.batch_norm("bn1", 16);
   const std::vector<Block> blocks = build_blocks(builder, blocks_per_stage);
-  const Linear fc = builder.linear("fc", 64, 10);
+  const Linear fc = builder.linear("fc", 64, classes);
   return builder.finish([=](const at::Tensor& images, bool training) {
     at::Tensor x = at::relu(bn1(conv1(images), training));
     for (const Block& block : blocks) x = block(x, training);

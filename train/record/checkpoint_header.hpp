@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "data/order.hpp"
 #include "model.hpp"
+#include "syncopate/input.hpp"
 
 namespace syncopate::train {
 
@@ -17,7 +17,7 @@ struct RunState {
   ModelOptions sizes;
   std::uint64_t seed = 1;
   std::uint64_t training_samples = 0;
-  Progress progress;
+  input::Progress progress;
 };
 
 struct CheckpointHeader {

@@ -43,6 +43,7 @@ Json row_of(const StepRow& row) {
               {"samples_per_second", row.samples_per_second},
               {"wait_share", t.step_s > 0 ? t.wait_s / t.step_s : 0.0},
               {"step_s", t.step_s},
+              {"input_s", t.input_s},
               {"forward_s", t.forward_s},
               {"backward_s", t.backward_s},
               {"wait_s", t.wait_s},
@@ -64,10 +65,20 @@ std::vector<const StepRow*> typical(const std::vector<StepRow>& rows) {
   return result;
 }
 
+Json row_of(const cache::Tally& tally) {
+  return {{"records", tally.records}, {"bytes", tally.bytes}, {"seconds", tally.seconds}};
+}
+
+Json row_of(const cache::Counters& row) {
+  return {{"epoch", row.epoch},         {"memory", row_of(row.memory)}, {"disk", row_of(row.disk)},
+          {"peers", row_of(row.peers)}, {"origin", row_of(row.origin)}, {"damaged", row.damaged}};
+}
+
 Json row_of(const EndRow& end, int rank) {
-  std::vector<double> step_s, forward_s, wire_bytes;
+  std::vector<double> step_s, input_s, forward_s, wire_bytes;
   for (const StepRow* step : typical(end.rows)) {
     step_s.push_back(step->times.step_s);
+    input_s.push_back(step->times.input_s);
     forward_s.push_back(step->times.forward_s);
     wire_bytes.push_back(static_cast<double>(step->wire_bytes));
   }
@@ -75,6 +86,7 @@ Json row_of(const EndRow& end, int rank) {
            {"rank", rank},
            {"steps", end.steps},
            {"step_seconds", summary_of(step_s)},
+           {"input_seconds", median_of(input_s)},
            {"forward_seconds", median_of(forward_s)},
            {"wire_bytes_per_step", static_cast<std::uint64_t>(median_of(wire_bytes))}};
   if (end.evaluation) {
@@ -89,6 +101,8 @@ Json row_of(const EndRow& end, int rank) {
     row["pushed_bytes"] = end.served->pushed_bytes;
     row["pulled_bytes"] = end.served->pulled_bytes;
   }
+  if (!end.tiers.empty()) row["input"] = Json::array();
+  for (const cache::Counters& tiers : end.tiers) row["input"].push_back(row_of(tiers));
   if (end.signal != 0) row["signal"] = end.signal;
   return row;
 }
@@ -100,6 +114,16 @@ std::string text_of(const Evaluation& evaluation) {
 }
 
 }  // namespace
+
+std::string text_of(const cache::Counters& row) {
+  const double all =
+      static_cast<double>(row.memory.records + row.disk.records + row.peers.records + row.origin.records);
+  const auto share = [&](const cache::Tally& tally) { return 100 * static_cast<double>(tally.records) / all; };
+  return fmt::format(
+      "input of epoch {}: {:.1f} % from memory, {:.1f} % from disk, {:.1f} % from other ranks, {:.1f} % from the "
+      "origin",
+      row.epoch + 1, share(row.memory), share(row.disk), share(row.peers), share(row.origin));
+}
 
 Json summary_of(std::vector<double> values) {
   if (values.empty()) return {{"median", nullptr}, {"min", nullptr}, {"max", nullptr}, {"n", 0}};

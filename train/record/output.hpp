@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "options.hpp"
+#include "syncopate/cache.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/trace.hpp"
 #include "update/served.hpp"
@@ -20,6 +21,7 @@ using Json = nlohmann::ordered_json;
 /// Where one step's time went.
 struct StepTimes {
   double step_s = 0, forward_s = 0, backward_s = 0, wait_s = 0, optimizer_s = 0;
+  double input_s = 0;  ///< waiting for samples
   double slept_s = 0;  ///< as --slow asks for
 };
 
@@ -43,12 +45,16 @@ struct EndRow {
   std::vector<StepRow> rows;  ///< of every step of this process
   std::optional<Evaluation> evaluation;
   std::string digest;
-  std::optional<Served> served;  ///< where the weights are
-  int signal = 0;                ///< that ended the run before its last step
+  std::optional<Served> served;          ///< where the weights are
+  std::vector<cache::Counters> tiers{};  ///< by epoch, with a cache
+  int signal = 0;                        ///< that ended the run before its last step
 };
 
 /// Median, min, max and number of what was measured; the first three are null where n is 0.
 [[nodiscard]] Json summary_of(std::vector<double> values);
+
+/// Where an epoch's samples came from, for people.
+[[nodiscard]] std::string text_of(const cache::Counters& row);
 
 /// The voice of one rank. Only rank 0 prints steps and epochs; every rank prints its end and keeps its own files.
 class Output final {

@@ -54,6 +54,7 @@ Gradients::Gradients(Group& group, const Network& network, SynchronizerOptions o
     : group_(group),
       network_(network),
       options_(std::move(options)),
+      together_(manner.together || options_.clip_norm > 0),
       serial_(manner.serial || (manner.served && options_.clip_norm > 0)),  // clipping needs all gradients
       ends_in_weights_(updater_of(options_.exchange) != Updater::caller),
       served_(std::move(manner.served)),
@@ -152,7 +153,7 @@ void Gradients::finish(const Use& use) {
 
 void Gradients::finish_in_gradients(const Use& use, bool all_ready) {
   // A gradient that never came is for the synchronizer to judge before anything is used.
-  const bool at_once = all_ready && !serial_ && options_.clip_norm == 0;
+  const bool at_once = all_ready && !serial_ && !together_;
   if (at_once)
     while (const std::optional<BucketInfo> bucket = wait_for([&] { return synchronizer_->next_bucket(); }))
       use(bucket->first, bucket->last);

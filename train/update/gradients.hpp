@@ -25,6 +25,7 @@ class Gradients final {
   /// the backward pass, weights arrive before the forward pass. `network` must outlive this.
   struct Manner {
     bool serial = false;
+    bool together = false;                    ///< averages are used when all have arrived, not bucket by bucket
     std::unique_ptr<ServedWeights> served{};  ///< instead of a synchronizer, where the exchange is by servers
     std::vector<std::string> codecs{};        ///< of every gradient; empty: that of the options
   };
@@ -86,7 +87,7 @@ class Gradients final {
   Group& group_;
   const Network& network_;
   SynchronizerOptions options_;
-  const bool serial_, ends_in_weights_;
+  const bool together_, serial_, ends_in_weights_;
   const std::unique_ptr<ServedWeights> served_;
   double rate_ = 0;
   std::vector<Gradient> gradients_;

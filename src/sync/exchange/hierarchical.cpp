@@ -10,7 +10,7 @@
 #include "collective/group/impl.hpp"
 #include "collective/select/select.hpp"
 #include "kernel/norm.hpp"
-#include "sync/packing.hpp"
+#include "sync/parts/packing.hpp"
 
 namespace syncopate::sync::exchange {
 
@@ -50,7 +50,7 @@ Buffer packed_vector(const ExchangeContext& context, const Packing& packing, con
 /// The average over hosts of what this leaves is the average over ranks: where hosts are unequal, a host's average
 /// weighs as many ranks as it has.
 void narrow(const ExchangeContext& context, const Shared& gradients) {
-  const Packing packing(gradients.whole, hosts_of(context.group).places);
+  const Packing packing(gradients);
   const Buffer packed = packed_vector(context, packing, gradients);
   packing.pack(gradients.packed.get());
   run(context.group, Collective::reduce_scatter, packed,
@@ -66,7 +66,7 @@ void narrow(const ExchangeContext& context, const Shared& gradients) {
 }
 
 void widen(const ExchangeContext& context, const Shared& gradients) {
-  const Packing packing(gradients.whole, hosts_of(context.group).places);
+  const Packing packing(gradients);
   const Buffer packed = packed_vector(context, packing, gradients);
   run(context.group, Collective::allgather, packed, {.name = context.name, .scope = Scope::host});
   packing.unpack(gradients.packed.get());

@@ -124,6 +124,8 @@ ExchangeLaw exchange_law(std::span<const Gradient> gradients, const Synchronizer
   ExchangeLaw law;
   if (options.exchange == "none") return {.legs = {{Collective::allreduce, Scope::group, 0}}};
   const int per_host = std::min(cluster.ranks, cluster.ranks_per_host);
+  if (exchange.narrows_over == Scope::group)
+    return {.legs = {{Collective::reduce_scatter, Scope::group}, {Collective::allgather, Scope::group}}};
   const bool narrows = exchange.narrow != nullptr;
   const Rounds rounds{.scope = narrows ? Scope::across : Scope::group,
                       .ranks = narrows ? (cluster.ranks + per_host - 1) / per_host : cluster.ranks,

@@ -103,6 +103,7 @@ class Synchronizer::Impl final {
   const sync::Exchange& exchange_;
   const std::vector<compress::Settings> codecs_;  ///< of every gradient
   const sync::Share share_;
+  const sync::Cut cut_;
   const std::function<double()> clock_s_;
   sync::planning::Planner planner_;  ///< used by the caller's thread between steps
   const sync::Arena arena_;

@@ -72,13 +72,14 @@ Synchronizer::Impl::Impl(Group& group, std::vector<Gradient> gradients, const Sy
       exchange_(sync::exchange_named(options.exchange)),
       codecs_(sync::checked_settings(gradients_, options)),
       share_(sync::share_of(exchange_, group)),
+      cut_(gradients_, share_),
       clock_s_(clock_of(options)),
       planner_(planner_of(group, gradients_, options)),
       arena_(group_, gradients_),
       updater_(exchange_, group_, options_, arena_),
-      inputs_{group_, gradients_, arena_, codecs_, share_, options_.seed, options_.weights},
+      inputs_{group_, gradients_, arena_, codecs_, share_, cut_, options_.seed, options_.weights},
       state_(sync::state_bytes(inputs_)),
-      context_{exchange_, group_, options_.algorithm, share_, state_, options_.trace},
+      context_{exchange_, group_, options_.algorithm, share_, cut_, state_, options_.trace},
       buckets_(inputs_, updater_),
       has_coding_thread_(wants_coding_thread(options_, exchange_, codecs_)) {
   updater_.agree_on_neighbours();

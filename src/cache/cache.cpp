@@ -1,0 +1,224 @@
+// The cache at work: forms the partition once; in each step sends what others take, and gathers what this rank takes.
+#include "syncopate/cache.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <optional>
+
+#include "base/clock.hpp"
+#include "base/guarded.hpp"
+#include "base/require.hpp"
+#include "cache/agreement.hpp"
+#include "cache/parcels.hpp"
+#include "syncopate/collective.hpp"
+
+namespace syncopate::cache {
+namespace {
+
+using Lists = std::vector<std::vector<Item>>;
+
+/// What this rank does in one step.
+struct StepPlan {
+  std::vector<std::uint32_t> mine;  ///< this rank's share
+  std::vector<Item> here;           ///< records of it that this rank holds
+  std::vector<Item> direct;         ///< records of it that nobody holds
+  Lists out, in;                    ///< by peer
+  std::size_t moves = 0;            ///< records that travel between any two ranks: the same number on all of them
+};
+
+std::unique_ptr<disk::Store> store_of(const Options& options, const input::Source& source, int rank) {
+  if (options.folder.empty()) return nullptr;
+  return std::make_unique<disk::Store>(disk::Place{fmt::format("{}/rank-{}", options.folder, rank), options.disk_bytes},
+                                       source, options.log);
+}
+
+/// Who holds what is on disks. Of several ranks that have a record the one whose disk holds the least.
+Partition partition_of(const std::vector<Statement>& all, const input::Source& source) {
+  std::vector<Room> rooms;
+  std::vector<std::vector<int>> owners(source.records());
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    rooms.push_back(all[rank].room);
+    for (const std::uint32_t sample : all[rank].on_disk) owners[sample].push_back(static_cast<int>(rank));
+  }
+  Partition partition(source.records(), rooms);
+  std::vector<std::uint64_t> load(all.size());
+  for (std::uint32_t sample = 0; sample < owners.size(); ++sample) {
+    if (owners[sample].empty()) continue;
+    const int rank =
+        *std::ranges::min_element(owners[sample], {}, [&](int r) { return load[static_cast<std::size_t>(r)]; });
+    if (partition.found(sample, source.bytes(sample), rank))
+      load[static_cast<std::size_t>(rank)] += source.bytes(sample);
+  }
+  return partition;
+}
+
+base::Time now() { return base::SteadyClock().now(); }
+
+Tally& tally_of(Counters& row, Tier tier) {
+  if (tier == Tier::memory) return row.memory;
+  return tier == Tier::disk ? row.disk : row.origin;
+}
+
+void add(Tally& tally, const Item& item) {
+  ++tally.records;
+  tally.bytes += item.bytes;
+}
+
+}  // namespace
+
+class Cache::Impl {
+ public:
+  Impl(std::unique_ptr<Group> group, const input::Source& source, std::uint64_t seed, const Options& options)
+      : group_(std::move(group)), source_(source), order_(source.records(), seed), partition_(0, {}) {
+    auto store = store_of(options, source, group_->rank());
+    const Room room{store ? options.disk_bytes : 0, options.memory_bytes};
+    partition_ = partition_of(agree(*group_, {source.version(), source.records(), seed, room,
+                                              store ? store->samples() : std::vector<std::uint32_t>{}}),
+                              source);
+    if (store) store->retain([&](std::uint32_t s) { return partition_.known_holder_of(s) == group_->rank(); });
+    tiers_.emplace(source, options.memory_bytes, std::move(store));
+  }
+
+  std::vector<input::Record> read(const input::Step& step);
+  std::vector<Counters> counters() const {
+    return rows_.with([](const auto& rows) {
+      std::vector<Counters> all;
+      for (const auto& [epoch, row] : rows) all.push_back(row);
+      return all;
+    });
+  }
+
+ private:
+  [[nodiscard]] StepPlan plan(const input::Step& step);
+  void fill(Parcels& out, Counters& row);
+  void take(const Item& item, input::Record& into, Counters& row);
+  void take_direct(const Item& item, input::Record& into, Counters& row);
+  void unpack(Parcels& in, std::vector<input::Record>& records, Counters& row);
+  void count(const Counters& step);
+
+  std::unique_ptr<Group> group_;
+  const input::Source& source_;
+  input::Order order_;
+  Partition partition_;
+  std::optional<LocalTiers> tiers_;
+  base::Guarded<std::map<std::uint64_t, Counters>> rows_;
+};
+
+StepPlan Cache::Impl::plan(const input::Step& step) {
+  const int ranks = group_->size(), me = group_->rank();
+  StepPlan plan{.mine = {},
+                .here = {},
+                .direct = {},
+                .out = Lists(static_cast<std::size_t>(ranks)),
+                .in = Lists(static_cast<std::size_t>(ranks)),
+                .moves = 0};
+  for (int taker = 0; taker < ranks; ++taker) {
+    const std::vector<std::uint32_t> share = order_.share(step.at, step.batch, taker, ranks).mine;
+    for (std::size_t place = 0; place < share.size(); ++place) {
+      const Item item{share[place], place, source_.bytes(share[place])};
+      const int holder = partition_.holder_of(item.sample, item.bytes, taker);
+      plan.moves += holder != taker && holder != kNobody;
+      if (taker != me && holder == me) plan.out[static_cast<std::size_t>(taker)].push_back(item);
+      if (taker != me) continue;
+      if (holder == kNobody)
+        plan.direct.push_back(item);
+      else
+        (holder == me ? plan.here : plan.in[static_cast<std::size_t>(holder)]).push_back(item);
+    }
+    if (taker == me) plan.mine = share;
+  }
+  return plan;
+}
+
+/// What this rank cannot read is said to be lost: its taker tries by itself, and is told the error.
+void Cache::Impl::fill(Parcels& out, Counters& row) {
+  out.each([&](const Item& item, std::byte& tier, base::Bytes record) {
+    const base::Time begin = now();
+    Tier from = Tier::lost;
+    try {
+      from = tiers_->read(item.sample, record);
+    } catch (const std::exception&) {
+    }
+    tier = static_cast<std::byte>(from);
+    tally_of(row, from).seconds += base::seconds(now() - begin);
+  });
+}
+
+void Cache::Impl::take(const Item& item, input::Record& into, Counters& row) {
+  const base::Time begin = now();
+  Tally& tally = tally_of(row, tiers_->read(item.sample, into.bytes));
+  tally.seconds += base::seconds(now() - begin);
+  add(tally, item);
+}
+
+void Cache::Impl::take_direct(const Item& item, input::Record& into, Counters& row) {
+  const base::Time begin = now();
+  source_.read(item.sample, into.bytes);
+  row.origin.seconds += base::seconds(now() - begin);
+  add(row.origin, item);
+}
+
+void Cache::Impl::unpack(Parcels& in, std::vector<input::Record>& records, Counters& row) {
+  in.each([&](const Item& item, std::byte& tier, base::Bytes record) {
+    const auto from = static_cast<Tier>(tier);
+    if (from == Tier::lost) return take_direct(item, records[item.place], row);
+    std::ranges::copy(record, records[item.place].bytes.begin());
+    add(from == Tier::origin ? row.origin : row.peers, item);
+  });
+}
+
+std::vector<input::Record> Cache::Impl::read(const input::Step& step) {
+  base::require(step.at.sample < source_.records() && step.batch > 0,
+                "a step of {} samples from {} of {}; allowed: at least one, from one that there is", step.batch,
+                step.at.sample, source_.records());
+  const StepPlan plan = this->plan(step);
+  std::vector<input::Record> records;
+  for (const std::uint32_t sample : plan.mine)
+    records.push_back({sample, std::vector<std::byte>(source_.bytes(sample))});
+
+  Counters row;
+  row.epoch = step.at.epoch;
+  const std::uint64_t damaged = tiers_->damaged();
+  Parcels out(plan.out), in(plan.in);
+  fill(out, row);
+  if (plan.moves > 0) {  // else no rank calls it
+    const base::Time begin = now();
+    alltoall_v(*group_, {out.bytes(), out.lengths()}, {in.bytes(), in.lengths()},
+               {.name = fmt::format("records of epoch {} from {} by {}", step.at.epoch, step.at.sample, step.batch)});
+    row.peers.seconds += base::seconds(now() - begin);
+  }
+  // What fails from here on is this rank's alone: the others have what they need.
+  for (const Item& item : plan.here) take(item, records[item.place], row);
+  unpack(in, records, row);
+  for (const Item& item : plan.direct) take_direct(item, records[item.place], row);
+  row.damaged = tiers_->damaged() - damaged;
+  count(row);
+  return records;
+}
+
+void Cache::Impl::count(const Counters& step) {
+  rows_.with([&](auto& rows) {
+    Counters& row = rows[step.epoch];
+    row.epoch = step.epoch;
+    for (const auto tier : {&Counters::memory, &Counters::disk, &Counters::peers, &Counters::origin}) {
+      (row.*tier).records += (step.*tier).records;
+      (row.*tier).bytes += (step.*tier).bytes;
+      (row.*tier).seconds += (step.*tier).seconds;
+    }
+    row.damaged += step.damaged;
+  });
+}
+
+Cache::Cache(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Cache::~Cache() = default;
+
+std::unique_ptr<Cache> Cache::form(Group& group, const input::Source& source, std::uint64_t seed,
+                                   const Options& options) {
+  return std::unique_ptr<Cache>(new Cache(std::make_unique<Impl>(group.split(0, group.rank()), source, seed, options)));
+}
+
+std::vector<input::Record> Cache::read(const input::Step& step) { return impl_->read(step); }
+std::vector<Counters> Cache::counters() const { return impl_->counters(); }
+
+}  // namespace syncopate::cache

@@ -1,0 +1,61 @@
+// Opening a set of pictures by the format that recognises its folder, and reading it without a cache.
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "base/require.hpp"
+#include "input/format.hpp"
+
+namespace syncopate::input {
+namespace {
+
+class DirectReader final : public Reader {
+ public:
+  DirectReader(const Source& source, const Seat& seat)
+      : source_(source), seat_(seat), order_(source.records(), seat.seed) {}
+
+  std::vector<Record> read(const Step& step) override {
+    std::vector<Record> records;
+    for (const std::uint32_t sample : order_.share(step.at, step.batch, seat_.rank, seat_.ranks).mine) {
+      Record& record = records.emplace_back(Record{sample, std::vector<std::byte>(source_.bytes(sample))});
+      source_.read(sample, record.bytes);
+    }
+    return records;
+  }
+
+ private:
+  const Source& source_;
+  const Seat seat_;
+  Order order_;
+};
+
+}  // namespace
+
+bool is_dataset(const std::string& path) {
+  for (const Format* format : formats())
+    if (format->recognises(path)) return true;
+  return false;
+}
+
+Dataset open_dataset(const std::string& path) {
+  std::error_code ignored;
+  base::require(std::filesystem::exists(path, ignored), "{}: there is no such folder", path);
+  for (const Format* format : formats()) {
+    if (!format->recognises(path)) continue;
+    Dataset set = format->open(path);
+    set.format = format->name;
+    base::require(set.training->records() > 0, "{}: there is no picture to train on", path);
+    base::require(set.evaluation->records() > 0, "{}: there is no picture to evaluate on", path);
+    return set;
+  }
+  throw Misuse(fmt::format(
+      "{} holds no pictures; allowed: a folder with train/CLASS/PICTURE.jpeg and val/CLASS/PICTURE.jpeg (or .jpg, "
+      ".png), or one with CIFAR-10's data_batch_1.bin to data_batch_5.bin and test_batch.bin",
+      path));
+}
+
+std::unique_ptr<Reader> direct_reader(const Source& source, const Seat& seat) {
+  return std::make_unique<DirectReader>(source, seat);
+}
+
+}  // namespace syncopate::input

@@ -1,0 +1,42 @@
+// Cut: which part of a picture becomes the result, and that part's pixels as a reader of files leaves them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "syncopate/pipeline.hpp"
+
+namespace syncopate::input {
+
+struct Size {
+  int width = 0;
+  int height = 0;
+};
+
+struct Box {
+  double x = 0, y = 0, width = 0, height = 0;
+};
+
+/// A part of a picture that is to be scaled to a square, within the pixels that hold it.
+struct Cut {
+  Size size;                         ///< of `pixels`
+  std::vector<std::uint8_t> pixels;  ///< rows of red, green, blue and one byte without meaning
+  Box box;                           ///< within size
+};
+
+/// Throws Corrupt unless the declared size has pixels, and not more than 2^26 of them (a picture of 67 million pixels).
+void require_reasonable(std::uint64_t width, std::uint64_t height);
+
+/// In training a rectangle of 8 % to 100 % of the area, of a ratio of sides from 3:4 to 4:3, anywhere (Szegedy et al.
+/// 2015, section 6); in evaluation the middle square of 7/8 of the shorter side (256 and 224 pixels in their paper).
+[[nodiscard]] Box box_of(const Size& picture, const Look& look);
+/// Whether the result is a mirror image: half of them in training.
+[[nodiscard]] bool is_mirrored(const Look& look);
+
+/// The least of 1, 2, 4, 8 such that a box scaled by so many eighths has `side` pixels each way; 8 where none has.
+[[nodiscard]] int eighths_for(const Box& box, int side);
+
+/// Turns the pixels upright, and the box, which is given in upright coordinates, stays. `orientation`: Exif's 1 to 8.
+void turn_upright(Cut& cut, int orientation);
+
+}  // namespace syncopate::input

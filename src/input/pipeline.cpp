@@ -1,0 +1,228 @@
+// The pipeline: one thread reads steps ahead, others decode their pictures, and steps come out in order.
+//
+//   reader ─► steps in order, at most `ahead` ─► workers take pictures in order ─► next() takes the first step when
+//   whole
+#include "syncopate/pipeline.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <new>
+#include <set>
+#include <thread>
+
+#include "base/require.hpp"
+
+namespace syncopate::input {
+namespace {
+
+constexpr std::size_t kAlignment = 64;
+constexpr std::size_t kReplacements = 64;  ///< samples tried in place of one that cannot be decoded
+
+std::shared_ptr<float> floats(std::size_t count) {
+  const std::size_t bytes = std::max<std::size_t>(count * sizeof(float), 1);
+  auto* const memory = static_cast<float*>(::operator new (bytes, std::align_val_t{kAlignment}));
+  return {memory, [](float* p) { ::operator delete (p, std::align_val_t{kAlignment}); }};
+}
+
+/// A picture that is not what it should be.
+struct Refusal {
+  std::uint32_t sample = 0;
+  std::string why;
+};
+
+/// One step on its way. `left`, `next`, `error` and `refused` belong to the lock.
+struct Job {
+  PictureBatch batch;
+  std::vector<Record> records;
+  std::size_t next = 0, left = 0;  ///< pictures: the first that nobody has taken, those that are not ready
+  std::size_t failed_at = SIZE_MAX;
+  std::exception_ptr error;  ///< of the first picture in order that has one
+  std::vector<Refusal> refused;
+};
+
+}  // namespace
+
+class Pipeline::Work final {
+ public:
+  Work(const Dataset& set, std::shared_ptr<const Source> source, std::unique_ptr<Reader> reader,
+       const PipelineOptions& options)
+      : make_decoder_(set.decoder), source_(std::move(source)), reader_(std::move(reader)), options_(options) {
+    base::require(options.threads >= 1 && options.threads <= 1024, "{} input threads; allowed: 1 to 1024",
+                  options.threads);
+    base::require(options.ahead >= 1, "a pipeline of 0 steps; allowed: 1 and more");
+  }
+
+  ~Work() {
+    {
+      const std::lock_guard lock(mutex_);
+      ends_ = true;
+    }
+    changed_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  void start(const Progress& from, Plan plan) {
+    base::require(threads_.empty(), "a pipeline that has begun; allowed: once");
+    threads_.emplace_back([this, from, plan = std::move(plan)] { read_steps(from, plan); });
+    for (int i = 0; i < options_.threads; ++i) threads_.emplace_back([this] { decode_pictures(); });
+  }
+
+  PictureBatch next() {
+    const auto begin = std::chrono::steady_clock::now();
+    std::unique_lock lock(mutex_);
+    base::require(!threads_.empty(), "a pipeline that has not begun; allowed: after start");
+    changed_.wait(lock, [&] { return (!jobs_.empty() && jobs_.front()->left == 0) || (jobs_.empty() && finished_); });
+    base::require(!jobs_.empty(), "a step after the last one of the plan");
+    if (jobs_.front()->error) std::rethrow_exception(jobs_.front()->error);
+    const std::shared_ptr<Job> job = jobs_.front();
+    jobs_.pop_front();
+    for (const auto& [sample, why] : job->refused)
+      if (named_.insert(sample).second) job->batch.refused.push_back(fmt::format("{}: {}", source_->name(sample), why));
+    lock.unlock();
+    changed_.notify_all();
+    job->batch.waited_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    return std::move(job->batch);
+  }
+
+ private:
+  void read_steps(Progress at, const Plan& plan) {
+    while (has_room()) {
+      auto job = std::make_shared<Job>();
+      job->batch.at = at;
+      try {
+        const std::optional<StepPlan> step = plan(at);
+        if (!step) break;
+        read_step(*step, *job);
+        advance(at, std::min(step->batch, source_->records() - at.sample), source_->records());
+      } catch (...) {
+        job->error = std::current_exception();
+        job->left = 0;
+      }
+      if (!append(job)) return;
+    }
+    const std::lock_guard lock(mutex_);
+    finished_ = true;
+    changed_.notify_all();
+  }
+
+  void read_step(const StepPlan& step, Job& job) {
+    base::require(step.batch >= 1 && step.side >= 1, "a step of {} pictures of {} pixels each way; allowed: from 1",
+                  step.batch, step.side);
+    job.records = reader_->read({job.batch.at, step.batch});
+    const std::size_t count = job.records.size(), side = static_cast<std::size_t>(step.side);
+    job.left = count;
+    job.batch.side = step.side;
+    job.batch.labels.resize(count);
+    job.batch.pixels = floats(count * 3 * side * side);
+  }
+
+  [[nodiscard]] bool has_room() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return ends_ || jobs_.size() < options_.ahead; });
+    return !ends_;
+  }
+
+  /// False after a step that failed: no later one is read.
+  [[nodiscard]] bool append(const std::shared_ptr<Job>& job) {
+    const bool failed = job->error != nullptr;
+    {
+      const std::lock_guard lock(mutex_);
+      jobs_.push_back(job);
+    }
+    changed_.notify_all();
+    return !failed;
+  }
+
+  void decode_pictures() {
+    std::unique_ptr<Decoder> decoder;
+    while (true) {
+      std::unique_lock lock(mutex_);
+      std::shared_ptr<Job> job;
+      changed_.wait(lock, [&] { return ends_ || (job = first_with_work()) != nullptr; });
+      if (ends_) return;
+      const std::size_t i = job->next++;
+      lock.unlock();
+      std::exception_ptr error;
+      std::vector<Refusal> refused;
+      try {
+        if (!decoder) decoder = make_decoder_();
+        decode(*decoder, *job, i, refused);
+      } catch (...) {
+        error = std::current_exception();
+      }
+      lock.lock();
+      if (error && i < job->failed_at) job->error = error, job->failed_at = i;
+      std::ranges::move(refused, std::back_inserter(job->refused));
+      const bool whole = --job->left == 0;
+      if (whole) std::ranges::sort(job->refused, {}, &Refusal::sample);
+      lock.unlock();
+      if (whole) changed_.notify_all();
+    }
+  }
+
+  [[nodiscard]] std::shared_ptr<Job> first_with_work() const {
+    for (const auto& job : jobs_)
+      if (job->next < job->records.size()) return job;
+    return nullptr;
+  }
+
+  void decode(Decoder& decoder, Job& job, std::size_t i, std::vector<Refusal>& refused) const {
+    Record& record = job.records[i];
+    const auto side = static_cast<std::size_t>(job.batch.side);
+    float* const out = job.batch.pixels.get() + i * 3 * side * side;
+    std::uint32_t sample = record.sample;
+    for (std::size_t tries = 0;; ++tries) {
+      try {
+        decoder.decode(record.bytes, look_at(job.batch, sample), out);
+        break;
+      } catch (const Corrupt& why) {
+        const std::string named = fmt::format("{}: {}", source_->name(sample), why.what());
+        if (options_.on_corrupt == OnCorrupt::stop) throw Corrupt(named);
+        if (tries == std::min(kReplacements, source_->records()))
+          throw Corrupt(fmt::format("{}, and so are the {} samples after it", named, tries));
+        refused.push_back({sample, why.what()});
+      }
+      sample = static_cast<std::uint32_t>((sample + std::size_t{1}) % source_->records());
+      record.bytes.resize(source_->bytes(sample));
+      source_->read(sample, record.bytes);
+    }
+    job.batch.labels[i] = source_->label(sample);
+    record.bytes = {};
+  }
+
+  [[nodiscard]] Look look_at(const PictureBatch& batch, std::uint32_t sample) const {
+    return {.side = batch.side,
+            .augment = options_.augment,
+            .seed = options_.seed,
+            .epoch = batch.at.epoch,
+            .sample = sample};
+  }
+
+  const std::function<std::unique_ptr<Decoder>()> make_decoder_;
+  const std::shared_ptr<const Source> source_;
+  const std::unique_ptr<Reader> reader_;  ///< of the reading thread
+  const PipelineOptions options_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::shared_ptr<Job>> jobs_;
+  std::set<std::uint32_t> named_;  ///< refused samples that were said
+  bool finished_ = false;          ///< no step follows those in jobs_
+  bool ends_ = false;
+  std::vector<std::thread> threads_;
+};
+
+Pipeline::Pipeline(const Dataset& set, std::shared_ptr<const Source> source, std::unique_ptr<Reader> reader,
+                   const PipelineOptions& options)
+    : work_(std::make_unique<Work>(set, std::move(source), std::move(reader), options)) {}
+Pipeline::~Pipeline() = default;
+void Pipeline::start(const Progress& from, Plan plan) { work_->start(from, std::move(plan)); }
+PictureBatch Pipeline::next() { return work_->next(); }
+
+}  // namespace syncopate::input

@@ -1,0 +1,68 @@
+// Packing: copying rows of every gradient to and from their part.
+#include "sync/parts/packing.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "sync/parts/cut.hpp"
+
+namespace syncopate::sync {
+
+Packing::Packing(const Shared& tensors)
+    : tensors_(tensors.whole),
+      gradients_(tensors.gradients),
+      cut_(tensors.cut),
+      width_(size_of(tensors.whole.front().values.dtype)) {
+  for (std::size_t part = 0; part < cut_.parts(); ++part) part_elements_ = std::max(part_elements_, elements_of(part));
+}
+
+std::size_t Packing::elements_of(std::size_t part) const {
+  std::size_t elements = 0;
+  for (std::size_t i = 0; i < tensors_.size(); ++i)
+    elements += cut_.rows_of(gradients_[i], part).size() * tensors_[i].columns;
+  return elements;
+}
+
+/// Calls copy(offset in the packed memory, values) for every tensor's rows in a part.
+template <class Copy>
+void Packing::each_piece(std::size_t part, Copy copy) const {
+  std::size_t offset = part * part_elements_ * width_;
+  for (std::size_t i = 0; i < tensors_.size(); ++i) {
+    const Range rows = cut_.rows_of(gradients_[i], part);
+    if (rows.size() == 0) continue;
+    const std::size_t row_bytes = tensors_[i].columns * width_;
+    const base::Bytes values = tensors_[i].values.bytes().subspan(rows.begin * row_bytes, rows.size() * row_bytes);
+    copy(offset, values);
+    offset += values.size();
+  }
+}
+
+void Packing::pack(std::byte* packed, std::size_t part) const {
+  each_piece(part, [&](std::size_t offset, base::Bytes values) {
+    std::memcpy(packed + offset, values.data(), values.size());
+  });
+}
+
+void Packing::unpack(const std::byte* packed, std::size_t part) const {
+  each_piece(part, [&](std::size_t offset, base::Bytes values) {
+    std::memcpy(values.data(), packed + offset, values.size());
+  });
+}
+
+void Packing::pack(std::byte* packed) const {
+  for (std::size_t part = 0; part < cut_.parts(); ++part) pack(packed, part);
+}
+
+void Packing::unpack(const std::byte* packed) const {
+  for (std::size_t part = 0; part < cut_.parts(); ++part) unpack(packed, part);
+}
+
+void Packing::place(std::span<compress::Tensor> part, std::size_t index, std::byte* packed) const {
+  std::byte* values = packed + index * part_elements_ * width_;
+  for (compress::Tensor& tensor : part) {
+    tensor.values.data = values;
+    values += tensor.values.bytes().size();
+  }
+}
+
+}  // namespace syncopate::sync

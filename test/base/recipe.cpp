@@ -1,0 +1,60 @@
+// Recipes: what they say, and what of them is refused with its place and what is allowed.
+#include "syncopate/tooling/recipe.hpp"
+
+#include <gtest/gtest.h>
+
+#include "syncopate/error.hpp"
+
+namespace syncopate {
+namespace {
+
+TEST(Recipe, PartsHaveWhatIsWrittenAndDefaultsElsewhere) {
+  const Recipe recipe = parse_recipe(
+      R"({"about": "x", "samples": 100, "parts": [
+          {"epochs": 2, "batch": 8},
+          {"epochs": 3, "batch": 4, "resolution": 96, "learning_rate": [0.5, 0], "codec": "topk:0.01",
+           "exchange": "hierarchical", "algorithm": "ring", "samples_per_second": 10, "update_s": 0.5}]})",
+      "r.json");
+  EXPECT_EQ(recipe.samples, 100U);
+  EXPECT_EQ(recipe.epochs(), 5U);
+  const RecipePart *first = recipe.part_of(1), *second = recipe.part_of(2);
+  EXPECT_EQ(first, &recipe.parts[0]);
+  EXPECT_EQ(first->codec + first->exchange + first->algorithm, "noneallreduceauto");
+  EXPECT_EQ(first->resolution, 0U);
+  EXPECT_FALSE(first->learning_rate);
+  EXPECT_EQ(second, recipe.part_of(4));
+  EXPECT_EQ(second->learning_rate, std::pair(0.5, 0.0));
+  EXPECT_EQ(second->codec + second->exchange + second->algorithm, "topk:0.01hierarchicalring");
+  EXPECT_EQ(second->update_s, 0.5);
+  EXPECT_EQ(recipe.part_of(5), nullptr);
+}
+
+std::string refusal(const std::string& json) {
+  try {
+    static_cast<void>(parse_recipe(json, "r.json"));
+  } catch (const Misuse& misuse) {
+    return misuse.what();
+  }
+  return "nothing was refused";
+}
+
+TEST(Recipe, WhatIsWrongIsRefusedWithItsPlace) {
+  const std::pair<std::string, std::string> wrong[] = {
+      {R"({"parts": []})", "a recipe has one at least"},
+      {R"({})", "parts"},
+      {R"({"parts": [{"epochs": 1}]})", "batch"},
+      {R"({"parts": [{"epochs": 0, "batch": 1}]})", "epochs"},
+      {R"({"parts": [{"epochs": 1, "batch": 1, "resolution": 8}]})", "resolution"},
+      {R"({"parts": [{"epochs": 1, "batch": 1, "resolution": 99999}]})", "99999; allowed: 16 to 4096"},
+      {R"({"parts": [{"epochs": 1, "batch": 1, "learning_rate": [1]}]})", "is no pair"},
+      {R"({"parts": [{"epochs": 1, "batch": 1, "learning_rate": [1, -1]}]})", "learning_rate"},
+      {R"({"parts": [{"epochs": 1, "batch": 1, "resolutoin": 96}]})", "resolutoin"},
+      {R"({"parts": [{"epochs": 1, "batch": 1, "codec": 5}]})", "codec"},
+      {"{", "r.json"},
+  };
+  for (const auto& [json, says] : wrong)
+    EXPECT_NE(refusal(json).find(says), std::string::npos) << json << refusal(json);
+}
+
+}  // namespace
+}  // namespace syncopate

@@ -1,0 +1,118 @@
+// Restarts: what disks hold from an earlier run counts, for any number of ranks; another version of the set voids it.
+#include "cache/disk/store.hpp"
+#include "cache/sample.hpp"
+
+namespace syncopate::cache {
+namespace {
+
+using test::of;
+
+class Restart : public testing::Test {
+ protected:
+  [[nodiscard]] test::Job job(int ranks) const {
+    return {.ranks = ranks, .options = [this](int) { return of(memory_, folder_.name(), kPlenty); }};
+  }
+  std::vector<test::Sums> run(int ranks, std::uint64_t epochs = 1) { return test::run(job(ranks), source_, epochs); }
+
+  static constexpr std::uint64_t kPlenty = 1 << 20;
+  const test::Folder folder_;
+  std::uint64_t memory_ = 0;
+  test::MemorySource source_{100, 50};
+};
+
+TEST_F(Restart, WithTheSameRanksReadsNothingFromTheOrigin) {
+  run(3);
+  EXPECT_EQ(source_.reads(), 100u);
+  const auto epochs = run(3);
+  EXPECT_EQ(source_.reads(), 0u);
+  EXPECT_EQ(epochs[0].disk + epochs[0].peers, 100u);
+}
+
+TEST_F(Restart, WhatMemoryHadIsOnDiskTooWhereThatHasRoom) {
+  memory_ = kPlenty;
+  const auto before = run(2, 2);
+  EXPECT_EQ(before[1].disk, 0u);
+  (void)source_.reads();
+  const auto after = run(2, 2);
+  EXPECT_EQ(source_.reads(), 0u);
+  EXPECT_GT(after[0].disk, 0u);
+  EXPECT_EQ(after[1].disk, 0u) << "read once, it is in memory";
+}
+
+TEST_F(Restart, WithOtherNumbersOfRanksUsesWhatTheirDisksHold) {
+  run(2);
+  EXPECT_EQ(source_.reads(), 100u);
+  run(4);
+  EXPECT_EQ(source_.reads(), 0u) << "all is on the disks of ranks 0 and 1";
+  std::filesystem::remove_all(folder_.name());
+  run(4);
+  (void)source_.reads();
+  run(2, 2);
+  const std::size_t missed = source_.reads();
+  EXPECT_GT(missed, 30u) << "what only ranks 2 and 3 hold";
+  EXPECT_LT(missed, 70u);
+  run(4, 2);
+  EXPECT_EQ(source_.reads(), 0u) << "some of it twice";
+  run(1);
+  EXPECT_LT(source_.reads(), 100u);
+}
+
+TEST_F(Restart, ARecordOnTwoDisksIsHeldByOneRankAndTheOthersPlaceIsFree) {
+  run(1);
+  std::filesystem::copy(folder_.name() + "/rank-0", folder_.name() + "/rank-1");
+  (void)source_.reads();
+  run(2);
+  EXPECT_EQ(source_.reads(), 0u);
+  std::size_t rows = 0;
+  for (const int rank : {0, 1})
+    rows += (std::filesystem::file_size(folder_.file(rank, "index")) - disk::kHeaderBytes) / disk::kRowBytes;
+  EXPECT_EQ(rows, 100u);
+}
+
+TEST_F(Restart, WithAnotherVersionOfTheSetReadsAllAgain) {
+  run(2);
+  const test::MemorySource changed(100, 50, 2);
+  test::run(job(2), changed, 1);
+  EXPECT_TRUE(changed.each_was_read_once());
+  (void)source_.reads();
+  run(2);
+  EXPECT_EQ(source_.reads(), 100u);
+}
+
+TEST_F(Restart, WithASmallerBudgetKeepsWithinIt) {
+  run(1);
+  (void)source_.reads();
+  const test::Job less{.ranks = 1, .options = [&](int) { return of(0, folder_.name(), 1500); }};
+  test::run(less, source_, 1);
+  EXPECT_GT(source_.reads(), 50u);
+  EXPECT_LE(
+      std::filesystem::file_size(folder_.file(0, "index")) + std::filesystem::file_size(folder_.file(0, "records")),
+      1500 + disk::kHeaderBytes);
+}
+
+TEST_F(Restart, AFolderInUseIsRefusedByName) {
+  syncopate::test::on_groups(1, [&](Group& group) {
+    const auto first = Cache::form(group, source_, 1, of(0, folder_.name(), kPlenty));
+    try {
+      (void)Cache::form(group, source_, 1, of(0, folder_.name(), kPlenty));
+      ADD_FAILURE() << "two caches share a folder";
+    } catch (const SystemFailure& error) {
+      EXPECT_NE(std::string(error.what()).find(folder_.name() + "/rank-0 is in use"), std::string::npos)
+          << error.what();
+    }
+  });
+}
+
+TEST_F(Restart, AProcessKilledBetweenARecordAndItsRowLosesThatRecordOnly) {
+  run(1);
+  const auto index = folder_.file(0, "index");
+  std::filesystem::resize_file(index, std::filesystem::file_size(index) - 5);
+  (void)source_.reads();
+  run(1);
+  EXPECT_EQ(source_.reads(), 1u);
+  run(1);
+  EXPECT_EQ(source_.reads(), 0u);
+}
+
+}  // namespace
+}  // namespace syncopate::cache

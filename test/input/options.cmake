@@ -1,0 +1,7 @@
+# Pictures are written by the libraries that read them; without these only the order is tested.
+if(NOT SYNCOPATE_PICTURES STREQUAL "JPEG;PNG")
+  set_source_files_properties(${folder}/decoding.cpp ${folder}/pipelines.cpp PROPERTIES HEADER_FILE_ONLY ON)
+else()
+  target_link_libraries(test_input PRIVATE JPEG::JPEG PNG::PNG)
+endif()
+gtest_discover_tests(test_input TEST_PREFIX input/ DISCOVERY_TIMEOUT 60 PROPERTIES LABELS input TIMEOUT 120)

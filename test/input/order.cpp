@@ -1,0 +1,70 @@
+// Which samples a step takes, and which of them are whose.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "syncopate/input.hpp"
+
+namespace syncopate::input {
+namespace {
+
+using Samples = std::vector<std::uint32_t>;
+
+/// What all ranks take of one step, in the order of the ranks.
+Samples taken(Order& order, const Progress& at, std::size_t batch, int ranks) {
+  Samples all;
+  std::size_t total = 0;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const Share share = order.share(at, batch, rank, ranks);
+    all.insert(all.end(), share.mine.begin(), share.mine.end());
+    total = share.total;
+  }
+  EXPECT_EQ(all.size(), total);
+  return all;
+}
+
+Samples epoch_of(Order& order, std::uint64_t epoch, std::size_t batch, int ranks) {
+  Samples all;
+  for (Progress at{.epoch = epoch}; at.epoch == epoch;) {
+    const Samples step = taken(order, at, batch, ranks);
+    all.insert(all.end(), step.begin(), step.end());
+    advance(at, step.size(), order.samples());
+  }
+  return all;
+}
+
+TEST(Order, AnEpochTakesEachSampleOnceAndIsTheSameForEveryNumberOfRanksAndEveryBatch) {
+  Order order(101, 7);
+  const Samples alone = epoch_of(order, 3, 10, 1);
+  Samples sorted = alone;
+  std::ranges::sort(sorted);
+  for (std::uint32_t i = 0; i < 101; ++i) EXPECT_EQ(sorted[i], i);
+  EXPECT_EQ(epoch_of(order, 3, 10, 4), alone);
+  EXPECT_EQ(epoch_of(order, 3, 3, 5), alone);
+}
+
+TEST(Order, EpochsAndSeedsDiffer) {
+  Order order(1000, 7), other(1000, 8);
+  EXPECT_NE(epoch_of(order, 0, 10, 1), epoch_of(order, 1, 10, 1));
+  EXPECT_NE(epoch_of(order, 0, 10, 1), epoch_of(other, 0, 10, 1));
+}
+
+TEST(Order, FirstRanksTakeOneMoreWhereTheBatchDoesNotDivide) {
+  Order order(100, 7);
+  EXPECT_EQ(order.share({}, 10, 0, 4).mine.size(), 3u);
+  EXPECT_EQ(order.share({}, 10, 3, 4).mine.size(), 2u);
+  EXPECT_TRUE(order.share({.sample = 98}, 10, 3, 4).mine.empty());
+}
+
+TEST(Order, PlacesOfASampleAreUniform) {
+  std::vector<int> at(8, 0);
+  Order order(8, 1);
+  for (std::uint64_t epoch = 0; epoch < 8000; ++epoch) {
+    const Samples samples = order.share({.epoch = epoch}, 8, 0, 1).mine;
+    ++at[static_cast<std::size_t>(std::ranges::find(samples, 5u) - samples.begin())];
+  }
+  for (const int count : at) EXPECT_NEAR(count, 1000, 150);  // five standard deviations
+}
+
+}  // namespace
+}  // namespace syncopate::input

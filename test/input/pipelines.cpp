@@ -1,0 +1,210 @@
+// The pipeline gives the same pictures whatever threads and ranks, in mid-epoch too.
+// them.
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <filesystem>
+#include <map>
+
+#include "input/pictures.hpp"
+#include "syncopate/error.hpp"
+#include "syncopate/pipeline.hpp"
+
+namespace syncopate::input::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kPixels = 16;
+
+/// 23 pictures of two classes to train on, 4 to evaluate on.
+class Pipelines : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = fs::temp_directory_path() / "input.XXXXXX";
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    folder = name;
+    for (int i = 0; i < 23; ++i)
+      write_file(folder / "train" / (i < 12 ? "ant" : "bee") / (std::to_string(100 + i) + ".JPEG"),
+                 jpeg_of(drawing(40 + i, 60 - i, 10 * i)));
+    for (int i = 0; i < 4; ++i)
+      write_file(folder / "val" / (i < 2 ? "ant" : "bee") / (std::to_string(i) + ".png"),
+                 png_of({PNG_FORMAT_RGB, 20, 20}, drawing(20, 20, 60 * i).rgb.data()));
+  }
+  void TearDown() override { fs::remove_all(folder); }
+
+  struct Run {
+    int rank = 0, ranks = 1, threads = 1;
+    Progress from;
+    std::uint64_t steps = 9;
+    OnCorrupt on_corrupt = OnCorrupt::skip;
+  };
+  [[nodiscard]] std::unique_ptr<Pipeline> begun(const Dataset& set, const Run& run) const {
+    auto pipeline = std::make_unique<Pipeline>(
+        set, set.training, direct_reader(*set.training, {run.rank, run.ranks, 5}),
+        PipelineOptions{.threads = run.threads, .ahead = 3, .augment = true, .seed = 5, .on_corrupt = run.on_corrupt});
+    pipeline->start(run.from, [steps = run.steps](const Progress& at) {
+      return at.step < steps ? std::optional(StepPlan{6, at.epoch == 0 ? kPixels : 2 * kPixels}) : std::nullopt;
+    });
+    return pipeline;
+  }
+
+  /// The pictures and labels of all steps of a rank: by step, then in order.
+  using Taken = std::map<std::uint64_t, std::pair<std::vector<float>, std::vector<std::int64_t>>>;
+  void take(const Run& run, Taken& taken) const {
+    const Dataset set = open_dataset(folder);
+    const auto pipeline = begun(set, run);
+    for (std::uint64_t step = run.from.step; step < run.steps; ++step) {
+      const PictureBatch batch = pipeline->next();
+      EXPECT_EQ(batch.at.step, step);
+      const std::size_t floats = batch.count() * 3 * static_cast<std::size_t>(batch.side * batch.side);
+      auto& [pixels, labels] = taken[step];
+      pixels.insert(pixels.end(), batch.pixels.get(), batch.pixels.get() + floats);
+      labels.insert(labels.end(), batch.labels.begin(), batch.labels.end());
+    }
+    EXPECT_THROW((void)pipeline->next(), Misuse);
+  }
+
+  fs::path folder;
+};
+
+TEST_F(Pipelines, GiveTheSamePicturesToAnyNumberOfRanksAndThreads) {
+  Taken alone, threads, four;
+  take({}, alone);
+  take({.threads = 4}, threads);
+  for (int rank = 0; rank < 4; ++rank) take({.rank = rank, .ranks = 4, .threads = 2}, four);
+  EXPECT_EQ(alone.size(), 9U);
+  EXPECT_EQ(alone, threads);
+  EXPECT_EQ(alone, four);
+}
+
+TEST_F(Pipelines, GoOnInMidEpochAsIfNeverStopped) {
+  Taken whole, rest;
+  take({}, whole);
+  take({.from = {.step = 6, .epoch = 1, .sample = 12}}, rest);
+  whole.erase(whole.begin(), whole.find(6));
+  EXPECT_EQ(whole, rest);
+}
+
+TEST_F(Pipelines, TakeTheNextDecodablePictureForADamagedOneOnAnyRankAndNameItOnce) {
+  write_file(folder / "train/ant/103.JPEG", Bytes(100, std::byte{7}));
+  write_file(folder / "train/ant/104.JPEG", jpeg_of(drawing(40, 40)));
+  fs::resize_file(folder / "train/ant/104.JPEG", 400);
+  const Dataset set = open_dataset(folder);
+  const auto pipeline = begun(set, {.steps = 8});
+  std::vector<std::string> refused;
+  for (int step = 0; step < 8; ++step)
+    for (const std::string& text : pipeline->next().refused) refused.push_back(text);
+  ASSERT_EQ(refused.size(), 2U);
+  for (const std::string& text : refused) EXPECT_NE(text.find("train/ant/10"), std::string::npos) << text;
+  for (const std::string& text : refused) EXPECT_NE(text.find("byte"), std::string::npos) << text;
+  Taken alone, four;
+  take({}, alone);
+  for (int rank = 0; rank < 4; ++rank) take({.rank = rank, .ranks = 4, .threads = 2}, four);
+  EXPECT_EQ(alone, four);
+}
+
+TEST_F(Pipelines, StopAtTheStepOfADamagedPictureAndNotBefore) {
+  write_file(folder / "train/ant/103.JPEG", Bytes(100, std::byte{7}));
+  const Dataset set = open_dataset(folder);
+  Order order(23, 5);
+  const auto samples = order.share({}, 23, 0, 1).mine;
+  const auto place = std::ranges::find(samples, 3U) - samples.begin();
+  const auto pipeline = begun(set, {.threads = 3, .on_corrupt = OnCorrupt::stop});
+  for (int step = 0; step < place / 6; ++step) (void)pipeline->next();
+  for (int again = 0; again < 2; ++again) try {
+      (void)pipeline->next();
+      FAIL() << "the damaged picture was taken";
+    } catch (const Corrupt& error) {
+      EXPECT_NE(std::string(error.what()).find("103.JPEG"), std::string::npos) << error.what();
+    }
+}
+
+TEST_F(Pipelines, OfNothingButDamagedPicturesEndWithAnError) {
+  for (const auto& file : fs::recursive_directory_iterator(folder / "train"))
+    if (file.is_regular_file()) fs::resize_file(file.path(), 50);
+  const Dataset set = open_dataset(folder);
+  EXPECT_THROW((void)begun(set, {})->next(), Corrupt);
+}
+
+TEST_F(Pipelines, SayWhichFileIsGone) {
+  const Dataset set = open_dataset(folder);
+  fs::remove_all(folder / "train/bee");
+  const auto pipeline = begun(set, {});
+  try {
+    for (int step = 0; step < 4; ++step) (void)pipeline->next();
+    FAIL() << "files that are gone were read";
+  } catch (const SystemFailure& error) {
+    EXPECT_NE(std::string(error.what()).find("train/bee"), std::string::npos) << error.what();
+  }
+}
+
+/// Counts the steps that were read.
+class CountingReader final : public Reader {
+ public:
+  CountingReader(std::unique_ptr<Reader> reader, std::atomic<int>& steps) : reader_(std::move(reader)), steps_(steps) {}
+  std::vector<Record> read(const Step& step) override {
+    ++steps_;
+    return reader_->read(step);
+  }
+
+ private:
+  std::unique_ptr<Reader> reader_;
+  std::atomic<int>& steps_;
+};
+
+TEST_F(Pipelines, HoldNoMoreStepsThanTheyMayAndEndAtAnyTime) {
+  const Dataset set = open_dataset(folder);
+  for (int taken = 0; taken < 5; ++taken) {
+    std::atomic<int> steps = 0;
+    Pipeline pipeline(set, set.training, std::make_unique<CountingReader>(direct_reader(*set.training, {}), steps),
+                      {.threads = 2, .ahead = 2});
+    pipeline.start({}, [](const Progress&) { return StepPlan{6, kPixels}; });
+    for (int i = 0; i < taken; ++i) {
+      (void)pipeline.next();
+      EXPECT_LE(steps.load(), i + 1 + 2);
+    }
+  }
+}
+
+TEST_F(Pipelines, OfCifar10GiveItsBytesNormalised) {
+  std::string bytes;
+  for (int i = 0; i < 3; ++i) {
+    bytes.push_back(static_cast<char>(i));
+    for (int p = 0; p < 3072; ++p) bytes.push_back(static_cast<char>((i * 31 + p * 7) % 256));
+  }
+  fs::create_directories(folder / "cifar");
+  for (const char* name :
+       {"data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4", "data_batch_5", "test_batch"})
+    std::ofstream(folder / "cifar" / (std::string(name) + ".bin"), std::ios::binary) << bytes;
+  const Dataset set = open_dataset(folder / "cifar");
+  EXPECT_EQ(set.format, "cifar10");
+  EXPECT_EQ(set.training->records(), 15U);
+  EXPECT_EQ(set.training->label(4), 1);
+  std::vector<std::byte> record(set.training->bytes(4));
+  set.training->read(4, record);
+  EXPECT_EQ(std::memcmp(record.data(), bytes.data() + 3073, 3073), 0);
+  std::vector<float> out(3 * 32 * 32);
+  set.decoder()->decode(record, {.side = 32}, out.data());
+  double sum = 0, squares = 0;
+  for (std::size_t i = 0; i < 1024; ++i)  // every record's channel has all bytes four times
+    sum += out[i], squares += static_cast<double>(out[i]) * out[i];
+  EXPECT_NEAR(sum / 1024, 0, 1e-5);
+  EXPECT_NEAR(squares / 1024, 1, 1e-4);
+  EXPECT_NEAR((out[1] - out[0]) / (out[2] - out[1]), 1, 1e-4);
+  std::ofstream(folder / "cifar/test_batch.bin", std::ios::binary | std::ios::app) << "x";
+  EXPECT_THROW((void)open_dataset(folder / "cifar"), Corrupt);
+}
+
+TEST_F(Pipelines, WhatIsNoSetIsRefusedWithWhatWouldBe) {
+  EXPECT_THROW((void)open_dataset(folder / "nowhere"), Misuse);
+  EXPECT_THROW((void)open_dataset(folder / "train"), Misuse);
+  fs::create_directories(folder / "val/wasp");
+  EXPECT_THROW((void)open_dataset(folder), Misuse) << "a class that training does not have";
+}
+
+}  // namespace
+}  // namespace syncopate::input::test

@@ -1,0 +1,95 @@
+// Training on pictures in folders: classes come from the folder, damaged ones are named, a resumed run is the same run.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "process/run_program.hpp"
+#include "train/jobs.hpp"
+
+namespace syncopate::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class PicturesInFolders : public TrainingJobs {
+ protected:
+  PicturesInFolders() : TrainingJobs("--model resnet20 --resolution 32 --augment --batch 4") {}
+  void SetUp() override {
+    const Ended drawn = syncopate({"data", "draw", "--out", pictures, "--format", "folder", "--size", "40..60",
+                                   "--train", "60", "--test", "10", "--seed", "1"});
+    ASSERT_EQ(drawn.code, 0) << drawn.error;
+    for (const char* part : {"train", "val"}) {  // seven classes are left
+      for (const char* name : {"arrow", "bars", "cross"}) fs::remove_all(fs::path(pictures) / part / name);
+    }
+  }
+  [[nodiscard]] Ended job(int ranks, const std::string& more) const {
+    return train(ranks, "--data " + pictures + " " + more);
+  }
+  [[nodiscard]] static std::string digest_of(const Ended& ended) {
+    const auto ends = rows(ended, "end");
+    EXPECT_FALSE(ends.empty()) << ended.error;
+    return ends.empty() ? "none" : ends[0].at("digest").get<std::string>();
+  }
+  const std::string pictures = folder / "pictures";
+};
+
+TEST_F(PicturesInFolders, TrainAModelWithAsManyClassesAndSayHowLongTheyAreWaitedFor) {
+  const Ended ended = job(2, "--steps 3 --evaluate-every 3");
+  ASSERT_EQ(ended.code, 0) << ended.error;
+  EXPECT_EQ(rows(ended, "begin").at(0).at("parameters"), 269'722 - 3 * 65);
+  for (const auto& row : rows(ended, "step")) EXPECT_GT(row.at("input_s").get<double>(), 0);
+  EXPECT_GT(rows(ended, "end").at(0).at("input_seconds").get<double>(), 0);
+}
+
+TEST_F(PicturesInFolders, GiveTheSameParametersWhateverTheThreadsAndResumedInMidEpoch) {
+  const std::string whole = digest_of(job(2, "--steps 8 --input-threads 3"));
+  ASSERT_EQ(job(2, "--steps 3 --checkpoint " + file).code, 0);
+  EXPECT_EQ(digest_of(job(2, "--steps 8 --resume " + file)), whole);
+}
+
+TEST_F(PicturesInFolders, ThatAreDamagedAreNamedOrEndTheRun) {
+  for (const auto& entry : fs::directory_iterator(fs::path(pictures) / "train/disc"))
+    fs::resize_file(entry.path(), 300);
+  const Ended skipped = job(2, "--epochs 1");
+  EXPECT_EQ(skipped.code, 0) << skipped.error;
+  EXPECT_NE(skipped.error.find("train/disc/"), std::string::npos) << skipped.error;
+  EXPECT_NE(skipped.error.find("another image stands for it"), std::string::npos) << skipped.error;
+  const Ended stopped = job(2, "--epochs 1 --corrupt stop");
+  EXPECT_EQ(stopped.code, 1);
+  EXPECT_NE(stopped.output.find("\"kind\":\"Corrupt\""), std::string::npos) << stopped.output;
+  const Ended verdict = syncopate({"data", "verify", pictures, "--json"});
+  EXPECT_EQ(verdict.code, 1);
+  EXPECT_NE(verdict.output.find("train/disc/"), std::string::npos) << verdict.output;
+}
+
+/// Bytes that came from a tier in an epoch, over all ranks.
+double bytes_from(const Ended& ended, const char* tier, std::size_t epoch) {
+  double sum = 0;
+  for (const auto& end : rows(ended, "end")) sum += end.at("input").at(epoch).at(tier).at("bytes").get<double>();
+  return sum;
+}
+
+TEST_F(PicturesInFolders, ThroughACacheGiveTheSameParametersAndLeaveTheOriginAloneFromTheSecondEpochOn) {
+  const std::string plain = digest_of(job(3, "--epochs 3")),
+                    disk = " --cache-folder " + (folder / "held") + " --cache-disk 10MiB";
+  for (const std::string& cache : {std::string(" --cache 10MiB"), disk, " --cache 20KiB" + disk}) {
+    const Ended cached = job(3, "--epochs 3 --origin-rate 50MiB" + cache);
+    ASSERT_EQ(cached.code, 0) << cached.error;
+    EXPECT_EQ(digest_of(cached), plain) << cache;
+    if (cache != " --cache 20KiB" + disk) EXPECT_GT(bytes_from(cached, "origin", 0), 0) << cache;
+    for (const std::size_t epoch : {1, 2}) EXPECT_EQ(bytes_from(cached, "origin", epoch), 0) << cache;
+    EXPECT_NE(cached.error.find("--origin-rate"), std::string::npos) << cached.error;
+  }
+  const Ended again = job(2, "--epochs 1" + disk);  // what three ranks left behind, found by two of them
+  ASSERT_EQ(again.code, 0) << again.error;
+  EXPECT_GT(bytes_from(again, "disk", 0) + bytes_from(again, "peers", 0), 0);
+}
+
+TEST_F(PicturesInFolders, RefuseACacheThatHasNoPlaceOrNoPictures) {
+  EXPECT_NE(job(1, "--cache-folder " + pictures).error.find("belong together"), std::string::npos);
+  EXPECT_NE(job(1, "--cache-disk 1GiB").error.find("belong together"), std::string::npos);
+  EXPECT_EQ(job(1, "--cache many").code, 2);
+}
+
+}  // namespace
+}  // namespace syncopate::test

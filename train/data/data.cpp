@@ -1,0 +1,33 @@
+// Opening the data that a model trains on, and cutting batches.
+#include "data/data.hpp"
+
+#include <filesystem>
+
+#include "require.hpp"
+
+namespace syncopate::train {
+
+Batch part_of(const Batch& batch, const Range& samples) {
+  const std::int64_t n = batch.input.size(0), answers = n > 0 ? batch.target.size(0) / n : 0;
+  const auto begin = static_cast<std::int64_t>(samples.begin), count = static_cast<std::int64_t>(samples.size());
+  return {batch.input.narrow(0, begin, count), batch.target.narrow(0, begin * answers, count * answers)};
+}
+
+std::unique_ptr<Data> open_data(const Model& model, const Options& options) {
+  const std::string& path = options.data;
+  std::error_code ignored;
+  require(std::filesystem::exists(path, ignored), "--data {}: there is no such file or folder", path);
+  const bool pictures = input::is_dataset(path);
+  if (model.input == DataKind::images) {
+    require(pictures,
+            "--data {} holds no images (`syncopate info format` says how they may lie), and {} trains on them (text "
+            "trains --model transformer; `syncopate data draw` draws images)",
+            path, model.name);
+    return open_pictures(model, options);
+  }
+  require(!pictures, "--data {} holds images, and {} trains on text (images train resnet20, resnet110, vgg11, mlp)",
+          path, model.name);
+  return open_text(path, options.sizes.context);
+}
+
+}  // namespace syncopate::train

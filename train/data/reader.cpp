@@ -1,0 +1,40 @@
+// Readers: the set, maybe slower than it is; and before it, maybe, a cache.
+#include "data/reader.hpp"
+
+namespace syncopate::train {
+namespace {
+
+class Read final : public SampleReader {
+ public:
+  Read(Group& group, const input::Source& source, const input::Seat& seat, const Options& o)
+      : slow_(o.origin_rate > 0 ? cache::throttled(source, static_cast<double>(o.origin_rate)) : nullptr) {
+    const input::Source& origin = slow_ ? *slow_ : source;
+    if (o.cache_bytes > 0 || !o.cache_folder.empty())
+      cache_ = cache::Cache::form(
+          group, origin, seat.seed,
+          {.memory_bytes = o.cache_bytes, .folder = o.cache_folder, .disk_bytes = o.cache_disk_bytes});
+    else
+      direct_ = input::direct_reader(origin, seat);
+  }
+
+  std::vector<input::Record> read(const input::Step& step) override {
+    return cache_ ? cache_->read(step) : direct_->read(step);
+  }
+  [[nodiscard]] std::vector<cache::Counters> counters() const override {
+    return cache_ ? cache_->counters() : std::vector<cache::Counters>{};
+  }
+
+ private:
+  const std::unique_ptr<input::Source> slow_;  ///< null: as fast as the set is
+  std::unique_ptr<cache::Cache> cache_;        ///< or `direct_`
+  std::unique_ptr<input::Reader> direct_;
+};
+
+}  // namespace
+
+std::unique_ptr<SampleReader> reader_of(Group& group, const input::Source& source, const input::Seat& seat,
+                                        const Options& options) {
+  return std::make_unique<Read>(group, source, seat, options);
+}
+
+}  // namespace syncopate::train

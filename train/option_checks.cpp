@@ -1,0 +1,88 @@
+// What options say together: what one of them allows of the others, before any file is opened.
+#include "option_checks.hpp"
+
+#include "require.hpp"
+#include "syncopate/tooling/catalogue.hpp"
+#include "syncopate/tooling/names.hpp"
+#include "update/optimizer.hpp"
+
+namespace syncopate::train {
+namespace {
+
+void require_entry(std::string_view shelf, std::string_view name) {
+  std::vector<std::string_view> known;
+  for (const CatalogueEntry& entry : catalogue()) {
+    if (entry.shelf != shelf) continue;
+    if (entry.name == name) return;
+    known.push_back(entry.name);
+  }
+  throw Misuse(unknown_name(shelf, name, known));
+}
+
+void check_servers(const Options& o) {
+  if (o.exchange != "parameter_server") {
+    require(o.consistency == "bsp" && o.placement == "uniform" && o.answers == "none",
+            "--consistency, --placement and --answers with --exchange {}; allowed: with parameter_server", o.exchange);
+    return;
+  }
+  require_entry("consistency", o.consistency.substr(0, o.consistency.find(':')));
+  require_entry("placement", o.placement);
+  require_entry("codec", o.answers.substr(0, o.answers.find(':')));
+  require(o.feedback.warmup_steps == 0 && o.feedback.warmup_density == 0 && o.feedback.clip_norm == 0,
+          "--warmup-density, --warmup-steps and --local-clip with --exchange parameter_server; allowed: without");
+  require(
+      o.checkpoint.empty() && o.resume.empty(),
+      "--checkpoint and --resume with --exchange parameter_server; allowed: without, because the optimizer's state is "
+      "not on the ranks");
+}
+
+void check_cache(const Options& o) {
+  require(o.cache_folder.empty() == (o.cache_disk_bytes == 0),
+          "--cache-folder and --cache-disk belong together: a folder, and how many bytes of it");
+  const bool caches = o.cache_bytes > 0 || !o.cache_folder.empty(), any = caches || o.origin_rate > 0;
+  require(
+      !any || model_named(o.model).input == DataKind::images,
+      "--cache, --cache-folder and --origin-rate with --model {}, which trains on text in memory; allowed: with images",
+      o.model);
+  require(!caches || updater_of(o.exchange) != Updater::servers,
+          "--cache and --cache-folder with --exchange parameter_server, whose workers are no group; allowed: without");
+}
+
+void check_optimizer(const Options& o) {
+  const bool sgd = o.optimizer == "sgd", resting = o.momentum == 0.0;
+  require(!o.nesterov || sgd, "--nesterov with --optimizer {}; allowed: with sgd", o.optimizer);
+  require(!o.nesterov || !resting, "--nesterov needs a --momentum above 0");
+  require(o.feedback.kind != "momentum" || sgd, "--feedback momentum with --optimizer {}; allowed: with sgd",
+          o.optimizer);
+  require(o.feedback.kind != "momentum" || !resting,
+          "--feedback momentum without momentum; allowed: with a --momentum above 0");
+  require_allowed(optimizer_options(o));
+  require(!o.share_norms || is_layer_wise(optimizer_options(o).rule),
+          "--share-norms with --optimizer {}, which has no norms; allowed: with lars, lamb", o.optimizer);
+  const Updater updater = updater_of(o.exchange);
+  require(!o.share_norms || (o.exchange != "none" && updater != Updater::root && updater != Updater::servers),
+          "--share-norms with --exchange {}, where no other rank updates the same weights; allowed: without",
+          o.exchange);
+  require(sgd || o.learning_rate || !o.profile.empty(), "--optimizer {} needs a --lr: the models' own rates are sgd's",
+          o.optimizer);
+}
+
+}  // namespace
+
+void check(const Options& o) {
+  (void)model_named(o.model);
+  require(!o.data.empty() || !o.profile.empty(), "--data is required: what to train on");
+  require(o.profile.empty() || o.steps.value_or(kProfiledSteps) >= kProfiledSteps,
+          "--steps {}: a profile is the median of {} steps or more", o.steps.value_or(0), kProfiledSteps);
+  require_entry("policy", o.policy);
+  for (const std::string& way : codec_ways(o.codec)) require_entry("codec", way.substr(0, way.find(':')));
+  require_entry("exchange", o.exchange);
+  if (o.algorithm != "auto") require_entry("algorithm", o.algorithm);
+  check_optimizer(o);
+  check_servers(o);
+  check_cache(o);
+  require(o.global_batch == 0 || o.global_batch >= o.accumulate,
+          "--global-batch {} cannot be cut into {} micro-batches", o.global_batch, o.accumulate);
+}
+
+}  // namespace syncopate::train
