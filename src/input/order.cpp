@@ -9,14 +9,14 @@
 namespace syncopate::input {
 namespace {
 
-constexpr std::uint64_t kPurpose = 0x6f72646572;  ///< "order": keeps these draws apart from others of the same seed
+constexpr std::uint64_t kOrderDraws = 0x6f72646572;  ///< "order": keeps these draws apart from others of the same seed
 
 }  // namespace
 
 void Order::shuffle(std::uint64_t epoch) {
   order_.resize(samples_);
   std::iota(order_.begin(), order_.end(), 0u);
-  const base::CounterRandom random{seed_, kPurpose, epoch};
+  const base::CounterRandom random{seed_, kOrderDraws, epoch};
   for (auto i = static_cast<std::uint32_t>(samples_); i > 1; --i) std::swap(order_[i - 1], order_[random.below(i, i)]);
   shuffled_epoch_ = epoch;
 }

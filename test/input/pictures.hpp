@@ -1,11 +1,14 @@
 // Pictures for tests: drawn by formula, written by the libraries that the decoders read with.
 #pragma once
 
+// jpeglib.h takes size_t and FILE from what stands before it.
+// clang-format off
+#include <cstdio>
 #include <jpeglib.h>
 #include <png.h>
+// clang-format on
 
 #include <cstdint>
-#include <cstdio>  // jpeglib.h needs it
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>

@@ -14,11 +14,11 @@ namespace syncopate::input {
 namespace {
 
 constexpr std::uint64_t kMostPixels = std::uint64_t{1} << 26;
-constexpr std::uint64_t kPurpose = 0x63757473;  ///< "cuts"
+constexpr std::uint64_t kCutDraws = 0x63757473;  ///< "cuts"
 constexpr int kAttempts = 10;
 constexpr double kLeastArea = 0.08, kMostRatio = 4.0 / 3;
 
-base::CounterRandom random_of(const Look& look) { return {look.seed, kPurpose, look.epoch, look.sample}; }
+base::CounterRandom random_of(const Look& look) { return {look.seed, kCutDraws, look.epoch, look.sample}; }
 
 Box middle(const Size& picture, double width, double height) {
   return {(picture.width - width) / 2, (picture.height - height) / 2, width, height};

@@ -15,7 +15,7 @@ namespace {
 constexpr int kSide = 32;
 constexpr std::size_t kPlane = kSide * kSide;
 constexpr int kMargin = 4;  ///< pixels of zero around a picture from which the random crop is taken
-constexpr std::uint64_t kPurpose = 0x61756767;
+constexpr std::uint64_t kPlaneDraws = 0x61756767;  ///< "augg"
 
 struct Change {
   int dx = 0, dy = 0;
@@ -24,7 +24,7 @@ struct Change {
 
 Change change_of(const Look& look) {
   if (!look.augment) return {};
-  const base::CounterRandom random{look.seed, kPurpose, look.epoch, look.sample};
+  const base::CounterRandom random{look.seed, kPlaneDraws, look.epoch, look.sample};
   const auto shift = [&](std::uint64_t draw) {
     return static_cast<int>(random.below(2 * kMargin + 1, draw)) - kMargin;
   };
@@ -62,7 +62,7 @@ class Planes final : public Decoder {
     for (int x = 0; x < kSide; ++x) {
       const int from_x = (change.flip ? kSide - 1 - x : x) + change.dx;
       const bool inside = from_y >= 0 && from_y < kSide && from_x >= 0 && from_x < kSide;
-      const auto at = static_cast<std::size_t>(from_y * kSide + from_x);
+      const auto at = static_cast<std::size_t>(from_y) * kSide + static_cast<std::size_t>(from_x);
       out_plane[row.y * kSide + x] = inside ? row.map[std::to_integer<std::size_t>(row.plane[at])] : 0.0F;
     }
   }

@@ -59,7 +59,7 @@ void Taps::fit(const Extent& extent, int side) {
     const int wanted = static_cast<int>(std::floor(centre - reach)) + 1;
     const int first = std::clamp(wanted, low, high - count_);
     first_[static_cast<std::size_t>(i)] = first;
-    float* const weights = &weights_[static_cast<std::size_t>(i * count_)];
+    float* const weights = &weights_[static_cast<std::size_t>(i) * static_cast<std::size_t>(count_)];
     double sum = 0;
     for (int t = 0; t < count_; ++t) sum += std::max(0.0, 1 - std::abs(first + t - centre) / reach);
     for (int t = 0; t < count_; ++t)

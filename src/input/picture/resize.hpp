@@ -32,7 +32,9 @@ class Taps final {
   void fit(const Extent& extent, int side);
   [[nodiscard]] int first(int i) const { return first_[static_cast<std::size_t>(i)]; }
   [[nodiscard]] int count() const { return count_; }  ///< of every pixel; unused ones weigh 0
-  [[nodiscard]] const float* weights(int i) const { return &weights_[static_cast<std::size_t>(i * count_)]; }
+  [[nodiscard]] const float* weights(int i) const {
+    return &weights_[static_cast<std::size_t>(i) * static_cast<std::size_t>(count_)];
+  }
 
  private:
   std::vector<int> first_;
