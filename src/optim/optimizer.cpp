@@ -67,6 +67,7 @@ class Optimizer::Impl {
   void update(std::size_t first, std::span<const std::span<float>> gradients, const UpdateStep& at) {
     base::require(std::isfinite(at.rate) && at.rate >= 0, "a learning rate of {}; allowed: 0 or more", at.rate);
     base::require(at.step > 0, "step 0 of an optimizer; allowed: steps counted from 1");
+    require_gradients_of(first, gradients);
     std::vector<double> trusts(gradients.size(), 1);
     if (rule_.trust != nullptr) trusts = trusts_of(first, gradients, at);
     for (std::size_t i = 0; i < gradients.size(); ++i) {
@@ -98,13 +99,19 @@ class Optimizer::Impl {
     return shared_ ? shared_->shards.of(i, shared_->rank) : Range{0, tensors_[i].weights.count};
   }
 
+  void require_gradients_of(std::size_t first, std::span<const std::span<float>> gradients) const {
+    for (std::size_t i = first; i < first + gradients.size(); ++i) {
+      base::require(i < tensors_.size(), "tensor {} of an optimizer of {}", i, tensors_.size());
+      const std::size_t elements = gradients[i - first].size();
+      base::require(elements == tensors_[i].weights.count, "the gradient of '{}' has {} elements instead of {}",
+                    tensors_[i].name, elements, tensors_[i].weights.count);
+    }
+  }
+
   /// What this rank updates of tensor i.
   Part part_of(std::size_t i, std::span<float> gradient) {
-    base::require(i < tensors_.size(), "tensor {} of an optimizer of {}", i, tensors_.size());
-    const auto& [name, weights, spared] = tensors_[i];
-    base::require(gradient.size() == weights.count, "the gradient of '{}' has {} elements instead of {}", name,
-                  gradient.size(), weights.count);
     allocate();
+    const Buffer& weights = tensors_[i].weights;
     const Range mine = updated(i);
     Part part = Part{{static_cast<float*>(weights.data), weights.count}, gradient}.cut(mine);
     for (std::size_t s = 0; s < rule_.state.size(); ++s) part.state[s] = state_[s].data() + offsets_[i];
@@ -122,7 +129,7 @@ class Optimizer::Impl {
   std::vector<double> trusts_of(std::size_t first, std::span<const std::span<float>> gradients, const UpdateStep& at) {
     std::vector<std::vector<Squares>> squares;
     for (std::size_t i = 0; i < gradients.size(); ++i)
-      squares.push_back(prepared({with_, at, corrected_, tensors_.at(first + i).spared}, first + i, gradients[i]));
+      squares.push_back(prepared({with_, at, corrected_, tensors_[first + i].spared}, first + i, gradients[i]));
     if (shared_) gather_squares(*shared_, first, squares);
     std::vector<double> trusts;
     for (std::size_t i = 0; i < gradients.size(); ++i)
