@@ -1,5 +1,4 @@
 // Preparing pictures on one core, beside bare libjpeg-turbo in turn.
-// run.
 #include <fmt/format.h>
 #include <jpeglib.h>
 

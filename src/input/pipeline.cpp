@@ -1,7 +1,6 @@
 // The pipeline: one thread reads steps ahead, others decode their pictures, and steps come out in order.
 //
-//   reader ─► steps in order, at most `ahead` ─► workers take pictures in order ─► next() takes the first step when
-//   whole
+//   reader ─► steps in order, at most `ahead` ─► workers take pictures in order ─► next() takes the first whole step
 #include "syncopate/pipeline.hpp"
 
 #include <fmt/format.h>

@@ -1,8 +1,6 @@
 // Folder: pictures as files, a folder for each class, as ImageNet is unpacked.
-// val/CLASS/PICTURE.
 //
-// Law: labels are places of the class folders of train/ in byte order of their names; records are by label, then by
-// name.
+// Law: labels are places of the class folders of train/ in byte order of their names; records are by label, then name.
 #include <fmt/format.h>
 #include <xxhash.h>
 
