@@ -2,7 +2,8 @@
 
 import pytest
 
-# What both ranks do before, what rank 0 does then, and its wait, which only rank 1 could end.
+# What all ranks do before, what rank 0 does then, and its wait, which only rank 1 could end. Rank 1 waits for rank 2, which is
+# silent: what rank 0 had sent for its wait is not what rank 1 meets.
 SYNCHRONIZER = "averages = syncopate.Synchronizer(group, [syncopate.Gradient('w', 3)])"
 WAITS = {
     "collective": ("pass", "pass", "group.allreduce(data)"),
@@ -31,7 +32,7 @@ try:
     else:
         may_say.release()
         ask()
-        group.recv(0, data)
+        group.recv(2, data)
 except KeyboardInterrupt:
     say("interrupted")
 except syncopate.Error as error:
@@ -42,8 +43,8 @@ except syncopate.Error as error:
 @pytest.mark.parametrize("wait", WAITS)
 def test_an_interrupt_ends_a_wait_and_the_others_learn_it(job, wait):
     before, begin, call = WAITS[wait]
-    ranks = job(2, PROGRAM.format(before=before, begin=begin, wait=call))
-    assert [rank.hear() for rank in ranks] == ["waiting", "waiting"]
+    ranks = job(3, PROGRAM.format(before=before, begin=begin, wait=call))
+    assert [rank.hear() for rank in ranks] == ["waiting"] * 3
     ranks[0].interrupt()
     assert ranks[0].hear() == "interrupted"
     ranks[1].tell()
