@@ -8,6 +8,7 @@ from syncopate.command import PROGRAM
 
 def main():
     """Become the program, with the same arguments, output and exit code."""
+    os.environ.setdefault("SYNCOPATE_PYTHON", sys.executable)
     os.execv(PROGRAM, ["syncopate", *sys.argv[1:]])
 
 

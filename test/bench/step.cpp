@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "bench/step/pytorch.hpp"
 #include "bench/step/rows.hpp"
+#include "syncopate/error.hpp"
 
 namespace syncopate::tools::bench {
 namespace {
@@ -76,6 +78,40 @@ TEST(StepBound, OfDenseGradientsIsTheRingsAndOfCodedOnesThatOfTheirBytes) {
   EXPECT_FALSE(bound_of({.codec = "topk"}, steps, steps, shared)) << "some of the bytes stayed on the host";
   EXPECT_EQ(bound_of({.exchange = "none"}, steps, steps, network)->seconds(), 6) << "the median step alone";
   EXPECT_FALSE(bound_of({.exchange = "reduce_broadcast"}, steps, steps, network)) << "it hides behind the next forward";
+}
+
+TEST(StepBound, OfCodedGradientsWhoseBytesNobodySaidIsNotKnown) {
+  Steps steps(0);
+  steps.begin_round();
+  steps.take(R"({"event":"step","step":1,"step_s":4.0,"forward_s":1.0,"backward_s":2.5,"optimizer_s":0.5})", 0);
+  steps.take(end_line(4), 0);
+  const StepVariant coded{.policy = "", .codec = "fp16", .contender = "ddp-gloo-fp16"};
+  EXPECT_FALSE(bound_of(coded, steps, steps, {.ranks = 2, .bits_per_s = 1e6}));
+  const nlohmann::json row = row_of(coded, steps, steps, {.ranks = 2});
+  EXPECT_EQ(row.at("contender"), "ddp-gloo-fp16");
+  for (const char* unknown : {"policy", "wait_seconds", "wire_bytes_per_step"})
+    EXPECT_TRUE(row.at(unknown).is_null()) << unknown;
+}
+
+TEST(PytorchContenders, AreCodedAsTheirHooksAreAndOursByEveryCodec) {
+  const auto texts = [](const std::vector<std::string>& contenders) {
+    std::vector<std::string> found;
+    for (const StepVariant& variant : pytorch_variants(contenders, {"none", "topk:0.01"})) {
+      EXPECT_FALSE(variant.is_own() || variant.is_ceiling());
+      found.push_back(variant.text());
+    }
+    return found;
+  };
+  EXPECT_EQ(texts({}), std::vector<std::string>{});
+  EXPECT_EQ(texts({"ddp-gloo", "ddp-gloo-powersgd", "ddp-syncopate-hook"}),
+            (std::vector<std::string>{"ddp-gloo", "ddp-gloo-powersgd low_rank:4", "ddp-syncopate-hook",
+                                      "ddp-syncopate-hook topk:0.01"}));
+  try {
+    (void)pytorch_variants({"ddp-nccl"}, {"none"});
+    FAIL();
+  } catch (const Misuse& error) {
+    EXPECT_NE(std::string(error.what()).find("allowed: ddp-gloo, "), std::string::npos) << error.what();
+  }
 }
 
 }  // namespace

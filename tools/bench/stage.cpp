@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <deque>
 #include <filesystem>
 
@@ -16,15 +15,7 @@
 namespace syncopate::tools::bench {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr std::size_t kRememberedLines = 12;
-
-std::string make_scratch() {
-  std::string path = (fs::temp_directory_path() / "syncopate-bench-XXXXXX").string();
-  if (mkdtemp(path.data()) == nullptr) throw SystemFailure(fmt::format("cannot make a folder {}", path));
-  return path;
-}
 
 std::optional<lab::Lab> lab_for(const Task& task) {
   if (task.lab.empty()) return std::nullopt;
@@ -35,13 +26,7 @@ std::optional<lab::Lab> lab_for(const Task& task) {
 
 }  // namespace
 
-Stage::Stage(const Task& task, const Session& session)
-    : task_(task), session_(session), lab_(lab_for(task)), scratch_(make_scratch()) {}
-
-Stage::~Stage() {
-  std::error_code ignored;
-  fs::remove_all(scratch_, ignored);
-}
+Stage::Stage(const Task& task, const Session& session) : task_(task), session_(session), lab_(lab_for(task)) {}
 
 /// A contender that hangs (MPICH has been seen to, in MPI_Finalize) must not hang the benchmark. Generous: the budget
 /// counts timed calls only, and a call may last longer than its share.
@@ -58,10 +43,10 @@ std::vector<std::string> Stage::bounded(const std::string& name, std::vector<std
 
 Outcome Stage::run(const std::string& name, const LineSink& sink) {
   Place place{.program = session_.program,
-              .scratch = fmt::format("{}/{}-{}", scratch_, ++runs_, name),
+              .scratch = fmt::format("{}/{}-{}", scratch_.path(), ++runs_, name),
               .interface = lab_ ? "eth0" : "",
               .hosts = {}};
-  fs::create_directory(place.scratch);
+  std::filesystem::create_directory(place.scratch);
   std::vector<Reach> reach;
   for (int rank = 0; lab_ && rank < task_.ranks; ++rank)
     place.hosts.push_back(lab_->address(rank / task_.ranks_per_host));

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "bench/contenders.hpp"
+#include "bench/scratch.hpp"
 #include "command.hpp"
 #include "lab/lab.hpp"
 
@@ -24,9 +25,6 @@ class Stage final {
 
   /// Starts the lab if there is to be one; throws what that throws.
   Stage(const Task& task, const Session& session);
-  ~Stage();
-  Stage(const Stage&) = delete;
-  Stage& operator=(const Stage&) = delete;
 
   /// Runs a contender to its end; `sink` takes each line that it writes on stdout.
   [[nodiscard]] Outcome run(const std::string& name, const LineSink& sink);
@@ -37,7 +35,7 @@ class Stage final {
   const Task& task_;
   const Session& session_;
   std::optional<lab::Lab> lab_;
-  std::string scratch_;  ///< removed at the end
+  Scratch scratch_;
   int runs_ = 0;
 };
 

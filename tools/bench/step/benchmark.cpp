@@ -11,6 +11,8 @@
 
 #include "arguments.hpp"
 #include "bench/options.hpp"
+#include "bench/scratch.hpp"
+#include "bench/step/pytorch.hpp"
 #include "lab/lab.hpp"
 #include "launch/launch.hpp"
 #include "progress.hpp"
@@ -57,13 +59,18 @@ class StepRounds final {
   [[nodiscard]] const Steps& ceiling() const { return steps_.front(); }
 
  private:
-  std::vector<std::string> program_of(const StepVariant& variant) const {
+  std::vector<std::string> program_of(const StepVariant& variant) {
+    const std::string steps = fmt::format("{}", kWarmup + request_.steps);
+    if (!variant.is_own()) {
+      std::vector<std::string> words = request_.words;
+      words.insert(words.end(), {"--steps", steps});
+      return pytorch_program(variant, fmt::format("{}/meeting-{}", scratch_.path(), ++meetings_), words);
+    }
     std::vector<std::string> words{session_.program, "train"};
     words.insert(words.end(), request_.words.begin(), request_.words.end());
-    for (const std::string& word :
-         {std::string("--json"), std::string("--evaluate-every"), std::string("0"), std::string("--steps"),
-          fmt::format("{}", kWarmup + request_.steps), std::string("--policy"), variant.policy, std::string("--codec"),
-          variant.codec, std::string("--exchange"), variant.exchange})
+    for (const std::string& word : {std::string("--json"), std::string("--evaluate-every"), std::string("0"),
+                                    std::string("--steps"), steps, std::string("--policy"), variant.policy,
+                                    std::string("--codec"), variant.codec, std::string("--exchange"), variant.exchange})
       words.push_back(word);
     return words;
   }
@@ -93,6 +100,8 @@ class StepRounds final {
   std::vector<StepVariant> variants_;
   std::vector<Steps> steps_;  ///< by variant
   std::optional<lab::Lab> lab_;
+  Scratch scratch_;  ///< where ranks of PyTorch meet
+  int meetings_ = 0;
 };
 
 StepNetwork network_of(const StepRequest& request) {
@@ -119,6 +128,19 @@ void print_table(const StepRounds& rounds, const StepRequest& request) {
         1e3 * dense->optimizer_s);
 }
 
+/// Throws Misuse where Python lacks torch or this package.
+void require_pytorch() {
+  launch::JobOptions job;
+  job.program = {python(), "-c", "import syncopate.torch"};
+  std::string last;
+  const auto end = launch::run_job(job, [&](const launch::job::Line& line) { last = line.text; });
+  if (end.exit_code() == 0) return;
+  throw Misuse(
+      fmt::format("PyTorch contenders need torch and this package (pip install .) in the Python that SYNCOPATE_PYTHON "
+                  "names, else python3; {} says: {}",
+                  job.program.front(), last));
+}
+
 /// What is compared stands before the "--": behind it, it would be given twice.
 void check(const StepRequest& request) {
   if (request.ranks_per_host > 1 && request.lab.empty())
@@ -134,6 +156,8 @@ void check(const StepRequest& request) {
     for (const std::string& word : request.words)
       if (word == option || word.starts_with(std::string(option) + "="))
         throw Misuse(fmt::format("bench step compares {}; allowed: before the --, as a list", option));
+  (void)variants_of(request);
+  if (!request.contenders.empty()) require_pytorch();
 }
 
 std::vector<std::string> named(const char* option, std::vector<std::string> names) {
@@ -152,6 +176,7 @@ std::vector<StepVariant> variants_of(const StepRequest& request) {
     for (const std::string& codec : codecs)
       for (const std::string& exchange : named("--exchange", parts_of(request.exchanges)))
         if (exchange != "none") variants.push_back({.policy = policy, .codec = codec, .exchange = exchange});
+  std::ranges::move(pytorch_variants(parts_of(request.contenders), codecs), std::back_inserter(variants));
   return variants;
 }
 
@@ -165,6 +190,9 @@ void declare(CLI::App& app, StepRequest& request) {
   app.add_option("--codec", request.codecs, "codecs with their parameters, comma-separated: none,fp16,topk:0.01")
       ->capture_default_str();
   app.add_option("--exchange", request.exchanges, "exchanges, comma-separated")->capture_default_str();
+  app.add_option("--contenders", request.contenders,
+                 "DistributedDataParallel of PyTorch, comma-separated: ddp-gloo, ddp-gloo-fp16, ddp-gloo-powersgd, "
+                 "ddp-syncopate, and ddp-syncopate-hook with each codec");
   app.add_option("--rounds", request.rounds, "turns of every variant")->check(between(1, 1000))->capture_default_str();
   app.add_option("--steps", request.steps, "measured steps per turn")
       ->check(between(1, 1000000))

@@ -16,6 +16,7 @@ struct StepRequest {
   std::string policies;    ///< comma-separated; empty: wfbp,fusion, or fusion where codecs are compared
   std::string codecs = "none";
   std::string exchanges = "allreduce";
+  std::string contenders;  ///< that PyTorch trains, comma-separated
   int rounds = 3;
   int steps = 10;                  ///< measured per round, after `kWarmup` that are not
   std::vector<std::string> words;  ///< further options of `syncopate train`: model, data, batch, ...
@@ -23,7 +24,7 @@ struct StepRequest {
 
 void declare(CLI::App& app, StepRequest& request);
 
-/// The ceiling, then every policy with every codec and every exchange.
+/// The ceiling, every policy with every codec and every exchange, then what PyTorch trains.
 [[nodiscard]] std::vector<StepVariant> variants_of(const StepRequest& request);
 
 /// Runs all rounds, variants interleaved; the exit code.

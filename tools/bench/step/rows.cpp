@@ -35,7 +35,7 @@ double wire_seconds(const StepVariant& variant, const Steps& steps, const StepNe
 
 std::string StepVariant::text() const {
   if (is_ceiling()) return "(no exchange)";
-  std::string text = policy;
+  std::string text = is_own() ? policy : contender;
   if (codec != "none") text += " " + codec;
   if (exchange != "allreduce") text += " " + exchange;
   return text;
@@ -52,10 +52,10 @@ void Steps::take(const std::string& line, int rank) {
   step.push_back(row["step_s"].get<double>());
   forward.push_back(row["forward_s"].get<double>());
   backward.push_back(row["backward_s"].get<double>());
-  wait.push_back(row["wait_s"].get<double>());
+  if (row.contains("wait_s")) wait.push_back(row["wait_s"].get<double>());
   optimizer.push_back(row["optimizer_s"].get<double>());
   if (row.contains("predicted_s")) predicted.push_back(row["predicted_s"].get<double>());
-  wire_bytes = row["wire_bytes"].get<std::uint64_t>();
+  wire_bytes = row.value("wire_bytes", std::uint64_t{0});
 }
 
 double Steps::steps_per_second() const { return median(rates_); }
@@ -71,7 +71,7 @@ double StepBound::seconds() const { return std::max(alone_s, forward_s + wire_s 
 std::optional<StepBound> bound_of(const StepVariant& variant, const Steps& steps, const Steps& ceiling,
                                   const StepNetwork& network) {
   const bool combines = variant.exchange == "allreduce" || variant.exchange == "hierarchical";
-  const bool known = variant.codec == "none" || network.ranks_per_host == 1;
+  const bool known = variant.codec == "none" || (network.ranks_per_host == 1 && steps.wire_bytes > 0);
   if (network.bits_per_s <= 0 || !known || (!combines && !variant.is_ceiling())) return std::nullopt;
   return StepBound{.alone_s = median(ceiling.step),
                    .forward_s = median(ceiling.forward),
@@ -83,8 +83,8 @@ Json row_of(const StepVariant& variant, const Steps& steps, const Steps& ceiling
   const auto bound = bound_of(variant, steps, ceiling, network);
   const bool told = !steps.predicted.empty();
   return {{"benchmark", "step"},
-          {"contender", "syncopate"},
-          {"policy", variant.is_ceiling() ? Json() : Json(variant.policy)},
+          {"contender", variant.contender},
+          {"policy", variant.is_ceiling() || !variant.is_own() ? Json() : Json(variant.policy)},
           {"codec", variant.codec},
           {"exchange", variant.exchange},
           {"ranks", network.ranks},
@@ -96,10 +96,10 @@ Json row_of(const StepVariant& variant, const Steps& steps, const Steps& ceiling
           {"over_bound", bound ? Json(median(steps.step) / bound->seconds()) : Json()},
           {"predicted_s", told ? Json(median(steps.predicted)) : Json()},
           {"prediction_error", told ? Json(error_of(steps)) : Json()},
-          {"wire_bytes_per_step", steps.wire_bytes},
+          {"wire_bytes_per_step", steps.wire_bytes > 0 || variant.is_ceiling() ? Json(steps.wire_bytes) : Json()},
           {"forward_seconds", median(steps.forward)},
           {"backward_seconds", median(steps.backward)},
-          {"wait_seconds", median(steps.wait)},
+          {"wait_seconds", steps.wait.empty() ? Json() : Json(median(steps.wait))},
           {"optimizer_seconds", median(steps.optimizer)}};
 }
 
@@ -113,14 +113,15 @@ std::string line_of(const StepVariant& variant, const Steps& steps, const Steps&
   const auto [low, high] = std::minmax_element(steps.step.begin(), steps.step.end());
   const bool told = !steps.predicted.empty();
   const auto bound = bound_of(variant, steps, ceiling, network);
-  return fmt::format("{:<28}{:>24}{:>9.1f}{:>10.1f}{:>8.1f}{:>11.1f}{:>9}{:>12}{:>10}{:>9}{:>12}\n", variant.text(),
+  return fmt::format("{:<28}{:>24}{:>9.1f}{:>10.1f}{:>8}{:>11.1f}{:>9}{:>12}{:>10}{:>9}{:>12}\n", variant.text(),
                      fmt::format("{:.1f} ({:.1f}..{:.1f})", 1e3 * median(steps.step), 1e3 * *low, 1e3 * *high),
-                     1e3 * median(steps.forward), 1e3 * median(steps.backward), 1e3 * median(steps.wait),
+                     1e3 * median(steps.forward), 1e3 * median(steps.backward),
+                     steps.wait.empty() ? "" : fmt::format("{:.1f}", 1e3 * median(steps.wait)),
                      1e3 * median(steps.optimizer), fmt::format("{:.1f} %", 100 * share_of(steps, ceiling)),
                      bound ? fmt::format("x{:.3f}", median(steps.step) / bound->seconds()) : "",
                      told ? fmt::format("{:.1f}", 1e3 * median(steps.predicted)) : "",
                      told ? fmt::format("{:+.1f} %", 100 * error_of(steps)) : "",
-                     format_bytes(static_cast<double>(steps.wire_bytes)));
+                     steps.wire_bytes > 0 ? format_bytes(static_cast<double>(steps.wire_bytes)) : "");
 }
 
 }  // namespace syncopate::tools::bench

@@ -12,6 +12,8 @@ namespace syncopate::tools::bench {
 /// One way to train. The ceiling is exchange "none": ranks that do not communicate.
 struct StepVariant {
   std::string policy = "fusion", codec = "none", exchange = "allreduce";
+  std::string contender = "syncopate";  ///< who trains: this program's own training, or PyTorch, which has no policy
+  [[nodiscard]] bool is_own() const { return contender == "syncopate"; }
   [[nodiscard]] bool is_ceiling() const { return exchange == "none"; }
   [[nodiscard]] std::string text() const;
 };
@@ -32,7 +34,7 @@ class Steps final {
 
   std::vector<double> step, forward, backward, wait, optimizer;
   std::vector<double> predicted;  ///< from what the same job's first steps took
-  std::uint64_t wire_bytes = 0;   ///< of one step
+  std::uint64_t wire_bytes = 0;   ///< of one step; 0: not known, as wait and predicted are then
   std::uint64_t gradient_bytes = 0;
 
  private:

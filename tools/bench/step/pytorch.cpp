@@ -1,0 +1,61 @@
+// Contenders of a step that PyTorch trains: DistributedDataParallel, over Gloo and over this library.
+#include "bench/step/pytorch.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <string_view>
+
+#include "syncopate/error.hpp"
+#include "syncopate/tooling/names.hpp"
+
+namespace syncopate::tools::bench {
+
+namespace {
+
+/// `codec`: what DDP's hook does, by the name that it has here; empty: this library's hook, with any codec.
+struct Contender {
+  std::string_view name, codec;
+};
+constexpr std::array kPytorch{Contender{"ddp-gloo", "none"}, Contender{"ddp-gloo-fp16", "fp16"},
+                              Contender{"ddp-gloo-powersgd", "low_rank:4"}, Contender{"ddp-syncopate", "none"},
+                              Contender{"ddp-syncopate-hook", ""}};
+
+const Contender& contender_of(const std::string& name) {
+  const auto* const found = std::ranges::find(kPytorch, name, &Contender::name);
+  if (found != kPytorch.end()) return *found;
+  std::vector<std::string_view> names;
+  for (const Contender& each : kPytorch) names.push_back(each.name);
+  throw Misuse(unknown_name("contender of a step", name, names));
+}
+
+}  // namespace
+
+std::vector<StepVariant> pytorch_variants(const std::vector<std::string>& contenders,
+                                          const std::vector<std::string>& codecs) {
+  std::vector<StepVariant> variants;
+  for (const std::string& name : contenders) {
+    const std::string own(contender_of(name).codec);
+    for (const std::string& codec : own.empty() ? codecs : std::vector{own})
+      variants.push_back({.policy = "", .codec = codec, .contender = name});
+  }
+  return variants;
+}
+
+std::string python() {
+  const char* const named = std::getenv("SYNCOPATE_PYTHON");
+  return named != nullptr && *named != '\0' ? named : "python3";
+}
+
+std::vector<std::string> pytorch_program(const StepVariant& variant, const std::string& meeting,
+                                         const std::vector<std::string>& words) {
+  std::vector<std::string> program{
+      python(),    "-m",   "syncopate.torch.contender", "--contender", variant.contender, "--codec", variant.codec,
+      "--meeting", meeting};
+  program.insert(program.end(), words.begin(), words.end());
+  return program;
+}
+
+}  // namespace syncopate::tools::bench
