@@ -79,7 +79,7 @@ def samples_in(folder):
 def arguments():
     """What `bench step` gives, and those options of `syncopate train` that the contenders know."""
     parser = argparse.ArgumentParser(prog="contender", description=__doc__, allow_abbrev=False)
-    parser.add_argument("--contender", required=True, choices=CONTENDERS)
+    parser.add_argument("--contender", required=True, help=f"NAME or NAME:MIB, the size of DDP's buckets; NAME: {', '.join(CONTENDERS)}")
     parser.add_argument("--codec", default="none", help="of the hook")
     parser.add_argument("--meeting", required=True, help="a file that all ranks reach, not there yet")
     parser.add_argument("--steps", type=int, required=True)
@@ -89,7 +89,15 @@ def arguments():
     parser.add_argument("--lr", type=float, default=0.01)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=1)
-    return parser.parse_args()
+    given = parser.parse_args()
+    given.contender, _, mib = given.contender.partition(":")
+    if given.contender not in CONTENDERS:
+        parser.error(f"contender {given.contender} is unknown; allowed: {', '.join(CONTENDERS)}")
+    given.buckets = {"bucket_cap_mb": float(mib)} if mib else {}
+    # PowerSGD starts collectives in callbacks, on any thread: with several buckets ranks disagree on their order.
+    if given.contender == "ddp-gloo-powersgd":
+        given.buckets = {"bucket_cap_mb": 1024}
+    return given
 
 
 def join(given):
@@ -118,9 +126,7 @@ def main():
     images, labels = samples_in(given.data)
     rank, size = join(given)
     torch.manual_seed(given.seed)
-    # PowerSGD starts collectives in callbacks, on any thread: with several buckets ranks disagree on their order.
-    buckets = {"bucket_cap_mb": 1024} if given.contender == "ddp-gloo-powersgd" else {}
-    net = DistributedDataParallel(MODELS[given.model](), **buckets)
+    net = DistributedDataParallel(MODELS[given.model](), **given.buckets)
     state, hook = None, None
     if CONTENDERS[given.contender][1]:
         state, hook = CONTENDERS[given.contender][1](net, given.codec)

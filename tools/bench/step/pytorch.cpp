@@ -10,6 +10,7 @@
 
 #include "syncopate/error.hpp"
 #include "syncopate/tooling/names.hpp"
+#include "syncopate/tooling/units.hpp"
 
 namespace syncopate::tools::bench {
 
@@ -23,7 +24,16 @@ constexpr std::array kPytorch{Contender{"ddp-gloo", "none"}, Contender{"ddp-gloo
                               Contender{"ddp-gloo-powersgd", "low_rank:4"}, Contender{"ddp-syncopate", "none"},
                               Contender{"ddp-syncopate-hook", ""}};
 
-const Contender& contender_of(const std::string& name) {
+/// Of NAME, or NAME:MIB with the size of DDP's buckets.
+const Contender& contender_of(const std::string& text) {
+  const std::size_t colon = text.find(':');
+  const std::string name = text.substr(0, colon);
+  const bool has_size = colon != std::string::npos;
+  if (has_size && (name == "ddp-gloo-powersgd" || parse_bytes(text.substr(colon + 1) + "MiB") == 0))
+    throw Misuse(
+        fmt::format("--contenders {}; allowed behind a colon: MiB of DDP's buckets, from 1, and none for "
+                    "ddp-gloo-powersgd, which has one bucket",
+                    text));
   const auto* const found = std::ranges::find(kPytorch, name, &Contender::name);
   if (found != kPytorch.end()) return *found;
   std::vector<std::string_view> names;
