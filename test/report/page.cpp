@@ -9,6 +9,7 @@
 #include <set>
 
 #include "report/page/headline.hpp"
+#include "report/page/markup.hpp"
 #include "report/report.hpp"
 #include "sample.hpp"
 #include "syncopate/error.hpp"
@@ -84,6 +85,27 @@ TEST(Page, ARunThatStoppedEarlySaysSo) {
   auto run = record::sample_run(2, 10);
   run.configuration["steps"] = 1000;
   EXPECT_EQ(headline(run, record::summary_of(run)), "2 ranks trained mlp for 10 of 1,000 planned steps");
+}
+
+TEST(Page, SaysWhereTheSamplesCameFromAndWhatWaitingForThemTook) {
+  record::Run run = record::sample_run(2, 10);
+  EXPECT_FALSE(holds(page_of(run), "<h2>Input<")) << "without a cache there are no tiers";
+  for (record::RankRecord& rank : run.ranks) {
+    for (record::Step& step : rank.steps) step.input_s = 1.5;
+    rank.spans.push_back({"input", "input", 6, 7.5, 0});
+    rank.end->input = {{0, {}, {}, {}, {30, 3 << 20}, 0}, {1, {15, 1 << 20}, {6, 1 << 20}, {9, 1 << 20}, {}, 2}};
+  }
+  const std::string html = page_of(run);
+  EXPECT_TRUE(holds(html, fmt::format("Ranks waited for input {} of the time.", percent(0.25))));
+  EXPECT_TRUE(holds(html, fmt::format("waiting for input <b>1.50 s</b> <span>{}", percent(0.2))));
+  const auto cell = [](double share, const char* bytes) {
+    return fmt::format("{} <span class=\"quiet\">{}</span>", percent(share), bytes);
+  };
+  EXPECT_TRUE(holds(html, ">60</td><td")) << "samples of both ranks";
+  for (const std::string& tier : {cell(1, "6 MiB"), cell(0.5, "2 MiB"), cell(0.3, "2 MiB"), cell(0.2, "2 MiB")})
+    EXPECT_TRUE(holds(html, tier)) << tier;
+  EXPECT_TRUE(holds(html, ">4</td></tr>")) << "damaged on both ranks";
+  EXPECT_EQ(unbalanced(html), "");
 }
 
 TEST(Page, SectionsStandInTheirOrder) {

@@ -47,6 +47,29 @@ TEST(Run, ADamagedRowIsNamedByFileAndLine) {
   EXPECT_TRUE(holds(refusal<Corrupt>(folder), "rank-0.jsonl, line 2"));
 }
 
+TEST(Run, ReadsWhereTheSamplesCameFromAndRefusesWhatIsNoTier) {
+  const SampleFolder folder(1);
+  const std::string tier = R"({"records":3,"bytes":40,"seconds":0.5})";
+  const auto end = [&](const std::string& peers) {
+    return SampleFolder::steps() +
+           fmt::format(
+               R"({{"event":"end","input":[{{"epoch":2,"damaged":1,"memory":{0},"disk":{0},"origin":{0}{1}}}]}})"
+               "\n",
+               tier, peers);
+  };
+  folder.write("rank-0.jsonl", end(R"(,"peers":{"records":7,"bytes":9,"seconds":0})"));
+  const std::vector<InputEpoch> input = read_run(folder.path()).ranks[0].end->input;
+  ASSERT_EQ(input.size(), 1U);
+  EXPECT_EQ(input[0].epoch, 2);
+  EXPECT_EQ(input[0].peers.records, 7);
+  EXPECT_EQ(input[0].origin.bytes, 40);
+  EXPECT_EQ(input[0].damaged, 1);
+  for (const char* wrong : {"", R"(,"peers":3)", R"(,"peers":{"records":-1,"bytes":9})"}) {
+    folder.write("rank-0.jsonl", end(wrong));
+    EXPECT_THROW((void)read_run(folder.path()), Corrupt) << wrong;
+  }
+}
+
 TEST(Run, ARowOfTheWrongTypeIsNamedByFileAndLine) {
   const SampleFolder folder(1);
   folder.write("rank-0.jsonl", "{\"event\":\"step\",\"step\":1,\"loss\":\"low\"}\n");

@@ -130,7 +130,8 @@ std::string budget_bar(const record::Summary& summary) {
     const char *look, *name;
     double seconds;
   };
-  std::vector<Part> parts{{"forward", "forward", budget.forward_s},
+  std::vector<Part> parts{{"input", "waiting for input", budget.input_s},
+                          {"forward", "forward", budget.forward_s},
                           {"backward", "backward", budget.backward_s},
                           {"wait", "waiting", budget.wait_s},
                           {"optimizer", "optimizer", budget.optimizer_s}};

@@ -149,6 +149,15 @@ std::string traffic(const record::Run& run, const record::Summary& summary) {
   return section("Bytes per step", "What travelled for one step, against the gradients that had to be combined.", body);
 }
 
+std::string input(const record::Summary& summary) {
+  if (summary.input.empty()) return {};
+  const std::string waiting = std::isfinite(summary.input_share)
+                                  ? fmt::format(" Ranks waited for input {} of the time.", percent(summary.input_share))
+                                  : "";
+  return section("Input", "Where the samples of all ranks came from, and their bytes." + waiting,
+                 "<figure>" + input_table(summary) + "</figure>\n");
+}
+
 }  // namespace
 
 std::string render(const record::Run& run, const record::Summary& summary, const std::string& trace_name) {
@@ -164,7 +173,7 @@ std::string render(const record::Run& run, const record::Summary& summary, const
       escaped(title), escaped(lead(run, summary)));
   html += notices(run, summary) + key_figures(run, summary) + budget_bar(summary);
   html += learning(run) + throughput(run) + one_step(run, summary) + plan_section(run, summary);
-  html += traffic(run, summary);
+  html += traffic(run, summary) + input(summary);
   html += section("Ranks",
                   "Times without the first 3 steps; waiting: share of the time blocked on communication; hidden: share "
                   "of the traced exchange that ran beside computing.",

@@ -175,6 +175,28 @@ std::string rank_table(const record::Run& run, const record::Summary& summary) {
   return table.html();
 }
 
+std::string input_table(const record::Summary& summary) {
+  Table table{{{"epoch", "n", 8},
+               {"samples", "n", 14},
+               {"own memory", "n", 17},
+               {"own disk", "n", 17},
+               {"other ranks", "n", 17},
+               {"origin", "n", 17},
+               {"damaged", "n", 10}},
+              {},
+              "epochs"};
+  for (const record::InputEpoch& row : summary.input) {
+    const double all = row.memory.records + row.disk.records + row.peers.records + row.origin.records;
+    const auto share = [&](const record::Tier& tier) {
+      return all > 0 ? fmt::format("{} <span class=\"quiet\">{}</span>", percent(tier.records / all), bytes(tier.bytes))
+                     : std::string("–");
+    };
+    table.rows.push_back({decimal(row.epoch + 1), decimal(all), share(row.memory), share(row.disk), share(row.peers),
+                          share(row.origin), decimal(row.damaged)});
+  }
+  return table.html();
+}
+
 std::string configuration_table(const record::Run& run) {
   static constexpr const char* kFirst[] = {"model",     "data",       "ranks",         "batch", "steps",
                                            "threads",   "seed",       "policy",        "codec", "exchange",

@@ -15,6 +15,8 @@ namespace syncopate::tools::report::page {
 [[nodiscard]] std::string bucket_table(const record::Run& run);
 [[nodiscard]] std::string plan_table(const std::vector<PlannedBucket>& buckets);
 [[nodiscard]] std::string rank_table(const record::Run& run, const record::Summary& summary);
+/// Where the samples came from, epoch by epoch.
+[[nodiscard]] std::string input_table(const record::Summary& summary);
 [[nodiscard]] std::string configuration_table(const record::Run& run);
 
 }  // namespace syncopate::tools::report::page

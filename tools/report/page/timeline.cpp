@@ -52,7 +52,7 @@ struct Drawing {
 };
 
 std::string look_of(const std::string& track) {
-  for (const char* known : {"forward", "backward", "optimizer", "wait"})
+  for (const char* known : {"input", "forward", "backward", "optimizer", "wait"})
     if (track == known) return known;
   return track == "update" ? "optimizer" : "other";
 }
@@ -254,6 +254,7 @@ std::string timeline_legend(const record::Run& run) {
   } kEntries[] = {{"forward", "forward"},
                   {"backward", "backward, a box per layer"},
                   {"optimizer", "optimizer"},
+                  {"input", "waiting for input", "input"},
                   {"hidden", "a bucket on its way, hidden behind computing", "exchange"},
                   {"weights", "its weights on their way, hidden (w3: of bucket 3)", "broadcast"},
                   {"exposed", "exposed: on its way while nothing computes", "exchange"},

@@ -83,6 +83,7 @@ Budget budget_of(const std::vector<Span>& spans) {
   const Intervals exchange = merged(std::move(messages)), waits = covered(spans, "wait");
   const Intervals forward = without(covered(spans, "forward"), waits);
   const Intervals backward = without(covered(spans, "backward"), waits);
+  budget.input_s = length(covered(spans, "input"));
   budget.forward_s = length(forward);
   budget.backward_s = length(covered(spans, "backward"));
   budget.optimizer_s = length(covered(spans, "optimizer"));

@@ -34,7 +34,7 @@ using Intervals = std::vector<Interval>;
 /// Where the time of a step went. exchange_s (of gradients and weights) = hidden_s + exposed_s; exposed: while the rank
 /// did not compute. Passes do not count what they waited.
 struct Budget {
-  double step_s = 0, forward_s = 0, backward_s = 0, optimizer_s = 0, wait_s = 0;
+  double step_s = 0, input_s = 0, forward_s = 0, backward_s = 0, optimizer_s = 0, wait_s = 0;
   double exchange_s = 0, hidden_s = 0, exposed_s = 0;
   double behind_backward_s = 0, behind_forward_s = 0;  ///< the parts of hidden_s that ran beside that pass
 };

@@ -62,6 +62,7 @@ Step step_of(const json& row) {
   step.samples_per_second = number(row, "samples_per_second");
   step.wait_share = number(row, "wait_share");
   step.step_s = number(row, "step_s");
+  step.input_s = number(row, "input_s");
   step.forward_s = number(row, "forward_s");
   step.backward_s = number(row, "backward_s");
   step.wait_s = number(row, "wait_s");
@@ -72,6 +73,23 @@ Step step_of(const json& row) {
   return step;
 }
 
+Tier tier_of(const json& row, std::string_view name) {
+  const auto tier = row.find(name);
+  if (tier == row.end() || !tier->is_object())
+    throw Corrupt(fmt::format("\"input\" must have an object \"{}\" for each epoch", name));
+  return {static_cast<double>(whole(*tier, "records")), static_cast<double>(whole(*tier, "bytes"))};
+}
+
+InputEpoch input_of(const json& row) {
+  if (!row.is_object()) throw Corrupt("\"input\" must be an array of objects");
+  return {static_cast<double>(whole(row, "epoch")),
+          tier_of(row, "memory"),
+          tier_of(row, "disk"),
+          tier_of(row, "peers"),
+          tier_of(row, "origin"),
+          static_cast<double>(whole(row, "damaged"))};
+}
+
 End end_of(const json& row) {
   End end;
   end.steps = number(row, "steps");
@@ -80,6 +98,7 @@ End end_of(const json& row) {
   end.accuracy = number(row, "accuracy");
   end.loss = number(row, "loss");
   end.digest = text(row, "digest");
+  for (const json& epoch : list(row, "input")) end.input.push_back(input_of(epoch));
   const auto spread = row.find("step_seconds");
   if (spread != row.end() && spread->is_object())
     end.step_seconds = {number(*spread, "median"), number(*spread, "min"), number(*spread, "max"),

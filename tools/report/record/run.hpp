@@ -31,7 +31,8 @@ struct Bucket {
 struct Step {
   double step = 0;
   double loss = kUnknown, samples_per_second = kUnknown, wait_share = kUnknown;
-  double step_s = kUnknown, forward_s = kUnknown, backward_s = kUnknown, wait_s = kUnknown, optimizer_s = kUnknown;
+  double step_s = kUnknown, input_s = kUnknown, forward_s = kUnknown, backward_s = kUnknown, wait_s = kUnknown,
+         optimizer_s = kUnknown;
   double wire_bytes = kUnknown;
   double predicted_s = kUnknown;  ///< the step, predicted before it began
   bool measuring = false;         ///< it ran under a partition that only measures
@@ -47,11 +48,24 @@ struct Spread {
   double median = kUnknown, min = kUnknown, max = kUnknown, n = 0;
 };
 
+/// Samples that came from one tier of a data cache.
+struct Tier {
+  double records = 0, bytes = 0;
+};
+
+/// Where the samples of an epoch came from.
+struct InputEpoch {
+  double epoch = 0;  ///< from 0
+  Tier memory, disk, peers, origin;
+  double damaged = 0;  ///< records on disk that were read again from the origin
+};
+
 struct End {
   double steps = kUnknown;
   Spread step_seconds;
   double forward_seconds = kUnknown, wire_bytes_per_step = kUnknown, accuracy = kUnknown, loss = kUnknown;
   std::string digest;
+  std::vector<InputEpoch> input{};  ///< with a data cache only
 };
 
 /// Everything one rank wrote. Without `end` the rank did not finish.

@@ -43,9 +43,8 @@ double typical(const Run& run, double Step::*figure) {
 
 void mean_budget(const Run& run, Summary& summary) {
   static constexpr double Budget::*kFigures[] = {
-      &Budget::step_s,          &Budget::forward_s, &Budget::backward_s,
-      &Budget::optimizer_s,     &Budget::wait_s,    &Budget::hidden_s,
-      &Budget::exchange_s,      &Budget::exposed_s, &Budget::behind_backward_s,
+      &Budget::step_s,          &Budget::input_s,  &Budget::forward_s,  &Budget::backward_s, &Budget::optimizer_s,
+      &Budget::wait_s,          &Budget::hidden_s, &Budget::exchange_s, &Budget::exposed_s,  &Budget::behind_backward_s,
       &Budget::behind_forward_s};
   double traced = 0;
   for (const RankSummary& rank : summary.ranks) traced += rank.traced;
@@ -57,10 +56,38 @@ void mean_budget(const Run& run, Summary& summary) {
   }
   if (summary.traced) return;
   summary.budget.step_s = typical(run, &Step::step_s);
+  summary.budget.input_s = typical(run, &Step::input_s);
   summary.budget.forward_s = typical(run, &Step::forward_s);
   summary.budget.backward_s = typical(run, &Step::backward_s);
   summary.budget.optimizer_s = typical(run, &Step::optimizer_s);
   summary.budget.wait_s = typical(run, &Step::wait_s);
+}
+
+void add(Tier& sum, const Tier& tier) {
+  sum.records += tier.records;
+  sum.bytes += tier.bytes;
+}
+
+void sum_input(const Run& run, Summary& summary) {
+  double waited = 0, total = 0;
+  std::map<double, InputEpoch> epochs;
+  for (const RankRecord& rank : run.ranks) {
+    for (const Step& step : rank.steps) {
+      if (std::isnan(step.input_s) || std::isnan(step.step_s)) continue;
+      waited += step.input_s;
+      total += step.step_s;
+    }
+    if (!rank.end) continue;
+    for (const InputEpoch& row : rank.end->input) {
+      InputEpoch& sum = epochs[row.epoch];
+      sum.epoch = row.epoch;
+      for (const auto tier : {&InputEpoch::memory, &InputEpoch::disk, &InputEpoch::peers, &InputEpoch::origin})
+        add(sum.*tier, row.*tier);
+      sum.damaged += row.damaged;
+    }
+  }
+  if (total > 0) summary.input_share = waited / total;
+  for (const auto& [number, epoch] : epochs) summary.input.push_back(epoch);
 }
 
 void compare_replicas(const Run& run, Summary& summary) {
@@ -182,6 +209,7 @@ Summary summary_of(const Run& run) {
   summary.wire_bytes = median(std::move(bytes));
   summary.samples_per_second = typical(run, &Step::samples_per_second);
   mean_budget(run, summary);
+  sum_input(run, summary);
   compare_replicas(run, summary);
   outcome(run, summary);
   note_what_is_missing(run, summary);

@@ -30,11 +30,13 @@ struct Summary {
   double step_s = kUnknown;       ///< median over steps and ranks
   double predicted_s = kUnknown;  ///< the same of what steps were predicted to take
   double wait_share = kUnknown, samples_per_second = kUnknown, wire_bytes = kUnknown;
-  double loss = kUnknown;  ///< evaluated where that happened, else the training loss at the end (running mean)
+  double input_share = kUnknown;  ///< of the time, waiting for input: mean over the ranks
+  double loss = kUnknown;         ///< evaluated where that happened, else the training loss at the end (running mean)
   bool loss_is_evaluated = false;
   double accuracy = kUnknown;
   Replicas replicas = Replicas::unknown;
   std::vector<RankSummary> ranks;
+  std::vector<InputEpoch> input;   ///< sums over the ranks
   std::vector<std::string> notes;  ///< what is missing or odd, one sentence each
 
   /// Share of the exchange that ran while the rank computed; unknown without a trace of an exchange.
