@@ -97,6 +97,7 @@ TEST(Page, SaysWhereTheSamplesCameFromAndWhatWaitingForThemTook) {
   }
   const std::string html = page_of(run);
   EXPECT_TRUE(holds(html, fmt::format("Ranks waited for input {} of the time.", percent(0.25))));
+  EXPECT_TRUE(holds(html, "step, 1.50 s waited for input, 1.00 s went forward"));
   EXPECT_TRUE(holds(html, fmt::format("waiting for input <b>1.50 s</b> <span>{}", percent(0.2))));
   const auto cell = [](double share, const char* bytes) {
     return fmt::format("{} <span class=\"quiet\">{}</span>", percent(share), bytes);

@@ -12,6 +12,7 @@ namespace syncopate::tools::report::page {
 namespace {
 
 constexpr double kMostly = 0.95;      // from here on "all of it", "behind the backward pass"
+constexpr double kWorthAWord = 0.05;  // share of the step that waits for input
 constexpr double kNegligible = 0.02;  // share of the exchange that is not worth a word
 
 std::string time_text(double seconds) { return time_unit(seconds)(seconds); }
@@ -84,6 +85,8 @@ std::string lead(const record::Run& run, const record::Summary& summary) {
   const record::Budget& budget = summary.budget;
   if (!known(budget.step_s)) return "No step was recorded.";
   std::string text = fmt::format("Of a {} step", time_text(budget.step_s));
+  if (budget.input_s >= kWorthAWord * budget.step_s)
+    text += fmt::format(", {} waited for input", time_text(budget.input_s));
   if (known(budget.forward_s)) text += fmt::format(", {} went forward", time_text(budget.forward_s));
   if (known(budget.backward_s)) text += fmt::format(" and {} backward", time_text(budget.backward_s));
   if (summary.traced)
