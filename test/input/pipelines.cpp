@@ -93,13 +93,20 @@ TEST_F(Pipelines, TakeTheNextDecodablePictureForADamagedOneOnAnyRankAndNameItOnc
   write_file(folder / "train/ant/103.JPEG", Bytes(100, std::byte{7}));
   write_file(folder / "train/ant/104.JPEG", jpeg_of(drawing(40, 40)));
   fs::resize_file(folder / "train/ant/104.JPEG", 400);
+  write_file(folder / "train/ant/111.JPEG", Bytes(100, std::byte{7}));  // the next one is a bee
   const Dataset set = open_dataset(folder);
   const auto pipeline = begun(set, {.steps = 8});
   std::vector<std::string> refused;
-  for (int step = 0; step < 8; ++step)
-    for (const std::string& text : pipeline->next().refused) refused.push_back(text);
-  ASSERT_EQ(refused.size(), 2U);
-  for (const std::string& text : refused) EXPECT_NE(text.find("train/ant/10"), std::string::npos) << text;
+  std::map<std::int64_t, int> first_epoch;
+  for (int step = 0; step < 8; ++step) {
+    const PictureBatch batch = pipeline->next();
+    for (const std::string& text : batch.refused) refused.push_back(text);
+    if (batch.at.epoch == 0)
+      for (const std::int64_t label : batch.labels) ++first_epoch[label];
+  }
+  EXPECT_EQ(first_epoch, (std::map<std::int64_t, int>{{0, 11}, {1, 12}})) << "labels are of what was taken instead";
+  ASSERT_EQ(refused.size(), 3U);
+  for (const std::string& text : refused) EXPECT_NE(text.find("train/ant/1"), std::string::npos) << text;
   for (const std::string& text : refused) EXPECT_NE(text.find("byte"), std::string::npos) << text;
   Taken alone, four;
   take({}, alone);
