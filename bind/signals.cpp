@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <stdexcept>
+#include <utility>
 
 namespace syncopate::bind {
 
@@ -18,9 +19,7 @@ void Signals::look() {
 
 void Signals::rethrow_raised() {
   if (::gettid() != ::getpid() || !raised_) return;
-  nb::python_error error = std::move(*raised_);
-  raised_.reset();
-  throw error;
+  throw nb::python_error(*std::exchange(raised_, std::nullopt));
 }
 
 void wait_in_pieces(const std::function<bool(std::chrono::milliseconds bound)>& is_over) {
