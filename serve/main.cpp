@@ -39,15 +39,17 @@ void print_row(const Json& row) {
 Json row_of(const ServerStatus& status) {
   return {{"workers", status.workers},         {"connected", status.connected},
           {"finished", status.finished},       {"kept_bytes", status.kept_bytes},
+          {"replica_bytes", status.replica_bytes}, {"keeps_replica", status.keeps_replica},
           {"received_bytes", status.received_bytes}, {"sent_bytes", status.sent_bytes},
           {"processor_seconds", status.processor_seconds}};
 }
 
 std::string text_of(const ServerStatus& status) {
   const auto size = [](std::uint64_t bytes) { return format_bytes(static_cast<double>(bytes)); };
-  return fmt::format("{} of {} workers connected, {} finished, {} kept, {} received, {} sent", status.connected,
-                     status.workers, status.finished, size(status.kept_bytes), size(status.received_bytes),
-                     size(status.sent_bytes));
+  return fmt::format("{} of {} workers connected, {} finished, {} kept{}, {} received, {} sent", status.connected,
+                     status.workers, status.finished, size(status.kept_bytes),
+                     status.keeps_replica ? fmt::format(" and {} of another server", size(status.replica_bytes)) : "",
+                     size(status.received_bytes), size(status.sent_bytes));
 }
 
 void define_status(CLI::App& app, Words& words) {
@@ -119,6 +121,14 @@ void define(CLI::App& app, Words& words) {
   app.add_option("--patience", words.patience_s, "Seconds after which a worker that is gone or silent is waited for no more")
       ->capture_default_str()
       ->check(CLI::Range(0.001, 1e6));
+  app.add_option("--replicas", words.server.replicas,
+                 "1: the next server keeps a replica of this one, from which another process takes its place")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1));
+  app.add_option("--servers", words.server.servers,
+                 "With --replicas: the addresses of all servers, in the order of their indices (also: SYNCOPATE_SERVERS)")
+      ->delimiter(',')
+      ->envname("SYNCOPATE_SERVERS");
   app.add_flag("--drain", words.drain, "End when every worker of the job has ended");
   JobAccess& access = words.server.access;
   app.add_option("--job", access.job, "Name of the job, the same everywhere (also: SYNCOPATE_JOB)");
@@ -168,7 +178,7 @@ void run_server(Words words) {
   for (;;) {
     const timespec turn{0, 100'000'000};
     if (sigtimedwait(&signals, nullptr, &turn) > 0) break;
-    if (words.drain && server->wait_for_end(std::chrono::milliseconds(0))) break;
+    if (server->wait_for_end(std::chrono::milliseconds(0)) && words.drain) break;
   }
   say("end", words, *server);
 }

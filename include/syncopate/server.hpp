@@ -50,6 +50,11 @@ struct ServerOptions {
   std::size_t memory_bytes = 0;  ///< limit of what it keeps; 0: three quarters of the machine's memory
   /// A worker that is gone or silent for so long is waited for no more: the others' clocks go on without it.
   std::chrono::milliseconds patience{10'000};
+  /// 1: server (index + 1) modulo their number keeps a replica of this one, which acknowledges nothing before the
+  /// replica has it: another process with this index takes it over when this one is gone. Half of `memory_bytes` is for
+  /// the replica that this server keeps of the one before it. 0: what it keeps is gone with it.
+  int replicas = 0;
+  std::vector<std::string> servers{};  ///< with a replica: the address of each, in the order of their indices
   JobAccess access{};
   Log log = log_from_environment();
 };
@@ -59,6 +64,8 @@ struct ServerStatus {
   std::size_t connected = 0;                         ///< of these
   std::size_t finished = 0;                          ///< that have ended in order
   std::uint64_t kept_bytes = 0;                      ///< weights
+  std::uint64_t replica_bytes = 0;                   ///< weights of the server before it
+  bool keeps_replica = false;                        ///< of that one, whole: that one may die
   std::uint64_t received_bytes = 0, sent_bytes = 0;  ///< bodies of messages
   double processor_seconds = 0;                      ///< user and system time of its process so far
 };
@@ -81,6 +88,7 @@ class Server final {
   [[nodiscard]] const std::vector<std::string>& addresses() const noexcept;
   [[nodiscard]] ServerStatus status() const;
   /// Waits until every worker of the job has finished, or was given up, or the time is over. Returns whether they have.
+  /// Throws what ended it otherwise: Mismatch, where another process has taken its place; Unauthorized.
   [[nodiscard]] bool wait_for_end(std::chrono::milliseconds time);
 
  private:

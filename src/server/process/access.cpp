@@ -8,7 +8,6 @@
 #include "base/crypto/secret.hpp"
 #include "base/env.hpp"
 #include "base/require.hpp"
-#include "base/wire.hpp"
 #include "server/rpc/certificates.hpp"
 #include "server/table/setup.hpp"
 
@@ -20,6 +19,8 @@ constexpr std::string_view kWorker = "worker ";
 
 std::string name_of_worker(std::size_t worker) { return fmt::format("{}{}", kWorker, worker); }
 
+std::string name_of_server(std::size_t server) { return fmt::format("server {}", server); }
+
 std::optional<std::size_t> worker_named(std::string_view name) noexcept {
   if (!name.starts_with(kWorker)) return std::nullopt;
   name.remove_prefix(kWorker.size());
@@ -27,27 +28,6 @@ std::optional<std::size_t> worker_named(std::string_view name) noexcept {
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), worker);
   if (error != std::errc{} || end != name.data() + name.size() || worker >= kMostWorkers) return std::nullopt;
   return worker;
-}
-
-std::string bytes_of(const ServerStatus& status) {
-  base::WireWriter writer;
-  for (const std::uint64_t number : {std::uint64_t{status.workers}, std::uint64_t{status.connected},
-                                     std::uint64_t{status.finished}, status.kept_bytes, status.received_bytes,
-                                     status.sent_bytes, static_cast<std::uint64_t>(status.processor_seconds * 1e6)})
-    writer.number(number);
-  return writer.take();
-}
-
-ServerStatus status_from(std::string_view bytes) {
-  base::WireReader reader(bytes);
-  ServerStatus status;
-  for (std::size_t* number : {&status.workers, &status.connected, &status.finished})
-    *number = reader.number<std::uint64_t>();
-  for (std::uint64_t* number : {&status.kept_bytes, &status.received_bytes, &status.sent_bytes})
-    *number = reader.number<std::uint64_t>();
-  status.processor_seconds = static_cast<double>(reader.number<std::uint64_t>()) * 1e-6;
-  reader.end();
-  return status;
 }
 
 rpc::EndOptions end_options(const JobAccess& access, std::string identity, const Log& log) {

@@ -12,11 +12,7 @@ namespace syncopate::server {
 
 [[nodiscard]] std::string name_of_worker(std::size_t worker);  ///< "worker 3"
 [[nodiscard]] std::optional<std::size_t> worker_named(std::string_view name) noexcept;
-
-/// Who asks a server for its status.
-inline constexpr std::string_view kObserver = "observer";
-[[nodiscard]] std::string bytes_of(const ServerStatus& status);
-[[nodiscard]] ServerStatus status_from(std::string_view bytes);  ///< throws Corrupt
+[[nodiscard]] std::string name_of_server(std::size_t server);  ///< "server 3"
 
 /// Reads the secret. Throws Misuse for a file that others can read, SystemFailure.
 [[nodiscard]] rpc::EndOptions end_options(const JobAccess& access, std::string identity, const Log& log);

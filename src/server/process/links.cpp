@@ -72,28 +72,38 @@ void Links::dial(std::size_t server, std::chrono::milliseconds patience) {
     retired_.push_back(std::move(stream));  // it ended before it was here
 }
 
-void Links::greet(std::size_t server, bool is_fresh, Clock from) {
+/// A worker that has been welcomed by all has sent something before, and begins nowhere.
+void Links::greet(std::size_t server) {
   std::shared_ptr<rpc::Stream> stream;
+  Message setup{.says = Says::setup};
   {
     const std::lock_guard lock(mutex_);
     stream = links_[server].stream;
     links_[server].welcome.reset();
+    setup.first = renewed_ ? 0 : from_;
+    setup.last = renewed_ ? 0 : 1;
   }
   if (!stream) return;
-  const Message setup{.says = Says::setup, .first = from, .last = is_fresh ? 1 : 0};
   const auto body = std::make_shared<std::string>(setup_);
   stream->send(0, head_of(setup), {body, std::as_bytes(std::span(*body))});
 }
 
 Clock Links::introduce(const Setup& setup) {
-  setup_ = setup.bytes();
+  {
+    const std::lock_guard lock(mutex_);
+    setup_ = setup.bytes();
+  }
   const Clock from = greet_all(0);
   return from == 0 ? 0 : greet_all(from);
 }
 
 /// The newest step that anybody has ended by what servers say, or `from` if it is later.
 Clock Links::greet_all(Clock from) {
-  for (std::size_t server = 0; server < links_.size(); ++server) greet(server, true, from);
+  {
+    const std::lock_guard lock(mutex_);
+    from_ = from;
+  }
+  for (std::size_t server = 0; server < links_.size(); ++server) greet(server);
   std::unique_lock lock(mutex_);
   const auto is_answered = [&] {
     return failure_ || std::ranges::all_of(links_, [](const Link& link) { return link.welcome.has_value(); });
@@ -197,7 +207,7 @@ void Links::keep(const std::stop_token& stop) {
       changed_.wait_for(lock, kTurn, [&] { return stop.stop_requested() || !retired_.empty(); });
       retired.swap(retired_);
       for (std::size_t server = 0; server < links_.size(); ++server)
-        if (renewed_ && !has_left_ && !failure_ && !links_[server].stream) broken.push_back(server);
+        if (!setup_.empty() && !has_left_ && !failure_ && !links_[server].stream) broken.push_back(server);
     }
     retired.clear();
     for (const std::size_t server : broken) {
@@ -213,7 +223,7 @@ void Links::keep(const std::stop_token& stop) {
 bool Links::redial(std::size_t server, base::Duration lost) {
   try {
     dial(server, kAttempt);
-    greet(server, false, 0);
+    greet(server);
     const std::lock_guard lock(mutex_);
     ++statistics_.reconnections;
     return true;

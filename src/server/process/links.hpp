@@ -32,7 +32,7 @@ class Links final {
   /// Says what is to be agreed to every server, and waits until all have. Returns the step from which on this worker
   /// takes part: 0, or a later one where it comes late. Throws Mismatch, Misuse, Timeout, PeerLost.
   [[nodiscard]] Clock introduce(const Setup& setup);
-  /// From now on a stream that breaks is replaced; `renewed` is called when it is, on gRPC's threads.
+  /// `renewed` is called from now on when a stream that broke has been replaced, on gRPC's threads.
   void open(std::function<void(std::size_t server)> renewed);
   /// Sends, or drops where the stream is broken: what is under way is sent again when it is renewed.
   void send(Request request);
@@ -58,7 +58,7 @@ class Links final {
 
   void dial(std::size_t server, std::chrono::milliseconds patience);
   [[nodiscard]] bool redial(std::size_t server, base::Duration lost);
-  void greet(std::size_t server, bool is_fresh, Clock from);
+  void greet(std::size_t server);
   [[nodiscard]] Clock greet_all(Clock from);
   void receive(std::size_t server, std::uint64_t life, Payload bytes);
   void lose(std::size_t server, std::uint64_t life, const rpc::Ending& ending);
@@ -75,6 +75,7 @@ class Links final {
   std::vector<std::shared_ptr<rpc::Stream>> retired_;
   std::function<void(std::size_t)> renewed_;
   std::string setup_;  ///< as bytes; empty before `introduce`
+  Clock from_ = 0;     ///< it takes part from here on, as far as it has told
   std::uint64_t arrivals_ = 0;
   Clock newest_ = 0;
   bool has_left_ = false;

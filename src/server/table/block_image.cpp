@@ -59,7 +59,8 @@ Payload ServerBlock::image() const {
   writer.number(complete_);
   writer.number(static_cast<std::uint8_t>(has_weights_));
   if (has_weights_) write(writer, std::as_bytes(std::span(weights_)));
-  for (const auto& state : state_) write(writer, std::as_bytes(std::span(state)));
+  if (complete_ > 0)  // before the first step all is zero
+    for (const auto& state : state_) write(writer, std::as_bytes(std::span(state)));
   for (const Seat& seat : seats_) {
     writer.number(static_cast<std::uint8_t>(seat.takes_part));
     writer.number(seat.applied);
@@ -79,7 +80,8 @@ void ServerBlock::restore(base::ConstBytes image) {
   complete_ = reader.number<Clock>();
   has_weights_ = reader.number<std::uint8_t>() != 0;
   if (has_weights_) read(reader, weights_);
-  for (auto& state : state_) read(reader, state);
+  if (complete_ > 0)
+    for (auto& state : state_) read(reader, state);
   for (Seat& seat : seats_) {
     seat = {};
     seat.takes_part = reader.number<std::uint8_t>() != 0;

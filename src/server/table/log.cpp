@@ -6,11 +6,13 @@
 
 namespace syncopate::server {
 
+/// A transfer begins with its setup: before it the replica could not tell what a record changes.
 void Log::append(Record record) {
   if (!forward_) return;
   const std::lock_guard lock(mutex_);
   record.sequence = ++made_;
-  forward_(record);
+  if (record.event == Event::setup && replica_ == Reach::waiting) replica_ = Reach::following;
+  if (replica_ == Reach::following) forward_(record);
   if (record.event != Event::image && record.event != Event::setup) kept_.push_back(std::move(record));
 }
 
@@ -33,15 +35,24 @@ void Log::release(std::uint64_t sequence) {
     send_(std::move(held_.front().outgoing));
 }
 
+void Log::pause() {
+  const std::lock_guard lock(mutex_);
+  replica_ = Reach::away;
+}
+
 bool Log::resume(std::uint64_t sequence) {
   const std::lock_guard lock(mutex_);
-  if (sequence < acknowledged_ || sequence > made_ || sequence == 0) {
-    kept_.clear();
-    return false;
-  }
+  replica_ = Reach::waiting;
+  if (sequence < acknowledged_ || sequence > made_ || sequence == 0) return false;
+  replica_ = Reach::following;
   release(sequence);
   for (const Record& record : kept_) forward_(record);
   return true;
+}
+
+bool Log::awaits_transfer() const {
+  const std::lock_guard lock(mutex_);
+  return replica_ == Reach::waiting;
 }
 
 std::uint64_t Log::sequence() const {

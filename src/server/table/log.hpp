@@ -1,6 +1,7 @@
 // Log: the records that a server has sent to its replica, and the answers that wait until the replica has them.
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <mutex>
@@ -18,7 +19,7 @@ struct Outgoing {
 
 /// The law: what is sent to a worker is sent when the replica has every record that was made before it. Without a
 /// replica there are no records, and everything is sent at once. Safe from any thread; `send` and `forward` are called
-/// with a lock held, in the order of the sequence, and must not block.
+/// with a lock held, in the order of the sequence, and must not block nor call the log.
 class Log final {
  public:
   using Send = std::function<void(Outgoing)>;
@@ -27,22 +28,26 @@ class Log final {
   /// `forward` null: no replica.
   Log(Send send, Forward forward) : send_(std::move(send)), forward_(std::move(forward)) {}
 
-  [[nodiscard]] bool is_replicated() const noexcept { return forward_ != nullptr; }
-  /// Called with the lock of the record's block, so that a block's records have the order of its changes.
+  /// Called with the lock of the record's block, so that a block's records have the order of its changes. Forwards the
+  /// record if the replica follows.
   void append(Record record);
   void send(Outgoing outgoing);
   /// The replica has all records up to `sequence`.
   void acknowledge(std::uint64_t sequence);
-  /// The replica is there on another stream, and nothing was forwarded on it before; it has all records up to
-  /// `sequence`. Returns false where what it lacks is not kept: everything must be transferred. What was kept is
-  /// dropped then.
+  /// The replica is out of reach: nothing is forwarded until `resume`.
+  void pause();
+  /// The replica is there on another stream; it has all records up to `sequence`, and follows from there. Returns false
+  /// where what it lacks is not kept: everything must be transferred, and it follows from the transfer's first record.
   [[nodiscard]] bool resume(std::uint64_t sequence);
 
+  /// The replica is in reach, but has nothing to follow from.
+  [[nodiscard]] bool awaits_transfer() const;
   [[nodiscard]] std::uint64_t sequence() const;
   /// The log of a replica, or of a server that takes another's place: records go on after this one.
   void continue_from(std::uint64_t sequence);
 
  private:
+  enum class Reach : std::uint8_t { away, waiting, following };
   struct Held {
     std::uint64_t needs = 0;
     Outgoing outgoing{};
@@ -52,6 +57,7 @@ class Log final {
   const Send send_;
   const Forward forward_;
   mutable std::mutex mutex_;
+  Reach replica_ = Reach::away;
   std::uint64_t made_ = 0, acknowledged_ = 0;
   std::deque<Record> kept_;  ///< not acknowledged; without images, which are made again
   std::deque<Held> held_;

@@ -49,9 +49,18 @@ void ServerTables::transfer(const Job& job, const Log::Forward& to) {
     });
 }
 
+void ServerTables::begin_transfer(const Job& job) {
+  transfer(job, [this](Record record) { log_.append(std::move(record)); });
+}
+
 void ServerTables::follow(std::uint64_t has) {
   if (log_.resume(has)) return;
-  if (const auto job = this->job()) transfer(*job, [this](Record record) { log_.append(std::move(record)); });
+  if (const auto job = this->job()) begin_transfer(*job);
+}
+
+bool ServerTables::is_empty() const {
+  const auto job = this->job();
+  return !job || job->missing > 0;
 }
 
 bool ServerTables::hand_over(const Forward& to) {

@@ -1,4 +1,6 @@
 // A server's tables: set up by the first worker, then one block at a time, each under a lock of its own.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/require.hpp"
@@ -50,10 +52,15 @@ void ServerTables::set_up(std::size_t worker, const Message& message) {
   bool is_first = false;
   std::shared_ptr<Job> job = job_.with([&](auto& kept) {
     is_first = !kept;
+    if (is_first && message.last == 0)
+      throw PeerLost(
+          fmt::format("server {} has lost its tables: it was started anew, and no replica had them; start the "
+                      "job again, and servers with --replicas 1 to survive the next loss",
+                      server_));
     if (!kept) kept = create(setup);
     return kept;
   });
-  if (is_first && log_.is_replicated()) follow(0);
+  if (is_first && log_.awaits_transfer()) begin_transfer(*job);
   if (const std::string differs = difference(setup, job->setup); !differs.empty())
     throw Mismatch("worker " + std::to_string(worker) + " wants another job than the workers before it: " + differs);
   Message welcome{.says = Says::welcome};

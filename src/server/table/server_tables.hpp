@@ -25,7 +25,8 @@ class ServerTables final {
   ServerTables& operator=(const ServerTables&) = delete;
 
   /// Takes a worker's message, and sends what follows from it. Throws what the worker is to be told: Mismatch for
-  /// another setup than the first worker's or updates that are missing, Misuse for a setup that is not allowed or takes
+  /// another setup than the first worker's or updates that are missing, PeerLost for a worker that was here before what
+  /// this server has, Misuse for a setup that is not allowed or takes
   /// too much memory, Corrupt for anything else that no worker says. Nothing has been changed then.
   void receive(std::size_t worker, const Message& message);
   /// The worker is gone: its clocks count no more, so that nobody waits for it.
@@ -33,13 +34,17 @@ class ServerTables final {
 
   /// The replica has all records up to `sequence`: what waited for that is sent.
   void acknowledge(std::uint64_t sequence) { log_.acknowledge(sequence); }
+  /// The replica is out of reach: nothing is forwarded, and answers wait.
+  void pause() { log_.pause(); }
   /// The replica is there on another stream. `has`: what its `apply` returned last; 0: nothing of use. It is sent what
-  /// it lacks, or everything.
+  /// it lacks, or everything: an image of every block, made and forwarded before this returns.
   void follow(std::uint64_t has);
 
   /// As a replica: the change that another ServerTables of the same server has made. Returns the sequence to
   /// acknowledge; 0 while blocks are missing. A record that came before is not applied again. Throws Corrupt.
   std::uint64_t apply(const Record& record);
+  /// There is nothing to serve: no job, or blocks of one are missing.
+  [[nodiscard]] bool is_empty() const;
   /// As a replica: all of it, to a ServerTables that takes the server's place by `apply`. Returns false where
   /// blocks are missing; nothing is handed over then.
   [[nodiscard]] bool hand_over(const Forward& to);
@@ -56,6 +61,7 @@ class ServerTables final {
   void answer(Job& job, std::size_t index, ServerBlock& block);
   void change(std::size_t index, ServerBlock& block, Record record);
   void transfer(const Job& job, const Forward& to);
+  void begin_transfer(const Job& job);
   void apply_to(Job& job, const Record& record);
 
   const std::size_t server_, memory_bytes_;

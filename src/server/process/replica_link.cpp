@@ -1,0 +1,123 @@
+// The link to a replica's keeper: one stream after the other, each begun with a claim.
+#include "server/process/replica_link.hpp"
+
+#include <fmt/format.h>
+
+#include <random>
+#include <utility>
+
+#include "base/clock.hpp"
+#include "syncopate/error.hpp"
+
+namespace syncopate::server {
+
+namespace {
+
+/// Between two streams: a keeper that cannot follow is not asked without a pause.
+constexpr std::chrono::milliseconds kPause{50};
+
+std::uint64_t drawn() {
+  std::random_device device;
+  return (std::uint64_t{device()} << 32 | device()) | 1;  // 0 is nobody
+}
+
+}  // namespace
+
+ReplicaLink::ReplicaLink(std::string address, rpc::EndOptions end, ServerTables& tables, Events events)
+    : address_(std::move(address)),
+      end_(std::move(end)),
+      process_(drawn()),
+      tables_(tables),
+      events_(std::move(events)) {}
+
+void ReplicaLink::begin() {
+  thread_ = std::jthread([this] { run(); });
+}
+
+void ReplicaLink::end() {
+  state_.change([](State& state) { state.is_over = true; });
+  if (thread_.joinable()) thread_.join();
+}
+
+void ReplicaLink::forward(const Record& record) {
+  const auto stream = state_.with([](const State& state) { return state.stream; });
+  if (!stream) return;
+  each_part(record, [&](Relayed part) { stream->send(0, head_of(part), std::move(part.message.body)); });
+}
+
+void ReplicaLink::run() {
+  try {
+    const auto is_over = [](const State& state) { return state.is_over; };
+    while (serve_once() && !state_.wait_until(base::SteadyClock().now() + kPause, is_over, [](State&) {})) {
+    }
+  } catch (const Error&) {
+    events_.failed(std::current_exception());
+  }
+}
+
+/// Dials once, and serves the stream to its end. Only here the replica is let follow and paused, so that nothing is
+/// forwarded on a stream before the keeper has said what it has. Returns whether to go on.
+bool ReplicaLink::serve_once() {
+  tables_.pause();
+  state_.change([](State& state) { state = {.is_over = state.is_over}; });
+  const auto reader = std::make_shared<RecordReader>(~std::size_t{0});
+  std::shared_ptr<rpc::Stream> stream;
+  try {
+    stream = rpc::dial(
+        address_, end_,
+        {.received = [this, reader](Payload bytes) { receive(*reader, std::move(bytes)); },
+         .ended = [this](const rpc::Ending& how) { state_.change([&](State& state) { state.ending = how; }); }});
+  } catch (const PeerLost&) {
+    return state_.with([](const State& state) { return !state.is_over; });
+  }
+  stream->send(0, head_of(Relayed{.tells = Tells::claim, .is_last = tables_.is_empty(), .number = process_}), {});
+  std::optional<std::uint64_t> holds;
+  state_.wait_until(
+      base::kNever, [](const State& state) { return state.holds || state.ending || state.is_over; },
+      [&](State& state) {
+        holds = state.holds;
+        state.stream = stream;
+      });
+  if (holds) {
+    tables_.follow(*holds);
+    if (!std::exchange(has_joined_, true)) events_.joined();
+  }
+  State end;
+  state_.wait_until(
+      base::kNever, [](const State& state) { return state.ending || state.is_over; },
+      [&](State& state) {
+        state.stream.reset();
+        end = state;
+      });
+  if (end.is_over) stream->close({});
+  stream.reset();
+  if (end.is_replaced)
+    throw Mismatch("another process has taken this server's place and has its tables; only one of the two may go on");
+  if (end.ending) consider(*end.ending);
+  return !end.is_over;
+}
+
+/// Runs on: gRPC's threads.
+void ReplicaLink::receive(RecordReader& reader, Payload bytes) {
+  Relayed relayed = relayed_of(std::move(bytes));
+  const bool is_answered = state_.with([](const State& state) { return state.holds.has_value(); });
+  if (relayed.tells == Tells::replaced) return state_.change([](State& state) { state.is_replaced = true; });
+  if (relayed.tells == Tells::holds) {
+    if (is_answered) return tables_.acknowledge(relayed.number);
+    return state_.change([&](State& state) { state.holds = relayed.number; });
+  }
+  if (relayed.tells != Tells::record || is_answered) throw Corrupt("a replica's keeper sends what it may not send");
+  Record record;
+  if (reader.take(std::move(relayed), record)) static_cast<void>(tables_.apply(record));
+}
+
+/// What another stream can mend is not thrown: the keeper was lost, or could not follow.
+void ReplicaLink::consider(const rpc::Ending& ending) const {
+  if (!ending.failure) return;
+  if (*ending.failure == ErrorKind::misuse || *ending.failure == ErrorKind::unauthorized)
+    raise_error(*ending.failure, ending.reason);
+  end_.log.write(LogLevel::warning,
+                 fmt::format("{}: its replica at {} is out of reach: {}", end_.identity, address_, ending.reason));
+}
+
+}  // namespace syncopate::server

@@ -1,0 +1,73 @@
+// Seats: a server's workers: the stream of each, who is away and since when, and who has ended.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "server/rpc/stream.hpp"
+#include "server/table/log.hpp"
+#include "syncopate/server.hpp"
+
+namespace syncopate::server {
+
+/// Thread-safe. Workers that never came are away since `begin`.
+class Seats final {
+ public:
+  explicit Seats(std::chrono::milliseconds patience) : patience_(patience) {}
+
+  /// Another stream becomes the worker's; the one that it had before is cut off. Returns the stream's number.
+  [[nodiscard]] std::uint64_t take(std::size_t worker, std::unique_ptr<rpc::Stream> stream);
+  /// A message of so many bytes has come. False if it came on an earlier stream: it is late. Before `open` a worker's
+  /// message is kept instead, of which it sends one before it is answered.
+  [[nodiscard]] bool admit(std::size_t worker, std::uint64_t life, std::size_t bytes, Message& message);
+  /// Workers are served from now on. Returns what was kept.
+  [[nodiscard]] std::vector<std::pair<std::size_t, Message>> open();
+  /// To the worker's stream of now; dropped where there is none.
+  void send(Outgoing outgoing);
+  void cut_off(std::size_t worker, std::string_view why);
+  void mark_finished(std::size_t worker);
+  /// Its stream has ended. False if that was an earlier stream, or it had finished.
+  [[nodiscard]] bool lose(std::size_t worker, std::uint64_t life);
+  /// A stream that is to be destroyed, in the next turn.
+  void retire(std::shared_ptr<rpc::Stream> stream);
+
+  /// Waits for a while, or until there is something to do; destroys streams, which callbacks must not do. Returns the
+  /// workers that are given up from now on, of `workers` (0: the job has not begun).
+  [[nodiscard]] std::vector<std::size_t> turn(const std::function<std::size_t()>& workers);
+  /// Ends `turn` and `wait_for_end`; the latter throws `failure`, if it is not null.
+  void wake(std::exception_ptr failure);
+  /// Until every worker has finished or was given up. Returns whether they have.
+  [[nodiscard]] bool wait_for_end(std::chrono::milliseconds time, const std::function<std::size_t()>& workers);
+  void count(ServerStatus& status) const;
+
+ private:
+  struct Seat {
+    std::shared_ptr<rpc::Stream> stream{};  ///< of now; null: the worker is away
+    std::uint64_t life = 0;                 ///< counts streams
+    base::Time away_since{};
+    bool is_given_up = false, has_finished = false;
+    std::optional<Message> first{};  ///< came before `open`
+  };
+  [[nodiscard]] std::vector<std::size_t> overdue(std::size_t workers);
+
+  const std::chrono::milliseconds patience_;
+  const base::SteadyClock clock_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::size_t, Seat> seats_;  ///< by worker
+  std::vector<std::shared_ptr<rpc::Stream>> retired_;
+  std::optional<base::Time> began_;
+  bool is_open_ = false, is_woken_ = false;
+  std::exception_ptr failure_;
+  std::uint64_t received_bytes_ = 0, sent_bytes_ = 0;
+};
+
+}  // namespace syncopate::server

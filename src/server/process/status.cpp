@@ -1,0 +1,73 @@
+// Status: asking a server for it, and its bytes.
+#include "server/process/status.hpp"
+
+#include <fmt/format.h>
+#include <time.h>
+
+#include "base/clock.hpp"
+#include "base/guarded.hpp"
+#include "base/wire.hpp"
+#include "server/message.hpp"
+#include "server/process/access.hpp"
+#include "syncopate/error.hpp"
+
+namespace syncopate::server {
+
+std::string bytes_of(const ServerStatus& status) {
+  base::WireWriter writer;
+  for (const std::uint64_t number :
+       {std::uint64_t{status.workers}, std::uint64_t{status.connected}, std::uint64_t{status.finished},
+        status.kept_bytes, status.replica_bytes, status.received_bytes, status.sent_bytes,
+        std::uint64_t{status.keeps_replica}, static_cast<std::uint64_t>(status.processor_seconds * 1e6)})
+    writer.number(number);
+  return writer.take();
+}
+
+ServerStatus status_from(std::string_view bytes) {
+  base::WireReader reader(bytes);
+  ServerStatus status;
+  for (std::size_t* number : {&status.workers, &status.connected, &status.finished})
+    *number = reader.number<std::uint64_t>();
+  for (std::uint64_t* number : {&status.kept_bytes, &status.replica_bytes, &status.received_bytes, &status.sent_bytes})
+    *number = reader.number<std::uint64_t>();
+  status.keeps_replica = reader.number<std::uint64_t>() != 0;
+  status.processor_seconds = static_cast<double>(reader.number<std::uint64_t>()) * 1e-6;
+  reader.end();
+  return status;
+}
+
+double processor_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+}  // namespace syncopate::server
+
+namespace syncopate {
+
+using namespace server;
+
+ServerStatus status_of(const std::string& address, const JobAccess& access) {
+  base::Guarded<std::optional<ServerStatus>> answer;
+  base::Guarded<bool> has_ended{false};
+  const auto stream =
+      rpc::dial(address, end_options(access, std::string(kObserver), {}),
+                {.received =
+                     [&](Payload bytes) {
+                       const Message message = message_of(std::move(bytes), false);
+                       const base::ConstBytes body = message.body.bytes;
+                       answer.with([&](auto& status) {
+                         status = status_from({reinterpret_cast<const char*>(body.data()), body.size()});
+                       });
+                     },
+                 .ended = [&](const rpc::Ending&) { has_ended.change([](bool& ended) { ended = true; }); }});
+  const base::Time deadline = base::SteadyClock().now() + std::chrono::seconds(10);
+  has_ended.wait_until(
+      deadline, [](bool ended) { return ended; }, [](bool) {});
+  const auto status = answer.with([](const auto& told) { return told; });
+  if (!status) throw Timeout(fmt::format("the server at {} does not tell its status", address));
+  return *status;
+}
+
+}  // namespace syncopate

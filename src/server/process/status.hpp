@@ -1,0 +1,18 @@
+// Status: what a server says of itself to an observer, as bytes.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "syncopate/server.hpp"
+
+namespace syncopate::server {
+
+/// The name of who asks a server for its status.
+inline constexpr std::string_view kObserver = "observer";
+
+[[nodiscard]] std::string bytes_of(const ServerStatus& status);
+[[nodiscard]] ServerStatus status_from(std::string_view bytes);  ///< throws Corrupt
+[[nodiscard]] double processor_seconds();                        ///< of this process
+
+}  // namespace syncopate::server
