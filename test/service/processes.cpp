@@ -1,19 +1,18 @@
 // Processes: a peer that is killed is lost at once, one that is stopped after the silence; exits and forks do not hang.
 #include <gtest/gtest.h>
-#include <poll.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <csignal>
 #include <cstdlib>
 
+#include "service/child.hpp"
 #include "service/ends.hpp"
 
 namespace syncopate::server::rpc {
 namespace {
 
 using namespace test;
+using syncopate::test::Child;
+using syncopate::test::wait_for_the_end;
 
 constexpr char kPart[] = "SYNCOPATE_TEST_PART", kAddress[] = "SYNCOPATE_TEST_ADDRESS";
 
@@ -21,45 +20,8 @@ std::string own_name(const char* purpose) {
   return std::string("@syncopate-") + purpose + "-" + std::to_string(::getpid());
 }
 
-/// This test program again, as another process that plays a part of `Part.DISABLED_IsPlayed` at an address.
-class Child final {
- public:
-  Child(const std::string& part, const std::string& address) {
-    std::string name = "test", filter = "--gtest_filter=Part.DISABLED_IsPlayed",
-                also = "--gtest_also_run_disabled_tests";
-    char* arguments[] = {name.data(), filter.data(), also.data(), nullptr};
-    ::setenv(kPart, part.c_str(), 1);
-    ::setenv(kAddress, address.c_str(), 1);
-    if (::posix_spawn(&process_, "/proc/self/exe", nullptr, nullptr, arguments, environ) != 0) process_ = -1;
-  }
-  ~Child() {
-    if (process_ <= 0) return;
-    signal(SIGCONT);
-    signal(SIGKILL);
-    ::waitpid(process_, nullptr, 0);
-  }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-  void signal(int number) const { ::kill(process_, number); }
-  /// Returns when its last thread has stopped: until then it answers.
-  void stop() const {
-    signal(SIGSTOP);
-    ::waitpid(process_, nullptr, WUNTRACED);
-  }
-  /// Its exit code; -1 where it was killed.
-  [[nodiscard]] int await_exit() {
-    int status = 0;
-    ::waitpid(std::exchange(process_, -1), &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  }
-
- private:
-  pid_t process_ = -1;
-};
-
-[[noreturn]] void wait_for_the_end() {
-  while (::getppid() != 1) ::poll(nullptr, 0, 1000);
-  ::_exit(0);
+Child played(const std::string& part, const std::string& address) {
+  return {"Part.DISABLED_IsPlayed", {{kPart, part}, {kAddress, address}}};
 }
 
 Record& record_of_exit() {
@@ -95,14 +57,14 @@ struct Pair {
     options.silence = silence;
     const std::string address = own_name("pair");
     if (has_server_child) {
-      child = std::make_unique<Child>("server", address);
+      child = std::make_unique<Child>(played("server", address));
       dialed = dial(address, options, own.events());
       stream = dialed.get();
       stream->send(0, head_of("here"), {});
       record = &own;
     } else {
       server = std::make_unique<Server>(std::vector<std::string>{address}, options);
-      child = std::make_unique<Child>("worker", address);
+      child = std::make_unique<Child>(played("worker", address));
       stream = &server->stream();
       record = &server->record();
     }
@@ -149,7 +111,7 @@ INSTANTIATE_TEST_SUITE_P(Being, Lost, testing::Bool(),
                          [](const auto& is_server) { return std::string(is_server.param ? "servers" : "workers"); });
 
 TEST(Exit, WithStreamsAtWorkDoesNotHang) {
-  Child child("exit", "");
+  Child child = played("exit", "");
   EXPECT_EQ(child.await_exit(), 0);
 }
 

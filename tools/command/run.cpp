@@ -52,6 +52,11 @@ launch::JobOptions job_of(const Session& session, const Words& words, std::vecto
   if (job.program.empty()) throw Misuse("no program given: syncopate run -n N [OPTIONS] -- PROGRAM ARGS…");
   if (job.hosts.empty()) (void)launch::process::resolve_program(job.program[0]);
   for (const std::string& word : words.settings) take_setting(job, word);
+  if (job.replicas > 0 && job.servers < 2)
+    throw Misuse(
+        fmt::format("--replicas {} with --servers {}; allowed: with 2 servers or more, because the next server "
+                    "keeps the replica",
+                    job.replicas, job.servers));
   if (job.servers > 0) job.server_program = launch::path_of(launch::kServer, session);
   if (words.timeout_s) {
     if (!(*words.timeout_s > 0 && *words.timeout_s <= 1e6)) throw Misuse("--timeout: allowed: seconds, more than 0");
@@ -109,6 +114,10 @@ void define(CLI::App& app, Session& session) {
   app.add_option("--hosts", words->hosts, "Start them by ssh: a,b:2 is one rank on a and two on b")->type_name("LIST");
   app.add_option("--servers", words->job.servers, "Start so many servers of the parameter server beside them")
       ->check(between(0, 1024))
+      ->capture_default_str();
+  app.add_option("--replicas", words->job.replicas,
+                 "1: each server's tables are kept by the next one too, and a server that is killed is replaced")
+      ->check(between(0, 1))
       ->capture_default_str();
   app.add_option("--transport", words->job.transport, "SYNCOPATE_TRANSPORT for the ranks")
       ->type_name("T")

@@ -23,6 +23,7 @@ struct JobOptions {
   int ranks_per_host = 1;                          ///< of a lab
   std::vector<Place> hosts;                        ///< by ssh, filled in this order; empty: this machine
   int servers = 0;                                 ///< of the parameter server, beside the ranks
+  int replicas = 0;                                ///< of each server, on the next one; then a killed one is replaced
   std::string server_program;                      ///< its path, if there are any
   job::SuperviseOptions supervise;
 };

@@ -63,10 +63,12 @@ std::string Servers::address(int server) const {
 std::vector<process::Program> Servers::programs() const {
   std::vector<process::Program> programs;
   for (int server = 0; server < options_.servers; ++server) {
-    process::Program program{.name = fmt::format("server {}", server), .attends = true};
+    process::Program program{
+        .name = fmt::format("server {}", server), .attends = true, .is_replaced = options_.replicas > 0};
     program.argv = {
         options_.server_program, "--index", fmt::format("{}", server), "--drain", "--address", name(server)};
     if (options_.lab != nullptr) program.argv.insert(program.argv.end(), {"--address", address(server)});
+    if (options_.replicas > 0) program.argv.insert(program.argv.end(), {"--replicas", "1"});
     program.environment = options_.environment;
     const int host = host_of(server);
     for (const auto& [name, value] : environment(host)) program.environment[name] = value;

@@ -45,6 +45,8 @@ Links::~Links() {
     streams.swap(retired_);
     for (Link& link : links_) streams.push_back(std::exchange(link.stream, nullptr));
   }
+  for (const auto& stream : streams)
+    if (stream) stream->end();
 }
 
 std::string Links::where(std::size_t server) const {
@@ -165,6 +167,8 @@ void Links::receive(std::size_t server, std::uint64_t life, Payload bytes) {
     const std::lock_guard lock(mutex_);
     Link& link = links_[server];
     if (link.life != life) return;
+    if (!is_welcome && !link.is_welcome)
+      return;  // said to who was this worker before: it is said again after the welcome
     statistics_.pulled_bytes += length - kHeadBytes;
     if (is_welcome) {
       link.is_welcome = true;
@@ -209,6 +213,7 @@ void Links::keep(const std::stop_token& stop) {
       for (std::size_t server = 0; server < links_.size(); ++server)
         if (!setup_.empty() && !has_left_ && !failure_ && !links_[server].stream) broken.push_back(server);
     }
+    for (const auto& stream : retired) stream->end();
     retired.clear();
     for (const std::size_t server : broken) {
       if (stop.stop_requested()) return;

@@ -84,12 +84,28 @@ void ReplicaKeeper::turn() {
   {
     const std::lock_guard lock(mutex_);
     retired.swap(retired_);
-    if (!std::exchange(is_due_, false)) return;
-    log_.write(LogLevel::warning, fmt::format("server {} gets its tables from their replica here", server_));
-    const auto send = [this](Relayed part) { stream_->send(0, head_of(part), std::move(part.message.body)); };
-    static_cast<void>(tables_->hand_over([&](const Record& record) { each_part(record, send); }));
-    tell(Tells::holds, has_);
+    if (std::exchange(is_due_, false)) hand_over();
   }
+  for (const auto& stream : retired) stream->end();
+}
+
+void ReplicaKeeper::hand_over() const {
+  log_.write(LogLevel::warning, fmt::format("server {} gets its tables from their replica here", server_));
+  const auto send = [this](Relayed part) { stream_->send(0, head_of(part), std::move(part.message.body)); };
+  static_cast<void>(tables_->hand_over([&](const Record& record) { each_part(record, send); }));
+  tell(Tells::holds, has_);
+}
+
+void ReplicaKeeper::end() {
+  std::shared_ptr<rpc::Stream> stream;
+  {
+    const std::lock_guard lock(mutex_);
+    ++life_;
+    stream.swap(stream_);
+  }
+  if (!stream) return;
+  stream->close({});
+  stream->end();
 }
 
 void ReplicaKeeper::count(ServerStatus& status) const {

@@ -22,14 +22,17 @@ class ReplicaKeeper final {
 
   /// The server, or who claims to be, on another stream; the one before is cut off.
   [[nodiscard]] rpc::StreamEvents accept(std::unique_ptr<rpc::Stream> stream);
-  /// To be called again and again: hands over, and destroys streams that are over, which callbacks must not do.
+  /// To be called again and again: hands over, and ends streams that are over, which callbacks must not do.
   void turn();
+  /// This process ends: the stream too, in order.
+  void end();
   void count(ServerStatus& status) const;
 
  private:
   void receive(std::uint64_t life, Payload bytes);
   void take_claim(std::uint64_t process, bool is_empty);
   void tell(Tells tells, std::uint64_t number) const;
+  void hand_over() const;
   void forget();
   void lose(std::uint64_t life, const rpc::Ending& ending);
 

@@ -90,7 +90,7 @@ bool ReplicaLink::serve_once() {
         end = state;
       });
   if (end.is_over) stream->close({});
-  stream.reset();
+  stream->end();  // others may hold it for a moment longer
   if (end.is_replaced)
     throw Mismatch("another process has taken this server's place and has its tables; only one of the two may go on");
   if (end.ending) consider(*end.ending);

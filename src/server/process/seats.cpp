@@ -82,13 +82,14 @@ void Seats::retire(std::shared_ptr<rpc::Stream> stream) {
 
 std::vector<std::size_t> Seats::turn(const std::function<std::size_t()>& workers) {
   const std::size_t count = workers();
-  std::vector<std::shared_ptr<rpc::Stream>> retired;  // destroyed without the lock
+  std::vector<std::shared_ptr<rpc::Stream>> retired;
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, kTurn, [&] { return is_woken_ || !retired_.empty(); });
   is_woken_ = false;
   retired.swap(retired_);
   std::vector<std::size_t> given_up = overdue(count);
   lock.unlock();
+  for (const auto& stream : retired) stream->end();
   return given_up;
 }
 

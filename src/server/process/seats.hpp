@@ -36,10 +36,10 @@ class Seats final {
   void mark_finished(std::size_t worker);
   /// Its stream has ended. False if that was an earlier stream, or it had finished.
   [[nodiscard]] bool lose(std::size_t worker, std::uint64_t life);
-  /// A stream that is to be destroyed, in the next turn.
+  /// A stream that is to be ended, in the next turn.
   void retire(std::shared_ptr<rpc::Stream> stream);
 
-  /// Waits for a while, or until there is something to do; destroys streams, which callbacks must not do. Returns the
+  /// Waits for a while, or until there is something to do; ends streams, which callbacks must not do. Returns the
   /// workers that are given up from now on, of `workers` (0: the job has not begun).
   [[nodiscard]] std::vector<std::size_t> turn(const std::function<std::size_t()>& workers);
   /// Ends `turn` and `wait_for_end`; the latter throws `failure`, if it is not null.

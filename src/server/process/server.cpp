@@ -68,6 +68,7 @@ class Server::Impl {
     keeper_.request_stop();
     seats_.wake(nullptr);
     keeper_.join();
+    if (replica_) replica_->end();
     listener_.reset();  // no callback comes any more
   }
 

@@ -28,6 +28,9 @@ class Handle final : public Stream {
   Handle(const Handle&) = delete;
   Handle& operator=(const Handle&) = delete;
 
+  void end() override {
+    if (!process_.is_inherited()) session_->leave();
+  }
   void send(std::uint64_t priority, base::ConstBytes head, Payload body) override {
     process_.require("a stream to a parameter server");
     base::require(head.size() <= kMostHeadBytes && body.bytes.size() <= kMostBodyBytes,

@@ -44,10 +44,13 @@ struct StreamEvents {
 /// One end. All functions may be called from any thread. A message arrives whole and once, or the stream ends.
 class Stream {
  public:
+  /// `end`.
+  virtual ~Stream() = default;
   /// Cancels what is under way and returns when no callback runs or will come. A stream that was closed before has the
   /// time of `silence` to send what it holds; another is cut off, and the other end sees PeerLost. Not to be called
-  /// in a callback. In a forked child it does nothing.
-  virtual ~Stream() = default;
+  /// in a callback, and neither is a destructor, unless another thread has ended the stream: so who shares one with its
+  /// callbacks ends it, and the last of them may drop it. In a forked child it does nothing.
+  virtual void end() = 0;
 
   /// Queues a message and does not block. Lower numbers leave first, equal ones in the order of the calls; a message
   /// whose first byte has left is not overtaken. `head` is copied. `body` is not: its owner is released, on any thread,

@@ -14,6 +14,7 @@
 
 #include "launch/job/blame.hpp"
 #include "launch/job/lines.hpp"
+#include "launch/job/rank.hpp"
 #include "launch/process/guardian.hpp"
 #include "launch/process/signals.hpp"
 
@@ -22,28 +23,20 @@ namespace {
 
 using SteadyTime = std::chrono::steady_clock::time_point;
 
-struct Rank {
-  process::Started process;
-  std::string name;  ///< empty: a rank
-  bool attends = false;
-  bool signals_by_input = false;
-  LineSplitter output, error;
-  std::optional<RankEnd> end;
-  bool was_asked = false;  ///< to end, by a signal from here
-};
-
 /// What happens to the others after a failure, in this order.
 enum class Stage : std::uint8_t { all_well, own_error, terminated, killed };
 
 class Supervisor final {
  public:
-  Supervisor(const SuperviseOptions& options, const LineSink& sink)
-      : options_(options), sink_(sink), guardian_(options.files) {}
+  Supervisor(const std::vector<process::Program>& programs, const SuperviseOptions& options, const LineSink& sink)
+      : programs_(programs), options_(options), sink_(sink), guardian_(options.files) {}
   ~Supervisor();
-  void start_all(const std::vector<process::Program>& programs);
+  void start_all();
   End run();
 
  private:
+  void start(Rank& rank);
+  void replace(int index, int signal);
   void poll_once(int timeout_ms);
   [[nodiscard]] int wait_ms() const;
   void read_stream(int rank, Stream stream);
@@ -61,6 +54,7 @@ class Supervisor final {
   void finish_output();
   void name_the_first();
 
+  const std::vector<process::Program>& programs_;
   const SuperviseOptions& options_;
   const LineSink& sink_;
   process::SignalQueue signals_;
@@ -74,16 +68,28 @@ class Supervisor final {
   End end_;
 };
 
-void Supervisor::start_all(const std::vector<process::Program>& programs) {
-  for (const process::Program& program : programs) {
-    ranks_.push_back({.process = process::start(program),
-                      .name = program.name,
-                      .attends = program.attends,
-                      .signals_by_input = program.signals_by_input});
-    if (!program.signals_by_input) guardian_.watch(ranks_.back().process.pid);
-    process::set_nonblocking(ranks_.back().process.output.get());
-    process::set_nonblocking(ranks_.back().process.error.get());
+void Supervisor::start_all() {
+  for (const process::Program& program : programs_) start(ranks_.emplace_back(program));
+}
+
+void Supervisor::start(Rank& rank) {
+  rank.start();
+  if (!rank.program.signals_by_input) guardian_.watch(rank.process.pid);
+}
+
+/// Another process in the place of one that a signal has killed. What that one has written comes first.
+void Supervisor::replace(int index, int signal) {
+  Rank& rank = ranks_[index];
+  for (const Stream stream : {Stream::output, Stream::error}) {
+    const auto pass = [&](std::string_view text) { pass_on(index, stream, text); };
+    while (rank.read(stream, pass)) {
+    }
+    (stream == Stream::output ? rank.output : rank.error).finish(pass);
   }
+  kill(-rank.process.pid, SIGKILL);
+  waitpid(rank.process.pid, nullptr, 0);
+  pass_on(index, Stream::error, fmt::format("killed by {}; started again", process::signal_name(signal)));
+  start(rank);
 }
 
 /// Kills what is left of each rank's process group. Ended ranks are not reaped before, so that no other process can
@@ -91,7 +97,7 @@ void Supervisor::start_all(const std::vector<process::Program>& programs) {
 void Supervisor::kill_leftovers() {
   for (Rank& rank : ranks_) {
     rank.process.input.close();
-    if (!rank.end || !rank.signals_by_input) kill(-rank.process.pid, SIGKILL);
+    if (!rank.end || !rank.program.signals_by_input) kill(-rank.process.pid, SIGKILL);
   }
 }
 
@@ -141,25 +147,13 @@ void Supervisor::poll_once(int timeout_ms) {
     if (files[i].revents != 0) read_stream(static_cast<int>((i - 1) / 2), i % 2 == 1 ? Stream::output : Stream::error);
 }
 
-/// At most one buffer a round, so that a rank that writes without end cannot keep the others waiting.
 void Supervisor::read_stream(int index, Stream stream) {
-  Rank& rank = ranks_[index];
-  process::Descriptor& file = stream == Stream::output ? rank.process.output : rank.process.error;
-  LineSplitter& lines = stream == Stream::output ? rank.output : rank.error;
-  const auto pass = [&](std::string_view text) { pass_on(index, stream, text); };
-  std::array<char, 65536> buffer;
-  const ssize_t got = read(file.get(), buffer.data(), buffer.size());
-  if (got > 0) {
-    lines.take({buffer.data(), static_cast<std::size_t>(got)}, pass);
-  } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
-    lines.finish(pass);
-    file.close();
-  }
+  ranks_[index].read(stream, [&](std::string_view text) { pass_on(index, stream, text); });
   if (stream == Stream::error) show_progress(index);
 }
 
 void Supervisor::pass_on(int rank, Stream stream, std::string_view text) {
-  const std::string_view name = ranks_[static_cast<std::size_t>(rank)].name;
+  const std::string_view name = ranks_[static_cast<std::size_t>(rank)].program.name;
   if (stream == Stream::output) return sink_({rank, name, stream, text});
   const std::string_view shown = as_overwritten(text);
   const std::optional<int> culprit = blamed_in(shown);
@@ -198,7 +192,7 @@ void Supervisor::send_all(int number) {
   for (Rank& rank : ranks_) {
     if (rank.end) continue;
     rank.was_asked = true;
-    const bool by_input = rank.signals_by_input && rank.process.input.open() && number != SIGKILL;
+    const bool by_input = rank.program.signals_by_input && rank.process.input.open() && number != SIGKILL;
     if (by_input) {
       process::write_to_program(rank.process.input.get(), process::signal_name(number).substr(3) + "\n");
     } else {
@@ -223,8 +217,13 @@ void Supervisor::collect_ends() {
     if (ranks_[i].end) continue;
     if (waitid(P_PID, static_cast<id_t>(ranks_[i].process.pid), &about, WEXITED | WNOHANG | WNOWAIT) != 0) continue;
     if (about.si_pid == 0) continue;
+    const bool is_killed = about.si_code != CLD_EXITED;
+    if (is_killed && stage_ == Stage::all_well && !is_dismissed_ && ranks_[i].may_start_again()) {
+      replace(static_cast<int>(i), about.si_status);
+      continue;
+    }
     const bool exited = about.si_code == CLD_EXITED, dismissed = is_dismissed_ && about.si_status == SIGTERM;
-    const std::string name = ranks_[i].name.empty() ? fmt::format("rank {}", i) : ranks_[i].name;
+    const std::string name = ranks_[i].program.name.empty() ? fmt::format("rank {}", i) : ranks_[i].program.name;
     ranks_[i].end = exited || dismissed ? RankEnd{name, exited ? about.si_status : 0, 0}
                                         : RankEnd{name, 128 + about.si_status, about.si_status};
     end_.ranks[i] = *ranks_[i].end;
@@ -235,7 +234,7 @@ void Supervisor::collect_ends() {
   for (const int rank : ended)
     if (end_.ranks[rank].code != 0 && end_.first_failure < 0) end_.first_failure = rank;
   if (end_.first_failure < 0 || stage_ != Stage::all_well) return;
-  if (options_.others_go_on && !ranks_[static_cast<std::size_t>(end_.first_failure)].attends) return;
+  if (options_.others_go_on && !ranks_[static_cast<std::size_t>(end_.first_failure)].program.attends) return;
   note_stopped();
   stage_ = Stage::own_error;
   next_stage_ = std::chrono::steady_clock::now() + options_.own_error;
@@ -253,7 +252,8 @@ void Supervisor::note_stopped() {
 
 /// Who attends has nobody left to attend to.
 void Supervisor::dismiss() {
-  if (is_dismissed_ || std::ranges::any_of(ranks_, [](const Rank& rank) { return !rank.attends && !rank.end; })) return;
+  if (is_dismissed_ || std::ranges::any_of(ranks_, [](const Rank& rank) { return !rank.program.attends && !rank.end; }))
+    return;
   is_dismissed_ = true;
   send_all(SIGTERM);
 }
@@ -289,8 +289,8 @@ void Supervisor::finish_output() {
 End supervise(const std::vector<process::Program>& programs, const SuperviseOptions& options, const LineSink& sink) {
   for (const process::Program& program : programs)
     (void)process::resolve_program(program.argv.at(0));  // before anything is started
-  Supervisor supervisor(options, sink);
-  supervisor.start_all(programs);
+  Supervisor supervisor(programs, options, sink);
+  supervisor.start_all();
   return supervisor.run();
 }
 

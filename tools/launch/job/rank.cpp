@@ -1,0 +1,43 @@
+// A program of a job: starting it, and reading what it writes.
+#include "launch/job/rank.hpp"
+
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+namespace syncopate::tools::launch::job {
+
+namespace {
+constexpr std::chrono::seconds kShortLife{1};
+constexpr int kMostShortLives = 3;
+}  // namespace
+
+void Rank::start() {
+  process = process::start(program);
+  since_ = std::chrono::steady_clock::now();
+  process::set_nonblocking(process.output.get());
+  process::set_nonblocking(process.error.get());
+}
+
+bool Rank::read(Stream stream, const LineSplitter::Sink& pass) {
+  process::Descriptor& file = stream == Stream::output ? process.output : process.error;
+  LineSplitter& lines = stream == Stream::output ? output : error;
+  std::array<char, 65536> buffer;
+  const ssize_t got = ::read(file.get(), buffer.data(), buffer.size());
+  if (got > 0) {
+    lines.take({buffer.data(), static_cast<std::size_t>(got)}, pass);
+  } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
+    lines.finish(pass);
+    file.close();
+  }
+  return got > 0;
+}
+
+bool Rank::may_start_again() {
+  const bool was_short = std::chrono::steady_clock::now() - since_ < kShortLife;
+  short_lives_ = was_short ? short_lives_ + 1 : 0;
+  return program.is_replaced && !was_asked && short_lives_ < kMostShortLives;
+}
+
+}  // namespace syncopate::tools::launch::job
