@@ -27,6 +27,13 @@ void write_line(std::FILE* to, std::string line) {
   std::fflush(to);
 }
 
+std::string medians_of(const Json& row) {
+  const Json& time = row["step_seconds"];
+  const std::string median = time["n"] == 0 ? "none measured" : format_seconds(time["median"].get<double>());
+  return fmt::format("{} steps, {} a step (median), {} sent per step", row["steps"].get<std::uint64_t>(), median,
+                     format_bytes(row["wire_bytes_per_step"].get<double>()));
+}
+
 std::string manner_of(const Options& o) {
   if (o.recipe) return fmt::format("by recipe {}", o.recipe_file);
   if (o.exchange == "none") return "each trains alone";
@@ -86,9 +93,8 @@ void Output::record(const Json& run) {
 }
 
 void Output::part(const Part& part, std::size_t parts, std::uint64_t step) {
-  Json row = row_of(part);
-  row["step"] = step;
-  row["event"] = "part";
+  Json row{{"event", "part"}, {"step", step}};
+  row.update(row_of(part));
   keep(row);
   if (rank_ != 0) return;
   print(options_.json ? text_of_json(row) : fmt::format("part {} of {}, {}", part.number, parts, text_of(part)));
@@ -144,13 +150,11 @@ void Output::end(const EndRow& end) {
   keep(row);
   clear_progress();
   if (options_.json) return print(text_of_json(row));
-  const Json& time = row["step_seconds"];
-  const std::string median = time["n"] == 0 ? "none measured" : format_seconds(time["median"].get<double>());
+  for (const Json& part : row.value("parts", Json::array()))
+    if (rank_ == 0) print(fmt::format("part {}: {}", part["part"].get<std::size_t>(), medians_of(part)));
   const std::string result = end.evaluation ? text_of(*end.evaluation) + "; " : "";
   const std::string stopped = end.signal == 0 ? "" : fmt::format(" (ended by SIG{})", ::sigabbrev_np(end.signal));
-  print(fmt::format("rank {} of {}: {} steps{}, {} a step (median), {} sent per step; {}digest {}", rank_, ranks_,
-                    end.steps, stopped, median, format_bytes(row["wire_bytes_per_step"].get<double>()), result,
-                    end.digest));
+  print(fmt::format("rank {} of {}: {}{}; {}digest {}", rank_, ranks_, medians_of(row), stopped, result, end.digest));
 }
 
 void Output::print(const std::string& line) {
