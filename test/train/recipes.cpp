@@ -54,6 +54,24 @@ TEST_F(Recipes, TrainPartsAsRunsThatGoOnFromEachOthersCheckpoints) {
                              "--epochs 5 --batch 3 --resolution 32 --lr 0.01 --codec fp16 --exchange hierarchical"}));
 }
 
+TEST_F(Recipes, EvaluateAtTheResolutionOfThePart) {
+  const auto losses = [&](const std::string& words) {
+    std::vector<double> found;
+    for (const json& epoch : rows(train(2, words + " --evaluate-every 3"), "epoch")) found.push_back(epoch.at("loss"));
+    return found;
+  };
+  const std::string rest = R"("epochs": 1, "batch": 5, "learning_rate": [0.05, 0.05], "resolution": )";
+  const std::vector<double> both = losses(by("{" + rest + "32}, {" + rest + "48}")),
+                            small = losses(by("{" + rest + "32}"));
+  ASSERT_EQ(both.size(), 2U);
+  ASSERT_EQ(small.size(), 1U);
+  EXPECT_EQ(both[0], small[0]);
+  const std::string words = "--warmup 0 --batch 5 --lr 0.05 --data " + pictures;
+  (void)digest(2, words + " --resolution 32 --epochs 1 --evaluate-every 3 --checkpoint " + file);
+  EXPECT_EQ(both[1], losses(words + " --resolution 48 --epochs 2 --resume " + file).at(0));
+  EXPECT_NE(both[1], losses(words + " --resolution 32 --epochs 2 --resume " + file).at(0));
+}
+
 TEST_F(Recipes, KeepEveryBitWhereAPartChangesNothing) {
   for (const std::string rest :
        {R"("codec": "topk:0.05")", R"("codec": "terngrad")", R"("codec": "low_rank:2")", R"("exchange": "sharded")",
@@ -118,6 +136,18 @@ TEST_F(Recipes, SayOnceWhatACodecHadLeftOutAndIsLost) {
   EXPECT_EQ(changed.error.find(says, found + 1), std::string::npos) << "said by more than rank 0: " << changed.error;
   EXPECT_EQ(train(2, by(kSparse + "," + kSparse)).error.find("begins without"), std::string::npos);
   EXPECT_EQ(train(2, by(kHalf + "," + kSparse)).error.find("begins without"), std::string::npos);
+}
+
+// A codec keeps its own rows under the exchange hierarchical, all of them under the other.
+TEST_F(Recipes, BeginACodecAnewUnderAnExchangeThatDividesItsStateOtherwise) {
+  const std::string same = R"("epochs": 1, "batch": 5, "resolution": 32, "codec": "topk:0.05")",
+                    words = by("{" + same + R"(}, {"exchange": "hierarchical", )" + same + "}");
+  const Ended whole = train(2, words);
+  EXPECT_NE(whole.error.find("part 2 begins without"), std::string::npos) << whole.error;
+  (void)digest(2, words + "--steps 3 --checkpoint " + file);
+  const Ended resumed = train(2, words + "--resume " + file);
+  EXPECT_NE(resumed.error.find("2 of 2 ranks have no codec state"), std::string::npos) << resumed.error;
+  EXPECT_EQ(rows(resumed, "end").at(0).at("digest"), rows(whole, "end").at(0).at("digest"));
 }
 
 TEST_F(Recipes, LowerTheRateAlongTheLineWithinAPart) {
