@@ -20,6 +20,10 @@ Part part_of(const RecipePart& said, const Options& options) {
   return part;
 }
 
+std::string text_of(const RateLine& line) {
+  return line.from == line.to ? fmt::format("{}", line.from) : fmt::format("{} to {}", line.from, line.to);
+}
+
 std::uint64_t steps_of(std::uint64_t samples, std::uint64_t batch) { return (samples + batch - 1) / batch; }
 
 }  // namespace
@@ -73,7 +77,7 @@ std::string text_of(const Part& part) {
   std::string text = first == last ? fmt::format("epoch {}: ", first) : fmt::format("epochs {} to {}: ", first, last);
   if (o.resolution > 0) text += fmt::format("{} pixels, ", o.resolution);
   text += fmt::format("batch {}, ", o.batch);
-  if (part.rates) text += fmt::format("learning rate {} to {}, ", part.rates->from, part.rates->to);
+  if (part.rates) text += "learning rate " + text_of(*part.rates) + ", ";
   text += fmt::format("codec {}, exchange {}", o.codec, o.exchange);
   return o.algorithm == "auto" ? text : text + fmt::format(", algorithm {}", o.algorithm);
 }
