@@ -18,6 +18,7 @@ void Training::enter_next_part() {
   settle();
   share_weights();
   Kept kept = descent_->kept();
+  if (place_.rank != 0) kept.state.clear();                         // rank 0's counts
   for (auto& [name, values] : kept.state) values = values.clone();  // the optimizer whose memory it is goes
   const SavedCodecState state = descent_->gradients().codec_state();
   descent_.reset();
