@@ -71,7 +71,7 @@ void Training::begin_run() {
         fmt::format("each rank reads at most {} a second of --data (--origin-rate): input is slower than it is",
                     format_bytes(static_cast<double>(options_.origin_rate))));
   batches_ = data_->training({group_, {place_.rank, place_.ranks, state_.seed}, state_.progress, plan_of_steps(last)});
-  if (options_.recipe) output_.part(*part_, parts_.size(), state_.progress.step);
+  if (options_.recipe && !done()) output_.part(*part_, parts_.size(), state_.progress.step);
 }
 
 /// Steps of the next part are prepared while the last ones of this part train.
