@@ -21,26 +21,17 @@ std::string digest_of(const at::Tensor& parameters) {
 
 }  // namespace
 
-std::size_t Training::samples_per_step() const {
-  if (options_.global_batch) return options_.global_batch;
-  return options_.batch * options_.accumulate * static_cast<std::size_t>(place_.ranks);
-}
-
 bool Training::done() const {
   return (options_.steps && state_.progress.step >= *options_.steps) ||
          (options_.epochs && state_.progress.epoch >= *options_.epochs);
 }
 
 std::uint64_t Training::last_step() const {
-  const std::size_t batch = samples_per_step(), samples = data_->training_samples();
   const input::Progress& at = state_.progress;
-  std::uint64_t last = options_.steps.value_or(UINT64_MAX);
-  if (options_.epochs && at.epoch < *options_.epochs) {
-    const std::uint64_t rest_of_epoch = (samples - at.sample + batch - 1) / batch;
-    last =
-        std::min(last, at.step + rest_of_epoch + (*options_.epochs - at.epoch - 1) * ((samples + batch - 1) / batch));
-  }
-  return done() ? at.step : last;
+  if (done()) return at.step;
+  const std::uint64_t last = options_.steps.value_or(UINT64_MAX);
+  if (!options_.epochs) return last;
+  return std::min(last, at.step + steps_left(parts_, at, data_->training_samples(), place_.ranks));
 }
 
 int Training::run() {
@@ -49,10 +40,12 @@ int Training::run() {
   const std::uint64_t last = last_step();
   EndRow end;
   while (!done() && notices_.signal() == 0) {
-    if (!reaches_into_next_step() && state_.progress.step + 1 == traced_) begin_trace();
+    if (&part_at(parts_, state_.progress.epoch) != part_) enter_next_part();
+    const bool reaches_on = descent_->reaches_into_next_step();
+    if (!reaches_on && state_.progress.step + 1 == traced_) begin_trace();
     end.rows.push_back(step());
     last_step_s_ = end.rows.back().times.step_s;
-    if (!reaches_into_next_step()) end_trace();
+    if (!reaches_on) end_trace();
     output_.step(end.rows.back(), last);
     after_step();
   }
@@ -66,7 +59,7 @@ void Training::begin_run() {
   output_.open_folder();
   output_.begin(description());
   const std::uint64_t first = state_.progress.step + 1, last = last_step();
-  const std::uint64_t followed = reaches_into_next_step() && last > first ? last - 1 : last;
+  const std::uint64_t followed = descent_->reaches_into_next_step() && last > first ? last - 1 : last;
   traced_ = options_.out.empty() ? 0 : options_.trace_step.value_or(std::min(first + 9, followed));
   if (done() && place_.rank == 0)
     output_.warn(
@@ -77,18 +70,26 @@ void Training::begin_run() {
     output_.warn(
         fmt::format("each rank reads at most {} a second of --data (--origin-rate): input is slower than it is",
                     format_bytes(static_cast<double>(options_.origin_rate))));
-  batches_ =
-      data_->training({group_, {place_.rank, place_.ranks, state_.seed}, state_.progress, last, samples_per_step()});
+  batches_ = data_->training({group_, {place_.rank, place_.ranks, state_.seed}, state_.progress, plan_of_steps(last)});
+  if (options_.recipe && !done()) output_.part(*part_, parts_.size(), state_.progress.step);
+}
+
+/// Steps of the next part are prepared while the last ones of this part train.
+input::Pipeline::Plan Training::plan_of_steps(std::uint64_t last) const {
+  return [this, last](const input::Progress& at) -> std::optional<input::StepPlan> {
+    if (at.step >= last) return std::nullopt;
+    const Part& part = part_at(parts_, at.epoch);
+    return input::StepPlan{train::samples_per_step(part, place_.ranks), data_->side(part.options.resolution)};
+  };
 }
 
 /// The checkpoint comes first: a second signal, or a launcher's patience, may end this process at any time.
 void Training::finish_run(EndRow& end) {
   settle();
-  if (is_served()) end.served = gradients_->finish_served();
+  if (is_served()) end.served = descent_->gradients().finish_served();
   exchange_notices();
   end.signal = done() ? 0 : notices_.signal();
-  // Where ranks drift apart between broadcasts, rank 0's weights are the run's.
-  if (updater_ == Updater::every_rank) broadcast(group_, view_of(parameters_), {.name = "weights"});
+  share_weights();
   if (!options_.checkpoint.empty()) save();
   if (end.signal == 0 && !evaluation_ && options_.evaluate_every != 0u) report_evaluation();
   barrier(group_);
@@ -119,8 +120,8 @@ void Training::end_trace() {
 
 /// Where an exchange reaches into the next step, the traced one is from backward pass to backward pass.
 void Training::settle() {
-  gradients_->settle();
-  if (reaches_into_next_step()) end_trace();
+  descent_->gradients().settle();
+  if (descent_->reaches_into_next_step()) end_trace();
 }
 
 void Training::after_step() {
@@ -166,7 +167,7 @@ void Training::save() {
   settle();
   average_statistics();
   save_codec_state();
-  const Kept kept = shards_ ? gathered(group_, *shards_, *optimizer_) : kept_by(*optimizer_);
+  const Kept kept = descent_->kept();
   if (place_.rank != 0) return;
   unsaved_.reset();
   try {

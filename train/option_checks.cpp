@@ -63,8 +63,9 @@ void check_optimizer(const Options& o) {
   require(!o.share_norms || (o.exchange != "none" && updater != Updater::root && updater != Updater::servers),
           "--share-norms with --exchange {}, where no other rank updates the same weights; allowed: without",
           o.exchange);
-  require(sgd || o.learning_rate || !o.profile.empty(), "--optimizer {} needs a --lr: the models' own rates are sgd's",
-          o.optimizer);
+  require(sgd || o.learning_rate || !o.profile.empty(),
+          "--optimizer {} needs a --lr{}: the models' own rates are sgd's", o.optimizer,
+          o.recipe ? ", or a learning_rate in every part" : "");
 }
 
 }  // namespace

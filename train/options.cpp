@@ -6,6 +6,8 @@
 
 #include "model_options.hpp"
 #include "option_checks.hpp"
+#include "recipe/part.hpp"
+#include "recipe/recipe_options.hpp"
 #include "require.hpp"
 #include "syncopate/tooling/units.hpp"
 #include "syncopate/version.hpp"
@@ -173,7 +175,7 @@ bool is_own(const std::string& option) {
   return false;
 }
 bool is_path(const std::string& option) {
-  for (const char* path : {"--checkpoint", "--out", "--cluster", "--profile"})
+  for (const char* path : {"--checkpoint", "--out", "--cluster", "--profile", "--recipe"})
     if (option == path) return true;
   return false;
 }
@@ -210,6 +212,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
   app.name("syncopate-train");
   app.set_version_flag("--version", std::string(version()));
   add_model_options(app, options);
+  add_recipe_option(app, options);
   add_exchange(app, options, fusion_bytes);
   add_amounts(app, options);
   add_optimizer(app, options);
@@ -225,8 +228,14 @@ std::optional<Options> parse_options(int argc, char** argv) {
   options.fusion_bytes = parse_bytes(fusion_bytes);
   options.command = command_of(argc, argv);
   options.shared = shared_settings(app);
+  read_recipe_option(app, options);
   if (!options.steps && !options.epochs) options.epochs = 1;
-  check(options);
+  const std::vector<Part> parts = parts_of(options);
+  if (options.recipe) options.shared.push_back({"the number of parts of --recipe", std::to_string(parts.size())});
+  for (const Part& part : parts) {
+    in_part(part, [&] { check(part.options); });
+    if (options.recipe) options.shared.push_back({fmt::format("part {} of --recipe", part.number), text_of(part)});
+  }
   return options;
 }
 

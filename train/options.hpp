@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "model.hpp"
 #include "ranks/equal.hpp"
 #include "syncopate/synchronizer.hpp"
+#include "syncopate/tooling/recipe.hpp"
 
 namespace syncopate::train {
 
@@ -28,6 +30,9 @@ struct Options {
   std::uint64_t cache_bytes = 0, cache_disk_bytes = 0;  ///< of this rank, for encoded samples
   std::string cache_folder;                             ///< empty: none on disk
   std::uint64_t origin_rate = 0;                        ///< bytes a second that a rank reads of --data at most; 0: any
+
+  std::string recipe_file;
+  std::shared_ptr<const Recipe> recipe;  ///< null: one part, as these options say
 
   std::string policy = "fusion", codec = "none", exchange = "allreduce", algorithm = "auto";
   bool force = false;                ///< the codec, even where it is predicted to lose

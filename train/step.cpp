@@ -45,6 +45,7 @@ StepRow Training::step() {
   const input::Share share = order_->share(state_.progress, samples_per_step(), place_.rank, place_.ranks);
   StepRow row;
   row.step = state_.progress.step + 1;
+  row.part = options_.recipe ? part_->number : 0;
   Losses losses;
   {
     const Timed whole(row.times.step_s, trace_, nullptr);
@@ -58,8 +59,8 @@ StepRow Training::step() {
     finish(row);
   }
   if (losses.samples > 0) row.loss = losses.sum / static_cast<double>(losses.samples);
-  row.wire_bytes = gradients_->wire_bytes();
-  const StepStatistics statistics = gradients_->statistics();
+  row.wire_bytes = descent_->gradients().wire_bytes();
+  const StepStatistics statistics = descent_->gradients().statistics();
   if (statistics.predicted_s > 0) row.predicted_s = statistics.predicted_s;
   row.measuring = statistics.measuring;
   row.samples_per_second = static_cast<double>(share.total) / row.times.step_s;
@@ -81,7 +82,7 @@ void Training::micro_batch(const MicroBatch& batch, StepRow& row, Losses& losses
   const auto& [samples, count, share, first, last] = batch;
   if (count == 0) {
     enter_backward(batch, row);
-    return gradients_->without_backward();
+    return descent_->gradients().without_backward();
   }
   const auto mine = static_cast<double>(count);
   const double weight =
@@ -97,12 +98,12 @@ void Training::micro_batch(const MicroBatch& batch, StepRow& row, Losses& losses
     if (weight != 1.0) loss = loss * weight;
   }
   if (options_.slow && last) sleep_as_slow(row.times);
-  const double waited_s = gradients_->take_waited_s();  // for weights, within the forward pass
+  const double waited_s = descent_->gradients().take_waited_s();  // for weights, within the forward pass
   row.times.forward_s -= waited_s;
   row.times.wait_s += waited_s;
   enter_backward(batch, row);
   const Timed backward(row.times.backward_s, trace_, nullptr);  // its spans are the gradients'
-  gradients_->begin_backward(last);
+  descent_->gradients().begin_backward(last);
   loss.backward();
 }
 
@@ -120,7 +121,7 @@ void Training::sleep_as_slow(StepTimes& times) {
 /// Between the passes nothing is under way: the last step's weights are everywhere, the next rate may be set.
 void Training::enter_backward(const MicroBatch& batch, StepRow& row) {
   settle();
-  row.times.wait_s += gradients_->take_waited_s();
+  row.times.wait_s += descent_->gradients().take_waited_s();
   if (!batch.first) return;
   {
     const Timed waiting(row.times.wait_s, trace_, nullptr);
@@ -128,26 +129,22 @@ void Training::enter_backward(const MicroBatch& batch, StepRow& row) {
     notices_.exchange_when_due(last_step_s_);
   }
   say_notices();
-  const std::uint64_t step = state_.progress.step;
-  update_step_ = {.rate = learning_rate_at(schedule_, step), .step = step + 1};
-  gradients_->use_rate(update_step_.rate);
-  if (reaches_into_next_step() && row.step == traced_) begin_trace();
+  descent_->begin_step({.rate = learning_rate(), .step = state_.progress.step + 1});
+  if (descent_->reaches_into_next_step() && row.step == traced_) begin_trace();
+}
+
+double Training::learning_rate() const {
+  const input::Progress& at = state_.progress;
+  return part_->rates ? learning_rate_at(*part_->rates, at, order_->samples()) : learning_rate_at(schedule_, at.step);
 }
 
 /// Each bucket is applied while later ones are still under way.
 void Training::finish(StepRow& row) {
-  gradients_->finish([&](std::size_t first, std::size_t last) {
+  descent_->gradients().finish([&](std::size_t first, std::size_t last) {
     const Timed optimizer(row.times.optimizer_s, trace_, "optimizer");
-    update(first, last);
+    descent_->update(first, last);
   });
-  row.times.wait_s += gradients_->take_waited_s();
-}
-
-/// Runs on: the communication thread where the exchange ends in weights, else the training thread.
-void Training::update(std::size_t first, std::size_t last) {
-  std::vector<std::span<float>> gradients;
-  for (std::size_t i = first; i <= last; ++i) gradients.push_back(gradients_->values(i));
-  optimizer_->update(first, gradients, update_step_);
+  row.times.wait_s += descent_->gradients().take_waited_s();
 }
 
 Evaluation Training::evaluate() {
@@ -162,7 +159,7 @@ Evaluation Training::evaluate() {
   const Range mine = alone() || is_served() ? Range{0, count} : even_part(count, ranks, rank);
 
   std::array<double, 3> sums{};  // loss, correct, samples
-  const auto batches = data_->evaluation({count, mine, kEvaluationBatch});
+  const auto batches = data_->evaluation({count, mine, kEvaluationBatch, data_->side(part_->options.resolution)});
   for (std::size_t begin = mine.begin; begin < mine.end; begin += kEvaluationBatch) {
     const Batch batch = batches->next();
     const auto [logits, target, weight] = network_.answers(batch.input, batch.target, false).front();

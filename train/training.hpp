@@ -1,4 +1,4 @@
-// Training: one rank's data, network, gradients and optimizer, and the loop that turns them.
+// Training: one rank's data, network and descent, and the loop that turns them, part after part of a recipe.
 #pragma once
 
 #include <memory>
@@ -8,18 +8,17 @@
 #include "options.hpp"
 #include "ranks/interrupt.hpp"
 #include "ranks/notices.hpp"
+#include "recipe/part.hpp"
 #include "record/checkpoint.hpp"
 #include "record/codec_state.hpp"
 #include "record/output.hpp"
 #include "syncopate/group.hpp"
 #include "syncopate/input.hpp"
 #include "syncopate/trace.hpp"
-#include "update/codec_choice.hpp"
-#include "update/gradients.hpp"
-#include "update/optimizer.hpp"
+#include "update/descent.hpp"
+#include "update/exchange_plan.hpp"
 #include "update/rate.hpp"
 #include "update/served.hpp"
-#include "update/shards.hpp"
 
 namespace syncopate::train {
 
@@ -38,13 +37,17 @@ class Training final {
     std::size_t samples = 0;
   };
 
+  void require_possible_sides() const;
   void share_initial_state();
-  void share_optimizer_state();
-  void weigh(SynchronizerOptions& exchange);
-  void choose_codecs(SynchronizerOptions& exchange);
+  void plan_exchanges();
+  void begin_descent(std::optional<Kept> earlier);
+  void enter_next_part();
   [[nodiscard]] StateOf place_of_state(const std::string& checkpoint) const;
-  void restore_codec_state();
+  void find_codec_state();
+  void carry_codec_state(const SavedCodecState& earlier);
+  void begin_codecs(SavedCodecState fresh);
   void save_codec_state();
+  void share_weights();
   void begin_run();
   [[nodiscard]] Json description() const;
   StepRow step();
@@ -58,7 +61,6 @@ class Training final {
   void micro_batch(const MicroBatch& batch, StepRow& row, Losses& losses);
   void enter_backward(const MicroBatch& batch, StepRow& row);
   void finish(StepRow& row);
-  void update(std::size_t first, std::size_t last);
   void settle();
   Batch read_batch(StepTimes& times);
   void begin_trace();
@@ -75,39 +77,38 @@ class Training final {
   void found_not_finite(const std::string& what, const std::string& gradient);
   [[nodiscard]] bool done() const;
   [[nodiscard]] std::uint64_t last_step() const;
-  [[nodiscard]] std::size_t samples_per_step() const;
-  [[nodiscard]] bool alone() const { return options_.exchange == "none"; }
-  [[nodiscard]] bool is_served() const { return updater_ == Updater::servers; }
+  [[nodiscard]] input::Pipeline::Plan plan_of_steps(std::uint64_t last) const;
+  [[nodiscard]] std::size_t samples_per_step() const { return train::samples_per_step(*part_, place_.ranks); }
+  [[nodiscard]] double learning_rate() const;
+  [[nodiscard]] bool alone() const { return options_.exchange == "none"; }  ///< in all parts or in none
+  [[nodiscard]] bool is_served() const { return updater_of(options_.exchange) == Updater::servers; }
   void sleep_as_slow(StepTimes& times);
-  /// A step's exchange goes on into the next step's forward pass.
-  [[nodiscard]] bool reaches_into_next_step() const { return updater_ != Updater::caller && !options_.serial; }
 
   Group& group_;
   const Place place_;
-  const Options& options_;
+  const Options& options_;  ///< the run's; what a recipe says of a part is in `part_`
   const Model& model_;
-  const Updater updater_;
   const RateSchedule schedule_;
-  UpdateStep update_step_;  ///< of the present step, also while its updates reach into the next
+  const std::vector<Part> parts_;
   Output output_;
   std::unique_ptr<Data> data_;
   std::unique_ptr<Batches> batches_;  ///< of the steps, from the first one on
   Checkpoint resumed_;                ///< rank 0 with --resume only
+  bool goes_on_ = false;              ///< rank 0 has a checkpoint
   RunState state_;                    ///< `state_.progress` is where the training stands
   Network network_;
   at::Tensor parameters_, buffers_;  ///< all of the network's, in one memory each
   Trace trace_;
-  std::unique_ptr<Gradients> gradients_;
-  std::unique_ptr<Optimizer> optimizer_;
-  std::optional<Shards> shards_;  ///< of the optimizer's work and state, where ranks divide them
+  const RunContext context_;
+  std::vector<ExchangePlan> plans_;   ///< of each part
+  const Part* part_;                  ///< the one that `descent_` is of
+  std::unique_ptr<Descent> descent_;  ///< never null between its parts
   std::unique_ptr<input::Order> order_;
   std::optional<Evaluation> evaluation_;  ///< of the present parameters
   std::uint64_t traced_ = 0;              ///< the step whose timeline is kept, counted from 1
   std::optional<Interrupt> interrupt_;    ///< from the first step on
   Notices notices_;
   double last_step_s_ = 0;
-  std::string refused_codec_;             ///< it was asked for, and is predicted to lose; else empty
-  ChosenCodecs codecs_;                   ///< with --codec auto:...
   std::optional<SystemFailure> unsaved_;  ///< rank 0, of the last attempt to write a checkpoint
 };
 

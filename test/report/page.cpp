@@ -87,6 +87,36 @@ TEST(Page, ARunThatStoppedEarlySaysSo) {
   EXPECT_EQ(headline(run, record::summary_of(run)), "2 ranks trained mlp for 10 of 1,000 planned steps");
 }
 
+TEST(Page, TellsThePartsOfARecipeWithTheMediansOfTheirSteps) {
+  record::Run run = record::sample_run(2, 10);
+  EXPECT_FALSE(holds(page_of(run), "<h2>Parts<")) << "without a recipe there are none";
+  run.parts = {{.number = 1,
+                .epochs = 2,
+                .resolution = 96,
+                .batch = 8,
+                .first_rate = 0.5,
+                .last_rate = 0.25,
+                .codec = "topk:0.01",
+                .exchange = "hier<archical"},
+               {.number = 2, .first_epoch = 2, .epochs = 1, .batch = 1234, .codec = "none", .exchange = "sharded"},
+               {.number = 3, .first_epoch = 3, .epochs = 1, .batch = 1}};
+  for (record::RankRecord& rank : run.ranks)
+    for (record::Step& step : rank.steps) {
+      step.part = step.step <= 4 ? 1 : 2;
+      step.step_s = step.part == 1 ? 2 : 7;
+      step.wire_bytes = step.part == 1 ? 1024 : 2048;
+    }
+  const std::string html = page_of(run);
+  const auto row = [&](const std::vector<std::string>& cells) {
+    const std::size_t begin = html.find("<tr><td class=\"n\">" + cells[0] + "</td>", html.find("<h2>Parts<"));
+    const std::string found = html.substr(begin, html.find("</tr>", begin) - begin);
+    for (const std::string& cell : cells) EXPECT_TRUE(holds(found, ">" + cell + "</td>")) << cell << " in " << found;
+  };
+  row({"1", "1–2", "96", "8", "0.5–0.25", "topk:0.01", "hier&lt;archical", "4", "2.00 s", bytes(1024)});
+  row({"2", "3", "–", "1,234", "none", "sharded", "6", "7.00 s", bytes(2048)});
+  row({"3", "4", "0"});
+}
+
 TEST(Page, SaysWhereTheSamplesCameFromAndWhatWaitingForThemTook) {
   record::Run run = record::sample_run(2, 10);
   EXPECT_FALSE(holds(page_of(run), "<h2>Input<")) << "without a cache there are no tiers";

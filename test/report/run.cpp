@@ -70,6 +70,34 @@ TEST(Run, ReadsWhereTheSamplesCameFromAndRefusesWhatIsNoTier) {
   }
 }
 
+TEST(Run, ReadsThePartsOfARecipeAndRefusesWhatIsNone) {
+  const SampleFolder folder(1);
+  const auto with = [&](const std::string& part) {
+    nlohmann::json configuration = sample_configuration(1);
+    configuration["parts"] = nlohmann::json::parse("[" + part + "]");
+    folder.write("run.json", configuration.dump());
+  };
+  const std::string good = R"({"part":2,"first_epoch":3,"epochs":4,"batch":8,"codec":"fp16","exchange":"allreduce")";
+  with(good + R"(,"resolution":96,"learning_rate":[0.5,0.25]},)" + good + "}");
+  folder.write("rank-0.jsonl", R"({"event":"step","step":1,"part":2})"
+                               "\n"
+                               R"({"event":"step","step":2})"
+                               "\n");
+  const auto run = read_run(folder.path());
+  ASSERT_EQ(run.parts.size(), 2U);
+  EXPECT_EQ(run.parts[0].number, 2);
+  EXPECT_EQ(run.parts[0].first_epoch, 3);
+  EXPECT_EQ(run.parts[0].last_rate, 0.25);
+  EXPECT_TRUE(std::isnan(run.parts[1].resolution) && std::isnan(run.parts[1].first_rate));
+  EXPECT_EQ(run.ranks[0].steps[0].part, 2);
+  EXPECT_TRUE(std::isnan(run.ranks[0].steps[1].part));
+  for (const std::string& wrong : {std::string("3"), std::string(R"({"part":1})"), good + R"(,"learning_rate":[1]})",
+                                   good + R"(,"learning_rate":["a","b"]})"}) {
+    with(wrong);
+    EXPECT_THROW((void)read_run(folder.path()), Corrupt) << wrong;
+  }
+}
+
 TEST(Run, ARowOfTheWrongTypeIsNamedByFileAndLine) {
   const SampleFolder folder(1);
   folder.write("rank-0.jsonl", "{\"event\":\"step\",\"step\":1,\"loss\":\"low\"}\n");

@@ -36,6 +36,27 @@ TEST_F(Codecs, ACheckpointHoldsWhatWasLeftOut) {
   }
 }
 
+TEST_F(Codecs, WhatACodecDrawsAndHowFarItsWarmUpIsGoesOnWithACheckpoint) {
+  for (const std::string codec : {"terngrad", "qsgd:4", "random_k:0.1 --feedback none",
+                                  "topk:0.05 --feedback none --warmup-density 0.5 --warmup-steps 4"}) {
+    const std::string words = " --codec " + codec, whole = digest(2, "--steps 5" + words);
+    (void)digest(2, "--steps 3 --checkpoint " + file + words);
+    EXPECT_EQ(digest(2, "--steps 5 --resume " + file + words), whole) << codec;
+  }
+}
+
+TEST_F(Codecs, OnlyRankZeroNeedsTheCheckpointsName) {
+  const std::string words = "--codec topk:0.02 --steps ";
+  (void)digest(2, words + "2 --checkpoint " + file);
+  const Ended ended =
+      syncopate({"run", "-n", "2", "--", "sh", "-c",
+                 "exec " SYNCOPATE_PROGRAM " train --json --model linear --batch 4 --evaluate-every 0 "
+                 "--data " +
+                     images + " " + words + "4 $(test $SYNCOPATE_RANK = 0 && echo --resume " + file + ")"});
+  EXPECT_EQ(ended.code, 0) << ended.error;
+  EXPECT_NE(ended.error.find("1 of 2 ranks have no codec state to go on with"), std::string::npos) << ended.error;
+}
+
 TEST_F(Codecs, StateOfOtherRanksStepsOrCodecsIsNotTaken) {
   (void)digest(2, "--steps 2 --codec topk:0.02 --checkpoint " + file);
   const std::string says_ranks = train(3, "--steps 3 --codec topk:0.02 --resume " + file).error;

@@ -6,8 +6,10 @@ endif()
 add_dependencies(test_train syncopate-cli syncopate-train example_own_model)
 find_package(nlohmann_json REQUIRED)
 file(GLOB ranks CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/train/ranks/*.cpp)  # no tensors: tested by itself too
-target_sources(test_train PRIVATE ${PROJECT_SOURCE_DIR}/test/process/run_program.cpp ${ranks})
+target_sources(test_train PRIVATE ${PROJECT_SOURCE_DIR}/test/process/run_program.cpp ${ranks}
+  ${PROJECT_SOURCE_DIR}/train/recipe/part.cpp)
 target_include_directories(test_train PRIVATE ${PROJECT_SOURCE_DIR}/train)
 target_compile_definitions(test_train PRIVATE SYNCOPATE_PROGRAM="$<TARGET_FILE:syncopate-cli>"
-  OWN_MODEL="$<TARGET_FILE:example_own_model>")
+  OWN_MODEL="$<TARGET_FILE:example_own_model>"
+  DAWNBENCH="${PROJECT_SOURCE_DIR}/data/recipe/dawnbench.json")
 gtest_discover_tests(test_train TEST_PREFIX train/ DISCOVERY_TIMEOUT 60 PROPERTIES LABELS train TIMEOUT 300)

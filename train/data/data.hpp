@@ -33,13 +33,12 @@ class Batches {
   [[nodiscard]] virtual std::vector<cache::Counters> tiers() const { return {}; }
 };
 
-/// The steps of a run: from a position, up to a number of steps in all.
+/// The steps of a run.
 struct Course {
   Group& group;  ///< whose ranks may read together
   input::Seat seat;
   input::Progress from;
-  std::uint64_t last_step = 0;
-  std::size_t batch = 0;  ///< samples of a step, of all ranks together
+  input::Pipeline::Plan plan;  ///< of each step, equal on all ranks; called by any thread
 };
 
 /// This rank's part of the evaluation: of `count` samples, spread evenly over those that are held out, those in `mine`.
@@ -47,12 +46,14 @@ struct HeldOut {
   std::size_t count = 0;
   Range mine;
   std::size_t batch = 0;
+  int side = 0;  ///< pixels of images
 };
 
 class Data {
  public:
   virtual ~Data() = default;
-  [[nodiscard]] virtual int side() const = 0;     ///< pixels of a batch's images each way; 0: text
+  /// Pixels of a batch's images each way, if --resolution is `resolution` (0: not given); 0: text.
+  [[nodiscard]] virtual int side(int resolution) const = 0;
   [[nodiscard]] virtual int classes() const = 0;  ///< that a model must tell apart; 0: its own number
   [[nodiscard]] virtual std::size_t training_samples() const = 0;
   [[nodiscard]] virtual std::size_t evaluation_samples() const = 0;
@@ -61,7 +62,7 @@ class Data {
   [[nodiscard]] virtual std::unique_ptr<Batches> evaluation(const HeldOut& held_out) const = 0;
 };
 
-/// Images in one of the library's formats (`syncopate info format`), at --resolution, or as they are, or, where they
+/// Images in one of the library's formats (`syncopate info format`): at --resolution, or as they are, or, where they
 /// differ, as the model's own. Throws Misuse, Corrupt, SystemFailure.
 [[nodiscard]] std::unique_ptr<Data> open_pictures(const Model& model, const Options& options);
 /// Any file, or all files below a folder, as one text of bytes; samples are `context` bytes and their successors.

@@ -58,15 +58,15 @@ class HeldOutReader final : public input::Reader {
 
 class Pictures final : public Data {
  public:
-  Pictures(input::Dataset set, const Options& options, int side)
+  Pictures(input::Dataset set, const Options& options, int own_side)
       : set_(std::move(set)),
-        side_(side),
+        own_side_(own_side),
         options_{.threads = options.input_threads,
                  .augment = options.augment,
                  .on_corrupt = options.stop_on_corrupt ? input::OnCorrupt::stop : input::OnCorrupt::skip},
         words_(options) {}
 
-  int side() const override { return side_; }
+  int side(int resolution) const override { return resolution > 0 ? resolution : own_side_; }
   int classes() const override { return set_.side > 0 ? 0 : static_cast<int>(set_.classes.size()); }
   std::size_t training_samples() const override { return set_.training->records(); }
   std::size_t evaluation_samples() const override { return set_.evaluation->records(); }
@@ -76,10 +76,7 @@ class Pictures final : public Data {
     options.seed = course.seat.seed;
     auto batches =
         std::make_unique<Prepared>(set_, reader_of(course.group, *set_.training, course.seat, words_), options);
-    batches->start(course.from,
-                   [last = course.last_step, batch = course.batch, side = side_](const input::Progress& at) {
-                     return at.step < last ? std::optional(input::StepPlan{batch, side}) : std::nullopt;
-                   });
+    batches->start(course.from, course.plan);
     return batches;
   }
 
@@ -89,15 +86,15 @@ class Pictures final : public Data {
     auto batches = std::make_unique<Prepared>(set_, set_.evaluation,
                                               std::make_unique<HeldOutReader>(*set_.evaluation, held_out), options);
     const std::size_t steps = (held_out.mine.size() + held_out.batch - 1) / held_out.batch;
-    batches->start({}, [=, side = side_](const input::Progress& at) {
-      return at.step < steps ? std::optional(input::StepPlan{held_out.batch, side}) : std::nullopt;
+    batches->start({}, [=](const input::Progress& at) {
+      return at.step < steps ? std::optional(input::StepPlan{held_out.batch, held_out.side}) : std::nullopt;
     });
     return batches;
   }
 
  private:
   const input::Dataset set_;
-  const int side_;
+  const int own_side_;  ///< pixels, unless the command line says how many
   const input::PipelineOptions options_;
   const Options& words_;
 };
@@ -106,8 +103,8 @@ class Pictures final : public Data {
 
 std::unique_ptr<Data> open_pictures(const Model& model, const Options& options) {
   input::Dataset set = input::open_dataset(options.data);
-  const int own = set.side > 0 ? set.side : model.side;
-  return std::make_unique<Pictures>(std::move(set), options, options.resolution > 0 ? options.resolution : own);
+  const int own_side = set.side > 0 ? set.side : model.side;
+  return std::make_unique<Pictures>(std::move(set), options, own_side);
 }
 
 }  // namespace syncopate::train

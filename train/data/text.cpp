@@ -16,7 +16,7 @@ class Text final : public Data {
     training_ = samples - held_out_;
   }
 
-  int side() const override { return 0; }
+  int side(int) const override { return 0; }
   int classes() const override { return 0; }
   std::size_t training_samples() const override { return training_; }
   std::size_t evaluation_samples() const override { return held_out_; }
@@ -47,7 +47,9 @@ class TrainingText final : public Batches {
       : text_(text), course_(course), at_(course.from), order_(text.training_samples(), course.seat.seed) {}
   Batch next() override {
     const auto& [rank, ranks, seed] = course_.seat;
-    const input::Share share = order_.share(at_, course_.batch, rank, ranks);
+    const std::size_t batch = course_.plan(at_).value_or(input::StepPlan{}).batch;
+    require(batch > 0, "there is no step {} in this run", at_.step + 1);
+    const input::Share share = order_.share(at_, batch, rank, ranks);
     input::advance(at_, share.total, order_.samples());
     return text_.batch(share.mine, 0);
   }

@@ -44,15 +44,17 @@ SavedCodecState state_of(const Json& header, std::span<const std::uint8_t> paylo
   return state;
 }
 
-SavedCodecState load(const StateOf& place, const std::string& codec) {
+SavedCodecState load(const StateOf& place, const SavedCodecState& fresh) {
   const Sealed sealed = read_sealed(file_of(place), kStateMagic, "codec's state");
   const Json header = Json::parse(sealed.header);
-  require_same(header, "codec", codec);
+  require_same(header, "codec", fresh.codec);
   require_same(header, "ranks", place.ranks);
   require_same(header, "rank", place.rank);
   require_same(header, "step", place.step);
   require_same(header, "parameters", place.parameters);
-  return state_of(header, sealed.payload);
+  SavedCodecState state = state_of(header, sealed.payload);
+  if (const std::string difference = difference_of(state, fresh); !difference.empty()) throw Corrupt(difference);
+  return state;
 }
 
 }  // namespace
@@ -67,9 +69,21 @@ void save_codec_state(const StateOf& place, const SavedCodecState& state) {
   write_sealed(file_of(place), kStateMagic, header_of(place, state), payload);
 }
 
-FoundState find_codec_state(const StateOf& place, const std::string& codec) {
+/// One codec keeps other parts of gradients under another exchange.
+std::string difference_of(const SavedCodecState& earlier, const SavedCodecState& fresh) {
+  if (earlier.codec != fresh.codec)
+    return fmt::format("it is of codec {}, and here it is {}", earlier.codec, fresh.codec);
+  const auto same = [](const auto& a, const auto& b) {
+    return a.first == b.first && a.second.size() == b.second.size();
+  };
+  if (std::ranges::equal(earlier.gradients, fresh.gradients, same)) return {};
+  return fmt::format("it is of other gradients, or of other parts of them, than codec {} keeps under this exchange",
+                     fresh.codec);
+}
+
+FoundState find_codec_state(const StateOf& place, const SavedCodecState& fresh) {
   try {
-    return {load(place, codec), {}};
+    return {load(place, fresh), {}};
   } catch (const std::exception& error) {
     return {std::nullopt, fmt::format("{}: {}", file_of(place), error.what())};
   }

@@ -21,12 +21,14 @@ struct StateOf {
 [[nodiscard]] bool is_empty(const SavedCodecState& state);
 /// Throws SystemFailure.
 void save_codec_state(const StateOf& place, const SavedCodecState& state);
-/// The state of this rank, or why there is none to go on with: the file is missing or damaged, or is of another step,
-/// codec, or number of ranks.
+/// Why `fresh`, of a codec that has not begun, cannot go on with `earlier`; empty: it can.
+[[nodiscard]] std::string difference_of(const SavedCodecState& earlier, const SavedCodecState& fresh);
+/// The state of this rank for the codec of `fresh`, or why there is none to go on with: the file is missing or damaged,
+/// or is of another step, codec, or number of ranks.
 struct FoundState {
   std::optional<SavedCodecState> state;
   std::string reason;
 };
-[[nodiscard]] FoundState find_codec_state(const StateOf& place, const std::string& codec);
+[[nodiscard]] FoundState find_codec_state(const StateOf& place, const SavedCodecState& fresh);
 
 }  // namespace syncopate::train

@@ -18,7 +18,6 @@ namespace syncopate::train {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::size_t kWarmUp = 3;  ///< steps that do not count in the times of a run of more than five
 constexpr auto kProgressEvery = std::chrono::milliseconds(100);
 
 /// One write per line, so that lines of several ranks on one pipe stay whole.
@@ -28,108 +27,20 @@ void write_line(std::FILE* to, std::string line) {
   std::fflush(to);
 }
 
-double median_of(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const std::size_t n = values.size();
-  return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+std::string medians_of(const Json& row) {
+  const Json& time = row["step_seconds"];
+  const std::string median = time["n"] == 0 ? "none measured" : format_seconds(time["median"].get<double>());
+  return fmt::format("{} steps, {} a step (median), {} sent per step", row["steps"].get<std::uint64_t>(), median,
+                     format_bytes(row["wire_bytes_per_step"].get<double>()));
 }
 
-Json row_of(const StepRow& row) {
-  const StepTimes& t = row.times;
-  Json result{{"event", "step"},
-              {"step", row.step},
-              {"loss", row.loss ? Json(*row.loss) : Json()},
-              {"samples_per_second", row.samples_per_second},
-              {"wait_share", t.step_s > 0 ? t.wait_s / t.step_s : 0.0},
-              {"step_s", t.step_s},
-              {"input_s", t.input_s},
-              {"forward_s", t.forward_s},
-              {"backward_s", t.backward_s},
-              {"wait_s", t.wait_s},
-              {"wire_bytes", row.wire_bytes},
-              {"optimizer_s", t.optimizer_s}};
-  if (row.predicted_s) result["predicted_s"] = *row.predicted_s;
-  if (row.measuring) result["measuring"] = true;
-  if (t.slept_s > 0) result["slept_s"] = t.slept_s;
-  return result;
-}
-
-/// Steps whose times count: without the first ones and those that only measured, if enough others are left.
-std::vector<const StepRow*> typical(const std::vector<StepRow>& rows) {
-  std::vector<const StepRow*> result;
-  for (const StepRow& row : rows) result.push_back(&row);
-  if (rows.size() > 5) result.erase(result.begin(), result.begin() + kWarmUp);
-  if (std::ranges::any_of(result, [](const StepRow* row) { return !row->measuring; }))
-    std::erase_if(result, [](const StepRow* row) { return row->measuring; });
-  return result;
-}
-
-Json row_of(const cache::Tally& tally) {
-  return {{"records", tally.records}, {"bytes", tally.bytes}, {"seconds", tally.seconds}};
-}
-
-Json row_of(const cache::Counters& row) {
-  return {{"epoch", row.epoch},         {"memory", row_of(row.memory)}, {"disk", row_of(row.disk)},
-          {"peers", row_of(row.peers)}, {"origin", row_of(row.origin)}, {"damaged", row.damaged}};
-}
-
-Json row_of(const EndRow& end, int rank) {
-  std::vector<double> step_s, input_s, forward_s, wire_bytes;
-  for (const StepRow* step : typical(end.rows)) {
-    step_s.push_back(step->times.step_s);
-    input_s.push_back(step->times.input_s);
-    forward_s.push_back(step->times.forward_s);
-    wire_bytes.push_back(static_cast<double>(step->wire_bytes));
-  }
-  Json row{{"event", "end"},
-           {"rank", rank},
-           {"steps", end.steps},
-           {"step_seconds", summary_of(step_s)},
-           {"input_seconds", median_of(input_s)},
-           {"forward_seconds", median_of(forward_s)},
-           {"wire_bytes_per_step", static_cast<std::uint64_t>(median_of(wire_bytes))}};
-  if (end.evaluation) {
-    if (end.evaluation->accuracy) row["accuracy"] = *end.evaluation->accuracy;
-    row["loss"] = end.evaluation->loss;
-  } else {  // never evaluated: the last training loss
-    row["loss"] = !end.rows.empty() && end.rows.back().loss ? Json(*end.rows.back().loss) : Json();
-  }
-  row["digest"] = end.digest;
-  if (end.served) {
-    row["staleness"] = {{"max", end.served->stalest}, {"mean", end.served->mean_staleness}};
-    row["pushed_bytes"] = end.served->pushed_bytes;
-    row["pulled_bytes"] = end.served->pulled_bytes;
-  }
-  if (!end.tiers.empty()) row["input"] = Json::array();
-  for (const cache::Counters& tiers : end.tiers) row["input"].push_back(row_of(tiers));
-  if (end.signal != 0) row["signal"] = end.signal;
-  return row;
-}
-
-std::string text_of(const Evaluation& evaluation) {
-  if (evaluation.accuracy)
-    return fmt::format("accuracy {:.2f} %, loss {:.4f}", 100 * *evaluation.accuracy, evaluation.loss);
-  return fmt::format("loss {:.4f} nats per byte", evaluation.loss);
+std::string manner_of(const Options& o) {
+  if (o.recipe) return fmt::format("by recipe {}", o.recipe_file);
+  if (o.exchange == "none") return "each trains alone";
+  return fmt::format("exchange {}, policy {}, codec {}", o.exchange, o.policy, o.codec);
 }
 
 }  // namespace
-
-std::string text_of(const cache::Counters& row) {
-  const double all =
-      static_cast<double>(row.memory.records + row.disk.records + row.peers.records + row.origin.records);
-  const auto share = [&](const cache::Tally& tally) { return 100 * static_cast<double>(tally.records) / all; };
-  return fmt::format(
-      "input of epoch {}: {:.1f} % from memory, {:.1f} % from disk, {:.1f} % from other ranks, {:.1f} % from the "
-      "origin",
-      row.epoch + 1, share(row.memory), share(row.disk), share(row.peers), share(row.origin));
-}
-
-Json summary_of(std::vector<double> values) {
-  if (values.empty()) return {{"median", nullptr}, {"min", nullptr}, {"max", nullptr}, {"n", 0}};
-  const auto [low, high] = std::minmax_element(values.begin(), values.end());
-  return {{"median", median_of(values)}, {"min", *low}, {"max", *high}, {"n", values.size()}};
-}
 
 Output::Output(const Options& options, int rank, int ranks) : options_(options), rank_(rank), ranks_(ranks) {
   const char* const asked = std::getenv("SYNCOPATE_PROGRESS");  // set by a launcher that draws on its own terminal
@@ -169,12 +80,9 @@ void Output::begin(const Json& run) {
     row["event"] = "begin";
     return print(text_of_json(row));
   }
-  print(fmt::format(
-      "{}: {} parameters, {} of gradients; {} rank{}, {}", options_.model, run["parameters"].get<std::uint64_t>(),
-      format_bytes(run["gradient_bytes"].get<double>()), ranks_, ranks_ == 1 ? "" : "s",
-      options_.exchange == "none"
-          ? "each trains alone"
-          : fmt::format("exchange {}, policy {}, codec {}", options_.exchange, options_.policy, options_.codec)));
+  print(fmt::format("{}: {} parameters, {} of gradients; {} rank{}, {}", options_.model,
+                    run["parameters"].get<std::uint64_t>(), format_bytes(run["gradient_bytes"].get<double>()), ranks_,
+                    ranks_ == 1 ? "" : "s", manner_of(options_)));
 }
 
 void Output::record(const Json& run) {
@@ -182,6 +90,14 @@ void Output::record(const Json& run) {
   std::ofstream file(fs::path(options_.out) / "run.json", std::ios::trunc);
   file << text_of_json(run, 1) << '\n';
   if (!file.flush()) throw SystemFailure(fmt::format("cannot write run.json in --out {}", options_.out));
+}
+
+void Output::part(const Part& part, std::size_t parts, std::uint64_t step) {
+  Json row{{"event", "part"}, {"step", step}};
+  row.update(row_of(part));
+  keep(row);
+  if (rank_ != 0) return;
+  print(options_.json ? text_of_json(row) : fmt::format("part {} of {}, {}", part.number, parts, text_of(part)));
 }
 
 void Output::step(const StepRow& row, std::uint64_t last_step) {
@@ -234,13 +150,11 @@ void Output::end(const EndRow& end) {
   keep(row);
   clear_progress();
   if (options_.json) return print(text_of_json(row));
-  const Json& time = row["step_seconds"];
-  const std::string median = time["n"] == 0 ? "none measured" : format_seconds(time["median"].get<double>());
+  for (const Json& part : row.value("parts", Json::array()))
+    if (rank_ == 0) print(fmt::format("part {}: {}", part["part"].get<std::size_t>(), medians_of(part)));
   const std::string result = end.evaluation ? text_of(*end.evaluation) + "; " : "";
   const std::string stopped = end.signal == 0 ? "" : fmt::format(" (ended by SIG{})", ::sigabbrev_np(end.signal));
-  print(fmt::format("rank {} of {}: {} steps{}, {} a step (median), {} sent per step; {}digest {}", rank_, ranks_,
-                    end.steps, stopped, median, format_bytes(row["wire_bytes_per_step"].get<double>()), result,
-                    end.digest));
+  print(fmt::format("rank {} of {}: {}{}; {}digest {}", rank_, ranks_, medians_of(row), stopped, result, end.digest));
 }
 
 void Output::print(const std::string& line) {

@@ -3,58 +3,16 @@
 
 #include <chrono>
 #include <fstream>
-#include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "options.hpp"
-#include "syncopate/cache.hpp"
+#include "recipe/part.hpp"
+#include "record/rows.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/trace.hpp"
-#include "update/served.hpp"
 
 namespace syncopate::train {
-
-using Json = nlohmann::ordered_json;
-
-/// Where one step's time went.
-struct StepTimes {
-  double step_s = 0, forward_s = 0, backward_s = 0, wait_s = 0, optimizer_s = 0;
-  double input_s = 0;  ///< waiting for samples
-  double slept_s = 0;  ///< as --slow asks for
-};
-
-struct StepRow {
-  std::uint64_t step = 0;         ///< counted from 1
-  std::optional<double> loss;     ///< mean over this rank's samples; none where it had none
-  double samples_per_second = 0;  ///< of all ranks
-  StepTimes times;
-  std::uint64_t wire_bytes = 0;
-  std::optional<double> predicted_s;  ///< the step, predicted before it began
-  bool measuring = false;             ///< it ran under a partition that only measures
-};
-
-struct Evaluation {
-  double loss = 0;                 ///< mean over held-out samples (text: nats per byte)
-  std::optional<double> accuracy;  ///< images only
-};
-
-struct EndRow {
-  std::uint64_t steps = 0;
-  std::vector<StepRow> rows;  ///< of every step of this process
-  std::optional<Evaluation> evaluation;
-  std::string digest;
-  std::optional<Served> served;          ///< where the weights are
-  std::vector<cache::Counters> tiers{};  ///< by epoch, with a cache
-  int signal = 0;                        ///< that ended the run before its last step
-};
-
-/// Median, min, max and number of what was measured; the first three are null where n is 0.
-[[nodiscard]] Json summary_of(std::vector<double> values);
-
-/// Where an epoch's samples came from, for people.
-[[nodiscard]] std::string text_of(const cache::Counters& row);
 
 /// The voice of one rank. Only rank 0 prints steps and epochs; every rank prints its end and keeps its own files.
 class Output final {
@@ -65,8 +23,9 @@ class Output final {
   /// Makes the run's folder ready; rank 0 first clears what an earlier run left there. Throws SystemFailure.
   void clear_folder();  ///< rank 0, before the others open theirs
   void open_folder();
-  void begin(const Json& run);   ///< run.json, and the first line people read
-  void record(const Json& run);  ///< run.json, again
+  void begin(const Json& run);                                         ///< run.json, and the first line people read
+  void record(const Json& run);                                        ///< run.json, again
+  void part(const Part& part, std::size_t parts, std::uint64_t step);  ///< begins after so many steps
   void step(const StepRow& row, std::uint64_t last_step);
   void epoch(double epoch, std::uint64_t step, const Evaluation& evaluation);
   void note(const std::string& line);

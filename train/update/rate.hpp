@@ -1,8 +1,10 @@
-// The learning rate of a step: linear warm-up, then a factor at each milestone.
+// The learning rate of a step: linear warm-up, then a factor at each milestone; or, in a part of a recipe, a line.
 #pragma once
 
 #include <cstdint>
 #include <vector>
+
+#include "syncopate/input.hpp"
 
 namespace syncopate::train {
 
@@ -20,6 +22,19 @@ struct RateSchedule {
   for (const std::uint64_t milestone : schedule.milestones)
     if (step >= milestone) rate *= schedule.decay;
   return rate;
+}
+
+/// From the first step of these epochs to what stands behind their last.
+struct RateLine {
+  double from = 0, to = 0;
+  std::uint64_t first_epoch = 0, epochs = 1;
+};
+
+/// Of the step at a position in these epochs, whose length is counted in samples: equal for every number of ranks.
+[[nodiscard]] inline double learning_rate_at(const RateLine& line, const input::Progress& at, std::size_t samples) {
+  const double in_epoch = static_cast<double>(at.sample) / static_cast<double>(samples);
+  const double share = (static_cast<double>(at.epoch - line.first_epoch) + in_epoch) / static_cast<double>(line.epochs);
+  return line.from + (line.to - line.from) * share;
 }
 
 }  // namespace syncopate::train

@@ -158,6 +158,15 @@ std::string input(const record::Summary& summary) {
                  "<figure>" + input_table(summary) + "</figure>\n");
 }
 
+std::string parts(const record::Run& run) {
+  if (run.parts.empty()) return {};
+  return section(
+      "Parts",
+      "What the recipe says of its parts, and what their steps took and a rank sent in them: medians over all "
+      "ranks.",
+      "<figure>" + part_table(run) + "</figure>\n");
+}
+
 }  // namespace
 
 std::string render(const record::Run& run, const record::Summary& summary, const std::string& trace_name) {
@@ -173,7 +182,7 @@ std::string render(const record::Run& run, const record::Summary& summary, const
       escaped(title), escaped(lead(run, summary)));
   html += notices(run, summary) + key_figures(run, summary) + budget_bar(summary);
   html += learning(run) + throughput(run) + one_step(run, summary) + plan_section(run, summary);
-  html += traffic(run, summary) + input(summary);
+  html += traffic(run, summary) + input(summary) + parts(run);
   html += section("Ranks",
                   "Times without the first 3 steps; waiting: share of the time blocked on communication; hidden: share "
                   "of the traced exchange that ran beside computing.",

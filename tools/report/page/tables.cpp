@@ -8,6 +8,7 @@
 
 #include "report/page/markup.hpp"
 #include "report/record/jsonl.hpp"
+#include "report/record/series.hpp"
 #include "syncopate/tooling/json.hpp"
 
 namespace syncopate::tools::report::page {
@@ -50,6 +51,32 @@ struct Table {
     return "<div class=\"wide\">" + html + "</div>\n";
   }
 };
+
+struct PartSteps {
+  double steps = 0;  ///< of one rank
+  double step_s = record::kUnknown, wire_bytes = record::kUnknown;
+};
+
+PartSteps steps_of(const record::Run& run, const record::Part& part) {
+  std::vector<double> step_s, wire_bytes;
+  std::size_t most = 0;
+  for (const record::RankRecord& rank : run.ranks) {
+    const std::size_t before = step_s.size();
+    for (const record::Step& step : rank.steps) {
+      if (step.part != part.number) continue;
+      step_s.push_back(step.step_s);
+      wire_bytes.push_back(step.wire_bytes);
+    }
+    most = std::max(most, step_s.size() - before);
+  }
+  return {static_cast<double>(most), record::median(std::move(step_s)), record::median(std::move(wire_bytes))};
+}
+
+/// "1–2", or one of them where both are equal; "–" where they are unknown.
+std::string from_to(double first, double last) {
+  if (std::isnan(first)) return "–";
+  return first == last ? fmt::format("{}", first) : fmt::format("{}–{}", first, last);
+}
 
 std::string share_bar(double share, const char* look) {
   return fmt::format(
@@ -193,6 +220,30 @@ std::string input_table(const record::Summary& summary) {
     };
     table.rows.push_back({decimal(row.epoch + 1), decimal(all), share(row.memory), share(row.disk), share(row.peers),
                           share(row.origin), decimal(row.damaged)});
+  }
+  return table.html();
+}
+
+std::string part_table(const record::Run& run) {
+  Table table{{{"part", "n", 5},
+               {"epochs", "n", 9},
+               {"pixels", "n", 8},
+               {"batch", "n", 8},
+               {"learning rate", "n", 15},
+               {"codec", "t", 14},
+               {"exchange", "t", 15},
+               {"steps", "n", 8},
+               {"step", "n", 9},
+               {"sent", "n", 9}},
+              {},
+              "parts"};
+  for (const record::Part& part : run.parts) {
+    const auto [steps, step_s, wire_bytes] = steps_of(run, part);
+    const bool timed = std::isfinite(step_s), sent = std::isfinite(wire_bytes);
+    table.rows.push_back({decimal(part.number), from_to(part.first_epoch + 1, part.first_epoch + part.epochs),
+                          from_to(part.resolution, part.resolution), decimal(part.batch),
+                          from_to(part.first_rate, part.last_rate), escaped(part.codec), escaped(part.exchange),
+                          decimal(steps), timed ? time_unit(step_s)(step_s) : "–", sent ? bytes(wire_bytes) : "–"});
   }
   return table.html();
 }

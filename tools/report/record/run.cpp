@@ -33,6 +33,24 @@ const json& list(const json& object, std::string_view key) {
   return *found;
 }
 
+Part part_of(const json& row) {
+  if (!row.is_object()) throw Corrupt("\"parts\" must be an array of objects");
+  Part part{.number = static_cast<double>(whole(row, "part")),
+            .first_epoch = static_cast<double>(whole(row, "first_epoch")),
+            .epochs = static_cast<double>(whole(row, "epochs")),
+            .resolution = number(row, "resolution"),
+            .batch = static_cast<double>(whole(row, "batch")),
+            .codec = text(row, "codec"),
+            .exchange = text(row, "exchange")};
+  const json& rates = list(row, "learning_rate");
+  if (rates.empty()) return part;
+  if (rates.size() != 2 || !rates[0].is_number() || !rates[1].is_number())
+    throw Corrupt("\"learning_rate\" of a part must be two numbers");
+  part.first_rate = rates[0].get<double>();
+  part.last_rate = rates[1].get<double>();
+  return part;
+}
+
 void read_configuration(const json& source, Run& run) {
   run.configuration = source;
   run.model = text(source, "model");
@@ -43,6 +61,7 @@ void read_configuration(const json& source, Run& run) {
   run.emulated_compute = emulated != source.end() && emulated->is_boolean() && emulated->get<bool>();
   for (const json& layer : list(source, "layers"))
     run.layers.push_back({text(layer, "name"), whole(layer, "elements")});
+  for (const json& row : list(source, "parts")) run.parts.push_back(part_of(row));
   for (const json& row : list(source, "buckets")) {
     const Bucket bucket{whole(row, "first"), whole(row, "last"), whole(row, "bytes"), text(row, "codec")};
     if (bucket.first > bucket.last || bucket.last >= run.layers.size())
@@ -58,6 +77,7 @@ void read_configuration(const json& source, Run& run) {
 Step step_of(const json& row) {
   Step step;
   step.step = static_cast<double>(whole(row, "step"));
+  step.part = number(row, "part");
   step.loss = number(row, "loss");
   step.samples_per_second = number(row, "samples_per_second");
   step.wait_share = number(row, "wait_share");

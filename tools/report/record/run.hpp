@@ -28,8 +28,18 @@ struct Bucket {
   std::string codec{};  ///< its own, where one was chosen for every bucket
 };
 
+/// Epochs of a recipe with settings of their own.
+struct Part {
+  double number = 0;                        ///< counted from 1
+  double first_epoch = 0, epochs = 0;       ///< the first of all epochs is 0
+  double resolution = kUnknown, batch = 0;  ///< pixels; samples of a rank and step
+  double first_rate = kUnknown, last_rate = kUnknown;
+  std::string codec, exchange;
+};
+
 struct Step {
   double step = 0;
+  double part = kUnknown;  ///< of the recipe
   double loss = kUnknown, samples_per_second = kUnknown, wait_share = kUnknown;
   double step_s = kUnknown, input_s = kUnknown, forward_s = kUnknown, backward_s = kUnknown, wait_s = kUnknown,
          optimizer_s = kUnknown;
@@ -82,6 +92,7 @@ struct RankRecord {
 
 struct Run {
   nlohmann::json configuration;  ///< run.json as it is
+  std::vector<Part> parts{};     ///< of the recipe; without one none
   std::string model, exchange;
   bool emulated_compute = false;
   double batch = kUnknown, gradient_bytes = kUnknown;

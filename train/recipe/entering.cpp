@@ -1,0 +1,92 @@
+// Entering a part: its descent goes on with what the one before kept, or with what a checkpoint holds of it.
+#include <xxhash.h>
+
+#include "require.hpp"
+#include "syncopate/collective.hpp"
+#include "training.hpp"
+
+namespace syncopate::train {
+
+void Training::begin_descent(std::optional<Kept> earlier) {
+  const auto number = static_cast<std::size_t>(part_ - parts_.data());
+  descent_ = std::make_unique<Descent>(context_, part_->options, plans_[number], std::move(earlier));
+  descent_->gradients().watch([this](const std::string& name) { found_not_finite("the gradient of " + name, name); });
+}
+
+/// As if a checkpoint were written and the part begun with it: the same bits come of both.
+void Training::enter_next_part() {
+  settle();
+  share_weights();
+  Kept kept = descent_->kept();
+  if (place_.rank != 0) kept.state.clear();                         // rank 0's counts
+  for (auto& [name, values] : kept.state) values = values.clone();  // the optimizer whose memory it is goes
+  const SavedCodecState state = descent_->gradients().codec_state();
+  descent_.reset();
+  part_ = &part_at(parts_, state_.progress.epoch);
+  begin_descent(std::move(kept));
+  carry_codec_state(state);
+  output_.part(*part_, parts_.size(), state_.progress.step);
+}
+
+/// Where ranks drift apart between broadcasts, rank 0's weights are the run's.
+void Training::share_weights() {
+  if (descent_->updater() == Updater::every_rank) broadcast(group_, view_of(parameters_), {.name = "weights"});
+}
+
+/// Codecs count the steps of the whole training: what they draw, and how far their warm-up is, does not depend on where
+/// a run was interrupted, or a part began.
+void Training::begin_codecs(SavedCodecState fresh) {
+  if (fresh.gradients.empty()) return;  // no synchronizer
+  fresh.steps = state_.progress.step;
+  descent_->gradients().restore(fresh);
+}
+
+void Training::carry_codec_state(const SavedCodecState& earlier) {
+  SavedCodecState fresh = descent_->gradients().codec_state();
+  const std::string difference = difference_of(earlier, fresh);
+  if (difference.empty() && !fresh.gradients.empty()) return descent_->gradients().restore(earlier);
+  if (!is_empty(earlier) && place_.rank == 0)
+    output_.warn(fmt::format("part {} begins without what the codec of part {} had left out of earlier gradients: {}",
+                             part_->number, part_->number - 1, difference));
+  begin_codecs(std::move(fresh));
+}
+
+StateOf Training::place_of_state(const std::string& checkpoint) const {
+  const auto bytes = static_cast<std::size_t>(4 * parameters_.numel());
+  return {.file = checkpoint,
+          .step = state_.progress.step,
+          .parameters = XXH3_64bits(parameters_.const_data_ptr<float>(), bytes),
+          .rank = place_.rank,
+          .ranks = place_.ranks};
+}
+
+/// All ranks go on with what their codecs kept, or none does: a residual without the others' is no loss that anyone
+/// could account for.
+void Training::find_codec_state() {
+  SavedCodecState fresh = descent_->gradients().codec_state();
+  if (is_empty(fresh)) return begin_codecs(std::move(fresh));
+  const FoundState found = train::find_codec_state(place_of_state(options_.resume), fresh);
+  std::int32_t missing = found.state ? 0 : 1;
+  allreduce(group_, std::span(&missing, 1), {.name = "ranks without their codec's state"});
+  if (missing == 0) return descent_->gradients().restore(*found.state);
+  if (!found.state) output_.warn(fmt::format("no codec state: {}", found.reason));
+  if (place_.rank == 0)
+    output_.warn(
+        fmt::format("{} of {} ranks have no codec state to go on with: what the codec had left out of earlier "
+                    "gradients is lost, and it starts with nothing kept on every rank",
+                    missing, place_.ranks));
+  begin_codecs(std::move(fresh));
+}
+
+/// A rank that cannot write says so, and training goes on.
+void Training::save_codec_state() {
+  const SavedCodecState state = descent_->gradients().codec_state();
+  if (is_empty(state)) return;
+  try {
+    train::save_codec_state(place_of_state(options_.checkpoint), state);
+  } catch (const SystemFailure& failure) {
+    output_.warn(fmt::format("the codec's state is not saved: {}", failure.what()));
+  }
+}
+
+}  // namespace syncopate::train

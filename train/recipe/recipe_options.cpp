@@ -1,0 +1,63 @@
+// --recipe: the file is read once; every key of it takes the place of an option.
+#include "recipe/recipe_options.hpp"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "require.hpp"
+
+namespace syncopate::train {
+namespace {
+
+bool any(const Recipe& recipe, bool (*says)(const RecipePart&)) { return std::ranges::any_of(recipe.parts, says); }
+
+struct Taken {
+  const char* option;
+  const char* key;
+};
+
+/// The options whose place this recipe takes.
+std::vector<Taken> taken_by(const Recipe& recipe) {
+  std::vector<Taken> taken{{"--epochs", "epochs"}, {"--batch", "batch"},       {"--global-batch", "batch"},
+                           {"--codec", "codec"},   {"--exchange", "exchange"}, {"--algorithm", "algorithm"}};
+  if (any(recipe, [](const RecipePart& part) { return part.resolution > 0; }))
+    taken.push_back({"--resolution", "resolution"});
+  if (any(recipe, [](const RecipePart& part) { return part.learning_rate.has_value(); }))
+    for (const char* option : {"--lr", "--warmup", "--milestones", "--decay"})
+      taken.push_back({option, "learning_rate"});
+  return taken;
+}
+
+/// A later part begins with what the ranks kept together.
+void require_together(const Options& o) {
+  const std::vector<RecipePart>& parts = o.recipe->parts;
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    for (const char* apart : {"none", "parameter_server"})
+      require(
+          parts.size() == 1 || parts[i].exchange != apart,
+          "{}, part {}: exchange {} in a recipe of {} parts, which carry weights and the optimizer's state from one "
+          "to the next on ranks that exchange them; allowed: in a recipe of one part",
+          o.recipe_file, i + 1, apart, parts.size());
+}
+
+}  // namespace
+
+void add_recipe_option(CLI::App& app, Options& o) {
+  app.add_option("--recipe", o.recipe_file,
+                 "epochs with resolution, batch, learning rate, codec and exchange of their own (JSON; "
+                 "docs/recipes.md), instead of these options");
+}
+
+void read_recipe_option(const CLI::App& app, Options& o) {
+  if (o.recipe_file.empty()) return;
+  require(o.profile.empty(), "--recipe beside --profile, which measures one kind of step; allowed: without");
+  o.recipe = std::make_shared<const Recipe>(read_recipe(o.recipe_file));
+  for (const auto& [option, key] : taken_by(*o.recipe))
+    require(app.get_option(option)->count() == 0, "{} beside --recipe {}, whose parts say {}; allowed: one of them",
+            option, o.recipe_file, key);
+  require_together(o);
+  o.epochs = o.recipe->epochs();
+  o.exchange = o.recipe->parts.front().exchange;
+}
+
+}  // namespace syncopate::train

@@ -1,0 +1,57 @@
+// A descent begins with what its optimizer kept before; every rank that updates gets it from rank 0.
+#include "update/descent.hpp"
+
+#include "update/optimizer.hpp"
+#include "update/shards.hpp"
+
+namespace syncopate::train {
+
+Descent::Descent(const RunContext& run, const Options& options, const ExchangePlan& plan, std::optional<Kept> earlier)
+    : run_(run), plan_(plan), updater_(updater_of(options.exchange)), serial_(options.serial) {
+  OptimizerOptions work = optimizer_options(options);
+  work.corrected = plan.corrected;
+  const bool is_sharded = updater_ == Updater::shards;
+  if (is_sharded || options.share_norms) work.shared = shared_work(run.group, run.network, is_sharded);
+  if (is_sharded) shards_ = work.shared->shards;
+  optimizer_ = optimizer_for(run.network, std::move(work));
+  if (earlier) take(*earlier);
+  SynchronizerOptions exchange = plan.options;
+  if (updater_ != Updater::caller)
+    exchange.update = [this](std::size_t first, std::size_t last) { update(first, last); };
+  std::unique_ptr<ServedWeights> served = updater_ == Updater::servers ? serve(run.network, options) : nullptr;
+  gradients_ = std::make_unique<Gradients>(
+      run.group, run.network, std::move(exchange),
+      Gradients::Manner{options.serial, options.share_norms, std::move(served), plan.codecs.by_gradient()});
+}
+
+Descent::~Descent() = default;
+
+/// A rank that never updates needs no state.
+void Descent::take(const Kept& earlier) {
+  if (shards_) return scatter(run_.group, *shards_, earlier, *optimizer_);
+  if (run_.place.rank == 0) restore(*optimizer_, earlier);
+  if (updater_ == Updater::root) return;
+  std::vector<Buffer> state;
+  for (const OptimizerState& kept : optimizer_->state()) state.emplace_back(kept.values);
+  if (!state.empty()) broadcast_all(run_.group, state);
+}
+
+void Descent::begin_step(const UpdateStep& at) {
+  step_ = at;
+  gradients_->use_rate(at.rate);
+}
+
+/// Runs on: the communication thread where the exchange ends in weights, else the training thread.
+void Descent::update(std::size_t first, std::size_t last) {
+  std::vector<std::span<float>> gradients;
+  for (std::size_t i = first; i <= last; ++i) gradients.push_back(gradients_->values(i));
+  optimizer_->update(first, gradients, step_);
+}
+
+Kept Descent::kept() {
+  if (shards_) return gathered(run_.group, *shards_, *optimizer_);
+  if (updater_ == Updater::root && run_.place.rank != 0) return {std::string(optimizer_->rule()), {}};
+  return kept_by(*optimizer_);
+}
+
+}  // namespace syncopate::train

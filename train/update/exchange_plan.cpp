@@ -1,0 +1,132 @@
+// Exchange plans: from options to those of a synchronizer, weighed by the cluster file.
+#include "update/exchange_plan.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "require.hpp"
+#include "syncopate/collective.hpp"
+#include "syncopate/predict.hpp"
+#include "syncopate/tooling/units.hpp"
+#include "update/gradients.hpp"
+
+namespace syncopate::train {
+namespace {
+
+/// The synchronizer accumulates the momentum of gradients, and the optimizer adds none.
+bool has_momentum_correction(const Options& o) { return o.feedback.kind == "momentum" && o.exchange != "none"; }
+
+/// The bound on the averaged gradient. With momentum correction averages are velocities, and gradients are clipped
+/// before.
+double global_clip(const Options& o, const Model& model) {
+  return o.clip.value_or(has_momentum_correction(o) ? 0 : model.clip);
+}
+
+/// Lin et al., section 3.2: a bound on the average of N gradients becomes one on each, √N times as large. (They say
+/// 1/√N of what has already been divided by N: where the ranks' gradients are independent, the average of N of norm g
+/// has norm g/√N.)
+FeedbackOptions feedback_options(const Options& o, const Model& model, int ranks) {
+  FeedbackOptions feedback = o.feedback;
+  if (o.momentum) feedback.momentum = *o.momentum;
+  feedback.nesterov = o.nesterov;
+  const double usual = has_momentum_correction(o) ? model.clip * std::sqrt(ranks) : 0;
+  feedback.clip_norm = o.local_clip.value_or(usual);
+  return feedback;
+}
+
+SynchronizerOptions synchronizer_options(const RunContext& run, const Options& o) {
+  return {.policy = o.policy,
+          .cost = {},
+          .check_every = o.check_every,
+          .fusion_bytes = o.fusion_bytes,
+          .codec = o.codec,
+          .feedback = feedback_options(o, run.model, run.place.ranks),
+          .dense_below = o.dense_below,
+          .exchange = o.exchange,
+          .algorithm = o.algorithm,
+          .zero_missing = o.zero_missing,
+          .clip_norm = global_clip(o, run.model),
+          .code_ahead = !o.code_inline,
+          .trace = &run.trace,
+          .clock_s = nullptr,
+          .weights = {},
+          .update = nullptr,
+          .broadcast_every = o.broadcast_every};
+}
+
+/// What a synchronizer would refuse when its part begins is refused now.
+void require_possible(const RunContext& run, SynchronizerOptions exchange) {
+  const Cluster here{.ranks = run.place.ranks};
+  for (const std::string& way : codec_ways(exchange.codec)) {
+    exchange.codec = way;
+    static_cast<void>(exchange_law(gradients_of(run.network), exchange, here));
+  }
+}
+
+/// For every bucket the cheapest codec of those that are allowed, by rank 0's cluster file.
+void choose(const RunContext& run, const Options& o, ExchangePlan& plan) {
+  require(
+      !o.cluster.empty(),
+      "--codec {} without --cluster; allowed: with the file of `syncopate fit --codec {}`, by which codecs are weighed",
+      o.codec, fmt::join(codec_ways(o.codec), ","));
+  Cluster cluster = read_cluster(o.cluster);
+  const auto cost_of = [&, file = cluster](const ExchangeLaw& law, std::uint64_t bytes) {
+    return exchange_cost(file, run.place.ranks, bytes, law);
+  };
+  cluster.ranks = run.place.ranks;
+  cluster.ranks_per_host = std::min(cluster.ranks_per_host, run.place.ranks);
+  plan.codecs = ChosenCodecs(run.group, codec_ways(o.codec),
+                             choose_codecs(gradients_of(run.network), plan.options, cluster, cost_of));
+  plan.options.codec = "none";
+  if (run.place.rank == 0 && !plan.codecs.unused().empty())
+    run.output.warn(
+        fmt::format("not used, because every bucket is predicted to take longer: {}", plan.codecs.unused()));
+}
+
+/// Costs of exchanges by the cluster file; a codec that is slower than none by rank 0's file is not used.
+void weigh(const RunContext& run, const Options& o, ExchangePlan& plan) {
+  const std::vector<Gradient> gradients = gradients_of(run.network);
+  std::uint64_t bytes = 0;
+  for (const Gradient& gradient : gradients) bytes += 4 * gradient.elements;
+  Cluster cluster = read_cluster(o.cluster);
+  const auto cost_of = [&](const SynchronizerOptions& options) {
+    cluster.ranks_per_host = std::min(cluster.ranks_per_host, run.place.ranks);
+    Cluster here = cluster;
+    here.ranks = run.place.ranks;
+    return exchange_cost(cluster, run.place.ranks, bytes, exchange_law(gradients, options, here));
+  };
+  plan.options.cost = cost_of(plan.options);
+  if (plan.options.codec == "none") return;
+  SynchronizerOptions plain = plan.options;
+  plain.codec = "none";
+  plain.feedback = {};
+  plain.clip_norm = o.clip.value_or(run.model.clip);
+  ExchangeCost plain_cost = cost_of(plain);
+  std::array<double, 2> seconds{plan.options.cost->table.back().second, plain_cost.table.back().second};
+  broadcast(run.group, std::span<double>(seconds), {.name = "predicted exchanges"});
+  if (seconds[0] < seconds[1] || o.force) return;
+  if (run.place.rank == 0)
+    run.output.warn(
+        fmt::format("codec {} is not used: exchanging all gradients is predicted to take {} with it and {} without; "
+                    "--force uses it all the same",
+                    plan.options.codec, format_seconds(seconds[0]), format_seconds(seconds[1])));
+  plan.refused_codec = plan.options.codec;
+  plain.cost = std::move(plain_cost);
+  plan.options = std::move(plain);
+}
+
+}  // namespace
+
+ExchangePlan plan_exchange(const RunContext& run, const Options& options) {
+  ExchangePlan plan{.options = synchronizer_options(run, options)};
+  if (updater_of(options.exchange) != Updater::servers) require_possible(run, plan.options);
+  if (chooses_codecs(options.codec)) choose(run, options, plan);
+  if (!options.cluster.empty()) weigh(run, options, plan);
+  plan.corrected = has_momentum_correction(options) && plan.refused_codec.empty();
+  return plan;
+}
+
+}  // namespace syncopate::train
