@@ -101,6 +101,7 @@ void define_measure(CLI::App& app, Words& words) {
   sub->group("");
   const auto measured = std::make_shared<serve::Measured>();
   sub->add_option("--bytes", measured->bytes)->required();
+  sub->add_option("--contender", measured->contender);
   sub->add_option("--tables", measured->tables);
   sub->add_option("--untimed", measured->untimed);
   sub->add_option("--timed", measured->timed);

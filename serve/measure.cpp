@@ -68,7 +68,7 @@ std::string measure(const Measured& measured) {
   options.hyperparameters = {{"weight_decay", 0}};
   const auto group = Group::join();
   Rounds rounds(measured, options);
-  const std::string row = contender::measure(*group, {.contender = "syncopate",
+  const std::string row = contender::measure(*group, {.contender = measured.contender,
                                                       .bytes = measured.bytes,
                                                       .untimed = measured.untimed,
                                                       .timed = measured.timed,

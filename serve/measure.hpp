@@ -8,6 +8,7 @@ namespace syncopate::serve {
 
 struct Measured {
   std::uint64_t bytes = 0;  ///< of the vector: whole f32 elements
+  std::string contender = "syncopate";  ///< its name in the row
   int tables = 1;           ///< that it is divided into
   int untimed = 2, timed = 5;
 };

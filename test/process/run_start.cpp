@@ -33,6 +33,31 @@ TEST(RunStart, TheSecretIsFreshPrivateAndGoneAfterwards) {
   EXPECT_FALSE(std::filesystem::exists(first[1].substr(4)));
 }
 
+/// Ends when server 1 answers again, whose process it has killed.
+TEST(RunStart, AServerWithAReplicaIsStartedAgainWhenItIsKilled) {
+  const std::string
+      server = std::string(SYNCOPATE_PROGRAM) + " server status ${SYNCOPATE_SERVERS#*,}",
+      script = "until " + server +
+               " 2> /dev/null; do sleep 0.02; done\n"
+               "for process in /proc/[0-9]*; do\n"
+               "  if tr '\\0' ' ' < $process/cmdline 2> /dev/null | grep -q -e \"--index 1 .*${SYNCOPATE_SERVERS#*,}\";"
+               " then kill -9 ${process#/proc/}; fi\n"
+               "done\n"
+               "until " +
+               server + " 2> /dev/null; do sleep 0.02; done";
+  const Ended ended = syncopate({"run", "-n", "1", "--servers", "2", "--replicas", "1", "--", "sh", "-c", script});
+  if (ended.code == 2 && ended.error.find("needs gRPC") != std::string::npos) GTEST_SKIP() << ended.error;
+  EXPECT_EQ(ended.code, 0) << ended.error;
+  EXPECT_NE(ended.error.find("[server 1] killed by SIGKILL; started again\n"), std::string::npos) << ended.error;
+}
+
+TEST(RunStart, AReplicaNeedsAnotherServer) {
+  const Ended ended = syncopate({"run", "--servers", "1", "--replicas", "1", "--", "true"});
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_NE(ended.error.find("--replicas 1 with --servers 1; allowed: with 2 servers or more"), std::string::npos)
+      << ended.error;
+}
+
 TEST(RunStart, WordsBehindTheProgramAreItsOwn) {
   const Ended ended = syncopate({"run", "-n", "1", "--", "echo", "--json", "-n", "--", "lab", "a b"});
   EXPECT_EQ(ended.output, "[0] --json -n -- lab a b\n");

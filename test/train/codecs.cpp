@@ -23,16 +23,16 @@ class Codecs : public TrainingJobs {
 
 TEST_F(Codecs, ACheckpointHoldsWhatWasLeftOut) {
   for (const std::string feedback : {"residual", "momentum"}) {
-    const std::string words = " --codec topk:0.02 --feedback " + feedback, file = folder / feedback;
+    const std::string words = " --codec topk:0.02 --feedback " + feedback, saved = folder / feedback;
     const std::string whole = digest(2, "--steps 5" + words);
-    (void)digest(2, "--steps 3 --checkpoint " + file + words);
-    EXPECT_EQ(digest(2, "--steps 5 --resume " + file + words), whole);
-    std::filesystem::remove(file + ".rank1");
-    const Ended without = train(2, "--steps 5 --resume " + file + words);
+    (void)digest(2, "--steps 3 --checkpoint " + saved + words);
+    EXPECT_EQ(digest(2, "--steps 5 --resume " + saved + words), whole);
+    std::filesystem::remove(saved + ".rank1");
+    const Ended without = train(2, "--steps 5 --resume " + saved + words);
     EXPECT_EQ(without.code, 0) << without.error;
-    EXPECT_NE(without.error.find("no codec state: " + file + ".rank1"), std::string::npos) << without.error;
+    EXPECT_NE(without.error.find("no codec state: " + saved + ".rank1"), std::string::npos) << without.error;
     EXPECT_NE(without.error.find("1 of 2 ranks have no codec state to go on with"), std::string::npos) << without.error;
-    EXPECT_NE(digest(2, "--steps 5 --resume " + file + words), whole) << "nothing was lost with the state";
+    EXPECT_NE(digest(2, "--steps 5 --resume " + saved + words), whole) << "nothing was lost with the state";
   }
 }
 

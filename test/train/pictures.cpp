@@ -76,7 +76,9 @@ TEST_F(PicturesInFolders, ThroughACacheGiveTheSameParametersAndLeaveTheOriginAlo
     const Ended cached = job(3, "--epochs 3 --origin-rate 50MiB" + cache);
     ASSERT_EQ(cached.code, 0) << cached.error;
     EXPECT_EQ(digest_of(cached), plain) << cache;
-    if (cache != " --cache 20KiB" + disk) EXPECT_GT(bytes_from(cached, "origin", 0), 0) << cache;
+    if (cache != " --cache 20KiB" + disk) {
+      EXPECT_GT(bytes_from(cached, "origin", 0), 0) << cache;
+    }
     for (const std::size_t epoch : {1, 2}) EXPECT_EQ(bytes_from(cached, "origin", epoch), 0) << cache;
     EXPECT_NE(cached.error.find("--origin-rate"), std::string::npos) << cached.error;
   }

@@ -52,11 +52,6 @@ launch::JobOptions job_of(const Session& session, const Words& words, std::vecto
   if (job.program.empty()) throw Misuse("no program given: syncopate run -n N [OPTIONS] -- PROGRAM ARGS…");
   if (job.hosts.empty()) (void)launch::process::resolve_program(job.program[0]);
   for (const std::string& word : words.settings) take_setting(job, word);
-  if (job.replicas > 0 && job.servers < 2)
-    throw Misuse(
-        fmt::format("--replicas {} with --servers {}; allowed: with 2 servers or more, because the next server "
-                    "keeps the replica",
-                    job.replicas, job.servers));
   if (job.servers > 0) job.server_program = launch::path_of(launch::kServer, session);
   if (words.timeout_s) {
     if (!(*words.timeout_s > 0 && *words.timeout_s <= 1e6)) throw Misuse("--timeout: allowed: seconds, more than 0");

@@ -46,6 +46,11 @@ void check(const JobOptions& options) {
     throw Misuse(
         "--servers with --hosts; allowed: on this machine, or with --lab; on other hosts start `syncopate server` "
         "by hand, and ranks with SYNCOPATE_SERVERS");
+  if (options.replicas > 0 && options.servers < 2)
+    throw Misuse(
+        fmt::format("--replicas {} with --servers {}; allowed: with 2 servers or more, because the next one "
+                    "keeps the replica",
+                    options.replicas, options.servers));
   if (options.ranks_per_host < 1)
     throw Misuse(fmt::format("{} ranks per host; allowed: 1 or more", options.ranks_per_host));
   if (options.lab != nullptr && lab_hosts(options.ranks, options.ranks_per_host) > options.lab->options().hosts)

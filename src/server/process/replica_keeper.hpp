@@ -1,5 +1,4 @@
-// ReplicaKeeper: a server's replica on another server: it repeats its records, and hands all over to who takes its
-// place.
+// ReplicaKeeper: the replica of one server on another: repeats its records, and hands all over to its successor.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,6 @@
 // A server's tables and their replica: changes become records, and records the same changes.
+#include <mutex>
+
 #include "base/require.hpp"
 #include "server/table/server_job.hpp"
 #include "syncopate/error.hpp"
@@ -49,7 +51,10 @@ void ServerTables::transfer(const Job& job, const Log::Forward& to) {
     });
 }
 
+/// One at a time, and one for each stream: another one would take from the replica what it has.
 void ServerTables::begin_transfer(const Job& job) {
+  const std::lock_guard lock(transferring_);
+  if (!log_.awaits_transfer()) return;
   transfer(job, [this](Record record) { log_.append(std::move(record)); });
 }
 

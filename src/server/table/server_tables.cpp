@@ -60,7 +60,7 @@ void ServerTables::set_up(std::size_t worker, const Message& message) {
     if (!kept) kept = create(setup);
     return kept;
   });
-  if (is_first && log_.awaits_transfer()) begin_transfer(*job);
+  if (is_first) begin_transfer(*job);
   if (const std::string differs = difference(setup, job->setup); !differs.empty())
     throw Mismatch("worker " + std::to_string(worker) + " wants another job than the workers before it: " + differs);
   Message welcome{.says = Says::welcome};

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "base/guarded.hpp"
@@ -67,6 +68,7 @@ class ServerTables final {
   const std::size_t server_, memory_bytes_;
   Log log_;
   base::Guarded<std::shared_ptr<Job>> job_;
+  std::mutex transferring_;
 };
 
 }  // namespace syncopate::server

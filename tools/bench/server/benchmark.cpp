@@ -24,6 +24,7 @@ namespace syncopate::tools::bench {
 
 namespace {
 
+constexpr char kOurs[] = "syncopate", kReplicated[] = "replicas", kBare[] = "grpc";
 constexpr launch::Sibling kStream{"contender_grpc", "gRPC; run scripts/install, and build again"};
 constexpr int kUntimed = 2;  // rounds of each run
 
@@ -52,7 +53,8 @@ class ServerRounds final {
         sizes_(sizes_of(request)),
         server_(launch::path_of(launch::kServer, session)),
         progress_(session, "bench server") {
-    contenders_ = {"ours"};
+    contenders_ = {kOurs};
+    if (request.replicas > 0) contenders_.emplace_back(kReplicated);
     if (request.contenders != "none") add_stream();
     if (!request.lab.empty())
       lab_.emplace(
@@ -77,7 +79,7 @@ class ServerRounds final {
   /// Of "all" it is left out where it was not built, and that is said.
   void add_stream() try {
     stream_ = launch::path_of(kStream, session_);
-    contenders_.emplace_back("grpc");
+    contenders_.emplace_back(kBare);
   } catch (const Misuse& error) {
     if (request_.contenders != "all") throw;
     session_.log.write(LogLevel::warning, fmt::format("without contender grpc: {}", error.what()));
@@ -88,9 +90,10 @@ class ServerRounds final {
     launch::JobOptions job;
     job.ranks = request_.workers;
     job.lab = lab_ ? &*lab_ : nullptr;
-    if (contender == "ours") {
-      job.program = our_words(bytes);
+    if (contender != kBare) {
+      job.program = our_words(bytes, contender);
       job.servers = request_.servers;
+      job.replicas = contender == kReplicated ? request_.replicas : 0;
       job.server_program = server_;
     } else {
       job.program = stream_words(bytes, store);
@@ -109,9 +112,10 @@ class ServerRounds final {
     return end.exit_code();
   }
 
-  [[nodiscard]] std::vector<std::string> our_words(std::uint64_t bytes) const {
+  [[nodiscard]] std::vector<std::string> our_words(std::uint64_t bytes, const std::string& contender) const {
     return {server_,
             "measure",
+            fmt::format("--contender={}", contender),
             fmt::format("--bytes={}", bytes),
             fmt::format("--tables={}", request_.tables),
             fmt::format("--untimed={}", kUntimed),
@@ -144,6 +148,9 @@ class ServerRounds final {
 void declare(CLI::App& app, ServerRequest& request) {
   app.add_option("--workers", request.workers, "workers to start")->check(between(1, 64))->capture_default_str();
   app.add_option("--servers", request.servers, "servers to start")->check(between(1, 64))->capture_default_str();
+  app.add_option("--replicas", request.replicas, "1: servers with a replica on the next one, beside those without")
+      ->check(between(0, 1))
+      ->capture_default_str();
   app.add_option("--bytes", request.bytes, "sizes of the vector that is pushed and pulled")->capture_default_str();
   app.add_option("--tables", request.tables, "ours: equal tables that the vector is divided into")
       ->check(between(1, 100'000))

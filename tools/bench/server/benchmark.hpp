@@ -10,6 +10,7 @@ namespace syncopate::tools::bench {
 struct ServerRequest {
   int workers = 1;
   int servers = 1;
+  int replicas = 0;  ///< of each server, as another contender
   std::string bytes = "1MiB,100MiB";
   int tables = 1;
   std::string lab;  ///< rate of the lab to start, a host for each worker; empty: this machine

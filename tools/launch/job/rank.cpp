@@ -1,6 +1,8 @@
 // A program of a job: starting it, and reading what it writes.
 #include "launch/job/rank.hpp"
 
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -32,6 +34,16 @@ bool Rank::read(Stream stream, const LineSplitter::Sink& pass) {
     file.close();
   }
   return got > 0;
+}
+
+void Rank::kill_group() const {
+  if (process.pid > 0) kill(-process.pid, SIGKILL);
+}
+
+void Rank::reap() {
+  while (process.pid > 0 && waitpid(process.pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  process.pid = -1;
 }
 
 bool Rank::may_start_again() {

@@ -19,6 +19,9 @@ struct Rank {
   /// One buffer at most, so that a rank that writes without end cannot keep the others waiting. Returns whether there
   /// may be more.
   bool read(Stream stream, const LineSplitter::Sink& pass);
+  /// The process and what it has left running in its group; nothing where there is no process.
+  void kill_group() const;
+  void reap();
   /// After the process has been killed by a signal, whether another one may take its place: one that dies as soon as it
   /// is started does not die of what others do.
   [[nodiscard]] bool may_start_again();

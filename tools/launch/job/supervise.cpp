@@ -69,7 +69,11 @@ class Supervisor final {
 };
 
 void Supervisor::start_all() {
-  for (const process::Program& program : programs_) start(ranks_.emplace_back(program));
+  for (const process::Program& program : programs_) {
+    Rank rank(program);
+    start(rank);
+    ranks_.push_back(std::move(rank));
+  }
 }
 
 void Supervisor::start(Rank& rank) {
@@ -86,8 +90,8 @@ void Supervisor::replace(int index, int signal) {
     }
     (stream == Stream::output ? rank.output : rank.error).finish(pass);
   }
-  kill(-rank.process.pid, SIGKILL);
-  waitpid(rank.process.pid, nullptr, 0);
+  rank.kill_group();
+  rank.reap();
   pass_on(index, Stream::error, fmt::format("killed by {}; started again", process::signal_name(signal)));
   start(rank);
 }
@@ -97,15 +101,13 @@ void Supervisor::replace(int index, int signal) {
 void Supervisor::kill_leftovers() {
   for (Rank& rank : ranks_) {
     rank.process.input.close();
-    if (!rank.end || !rank.program.signals_by_input) kill(-rank.process.pid, SIGKILL);
+    if (!rank.end || !rank.program.signals_by_input) rank.kill_group();
   }
 }
 
 Supervisor::~Supervisor() {
   kill_leftovers();
-  for (Rank& rank : ranks_)
-    while (waitpid(rank.process.pid, nullptr, 0) < 0 && errno == EINTR) {
-    }
+  for (Rank& rank : ranks_) rank.reap();
 }
 
 End Supervisor::run() {
