@@ -135,6 +135,25 @@ TEST_P(FailoverOfState, EndsInTheBitsOfARunWithoutDeaths) {
 
 INSTANTIATE_TEST_SUITE_P(Tables, FailoverOfState, testing::Values("sgd", "momentum", "adamw"));
 
+TEST(ALog, ForwardsNothingBeforeItsReplicaFollows) {
+  std::vector<std::uint64_t> forwarded;
+  Log log([](auto&&...) {}, [&](const Record& record) { forwarded.push_back(record.sequence); });
+  log.append({.event = Event::push});
+  EXPECT_FALSE(log.resume(0));
+  log.append({.event = Event::push});
+  EXPECT_EQ(forwarded, std::vector<std::uint64_t>{}) << "the replica would not know what it changes";
+  log.append({.event = Event::setup});
+  log.append({.event = Event::image});
+  log.append({.event = Event::push});
+  EXPECT_EQ(forwarded, (std::vector<std::uint64_t>{3, 4, 5}));
+  log.acknowledge(4);
+  log.pause();
+  log.append({.event = Event::push});
+  EXPECT_EQ(forwarded.size(), 3U) << "it is away";
+  EXPECT_TRUE(log.resume(4));
+  EXPECT_EQ(forwarded, (std::vector<std::uint64_t>{3, 4, 5, 5, 6}));
+}
+
 /// The transfer of a server with one block, which worker 0 has filled.
 std::vector<Record> transferred() {
   const server::Setup setup{.tables = {{"table", 4}}, .workers = 2, .optimizer = "adamw"};
