@@ -1,6 +1,7 @@
 // Replicas over real streams: servers that are lost are replaced, and nothing that was acknowledged is lost with them.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <thread>
 
 #include "sanitized.hpp"
@@ -29,7 +30,7 @@ WorkerOptions options_of(const Replicated& tested) {
 constexpr std::int64_t kSteps = test::kSanitized ? 12 : 24;
 
 /// What a job ends with whose servers are lost and replaced, one at a time, until its workers have ended.
-std::vector<float> end_of(const Replicated& tested, std::size_t& replaced) {
+std::vector<float> end_of(const Replicated& tested, std::atomic<std::size_t>& replaced) {
   Servers servers(3, {.addresses = {}, .replicas = 1});
   const auto all = programs(servers, options_of(tested));
   std::atomic<bool> is_over = false;
@@ -42,7 +43,18 @@ std::vector<float> end_of(const Replicated& tested, std::size_t& replaced) {
       ++replaced;
     }
   });
-  run_all(all, kSteps);
+  {
+    std::vector<std::jthread> threads;
+    for (const auto& program : all)
+      threads.emplace_back([&] {
+        program->start();
+        while (program->worker().steps() < kSteps) {
+          while (program->worker().steps() == kSteps / 2 && replaced == 0) std::this_thread::yield();
+          program->step();
+        }
+        program->worker().finish();
+      });
+  }
   is_over = true;
   death.join();
   for (const auto& program : all) EXPECT_EQ(program->weights(1), all[0]->weights(1));
@@ -52,9 +64,8 @@ std::vector<float> end_of(const Replicated& tested, std::size_t& replaced) {
 class Replicas : public testing::TestWithParam<Replicated> {};
 
 TEST_P(Replicas, LoseNothingThatWasAcknowledged) {
-  std::size_t replaced = 0;
+  std::atomic<std::size_t> replaced = 0;
   const std::vector<float> weights = end_of(GetParam(), replaced);
-  EXPECT_GE(replaced, 1U);
   RecordProperty("replaced", static_cast<int>(replaced));
   Servers servers(3);
   const auto whole = programs(servers, options_of(GetParam()));

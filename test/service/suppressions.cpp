@@ -15,7 +15,8 @@ extern "C" const char* __tsan_default_suppressions() {
          "race:libupb.so\n"
          "race:libcrypto.so\n"
          "race:^grpc::\n"
-         // Two users of a session let go of it, whose count orders them; what gRPC orders before one of them is not seen.
+         // Two users of a session let go of it, whose count orders them; what gRPC orders before one of them is not
+         // seen.
          "race:syncopate::server::rpc::Session::part\n";
 }
 #endif
