@@ -139,6 +139,34 @@ TEST(Page, SaysWhereTheSamplesCameFromAndWhatWaitingForThemTook) {
   EXPECT_EQ(unbalanced(html), "");
 }
 
+TEST(Page, TellsHowOldTheWeightsOfWorkersWereAndTheirBytesBothWays) {
+  record::Run run = record::sample_run(2, 10);
+  EXPECT_FALSE(holds(page_of(run), "<h2>Parameter server<")) << "without servers there are no workers";
+  run.ranks[0].end->served = {4, 1.5, 3 << 20, 5 << 20};
+  run.ranks[1].end->served = {2, 0.5, 1 << 20, 7 << 20};
+  for (record::Step& step : run.ranks[1].steps) step.step_s *= 2;
+  const std::string html = page_of(run);
+  for (const char* cell :
+       {">1.5</td>", ">4</td>", ">3 MiB</td>", ">5 MiB</td>", ">0.5</td>", ">1 MiB</td>", ">7 MiB</td>"})
+    EXPECT_TRUE(holds(html, cell)) << cell;
+  EXPECT_TRUE(holds(html, "the fastest worker is ahead of the slowest"));
+  EXPECT_TRUE(holds(html, "what went to servers and back is not traced"));
+  EXPECT_EQ(unbalanced(html), "");
+}
+
+TEST(Clocks, AreComparedAtTheTimesOfTheirSteps) {
+  record::Run run;
+  run.ranks.resize(2);
+  for (int step = 1; step <= 4; ++step) {
+    run.ranks[0].steps.push_back({.step = static_cast<double>(step), .step_s = 1});
+    run.ranks[1].steps.push_back({.step = static_cast<double>(step), .step_s = 1.75});
+  }
+  std::vector<std::pair<double, double>> spread;
+  for (const record::Point& point : record::clock_spread(run)) spread.emplace_back(point.x, point.y);
+  // The slow one has ended 1 step at 1.75 s, 2 at 3.5 s.
+  EXPECT_EQ(spread, (std::vector<std::pair<double, double>>{{1, 1}, {2, 1}, {3, 2}, {4, 2}}));
+}
+
 TEST(Page, SectionsStandInTheirOrder) {
   const std::string html = page_of(record::sample_run(2, 10));
   std::size_t last = 0;

@@ -19,8 +19,9 @@ std::string time_text(double seconds) { return time_unit(seconds)(seconds); }
 
 bool known(double value) { return std::isfinite(value); }
 
-std::string communication(const record::Summary& summary) {
+std::string communication(const record::Run& run, const record::Summary& summary) {
   const record::Budget& budget = summary.budget;
+  if (run.is_served()) return "what went to servers and back is not traced";
   if (budget.exchange_s <= 0) return "nothing was communicated";
   const bool backward = budget.behind_backward_s >= kMostly * budget.hidden_s;
   const bool passes = budget.behind_backward_s + budget.behind_forward_s >= kMostly * budget.hidden_s;
@@ -90,7 +91,7 @@ std::string lead(const record::Run& run, const record::Summary& summary) {
   if (known(budget.forward_s)) text += fmt::format(", {} went forward", time_text(budget.forward_s));
   if (known(budget.backward_s)) text += fmt::format(" and {} backward", time_text(budget.backward_s));
   if (summary.traced)
-    text += fmt::format("; {}.", communication(summary));
+    text += fmt::format("; {}.", communication(run, summary));
   else if (run.exchanges() && known(budget.wait_s))
     text += fmt::format("; {} were spent waiting for communication.", time_text(budget.wait_s));
   else

@@ -129,7 +129,8 @@ std::string one_step(const record::Run& run, const record::Summary& summary) {
                                   : "";
   const std::string meaning = summary.budget.exchange_s > 0
                                   ? "What hangs below blue bars is hidden; what is hatched costs time."
-                                  : "Nothing was communicated.";
+                              : run.is_served() ? "What went to servers and back is not traced."
+                                                : "Nothing was communicated.";
   std::string ranks_are = ranks > 1 ? "All ranks on one axis of time, which starts at a barrier. " : "";
   if (record::starts_with_backward(run))
     ranks_are +=
@@ -158,6 +159,23 @@ std::string input(const record::Summary& summary) {
                  "<figure>" + input_table(summary) + "</figure>\n");
 }
 
+std::string servers(const record::Run& run) {
+  if (!run.is_served()) return {};
+  const std::vector<record::Point> spread = record::clock_spread(run);
+  ChartOptions options = over_steps_of(run, "Steps between the fastest and the slowest worker");
+  options.height = 190, options.low = 0;
+  const std::string clocks =
+      spread.empty()
+          ? ""
+          : figure("Clocks: steps by which the fastest worker is ahead of the slowest, from the times of their steps",
+                   chart(options, curve(spread, "steps ahead", "blue")));
+  return section(
+      "Parameter server",
+      "Staleness: a worker's own steps less those of everybody in the weights it computes with. Bytes: bodies of "
+      "messages, all steps together.",
+      clocks + "<figure>" + worker_table(run) + "</figure>\n");
+}
+
 std::string parts(const record::Run& run) {
   if (run.parts.empty()) return {};
   return section(
@@ -182,7 +200,7 @@ std::string render(const record::Run& run, const record::Summary& summary, const
       escaped(title), escaped(lead(run, summary)));
   html += notices(run, summary) + key_figures(run, summary) + budget_bar(summary);
   html += learning(run) + throughput(run) + one_step(run, summary) + plan_section(run, summary);
-  html += traffic(run, summary) + input(summary) + parts(run);
+  html += traffic(run, summary) + servers(run) + input(summary) + parts(run);
   html += section("Ranks",
                   "Times without the first 3 steps; waiting: share of the time blocked on communication; hidden: share "
                   "of the traced exchange that ran beside computing.",

@@ -224,6 +224,25 @@ std::string input_table(const record::Summary& summary) {
   return table.html();
 }
 
+std::string worker_table(const record::Run& run) {
+  Table table{{{"worker", "n", 9},
+               {"steps", "n", 13},
+               {"staleness, mean", "n", 18},
+               {"most", "n", 12},
+               {"pushed", "n", 16},
+               {"pulled", "n", 16}},
+              {},
+              "workers"};
+  for (std::size_t r = 0; r < run.ranks.size(); ++r) {
+    const auto& end = run.ranks[r].end;
+    if (!end || !end->served) continue;
+    const record::Served& served = *end->served;
+    table.rows.push_back({std::to_string(r), decimal(end->steps), decimal(served.mean_stale, 1),
+                          decimal(served.most_stale), bytes(served.pushed_bytes), bytes(served.pulled_bytes)});
+  }
+  return table.html();
+}
+
 std::string part_table(const record::Run& run) {
   Table table{{{"part", "n", 5},
                {"epochs", "n", 9},

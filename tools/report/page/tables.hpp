@@ -17,6 +17,8 @@ namespace syncopate::tools::report::page {
 [[nodiscard]] std::string rank_table(const record::Run& run, const record::Summary& summary);
 /// Where the samples came from, epoch by epoch.
 [[nodiscard]] std::string input_table(const record::Summary& summary);
+/// Workers of a parameter server: staleness, and bytes both ways.
+[[nodiscard]] std::string worker_table(const record::Run& run);
 /// What a recipe says of its parts, and what their steps took: medians over the steps of all ranks.
 [[nodiscard]] std::string part_table(const record::Run& run);
 [[nodiscard]] std::string configuration_table(const record::Run& run);

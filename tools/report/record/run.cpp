@@ -110,6 +110,13 @@ InputEpoch input_of(const json& row) {
           static_cast<double>(whole(row, "damaged"))};
 }
 
+std::optional<Served> served_of(const json& row) {
+  const auto staleness = row.find("staleness");
+  if (staleness == row.end() || !staleness->is_object()) return std::nullopt;
+  return Served{number(*staleness, "max"), number(*staleness, "mean"), number(row, "pushed_bytes"),
+                number(row, "pulled_bytes")};
+}
+
 End end_of(const json& row) {
   End end;
   end.steps = number(row, "steps");
@@ -118,6 +125,7 @@ End end_of(const json& row) {
   end.accuracy = number(row, "accuracy");
   end.loss = number(row, "loss");
   end.digest = text(row, "digest");
+  end.served = served_of(row);
   for (const json& epoch : list(row, "input")) end.input.push_back(input_of(epoch));
   const auto spread = row.find("step_seconds");
   if (spread != row.end() && spread->is_object())

@@ -1,6 +1,7 @@
 // What a training run left in its folder, as values: configuration, rows of every rank, spans of the traced step.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <limits>
@@ -70,12 +71,19 @@ struct InputEpoch {
   double damaged = 0;  ///< records on disk that were read again from the origin
 };
 
+/// A worker of a parameter server: how old the weights of its steps were, in steps, and the bodies of its messages.
+struct Served {
+  double most_stale = kUnknown, mean_stale = kUnknown;
+  double pushed_bytes = kUnknown, pulled_bytes = kUnknown;
+};
+
 struct End {
   double steps = kUnknown;
   Spread step_seconds;
   double forward_seconds = kUnknown, wire_bytes_per_step = kUnknown, accuracy = kUnknown, loss = kUnknown;
   std::string digest;
   std::vector<InputEpoch> input{};  ///< with a data cache only
+  std::optional<Served> served{};
 };
 
 /// Everything one rank wrote. Without `end` the rank did not finish.
@@ -102,6 +110,10 @@ struct Run {
 
   /// Ranks meant to exchange gradients (not: one rank, or each trained alone).
   [[nodiscard]] bool exchanges() const { return ranks.size() > 1 && exchange != "none"; }
+  /// Ranks were workers of a parameter server, whose streams are in no trace.
+  [[nodiscard]] bool is_served() const {
+    return std::ranges::any_of(ranks, [](const RankRecord& rank) { return rank.end && rank.end->served; });
+  }
 };
 
 /// Reads a run's folder. Throws Misuse where `folder` is none, Corrupt naming file and line for what cannot be read.

@@ -32,6 +32,31 @@ std::vector<Point> over_steps(const Run& run, double Step::*figure) {
   return points;
 }
 
+std::vector<Point> clock_spread(const Run& run) {
+  struct Ended {
+    double at_s = 0;
+    std::size_t rank = 0;
+    double clock = 0;
+  };
+  std::vector<Ended> all;
+  std::vector<double> clocks;
+  for (std::size_t r = 0; r < run.ranks.size(); ++r) {
+    double at_s = 0;
+    for (const Step& step : run.ranks[r].steps)
+      if (std::isfinite(step.step_s)) all.push_back({at_s += step.step_s, r, step.step});
+    clocks.push_back(run.ranks[r].steps.empty() ? 0 : run.ranks[r].steps.front().step - 1);
+  }
+  std::ranges::stable_sort(all, {}, &Ended::at_s);
+  std::vector<Point> points;
+  for (const Ended& ended : all) {
+    clocks[ended.rank] = ended.clock;
+    const auto [least, most] = std::ranges::minmax(clocks);
+    if (points.empty() || points.back().x < most) points.push_back({most, 0});
+    points.back().y = std::max(points.back().y, most - least);
+  }
+  return points;
+}
+
 std::vector<Point> running_mean(const std::vector<Point>& points, std::size_t window) {
   std::vector<Point> result;
   result.reserve(points.size());
