@@ -77,6 +77,19 @@ TEST(Overlap, BucketsAreMatchedInTheOrderOfTheirExchange) {
   EXPECT_DOUBLE_EQ(costs[1].exposed_s, 1);
 }
 
+TEST(Series, ClocksAreComparedAtTheTimesOfTheirSteps) {
+  record::Run run;
+  run.ranks.resize(2);
+  for (int step = 1; step <= 4; ++step) {
+    run.ranks[0].steps.push_back({.step = static_cast<double>(step), .step_s = 1});
+    run.ranks[1].steps.push_back({.step = static_cast<double>(step), .step_s = 1.75});
+  }
+  std::vector<std::pair<double, double>> spread;
+  for (const Point& point : clock_spread(run)) spread.emplace_back(point.x, point.y);
+  // The slow one has ended 1 step at 1.75 s, 2 at 3.5 s.
+  EXPECT_EQ(spread, (std::vector<std::pair<double, double>>{{1, 1}, {2, 1}, {3, 2}, {4, 2}}));
+}
+
 TEST(Series, ThinningKeepsEverySpikeAndTheOrder) {
   std::vector<Point> points;
   for (int i = 0; i < 100'000; ++i) points.push_back({static_cast<double>(i), i == 71'234 ? 9.0 : std::sin(i * 1e-3)});
