@@ -34,7 +34,7 @@ constexpr char kFolder[] = "SYNCOPATE_TEST_FOLDER", kRole[] = "SYNCOPATE_TEST_RO
                kModel[] = "SYNCOPATE_TEST_MODEL", kServerCount[] = "SYNCOPATE_TEST_SERVERS",
                kWorkerCount[] = "SYNCOPATE_TEST_WORKERS";
 constexpr std::int64_t kEndless = std::int64_t{1} << 60;
-constexpr auto kPatience = 4s, kBound = 60s;
+constexpr auto kPatience = test::kSanitized ? 15s : 8s, kBound = 60s;
 
 /// What the processes of a job share: a file in their memory.
 struct Progress {
