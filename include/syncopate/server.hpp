@@ -50,9 +50,9 @@ struct ServerOptions {
   std::size_t memory_bytes = 0;  ///< limit of what it keeps; 0: three quarters of the machine's memory
   /// A worker that is gone or silent for so long is waited for no more: the others' clocks go on without it.
   std::chrono::milliseconds patience{10'000};
-  /// 1: server (index + 1) modulo their number keeps a replica of this one, which acknowledges nothing before the
-  /// replica has it: another process with this index takes it over when this one is gone. Half of `memory_bytes` is for
-  /// the replica that this server keeps of the one before it. 0: what it keeps is gone with it.
+  /// 1: server (index + 1) modulo their number keeps a replica of this one. This one acknowledges an update when the
+  /// replica has it, and when this process is gone, another one with this index takes the replica over. Half of
+  /// `memory_bytes` is for the replica that this server keeps of the one before it. 0: what it keeps is gone with it.
   int replicas = 0;
   std::vector<std::string> servers{};  ///< with a replica: the address of each, in the order of their indices
   JobAccess access{};

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <memory>
+#include <span>
+#include <string>
+#include <utility>
 
 #include "base/bytes.hpp"
 
@@ -11,5 +14,10 @@ struct Payload {
   std::shared_ptr<const void> owner{};
   base::ConstBytes bytes{};
 };
+
+[[nodiscard]] inline Payload payload_of(std::string text) {
+  const auto owner = std::make_shared<const std::string>(std::move(text));
+  return {owner, std::as_bytes(std::span(*owner))};
+}
 
 }  // namespace syncopate::server

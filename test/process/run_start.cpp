@@ -51,6 +51,20 @@ TEST(RunStart, AServerWithAReplicaIsStartedAgainWhenItIsKilled) {
   EXPECT_NE(ended.error.find("[server 1] killed by SIGKILL; started again\n"), std::string::npos) << ended.error;
 }
 
+TEST(RunStart, AServerThatDiesAsSoonAsItIsStartedIsNotStartedForEver) {
+  const std::string script =  // kills the youngest child of `run` again and again
+      "while sleep 0.01; do\n"
+      "  read -r children < /proc/$PPID/task/$PPID/children\n"
+      "  for child in $children; do [ $child = $$ ] || last=$child; done\n"
+      "  kill -9 $last 2> /dev/null\n"
+      "done";
+  const Ended ended = syncopate({"run", "-n", "1", "--servers", "2", "--replicas", "1", "--", "sh", "-c", script});
+  if (ended.code == 2 && ended.error.find("needs gRPC") != std::string::npos) GTEST_SKIP() << ended.error;
+  EXPECT_EQ(ended.code, 137) << ended.error;
+  EXPECT_NE(ended.error.find(" was killed by SIGKILL, the first of the ranks to end in a failure\n"), std::string::npos)
+      << ended.error;
+}
+
 TEST(RunStart, AReplicaNeedsAnotherServer) {
   const Ended ended = syncopate({"run", "--servers", "1", "--replicas", "1", "--", "true"});
   EXPECT_EQ(ended.code, 2);

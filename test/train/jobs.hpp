@@ -52,8 +52,15 @@ class TrainingJobs : public testing::Test {
     return digests.empty() ? "none" : *digests.begin();
   }
 
+  /// Pictures in folders, ten classes, of 40 to 60 pixels.
+  void draw_pictures(int pictures_to_train) const {
+    const Ended drawn = syncopate({"data", "draw", "--out", pictures, "--format", "folder", "--size", "40..60",
+                                   "--train", std::to_string(pictures_to_train), "--test", "10", "--seed", "1"});
+    ASSERT_EQ(drawn.code, 0) << drawn.error;
+  }
+
   TemporaryFolder folder;
-  const std::string images = folder / "images", file = folder / "checkpoint";
+  const std::string images = folder / "images", pictures = folder / "pictures", file = folder / "checkpoint";
 
  private:
   const std::string always_;

@@ -15,9 +15,7 @@ class PicturesInFolders : public TrainingJobs {
  protected:
   PicturesInFolders() : TrainingJobs("--model resnet20 --resolution 32 --augment --batch 4") {}
   void SetUp() override {
-    const Ended drawn = syncopate({"data", "draw", "--out", pictures, "--format", "folder", "--size", "40..60",
-                                   "--train", "60", "--test", "10", "--seed", "1"});
-    ASSERT_EQ(drawn.code, 0) << drawn.error;
+    draw_pictures(60);
     for (const char* part : {"train", "val"}) {  // seven classes are left
       for (const char* name : {"arrow", "bars", "cross"}) fs::remove_all(fs::path(pictures) / part / name);
     }
@@ -30,7 +28,6 @@ class PicturesInFolders : public TrainingJobs {
     EXPECT_FALSE(ends.empty()) << ended.error;
     return ends.empty() ? "none" : ends[0].at("digest").get<std::string>();
   }
-  const std::string pictures = folder / "pictures";
 };
 
 TEST_F(PicturesInFolders, TrainAModelWithAsManyClassesAndSayHowLongTheyAreWaitedFor) {

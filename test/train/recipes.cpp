@@ -13,11 +13,7 @@ using nlohmann::json;
 class Recipes : public TrainingJobs {
  protected:
   Recipes() : TrainingJobs("--model resnet20 --augment --dense-below 256 --fusion-bytes 128KiB") {}
-  void SetUp() override {
-    const Ended drawn = syncopate({"data", "draw", "--out", pictures, "--format", "folder", "--size", "40..60",
-                                   "--train", "30", "--test", "10", "--seed", "1"});
-    ASSERT_EQ(drawn.code, 0) << drawn.error;
-  }
+  void SetUp() override { draw_pictures(30); }
   /// The words that train by a recipe of these parts (JSON, without their brackets).
   [[nodiscard]] std::string by(const std::string& parts, const std::string& name = "recipe.json") const {
     std::ofstream(folder / name) << R"({"parts": [)" << parts << "]}";
@@ -33,7 +29,6 @@ class Recipes : public TrainingJobs {
     }
     return last;
   }
-  const std::string pictures = folder / "pictures";
 };
 
 const std::string kSparse = R"({"epochs": 1, "batch": 5, "resolution": 32, "learning_rate": [0.05, 0.05],

@@ -64,7 +64,7 @@ std::vector<process::Program> Servers::programs() const {
   std::vector<process::Program> programs;
   for (int server = 0; server < options_.servers; ++server) {
     process::Program program{
-        .name = fmt::format("server {}", server), .attends = true, .is_replaced = options_.replicas > 0};
+        .name = fmt::format("server {}", server), .attends = true, .restarts = options_.replicas > 0};
     program.argv = {
         options_.server_program, "--index", fmt::format("{}", server), "--drain", "--address", name(server)};
     if (options_.lab != nullptr) program.argv.insert(program.argv.end(), {"--address", address(server)});

@@ -1,6 +1,7 @@
 // Access: the names of the two ends of a stream, and what each needs to prove that it belongs to the job.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,6 +10,9 @@
 #include "syncopate/server.hpp"
 
 namespace syncopate::server {
+
+/// Of one attempt to reach a server whose place another process may be taking.
+inline constexpr std::chrono::milliseconds kAttempt{500};
 
 [[nodiscard]] std::string name_of_worker(std::size_t worker);  ///< "worker 3"
 [[nodiscard]] std::optional<std::size_t> worker_named(std::string_view name) noexcept;

@@ -13,7 +13,6 @@ namespace {
 
 constexpr std::chrono::milliseconds kTurn{50};
 /// Of one attempt to reach a server again: the keeper ends within it.
-constexpr std::chrono::milliseconds kAttempt{500};
 
 std::exception_ptr error_of(ErrorKind kind, const std::string& text) {
   try {
@@ -74,7 +73,7 @@ void Links::dial(std::size_t server, std::chrono::milliseconds patience) {
     retired_.push_back(std::move(stream));  // it ended before it was here
 }
 
-/// A worker that has been welcomed by all has sent something before, and begins nowhere.
+/// The setup says from which step this worker begins; once all servers have welcomed it, it only resumes (0).
 void Links::greet(std::size_t server) {
   std::shared_ptr<rpc::Stream> stream;
   Message setup{.says = Says::setup};
@@ -86,8 +85,7 @@ void Links::greet(std::size_t server) {
     setup.last = renewed_ ? 0 : 1;
   }
   if (!stream) return;
-  const auto body = std::make_shared<std::string>(setup_);
-  stream->send(0, head_of(setup), {body, std::as_bytes(std::span(*body))});
+  stream->send(0, head_of(setup), payload_of(setup_));
 }
 
 Clock Links::introduce(const Setup& setup) {

@@ -33,20 +33,21 @@ rpc::StreamEvents ReplicaKeeper::accept(std::unique_ptr<rpc::Stream> stream) {
           .ended = [this, life](const rpc::Ending& ending) { lose(life, ending); }};
 }
 
-/// Runs on: gRPC's threads. A replica that cannot follow is of no use: the next claim is answered so.
+/// Runs on: gRPC's threads. A replica that cannot follow its owner is of no use: the next claim is answered so.
 void ReplicaKeeper::receive(std::uint64_t life, Payload bytes) {
   const std::lock_guard lock(mutex_);
   if (life != life_) return;
   try {
     Relayed relayed = relayed_of(std::move(bytes));
-    if (relayed.tells == Tells::claim && !is_claimed_) return take_claim(relayed.number, relayed.is_last);
+    const bool is_empty = relayed.tells == Tells::claim_empty;
+    if (!is_claimed_ && (is_empty || relayed.tells == Tells::claim)) return take_claim(relayed.number, is_empty);
     if (relayed.tells != Tells::record || !is_claimed_ || is_due_) throw Corrupt("a server sends what it may not send");
     Record record;
     if (!reader_.take(std::move(relayed), record)) return;
     has_ = tables_->apply(record);
     if (has_ > 0) tell(Tells::holds, has_);
   } catch (...) {
-    forget();
+    if (is_claimed_) forget();
     throw;
   }
 }

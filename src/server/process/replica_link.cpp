@@ -60,7 +60,7 @@ void ReplicaLink::run() {
 bool ReplicaLink::serve_once() {
   tables_.pause();
   state_.change([](State& state) { state = {.is_over = state.is_over}; });
-  const auto reader = std::make_shared<RecordReader>(~std::size_t{0});
+  const auto reader = std::make_shared<RecordReader>(tables_.memory_bytes());
   std::shared_ptr<rpc::Stream> stream;
   try {
     stream = rpc::dial(
@@ -70,7 +70,8 @@ bool ReplicaLink::serve_once() {
   } catch (const PeerLost&) {
     return state_.with([](const State& state) { return !state.is_over; });
   }
-  stream->send(0, head_of(Relayed{.tells = Tells::claim, .is_last = tables_.is_empty(), .number = process_}), {});
+  const Tells claim = tables_.is_empty() ? Tells::claim_empty : Tells::claim;
+  stream->send(0, head_of(Relayed{.tells = claim, .number = process_}), {});
   std::optional<std::uint64_t> holds;
   state_.wait_until(
       base::kNever, [](const State& state) { return state.holds || state.ending || state.is_over; },

@@ -80,14 +80,13 @@ void Seats::retire(std::shared_ptr<rpc::Stream> stream) {
   changed_.notify_all();
 }
 
-std::vector<std::size_t> Seats::turn(const std::function<std::size_t()>& workers) {
-  const std::size_t count = workers();
+std::vector<std::size_t> Seats::turn(std::size_t workers) {
   std::vector<std::shared_ptr<rpc::Stream>> retired;
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, kTurn, [&] { return is_woken_ || !retired_.empty(); });
   is_woken_ = false;
   retired.swap(retired_);
-  std::vector<std::size_t> given_up = overdue(count);
+  std::vector<std::size_t> given_up = overdue(workers);
   lock.unlock();
   for (const auto& stream : retired) stream->end();
   return given_up;
@@ -110,9 +109,14 @@ std::vector<std::size_t> Seats::overdue(std::size_t workers) {
   return given_up;
 }
 
-void Seats::wake(std::exception_ptr failure) {
+void Seats::wake() {
   const std::lock_guard lock(mutex_);
   is_woken_ = true;
+  changed_.notify_all();
+}
+
+void Seats::fail(std::exception_ptr failure) {
+  const std::lock_guard lock(mutex_);
   failure_ = std::move(failure);
   changed_.notify_all();
 }
@@ -120,17 +124,15 @@ void Seats::wake(std::exception_ptr failure) {
 bool Seats::wait_for_end(std::chrono::milliseconds time, const std::function<std::size_t()>& workers) {
   const base::Time deadline = clock_.now() + time;
   std::unique_lock lock(mutex_);
-  for (;;) {
-    if (failure_) std::rethrow_exception(failure_);
-    lock.unlock();
+  const auto have_all_ended = [&] {
     const std::size_t count = workers();
-    lock.lock();
-    const bool has_ended = count > 0 && seats_.size() >= count && std::ranges::all_of(seats_, [](const auto& entry) {
-                             return entry.second.has_finished || entry.second.is_given_up;
-                           });
-    if (has_ended || clock_.now() >= deadline) return has_ended;
-    changed_.wait_until(lock, std::min(deadline, clock_.now() + kTurn));
-  }
+    return count > 0 && seats_.size() >= count && std::ranges::all_of(seats_, [](const auto& entry) {
+             return entry.second.has_finished || entry.second.is_given_up;
+           });
+  };
+  changed_.wait_until(lock, deadline, [&] { return failure_ || have_all_ended(); });
+  if (failure_) std::rethrow_exception(failure_);
+  return have_all_ended();
 }
 
 void Seats::count(ServerStatus& status) const {

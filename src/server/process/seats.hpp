@@ -4,6 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <exception>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -41,10 +42,12 @@ class Seats final {
 
   /// Waits for a while, or until there is something to do; ends streams, which callbacks must not do. Returns the
   /// workers that are given up from now on, of `workers` (0: the job has not begun).
-  [[nodiscard]] std::vector<std::size_t> turn(const std::function<std::size_t()>& workers);
-  /// Ends `turn` and `wait_for_end`; the latter throws `failure`, if it is not null.
-  void wake(std::exception_ptr failure);
-  /// Until every worker has finished or was given up. Returns whether they have.
+  [[nodiscard]] std::vector<std::size_t> turn(std::size_t workers);
+  void wake();  ///< ends `turn`
+  /// This process cannot go on: `wait_for_end` throws it.
+  void fail(std::exception_ptr failure);
+  /// Until every worker has finished or was given up. Returns whether they have. `workers` is called with the lock
+  /// held.
   [[nodiscard]] bool wait_for_end(std::chrono::milliseconds time, const std::function<std::size_t()>& workers);
   void count(ServerStatus& status) const;
 

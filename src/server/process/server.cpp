@@ -22,9 +22,6 @@ using namespace server;
 
 namespace {
 
-/// Of one attempt to reach the replica's keeper: a server ends within it.
-constexpr std::chrono::milliseconds kAttempt{500};
-
 std::size_t limit_of(const ServerOptions& options) {
   const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
   const std::size_t usual = static_cast<std::size_t>(pages) * static_cast<std::size_t>(page) / 4 * 3;
@@ -66,7 +63,7 @@ class Server::Impl {
   ~Impl() {
     if (link_) link_->end();
     keeper_.request_stop();
-    seats_.wake(nullptr);
+    seats_.wake();
     keeper_.join();
     if (replica_) replica_->end();
     listener_.reset();  // no callback comes any more
@@ -100,17 +97,17 @@ class Server::Impl {
   }
 
   void link(rpc::EndOptions end) {
-    end.patience = kAttempt;
+    end.patience = kAttempt;  // a server ends within it
     link_ = std::make_unique<ReplicaLink>(
         options_.servers[(options_.index + 1) % options_.servers.size()], std::move(end), tables_,
         ReplicaLink::Events{.joined = [this] { open(); },
-                            .failed = [this](std::exception_ptr why) { seats_.wake(std::move(why)); }});
+                            .failed = [this](std::exception_ptr why) { seats_.fail(std::move(why)); }});
     link_->begin();
   }
 
   rpc::StreamEvents accept(std::unique_ptr<rpc::Stream> stream) {
     const std::string peer = stream->peer();
-    if (peer == kObserver) return dismiss(std::move(stream), {});
+    if (peer == kObserver) return tell_status(std::move(stream));
     if (replica_ && peer == name_of_server(server_before(options_))) return replica_->accept(std::move(stream));
     const std::optional<std::size_t> worker = worker_named(peer);
     if (!worker)
@@ -122,14 +119,14 @@ class Server::Impl {
             .ended = [this, worker = *worker, life](const rpc::Ending& ending) { lose(worker, life, ending); }};
   }
 
-  /// Of who takes no part: an observer, who is told the status; or who is told what is wrong.
-  rpc::StreamEvents dismiss(std::unique_ptr<rpc::Stream> stream, const std::string& error) {
-    if (error.empty()) {
-      auto text = std::make_shared<std::string>(bytes_of(status()));
-      const base::ConstBytes bytes = std::as_bytes(std::span(*text));
-      stream->send(0, head_of({.says = Says::status}), {std::move(text), bytes});
-    }
-    stream->close(error);
+  rpc::StreamEvents tell_status(std::unique_ptr<rpc::Stream> stream) {
+    stream->send(0, head_of({.says = Says::status}), payload_of(bytes_of(status())));
+    return dismiss(std::move(stream), {});
+  }
+
+  /// Who takes no part. `why` empty: it has got what it came for.
+  rpc::StreamEvents dismiss(std::unique_ptr<rpc::Stream> stream, const std::string& why) {
+    stream->close(why);
     seats_.retire(std::move(stream));
     return {.received = [](Payload) {}, .ended = [](const rpc::Ending&) {}};
   }
@@ -164,12 +161,10 @@ class Server::Impl {
   }
 
   void refuse(std::size_t worker, const Error& error) {
-    auto text = std::make_shared<std::string>(error.what());
-    const base::ConstBytes bytes = std::as_bytes(std::span(*text));
     seats_.send(
         {worker,
          0,
-         {.says = Says::refuse, .block = static_cast<std::uint32_t>(error.kind()), .body = {std::move(text), bytes}}});
+         {.says = Says::refuse, .block = static_cast<std::uint32_t>(error.kind()), .body = payload_of(error.what())}});
   }
 
   void lose(std::size_t worker, std::uint64_t life, const rpc::Ending& ending) {
@@ -181,7 +176,7 @@ class Server::Impl {
   /// Runs on: `keeper_`.
   void keep(const std::stop_token& stop) {
     while (!stop.stop_requested()) {
-      for (const std::size_t worker : seats_.turn([this] { return workers(); })) {
+      for (const std::size_t worker : seats_.turn(workers())) {
         options_.log.write(LogLevel::warning,
                            fmt::format("server {}: worker {} is waited for no more: it has been away "
                                        "for {} ms",

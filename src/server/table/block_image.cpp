@@ -16,11 +16,6 @@ void write(base::WireWriter& writer, base::ConstBytes bytes) {
   writer.text({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, kMostFieldBytes);
 }
 
-Payload payload_of(std::string text) {
-  const auto owner = std::make_shared<const std::string>(std::move(text));
-  return {owner, std::as_bytes(std::span(*owner))};
-}
-
 void read(base::WireReader& reader, std::vector<float>& values) {
   const std::string bytes = reader.text(kMostFieldBytes);
   if (bytes.size() != values.size() * sizeof(float)) reader.refuse("an image of a block of another length");

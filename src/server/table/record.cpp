@@ -68,9 +68,7 @@ bool RecordReader::take(Relayed part, Record& record) {
   if (!part.is_last) return false;
   record = {.sequence = part.number, .event = part.event, .worker = part.worker, .message = std::move(part.message)};
   if (body_.empty()) return true;  // a single part, which is not copied
-  auto owner = std::make_shared<const std::string>(std::exchange(body_, {}));
-  const base::ConstBytes whole = std::as_bytes(std::span(*owner));
-  record.message.body = {std::move(owner), whole};
+  record.message.body = payload_of(std::exchange(body_, {}));
   return true;
 }
 

@@ -31,10 +31,11 @@ struct Record {
 
 /// What a server and the keeper of its replica say to each other.
 enum class Tells : std::uint8_t {
-  claim = 1,  ///< the server, first on a stream: `number` is its process's, drawn at random. `is_last`: it has nothing
-  holds,      ///< the keeper: the replica has all records up to `number`; 0: nothing of use
-  replaced,   ///< the keeper: another process is that server now; the stream ends
-  record,     ///< a part of a record, its `number` the sequence; the others of it come before anything else
+  claim = 1,    ///< the server, first on a stream: `number` is its process's, drawn at random
+  claim_empty,  ///< the same, of a server that has nothing
+  holds,        ///< the keeper: the replica has all records up to `number`; 0: nothing of use
+  replaced,     ///< the keeper: another process is that server now; the stream ends
+  record,       ///< a part of a record, its `number` the sequence; the others of it come before anything else
 };
 
 /// As bytes: what it tells, the event, whether it is the last part, a zero, the worker, the number, the message.

@@ -40,9 +40,7 @@ void ServerTables::change(std::size_t index, ServerBlock& block, Record record) 
 }
 
 void ServerTables::transfer(const Job& job, const Log::Forward& to) {
-  auto setup = std::make_shared<const std::string>(job.setup.bytes());
-  const base::ConstBytes bytes = std::as_bytes(std::span(*setup));
-  to({.sequence = log_.sequence(), .event = Event::setup, .message = {.body = {std::move(setup), bytes}}});
+  to({.sequence = log_.sequence(), .event = Event::setup, .message = {.body = payload_of(job.setup.bytes())}});
   for (const auto& kept : job.blocks)
     kept->kept.with([&](const ServerBlock& block) {
       to({.sequence = log_.sequence(),

@@ -50,6 +50,7 @@ class ServerTables final {
   /// blocks are missing; nothing is handed over then.
   [[nodiscard]] bool hand_over(const Forward& to);
 
+  [[nodiscard]] std::size_t memory_bytes() const noexcept { return memory_bytes_; }
   [[nodiscard]] std::size_t kept_bytes() const;  ///< of weights
   /// What has been agreed; null before the first worker came.
   [[nodiscard]] std::shared_ptr<const Setup> setup() const;

@@ -49,7 +49,7 @@ void Rank::reap() {
 bool Rank::may_start_again() {
   const bool was_short = std::chrono::steady_clock::now() - since_ < kShortLife;
   short_lives_ = was_short ? short_lives_ + 1 : 0;
-  return program.is_replaced && !was_asked && short_lives_ < kMostShortLives;
+  return program.restarts && !was_asked && short_lives_ < kMostShortLives;
 }
 
 }  // namespace syncopate::tools::launch::job

@@ -14,7 +14,7 @@ namespace syncopate::tools::launch::process {
 struct Program {
   std::string name{};                              ///< for its lines and for messages; empty: the rank that it is
   bool attends = false;                            ///< it serves the others, and ends when they have ended
-  bool is_replaced = false;                        ///< it is started again when a signal has killed it
+  bool restarts = false;                           ///< it is started again when a signal has killed it
   std::vector<std::string> argv;                   ///< argv[0] is looked up in PATH unless it holds a '/'
   std::map<std::string, std::string> environment;  ///< on top of this process's own
   std::string input;                               ///< what it finds on its standard input
