@@ -110,6 +110,22 @@ TEST(RunEnd, ASecondInterruptKills) {
   EXPECT_EQ(run.end().code, 137);
 }
 
+TEST(RunEnd, AnInterruptedWorkerHasItsServersUntilItEnds) {
+  const std::string status = std::string(SYNCOPATE_PROGRAM) + " server status $SYNCOPATE_SERVERS > /dev/null 2>&1";
+  Running run({"run", "-n", "1", "--servers", "1", "--", "sh", "-c",
+               "trap 'for i in 0 1 2 3 4 5 6 7 8 9; do " + status + " || exit 1; done; exit 9' INT\nuntil " + status +
+                   "; do sleep 0.02; done; echo ready; while :; do sleep 0.05; done"});
+  if (!run.says("ready")) {
+    const Ended ended = run.end();
+    if (ended.error.find("needs gRPC") != std::string::npos) GTEST_SKIP() << ended.error;
+    FAIL() << ended.error;
+  }
+  run.send(SIGINT);
+  const Ended ended = run.end();
+  EXPECT_EQ(ended.code, 9) << ended.error;
+  EXPECT_NE(ended.error.find("syncopate run: interrupted by SIGINT"), std::string::npos) << ended.error;
+}
+
 TEST(RunEnd, AKilledLauncherLeavesNoProcessAndNoSecret) {
   Running run(run_script(2, "sleep 1000 & echo $SYNCOPATE_SECRET_FILE $$ $!; wait"));
   ASSERT_TRUE(run.says("\n", 2));

@@ -44,7 +44,7 @@ class Supervisor final {
   void show_progress(int rank);
   void take_signals();
   void forward(int number);
-  void send_all(int number);
+  void send(int number, bool to_attending = true);
   void stop_with_us();
   void collect_ends();
   void note_stopped();
@@ -180,19 +180,20 @@ void Supervisor::take_signals() {
   }
 }
 
+/// Who attends stays until the others have ended: they may need it to end in order.
 void Supervisor::forward(int number) {
   if (end_.forwarded_signal == 0) end_.forwarded_signal = number;
   end_.interrupted = end_.interrupted || end_.first_failure < 0;
   interrupts_ += number == SIGINT ? 1 : 0;
-  if (interrupts_ < 2) return send_all(number);
+  if (interrupts_ < 2) return send(number, false);
   stage_ = Stage::killed;
   next_stage_ = SteadyTime::max();
-  send_all(SIGKILL);
+  send(SIGKILL);
 }
 
-void Supervisor::send_all(int number) {
+void Supervisor::send(int number, bool to_attending) {
   for (Rank& rank : ranks_) {
-    if (rank.end) continue;
+    if (rank.end || (rank.program.attends && !to_attending)) continue;
     rank.was_asked = true;
     const bool by_input = rank.program.signals_by_input && rank.process.input.open() && number != SIGKILL;
     if (by_input) {
@@ -257,7 +258,7 @@ void Supervisor::dismiss() {
   if (is_dismissed_ || std::ranges::any_of(ranks_, [](const Rank& rank) { return !rank.program.attends && !rank.end; }))
     return;
   is_dismissed_ = true;
-  send_all(SIGTERM);
+  send(SIGTERM);
 }
 
 void Supervisor::escalate() {
@@ -266,7 +267,7 @@ void Supervisor::escalate() {
   const bool ask = stage_ == Stage::own_error;
   stage_ = ask ? Stage::terminated : Stage::killed;
   next_stage_ = ask ? now + options_.termination : SteadyTime::max();
-  send_all(ask ? SIGTERM : SIGKILL);
+  send(ask ? SIGTERM : SIGKILL);
 }
 
 /// A process that a rank has left behind may still hold its pipes: what is in them is read, their end is not awaited.

@@ -1,4 +1,4 @@
-// Supervision: runs a set of programs to their common end, with their output in whole lines and no leftovers.
+// Supervision: runs programs to their common end: output in whole lines, killed ones started again, no leftovers.
 #pragma once
 
 #include <chrono>
@@ -37,10 +37,10 @@ struct SuperviseOptions {
   std::vector<std::string> files;  ///< removed if this process is killed
 };
 
-/// Starts program i as rank i and returns when all have ended. Programs that attend are asked to end (SIGTERM) when all
-/// others have. SIGINT, SIGTERM and SIGHUP that arrive meanwhile are
-/// forwarded to all; the second SIGINT kills them. Stopping this process (Ctrl-Z) stops them too. What ranks have left
-/// running in their process groups is killed at the end. To be called on the main thread.
+/// Starts program i as rank i and returns when all have ended. SIGINT, SIGTERM and SIGHUP that arrive meanwhile are
+/// forwarded to those that do not attend; the second SIGINT kills all. Programs that attend are asked to end (SIGTERM)
+/// when all others have. Stopping this process (Ctrl-Z) stops them too. What ranks have left running in their process
+/// groups is killed at the end. To be called on the main thread.
 /// Throws Misuse if a program cannot be executed (the ones already started are killed), SystemFailure.
 [[nodiscard]] End supervise(const std::vector<process::Program>& programs, const SuperviseOptions& options,
                             const LineSink& sink);
