@@ -2,6 +2,7 @@
 #include "training.hpp"
 
 #include <ATen/Parallel.h>
+#include <fmt/format.h>
 
 #include <array>
 
@@ -18,6 +19,16 @@ RateSchedule schedule_of(const Options& o, const Model& model) {
           .warmup = o.warmup.value_or(model.warmup),
           .milestones = o.milestones,
           .decay = o.decay};
+}
+
+/// Class by class, so that the error names the first that differs: ranks that number classes differently learn nothing.
+std::vector<Setting> settings_of(const Data& data) {
+  std::vector<Setting> settings{{"the number of training samples in --data", std::to_string(data.training_samples())},
+                                {"the number of held-out samples in --data", std::to_string(data.evaluation_samples())},
+                                {"the number of classes in --data", std::to_string(data.class_names().size())}};
+  for (const std::string& name : data.class_names())
+    settings.push_back({fmt::format("the class of label {} in --data", settings.size() - 3), name});
+  return settings;
 }
 
 }  // namespace
@@ -39,10 +50,7 @@ Training::Training(Group& group, const Place& place, const Options& options)
           "--global-batch {} is smaller than the number of ranks, {}", options.global_batch, place.ranks);
   data_ = open_data(model_, options);
   require_possible_sides();
-  require_equal(group,
-                {{{"the number of training samples in --data", std::to_string(data_->training_samples())},
-                  {"the number of held-out samples in --data", std::to_string(data_->evaluation_samples())}}},
-                "give every rank the same data");
+  require_equal(group, settings_of(*data_), "give every rank the same data");
   state_ = {.model = options.model,
             .sizes = options.sizes,
             .seed = options.seed.value_or(1),

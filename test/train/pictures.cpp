@@ -84,6 +84,21 @@ TEST_F(PicturesInFolders, ThroughACacheGiveTheSameParametersAndLeaveTheOriginAlo
   EXPECT_GT(bytes_from(again, "disk", 0) + bytes_from(again, "peers", 0), 0);
 }
 
+TEST_F(PicturesInFolders, WhoseClassesHaveOtherNamesOnAnotherRankAreAMismatch) {
+  const std::string others = folder / "others";
+  fs::copy(pictures, others, fs::copy_options::recursive);
+  for (const char* part : {"train", "val"})
+    fs::rename(fs::path(others) / part / "disc", fs::path(others) / part / "tyre");
+  const Ended ended = syncopate({"run", "-n", "2", "--", "sh", "-c",
+                                 "exec " SYNCOPATE_PROGRAM
+                                 " train --json --model resnet20 --resolution 32 --batch 4 --steps 1 --data $(test "
+                                 "$SYNCOPATE_RANK = 0 && echo " +
+                                     pictures + " || echo " + others + ")"});
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_NE(ended.error.find("in --data is disc on rank 0 and "), std::string::npos) << ended.error;
+  EXPECT_NE(ended.error.find(" on rank 1: give every rank the same data"), std::string::npos) << ended.error;
+}
+
 TEST_F(PicturesInFolders, RefuseACacheThatHasNoPlaceOrNoPictures) {
   EXPECT_NE(job(1, "--cache-folder " + pictures).error.find("belong together"), std::string::npos);
   EXPECT_NE(job(1, "--cache-disk 1GiB").error.find("belong together"), std::string::npos);

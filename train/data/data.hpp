@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,7 @@ class Data {
   /// Pixels of a batch's images each way, if --resolution is `resolution` (0: not given); 0: text.
   [[nodiscard]] virtual int side(int resolution) const = 0;
   [[nodiscard]] virtual int classes() const = 0;  ///< that a model must tell apart; 0: its own number
+  [[nodiscard]] virtual std::span<const std::string> class_names() const = 0;  ///< by label, where labels have names
   [[nodiscard]] virtual std::size_t training_samples() const = 0;
   [[nodiscard]] virtual std::size_t evaluation_samples() const = 0;
   /// The batches of this rank, a batch for each step. A collective. Data outlive them.

@@ -68,6 +68,7 @@ class Pictures final : public Data {
 
   int side(int resolution) const override { return resolution > 0 ? resolution : own_side_; }
   int classes() const override { return set_.side > 0 ? 0 : static_cast<int>(set_.classes.size()); }
+  std::span<const std::string> class_names() const override { return set_.classes; }
   std::size_t training_samples() const override { return set_.training->records(); }
   std::size_t evaluation_samples() const override { return set_.evaluation->records(); }
 

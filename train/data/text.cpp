@@ -18,6 +18,7 @@ class Text final : public Data {
 
   int side(int) const override { return 0; }
   int classes() const override { return 0; }
+  std::span<const std::string> class_names() const override { return {}; }
   std::size_t training_samples() const override { return training_; }
   std::size_t evaluation_samples() const override { return held_out_; }
   std::unique_ptr<Batches> training(const Course& course) const override;
