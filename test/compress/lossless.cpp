@@ -1,6 +1,8 @@
 // Lossless blocks: every value comes back bit for bit, codes are the shortest, and hostile bytes are refused.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -11,6 +13,7 @@
 #include "compress/codec.hpp"
 #include "compress/coders.hpp"
 #include "compress/lossless/block.hpp"
+#include "compress/lossless/coder.hpp"
 #include "compress/lossless/prefix_code.hpp"
 #include "kernel/cast.hpp"
 #include "syncopate/error.hpp"
@@ -184,6 +187,56 @@ TEST(LosslessBlock, RefusesOrReadsDamagedBytesAndNothingElse) {
     Values into(values.size());
     EXPECT_THROW(std::ignore = read_block(std::span(good).first(length), into), Corrupt) << length;
   }
+}
+
+TEST(LosslessBlock, HasAWordForTheOnlyValueOfItsExponentAtAnOddEnd) {
+  Values values = normal_values(3001, DType::bf16);
+  values.back() = 0x7E80;
+  const auto block = written(values);
+  ASSERT_EQ(block[0], std::byte{1});
+  EXPECT_EQ(read(block, values.size()), values);
+}
+
+void expect_corrupt(const std::vector<std::byte>& block, std::size_t count, const std::string& why) {
+  Values into(count);
+  try {
+    std::ignore = read_block(block, into);
+    ADD_FAILURE() << "read, though " << why;
+  } catch (const Corrupt& corrupt) {
+    EXPECT_NE(std::string(corrupt.what()).find(why), std::string::npos) << corrupt.what();
+  }
+}
+
+TEST(LosslessBlock, RefusesACodeThatCannotBe) {
+  auto block = written(normal_values(3000, DType::bf16));
+  const std::size_t symbols = std::to_integer<std::size_t>(block[2]) - std::to_integer<std::size_t>(block[1]) + 1;
+  ASSERT_GE(symbols, 3U);
+  std::fill_n(block.begin() + 3, (symbols + 1) / 2, std::byte{0});
+  block[3] = std::byte{0x11};  // three words of one bit
+  block[4] = std::byte{0x01};
+  expect_corrupt(block, 3000, "more words than there are");
+}
+
+TEST(LosslessBlock, RefusesAStreamThatIsLongerThanItsValues) {
+  auto block = written(normal_values(3000, DType::bf16));
+  const std::size_t symbols = std::to_integer<std::size_t>(block[2]) - std::to_integer<std::size_t>(block[1]) + 1;
+  auto& bytes_of_last = block[3 + (symbols + 1) / 2 + 6];
+  ASSERT_NE(bytes_of_last, std::byte{0xff});
+  bytes_of_last = std::byte(std::to_integer<unsigned>(bytes_of_last) + 1);
+  block.push_back(std::byte{0});
+  expect_corrupt(block, 3000, "do not end with its values");
+}
+
+TEST(LosslessPackets, EndWithTheirLastBlock) {
+  std::vector<float> values(1000, 1.5F);
+  const std::vector<Tensor> tensors{{.values = Buffer(std::span(values)), .key = 1}};
+  std::vector<std::byte> wire(lossless_bytes(tensors));
+  const auto coder = lossless_coder(DType::bf16);
+  const Round round = coder->begin(tensors, {.step = 1, .rank = 0, .ranks = 1}, wire);
+  std::vector<std::byte> packet(round.payload.bytes().begin(), round.payload.bytes().end());
+  packet.push_back(std::byte{0});
+  const std::array<base::ConstBytes, 1> answer{packet};
+  EXPECT_THROW(std::ignore = coder->next(answer), Corrupt);
 }
 
 class LosslessCodec : public testing::TestWithParam<std::tuple<const char*, int>> {};

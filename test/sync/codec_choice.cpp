@@ -49,6 +49,15 @@ TEST(CodecChoice, UsesNothingThatIsPredictedToLose) {
     EXPECT_EQ(choice.way, 2U) << "coding takes longer than the wire";
 }
 
+TEST(CodecChoice, PricesABucketByItsOwnGradients) {
+  const std::vector<Gradient> model{{.name = "narrow", .elements = 1'000'000, .dtype = DType::f16},
+                                    {.name = "wide", .elements = 1'000'000}};
+  const auto both = choices_of(model, "auto:fp16+none", cluster_of(0));
+  for (const std::size_t i : {0, 1})
+    EXPECT_EQ(both.at(i).predicted_s, choices_of({model[i]}, "auto:fp16+none", cluster_of(0)).at(0).predicted_s)
+        << model[i].name;
+}
+
 TEST(CodecChoice, RefusesWhatItCannotWeigh) {
   EXPECT_THROW(std::ignore = choices_of(kTwo, "auto:topk:0.02+none", cluster_of(0)), Misuse) << "its coding is unknown";
   EXPECT_THROW(std::ignore = choices_of(kTwo, "auto:topk:0.01+none", cluster_of(0), "mg_wfbp"), Misuse);
