@@ -18,13 +18,14 @@ LAYERS = {
     "compress": {"base", "kernel", "compress"},
     "schedule": {"base", "schedule"},
     "optim": {"base", "kernel", "optim"},
-    "server": {"base", "kernel", "compress", "optim", "server", "server/consistency"},
+    "server": {"base", "kernel", "compress", "optim", "server", "server/consistency", "server/placement"},
     "input": {"base", "input"},
     "cache": {"base", "transport", "collective", "input", "cache"},
     "server/consistency": {"base", "server/consistency"},
-    "simulate": {"base", "transport", "collective", "schedule", "server/consistency", "simulate"},
+    "server/placement": {"base", "server/placement"},
+    "simulate": {"base", "transport", "collective", "schedule", "server/consistency", "server/placement", "simulate"},
     "sync": {"base", "kernel", "transport", "collective", "compress", "schedule", "optim", "server",
-             "server/consistency", "input", "cache", "sync"},
+             "server/consistency", "server/placement", "input", "cache", "sync"},
 }
 # Public header -> the folder that implements it: only folders that may include that folder may include the header.
 HOMES = {"group": "transport", "collective": "collective", "plan": "collective", "synchronizer": "sync", "combiner": "sync", "catalogue": "sync", "cluster": "collective", "predict": "simulate", "simulate": "simulate", "codec_loopback": "compress", "optimizer": "optim", "server": "server",

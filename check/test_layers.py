@@ -19,9 +19,9 @@ class Layers(Tree):
         self.finds_nothing(layers.findings(self.root))
 
     def test_a_shelf_that_stands_lower_than_its_folder_is_a_layer_of_its_own(self):
-        for path in ("server/placement.hpp", "server/consistency.hpp", "compress/codec.hpp", "base/clock.hpp"):
+        for path in ("server/message.hpp", "server/consistency.hpp", "server/placement.hpp", "compress/codec.hpp", "base/clock.hpp"):
             self.write(f"src/{path}", "")
-        self.write("src/simulate/training.cpp", '#include "server/consistency.hpp"\n#include "server/placement.hpp"\n')
+        self.write("src/simulate/training.cpp", '#include "server/consistency.hpp"\n#include "server/message.hpp"\n#include "server/placement.hpp"\n')
         self.write("src/server/consistency/ssp.cpp", '#include "base/clock.hpp"\n#include "compress/codec.hpp"\n')
         self.write("src/server/client.cpp", '#include "server/consistency.hpp"\n#include "compress/codec.hpp"\n')
         found = list(layers.findings(self.root))

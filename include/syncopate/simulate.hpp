@@ -58,6 +58,30 @@ struct Simulation {
 [[nodiscard]] std::vector<Simulation> simulate_training(const Profile& profile, const Cluster& cluster,
                                                         const SimulateOptions& options = {});
 
+/// A parameter server in place of an all-reduce.
+struct ServerScene {
+  int servers = 0;         ///< 0: as many as the workers have hosts
+  bool own_hosts = false;  ///< each on a host of its own; otherwise on the workers' hosts in turns
+  std::string placement = "uniform", consistency = "bsp";  ///< names from the shelves of server/, with a parameter
+  double significance = 0;  ///< `adaptive`: size of one step's update over the weights'; those of steps add up
+  std::vector<std::uint64_t> update_bytes, answer_bytes;  ///< of each layer as they travel; empty: as they are
+};
+
+struct ServerSimulation {
+  Simulation training;  ///< `policy` is the flow: "traditional", "wait_free" or "front_first"
+  int servers = 1;
+  double pushed_bytes = 0, pulled_bytes = 0;  ///< bodies of messages, per worker and step, also within a host
+  double exchanges = 0;                       ///< pushes per worker, block and step
+  double load_variation = 0;                  ///< standard deviation over mean of the servers' bytes
+};
+
+/// Workers and servers in virtual time, a row per number of ranks and flow (`options.policies`; empty: all). Servers
+/// use placement and consistency as training does. A message occupies the sender's port for alpha + n beta and the
+/// receiver's for n beta; a server reduces at gamma. Not with measured costs, segments, a law or a timeline. Throws
+/// Misuse.
+[[nodiscard]] std::vector<ServerSimulation> simulate_servers(const Profile& profile, const Cluster& cluster,
+                                                             const SimulateOptions& options, const ServerScene& scene);
+
 /// Costs of all-reduce, reduce-scatter and all-gather of up to `bytes` bytes on the cluster's links, by replaying their
 /// plans segment by segment: tables that can replace measured ones.
 [[nodiscard]] std::vector<MeasuredCost> simulate_costs(const Cluster& cluster, std::uint64_t bytes);

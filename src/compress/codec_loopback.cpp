@@ -123,6 +123,20 @@ std::optional<double> CodecLoopback::density() const {
 
 bool CodecLoopback::selects() const { return state_->settings.codec->feedback == compress::FeedbackUse::maskable; }
 
+std::uint64_t packet_bytes(const std::string& codec, std::size_t elements) {
+  constexpr std::size_t kDenseBelow = 4096;
+  compress::Settings settings = compress::settings_of(codec);
+  base::require(settings.codec->decodes_alone,
+                "codec {} has packets that cannot be decoded alone; a parameter server takes only codecs that can",
+                settings.codec->name);
+  settings.dense_below = kDenseBelow;
+  const compress::Tensor whole{.values = Buffer(nullptr, elements, DType::f32), .rows = elements};
+  if (!compress::is_coded(settings, whole)) return elements * sizeof(float);
+  double bytes = 0;
+  for (const compress::RoundBytes& round : compress::rounds_of(settings, {&whole, 1})) bytes += round.bytes;
+  return static_cast<std::uint64_t>(bytes);
+}
+
 std::uint32_t read_once(std::span<const float> elements) { return kernel::bit_sum(elements); }
 
 }  // namespace syncopate

@@ -8,6 +8,7 @@
 #include "arguments.hpp"
 #include "command.hpp"
 #include "plan/exchange.hpp"
+#include "plan/servers.hpp"
 #include "progress.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/tooling/units.hpp"
@@ -21,6 +22,7 @@ struct Options {
   std::vector<std::string> slow_ranks, slow_hosts;
   SimulateOptions simulate;
   tools::plan::ExchangeChoice exchange;
+  tools::plan::ServerChoice servers;
 };
 
 /// "3:1.5": number 3 takes 1.5 times as long.
@@ -61,6 +63,11 @@ void print_table(const Profile& profile, const std::string& algorithm, const std
                  row.ranks, row.algorithm, algorithm);
 }
 
+void run_servers(const Options& options, const Session& session, const Profile& profile, const Cluster& cluster) {
+  const ServerScene scene = tools::plan::scene_of(options.servers, options.exchange, profile);
+  tools::plan::print_servers(profile, simulate_servers(profile, cluster, options.simulate, scene), session.json);
+}
+
 int run(Options options, const Session& session) {
   const Profile profile = read_profile(options.profile);
   Cluster cluster = read_cluster(options.cluster);
@@ -70,6 +77,8 @@ int run(Options options, const Session& session) {
     options.simulate.slow_ranks.push_back(handicap_of("slow-rank", text));
   for (const std::string& text : options.slow_hosts)
     options.simulate.slow_hosts.push_back(handicap_of("slow-host", text));
+  if (options.exchange.exchange == tools::plan::kParameterServer)
+    return run_servers(options, session, profile, cluster), 0;
   options.simulate.law = tools::plan::law_of(options.exchange, profile, cluster);
   if (const std::string doubt = tools::plan::doubt_of_coding(options.exchange, options.simulate.law); !doubt.empty())
     session.log.write(LogLevel::warning, doubt);
@@ -106,12 +115,15 @@ void define(CLI::App& app, Session& session) {
       ->check(input_file());
   app.add_option("--ranks", simulate.ranks, "Numbers of ranks, comma-separated (default: the cluster's)")
       ->delimiter(',');
-  app.add_option("--policy", simulate.policies, "Policies, comma-separated; fusion:SIZE, fusion:ddp and dear too")
+  app.add_option("--policy", simulate.policies,
+                 "Policies, comma-separated; fusion:SIZE, fusion:ddp and dear too. With\n"
+                 "--exchange parameter_server: traditional, wait_free, front_first")
       ->delimiter(',');
   app.add_option("--fusion-bytes", options->fusion_bytes, "Bucket size of the fusion policy")
       ->default_str("by model and ranks");
   app.add_option("--algorithm", options->algorithm, "Algorithm of the all-reduce (default: the cluster's)");
   tools::plan::add_exchange(app, options->exchange);
+  tools::plan::add_servers(app, options->servers);
   app.add_option("--noise", simulate.noise, "Standard deviation of layer times over their mean")->capture_default_str();
   app.add_option("--steps", simulate.steps, "Steps to average with noise")->capture_default_str();
   app.add_option("--seed", simulate.seed, "Seed of the noise")->capture_default_str();
@@ -122,7 +134,10 @@ void define(CLI::App& app, Session& session) {
   app.add_flag("--segments", simulate.segments,
                "Cut messages as the collectives do, so that latencies overlap; without: alpha + n beta each");
   app.add_flag("--timeline", simulate.timeline, "With --json: rows of what rank 0 does in the last step");
-  app.callback([options, &session] { session.action = [options, &session] { return run(*options, session); }; });
+  app.callback([options, &app, &session] {
+    tools::plan::require_servers(app, options->exchange);
+    session.action = [options, &session] { return run(*options, session); };
+  });
 }
 
 }  // namespace

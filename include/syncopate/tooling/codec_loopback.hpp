@@ -44,6 +44,11 @@ class CodecLoopback final {
   std::unique_ptr<State> state_;
 };
 
+/// Bytes that a parameter server's update or answer of a table of so many elements is expected to take: as they are in
+/// tables below WorkerOptions::dense_below. Throws Misuse: an unknown codec, or one whose packets cannot be decoded
+/// alone.
+[[nodiscard]] std::uint64_t packet_bytes(const std::string& codec, std::size_t elements);
+
 /// Reads the elements once, as fast as this core can: what times of a step are compared with. The sum of their bits.
 std::uint32_t read_once(std::span<const float> elements);
 

@@ -1,0 +1,59 @@
+// Ports: who may send or receive next, and when it arrives.
+#include "simulate/server/ports.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace syncopate::simulate::server {
+
+void Events::at(double when_s, std::function<void()> happens) {
+  queue_.push({std::max(when_s, now_s_), numbered_++, std::move(happens)});
+}
+
+void Events::run() {
+  while (!queue_.empty()) {
+    now_s_ = queue_.top().when_s;
+    const auto happens = std::move(const_cast<Event&>(queue_.top()).happens);  // the order does not look at it
+    queue_.pop();
+    happens();
+  }
+}
+
+Ports::Ports(Events& events, Links links) : events_(events), links_(std::move(links)), ports_(links_.slowness.size()) {}
+
+void Ports::send(Parcel parcel) {
+  if (parcel.from == parcel.to) {
+    const double seconds = links_.intra ? links_.intra->alpha_s + parcel.bytes * links_.intra->beta_s_per_byte : 0.0;
+    events_.at(events_.now_s() + seconds, std::move(parcel.arrives));
+    return;
+  }
+  const std::size_t host = parcel.from;
+  ports_[host].waiting.emplace(parcel.priority, std::move(parcel));
+  // Not before all that happens now has been said: what is said first need not leave first.
+  if (!std::exchange(ports_[host].is_sending, true)) events_.at(events_.now_s(), [this, host] { send_next(host); });
+}
+
+void Ports::send_next(std::size_t host) {
+  Port& port = ports_[host];
+  if (port.waiting.empty()) {
+    port.is_sending = false;
+    return;
+  }
+  Parcel parcel = std::move(port.waiting.begin()->second);
+  port.waiting.erase(port.waiting.begin());
+  const double begin_s = events_.now_s(), alpha_s = links_.inter.alpha_s;
+  const double taken_s = parcel.bytes * links_.inter.beta_s_per_byte * links_.slowness[host];
+  events_.at(begin_s + alpha_s, [this, moved = std::move(parcel)]() mutable { receive(std::move(moved)); });
+  events_.at(begin_s + alpha_s + taken_s, [this, host] { send_next(host); });
+}
+
+void Ports::receive(Parcel parcel) {
+  Port& port = ports_[parcel.to];
+  // The last byte comes no earlier than it has left a slower sender.
+  const double own_s = parcel.bytes * links_.inter.beta_s_per_byte * links_.slowness[parcel.to];
+  const double sent_s = events_.now_s() + parcel.bytes * links_.inter.beta_s_per_byte * links_.slowness[parcel.from];
+  port.receives_until_s = std::max(std::max(port.receives_until_s, events_.now_s()) + own_s, sent_s);
+  events_.at(port.receives_until_s, std::move(parcel.arrives));
+}
+
+}  // namespace syncopate::simulate::server

@@ -1,0 +1,69 @@
+// Ports: messages between hosts in virtual time, through one full-duplex port of each host.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <queue>
+#include <vector>
+
+#include "syncopate/cluster.hpp"
+
+namespace syncopate::simulate::server {
+
+/// What happens when; of equal times what was asked for first.
+class Events final {
+ public:
+  [[nodiscard]] double now_s() const noexcept { return now_s_; }
+  void at(double when_s, std::function<void()> happens);
+  void run();  ///< until nothing is left to happen
+
+ private:
+  struct Event {
+    double when_s = 0;
+    std::uint64_t number = 0;
+    std::function<void()> happens;
+    bool operator<(const Event& other) const {  // the queue's top is its greatest
+      return when_s != other.when_s ? when_s > other.when_s : number > other.number;
+    }
+  };
+  std::priority_queue<Event> queue_;
+  double now_s_ = 0;
+  std::uint64_t numbered_ = 0;
+};
+
+struct Parcel {
+  std::size_t from = 0, to = 0;  ///< hosts
+  std::uint64_t priority = 0;    ///< lower ones leave first, equal ones in their order; none is interrupted
+  double bytes = 0;
+  std::function<void()> arrives;
+};
+
+/// The switch between the ports never blocks: a parcel occupies the sender's port for alpha + n beta, and from alpha
+/// after its beginning, as soon as it is free, the receiver's for n beta. Within a host no port is needed.
+class Ports final {
+ public:
+  struct Links {
+    LinkCost inter;
+    std::optional<LinkCost> intra;  ///< nothing: no time
+    std::vector<double> slowness;   ///< by host
+  };
+  Ports(Events& events, Links links);
+  void send(Parcel parcel);
+
+ private:
+  struct Port {
+    std::multimap<std::uint64_t, Parcel> waiting;  ///< by priority
+    bool is_sending = false;
+    double receives_until_s = 0;
+  };
+  void send_next(std::size_t host);
+  void receive(Parcel parcel);
+
+  Events& events_;
+  const Links links_;
+  std::vector<Port> ports_;
+};
+
+}  // namespace syncopate::simulate::server

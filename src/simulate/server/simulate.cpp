@@ -1,0 +1,99 @@
+// Simulation of a parameter server: a row per number of ranks and flow, of steps that repeat themselves.
+#include <algorithm>
+
+#include "base/require.hpp"
+#include "schedule/evaluate.hpp"
+#include "simulate/candidate.hpp"
+#include "simulate/costs/cluster_cost.hpp"
+#include "simulate/server/job.hpp"
+
+namespace syncopate {
+
+namespace {
+
+using simulate::server::Course;
+using simulate::server::Ports;
+using simulate::server::Scene;
+using simulate::server::Travelled;
+
+void check_servers(const Cluster& cluster, const SimulateOptions& options) {
+  base::require(cluster.ranks >= 1 && cluster.ranks <= 65536, "{} ranks; allowed: 1 to 65536", cluster.ranks);
+  base::require(options.noise >= 0 && options.noise <= 2, "noise is {}; allowed: 0 to 2", options.noise);
+  base::require(options.steps >= 1 && options.steps <= 100000, "steps is {}; allowed: 1 to 100000", options.steps);
+  base::require(cluster.inter.has_value(),
+                "a parameter server's messages go by links, which the cluster does not have; give it \"inter\"");
+  base::require(!simulate::costs::is_measured(cluster),
+                "a parameter server's messages go by links, and the cluster's costs of an all-reduce are measured; "
+                "allowed: a cluster without \"costs\"");
+  base::require(!options.segments && !options.law && !options.timeline,
+                "exchange parameter_server has neither segments nor a timeline; leave them out");
+  for (const Handicap& slow : options.slow_ranks)
+    base::require(slow.which >= 0 && slow.which < cluster.ranks && slow.factor > 0,
+                  "rank {} is {} times as slow; allowed: ranks 0 to {}, factors above 0", slow.which, slow.factor,
+                  cluster.ranks - 1);
+}
+
+Ports::Links links_of(const Scene& scene, const Cluster& cluster, const SimulateOptions& options) {
+  Ports::Links links{*cluster.inter, cluster.intra, std::vector<double>(scene.hosts, 1)};
+  for (const Handicap& slow : options.slow_hosts) {
+    base::require(slow.which >= 0 && static_cast<std::size_t>(slow.which) < scene.hosts && slow.factor > 0,
+                  "host {} is {} times as slow; allowed: hosts 0 to {}, factors above 0", slow.which, slow.factor,
+                  scene.hosts - 1);
+    links.slowness[static_cast<std::size_t>(slow.which)] *= slow.factor;
+  }
+  return links;
+}
+
+/// Steps to leave out, and to average: with staleness s traffic repeats itself every s + 1 steps.
+struct Window {
+  std::size_t warm_up = 0, counted = 0;
+};
+
+Window window_of(const Scene& scene, const SimulateOptions& options) {
+  const auto period = static_cast<std::size_t>(std::clamp<std::int64_t>(scene.rule.staleness.value_or(0), 0, 100)) + 1;
+  const std::size_t wanted = options.noise > 0 ? static_cast<std::size_t>(options.steps) : 6;
+  return {std::max<std::size_t>(3, 2 * period), (wanted + period - 1) / period * period};
+}
+
+}  // namespace
+
+std::vector<ServerSimulation> simulate_servers(const Profile& profile, const Cluster& cluster,
+                                               const SimulateOptions& options, const ServerScene& asked) {
+  const schedule::Timeline timeline = simulate::timeline_of(profile);
+  const simulate::Workload workload(timeline, options);
+  const double compute_s = schedule::ready_times(timeline).front();
+  std::vector<std::string> flows = options.policies;
+  if (flows.empty()) flows.assign(std::begin(simulate::server::kFlows), std::end(simulate::server::kFlows));
+  std::vector<ServerSimulation> rows;
+  for (const int ranks : options.ranks.empty() ? std::vector<int>{cluster.ranks} : options.ranks) {
+    Cluster here = cluster;
+    here.ranks = ranks;
+    check_servers(here, options);
+    for (const std::string& flow : flows) {
+      if (options.progress) options.progress(flow, ranks);
+      const Scene scene = scene_of(timeline, here, asked, simulate::server::flow_named(flow));
+      const auto [warm_up, counted] = window_of(scene, options);
+      const Course course =
+          run_job(scene, workload, links_of(scene, here, options), static_cast<int>(warm_up + counted));
+      const double steps = static_cast<double>(counted), each = steps * ranks;
+      const double seconds = (course.ended_s.back() - course.ended_s[warm_up - 1]) / steps;
+      const Travelled &end = course.travelled.back(), &begin = course.travelled[warm_up - 1];
+      rows.push_back({.training = {.policy = flow,
+                                   .ranks = ranks,
+                                   .algorithm = "parameter_server",
+                                   .iteration_s = seconds,
+                                   .compute_s = compute_s,
+                                   .exposed_s = seconds - compute_s,
+                                   .speedup = seconds > 0 ? ranks * compute_s / seconds : 0,
+                                   .timeline = {}},
+                      .servers = static_cast<int>(scene.servers),
+                      .pushed_bytes = (end.pushed_bytes - begin.pushed_bytes) / each,
+                      .pulled_bytes = (end.pulled_bytes - begin.pulled_bytes) / each,
+                      .exchanges = (end.pushes - begin.pushes) / (each * static_cast<double>(scene.blocks.size())),
+                      .load_variation = scene.load_variation});
+    }
+  }
+  return rows;
+}
+
+}  // namespace syncopate

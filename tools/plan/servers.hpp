@@ -1,0 +1,26 @@
+// A parameter server in the simulator: its options, and the rows of its workers.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "plan/exchange.hpp"
+#include "syncopate/simulate.hpp"
+
+namespace syncopate::tools::plan {
+
+inline constexpr char kParameterServer[] = "parameter_server";
+
+struct ServerChoice {
+  ServerScene scene;
+  std::string hosts = "workers", answers = "none";
+};
+
+void add_servers(CLI::App& app, ServerChoice& choice);
+/// Throws Misuse where one of their options is given without the exchange.
+void require_servers(const CLI::App& app, const ExchangeChoice& exchange);
+/// The scene of the choice, with what codecs make of the profile's layers. Throws Misuse for unknown names.
+[[nodiscard]] ServerScene scene_of(const ServerChoice& choice, const ExchangeChoice& exchange, const Profile& profile);
+void print_servers(const Profile& profile, const std::vector<ServerSimulation>& rows, bool json);
+
+}  // namespace syncopate::tools::plan
