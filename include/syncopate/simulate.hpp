@@ -77,8 +77,8 @@ struct ServerSimulation {
 
 /// Workers and servers in virtual time, a row per number of ranks and flow (`options.policies`; empty: all). Servers
 /// use placement and consistency as training does. A message occupies the sender's port for alpha + n beta and the
-/// receiver's for n beta; a server reduces at gamma. Not with measured costs, segments, a law or a timeline. Throws
-/// Misuse.
+/// receiver's for n beta; streams share a port; a server reduces at gamma. Not with measured costs, segments, a law or
+/// a timeline. Throws Misuse.
 [[nodiscard]] std::vector<ServerSimulation> simulate_servers(const Profile& profile, const Cluster& cluster,
                                                              const SimulateOptions& options, const ServerScene& scene);
 

@@ -101,6 +101,14 @@ TEST(ServerSimulation, FollowsTheLoadOfTheFullestServer) {
   EXPECT_EQ(row("uniform").load_variation, 0);
 }
 
+// Streams share a port: a front layer's push does not hold up what the same host owes the other workers.
+TEST(ServerSimulation, OfWholeTablesKeepsTheFrontLayersFirst) {
+  const Profile inception = read_profile(DATA_FOLDER "/profile/inception_v4_gtx1080.json");
+  const double uniform_s = seconds_of(inception, wire_of(4), "front_first");
+  EXPECT_LE(seconds_of(inception, wire_of(4), "front_first", {.placement = "lpt"}), 1.05 * uniform_s);
+  EXPECT_GE(seconds_of(inception, wire_of(4), "wait_free", {.placement = "lpt"}), 1.05 * uniform_s);
+}
+
 TEST(ServerSimulation, CountsStartUpTimesAndReducing) {
   const Profile profile = even(1, 1 << 20, 0);
   const ServerScene scene{.servers = 1, .own_hosts = true};

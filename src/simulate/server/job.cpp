@@ -151,6 +151,7 @@ class Job final {
     copy.is_asking = true;
     ports_.send({.from = scene_.host_of_worker[index],
                  .to = scene_.host_of_server[block.server],
+                 .stream = stream_of(index, block.server),
                  .priority = priority_of(block),
                  .bytes = bytes,
                  .arrives = [this, request, bytes] { reduce(request, bytes); }});
@@ -158,6 +159,10 @@ class Job final {
 
   [[nodiscard]] std::uint64_t priority_of(const Block& block) const {
     return scene_.flow == Flow::front_first ? block.layer : 0;
+  }
+
+  [[nodiscard]] std::size_t stream_of(std::size_t worker, std::size_t server) const {
+    return worker * scene_.servers + server;
   }
 
   /// A server reduces one update after the other.
@@ -196,6 +201,7 @@ class Job final {
     travelled_.pulled_bytes += block.answer_bytes;
     ports_.send({.from = scene_.host_of_server[block.server],
                  .to = scene_.host_of_worker[index],
+                 .stream = scene_.workers * scene_.servers + stream_of(index, block.server),
                  .priority = priority_of(block),
                  .bytes = block.answer_bytes,
                  .arrives = [this, index, number, least] {
@@ -213,6 +219,7 @@ class Job final {
     const Block& block = scene_.blocks[number];
     ports_.send({.from = scene_.host_of_server[block.server],
                  .to = scene_.host_of_worker[index],
+                 .stream = scene_.workers * scene_.servers + stream_of(index, block.server),
                  .priority = 0,
                  .bytes = 0,
                  .arrives = [this, index, number, wanted] {

@@ -28,19 +28,39 @@ void Ports::send(Parcel parcel) {
     return;
   }
   const std::size_t host = parcel.from;
-  ports_[host].waiting.emplace(parcel.priority, std::move(parcel));
+  Port& port = ports_[host];
+  const std::size_t number = parcel.stream;
+  Stream& stream = port.streams[number];
+  const bool was_idle = stream.waiting.empty();
+  stream.waiting.emplace(parcel.priority, std::move(parcel));
+  if (was_idle) {
+    stream.tag = std::max(stream.tag, port.tag);
+    line_up(port, number);
+  }
   // Not before all that happens now has been said: what is said first need not leave first.
-  if (!std::exchange(ports_[host].is_sending, true)) events_.at(events_.now_s(), [this, host] { send_next(host); });
+  if (!std::exchange(port.is_sending, true)) events_.at(events_.now_s(), [this, host] { send_next(host); });
+}
+
+void Ports::line_up(Port& port, std::size_t stream) {
+  port.turns.emplace(std::pair(port.streams[stream].tag, port.ordered++), stream);
 }
 
 void Ports::send_next(std::size_t host) {
   Port& port = ports_[host];
-  if (port.waiting.empty()) {
+  if (port.turns.empty()) {  // whoever had more before the pause owes nothing after it
     port.is_sending = false;
+    port.tag = 0;
+    for (auto& [number, stream] : port.streams) stream.tag = 0;
     return;
   }
-  Parcel parcel = std::move(port.waiting.begin()->second);
-  port.waiting.erase(port.waiting.begin());
+  const std::size_t number = port.turns.begin()->second;
+  port.turns.erase(port.turns.begin());
+  Stream& stream = port.streams[number];
+  Parcel parcel = std::move(stream.waiting.begin()->second);
+  stream.waiting.erase(stream.waiting.begin());
+  port.tag = stream.tag;
+  stream.tag += parcel.bytes;
+  if (!stream.waiting.empty()) line_up(port, number);
   const double begin_s = events_.now_s(), alpha_s = links_.inter.alpha_s;
   const double taken_s = parcel.bytes * links_.inter.beta_s_per_byte * links_.slowness[host];
   events_.at(begin_s + alpha_s, [this, moved = std::move(parcel)]() mutable { receive(std::move(moved)); });

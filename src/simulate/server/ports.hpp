@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <queue>
+#include <utility>
 #include <vector>
 
 #include "syncopate/cluster.hpp"
@@ -35,13 +36,16 @@ class Events final {
 
 struct Parcel {
   std::size_t from = 0, to = 0;  ///< hosts
-  std::uint64_t priority = 0;    ///< lower ones leave first, equal ones in their order; none is interrupted
+  std::size_t stream = 0;        ///< one for each sender and receiver, which are processes of these hosts
+  std::uint64_t priority = 0;    ///< within its stream lower ones leave first, equal ones in their order
   double bytes = 0;
   std::function<void()> arrives;
 };
 
-/// The switch between the ports never blocks: a parcel occupies the sender's port for alpha + n beta, and from alpha
-/// after its beginning, as soon as it is free, the receiver's for n beta. Within a host no port is needed.
+/// Streams share the sender's port by bytes, as TCP's do (start-time fair queuing; Goyal, Vin & Cheng, SIGCOMM 1996),
+/// whole parcels at a time. The switch between the ports never blocks: a parcel occupies the sender's port for alpha +
+/// n beta, and from alpha after its beginning, as soon as it is free, the receiver's for n beta. Within a host no port
+/// is needed.
 class Ports final {
  public:
   struct Links {
@@ -53,11 +57,19 @@ class Ports final {
   void send(Parcel parcel);
 
  private:
-  struct Port {
+  struct Stream {
     std::multimap<std::uint64_t, Parcel> waiting;  ///< by priority
+    double tag = 0;                                ///< bytes that it has had, or could not have while it had none
+  };
+  struct Port {
+    std::map<std::size_t, Stream> streams;
+    std::map<std::pair<double, std::uint64_t>, std::size_t> turns;  ///< (tag, order) -> stream that has something
+    double tag = 0;                                                 ///< of the stream that was served last
+    std::uint64_t ordered = 0;
     bool is_sending = false;
     double receives_until_s = 0;
   };
+  static void line_up(Port& port, std::size_t stream);
   void send_next(std::size_t host);
   void receive(Parcel parcel);
 

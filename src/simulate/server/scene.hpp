@@ -15,7 +15,7 @@ namespace syncopate::simulate::server {
 enum class Flow : std::uint8_t {
   traditional,  ///< after the backward pass one message to each server; before the forward pass one from each
   wait_free,    ///< each layer's blocks when its gradient is ready; its forward pass waits for them alone
-  front_first,  ///< the same, and of what waits for a port the front layers leave first
+  front_first,  ///< the same, and of what waits in a stream the front layers leave first
 };
 inline constexpr std::string_view kFlows[] = {"traditional", "wait_free", "front_first"};
 [[nodiscard]] Flow flow_named(std::string_view name);  ///< throws Misuse that lists them
