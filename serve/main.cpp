@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "measure.hpp"
+#include "replay.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/server.hpp"
 #include "syncopate/tooling/json.hpp"
@@ -112,6 +113,28 @@ void define_measure(CLI::App& app, Words& words) {
   });
 }
 
+/// What `syncopate bench server --replay` starts as its workers; not for people.
+void define_replay(CLI::App& app, Words& words) {
+  CLI::App* sub = app.add_subcommand("replay", "One worker of a replay");
+  sub->group("");
+  const auto replayed = std::make_shared<serve::Replayed>();
+  sub->add_option("--architecture", replayed->architecture)->required();
+  sub->add_option("--contender", replayed->contender)->required();
+  for (const auto& [name, value] :
+       {std::pair("--flow", &replayed->flow), std::pair("--consistency", &replayed->consistency),
+        std::pair("--codec", &replayed->codec), std::pair("--answers", &replayed->answers),
+        std::pair("--placement", &replayed->placement)})
+    sub->add_option(name, *value);
+  sub->add_option("--step-seconds", replayed->step_s);
+  sub->add_option("--untimed", replayed->untimed);
+  sub->add_option("--blocks", replayed->blocks);
+  sub->callback([&words, replayed] {
+    words.instead = [replayed] {
+      if (const std::string row = serve::replay(*replayed); !row.empty()) fmt::print("{}\n", row);
+    };
+  });
+}
+
 void define(CLI::App& app, Words& words) {
   app.name("syncopate-server");
   app.set_version_flag("--version", std::string(version()));
@@ -143,6 +166,7 @@ void define(CLI::App& app, Words& words) {
   define_status(app, words);
   define_certificates(app, words);
   define_measure(app, words);
+  define_replay(app, words);
 }
 
 /// Signals are taken by one thread that waits for them: every other thread has them blocked from its birth.

@@ -58,8 +58,12 @@ void add_server(CLI::App& app, Session& session) {
   CLI::App& sub = *app.add_subcommand("server", "Push and pull of the parameter server, beside a bare gRPC stream");
   sub.add_flag("--json", session.json, "One row per contender and size, for programs");
   bench::declare(sub, *request);
-  sub.callback([request, &session] {
-    session.action = [request, &session] { return bench::run_server_benchmark(*request, session); };
+  sub.callback([request, &sub, &session] {
+    bench::require_replayed(sub, *request);
+    session.action = [request, &session] {
+      return request->replay.empty() ? bench::run_server_benchmark(*request, session)
+                                     : bench::run_server_replay(*request, session);
+    };
   });
 }
 

@@ -163,8 +163,15 @@ void declare(CLI::App& app, ServerRequest& request) {
   app.add_option("--rounds", request.rounds, "runs of every contender, interleaved")
       ->check(between(1, 1000))
       ->capture_default_str();
-  app.add_option("--steps", request.steps, "timed rounds of push and pull in each run")
+  app.add_option("--steps", request.steps, "timed rounds of push and pull in each run; replay: blocks of 6 steps")
       ->check(between(1, 10'000))
+      ->capture_default_str();
+  app.add_option("--replay", request.replay,
+                 "thesis: instead of push and pull, steps of its two models with computing emulated by sleeping");
+  app.add_option("--models", request.models, "replay: resnet110,inception_v4_slim")->capture_default_str();
+  app.add_option("--placement", request.placement, "replay: which server keeps what")->capture_default_str();
+  app.add_option("--dilation", request.dilation, "replay: computing takes so many times as long, for a slower --lab")
+      ->check(above_zero())
       ->capture_default_str();
 }
 
