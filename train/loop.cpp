@@ -86,11 +86,12 @@ input::Pipeline::Plan Training::plan_of_steps(std::uint64_t last) const {
 /// The checkpoint comes first: a second signal, or a launcher's patience, may end this process at any time.
 void Training::finish_run(EndRow& end) {
   settle();
+  if (is_served() && !options_.checkpoint.empty()) save();  // servers are there until the last worker has finished
   if (is_served()) end.served = descent_->gradients().finish_served();
   exchange_notices();
   end.signal = done() ? 0 : notices_.signal();
   share_weights();
-  if (!options_.checkpoint.empty()) save();
+  if (!is_served() && !options_.checkpoint.empty()) save();
   if (end.signal == 0 && !evaluation_ && options_.evaluate_every != 0u) report_evaluation();
   barrier(group_);
   end.steps = state_.progress.step;
@@ -166,12 +167,13 @@ void Training::average_statistics() {
 void Training::save() {
   settle();
   average_statistics();
+  at::Tensor parameters = parameters_;
+  const Kept kept = descent_->kept(parameters);
   save_codec_state();
-  const Kept kept = descent_->kept();
   if (place_.rank != 0) return;
   unsaved_.reset();
   try {
-    save_checkpoint(options_.checkpoint, {state_, layout_of(network_), parameters_, buffers_, kept});
+    save_checkpoint(options_.checkpoint, {state_, layout_of(network_), parameters, buffers_, kept});
     output_.note(fmt::format("checkpoint {} at step {}", options_.checkpoint, state_.progress.step));
   } catch (const SystemFailure& failure) {
     unsaved_ = failure;

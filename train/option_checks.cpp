@@ -30,10 +30,6 @@ void check_servers(const Options& o) {
   require_entry("codec", o.answers.substr(0, o.answers.find(':')));
   require(o.feedback.warmup_steps == 0 && o.feedback.warmup_density == 0 && o.feedback.clip_norm == 0,
           "--warmup-density, --warmup-steps and --local-clip with --exchange parameter_server; allowed: without");
-  require(
-      o.checkpoint.empty() && o.resume.empty(),
-      "--checkpoint and --resume with --exchange parameter_server; allowed: without, because the optimizer's state is "
-      "not on the ranks");
 }
 
 void check_cache(const Options& o) {

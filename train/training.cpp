@@ -82,7 +82,7 @@ void Training::plan_exchanges() {
 /// Seed and position come before the network, whose initial values the seed decides; tensors come after it.
 void Training::share_initial_state() {
   state_.sizes.classes = data_->classes() > 0 ? data_->classes() : model_.classes;
-  const bool first = place_.rank == 0;
+  const bool first = place_.rank == 0 || is_served();  // workers are no group that could tell one another
   goes_on_ = !options_.resume.empty() && first;
   if (goes_on_) {
     resumed_ = load_checkpoint(options_.resume);

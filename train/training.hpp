@@ -93,8 +93,8 @@ class Training final {
   Output output_;
   std::unique_ptr<Data> data_;
   std::unique_ptr<Batches> batches_;  ///< of the steps, from the first one on
-  Checkpoint resumed_;                ///< rank 0 with --resume only
-  bool goes_on_ = false;              ///< rank 0 has a checkpoint
+  Checkpoint resumed_;                ///< rank 0 with --resume only, and every worker
+  bool goes_on_ = false;              ///< there is a checkpoint
   RunState state_;                    ///< `state_.progress` is where the training stands
   Network network_;
   at::Tensor parameters_, buffers_;  ///< all of the network's, in one memory each

@@ -12,6 +12,7 @@
 
 #include "syncopate/dtype.hpp"
 #include "syncopate/log.hpp"
+#include "syncopate/server_checkpoint.hpp"
 
 namespace syncopate {
 
@@ -153,8 +154,17 @@ class TableWorker final {
   /// every worker. `spared`: WeightTensor::spared. Returns its index. Throws Misuse after `start`.
   std::size_t create_table(std::string name, Buffer weights, bool spared = false);
   /// Every worker calls it. The servers take worker 0's weights; all workers hold them afterwards. A worker that comes
-  /// after the others have begun goes on where they are. Throws Mismatch where workers have other tables or options.
-  void start();
+  /// after the others have begun goes on where they are. `earlier`: from `gather` of an earlier run, on every worker,
+  /// also with another number of workers, servers or another placement: the first step is its `step`. Throws Mismatch
+  /// where workers have other tables, options or steps, Misuse for the state of another optimizer.
+  void start(KeptTables earlier = {});
+  /// Between steps: sends what is left, and waits until everybody's updates of as many steps are on the servers.
+  void flush();
+  /// `flush`, and what the servers keep then; without lockstep the optimizer's state is this worker's own, and updates
+  /// of later steps that have come by then are in the weights. Throws PeerLost where the others did not wait.
+  [[nodiscard]] KeptTables gather();
+  [[nodiscard]] KeptByCodec kept_by_codec();  ///< after `flush`
+  void restore(const KeptByCodec& kept);      ///< after `start`; throws Misuse for other lengths
   /// Adds this worker's gradient of the present step to the table, with this learning rate; once a step. Does not wait
   /// for any server. The gradient is zero afterwards.
   void update(std::size_t table, Buffer gradient, double rate);

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "server/consistency.hpp"
@@ -19,7 +20,7 @@ enum class Says : std::uint8_t {
   // A worker says:
   setup = 1,  ///< body: the job's setup; the first message of a stream. `last`: 1 if this process has sent nothing
               ///< before; it takes part from step `first` on
-  initial,    ///< body: a block's first weights; from worker 0
+  initial,    ///< body: a block's first weights, or with `version` p that part of it (kept_part); from worker 0
   push,       ///< body: the update of steps [first, last) of a block. Its weights are asked for in exchange
   fetch,      ///< a block's weights are asked for
   finish,     ///< the worker has ended in order; its clocks count no more
@@ -45,6 +46,15 @@ struct Message {
 /// Versions count what a server has shown of a block whose answers are coded; 0: the worker holds none of them, and an
 /// answer has the weights themselves. A request with kExact is answered so, with what the server really keeps.
 inline constexpr std::uint64_t kExact = ~std::uint64_t{0};
+
+/// A fetch with kKept - p is answered with part p of what the server keeps of the block, and leaves all versions as
+/// they are: 0: the weights, 1 + s: the optimizer's state s.
+inline constexpr std::uint64_t kKept = kExact - 1;
+inline constexpr std::size_t kMostKeptParts = 3;
+[[nodiscard]] constexpr std::optional<std::size_t> kept_part(std::uint64_t version) {
+  if (version > kKept || kKept - version >= kMostKeptParts) return std::nullopt;
+  return kKept - version;
+}
 
 /// Fields in order, little-endian; the body follows.
 [[nodiscard]] std::array<std::byte, kHeadBytes> head_of(const Message& message);

@@ -64,9 +64,11 @@ class Program final {
     for (std::size_t i = 0; i < 2; ++i)
       EXPECT_EQ(worker_->create_table("table " + std::to_string(i), Buffer(std::span(weights_[i]))), i);
   }
-  void start() {
+  void start(KeptTables earlier = {}) {
     connect();
-    worker_->start();
+    for (std::size_t i = 0, at = 0; i < 2 && !earlier.weights.empty(); at += weights_[i++].size())
+      std::copy_n(earlier.weights.begin() + static_cast<std::ptrdiff_t>(at), weights_[i].size(), weights_[i].begin());
+    worker_->start(std::move(earlier));
   }
   void step() {
     for (std::size_t i = 0; i < 2; ++i) worker_->sync(i);
@@ -81,6 +83,9 @@ class Program final {
   }
   void run(std::int64_t steps) {
     start();
+    go_on(steps);
+  }
+  void go_on(std::int64_t steps) {
     while (worker_->steps() < steps) step();
     worker_->finish();
   }

@@ -30,9 +30,11 @@ class TrainingJobs : public testing::Test {
     ASSERT_EQ(syncopate({"data", "draw", "--out", images, "--train", "80", "--test", "10", "--seed", "1"}).code, 0);
   }
 
-  /// On the images and without evaluation, unless `more` says otherwise.
-  [[nodiscard]] Ended train(int ranks, const std::string& more) const {
-    std::vector<std::string> words{"run", "-n", std::to_string(ranks), "--", SYNCOPATE_PROGRAM, "train", "--json"};
+  /// On the images and without evaluation, unless `more` says otherwise. `job`: words for `syncopate run`.
+  [[nodiscard]] Ended train(int ranks, const std::string& more, const std::vector<std::string>& job = {}) const {
+    std::vector<std::string> words{"run", "-n", std::to_string(ranks)};
+    words.insert(words.end(), job.begin(), job.end());
+    words.insert(words.end(), {"--", SYNCOPATE_PROGRAM, "train", "--json"});
     if (more.find("--data ") == std::string::npos) words.insert(words.end(), {"--data", images});
     if (more.find("--evaluate-every ") == std::string::npos) words.insert(words.end(), {"--evaluate-every", "0"});
     std::istringstream stream(always_ + " " + more);
@@ -42,13 +44,16 @@ class TrainingJobs : public testing::Test {
 
   /// The digest that all ranks ended with.
   [[nodiscard]] std::string digest(int ranks, const std::string& more) const {
-    const Ended ended = train(ranks, more);
-    EXPECT_EQ(ended.code, 0) << more << '\n' << ended.error;
+    SCOPED_TRACE(more);
+    return digest_of(train(ranks, more), ranks);
+  }
+  [[nodiscard]] static std::string digest_of(const Ended& ended, int ranks) {
+    EXPECT_EQ(ended.code, 0) << ended.error;
     const auto ends = rows(ended, "end");
-    EXPECT_EQ(ends.size(), static_cast<std::size_t>(ranks)) << more << '\n' << ended.error;
+    EXPECT_EQ(ends.size(), static_cast<std::size_t>(ranks)) << ended.error;
     std::set<std::string> digests;
     for (const auto& end : ends) digests.insert(end.at("digest").get<std::string>());
-    EXPECT_EQ(digests.size(), 1U) << more << ": ranks ended with different parameters";
+    EXPECT_EQ(digests.size(), 1U) << "ranks ended with different parameters";
     return digests.empty() ? "none" : *digests.begin();
   }
 

@@ -9,7 +9,8 @@ namespace syncopate::train {
 
 void Training::begin_descent(std::optional<Kept> earlier) {
   const auto number = static_cast<std::size_t>(part_ - parts_.data());
-  descent_ = std::make_unique<Descent>(context_, part_->options, plans_[number], std::move(earlier));
+  descent_ = std::make_unique<Descent>(context_, part_->options, plans_[number],
+                                       Earlier{state_.seed, state_.progress.step, std::move(earlier)});
   descent_->gradients().watch([this](const std::string& name) { found_not_finite("the gradient of " + name, name); });
 }
 
@@ -17,7 +18,7 @@ void Training::begin_descent(std::optional<Kept> earlier) {
 void Training::enter_next_part() {
   settle();
   share_weights();
-  Kept kept = descent_->kept();
+  Kept kept = descent_->kept(parameters_);
   if (place_.rank != 0) kept.state.clear();                         // rank 0's counts
   for (auto& [name, values] : kept.state) values = values.clone();  // the optimizer whose memory it is goes
   const SavedCodecState state = descent_->gradients().codec_state();
@@ -51,17 +52,19 @@ void Training::carry_codec_state(const SavedCodecState& earlier) {
   begin_codecs(std::move(fresh));
 }
 
+/// Where workers hold different copies of the weights, the step alone says what their codecs' state belongs to.
 StateOf Training::place_of_state(const std::string& checkpoint) const {
   const auto bytes = static_cast<std::size_t>(4 * parameters_.numel());
+  const bool same_everywhere = !is_served() || (options_.consistency == "bsp" && options_.answers == "none");
   return {.file = checkpoint,
           .step = state_.progress.step,
-          .parameters = XXH3_64bits(parameters_.const_data_ptr<float>(), bytes),
+          .parameters = same_everywhere ? XXH3_64bits(parameters_.const_data_ptr<float>(), bytes) : 0,
           .rank = place_.rank,
           .ranks = place_.ranks};
 }
 
 /// All ranks go on with what their codecs kept, or none does: a residual without the others' is no loss that anyone
-/// could account for.
+/// could account for. Workers are no group: each goes on with what it finds.
 void Training::find_codec_state() {
   SavedCodecState fresh = descent_->gradients().codec_state();
   if (is_empty(fresh)) return begin_codecs(std::move(fresh));
@@ -70,7 +73,9 @@ void Training::find_codec_state() {
   allreduce(group_, std::span(&missing, 1), {.name = "ranks without their codec's state"});
   if (missing == 0) return descent_->gradients().restore(*found.state);
   if (!found.state) output_.warn(fmt::format("no codec state: {}", found.reason));
-  if (place_.rank == 0)
+  if (is_served())
+    output_.warn("what this worker's codec had left out of earlier gradients is lost; the others' is their own");
+  else if (place_.rank == 0)
     output_.warn(
         fmt::format("{} of {} ranks have no codec state to go on with: what the codec had left out of earlier "
                     "gradients is lost, and it starts with nothing kept on every rank",

@@ -6,7 +6,7 @@
 
 namespace syncopate::train {
 
-Descent::Descent(const RunContext& run, const Options& options, const ExchangePlan& plan, std::optional<Kept> earlier)
+Descent::Descent(const RunContext& run, const Options& options, const ExchangePlan& plan, const Earlier& earlier)
     : run_(run), plan_(plan), updater_(updater_of(options.exchange)), serial_(options.serial) {
   OptimizerOptions work = optimizer_options(options);
   work.corrected = plan.corrected;
@@ -14,11 +14,11 @@ Descent::Descent(const RunContext& run, const Options& options, const ExchangePl
   if (is_sharded || options.share_norms) work.shared = shared_work(run.group, run.network, is_sharded);
   if (is_sharded) shards_ = work.shared->shards;
   optimizer_ = optimizer_for(run.network, std::move(work));
-  if (earlier) take(*earlier);
+  if (earlier.kept && updater_ != Updater::servers) take(*earlier.kept);
   SynchronizerOptions exchange = plan.options;
   if (updater_ != Updater::caller)
     exchange.update = [this](std::size_t first, std::size_t last) { update(first, last); };
-  std::unique_ptr<ServedWeights> served = updater_ == Updater::servers ? serve(run.network, options) : nullptr;
+  std::unique_ptr<ServedWeights> served = updater_ == Updater::servers ? serve(run.network, options, earlier) : nullptr;
   gradients_ = std::make_unique<Gradients>(
       run.group, run.network, std::move(exchange),
       Gradients::Manner{options.serial, options.share_norms, std::move(served), plan.codecs.by_gradient()});
@@ -48,7 +48,12 @@ void Descent::update(std::size_t first, std::size_t last) {
   optimizer_->update(first, gradients, step_);
 }
 
-Kept Descent::kept() {
+Kept Descent::kept(at::Tensor& parameters) {
+  if (ServedWeights* served = gradients_->served()) {
+    if (run_.place.rank != 0) return served->flush(), Kept{std::string(optimizer_->rule()), {}};
+    parameters = at::empty_like(parameters);
+    return served->gather(parameters);
+  }
   if (shards_) return gathered(run_.group, *shards_, *optimizer_);
   if (updater_ == Updater::root && run_.place.rank != 0) return {std::string(optimizer_->rule()), {}};
   return kept_by(*optimizer_);

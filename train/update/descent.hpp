@@ -13,9 +13,9 @@ namespace syncopate::train {
 
 class Descent final {
  public:
-  /// `earlier`: what an optimizer kept before, on all ranks or none; rank 0's counts. A collective. `run`, `options`
-  /// and `plan` outlive it. Throws Misuse where another optimizer kept it.
-  Descent(const RunContext& run, const Options& options, const ExchangePlan& plan, std::optional<Kept> earlier);
+  /// `earlier`: how far the run is, and what an optimizer kept, on all ranks or none; rank 0's counts. A collective.
+  /// `run`, `options` and `plan` outlive it. Throws Misuse where another optimizer kept it.
+  Descent(const RunContext& run, const Options& options, const ExchangePlan& plan, const Earlier& earlier);
   ~Descent();
   Descent(const Descent&) = delete;
   Descent& operator=(const Descent&) = delete;
@@ -33,8 +33,9 @@ class Descent final {
   /// Updates the weights of gradients [first, last].
   void update(std::size_t first, std::size_t last);
   /// What the optimizer keeps of all weights, maybe in its own memory; nothing on ranks that never update. A collective
-  /// where shards are gathered; nothing is under way.
-  [[nodiscard]] Kept kept();
+  /// where shards are gathered; nothing is under way. `parameters`: gets the weights of servers, where they hold them,
+  /// on rank 0; the other workers wait until theirs are in them.
+  [[nodiscard]] Kept kept(at::Tensor& parameters);
 
  private:
   void take(const Kept& earlier);

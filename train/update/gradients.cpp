@@ -194,14 +194,21 @@ Served Gradients::finish_served() {
 
 double Gradients::take_waited_s() { return std::exchange(waited_s_, 0); }
 
+/// A layer's parameters may be used in any order, so all before this one are waited for too.
 void Gradients::wait_for_weights(std::size_t parameter) {
   if (!weights_under_way_ || parameter < weights_here_) return;
   const auto bucket = wait_for([&] {
-    if (!served_) return std::optional(synchronizer_->wait(parameter));
-    served_->wait(parameter);
-    return std::optional(BucketInfo{parameter, parameter, 4 * gradients_[parameter].elements});
+    BucketInfo here;
+    for (std::size_t i = weights_here_; i <= parameter; i = here.last + 1) here = weights_of(i);
+    return std::optional(here);
   });
   weights_here_ = bucket->last + 1;
+}
+
+BucketInfo Gradients::weights_of(std::size_t parameter) {
+  if (synchronizer_) return synchronizer_->wait(parameter);
+  served_->wait(parameter);
+  return {parameter, parameter, 4 * gradients_[parameter].elements};
 }
 
 template <class Wait>

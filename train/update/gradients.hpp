@@ -45,6 +45,8 @@ class Gradients final {
   void finish(const Use& use);
   /// The rate of this step's updates, for servers; before its gradients come.
   void use_rate(double rate) noexcept { rate_ = rate; }
+  /// Where servers hold the weights (else null): what they keep, between steps.
+  [[nodiscard]] ServedWeights* served() const noexcept { return served_.get(); }
   /// After the last step, where servers hold the weights: everybody's updates of as many steps are in them.
   Served finish_served();
   /// Waits for the weights that are still on their way. Before it this rank must start no operation of the group.
@@ -61,11 +63,12 @@ class Gradients final {
   [[nodiscard]] std::size_t bytes() const noexcept { return 4 * elements_; }
   [[nodiscard]] std::vector<BucketInfo> buckets() const;
   [[nodiscard]] std::uint64_t wire_bytes() const noexcept { return wire_bytes_; }  ///< sent up to the last `finish`
-  /// What the codec keeps between steps; nothing where there is no synchronizer. `restore` throws Misuse.
+  /// What the codec keeps between steps; nothing where neither a synchronizer nor servers are. `restore` throws Misuse.
   [[nodiscard]] SavedCodecState codec_state() const {
+    if (served_) return served_->codec_state();
     return synchronizer_ ? synchronizer_->save() : SavedCodecState{};
   }
-  void restore(const SavedCodecState& state) { synchronizer_->restore(state); }
+  void restore(const SavedCodecState& state) { served_ ? served_->restore(state) : synchronizer_->restore(state); }
   /// Of the last step that ended; nothing where there is no synchronizer.
   [[nodiscard]] StepStatistics statistics() const {
     return synchronizer_ ? synchronizer_->statistics() : StepStatistics{};
@@ -81,6 +84,7 @@ class Gradients final {
   template <class Wait>
   std::optional<BucketInfo> wait_for(const Wait& wait);
   void wait_for_weights(std::size_t parameter);
+  [[nodiscard]] BucketInfo weights_of(std::size_t parameter);
   [[nodiscard]] std::string bucket_name(const BucketInfo& bucket) const;
   void trace_backward(std::size_t i);
 

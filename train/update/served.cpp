@@ -1,6 +1,8 @@
 // Served weights by syncopate::TableWorker: one table for each parameter.
 #include "update/served.hpp"
 
+#include <algorithm>
+
 #include "syncopate/optimizer.hpp"
 #include "syncopate/server.hpp"
 #include "update/optimizer.hpp"
@@ -8,13 +10,28 @@
 namespace syncopate::train {
 namespace {
 
+/// Weights come from the network, whose memory has those of the checkpoint.
+KeptTables tables_of(const Earlier& earlier) {
+  KeptTables tables{.step = static_cast<std::int64_t>(earlier.step)};
+  if (!earlier.kept) return tables;
+  tables.optimizer = earlier.kept->optimizer;
+  for (const auto& [name, values] : earlier.kept->state) {
+    const float* begin = values.const_data_ptr<float>();
+    tables.state.emplace_back(name, std::vector<float>(begin, begin + values.numel()));
+  }
+  return tables;
+}
+
 class ByTables final : public ServedWeights {
  public:
-  ByTables(const Network& network, const WorkerOptions& options) : worker_(TableWorker::connect(options)) {
+  ByTables(const Network& network, const WorkerOptions& options, const Earlier& earlier)
+      : codec_(options.codec), worker_(TableWorker::connect(options)) {
     const bool spares = is_layer_wise(options.optimizer);
-    for (const auto& [name, value] : network.parameters)
+    for (const auto& [name, value] : network.parameters) {
       worker_->create_table(name, view_of(value), spares && value.dim() <= 1);
-    worker_->start();
+      names_.push_back(name);
+    }
+    worker_->start(tables_of(earlier));
   }
 
   void update(std::size_t parameter, std::span<float> gradient, double rate) override {
@@ -22,6 +39,28 @@ class ByTables final : public ServedWeights {
   }
   void end_step(double rate) override { worker_->clock(rate); }
   void wait(std::size_t parameter) override { worker_->sync(parameter); }
+  void flush() override { worker_->flush(); }
+  [[nodiscard]] Kept gather(const at::Tensor& parameters) override {
+    const KeptTables tables = worker_->gather();
+    std::ranges::copy(tables.weights, parameters.data_ptr<float>());
+    Kept kept{tables.optimizer, {}};
+    for (const auto& [name, values] : tables.state) {
+      kept.state.emplace_back(name, at::empty({static_cast<std::int64_t>(values.size())}, at::kFloat));
+      std::ranges::copy(values, kept.state.back().second.data_ptr<float>());
+    }
+    return kept;
+  }
+  [[nodiscard]] SavedCodecState codec_state() const override {
+    KeptByCodec kept = worker_->kept_by_codec();
+    SavedCodecState state{.codec = codec_, .steps = kept.packets};
+    for (std::size_t i = 0; i < names_.size(); ++i) state.gradients.emplace_back(names_[i], std::move(kept.tables[i]));
+    return state;
+  }
+  void restore(const SavedCodecState& state) override {
+    KeptByCodec kept{.packets = state.steps};
+    for (const auto& [name, bytes] : state.gradients) kept.tables.push_back(bytes);
+    worker_->restore(kept);
+  }
   void finish() override { worker_->finish(); }
   [[nodiscard]] Served served() const override {
     const WorkerStatistics statistics = worker_->statistics();
@@ -29,6 +68,8 @@ class ByTables final : public ServedWeights {
   }
 
  private:
+  const std::string codec_;
+  std::vector<std::string> names_;
   std::unique_ptr<TableWorker> worker_;
 };
 
@@ -39,7 +80,7 @@ Place place_among_workers() {
   return {static_cast<int>(worker.worker), static_cast<int>(worker.workers)};
 }
 
-std::unique_ptr<ServedWeights> serve(const Network& network, const Options& options) {
+std::unique_ptr<ServedWeights> serve(const Network& network, const Options& options, const Earlier& earlier) {
   WorkerOptions worker = worker_from_environment();
   const OptimizerOptions optimizer = optimizer_options(options);
   worker.placement = options.placement;
@@ -48,11 +89,11 @@ std::unique_ptr<ServedWeights> serve(const Network& network, const Options& opti
   worker.feedback = options.feedback.kind;
   worker.answers = options.answers;
   worker.dense_below = options.dense_below;
-  worker.seed = options.seed.value_or(1);
+  worker.seed = earlier.seed;
   worker.optimizer = optimizer.rule;
   worker.hyperparameters = optimizer.hyperparameters;
   if (!options.log_level.empty()) worker.log.level = log_level_named(options.log_level);
-  return std::make_unique<ByTables>(network, worker);
+  return std::make_unique<ByTables>(network, worker, earlier);
 }
 
 }  // namespace syncopate::train

@@ -3,10 +3,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "network/network.hpp"
 #include "options.hpp"
+#include "record/checkpoint.hpp"
+#include "syncopate/synchronizer.hpp"
 
 namespace syncopate::train {
 
@@ -34,12 +37,28 @@ class ServedWeights {
   virtual void end_step(double rate) = 0;
   /// Waits until the parameter's weights are as fresh as the consistency model asks for.
   virtual void wait(std::size_t parameter) = 0;
-  /// Sends what is left, and waits for everybody's updates of as many steps.
+  /// Between steps: sends what is left, and waits until everybody's updates of as many steps are on the servers.
+  virtual void flush() = 0;
+  /// `flush`, and then the servers' weights, into `parameters`, and what the optimizer keeps.
+  [[nodiscard]] virtual Kept gather(const at::Tensor& parameters) = 0;
+  /// What this worker's codec has left out of its updates; after `flush`.
+  [[nodiscard]] virtual SavedCodecState codec_state() const = 0;
+  virtual void restore(const SavedCodecState& state) = 0;
+  /// `flush`, and then this worker leaves.
   virtual void finish() = 0;
   [[nodiscard]] virtual Served served() const = 0;
 };
 
-/// Begins with worker 0's weights. `network` must outlive it. Throws Misuse, and what syncopate::TableWorker throws.
-[[nodiscard]] std::unique_ptr<ServedWeights> serve(const Network& network, const Options& options);
+/// What a run goes on with: its seed, the step that it has reached, and what an optimizer kept then.
+struct Earlier {
+  std::uint64_t seed = 1;
+  std::uint64_t step = 0;
+  std::optional<Kept> kept{};
+};
+
+/// Begins with worker 0's weights; `earlier` is every worker's. `network` must outlive it. Throws Misuse, and what
+/// syncopate::TableWorker throws.
+[[nodiscard]] std::unique_ptr<ServedWeights> serve(const Network& network, const Options& options,
+                                                   const Earlier& earlier);
 
 }  // namespace syncopate::train

@@ -9,6 +9,9 @@ Place place_among_workers() {
       "--exchange parameter_server: this program was built without gRPC; run scripts/install, and build again");
 }
 
-std::unique_ptr<ServedWeights> serve(const Network& /*network*/, const Options& /*options*/) { return nullptr; }
+std::unique_ptr<ServedWeights> serve(const Network& /*network*/, const Options& /*options*/,
+                                     const Earlier& /*earlier*/) {
+  return nullptr;
+}
 
 }  // namespace syncopate::train

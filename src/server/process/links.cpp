@@ -94,7 +94,7 @@ Clock Links::introduce(const Setup& setup) {
     setup_ = setup.bytes();
   }
   const Clock from = greet_all(0);
-  return from == 0 ? 0 : greet_all(from);
+  return from == setup.first_step ? from : greet_all(from);
 }
 
 /// The newest step that anybody has ended by what servers say, or `from` if it is later.

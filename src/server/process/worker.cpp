@@ -54,12 +54,14 @@ class TableWorker::Impl {
     return weights_.size() - 1;
   }
 
-  void start() {
+  void start(KeptTables earlier) {
     base::require(!tables_, "start was called before; allowed: once");
+    setup_.first_step = earlier.step;
     tables_ = std::make_unique<WorkerTables>(setup_, options_.worker, weights_,
                                              [this](Request request) { links_.send(std::move(request)); });
+    tables_->begin_with(earlier.optimizer, std::move(earlier.state));
     const Clock from = links_.introduce(setup_);
-    if (options_.worker == 0 && from == 0) tables_->offer();
+    if (options_.worker == 0 && from == setup_.first_step) tables_->offer();
     tables_->begin(from);
     links_.open([this](std::size_t server) { tables_->repeat(server); });
     for (std::size_t table = 0; table < weights_.size(); ++table) sync(table);
@@ -96,6 +98,39 @@ class TableWorker::Impl {
     tables_->read(table);
   }
 
+  void flush() {
+    require_usable();
+    wait_for_all({});
+  }
+
+  KeptTables gather() {
+    require_usable();
+    KeptTables kept{.step = steps(), .optimizer = setup_.optimizer, .state = tables_->optimizer_state()};
+    std::size_t elements = 0;
+    for (const Buffer& weights : weights_) elements += weights.count;
+    kept.weights.resize(elements);
+    std::vector<std::span<float>> parts{kept.weights};
+    if (tables_->in_lockstep())
+      for (auto& [name, values] : kept.state) parts.emplace_back(values);
+    wait_for_all(parts);
+    if (tables_->in_lockstep() && tables_->gathered_at() != kept.step)
+      throw PeerLost(
+          fmt::format("the servers gave worker {} up while it gathered their weights of step {}, and are at "
+                      "step {}: raise their --patience",
+                      options_.worker, kept.step, tables_->gathered_at()));
+    return kept;
+  }
+
+  KeptByCodec kept_by_codec() {
+    require_usable();
+    return {tables_->packets(), tables_->left_out()};
+  }
+
+  void restore(const KeptByCodec& kept) {
+    require_usable();
+    tables_->restore(kept.tables, kept.packets);
+  }
+
   void finish() {
     require_usable();
     wait([&] { return tables_->finish(); }, "all tables");
@@ -120,6 +155,16 @@ class TableWorker::Impl {
   void require_usable() {
     base::require(tables_ != nullptr, "this worker has not started; allowed: after start");
     links_.require_whole();
+  }
+
+  void wait_for_all(std::span<const std::span<float>> parts) {
+    tables_->gather(parts);
+    try {
+      wait([&] { return tables_->has_gathered(); }, "all tables");
+    } catch (const Error&) {
+      tables_->gather({});  // what comes late is not written to memory that goes
+      throw;
+    }
   }
 
   /// Runs on: gRPC's threads.
@@ -152,7 +197,11 @@ std::unique_ptr<TableWorker> TableWorker::connect(const WorkerOptions& options) 
 std::size_t TableWorker::create_table(std::string name, Buffer weights, bool spared) {
   return impl_->create_table(std::move(name), weights, spared);
 }
-void TableWorker::start() { impl_->start(); }
+void TableWorker::start(KeptTables earlier) { impl_->start(std::move(earlier)); }
+void TableWorker::flush() { impl_->flush(); }
+KeptTables TableWorker::gather() { return impl_->gather(); }
+KeptByCodec TableWorker::kept_by_codec() { return impl_->kept_by_codec(); }
+void TableWorker::restore(const KeptByCodec& kept) { impl_->restore(kept); }
 void TableWorker::update(std::size_t table, Buffer gradient, double rate) { impl_->update(table, gradient, rate); }
 void TableWorker::clock(double rate) { impl_->clock(rate); }
 bool TableWorker::is_ready(std::size_t table) { return impl_->is_ready(table); }

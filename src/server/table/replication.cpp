@@ -12,7 +12,7 @@ namespace {
 void repeat(ServerBlock& block, const Record& record) {
   switch (record.event) {
     case Event::initial:
-      return block.initialise(record.message.body.bytes);
+      return block.initialise(record.message.body.bytes, record.message.version);
     case Event::push:
       return block.take(record.worker, record.message);
     case Event::leave:

@@ -24,15 +24,25 @@ std::byte* bytes_of(float* values) { return reinterpret_cast<std::byte*>(values)
 ServerBlock::ServerBlock(const Terms& terms, const Block& block, bool spared)
     : terms_(terms), spared_(spared), weights_(block.elements.size()), seats_(terms.workers), shown_(terms, block) {
   if (block.is_coded) coder_ = compress::coder_of(terms.codec, true);
+  complete_ = terms.in_lockstep() ? terms.first_step : 0;
+  for (Seat& seat : seats_) seat.applied = seat.clock = terms.first_step;
   if (!terms.in_lockstep()) return;
   for (std::size_t s = 0; s < terms.optimizer.state.size(); ++s) state_[s].resize(weights_.size());
 }
 
-void ServerBlock::initialise(base::ConstBytes weights) {
-  require_length(weights);
+static_assert(kMostKeptParts >= 1 + optim::kMostStates);
+
+void ServerBlock::initialise(base::ConstBytes values, std::uint64_t part) {
+  require_length(values);
+  require_part(part);
   if (has_weights_) return;
-  std::memcpy(weights_.data(), weights.data(), weights.size());
-  has_weights_ = true;
+  std::memcpy(part == 0 ? weights_.data() : state_[part - 1].data(), values.data(), values.size());
+  has_weights_ = part == 0;
+}
+
+void ServerBlock::require_part(std::uint64_t part) const {
+  if (part > 0 && (part > optim::kMostStates || state_[part - 1].empty()))
+    throw Corrupt(fmt::format("part {} of a block whose optimizer keeps no such state here", part));
 }
 
 void ServerBlock::require_length(base::ConstBytes values) const {
@@ -50,6 +60,7 @@ void ServerBlock::require_sound(base::ConstBytes update) const {
 
 void ServerBlock::take(std::size_t worker, const Message& push) {
   Seat& seat = seats_[worker];
+  if (const auto part = kept_part(push.version)) require_part(*part);
   if (push.last > seat.applied) {
     require_next(worker, push);
     seat.applied = push.last;
@@ -85,6 +96,7 @@ void ServerBlock::hold(Seat& seat, const Message& push) {
 }
 
 void ServerBlock::ask(std::size_t worker, const Message& fetch) {
+  if (const auto part = kept_part(fetch.version)) require_part(*part);
   seats_[worker].asks = fetch.least;
   seats_[worker].version = fetch.version;
 }
@@ -147,7 +159,15 @@ std::vector<std::size_t> ServerBlock::answerable() {
 
 Message ServerBlock::answer(std::size_t worker) {
   Message message{.says = Says::weights, .last = seats_[worker].applied, .least = least()};
-  shown_.answer(weights_, seats_[worker].version, message);
+  const std::uint64_t version = seats_[worker].version;
+  if (const auto index = kept_part(version)) {
+    auto copy = std::make_shared<const std::vector<float>>(part(*index));
+    const auto bytes = std::as_bytes(std::span(*copy));
+    message.version = version;
+    message.body = {std::move(copy), bytes};
+  } else {
+    shown_.answer(weights_, version, message);
+  }
   return message;
 }
 

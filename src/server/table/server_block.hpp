@@ -20,8 +20,9 @@ class ServerBlock final {
   /// `terms` must outlive this.
   ServerBlock(const Terms& terms, const Block& block, bool spared);
 
-  /// The first weights, from worker 0; later ones are not looked at. Throws Corrupt for another length.
-  void initialise(base::ConstBytes weights);
+  /// Part `part` (kept_part) of the first values, from worker 0: the optimizer's state, unless it is zero, then the
+  /// weights. What comes after the weights is not looked at. Throws Corrupt for another length or part.
+  void initialise(base::ConstBytes values, std::uint64_t part);
   /// An update of steps [push.first, push.last): applied, or held until everybody's has come, or had before. Its worker
   /// waits for weights from now on. Throws Mismatch where updates before it are missing, and Corrupt.
   void take(std::size_t worker, const Message& push);
@@ -68,6 +69,10 @@ class ServerBlock final {
   };
 
   void require_length(base::ConstBytes values) const;
+  void require_part(std::uint64_t part) const;
+  [[nodiscard]] const std::vector<float>& part(std::size_t index) const {
+    return index == 0 ? weights_ : state_[index - 1];
+  }
   void require_sound(base::ConstBytes update) const;
   void require_next(std::size_t worker, const Message& push) const;
   void hold(Seat& seat, const Message& push);

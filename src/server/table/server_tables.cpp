@@ -67,7 +67,7 @@ void ServerTables::set_up(std::size_t worker, const Message& message) {
   for (std::size_t index = 0; index < job->blocks.size(); ++index)
     job->blocks[index]->kept.with([&](ServerBlock& block) {
       if (message.last == 0) change(index, block, {.event = Event::come_back, .worker = worker});
-      if (message.last != 0 && (message.first > 0 || block.applied_of(worker) == 0))
+      if (message.last != 0 && (message.first > 0 || block.applied_of(worker) == setup.first_step))
         change(index, block, {.event = Event::join, .worker = worker, .message = {.first = message.first}});
       welcome.least = std::max(welcome.least, block.least());
       welcome.last = std::max(welcome.last, block.applied_of(worker));

@@ -18,6 +18,8 @@ namespace syncopate::server {
 namespace {
 
 constexpr std::size_t kMostName = 4096;
+/// Clocks that begin there can count on for longer than any job lasts.
+constexpr std::uint64_t kMostFirstStep = std::uint64_t{1} << 60;
 constexpr std::size_t kMostTables = 1 << 20, kMostHyperparameters = 64;
 /// The elements of a block.
 constexpr std::size_t kMostElements = kMostBodyBytes / sizeof(float);
@@ -54,7 +56,8 @@ std::string shown(std::span<const std::pair<std::string, double>> hyperparameter
 
 std::string Setup::bytes() const {
   base::WireWriter writer;
-  for (const std::uint64_t number : {std::uint64_t{workers}, std::uint64_t{servers}, seed, std::uint64_t{dense_below}})
+  for (const std::uint64_t number : {std::uint64_t{workers}, std::uint64_t{servers}, seed, std::uint64_t{dense_below},
+                                     static_cast<std::uint64_t>(first_step)})
     writer.number(number);
   for (const std::string* name : {&placement, &consistency, &codec, &feedback, &answers, &optimizer})
     writer.text(*name, kMostName);
@@ -82,6 +85,7 @@ Setup Setup::of(std::string_view bytes) {
   setup.servers = count(reader, kMostWorkers);
   setup.seed = reader.number<std::uint64_t>();
   setup.dense_below = reader.number<std::uint64_t>();
+  setup.first_step = static_cast<Clock>(count(reader, kMostFirstStep));
   for (std::string* name :
        {&setup.placement, &setup.consistency, &setup.codec, &setup.feedback, &setup.answers, &setup.optimizer})
     *name = reader.text(kMostName);
@@ -114,6 +118,8 @@ std::string difference(const Setup& one, const Setup& other) {
         differs("the optimizer", one.optimizer, other.optimizer),
         differs("the optimizer's hyperparameters", shown(one.hyperparameters), shown(other.hyperparameters)),
         differs("the seed", one.seed, other.seed),
+        differs("the step to begin with (0, or that of the checkpoint which every worker resumes from)", one.first_step,
+                other.first_step),
         differs("the number of tables", one.tables.size(), other.tables.size())})
     if (!text.empty()) return text;
   for (std::size_t table = 0; table < one.tables.size(); ++table)
@@ -176,7 +182,10 @@ Terms::Terms(const Setup& setup)
       with(optim::hyperparameters_of(optimizer, setup.hyperparameters)),
       codec(settings_of(setup, setup.codec, setup.feedback)),
       answers(settings_of(setup, setup.answers, "none")),
-      seed(setup.seed) {
+      seed(setup.seed),
+      first_step(setup.first_step) {
+  base::require(first_step >= 0 && static_cast<std::uint64_t>(first_step) <= kMostFirstStep,
+                "step {} to begin with; allowed: 0 to {}", first_step, kMostFirstStep);
   base::require(setup.workers >= 1 && setup.workers <= kMostWorkers, "{} workers; allowed: 1 to {}", setup.workers,
                 kMostWorkers);
   base::require(

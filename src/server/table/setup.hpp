@@ -34,6 +34,7 @@ struct Setup {
   std::string optimizer = "momentum";  ///< its hyperparameters are all given
   std::vector<std::pair<std::string, double>> hyperparameters{};
   std::uint64_t seed = 0;  ///< of codecs that use random numbers
+  Clock first_step = 0;    ///< so many steps were made before, by another run of the job
 
   /// At most kMostBodyBytes; throws Misuse where names take more.
   [[nodiscard]] std::string bytes() const;
@@ -68,6 +69,7 @@ struct Terms {
   compress::Settings codec;    ///< of updates
   compress::Settings answers;  ///< without feedback: what is left out shows in the next difference
   std::uint64_t seed = 0;
+  Clock first_step = 0;
 
   explicit Terms(const Setup& setup);  ///< throws Misuse
   /// Everybody computes each step with the same weights. Then updates are gradients, and a server applies their average

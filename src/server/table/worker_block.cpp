@@ -40,7 +40,7 @@ WorkerBlock::WorkerBlock(const Terms& terms, const Block& block, std::span<float
 Message WorkerBlock::first_request(Clock from) {
   own_ = sent_ = from;
   const Clock staleness = terms_.consistency.staleness.value_or(from);
-  return make_request(std::max<Clock>(0, from - staleness));
+  return make_request(std::max<Clock>(0, from - staleness), version_);
 }
 
 void WorkerBlock::add(std::span<const float> update) {
@@ -69,22 +69,22 @@ std::optional<Message> WorkerBlock::request() {
   if (!must && sent_ == own_) return std::nullopt;
   if (terms_.consistency.travels_early) now.significance = significance();
   if (!travels(terms_.consistency, now)) return std::nullopt;
-  return make_request(must ? own_ - *terms_.consistency.staleness : 0);
+  return make_request(must ? own_ - *terms_.consistency.staleness : 0, version_);
 }
 
 std::optional<Message> WorkerBlock::last_request() {
   if (request_ || is_finished()) return std::nullopt;
-  return make_request(own_, true);
+  return make_request(own_, kExact);
 }
 
-Message WorkerBlock::make_request(Clock least, bool exact) {
+Message WorkerBlock::make_request(Clock least, std::uint64_t version) {
   Message request{.says = sent_ == own_ ? Says::fetch : Says::push,
                   .block = block_.index,
                   .first = sent_,
                   .last = own_,
                   .least = least,
                   .rate = rate_,
-                  .version = exact ? kExact : version_};
+                  .version = version};
   if (has_update_) request.body = take_update();
   has_update_ = false;
   sent_ = own_;
@@ -114,13 +114,39 @@ void WorkerBlock::receive(Message answer) {
   if (is_coded ? !follower_ : answer.body.bytes.size() != weights_.size_bytes())
     throw Corrupt(fmt::format("{} bytes for a block of {} elements", answer.body.bytes.size(), weights_.size()));
   if (!request_ || answer.last < request_->last) return;
+  if (kept_part(answer.version) != kept_part(request_->version)) return;
   request_.reset();
+  if (kept_part(answer.version)) return take_part_of(answer);
   fetched_ = std::max(fetched_, answer.least);
   if (arrived_ && is_coded) follow(*arrived_);  // packets lead from one version to the next
   version_ = answer.version;
   arrived_ = std::move(answer);
   has_weights_ = true;
   if (terms_.in_lockstep()) settle();
+}
+
+void WorkerBlock::gather(std::vector<std::span<float>> parts) {
+  parts_ = std::move(parts);
+  gathered_ = 0;
+  gathered_at_ = 0;
+}
+
+/// First what is left: a part is fetched when nothing else is under way, so that it changes nothing here.
+std::optional<Message> WorkerBlock::gathering_request() {
+  if (request_ || has_gathered()) return std::nullopt;
+  const bool is_due = sent_ != own_ || fetched_ < own_;
+  return make_request(own_, is_due ? version_ : kKept - gathered_);
+}
+
+void WorkerBlock::take_part_of(const Message& answer) {
+  if (gathered_ == parts_.size()) return;
+  std::memcpy(parts_[gathered_++].data(), answer.body.bytes.data(), answer.body.bytes.size());
+  gathered_at_ = std::max(gathered_at_, answer.least);
+}
+
+void WorkerBlock::restore(base::ConstBytes left_out, std::uint64_t packets) {
+  std::ranges::copy(left_out, kept_.begin());
+  packets_ = packets;
 }
 
 /// Brings what is known of the server's weights up to the answer.

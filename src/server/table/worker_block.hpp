@@ -32,6 +32,22 @@ class WorkerBlock final {
   /// The last request, if none is under way: every update that is left. It is answered when everybody's first `own`
   /// steps are applied.
   [[nodiscard]] std::optional<Message> last_request();
+  /// From now on `gathering_request` asks for what the server keeps of the block, part after part (kept_part), into
+  /// `parts`, each as long as the block, when all of this worker's updates and everybody's of as many steps are in it.
+  /// The worker's own weights, and what it knows of the server's, are not touched.
+  void gather(std::vector<std::span<float>> parts);
+  /// The next request for that, if one is needed and none is under way.
+  [[nodiscard]] std::optional<Message> gathering_request();
+  [[nodiscard]] bool has_gathered() const noexcept {
+    return !request_ && sent_ == own_ && fetched_ >= own_ && gathered_ == parts_.size();
+  }
+  /// The most steps of everybody that a part held when it was gathered.
+  [[nodiscard]] Clock gathered_at() const noexcept { return gathered_at_; }
+  /// What the coder of updates has left out of earlier ones, and how many packets it has made. `restore` takes as many
+  /// bytes.
+  [[nodiscard]] base::ConstBytes left_out() const noexcept { return kept_; }
+  [[nodiscard]] std::uint64_t packets() const noexcept { return packets_; }
+  void restore(base::ConstBytes left_out, std::uint64_t packets);
   /// The worker takes no part in the steps before `own`, beyond those that it has ended.
   void skip_to(Clock own) noexcept { own_ = std::max(own_, own); }
   /// The request under way, to be sent once more on another stream.
@@ -55,9 +71,10 @@ class WorkerBlock final {
  private:
   [[nodiscard]] Moment moment() const noexcept;
   [[nodiscard]] double significance() const;
-  [[nodiscard]] Message make_request(Clock least, bool exact = false);
+  [[nodiscard]] Message make_request(Clock least, std::uint64_t version);
   [[nodiscard]] Payload take_update();
   void follow(const Message& answer);
+  void take_part_of(const Message& answer);
 
   const Terms& terms_;
   const Block block_;
@@ -76,6 +93,9 @@ class WorkerBlock final {
   std::vector<float> followed_;     ///< what the server has shown, without this worker's own; not in lockstep
   std::uint64_t version_ = 0;       ///< of the server's that the worker holds; 0: of none, or exactly what it keeps
   std::optional<Message> request_;  ///< under way
+  std::vector<std::span<float>> parts_;  ///< to be gathered
+  std::size_t gathered_ = 0;             ///< of them
+  Clock gathered_at_ = 0;
   std::optional<Message> arrived_;  ///< weights that `settle` has not yet taken
 };
 

@@ -51,7 +51,9 @@ std::unique_ptr<Optimizer> optimizer_of(const Setup& setup, std::span<const Buff
 WorkerTables::WorkerTables(const Setup& setup, std::size_t worker, std::vector<Buffer> weights, Send send)
     : setup_(setup), terms_(setup_), send_(std::move(send)), by_server_(setup.servers) {
   require_fit(setup_, weights);
-  for (const Buffer& buffer : weights) tables_.push_back({.weights = floats(buffer), .blocks = {}, .places = {}});
+  for (const Buffer& buffer : weights)
+    tables_.push_back(
+        {.weights = floats(buffer), .begin = tables_.empty() ? 0 : elements(), .blocks = {}, .places = {}});
   for (const Block& place : in_turns(blocks_of(setup_), setup_.servers, worker)) {
     Table& table = tables_[place.table];
     const auto part = table.weights.subspan(place.elements.begin, place.elements.size());
@@ -82,10 +84,18 @@ void WorkerTables::send_due(const Block& place, const std::optional<Message>& me
 }
 
 void WorkerTables::offer(const Block& place) const {
-  const auto part = tables_[place.table].weights.subspan(place.elements.begin, place.elements.size());
-  auto copy = std::make_shared<std::vector<float>>(part.begin(), part.end());
+  const Table& table = tables_[place.table];
+  for (std::size_t s = 0; s < first_state_.size(); ++s)
+    offer(place, std::span(first_state_[s]).subspan(table.begin + place.elements.begin, place.elements.size()), 1 + s);
+  offer(place, table.weights.subspan(place.elements.begin, place.elements.size()), 0);
+}
+
+void WorkerTables::offer(const Block& place, std::span<const float> values, std::uint64_t part) const {
+  auto copy = std::make_shared<std::vector<float>>(values.begin(), values.end());
   const auto bytes = std::as_bytes(std::span(*copy));
-  send_({place.server, 0, {.says = Says::initial, .block = place.index, .body = {std::move(copy), bytes}}});
+  send_({place.server,
+         0,
+         {.says = Says::initial, .block = place.index, .version = part, .body = {std::move(copy), bytes}}});
 }
 
 void WorkerTables::offer() {
@@ -154,6 +164,7 @@ void WorkerTables::end_step(const UpdateStep& at) {
     table.is_updated = false;
   }
   ++own_;
+  first_state_.clear();
 }
 
 bool WorkerTables::may_read(std::size_t table) {

@@ -4,6 +4,9 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/guarded.hpp"
@@ -37,7 +40,11 @@ class WorkerTables final {
   WorkerTables(const WorkerTables&) = delete;
   WorkerTables& operator=(const WorkerTables&) = delete;
 
-  /// Offers this worker's weights as the first ones; and asks for those to begin with, as of step `from`.
+  /// What the optimizer kept at the setup's first step, of all tables, one after another; none: zero. Every worker
+  /// does, before `offer`.
+  void begin_with(std::string_view optimizer, std::vector<std::pair<std::string, std::vector<float>>> state);
+  /// Offers this worker's weights (and, in lockstep, that state) as the first ones; and asks for those to begin with,
+  /// as of step `from`.
   void offer();
   void begin(Clock from);
   /// Table `table` has its gradient of the present step: once a step. The gradient is zero afterwards, and what is due
@@ -55,6 +62,21 @@ class WorkerTables final {
   /// Sends every update that is left. Returns whether all tables hold everybody's updates of `clock()` steps.
   [[nodiscard]] bool finish();
 
+  /// Between steps: gathers what servers keep of all tables into `parts`, each as long as all tables together: the
+  /// weights, then in lockstep the optimizer's states. None: sends every update that is left. `has_gathered` sends
+  /// whatever is due, and says whether everybody's updates of `clock()` steps are on the servers, and the parts here.
+  void gather(std::span<const std::span<float>> parts);
+  [[nodiscard]] bool has_gathered();
+  /// The most steps of everybody that what was gathered holds; more than `clock()` where the others did not wait.
+  [[nodiscard]] Clock gathered_at();
+  /// What the optimizer keeps of all tables, by name: this worker's own, in lockstep zeros to gather into.
+  [[nodiscard]] std::vector<std::pair<std::string, std::vector<float>>> optimizer_state();
+  /// What the codec of updates has left out of every table's, in the order of elements; and after so many packets.
+  [[nodiscard]] std::vector<std::vector<std::byte>> left_out();
+  [[nodiscard]] std::uint64_t packets();
+  /// Throws Misuse for other lengths.
+  void restore(std::span<const std::vector<std::byte>> left_out, std::uint64_t packets);
+
   /// A server's message. Throws Corrupt for one that no server says.
   void receive(std::size_t server, Message message);
   /// On another stream to `server`: what is under way is sent once more.
@@ -70,12 +92,16 @@ class WorkerTables final {
   using Shared = base::Guarded<WorkerBlock>;
   struct Table {
     std::span<float> weights;
+    std::size_t begin = 0;  ///< of its elements among those of all tables
     std::vector<std::unique_ptr<Shared>> blocks;
     std::vector<Block> places;
     bool is_updated = false;  ///< in the present step
   };
 
   void offer(const Block& place) const;
+  void offer(const Block& place, std::span<const float> values, std::uint64_t part) const;
+  [[nodiscard]] std::size_t elements() const { return tables_.back().begin + tables_.back().weights.size(); }
+  [[nodiscard]] std::vector<std::size_t> in_order(const Table& table) const;
   void end_step(Table& table, double rate);
   void add_change(Table& table, std::size_t index, std::span<float> gradient, const UpdateStep& at);
   void send_due(const Block& place, const std::optional<Message>& message) const;
@@ -89,6 +115,7 @@ class WorkerTables final {
   std::vector<std::vector<Shared*>> by_server_;  ///< by the index of a server's block
   std::unique_ptr<Optimizer> optimizer_;         ///< unless in lockstep: the worker's own
   std::vector<float> before_, change_;           ///< of one table
+  std::vector<std::vector<float>> first_state_;  ///< in lockstep, until the first step has ended
   bool offers_ = false;
   Clock own_ = 0;
   Clock most_stale_ = 0, stale_ = 0, reads_ = 0;

@@ -1,0 +1,62 @@
+// Checkpoints where servers hold the weights: a resumed run has the bits of the uninterrupted one, whoever goes on.
+#include "jobs.hpp"
+
+namespace syncopate::test {
+namespace {
+
+class Served : public TrainingJobs {
+ protected:
+  Served() : TrainingJobs("--model linear --batch 4 --seed 5") {}
+
+  [[nodiscard]] Ended with_servers(int ranks, int servers, const std::string& more) const {
+    return train(ranks, "--exchange parameter_server " + more, {"--servers", std::to_string(servers)});
+  }
+  [[nodiscard]] std::string digest_with(int ranks, int servers, const std::string& more) const {
+    return digest_of(with_servers(ranks, servers, more), ranks);
+  }
+};
+
+TEST_F(Served, InLockstepGoesOnWithTheBitsOfAnUninterruptedRun) {
+  const std::string adamw = "--optimizer adamw --lr 0.01 ";
+  const std::string expected = digest_with(2, 2, adamw + "--steps 7");
+  EXPECT_EQ(digest_with(2, 2, adamw + "--steps 5 --checkpoint-every 3 --checkpoint " + file),
+            digest(2, adamw + "--steps 5"));
+  EXPECT_EQ(digest_with(2, 2, adamw + "--steps 7 --resume " + file), expected);
+  EXPECT_EQ(digest_with(2, 3, adamw + "--placement lpt --steps 7 --resume " + file), expected) << "other servers";
+  EXPECT_EQ(digest(2, adamw + "--steps 7 --resume " + file), expected) << "without servers";
+}
+
+TEST_F(Served, GoesOnFromACheckpointOfRanksAndOnAnotherNumberOfWorkers) {
+  const std::string expected = digest(2, "--steps 7");
+  static_cast<void>(digest(2, "--steps 4 --checkpoint " + file));
+  EXPECT_EQ(digest_with(2, 2, "--steps 7 --resume " + file), expected);
+  static_cast<void>(digest_with(3, 2, "--steps 7 --resume " + file));
+}
+
+TEST_F(Served, KeepsWhatItsCodecLeftOut) {
+  const std::string topk = "--codec topk:0.05 --dense-below 1 ";
+  const std::string expected = digest_with(2, 2, topk + "--steps 7");
+  static_cast<void>(digest_with(2, 2, topk + "--steps 4 --checkpoint " + file));
+  const Ended ended = with_servers(2, 2, topk + "--steps 7 --resume " + file);
+  EXPECT_EQ(digest_of(ended, 2), expected);
+  EXPECT_EQ(ended.error.find("no codec state"), std::string::npos) << ended.error;
+  const Ended other = with_servers(3, 2, topk + "--steps 7 --resume " + file);
+  EXPECT_NE(other.error.find("no codec state"), std::string::npos) << other.error;
+}
+
+TEST_F(Served, UnderStalenessAndCodedAnswersSavesWhatTheServersReallyKeep) {
+  const std::string stale = "--consistency ssp:3 --answers topk:0.05 --dense-below 1 --optimizer adam --lr 0.01 ";
+  const std::string at_the_end = digest_with(2, 2, stale + "--steps 5 --checkpoint-every 2 --checkpoint " + file);
+  EXPECT_EQ(digest(2, "--optimizer adam --lr 0.01 --steps 5 --resume " + file), at_the_end);
+  static_cast<void>(digest_with(3, 1, stale + "--steps 9 --resume " + file));
+}
+
+TEST_F(Served, RefusesTheStateOfAnotherOptimizer) {
+  static_cast<void>(digest(2, "--steps 4 --checkpoint " + file));
+  const Ended ended = with_servers(2, 1, "--optimizer adam --lr 0.01 --steps 7 --resume " + file);
+  EXPECT_EQ(ended.code, 2) << ended.error;
+  EXPECT_NE(ended.error.find("the saved state is of optimizer momentum"), std::string::npos) << ended.error;
+}
+
+}  // namespace
+}  // namespace syncopate::test
