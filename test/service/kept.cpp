@@ -58,7 +58,7 @@ std::vector<float> end_of(const WorkerOptions& options, std::int64_t steps) {
 }
 
 struct Way {
-  const char *optimizer, *codec, *answers;
+  const char *optimizer, *codec, *feedback;
   std::size_t servers;
   const char* placement;
 };
@@ -67,7 +67,12 @@ class Resumed : public testing::TestWithParam<Way> {};
 
 TEST_P(Resumed, InLockstepHasTheBitsOfAnUninterruptedJob) {
   const Way way = GetParam();
-  WorkerOptions options{.servers = {}, .workers = 3, .codec = way.codec, .dense_below = 1, .optimizer = way.optimizer};
+  WorkerOptions options{.servers = {},
+                        .workers = 3,
+                        .codec = way.codec,
+                        .feedback = way.feedback,
+                        .dense_below = 1,
+                        .optimizer = way.optimizer};
   const std::vector<float> expected = end_of(options, 9);
   Servers first(2), second(way.servers);
   const Cut cut = gathered_at(4, programs(first, options));
@@ -79,12 +84,12 @@ TEST_P(Resumed, InLockstepHasTheBitsOfAnUninterruptedJob) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Servers, Resumed,
-                         testing::Values(Way{"adamw", "none", "none", 2, "uniform"},
-                                         Way{"adamw", "none", "none", 3, "lpt"},
-                                         Way{"momentum", "none", "none", 1, "round_robin"},
-                                         Way{"sgd", "none", "none", 3, "uniform"},
-                                         Way{"momentum", "topk:0.01", "none", 2, "uniform"},
-                                         Way{"momentum", "qsgd:4", "none", 2, "uniform"}),
+                         testing::Values(Way{"adamw", "none", "auto", 2, "uniform"},
+                                         Way{"adamw", "none", "auto", 3, "lpt"},
+                                         Way{"momentum", "none", "auto", 1, "round_robin"},
+                                         Way{"momentum", "threshold:0.4", "auto", 3, "uniform"},
+                                         Way{"momentum", "topk:0.01", "auto", 2, "uniform"},
+                                         Way{"momentum", "qsgd:4", "auto", 2, "uniform"}),
                          [](const auto& tested) { return std::to_string(tested.index); });
 
 TEST(Gathering, ChangesNoBitOfWhatFollowsNorWhatIsLeftOutOfAnswers) {
