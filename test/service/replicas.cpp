@@ -94,6 +94,17 @@ TEST(AServer, ThatAnotherOneHasReplacedMayNotGoOn) {
   EXPECT_EQ(successor->status().kept_bytes, servers[0].status().kept_bytes);
 }
 
+TEST(AServer, ThatTakesAnothersPlaceKnowsWhoHasFinished) {
+  Servers servers(2, {.addresses = {}, .patience = 100s, .replicas = 1});
+  const auto all = programs(servers, {.servers = {}, .workers = 2});
+  run_all(all, 2);  // both finish
+  EXPECT_TRUE(servers[0].wait_for_end(10s));
+  while (!servers.are_replicated()) std::this_thread::yield();
+  servers.stop(0);
+  servers.start(0);
+  EXPECT_TRUE(servers[0].wait_for_end(30s)) << "it waits for workers that have left";
+}
+
 std::string error_of(Program& program) {
   try {
     for (;;) program.step();

@@ -64,6 +64,13 @@ void Seats::mark_finished(std::size_t worker) {
   changed_.notify_all();
 }
 
+void Seats::give_up(std::size_t worker) {
+  const std::lock_guard lock(mutex_);
+  Seat& seat = seats_[worker];
+  seat.is_given_up = !seat.stream;
+  changed_.notify_all();
+}
+
 bool Seats::lose(std::size_t worker, std::uint64_t life) {
   const std::lock_guard lock(mutex_);
   Seat& seat = seats_[worker];

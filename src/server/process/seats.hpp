@@ -35,6 +35,8 @@ class Seats final {
   void send(Outgoing outgoing);
   void cut_off(std::size_t worker, std::string_view why);
   void mark_finished(std::size_t worker);
+  /// Of a worker that is not here: nobody waits for it.
+  void give_up(std::size_t worker);
   /// Its stream has ended. False if that was an earlier stream, or it had finished.
   [[nodiscard]] bool lose(std::size_t worker, std::uint64_t life);
   /// A stream that is to be ended, in the next turn.

@@ -149,8 +149,9 @@ class Server::Impl {
     }
   }
 
-  /// The tables are here. Who came before is answered now.
+  /// The tables are here. Who came before is answered now; who left the server that this one replaces does not come.
   void open() {
+    for (const std::size_t worker : tables_.departed()) seats_.give_up(worker);
     for (const auto& [worker, message] : seats_.open()) {
       try {
         take(worker, message);

@@ -124,4 +124,19 @@ void ServerTables::leave(std::size_t worker) {
     });
 }
 
+std::vector<std::size_t> ServerTables::departed() const {
+  const std::shared_ptr<Job> job = this->job();
+  if (!job || job->blocks.empty()) return {};
+  std::vector<bool> takes_part(job->setup.workers);
+  for (const auto& kept : job->blocks)
+    kept->kept.with([&](const ServerBlock& block) {
+      for (std::size_t worker = 0; worker < takes_part.size(); ++worker)
+        takes_part[worker] = takes_part[worker] || block.takes_part(worker);
+    });
+  std::vector<std::size_t> departed;
+  for (std::size_t worker = 0; worker < takes_part.size(); ++worker)
+    if (!takes_part[worker]) departed.push_back(worker);
+  return departed;
+}
+
 }  // namespace syncopate::server

@@ -50,6 +50,8 @@ class ServerTables final {
   /// blocks are missing; nothing is handed over then.
   [[nodiscard]] bool hand_over(const Forward& to);
 
+  /// Workers whose clocks count in no block: they have finished, or were given up.
+  [[nodiscard]] std::vector<std::size_t> departed() const;
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return memory_bytes_; }
   [[nodiscard]] std::size_t kept_bytes() const;  ///< of weights
   /// What has been agreed; null before the first worker came.
