@@ -14,6 +14,7 @@
 #include "transport/connect/peer_info.hpp"
 #include "transport/connect/seal.hpp"
 #include "transport/delay.hpp"
+#include "transport/membership/control_thread.hpp"
 #include "transport/shm/membarrier.hpp"
 #include "transport/shm/transport.hpp"
 
@@ -243,7 +244,7 @@ Endpoint join(const GroupOptions& options, connect::rendezvous::Rendezvous& meet
     return !address.loopback();
   });
   auto mailbox = std::make_shared<membership::Mailbox>();
-  auto control = std::make_shared<membership::TreeControl>(std::move(control_options), std::move(listeners), mailbox);
+  auto control = std::make_shared<membership::ControlThread>(std::move(control_options), std::move(listeners), mailbox);
   control->wait_joined(deadline);
   endpoint.control = control;
   endpoint.links =

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "transport/membership/tree_control.hpp"
+#include "transport/membership/control_thread.hpp"
 #include "transport/tcp/transport.hpp"
 
 namespace syncopate::transport {
@@ -19,7 +19,7 @@ constexpr std::size_t kSentBytes = 100'000, kFlipAt = 50'000;
 
 /// One of two ranks that have met. The network leads what rank 1 sends to rank 0 to another address.
 struct Rank {
-  std::shared_ptr<membership::TreeControl> control;
+  std::shared_ptr<membership::ControlThread> control;
   std::unique_ptr<tcp::TcpTransport> links;
 
   Rank(int rank, std::vector<socket::Address> addresses, socket::Descriptor listener, bool tls) {
@@ -35,7 +35,7 @@ struct Rank {
                                        .tls = tls,
                                        .silence = 8s,
                                        .log = {LogLevel::off, {}}};
-    control = std::make_shared<membership::TreeControl>(std::move(options), std::move(listeners), mailbox);
+    control = std::make_shared<membership::ControlThread>(std::move(options), std::move(listeners), mailbox);
     const tcp::TransportOptions by_socket{.rank = rank, .size = 2, .streams = 1, .rules = {.group = 5}};
     links = std::make_unique<tcp::TcpTransport>(by_socket, control, mailbox);
   }

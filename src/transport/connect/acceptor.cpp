@@ -2,11 +2,9 @@
 #include "transport/connect/acceptor.hpp"
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdint>
 #include <cstring>
 #include <iterator>
 
@@ -17,19 +15,12 @@ namespace syncopate::transport::connect {
 namespace {
 constexpr auto kRest = std::chrono::milliseconds(100);
 constexpr auto kPauseOfCall = std::chrono::milliseconds(20);
-
-/// A quarter of the descriptors that this process may have; the rest is the program's.
-std::size_t affordable() noexcept {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return SIZE_MAX;
-  return std::max<std::size_t>(1, limit.rlim_cur / 4);
-}
-
-base::Time now() { return std::chrono::steady_clock::now(); }
 }  // namespace
 
 Acceptor::Acceptor(socket::Poller& poller, AcceptorOptions options) : poller_(poller), options_(std::move(options)) {
-  options_.most_waiting = std::min(options_.most_waiting, affordable());
+  // A quarter of the descriptors that this process may have; the rest is the program's.
+  const std::size_t affordable = std::max<std::size_t>(1, poller_.system().most_descriptors() / 4);
+  options_.most_waiting = std::min(options_.most_waiting, affordable);
 }
 
 void Acceptor::open(socket::Descriptor listener) {
@@ -48,7 +39,7 @@ void Acceptor::call(const socket::Address& to, const socket::Address& from, cons
 void Acceptor::attempt(Call call) {
   auto cause = Handshake::Cause::no_socket;
   try {
-    socket::Descriptor socket = socket::open_socket(call.to);
+    socket::Descriptor socket = socket::open_socket(call.to, poller_.system());
     cause = Handshake::Cause::unreachable;
     socket::Channel channel(socket::start_connection(std::move(socket), call.to, call.from));
     Hello mine = call.mine;

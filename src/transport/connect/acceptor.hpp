@@ -79,6 +79,7 @@ class Acceptor final {
   };
   using PendingMap = std::map<std::uint64_t, Pending>;
 
+  [[nodiscard]] base::Time now() const noexcept { return poller_.system().now(); }
   void accept_all(const socket::Descriptor& listener);
   void watch_listeners(std::uint32_t events);
   void attempt(Call call);

@@ -2,7 +2,6 @@
 #include "transport/connect/handshake.hpp"
 
 #include <fmt/format.h>
-#include <openssl/rand.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -92,8 +91,7 @@ Handshake Handshake::answer(socket::Channel channel, const Hello& mine, std::str
 
 void Handshake::say_hello() {
   write_hello(my_hello_, mine_, caller_);
-  if (RAND_bytes(reinterpret_cast<unsigned char*>(my_hello_.data() + kNonceAt), kNonceBytes) != 1)
-    throw SystemFailure("the system gives no random bytes");
+  channel_.socket().system().draw(base::Bytes(my_hello_).subspan(kNonceAt, kNonceBytes));
 }
 
 Handshake::State Handshake::advance() {

@@ -23,6 +23,7 @@ struct LinkNews {
 /// Thread-safe: the control thread fills it, the polling thread empties it and owns the poller otherwise.
 class Mailbox final {
  public:
+  explicit Mailbox(socket::System& system = socket::kernel()) : poller_(system) {}
   void deliver(LinkNews link) {
     links_.with([&](auto& links) { links.push_back(std::move(link)); });
     ring();

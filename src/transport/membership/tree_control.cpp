@@ -1,11 +1,10 @@
-// TreeControl, the calls of other threads: orders go to the control thread, questions to the group state.
+// TreeControl, the calls of other threads: orders go to whoever feeds it, questions to the group state.
 #include "transport/membership/tree_control.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <optional>
-#include <system_error>
 
 #include "transport/connect/rendezvous/rendezvous.hpp"
 
@@ -30,6 +29,7 @@ TreeControl::TreeControl(ControlOptions options, std::vector<socket::Descriptor>
       beat_(std::max<base::Duration>(options_.silence / 8, kShortestBeat)),
       mailbox_(std::move(mailbox)),
       state_(options_.rank),
+      poller_(mailbox_->poller().system()),
       acceptor_(poller_, {.rank = options_.rank,
                           .group = options_.group,
                           .secret = options_.secret,
@@ -40,33 +40,26 @@ TreeControl::TreeControl(ControlOptions options, std::vector<socket::Descriptor>
   if (size() == 1) return;
   for (socket::Descriptor& listener : listeners) acceptor_.open(std::move(listener));
   if (options_.rank > 0) call(parent_of(options_.rank));
-  begin();
+  last_run_ = next_beat_ = now();
 }
 
-void TreeControl::begin() try {
-  thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
-} catch (const std::system_error& error) {
-  throw SystemFailure(fmt::format("rank {} got no thread to watch over the group: {}; raise the limit of threads",
-                                  options_.rank, error.what()),
-                      {.rank = options_.rank});
+bool TreeControl::has_joined() const {
+  if (const auto failure = state_.failure()) raise(*failure);
+  const std::set<int> awaited = neighbours_of(options_.rank, size());
+  return joined_.with([&](const std::set<int>& joined) { return std::ranges::includes(joined, awaited); });
 }
 
-TreeControl::~TreeControl() {
-  if (!thread_.joinable()) return;
-  thread_.request_stop();
-  poller_.wake();
-  thread_.join();
-}
-
-void TreeControl::wait_joined(base::Time deadline) {
+bool TreeControl::await_joined(base::Time deadline) {
   const std::set<int> awaited = neighbours_of(options_.rank, size());
   const auto complete = [&](const std::set<int>& joined) { return failed() || std::ranges::includes(joined, awaited); };
-  const bool came = joined_.wait_until(deadline, complete, [](const auto&) {});
-  if (const auto failure = state_.failure()) raise(*failure);
-  if (came) return;
+  return joined_.wait_until(deadline, complete, [](const auto&) {});
+}
+
+void TreeControl::miss() const {
   std::vector<bool> present(static_cast<std::size_t>(size()), true);
   joined_.with([&](const std::set<int>& joined) {
-    for (const int rank : awaited) present[static_cast<std::size_t>(rank)] = joined.contains(rank);
+    for (const int rank : neighbours_of(options_.rank, size()))
+      present[static_cast<std::size_t>(rank)] = joined.contains(rank);
   });
   throw Timeout(
       fmt::format("{} did not connect to rank {}", connect::rendezvous::missing_ranks(present), options_.rank),

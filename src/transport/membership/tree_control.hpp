@@ -1,10 +1,10 @@
-// TreeControl: a thread per rank that keeps the control tree, lets data connections in, and spreads failures.
+// TreeControl: keeps the control tree, lets data connections in, and spreads failures. It is fed, and never waits.
 #pragma once
 
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -34,33 +34,56 @@ struct ControlOptions {
   bool blames = false;  ///< tells `run` when the group fails
 };
 
-/// Laws: the control thread alone touches tree, acceptor and questions; others reach it through `orders_` and its
-/// poller's wake. What any thread may ask is in the group state. Data connections leave through the mailbox.
-class TreeControl final : public Control {
+/// A state machine without a thread or a clock of its own: time is its mailbox's system's. Laws: who feeds it, alone
+/// touches tree, acceptor and questions; others reach it through `orders_` and its poller's wake. What any thread may
+/// ask is in the group state. Data connections leave through the mailbox. Who destroys it without `leave` is, to the
+/// others, a rank that was lost.
+class TreeControl : public Control {
  public:
-  /// Starts the thread and the tree (nothing of both for a group of one rank). The first of the listeners is at
-  /// addresses[rank], the second, if there is one, at memory_sockets[rank].
+  /// Begins the tree (not for a group of one rank). The first of the listeners is at addresses[rank], the second, if
+  /// there is one, at memory_sockets[rank].
   TreeControl(ControlOptions options, std::vector<socket::Descriptor> listeners, std::shared_ptr<Mailbox> mailbox);
-  /// Says goodbye and stays until its neighbours have regrouped, a second at most; or hands on the failure, within
-  /// 200 ms.
-  ~TreeControl() override;
   TreeControl(const TreeControl&) = delete;
   TreeControl& operator=(const TreeControl&) = delete;
 
-  /// Waits until every edge of the tree that ends here exists; throws Timeout or the failure.
-  void wait_joined(base::Time deadline);
+  // All until `is_gone` is for who feeds it.
+
+  /// Whoever feeds it waits here, until `next_deadline` at the latest.
+  [[nodiscard]] socket::Poller& poller() noexcept { return poller_; }
+  [[nodiscard]] base::Time next_deadline() const;
+  /// One step: what is ready, and what time has come for. Throws what the group cannot go on after, see `give_up`.
+  void feed(std::span<const socket::Ready> ready);
+  /// Without control the group cannot go on; the ranks are told as far as the tree still works.
+  void give_up(const std::exception& error) { learn(failure_of(error, options_.rank), options_.rank); }
+  /// Says goodbye, and is to be fed until it is gone: until its neighbours have regrouped, a second at most; or hands on
+  /// the failure, within 200 ms.
+  void leave();
+  [[nodiscard]] bool is_gone() const;
+  /// What is still ready then.
+  void hear_out(std::span<const socket::Ready> ready);
+
+  /// Whether every edge of the tree that ends here exists. Throws the failure.
+  [[nodiscard]] bool has_joined() const;
+  /// Throws Timeout: who did not connect.
+  [[noreturn]] void miss() const;
   /// Makes the data connections to a lower rank; they come through the mailbox.
   void connect_data(int peer);
   /// Makes the connection over which to open memory with a lower rank of this host.
   void connect_memory(int peer);
-  [[nodiscard]] bool has_left(int peer) const override { return state_.has_left(peer); }
+  [[nodiscard]] bool has_left(int peer) const final { return state_.has_left(peer); }
 
-  [[nodiscard]] std::optional<Failure> failure() const override { return state_.failure(); }
-  [[nodiscard]] bool failed() const noexcept override { return state_.failed(); }
-  void report(Failure failure) override;
-  void began(const OperationRecord& record) override;
-  void mismatch(int peer, std::uint64_t number) override;
-  [[nodiscard]] std::string laggards(std::uint64_t number) const override { return state_.laggards(number); }
+  [[nodiscard]] std::optional<Failure> failure() const final { return state_.failure(); }
+  [[nodiscard]] bool failed() const noexcept final { return state_.failed(); }
+  void report(Failure failure) final;
+  void began(const OperationRecord& record) final;
+  void mismatch(int peer, std::uint64_t number) final;
+  [[nodiscard]] std::string laggards(std::uint64_t number) const final { return state_.laggards(number); }
+
+ protected:
+  [[nodiscard]] int size() const noexcept { return static_cast<int>(options_.addresses.size()); }
+  /// Until every edge exists or the group has failed; false: the deadline came first.
+  [[nodiscard]] bool await_joined(base::Time deadline);
+  [[nodiscard]] const ControlOptions& options() const noexcept { return options_; }
 
  private:
   struct Order {
@@ -74,16 +97,12 @@ class TreeControl final : public Control {
     base::Time deadline;
   };
 
-  void begin();
-  [[nodiscard]] int size() const noexcept { return static_cast<int>(options_.addresses.size()); }
   [[nodiscard]] connect::Hello hello(connect::Purpose purpose, int to, std::uint32_t stream) const;
   void learn(const Failure& failure, int from);
   void lost(int rank, const std::string& reason);
   void ran_out_of_sockets(const std::string& reason);
 
-  // All below run on the control thread.
-  void run(const std::stop_token& stop);
-  void step();
+  // All below are for who feeds it.
   void dispatch(std::span<const socket::Ready> ready);
   void run_orders();
   void take_connections();
@@ -106,9 +125,9 @@ class TreeControl final : public Control {
   void expire_questions(base::Time now);
   void tick(base::Time now);
   void spread_failure(int except);
-  [[nodiscard]] base::Time next_deadline() const;
-  void leave();
   [[nodiscard]] bool may_go() const;
+  [[nodiscard]] bool leaves() const noexcept { return go_at_ != base::kNever; }
+  [[nodiscard]] base::Time now() const noexcept { return poller_.system().now(); }
 
   const ControlOptions options_;
   const base::Duration beat_;  ///< time between heartbeats
@@ -129,7 +148,6 @@ class TreeControl final : public Control {
   std::set<std::string> relayed_;    ///< questions and replies, which would go round while ranks regroup
   bool spread_ = false;              ///< the failure is on its way
   base::Time go_at_ = base::kNever;  ///< it leaves, and is gone then
-  std::jthread thread_;              ///< last: ends before what it uses
 };
 
 }  // namespace syncopate::transport::membership

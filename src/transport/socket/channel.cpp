@@ -17,13 +17,6 @@ Moved outcome_of(ssize_t result, std::size_t wanted, bool reading) noexcept {
   return {Moved::Outcome::closed, 0, errno};
 }
 
-msghdr message_of(std::span<iovec> pieces) noexcept {
-  msghdr message{};
-  message.msg_iov = pieces.data();
-  message.msg_iovlen = pieces.size();
-  return message;
-}
-
 iovec piece_of(std::span<const std::byte> bytes) noexcept {
   return {const_cast<std::byte*>(bytes.data()), bytes.size()};
 }
@@ -32,26 +25,22 @@ iovec piece_of(std::span<const std::byte> bytes) noexcept {
 
 Moved Channel::read(std::span<iovec> pieces) noexcept {
   if (tls_) return tls_->read(pieces);
-  msghdr message = message_of(pieces);
-  return outcome_of(::recvmsg(number(), &message, MSG_DONTWAIT), bytes_of(pieces), true);
+  return outcome_of(socket_.system().receive(number(), pieces), bytes_of(pieces), true);
 }
 
 Moved Channel::write(std::span<iovec> pieces) noexcept {
   if (tls_) return tls_->write(pieces);
-  msghdr message = message_of(pieces);
-  return outcome_of(::sendmsg(number(), &message, MSG_DONTWAIT | MSG_NOSIGNAL), bytes_of(pieces), false);
+  return outcome_of(socket_.system().send(number(), pieces), bytes_of(pieces), false);
 }
 
 Moved Channel::read(std::span<std::byte> bytes) noexcept {
-  const iovec piece = piece_of(bytes);
-  if (tls_) return tls_->read({&piece, 1});
-  return outcome_of(::recv(number(), bytes.data(), bytes.size(), MSG_DONTWAIT), bytes.size(), true);
+  iovec piece = piece_of(bytes);
+  return read({&piece, 1});
 }
 
 Moved Channel::write(std::span<const std::byte> bytes) noexcept {
-  const iovec piece = piece_of(bytes);
-  if (tls_) return tls_->write({&piece, 1});
-  return outcome_of(::send(number(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL), bytes.size(), false);
+  iovec piece = piece_of(bytes);
+  return write({&piece, 1});
 }
 
 // Linux looks again when the mark moves, and announces less when the socket's memory or its window runs out: a mark can
@@ -61,8 +50,7 @@ void Channel::announce_from(std::size_t bytes) noexcept {
   if (tls_) bytes = bytes > Tls::kMostHeldBack ? bytes - Tls::kMostHeldBack : 1;
   if (bytes == announced_from_) return;
   announced_from_ = bytes;
-  const int mark = static_cast<int>(bytes);
-  ::setsockopt(number(), SOL_SOCKET, SO_RCVLOWAT, &mark, sizeof mark);
+  socket_.system().set(number(), SOL_SOCKET, SO_RCVLOWAT, static_cast<int>(bytes));
 }
 
 std::string reason_of(const Moved& moved) {

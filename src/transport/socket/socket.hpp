@@ -7,9 +7,9 @@
 namespace syncopate::transport::socket {
 
 /// A listening socket; port 0 takes a free one. Throws SystemFailure.
-[[nodiscard]] Descriptor listen_on(const Address& address);
+[[nodiscard]] Descriptor listen_on(const Address& address, System& system = kernel());
 /// A socket for a connection to this address. Throws SystemFailure: this process may have no more.
-[[nodiscard]] Descriptor open_socket(const Address& to);
+[[nodiscard]] Descriptor open_socket(const Address& to, System& system = kernel());
 /// Starts a connection, from the address `from` unless it is empty. An error shows on the first use of the socket.
 /// Throws SystemFailure where it shows at once.
 [[nodiscard]] Descriptor start_connection(Descriptor socket, const Address& to, const Address& from);
@@ -20,8 +20,12 @@ namespace syncopate::transport::socket {
 [[nodiscard]] Descriptor accept_from(const Descriptor& listener);
 /// Socket options every connection gets.
 void tune(const Descriptor& socket) noexcept;
-[[nodiscard]] Address local_address(const Descriptor& socket);
-[[nodiscard]] Address remote_address(const Descriptor& socket);
+[[nodiscard]] inline Address local_address(const Descriptor& socket) {
+  return socket.system().local_address(socket.number());
+}
+[[nodiscard]] inline Address remote_address(const Descriptor& socket) {
+  return socket.system().remote_address(socket.number());
+}
 /// The process that opened the other end of a unix socket; 0 if that is none.
 [[nodiscard]] int peer_process(int descriptor) noexcept;
 /// Whether the other end of a unix socket was opened by this process's user.

@@ -47,6 +47,7 @@ class TcpTransport final : public Transport {
     std::uint64_t frames_in = 0;
   };
 
+  [[nodiscard]] base::Time now() const noexcept { return mailbox_->poller().system().now(); }
   [[nodiscard]] Peer& peer_at(int rank);
   void open(int rank, Peer& peer);
   void touch(Stream& stream);

@@ -1,7 +1,8 @@
-// Poller: waits for many descriptors and for a wake-up from another thread.
-#include "transport/socket/poller.hpp"
+// The kernel's watcher: one epoll set, and an eventfd that other threads wake it by.
+#include "transport/socket/kernel_watcher.hpp"
 
 #include <fmt/format.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -9,8 +10,10 @@
 #include <cerrno>
 #include <cstring>
 #include <limits>
+#include <vector>
 
 #include "syncopate/error.hpp"
+#include "transport/socket/descriptor.hpp"
 
 namespace syncopate::transport::socket {
 
@@ -51,31 +54,41 @@ int wait_coarsely(int epoll, std::span<epoll_event> into, base::Time deadline) {
   return ::epoll_wait(epoll, into.data(), static_cast<int>(into.size()), left_ms);
 }
 
-}  // namespace
+class KernelWatcher final : public Watcher {
+ public:
+  KernelWatcher()
+      : epoll_(::epoll_create1(EPOLL_CLOEXEC)), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), raw_(kBatch) {
+    if (!epoll_ || !wake_) throw SystemFailure(fmt::format("cannot create an epoll set: {}", std::strerror(errno)));
+    // Edge-triggered: every wake-up is one event, and nobody needs to read the counter.
+    add(wake_.number(), kWake, EPOLLIN | EPOLLET);
+  }
+  void add(int descriptor, std::uint64_t key, std::uint32_t events) override {
+    epoll_event event = event_of(key, events);
+    if (::epoll_ctl(epoll_.number(), EPOLL_CTL_ADD, descriptor, &event) != 0)
+      throw SystemFailure(fmt::format("cannot watch a socket: {}", std::strerror(errno)));
+  }
+  void change(int descriptor, std::uint64_t key, std::uint32_t events) noexcept override {
+    epoll_event event = event_of(key, events);
+    ::epoll_ctl(epoll_.number(), EPOLL_CTL_MOD, descriptor, &event);
+  }
+  void remove(int descriptor) noexcept override {
+    ::epoll_ctl(epoll_.number(), EPOLL_CTL_DEL, descriptor, nullptr);
+  }
+  std::span<const Ready> wait(base::Time deadline) override;
+  void wake() noexcept override {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto written = ::write(wake_.number(), &one, sizeof one);
+  }
 
-Poller::Poller()
-    : epoll_(::epoll_create1(EPOLL_CLOEXEC)), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), raw_(kBatch) {
-  if (!epoll_ || !wake_) throw SystemFailure(fmt::format("cannot create an epoll set: {}", std::strerror(errno)));
-  // Edge-triggered: every wake-up is one event, and nobody needs to read the counter.
-  add(wake_, kWake, EPOLLIN | EPOLLET);
-}
+ private:
+  Descriptor epoll_;
+  Descriptor wake_;
+  bool is_coarse_ = false;  ///< the system cannot wait by nanoseconds
+  std::vector<epoll_event> raw_;
+  std::vector<Ready> ready_;
+};
 
-void Poller::add(const Descriptor& what, std::uint64_t key, std::uint32_t events) {
-  epoll_event event = event_of(key, events);
-  if (::epoll_ctl(epoll_.number(), EPOLL_CTL_ADD, what.number(), &event) != 0)
-    throw SystemFailure(fmt::format("cannot watch a socket: {}", std::strerror(errno)));
-}
-
-void Poller::change(const Descriptor& what, std::uint64_t key, std::uint32_t events) noexcept {
-  epoll_event event = event_of(key, events);
-  ::epoll_ctl(epoll_.number(), EPOLL_CTL_MOD, what.number(), &event);
-}
-
-void Poller::remove(const Descriptor& what) noexcept {
-  ::epoll_ctl(epoll_.number(), EPOLL_CTL_DEL, what.number(), nullptr);
-}
-
-std::span<const Ready> Poller::wait(base::Time deadline) {
+std::span<const Ready> KernelWatcher::wait(base::Time deadline) {
   ready_.clear();
   int count = is_coarse_ ? -1 : wait_finely(epoll_.number(), raw_, deadline);
   // Before Linux 5.11 the call is missing; where a container's filter does not know it, it may be forbidden instead.
@@ -90,9 +103,8 @@ std::span<const Ready> Poller::wait(base::Time deadline) {
   return ready_;
 }
 
-void Poller::wake() noexcept {
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const auto written = ::write(wake_.number(), &one, sizeof one);
-}
+}  // namespace
+
+std::unique_ptr<Watcher> kernel_watcher() { return std::make_unique<KernelWatcher>(); }
 
 }  // namespace syncopate::transport::socket

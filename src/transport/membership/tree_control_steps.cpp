@@ -1,4 +1,4 @@
-// TreeControl, its own thread: one loop over connections, the tree, heartbeats and questions.
+// TreeControl, what it does when it is fed: connections, the tree, heartbeats and questions.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,28 +13,9 @@ constexpr auto kLastWords = std::chrono::milliseconds(200);  // limit of telling
 constexpr auto kFarewell = std::chrono::seconds(1);          // limit of waiting until the neighbours have regrouped
 constexpr std::size_t kMostRelayed = 1 << 16;                // ranks ask when they are about to fail: a few times each
 constexpr auto kBetweenCalls = std::chrono::milliseconds(10);
-base::Time now() { return std::chrono::steady_clock::now(); }
 }  // namespace
 
-void TreeControl::run(const std::stop_token& stop) {
-  last_run_ = next_beat_ = now();
-  while (!stop.stop_requested()) {
-    try {
-      step();
-    } catch (const std::exception& error) {
-      // Without control the group cannot go on; the ranks are told as far as the tree still works.
-      learn(failure_of(error, options_.rank), options_.rank);
-    }
-  }
-  try {
-    leave();
-  } catch (const std::exception& error) {
-    options_.log.write(LogLevel::warning, fmt::format("rank {} left without a word: {}", options_.rank, error.what()));
-  }
-}
-
-void TreeControl::step() {
-  const auto ready = poller_.wait(next_deadline());
+void TreeControl::feed(std::span<const socket::Ready> ready) {
   // Time during which this process was stopped is not the others' silence.
   const base::Time woke = now();
   const base::Duration ran = std::min<base::Duration>(woke - last_run_, 2 * beat_);
@@ -50,6 +31,7 @@ void TreeControl::step() {
   if (woke >= call_again_at_) repeat_calls();
   if (woke >= next_beat_) tick(woke);
   tree_.flush();
+  if (leaves() && state_.failed()) go_at_ = std::min(go_at_, now() + kLastWords);
 }
 
 base::Time TreeControl::next_deadline() const {
@@ -142,7 +124,7 @@ void TreeControl::catch_up(int rank) {
   for (const auto& [gone, number] : state_.departed()) tree_.send(rank, encode(Goodbye{gone, number}));
   if (spread_)
     tree_.send(rank, encode(*state_.failure()));
-  else if (go_at_ != base::kNever)
+  else if (leaves())
     tree_.send(rank, encode(Goodbye{options_.rank, state_.progress().number}));
   joined_.change([&](auto& joined) { joined.insert(rank); });
 }
@@ -189,7 +171,7 @@ void TreeControl::regroup() {
   std::set<int> departed;
   for (const auto& [rank, number] : state_.departed()) departed.insert(rank);
   for (const int rank : departed) tree_.expect_no_more(rank);
-  if (go_at_ == base::kNever) {
+  if (!leaves()) {
     const std::set<int> first = neighbours_of(options_.rank, size());  // joining waits for these
     for (const int rank : neighbours_of(options_.rank, size(), departed)) {
       if (tree_.has(rank) || tree_.expected().contains(rank) || first.contains(rank)) continue;
@@ -213,7 +195,7 @@ void TreeControl::repeat_calls() {
 }
 
 void TreeControl::take(int from, const Regrouped& /*regrouped*/) {
-  if (go_at_ != base::kNever) tree_.detach(from);
+  if (leaves()) tree_.detach(from);
 }
 
 void TreeControl::take(int from, const Question& question) {
@@ -276,13 +258,14 @@ void TreeControl::leave() {
   }
   regroup();
   tree_.flush();
-  while (!may_go() && now() < go_at_) {
-    step();
-    if (state_.failed()) go_at_ = std::min(go_at_, now() + kLastWords);
-  }
-  // The kernel drops output that is still under way when a socket with unread input is closed: read it first. Nobody
-  // else is let in: whoever had this rank's proof would take its end for a loss.
-  for (const socket::Ready& one : poller_.wait(now()))
+}
+
+bool TreeControl::is_gone() const { return leaves() && (may_go() || now() >= go_at_); }
+
+/// The kernel drops output that is still under way when a socket with unread input is closed: read it first. Nobody
+/// else is let in: whoever had this rank's proof would take its end for a loss.
+void TreeControl::hear_out(std::span<const socket::Ready> ready) {
+  for (const socket::Ready& one : ready)
     if (one.key < connect::Acceptor::kFirstKey) tree_.on_ready(one);
 }
 

@@ -1,0 +1,31 @@
+// ControlThread: a thread per rank that feeds its control; it waits where control must not.
+#pragma once
+
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "transport/membership/tree_control.hpp"
+
+namespace syncopate::transport::membership {
+
+class ControlThread final : public TreeControl {
+ public:
+  /// Starts the thread (not for a group of one rank).
+  ControlThread(ControlOptions options, std::vector<socket::Descriptor> listeners, std::shared_ptr<Mailbox> mailbox);
+  /// Leaves the group, which takes as long as TreeControl::leave says.
+  ~ControlThread() override;
+
+  /// Waits until every edge of the tree that ends here exists; throws Timeout or the failure.
+  void wait_joined(base::Time deadline);
+
+ private:
+  void begin();
+  void run(const std::stop_token& stop);
+  void step();
+  void go();
+
+  std::jthread thread_;
+};
+
+}  // namespace syncopate::transport::membership

@@ -1,0 +1,13 @@
+// The kernel's watcher: one epoll set, and an eventfd that other threads wake it by.
+#pragma once
+
+#include <memory>
+
+#include "transport/socket/system.hpp"
+
+namespace syncopate::transport::socket {
+
+/// Throws SystemFailure.
+[[nodiscard]] std::unique_ptr<Watcher> kernel_watcher();
+
+}  // namespace syncopate::transport::socket
