@@ -27,6 +27,13 @@ void ControlTree::detach(int rank) {
   edges_.erase(edge);
 }
 
+void ControlTree::part(int rank, const std::string& last) {
+  const auto edge = edges_.find(rank);
+  if (edge == edges_.end() || edge->second.is_parting) return;
+  edge->second.channel.queue(last);
+  edge->second.is_parting = true;
+}
+
 ControlTree::Edges::iterator ControlTree::drop(Edges::iterator edge, std::string reason) {
   lost_.push_back({edge->first, std::move(reason)});
   poller_.remove(edge->second.channel.socket());
@@ -34,17 +41,18 @@ ControlTree::Edges::iterator ControlTree::drop(Edges::iterator edge, std::string
 }
 
 void ControlTree::send(int rank, const std::string& message) {
-  if (const auto edge = edges_.find(rank); edge != edges_.end()) edge->second.channel.queue(message);
+  const auto edge = edges_.find(rank);
+  if (edge != edges_.end() && !edge->second.is_parting) edge->second.channel.queue(message);
 }
 
 void ControlTree::flood(const std::string& message, int except) {
   for (auto& [rank, edge] : edges_)
-    if (rank != except) edge.channel.queue(message);
+    if (rank != except && !edge.is_parting) edge.channel.queue(message);
 }
 
 void ControlTree::send_if_idle(int rank, const std::string& message) {
   const auto edge = edges_.find(rank);
-  if (edge != edges_.end() && edge->second.channel.idle()) edge->second.channel.queue(message);
+  if (edge != edges_.end() && edge->second.channel.idle()) send(rank, message);
 }
 
 void ControlTree::on_ready(const socket::Ready& ready) {
@@ -68,6 +76,11 @@ void ControlTree::flush() {
     socket::FramedChannel& channel = edge->second.channel;
     // A broken edge is found by reading, which also finds what the neighbour said before it broke.
     const bool waits = channel.flush() && !channel.idle();
+    if (edge->second.is_parting && !waits) {
+      poller_.remove(channel.socket());
+      edge = edges_.erase(edge);
+      continue;
+    }
     if (channel.waiting_bytes() > kMostWaiting) {
       edge = drop(edge,
                   fmt::format("does not read: more than {} MiB of control messages wait for it", kMostWaiting >> 20));

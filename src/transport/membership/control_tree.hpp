@@ -30,6 +30,8 @@ class ControlTree final {
   bool attach(int rank, socket::Channel channel);
   /// Ends an edge; nothing more is said or heard over it.
   void detach(int rank);
+  /// Says `last` and ends the edge as soon as the kernel has taken all that is queued for it.
+  void part(int rank, const std::string& last);
   [[nodiscard]] bool has(int rank) const { return edges_.contains(rank); }
   /// A new edge to that rank is due: if it is not attached in time, the rank is lost.
   void expect(int rank) { expected_.try_emplace(rank); }
@@ -59,6 +61,7 @@ class ControlTree final {
     socket::FramedChannel channel;
     base::Duration silent{0};
     bool watching_out = false;
+    bool is_parting = false;  ///< nothing more is queued
   };
   using Edges = std::map<int, Edge>;
 

@@ -55,8 +55,8 @@ class TreeControl : public Control {
   void feed(std::span<const socket::Ready> ready);
   /// Without control the group cannot go on; the ranks are told as far as the tree still works.
   void give_up(const std::exception& error) { learn(failure_of(error, options_.rank), options_.rank); }
-  /// Says goodbye, and is to be fed until it is gone: until its neighbours have regrouped, a second at most; or hands on
-  /// the failure, within 200 ms.
+  /// Says goodbye, and is to be fed until it is gone: until its neighbours have regrouped, a second at most; or hands
+  /// on the failure, within 200 ms.
   void leave();
   [[nodiscard]] bool is_gone() const;
   /// What is still ready then.

@@ -179,13 +179,11 @@ void TreeControl::regroup() {
       if (rank < options_.rank) call(rank);
     }
     if (!tree_.expected().empty()) return;
+  } else if (!std::ranges::includes(departed, tree_.ranks())) {
+    return;  // those that stay hear through this rank of those that leave with it
   }
-  for (const int rank : tree_.ranks()) {
-    if (!departed.contains(rank)) continue;
-    tree_.send(rank, encode(Regrouped{}));
-    tree_.flush();  // what is queued for this edge is sent before it is closed
-    tree_.detach(rank);
-  }
+  for (const int rank : tree_.ranks())
+    if (departed.contains(rank)) tree_.part(rank, encode(Regrouped{}));
 }
 
 void TreeControl::repeat_calls() {
@@ -195,7 +193,9 @@ void TreeControl::repeat_calls() {
 }
 
 void TreeControl::take(int from, const Regrouped& /*regrouped*/) {
-  if (leaves()) tree_.detach(from);
+  if (!leaves()) return;
+  tree_.detach(from);
+  regroup();
 }
 
 void TreeControl::take(int from, const Question& question) {

@@ -71,9 +71,7 @@ class KernelWatcher final : public Watcher {
     epoll_event event = event_of(key, events);
     ::epoll_ctl(epoll_.number(), EPOLL_CTL_MOD, descriptor, &event);
   }
-  void remove(int descriptor) noexcept override {
-    ::epoll_ctl(epoll_.number(), EPOLL_CTL_DEL, descriptor, nullptr);
-  }
+  void remove(int descriptor) noexcept override { ::epoll_ctl(epoll_.number(), EPOLL_CTL_DEL, descriptor, nullptr); }
   std::span<const Ready> wait(base::Time deadline) override;
   void wake() noexcept override {
     const std::uint64_t one = 1;
