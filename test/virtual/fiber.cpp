@@ -1,0 +1,79 @@
+// Fiber: contexts of the C library; AddressSanitizer is told of every change of stack.
+#include "virtual/fiber.hpp"
+
+#include <cassert>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/common_interface_defs.h>
+#else
+namespace {
+void __sanitizer_start_switch_fiber(void** /*keep*/, const void* /*stack*/, std::size_t /*bytes*/) {}
+void __sanitizer_finish_switch_fiber(void* /*kept*/, const void** /*stack*/, std::size_t* /*bytes*/) {}
+}  // namespace
+#endif
+
+namespace syncopate::virtual_world {
+
+namespace {
+constexpr std::size_t kStackBytes = std::size_t{256} << 10;
+Fiber* current = nullptr;
+
+/// Stacks are used again: fresh ones cost page faults.
+std::vector<std::unique_ptr<std::byte[]>>& spare_stacks() {
+  static std::vector<std::unique_ptr<std::byte[]>> stacks;
+  return stacks;
+}
+}  // namespace
+
+Fiber::Fiber(std::function<void()> body) : body_(std::move(body)) {
+  if (auto& spare = spare_stacks(); !spare.empty()) {
+    stack_ = std::move(spare.back());
+    spare.pop_back();
+  } else {
+    stack_.reset(new std::byte[kStackBytes]);
+  }
+  ::getcontext(&own_);
+  own_.uc_stack.ss_sp = stack_.get();
+  own_.uc_stack.ss_size = kStackBytes;
+  own_.uc_link = nullptr;
+  ::makecontext(&own_, &Fiber::enter, 0);
+}
+
+Fiber::~Fiber() {
+  assert(has_ended_ && "what lies on its stack would never be destroyed");
+  spare_stacks().push_back(std::move(stack_));
+}
+
+Fiber* Fiber::running() noexcept { return current; }
+
+void Fiber::enter() {
+  Fiber& self = *current;
+  __sanitizer_finish_switch_fiber(nullptr, &self.resumers_stack_, &self.resumers_bytes_);
+  self.body_();
+  self.has_ended_ = true;
+  current = nullptr;
+  __sanitizer_start_switch_fiber(nullptr, self.resumers_stack_, self.resumers_bytes_);
+  ::setcontext(&self.resumer_);
+}
+
+void Fiber::resume() {
+  assert(current == nullptr && !has_ended_);
+  current = this;
+  void* kept = nullptr;
+  __sanitizer_start_switch_fiber(&kept, stack_.get(), kStackBytes);
+  ::swapcontext(&resumer_, &own_);
+  __sanitizer_finish_switch_fiber(kept, nullptr, nullptr);
+}
+
+void Fiber::suspend() {
+  Fiber& self = *std::exchange(current, nullptr);
+  void* kept = nullptr;
+  __sanitizer_start_switch_fiber(&kept, self.resumers_stack_, self.resumers_bytes_);
+  ::swapcontext(&self.own_, &self.resumer_);
+  __sanitizer_finish_switch_fiber(kept, &self.resumers_stack_, &self.resumers_bytes_);
+}
+
+}  // namespace syncopate::virtual_world

@@ -1,0 +1,36 @@
+// Fiber: a program that can be left in the middle of a wait and taken up again, so that many share one thread.
+#pragma once
+
+#include <ucontext.h>
+
+#include <functional>
+#include <memory>
+
+namespace syncopate::virtual_world {
+
+/// The body must not let exceptions out, nor be suspended while it handles one.
+class Fiber final {
+ public:
+  explicit Fiber(std::function<void()> body);
+  Fiber(const Fiber&) = delete;
+  Fiber& operator=(const Fiber&) = delete;
+  ~Fiber();
+  /// Runs the body until it suspends itself or ends.
+  void resume();
+  [[nodiscard]] bool has_ended() const noexcept { return has_ended_; }
+  /// Back to who resumed the fiber that runs now.
+  static void suspend();
+  /// The one that runs now; null outside of all.
+  [[nodiscard]] static Fiber* running() noexcept;
+
+ private:
+  static void enter();
+  std::function<void()> body_;
+  std::unique_ptr<std::byte[]> stack_;
+  ucontext_t own_{}, resumer_{};
+  const void* resumers_stack_ = nullptr;  ///< for AddressSanitizer
+  std::size_t resumers_bytes_ = 0;
+  bool has_ended_ = false;
+};
+
+}  // namespace syncopate::virtual_world

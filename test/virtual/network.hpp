@@ -1,0 +1,93 @@
+// Network: hosts with virtual sockets, as Linux shows them: bounded buffers, half-closed and reset connections.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "transport/socket/system.hpp"
+#include "virtual/world.hpp"
+
+namespace syncopate::virtual_world {
+
+namespace socket = transport::socket;
+
+class VirtualWatcher;
+
+/// What happens to bytes on their way.
+struct Weather {
+  Duration fastest = 10us, slowest = 200us;    ///< of one way; each connection has its own share of it
+  std::size_t buffer = std::size_t{64} << 10;  ///< bytes under way and unread, per direction
+  unsigned pieces_percent = 20;                ///< how often a write is cut
+};
+
+/// One end of a connection, or a listener.
+struct Socket {
+  enum class State : std::uint8_t { fresh, listening, connecting, connected, failed };
+  int number = -1;
+  int host = -1;
+  State state = State::fresh;
+  socket::Address local, remote;
+  std::vector<std::shared_ptr<Socket>> backlog;
+  std::weak_ptr<Socket> peer;
+  Duration latency{};
+  Time last_arrival{};   ///< of what it has sent: nothing overtakes
+  std::string in;        ///< arrived, and not read
+  std::size_t read = 0;  ///< of `in`
+  std::size_t room = 0;  ///< that is left for sending
+  std::size_t mark = 1;  ///< SO_RCVLOWAT
+  std::size_t most_mark = SIZE_MAX;
+  int error = 0;         ///< told once
+  bool has_end = false;  ///< the other end sends no more
+  bool is_reset = false;
+  bool is_closed = false;   ///< by its owner
+  bool is_clogged = false;  ///< a write was cut: room comes with an event
+  VirtualWatcher* watcher = nullptr;
+  std::uint64_t key = 0;
+  std::uint32_t interest = 0;
+  bool has_news = false, is_listed = false;
+
+  [[nodiscard]] std::size_t unread() const noexcept { return in.size() - read; }
+  [[nodiscard]] std::uint32_t events() const noexcept;
+};
+using SocketPtr = std::shared_ptr<Socket>;
+
+class Network final {
+ public:
+  Network(World& world, const Weather& weather) : world_(world), weather_(weather) {}
+
+  [[nodiscard]] SocketPtr open(int host);
+  [[nodiscard]] int listen(const SocketPtr& socket);
+  [[nodiscard]] int connect(const SocketPtr& socket, const socket::Address& to);
+  [[nodiscard]] ssize_t receive(const SocketPtr& socket, std::span<iovec> into);
+  [[nodiscard]] ssize_t send(const SocketPtr& socket, std::span<iovec> from);
+  void close(const SocketPtr& socket);
+
+  /// A connection breaks: both ends are reset.
+  void cut(const SocketPtr& socket);
+  /// Nothing leaves or reaches that host any more, and nobody is told.
+  void isolate(int host) { isolated_.insert(host); }
+  [[nodiscard]] std::size_t open_sockets() const noexcept { return open_; }
+  [[nodiscard]] World& world() noexcept { return world_; }
+
+ private:
+  void answer(const SocketPtr& caller, const std::string& to);
+  void deliver(const SocketPtr& from, Duration later, std::function<void(Socket&)> what);
+  void reset(Socket& socket, int error);
+  static void tell(Socket& socket);
+  [[nodiscard]] bool reaches(const Socket& from, const Socket& to) const {
+    return !isolated_.contains(from.host) && !isolated_.contains(to.host);
+  }
+
+  World& world_;
+  const Weather weather_;
+  std::map<std::string, SocketPtr> listeners_;
+  std::set<int> isolated_;
+  std::vector<SocketPtr> all_;  ///< a kernel answers for sockets that are closed, too
+  int next_number_ = 1;
+  std::size_t open_ = 0;
+};
+
+}  // namespace syncopate::virtual_world

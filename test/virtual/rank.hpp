@@ -1,0 +1,68 @@
+// Rank: one process of the virtual world: the production control, links and engine, and the program that uses them.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "transport/membership/tree_control.hpp"
+#include "transport/transport.hpp"
+#include "virtual/scenario.hpp"
+#include "virtual/system.hpp"
+
+namespace syncopate::virtual_world {
+
+/// What became of a rank.
+struct Outcome {
+  enum class End : std::uint8_t { none, in_order, failed, killed } end = End::none;
+  transport::membership::Failure failure;  ///< if it failed
+  Time ended{};                            ///< the program
+  int operations = 0;                      ///< finished
+  std::string wrong;                       ///< a result that is not what it must be
+};
+
+class Rank final {
+ public:
+  Rank(Network& network, const Scenario& scenario, int number);
+  Rank(const Rank&) = delete;
+  Rank& operator=(const Rank&) = delete;
+  ~Rank();
+
+  [[nodiscard]] static socket::Address address_of(int rank);
+  void start();
+  /// The victim's own part of the scenario.
+  void strike();
+  void kill();
+  [[nodiscard]] bool is_over() const noexcept { return is_over_; }  ///< control has left, too
+  [[nodiscard]] const Outcome& outcome() const noexcept { return outcome_; }
+  [[nodiscard]] std::optional<Time> struck() const noexcept { return struck_; }
+  [[nodiscard]] int cut_from() const noexcept { return cut_from_; }
+  [[nodiscard]] bool was_leaving() const noexcept { return was_leaving_; }  ///< when it was struck
+
+ private:
+  void live();
+  void work();
+  void operate(transport::Transport& links, int operation);
+  void stay(transport::Transport& links);
+  void pause(Duration time);
+  void watch_control();
+  void cut_one();
+  [[nodiscard]] bool is_victim() const noexcept { return number_ == scenario_.victim; }
+
+  Network& network_;
+  const Scenario& scenario_;
+  const int number_;
+  VirtualSystem system_;
+  std::shared_ptr<transport::membership::Mailbox> mailbox_;
+  std::shared_ptr<transport::membership::TreeControl> control_;
+  std::vector<socket::Address> addresses_;
+  std::unique_ptr<Fiber> program_;
+  std::shared_ptr<Runner> program_runner_, control_runner_;
+  Outcome outcome_;
+  std::optional<Time> struck_;
+  int cut_from_ = -1;
+  bool was_leaving_ = false, is_leaving_ = false, is_over_ = false;
+  transport::socket::Descriptor listener_;
+};
+
+}  // namespace syncopate::virtual_world

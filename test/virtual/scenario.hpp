@@ -1,0 +1,49 @@
+// Scenario: what is to happen in one history, drawn from its seed.
+#pragma once
+
+#include <string>
+
+#include "virtual/network.hpp"
+
+namespace syncopate::virtual_world {
+
+/// What befalls the victim.
+enum class Fault : std::uint8_t {
+  none,
+  kill,        ///< its process ends
+  vanish,      ///< its host is gone, and says nothing
+  long_stop,   ///< it does not run for longer than the group bears
+  short_stop,  ///< for less
+  cut,         ///< one of its connections breaks
+  no_sockets,  ///< for a while it has no descriptor for who comes in, nor, after the last operation, for calls
+  crowd        ///< strangers, who say nothing, hold and take again all its room for handshakes
+};
+[[nodiscard]] const char* text_of(Fault fault) noexcept;
+/// After these somebody is lost.
+[[nodiscard]] constexpr bool is_fatal(Fault fault) noexcept {
+  return fault == Fault::kill || fault == Fault::vanish || fault == Fault::long_stop || fault == Fault::cut;
+}
+
+struct Scenario {
+  int ranks = 3;
+  int operations = 0;
+  std::size_t most_elements = 1;
+  Duration silence = 2s;
+  Duration latest_start{};
+  Duration longest_pause{};  ///< between operations
+  int leavers = 0;           ///< ranks that leave soon after the last operation; the others stay for long
+  Duration leave_within{};
+  std::size_t seats = 256;  ///< handshakes that a rank has room for
+  Weather weather;
+  Fault fault = Fault::none;
+  int victim = 0;
+  int strike_at = 0;        ///< operations that the victim has finished
+  Duration strike_after{};  ///< and this later
+  Duration stop_for{};
+
+  [[nodiscard]] std::string text() const;
+};
+
+[[nodiscard]] Scenario draw_scenario(World& world);
+
+}  // namespace syncopate::virtual_world

@@ -1,0 +1,26 @@
+// Strangers: a host that knows no secret, and holds connections to one rank on which it says nothing.
+#pragma once
+
+#include <vector>
+
+#include "virtual/network.hpp"
+
+namespace syncopate::virtual_world {
+
+class Strangers final {
+ public:
+  /// `crowd` connections to that address, made again when they are ended, from now on until `end`.
+  Strangers(Network& network, socket::Address to, std::size_t crowd, Time end);
+  Strangers(const Strangers&) = delete;
+  Strangers& operator=(const Strangers&) = delete;
+  ~Strangers();
+
+ private:
+  void press();
+  Network& network_;
+  const socket::Address to_;
+  const Time end_;
+  std::vector<SocketPtr> sockets_;
+};
+
+}  // namespace syncopate::virtual_world

@@ -1,0 +1,98 @@
+// VirtualSystem: one rank's machine in the virtual world, and what runs on it.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "transport/socket/system.hpp"
+#include "virtual/fiber.hpp"
+#include "virtual/network.hpp"
+
+namespace syncopate::virtual_world {
+
+/// What unwinds a program whose machine has died.
+struct Killed {};
+
+class VirtualSystem;
+
+/// Something that runs on a machine when it is woken, or when its time has come.
+class Runner final : public std::enable_shared_from_this<Runner> {
+ public:
+  Runner(VirtualSystem& system, std::function<void()> run) : system_(system), run_(std::move(run)) {}
+  void ask(Time when);
+  void end() noexcept { is_over_ = true; }
+
+ private:
+  VirtualSystem& system_;
+  std::function<void()> run_;
+  Time due_ = kNever;
+  bool is_over_ = false;
+};
+
+/// Outside a fiber a wait returns at once; in a fiber it suspends that.
+class VirtualWatcher final : public socket::Watcher {
+ public:
+  explicit VirtualWatcher(VirtualSystem& system) : system_(system) {}
+  ~VirtualWatcher() override;
+  void add(int descriptor, std::uint64_t key, std::uint32_t events) override;
+  void change(int descriptor, std::uint64_t key, std::uint32_t events) noexcept override;
+  void remove(int descriptor) noexcept override;
+  [[nodiscard]] std::span<const socket::Ready> wait(Time deadline) override;
+  void wake() noexcept override;
+  void note(Socket& socket);
+  std::weak_ptr<Runner> runner;  ///< who waits here
+
+ private:
+  void collect();
+  VirtualSystem& system_;
+  std::map<int, SocketPtr> watched_;
+  std::vector<SocketPtr> listed_;
+  std::vector<socket::Ready> ready_;
+  bool is_woken_ = false;
+};
+
+class VirtualSystem final : public socket::System {
+ public:
+  VirtualSystem(Network& network, int host) : network_(network), host_(host) {}
+
+  [[nodiscard]] Time now() noexcept override { return world().now(); }
+  void draw(base::Bytes into) override;
+  [[nodiscard]] std::size_t most_descriptors() noexcept override { return most; }
+  [[nodiscard]] std::unique_ptr<socket::Watcher> watcher() override;
+  [[nodiscard]] int open(int family) noexcept override;
+  void set(int socket, int level, int option, int value) noexcept override;
+  [[nodiscard]] int bind(int socket, const socket::Address& to) noexcept override;
+  [[nodiscard]] int listen(int socket) noexcept override;
+  [[nodiscard]] int connect(int socket, const socket::Address& to) noexcept override;
+  [[nodiscard]] int accept(int listener) noexcept override;
+  [[nodiscard]] ssize_t receive(int socket, std::span<iovec> into) noexcept override;
+  [[nodiscard]] ssize_t send(int socket, std::span<iovec> from) noexcept override;
+  [[nodiscard]] socket::Address local_address(int socket) override { return sockets_.at(socket)->local; }
+  [[nodiscard]] socket::Address remote_address(int socket) override { return sockets_.at(socket)->remote; }
+  void own(int /*descriptor*/) override {}
+  void close(int descriptor) noexcept override;
+
+  /// All that it has open ends as at the end of a process.
+  void die();
+  /// Its programs run on at `until`; its kernel does not stop.
+  void stop(Time until) { stopped_until = until; }
+  [[nodiscard]] const std::map<int, SocketPtr>& sockets() const noexcept { return sockets_; }
+  [[nodiscard]] World& world() noexcept { return network_.world(); }
+  [[nodiscard]] int host() const noexcept { return host_; }
+
+  std::size_t most = SIZE_MAX;  ///< descriptors, as far as the program is told
+  Time accepts_again{};         ///< until then it has no descriptor for who comes in
+  Time opens_again{};           ///< until then it has none for calls
+  Time stopped_until{};
+  bool is_dead = false;
+  std::weak_ptr<Runner> on_watcher;  ///< who waits at the watchers that are made from here on
+
+ private:
+  Network& network_;
+  const int host_;
+  std::map<int, SocketPtr> sockets_;
+};
+
+}  // namespace syncopate::virtual_world

@@ -1,0 +1,35 @@
+// World: a heap of events, and a hash over what was noted.
+#include "virtual/world.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace syncopate::virtual_world {
+
+void World::at(Time when, std::function<void()> what) {
+  heap_.push_back({std::max(when, now_), order_++, std::move(what)});
+  std::push_heap(heap_.begin(), heap_.end());
+}
+
+bool World::go_on(Time end) {
+  if (heap_.empty() || heap_.front().when >= end) return false;
+  std::pop_heap(heap_.begin(), heap_.end());
+  const Event next = std::move(heap_.back());
+  heap_.pop_back();
+  now_ = next.when;
+  ++events_;
+  next.what();
+  return true;
+}
+
+void World::note(std::string_view what, std::uint64_t who, std::uint64_t how_much) {
+  const auto add = [&](std::uint64_t value) { digest_ = (digest_ ^ value) * 0x100000001b3 ^ (digest_ >> 29); };
+  for (const char letter : what) add(static_cast<unsigned char>(letter));
+  add(who);
+  add(how_much);
+  add(static_cast<std::uint64_t>(now_.time_since_epoch().count()));
+  if (prints) fmt::print("{:12.6f} {} {} {}\n", base::seconds(now_.time_since_epoch()), who, what, how_much);
+}
+
+}  // namespace syncopate::virtual_world
