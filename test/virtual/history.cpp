@@ -88,7 +88,6 @@ History calm_history(std::uint64_t seed, int ranks, int operations) {
   scenario.most_elements = 100;
   scenario.leavers = ranks;
   scenario.leave_within = 1ms;
-  scenario.victim = -1;
   scenario.weather.pieces_percent = 5;
   return play(world, scenario, seed);
 }
