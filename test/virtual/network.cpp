@@ -58,9 +58,15 @@ int Network::connect(const SocketPtr& socket, const socket::Address& to) {
   return static_cast<int>(fails(EINPROGRESS));
 }
 
+void Network::isolate(int host) {
+  isolated_.insert(host);
+  for (const auto& [address, listener] : listeners_)
+    if (listener->host == host) silent_.insert(address);
+}
+
 /// The other host's kernel answers, whatever its program does.
 void Network::answer(const SocketPtr& caller, const std::string& to) {
-  if (caller->is_closed) return;
+  if (caller->is_closed || silent_.contains(to)) return;
   const auto found = listeners_.find(to);
   if (found == listeners_.end()) {
     world_.in(caller->latency, [this, caller] {

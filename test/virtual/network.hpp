@@ -68,7 +68,7 @@ class Network final {
   /// A connection breaks: both ends are reset.
   void cut(const SocketPtr& socket);
   /// Nothing leaves or reaches that host any more, and nobody is told.
-  void isolate(int host) { isolated_.insert(host); }
+  void isolate(int host);
   [[nodiscard]] std::size_t open_sockets() const noexcept { return open_; }
   [[nodiscard]] World& world() noexcept { return world_; }
 
@@ -85,7 +85,8 @@ class Network final {
   const Weather weather_;
   std::map<std::string, SocketPtr> listeners_;
   std::set<int> isolated_;
-  std::vector<SocketPtr> all_;  ///< a kernel answers for sockets that are closed, too
+  std::set<std::string> silent_;  ///< addresses of those hosts
+  std::vector<SocketPtr> all_;    ///< a kernel answers for sockets that are closed, too
   int next_number_ = 1;
   std::size_t open_ = 0;
 };

@@ -76,11 +76,6 @@ void ControlTree::flush() {
     socket::FramedChannel& channel = edge->second.channel;
     // A broken edge is found by reading, which also finds what the neighbour said before it broke.
     const bool waits = channel.flush() && !channel.idle();
-    if (edge->second.is_parting && !waits) {
-      poller_.remove(channel.socket());
-      edge = edges_.erase(edge);
-      continue;
-    }
     if (channel.waiting_bytes() > kMostWaiting) {
       edge = drop(edge,
                   fmt::format("does not read: more than {} MiB of control messages wait for it", kMostWaiting >> 20));
@@ -117,6 +112,13 @@ void ControlTree::age(base::Duration ran, base::Duration limit) {
                                             base::seconds(due.second))});
     return true;
   });
+}
+
+base::Duration ControlTree::longest_silence() const noexcept {
+  base::Duration longest{0};
+  for (const auto& [rank, edge] : edges_) longest = std::max(longest, edge.silent);
+  for (const auto& [rank, missed] : expected_) longest = std::max(longest, missed);
+  return longest;
 }
 
 std::set<int> ControlTree::ranks() const {

@@ -30,7 +30,8 @@ class ControlTree final {
   bool attach(int rank, socket::Channel channel);
   /// Ends an edge; nothing more is said or heard over it.
   void detach(int rank);
-  /// Says `last` and ends the edge as soon as the kernel has taken all that is queued for it.
+  /// Says `last`, the last word on this edge, which the neighbour then ends: who closes first may lose what is under
+  /// way.
   void part(int rank, const std::string& last);
   [[nodiscard]] bool has(int rank) const { return edges_.contains(rank); }
   /// A new edge to that rank is due: if it is not attached in time, the rank is lost.
@@ -51,6 +52,8 @@ class ControlTree final {
   /// Adds time during which this thread ran and heard nothing; the ranks that were silent, or did not come, for `limit`
   /// are lost.
   void age(base::Duration ran, base::Duration limit);
+  /// The longest that any rank has been silent for, or has been due.
+  [[nodiscard]] base::Duration longest_silence() const noexcept;
 
   [[nodiscard]] std::vector<Heard> heard() { return std::exchange(heard_, {}); }
   [[nodiscard]] std::vector<Lost> lost() { return std::exchange(lost_, {}); }

@@ -35,10 +35,13 @@ base::Time LinkFailures::report(int peer, const LinkFailure& link_failure, base:
     case LinkFailure::Kind::lost:
       break;
   }
-  since_ = std::min(since_, at);
+  if (since_ == base::kNever) {
+    since_ = at;
+    first_ = {peer, link_failure.reason};
+  }
   const base::Time end = since_ + kGrace;
   if (at < end) return end;
-  report_lost(peer, link_failure.reason);
+  report_lost(first_.peer, first_.reason);  // the others may have closed theirs because of that one
   return at;
 }
 

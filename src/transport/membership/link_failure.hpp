@@ -39,7 +39,12 @@ class LinkFailures final {
 
   const int rank_;
   std::shared_ptr<Control> control_;
+  struct Lost {
+    int peer = -1;
+    std::string reason;
+  };
   base::Time since_ = base::kNever;  ///< when a link was first found lost
+  Lost first_;                       ///< that link
   bool asked_ = false;               ///< control has been asked about a mismatch
 };
 

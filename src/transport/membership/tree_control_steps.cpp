@@ -26,6 +26,7 @@ void TreeControl::feed(std::span<const socket::Ready> ready) {
   take_connections();
   tree_.age(ran, options_.silence);
   read_tree();
+  if (leaves()) regroup();
   expire_questions(woke);
   spread_failure(-1);
   if (woke >= call_again_at_) repeat_calls();
@@ -34,8 +35,11 @@ void TreeControl::feed(std::span<const socket::Ready> ready) {
   if (leaves() && state_.failed()) go_at_ = std::min(go_at_, now() + kLastWords);
 }
 
+/// To the moment of a rank's silence, not to a beat: where a host vanishes, all its neighbours shall say so before one
+/// hears only that those which knew have closed their links.
 base::Time TreeControl::next_deadline() const {
-  base::Time next = std::min({next_beat_, acceptor_.next_deadline(), call_again_at_, go_at_});
+  const base::Time missed = last_run_ + (options_.silence - tree_.longest_silence());
+  base::Time next = std::min({next_beat_, acceptor_.next_deadline(), call_again_at_, go_at_, missed});
   for (const OpenQuestion& question : questions_) next = std::min(next, question.deadline);
   return next;
 }
@@ -73,6 +77,7 @@ void TreeControl::take_connections() {
 void TreeControl::take(const connect::Refusal& refusal) {
   if (refusal.caller >= 0) return;  // all have the same settings since the rendezvous: it will be missed, not believed
   const connect::Hello& mine = refusal.mine;
+  if (mine.purpose == connect::Purpose::control && state_.has_left(mine.to)) return;
   const bool may_come = mine.purpose == connect::Purpose::control && tree_.expected().contains(mine.to);
   if (refusal.cause == connect::Handshake::Cause::no_socket && !may_come) return ran_out_of_sockets(refusal.reason);
   if (mine.purpose == connect::Purpose::data) return mailbox_->deliver({mine.to, mine.stream, {}, refusal.reason});
@@ -83,7 +88,7 @@ void TreeControl::take(const connect::Refusal& refusal) {
     call_again_at_ = now() + kBetweenCalls;
     return;
   }
-  if (!state_.has_left(mine.to)) lost(mine.to, "cannot be reached at " + refusal.reason);
+  lost(mine.to, "cannot be reached at " + refusal.reason);
 }
 
 void TreeControl::take(connect::Connection connection) {
@@ -166,7 +171,8 @@ void TreeControl::take(int from, const Goodbye& goodbye) {
 }
 
 /// Makes the edges that are missing since a rank has left, and parts from that rank when they are there: until then it
-/// relays, so that the tree is never cut. Who leaves itself makes none.
+/// relays, so that the tree is never cut. Who leaves itself makes none, and relays until its neighbours have parted
+/// from it; of two that leave, the one that has no other edge parts first, for it has nothing more to relay.
 void TreeControl::regroup() {
   std::set<int> departed;
   for (const auto& [rank, number] : state_.departed()) departed.insert(rank);
@@ -179,8 +185,8 @@ void TreeControl::regroup() {
       if (rank < options_.rank) call(rank);
     }
     if (!tree_.expected().empty()) return;
-  } else if (!std::ranges::includes(departed, tree_.ranks())) {
-    return;  // those that stay hear through this rank of those that leave with it
+  } else if (tree_.ranks().size() > 1) {
+    return;
   }
   for (const int rank : tree_.ranks())
     if (departed.contains(rank)) tree_.part(rank, encode(Regrouped{}));
@@ -193,9 +199,7 @@ void TreeControl::repeat_calls() {
 }
 
 void TreeControl::take(int from, const Regrouped& /*regrouped*/) {
-  if (!leaves()) return;
-  tree_.detach(from);
-  regroup();
+  if (leaves()) tree_.detach(from);
 }
 
 void TreeControl::take(int from, const Question& question) {
