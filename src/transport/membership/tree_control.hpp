@@ -55,8 +55,8 @@ class TreeControl : public Control {
   void feed(std::span<const socket::Ready> ready);
   /// Without control the group cannot go on; the ranks are told as far as the tree still works.
   void give_up(const std::exception& error) { learn(failure_of(error, options_.rank), options_.rank); }
-  /// Says goodbye, and is to be fed until it is gone: until its neighbours have regrouped, a second at most; or hands
-  /// on the failure, within 200 ms.
+  /// Says goodbye, and is to be fed until it is gone: until its neighbours have regrouped, a second at most, or until
+  /// one that is silent is heard of again or lost; or hands on the failure, within 200 ms.
   void leave();
   [[nodiscard]] bool is_gone() const;
   /// What is still ready then.
@@ -120,11 +120,14 @@ class TreeControl : public Control {
   void take(int from, const Regrouped& regrouped);
   void relay(int from, const Message& message);
   void regroup();
+  void withdraw(const std::set<int>& departed);
+  void part_from(const std::set<int>& departed);
   void call(int rank);
   void repeat_calls();
   void expire_questions(base::Time now);
   void tick(base::Time now);
   void spread_failure(int except);
+  void settle_end();
   [[nodiscard]] bool may_go() const;
   [[nodiscard]] bool leaves() const noexcept { return go_at_ != base::kNever; }
   [[nodiscard]] base::Time now() const noexcept { return poller_.system().now(); }
@@ -143,7 +146,8 @@ class TreeControl : public Control {
   std::set<int> memory_links_;                          ///< peers handed out
   base::Time last_run_{};
   base::Time next_beat_{};
-  std::set<int> call_again_;  ///< expected ranks that could not be reached
+  std::set<int> departed_before_;  ///< before this rank left
+  std::set<int> call_again_;       ///< expected ranks that could not be reached
   base::Time call_again_at_ = base::kNever;
   std::set<std::string> relayed_;    ///< questions and replies, which would go round while ranks regroup
   bool spread_ = false;              ///< the failure is on its way

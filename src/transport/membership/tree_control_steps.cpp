@@ -1,4 +1,4 @@
-// TreeControl, what it does when it is fed: connections, the tree, heartbeats and questions.
+// TreeControl, what it does when it is fed: connections, heartbeats, failures and questions.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,9 +9,7 @@ namespace syncopate::transport::membership {
 
 namespace {
 constexpr auto kAnswerTime = std::chrono::milliseconds(500);
-constexpr auto kLastWords = std::chrono::milliseconds(200);  // limit of telling a failure before this rank is gone
-constexpr auto kFarewell = std::chrono::seconds(1);          // limit of waiting until the neighbours have regrouped
-constexpr std::size_t kMostRelayed = 1 << 16;                // ranks ask when they are about to fail: a few times each
+constexpr std::size_t kMostRelayed = 1 << 16;  // ranks ask when they are about to fail: a few times each
 constexpr auto kBetweenCalls = std::chrono::milliseconds(10);
 }  // namespace
 
@@ -32,7 +30,7 @@ void TreeControl::feed(std::span<const socket::Ready> ready) {
   if (woke >= call_again_at_) repeat_calls();
   if (woke >= next_beat_) tick(woke);
   tree_.flush();
-  if (leaves() && state_.failed()) go_at_ = std::min(go_at_, now() + kLastWords);
+  if (leaves()) settle_end();
 }
 
 /// To the moment of a rank's silence, not to a beat: where a host vanishes, all its neighbours shall say so before one
@@ -161,45 +159,10 @@ void TreeControl::take(int from, const Failure& failure) {
   spread_failure(from);
 }
 
-void TreeControl::take(int from, const Goodbye& goodbye) {
-  if (goodbye.rank < 0 || goodbye.rank >= size() || goodbye.rank == options_.rank || state_.has_left(goodbye.rank))
-    return;
-  tree_.flood(encode(goodbye), from);
-  if (const auto broken = state_.left(goodbye.rank, goodbye.number)) learn(*broken, options_.rank);
-  regroup();
-  mailbox_->ring();
-}
-
-/// Makes the edges that are missing since a rank has left, and parts from that rank when they are there: until then it
-/// relays, so that the tree is never cut. Who leaves itself makes none, and relays until its neighbours have parted
-/// from it; of two that leave, the one that has no other edge parts first, for it has nothing more to relay.
-void TreeControl::regroup() {
-  std::set<int> departed;
-  for (const auto& [rank, number] : state_.departed()) departed.insert(rank);
-  for (const int rank : departed) tree_.expect_no_more(rank);
-  if (!leaves()) {
-    const std::set<int> first = neighbours_of(options_.rank, size());  // joining waits for these
-    for (const int rank : neighbours_of(options_.rank, size(), departed)) {
-      if (tree_.has(rank) || tree_.expected().contains(rank) || first.contains(rank)) continue;
-      tree_.expect(rank);
-      if (rank < options_.rank) call(rank);
-    }
-    if (!tree_.expected().empty()) return;
-  } else if (tree_.ranks().size() > 1) {
-    return;
-  }
-  for (const int rank : tree_.ranks())
-    if (departed.contains(rank)) tree_.part(rank, encode(Regrouped{}));
-}
-
 void TreeControl::repeat_calls() {
   call_again_at_ = base::kNever;
   for (const int rank : std::exchange(call_again_, {}))
     if (tree_.expected().contains(rank)) call(rank);
-}
-
-void TreeControl::take(int from, const Regrouped& /*regrouped*/) {
-  if (leaves()) tree_.detach(from);
 }
 
 void TreeControl::take(int from, const Question& question) {
@@ -250,37 +213,6 @@ void TreeControl::spread_failure(int except) {
   if (spread_ || !state_.failed()) return;
   spread_ = true;
   tree_.flood(encode(*state_.failure()), except);
-}
-
-void TreeControl::leave() {
-  spread_failure(-1);
-  go_at_ = now() + (state_.failed() ? base::Duration(kLastWords) : base::Duration(kFarewell));
-  if (!state_.failed()) {
-    // The last operation is compared too: it may have been one that the others did not call.
-    for (const int rank : tree_.ranks()) tree_.send(rank, encode(state_.heartbeat_for(rank)));
-    tree_.flood(encode(Goodbye{options_.rank, state_.progress().number}));
-  }
-  regroup();
-  tree_.flush();
-}
-
-bool TreeControl::is_gone() const { return leaves() && (may_go() || now() >= go_at_); }
-
-/// The kernel drops output that is still under way when a socket with unread input is closed: read it first. Nobody
-/// else is let in: whoever had this rank's proof would take its end for a loss.
-void TreeControl::hear_out(std::span<const socket::Ready> ready) {
-  for (const socket::Ready& one : ready)
-    if (one.key < connect::Acceptor::kFirstKey) tree_.on_ready(one);
-}
-
-/// Whoever has just connected would take an end without a word for a loss.
-bool TreeControl::may_go() const {
-  if (acceptor_.busy()) return false;
-  if (!state_.failed()) return tree_.ranks().empty();
-  // A failure must also reach the neighbours whose connections are still being made: while ranks join or regroup.
-  if (!tree_.expected().empty()) return false;
-  const std::size_t joined = joined_.with([](const std::set<int>& ranks) { return ranks.size(); });
-  return tree_.idle() && joined >= neighbours_of(options_.rank, size()).size();
 }
 
 }  // namespace syncopate::transport::membership

@@ -1,0 +1,102 @@
+// TreeControl, when ranks leave: farewells, the edges that replace those of who has left, and its own end.
+#include <algorithm>
+#include <utility>
+
+#include "transport/membership/tree_control.hpp"
+
+namespace syncopate::transport::membership {
+
+namespace {
+constexpr auto kLastWords = std::chrono::milliseconds(200);  // limit of telling a failure before this rank is gone
+constexpr auto kFarewell = std::chrono::seconds(1);  // limit of waiting until neighbours that live have regrouped
+}  // namespace
+
+void TreeControl::take(int from, const Goodbye& goodbye) {
+  if (goodbye.rank < 0 || goodbye.rank >= size() || goodbye.rank == options_.rank || state_.has_left(goodbye.rank))
+    return;
+  tree_.flood(encode(goodbye), from);
+  if (const auto broken = state_.left(goodbye.rank, goodbye.number)) learn(*broken, options_.rank);
+  regroup();
+  mailbox_->ring();
+}
+
+/// Makes the edges that are missing since a rank has left, and parts from that rank when they are there: until then it
+/// relays, so that the tree is never cut.
+void TreeControl::regroup() {
+  std::set<int> departed;
+  for (const auto& [rank, number] : state_.departed()) departed.insert(rank);
+  for (const int rank : departed) tree_.expect_no_more(rank);
+  if (leaves()) return withdraw(departed);
+  departed_before_ = departed;
+  const std::set<int> first = neighbours_of(options_.rank, size());  // joining waits for these
+  for (const int rank : neighbours_of(options_.rank, size(), departed)) {
+    if (tree_.has(rank) || tree_.expected().contains(rank) || first.contains(rank)) continue;
+    tree_.expect(rank);
+    if (rank < options_.rank) call(rank);
+  }
+  if (tree_.expected().empty()) part_from(departed);
+}
+
+/// Who leaves makes no edges, and relays until its neighbours have parted from it. Those that it has replaced before,
+/// it parts from as others do. Of two that leave, the one without another edge parts first, for it has nothing more to
+/// relay; when all leave, nobody needs a relay.
+void TreeControl::withdraw(const std::set<int>& departed) {
+  const std::set<int> edges = tree_.ranks();
+  const bool is_relay = edges.size() > 1 && std::cmp_less(departed.size() + 1, size());
+  if (!is_relay)
+    part_from(departed);
+  else if (std::ranges::includes(edges, neighbours_of(options_.rank, size(), departed_before_)))
+    part_from(departed_before_);
+}
+
+void TreeControl::part_from(const std::set<int>& departed) {
+  spread_failure(-1);  // nothing can be said any more on an edge that is parted
+  for (const int rank : tree_.ranks())
+    if (departed.contains(rank)) tree_.part(rank, encode(Regrouped{}));
+}
+
+void TreeControl::take(int from, const Regrouped& /*regrouped*/) {
+  if (leaves()) tree_.detach(from);
+}
+
+/// A failure has to be handed on soon. A neighbour that is silent may be gone, and nobody else may know: who leaves
+/// stays until it is heard of again, or lost.
+void TreeControl::settle_end() {
+  if (state_.failed())
+    go_at_ = std::min(go_at_, now() + kLastWords);
+  else if (now() >= go_at_ && tree_.longest_silence() > 2 * beat_)
+    go_at_ = now() + beat_;
+}
+
+void TreeControl::leave() {
+  spread_failure(-1);
+  go_at_ = now() + (state_.failed() ? base::Duration(kLastWords) : base::Duration(kFarewell));
+  if (!state_.failed()) {
+    // The last operation is compared too: it may have been one that the others did not call.
+    for (const int rank : tree_.ranks()) tree_.send(rank, encode(state_.heartbeat_for(rank)));
+    tree_.flood(encode(Goodbye{options_.rank, state_.progress().number}));
+  }
+  regroup();
+  tree_.flush();
+}
+
+bool TreeControl::is_gone() const { return leaves() && (may_go() || now() >= go_at_); }
+
+/// The kernel drops output that is still under way when a socket with unread input is closed: read it first. Nobody
+/// else is let in: whoever had this rank's proof would take its end for a loss.
+void TreeControl::hear_out(std::span<const socket::Ready> ready) {
+  for (const socket::Ready& one : ready)
+    if (one.key < connect::Acceptor::kFirstKey) tree_.on_ready(one);
+}
+
+/// Whoever has just connected would take an end without a word for a loss.
+bool TreeControl::may_go() const {
+  if (acceptor_.busy()) return false;
+  if (!state_.failed()) return tree_.ranks().empty();
+  // A failure must also reach the neighbours whose connections are still being made: while ranks join or regroup.
+  if (!tree_.expected().empty()) return false;
+  const std::size_t joined = joined_.with([](const std::set<int>& ranks) { return ranks.size(); });
+  return tree_.idle() && joined >= neighbours_of(options_.rank, size()).size();
+}
+
+}  // namespace syncopate::transport::membership
