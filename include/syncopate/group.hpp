@@ -83,7 +83,7 @@ class Group final {
 
   /// Leaves the group; aborts it if the destructor runs because of an exception. Operations that were started end
   /// first: with their result, or with an error after `timeout` at the latest. Then it relays for its neighbours until
-  /// they have regrouped, for a second at most.
+  /// they have regrouped: for a second at most, or until one that does not answer is lost.
   ~Group();
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
@@ -112,10 +112,10 @@ class Group final {
   void abort(const std::string& reason, const std::string& tensor = {}) noexcept;
 
   class Impl;
+  explicit Group(std::unique_ptr<Impl> impl);  ///< of the library's own
   [[nodiscard]] Impl& impl() noexcept { return *impl_; }
 
  private:
-  explicit Group(std::unique_ptr<Impl> impl);
   [[nodiscard]] std::shared_ptr<std::byte[]> allocate_bytes(std::size_t elements, std::size_t width);
   std::unique_ptr<Impl> impl_;
 };

@@ -10,6 +10,7 @@
 #include "syncopate/group.hpp"
 #include "transport/connect/launch.hpp"
 #include "transport/membership/control.hpp"
+#include "transport/socket/system.hpp"
 #include "transport/transport.hpp"
 
 namespace syncopate::transport {
@@ -27,6 +28,7 @@ struct Endpoint {
   std::vector<std::string> hosts;                ///< by rank: equal text = same host (boot id and network namespace)
   std::shared_ptr<membership::Control> control;  ///< outlives `links`
   std::unique_ptr<Transport> links;
+  const base::Clock* clock = &socket::kernel();  ///< of all waits
   /// Joins some ranks of this group, who meet at `meeting`, into a group of their own: as rank `rank` of `size`.
   std::function<Endpoint(int rank, int size, connect::rendezvous::Rendezvous& meeting)> branch{};
 };

@@ -32,12 +32,13 @@ void judge_one(const Scenario& scenario, const Ranks& ranks, int number, std::ve
   const auto breaks = [&](const std::string& what) { broken.push_back(fmt::format("rank {} {}", number, what)); };
   if (!rank.is_over()) return breaks("waits beyond its bound");
   if (!outcome.wrong.empty()) breaks("has a wrong result: " + outcome.wrong);
-  const bool is_fated = is_fatal(scenario.fault) && victim.struck().has_value();
+  const bool is_fated = kind_after(scenario.fault) != nullptr && victim.struck().has_value();
   if (is_fated && &rank == &victim) return;  // what it says of the others is nobody's concern
   if (outcome.end == End::failed) {
     const int named = outcome.failure.where.peer;
-    const bool is_right = is_fated && outcome.failure.kind == "PeerLost" &&
-                          (named == scenario.victim || (scenario.fault == Fault::cut && named == victim.cut_from()));
+    const bool is_right = is_fated && outcome.failure.kind == kind_after(scenario.fault) &&
+                          (named == scenario.victim || scenario.fault == Fault::other_call ||
+                           (scenario.fault == Fault::cut && named == victim.cut_from()));
     if (!is_right) breaks(fmt::format("accuses: {}: {}", outcome.failure.kind, outcome.failure.message));
   }
   const bool must_know = is_fated && scenario.fault != Fault::cut && !victim.was_leaving();
@@ -86,6 +87,8 @@ History calm_history(std::uint64_t seed, int ranks, int operations) {
   scenario.ranks = ranks;
   scenario.operations = operations;
   scenario.most_elements = 100;
+  scenario.only_collectives = true;
+  scenario.key = seed;
   scenario.leavers = ranks;
   scenario.leave_within = 1ms;
   scenario.weather.pieces_percent = 5;

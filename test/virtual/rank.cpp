@@ -4,12 +4,12 @@
 #include <fmt/format.h>
 
 #include <map>
-#include <numeric>
+#include <stdexcept>
 
-#include "collective/choice.hpp"
-#include "collective/engine/execute.hpp"
-#include "collective/plan/program.hpp"
+#include "collective/group/impl.hpp"
+#include "random/perform.hpp"
 #include "syncopate/error.hpp"
+#include "syncopate/group.hpp"
 #include "transport/socket/socket.hpp"
 #include "transport/tcp/transport.hpp"
 
@@ -20,28 +20,35 @@ using namespace transport;
 namespace {
 
 constexpr auto kJoinTime = 20s, kOperationTime = 20s, kLongStay = 8s;
-constexpr const char* kAlgorithms[] = {"ring", "recursive_doubling", "halving_doubling", "double_binary_tree", "mst"};
-
-/// Compiled once for all histories.
-const collective::plan::Program& program_of(std::size_t algorithm, int ranks, int rank) {
-  static std::map<std::tuple<std::size_t, int, int>, collective::plan::Program> programs;
-  auto& made = programs[{algorithm, ranks, rank}];
-  if (!made.plan.steps.empty()) return made;
-  const collective::Load load{1000, {.alpha_s = 1e-4, .beta_s_per_byte = 1e-9, .gamma_s_per_byte = 1e-10}, {}};
-  const collective::Choice choice = collective::settled(
-      collective::algorithm_named(kAlgorithms[algorithm], Collective::allreduce),
-      {.collective = Collective::allreduce, .rank = 0, .size = static_cast<std::uint32_t>(ranks)}, {}, load);
-  return made = collective::plan::compile(collective::build_plan(choice, static_cast<std::uint32_t>(rank)));
-}
-
-/// Small whole numbers: their sums are exact in every order.
-float element_of(int rank, int operation, std::size_t index) {
-  return static_cast<float>((static_cast<std::size_t>(rank) * 7 + static_cast<std::size_t>(operation) * 3 + index) %
-                            64);
-}
 
 /// What all ranks know without a word.
 std::uint64_t mix(std::uint64_t value) { return (value ^ (value >> 31)) * 0x9e3779b97f4a7c15 >> 16; }
+
+/// The operation that all ranks call.
+test::Step step_of(const Scenario& scenario, int operation) {
+  test::Draw draw(scenario.key + static_cast<std::uint64_t>(operation));
+  const int per_host = scenario.ranks_per_host > 0 ? scenario.ranks_per_host : 1;
+  const test::World world{.ranks = scenario.ranks,
+                          .hosts = (scenario.ranks + per_host - 1) / per_host,
+                          .most = scenario.most_elements,
+                          .may_split = false,
+                          .is_exact = true};
+  if (operation == 0) return {.collective = Collective::barrier};  // behind it all have joined
+  test::Step step = test::draw_step(draw, world);
+  while (scenario.only_collectives && step.kind != test::Kind::collective) step = test::draw_step(draw, world);
+  step.is_started = false;                        // that takes a thread
+  if (step.collective == Collective::alltoall) {  // its parts are even, whatever the scope
+    const int parts =
+        std::lcm(std::lcm(scenario.ranks, world.hosts), std::lcm(per_host, scenario.ranks % per_host + 1));
+    step.count -= step.count % static_cast<std::size_t>(parts);
+  }
+  return step;
+}
+
+/// What the program of a rank throws.
+class GaveUp final : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
 
 }  // namespace
 
@@ -144,6 +151,27 @@ void Rank::pause(Duration time) {
   }
 }
 
+transport::Endpoint Rank::endpoint() {
+  Endpoint made{.rank = number_, .size = scenario_.ranks, .kind = "tcp"};
+  for (int rank = 0; rank < scenario_.ranks; ++rank) made.hosts.push_back(address_of(rank).text());
+  made.control = control_;
+  made.links = std::make_unique<tcp::TcpTransport>(
+      tcp::TransportOptions{
+          .rank = number_, .size = scenario_.ranks, .streams = 1, .rules = {.group = 7, .epoch = 0, .checksum = true}},
+      control_, mailbox_);
+  made.clock = &system_;
+  return made;
+}
+
+GroupOptions Rank::group_options() const {
+  GroupOptions options;
+  options.log.level = LogLevel::off;
+  options.timeout = std::chrono::duration_cast<std::chrono::milliseconds>(Duration{kOperationTime});
+  options.spin = std::chrono::microseconds{0};
+  options.ranks_per_host = scenario_.ranks_per_host;
+  return options;
+}
+
 void Rank::work() {
   World& world = system_.world();
   try {
@@ -152,23 +180,23 @@ void Rank::work() {
       if (system_.now() >= late) control_->miss();
       pause(500us);
     }
-    tcp::TcpTransport links(
-        {.rank = number_, .size = scenario_.ranks, .streams = 1, .rules = {.group = 7, .epoch = 0, .checksum = true}},
-        control_, mailbox_);
+    Group group(std::make_unique<Group::Impl>(endpoint(), group_options()));
     for (int operation = 0;; ++operation) {
-      if (is_victim() && operation == scenario_.strike_at)
+      if (is_victim() && operation == scenario_.strike_at && is_sudden(scenario_.fault))
         world.in(scenario_.strike_after, [this] {
           if (!is_over_) strike();
         });
       if (operation == scenario_.operations) break;
       if (scenario_.longest_pause > Duration{0}) pause(world.draw(Duration{0}, scenario_.longest_pause));
-      operate(links, operation);
+      operate(group, operation);
       ++outcome_.operations;
     }
-    stay(links);
+    stay(*group.impl().endpoint().links);
     outcome_.end = Outcome::End::in_order;
   } catch (const Killed&) {
     outcome_.end = Outcome::End::killed;
+  } catch (const GaveUp&) {  // its group has been aborted on the way here
+    outcome_.end = Outcome::End::failed;
   } catch (const Error& error) {
     outcome_.end = Outcome::End::failed;
     outcome_.failure = {std::string(name_of(error.kind())), error.what(), error.where()};
@@ -176,33 +204,21 @@ void Rank::work() {
   }
 }
 
-void Rank::operate(Transport& links, int operation) {
-  const std::uint64_t drawn = mix(static_cast<std::uint64_t>(operation) + 1 + scenario_.most_elements * 97);
-  const std::size_t algorithm = drawn % std::size(kAlgorithms);
-  const std::size_t count = 1 + (drawn >> 8) % scenario_.most_elements;
-  const collective::plan::Program& program = program_of(algorithm, scenario_.ranks, number_);
-  std::vector<float> data(count);
-  for (std::size_t i = 0; i < count; ++i) data[i] = element_of(number_, operation, i);
-  const auto number = static_cast<std::uint64_t>(operation) + 1;
-  control_->began({.number = number, .signature = drawn, .text = fmt::format("allreduce {}", count)});
-  collective::engine::Scratch scratch;
-  collective::engine::Execution execution(
-      program, {.data = std::span(data), .reduction = {DType::f32, ReduceOp::sum, 1}, .label = {number, drawn}}, links,
-      scratch);
-  execution.advance();
-  const Time deadline = system_.now() + kOperationTime;
-  while (!execution.done()) {
-    execution.take(links.poll(deadline, {}));
-    if (system_.now() >= deadline)
-      throw Timeout(
-          fmt::format("rank {} waits for rank {} in operation {}", number_, execution.awaited_peer(), number));
+void Rank::operate(Group& group, int operation) {
+  test::Step step = step_of(scenario_, operation);
+  if (is_victim() && operation == scenario_.strike_at) {
+    if (scenario_.fault == Fault::gives_up) strike();
+    // Sets of ranks may call what they like, and a barrier has no name.
+    if (scenario_.fault == Fault::other_call && step.kind == test::Kind::collective &&
+        step.collective != Collective::barrier && step.options.scope == Scope::group) {
+      strike();
+      step.options.name += "'s brother";
+    }
   }
-  for (std::size_t i = 0; i < count && outcome_.wrong.empty(); ++i) {
-    float sum = 0;
-    for (int rank = 0; rank < scenario_.ranks; ++rank) sum += element_of(rank, operation, i);
-    if (data[i] != sum)
-      outcome_.wrong = fmt::format("operation {} ({}): element {} of {} is {} instead of {}", number,
-                                   kAlgorithms[algorithm], i, count, data[i], sum);
+  try {
+    test::Performance(group, step).finish();
+  } catch (const test::WrongValue& wrong) {
+    outcome_.wrong = fmt::format("operation {} ({}): {}", operation, test::text_of(step), wrong.what());
   }
 }
 
@@ -234,7 +250,10 @@ void Rank::strike() {
   switch (scenario_.fault) {
     case Fault::none:
     case Fault::crowd:
+    case Fault::other_call:
       return;
+    case Fault::gives_up:
+      throw GaveUp("it gave up");
     case Fault::kill:
       return kill();
     case Fault::vanish:

@@ -1,12 +1,12 @@
-// Rank: one process of the virtual world: the production control, links and engine, and the program that uses them.
+// Rank: one process of the virtual world: the production control, links and group, and the program that uses them.
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "transport/endpoint.hpp"
 #include "transport/membership/tree_control.hpp"
-#include "transport/transport.hpp"
 #include "virtual/scenario.hpp"
 #include "virtual/system.hpp"
 
@@ -40,9 +40,11 @@ class Rank final {
   [[nodiscard]] bool was_leaving() const noexcept { return was_leaving_; }  ///< when it was struck
 
  private:
+  [[nodiscard]] transport::Endpoint endpoint();
+  [[nodiscard]] GroupOptions group_options() const;
   void live();
   void work();
-  void operate(transport::Transport& links, int operation);
+  void operate(Group& group, int operation);
   void stay(transport::Transport& links);
   void pause(Duration time);
   void watch_control();

@@ -6,8 +6,8 @@
 namespace syncopate::virtual_world {
 
 const char* text_of(Fault fault) noexcept {
-  constexpr const char* kTexts[] = {"no fault",   "kill", "vanish",     "long stop",
-                                    "short stop", "cut",  "no sockets", "crowd"};
+  constexpr const char* kTexts[] = {"no fault", "kill",       "vanish", "long stop", "short stop",
+                                    "cut",      "no sockets", "crowd",  "abort",     "other call"};
   return kTexts[static_cast<std::size_t>(fault)];
 }
 
@@ -16,6 +16,8 @@ Scenario draw_scenario(World& world) {
   drawn.ranks = static_cast<int>(world.happens(5) ? world.draw(17, 64) : world.draw(3, 16));
   drawn.operations = static_cast<int>(world.draw(1, 12));
   drawn.most_elements = world.happens(10) ? 60'000 : 600;
+  drawn.key = world.draw(0, UINT32_MAX);
+  if (world.happens(40)) drawn.ranks_per_host = static_cast<int>(world.draw(1, 3));
   drawn.latest_start = world.happens(50) ? Duration{0} : world.draw(Duration{1ms}, Duration{800ms});
   drawn.longest_pause = world.happens(50) ? Duration{0} : world.draw(Duration{1us}, Duration{20ms});
   drawn.leavers = static_cast<int>(world.draw(0, static_cast<std::uint64_t>(drawn.ranks - 1)));
@@ -25,7 +27,7 @@ Scenario draw_scenario(World& world) {
   drawn.weather.slowest = drawn.weather.fastest + world.draw(Duration{10us}, Duration{world.happens(30) ? 20ms : 1ms});
   drawn.weather.buffer = drawn.most_elements <= 600 && world.happens(20) ? world.draw(200, 4000) : 64 << 10;
   drawn.weather.pieces_percent = static_cast<unsigned>(world.draw(0, 30));
-  drawn.fault = world.happens(40) ? Fault::kill : static_cast<Fault>(world.draw(0, 7));
+  drawn.fault = world.happens(40) ? Fault::kill : static_cast<Fault>(world.draw(0, 9));
   drawn.victim = static_cast<int>(world.draw(0, static_cast<std::uint64_t>(drawn.ranks - 1)));
   // After the first operation all have joined. Who comes when the group has failed cannot learn why.
   drawn.strike_at = world.happens(50) ? drawn.operations

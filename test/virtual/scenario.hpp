@@ -16,18 +16,39 @@ enum class Fault : std::uint8_t {
   short_stop,  ///< for less
   cut,         ///< one of its connections breaks
   no_sockets,  ///< for a while it has no descriptor for who comes in, nor, after the last operation, for calls
-  crowd        ///< strangers, who say nothing, hold and take again all its room for handshakes
+  crowd,       ///< strangers, who say nothing, hold and take again all its room for handshakes
+  gives_up,    ///< its program throws
+  other_call   ///< its program calls something else than the others
 };
 [[nodiscard]] const char* text_of(Fault fault) noexcept;
-/// After these somebody is lost.
-[[nodiscard]] constexpr bool is_fatal(Fault fault) noexcept {
-  return fault == Fault::kill || fault == Fault::vanish || fault == Fault::long_stop || fault == Fault::cut;
+/// It comes at any moment, and not by a call of the program.
+[[nodiscard]] constexpr bool is_sudden(Fault fault) noexcept {
+  return fault != Fault::gives_up && fault != Fault::other_call;
+}
+/// What the others then throw; null: nothing.
+[[nodiscard]] constexpr const char* kind_after(Fault fault) noexcept {
+  switch (fault) {
+    case Fault::kill:
+    case Fault::vanish:
+    case Fault::long_stop:
+    case Fault::cut:
+      return "PeerLost";
+    case Fault::gives_up:
+      return "RemoteFailure";
+    case Fault::other_call:
+      return "Mismatch";
+    default:
+      return nullptr;
+  }
 }
 
 struct Scenario {
   int ranks = 3;
   int operations = 0;
   std::size_t most_elements = 1;
+  std::uint64_t key = 0;          ///< of the operations
+  bool only_collectives = false;  ///< and no messages
+  int ranks_per_host = 0;         ///< 0: one
   Duration silence = 2s;
   Duration latest_start{};
   Duration longest_pause{};  ///< between operations

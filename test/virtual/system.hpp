@@ -57,7 +57,7 @@ class VirtualSystem final : public socket::System {
  public:
   VirtualSystem(Network& network, int host) : network_(network), host_(host) {}
 
-  [[nodiscard]] Time now() noexcept override { return world().now(); }
+  [[nodiscard]] Time now() const override { return network_.world().now(); }
   void draw(base::Bytes into) override;
   [[nodiscard]] std::size_t most_descriptors() noexcept override { return most; }
   [[nodiscard]] std::unique_ptr<socket::Watcher> watcher() override;

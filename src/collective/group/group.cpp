@@ -102,8 +102,8 @@ Group::Impl::Impl(transport::Endpoint endpoint, const GroupOptions& options)
   scopes_ = collective::group::Scopes(endpoint_, place_);
   if (!endpoint_.links) return;
   execution_.emplace(*endpoint_.links, scratch_);
-  queues_.emplace(collective::group::MessageQueues::Options{endpoint_.rank, timeout()}, *endpoint_.links,
-                  *endpoint_.control);
+  queues_.emplace(collective::group::MessageQueues::Options{endpoint_.rank, timeout(), endpoint_.clock},
+                  *endpoint_.links, *endpoint_.control);
 }
 
 Group::Impl::~Impl() {
@@ -122,7 +122,7 @@ void Group::Impl::abort(const std::string& reason, const std::string& tensor) no
 
 base::Time Group::Impl::next_look(base::Time deadline) const {
   constexpr base::Duration kBetweenLooks = std::chrono::milliseconds(100);
-  return options_.while_waiting ? std::min(deadline, base::SteadyClock{}.now() + kBetweenLooks) : deadline;
+  return options_.while_waiting ? std::min(deadline, endpoint_.clock->now() + kBetweenLooks) : deadline;
 }
 
 void Group::Impl::look_up() const {

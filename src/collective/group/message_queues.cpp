@@ -50,7 +50,7 @@ void MessageQueues::begin(Queue& queue) {
   const std::string text = text_of_message(leg.tensor, {queue.from, queue.to}, leg.data);
   queue.record = {transport::membership::message_number(queue.from, queue.to, ++queue.count),
                   XXH3_64bits(text.data(), text.size()), text};
-  queue.deadline = base::SteadyClock{}.now() + options_.timeout;
+  queue.deadline = options_.clock->now() + options_.timeout;
   control_.began(queue.record);
   queue.execution.begin(queue.program, {.data = leg.data,
                                         .label = {queue.record.number, queue.record.signature, true},
@@ -91,7 +91,7 @@ base::Time MessageQueues::first_deadline() const noexcept {
 }
 
 void MessageQueues::check_deadlines() const {
-  const base::Time now = base::SteadyClock{}.now();
+  const base::Time now = options_.clock->now();
   for (const Queue& queue : queues_) {
     if (queue.legs.empty() || now < queue.deadline) continue;
     const int peer = queue.execution.awaited_peer();

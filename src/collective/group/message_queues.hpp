@@ -19,6 +19,7 @@ class MessageQueues final {
   struct Options {
     int rank = 0;
     base::Duration timeout{};  ///< of one message, from when those before it in its queue are over
+    const base::Clock* clock = nullptr;
   };
   MessageQueues(const Options& options, transport::Transport& links, transport::membership::Control& control)
       : options_(options), links_(links), control_(control) {}

@@ -111,7 +111,7 @@ void Group::Impl::give_up(const std::exception& error) {
   endpoint_.control->report(transport::membership::failure_of(error, endpoint_.rank));
   // One poll of a failed group withdraws what was posted from the caller's memory; it always throws.
   try {
-    static_cast<void>(endpoint_.links->poll(base::SteadyClock{}.now(), {}));
+    static_cast<void>(endpoint_.links->poll(endpoint_.clock->now(), {}));
   } catch (const Error&) {  // the same failure
   }
   queues_->clear();
@@ -169,15 +169,14 @@ Group::Impl::Prepared& Group::Impl::prepared_for(const Request& request) {
 }
 
 void Group::Impl::drive(const Request& request, const transport::membership::OperationRecord& record) {
-  const base::SteadyClock clock;
   execution_->advance();
-  const base::Time deadline = clock.now() + timeout();
+  const base::Time deadline = endpoint_.clock->now() + timeout();
   while (!execution_->done()) {
     const auto events = endpoint_.links->poll(next_look(deadline), request.patience);
     execution_->take(events);
     if (!events.empty()) continue;
     look_up();
-    if (clock.now() >= deadline) time_out(request, record);
+    if (endpoint_.clock->now() >= deadline) time_out(request, record);
   }
 }
 

@@ -59,7 +59,7 @@ class OpenFiles final {
 
 class Kernel final : public System {
  public:
-  base::Time now() noexcept override { return std::chrono::steady_clock::now(); }
+  base::Time now() const override { return std::chrono::steady_clock::now(); }
   void draw(base::Bytes into) override {
     if (RAND_bytes(reinterpret_cast<unsigned char*>(into.data()), static_cast<int>(into.size())) != 1)
       throw SystemFailure("the system gives no random bytes");

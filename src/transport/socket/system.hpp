@@ -35,10 +35,8 @@ class Watcher {
 
 /// Sockets are numbers of this system and never block. Law: what a call returns, and the errno that it leaves, are what
 /// Linux says of a stream socket; -1 is a failure. Time passes here and nowhere else. Thread-safe.
-class System {
+class System : public base::Clock {
  public:
-  virtual ~System() = default;
-  [[nodiscard]] virtual base::Time now() noexcept = 0;
   /// Fills `into` with bytes that nobody can guess. Throws SystemFailure.
   virtual void draw(base::Bytes into) = 0;
   /// How many descriptors this process may have; SIZE_MAX: without a limit.
