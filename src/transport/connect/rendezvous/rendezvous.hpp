@@ -8,7 +8,7 @@
 
 #include "base/clock.hpp"
 #include "syncopate/log.hpp"
-#include "transport/socket/address.hpp"
+#include "transport/socket/system.hpp"
 
 namespace syncopate::transport::connect::rendezvous {
 
@@ -46,8 +46,9 @@ struct TcpMeeting {
   std::string secret;       ///< empty: none
   Log log;
   bool tls = false;  ///< the connections to rank 0 are encrypted
+  socket::System* system = &socket::kernel();
 };
-/// Rank 0 gathers and distributes.
+/// Rank 0 gathers and distributes. A deadline is a time of the system.
 [[nodiscard]] std::unique_ptr<Rendezvous> over_tcp(TcpMeeting meeting);
 
 /// "ranks 1, 5 and 7": the ranks whose flag is false; beyond 16 of them, how many more there are.

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <thread>
 
 #include "syncopate/error.hpp"
 
@@ -20,6 +19,7 @@ TcpCaller::TcpCaller(const TcpMeeting& meeting, const Member& me, std::string mi
     : meeting_(meeting),
       me_(me),
       mine_(std::move(mine)),
+      poller_(*meeting.system),
       acceptor_(poller_, {.rank = me.rank,
                           .group = 0,
                           .secret = meeting.secret,
@@ -29,14 +29,14 @@ TcpCaller::TcpCaller(const TcpMeeting& meeting, const Member& me, std::string mi
 
 std::vector<std::string> TcpCaller::ask(base::Time deadline) {
   connect(deadline);
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - base::SteadyClock{}.now());
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - now());
   channel_->queue(encode(Request{me_.size, left.count(), mine_}));
   poller_.add(channel_->socket(), kKey, EPOLLIN);
   const base::Time end = deadline == base::kNever ? deadline : deadline + kGrace;
   std::vector<std::string> messages;
   bool alive = channel_->flush();
-  while (alive && messages.empty() && base::SteadyClock{}.now() < end) {
-    std::ignore = poller_.wait(channel_->idle() ? end : std::min(end, base::SteadyClock{}.now() + kFirstPause));
+  while (alive && messages.empty() && now() < end) {
+    std::ignore = poller_.wait(channel_->idle() ? end : std::min(end, now() + kFirstPause));
     alive = channel_->flush() && channel_->read(messages);
   }
   if (!messages.empty()) return conclude(decode_answer(messages.front()));
@@ -47,9 +47,14 @@ std::vector<std::string> TcpCaller::ask(base::Time deadline) {
 
 void TcpCaller::connect(base::Time deadline) {
   for (auto pause = kFirstPause; !try_once(deadline); pause = std::min(pause * 2, kLongestPause)) {
-    if (base::SteadyClock{}.now() + pause >= deadline) give_up(last_refusal_);
-    std::this_thread::sleep_for(pause);  // rank 0 may not listen yet
+    if (now() + pause >= deadline) give_up(last_refusal_);
+    rest(now() + pause);  // rank 0 may not listen yet
   }
+}
+
+/// No call is under way: nothing but time can come.
+void TcpCaller::rest(base::Time until) {
+  while (now() < until) std::ignore = poller_.wait(until);
 }
 
 bool TcpCaller::try_once(base::Time deadline) {
@@ -72,7 +77,7 @@ bool TcpCaller::try_once(base::Time deadline) {
     for (const socket::Ready& ready : poller_.wait(std::min(deadline, acceptor_.next_deadline())))
       acceptor_.on_ready(ready);
     // At this rank's own deadline the call under way is over, too.
-    acceptor_.expire(base::SteadyClock{}.now() >= deadline ? base::kNever : base::SteadyClock{}.now());
+    acceptor_.expire(now() >= deadline ? base::kNever : now());
   }
 }
 

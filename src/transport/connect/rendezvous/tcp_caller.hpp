@@ -19,6 +19,8 @@ class TcpCaller final {
  private:
   void connect(base::Time deadline);
   [[nodiscard]] bool try_once(base::Time deadline);
+  void rest(base::Time until);
+  [[nodiscard]] base::Time now() const noexcept { return poller_.system().now(); }
   [[nodiscard]] std::vector<std::string> conclude(const Answer& answer) const;
   [[noreturn]] void give_up(const std::string& why) const;
 

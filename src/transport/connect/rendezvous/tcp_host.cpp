@@ -16,20 +16,21 @@ constexpr auto kFarewell = std::chrono::seconds(2);  // limit of handing out the
 TcpHost::TcpHost(const TcpMeeting& meeting, const Member& me, std::string mine)
     : me_(me),
       log_(meeting.log),
+      poller_(*meeting.system),
       acceptor_(poller_, {.rank = 0, .group = 0, .secret = meeting.secret, .tls = meeting.tls, .log = meeting.log}),
       texts_(static_cast<std::size_t>(me.size)),
       present_(texts_.size()) {
   texts_[0] = std::move(mine);
   present_[0] = true;
   count_ = 1;
-  acceptor_.open(socket::listen_on(meeting.address));
+  acceptor_.open(socket::listen_on(meeting.address, *meeting.system));
 }
 
 std::vector<std::string> TcpHost::gather(base::Time deadline) {
   while (count_ < texts_.size()) {
     // Ends a little before the most impatient guest would, so that everyone learns who is missing.
     const base::Time end = std::min(deadline, earliest_deadline_);
-    if (base::SteadyClock{}.now() >= end) fail("Timeout", missing_ranks(present_) + " did not come to the rendezvous");
+    if (now() >= end) fail("Timeout", missing_ranks(present_) + " did not come to the rendezvous");
     step(end);
   }
   answer_all({.error_kind = {}, .error = {}, .texts = texts_});
@@ -44,7 +45,7 @@ void TcpHost::step(base::Time deadline) {
       hear(guest);
     }
   }
-  acceptor_.expire(base::SteadyClock{}.now());
+  acceptor_.expire(now());
   admit();
 }
 
@@ -88,7 +89,7 @@ void TcpHost::accept_request(Guest& guest, const Request& request) {
   present_[index] = true;
   ++count_;
   const auto patience = std::chrono::milliseconds(std::clamp<std::int64_t>(request.patience_ms, 0, 1LL << 40));
-  earliest_deadline_ = std::min(earliest_deadline_, base::SteadyClock{}.now() + patience);
+  earliest_deadline_ = std::min(earliest_deadline_, now() + patience);
 }
 
 /// A process that ended while it waited is missing again: its successor may come.
@@ -104,8 +105,8 @@ void TcpHost::dismiss(Guests::iterator entry) {
 void TcpHost::answer_all(const Answer& answer) {
   const std::string message = encode(answer);
   for (auto& [key, guest] : guests_) guest.channel.queue(message);
-  base::Time end = base::SteadyClock{}.now() + kFarewell;
-  while (!guests_.empty() && base::SteadyClock{}.now() < end) {
+  base::Time end = now() + kFarewell;
+  while (!guests_.empty() && now() < end) {
     for (auto guest = guests_.begin(); guest != guests_.end();) {
       const bool alive = guest->second.channel.flush();
       if (alive && !guest->second.channel.idle()) {
@@ -115,7 +116,7 @@ void TcpHost::answer_all(const Answer& answer) {
         guest = guests_.erase(guest);
       }
     }
-    if (!guests_.empty() && !poller_.wait(end).empty()) end = base::SteadyClock{}.now() + kFarewell;
+    if (!guests_.empty() && !poller_.wait(end).empty()) end = now() + kFarewell;
   }
 }
 

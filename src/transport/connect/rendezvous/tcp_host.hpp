@@ -31,6 +31,7 @@ class TcpHost final {
   void accept_request(Guest& guest, const Request& request);
   void dismiss(Guests::iterator guest);
   void answer_all(const Answer& answer);
+  [[nodiscard]] base::Time now() const noexcept { return poller_.system().now(); }
   [[noreturn]] void fail(const char* kind, const std::string& message);
 
   Member me_;
