@@ -55,15 +55,17 @@ bool TreeControl::await_joined(base::Time deadline) {
   return joined_.wait_until(deadline, complete, [](const auto&) {});
 }
 
-void TreeControl::miss() const {
+void TreeControl::miss() {
   std::vector<bool> present(static_cast<std::size_t>(size()), true);
   joined_.with([&](const std::set<int>& joined) {
     for (const int rank : neighbours_of(options_.rank, size()))
       present[static_cast<std::size_t>(rank)] = joined.contains(rank);
   });
-  throw Timeout(
-      fmt::format("{} did not connect to rank {}", connect::rendezvous::missing_ranks(present), options_.rank),
-      {.rank = options_.rank});
+  // To all: who has joined already waits for this rank, which leaves now.
+  report({"Timeout",
+          fmt::format("{} did not connect to rank {}", connect::rendezvous::missing_ranks(present), options_.rank),
+          {.rank = options_.rank}});
+  raise(*failure());
 }
 
 connect::Hello TreeControl::hello(connect::Purpose purpose, int to, std::uint32_t stream) const {

@@ -64,8 +64,8 @@ class TreeControl : public Control {
 
   /// Whether every edge of the tree that ends here exists. Throws the failure.
   [[nodiscard]] bool has_joined() const;
-  /// Throws Timeout: who did not connect.
-  [[noreturn]] void miss() const;
+  /// Tells every rank that the time for joining is over, and throws that: Timeout, who did not connect.
+  [[noreturn]] void miss();
   /// Makes the data connections to a lower rank; they come through the mailbox.
   void connect_data(int peer);
   /// Makes the connection over which to open memory with a lower rank of this host.
