@@ -116,7 +116,13 @@ void TcpHost::answer_all(const Answer& answer) {
         guest = guests_.erase(guest);
       }
     }
-    if (!guests_.empty() && !poller_.wait(end).empty()) end = now() + kFarewell;
+    if (guests_.empty()) break;
+    for (const socket::Ready& ready : poller_.wait(end)) {
+      if (ready.key >= Acceptor::kFirstKey)
+        acceptor_.on_ready(ready);  // strangers and who comes too late: they get no answer, and no time of the guests'
+      else
+        end = now() + kFarewell;
+    }
   }
 }
 
