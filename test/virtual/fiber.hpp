@@ -1,8 +1,7 @@
 // Fiber: a program that can be left in the middle of a wait and taken up again, so that many share one thread.
 #pragma once
 
-#include <ucontext.h>
-
+#include <cstddef>
 #include <functional>
 #include <memory>
 
@@ -25,9 +24,12 @@ class Fiber final {
 
  private:
   static void enter();
+  [[noreturn]] void begin();
   std::function<void()> body_;
   std::unique_ptr<std::byte[]> stack_;
-  ucontext_t own_{}, resumer_{};
+  void* own_[5] = {};  ///< where it goes on
+  void* resumer_[5] = {};
+  bool has_begun_ = false;
   const void* resumers_stack_ = nullptr;  ///< for AddressSanitizer
   std::size_t resumers_bytes_ = 0;
   bool has_ended_ = false;

@@ -2,12 +2,14 @@
 #include "virtual/history.hpp"
 
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <optional>
 
-#include "virtual/rank.hpp"
+#include "virtual/laws.hpp"
 #include "virtual/strangers.hpp"
 
 namespace syncopate::virtual_world {
@@ -19,51 +21,36 @@ constexpr auto kEnd = 60s;
 /// Longer than a call is tried.
 constexpr auto kCrowd = 15s;
 
-using Ranks = std::vector<std::unique_ptr<Rank>>;
-using End = Outcome::End;
-
-/// How long after a fault the last survivor may learn of it: twice in a row a silence, and what is under way.
-Duration bound_of(const Scenario& scenario) { return 2 * scenario.silence + 2s; }
-
-void judge_one(const Scenario& scenario, const Ranks& ranks, int number, std::vector<std::string>& broken) {
-  const Rank& victim = *ranks[static_cast<std::size_t>(scenario.victim)];
-  const Rank& rank = *ranks[static_cast<std::size_t>(number)];
-  const Outcome& outcome = rank.outcome();
-  const auto breaks = [&](const std::string& what) { broken.push_back(fmt::format("rank {} {}", number, what)); };
-  if (!rank.is_over()) return breaks("waits beyond its bound");
-  if (!outcome.wrong.empty()) breaks("has a wrong result: " + outcome.wrong);
-  const bool is_fated = kind_after(scenario.fault) != nullptr && victim.struck().has_value();
-  if (is_fated && &rank == &victim) return;  // what it says of the others is nobody's concern
-  if (outcome.end == End::failed) {
-    const int named = outcome.failure.where.peer;
-    const bool is_right = is_fated && outcome.failure.kind == kind_after(scenario.fault) &&
-                          (named == scenario.victim || scenario.fault == Fault::other_call ||
-                           (scenario.fault == Fault::cut && named == victim.cut_from()));
-    if (!is_right) breaks(fmt::format("accuses: {}: {}", outcome.failure.kind, outcome.failure.message));
-  }
-  const bool must_know = is_fated && scenario.fault != Fault::cut && !victim.was_leaving();
-  if (must_know && outcome.end == End::in_order && outcome.ended > *victim.struck() + bound_of(scenario))
-    breaks(fmt::format("never learned of the {} of rank {}", text_of(scenario.fault), scenario.victim));
-  if (must_know && outcome.end == End::failed && outcome.ended > *victim.struck() + bound_of(scenario))
-    breaks(fmt::format("learned of the {} of rank {} only after {:.1f} s", text_of(scenario.fault), scenario.victim,
-                       base::seconds(outcome.ended - *victim.struck())));
+/// Memory of one history is kept for the next.
+void keep_memory() {
+  [[maybe_unused]] static const int once = ::mallopt(M_MMAP_THRESHOLD, 1 << 24) + ::mallopt(M_TRIM_THRESHOLD, 1 << 30);
 }
 
 History play(World& world, const Scenario& scenario, std::uint64_t seed) {
+  keep_memory();
   History history{.seed = seed, .scenario = scenario.text()};
   Network network(world, scenario.weather);
   {
+    const Time begin = world.now();
     Ranks ranks;
     for (int rank = 0; rank < scenario.ranks; ++rank) ranks.push_back(std::make_unique<Rank>(network, scenario, rank));
     for (const auto& rank : ranks) world.in(world.draw(Duration{0}, scenario.latest_start), [&rank] { rank->start(); });
-    std::optional<Strangers> strangers;
+    Rank& victim = *ranks[static_cast<std::size_t>(scenario.victim)];
+    if (scenario.strikes_early)
+      world.in(scenario.strike_after, [&] {
+        if (!victim.is_over()) victim.strike();
+      });
+    std::optional<Strangers> strangers, at_meeting;
     if (scenario.fault == Fault::crowd)
-      strangers.emplace(network, Rank::address_of(scenario.victim), scenario.seats, world.now() + kCrowd);
+      strangers.emplace(network, Rank::address_of(scenario.victim), scenario.seats, begin + kCrowd);
+    if (scenario.fault == Fault::crowd && scenario.victim == 0)
+      at_meeting.emplace(network, Rank::meeting_place(), scenario.seats, begin + kCrowd);
     const auto all_over = [&] { return std::ranges::all_of(ranks, [](const auto& rank) { return rank->is_over(); }); };
     const Time end = world.now() + kEnd;
     while (!all_over() && world.go_on(end)) {
     }
-    for (int rank = 0; rank < scenario.ranks; ++rank) judge_one(scenario, ranks, rank, history.broken);
+    for (int rank = 0; rank < scenario.ranks; ++rank)
+      std::ranges::move(broken_laws(scenario, ranks, rank, begin), std::back_inserter(history.broken));
   }
   if (history.broken.empty() && network.open_sockets() != 0)
     history.broken.push_back(fmt::format("{} sockets are open when all ranks are gone", network.open_sockets()));

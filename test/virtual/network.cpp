@@ -1,6 +1,7 @@
 // Network: connections are made and broken, and bytes travel in order, in pieces, and late.
 #include "virtual/network.hpp"
 
+#include <netinet/in.h>
 #include <sys/epoll.h>
 
 #include <algorithm>
@@ -30,6 +31,17 @@ std::uint32_t Socket::events() const noexcept {
   return events;
 }
 
+template <class What>
+void Network::deliver(const SocketPtr& from, What what) {
+  SocketPtr to = from->peer.lock();
+  if (!to) return;
+  from->last_arrival = std::max(world_.now() + world_.draw(from->latency, 2 * from->latency), from->last_arrival + 1ns);
+  world_.at(from->last_arrival, [this, host = from->host, to = std::move(to), what = std::move(what)]() mutable {
+    if (isolated_.contains(host) || isolated_.contains(to->host)) return;
+    if (what(*to)) tell(*to);
+  });
+}
+
 void Network::tell(Socket& socket) {
   if (socket.watcher != nullptr) socket.watcher->note(socket);
 }
@@ -44,7 +56,7 @@ SocketPtr Network::open(int host) {
 }
 
 int Network::listen(const SocketPtr& socket) {
-  if (!listeners_.emplace(socket->local.text(), socket).second) return static_cast<int>(fails(EADDRINUSE));
+  if (!listeners_.emplace(place_of(socket->local), socket).second) return static_cast<int>(fails(EADDRINUSE));
   socket->state = Socket::State::listening;
   return 0;
 }
@@ -54,19 +66,18 @@ int Network::connect(const SocketPtr& socket, const socket::Address& to) {
   socket->remote = to;
   socket->latency = world_.draw(weather_.fastest, weather_.slowest);
   world_.note("calls", static_cast<std::uint64_t>(socket->number));
-  world_.in(socket->latency, [this, socket, to = to.text()] { answer(socket, to); });
+  world_.in(socket->latency, [this, socket, to = place_of(to)] { answer(socket, to); });
   return static_cast<int>(fails(EINPROGRESS));
 }
 
-void Network::isolate(int host) {
-  isolated_.insert(host);
-  for (const auto& [address, listener] : listeners_)
-    if (listener->host == host) silent_.insert(address);
+Network::Place Network::place_of(const socket::Address& address) noexcept {
+  const auto& raw = reinterpret_cast<const sockaddr_in&>(*address.raw());
+  return Place{ntohl(raw.sin_addr.s_addr)} << 16 | ntohs(raw.sin_port);
 }
 
 /// The other host's kernel answers, whatever its program does.
-void Network::answer(const SocketPtr& caller, const std::string& to) {
-  if (caller->is_closed || silent_.contains(to)) return;
+void Network::answer(const SocketPtr& caller, Place to) {
+  if (caller->is_closed || isolated_.contains(host_of(to)) || isolated_.contains(caller->host)) return;
   const auto found = listeners_.find(to);
   if (found == listeners_.end()) {
     world_.in(caller->latency, [this, caller] {
@@ -75,7 +86,6 @@ void Network::answer(const SocketPtr& caller, const std::string& to) {
     return;
   }
   const SocketPtr listener = found->second;
-  if (!reaches(*caller, *listener)) return;
   const SocketPtr called = open(listener->host);
   called->state = Socket::State::connected;
   called->local = listener->local;
@@ -88,19 +98,9 @@ void Network::answer(const SocketPtr& caller, const std::string& to) {
   caller->peer = called;
   listener->backlog.push_back(called);
   tell(*listener);
-  deliver(called, {}, [](Socket& socket) { socket.state = Socket::State::connected; });
-}
-
-/// To the other end, behind what was sent before.
-void Network::deliver(const SocketPtr& from, Duration later, std::function<void(Socket&)> what) {
-  const SocketPtr to = from->peer.lock();
-  if (!to) return;
-  const Duration way = world_.draw(from->latency, 2 * from->latency) + later;
-  from->last_arrival = std::max(world_.now() + way, from->last_arrival + 1ns);
-  world_.at(from->last_arrival, [this, host = from->host, to, what = std::move(what)] {
-    if (isolated_.contains(host) || isolated_.contains(to->host)) return;
-    what(*to);
-    tell(*to);
+  deliver(called, [](Socket& socket) {
+    socket.state = Socket::State::connected;
+    return true;
   });
 }
 
@@ -129,7 +129,10 @@ ssize_t Network::receive(const SocketPtr& socket, std::span<iovec> into) {
     return socket->has_end || socket->is_reset ? 0 : fails(EAGAIN);
   }
   // The sender learns of the room that this makes.
-  deliver(socket, {}, [taken](Socket& sender) { sender.room += taken; });
+  deliver(socket, [taken](Socket& sender) {
+    sender.room += taken;
+    return std::exchange(sender.lacks_room, false);
+  });
   return static_cast<ssize_t>(taken);
 }
 
@@ -137,11 +140,13 @@ ssize_t Network::send(const SocketPtr& socket, std::span<iovec> from) {
   if (socket->state == Socket::State::connecting) return fails(EAGAIN);
   if (socket->error != 0) return fails(std::exchange(socket->error, 0));
   if (socket->is_reset || socket->state != Socket::State::connected) return fails(EPIPE);
+  if (socket->room == 0) socket->lacks_room = true;
   if (socket->is_clogged || socket->room == 0) return fails(EAGAIN);
   std::string bytes;
   for (const iovec& piece : from) {
     const std::size_t most = socket->room - bytes.size();
     bytes.append(static_cast<const char*>(piece.iov_base), std::min(piece.iov_len, most));
+    socket->lacks_room |= piece.iov_len > most;
   }
   if (bytes.size() > 1 && world_.happens(weather_.pieces_percent)) {
     bytes.resize(world_.draw(1, bytes.size() - 1));
@@ -153,16 +158,18 @@ ssize_t Network::send(const SocketPtr& socket, std::span<iovec> from) {
   }
   socket->room -= bytes.size();
   const std::size_t sent = bytes.size();
-  deliver(socket, {}, [this, bytes = std::move(bytes)](Socket& to) {
+  deliver(socket, [this, bytes = std::move(bytes)](Socket& to) {
     world_.note("hears", static_cast<std::uint64_t>(to.number), bytes.size());
     if (!to.is_closed) {
       to.in += bytes;
-      return;
+      return true;
     }
     const SocketPtr sender = to.peer.lock();
-    deliver(sender->peer.lock(), {}, [this](Socket& late) {  // nobody reads any more: the kernel answers so
+    deliver(sender->peer.lock(), [this](Socket& late) {  // nobody reads any more: the kernel answers so
       if (!late.is_closed && !late.is_reset) reset(late, late.has_end ? EPIPE : ECONNRESET);
+      return true;
     });
+    return false;
   });
   return static_cast<ssize_t>(sent);
 }
@@ -173,7 +180,7 @@ void Network::close(const SocketPtr& socket) {
   --open_;
   if (socket->watcher != nullptr) socket->watcher->remove(socket->number);
   if (socket->state == Socket::State::listening) {
-    listeners_.erase(socket->local.text());
+    listeners_.erase(place_of(socket->local));
     for (const SocketPtr& waiting : std::exchange(socket->backlog, {})) {
       waiting->in.assign(1, '\0');  // who waited is reset
       close(waiting);
@@ -182,11 +189,12 @@ void Network::close(const SocketPtr& socket) {
   }
   if (socket->state != Socket::State::connected || socket->is_reset) return;
   if (socket->unread() > 0)
-    deliver(socket, {}, [this](Socket& to) {
+    deliver(socket, [this](Socket& to) {
       if (!to.is_closed && !to.is_reset) reset(to, ECONNRESET);
+      return true;
     });
   else
-    deliver(socket, {}, [](Socket& to) { to.has_end = true; });
+    deliver(socket, [](Socket& to) { return to.has_end = true; });
 }
 
 void Network::cut(const SocketPtr& socket) {

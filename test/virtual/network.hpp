@@ -44,6 +44,7 @@ struct Socket {
   bool is_reset = false;
   bool is_closed = false;   ///< by its owner
   bool is_clogged = false;  ///< a write was cut: room comes with an event
+  bool lacks_room = false;  ///< for what its owner wanted to send: who has enough is not woken for more
   VirtualWatcher* watcher = nullptr;
   std::uint64_t key = 0;
   std::uint32_t interest = 0;
@@ -59,6 +60,7 @@ class Network final {
   Network(World& world, const Weather& weather) : world_(world), weather_(weather) {}
 
   [[nodiscard]] SocketPtr open(int host);
+  /// At the socket's local address.
   [[nodiscard]] int listen(const SocketPtr& socket);
   [[nodiscard]] int connect(const SocketPtr& socket, const socket::Address& to);
   [[nodiscard]] ssize_t receive(const SocketPtr& socket, std::span<iovec> into);
@@ -68,25 +70,27 @@ class Network final {
   /// A connection breaks: both ends are reset.
   void cut(const SocketPtr& socket);
   /// Nothing leaves or reaches that host any more, and nobody is told.
-  void isolate(int host);
+  void isolate(int host) { isolated_.insert(host); }
   [[nodiscard]] std::size_t open_sockets() const noexcept { return open_; }
   [[nodiscard]] World& world() noexcept { return world_; }
 
  private:
-  void answer(const SocketPtr& caller, const std::string& to);
-  void deliver(const SocketPtr& from, Duration later, std::function<void(Socket&)> what);
+  /// An IPv4 address with its port, as a number; its last byte but the port is the host's number and one.
+  using Place = std::uint64_t;
+  [[nodiscard]] static Place place_of(const socket::Address& address) noexcept;
+  [[nodiscard]] static int host_of(Place place) noexcept { return static_cast<int>(place >> 16 & 0xff) - 1; }
+  void answer(const SocketPtr& caller, Place to);
+  /// To the other end, behind what was sent before; `what` says whether that is worth a look at the socket.
+  template <class What>
+  void deliver(const SocketPtr& from, What what);
   void reset(Socket& socket, int error);
   static void tell(Socket& socket);
-  [[nodiscard]] bool reaches(const Socket& from, const Socket& to) const {
-    return !isolated_.contains(from.host) && !isolated_.contains(to.host);
-  }
 
   World& world_;
   const Weather weather_;
-  std::map<std::string, SocketPtr> listeners_;
+  std::map<Place, SocketPtr> listeners_;
   std::set<int> isolated_;
-  std::set<std::string> silent_;  ///< addresses of those hosts
-  std::vector<SocketPtr> all_;    ///< a kernel answers for sockets that are closed, too
+  std::vector<SocketPtr> all_;  ///< a kernel answers for sockets that are closed, too
   int next_number_ = 1;
   std::size_t open_ = 0;
 };

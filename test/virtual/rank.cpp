@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <map>
 #include <stdexcept>
 
@@ -11,7 +13,6 @@
 #include "syncopate/error.hpp"
 #include "syncopate/group.hpp"
 #include "transport/socket/socket.hpp"
-#include "transport/tcp/transport.hpp"
 
 namespace syncopate::virtual_world {
 
@@ -19,7 +20,8 @@ using namespace transport;
 
 namespace {
 
-constexpr auto kJoinTime = 20s, kOperationTime = 20s, kLongStay = 8s;
+constexpr auto kOperationTime = 20s, kLongStay = 8s;
+const std::string kSecret = "what every rank of these histories knows";
 
 /// What all ranks know without a word.
 std::uint64_t mix(std::uint64_t value) { return (value ^ (value >> 31)) * 0x9e3779b97f4a7c15 >> 16; }
@@ -52,18 +54,28 @@ class GaveUp final : public std::runtime_error {
 
 }  // namespace
 
-socket::Address Rank::address_of(int rank) {
+socket::Address Rank::address_of(int rank, std::uint16_t port) {
   static std::map<int, socket::Address> known;
   const auto [found, fresh] = known.try_emplace(rank);
-  if (fresh) found->second = socket::Address::parse(fmt::format("10.0.1.{}:5000", rank + 1));
-  return found->second;
+  if (fresh) found->second = socket::Address::parse(fmt::format("10.0.1.{}:0", rank + 1));
+  return found->second.with_port(port);
 }
 
 Rank::Rank(Network& network, const Scenario& scenario, int number)
     : network_(network), scenario_(scenario), number_(number), system_(network, number) {
   system_.most = 4 * scenario.seats;
-  for (int rank = 0; rank < scenario.ranks; ++rank) addresses_.push_back(address_of(rank));
-  listener_ = socket::listen_on(address_of(number), system_);
+  options_.rank = number;
+  options_.size = scenario.ranks;
+  options_.join_timeout = std::chrono::floor<std::chrono::milliseconds>(scenario.join_time);
+  options_.silence = std::chrono::floor<std::chrono::milliseconds>(scenario.silence);
+  options_.transport = "tcp";
+  options_.tls = "off";
+  options_.streams = 1;
+  options_.checksum = true;
+  const auto note = [this](LogLevel, std::string_view line) {
+    system_.world().note(line, static_cast<std::uint64_t>(number_));
+  };
+  options_.log = {.level = system_.world().prints ? LogLevel::info : LogLevel::off, .sink = note};
 }
 
 Rank::~Rank() {
@@ -71,28 +83,39 @@ Rank::~Rank() {
 }
 
 void Rank::start() {
+  if (is_over_) return;  // it was struck before
+  system_.world().note("starts", static_cast<std::uint64_t>(number_));
   program_runner_ = std::make_shared<Runner>(system_, [this] { live(); });
   control_runner_ = std::make_shared<Runner>(system_, [this] { watch_control(); });
   system_.on_watcher = program_runner_;
   mailbox_ = std::make_shared<membership::Mailbox>(system_);
-  system_.on_watcher = control_runner_;
-  std::vector<socket::Descriptor> listeners;
-  listeners.push_back(std::move(listener_));
-  control_ = std::make_shared<membership::TreeControl>(
-      membership::ControlOptions{.rank = number_,
-                                 .addresses = addresses_,
-                                 .memory_sockets = std::vector<socket::Address>(addresses_.size()),
-                                 .group = 7,
-                                 .silence = scenario_.silence,
-                                 .log = {.level = system_.world().prints ? LogLevel::info : LogLevel::off,
-                                         .sink =
-                                             [this](LogLevel, std::string_view line) {
-                                               system_.world().note(line, static_cast<std::uint64_t>(number_));
-                                             }}},
-      std::move(listeners), mailbox_);
   program_ = std::make_unique<Fiber>([this] { work(); });
-  control_runner_->ask(system_.now());
   program_runner_->ask(system_.now());
+}
+
+/// As `transport::join`, but that control is fed instead of having a thread.
+Endpoint Rank::join() {
+  const Newcomer me{options_, kSecret, system_, "here", "nobody"};
+  std::vector<socket::Descriptor> listeners;
+  listeners.push_back(socket::listen_on(address_of(number_, 0), system_));
+  const Time deadline = system_.now() + *options_.join_timeout;
+  const auto meeting = connect::rendezvous::over_tcp({meeting_place(), kSecret, options_.log, false, &system_});
+  const Met met = meet(me, *meeting, info_of(me, listeners, false), deadline);
+  has_met_ = true;
+  system_.on_watcher = control_runner_;
+  control_ = std::make_shared<membership::TreeControl>(control_options_of(me, met), std::move(listeners), mailbox_);
+  control_runner_->ask(system_.now());
+  while (!control_->has_joined()) {
+    if (system_.now() >= deadline) control_->miss();
+    sleep(deadline);
+  }
+  has_joined_ = true;
+  Endpoint made{.rank = number_, .size = scenario_.ranks, .kind = kind_of(met.all)};
+  for (const connect::PeerInfo& rank : met.all) made.hosts.push_back(rank.address);  // no two ranks share one
+  made.control = control_;
+  made.links = links_of(me, met.all, {control_, mailbox_, nullptr});
+  made.clock = &system_;
+  return made;
 }
 
 void Rank::live() {
@@ -102,9 +125,19 @@ void Rank::live() {
   outcome_.ended = system_.now();
   system_.world().note(outcome_.end == Outcome::End::failed ? outcome_.failure.message : "is done",
                        static_cast<std::uint64_t>(number_), static_cast<std::uint64_t>(outcome_.operations));
+  if (!control_) return end();
   control_->leave();
   is_leaving_ = true;
   control_runner_->ask(system_.now());
+}
+
+void Rank::end() {
+  control_runner_->end();
+  program_runner_->end();
+  control_.reset();
+  mailbox_.reset();
+  is_over_ = true;
+  system_.world().note("is gone", static_cast<std::uint64_t>(number_));
 }
 
 void Rank::watch_control() {
@@ -115,14 +148,9 @@ void Rank::watch_control() {
   }
   if (is_leaving_ && control_->is_gone()) {
     control_->hear_out(control_->poller().wait({}));
-    control_runner_->end();
-    program_runner_->end();
-    mailbox_.reset();
-    control_.reset();
-    is_over_ = true;
-    system_.world().note("is gone", static_cast<std::uint64_t>(number_));
-    return;
+    return end();
   }
+  if (!has_joined_) program_runner_->ask(system_.now());
   // While it leaves, time alone may let it go.
   control_runner_->ask(is_leaving_ ? std::min(control_->next_deadline(), system_.now() + 10ms)
                                    : control_->next_deadline());
@@ -138,29 +166,19 @@ void Rank::kill() {
   program_.reset();
   control_.reset();
   mailbox_.reset();
-  listener_ = socket::Descriptor();
   is_over_ = true;
 }
 
 void Rank::pause(Duration time) {
   const Time end = system_.now() + time;
-  while (system_.now() < end) {
-    program_runner_->ask(end);
-    Fiber::suspend();
-    if (system_.is_dead) throw Killed{};
-  }
+  while (system_.now() < end) sleep(end);
 }
 
-transport::Endpoint Rank::endpoint() {
-  Endpoint made{.rank = number_, .size = scenario_.ranks, .kind = "tcp"};
-  for (int rank = 0; rank < scenario_.ranks; ++rank) made.hosts.push_back(address_of(rank).text());
-  made.control = control_;
-  made.links = std::make_unique<tcp::TcpTransport>(
-      tcp::TransportOptions{
-          .rank = number_, .size = scenario_.ranks, .streams = 1, .rules = {.group = 7, .epoch = 0, .checksum = true}},
-      control_, mailbox_);
-  made.clock = &system_;
-  return made;
+/// Until then, or until something wakes the program.
+void Rank::sleep(Time until) {
+  program_runner_->ask(until);
+  Fiber::suspend();
+  if (system_.is_dead) throw Killed{};
 }
 
 GroupOptions Rank::group_options() const {
@@ -175,21 +193,16 @@ GroupOptions Rank::group_options() const {
 void Rank::work() {
   World& world = system_.world();
   try {
-    const Time late = system_.now() + kJoinTime;
-    while (!control_->has_joined()) {
-      if (system_.now() >= late) control_->miss();
-      pause(500us);
-    }
-    Group group(std::make_unique<Group::Impl>(endpoint(), group_options()));
+    Group group(std::make_unique<Group::Impl>(join(), group_options()));
     for (int operation = 0;; ++operation) {
-      if (is_victim() && operation == scenario_.strike_at && is_sudden(scenario_.fault))
+      if (is_victim() && !scenario_.strikes_early && operation == scenario_.strike_at && is_sudden(scenario_.fault))
         world.in(scenario_.strike_after, [this] {
           if (!is_over_) strike();
         });
       if (operation == scenario_.operations) break;
       if (scenario_.longest_pause > Duration{0}) pause(world.draw(Duration{0}, scenario_.longest_pause));
       operate(group, operation);
-      ++outcome_.operations;
+      if (++outcome_.operations == 1) outcome_.worked = system_.now();
     }
     stay(*group.impl().endpoint().links);
     outcome_.end = Outcome::End::in_order;
@@ -200,7 +213,7 @@ void Rank::work() {
   } catch (const Error& error) {
     outcome_.end = Outcome::End::failed;
     outcome_.failure = {std::string(name_of(error.kind())), error.what(), error.where()};
-    if (!control_->failed()) control_->report(outcome_.failure);
+    if (has_joined_ && !control_->failed()) control_->report(outcome_.failure);
   }
 }
 
@@ -267,7 +280,8 @@ void Rank::strike() {
     case Fault::no_sockets:
       system_.accepts_again = system_.now() + scenario_.stop_for;
       // Who cannot call for data has failed; calls that replace edges of the tree may come later.
-      if (scenario_.strike_at == scenario_.operations) system_.opens_again = system_.accepts_again;
+      if (scenario_.strikes_early || scenario_.strike_at == scenario_.operations)
+        system_.opens_again = system_.accepts_again;
       return;
   }
 }

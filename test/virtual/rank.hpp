@@ -1,4 +1,4 @@
-// Rank: one process of the virtual world: the production control, links and group, and the program that uses them.
+// Rank: one process of the virtual world: it joins as production does, and its program uses the production group.
 #pragma once
 
 #include <memory>
@@ -6,7 +6,7 @@
 #include <string>
 
 #include "transport/endpoint.hpp"
-#include "transport/membership/tree_control.hpp"
+#include "transport/meet.hpp"
 #include "virtual/scenario.hpp"
 #include "virtual/system.hpp"
 
@@ -18,6 +18,7 @@ struct Outcome {
   transport::membership::Failure failure;  ///< if it failed
   Time ended{};                            ///< the program
   int operations = 0;                      ///< finished
+  Time worked = kNever;                    ///< the first of them was finished then
   std::string wrong;                       ///< a result that is not what it must be
 };
 
@@ -28,7 +29,10 @@ class Rank final {
   Rank& operator=(const Rank&) = delete;
   ~Rank();
 
-  [[nodiscard]] static socket::Address address_of(int rank);
+  /// Where it lets ranks in.
+  [[nodiscard]] static socket::Address address_of(int rank, std::uint16_t port = VirtualSystem::kFirstPort);
+  /// Where rank 0 gathers all.
+  [[nodiscard]] static socket::Address meeting_place() { return address_of(0, 4000); }
   void start();
   /// The victim's own part of the scenario.
   void strike();
@@ -37,16 +41,19 @@ class Rank final {
   [[nodiscard]] const Outcome& outcome() const noexcept { return outcome_; }
   [[nodiscard]] std::optional<Time> struck() const noexcept { return struck_; }
   [[nodiscard]] int cut_from() const noexcept { return cut_from_; }
+  [[nodiscard]] bool has_met() const noexcept { return has_met_; }          ///< came out of the rendezvous
   [[nodiscard]] bool was_leaving() const noexcept { return was_leaving_; }  ///< when it was struck
 
  private:
-  [[nodiscard]] transport::Endpoint endpoint();
+  [[nodiscard]] transport::Endpoint join();
   [[nodiscard]] GroupOptions group_options() const;
   void live();
   void work();
+  void end();
   void operate(Group& group, int operation);
   void stay(transport::Transport& links);
   void pause(Duration time);
+  void sleep(Time until);
   void watch_control();
   void cut_one();
   [[nodiscard]] bool is_victim() const noexcept { return number_ == scenario_.victim; }
@@ -57,14 +64,13 @@ class Rank final {
   VirtualSystem system_;
   std::shared_ptr<transport::membership::Mailbox> mailbox_;
   std::shared_ptr<transport::membership::TreeControl> control_;
-  std::vector<socket::Address> addresses_;
+  GroupOptions options_;
   std::unique_ptr<Fiber> program_;
   std::shared_ptr<Runner> program_runner_, control_runner_;
   Outcome outcome_;
   std::optional<Time> struck_;
   int cut_from_ = -1;
-  bool was_leaving_ = false, is_leaving_ = false, is_over_ = false;
-  transport::socket::Descriptor listener_;
+  bool was_leaving_ = false, has_met_ = false, has_joined_ = false, is_leaving_ = false, is_over_ = false;
 };
 
 }  // namespace syncopate::virtual_world

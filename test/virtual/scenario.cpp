@@ -29,10 +29,14 @@ Scenario draw_scenario(World& world) {
   drawn.weather.pieces_percent = static_cast<unsigned>(world.draw(0, 30));
   drawn.fault = world.happens(40) ? Fault::kill : static_cast<Fault>(world.draw(0, 9));
   drawn.victim = static_cast<int>(world.draw(0, static_cast<std::uint64_t>(drawn.ranks - 1)));
-  // After the first operation all have joined. Who comes when the group has failed cannot learn why.
   drawn.strike_at = world.happens(50) ? drawn.operations
                                       : static_cast<int>(world.draw(1, static_cast<std::uint64_t>(drawn.operations)));
   drawn.strike_after = world.draw(Duration{1us}, Duration{world.happens(50) ? 5ms : 500ms});
+  if (world.happens(40) && is_sudden(drawn.fault)) {
+    drawn.strikes_early = true;
+    drawn.strike_after = world.draw(Duration{1us}, drawn.latest_start + 40 * drawn.weather.slowest);
+    if (drawn.fault != Fault::crowd) drawn.join_time = world.draw(Duration{3s}, Duration{20s});
+  }
   drawn.stop_for = drawn.fault == Fault::long_stop ? world.draw(2 * drawn.silence, 4 * drawn.silence)
                                                    : world.draw(Duration{1ms}, drawn.silence / 2);
   return drawn;
@@ -41,10 +45,11 @@ Scenario draw_scenario(World& world) {
 std::string Scenario::text() const {
   return fmt::format(
       "{} ranks, {} operations of at most {} elements, start within {:.1f} ms, {} leave within {:.1f} ms, {} seats, "
-      "one way {:.3f} to {:.3f} ms, buffers of {} bytes, {} % cut; {} of rank {} {:.3f} ms after {} operations",
+      "one way {:.3f} to {:.3f} ms, buffers of {} bytes, {} % cut; {} of rank {} {:.3f} ms after {}",
       ranks, operations, most_elements, 1e3 * base::seconds(latest_start), leavers, 1e3 * base::seconds(leave_within),
       seats, 1e3 * base::seconds(weather.fastest), 2e3 * base::seconds(weather.slowest), weather.buffer,
-      weather.pieces_percent, text_of(fault), victim, 1e3 * base::seconds(strike_after), strike_at);
+      weather.pieces_percent, text_of(fault), victim, 1e3 * base::seconds(strike_after),
+      strikes_early ? "the beginning" : fmt::format("{} operations", strike_at));
 }
 
 }  // namespace syncopate::virtual_world

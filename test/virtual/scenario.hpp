@@ -51,6 +51,7 @@ struct Scenario {
   int ranks_per_host = 0;         ///< 0: one
   Duration silence = 2s;
   Duration latest_start{};
+  Duration join_time = 20s;
   Duration longest_pause{};  ///< between operations
   int leavers = 0;           ///< ranks that leave soon after the last operation; the others stay for long
   Duration leave_within{};
@@ -58,8 +59,9 @@ struct Scenario {
   Weather weather;
   Fault fault = Fault::none;
   int victim = 0;
-  int strike_at = 0;        ///< operations that the victim has finished
-  Duration strike_after{};  ///< and this later
+  bool strikes_early = false;  ///< so long after the beginning of all, while ranks start, meet and connect
+  int strike_at = 0;           ///< else: operations that the victim has finished
+  Duration strike_after{};     ///< and this later
   Duration stop_for{};
 
   [[nodiscard]] std::string text() const;

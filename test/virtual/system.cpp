@@ -8,19 +8,29 @@
 #include <cerrno>
 #include <cstring>
 
+#include "syncopate/error.hpp"
+
 namespace syncopate::virtual_world {
+
+namespace {
+constexpr int kMostWaits = 10'000;
+}
 
 void Runner::ask(Time when) {
   when = std::max({when, system_.now(), system_.stopped_until});
   if (is_over_ || when >= due_) return;
   due_ = when;
-  if (when == kNever) return;
-  system_.world().at(when, [self = shared_from_this(), when] {
-    if (self->is_over_ || self->due_ != when) return;
-    self->due_ = kNever;
-    if (self->system_.stopped_until > when) return self->ask(when);
-    self->run_();
-  });
+  if (when == kNever || std::ranges::any_of(alarms_, [&](Time alarm) { return alarm <= when; })) return;
+  alarms_.push_back(when);
+  system_.world().at(when, [self = shared_from_this(), when] { self->come(when); });
+}
+
+void Runner::come(Time when) {
+  std::erase(alarms_, when);
+  if (is_over_) return;
+  const Time due = std::exchange(due_, kNever);
+  if (due > when || system_.stopped_until > when) return ask(due);
+  run_();
 }
 
 VirtualWatcher::~VirtualWatcher() {
@@ -74,6 +84,9 @@ void VirtualWatcher::collect() {
 
 std::span<const socket::Ready> VirtualWatcher::wait(Time deadline) {
   ready_.clear();
+  waits_ = last_wait_ == system_.now() ? waits_ + 1 : 0;
+  last_wait_ = system_.now();
+  if (waits_ > kMostWaits) throw Timeout("it spins: what its poller announces is not taken");
   for (;;) {
     if (system_.is_dead) throw Killed{};
     collect();
@@ -116,14 +129,15 @@ void VirtualSystem::set(int socket, int level, int option, int value) noexcept {
 }
 
 int VirtualSystem::bind(int socket, const socket::Address& to) noexcept {
-  sockets_.at(socket)->local = to;
+  sockets_.at(socket)->local = to.port() != 0 ? to : to.with_port(next_port_++);
   return 0;
 }
 
 int VirtualSystem::listen(int socket) noexcept { return network_.listen(sockets_.at(socket)); }
 
 int VirtualSystem::connect(int socket, const socket::Address& to) noexcept {
-  sockets_.at(socket)->local = socket::Address::parse("10.0.0.1:1");
+  static const auto kSomewhere = socket::Address::parse("10.0.0.1:1");
+  sockets_.at(socket)->local = kSomewhere;
   return network_.connect(sockets_.at(socket), to);
 }
 

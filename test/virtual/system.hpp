@@ -25,13 +25,16 @@ class Runner final : public std::enable_shared_from_this<Runner> {
   void end() noexcept { is_over_ = true; }
 
  private:
+  void come(Time when);
   VirtualSystem& system_;
   std::function<void()> run_;
   Time due_ = kNever;
+  std::vector<Time> alarms_;  ///< events to come: one that comes too early asks again, so deadlines need not pile up
   bool is_over_ = false;
 };
 
-/// Outside a fiber a wait returns at once; in a fiber it suspends that.
+/// Outside a fiber a wait returns at once; in a fiber it suspends that. Who waits without end while no time passes, for
+/// what is ready and is not taken, gets a Timeout.
 class VirtualWatcher final : public socket::Watcher {
  public:
   explicit VirtualWatcher(VirtualSystem& system) : system_(system) {}
@@ -51,10 +54,15 @@ class VirtualWatcher final : public socket::Watcher {
   std::vector<SocketPtr> listed_;
   std::vector<socket::Ready> ready_;
   bool is_woken_ = false;
+  Time last_wait_{};
+  int waits_ = 0;  ///< since then
 };
 
 class VirtualSystem final : public socket::System {
  public:
+  /// The first that is given to who asks for any.
+  static constexpr std::uint16_t kFirstPort = 5000;
+
   VirtualSystem(Network& network, int host) : network_(network), host_(host) {}
 
   [[nodiscard]] Time now() const override { return network_.world().now(); }
@@ -93,6 +101,7 @@ class VirtualSystem final : public socket::System {
   Network& network_;
   const int host_;
   std::map<int, SocketPtr> sockets_;
+  std::uint16_t next_port_ = kFirstPort;
 };
 
 }  // namespace syncopate::virtual_world

@@ -7,19 +7,32 @@
 
 namespace syncopate::virtual_world {
 
-void World::at(Time when, std::function<void()> what) {
-  heap_.push_back({std::max(when, now_), order_++, std::move(what)});
+World::~World() {
+  for (const Event& event : heap_) slots_[event.slot].end(false);
+}
+
+/// The slot of an event to come.
+std::size_t World::push(Time when) {
+  if (free_.empty()) {
+    free_.push_back(slots_.size());
+    slots_.emplace_back();
+  }
+  const std::size_t slot = free_.back();
+  free_.pop_back();
+  heap_.push_back({std::max(when, now_), order_++, slot});
   std::push_heap(heap_.begin(), heap_.end());
+  return slot;
 }
 
 bool World::go_on(Time end) {
   if (heap_.empty() || heap_.front().when >= end) return false;
   std::pop_heap(heap_.begin(), heap_.end());
-  const Event next = std::move(heap_.back());
+  const Event next = heap_.back();
   heap_.pop_back();
   now_ = next.when;
   ++events_;
-  next.what();
+  slots_[next.slot].end(true);
+  free_.push_back(next.slot);
   return true;
 }
 

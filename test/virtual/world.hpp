@@ -1,11 +1,12 @@
 // World: virtual time, the events to come, chance, and the digest of all that happened.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <queue>
+#include <deque>
 #include <random>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -15,17 +16,45 @@ namespace syncopate::virtual_world {
 using namespace std::chrono_literals;
 using base::Duration, base::Time, base::kNever;
 
+/// Room for a call to come, so that an event costs no allocation.
+class Slot final {
+ public:
+  template <class What>
+  void set(What what) {
+    static_assert(sizeof(What) <= kBytes && alignof(What) <= alignof(std::max_align_t));
+    ::new (static_cast<void*>(bytes_)) What(std::move(what));
+    end_ = [](void* bytes, bool happens) {
+      What& held = *static_cast<What*>(bytes);
+      if (happens) held();
+      held.~What();
+    };
+  }
+  void end(bool happens) { end_(bytes_, happens); }
+
+ private:
+  static constexpr std::size_t kBytes = 112;
+  alignas(std::max_align_t) std::byte bytes_[kBytes];
+  void (*end_)(void* bytes, bool happens) = nullptr;
+};
+
 /// One thread. Law: what happens follows from the seed alone.
 class World final {
  public:
   explicit World(std::uint64_t seed) : chance_(seed) {}
   World(const World&) = delete;
   World& operator=(const World&) = delete;
+  ~World();
 
   [[nodiscard]] Time now() const noexcept { return now_; }
   /// Events of the same time happen in the order in which they were asked for.
-  void at(Time when, std::function<void()> what);
-  void in(Duration later, std::function<void()> what) { at(now_ + later, std::move(what)); }
+  template <class What>
+  void at(Time when, What what) {
+    slots_[push(when)].set(std::move(what));
+  }
+  template <class What>
+  void in(Duration later, What what) {
+    at(now_ + later, std::move(what));
+  }
   /// Happens what is next; false: nothing will, or not before `end`.
   bool go_on(Time end);
 
@@ -46,15 +75,18 @@ class World final {
   struct Event {
     Time when;
     std::uint64_t order;
-    std::function<void()> what;
+    std::size_t slot;
     friend bool operator<(const Event& a, const Event& b) noexcept {
       return a.when != b.when ? a.when > b.when : a.order > b.order;
     }
   };
+  [[nodiscard]] std::size_t push(Time when);
   Time now_{1s};
   std::uint64_t order_ = 0, digest_ = 0xcbf29ce484222325, events_ = 0;
   std::mt19937_64 chance_;
   std::vector<Event> heap_;
+  std::deque<Slot> slots_;
+  std::vector<std::size_t> free_;
 };
 
 }  // namespace syncopate::virtual_world

@@ -1,0 +1,127 @@
+// Laws: bounds of waiting, right results, and who may be named for what.
+#include "virtual/laws.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+namespace syncopate::virtual_world {
+
+namespace {
+
+using End = Outcome::End;
+
+/// After the time for joining: rank 0's word on who is missing, its bound for saying so, and a failure's last words.
+constexpr auto kAfterJoining = 4s;
+
+class Judge final {
+ public:
+  Judge(const Scenario& scenario, const Ranks& ranks, Time begin)
+      : scenario_(scenario), ranks_(ranks), victim_(*ranks[static_cast<std::size_t>(scenario.victim)]), begin_(begin) {}
+
+  [[nodiscard]] std::vector<std::string> judge(int number);
+
+ private:
+  /// Some rank had not finished its first operation when the fault struck.
+  [[nodiscard]] bool is_early() const {
+    return scenario_.strikes_early && victim_.struck() &&
+           std::ranges::any_of(ranks_, [&](const auto& rank) { return rank->outcome().worked > *victim_.struck(); });
+  }
+  [[nodiscard]] bool is_fatal_here() const {
+    return kind_after(scenario_.fault) != nullptr && victim_.struck().has_value();
+  }
+  /// A group cannot form without the victim, nor go on without it while it stays.
+  [[nodiscard]] bool must_know() const {
+    const bool may_pass = scenario_.fault == Fault::cut || (scenario_.fault == Fault::long_stop && is_early());
+    return is_fatal_here() && !may_pass && !victim_.was_leaving();
+  }
+  /// When the last survivor of a group that has formed knows: twice in a row a silence, and what is under way.
+  [[nodiscard]] Time known() const { return *victim_.struck() + 2 * scenario_.silence + 2s; }
+  [[nodiscard]] Time bound() const;
+  [[nodiscard]] bool may_fail() const;
+  [[nodiscard]] bool may_name(const Outcome& who, int named) const;
+  [[nodiscard]] bool is_right(const Outcome& outcome) const;
+
+  const Scenario& scenario_;
+  const Ranks& ranks_;
+  const Rank& victim_;
+  const Time begin_;
+};
+
+/// While ranks join, who waits for a connection waits to the end of the time for joining.
+Time Judge::bound() const {
+  if (!is_early()) return known();
+  return std::max(known(), begin_ + scenario_.latest_start + scenario_.join_time + kAfterJoining);
+}
+
+bool Judge::may_fail() const { return is_fatal_here() || (is_early() && scenario_.fault == Fault::no_sockets); }
+
+/// While ranks join the tree is not whole: who comes when a rank has failed and is gone, or shares only data with it,
+/// cannot learn why. But a rank whose edge was there has been told, and nobody who fails leaves in order.
+bool Judge::may_name(const Outcome& who, int named) const {
+  if (named < 0 || named >= scenario_.ranks) return false;
+  if (named == scenario_.victim || (scenario_.fault == Fault::cut && named == victim_.cut_from())) return true;
+  const Rank& rank = *ranks_[static_cast<std::size_t>(named)];
+  const Outcome& other = rank.outcome();
+  const auto says = [&](const char* what) { return who.failure.message.find(what) != std::string::npos; };
+  if (!is_early() || other.end != End::failed) return false;
+  if (!rank.has_met() && (who.failure.kind == "Timeout" || says("cannot be reached"))) return true;
+  // A stopped rank that goes on finds whoever has not waited for it gone.
+  const bool was_stopped = scenario_.fault == Fault::long_stop && who.failure.where.rank == scenario_.victim;
+  return other.ended < who.ended &&
+         (was_stopped || who.failure.kind == "Timeout" || says("cannot be reached") || says("lost rank"));
+}
+
+/// Those of "ranks 1, 5 and 7 did not come".
+std::set<int> missing_in(const std::string& message) {
+  std::set<int> ranks;
+  const std::string names = message.substr(0, message.find(" did not"));
+  constexpr const char* kDigits = "0123456789";
+  for (auto at = names.find_first_of(kDigits); at < names.size(); at = names.find_first_of(kDigits, at)) {
+    ranks.insert(std::stoi(names.substr(at)));
+    at = names.find_first_not_of(kDigits, at);
+  }
+  return ranks;
+}
+
+bool Judge::is_right(const Outcome& outcome) const {
+  const auto& failure = outcome.failure;
+  const auto names = [&](int rank) { return may_name(outcome, rank); };
+  if (!may_fail()) return false;
+  if (!is_early())
+    return failure.kind == kind_after(scenario_.fault) &&
+           (scenario_.fault == Fault::other_call || names(failure.where.peer));
+  if (failure.kind == "PeerLost") return names(failure.where.peer);
+  if (failure.kind == "SystemFailure")
+    return scenario_.fault == Fault::no_sockets && (&outcome == &victim_.outcome() || names(failure.where.rank));
+  const std::set<int> missing = missing_in(failure.message);
+  return failure.kind == "Timeout" && !missing.empty() && std::ranges::all_of(missing, names);
+}
+
+std::vector<std::string> Judge::judge(int number) {
+  const Rank& rank = *ranks_[static_cast<std::size_t>(number)];
+  const Outcome& outcome = rank.outcome();
+  std::vector<std::string> broken;
+  const auto breaks = [&](const std::string& what) { broken.push_back(fmt::format("rank {} {}", number, what)); };
+  if (!rank.is_over()) breaks("waits beyond its bound");
+  if (!outcome.wrong.empty()) breaks("has a wrong result: " + outcome.wrong);
+  // What the victim says of the others is nobody's concern.
+  if (!broken.empty() || (is_fatal_here() && &rank == &victim_)) return broken;
+  if (outcome.end == End::failed && !is_right(outcome))
+    breaks(fmt::format("accuses: {}: {}", outcome.failure.kind, outcome.failure.message));
+  if (must_know() && outcome.end == End::in_order && outcome.ended > known())
+    breaks(fmt::format("never learned of the {} of rank {}", text_of(scenario_.fault), scenario_.victim));
+  if (victim_.struck() && outcome.end == End::failed && outcome.ended > bound())
+    breaks(fmt::format("learned of the {} of rank {} only after {:.1f} s", text_of(scenario_.fault), scenario_.victim,
+                       base::seconds(outcome.ended - *victim_.struck())));
+  return broken;
+}
+
+}  // namespace
+
+std::vector<std::string> broken_laws(const Scenario& scenario, const Ranks& ranks, int number, Time begin) {
+  return Judge(scenario, ranks, begin).judge(number);
+}
+
+}  // namespace syncopate::virtual_world

@@ -1,0 +1,18 @@
+// Laws: what each rank of a history must have kept; docs/virtual_time.md states them.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "virtual/rank.hpp"
+
+namespace syncopate::virtual_world {
+
+using Ranks = std::vector<std::unique_ptr<Rank>>;
+
+/// The laws that a rank broke, with what was seen instead. `begin`: of the history.
+[[nodiscard]] std::vector<std::string> broken_laws(const Scenario& scenario, const Ranks& ranks, int number,
+                                                   Time begin);
+
+}  // namespace syncopate::virtual_world
