@@ -23,9 +23,10 @@ class Judge final {
   [[nodiscard]] std::vector<std::string> judge(int number);
 
  private:
-  /// Some rank had not finished its first operation when the fault struck.
+  /// Some rank had not finished its first operation when the fault struck, or may still need a descriptor after that.
   [[nodiscard]] bool is_early() const {
-    return scenario_.strikes_early && victim_.struck() &&
+    if (!scenario_.strikes_early || !victim_.struck()) return false;
+    return scenario_.fault == Fault::no_sockets ||
            std::ranges::any_of(ranks_, [&](const auto& rank) { return rank->outcome().worked > *victim_.struck(); });
   }
   [[nodiscard]] bool is_fatal_here() const {
@@ -68,7 +69,7 @@ bool Judge::may_name(const Outcome& who, int named) const {
   if (!is_early() || other.end != End::failed) return false;
   if (!rank.has_met() && (who.failure.kind == "Timeout" || says("cannot be reached"))) return true;
   // A stopped rank that goes on finds whoever has not waited for it gone.
-  const bool was_stopped = scenario_.fault == Fault::long_stop && who.failure.where.rank == scenario_.victim;
+  const bool was_stopped = scenario_.fault == Fault::long_stop && says("ended without a word");
   return other.ended < who.ended &&
          (was_stopped || who.failure.kind == "Timeout" || says("cannot be reached") || says("lost rank"));
 }
@@ -94,7 +95,8 @@ bool Judge::is_right(const Outcome& outcome) const {
            (scenario_.fault == Fault::other_call || names(failure.where.peer));
   if (failure.kind == "PeerLost") return names(failure.where.peer);
   if (failure.kind == "SystemFailure")
-    return scenario_.fault == Fault::no_sockets && (&outcome == &victim_.outcome() || names(failure.where.rank));
+    return scenario_.fault == Fault::no_sockets &&
+           (&outcome == &victim_.outcome() || names(failure.where.peer >= 0 ? failure.where.peer : failure.where.rank));
   const std::set<int> missing = missing_in(failure.message);
   return failure.kind == "Timeout" && !missing.empty() && std::ranges::all_of(missing, names);
 }
