@@ -67,7 +67,7 @@ bool Judge::may_name(const Outcome& who, int named) const {
   const Outcome& other = rank.outcome();
   const auto says = [&](const char* what) { return who.failure.message.find(what) != std::string::npos; };
   if (!is_early() || other.end != End::failed) return false;
-  if (!rank.has_met() && (who.failure.kind == "Timeout" || says("cannot be reached"))) return true;
+  if (rank.met() > who.ended && (who.failure.kind == "Timeout" || says("cannot be reached"))) return true;
   // A stopped rank that goes on finds whoever has not waited for it gone.
   const bool was_stopped = scenario_.fault == Fault::long_stop && says("ended without a word");
   return other.ended < who.ended &&

@@ -101,7 +101,7 @@ Endpoint Rank::join() {
   const Time deadline = system_.now() + *options_.join_timeout;
   const auto meeting = connect::rendezvous::over_tcp({meeting_place(), kSecret, options_.log, false, &system_});
   const Met met = meet(me, *meeting, info_of(me, listeners, false), deadline);
-  has_met_ = true;
+  met_ = system_.now();
   system_.on_watcher = control_runner_;
   control_ = std::make_shared<membership::TreeControl>(control_options_of(me, met), std::move(listeners), mailbox_);
   control_runner_->ask(system_.now());

@@ -41,7 +41,7 @@ class Rank final {
   [[nodiscard]] const Outcome& outcome() const noexcept { return outcome_; }
   [[nodiscard]] std::optional<Time> struck() const noexcept { return struck_; }
   [[nodiscard]] int cut_from() const noexcept { return cut_from_; }
-  [[nodiscard]] bool has_met() const noexcept { return has_met_; }          ///< came out of the rendezvous
+  [[nodiscard]] Time met() const noexcept { return met_; }                  ///< when it came out of the rendezvous
   [[nodiscard]] bool was_leaving() const noexcept { return was_leaving_; }  ///< when it was struck
 
  private:
@@ -70,7 +70,8 @@ class Rank final {
   Outcome outcome_;
   std::optional<Time> struck_;
   int cut_from_ = -1;
-  bool was_leaving_ = false, has_met_ = false, has_joined_ = false, is_leaving_ = false, is_over_ = false;
+  Time met_ = kNever;
+  bool was_leaving_ = false, has_joined_ = false, is_leaving_ = false, is_over_ = false;
 };
 
 }  // namespace syncopate::virtual_world
