@@ -7,3 +7,5 @@ if(NOT SYNCOPATE_SANITIZE)
 endif()
 # Histories are many in one case: sanitizers take a while for them.
 gtest_discover_tests(test_virtual TEST_PREFIX virtual/ DISCOVERY_TIMEOUT 60 PROPERTIES LABELS virtual TIMEOUT 600)
+# What a parameter server does with its workers' streams and with a replica needs no gRPC.
+target_sources(test_virtual PRIVATE ${PROJECT_SOURCE_DIR}/src/server/process/replica_keeper.cpp ${PROJECT_SOURCE_DIR}/src/server/process/seats.cpp)

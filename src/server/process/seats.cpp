@@ -76,7 +76,7 @@ bool Seats::lose(std::size_t worker, std::uint64_t life) {
   Seat& seat = seats_[worker];
   if (seat.life != life) return false;
   retired_.push_back(std::move(seat.stream));
-  seat.away_since = clock_.now();
+  seat.away_since = clock_->now();
   changed_.notify_all();
   return !seat.has_finished;
 }
@@ -88,10 +88,17 @@ void Seats::retire(std::shared_ptr<rpc::Stream> stream) {
 }
 
 std::vector<std::size_t> Seats::turn(std::size_t workers) {
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, kTurn, [&] { return is_woken_ || !retired_.empty(); });
+    is_woken_ = false;
+  }
+  return due(workers);
+}
+
+std::vector<std::size_t> Seats::due(std::size_t workers) {
   std::vector<std::shared_ptr<rpc::Stream>> retired;
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, kTurn, [&] { return is_woken_ || !retired_.empty(); });
-  is_woken_ = false;
   retired.swap(retired_);
   std::vector<std::size_t> given_up = overdue(workers);
   lock.unlock();
@@ -102,7 +109,7 @@ std::vector<std::size_t> Seats::turn(std::size_t workers) {
 std::vector<std::size_t> Seats::overdue(std::size_t workers) {
   std::vector<std::size_t> given_up;
   if (workers == 0) return given_up;
-  const base::Time now = clock_.now();
+  const base::Time now = clock_->now();
   if (!began_) began_ = now;
   for (std::size_t worker = 0; worker < workers; ++worker) {
     const bool is_known = seats_.contains(worker);
@@ -129,7 +136,7 @@ void Seats::fail(std::exception_ptr failure) {
 }
 
 bool Seats::wait_for_end(std::chrono::milliseconds time, const std::function<std::size_t()>& workers) {
-  const base::Time deadline = clock_.now() + time;
+  const base::Time deadline = clock_->now() + time;
   std::unique_lock lock(mutex_);
   const auto have_all_ended = [&] {
     const std::size_t count = workers();

@@ -22,7 +22,9 @@ namespace syncopate::server {
 /// Thread-safe. Workers that never came are away since `begin`.
 class Seats final {
  public:
-  explicit Seats(std::chrono::milliseconds patience) : patience_(patience) {}
+  explicit Seats(std::chrono::milliseconds patience,
+                 std::unique_ptr<base::Clock> clock = std::make_unique<base::SteadyClock>())
+      : patience_(patience), clock_(std::move(clock)) {}
 
   /// Another stream becomes the worker's; the one that it had before is cut off. Returns the stream's number.
   [[nodiscard]] std::uint64_t take(std::size_t worker, std::unique_ptr<rpc::Stream> stream);
@@ -42,9 +44,11 @@ class Seats final {
   /// A stream that is to be ended, in the next turn.
   void retire(std::shared_ptr<rpc::Stream> stream);
 
-  /// Waits for a while, or until there is something to do; ends streams, which callbacks must not do. Returns the
-  /// workers that are given up from now on, of `workers` (0: the job has not begun).
+  /// Waits for a while, or until there is something to do, then `due`.
   [[nodiscard]] std::vector<std::size_t> turn(std::size_t workers);
+  /// Ends streams, which callbacks must not do. Returns the workers that are given up from now on, of `workers` (0: the
+  /// job has not begun).
+  [[nodiscard]] std::vector<std::size_t> due(std::size_t workers);
   void wake();  ///< ends `turn`
   /// This process cannot go on: `wait_for_end` throws it.
   void fail(std::exception_ptr failure);
@@ -64,7 +68,7 @@ class Seats final {
   [[nodiscard]] std::vector<std::size_t> overdue(std::size_t workers);
 
   const std::chrono::milliseconds patience_;
-  const base::SteadyClock clock_;
+  const std::unique_ptr<base::Clock> clock_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::size_t, Seat> seats_;  ///< by worker

@@ -1,0 +1,37 @@
+// ServerHistories: parameter servers and workers under seeded faults keep their laws; one seed is one history.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "virtual/server/job.hpp"
+
+namespace syncopate::virtual_server {
+namespace {
+
+std::uint64_t server_seeds(const char* name, std::uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+TEST(ServerHistories, KeepTheLaws) {
+  const std::uint64_t first = server_seeds("SYNCOPATE_SEED", 1), count = server_seeds("SYNCOPATE_COUNT", 300);
+  const bool prints = std::getenv("SYNCOPATE_TRACE") != nullptr;
+  for (std::uint64_t seed = first; seed < first + count; ++seed) {
+    const ServerHistory history = server_history_of(seed, prints);
+    for (const std::string& law : history.broken) ADD_FAILURE() << law;
+    if (!history.broken.empty())
+      ADD_FAILURE() << "\nseed " << seed << ": " << history.scenario << "\nagain, with every event: SYNCOPATE_SEED=" << seed
+                    << " SYNCOPATE_COUNT=1 SYNCOPATE_TRACE=1 test_virtual --gtest_filter=ServerHistories.KeepTheLaws";
+  }
+}
+
+TEST(ServerHistories, OfTheSameSeedAreTheSame) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    const std::uint64_t digest = server_history_of(seed).digest;
+    EXPECT_EQ(digest, server_history_of(seed).digest) << "seed " << seed;
+    EXPECT_NE(digest, server_history_of(seed + 1000).digest) << "seed " << seed;
+  }
+}
+
+}  // namespace
+}  // namespace syncopate::virtual_server

@@ -1,0 +1,119 @@
+// What is drawn of a job from its seed, and the faults that strike it.
+#include "virtual/server/job.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace syncopate::virtual_server {
+
+using namespace server;
+
+namespace {
+
+Setup setup_of(World& world) {
+  static constexpr const char* kModels[] = {"bsp", "bsp", "ssp:1", "ssp:3", "adaptive:0.1,5", "tap"};
+  static constexpr const char* kPlacements[] = {"uniform", "lpt", "round_robin"};
+  static constexpr const char* kCodecs[] = {"none", "none", "topk:0.2"};
+  Setup setup{.workers = world.draw(1, 8),
+              .servers = world.draw(1, 4),
+              .placement = kPlacements[world.draw(0, 2)],
+              .consistency = kModels[world.draw(0, 5)],
+              .codec = kCodecs[world.draw(0, 2)],
+              .answers = kCodecs[world.draw(0, 2)],
+              .dense_below = 20,
+              .optimizer = "sgd",
+              .hyperparameters = {{"weight_decay", 0}}};
+  const std::uint64_t tables = world.draw(1, 3);
+  for (std::uint64_t i = 0; i < tables; ++i)
+    setup.tables.push_back({fmt::format("t{}", i), world.draw(8, i == 0 ? 400 : 60), i == 2});
+  return setup;
+}
+
+}  // namespace
+
+Job::Job(std::uint64_t seed, bool prints) : world(seed), setup(setup_of(world)), terms(setup) {
+  world.prints = prints;
+  replicas = setup.servers > 1 && world.happens(60) ? 1 : 0;
+  steps = static_cast<Clock>(world.draw(4, 16));
+  servers_stop.resize(setup.servers);
+  workers_stop.resize(setup.workers);
+  servers.resize(setup.servers);
+  for (std::size_t i = 0; i < setup.servers; ++i) servers[i] = std::make_unique<ServerProcess>(*this, i);
+  for (std::size_t i = 0; i < setup.workers; ++i) workers.push_back(std::make_unique<WorkerProcess>(*this, i, steps));
+  scenario = fmt::format("{} workers, {} servers, {} replicas, {}, {}, codec {}, answers {}, {} tables, {} steps",
+                         setup.workers, setup.servers, replicas, setup.consistency, setup.placement, setup.codec,
+                         setup.answers, setup.tables.size(), steps);
+  for (auto& worker : workers) world.in(world.draw(0ns, Duration(100ms)), [&worker] { worker->start(); });
+  draw_faults();
+}
+
+void Job::break_stream() {
+  WorkerProcess& worker = *workers[world.draw(0, workers.size() - 1)];
+  const std::size_t server = world.draw(0, servers.size() - 1);
+  if (!worker.is_dead() && !worker.has_finished && worker.has_begun) worker.cut(server);
+}
+
+/// Another process takes its place. Only where nothing is lost: all are there, and all replicas whole.
+void Job::kill_server() {
+  const bool are_there =
+      std::ranges::all_of(servers, [](const auto& server) { return server && server->keeps_replica(); });
+  if (!are_there) return;
+  const std::size_t index = world.draw(0, servers.size() - 1);
+  world.note("server is killed", index);
+  servers[index].reset();
+  servers_stop[index] = {};
+  world.in(world.draw(10ms, Duration(700ms)), [this, index] {
+    world.note("server is replaced", index);
+    servers[index] = std::make_unique<ServerProcess>(*this, index);
+  });
+}
+
+void Job::draw_faults() {
+  const auto sometime = [this] { return world.draw(50ms, Duration(900ms)); };
+  for (std::uint64_t fault = world.draw(0, 5); fault > 0; --fault) {
+    switch (world.draw(0, 5)) {
+      case 0:
+      case 1:
+        world.in(sometime(), [this] { break_stream(); });
+        break;
+      case 2:
+        if (replicas == 0) break;
+        scenario += ", a server is killed";
+        world.in(sometime(), [this] { kill_server(); });
+        break;
+      case 3:
+        if (replicas == 0) break;
+        scenario += ", replication breaks";
+        world.in(sometime(), [this] {
+          if (auto& server = servers[world.draw(0, servers.size() - 1)]) server->cut_replication();
+        });
+        break;
+      case 4: {
+        const std::size_t who = world.draw(0, workers.size() - 1);
+        const Duration stop = world.draw(50ms, Duration(2500ms));
+        may_give_up = may_give_up || stop > kSilence;
+        scenario += fmt::format(", worker {} stops for {} ms", who, stop / 1ms);
+        world.in(sometime(), [this, who, stop] {
+          workers_stop[who] = world.now() + stop;
+          if (stop > kSilence)
+            world.in(kSilence, [this, who] {
+              for (std::size_t i = 0; i < servers.size(); ++i) workers[who]->cut(i);
+            });
+        });
+        break;
+      }
+      default: {
+        if (workers.size() == 1 || may_give_up) break;
+        const std::size_t who = world.draw(1, workers.size() - 1);
+        may_give_up = true;
+        scenario += fmt::format(", worker {} is killed", who);
+        world.in(sometime(), [this, who] {
+          if (workers[who]->has_begun && !workers[who]->has_finished) workers[who]->die();
+        });
+      }
+    }
+  }
+}
+
+}  // namespace syncopate::virtual_server

@@ -1,0 +1,126 @@
+// Job: servers and workers of a job in virtual time: production's tables, seats and keepers, in shells of ours.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/process/replica_keeper.hpp"
+#include "server/process/seats.hpp"
+#include "server/table/server_tables.hpp"
+#include "server/table/worker_tables.hpp"
+#include "virtual/server/stream.hpp"
+
+namespace syncopate::virtual_server {
+
+using server::Clock, server::Message, server::Says;
+
+inline constexpr std::size_t kMemory = std::size_t{1} << 26;
+inline constexpr std::chrono::milliseconds kPatience{1000};  ///< of servers with workers that are away
+inline constexpr Duration kSilence = 500ms;                  ///< a stopped process's streams break after it
+
+struct Job;
+
+/// What server/process/server.cpp and replica_link.cpp do with threads, in events.
+class ServerProcess final {
+ public:
+  ServerProcess(Job& job, std::size_t index);
+  ~ServerProcess();
+  [[nodiscard]] server::rpc::StreamEvents accept(std::size_t worker, std::unique_ptr<server::rpc::Stream> stream);
+  [[nodiscard]] bool keeps_replica() const;
+  void cut_replication();
+
+  server::ServerTables tables;
+  std::optional<server::ReplicaKeeper> keeper;  ///< of the server before this one
+
+ private:
+  void turn();
+  void take(std::size_t worker, const Message& message);
+  void open();
+  void dial();
+  void tell(server::RecordReader& reader, server::Payload bytes);
+
+  Job& job_;
+  const std::size_t index_;
+  const std::uint64_t process_;
+  server::Seats seats_;
+  std::shared_ptr<server::rpc::Stream> link_;      ///< to the keeper; forwards when `current_`
+  std::shared_ptr<Wire> link_wire_;
+  bool holds_ = false, has_joined_ = false;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+/// What server/process/worker.cpp and links.cpp do with threads, in events, and a program of so many steps.
+class WorkerProcess final {
+ public:
+  WorkerProcess(Job& job, std::size_t index, Clock steps);
+  void start();
+  void die();
+  void cut(std::size_t server);
+  [[nodiscard]] bool is_dead() const { return is_dead_; }
+
+  std::vector<std::vector<float>> weights;
+  server::WorkerTables tables;
+  Clock made = 0;  ///< steps whose updates it gave
+  bool has_finished = false, has_begun = false;
+  std::string failure;
+
+ private:
+  struct Link {
+    std::shared_ptr<server::rpc::Stream> stream{};
+    std::shared_ptr<Wire> wire{};
+    std::uint64_t life = 0;
+    bool is_welcome = false;
+    std::optional<Message> welcome{};
+    std::map<std::uint32_t, int> under_way{};  ///< requests of a block on this stream
+  };
+  std::vector<Buffer> buffers();
+  void dial(std::size_t server);
+  void greet(std::size_t server);
+  void send(server::Request request);
+  void receive(std::size_t server, std::uint64_t life, server::Payload bytes);
+  void welcomed();
+  void go_on();
+  void compute();
+
+  Job& job_;
+  const std::size_t index_;
+  const Clock steps_;
+  std::vector<Link> links_;
+  Clock from_ = 0, newest_ = 0;
+  bool has_asked_ = false, computes_ = false, is_dead_ = false, has_left_ = false;
+};
+
+struct Job {
+  Job(std::uint64_t seed, bool prints);
+  World world;
+  server::Setup setup;
+  server::Terms terms;
+  int replicas = 0;
+  Clock steps = 0;
+  std::vector<Time> servers_stop, workers_stop;
+  std::vector<std::unique_ptr<ServerProcess>> servers;  ///< null: killed
+  std::vector<std::unique_ptr<WorkerProcess>> workers;
+  std::vector<std::string> broken;
+  std::string scenario;
+  bool may_give_up = false;  ///< a fault of this history can outlast the patience
+  std::map<Clock, std::vector<std::vector<float>>> seen;  ///< in lockstep: what each step is computed with
+
+  void draw_faults();
+  void check_read(std::size_t worker);
+  void check_end();
+  void kill_server();
+  void break_stream();
+  void law(std::string text) { broken.push_back(std::move(text)); }
+};
+
+struct ServerHistory {
+  std::string scenario;
+  std::uint64_t digest = 0;
+  std::vector<std::string> broken;
+};
+[[nodiscard]] ServerHistory server_history_of(std::uint64_t seed, bool prints = false);
+
+}  // namespace syncopate::virtual_server

@@ -1,0 +1,152 @@
+// The laws of a job's history: steps as fresh as the model promises, and every update counted once everywhere.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "virtual/server/job.hpp"
+
+namespace syncopate::virtual_server {
+
+using namespace server;
+
+namespace {
+
+constexpr Duration kBound = 30s;  ///< of virtual time, by when everybody has finished: far beyond all stops together
+
+using Images = std::map<std::uint32_t, std::vector<std::byte>>;
+
+void keep(Images& images, const Record& record) {
+  const auto& bytes = record.message.body.bytes;
+  if (record.event == Event::image) images[record.message.block].assign(bytes.begin(), bytes.end());
+}
+
+/// Takes what a keeper hands over to a process that claims the server with nothing.
+class Claimant final : public rpc::Stream {
+ public:
+  explicit Claimant(Images& images) : images_(images) {}
+  void end() override {}
+  void close(std::string_view) override {}
+  [[nodiscard]] const std::string& peer() const noexcept override { return peer_; }
+  void send(std::uint64_t, base::ConstBytes head, Payload body) override {
+    auto bytes = std::make_shared<std::vector<std::byte>>(head.begin(), head.end());
+    bytes->insert(bytes->end(), body.bytes.begin(), body.bytes.end());
+    const base::ConstBytes all(*bytes);
+    Relayed relayed = relayed_of({bytes, all});
+    Record record;
+    if (relayed.tells == Tells::record && reader_.take(std::move(relayed), record)) keep(images_, record);
+  }
+
+ private:
+  Images& images_;
+  RecordReader reader_{kMemory};
+  const std::string peer_ = "server";
+};
+
+Images replica_of(ReplicaKeeper& keeper) {
+  Images images;
+  const auto events = keeper.accept(std::make_unique<Claimant>(images));
+  const auto head = head_of(Relayed{.tells = Tells::claim_empty, .number = 1});
+  const auto bytes = std::make_shared<std::vector<std::byte>>(head.begin(), head.end());
+  events.received({bytes, base::ConstBytes(*bytes)});
+  keeper.turn();
+  return images;
+}
+
+/// What each worker's codec has left out of a block, in updates of 1.
+double left_out_of(const Job& job, const Block& block, std::size_t i) {
+  double sum = 0;
+  if (!block.is_coded) return 0;
+  for (const auto& worker : job.workers) {
+    const auto kept = worker->tables.left_out();
+    float value = 0;
+    std::memcpy(&value, kept[block.table].data() + (block.elements.begin + i) * sizeof(float), sizeof value);
+    sum += job.terms.in_lockstep() ? -value / static_cast<double>(job.setup.workers) : value;
+  }
+  return sum;
+}
+
+void check_weights(Job& job, const Block& block, const ServerBlock& kept) {
+  for (std::size_t i = 0; i < kept.values().size(); ++i) {
+    const std::size_t owner = (block.elements.begin + i) % job.setup.workers;
+    const WorkerProcess& worker = *job.workers[owner];
+    const double has = kept.values()[i] + (worker.is_dead() ? 0 : left_out_of(job, block, i));
+    const auto made = static_cast<double>(worker.made);
+    const bool is_right = worker.is_dead() ? has <= made : has == made;
+    if (!is_right)
+      return job.law(fmt::format("table {} element {}: {} of worker {}'s {} updates are applied", block.table,
+                                 block.elements.begin + i, has, owner, made));
+  }
+}
+
+}  // namespace
+
+void Job::check_read(std::size_t index) {
+  const WorkerProcess& worker = *workers[index];
+  const Clock clock = worker.tables.clock();
+  if (may_give_up) return;
+  if (terms.in_lockstep()) {
+    const auto [first, is_first] = seen.emplace(clock, worker.weights);
+    if (!is_first && first->second != worker.weights) law(fmt::format("worker {} computes step {} with other weights", index, clock));
+  }
+  if (setup.codec != "none" || setup.answers != "none" || !terms.consistency.staleness) return;
+  for (const auto& table : worker.weights)
+    for (std::size_t i = 0; i < table.size(); ++i) {
+      const std::size_t owner = i % setup.workers;
+      const auto least = static_cast<float>(owner == index ? clock : clock - *terms.consistency.staleness);
+      const auto most = static_cast<float>(terms.in_lockstep() ? clock : workers[owner]->made);
+      if (table[i] < least || table[i] > most)
+        return law(fmt::format("worker {} computes step {} with {} of worker {}'s updates; allowed: {} to {}", index, clock,
+                               table[i], owner, least, most));
+    }
+}
+
+void Job::check_end() {
+  for (std::size_t i = 0; i < workers.size(); ++i) {
+    const WorkerProcess& worker = *workers[i];
+    if (!worker.failure.empty()) law(fmt::format("worker {} fails: {}", i, worker.failure));
+    if (!worker.is_dead() && !worker.has_finished)
+      law(fmt::format("worker {} waits at step {} of {}", i, worker.tables.clock(), steps));
+    if (!may_give_up && worker.has_finished && worker.weights != workers[0]->weights)
+      law(fmt::format("worker {} ends with other weights than worker 0", i));
+  }
+  if (!broken.empty()) return;
+  for (std::size_t s = 0; s < servers.size(); ++s) {
+    Images images;
+    if (!servers[s]) {
+      law("a server was not replaced");
+      continue;
+    }
+    static_cast<void>(servers[s]->tables.hand_over([&](const Record& record) { keep(images, record); }));
+    if (replicas > 0 && replica_of(*servers[(s + 1) % servers.size()]->keeper) != images)
+      law(fmt::format("server {} and its replica differ", s));
+    if (terms.in_lockstep() && may_give_up) continue;  // a step that ended without a worker averages over the others
+    for (const Block& block : blocks_of(setup)) {
+      if (block.server != s || !images.contains(block.index)) continue;
+      ServerBlock kept(terms, block, setup.tables[block.table].spared);
+      kept.restore(images[block.index]);
+      check_weights(*this, block, kept);
+    }
+  }
+}
+
+ServerHistory server_history_of(std::uint64_t seed, bool prints) {
+  Job job(seed, prints);
+  const Time end = job.world.now() + kBound;
+  const auto is_over = [&] {
+    return std::ranges::all_of(job.workers, [](const auto& w) { return w->has_finished || w->is_dead(); });
+  };
+  try {
+    while (!is_over() && job.world.go_on(end)) {
+    }
+    const Time rest = job.world.now() + 3s;  // what is on its way, and what takes a place
+    while (job.world.go_on(rest)) {
+    }
+    job.check_end();
+  } catch (const std::exception& error) {
+    job.law(fmt::format("threw {}", error.what()));
+  }
+  return {job.scenario, job.world.digest(), job.broken};
+}
+
+}  // namespace syncopate::virtual_server

@@ -1,0 +1,155 @@
+// A virtual server: the production tables, seats and keeper of a replica, and the shell around them.
+#include "virtual/server/job.hpp"
+
+namespace syncopate::virtual_server {
+
+using namespace server;
+
+namespace {
+constexpr Duration kTurn = 50ms;
+const syncopate::Log kQuiet{.level = LogLevel::off, .sink = {}};
+
+class WorldClock final : public base::Clock {
+ public:
+  explicit WorldClock(const World& world) : world_(world) {}
+  [[nodiscard]] Time now() const override { return world_.now(); }
+
+ private:
+  const World& world_;
+};
+}  // namespace
+
+ServerProcess::ServerProcess(Job& job, std::size_t index)
+    : tables(
+          index, kMemory, [this](Outgoing outgoing) { seats_.send(std::move(outgoing)); },
+          job.replicas == 0 ? ServerTables::Forward() : [this](const Record& record) {
+            if (!holds_ || !link_) return;
+            each_part(record, [&](Relayed part) { link_->send(0, head_of(part), std::move(part.message.body)); });
+          }),
+      job_(job),
+      index_(index),
+      process_(job.world.draw(1, ~std::uint64_t{0} - 1)),
+      seats_(kPatience, std::make_unique<WorldClock>(job.world)) {
+  const std::size_t servers = job.setup.servers;
+  if (job.replicas > 0)
+    keeper.emplace((index + servers - 1) % servers, kMemory, kQuiet);
+  else
+    open();
+  job_.world.in(kTurn, [this, alive = alive_] {
+    if (*alive) turn();
+  });
+  if (job.replicas > 0) dial();
+}
+
+ServerProcess::~ServerProcess() {
+  *alive_ = false;
+  if (link_) link_->end();
+  if (keeper) keeper->end();
+}
+
+bool ServerProcess::keeps_replica() const {
+  ServerStatus status;
+  keeper->count(status);
+  return status.keeps_replica;
+}
+
+void ServerProcess::turn() {
+  const Time until = job_.servers_stop[index_];
+  if (job_.world.now() >= until) {
+    const auto setup = tables.setup();
+    for (const std::size_t worker : seats_.due(setup ? setup->workers : 0)) {
+      job_.world.note("given up", worker, index_);
+      tables.leave(worker);
+    }
+    if (keeper) keeper->turn();
+  }
+  job_.world.in(kTurn, [this, alive = alive_] {
+    if (*alive) turn();
+  });
+}
+
+rpc::StreamEvents ServerProcess::accept(std::size_t worker, std::unique_ptr<rpc::Stream> stream) {
+  const std::uint64_t life = seats_.take(worker, std::move(stream));
+  return {.received =
+              [this, worker, life](Payload bytes) {
+                const std::size_t length = bytes.bytes.size();
+                Message message = message_of(std::move(bytes), true);
+                job_.world.note("server takes", worker, static_cast<std::uint64_t>(message.says) << 32 | message.block);
+                if (seats_.admit(worker, life, length, message)) take(worker, message);
+              },
+          .ended = [this, worker, life](const rpc::Ending&) { static_cast<void>(seats_.lose(worker, life)); }};
+}
+
+void ServerProcess::take(std::size_t worker, const Message& message) {
+  try {
+    tables.receive(worker, message);
+    if (message.says == Says::finish) seats_.mark_finished(worker);
+  } catch (const Error& error) {
+    seats_.send({worker, 0, {.says = Says::refuse, .block = 0, .body = payload_of(error.what())}});
+    throw;
+  }
+}
+
+void ServerProcess::open() {
+  for (const std::size_t worker : tables.departed()) seats_.give_up(worker);
+  for (const auto& [worker, message] : seats_.open()) {
+    try {
+      take(worker, message);
+    } catch (const Error& error) {
+      seats_.cut_off(worker, error.what());
+    }
+  }
+}
+
+void ServerProcess::cut_replication() {
+  if (!link_wire_ || !link_wire_->is_open) return;
+  link_wire_->is_open = false;
+  for (const std::size_t at : {0, 1})
+    job_.world.in(job_.world.draw(0ns, Duration(100ms)), [wire = link_wire_, at] {
+      wire->finish(at, {ErrorKind::peer_lost, "the stream broke"});
+    });
+}
+
+/// ReplicaLink::serve_once, as events.
+void ServerProcess::dial() {
+  tables.pause();
+  holds_ = false;
+  const auto again = [this, alive = alive_] {
+    if (*alive) dial();
+  };
+  ServerProcess* to = job_.servers[(index_ + 1) % job_.servers.size()].get();
+  if (to == nullptr || to == this) return job_.world.in(kTurn, again);
+  const auto wire = std::make_shared<Wire>(job_.world);
+  wire->stopped_until = {&job_.servers_stop[index_], &job_.servers_stop[(index_ + 1) % job_.servers.size()]};
+  link_wire_ = wire;
+  link_ = std::make_shared<End>(wire, 0, "keeper");
+  wire->events[1] = to->keeper->accept(std::make_unique<End>(wire, 1, "server"));
+  const auto reader = std::make_shared<RecordReader>(kMemory);
+  wire->events[0] = {.received = [this, reader](Payload bytes) { tell(*reader, std::move(bytes)); },
+                     .ended =
+                         [this, again](const rpc::Ending&) {
+                           holds_ = false;
+                           tables.pause();
+                           job_.world.in(kTurn, again);
+                         }};
+  link_->send(
+      0, head_of(Relayed{.tells = tables.is_empty() ? Tells::claim_empty : Tells::claim, .number = process_}), {});
+}
+
+/// ReplicaLink::receive.
+void ServerProcess::tell(RecordReader& reader, Payload bytes) {
+  Relayed relayed = relayed_of(std::move(bytes));
+  if (relayed.tells == Tells::replaced) return job_.law("a server that is there is told that it was replaced");
+  if (relayed.tells == Tells::holds && holds_) return tables.acknowledge(relayed.number);
+  if (relayed.tells == Tells::holds) {
+    holds_ = true;
+    tables.follow(relayed.number);
+    if (!std::exchange(has_joined_, true)) open();
+    return;
+  }
+  if (relayed.tells != Tells::record || holds_) throw Corrupt("a replica's keeper sends what it may not send");
+  Record record;
+  if (reader.take(std::move(relayed), record)) static_cast<void>(tables.apply(record));
+}
+
+}  // namespace syncopate::virtual_server

@@ -1,0 +1,189 @@
+// A virtual worker: the production tables, streams to all servers, and a program of steps.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "virtual/server/job.hpp"
+
+namespace syncopate::virtual_server {
+
+using namespace server;
+
+namespace {
+std::vector<std::vector<float>> zeros(const Setup& setup) {
+  std::vector<std::vector<float>> weights;
+  for (const TableShape& table : setup.tables) weights.emplace_back(table.elements);
+  return weights;
+}
+}  // namespace
+
+WorkerProcess::WorkerProcess(Job& job, std::size_t index, Clock steps)
+    : weights(zeros(job.setup)),
+      tables(job.setup, index, buffers(), [this](Request request) { send(std::move(request)); }),
+      job_(job),
+      index_(index),
+      steps_(steps),
+      links_(job.setup.servers) {}
+
+std::vector<Buffer> WorkerProcess::buffers() {
+  std::vector<Buffer> buffers;
+  for (auto& table : weights) buffers.emplace_back(std::span(table));
+  return buffers;
+}
+
+void WorkerProcess::start() {
+  for (std::size_t server = 0; server < links_.size(); ++server) dial(server);
+}
+
+void WorkerProcess::die() {
+  is_dead_ = true;
+  job_.world.note("dies", index_);
+  for (Link& link : links_)
+    if (link.stream) link.stream->end();
+}
+
+/// Each end notices by itself, so that a worker may come again before its server knows.
+void WorkerProcess::cut(std::size_t server) {
+  const auto wire = links_[server].wire;
+  if (!wire || !std::exchange(wire->is_open, false)) return;
+  job_.world.note("stream breaks", index_, server);
+  for (const std::size_t at : {0, 1})
+    job_.world.in(job_.world.draw(0ns, Duration(100ms)),
+                  [wire, at] { wire->finish(at, {ErrorKind::peer_lost, "the stream broke"}); });
+}
+
+void WorkerProcess::dial(std::size_t server) {
+  if (is_dead_ || has_left_) return;
+  const Time now = job_.world.now();
+  ServerProcess* to = job_.servers[server].get();
+  if (to == nullptr || now < job_.servers_stop[server] || now < job_.workers_stop[index_])
+    return job_.world.in(50ms, [this, server] { dial(server); });
+  Link& link = links_[server];
+  const std::uint64_t life = ++link.life;
+  link.is_welcome = false;
+  link.under_way.clear();
+  const auto wire = link.wire = std::make_shared<Wire>(job_.world);
+  wire->stopped_until = {&job_.workers_stop[index_], &job_.servers_stop[server]};
+  link.stream = std::make_shared<End>(wire, 0, "server");
+  wire->events[1] = to->accept(index_, std::make_unique<End>(wire, 1, "worker"));
+  wire->events[0] = {
+      .received = [this, server, life](Payload bytes) { receive(server, life, std::move(bytes)); },
+      .ended =
+          [this, server, life](const rpc::Ending& how) {
+            Link& link = links_[server];
+            if (link.life != life || is_dead_) return;
+            if (how.failure && *how.failure != ErrorKind::peer_lost && how.reason.find("again on another") == std::string::npos)
+              failure = how.reason;
+            ++link.life;
+            link.is_welcome = false;
+            job_.world.in(job_.world.draw(0ns, Duration(50ms)), [this, server] { dial(server); });
+          }};
+  greet(server);
+}
+
+/// Links::greet.
+void WorkerProcess::greet(std::size_t server) {
+  Link& link = links_[server];
+  link.welcome.reset();
+  if (!link.stream) return;
+  const Message setup{.says = Says::setup, .first = has_begun ? 0 : from_, .last = has_begun ? 0 : 1};
+  link.stream->send(0, head_of(setup), payload_of(job_.setup.bytes()));
+}
+
+void WorkerProcess::send(Request request) {
+  Link& link = links_[request.server];
+  if (is_dead_ || !link.stream || !link.is_welcome) return;
+  const Message& message = request.message;
+  if (message.says == Says::push || message.says == Says::fetch)
+    if (++link.under_way[message.block] > 1)
+      job_.law(fmt::format("worker {} has {} requests of block {} under way", index_, link.under_way[message.block],
+                           message.block));
+  job_.world.note("worker sends", index_, static_cast<std::uint64_t>(message.says) << 32 | message.block);
+  link.stream->send(request.priority, head_of(message), message.body);
+}
+
+/// Links::receive.
+void WorkerProcess::receive(std::size_t server, std::uint64_t life, Payload bytes) {
+  Message message = message_of(std::move(bytes), false);
+  Link& link = links_[server];
+  if (link.life != life || is_dead_) return;
+  job_.world.note("worker hears", index_, static_cast<std::uint64_t>(message.says) << 32 | message.block);
+  if (message.says == Says::refuse) {
+    failure = std::string(reinterpret_cast<const char*>(message.body.bytes.data()), message.body.bytes.size());
+    return;
+  }
+  if (message.says == Says::welcome) {
+    link.is_welcome = true;
+    link.welcome = message;
+    newest_ = std::max(newest_, message.least);
+    if (has_begun)
+      tables.repeat(server);
+    else
+      return welcomed();
+  } else if (link.is_welcome) {
+    if (message.says == Says::weights) link.under_way[message.block] = 0;
+    tables.receive(server, std::move(message));
+  }
+  if (has_begun) go_on();
+}
+
+/// Links::introduce, and Worker::start.
+void WorkerProcess::welcomed() {
+  if (!std::ranges::all_of(links_, [](const Link& link) { return link.welcome.has_value(); })) return;
+  Clock from = from_;
+  for (const Link& link : links_) from = std::max({from, link.welcome->least, link.welcome->last});
+  if (!std::exchange(has_asked_, true) && from != 0) {
+    from_ = from;
+    for (std::size_t server = 0; server < links_.size(); ++server) greet(server);
+    return;
+  }
+  if (index_ == 0 && from == 0) tables.offer();
+  tables.begin(from);
+  has_begun = true;
+  for (Link& link : links_) link.under_way.clear();
+  for (const Block& block : blocks_of(job_.setup)) links_[block.server].under_way[block.index] = 1;
+  go_on();
+}
+
+void WorkerProcess::go_on() {
+  if (computes_ || has_left_ || is_dead_) return;
+  tables.catch_up(newest_);
+  if (tables.clock() >= steps_) {
+    if (!tables.finish()) return;
+    for (std::size_t table = 0; table < weights.size(); ++table) tables.read(table);
+    has_finished = has_left_ = true;
+    job_.world.note("finished", index_);
+    for (std::size_t server = 0; server < links_.size(); ++server) {
+      send({server, ~std::uint64_t{0}, {.says = Says::finish}});
+      if (links_[server].stream) links_[server].stream->close({});
+    }
+    return;
+  }
+  tables.demand();
+  for (std::size_t table = 0; table < weights.size(); ++table)
+    if (!tables.may_read(table)) return;
+  computes_ = true;
+  for (std::size_t table = 0; table < weights.size(); ++table) tables.read(table);
+  job_.check_read(index_);
+  job_.world.in(job_.world.draw(1ms, Duration(60ms)), [this] { compute(); });
+}
+
+/// Element i belongs to worker i mod N, whose every step adds 1 to it.
+void WorkerProcess::compute() {
+  if (is_dead_) return;
+  if (const Time until = job_.workers_stop[index_]; job_.world.now() < until)
+    return job_.world.at(until, [this] { compute(); });
+  const UpdateStep at{1, static_cast<std::uint64_t>(tables.clock()) + 1};
+  for (std::size_t table = weights.size(); table-- > 0;) {
+    std::vector<float> gradient(weights[table].size());
+    for (std::size_t i = index_; i < gradient.size(); i += job_.setup.workers)
+      gradient[i] = -static_cast<float>(job_.setup.workers);
+    tables.update(table, gradient, at);
+  }
+  tables.end_step(at);
+  ++made;
+  computes_ = false;
+  go_on();
+}
+
+}  // namespace syncopate::virtual_server
