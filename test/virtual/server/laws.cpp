@@ -53,6 +53,21 @@ Images replica_of(ReplicaKeeper& keeper) {
   return images;
 }
 
+ServerBlock restored(Job& job, const Block& block, const Images& images) {
+  ServerBlock kept(job.terms, block, job.setup.tables[block.table].spared);
+  const auto image = images.find(block.index);
+  if (image == images.end())
+    job.law(fmt::format("server {} or its replica has nothing of block {}", block.server, block.index));
+  else
+    kept.restore(image->second);
+  return kept;
+}
+
+/// Made again from what was restored: without codec of answers an image also says whether a copy for them is there.
+bool are_equal(const ServerBlock& one, const ServerBlock& other) {
+  return std::ranges::equal(one.image().bytes, other.image().bytes);
+}
+
 /// What each worker's codec has left out of a block, in updates of 1.
 double left_out_of(const Job& job, const Block& block, std::size_t i) {
   double sum = 0;
@@ -118,13 +133,14 @@ void Job::check_end() {
       continue;
     }
     static_cast<void>(servers[s]->tables.hand_over([&](const Record& record) { keep(images, record); }));
-    if (replicas > 0 && replica_of(*servers[(s + 1) % servers.size()]->keeper) != images)
-      law(fmt::format("server {} and its replica differ", s));
-    if (terms.in_lockstep() && may_give_up) continue;  // a step that ended without a worker averages over the others
+    Images replicas_images;
+    if (replicas > 0) replicas_images = replica_of(*servers[(s + 1) % servers.size()]->keeper);
     for (const Block& block : blocks_of(setup)) {
-      if (block.server != s || !images.contains(block.index)) continue;
-      ServerBlock kept(terms, block, setup.tables[block.table].spared);
-      kept.restore(images[block.index]);
+      if (block.server != s) continue;
+      const ServerBlock kept = restored(*this, block, images);
+      if (replicas > 0 && !are_equal(kept, restored(*this, block, replicas_images)))
+        law(fmt::format("block {} of server {} and of its replica differ", block.index, s));
+      if (terms.in_lockstep() && may_give_up) continue;  // a step that ended without a worker averages over the others
       check_weights(*this, block, kept);
     }
   }

@@ -70,12 +70,12 @@ void WorkerProcess::dial(std::size_t server) {
       .received = [this, server, life](Payload bytes) { receive(server, life, std::move(bytes)); },
       .ended =
           [this, server, life](const rpc::Ending& how) {
-            Link& link = links_[server];
-            if (link.life != life || is_dead_) return;
+            Link& ended = links_[server];
+            if (ended.life != life || is_dead_) return;
             if (how.failure && *how.failure != ErrorKind::peer_lost && how.reason.find("again on another") == std::string::npos)
               failure = how.reason;
-            ++link.life;
-            link.is_welcome = false;
+            ++ended.life;
+            ended.is_welcome = false;
             job_.world.in(job_.world.draw(0ns, Duration(50ms)), [this, server] { dial(server); });
           }};
   greet(server);
