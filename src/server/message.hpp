@@ -37,11 +37,14 @@ struct Message {
   std::uint32_t block = 0;    ///< of the server that the message goes to or comes from
   Clock first = 0, last = 0;  ///< push: the steps of the update
   Clock least = 0;            ///< push, fetch: answered when the server has so many steps of everybody
-  double rate = 0;            ///< push, where the server runs the rule: the learning rate
+  double rate = 0;            ///< push, where the server runs the rule: the learning rate; or kMissed
   /// push, fetch: which of the block's versions the worker holds. weights: which one it holds then. See kExact.
   std::uint64_t version = 0;
   Payload body{};
 };
+
+/// Of a push without an update: its worker was away in the last of its steps, and takes no part in their average.
+inline constexpr double kMissed = -1;
 
 /// Versions count what a server has shown of a block whose answers are coded; 0: the worker holds none of them, and an
 /// answer has the weights themselves. A request with kExact is answered so, with what the server really keeps.

@@ -78,6 +78,7 @@ void ServerBlock::require_next(std::size_t worker, const Message& push) const {
     throw Mismatch(fmt::format("worker {} sent the update of steps {} to {}, where step {} is next", worker, push.first,
                                push.last, seats_[worker].applied));
   require_sound(push.body.bytes);
+  if (push.rate == kMissed && push.body.bytes.empty()) return;
   if (!std::isfinite(push.rate) || push.rate < 0) throw Corrupt(fmt::format("a learning rate of {}", push.rate));
   for (const Seat& other : seats_)
     if (other.held && other.held_for == push.last - 1 && other.rate != push.rate)
@@ -87,7 +88,7 @@ void ServerBlock::require_next(std::size_t worker, const Message& push) const {
 
 /// Steps before the last one of a push are those that the worker missed. One that ended without it is not repeated.
 void ServerBlock::hold(Seat& seat, const Message& push) {
-  if (push.last > complete_) {
+  if (push.last > complete_ && push.rate != kMissed) {
     seat.held = push.body;
     seat.held_for = push.last - 1;
     seat.rate = push.rate;

@@ -52,7 +52,7 @@ void WorkerBlock::add(std::span<const float> update) {
 }
 
 void WorkerBlock::end_step(double rate) noexcept {
-  ++own_;
+  ended_ = ++own_;
   rate_ = rate;
 }
 
@@ -83,7 +83,7 @@ Message WorkerBlock::make_request(Clock least, std::uint64_t version) {
                   .first = sent_,
                   .last = own_,
                   .least = least,
-                  .rate = rate_,
+                  .rate = has_update_ || ended_ == own_ ? rate_ : kMissed,
                   .version = version};
   if (has_update_) request.body = take_update();
   has_update_ = false;

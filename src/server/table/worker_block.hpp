@@ -80,6 +80,7 @@ class WorkerBlock final {
   const Block block_;
   const std::span<float> weights_;
   Clock own_ = 0, fetched_ = 0, sent_ = 0, wanted_ = 0;
+  Clock ended_ = 0;  ///< the clock after the last step that it made itself
   double rate_ = 0;
   bool has_weights_ = false;
   bool has_update_ = false;                         ///< `update_` holds something
