@@ -23,6 +23,11 @@ void Log::send(Outgoing outgoing) {
   held_.push_back({made_, std::move(outgoing)});
 }
 
+void Log::forget(std::size_t worker) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(held_, [&](const Held& held) { return held.outgoing.worker == worker; });
+}
+
 void Log::acknowledge(std::uint64_t sequence) {
   const std::lock_guard lock(mutex_);
   release(std::min(sequence, made_));

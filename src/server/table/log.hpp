@@ -32,6 +32,8 @@ class Log final {
   /// record if the replica follows.
   void append(Record record);
   void send(Outgoing outgoing);
+  /// The worker is on another stream: what waits was said on the one before, and is asked for again.
+  void forget(std::size_t worker);
   /// The replica has all records up to `sequence`.
   void acknowledge(std::uint64_t sequence);
   /// The replica is out of reach: nothing is forwarded until `resume`.
