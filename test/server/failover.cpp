@@ -154,6 +154,18 @@ TEST(ALog, ForwardsNothingBeforeItsReplicaFollows) {
   EXPECT_EQ(forwarded, (std::vector<std::uint64_t>{3, 4, 5, 5, 6}));
 }
 
+TEST(ALog, DropsWhatWaitsForAWorkerThatIsOnAnotherStream) {
+  std::vector<std::size_t> sent;
+  Log log([&](const Outgoing& outgoing) { sent.push_back(outgoing.worker); }, [](const Record&) {});
+  log.append({.event = Event::push});
+  log.send({.worker = 0});
+  log.send({.worker = 1});
+  log.forget(0);
+  log.send({.worker = 0});
+  log.acknowledge(1);
+  EXPECT_EQ(sent, (std::vector<std::size_t>{1, 0}));
+}
+
 /// The transfer of a server with one block, which worker 0 has filled.
 std::vector<Record> transferred() {
   const server::Setup setup{.tables = {{"table", 4}}, .workers = 2, .optimizer = "adamw"};

@@ -44,7 +44,13 @@ Job::Job(std::uint64_t seed, bool prints) : world(seed), setup(setup_of(world)),
   scenario = fmt::format("{} workers, {} servers, {} replicas, {}, {}, codec {}, answers {}, {} tables, {} steps",
                          setup.workers, setup.servers, replicas, setup.consistency, setup.placement, setup.codec,
                          setup.answers, setup.tables.size(), steps);
-  for (auto& worker : workers) world.in(world.draw(0ns, Duration(100ms)), [&worker] { worker->start(); });
+  const bool is_late = setup.workers > 1 && world.happens(15);
+  if (is_late) scenario += ", the last worker is late";
+  for (auto& worker : workers) {
+    const bool waits = is_late && worker == workers.back();
+    may_give_up = may_give_up || waits;
+    world.in(waits ? world.draw(100ms, Duration(3s)) : world.draw(0ns, Duration(100ms)), [&worker] { worker->start(); });
+  }
   draw_faults();
 }
 
@@ -72,7 +78,7 @@ void Job::kill_server() {
 void Job::draw_faults() {
   const auto sometime = [this] { return world.draw(50ms, Duration(900ms)); };
   for (std::uint64_t fault = world.draw(0, 5); fault > 0; --fault) {
-    switch (world.draw(0, 5)) {
+    switch (world.draw(0, 6)) {
       case 0:
       case 1:
         world.in(sometime(), [this] { break_stream(); });
@@ -101,6 +107,13 @@ void Job::draw_faults() {
               for (std::size_t i = 0; i < servers.size(); ++i) workers[who]->cut(i);
             });
         });
+        break;
+      }
+      case 5: {
+        const std::size_t who = world.draw(0, servers.size() - 1);
+        const Duration stop = world.draw(50ms, kSilence);
+        scenario += fmt::format(", server {} stops for {} ms", who, stop / 1ms);
+        world.in(sometime(), [this, who, stop] { servers_stop[who] = world.now() + stop; });
         break;
       }
       default: {
