@@ -93,8 +93,9 @@ Clock Links::introduce(const Setup& setup) {
     const std::lock_guard lock(mutex_);
     setup_ = setup.bytes();
   }
-  const Clock from = greet_all(0);
-  return from == setup.first_step ? from : greet_all(from);
+  Clock told = 0, from = greet_all(told);
+  while (!may_begin(told, from, setup.first_step)) from = greet_all(told = from);
+  return from;
 }
 
 /// The newest step that anybody has ended by what servers say, or `from` if it is later.

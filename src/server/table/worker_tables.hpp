@@ -28,6 +28,13 @@ struct Staleness {
   double mean = 0;
 };
 
+/// A worker told every server that it takes part from step `told` on, and the newest step that they answered is
+/// `newest`: whether it may begin there. Else it tells them that step: a server that was behind would wait for steps
+/// between, which it never makes.
+[[nodiscard]] constexpr bool may_begin(Clock told, Clock newest, Clock first_step) noexcept {
+  return newest == told || newest == first_step;
+}
+
 /// Without wire, clock or waiting, so that simulations and tests run what workers run. `receive` and
 /// `repeat` may be called from any thread; the others by the program's thread. `send` is called on the thread that
 /// calls, and must not block.
