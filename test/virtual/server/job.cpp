@@ -63,7 +63,7 @@ void Job::break_stream() {
 /// Another process takes its place. Only where nothing is lost: all are there, and all replicas whole.
 void Job::kill_server() {
   const bool are_there =
-      std::ranges::all_of(servers, [](const auto& server) { return server && server->keeps_replica(); });
+      std::ranges::all_of(servers, [](const auto& server) { return server && !server->tables.is_empty() && server->keeps_replica(); });
   if (!are_there) return;
   const std::size_t index = world.draw(0, servers.size() - 1);
   world.note("server is killed", index);

@@ -90,7 +90,7 @@ class WorkerProcess final {
   const Clock steps_;
   std::vector<Link> links_;
   Clock from_ = 0, newest_ = 0;
-  bool has_asked_ = false, computes_ = false, is_dead_ = false, has_left_ = false;
+  bool computes_ = false, is_dead_ = false, has_left_ = false;
 };
 
 struct Job {

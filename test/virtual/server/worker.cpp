@@ -132,7 +132,7 @@ void WorkerProcess::welcomed() {
   if (!std::ranges::all_of(links_, [](const Link& link) { return link.welcome.has_value(); })) return;
   Clock from = from_;
   for (const Link& link : links_) from = std::max({from, link.welcome->least, link.welcome->last});
-  if (!std::exchange(has_asked_, true) && from != 0) {
+  if (!may_begin(from_, from, job_.setup.first_step)) {
     from_ = from;
     for (std::size_t server = 0; server < links_.size(); ++server) greet(server);
     return;
