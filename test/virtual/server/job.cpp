@@ -44,7 +44,7 @@ Job::Job(std::uint64_t seed, bool prints) : world(seed), setup(setup_of(world)),
   scenario = fmt::format("{} workers, {} servers, {} replicas, {}, {}, codec {}, answers {}, {} tables, {} steps",
                          setup.workers, setup.servers, replicas, setup.consistency, setup.placement, setup.codec,
                          setup.answers, setup.tables.size(), steps);
-  const bool is_late = setup.workers > 1 && world.happens(15);
+  const bool is_late = setup.workers > 1 && world.happens(35);
   if (is_late) scenario += ", the last worker is late";
   for (auto& worker : workers) {
     const bool waits = is_late && worker == workers.back();
@@ -77,7 +77,7 @@ void Job::kill_server() {
 
 void Job::draw_faults() {
   const auto sometime = [this] { return world.draw(50ms, Duration(900ms)); };
-  for (std::uint64_t fault = world.draw(0, 5); fault > 0; --fault) {
+  for (std::uint64_t fault = world.draw(0, 8); fault > 0; --fault) {
     switch (world.draw(0, 6)) {
       case 0:
       case 1:
