@@ -115,6 +115,7 @@ class Server::Impl {
                                                     "servers of a job take the same --servers and --replicas",
                                                     peer));
     const std::uint64_t life = seats_.take(*worker, std::move(stream));
+    tables_.renew(*worker);
     return {.received = [this, worker = *worker, life](Payload message) { receive(worker, life, std::move(message)); },
             .ended = [this, worker = *worker, life](const rpc::Ending& ending) { lose(worker, life, ending); }};
   }

@@ -63,7 +63,7 @@ void ServerTables::set_up(std::size_t worker, const Message& message) {
   if (is_first) begin_transfer(*job);
   if (const std::string differs = difference(setup, job->setup); !differs.empty())
     throw Mismatch("worker " + std::to_string(worker) + " wants another job than the workers before it: " + differs);
-  log_.forget(worker);
+  renew(worker);  // once more: its stream before may have asked until now
   Message welcome{.says = Says::welcome};
   for (std::size_t index = 0; index < job->blocks.size(); ++index)
     job->blocks[index]->kept.with([&](ServerBlock& block) {

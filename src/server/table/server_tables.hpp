@@ -30,6 +30,8 @@ class ServerTables final {
   /// this server has, Misuse for a setup that is not allowed or takes
   /// too much memory, Corrupt for anything else that no worker says. Nothing has been changed then.
   void receive(std::size_t worker, const Message& message);
+  /// The worker has come on another stream: what waits for the replica was said on the one before, and is not sent.
+  void renew(std::size_t worker) { log_.forget(worker); }
   /// The worker is gone: its clocks count no more, so that nobody waits for it.
   void leave(std::size_t worker);
 

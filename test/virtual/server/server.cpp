@@ -70,6 +70,7 @@ void ServerProcess::turn() {
 
 rpc::StreamEvents ServerProcess::accept(std::size_t worker, std::unique_ptr<rpc::Stream> stream) {
   const std::uint64_t life = seats_.take(worker, std::move(stream));
+  tables.renew(worker);
   return {.received =
               [this, worker, life](Payload bytes) {
                 const std::size_t length = bytes.bytes.size();
