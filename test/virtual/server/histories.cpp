@@ -20,7 +20,8 @@ TEST(ServerHistories, KeepTheLaws) {
     const ServerHistory history = server_history_of(seed, prints);
     for (const std::string& law : history.broken) ADD_FAILURE() << law;
     if (!history.broken.empty())
-      ADD_FAILURE() << "\nseed " << seed << ": " << history.scenario << "\nagain, with every event: SYNCOPATE_SEED=" << seed
+      ADD_FAILURE() << "\nseed " << seed << ": " << history.scenario
+                    << "\nagain, with every event: SYNCOPATE_SEED=" << seed
                     << " SYNCOPATE_COUNT=1 SYNCOPATE_TRACE=1 test_virtual --gtest_filter=ServerHistories.KeepTheLaws";
   }
 }

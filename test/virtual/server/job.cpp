@@ -49,7 +49,8 @@ Job::Job(std::uint64_t seed, bool prints) : world(seed), setup(setup_of(world)),
   for (auto& worker : workers) {
     const bool waits = is_late && worker == workers.back();
     may_give_up = may_give_up || waits;
-    world.in(waits ? world.draw(100ms, Duration(3s)) : world.draw(0ns, Duration(100ms)), [&worker] { worker->start(); });
+    world.in(waits ? world.draw(100ms, Duration(3s)) : world.draw(0ns, Duration(100ms)),
+             [&worker] { worker->start(); });
   }
   draw_faults();
 }
@@ -62,8 +63,8 @@ void Job::break_stream() {
 
 /// Another process takes its place. Only where nothing is lost: all are there, and all replicas whole.
 void Job::kill_server() {
-  const bool are_there =
-      std::ranges::all_of(servers, [](const auto& server) { return server && !server->tables.is_empty() && server->keeps_replica(); });
+  const bool are_there = std::ranges::all_of(
+      servers, [](const auto& server) { return server && !server->tables.is_empty() && server->keeps_replica(); });
   if (!are_there) return;
   const std::size_t index = world.draw(0, servers.size() - 1);
   world.note("server is killed", index);

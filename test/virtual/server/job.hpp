@@ -46,7 +46,7 @@ class ServerProcess final {
   const std::size_t index_;
   const std::uint64_t process_;
   server::Seats seats_;
-  std::shared_ptr<server::rpc::Stream> link_;      ///< to the keeper; forwards when `current_`
+  std::shared_ptr<server::rpc::Stream> link_;  ///< to the keeper; forwards when `current_`
   std::shared_ptr<Wire> link_wire_;
   bool holds_ = false, has_joined_ = false;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
@@ -105,7 +105,7 @@ struct Job {
   std::vector<std::unique_ptr<WorkerProcess>> workers;
   std::vector<std::string> broken;
   std::string scenario;
-  bool may_give_up = false;  ///< a fault of this history can outlast the patience
+  bool may_give_up = false;                               ///< a fault of this history can outlast the patience
   std::map<Clock, std::vector<std::vector<float>>> seen;  ///< in lockstep: what each step is computed with
 
   void draw_faults();

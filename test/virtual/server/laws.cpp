@@ -102,7 +102,8 @@ void Job::check_read(std::size_t index) {
   if (may_give_up) return;
   if (terms.in_lockstep()) {
     const auto [first, is_first] = seen.emplace(clock, worker.weights);
-    if (!is_first && first->second != worker.weights) law(fmt::format("worker {} computes step {} with other weights", index, clock));
+    if (!is_first && first->second != worker.weights)
+      law(fmt::format("worker {} computes step {} with other weights", index, clock));
   }
   if (setup.codec != "none" || setup.answers != "none" || !terms.consistency.staleness) return;
   for (const auto& table : worker.weights)
@@ -111,8 +112,8 @@ void Job::check_read(std::size_t index) {
       const auto least = static_cast<float>(owner == index ? clock : clock - *terms.consistency.staleness);
       const auto most = static_cast<float>(terms.in_lockstep() ? clock : workers[owner]->made);
       if (table[i] < least || table[i] > most)
-        return law(fmt::format("worker {} computes step {} with {} of worker {}'s updates; allowed: {} to {}", index, clock,
-                               table[i], owner, least, most));
+        return law(fmt::format("worker {} computes step {} with {} of worker {}'s updates; allowed: {} to {}", index,
+                               clock, table[i], owner, least, most));
     }
 }
 

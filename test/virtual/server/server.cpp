@@ -133,8 +133,8 @@ void ServerProcess::dial() {
                            tables.pause();
                            job_.world.in(kTurn, again);
                          }};
-  link_->send(
-      0, head_of(Relayed{.tells = tables.is_empty() ? Tells::claim_empty : Tells::claim, .number = process_}), {});
+  link_->send(0, head_of(Relayed{.tells = tables.is_empty() ? Tells::claim_empty : Tells::claim, .number = process_}),
+              {});
 }
 
 /// ReplicaLink::receive.

@@ -48,8 +48,9 @@ void WorkerProcess::cut(std::size_t server) {
   if (!wire || !std::exchange(wire->is_open, false)) return;
   job_.world.note("stream breaks", index_, server);
   for (const std::size_t at : {0, 1})
-    job_.world.in(job_.world.draw(0ns, Duration(100ms)),
-                  [wire, at] { wire->finish(at, {ErrorKind::peer_lost, "the stream broke"}); });
+    job_.world.in(job_.world.draw(0ns, Duration(100ms)), [wire, at] {
+      wire->finish(at, {ErrorKind::peer_lost, "the stream broke"});
+    });
 }
 
 void WorkerProcess::dial(std::size_t server) {
@@ -66,18 +67,18 @@ void WorkerProcess::dial(std::size_t server) {
   wire->stopped_until = {&job_.workers_stop[index_], &job_.servers_stop[server]};
   link.stream = std::make_shared<End>(wire, 0, "server");
   wire->events[1] = to->accept(index_, std::make_unique<End>(wire, 1, "worker"));
-  wire->events[0] = {
-      .received = [this, server, life](Payload bytes) { receive(server, life, std::move(bytes)); },
-      .ended =
-          [this, server, life](const rpc::Ending& how) {
-            Link& ended = links_[server];
-            if (ended.life != life || is_dead_) return;
-            if (how.failure && *how.failure != ErrorKind::peer_lost && how.reason.find("again on another") == std::string::npos)
-              failure = how.reason;
-            ++ended.life;
-            ended.is_welcome = false;
-            job_.world.in(job_.world.draw(0ns, Duration(50ms)), [this, server] { dial(server); });
-          }};
+  wire->events[0] = {.received = [this, server, life](Payload bytes) { receive(server, life, std::move(bytes)); },
+                     .ended =
+                         [this, server, life](const rpc::Ending& how) {
+                           Link& ended = links_[server];
+                           if (ended.life != life || is_dead_) return;
+                           if (how.failure && *how.failure != ErrorKind::peer_lost &&
+                               how.reason.find("again on another") == std::string::npos)
+                             failure = how.reason;
+                           ++ended.life;
+                           ended.is_welcome = false;
+                           job_.world.in(job_.world.draw(0ns, Duration(50ms)), [this, server] { dial(server); });
+                         }};
   greet(server);
 }
 
