@@ -153,6 +153,10 @@ void define(CLI::App& app, Words& words) {
                  "With --replicas: the addresses of all servers, in the order of their indices (also: SYNCOPATE_SERVERS)")
       ->delimiter(',')
       ->envname("SYNCOPATE_SERVERS");
+  app.add_option("--snapshots", words.server.snapshots,
+                 "Folder, the same for all servers: write snapshots there, and go on from the newest that all have");
+  app.add_option("--snapshot-every", words.server.snapshot_every, "Steps from snapshot to snapshot")
+      ->capture_default_str();
   app.add_flag("--drain", words.drain, "End when every worker of the job has ended");
   JobAccess& access = words.server.access;
   app.add_option("--job", access.job, "Name of the job, the same everywhere (also: SYNCOPATE_JOB)");

@@ -7,7 +7,7 @@
 #include <array>
 
 #include "ranks/equal.hpp"
-#include "record/sealed_file.hpp"
+#include "syncopate/tooling/sealed_file.hpp"
 #include "require.hpp"
 #include "syncopate/collective.hpp"
 
@@ -66,6 +66,7 @@ Training::Training(Group& group, const Place& place, const Options& options)
   if (is_served() && place_.rank == 0) output_.clear_folder();  // before any other worker can have begun
   begin_descent(goes_on_ ? std::optional(std::move(resumed_.kept)) : std::nullopt);
   resumed_ = {};
+  go_on_with_servers();
   if (goes_on_) find_codec_state();
 }
 

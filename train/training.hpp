@@ -41,6 +41,7 @@ class Training final {
   void share_initial_state();
   void plan_exchanges();
   void begin_descent(std::optional<Kept> earlier);
+  void go_on_with_servers();
   void enter_next_part();
   [[nodiscard]] StateOf place_of_state(const std::string& checkpoint) const;
   void find_codec_state();

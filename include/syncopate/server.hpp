@@ -56,6 +56,11 @@ struct ServerOptions {
   /// `memory_bytes` is for the replica that this server keeps of the one before it. 0: what it keeps is gone with it.
   int replicas = 0;
   std::vector<std::string> servers{};  ///< with a replica: the address of each, in the order of their indices
+  /// Folder of snapshots, the same for all servers of the job; empty: none are written. Every `snapshot_every` steps
+  /// of everybody each server writes what it keeps; a server that is started goes on from the newest step that all
+  /// have. Without replicas.
+  std::string snapshots{};
+  std::int64_t snapshot_every = 100;
   JobAccess access{};
   Log log = log_from_environment();
 };

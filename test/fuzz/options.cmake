@@ -26,7 +26,7 @@ ${rows}  };
 # What targets look at beside the library: sources of the command line and of the training program.
 add_library(fuzzed OBJECT ${PROJECT_SOURCE_DIR}/tools/bench/rows.cpp ${PROJECT_SOURCE_DIR}/tools/lab/shape.cpp
   ${PROJECT_SOURCE_DIR}/tools/report/record/run.cpp ${PROJECT_SOURCE_DIR}/tools/report/record/jsonl.cpp
-  ${PROJECT_SOURCE_DIR}/tools/report/record/overlap.cpp ${PROJECT_SOURCE_DIR}/train/record/sealed_file.cpp
+  ${PROJECT_SOURCE_DIR}/tools/report/record/overlap.cpp
   ${PROJECT_SOURCE_DIR}/train/record/checkpoint_header.cpp ${PROJECT_SOURCE_DIR}/train/data/files.cpp)
 target_include_directories(fuzzed PUBLIC ${PROJECT_SOURCE_DIR}/tools ${PROJECT_SOURCE_DIR}/train)
 target_compile_definitions(fuzzed PUBLIC XXH_INLINE_ALL)

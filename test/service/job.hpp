@@ -53,8 +53,8 @@ class Servers final {
 /// A worker with two tables, one of several blocks, that takes part in `steps` steps; gradients are drawn.
 class Program final {
  public:
-  Program(const Servers& servers, WorkerOptions options) : options_(std::move(options)) {
-    options_.servers = servers.addresses();
+  Program(const Servers& servers, WorkerOptions options) : Program(at(servers, std::move(options))) {}
+  explicit Program(WorkerOptions options) : options_(std::move(options)) {
     options_.log.level = LogLevel::error;
     for (std::size_t i = 0; i < weights_[1].size(); ++i) weights_[1][i] = static_cast<float>(i % 7);
   }
@@ -94,6 +94,11 @@ class Program final {
   void leave() { worker_.reset(); }
 
  private:
+  [[nodiscard]] static WorkerOptions at(const Servers& servers, WorkerOptions options) {
+    options.servers = servers.addresses();
+    return options;
+  }
+
   WorkerOptions options_;
   std::vector<float> weights_[2] = {std::vector<float>(37), std::vector<float>(700'000)};
   std::unique_ptr<TableWorker> worker_;

@@ -114,6 +114,12 @@ void define(CLI::App& app, Session& session) {
                  "1: each server's tables are kept by the next one too, and a server that is killed is replaced")
       ->check(between(0, 1))
       ->capture_default_str();
+  app.add_option("--snapshots", words->job.snapshots,
+                 "Folder: servers write snapshots there; the same job started again goes on from the newest of all")
+      ->type_name("FOLDER");
+  app.add_option("--snapshot-every", words->job.snapshot_every, "Steps from snapshot to snapshot")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   app.add_option("--transport", words->job.transport, "SYNCOPATE_TRANSPORT for the ranks")
       ->type_name("T")
       ->check(one_of("transport", {"auto", "tcp", "shm"}));

@@ -51,6 +51,8 @@ void check(const JobOptions& options) {
         fmt::format("--replicas {} with --servers {}; allowed: with 2 servers or more, because the next one "
                     "keeps the replica",
                     options.replicas, options.servers));
+  if (!options.snapshots.empty() && (options.servers < 1 || options.replicas > 0))
+    throw Misuse("--snapshots; allowed: with --servers 1 or more, and without --replicas");
   if (options.ranks_per_host < 1)
     throw Misuse(fmt::format("{} ranks per host; allowed: 1 or more", options.ranks_per_host));
   if (options.lab != nullptr && lab_hosts(options.ranks, options.ranks_per_host) > options.lab->options().hosts)

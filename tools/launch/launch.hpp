@@ -23,6 +23,8 @@ struct JobOptions {
   int ranks_per_host = 1;                          ///< of a lab
   std::vector<Place> hosts;                        ///< by ssh, filled in this order; empty: this machine
   int servers = 0;                                 ///< of the parameter server, beside the ranks
+  std::string snapshots;                           ///< folder of the servers' snapshots; empty: none
+  std::int64_t snapshot_every = 100;               ///< steps
   int replicas = 0;                                ///< of each server, on the next one; then a killed one is replaced
   std::string server_program;                      ///< its path, if there are any
   job::SuperviseOptions supervise;

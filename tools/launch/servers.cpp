@@ -69,6 +69,9 @@ std::vector<process::Program> Servers::programs() const {
         options_.server_program, "--index", fmt::format("{}", server), "--drain", "--address", name(server)};
     if (options_.lab != nullptr) program.argv.insert(program.argv.end(), {"--address", address(server)});
     if (options_.replicas > 0) program.argv.insert(program.argv.end(), {"--replicas", "1"});
+    if (!options_.snapshots.empty())
+      program.argv.insert(program.argv.end(), {"--snapshots", std::filesystem::absolute(options_.snapshots).string(),
+                                               "--snapshot-every", fmt::format("{}", options_.snapshot_every)});
     program.environment = options_.environment;
     const int host = host_of(server);
     for (const auto& [name, value] : environment(host)) program.environment[name] = value;

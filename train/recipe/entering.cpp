@@ -1,6 +1,8 @@
 // Entering a part: its descent goes on with what the one before kept, or with what a checkpoint holds of it.
 #include <xxhash.h>
 
+#include <algorithm>
+
 #include "require.hpp"
 #include "syncopate/collective.hpp"
 #include "training.hpp"
@@ -27,6 +29,20 @@ void Training::enter_next_part() {
   begin_descent(std::move(kept));
   carry_codec_state(state);
   output_.part(*part_, parts_.size(), state_.progress.step);
+}
+
+/// Servers that were restored from snapshots are further than this run, which takes its samples up where they are.
+void Training::go_on_with_servers() {
+  const std::uint64_t step = is_served() ? descent_->gradients().served()->steps() : 0;
+  input::Progress& at = state_.progress;
+  if (step <= at.step) return;
+  require(!options_.recipe, "the servers go on from step {} of a snapshot, and --recipe begins anew; allowed: --resume "
+                            "with a checkpoint and servers without --snapshots, or an empty folder", step);
+  while (at.step < step) {
+    const std::size_t total = std::min<std::size_t>(samples_per_step(), order_->samples() - at.sample);
+    input::advance(at, total, order_->samples());
+  }
+  if (place_.rank == 0) output_.note(fmt::format("the servers go on from step {}, and so do the workers", step));
 }
 
 /// Where ranks drift apart between broadcasts, rank 0's weights are the run's.

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <span>
 
-#include "record/sealed_file.hpp"
+#include "syncopate/tooling/sealed_file.hpp"
 #include "require.hpp"
 
 namespace syncopate::train {

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "record/json_number.hpp"
-#include "record/sealed_file.hpp"
+#include "syncopate/tooling/sealed_file.hpp"
 #include "require.hpp"
 
 namespace syncopate::train {

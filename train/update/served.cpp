@@ -61,6 +61,7 @@ class ByTables final : public ServedWeights {
     for (const auto& [name, bytes] : state.gradients) kept.tables.push_back(bytes);
     worker_->restore(kept);
   }
+  [[nodiscard]] std::uint64_t steps() const override { return static_cast<std::uint64_t>(worker_->steps()); }
   void finish() override { worker_->finish(); }
   [[nodiscard]] Served served() const override {
     const WorkerStatistics statistics = worker_->statistics();

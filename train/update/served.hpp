@@ -44,6 +44,8 @@ class ServedWeights {
   /// What this worker's codec has left out of its updates; after `flush`.
   [[nodiscard]] virtual SavedCodecState codec_state() const = 0;
   virtual void restore(const SavedCodecState& state) = 0;
+  /// Steps that have ended: at the beginning those that the servers go on from.
+  [[nodiscard]] virtual std::uint64_t steps() const = 0;
   /// `flush`, and then this worker leaves.
   virtual void finish() = 0;
   [[nodiscard]] virtual Served served() const = 0;

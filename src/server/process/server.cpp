@@ -14,6 +14,7 @@
 #include "server/process/seats.hpp"
 #include "server/process/status.hpp"
 #include "server/rpc/listener.hpp"
+#include "server/snapshot/snapshot_writer.hpp"
 #include "server/table/server_tables.hpp"
 
 namespace syncopate {
@@ -39,6 +40,11 @@ void require_allowed(const ServerOptions& options) {
   base::require(options.replicas == 0 || (options.servers.size() > 1 && options.index < options.servers.size()),
                 "server {} of {} with a replica; allowed: the addresses of 2 servers or more, this one among them",
                 options.index, options.servers.size());
+  base::require(options.snapshots.empty() || options.replicas == 0,
+                "--snapshots with --replicas {}; allowed: one of both, because a server that begins from a snapshot and "
+                "its replica would both be that server",
+                options.replicas);
+  base::require(options.snapshot_every > 0, "a snapshot every {} steps; allowed: 1 or more", options.snapshot_every);
 }
 
 }  // namespace
@@ -53,6 +59,7 @@ class Server::Impl {
         seats_(options.patience) {
     rpc::EndOptions end = end_options(options.access, name_of_server(options.index), options.log);
     if (options.replicas > 0) replica_.emplace(server_before(options), limit_of(options), options.log);
+    if (!options.snapshots.empty()) go_on();
     if (options.replicas == 0) open();
     listener_ = rpc::listen(options.addresses, end,
                             [this](std::unique_ptr<rpc::Stream> stream) { return accept(std::move(stream)); });
@@ -94,6 +101,18 @@ class Server::Impl {
   [[nodiscard]] ServerTables::Forward to_replica() {
     if (options_.replicas == 0) return nullptr;
     return [this](const Record& record) { link_->forward(record); };
+  }
+
+  void go_on() {
+    SnapshotFolder folder(options_.snapshots, options_.index, options_.log);
+    if (const auto snapshot = folder.newest_in_common()) {
+      const std::string file = folder.file_of(options_.index, snapshot->step);
+      tables_.restore(snapshot->setup, snapshot->step, snapshot->images, "that of the snapshot " + file);
+      folder.goes_on_from(snapshot->step);
+      options_.log.write(LogLevel::info, fmt::format("server {}: goes on from {}", options_.index, file));
+    }
+    snapshots_.emplace(std::move(folder), options_.index, options_.log);
+    tables_.take_images(options_.snapshot_every, [this](ServerTables::Image image) { snapshots_->take(std::move(image)); });
   }
 
   void link(rpc::EndOptions end) {
@@ -190,6 +209,7 @@ class Server::Impl {
   }
 
   const ServerOptions options_;
+  std::optional<SnapshotWriter> snapshots_;  ///< ends after the tables
   ServerTables tables_;
   Seats seats_;
   std::optional<ReplicaKeeper> replica_;  ///< of the server before this one

@@ -92,4 +92,13 @@ void ServerBlock::restore(base::ConstBytes image) {
   reader.end();
 }
 
+void ServerBlock::begin_again(Clock step) {
+  if (!has_weights_ || least() < step || (terms_.in_lockstep() && complete_ != step))
+    throw Corrupt(fmt::format("an image of a block that does not stand at step {}", step));
+  for (Seat& seat : seats_) {
+    seat = {};
+    seat.applied = seat.clock = step;
+  }
+}
+
 }  // namespace syncopate::server

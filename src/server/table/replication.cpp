@@ -35,6 +35,7 @@ void repeat(ServerBlock& block, const Record& record) {
 /// Called with the block's lock held. What was refused makes no record.
 void ServerTables::change(std::size_t index, ServerBlock& block, Record record) {
   repeat(block, record);
+  if (image_every_ > 0) take_image(index, block);
   record.message.block = static_cast<std::uint32_t>(index);
   log_.append(std::move(record));
 }

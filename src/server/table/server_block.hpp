@@ -47,6 +47,9 @@ class ServerBlock final {
   /// bits. Throws Corrupt for bytes that are no image; the block is of no use then.
   [[nodiscard]] Payload image() const;
   void restore(base::ConstBytes image);
+  /// After `restore`: everybody takes part as another process, from this step on. What was sent beyond it stays in the
+  /// weights, as in a checkpoint. Throws Corrupt where an image is not of that step.
+  void begin_again(Clock step);
 
   [[nodiscard]] Clock least() const noexcept;  ///< every update of so many steps is applied
   [[nodiscard]] Clock clock_of(std::size_t worker) const noexcept { return seats_[worker].clock; }

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -21,15 +22,18 @@ struct ServerTables::Job {
     const Block block;
     base::Guarded<ServerBlock> kept;
     std::atomic<bool> is_missing = false;
+    Clock imaged = 0;  ///< the last step of which its image was taken; under the lock of `kept`
   };
 
-  explicit Job(const Setup& agreed) : setup(agreed), terms(agreed), told(agreed.workers) {}
+  explicit Job(const Setup& agreed) : setup(agreed), terms(agreed), told(agreed.workers), met(agreed.workers) {}
 
   const Setup setup;
   const Terms terms;
   std::vector<std::unique_ptr<Kept>> blocks;
   std::atomic<std::size_t> missing = 0;  ///< blocks of a replica whose image has not come
   std::vector<std::atomic<Clock>> told;  ///< the most that each worker was told to be wanted
+  std::string restored;                  ///< what it was restored from; empty: it was not
+  std::vector<std::atomic<bool>> met;    ///< workers that have come since then
 };
 
 }  // namespace syncopate::server

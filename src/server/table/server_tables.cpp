@@ -25,6 +25,8 @@ std::shared_ptr<ServerTables::Job> ServerTables::job() const {
 
 std::shared_ptr<const Setup> ServerTables::setup() const {
   const auto job = this->job();
+  const auto has_come = [](const auto& met) { return met.load(); };
+  if (job && !job->restored.empty() && std::ranges::none_of(job->met, has_come)) return nullptr;
   return job ? std::shared_ptr<const Setup>(job, &job->setup) : nullptr;
 }
 
@@ -62,7 +64,9 @@ void ServerTables::set_up(std::size_t worker, const Message& message) {
   });
   if (is_first) begin_transfer(*job);
   if (const std::string differs = difference(setup, job->setup); !differs.empty())
-    throw Mismatch("worker " + std::to_string(worker) + " wants another job than the workers before it: " + differs);
+    throw Mismatch(fmt::format("worker {} wants another job than {}: {}", worker,
+                               job->restored.empty() ? "the workers before it" : job->restored, differs));
+  meet(*job, worker, message);
   renew(worker);  // once more: its stream before may have asked until now
   Message welcome{.says = Says::welcome};
   for (std::size_t index = 0; index < job->blocks.size(); ++index)

@@ -4,6 +4,8 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "base/guarded.hpp"
@@ -22,6 +24,20 @@ class ServerTables final {
   /// `forward`: to the replica; null: there is none.
   ServerTables(std::size_t server, std::size_t memory_bytes, Send send, Forward forward = nullptr);
   ~ServerTables();
+  /// What a block is at a step: ServerBlock::image when it has everybody's updates of so many steps.
+  struct Image {
+    const Setup& setup;
+    Clock step = 0;
+    std::size_t blocks = 0;
+    std::uint32_t block = 0;
+    Payload bytes{};
+  };
+  /// Before anything is received: each block's image is taken when its clock reaches a multiple of `every`: in lockstep
+  /// a cut of all servers, for which nobody waits. `take` is called with the block's lock held.
+  void take_images(Clock every, std::function<void(Image)> take);
+  /// Before anything is received: goes on from a step's images, of all blocks; all workers come anew. `from`: what they
+  /// are, for messages. Throws Misuse (too much memory), Corrupt.
+  void restore(const Setup& setup, Clock step, std::span<const Payload> images, const std::string& from);
   ServerTables(const ServerTables&) = delete;
   ServerTables& operator=(const ServerTables&) = delete;
 
@@ -56,7 +72,7 @@ class ServerTables final {
   [[nodiscard]] std::vector<std::size_t> departed() const;
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return memory_bytes_; }
   [[nodiscard]] std::size_t kept_bytes() const;  ///< of weights
-  /// What has been agreed; null before the first worker came.
+  /// What has been agreed; null before the first worker came, also where a job was restored.
   [[nodiscard]] std::shared_ptr<const Setup> setup() const;
 
  private:
@@ -69,11 +85,15 @@ class ServerTables final {
   void transfer(const Job& job, const Forward& to);
   void begin_transfer(const Job& job);
   void apply_to(Job& job, const Record& record);
+  void take_image(std::size_t index, const ServerBlock& block);
+  void meet(Job& job, std::size_t worker, const Message& message) const;
 
   const std::size_t server_, memory_bytes_;
   Log log_;
   base::Guarded<std::shared_ptr<Job>> job_;
   std::mutex transferring_;
+  Clock image_every_ = 0;  ///< 0: never
+  std::function<void(Image)> image_taken_;
 };
 
 }  // namespace syncopate::server

@@ -2,7 +2,7 @@
 #include <xxhash.h>
 
 #include "fuzz/target.hpp"
-#include "record/sealed_file.hpp"
+#include "syncopate/tooling/sealed_file.hpp"
 
 namespace syncopate::fuzz::target {
 
@@ -19,7 +19,7 @@ void checkpoint(Input input) {
   const std::uint64_t hash = XXH3_64bits(bytes.data(), bytes.size());
   if (choice % 4 == 0) bytes.append(reinterpret_cast<const char*>(&hash), sizeof hash);
   may_refuse<Corrupt>([&] {
-    const auto found = train::parse_sealed({bytes.begin(), bytes.end()}, "file", {"SYNCCKP2", "checkpoint"});
+    const auto found = parse_sealed({bytes.begin(), bytes.end()}, "file", {"SYNCCKP2", "checkpoint"});
     hold(found.header.size() + found.payload.size() + 24 == bytes.size(), "every byte has its place");
   });
 }

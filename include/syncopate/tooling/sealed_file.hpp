@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace syncopate::train {
+namespace syncopate {
 
 /// Throws Misuse (a folder, a device) or SystemFailure where `file` could not be written, before hours are spent on
 /// what it shall hold.
@@ -34,4 +34,4 @@ struct SealedKind {
 /// The same of a file; throws SystemFailure if it cannot be read.
 [[nodiscard]] Sealed read_sealed(const std::string& file, std::string_view magic, std::string_view what);
 
-}  // namespace syncopate::train
+}  // namespace syncopate

@@ -1,5 +1,5 @@
 // Sealed files: written beside their name and renamed; read back only if their hash is right.
-#include "record/sealed_file.hpp"
+#include "syncopate/tooling/sealed_file.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -8,13 +8,22 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <random>
 
-#include "data/files.hpp"
-#include "require.hpp"
+#include "base/require.hpp"
+#include "syncopate/error.hpp"
 
-namespace syncopate::train {
+namespace syncopate {
 namespace {
+
+using base::require;
+
+template <class... Args>
+void require_intact(bool condition, fmt::format_string<Args...> message, Args&&... args) {
+  if (!condition) throw Corrupt(fmt::format(message, std::forward<Args>(args)...));
+}
+
 
 constexpr std::size_t kFixed = 8 + 8 + 8;  ///< magic, header length, hash
 
@@ -140,9 +149,15 @@ Sealed parse_sealed(std::vector<std::uint8_t> all, const std::string& file, cons
 }
 
 Sealed read_sealed(const std::string& file, std::string_view magic, std::string_view what) {
-  std::vector<std::uint8_t> bytes;
-  append_file(file, bytes);
+  errno = 0;
+  std::ifstream in(file, std::ios::binary | std::ios::ate);
+  const std::streamoff size = in ? static_cast<std::streamoff>(in.tellg()) : -1;
+  if (size < 0) fail("open", file);
+  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(size));
+  in.seekg(0);
+  in.read(reinterpret_cast<char*>(bytes.data()), size);
+  if (in.gcount() != size) fail("read", file);
   return parse_sealed(std::move(bytes), file, {magic, what});
 }
 
-}  // namespace syncopate::train
+}  // namespace syncopate

@@ -1,0 +1,41 @@
+// SnapshotFolder: the snapshots of all servers of a job: their names, which are kept, and which a job goes on from.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/snapshot/snapshot_file.hpp"
+#include "syncopate/log.hpp"
+
+namespace syncopate::server {
+
+/// `FOLDER/server<I>.step<N>.snapshot`. All servers of a job see the same folder; each writes its own files, and reads
+/// everybody's once, when it begins: so all choose the same step without a word to each other. The law: nobody writes
+/// before all have chosen, because a job's clocks move only when all its servers serve.
+class SnapshotFolder final {
+ public:
+  /// Makes the folder where it is missing. Throws SystemFailure.
+  SnapshotFolder(std::string folder, std::size_t server, syncopate::Log log);
+
+  /// The newest step of which every server has a whole file of the same setup. Says which files are damaged, and where
+  /// there are files of this server and no such step. Throws SystemFailure if the folder cannot be read.
+  [[nodiscard]] std::optional<Snapshot> newest_in_common() const;
+  /// Throws SystemFailure; older files are then still there. Afterwards this server's files are the newest two of
+  /// this run (with `goes_on_from`): those of runs that were given up are no part of it.
+  void write(const Snapshot& snapshot);
+  void goes_on_from(Clock step) { kept_ = {step}; }
+  [[nodiscard]] std::string file_of(std::size_t server, Clock step) const;
+
+ private:
+  [[nodiscard]] std::vector<Clock> steps_of(std::size_t server) const;  ///< newest first
+  [[nodiscard]] std::optional<Snapshot> whole(std::size_t server, Clock step) const;
+  [[nodiscard]] bool others_have(const Snapshot& own) const;
+
+  const std::string folder_;
+  const std::size_t server_;
+  const syncopate::Log log_;
+  std::vector<Clock> kept_;  ///< newest last
+};
+
+}  // namespace syncopate::server

@@ -1,0 +1,70 @@
+// A server's snapshots on their way to the disk: gathered under a short lock, written outside of all.
+#include "server/snapshot/snapshot_writer.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "syncopate/error.hpp"
+
+namespace syncopate::server {
+
+namespace {
+
+constexpr std::size_t kMostGathered = 2;
+
+}  // namespace
+
+SnapshotWriter::SnapshotWriter(SnapshotFolder folder, std::size_t server, syncopate::Log log)
+    : folder_(std::move(folder)), server_(server), log_(std::move(log)) {
+  thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
+}
+
+SnapshotWriter::~SnapshotWriter() {
+  thread_.request_stop();
+  thread_.join();
+}
+
+void SnapshotWriter::take(ServerTables::Image image) {
+  const std::lock_guard lock(mutex_);
+  auto [at, is_new] = gathered_.try_emplace(image.step);
+  Gathered& gathered = at->second;
+  if (is_new)
+    gathered = {{.server = server_, .step = image.step, .setup = image.setup, .images = {}}, image.blocks};
+  gathered.snapshot.images.resize(image.blocks);
+  gathered.snapshot.images[image.block] = std::move(image.bytes);
+  if (--gathered.left == 0) {
+    waiting_ = std::move(gathered.snapshot);
+    gathered_.erase(gathered_.begin(), std::next(at));
+    due_.notify_all();
+  } else if (gathered_.size() > kMostGathered) {
+    gathered_.erase(gathered_.begin());
+  }
+}
+
+void SnapshotWriter::run(const std::stop_token& stop) {
+  for (;;) {
+    std::optional<Snapshot> snapshot;
+    {
+      std::unique_lock lock(mutex_);
+      due_.wait(lock, stop, [&] { return waiting_.has_value(); });
+      snapshot = std::exchange(waiting_, std::nullopt);
+    }
+    if (!snapshot) return;  // stopped, and nothing waits
+    write(*snapshot);
+  }
+}
+
+void SnapshotWriter::write(const Snapshot& snapshot) {
+  try {
+    folder_.write(snapshot);
+    has_failed_ = false;
+  } catch (const Error& error) {
+    if (!std::exchange(has_failed_, true))
+      log_.write(LogLevel::error, fmt::format("server {}: no snapshot of step {}: {}; the job goes on, and the older "
+                                              "snapshots stay",
+                                              server_, snapshot.step, error.what()));
+  }
+}
+
+}  // namespace syncopate::server

@@ -1,0 +1,324 @@
+// Snapshots: jobs whose servers are all lost go on from the newest step that all of them have written whole.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "server/snapshot/snapshot_folder.hpp"
+#include "service/child.hpp"
+#include "service/job.hpp"
+#include "syncopate/error.hpp"
+
+namespace syncopate {
+namespace {
+
+using namespace std::chrono_literals;
+using namespace test;
+namespace fs = std::filesystem;
+
+class Folder final {
+ public:
+  Folder() {
+    static int folders = 0;
+    path_ = fs::temp_directory_path() / ("syncopate-snapshots-" + std::to_string(getpid()) + "-" +
+                                         std::to_string(++folders));
+    fs::remove_all(path_);
+  }
+  ~Folder() { fs::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  [[nodiscard]] std::string name() const { return path_.string(); }
+  [[nodiscard]] std::string file(int server, int step) const {
+    return (path_ / ("server" + std::to_string(server) + ".step" + std::to_string(step) + ".snapshot")).string();
+  }
+  [[nodiscard]] std::set<std::string> files() const {
+    std::set<std::string> names;
+    for (const auto& entry : fs::directory_iterator(path_)) names.insert(entry.path().filename().string());
+    return names;
+  }
+
+ private:
+  fs::path path_;
+};
+
+ServerOptions snapshots_in(const Folder& folder, std::int64_t every) {
+  ServerOptions options;
+  options.snapshots = folder.name();
+  options.snapshot_every = every;
+  return options;
+}
+
+std::vector<float> end_of(const ServerOptions& server, const WorkerOptions& options, std::int64_t steps) {
+  Servers servers(2, server);
+  const auto all = programs(servers, options);
+  run_all(all, steps);
+  for (const auto& program : all) EXPECT_EQ(program->weights(1), all[0]->weights(1));
+  return all[0]->weights(1);
+}
+
+std::string bytes_of(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+void put(const std::string& file, const std::string& bytes) { std::ofstream(file, std::ios::binary) << bytes; }
+
+using server::Payload;
+using server::Snapshot;
+using server::SnapshotFolder;
+
+Snapshot small(std::size_t index, std::int64_t step, std::size_t servers = 2) {
+  Snapshot snapshot{.server = index, .step = step};
+  snapshot.setup.servers = servers;
+  snapshot.setup.tables = {{"table", 3, false}};
+  snapshot.images = {server::payload_of("first image"), server::payload_of(""), server::payload_of("third")};
+  return snapshot;
+}
+
+Log quiet() {
+  Log log;
+  log.level = LogLevel::error;
+  return log;
+}
+
+TEST(Snapshot, IsReadAsItWasWrittenAndRefusedWhereverItIsCutOrChanged) {
+  const Folder folder;
+  SnapshotFolder(folder.name(), 1, quiet()).write(small(1, 20));
+  const std::string whole = bytes_of(folder.file(1, 20));
+  const Snapshot read = server::read_snapshot(folder.file(1, 20));
+  EXPECT_EQ(read.server, 1U);
+  EXPECT_EQ(read.step, 20);
+  EXPECT_EQ(difference(read.setup, small(1, 20).setup), "");
+  ASSERT_EQ(read.images.size(), 3U);
+  EXPECT_EQ(read.images[2].bytes.size(), 5U);
+  for (std::size_t length = 0; length < whole.size(); ++length)
+    EXPECT_THROW(static_cast<void>(server::snapshot_of({whole.begin(), whole.begin() + static_cast<long>(length)}, "f")),
+                 Corrupt);
+  for (std::size_t bit = 0; bit < 8 * whole.size(); ++bit) {
+    std::vector<std::uint8_t> bytes(whole.begin(), whole.end());
+    bytes[bit / 8] ^= static_cast<std::uint8_t>(1U << bit % 8);
+    EXPECT_THROW(static_cast<void>(server::snapshot_of(std::move(bytes), "f")), Corrupt);
+  }
+}
+
+TEST(Snapshots, KeepTheNewestTwoOfTheRunAndLeaveNothingElse) {
+  const Folder folder;
+  SnapshotFolder own(folder.name(), 0, quiet());
+  for (const std::int64_t step : {900, 10, 20, 30}) own.write(small(0, step));
+  EXPECT_EQ(folder.files(), (std::set<std::string>{"server0.step20.snapshot", "server0.step30.snapshot"}));
+}
+
+TEST(Snapshots, TheNewestStepOfAllServersIsChosen) {
+  const Folder folder;
+  SnapshotFolder first(folder.name(), 0, quiet()), second(folder.name(), 1, quiet());
+  EXPECT_FALSE(first.newest_in_common());
+  for (const std::int64_t step : {20, 30}) first.write(small(0, step));
+  EXPECT_FALSE(first.newest_in_common());
+  for (const std::int64_t step : {10, 20}) second.write(small(1, step));
+  EXPECT_EQ(first.newest_in_common()->step, 20);
+  EXPECT_EQ(second.newest_in_common()->step, 20);
+  second.write(small(1, 30));
+  EXPECT_EQ(first.newest_in_common()->step, 30);
+  std::string bytes = bytes_of(folder.file(1, 30));
+  bytes[bytes.size() / 2] ^= 1;
+  put(folder.file(1, 30), bytes);
+  EXPECT_EQ(first.newest_in_common()->step, 20);
+  EXPECT_EQ(second.newest_in_common()->step, 20);
+  Snapshot other = small(1, 20);
+  other.setup.optimizer = "adamw";
+  second.write(other);
+  EXPECT_FALSE(first.newest_in_common()) << "of two jobs";
+}
+
+struct Way {
+  const char *optimizer, *answers;
+};
+
+class Restored : public testing::TestWithParam<Way> {};
+
+TEST_P(Restored, InLockstepHasTheBitsOfAnUninterruptedJob) {
+  const WorkerOptions options{.servers = {},
+                              .workers = 3,
+                              .answers = GetParam().answers,
+                              .dense_below = 1,
+                              .optimizer = GetParam().optimizer};
+  const std::vector<float> expected = end_of({}, options, 11);
+  const Folder folder;
+  const ServerOptions server = snapshots_in(folder, 4);
+  static_cast<void>(end_of(server, options, 9));
+  EXPECT_EQ(folder.files().size(), 4U);
+  fs::remove(folder.file(1, 8));  // server 1 was killed before it had written
+  Servers servers(2, server);
+  const auto all = programs(servers, options);
+  std::vector<std::jthread> threads;
+  for (const auto& program : all)
+    threads.emplace_back([&] {
+      program->start();
+      EXPECT_EQ(program->worker().steps(), 4);
+      program->go_on(11);
+    });
+  threads.clear();
+  for (const auto& program : all) EXPECT_EQ(program->weights(1), expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(Servers, Restored, testing::Values(Way{"adamw", "none"}, Way{"momentum", "topk:0.01"}),
+                         [](const auto& tested) { return std::to_string(tested.index); });
+
+class RestoredStale : public testing::TestWithParam<const char*> {};
+
+TEST_P(RestoredStale, GoesOnFromAStepOfEverybody) {
+  const WorkerOptions options{.servers = {}, .workers = 2, .consistency = GetParam()};
+  const Folder folder;
+  const ServerOptions server = snapshots_in(folder, 2);
+  static_cast<void>(end_of(server, options, 9));
+  Servers servers(2, server);
+  const auto all = programs(servers, options);
+  std::vector<std::jthread> threads;
+  for (const auto& program : all)
+    threads.emplace_back([&] {
+      program->start();
+      EXPECT_GE(program->worker().steps(), 2);
+      program->go_on(14);
+    });
+  threads.clear();
+  EXPECT_EQ(all[0]->weights(1), all[1]->weights(1));
+}
+
+INSTANTIATE_TEST_SUITE_P(Servers, RestoredStale, testing::Values("ssp:3", "tap"),
+                         [](const auto& tested) { return std::to_string(tested.index); });
+
+TEST(ARestoredJob, RefusesWorkersOfAnotherNamingBoth) {
+  const Folder folder;
+  const WorkerOptions options{.servers = {}, .workers = 1};
+  static_cast<void>(end_of(snapshots_in(folder, 2), options, 4));
+  Servers servers(2, snapshots_in(folder, 2));
+  WorkerOptions other = options;
+  other.optimizer = "sgd";
+  Program program(servers, other);
+  try {
+    program.start();
+    FAIL() << "it was accepted";
+  } catch (const Mismatch& error) {
+    for (const char* part : {"step4.snapshot", "the optimizer is momentum there and sgd here"})
+      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+  }
+}
+
+TEST(ARestoredServer, TellsWorkersThatWereThereBeforeToStartAgain) {
+  const Folder folder;
+  Servers servers(1, snapshots_in(folder, 2));
+  const WorkerOptions options{.servers = {}, .workers = 1, .timeout = 20s};
+  Program before(servers, options);
+  before.start();
+  for (int step = 0; step < 5; ++step) before.step();
+  for (std::size_t table = 0; table < 2; ++table) before.worker().sync(table);
+  servers.stop(0);
+  servers.start(0);
+  try {
+    before.go_on(9);
+    FAIL() << "it went on";
+  } catch (const PeerLost& error) {
+    EXPECT_NE(std::string(error.what()).find("start the workers again"), std::string::npos) << error.what();
+  }
+  before.leave();
+  Program again(servers, options);
+  again.start();
+  EXPECT_EQ(again.worker().steps(), 4);
+  again.go_on(9);
+}
+
+TEST(ASnapshot, ThatCannotBeWrittenLeavesTheJobAsItIs) {
+  const Folder folder;
+  const WorkerOptions options{.servers = {}, .workers = 1};
+  Servers servers(2, snapshots_in(folder, 2));
+  fs::remove_all(folder.name());
+  put(folder.name(), "a file stands where the folder was");
+  Program program(servers, options);
+  program.run(6);
+  EXPECT_EQ(program.worker().steps(), 6);
+}
+
+TEST(AServer, WithAReplicaTakesNoSnapshots) {
+  const Folder folder;
+  ServerOptions options = snapshots_in(folder, 2);
+  options.replicas = 1;
+  EXPECT_THROW(Servers(2, options), Misuse);
+}
+
+constexpr const char* kSnapshotRole = "DISABLED_SnapshotRole.Server";
+
+/// Played by a child: a server that is killed.
+TEST(DISABLED_SnapshotRole, Server) {
+  ServerOptions options;
+  options.snapshots = std::getenv("SNAPSHOT_FOLDER");
+  options.snapshot_every = 2;
+  options.index = static_cast<std::size_t>(std::atoi(std::getenv("SNAPSHOT_INDEX")));
+  options.addresses = {std::string(std::getenv("SNAPSHOT_ADDRESS")) + std::getenv("SNAPSHOT_INDEX")};
+  options.log.level = LogLevel::error;
+  const auto server = Server::start(options);
+  wait_for_the_end();
+}
+
+class Killed final {
+ public:
+  Killed(const Folder& folder, const std::string& address) {
+    for (const char* index : {"0", "1"})
+      children_.emplace_back(kSnapshotRole, std::map<std::string, std::string>{{"SNAPSHOT_FOLDER", folder.name()},
+                                                                       {"SNAPSHOT_INDEX", index},
+                                                                       {"SNAPSHOT_ADDRESS", address}});
+  }
+
+ private:
+  std::vector<Child> children_;
+};
+
+TEST(AJob, WhoseProcessesAreAllKilledGoesOnWithTheBitsOfAnUninterruptedOne) {
+  WorkerOptions options{.servers = {}, .workers = 2, .optimizer = "adamw"};
+  const std::vector<float> expected = end_of({}, options, 12);
+  const Folder folder;
+  const std::string address = "@syncopate-killed-" + std::to_string(getpid()) + "-";
+  const auto begin = [&](std::size_t worker) {
+    WorkerOptions own = options;
+    own.servers = {address + "0", address + "1"};
+    own.worker = worker;
+    return std::make_unique<Program>(own);
+  };
+  std::int64_t first = -1;
+  {
+    std::vector<std::unique_ptr<Program>> all;
+    const Killed servers(folder, address);
+    for (std::size_t worker = 0; worker < 2; ++worker) all.push_back(begin(worker));
+    std::vector<std::jthread> threads;
+    for (const auto& program : all)
+      threads.emplace_back([&] {
+        program->start();
+        while (program->worker().steps() < 7) program->step();
+        for (std::size_t table = 0; table < 2; ++table) program->worker().sync(table);
+      });
+    threads.clear();
+    for (const auto& program : all) program->leave();
+    const auto deadline = std::chrono::steady_clock::now() + 60s;
+    while (!(fs::exists(folder.file(0, 6)) && fs::exists(folder.file(1, 6))) &&
+           std::chrono::steady_clock::now() < deadline)
+      std::this_thread::yield();
+  }  // killed
+  const Killed servers(folder, address);
+  std::vector<std::unique_ptr<Program>> all;
+  for (std::size_t worker = 0; worker < 2; ++worker) all.push_back(begin(worker));
+  std::vector<std::jthread> threads;
+  for (const auto& program : all)
+    threads.emplace_back([&] {
+      program->start();
+      if (program == all[0]) first = program->worker().steps();
+      program->go_on(12);
+    });
+  threads.clear();
+  EXPECT_EQ(first, 6);
+  for (const auto& program : all) EXPECT_EQ(program->weights(1), expected);
+}
+
+}  // namespace
+}  // namespace syncopate
