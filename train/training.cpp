@@ -7,9 +7,9 @@
 #include <array>
 
 #include "ranks/equal.hpp"
-#include "syncopate/tooling/sealed_file.hpp"
 #include "require.hpp"
 #include "syncopate/collective.hpp"
+#include "syncopate/tooling/sealed_file.hpp"
 
 namespace syncopate::train {
 namespace {

@@ -1,6 +1,7 @@
-// A worker that was away in a step says so when its clock goes on with the others.
+// A worker that was away in a step says so when its clock goes on, and servers average the others.
 #include <gtest/gtest.h>
 
+#include "server/table/server_block.hpp"
 #include "server/table/worker_block.hpp"
 
 namespace syncopate::server {
@@ -22,6 +23,20 @@ TEST(AWorkerBlock, ThatMissedAStepSaysSoInsteadOfARate) {
   block.add(weights);
   block.end_step(0.5);
   EXPECT_EQ(block.request()->rate, 0.5);
+}
+
+/// Its clock goes on where the others are, and what it would have said of the step's rate is unknown to it.
+TEST(AServerBlock, TakesRateAndAverageOfThoseThatMissedNoStep) {
+  const server::Setup setup{.tables = {{"table", 4}}, .workers = 2, .optimizer = "sgd"};
+  const Terms terms(setup);
+  ServerBlock block(terms, blocks_of(setup).front(), false);
+  const std::vector<float> zero(4), gradient{1, 2, 3, 4};
+  block.initialise(std::as_bytes(std::span(zero)), 0);
+  const Payload update{nullptr, std::as_bytes(std::span(gradient))};
+  block.take(0, {.says = Says::push, .last = 1, .least = 1, .rate = 0.5, .body = update});
+  block.take(1, {.says = Says::push, .last = 1, .least = 1, .rate = kMissed});
+  EXPECT_EQ(block.least(), 1);
+  EXPECT_EQ(block.values()[0], -0.5F) << "the average is of one";
 }
 
 }  // namespace

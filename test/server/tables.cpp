@@ -287,17 +287,5 @@ TEST_F(Told, ThatAnotherProcessTakesAPlaceAServerAnswersWhoWaitedForTheOneBefore
   EXPECT_EQ(weights_for(1), 1);
 }
 
-/// Its clock goes on where the others are, and what it would have said of the step's rate is unknown to it.
-TEST_F(Told, ThatAWorkerMissedAStepAServerTakesTheRateAndTheAverageOfTheOthers) {
-  introduce(0);
-  introduce(1);
-  const std::vector<float> zero(4);
-  tell(0, {.says = Says::initial, .body = {nullptr, std::as_bytes(std::span(zero))}});
-  push(0, 0);
-  tell(1, {.says = Says::push, .last = 1, .least = 1, .rate = kMissed});
-  ASSERT_EQ(weights_for(0), 1);
-  EXPECT_EQ(*reinterpret_cast<const float*>(sent_.back().message.body.bytes.data()), -1) << "the average is of one";
-}
-
 }  // namespace
 }  // namespace syncopate::server

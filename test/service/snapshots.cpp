@@ -7,9 +7,9 @@
 #include <fstream>
 #include <set>
 
-#include "server/snapshot/snapshot_folder.hpp"
 #include "service/child.hpp"
 #include "service/job.hpp"
+#include "service/snapshot_files.hpp"
 #include "syncopate/error.hpp"
 
 namespace syncopate {
@@ -19,32 +19,7 @@ using namespace std::chrono_literals;
 using namespace test;
 namespace fs = std::filesystem;
 
-class Folder final {
- public:
-  Folder() {
-    static int folders = 0;
-    path_ = fs::temp_directory_path() / ("syncopate-snapshots-" + std::to_string(getpid()) + "-" +
-                                         std::to_string(++folders));
-    fs::remove_all(path_);
-  }
-  ~Folder() { fs::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  [[nodiscard]] std::string name() const { return path_.string(); }
-  [[nodiscard]] std::string file(int server, int step) const {
-    return (path_ / ("server" + std::to_string(server) + ".step" + std::to_string(step) + ".snapshot")).string();
-  }
-  [[nodiscard]] std::set<std::string> files() const {
-    std::set<std::string> names;
-    for (const auto& entry : fs::directory_iterator(path_)) names.insert(entry.path().filename().string());
-    return names;
-  }
-
- private:
-  fs::path path_;
-};
-
-ServerOptions snapshots_in(const Folder& folder, std::int64_t every) {
+ServerOptions snapshots_in(const SnapshotFiles& folder, std::int64_t every) {
   ServerOptions options;
   options.snapshots = folder.name();
   options.snapshot_every = every;
@@ -59,79 +34,7 @@ std::vector<float> end_of(const ServerOptions& server, const WorkerOptions& opti
   return all[0]->weights(1);
 }
 
-std::string bytes_of(const std::string& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-void put(const std::string& file, const std::string& bytes) { std::ofstream(file, std::ios::binary) << bytes; }
-
-using server::Payload;
-using server::Snapshot;
-using server::SnapshotFolder;
-
-Snapshot small(std::size_t index, std::int64_t step, std::size_t servers = 2) {
-  Snapshot snapshot{.server = index, .step = step};
-  snapshot.setup.servers = servers;
-  snapshot.setup.tables = {{"table", 3, false}};
-  snapshot.images = {server::payload_of("first image"), server::payload_of(""), server::payload_of("third")};
-  return snapshot;
-}
-
-Log quiet() {
-  Log log;
-  log.level = LogLevel::error;
-  return log;
-}
-
-TEST(Snapshot, IsReadAsItWasWrittenAndRefusedWhereverItIsCutOrChanged) {
-  const Folder folder;
-  SnapshotFolder(folder.name(), 1, quiet()).write(small(1, 20));
-  const std::string whole = bytes_of(folder.file(1, 20));
-  const Snapshot read = server::read_snapshot(folder.file(1, 20));
-  EXPECT_EQ(read.server, 1U);
-  EXPECT_EQ(read.step, 20);
-  EXPECT_EQ(difference(read.setup, small(1, 20).setup), "");
-  ASSERT_EQ(read.images.size(), 3U);
-  EXPECT_EQ(read.images[2].bytes.size(), 5U);
-  for (std::size_t length = 0; length < whole.size(); ++length)
-    EXPECT_THROW(static_cast<void>(server::snapshot_of({whole.begin(), whole.begin() + static_cast<long>(length)}, "f")),
-                 Corrupt);
-  for (std::size_t bit = 0; bit < 8 * whole.size(); ++bit) {
-    std::vector<std::uint8_t> bytes(whole.begin(), whole.end());
-    bytes[bit / 8] ^= static_cast<std::uint8_t>(1U << bit % 8);
-    EXPECT_THROW(static_cast<void>(server::snapshot_of(std::move(bytes), "f")), Corrupt);
-  }
-}
-
-TEST(Snapshots, KeepTheNewestTwoOfTheRunAndLeaveNothingElse) {
-  const Folder folder;
-  SnapshotFolder own(folder.name(), 0, quiet());
-  for (const std::int64_t step : {900, 10, 20, 30}) own.write(small(0, step));
-  EXPECT_EQ(folder.files(), (std::set<std::string>{"server0.step20.snapshot", "server0.step30.snapshot"}));
-}
-
-TEST(Snapshots, TheNewestStepOfAllServersIsChosen) {
-  const Folder folder;
-  SnapshotFolder first(folder.name(), 0, quiet()), second(folder.name(), 1, quiet());
-  EXPECT_FALSE(first.newest_in_common());
-  for (const std::int64_t step : {20, 30}) first.write(small(0, step));
-  EXPECT_FALSE(first.newest_in_common());
-  for (const std::int64_t step : {10, 20}) second.write(small(1, step));
-  EXPECT_EQ(first.newest_in_common()->step, 20);
-  EXPECT_EQ(second.newest_in_common()->step, 20);
-  second.write(small(1, 30));
-  EXPECT_EQ(first.newest_in_common()->step, 30);
-  std::string bytes = bytes_of(folder.file(1, 30));
-  bytes[bytes.size() / 2] ^= 1;
-  put(folder.file(1, 30), bytes);
-  EXPECT_EQ(first.newest_in_common()->step, 20);
-  EXPECT_EQ(second.newest_in_common()->step, 20);
-  Snapshot other = small(1, 20);
-  other.setup.optimizer = "adamw";
-  second.write(other);
-  EXPECT_FALSE(first.newest_in_common()) << "of two jobs";
-}
+void put_in_place(const std::string& file, const std::string& bytes) { std::ofstream(file, std::ios::binary) << bytes; }
 
 struct Way {
   const char *optimizer, *answers;
@@ -140,13 +43,10 @@ struct Way {
 class Restored : public testing::TestWithParam<Way> {};
 
 TEST_P(Restored, InLockstepHasTheBitsOfAnUninterruptedJob) {
-  const WorkerOptions options{.servers = {},
-                              .workers = 3,
-                              .answers = GetParam().answers,
-                              .dense_below = 1,
-                              .optimizer = GetParam().optimizer};
+  const WorkerOptions options{
+      .servers = {}, .workers = 3, .answers = GetParam().answers, .dense_below = 1, .optimizer = GetParam().optimizer};
   const std::vector<float> expected = end_of({}, options, 11);
-  const Folder folder;
+  const SnapshotFiles folder;
   const ServerOptions server = snapshots_in(folder, 4);
   static_cast<void>(end_of(server, options, 9));
   EXPECT_EQ(folder.files().size(), 4U);
@@ -171,7 +71,7 @@ class RestoredStale : public testing::TestWithParam<const char*> {};
 
 TEST_P(RestoredStale, GoesOnFromAStepOfEverybody) {
   const WorkerOptions options{.servers = {}, .workers = 2, .consistency = GetParam()};
-  const Folder folder;
+  const SnapshotFiles folder;
   const ServerOptions server = snapshots_in(folder, 2);
   static_cast<void>(end_of(server, options, 9));
   Servers servers(2, server);
@@ -191,7 +91,7 @@ INSTANTIATE_TEST_SUITE_P(Servers, RestoredStale, testing::Values("ssp:3", "tap")
                          [](const auto& tested) { return std::to_string(tested.index); });
 
 TEST(ARestoredJob, RefusesWorkersOfAnotherNamingBoth) {
-  const Folder folder;
+  const SnapshotFiles folder;
   const WorkerOptions options{.servers = {}, .workers = 1};
   static_cast<void>(end_of(snapshots_in(folder, 2), options, 4));
   Servers servers(2, snapshots_in(folder, 2));
@@ -208,7 +108,7 @@ TEST(ARestoredJob, RefusesWorkersOfAnotherNamingBoth) {
 }
 
 TEST(ARestoredServer, TellsWorkersThatWereThereBeforeToStartAgain) {
-  const Folder folder;
+  const SnapshotFiles folder;
   Servers servers(1, snapshots_in(folder, 2));
   const WorkerOptions options{.servers = {}, .workers = 1, .timeout = 20s};
   Program before(servers, options);
@@ -231,18 +131,18 @@ TEST(ARestoredServer, TellsWorkersThatWereThereBeforeToStartAgain) {
 }
 
 TEST(ASnapshot, ThatCannotBeWrittenLeavesTheJobAsItIs) {
-  const Folder folder;
+  const SnapshotFiles folder;
   const WorkerOptions options{.servers = {}, .workers = 1};
   Servers servers(2, snapshots_in(folder, 2));
   fs::remove_all(folder.name());
-  put(folder.name(), "a file stands where the folder was");
+  put_in_place(folder.name(), "a file stands where the folder was");
   Program program(servers, options);
   program.run(6);
   EXPECT_EQ(program.worker().steps(), 6);
 }
 
 TEST(AServer, WithAReplicaTakesNoSnapshots) {
-  const Folder folder;
+  const SnapshotFiles folder;
   ServerOptions options = snapshots_in(folder, 2);
   options.replicas = 1;
   EXPECT_THROW(Servers(2, options), Misuse);
@@ -264,11 +164,11 @@ TEST(DISABLED_SnapshotRole, Server) {
 
 class Killed final {
  public:
-  Killed(const Folder& folder, const std::string& address) {
+  Killed(const SnapshotFiles& folder, const std::string& address) {
     for (const char* index : {"0", "1"})
       children_.emplace_back(kSnapshotRole, std::map<std::string, std::string>{{"SNAPSHOT_FOLDER", folder.name()},
-                                                                       {"SNAPSHOT_INDEX", index},
-                                                                       {"SNAPSHOT_ADDRESS", address}});
+                                                                               {"SNAPSHOT_INDEX", index},
+                                                                               {"SNAPSHOT_ADDRESS", address}});
   }
 
  private:
@@ -278,7 +178,7 @@ class Killed final {
 TEST(AJob, WhoseProcessesAreAllKilledGoesOnWithTheBitsOfAnUninterruptedOne) {
   WorkerOptions options{.servers = {}, .workers = 2, .optimizer = "adamw"};
   const std::vector<float> expected = end_of({}, options, 12);
-  const Folder folder;
+  const SnapshotFiles folder;
   const std::string address = "@syncopate-killed-" + std::to_string(getpid()) + "-";
   const auto begin = [&](std::size_t worker) {
     WorkerOptions own = options;

@@ -9,6 +9,7 @@
 #include "command.hpp"
 #include "launch/launch.hpp"
 #include "launch/screen.hpp"
+#include "launch/server_options.hpp"
 #include "launch/sibling.hpp"
 #include "syncopate/error.hpp"
 
@@ -107,19 +108,7 @@ void define(CLI::App& app, Session& session) {
       ->check(between(1, 1024))
       ->capture_default_str();
   app.add_option("--hosts", words->hosts, "Start them by ssh: a,b:2 is one rank on a and two on b")->type_name("LIST");
-  app.add_option("--servers", words->job.servers, "Start so many servers of the parameter server beside them")
-      ->check(between(0, 1024))
-      ->capture_default_str();
-  app.add_option("--replicas", words->job.replicas,
-                 "1: each server's tables are kept by the next one too, and a server that is killed is replaced")
-      ->check(between(0, 1))
-      ->capture_default_str();
-  app.add_option("--snapshots", words->job.snapshots,
-                 "Folder: servers write snapshots there; the same job started again goes on from the newest of all")
-      ->type_name("FOLDER");
-  app.add_option("--snapshot-every", words->job.snapshot_every, "Steps from snapshot to snapshot")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+  launch::add_server_options(app, words->job);
   app.add_option("--transport", words->job.transport, "SYNCOPATE_TRANSPORT for the ranks")
       ->type_name("T")
       ->check(one_of("transport", {"auto", "tcp", "shm"}));

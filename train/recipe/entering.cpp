@@ -36,8 +36,10 @@ void Training::go_on_with_servers() {
   const std::uint64_t step = is_served() ? descent_->gradients().served()->steps() : 0;
   input::Progress& at = state_.progress;
   if (step <= at.step) return;
-  require(!options_.recipe, "the servers go on from step {} of a snapshot, and --recipe begins anew; allowed: --resume "
-                            "with a checkpoint and servers without --snapshots, or an empty folder", step);
+  require(!options_.recipe,
+          "the servers go on from step {} of a snapshot, and --recipe begins anew; allowed: --resume "
+          "with a checkpoint and servers without --snapshots, or an empty folder",
+          step);
   while (at.step < step) {
     const std::size_t total = std::min<std::size_t>(samples_per_step(), order_->samples() - at.sample);
     input::advance(at, total, order_->samples());

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <span>
 
-#include "syncopate/tooling/sealed_file.hpp"
 #include "require.hpp"
+#include "syncopate/tooling/sealed_file.hpp"
 
 namespace syncopate::train {
 namespace {

@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "record/json_number.hpp"
-#include "syncopate/tooling/sealed_file.hpp"
 #include "require.hpp"
+#include "syncopate/tooling/sealed_file.hpp"
 
 namespace syncopate::train {
 namespace {

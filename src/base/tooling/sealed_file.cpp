@@ -24,7 +24,6 @@ void require_intact(bool condition, fmt::format_string<Args...> message, Args&&.
   if (!condition) throw Corrupt(fmt::format(message, std::forward<Args>(args)...));
 }
 
-
 constexpr std::size_t kFixed = 8 + 8 + 8;  ///< magic, header length, hash
 
 std::uint64_t word_at(const std::vector<std::uint8_t>& bytes, std::size_t at) {

@@ -40,10 +40,11 @@ void require_allowed(const ServerOptions& options) {
   base::require(options.replicas == 0 || (options.servers.size() > 1 && options.index < options.servers.size()),
                 "server {} of {} with a replica; allowed: the addresses of 2 servers or more, this one among them",
                 options.index, options.servers.size());
-  base::require(options.snapshots.empty() || options.replicas == 0,
-                "--snapshots with --replicas {}; allowed: one of both, because a server that begins from a snapshot and "
-                "its replica would both be that server",
-                options.replicas);
+  base::require(
+      options.snapshots.empty() || options.replicas == 0,
+      "--snapshots with --replicas {}; allowed: one of both, because a server that begins from a snapshot and "
+      "its replica would both be that server",
+      options.replicas);
   base::require(options.snapshot_every > 0, "a snapshot every {} steps; allowed: 1 or more", options.snapshot_every);
 }
 
@@ -112,7 +113,8 @@ class Server::Impl {
       options_.log.write(LogLevel::info, fmt::format("server {}: goes on from {}", options_.index, file));
     }
     snapshots_.emplace(std::move(folder), options_.index, options_.log);
-    tables_.take_images(options_.snapshot_every, [this](ServerTables::Image image) { snapshots_->take(std::move(image)); });
+    tables_.take_images(options_.snapshot_every,
+                        [this](ServerTables::Image image) { snapshots_->take(std::move(image)); });
   }
 
   void link(rpc::EndOptions end) {

@@ -43,9 +43,10 @@ void ServerTables::restore(const Setup& setup, Clock step, std::span<const Paylo
 void ServerTables::meet(Job& job, std::size_t worker, const Message& message) const {
   if (job.restored.empty()) return;
   if (message.last == 0 && !job.met[worker])
-    throw PeerLost(fmt::format("server {} was started again from {}: what came after it is lost; start the workers "
-                               "again, and they go on from there",
-                               server_, job.restored));
+    throw PeerLost(
+        fmt::format("server {} was started again from {}: what came after it is lost; start the workers "
+                    "again, and they go on from there",
+                    server_, job.restored));
   job.met[worker] = true;
 }
 

@@ -34,6 +34,19 @@ SnapshotFolder::SnapshotFolder(std::string folder, std::size_t server, syncopate
   fs::create_directories(folder_, error);
   if (error || !fs::is_directory(folder_, error))
     throw SystemFailure(fmt::format("cannot make the folder {} of --snapshots: {}", folder_, error.message()));
+  remove_drafts();
+}
+
+/// Of a process of this server that was killed while it wrote.
+void SnapshotFolder::remove_drafts() const {
+  std::error_code ignored;
+  std::vector<fs::path> drafts;
+  for (fs::directory_iterator entry(folder_, ignored), end; !ignored && entry != end; entry.increment(ignored)) {
+    const std::string name = entry->path().filename().string();
+    if (name.starts_with(fmt::format("server{}.step", server_)) && name.ends_with(".writing"))
+      drafts.push_back(entry->path());
+  }
+  for (const fs::path& draft : drafts) fs::remove(draft, ignored);
 }
 
 std::string SnapshotFolder::file_of(std::size_t server, Clock step) const {

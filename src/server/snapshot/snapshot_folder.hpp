@@ -15,7 +15,8 @@ namespace syncopate::server {
 /// before all have chosen, because a job's clocks move only when all its servers serve.
 class SnapshotFolder final {
  public:
-  /// Makes the folder where it is missing. Throws SystemFailure.
+  /// Makes the folder where it is missing, and removes what a killed process of this server had not finished. Throws
+  /// SystemFailure.
   SnapshotFolder(std::string folder, std::size_t server, syncopate::Log log);
 
   /// The newest step of which every server has a whole file of the same setup. Says which files are damaged, and where
@@ -28,6 +29,7 @@ class SnapshotFolder final {
   [[nodiscard]] std::string file_of(std::size_t server, Clock step) const;
 
  private:
+  void remove_drafts() const;
   [[nodiscard]] std::vector<Clock> steps_of(std::size_t server) const;  ///< newest first
   [[nodiscard]] std::optional<Snapshot> whole(std::size_t server, Clock step) const;
   [[nodiscard]] bool others_have(const Snapshot& own) const;

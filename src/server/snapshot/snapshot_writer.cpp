@@ -29,8 +29,7 @@ void SnapshotWriter::take(ServerTables::Image image) {
   const std::lock_guard lock(mutex_);
   auto [at, is_new] = gathered_.try_emplace(image.step);
   Gathered& gathered = at->second;
-  if (is_new)
-    gathered = {{.server = server_, .step = image.step, .setup = image.setup, .images = {}}, image.blocks};
+  if (is_new) gathered = {{.server = server_, .step = image.step, .setup = image.setup, .images = {}}, image.blocks};
   gathered.snapshot.images.resize(image.blocks);
   gathered.snapshot.images[image.block] = std::move(image.bytes);
   if (--gathered.left == 0) {
