@@ -13,7 +13,7 @@ TEST(Recipe, PartsHaveWhatIsWrittenAndDefaultsElsewhere) {
       R"({"about": "x", "samples": 100, "parts": [
           {"epochs": 2, "batch": 8},
           {"epochs": 3, "batch": 4, "resolution": 96, "learning_rate": [0.5, 0], "codec": "topk:0.01",
-           "exchange": "hierarchical", "algorithm": "ring", "samples_per_second": 10, "update_s": 0.5}]})",
+           "exchange": "hierarchical", "algorithm": "ring", "feedback": "momentum", "warmup_density": [0.25, 100], "samples_per_second": 10, "update_s": 0.5}]})",
       "r.json");
   EXPECT_EQ(recipe.samples, 100U);
   EXPECT_EQ(recipe.epochs(), 5U);
@@ -25,6 +25,10 @@ TEST(Recipe, PartsHaveWhatIsWrittenAndDefaultsElsewhere) {
   EXPECT_EQ(second, recipe.part_of(4));
   EXPECT_EQ(second->learning_rate, std::pair(0.5, 0.0));
   EXPECT_EQ(second->codec + second->exchange + second->algorithm, "topk:0.01hierarchicalring");
+  EXPECT_EQ(first->feedback, "");
+  EXPECT_EQ(second->feedback, "momentum");
+  EXPECT_FALSE(first->warmup_density);
+  EXPECT_EQ(second->warmup_density, std::pair(0.25, std::uint64_t{100}));
   EXPECT_EQ(second->update_s, 0.5);
   EXPECT_EQ(recipe.part_of(5), nullptr);
 }
@@ -50,6 +54,9 @@ TEST(Recipe, WhatIsWrongIsRefusedWithItsPlace) {
       {R"({"parts": [{"epochs": 1, "batch": 1, "learning_rate": [1, -1]}]})", "learning_rate"},
       {R"({"parts": [{"epochs": 1, "batch": 1, "resolutoin": 96}]})", "resolutoin"},
       {R"({"parts": [{"epochs": 1, "batch": 1, "codec": 5}]})", "codec"},
+      {R"({"parts": [{"epochs": 1, "batch": 1, "warmup_density": [2, 5]}]})", "a density of 2; allowed"},
+      {R"({"parts": [{"epochs": 1, "batch": 1, "warmup_density": [0.5]}]})", "is no pair"},
+      {R"({"parts": [{"epochs": 1, "batch": 1, "warmup_density": [0.5, 0]}]})", "warmup_density"},
       {"{", "r.json"},
   };
   for (const auto& [json, says] : wrong)

@@ -37,6 +37,24 @@ TEST(Parts, FollowOneAnotherAndTheLastOneStaysBehindTheEnd) {
 }
 
 // A recipe's batch is what a rank takes in a step, cut into micro-batches or not.
+TEST(Parts, HaveTheFeedbackAndTheDensityThatTheySayAndElseTheRuns) {
+  train::Options options;
+  options.feedback.kind = "none";
+  options.recipe = std::make_shared<const Recipe>(parse_recipe(
+      R"({"parts": [{"epochs": 1, "batch": 1}, {"epochs": 1, "batch": 1, "codec": "topk:0.01", "feedback": "momentum",
+                     "warmup_density": [0.25, 40]}]})",
+      "r.json"));
+  const std::vector<Part> both = train::parts_of(options);
+  EXPECT_EQ(both[0].options.feedback.kind, "none");
+  EXPECT_EQ(both[0].options.feedback.warmup_steps, 0U);
+  EXPECT_EQ(both[1].options.feedback.kind, "momentum");
+  EXPECT_EQ(both[1].options.feedback.warmup_density, 0.25);
+  EXPECT_EQ(both[1].options.feedback.warmup_steps, 40U);
+  EXPECT_EQ(train::text_of(both[1]),
+            "epoch 2: batch 1, codec topk:0.01, exchange allreduce, feedback momentum, density "
+            "from 0.25 in 40 steps");
+}
+
 TEST(Parts, HaveTheBatchOfAStepHoweverItIsCut) {
   train::Options options{.accumulate = 4};
   options.recipe = std::make_shared<const Recipe>(parse_recipe(kTwo, "r.json"));

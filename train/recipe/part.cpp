@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <tuple>
+
 namespace syncopate::train {
 namespace {
 
@@ -13,6 +15,8 @@ Part part_of(const RecipePart& said, const Options& options) {
   o.codec = said.codec;
   o.exchange = said.exchange;
   o.algorithm = said.algorithm;
+  if (!said.feedback.empty()) o.feedback.kind = said.feedback;
+  if (said.warmup_density) std::tie(o.feedback.warmup_density, o.feedback.warmup_steps) = *said.warmup_density;
   if (said.resolution > 0) o.resolution = static_cast<int>(said.resolution);
   if (!said.learning_rate) return part;
   o.learning_rate = said.learning_rate->first;
@@ -79,6 +83,9 @@ std::string text_of(const Part& part) {
   text += fmt::format("batch {}, ", o.batch);
   if (part.rates) text += "learning rate " + text_of(*part.rates) + ", ";
   text += fmt::format("codec {}, exchange {}", o.codec, o.exchange);
+  if (o.feedback.kind != "auto") text += fmt::format(", feedback {}", o.feedback.kind);
+  if (o.feedback.warmup_steps > 0)
+    text += fmt::format(", density from {} in {} steps", o.feedback.warmup_density, o.feedback.warmup_steps);
   return o.algorithm == "auto" ? text : text + fmt::format(", algorithm {}", o.algorithm);
 }
 
@@ -91,6 +98,8 @@ nlohmann::ordered_json row_of(const Part& part) {
   row["codec"] = o.codec;
   row["exchange"] = o.exchange;
   row["algorithm"] = o.algorithm;
+  row["feedback"] = o.feedback.kind;
+  if (o.feedback.warmup_steps > 0) row["warmup_density"] = {o.feedback.warmup_density, o.feedback.warmup_steps};
   return row;
 }
 

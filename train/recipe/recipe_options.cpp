@@ -25,6 +25,10 @@ std::vector<Taken> taken_by(const Recipe& recipe) {
   if (any(recipe, [](const RecipePart& part) { return part.learning_rate.has_value(); }))
     for (const char* option : {"--lr", "--warmup", "--milestones", "--decay"})
       taken.push_back({option, "learning_rate"});
+  if (any(recipe, [](const RecipePart& part) { return !part.feedback.empty(); }))
+    taken.push_back({"--feedback", "feedback"});
+  if (any(recipe, [](const RecipePart& part) { return part.warmup_density.has_value(); }))
+    for (const char* option : {"--warmup-density", "--warmup-steps"}) taken.push_back({option, "warmup_density"});
   return taken;
 }
 

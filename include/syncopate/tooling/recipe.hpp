@@ -18,6 +18,9 @@ struct RecipePart {
   /// In the part's first step and behind its last, with a straight line between; empty: the optimizer's.
   std::optional<std::pair<double, double>> learning_rate;
   std::string codec = "none", exchange = "allreduce", algorithm = "auto";
+  std::string feedback;  ///< FeedbackOptions::kind; empty: the run's
+  /// The codec's density falls from this to its own in the training's first `second` steps; empty: the run's.
+  std::optional<std::pair<double, std::uint64_t>> warmup_density;
 
   // Measured on a rank that trains alone, for predictions.
   double samples_per_second = 0;  ///< 0: unknown

@@ -28,9 +28,17 @@ std::pair<double, double> rates_of(const base::JsonPlace& place) {
   return {place.at(std::size_t{0}).amount(), place.at(std::size_t{1}).amount()};
 }
 
+std::pair<double, std::uint64_t> density_of(const base::JsonPlace& place) {
+  if (place.size() != 2) place.refuse("is no pair: [the density in the first step, the steps in which it falls]");
+  const double density = place.at(std::size_t{0}).amount();
+  if (density == 0 || density > 1)
+    place.refuse(fmt::format("begins with a density of {}; allowed: more than 0, at most 1", density));
+  return {density, place.at(std::size_t{1}).count(1)};
+}
+
 RecipePart part_of(const base::JsonPlace& place) {
-  place.refuse_misspelt({"epochs", "resolution", "batch", "learning_rate", "codec", "exchange", "algorithm",
-                         "samples_per_second", "update_s"});
+  place.refuse_misspelt({"epochs", "resolution", "batch", "learning_rate", "codec", "exchange", "algorithm", "feedback",
+                         "warmup_density", "samples_per_second", "update_s"});
   RecipePart part;
   part.epochs = count_within(place.at("epochs"), 1, kMostEpochs);
   part.batch = count_within(place.at("batch"), 1, kMostBatch);
@@ -39,6 +47,8 @@ RecipePart part_of(const base::JsonPlace& place) {
   part.codec = text_or(place, "codec", part.codec);
   part.exchange = text_or(place, "exchange", part.exchange);
   part.algorithm = text_or(place, "algorithm", part.algorithm);
+  part.feedback = text_or(place, "feedback", part.feedback);
+  if (place.has("warmup_density")) part.warmup_density = density_of(place.at("warmup_density"));
   part.samples_per_second = place.amount_or("samples_per_second", 0);
   part.update_s = place.amount_or("update_s", 0);
   return part;
