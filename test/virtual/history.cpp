@@ -51,6 +51,7 @@ History play(World& world, const Scenario& scenario, std::uint64_t seed) {
     }
     for (int rank = 0; rank < scenario.ranks; ++rank)
       std::ranges::move(broken_laws(scenario, ranks, rank, begin), std::back_inserter(history.broken));
+    if (const std::string law = law_broken_by_all(scenario, ranks, begin); !law.empty()) history.broken.push_back(law);
   }
   if (history.broken.empty() && network.open_sockets() != 0)
     history.broken.push_back(fmt::format("{} sockets are open when all ranks are gone", network.open_sockets()));

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 namespace syncopate::virtual_world {
@@ -21,6 +22,7 @@ class Judge final {
       : scenario_(scenario), ranks_(ranks), victim_(*ranks[static_cast<std::size_t>(scenario.victim)]), begin_(begin) {}
 
   [[nodiscard]] std::vector<std::string> judge(int number);
+  [[nodiscard]] std::string judge_all() const;
 
  private:
   /// Some rank had not finished its first operation when the fault struck, or may still need a descriptor after that.
@@ -120,7 +122,26 @@ std::vector<std::string> Judge::judge(int number) {
   return broken;
 }
 
+/// Who falls silent is noticed when the silence is over. What it said before may still be under way, and the first
+/// whose program runs may be some edges away.
+std::string Judge::judge_all() const {
+  const bool falls_silent = scenario_.fault == Fault::vanish || scenario_.fault == Fault::long_stop;
+  if (!falls_silent || !must_know() || is_early()) return {};
+  std::optional<Time> first;
+  for (const auto& rank : ranks_)
+    if (rank.get() != &victim_ && rank->outcome().end == End::failed)
+      first = std::min(first.value_or(rank->outcome().ended), rank->outcome().ended);
+  const Time end = *victim_.struck() + scenario_.silence + 60ms + 30 * scenario_.weather.slowest;
+  if (!first || *first <= end) return {};
+  return fmt::format("rank {} was first missed {:.0f} ms after its silence was over", scenario_.victim,
+                     1e3 * base::seconds(*first - *victim_.struck() - scenario_.silence));
+}
+
 }  // namespace
+
+std::string law_broken_by_all(const Scenario& scenario, const Ranks& ranks, Time begin) {
+  return Judge(scenario, ranks, begin).judge_all();
+}
 
 std::vector<std::string> broken_laws(const Scenario& scenario, const Ranks& ranks, int number, Time begin) {
   return Judge(scenario, ranks, begin).judge(number);

@@ -14,5 +14,7 @@ using Ranks = std::vector<std::unique_ptr<Rank>>;
 /// The laws that a rank broke, with what was seen instead. `begin`: of the history.
 [[nodiscard]] std::vector<std::string> broken_laws(const Scenario& scenario, const Ranks& ranks, int number,
                                                    Time begin);
+/// The law that they broke together; empty: none.
+[[nodiscard]] std::string law_broken_by_all(const Scenario& scenario, const Ranks& ranks, Time begin);
 
 }  // namespace syncopate::virtual_world
