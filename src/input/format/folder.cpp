@@ -38,11 +38,7 @@ bool is_class(const fs::directory_entry& entry) {
   return entry.is_directory(ignored) && !entry.path().filename().string().starts_with(".");
 }
 
-bool is_picture(const fs::directory_entry& entry) {
-  std::string ending = entry.path().extension().string();
-  std::ranges::transform(ending, ending.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? c + 32 : c; });
-  return ending == ".jpeg" || ending == ".jpg" || ending == ".png";
-}
+bool is_picture(const fs::directory_entry& entry) { return is_photograph(entry.path().filename().string()); }
 
 class Part final : public Source {
  public:
@@ -87,9 +83,12 @@ class Part final : public Source {
   std::uint64_t version_ = 0;
 };
 
+/// An empty train/ is a folder without classes; one with files alone is another format's.
 bool recognises(const std::string& path) {
+  const fs::path train = fs::path(path) / "train";
   std::error_code ignored;
-  return fs::is_directory(fs::path(path) / "train", ignored) && fs::is_directory(fs::path(path) / "val", ignored);
+  if (!fs::is_directory(train, ignored) || !fs::is_directory(fs::path(path) / "val", ignored)) return false;
+  return fs::is_empty(train, ignored) || !names_in(train, is_class).empty();
 }
 
 Dataset open(const std::string& path) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 
 #include "base/require.hpp"
 #include "input/picture/read.hpp"
@@ -48,6 +49,12 @@ class Photographs final : public Decoder {
 };
 
 }  // namespace
+
+bool is_photograph(const std::string& name) {
+  std::string ending = std::filesystem::path(name).extension().string();
+  std::ranges::transform(ending, ending.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? c + 32 : c; });
+  return ending == ".jpeg" || ending == ".jpg" || ending == ".png";
+}
 
 std::unique_ptr<Decoder> photograph_decoder() { return std::make_unique<Photographs>(); }
 

@@ -1,0 +1,171 @@
+// Headers of tar archives: 512 bytes each, numbers in octal, contents rounded up to 512.
+#include "input/tar.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <optional>
+#include <string_view>
+
+#include "syncopate/error.hpp"
+
+namespace syncopate::input::tar {
+
+namespace {
+
+constexpr std::uint64_t kBlock = 512, kMostName = 64 << 10;
+
+struct Field {
+  std::size_t at, length;
+};
+constexpr Field kName{0, 100}, kSize{124, 12}, kChecksum{148, 8}, kKind{156, 1}, kMagic{257, 5}, kPrefix{345, 155};
+
+class Headers final {
+ public:
+  explicit Headers(const Archive& archive) : archive_(archive) {}
+
+  [[nodiscard]] std::vector<Member> members();
+
+ private:
+  /// What extended headers say of the next member.
+  struct Said {
+    std::optional<std::string> name;
+    std::optional<std::uint64_t> bytes;
+  };
+
+  [[noreturn]] void refuse(std::string_view why) const {
+    throw Corrupt(fmt::format("{} at offset {}: {}", archive_.name, at_, why));
+  }
+  [[nodiscard]] std::string_view bytes_of(const Field& field) const {
+    return {header_.data() + field.at, field.length};
+  }
+  /// Up to its end or the first zero.
+  [[nodiscard]] std::string_view text_of(const Field& field) const {
+    return bytes_of(field).substr(0, bytes_of(field).find('\0'));
+  }
+  [[nodiscard]] bool next();
+  [[nodiscard]] bool is_zero() const { return header_.find_first_not_of('\0') == std::string::npos; }
+  void require_checksum() const;
+  [[nodiscard]] std::optional<std::uint64_t> octal_in(const Field& field) const;
+  [[nodiscard]] std::uint64_t number_of(const Field& field) const;
+  [[nodiscard]] std::string name() const;
+  [[nodiscard]] std::string contents(std::uint64_t bytes) const;
+  void take_pax(const std::string& records, Said& said) const;
+
+  const Archive& archive_;
+  std::uint64_t at_ = 0;  ///< of the present header
+  std::string header_ = std::string(kBlock, '\0');
+};
+
+/// False at the end: two blocks of zeros, of which one or both may be missing.
+bool Headers::next() {
+  if (at_ == archive_.bytes) return false;
+  if (archive_.bytes - at_ < kBlock) refuse("the archive is cut short: a header has 512 bytes");
+  archive_.read(at_, std::as_writable_bytes(std::span(header_)));
+  if (is_zero()) return false;
+  require_checksum();
+  return true;
+}
+
+void Headers::require_checksum() const {
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < kBlock; ++i) {
+    const bool is_own = i >= kChecksum.at && i < kChecksum.at + kChecksum.length;
+    sum += is_own ? std::uint64_t{' '} : static_cast<unsigned char>(header_[i]);
+  }
+  if (octal_in(kChecksum) != sum)
+    refuse("the header's checksum is wrong: the archive is damaged, or no tar archive (compressed ones are not read)");
+}
+
+/// Between blanks and zeros; none of these is 0.
+std::optional<std::uint64_t> Headers::octal_in(const Field& field) const {
+  std::string_view text = bytes_of(field);
+  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+  text = text.substr(0, text.find_first_of(std::string_view(" \0", 2)));
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, 8);
+  if (!text.empty() && (error != std::errc() || end != text.data() + text.size())) return std::nullopt;
+  return number;
+}
+
+/// Octal; or, where the first bit is set, the other bits of the field (GNU tar).
+std::uint64_t Headers::number_of(const Field& field) const {
+  const std::string_view text = bytes_of(field);
+  std::uint64_t number = 0;
+  if ((static_cast<unsigned char>(text[0]) & 0x80) != 0) {
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      const auto byte = static_cast<unsigned char>(i == 0 ? text[i] & 0x7f : text[i]);
+      if (number >> 56 != 0) refuse("a number beyond 64 bits");
+      number = number << 8 | byte;
+    }
+    return number;
+  }
+  const auto octal = octal_in(field);
+  if (!octal) refuse("a number that is not octal");
+  return *octal;
+}
+
+std::string Headers::name() const {
+  const bool has_prefix = bytes_of(kMagic) == "ustar" && header_[kMagic.at + 5] == '\0';
+  const std::string_view prefix = has_prefix ? text_of(kPrefix) : std::string_view();
+  return prefix.empty() ? std::string(text_of(kName)) : fmt::format("{}/{}", prefix, text_of(kName));
+}
+
+std::string Headers::contents(std::uint64_t bytes) const {
+  if (bytes > kMostName) refuse(fmt::format("an extended header of {} bytes; allowed: at most {}", bytes, kMostName));
+  std::string text(bytes, '\0');
+  archive_.read(at_ + kBlock, std::as_writable_bytes(std::span(text)));
+  return text;
+}
+
+/// Records "LENGTH KEY=VALUE\n", each as long as it says.
+void Headers::take_pax(const std::string& records, Said& said) const {
+  for (std::string_view rest = records; !rest.empty();) {
+    std::size_t length = 0;
+    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), length);
+    const auto digits = static_cast<std::size_t>(end - rest.data());
+    if (error != std::errc() || length <= digits + 1 || length > rest.size() || rest[digits] != ' ' ||
+        rest[length - 1] != '\n')
+      refuse("a record of an extended header that is malformed");
+    const std::string_view record = rest.substr(digits + 1, length - digits - 2);
+    rest.remove_prefix(length);
+    const std::size_t equals = record.find('=');
+    if (equals == std::string_view::npos) refuse("a record of an extended header without a value");
+    const std::string_view key = record.substr(0, equals), value = record.substr(equals + 1);
+    if (key.starts_with("GNU.sparse.")) refuse("a sparse file; allowed: whole ones");
+    if (key == "path") said.name = std::string(value);
+    if (key != "size") continue;
+    std::uint64_t bytes = 0;
+    const auto [last, wrong] = std::from_chars(value.data(), value.data() + value.size(), bytes);
+    if (wrong != std::errc() || last != value.data() + value.size()) refuse("a size that is no number");
+    said.bytes = bytes;
+  }
+}
+
+std::vector<Member> Headers::members() {
+  std::vector<Member> found;
+  Said said;
+  while (next()) {
+    const char kind = header_[kKind.at];
+    const bool describes = kind == 'x' || kind == 'g' || kind == 'L' || kind == 'K';
+    const std::uint64_t bytes = describes ? number_of(kSize) : said.bytes.value_or(number_of(kSize));
+    const std::uint64_t left = archive_.bytes - at_ - kBlock;
+    const bool has_contents = describes || kind == '0' || kind == '\0' || kind == '7' || said.bytes || bytes > 0;
+    if (has_contents && bytes > left)
+      refuse(fmt::format("{} bytes, of which the archive has {}: it is cut short or damaged", bytes, left));
+    if (kind == 'S') refuse("a sparse file; allowed: whole ones");
+    if (kind == 'x') take_pax(contents(bytes), said);
+    if (kind == 'L') said.name = contents(bytes).c_str();  // up to the zero that ends it
+    if (kind == '0' || kind == '\0' || kind == '7') found.push_back({said.name.value_or(name()), at_ + kBlock, bytes});
+    if (!describes) said = {};
+    at_ += kBlock + std::min(left, (bytes + kBlock - 1) / kBlock * kBlock);  // the last one's rest may be missing
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<Member> members_of(const Archive& archive) { return Headers(archive).members(); }
+
+}  // namespace syncopate::input::tar

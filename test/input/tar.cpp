@@ -1,0 +1,203 @@
+// Tar archives: what their headers say, how sets in them equal sets of files, and what is refused.
+#include "input/tar.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <filesystem>
+
+#include "input/pictures.hpp"
+#include "syncopate/error.hpp"
+#include "syncopate/pipeline.hpp"
+
+namespace syncopate::input {
+namespace {
+
+using namespace test;
+namespace fs = std::filesystem;
+
+std::string padded(std::string text) {
+  text.resize((text.size() + 511) / 512 * 512);
+  return text;
+}
+
+void seal(std::string& header) {
+  header.replace(148, 8, 8, ' ');
+  unsigned sum = 0;
+  for (const char c : header) sum += static_cast<unsigned char>(c);
+  std::array<char, 9> text{};
+  std::snprintf(text.data(), text.size(), "%06o", sum);
+  header.replace(148, 7, text.data(), 7);
+}
+
+struct Entry {
+  std::string name, contents;
+  char kind = '0';
+};
+
+std::string header_of(const Entry& entry) {
+  std::string header(512, '\0');
+  header.replace(0, std::min<std::size_t>(entry.name.size(), 100), entry.name.substr(0, 100));
+  std::array<char, 13> size{};
+  std::snprintf(size.data(), size.size(), "%011zo", entry.contents.size());
+  header.replace(124, 12, size.data(), 12);
+  header[156] = entry.kind;
+  header.replace(257, 8, std::string("ustar\00000", 8));
+  seal(header);
+  return header;
+}
+
+std::string archive_of(const std::vector<Entry>& entries) {
+  std::string bytes;
+  for (const Entry& entry : entries) bytes += header_of(entry) + padded(entry.contents);
+  return bytes + std::string(1024, '\0');
+}
+
+std::vector<tar::Member> members_in(const std::string& bytes) {
+  return tar::members_of({"a.tar", bytes.size(), [&](std::uint64_t offset, base::Bytes into) {
+                            ASSERT_LE(offset + into.size(), bytes.size());
+                            std::memcpy(into.data(), bytes.data() + offset, into.size());
+                          }});
+}
+
+std::string refusal_of(const std::string& bytes) {
+  try {
+    static_cast<void>(members_in(bytes));
+  } catch (const Corrupt& corrupt) {
+    return corrupt.what();
+  }
+  return "nothing was refused";
+}
+
+TEST(Tar, FilesLieWhereTheirHeadersSay) {
+  const std::string long_name = "cat/" + std::string(300, 'x') + ".jpeg";
+  const std::string path = " path=" + long_name + "\n", record = std::to_string(path.size() + 3) + path;
+  const std::string bytes = archive_of({{"cat/", "", '5'},
+                                        {"cat/1.jpeg", "first"},
+                                        {"pax", record, 'x'},
+                                        {"short", std::string(700, 'p')},
+                                        {"././@LongLink", long_name + '\0', 'L'},
+                                        {"short", "gnu"},
+                                        {"dog/2.png", ""}});
+  const auto members = members_in(bytes);
+  ASSERT_EQ(members.size(), 4U);
+  EXPECT_EQ(members[0].name, "cat/1.jpeg");
+  EXPECT_EQ(bytes.substr(members[0].offset, members[0].bytes), "first");
+  EXPECT_EQ(members[1].name, long_name);
+  EXPECT_EQ(members[1].bytes, 700U);
+  EXPECT_EQ(members[2].name, long_name);
+  EXPECT_EQ(bytes.substr(members[2].offset, members[2].bytes), "gnu");
+  EXPECT_EQ(members[3].name, "dog/2.png") << "a long name is of one file";
+  EXPECT_EQ(members_in(bytes.substr(0, bytes.size() - 1024)).size(), 4U) << "without the blocks of its end";
+}
+
+TEST(Tar, PrefixesAndBinarySizesAreRead) {
+  std::string header = header_of({"1.jpeg", "abc"});
+  header.replace(345, 7, "far/cat");
+  header.replace(124, 12, std::string("\x80\0\0\0\0\0\0\0\0\0\0\3", 12));
+  seal(header);
+  const auto members = members_in(header + padded("abc"));
+  ASSERT_EQ(members.size(), 1U);
+  EXPECT_EQ(members[0].name, "far/cat/1.jpeg");
+  EXPECT_EQ(members[0].bytes, 3U);
+}
+
+TEST(Tar, WhatIsDamagedIsRefusedWithItsPlaceAndReason) {
+  const std::string good = archive_of({{"cat/1.jpeg", std::string(600, 'a')}, {"cat/2.jpeg", "b"}});
+  std::string flipped = good;
+  flipped[1536 + 3] ^= 1;
+  EXPECT_EQ(refusal_of(flipped).substr(0, 52), "a.tar at offset 1536: the header's checksum is wrong");
+  EXPECT_NE(refusal_of(good.substr(0, 1000)).find("offset 0: 600 bytes, of which the archive has 488"),
+            std::string::npos);
+  EXPECT_NE(refusal_of(good.substr(0, 1700)).find("cut short"), std::string::npos);
+  EXPECT_NE(refusal_of("\x1f\x8b" + std::string(2000, 'z')).find("compressed"), std::string::npos);
+  std::string huge = header_of({"x", ""});
+  huge.replace(124, 12, std::string("\xff") + std::string(11, '\xff'));
+  seal(huge);
+  EXPECT_NE(refusal_of(huge).find("beyond 64 bits"), std::string::npos);
+  std::string words = header_of({"x", ""});
+  words.replace(124, 12, std::string("seventeen\0\0\0", 12));
+  seal(words);
+  EXPECT_NE(refusal_of(words).find("not octal"), std::string::npos);
+  for (const char* record : {"5 path=x\n", "99 path=x\n", "path=x\n", "9 path=xy", "7 path\n", "0 a=b\n"})
+    EXPECT_NE(refusal_of(archive_of({{"pax", record, 'x'}})).find("extended header"), std::string::npos) << record;
+  EXPECT_NE(refusal_of(archive_of({{"pax", "11 size=1x\n", 'x'}})).find("no number"), std::string::npos);
+  EXPECT_NE(refusal_of(archive_of({{"pax", std::string(70'000, 'x'), 'x'}})).find("at most 65536"), std::string::npos);
+  EXPECT_NE(refusal_of(archive_of({{"pax", "22 GNU.sparse.major=1\n", 'x'}})).find("sparse"), std::string::npos);
+}
+
+/// A folder that goes with the test.
+class Place final {
+ public:
+  explicit Place(const std::string& name)
+      : path(fs::temp_directory_path() / fmt::format("syncopate-tar-{}-{}", getpid(), name)) {
+    fs::remove_all(path);
+  }
+  ~Place() { fs::remove_all(path); }
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
+  const fs::path path;
+};
+
+void put(const fs::path& file, const std::string& bytes) {
+  fs::create_directories(file.parent_path());
+  std::ofstream(file, std::ios::binary) << bytes;
+}
+
+std::string picture(int blue) {
+  const Bytes bytes = jpeg_of(drawing(24, 16, blue));
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+TEST(TarSet, HasThePicturesAndLabelsOfTheFolder) {
+  const Place files("files"), archives("archives");
+  std::vector<Entry> cats, dogs;
+  for (int i = 0; i < 3; ++i) {
+    cats.push_back({fmt::format("./cat/{}.jpeg", i), picture(10 * i)});
+    dogs.push_back({fmt::format("./dog/{}.JPG", i), picture(200 + i)});
+  }
+  for (const auto* of : {&cats, &dogs})
+    for (const Entry& entry : *of)
+      for (const char* part : {"train", "val"}) put(files.path / part / entry.name, entry.contents);
+  dogs.push_back({"./dog/._0.JPG", "notes of another system"});
+  dogs.push_back({"./dog/readme.txt", "no picture"});
+  put(archives.path / "train/0.tar", archive_of(cats));
+  put(archives.path / "train/1.tar", archive_of(dogs));
+  put(archives.path / "val/all.tar", archive_of({cats[0], dogs[0]}));
+  const Dataset one = open_dataset(files.path.string()), other = open_dataset(archives.path.string());
+  EXPECT_EQ(one.format, "folder");
+  EXPECT_EQ(other.format, "tar");
+  EXPECT_EQ(other.classes, (std::vector<std::string>{"cat", "dog"}));
+  ASSERT_EQ(other.training->records(), 6U);
+  ASSERT_EQ(one.training->records(), 6U);
+  EXPECT_EQ(other.evaluation->records(), 2U);
+  for (std::size_t record = 0; record < 6; ++record) {
+    ASSERT_EQ(one.training->bytes(record), other.training->bytes(record));
+    Bytes a(one.training->bytes(record)), b(a.size());
+    one.training->read(record, a);
+    other.training->read(record, b);
+    EXPECT_EQ(a, b);
+    EXPECT_EQ(one.training->label(record), other.training->label(record));
+  }
+  EXPECT_EQ(other.training->name(4), fmt::format("./dog/1.JPG in {}/train/1.tar", archives.path.string()));
+  const std::uint64_t version = other.training->version();
+  put(archives.path / "train/1.tar", archive_of(dogs) + std::string(512, '\0'));
+  EXPECT_NE(open_dataset(archives.path.string()).training->version(), version);
+}
+
+TEST(TarSet, RefusesWhatHasNoClassOfTraining) {
+  const Place set("classes");
+  put(set.path / "train/0.tar", archive_of({{"cat/0.jpeg", picture(1)}}));
+  put(set.path / "val/0.tar", archive_of({{"dog/0.jpeg", picture(1)}}));
+  EXPECT_THROW(static_cast<void>(open_dataset(set.path.string())), Misuse);
+  put(set.path / "val/0.tar", archive_of({{"0.jpeg", picture(1)}}));
+  EXPECT_THROW(static_cast<void>(open_dataset(set.path.string())), Misuse);
+  put(set.path / "val/0.tar", archive_of({{"cat/0.jpeg", picture(1)}}).substr(0, 700));
+  EXPECT_THROW(static_cast<void>(open_dataset(set.path.string())), Corrupt);
+}
+
+}  // namespace
+}  // namespace syncopate::input
