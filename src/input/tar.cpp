@@ -45,6 +45,7 @@ class Headers final {
     return bytes_of(field).substr(0, bytes_of(field).find('\0'));
   }
   [[nodiscard]] bool next();
+  void require_end();
   [[nodiscard]] bool is_zero() const { return header_.find_first_not_of('\0') == std::string::npos; }
   void require_checksum() const;
   [[nodiscard]] std::optional<std::uint64_t> octal_in(const Field& field) const;
@@ -58,14 +59,22 @@ class Headers final {
   std::string header_ = std::string(kBlock, '\0');
 };
 
-/// False at the end: two blocks of zeros, of which one or both may be missing.
+/// False at the end: blocks of zeros, or none. What follows them would be lost without a word.
 bool Headers::next() {
   if (at_ == archive_.bytes) return false;
   if (archive_.bytes - at_ < kBlock) refuse("the archive is cut short: a header has 512 bytes");
   archive_.read(at_, std::as_writable_bytes(std::span(header_)));
-  if (is_zero()) return false;
+  if (is_zero()) return require_end(), false;
   require_checksum();
   return true;
+}
+
+void Headers::require_end() {
+  for (; archive_.bytes - at_ >= kBlock; at_ += kBlock) {
+    archive_.read(at_, std::as_writable_bytes(std::span(header_)));
+    if (!is_zero())
+      refuse("more follows the archive's end: a damaged header before, or archives in one file (tar -A joins them)");
+  }
 }
 
 void Headers::require_checksum() const {

@@ -13,7 +13,8 @@ TEST(Recipe, PartsHaveWhatIsWrittenAndDefaultsElsewhere) {
       R"({"about": "x", "samples": 100, "parts": [
           {"epochs": 2, "batch": 8},
           {"epochs": 3, "batch": 4, "resolution": 96, "learning_rate": [0.5, 0], "codec": "topk:0.01",
-           "exchange": "hierarchical", "algorithm": "ring", "feedback": "momentum", "warmup_density": [0.25, 100], "samples_per_second": 10, "update_s": 0.5}]})",
+           "exchange": "hierarchical", "algorithm": "ring", "feedback": "momentum", "warmup_density": [0.25, 100],
+           "samples_per_second": 10, "update_s": 0.5}]})",
       "r.json");
   EXPECT_EQ(recipe.samples, 100U);
   EXPECT_EQ(recipe.epochs(), 5U);

@@ -112,6 +112,7 @@ TEST(Tar, WhatIsDamagedIsRefusedWithItsPlaceAndReason) {
   EXPECT_EQ(refusal_of(flipped).substr(0, 52), "a.tar at offset 1536: the header's checksum is wrong");
   EXPECT_NE(refusal_of(good.substr(0, 1000)).find("offset 0: 600 bytes, of which the archive has 488"),
             std::string::npos);
+  EXPECT_NE(refusal_of(good + good).find("more follows the archive's end"), std::string::npos);
   EXPECT_NE(refusal_of(good.substr(0, 1700)).find("cut short"), std::string::npos);
   EXPECT_NE(refusal_of("\x1f\x8b" + std::string(2000, 'z')).find("compressed"), std::string::npos);
   std::string huge = header_of({"x", ""});
@@ -164,6 +165,7 @@ TEST(TarSet, HasThePicturesAndLabelsOfTheFolder) {
       for (const char* part : {"train", "val"}) put(files.path / part / entry.name, entry.contents);
   dogs.push_back({"./dog/._0.JPG", "notes of another system"});
   dogs.push_back({"./dog/readme.txt", "no picture"});
+  dogs.push_back({"./.cache/0.jpeg", "in no class"});
   put(archives.path / "train/0.tar", archive_of(cats));
   put(archives.path / "train/1.tar", archive_of(dogs));
   put(archives.path / "val/all.tar", archive_of({cats[0], dogs[0]}));
@@ -193,10 +195,20 @@ TEST(TarSet, RefusesWhatHasNoClassOfTraining) {
   put(set.path / "train/0.tar", archive_of({{"cat/0.jpeg", picture(1)}}));
   put(set.path / "val/0.tar", archive_of({{"dog/0.jpeg", picture(1)}}));
   EXPECT_THROW(static_cast<void>(open_dataset(set.path.string())), Misuse);
-  put(set.path / "val/0.tar", archive_of({{"0.jpeg", picture(1)}}));
-  EXPECT_THROW(static_cast<void>(open_dataset(set.path.string())), Misuse);
+  for (const char* name : {"0.jpeg", "./0.jpeg", "cat/../../0.jpeg"}) {
+    put(set.path / "val/0.tar", archive_of({{name, picture(1)}}));
+    EXPECT_THROW(static_cast<void>(open_dataset(set.path.string())), Misuse) << name;
+  }
   put(set.path / "val/0.tar", archive_of({{"cat/0.jpeg", picture(1)}}).substr(0, 700));
   EXPECT_THROW(static_cast<void>(open_dataset(set.path.string())), Corrupt);
+}
+
+TEST(TarSet, DoesNotStandBesideFoldersOfClasses) {
+  const Place set("both");
+  for (const char* part : {"train", "val"}) put(set.path / part / "cat/0.jpeg", picture(1));
+  static_cast<void>(open_dataset(set.path.string()));
+  put(set.path / "train/0.tar", archive_of({{"cat/1.jpeg", picture(1)}}));
+  EXPECT_THROW(static_cast<void>(open_dataset(set.path.string())), Misuse);
 }
 
 }  // namespace

@@ -36,7 +36,6 @@ TEST(Parts, FollowOneAnotherAndTheLastOneStaysBehindTheEnd) {
   EXPECT_EQ(train::text_of(two[1]), "epochs 3 to 5: 48 pixels, batch 5, codec fp16, exchange allreduce");
 }
 
-// A recipe's batch is what a rank takes in a step, cut into micro-batches or not.
 TEST(Parts, HaveTheFeedbackAndTheDensityThatTheySayAndElseTheRuns) {
   train::Options options;
   options.feedback.kind = "none";
@@ -55,6 +54,7 @@ TEST(Parts, HaveTheFeedbackAndTheDensityThatTheySayAndElseTheRuns) {
             "from 0.25 in 40 steps");
 }
 
+// A recipe's batch is what a rank takes in a step, cut into micro-batches or not.
 TEST(Parts, HaveTheBatchOfAStepHoweverItIsCut) {
   train::Options options{.accumulate = 4};
   options.recipe = std::make_shared<const Recipe>(parse_recipe(kTwo, "r.json"));

@@ -91,8 +91,13 @@ bool recognises(const std::string& path) {
   return fs::is_empty(train, ignored) || !names_in(train, is_class).empty();
 }
 
+bool is_archive(const fs::directory_entry& entry) { return entry.path().extension() == ".tar"; }
+
 Dataset open(const std::string& path) {
   const fs::path folder = path;
+  for (const char* part : {"train", "val"})
+    base::require(names_in(folder / part, is_archive).empty(),
+                  "{} has archives (.tar) beside folders of classes; allowed: one of both", (folder / part).string());
   Dataset set;
   set.classes = names_in(folder / "train", is_class);
   base::require(!set.classes.empty(), "{} has no folder; allowed: one for each class", (folder / "train").string());

@@ -30,9 +30,17 @@ std::vector<std::string> archives_in(const fs::path& folder) {
   return files;
 }
 
-/// Hidden ones are what another system noted beside a file: "._x.jpeg".
+/// The folder that it lies in; empty: none.
+std::string class_of(const tar::Member& member) {
+  const std::string folder = fs::path(member.name).parent_path().filename().string();
+  return folder == "." || folder == ".." ? std::string() : folder;
+}
+
+/// Hidden files are what another system noted beside one ("._x.jpeg"), and hidden folders are no classes.
 bool is_picture_of(const tar::Member& member) {
-  return is_photograph(member.name) && !fs::path(member.name).filename().string().starts_with(".");
+  const bool is_hidden =
+      fs::path(member.name).filename().string().starts_with(".") || class_of(member).starts_with(".");
+  return is_photograph(member.name) && !is_hidden;
 }
 
 /// The pictures of some archives. Headers are read once; contents when they are wanted.
@@ -86,9 +94,6 @@ class Shards final : public Source {
     std::int64_t label = 0;
   };
 
-  static std::string class_of(const tar::Member& member) {
-    return fs::path(member.name).parent_path().filename().string();
-  }
   void add(tar::Member member) {
     const std::string& archive = files_.back().path();
     base::require(!class_of(member).empty(), "{} in {} lies in no folder; allowed: CLASS/PICTURE", member.name,
