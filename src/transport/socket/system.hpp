@@ -37,6 +37,7 @@ class Watcher {
 /// Linux says of a stream socket; -1 is a failure. Time passes here and nowhere else. Thread-safe.
 class System : public base::Clock {
  public:
+  [[nodiscard]] base::Time now() const override = 0;
   /// Fills `into` with bytes that nobody can guess. Throws SystemFailure.
   virtual void draw(base::Bytes into) = 0;
   /// How many descriptors this process may have; SIZE_MAX: without a limit.
