@@ -98,7 +98,7 @@ nlohmann::ordered_json row_of(const Part& part) {
   row["codec"] = o.codec;
   row["exchange"] = o.exchange;
   row["algorithm"] = o.algorithm;
-  row["feedback"] = o.feedback.kind;
+  if (o.feedback.kind != "auto") row["feedback"] = o.feedback.kind;
   if (o.feedback.warmup_steps > 0) row["warmup_density"] = {o.feedback.warmup_density, o.feedback.warmup_steps};
   return row;
 }
