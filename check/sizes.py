@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Folders, files, shelf entries, public headers and functions stay small: limits of files, lines, nesting and parameters."""
+"""Functions stay short and shallow; unusual sizes of files and folders are printed as advice and do not fail."""
 
 import sys
 from collections import Counter
@@ -7,14 +7,12 @@ from collections import Counter
 from base.functions import functions
 from base.tree import CODE_FOLDERS, CPP, ROOT, Finding, cpp_files, files, report, shelves
 
-FILE_LINES = 300
-SHELF_LINES = 150
-HEADER_LINES = 200
-PUBLIC_HEADERS = 20  # for users in include/syncopate, and as many for our own programs in its tooling/
-FOLDER_FILES = 20
 FUNCTION_LINES = 60
-NESTING = 3
-PARAMETERS = 4
+NESTING = 4
+# Advice: one class per file and one idea per file matter more than a number.
+LONG_FILE = 500
+SHORT_FILE = 20
+FULL_FOLDER = 30
 COUNTED = CPP | {".py", ".cmake", ".sh", ""}
 
 
@@ -22,29 +20,21 @@ def line_count(path):
     return len(path.read_text(errors="replace").splitlines())
 
 
-def file_findings(root):
+def advice(root):
+    """Files and folders of unusual size: places to look at, not findings."""
     shelf_folders = {s.folder for s in shelves(root)}
     for path in files(root, *CODE_FOLDERS, "check", "scripts", "cmake", ".ci", suffixes=COUNTED):
-        limit, kind = FILE_LINES, "a file"
-        if str(path.parent) in shelf_folders:
-            limit, kind = SHELF_LINES, "a shelf entry"
-        elif path.parts[0] == "include":
-            limit, kind = HEADER_LINES, "a public header"
         lines = line_count(root / path)
-        if lines > limit:
-            yield Finding(str(path), lines, f"{lines} lines; {kind} has at most {limit}: give one of its jobs a file of its own")
-
-
-def folder_findings(root):
-    """Too many files side by side; a shelf may hold as many entries as there are."""
-    shelf_folders = {s.folder for s in shelves(root)}
+        if lines > LONG_FILE:
+            yield Finding(str(path), 1, f"{lines} lines: does it contain more than one idea?")
+        elif lines < SHORT_FILE and path.suffix in CPP and path.parts[0] == "src" and str(path.parent) not in shelf_folders:
+            yield Finding(str(path), 1, f"{lines} lines: does it belong to a neighbour?")
     for folder, count in sorted(Counter(str(path.parent) for path in cpp_files(root)).items()):
-        limit, kind = (PUBLIC_HEADERS, "public headers") if folder.startswith("include/") else (FOLDER_FILES, "files")
-        if count > limit and folder not in shelf_folders:
-            yield Finding(folder, 1, f"{count} {kind}; at most {limit}: give one of its thoughts a folder, or move a header to src/")
+        if count > FULL_FOLDER and folder not in shelf_folders:
+            yield Finding(folder, 1, f"{count} files: is one of its ideas a folder?")
 
 
-def function_findings(root):
+def findings(root):
     for path in cpp_files(root):
         for function in functions((root / path).read_text(errors="replace")):
             where, name = str(path), function.name
@@ -53,14 +43,10 @@ def function_findings(root):
             if function.nesting > NESTING:
                 yield Finding(where, function.deepest_line,
                               f"{name} nests {function.nesting} deep, at most {NESTING}: return early or name the inner part")
-            if function.parameters > PARAMETERS:
-                yield Finding(where, function.first_line,
-                              f"{name} takes {function.parameters} parameters, at most {PARAMETERS}: make an options struct")
-
-
-def findings(root):
-    return [*file_findings(root), *folder_findings(root), *function_findings(root)]
 
 
 if __name__ == "__main__":
+    if "--advice" in sys.argv[1:]:
+        for finding in sorted(advice(ROOT)):
+            print(finding)
     sys.exit(report("sizes", findings(ROOT)))

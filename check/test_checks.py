@@ -18,34 +18,15 @@ from test_layers import Layers, Rooms  # run together with those below
 
 
 class Sizes(Tree):
-    def test_a_long_file_is_found(self):
-        self.write("src/base/log.cpp", "\n" * 301)
-        self.finds(sizes.findings(self.root), "src/base/log.cpp", 301, "at most 300")
-
-    def test_a_long_shelf_entry_is_found(self):
-        self.write("src/CMakeLists.txt", "syncopate_shelf(syncopate sync/exchange syncopate::sync Exchange exchanges x.hpp)\n")
-        self.write("src/sync/exchange/gather.cpp", "\n" * 151)
-        self.finds(sizes.findings(self.root), "src/sync/exchange/gather.cpp", 151, "at most 150")
-
-    def test_too_many_public_headers_are_found(self):
-        for i in range(20):
-            self.write(f"include/syncopate/tooling/h{i}.hpp", "")
+    def test_unusual_files_and_folders_are_advice_and_no_findings(self):
+        self.write("src/base/log.cpp", "\n" * 501)
+        self.write("src/base/tiny.hpp", "")
+        for i in range(31):
+            self.write(f"src/sync/s{i}.cpp", "\n" * 40)
+        self.finds(sizes.advice(self.root), "src/base/log.cpp", 1, "501 lines")
+        self.finds(sizes.advice(self.root), "src/base/tiny.hpp", 1, "belong to a neighbour")
+        self.finds(sizes.advice(self.root), "src/sync", 1, "31 files")
         self.finds_nothing(sizes.findings(self.root))
-        for i in range(20):
-            self.write(f"include/syncopate/h{i}.hpp", "")
-        self.finds(sizes.findings(self.root), "include/syncopate", 1, "21 public headers")
-
-    def test_a_full_folder_is_found_unless_it_is_a_shelf(self):
-        self.write("src/CMakeLists.txt", "syncopate_shelf(syncopate sync/exchange syncopate::sync Exchange exchanges x.hpp)\n")
-        for i in range(21):
-            self.write(f"src/sync/exchange/e{i}.cpp", "")
-        self.finds_nothing(sizes.findings(self.root))
-        for i in range(20):
-            self.write(f"src/sync/s{i}.cpp", "")
-        self.write("src/sync/README.md", "")
-        self.finds_nothing(sizes.findings(self.root))
-        self.write("src/sync/one_more.hpp", "")
-        self.finds(sizes.findings(self.root), "src/sync", 1, "21 files")
 
     def test_a_long_function_is_found_where_it_begins(self):
         self.write("src/base/log.cpp", "\nnamespace a {\n\nvoid f(int) {\n" + "  g();\n" * 59 + "}\n}\n")
@@ -56,12 +37,8 @@ class Sizes(Tree):
         self.finds_nothing(sizes.findings(self.root))
 
     def test_deep_nesting_is_found(self):
-        self.write("src/base/log.cpp", "void f() {\nif (a) {\nfor (;;) {\nwhile (b) {\nif (c) {\n}\n}\n}\n}\n}\n")
-        self.finds(sizes.findings(self.root), "src/base/log.cpp", 5, "nests 4 deep")
-
-    def test_many_parameters_are_found(self):
-        self.write("src/base/log.cpp", "int f(int a, std::map<int, int> b, int c = g(1, 2), int d, int e) { return a; }\n")
-        self.finds(sizes.findings(self.root), "src/base/log.cpp", 1, "takes 5 parameters")
+        self.write("src/base/log.cpp", "void f() {\nif (a) {\nfor (;;) {\nwhile (b) {\nif (c) {\nif (d) {\n}\n}\n}\n}\n}\n}\n")
+        self.finds(sizes.findings(self.root), "src/base/log.cpp", 6, "nests 5 deep")
 
     def test_a_small_tree_passes(self):
         self.write("src/base/log.cpp", "void f(std::map<int, int> a, int b, int c, int d) { if (a) { g(); } }\n")
