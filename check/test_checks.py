@@ -8,6 +8,7 @@ from pathlib import Path
 import docs
 import format as format_check
 import headers
+import prose
 import shelves
 import sizes
 import tidy
@@ -43,6 +44,28 @@ class Sizes(Tree):
     def test_a_small_tree_passes(self):
         self.write("src/base/log.cpp", "void f(std::map<int, int> a, int b, int c, int d) { if (a) { g(); } }\n")
         self.finds_nothing(sizes.findings(self.root))
+
+
+class Prose(Tree):
+    def found(self, path, text):
+        self.write(path, text)
+        return [str(f) for f in prose.findings(self.root)]
+
+    def test_a_comment_that_begins_without_a_subject_is_found_in_its_line(self):
+        found = self.found("src/base/log.hpp", "int a;\n/// Closes the file. Who leaves\n/// makes no edges.\nint b;\n")
+        self.assertEqual(["src/base/log.hpp:2"], [f.split(": ")[0] for f in found])
+
+    def test_words_are_found_in_comments_messages_and_pages(self):
+        self.assertEqual(1, len(self.found("src/base/log.cpp", 'int a;  ///< begins anew\n')))
+        self.assertEqual(2, len(self.found("src/base/fork.cpp", 'throw Misuse("the server says nothing");\n')))
+        self.assertEqual(3, len(self.found("docs/a.md", "Text.\n\n- The server tells its state.\n")))
+
+    def test_code_is_no_prose(self):
+        self.assertEqual([], self.found("src/base/log.cpp", "Says says = tells(anew);  // reads `says`, a field\n"))
+        self.assertEqual([], self.found("docs/a.md", "```sh\necho anew\n```\nRead `says` and [this](beside.md).\n"))
+
+    def test_questions_and_plain_sentences_pass(self):
+        self.assertEqual([], self.found("docs/a.md", "What is a codec? A codec is not a file. It is no longer than a page.\n"))
 
 
 class Functions(unittest.TestCase):
