@@ -7,7 +7,9 @@ import sys
 from base.tree import ROOT, Finding, files, line_of, report
 
 EXAMPLE = "example/allreduce.cpp"
-EXCERPTS = {"docs/use.md": "example/own_model.cpp"}  # page -> the program that its cpp blocks are parts of
+# Page -> the sources that its cpp blocks are parts of.
+EXCERPTS = {"docs/use.md": ["example/own_model.cpp"],
+            "docs/extending.md": [f"test/template/{kind}.cpp" for kind in ("codec", "algorithm", "policy", "placement")]}
 
 
 def link_findings(root):
@@ -29,17 +31,28 @@ def example_findings(root):
 
 
 def excerpt_findings(root):
-    for page, example in EXCERPTS.items():
+    for page, sources in EXCERPTS.items():
         if not (root / page).exists():
             continue
-        text, code = (root / page).read_text(), (root / example).read_text()
+        text, codes = (root / page).read_text(), [(root / source).read_text() for source in sources]
         for match in re.finditer(r"^```cpp\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL):
-            if match[1] not in code:
-                yield Finding(page, line_of(text, match.start()), f"these lines are not in {example}: copy them again")
+            if not any(match[1] in code for code in codes):
+                yield Finding(page, line_of(text, match.start()), f"these lines are not in {' or '.join(sources)}: copy them again")
+
+
+def variable_findings(root):
+    """Every variable that code reads is in the table from which docs/environment.md is generated."""
+    table = root / "src/base/variables.cpp"
+    known = set(re.findall(r'"(SYNCOPATE_[A-Z_]+)"', table.read_text())) if table.exists() else set()
+    for path in files(root, "src", "tools", "train", "serve", "bind", "python", suffixes={".cpp", ".hpp", ".py"}):
+        text = (root / path).read_text()
+        for match in re.finditer(r'"(SYNCOPATE_[A-Z_]+)"', text):
+            if match[1] not in known:
+                yield Finding(str(path), line_of(text, match.start()), f"{match[1]} is missing in src/base/variables.cpp: add it")
 
 
 def findings(root):
-    return [*link_findings(root), *example_findings(root), *excerpt_findings(root)]
+    return [*variable_findings(root), *link_findings(root), *example_findings(root), *excerpt_findings(root)]
 
 
 if __name__ == "__main__":

@@ -4,11 +4,24 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cassert>
 #include <charconv>
 
 #include "base/require.hpp"
+#include "syncopate/tooling/environment.hpp"
 
 namespace syncopate::base {
+
+namespace {
+
+/// Only variables that the documentation lists are read.
+[[maybe_unused]] bool is_documented(std::string_view name) {
+  return !name.starts_with("SYNCOPATE_") ||
+         std::ranges::find(environment_variables(), name, &EnvironmentVariable::name) != environment_variables().end();
+}
+
+}  // namespace
 
 Environment Environment::of_process() {
   std::map<std::string, std::string, std::less<>> values;
@@ -21,6 +34,7 @@ Environment Environment::of_process() {
 }
 
 std::optional<std::string> Environment::text(std::string_view name) const {
+  assert(is_documented(name));
   const auto found = values_.find(name);
   if (found == values_.end() || found->second.empty()) return std::nullopt;
   return found->second;

@@ -7,6 +7,7 @@
 #include "command.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/tooling/catalogue.hpp"
+#include "syncopate/tooling/environment.hpp"
 #include "syncopate/tooling/names.hpp"
 #include "syncopate/version.hpp"
 
@@ -63,12 +64,57 @@ void print_table(const std::vector<CatalogueEntry>& all) {
   }
 }
 
+void print_environment_rows() {
+  for (const EnvironmentVariable& variable : environment_variables())
+    print_row({{"shelf", "variable"},
+               {"name", variable.name},
+               {"summary", variable.meaning},
+               {"source", ""},
+               {"values", variable.values},
+               {"default", variable.fallback}});
+}
+
+void print_environment_markdown() {
+  fmt::print(
+      "# Environment variables\n\n"
+      "Options of a program and of the API win over variables. A value that is not allowed ends the program with an "
+      "error\nthat names the variable. `syncopate info --environment --markdown` prints this page.\n");
+  std::string_view topic;
+  for (const EnvironmentVariable& variable : environment_variables()) {
+    if (variable.topic != topic)
+      fmt::print("\n## {}\n\n| variable | allowed | default | meaning |\n|---|---|---|---|\n", variable.topic);
+    topic = variable.topic;
+    fmt::print("| `{}` | {} | {} | {} |\n", variable.name, escaped(variable.values), escaped(variable.fallback),
+               escaped(variable.meaning));
+  }
+}
+
+void print_environment() {
+  for (const EnvironmentVariable& variable : environment_variables())
+    fmt::print("{}\n    {}\n    allowed: {}; default: {}\n", variable.name, variable.meaning, variable.values,
+               variable.fallback);
+}
+
+int show_environment(bool json, bool wants_markdown) {
+  if (json)
+    print_environment_rows();
+  else if (wants_markdown)
+    print_environment_markdown();
+  else
+    print_environment();
+  return 0;
+}
+
 void define(CLI::App& app, Session& session) {
   const auto name = std::make_shared<std::string>();
   app.add_option("NAME", *name, "Only what has this name, or stands on the shelf of this name: ring, codec");
   const auto* markdown = app.add_flag("--markdown")->description("Tables for documentation");
-  app.callback([&session, markdown, name] {
-    session.action = [&session, name, wants_markdown = markdown->count() > 0] {
+  const auto* environment =
+      app.add_flag("--environment")->description("Environment variables instead of catalogue entries");
+  app.callback([&session, markdown, environment, name] {
+    session.action = [&session, name, wants_markdown = markdown->count() > 0,
+                      wants_environment = environment->count() > 0] {
+      if (wants_environment) return show_environment(session.json, wants_markdown);
       const auto all = entries(*name);
       if (session.json) {
         print_rows(all);

@@ -1,0 +1,21 @@
+// The environment variables of the library and its programs, for `syncopate info --environment` and
+// docs/environment.md.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace syncopate {
+
+struct EnvironmentVariable {
+  std::string_view name;
+  std::string_view values;    ///< allowed values
+  std::string_view fallback;  ///< what holds if it is not set
+  std::string_view topic;     ///< heading in the documentation
+  std::string_view meaning;   ///< one or two sentences
+};
+
+/// Every variable that the library, its programs or its tests read, by topic.
+[[nodiscard]] std::span<const EnvironmentVariable> environment_variables();
+
+}  // namespace syncopate
