@@ -78,7 +78,8 @@ struct SynchronizerOptions {
 
   /// The weights of gradient i, with as many elements; initially equal on all ranks (`broadcast_all`). Exchanges that
   /// end with weights need them, and read and write them from the last `ready(i)` of a step until `wait(i)` returns; so
-  /// do codecs that weigh gradients by them (importance), which read f32 weights in that time. Others ignore them.
+  /// do codecs that weigh gradients by them (importance), which read weights of f32, f16 or bf16 in that time. Others
+  /// ignore them.
   std::vector<Buffer> weights;
 
   // Only for exchanges that end with weights, which need it; other exchanges refuse it.

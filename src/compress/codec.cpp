@@ -94,11 +94,18 @@ std::vector<RoundBytes> rounds_of(const Settings& settings, std::span<const Tens
   return {{codec.combines.additive ? Combine::additive : Combine::gather, bytes}};
 }
 
+DType coding_type(const Settings& settings, DType dtype, bool coded) {
+  const bool is_taken = coded ? settings.codec->takes(dtype) : !has_momentum(settings);
+  const bool is_half = dtype == DType::f16 || dtype == DType::bf16;
+  return !is_taken && is_half && settings.codec->takes(DType::f32) ? DType::f32 : dtype;
+}
+
 void require_taken(const Settings& settings, std::string_view gradient, DType dtype) {
-  if (settings.codec->takes(dtype)) return;
+  const auto takes = [&](DType type) { return settings.codec->takes(coding_type(settings, type, true)); };
+  if (takes(dtype)) return;
   std::vector<std::string_view> types;
   for (const DType type : kDTypes)
-    if (settings.codec->takes(type)) types.push_back(name_of(type));
+    if (takes(type)) types.push_back(name_of(type));
   throw Misuse(fmt::format("codec {} does not take gradient '{}' of type {}; allowed: {}", settings.codec->name,
                            gradient, name_of(dtype), fmt::join(types, ", ")),
                {.tensor = std::string(gradient)});

@@ -38,7 +38,7 @@ struct Codec {
   FeedbackUse feedback = FeedbackUse::pointless;
   bool wants_weights = false;  ///< it needs Tensor::weights
   bool has_density = false;    ///< its first parameter is one, which a warm-up may begin with
-  bool (*takes)(DType dtype);  ///< whether it accepts gradients of this type
+  bool (*takes)(DType dtype);  ///< whether its coder gets gradients of this type as they are; see coding_type
   /// Upper limit of the bytes of these tensors' payloads in any round.
   std::size_t (*wire_bytes)(const Settings& settings, std::span<const Tensor> tensors);
   std::unique_ptr<Coder> (*coder)(const Settings& settings);
@@ -87,7 +87,10 @@ struct Settings {
 [[nodiscard]] std::size_t wire_bytes_of(const Settings& settings, std::span<const Tensor> tensors, bool coded);
 /// What the rounds of these tensors are expected to take. Their values may be null.
 [[nodiscard]] std::vector<RoundBytes> rounds_of(const Settings& settings, std::span<const Tensor> tensors);
-/// Throws Misuse if the codec does not take gradients of that type.
+/// The type in which the coder gets gradients of this type: f32 for f16 and bf16 if the codec does not take these, and
+/// for gradients that are not coded but have momentum; else their own.
+[[nodiscard]] DType coding_type(const Settings& settings, DType dtype, bool coded);
+/// Throws Misuse if the codec does not take gradients of that type, nor their elements in f32.
 void require_taken(const Settings& settings, std::string_view gradient, DType dtype);
 
 }  // namespace syncopate::compress

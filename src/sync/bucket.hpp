@@ -18,16 +18,23 @@ namespace syncopate::sync {
 
 class WeightUpdater;
 
-/// Gradients of one type that are all coded alike, or all sent uncoded: they share rounds.
+/// A 16-bit vector and its copy in f32, which a coder gets in its place.
+struct Upcast {
+  Buffer halves, floats;
+};
+
+/// Gradients that their coder gets in one type and that are all coded alike, or all sent uncoded: they share rounds.
 struct Run {
   std::unique_ptr<compress::Coder> coder;
   std::vector<std::size_t> gradients;
-  std::vector<compress::Tensor> whole;  ///< the gradients in the arena
+  std::vector<compress::Tensor> whole;  ///< the gradients, in the arena or in `upcast`
   std::vector<compress::Tensor> part;   ///< this rank's rows of the gradients: what the coder sees
   std::shared_ptr<std::byte[]> wire;    ///< memory for payloads, in the group's memory
   std::size_t wire_bytes = 0;
   std::shared_ptr<std::byte[]> packed;  ///< memory of the exchange, if it narrows
-  bool is_coded = false;                ///< by a codec, not sent as they are
+  std::shared_ptr<std::byte[]> upcast;  ///< memory for copies, in the group's memory
+  std::vector<Upcast> gradients_upcast, weights_upcast;
+  bool is_coded = false;  ///< by a codec, not sent as they are
   // Within a step:
   AnswerMemory answers{};
   std::optional<compress::Round> round{};    ///< what the coder said last, until it is answered
@@ -55,7 +62,7 @@ struct BucketInputs {
 };
 
 /// Gradient i as a tensor in the arena; and this rank's rows of it (without values if they are not all rows). Both with
-/// their weights if the codec wants them.
+/// their weights if the codec wants them. Without values too where the coder gets another type: a bucket has the copy.
 [[nodiscard]] compress::Tensor whole_tensor(const BucketInputs& inputs, std::size_t i);
 [[nodiscard]] compress::Tensor part_tensor(const BucketInputs& inputs, std::size_t i);
 /// Bytes of state between steps for every gradient's part.

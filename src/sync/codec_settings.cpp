@@ -51,9 +51,10 @@ void require_weights(const std::vector<Gradient>& gradients, const SynchronizerO
     base::require(exchange.join == nullptr || weights.dtype == gradients[i].dtype,
                   "gradient '{}' is of type {}, its weights are of type {}; exchange {} takes equal types",
                   gradients[i].name, name_of(gradients[i].dtype), name_of(weights.dtype), exchange.name);
-    base::require(looks == settings.end() || weights.dtype == DType::f32,
-                  "codec {} does not take the weights of gradient '{}', of type {}; allowed: f32",
-                  looks == settings.end() ? "" : looks->codec->name, gradients[i].name, name_of(weights.dtype));
+    base::require(!settings[i].codec->wants_weights || weights.dtype == DType::f32 || weights.dtype == DType::f16 ||
+                      weights.dtype == DType::bf16,
+                  "codec {} does not take the weights of gradient '{}', of type {}; allowed: f32, f16, bf16",
+                  settings[i].codec->name, gradients[i].name, name_of(weights.dtype));
   }
 }
 

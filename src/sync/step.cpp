@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "kernel/cast.hpp"
 #include "sync/traced.hpp"
 #include "syncopate/error.hpp"
 
@@ -18,6 +19,18 @@ ExchangeContext exchange_context(const StepContext& context, const Bucket& bucke
 std::optional<Traced> coding(const StepContext& context, const char* track, const Bucket& bucket) {
   if (std::ranges::none_of(bucket.runs, &Run::is_coded)) return std::nullopt;
   return std::optional<Traced>(std::in_place, context.trace, track, bucket.name, bucket.bytes);
+}
+
+void upcast(const Run& run) {
+  for (const std::vector<Upcast>* const copies : {&run.gradients_upcast, &run.weights_upcast})
+    for (const auto& [halves, floats] : *copies)
+      kernel::cast({halves.dtype, floats.dtype}, halves.bytes().data(), floats.bytes().data(), halves.count);
+}
+
+/// Rounds averages to the type of their gradients, once.
+void downcast(const Run& run) {
+  for (const auto& [halves, floats] : run.gradients_upcast)
+    kernel::cast({floats.dtype, halves.dtype}, floats.bytes().data(), halves.bytes().data(), halves.count);
 }
 
 /// Says the run's first round, with the codec's state for this rank's rows.
@@ -52,6 +65,7 @@ void hear_last(Run& run) {
 }
 
 void combine_narrowed(Run& run, const StepContext& context, const ExchangeContext& exchange) {
+  upcast(run);
   const Shared gradients{run.whole, run.part, run.packed, run.gradients, context.cut};
   context.exchange.narrow(exchange, gradients);
   begin(run, context);
@@ -72,7 +86,10 @@ void join(Run& run, const StepContext& context, const ExchangeContext& exchange,
 void encode(Bucket& bucket, const StepContext& context) {
   if (context.exchange.narrow != nullptr) return;
   const auto span = coding(context, "encode", bucket);
-  for (Run& run : bucket.runs) begin(run, context);
+  for (Run& run : bucket.runs) {
+    upcast(run);
+    begin(run, context);
+  }
 }
 
 void combine(Bucket& bucket, const StepContext& context) {
@@ -87,9 +104,13 @@ void combine(Bucket& bucket, const StepContext& context) {
 }
 
 void decode(Bucket& bucket, const StepContext& context) {
-  if (std::ranges::none_of(bucket.runs, [](const Run& run) { return run.answer.has_value(); })) return;
+  const auto has_work = [](const Run& run) { return run.answer.has_value() || !run.gradients_upcast.empty(); };
+  if (std::ranges::none_of(bucket.runs, has_work)) return;
   const auto span = coding(context, "decode", bucket);
-  for (Run& run : bucket.runs) hear_last(run);
+  for (Run& run : bucket.runs) {
+    hear_last(run);
+    downcast(run);
+  }
 }
 
 void deliver(Bucket& bucket, const StepContext& context, WeightUpdater& updater) {

@@ -14,6 +14,7 @@ import syncopate
 import syncopate.torch
 
 STEPS = 6
+HALF_CODECS = ("none", "topk:0.01", "low_rank:4", "qsgd", "int8")
 CODECS = {"fp16": {}, "topk:0.01": {"feedback": "residual"}, "low_rank:2": {"feedback": "residual"}}
 
 
@@ -75,6 +76,28 @@ def law_of_the_synchronizer(rank, codec, options):
         averages.wait()
         same = [torch.equal(p.grad, view) for p, view in zip(net.parameters(), views, strict=True)]
         wrong += [] if all(same) else [f"{codec}, step {step}: {same}"]
+    return wrong
+
+
+def half_model(rank, codec):
+    """Gradients of bfloat16 become what a synchronizer makes of them in f32, rounded once."""
+    group = syncopate.torch.meeting.own_group()
+    net, twin = wrapped(syncopate.torch.HookState(codec=codec), model().bfloat16()), model().bfloat16()
+    names = list(twin.named_parameters())
+    averages = syncopate.Synchronizer(group, [syncopate.Gradient(name, tuple(p.shape)) for name, p in names], codec=codec)
+    views = [torch.from_dlpack(averages.gradient(i)) for i in range(len(names))]
+    wrong = []
+    for step in range(STEPS):
+        for of in (net, twin):
+            generator = torch.Generator().manual_seed(100 * step + rank)
+            of.zero_grad()
+            of(torch.randn(8, 32, generator=generator).bfloat16()).square().sum().backward()
+        for i in reversed(range(len(names))):
+            views[i].copy_(names[i][1].grad)
+            averages.ready(i)
+        averages.wait()
+        same = [torch.equal(p.grad, view.bfloat16()) for p, view in zip(net.parameters(), views, strict=True)]
+        wrong += [] if all(same) else [f"step {step}: {same}"]
     return wrong
 
 
@@ -158,5 +181,6 @@ def everything(rank, size, store):
              "uneven": uneven(rank), "refused": refused()}
     if size == 2:  # then every order of adding gives the same bits, so that other buckets compare
         wrong |= {codec: law_of_the_synchronizer(rank, codec, options) for codec, options in CODECS.items()}
+        wrong |= {f"{codec} in bfloat16": half_model(rank, codec) for codec in HALF_CODECS}
     dist.destroy_process_group()
     return {name: what for name, what in wrong.items() if what}

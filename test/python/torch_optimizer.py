@@ -10,6 +10,7 @@ import syncopate.torch
 from torch_training import batch, differences
 
 STEPS = 5
+HALF_CODECS = ("none", "topk:0.01", "low_rank:4", "qsgd", "int8", "importance")
 
 
 def model(rank=0):
@@ -108,6 +109,37 @@ def skipped_steps(group, rank, size):
         ([] if state == other_state else ["codec state"])
 
 
+def half_models(group, rank, size):
+    """A step's averages of bfloat16 are those of a synchronizer in f32, rounded once."""
+    wrong = []
+    for codec in HALF_CODECS:
+        net = nn.Sequential(nn.Linear(16, 64), nn.ReLU(), nn.Linear(64, 96), nn.ReLU(), nn.Linear(96, 4)).bfloat16()
+        optimizer = syncopate.torch.DistributedOptimizer(torch.optim.SGD(net.parameters(), 0.1), net, group=group, codec=codec, policy="wfbp")
+        twin = copy.deepcopy(net)
+        values = [p.detach().float() for p in twin.parameters()]
+        averages = syncopate.Synchronizer(group, [syncopate.Gradient(name, tuple(p.shape)) for name, p in twin.named_parameters()],
+                                          codec=codec, policy="wfbp", weights=values)
+        for step in range(STEPS):
+            twin.load_state_dict(net.state_dict())
+            for value, p in zip(values, twin.parameters(), strict=True):
+                value.copy_(p.detach())
+            for of, clear in ((net, optimizer.zero_grad), (twin, twin.zero_grad)):
+                clear()
+                samples, targets = (tensor[own(rank, size)].bfloat16() for tensor in batch(step))
+                nn.functional.mse_loss(of(samples), targets).backward()
+            optimizer.synchronize()  # before the other begins: they share a group
+            for i, p in reversed(list(enumerate(twin.parameters()))):
+                torch.from_dlpack(averages.gradient(i)).copy_(p.grad)
+                averages.ready(i)
+            averages.wait()
+            same = [torch.equal(p.grad, torch.from_dlpack(averages.gradient(i)).bfloat16()) for i, p in enumerate(net.parameters())]
+            wrong += [] if all(same) else [f"{codec}, step {step}: {same}"]
+            optimizer.step()
+        optimizer.synchronizer.close()
+        averages.close()
+    return wrong
+
+
 def refusals(group):
     """Texts of what is refused."""
     net, other = model(), model()
@@ -126,6 +158,6 @@ def refusals(group):
 def everything(rank, size, store):
     """Returns what is wrong, by name."""
     with syncopate.Group.join(rank=rank, size=size, rendezvous=store + "-folder") as group:
-        wrong = {part.__name__: part(group, rank, size) for part in (as_alone, micro_batches, skipped_steps)}
+        wrong = {part.__name__: part(group, rank, size) for part in (as_alone, micro_batches, skipped_steps, half_models)}
         wrong["refused"] = refusals(group)
     return wrong

@@ -9,7 +9,10 @@ namespace syncopate::compress::codec {
 
 namespace {
 
-bool takes(DType dtype) { return dtype == DType::f32; }
+bool takes(DType dtype) { return dtype == DType::f32 || dtype == DType::bf16; }
+
+/// A gradient of this type already is sent as it is.
+bool codes(const Settings& /*settings*/, const Tensor& whole) { return whole.values.dtype != DType::bf16; }
 
 std::size_t wire_bytes(const Settings& /*settings*/, std::span<const Tensor> tensors) {
   return elements_of(tensors) * size_of(DType::bf16);
@@ -27,6 +30,7 @@ extern constinit const Codec bf16{
     .takes = takes,
     .wire_bytes = wire_bytes,
     .coder = coder,
+    .codes = codes,
 };
 
 }  // namespace syncopate::compress::codec

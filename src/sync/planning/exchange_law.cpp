@@ -25,16 +25,33 @@ struct Rounds {
   bool everywhere = true;  ///< every rank gets the answers, not only the root
 };
 
-compress::Tensor tensor_of(const Gradient& gradient, std::size_t parts) {
+compress::Tensor tensor_of(const Gradient& gradient, std::size_t parts = 1) {
   const std::size_t rows = gradient.rows == 0 ? gradient.elements : gradient.rows;
   const std::size_t columns = gradient.elements / rows, mine = (rows + parts - 1) / parts;
   return {.values = Buffer(nullptr, mine * columns, gradient.dtype), .rows = mine, .columns = columns};
+}
+
+bool is_coded(const Gradient& gradient, const compress::Settings& settings) {
+  return compress::is_coded(settings, tensor_of(gradient));
+}
+
+/// Bytes of a gradient in the type that its coder gets.
+double coding_bytes(const Gradient& gradient, const compress::Settings& settings) {
+  const DType type = compress::coding_type(settings, gradient.dtype, is_coded(gradient, settings));
+  return static_cast<double>(gradient.elements * size_of(type));
 }
 
 double bytes_of(std::span<const Gradient> gradients) {
   double bytes = 0;
   for (const Gradient& gradient : gradients) bytes += static_cast<double>(gradient.elements * size_of(gradient.dtype));
   return bytes;
+}
+
+/// Bytes that coders get per byte of gradients: 1, or up to 2 where they get 16-bit gradients in f32.
+double coding_share(std::span<const Gradient> gradients, const compress::Settings& settings) {
+  double bytes = 0;
+  for (const Gradient& gradient : gradients) bytes += coding_bytes(gradient, settings);
+  return gradients.empty() ? 1 : bytes / bytes_of(gradients);
 }
 
 ExchangeLeg leg_of(const compress::RoundBytes& round, const Rounds& rounds, double dense_bytes) {
@@ -75,8 +92,12 @@ void add_merges(ExchangeLaw& law, double share, const Rounds& rounds) {
 void add_rounds(ExchangeLaw& law, std::span<const Gradient> gradients, const compress::Settings& settings,
                 const Rounds& rounds) {
   std::vector<compress::Tensor> coded, plain;
-  for (const Gradient& gradient : gradients)
-    (is_coded(settings, tensor_of(gradient, 1)) ? coded : plain).push_back(tensor_of(gradient, rounds.parts));
+  for (const Gradient& gradient : gradients) {
+    const bool is_one = is_coded(gradient, settings);
+    compress::Tensor part = tensor_of(gradient, rounds.parts);
+    part.values.dtype = compress::coding_type(settings, gradient.dtype, is_one);
+    (is_one ? coded : plain).push_back(part);
+  }
   const double dense_bytes = bytes_of(gradients);
   for (const auto& [tensors, with] : {std::pair(&plain, compress::settings_of("none")), std::pair(&coded, settings)}) {
     if (tensors->empty()) continue;
@@ -104,14 +125,15 @@ const CodingCost* coding_of(const Cluster& cluster, const compress::Settings& se
   return nullptr;
 }
 
-/// With a gather every rank decodes the packets of all.
-void add_coding(ExchangeLaw& law, const Cluster& cluster, const compress::Settings& settings, const Rounds& rounds) {
+/// With a gather every rank decodes the packets of all. `share`: as coding_share gives it.
+void add_coding(ExchangeLaw& law, const Cluster& cluster, const compress::Settings& settings, const Rounds& rounds,
+                double share) {
   const CodingCost* const coding = coding_of(cluster, settings);
   law.coding_is_known = coding != nullptr || settings.codec->name == "none";
   if (coding == nullptr) return;
   const double packets = settings.codec->combines.gather && !settings.codec->combines.scatter ? rounds.ranks : 1;
   law.coding_s_per_byte =
-      (coding->encode_s_per_byte + packets * coding->decode_s_per_byte) / static_cast<double>(rounds.parts);
+      share * (coding->encode_s_per_byte + packets * coding->decode_s_per_byte) / static_cast<double>(rounds.parts);
 }
 
 }  // namespace
@@ -132,16 +154,17 @@ ExchangeLaw exchange_law(std::span<const Gradient> gradients, const Synchronizer
                       .parts = narrows ? static_cast<std::size_t>(per_host) : 1,
                       .per_host = narrows ? 1 : per_host,
                       .everywhere = exchange.answers_everywhere};
-  if (narrows) law.legs.push_back({Collective::reduce_scatter, Scope::host});
+  const double share = coding_share(gradients, settings);
+  if (narrows) law.legs.push_back({Collective::reduce_scatter, Scope::host, share});
   add_rounds(law, gradients, settings, rounds);
-  if (narrows) law.legs.push_back({Collective::allgather, Scope::host});
+  if (narrows) law.legs.push_back({Collective::allgather, Scope::host, share});
   if (exchange.updater == Updater::root)
     for (ExchangeLeg& leg : law.legs)
       if (leg.collective == Collective::allreduce) leg.collective = Collective::reduce;
   if (exchange.spread != nullptr)
     law.legs.push_back(
         {Collective::broadcast, Scope::group, exchange.spreads_always ? 1.0 : 1.0 / options.broadcast_every});
-  add_coding(law, cluster, settings, rounds);
+  add_coding(law, cluster, settings, rounds, share);
   const bool is_plain = settings.codec->name == "none" && options.exchange == "allreduce";
   return is_plain ? ExchangeLaw{} : law;
 }
