@@ -155,9 +155,25 @@ def refusals(group):
     return texts
 
 
+def hooks(group):
+    """Every kind of hook of torch's optimizers is called once by one step, one save and one load; returns those that were not."""
+    net = model()
+    optimizer = syncopate.torch.DistributedOptimizer(adam(net), net, group=group)
+    kinds = [name for name in dir(torch.optim.Optimizer) if name.startswith("register_") and name.endswith("_hook")]
+    called = []
+    for kind in kinds:
+        getattr(optimizer, kind)(lambda *_, kind=kind: called.append(kind))
+    net(batch(0)[0]).sum().backward()
+    optimizer.step()
+    optimizer.load_state_dict(optimizer.state_dict())
+    optimizer.synchronizer.close()
+    return [kind for kind in kinds if called.count(kind) != 1]
+
+
 def everything(rank, size, store):
     """Returns what is wrong, by name."""
     with syncopate.Group.join(rank=rank, size=size, rendezvous=store + "-folder") as group:
         wrong = {part.__name__: part(group, rank, size) for part in (as_alone, micro_batches, skipped_steps, half_models)}
+        wrong["hooks"] = hooks(group)
         wrong["refused"] = refusals(group)
     return wrong

@@ -18,6 +18,7 @@ from syncopate.torch.backend import Backend
 from syncopate.torch.ddp_hook import HookState, hook
 from syncopate.torch.optimizer import DistributedOptimizer
 from syncopate.torch.planning import plan, profile
+from syncopate.torch.work import forward_to_python
 
 __all__ = ["Backend", "DistributedOptimizer", "HookState", "hook", "plan", "profile", "register"]
 
@@ -26,6 +27,7 @@ def register():
     """Make the backend "syncopate" known to torch.distributed; again without effect."""
     if "SYNCOPATE" not in torch.distributed.Backend._plugins:
         torch.distributed.Backend.register_backend("syncopate", Backend.create, devices=["cpu"])
+        forward_to_python()
 
 
 register()

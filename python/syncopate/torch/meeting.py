@@ -1,8 +1,10 @@
 """Where the ranks of a process group meet: rank 0 says it in the store that torch gives, and the others read it there."""
 
+import datetime
 import os
 import secrets
 import socket
+import time
 
 import torch.distributed as dist
 
@@ -18,19 +20,96 @@ def own_group(process_group=None, timeout_s=1800):
         return syncopate.Group.join(timeout_s=timeout_s)
     process_group = process_group or dist.group.WORLD
     _, store = dist.distributed_c10d._world.pg_map[process_group]
-    return join(dist.PrefixStore("syncopate/own", store), process_group.rank(), process_group.size(), timeout_s)
+    rank = process_group.rank()
+    return join(generation(dist.PrefixStore("syncopate/own", store), rank), rank, process_group.size(), timeout_s)
+
+
+def generation(store, rank):
+    """The part of a store for its next group: a store may outlive a process group, and the keys with it."""
+    return dist.PrefixStore(f"syncopate/{store.add(f'syncopate/joined/{rank}', 1)}", store)
 
 
 def join(store, rank, size, timeout_s):
-    """Join the group of these ranks. Ranks of one host meet at a name that nobody else knows, others at rank 0's address."""
-    # A store may outlive a process group, and its keys with it: each group of the same name is one generation.
-    generation = f"syncopate/{store.add(f'syncopate/joined/{rank}', 1)}"
-    store.set(f"{generation}/host/{rank}", _host())
-    if rank == 0:
-        hosts = {store.get(f"{generation}/host/{other}") for other in range(size)}
-        store.set(generation, f"local://{secrets.token_hex(16)}" if len(hosts) == 1 else _own_address())
-    meeting = store.get(generation).decode()
-    return syncopate.Group.join(rank=rank, size=size, rendezvous=meeting, timeout_s=timeout_s)
+    """Join the group of these ranks. Ranks of one host meet at a name that nobody else knows, others at rank 0's address.
+
+    Raises Timeout, which names the ranks that are missing.
+    """
+    deadline = time.monotonic() + timeout_s
+    hosts = [f"host/{other}" for other in range(size)]
+    store.set(hosts[rank], _host())
+    if rank == 0 and _come(store, hosts, deadline):
+        is_one_host = len({store.get(host) for host in hosts}) == 1
+        store.set("meeting", f"local://{secrets.token_hex(16)}" if is_one_host else _own_address())
+    if not _come(store, ["meeting"], deadline):
+        missing = [other for other, host in enumerate(hosts) if not store.check([host])] or [0]
+        raise _timeout(f"connecting a group of {size} ranks did not finish within the timeout of {timeout_s:g} s; missing: "
+                       f"{_ranks(missing)}", rank, missing[0])
+    return syncopate.Group.join(rank=rank, size=size, rendezvous=store.get("meeting").decode(), timeout_s=timeout_s,
+                                join_timeout_s=_left(deadline).total_seconds())
+
+
+class MonitoredBarrier:
+    """torch's monitored barrier of one process group: through the store, so that it does not disturb the group's operations."""
+
+    def __init__(self, store, rank, size):
+        self._store, self._rank, self._size = dist.PrefixStore("monitored", store), rank, size
+
+    def wait(self, timeout_s, names_all):
+        """Return when every rank is here. Raises Timeout on every rank; rank 0's names the first rank that is missing, or all."""
+        if self._rank != 0:
+            self._wait_for_rank_0(timeout_s)
+            return
+        if timeout_s <= 0:
+            raise _timeout(f"[Rank 0]: Rank 0 timed out in monitoredBarrier after {1000 * timeout_s:.0f} ms.", 0, None)
+        deadline, missing = time.monotonic() + timeout_s, []
+        for other in range(1, self._size):
+            if not _come(self._store, [f"here/{other}"], deadline):
+                missing.append(other)
+                if not names_all:
+                    break
+        if missing:
+            raise _timeout(f"[Rank 0]: {_ranks(missing).capitalize()} failed to pass monitoredBarrier in {1000 * timeout_s:.0f} ms", 0,
+                           missing[0])
+        for other in range(1, self._size):
+            self._store.delete_key(f"here/{other}")
+            self._store.set(f"pass/{other}", "")
+
+    def _wait_for_rank_0(self, timeout_s):
+        here, passed = f"here/{self._rank}", f"pass/{self._rank}"
+        self._store.set(here, "")
+        if _come(self._store, [passed], time.monotonic() + timeout_s):
+            self._store.delete_key(passed)
+            return
+        self._store.delete_key(here)
+        raise _timeout(f"[Rank {self._rank}]: Rank {self._rank} successfully reached monitoredBarrier, but received errors while waiting "
+                       f"for send/recv from rank 0: no answer in {1000 * timeout_s:.0f} ms. Please check rank 0 logs for faulty rank.",
+                       self._rank, 0)
+
+
+def _come(store, keys, deadline):
+    """Whether the keys are in the store by then. Some stores raise a plain RuntimeError when they are not."""
+    try:
+        store.wait(keys, _left(deadline))
+    except RuntimeError:
+        if time.monotonic() < deadline - 0.01:  # stores round to milliseconds
+            raise
+        return False
+    return True
+
+
+def _left(deadline):
+    """Time until then; at least a millisecond, because a store takes none as for ever."""
+    return datetime.timedelta(seconds=max(deadline - time.monotonic(), 1e-3))
+
+
+def _ranks(missing):
+    return f"rank{'s' if len(missing) > 1 else ''} {', '.join(map(str, missing))}"
+
+
+def _timeout(text, rank, peer):
+    error = syncopate.Timeout(text)
+    error.rank, error.peer = rank, peer
+    return error
 
 
 def _host():

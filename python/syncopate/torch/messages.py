@@ -1,7 +1,8 @@
 """Sending and receiving, as a part of the backend."""
 
 import syncopate
-from syncopate.torch.reduction import flat, movable
+from syncopate.torch.memory import Refusal, to_fill, to_send
+from syncopate.torch.reduction import movable
 from syncopate.torch.work import Pending
 
 
@@ -10,16 +11,20 @@ class Messages:
 
     def send(self, tensors, to, tag):
         """Start sending; several may be in progress."""
-        return self._started(self.group.start_send, to, tensors, tag)
+        return self._started(self.group.start_send, to, tensors, tag, lambda tensor: (to_send(tensor), None))
 
     def recv(self, tensors, from_, tag):
         """Start receiving; several may be in progress."""
-        return self._started(self.group.start_recv, from_, tensors, tag)
+        return self._started(self.group.start_recv, from_, tensors, tag, to_fill)
 
     def recv_anysource(self, tensors, tag):
         """Refused: a message has one sender, whom its receiver names."""
         raise syncopate.Misuse("the backend syncopate does not receive from any source; name the rank")
 
-    def _started(self, start, peer, tensors, tag):
-        data = movable(flat(tensors[0]))[0]
-        return Pending([start(peer, data, name=f"tag {tag}")], tensors, None, self._completions)
+    def _started(self, start, peer, tensors, tag, memory):
+        try:
+            vector, put_back = memory(tensors[0])
+        except Refusal as refusal:  # the peer may wait for the message
+            self.group.abort(str(refusal))
+            raise syncopate.Misuse(str(refusal)) from refusal
+        return Pending([start(peer, movable(vector)[0], name=f"tag {tag}")], tensors, put_back, self._completions)

@@ -116,6 +116,30 @@ class DistributedOptimizer(torch.optim.Optimizer):
         """Into the wrapped optimizer."""
         self.optimizer.load_state_dict(state_dict)
 
+    def register_step_pre_hook(self, hook):
+        """Called by the wrapped optimizer's step, which follows the wait for the averages."""
+        return self.optimizer.register_step_pre_hook(hook)
+
+    def register_step_post_hook(self, hook):
+        """Called by the wrapped optimizer's step."""
+        return self.optimizer.register_step_post_hook(hook)
+
+    def register_state_dict_pre_hook(self, hook, prepend=False):
+        """Called by the wrapped optimizer's `state_dict`."""
+        return self.optimizer.register_state_dict_pre_hook(hook, prepend)
+
+    def register_state_dict_post_hook(self, hook, prepend=False):
+        """Called by the wrapped optimizer's `state_dict`."""
+        return self.optimizer.register_state_dict_post_hook(hook, prepend)
+
+    def register_load_state_dict_pre_hook(self, hook, prepend=False):
+        """Called by the wrapped optimizer's `load_state_dict`."""
+        return self.optimizer.register_load_state_dict_pre_hook(hook, prepend)
+
+    def register_load_state_dict_post_hook(self, hook, prepend=False):
+        """Called by the wrapped optimizer's `load_state_dict`."""
+        return self.optimizer.register_load_state_dict_post_hook(hook, prepend)
+
     def __getstate__(self):
         raise syncopate.Misuse("a DistributedOptimizer belongs to its group; save state_dict() and synchronizer.save()")
 

@@ -44,18 +44,6 @@ def reduced(op, rows):
         total.div_(len(rows)) if kind == ReduceOp.AVG else total
 
 
-def plain(tensor):
-    """The tensor without its history, in its own shape: the library takes it flat, and refuses it if it has gaps."""
-    return tensor.detach() if tensor.requires_grad else tensor
-
-
-def flat(tensor):
-    """The tensor's memory as a flat vector; Misuse if it has gaps."""
-    if not tensor.is_contiguous():
-        raise syncopate.Misuse(f"a tensor of shape {tuple(tensor.shape)} is not contiguous; call .contiguous() first")
-    return plain(tensor).view(-1)
-
-
 def movable(vector):
     """The flat vector as a type that the library moves, and how many of its elements make one of the vector's."""
     if vector.dtype in NATIVE:

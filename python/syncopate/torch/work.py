@@ -1,6 +1,7 @@
 """What a collective returns to torch: something to wait for, with a future that completes with the tensors."""
 
 import threading
+import warnings
 
 import torch
 from torch._C._distributed_c10d import Work
@@ -23,12 +24,20 @@ class Ended(Work):
         """It is."""
         return True
 
+    def is_success(self):
+        """It did not fail."""
+        return True
+
     def result(self):
         """The tensors with the result."""
         return self._tensors
 
     def get_future(self):
         """A future that is complete."""
+        return _future_for_torch(self)
+
+    def future(self):
+        """The same, for Python."""
         future = torch.futures.Future()
         future.set_result(self._tensors)
         return future
@@ -57,15 +66,31 @@ class Pending(Work):
         return True
 
     def is_completed(self):
-        """Whether `wait` would return at once."""
-        return all(work.ready() for work in self._works)
+        """Whether the operation has ended, well or not; then the tensors hold the result."""
+        if not all(work.ready() for work in self._works):
+            return False
+        self.is_success()
+        return True
+
+    def is_success(self):
+        """Whether the operation has ended without an error."""
+        if not all(work.ready() for work in self._works):
+            return False
+        try:
+            return self.wait()
+        except syncopate.Error:
+            return False
 
     def result(self):
         """The tensors, which hold the result after `wait`."""
         return self._tensors
 
     def get_future(self):
-        """A future of the tensors. Its callbacks run on threads of their own, so they may wait for other operations."""
+        """A future of the tensors."""
+        return _future_for_torch(self)
+
+    def future(self):
+        """The same, for Python. Its callbacks run on threads of their own, so they may wait for other operations."""
         with self._once:
             if self._future is None:
                 begun = torch.futures.Future()
@@ -97,3 +122,91 @@ class Pending(Work):
             finish, self._finish = self._finish, None
             if finish is not None:
                 finish()
+
+
+class _Question(threading.local):
+    """Set on a thread while Python asks for the object behind a Work."""
+
+    asked, answer = False, None
+
+
+_question = _Question()
+_placeholder = torch.futures.Future()
+_placeholder.set_result([])
+
+
+def _future_for_torch(work):
+    """What `get_future` returns: to the question of `_behind` a placeholder, and the object itself beside it."""
+    if _question.asked:
+        _question.answer = work
+        return _placeholder
+    # torch's built-in hook that compresses to float16 demands a list of tensors as C++ knows it.
+    needs_list = any(tensor.dtype == torch.float16 for tensor in work.result())
+    return _as_list(work.future(), work.result()) if needs_list else work.future()
+
+
+def _behind(work, get_future):
+    """The Ended or Pending behind a Work that torch returned (None if it is another backend's), and the Work's future.
+
+    torch wraps what a Python backend returns, and the wrapper forwards nothing but `wait` and `get_future`.
+    """
+    _question.asked = True
+    try:
+        future = get_future(work)
+    finally:
+        _question.asked, found, _question.answer = False, _question.answer, None
+    return found, future
+
+
+def forward_to_python():
+    """Let `is_completed`, `is_success`, `result` and `get_future` of torch's Work ask the object behind it, if it is of this backend."""
+    get_future = Work.get_future
+    if hasattr(get_future, "of_torch"):
+        return
+
+    def asking(name):
+        of_torch = getattr(Work, name)
+
+        def method(self):
+            try:
+                behind, _ = _behind(self, get_future)
+            except RuntimeError:  # another backend's Work that has no future
+                behind = None
+            return of_torch(self) if behind is None else getattr(behind, name)()
+        return method
+
+    def future(self):
+        behind, of_torch = _behind(self, get_future)
+        return of_torch if behind is None else behind.future()
+
+    future.of_torch = get_future
+    methods = {name: asking(name) for name in ("is_completed", "is_success", "result")} | {"get_future": future}
+    for name, method in methods.items():
+        method.__doc__ = getattr(Work, name).__doc__
+        setattr(Work, name, method)
+
+
+def _as_list(future, tensors):
+    """A future of the same tensors whose value is a list of tensors in C++, where Python's is an object of Python."""
+    return _script()(future, tensors)
+
+
+def _script():
+    """Compiled when it is first used; torch warns that TorchScript is to go, but has nothing else for this."""
+    if not _compiled:
+        def after(future: torch.jit.Future[torch.Tensor], tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+            torch.jit.wait(future)
+            return tensors
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            scripted = torch.jit.script(after)
+
+            def begin(future: torch.jit.Future[torch.Tensor], tensors: list[torch.Tensor]) -> torch.jit.Future[list[torch.Tensor]]:
+                return torch.jit.fork(scripted, future, tensors)
+
+            _compiled.append(torch.jit.script(begin))
+    return _compiled[0]
+
+
+_compiled = []

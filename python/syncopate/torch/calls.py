@@ -1,0 +1,73 @@
+"""What the backend's collectives share: how a call is made, refused, and cut into parts."""
+
+import functools
+
+import syncopate
+from syncopate.torch.memory import Refusal, described
+from syncopate.torch.reduction import movable
+from syncopate.torch.work import Ended, Pending
+
+
+def collective(method):
+    """A call that is refused before the library sees it still counts as a call, so that the ranks stay in step."""
+    @functools.wraps(method)
+    def call(self, *arguments, **keywords):
+        try:
+            return method(self, *arguments, **keywords)
+        except Refusal as refusal:
+            text = f"{method.__name__}: {refusal}"
+            try:
+                self.group.allreduce(text)  # no array, so that the group refuses it and counts the call
+            except syncopate.Misuse:
+                raise syncopate.Misuse(text) from None
+    return call
+
+
+class Calls:
+    """Of a backend with a group, a size and a rank."""
+
+    def _run(self, calls, tensors, opts=None, finish=None):
+        """Carry out `calls`, each the arguments of Group.start; then `finish()`, and the result is in `tensors`.
+
+        A call that its caller waits for at once runs on the caller's own thread.
+        """
+        self._called += 1
+        group = self.group
+        if opts is not None and not getattr(opts, "asyncOp", True):
+            for name, data, keywords in calls:
+                getattr(group, name)(*([] if data is None else [data]), **keywords)
+            if finish is not None:
+                finish()
+            return Ended(tensors)
+        works = [group.start(name, data, **keywords) for name, data, keywords in calls]
+        if not works:
+            return Ended(tensors)
+        return Pending(works, tensors, finish, self._completions)
+
+    def own_part(self, count):
+        """This rank's place in a vector of parts of `count` elements."""
+        return slice(self.rank() * count, (self.rank() + 1) * count)
+
+    def _gathering(self, vector):
+        """The call that gathers all ranks' vectors, and the rows in which they lie then."""
+        rows = vector.new_empty((self.size(), vector.numel()))
+        rows[self.rank()].copy_(vector)
+        return ("allgather", movable(rows.view(-1))[0], {}), rows
+
+    def require_part(self, part, whole):
+        """Refuse unless the whole has a part for each rank."""
+        if whole.numel() != self.size() * part.numel() or whole.dtype != part.dtype:
+            raise Refusal(f"the whole has {described(whole)} and a part has {described(part)}; allowed: one type, and a whole as large as "
+                          f"{self.size()} parts")
+
+    def require_list(self, tensors, like):
+        """Refuse unless there is a tensor of the same type for each rank."""
+        if len(tensors) != self.size() or any(tensor.dtype != like.dtype for tensor in tensors):
+            raise Refusal(f"the list has {len(tensors)} tensors ({', '.join(map(described, tensors))}) and the single tensor has "
+                          f"{described(like)}; allowed: {self.size()} tensors in the list, one for each rank, of the same type")
+
+
+def all_of(finishes):
+    """One function for those that are given, or None."""
+    given = [finish for finish in finishes if finish is not None]
+    return (lambda: [finish() for finish in given] and None) if given else None

@@ -1,0 +1,67 @@
+"""torch's tensors as the flat vectors that the library works on: in place where their memory allows it, else through a copy."""
+
+import torch
+
+
+
+class Refusal(Exception):  # noqa: N818: it becomes Misuse
+    """Why a call cannot be made; it becomes Misuse once the group knows of the call."""
+
+
+def dense(tensor):
+    """The tensor without its history. Raises Refusal for a sparse one."""
+    if tensor.layout is not torch.strided:
+        raise Refusal(f"a sparse tensor ({tensor.layout}) of shape {tuple(tensor.shape)} cannot be used here; allowed: "
+                      "all_reduce with SUM of torch.sparse_coo; else pass tensor.to_dense()")
+    return tensor.detach() if tensor.requires_grad else tensor
+
+
+def to_send(tensor):
+    """The elements in C order as a flat vector: the tensor's own memory, or a copy if that is not contiguous."""
+    return dense(tensor).contiguous().view(-1)
+
+
+def to_change(tensor):
+    """Contiguous memory for a result, with the tensor's elements, and what puts the result into the tensor.
+
+    The second is None if that memory is the tensor's own.
+    """
+    target = dense(tensor)
+    if target.is_contiguous():
+        return target, None
+    copied = target.contiguous()
+    return copied, lambda: target.copy_(copied)
+
+
+def to_fill(tensor):
+    """As to_change, as a flat vector."""
+    memory, put_back = to_change(tensor)
+    return memory.view(-1), put_back
+
+
+def spread(pieces, tensors):
+    """Put each flat piece into its tensor."""
+    for piece, tensor in zip(pieces, tensors, strict=True):
+        tensor.detach().copy_(piece.view(tensor.shape))
+
+
+def overlap(one, other):
+    """Whether two tensors may share elements."""
+    return one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr() and one.numel() > 0
+
+
+def described(tensor):
+    """Length and type."""
+    return f"{tensor.numel()} x {str(tensor.dtype).removeprefix('torch.')}"
+
+
+def require_like(one, other):
+    """Refuse tensors of different lengths."""
+    if one.numel() != other.numel():
+        raise Refusal(f"one tensor has {described(one)} and the other has {described(other)}; allowed: equal lengths")
+
+
+def require_pairs(outputs, inputs):
+    """Refuse lists of different lengths."""
+    if len(outputs) != len(inputs):
+        raise Refusal(f"there are {len(outputs)} outputs for {len(inputs)} inputs; allowed: as many outputs as inputs")

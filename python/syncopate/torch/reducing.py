@@ -1,0 +1,130 @@
+"""The backend's reductions: in place where the library reduces the type itself, else gathered and reduced on every rank."""
+
+import math
+
+import torch
+from torch._C import _distributed_c10d as c10d
+
+from syncopate.torch.calls import Calls, all_of, collective
+from syncopate.torch.memory import Refusal, require_like, require_pairs, to_change, to_fill, to_send
+from syncopate.torch.reduction import movable, native_op, premultiplied, reduced
+from syncopate.torch.work import Ended
+
+_BLOCKING = c10d.AllreduceOptions()
+_BLOCKING.asyncOp = False
+
+
+class Reductions(Calls):
+    """What adds vectors up, as a part of the backend."""
+
+    def _reduction(self, tensor, opts):
+        """The call that leaves the reduction of all ranks' tensors in `tensor`, and what is left to do."""
+        op = native_op(opts.reduceOp, tensor.dtype)
+        if op is not None:
+            data, put_back = to_change(tensor)
+            if (scaled := premultiplied(opts.reduceOp, data)) is not data:
+                data.copy_(scaled)
+            return ("allreduce", data, {"op": op}), put_back
+        vector, put_back = to_fill(tensor)
+        call, rows = self._gathering(vector)
+        return call, all_of([lambda: vector.copy_(reduced(opts.reduceOp, rows)), put_back])
+
+    @collective
+    def allreduce(self, tensors, opts=c10d.AllreduceOptions()):  # noqa: B008: torch's own default
+        """Every rank ends with the reduction."""
+        (tensor,) = tensors
+        if tensor.layout is torch.sparse_coo:
+            return self._sparse_sum(tensor, opts)
+        call, finish = self._reduction(tensor, opts)
+        return self._run([call], tensors, opts, finish)
+
+    def _sparse_sum(self, tensor, opts):
+        """All ranks' elements are gathered and added: on the caller's thread, because their number must be known first."""
+        if opts.reduceOp.op != c10d.ReduceOp.SUM:
+            raise Refusal(f"{opts.reduceOp.op.name} of a sparse tensor; allowed: SUM")
+        own = tensor.detach().coalesce()
+        lengths = torch.zeros(self.size(), dtype=torch.int64)
+        lengths[self.rank()] = own._nnz()
+        self._run([("allgather", lengths, {})], [], _BLOCKING)
+        places = self._gathered(own.indices().t().contiguous(), lengths.tolist()).t()
+        values = self._gathered(own.values().contiguous(), lengths.tolist())
+        with torch.no_grad():  # not into tensor.detach(), which would get elements of its own
+            tensor.copy_(torch.sparse_coo_tensor(places, values, tensor.shape).coalesce())
+        return Ended([tensor])
+
+    def _gathered(self, rows, lengths):
+        """The rows of all ranks, of which each rank has its own number."""
+        whole = rows.new_empty((sum(lengths), *rows.shape[1:]))
+        whole.split(lengths)[self.rank()].copy_(rows)
+        data, width = movable(whole.view(-1))
+        row = width * math.prod(rows.shape[1:])
+        self._run([("allgather_v", data, {"parts": [row * length for length in lengths]})], [], _BLOCKING)
+        return whole
+
+    @collective
+    def allreduce_coalesced(self, tensors, opts=c10d.AllreduceCoalescedOptions()):  # noqa: B008
+        """As allreduce, of several tensors."""
+        calls, finishes = zip(*[self._reduction(tensor, opts) for tensor in tensors], strict=True)
+        return self._run(calls, tensors, opts, all_of(finishes))
+
+    @collective
+    def reduce(self, tensors, opts=c10d.ReduceOptions()):  # noqa: B008
+        """The root ends with the reduction; tensors of other ranks stay as they are."""
+        vector, put_back = to_fill(tensors[0])
+        is_root = self.rank() == opts.rootRank
+        op = native_op(opts.reduceOp, vector.dtype)
+        if op is None:
+            call, rows = self._gathering(vector)
+            finish = all_of([lambda: vector.copy_(reduced(opts.reduceOp, rows)), put_back]) if is_root else None
+            return self._run([call], tensors, opts, finish)
+        data = premultiplied(opts.reduceOp, vector)
+        if not is_root and data is vector:
+            data = vector.clone()
+        finish = all_of([(lambda: vector.copy_(data)) if data is not vector else None, put_back]) if is_root else None
+        return self._run([("reduce", data, {"root": opts.rootRank, "op": op})], tensors, opts, finish)
+
+    @collective
+    def reduce_scatter_single(self, output, input_, opts=c10d.ReduceScatterOptions()):  # noqa: B008
+        """Rank r ends with part r of the reduction of `input_`, which stays as it is."""
+        return self._reduce_scatter([output], [input_], opts)
+
+    @collective
+    def reduce_scatter_single_coalesced(self, outputs, inputs, opts=c10d.ReduceScatterOptions()):  # noqa: B008
+        """As reduce_scatter_single, of several tensors."""
+        require_pairs(outputs, inputs)
+        return self._reduce_scatter(outputs, inputs, opts)
+
+    def _reduce_scatter(self, outputs, inputs, opts):
+        calls, finishes = [], []
+        for output, input_ in zip(outputs, inputs, strict=True):
+            self.require_part(output, input_)
+            (target, put_back), vector = to_fill(output), to_send(input_)
+            op, part = native_op(opts.reduceOp, vector.dtype), self.own_part(target.numel())
+            if op is not None:
+                data = premultiplied(opts.reduceOp, vector)
+                data = data.clone() if data is vector else data
+                calls.append(("reduce_scatter", data, {"op": op}))
+                finishes.append(lambda target=target, data=data, part=part: target.copy_(data[part]))
+            else:
+                call, rows = self._gathering(vector)
+                calls.append(call)
+                finishes.append(lambda target=target, rows=rows, part=part: target.copy_(reduced(opts.reduceOp, rows[:, part])))
+            finishes.append(put_back)
+        return self._run(calls, outputs, opts, all_of(finishes))
+
+    @collective
+    def reduce_scatter(self, outputs, inputs, opts=c10d.ReduceScatterOptions()):  # noqa: B008
+        """Rank r ends with the reduction of tensor r of all lists."""
+        output, tensors = outputs[0], inputs[0]
+        self.require_list(tensors, output)
+        require_like(tensors[self.rank()], output)
+        whole = torch.cat([to_send(tensor) for tensor in tensors])
+        if len({tensor.numel() for tensor in tensors}) == 1:
+            return self._reduce_scatter([output], [whole], opts)
+        call, finish = self._reduction(whole, opts)
+        begin = sum(tensor.numel() for tensor in tensors[:self.rank()])
+        target, put_back = to_fill(output)
+        return self._run([call], outputs, opts,
+                         all_of([finish, lambda: target.copy_(whole[begin:begin + target.numel()]), put_back]))
+
+    _reduce_scatter_base = reduce_scatter_single
