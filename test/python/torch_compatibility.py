@@ -1,4 +1,4 @@
-"""What programs written for torch's own backends expect, beside the results of collectives: each function returns facts by name."""
+"""Expectations of programs written for torch's own backends: each function checks one kind and returns facts by name."""
 
 import contextlib
 from datetime import timedelta
@@ -75,7 +75,7 @@ def pipelines(rank, size, store):
 
 
 def works(rank, size, store):
-    """What is known of an operation before it is waited for."""
+    """The state of an operation that no thread has waited for."""
     with job(rank, size, store):
         right, left = (rank + 1) % size, (rank - 1) % size
         received, sums, parts = torch.empty(2), torch.ones(3), [torch.empty(2) for _ in range(size)]
@@ -153,7 +153,7 @@ def sizes(rank, size, store):
         dist.all_reduce(ones)
         facts["then"] = ones.item()
         facts["kept"] = kept.unique().tolist()
-    for name in ("scatter", "gather"):  # other ranks than the root cannot see it alone
+    for name in ("scatter", "gather"):  # only the root can see that
         dist.init_process_group("syncopate", init_method=store + name, rank=rank, world_size=size)
         facts[name] = text_of(calls[name])
         dist.destroy_process_group()

@@ -39,11 +39,11 @@ class Backend(Reductions, Moves, Messages, c10d.Backend):
 
     @staticmethod
     def create(store, rank, size, timeout):
-        """What torch.distributed calls for `init_process_group` and `new_group`."""
+        """Make the backend for `init_process_group` or `new_group`."""
         return Backend(store, rank, size, timeout)
 
     def split(self, store, ranks, options):
-        """What torch.distributed calls for `split_group`: a backend for those of this one's ranks."""
+        """Make the backend for `split_group`: its ranks are some of this one's, in this order."""
         if self.rank() not in ranks:
             raise syncopate.Misuse(f"split_group: rank {self.rank()} is in none of the groups, of which the first has the ranks {ranks}; "
                                    "allowed: every rank in one group, or new_group")

@@ -1,4 +1,4 @@
-"""What the backend's collectives share: how a call is made, refused, and cut into parts."""
+"""Making and refusing a call: the part that all collectives of the backend share."""
 
 import functools
 
@@ -24,7 +24,7 @@ def collective(method):
 
 
 class Calls:
-    """Of a backend with a group, a size and a rank."""
+    """A base of the backend, which adds the group, the size and the rank."""
 
     def _run(self, calls, tensors, opts=None, finish=None):
         """Carry out `calls`, each the arguments of Group.start; then `finish()`, and the result is in `tensors`.

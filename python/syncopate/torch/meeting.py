@@ -1,4 +1,4 @@
-"""Where the ranks of a process group meet: rank 0 says it in the store that torch gives, and the others read it there."""
+"""Where the ranks of a process group meet: rank 0 writes the address into the store that torch gives, and the others read it there."""
 
 import datetime
 import os

@@ -7,7 +7,7 @@ from syncopate.torch.work import Pending
 
 
 class Messages:
-    """Messages of two ranks are matched in the order of the calls; a tag is the message's name, which both must say alike."""
+    """Messages of two ranks are matched in the order of the calls; a tag is the message's name, equal on both ranks."""
 
     def send(self, tensors, to, tag):
         """Start sending; several may be in progress."""

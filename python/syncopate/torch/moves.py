@@ -9,7 +9,7 @@ from syncopate.torch.reduction import movable
 
 
 class Moves(Calls):
-    """What moves vectors between ranks, as a part of the backend."""
+    """The collectives that move vectors without arithmetic."""
 
     @collective
     def broadcast(self, tensors, opts=c10d.BroadcastOptions()):  # noqa: B008

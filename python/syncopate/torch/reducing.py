@@ -15,7 +15,7 @@ _BLOCKING.asyncOp = False
 
 
 class Reductions(Calls):
-    """What adds vectors up, as a part of the backend."""
+    """The collectives that combine vectors."""
 
     def _reduction(self, tensor, opts):
         """The call that leaves the reduction of all ranks' tensors in `tensor`, and what is left to do."""

@@ -1,4 +1,4 @@
-"""What a collective returns to torch: something to wait for, with a future that completes with the tensors."""
+"""Works: the objects that a collective returns to torch, to wait for, and their futures, which complete with the tensors."""
 
 import threading
 import warnings
@@ -44,7 +44,7 @@ class Ended(Work):
 
 
 class Pending(Work):
-    """Started operations of the group, and what is done with their results: once, by whoever comes first."""
+    """Started operations of the group, and what is done with their results: once, on the first thread that needs them."""
 
     def __init__(self, works, tensors, finish, completions):
         super().__init__()
@@ -105,7 +105,7 @@ class Pending(Work):
     def _complete_later(self, begun):
         try:
             self._completions.submit(self._complete, begun)
-        except RuntimeError:  # the process group or the interpreter has ended: nobody waits
+        except RuntimeError:  # the process group or the interpreter has ended: no thread waits
             pass
 
     def _complete(self, begun):
@@ -136,7 +136,7 @@ _placeholder.set_result([])
 
 
 def _future_for_torch(work):
-    """What `get_future` returns: to the question of `_behind` a placeholder, and the object itself beside it."""
+    """The result of `get_future`; while `_behind` asks, a placeholder, and the object itself goes into `_question`."""
     if _question.asked:
         _question.answer = work
         return _placeholder
