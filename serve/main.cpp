@@ -4,12 +4,13 @@
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
-#include <atomic>
+#include <csignal>
 #include <cstdio>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <thread>
 
 #include "measure.hpp"
 #include "replay.hpp"
@@ -142,7 +143,7 @@ void define(CLI::App& app, Words& words) {
                  "Where to serve: HOST:PORT with a numeric host and 0 for any free port, or @NAME on this host; repeatable");
   app.add_option("--index", words.server.index, "Which server of the job this is, from 0")->capture_default_str();
   app.add_option("--memory", words.memory, "Limit of what it keeps, as 8GiB (default: three quarters of the machine's)");
-  app.add_option("--patience", words.patience_s, "Seconds after which a worker that is gone or silent is waited for no more")
+  app.add_option("--patience", words.patience_s, "Seconds after which a worker that is gone or silent is given up; the others go on")
       ->capture_default_str()
       ->check(CLI::Range(0.001, 1e6));
   app.add_option("--replicas", words.server.replicas,
@@ -182,6 +183,31 @@ sigset_t blocked_signals() {
   return signals;
 }
 
+/// Takes signals while the server starts: it has nothing to end in order yet, and what it reads may take long or for
+/// ever (a folder of a host that does not answer), so a signal ends the process as if nobody had blocked it.
+class StartUp final {
+ public:
+  explicit StartUp(const sigset_t& signals) : thread_([signals](const std::stop_token& stop) { watch(signals, stop); }) {}
+
+ private:
+  static void watch(const sigset_t& signals, const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      const timespec turn{0, 10'000'000};
+      const int number = sigtimedwait(&signals, nullptr, &turn);
+      if (number <= 0) continue;
+      std::signal(number, SIG_DFL);
+      pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+      ::raise(number);
+    }
+  }
+  std::jthread thread_;
+};
+
+std::unique_ptr<Server> started(const ServerOptions& options, const sigset_t& signals) {
+  const StartUp start_up(signals);
+  return Server::start(options);
+}
+
 void say(const char* event, const Words& words, const Server& server) {
   const ServerStatus status = server.status();
   if (words.json) {
@@ -191,8 +217,10 @@ void say(const char* event, const Words& words, const Server& server) {
   }
   if (std::string_view(event) == "begin")
     fmt::print("server {} serves at {}\n", words.server.index, fmt::join(server.addresses(), ", "));
+  else if (status.workers > 0 && status.finished == status.workers)
+    fmt::print("server {} done: all {} workers finished\n", words.server.index, status.workers);
   else
-    fmt::print("server {} ends: {}\n", words.server.index, text_of(status));
+    fmt::print("server {} done: {}\n", words.server.index, text_of(status));
   std::fflush(stdout);
 }
 
@@ -202,7 +230,7 @@ void run_server(Words words) {
   words.server.memory_bytes = parse_bytes(words.memory);
   words.server.patience = std::chrono::milliseconds(static_cast<long>(words.patience_s * 1e3));
   if (!words.log_level.empty()) words.server.log.level = log_level_named(words.log_level);
-  const std::unique_ptr<Server> server = Server::start(words.server);
+  const std::unique_ptr<Server> server = started(words.server, signals);
   say("begin", words, *server);
   for (;;) {
     const timespec turn{0, 100'000'000};

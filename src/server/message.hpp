@@ -19,7 +19,7 @@ inline constexpr std::size_t kHeadBytes = 48;
 enum class Says : std::uint8_t {
   // A worker says:
   setup = 1,  ///< body: the job's setup; the first message of a stream. `last`: 1 if this process has sent nothing
-              ///< before; it takes part from step `first` on
+              ///< before; it takes part from step `first` on. `version`: the process, drawn at random
   initial,    ///< body: a block's first weights, or with `version` p that part of it (kept_part); from worker 0
   push,       ///< body: the update of steps [first, last) of a block. Its weights are asked for in exchange
   fetch,      ///< a block's weights are asked for

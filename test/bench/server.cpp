@@ -55,7 +55,7 @@ TEST(ServerRows, GatherRoundsOfAllRunsAndOneWrongAnswerIsWrong) {
 
 TEST(ServerRows, RefuseDamagedRowsAndPassByOtherLines) {
   ServerRows rows({});
-  EXPECT_FALSE(rows.take("server 0 ends"));
+  EXPECT_FALSE(rows.take("server 0 done"));
   EXPECT_FALSE(rows.take("{\"event\":\"begin\"}"));
   EXPECT_THROW(static_cast<void>(rows.take(R"({"block_seconds":[1]})")), Corrupt);
   EXPECT_THROW(static_cast<void>(rows.take(raw("grpc", "[]", true))), Corrupt);

@@ -112,13 +112,12 @@ TEST_F(FullDisk, WithoutMemoryHasTheOriginReadForWhatItCannotKeep) {
   EXPECT_EQ(said_.size(), 1u);
 }
 
-TEST_F(FullDisk, OfADeviceWithoutSpaceIsSaidAsTheSystemSaysIt) {
-  std::filesystem::create_directories(folder_.name() + "/rank-0");
-  std::filesystem::create_symlink("/dev/full", folder_.file(0, "records"));
+TEST_F(FullDisk, IsSaidAsTheSystemSaysIt) {
+  const FileLimit limit(10);
   const auto epochs = test::run({.ranks = 1, .options = [&](int) { return options(0); }}, source_, 2);
   EXPECT_EQ(epochs[1].origin, 50u);
   ASSERT_EQ(said_.size(), 1u);
-  EXPECT_NE(said_[0].find("No space left on device"), std::string::npos) << said_[0];
+  EXPECT_NE(said_[0].find("File too large"), std::string::npos) << said_[0];
 }
 
 TEST_F(FullDisk, AtTheStartLeavesWhatIsThereToBeRead) {
@@ -129,6 +128,35 @@ TEST_F(FullDisk, AtTheStartLeavesWhatIsThereToBeRead) {
   test::run({.ranks = 1, .options = [&](int) { return options(0); }}, source_, 2);
   EXPECT_EQ(source_.reads(), 2u) << "the damaged one, in each epoch";
   EXPECT_EQ(said_.size(), 2u) << "the damage, and the full disk";
+}
+
+/// In a folder that every user can write to, anybody may have put a link before the cache came.
+TEST(Links, OutOfTheFolderAreRefusedByNameAndNothingBehindThemIsTouched) {
+  namespace fs = std::filesystem;
+  const test::Folder folder, victim;
+  const test::MemorySource source(4, 40, 1, true);
+  const auto refusal = [&] {
+    try {
+      disk::Store({folder.name() + "/rank-0", kPlenty}, source, {LogLevel::off, {}}).retain([](std::uint32_t) {
+        return true;
+      });
+    } catch (const SystemFailure& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  fs::create_directory_symlink(victim.name(), folder.name() + "/rank-0");
+  EXPECT_NE(refusal().find(folder.name() + "/rank-0 is a symbolic link"), std::string::npos) << refusal();
+  EXPECT_TRUE(fs::is_empty(victim.name()));
+  fs::remove(folder.name() + "/rank-0");
+  fs::create_directory(folder.name() + "/rank-0");
+  for (const char* name : {"records", "index"}) {
+    fs::create_symlink(victim.name() + "/made", folder.file(0, name));
+    EXPECT_NE(refusal().find(std::string(name) + " is a symbolic link"), std::string::npos) << refusal();
+    EXPECT_TRUE(fs::is_empty(victim.name()));
+    fs::remove(folder.file(0, name));
+  }
+  EXPECT_EQ(refusal(), "");
 }
 
 /// One job of one to three ranks with its damage, all drawn from the seed.

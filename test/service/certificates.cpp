@@ -104,6 +104,12 @@ TEST_F(Certified, FilesThatAreNoCertificatesAreRefusedByName) {
   EXPECT_THROW(std::ignore = dial("127.0.0.1:1", end("worker 0", files), {}), Misuse);
 }
 
+TEST_F(Certified, AServerRefusesAKeyThatIsNotOfItsCertificate) {
+  CertificateFiles files = of(job(), "here");
+  files.key = job() + "/elsewhere-key.pem";
+  EXPECT_THROW(std::ignore = listen({"127.0.0.1:0"}, end("server 0", files), {}), Misuse);
+}
+
 TEST_F(Certified, WhatCannotBeCertifiedIsRefused) {
   const std::string folder = folder_ + "/third";
   EXPECT_THROW(make_certificates(job(), {{"here", {"127.0.0.1"}}}, 2), Misuse) << "keeps what is there";

@@ -2,13 +2,14 @@
 #include "syncopate/tooling/sealed_file.hpp"
 
 #include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
 
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <random>
 
 #include "base/require.hpp"
@@ -50,18 +51,52 @@ class Hash final {
   throw SystemFailure(fmt::format("cannot {} {}: {}", what, file, std::strerror(errno)));
 }
 
+constexpr std::string_view kDraftEnding = ".writing";
+constexpr std::size_t kDraftDigits = 8;
+
+/// FILE.<8 hexadecimal digits>.writing
+bool is_draft_of(const std::string& file, std::string_view name) {
+  if (name.size() != file.size() + 1 + kDraftDigits + kDraftEnding.size()) return false;
+  const std::string_view digits = name.substr(file.size() + 1, kDraftDigits);
+  return name.starts_with(file) && name[file.size()] == '.' && name.ends_with(kDraftEnding) &&
+         digits.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+std::string folder_of(const std::string& file) {
+  const std::filesystem::path folder = std::filesystem::path(file).parent_path();
+  return folder.empty() ? "." : folder.string();
+}
+
+/// Removes a draft that no process writes: a process holds a lock on its draft until it is renamed or removed.
+void remove_if_dead(const std::filesystem::path& draft) {
+  const int descriptor = ::open(draft.c_str(), O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+  if (descriptor < 0) return;
+  struct stat status {};
+  if (::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) && ::flock(descriptor, LOCK_EX | LOCK_NB) == 0)
+    ::unlink(draft.c_str());
+  ::close(descriptor);
+}
+
+/// Killed processes leave them.
+void remove_dead_drafts(const std::string& file) {
+  const std::string name = std::filesystem::path(file).filename().string();
+  std::error_code ignored;
+  std::vector<std::filesystem::path> drafts;
+  for (std::filesystem::directory_iterator entry(folder_of(file), ignored), end; !ignored && entry != end;
+       entry.increment(ignored))
+    if (is_draft_of(name, entry->path().filename().string())) drafts.push_back(entry->path());
+  for (const std::filesystem::path& draft : drafts) remove_if_dead(draft);
+}
+
 /// The bytes of a file to be, beside it, under a name that no other job has. Removed unless `replace` was reached.
 class Draft final {
  public:
-  explicit Draft(const std::string& file)
-      : file_(file),
-        name_(fmt::format("{}.{:08x}.writing", file, std::random_device{}())),
-        descriptor_(::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)) {
-    if (descriptor_ < 0) fail("write", name_);
+  explicit Draft(const std::string& file) : file_(file) {
+    while (!make()) ::close(descriptor_);
   }
   ~Draft() {
-    ::close(descriptor_);
     if (!replaced_) ::unlink(name_.c_str());
+    ::close(descriptor_);
   }
   Draft(const Draft&) = delete;
   Draft& operator=(const Draft&) = delete;
@@ -81,9 +116,56 @@ class Draft final {
   }
 
  private:
-  const std::string file_, name_;
-  const int descriptor_;
+  /// False where another process took the draft for a dead one, between its making and its lock, and removed it.
+  bool make() {
+    name_ = fmt::format("{}.{:08x}{}", file_, std::random_device{}(), kDraftEnding);
+    descriptor_ = ::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (descriptor_ < 0) fail("write", name_);
+    static_cast<void>(::flock(descriptor_, LOCK_EX));  // a file system without locks keeps dead drafts
+    struct stat status {};
+    return ::fstat(descriptor_, &status) != 0 || status.st_nlink > 0;
+  }
+
+  const std::string file_;
+  std::string name_;
+  int descriptor_ = -1;
   bool replaced_ = false;
+};
+
+/// A regular file that is read. Anything else is refused, and opening it does not wait: a FIFO has no end to wait for.
+class Opened final {
+ public:
+  explicit Opened(const std::string& file)
+      : file_(file), descriptor_(::open(file.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
+    if (descriptor_ < 0) fail("open", file);
+    struct stat status {};
+    if (::fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode)) {
+      size_ = static_cast<std::size_t>(status.st_size);
+      return;
+    }
+    ::close(descriptor_);
+    throw SystemFailure(fmt::format("cannot read {}: it is {}; allowed: a regular file", file,
+                                    S_ISDIR(status.st_mode) ? "a folder" : "no regular file"));
+  }
+  ~Opened() { ::close(descriptor_); }
+  Opened(const Opened&) = delete;
+  Opened& operator=(const Opened&) = delete;
+
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  void read(std::span<std::uint8_t> into) const {
+    while (!into.empty()) {
+      const ssize_t got = ::read(descriptor_, into.data(), into.size());
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) fail("read", file_);
+      if (got == 0) throw SystemFailure(fmt::format("cannot read {}: it became shorter meanwhile", file_));
+      into = into.subspan(static_cast<std::size_t>(got));
+    }
+  }
+
+ private:
+  const std::string file_;
+  const int descriptor_;
+  std::size_t size_ = 0;
 };
 
 /// Makes the names in a folder durable.
@@ -114,6 +196,7 @@ void require_writable(const std::string& file) {
 
 void write_sealed(const std::string& file, std::string_view magic, const std::string& header,
                   std::span<const std::span<const std::byte>> payload) {
+  remove_dead_drafts(file);
   Draft draft(file);
   Hash hash;
   const auto write = [&](std::string_view bytes) {
@@ -128,8 +211,7 @@ void write_sealed(const std::string& file, std::string_view magic, const std::st
   const std::uint64_t sum = hash.value();
   draft.write(view(sum));
   draft.replace();
-  const std::filesystem::path folder = std::filesystem::path(file).parent_path();
-  flush_folder(folder.empty() ? "." : folder.string());
+  flush_folder(folder_of(file));
 }
 
 Sealed parse_sealed(std::vector<std::uint8_t> all, const std::string& file, const SealedKind& kind) {
@@ -148,14 +230,9 @@ Sealed parse_sealed(std::vector<std::uint8_t> all, const std::string& file, cons
 }
 
 Sealed read_sealed(const std::string& file, std::string_view magic, std::string_view what) {
-  errno = 0;
-  std::ifstream in(file, std::ios::binary | std::ios::ate);
-  const std::streamoff size = in ? static_cast<std::streamoff>(in.tellg()) : -1;
-  if (size < 0) fail("open", file);
-  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(size));
-  in.seekg(0);
-  in.read(reinterpret_cast<char*>(bytes.data()), size);
-  if (in.gcount() != size) fail("read", file);
+  const Opened opened(file);
+  std::vector<std::uint8_t> bytes(opened.size());
+  opened.read(bytes);
   return parse_sealed(std::move(bytes), file, {magic, what});
 }
 

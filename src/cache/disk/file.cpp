@@ -20,10 +20,29 @@ namespace {
   throw SystemFailure(fmt::format("cannot {} {}: {}", what, name, std::strerror(error)));
 }
 
+/// Opens `name` in the folder `at`, which is called `path` in messages; a symbolic link in its place is not followed.
+int open_in(int at, const std::string& name, int flags, const std::string& path) {
+  const int descriptor = ::openat(at, name.c_str(), flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
+  if (descriptor >= 0) return descriptor;
+  const int error = errno;
+  struct stat status {};
+  if (::fstatat(at, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(status.st_mode))
+    throw SystemFailure(
+        fmt::format("{} is a symbolic link, which the cache does not follow; remove it, or give another "
+                    "folder (--cache-folder)",
+                    path));
+  fail("open", path, error);
+}
+
 }  // namespace
 
-File::File(const std::string& name, int flags) : descriptor_(::open(name.c_str(), flags | O_CLOEXEC, 0644)) {
-  if (descriptor_ < 0) fail("open", name, errno);
+File::File(const File& folder, const std::string& name, int flags)
+    : descriptor_(open_in(folder.descriptor_, name, flags, folder.path_ + '/' + name)),
+      path_(folder.path_ + '/' + name) {
+  struct stat status {};
+  if (::fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode)) return;
+  ::close(std::exchange(descriptor_, -1));
+  throw SystemFailure(fmt::format("{} is no regular file; remove it, or give another folder (--cache-folder)", path_));
 }
 
 File::~File() {
@@ -64,23 +83,30 @@ void File::truncate(std::uint64_t size) noexcept {
 bool File::lock() noexcept { return ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0; }
 
 File own_folder(const std::string& folder) {
+  const std::filesystem::path path(folder), above = path.parent_path().empty() ? "." : path.parent_path();
   std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) fail("make the folder", folder, error.value());
-  File owned(folder, O_RDONLY | O_DIRECTORY);
+  std::filesystem::create_directories(above, error);
+  if (error) fail("make the folder", above.string(), error.value());
+  const int parent = ::open(above.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (parent < 0) fail("open", above.string(), errno);
+  const File shared(parent, above.string());
+  const std::string name = path.filename().string();
+  if (::mkdirat(parent, name.c_str(), 0755) != 0 && errno != EEXIST) fail("make the folder", folder, errno);
+  File owned(open_in(parent, name, O_RDONLY | O_DIRECTORY, folder), folder);
   if (!owned.lock())
     throw SystemFailure(fmt::format("the cache folder {} is in use by another job; give each its own", folder));
   return owned;
 }
 
-File replace_file(const std::string& name, base::ConstBytes bytes) {
+File replace_file(const File& folder, const std::string& name, base::ConstBytes bytes) {
   const std::string beside = name + ".writing";
-  File file(beside, O_RDWR | O_CREAT | O_TRUNC);
+  File file(folder, beside, O_RDWR | O_CREAT | O_TRUNC);
   if (const int error = file.write_at(0, bytes); error != 0) {
-    ::unlink(beside.c_str());
-    fail("write", beside, error);
+    ::unlinkat(folder.descriptor_, beside.c_str(), 0);
+    fail("write", file.path_, error);
   }
-  if (::rename(beside.c_str(), name.c_str()) != 0) fail("replace", name, errno);
+  if (::renameat(folder.descriptor_, beside.c_str(), folder.descriptor_, name.c_str()) != 0)
+    fail("replace", folder.path_ + '/' + name, errno);
   return file;
 }
 

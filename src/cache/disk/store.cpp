@@ -13,8 +13,8 @@ namespace syncopate::cache::disk {
 namespace {
 
 /// The whole index, or as much as an index of `set` can have; nothing where there is none.
-std::vector<std::byte> index_in(const std::string& name, const input::Source& set) {
-  const File file(name, O_RDONLY | O_CREAT);
+std::vector<std::byte> index_in(const File& folder, const input::Source& set) {
+  const File file(folder, "index", O_RDONLY | O_CREAT);
   std::vector<std::byte> bytes(std::min<std::uint64_t>(file.size(), kHeaderBytes + set.records() * kRowBytes));
   if (!file.read_at(0, bytes)) bytes.clear();
   return bytes;
@@ -27,12 +27,13 @@ Store::Store(Place place, const input::Source& set, Log log)
       set_(set),
       log_(std::move(log)),
       folder_(own_folder(place_.folder)),
-      records_(file("records"), O_RDWR | O_CREAT) {
-  const std::vector<std::byte> bytes = index_in(file("index"), set_);
+      records_(folder_, "records", O_RDWR | O_CREAT) {
+  const std::vector<std::byte> bytes = index_in(folder_, set_);
   ParsedIndex index = parse_index(bytes, set_, records_.size());
   if (!index.is_of_set && !bytes.empty())
-    log_.write(LogLevel::warning,
-               fmt::format("the cache in {} is of another version of the set, or damaged, and void", place_.folder));
+    log_.write(
+        LogLevel::warning,
+        fmt::format("cannot use the cache in {} (damaged, or of other data): starting it afresh", place_.folder));
   if (index.damaged > 0)
     log_.write(LogLevel::warning, fmt::format("the cache in {} has lost {} rows of its index; these records are read "
                                               "from the origin again",
@@ -54,7 +55,7 @@ void Store::retain(const std::function<bool(std::uint32_t)>& wanted) {
   free_ = FreeSpace(found_);
   for (const Row& row : found_) entries_.emplace(row.sample, Entry{row, entries_.size(), true});
   try {
-    index_ = replace_file(file("index"), index_of(set_, found_));
+    index_ = replace_file(folder_, "index", index_of(set_, found_));
     const std::uint64_t end = found_.empty() ? 0 : found_.back().offset + found_.back().length;
     if (records_.size() > end) records_.truncate(end);  // to the same size it would wait for the disk
   } catch (const SystemFailure& error) {  // the index that is there serves the next run as it served this one

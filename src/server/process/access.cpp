@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <random>
 
 #include "base/crypto/secret.hpp"
 #include "base/env.hpp"
@@ -28,6 +29,11 @@ std::optional<std::size_t> worker_named(std::string_view name) noexcept {
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), worker);
   if (error != std::errc{} || end != name.data() + name.size() || worker >= kMostWorkers) return std::nullopt;
   return worker;
+}
+
+std::uint64_t drawn_process() {
+  std::random_device device;
+  return (std::uint64_t{device()} << 32 | device()) | 1;  // 0 is nobody
 }
 
 rpc::EndOptions end_options(const JobAccess& access, std::string identity, const Log& log) {

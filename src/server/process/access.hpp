@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,6 +18,9 @@ inline constexpr std::chrono::milliseconds kAttempt{500};
 [[nodiscard]] std::string name_of_worker(std::size_t worker);  ///< "worker 3"
 [[nodiscard]] std::optional<std::size_t> worker_named(std::string_view name) noexcept;
 [[nodiscard]] std::string name_of_server(std::size_t server);  ///< "server 3"
+
+/// A number that tells a process from others; never 0.
+[[nodiscard]] std::uint64_t drawn_process();
 
 /// Reads the secret. Throws Misuse for a file that others can read, SystemFailure.
 [[nodiscard]] rpc::EndOptions end_options(const JobAccess& access, std::string identity, const Log& log);

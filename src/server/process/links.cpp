@@ -12,7 +12,6 @@ namespace syncopate::server {
 namespace {
 
 constexpr std::chrono::milliseconds kTurn{50};
-/// Of one attempt to reach a server again: the keeper ends within it.
 
 std::exception_ptr error_of(ErrorKind kind, const std::string& text) {
   try {
@@ -29,7 +28,7 @@ std::string text_of(const Payload& payload) {
 }  // namespace
 
 Links::Links(const WorkerOptions& options, Take take)
-    : options_(options), take_(std::move(take)), links_(options.servers.size()) {
+    : options_(options), take_(std::move(take)), process_(drawn_process()), links_(options.servers.size()) {
   for (std::size_t server = 0; server < links_.size(); ++server) dial(server, options.timeout);
   keeper_ = std::jthread([this](const std::stop_token& stop) { keep(stop); });
 }
@@ -76,7 +75,7 @@ void Links::dial(std::size_t server, std::chrono::milliseconds patience) {
 /// The setup says from which step this worker begins; once all servers have welcomed it, it only resumes (0).
 void Links::greet(std::size_t server) {
   std::shared_ptr<rpc::Stream> stream;
-  Message setup{.says = Says::setup};
+  Message setup{.says = Says::setup, .version = process_};
   {
     const std::lock_guard lock(mutex_);
     stream = links_[server].stream;
@@ -193,7 +192,7 @@ void Links::lose(std::size_t server, std::uint64_t life, const rpc::Ending& endi
   ++link.life;
   link.is_welcome = false;
   if (link.stream) retired_.push_back(std::exchange(link.stream, nullptr));
-  if (!has_left_)
+  if (!has_left_ && !failure_)
     options_.log.write(LogLevel::warning,
                        fmt::format("worker {}: {} is out of reach: {}", options_.worker, where(server), ending.reason));
   changed_.notify_all();

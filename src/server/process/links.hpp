@@ -69,6 +69,7 @@ class Links final {
   const WorkerOptions options_;
   const Take take_;
   const base::SteadyClock clock_;
+  const std::uint64_t process_;  ///< drawn at random: which process this is
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   std::vector<Link> links_;

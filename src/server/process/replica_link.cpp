@@ -3,10 +3,10 @@
 
 #include <fmt/format.h>
 
-#include <random>
 #include <utility>
 
 #include "base/clock.hpp"
+#include "server/process/access.hpp"
 #include "syncopate/error.hpp"
 
 namespace syncopate::server {
@@ -16,17 +16,12 @@ namespace {
 /// Between two streams: a keeper that cannot follow is not asked without a pause.
 constexpr std::chrono::milliseconds kPause{50};
 
-std::uint64_t drawn() {
-  std::random_device device;
-  return (std::uint64_t{device()} << 32 | device()) | 1;  // 0 is nobody
-}
-
 }  // namespace
 
 ReplicaLink::ReplicaLink(std::string address, rpc::EndOptions end, ServerTables& tables, Events events)
     : address_(std::move(address)),
       end_(std::move(end)),
-      process_(drawn()),
+      process_(drawn_process()),
       tables_(tables),
       events_(std::move(events)) {}
 

@@ -9,18 +9,37 @@ namespace {
 constexpr std::chrono::milliseconds kTurn{50};
 }  // namespace
 
-std::uint64_t Seats::take(std::size_t worker, std::unique_ptr<rpc::Stream> stream) {
+std::uint64_t Seats::take(std::size_t worker, std::shared_ptr<rpc::Stream> stream) {
+  const std::lock_guard lock(mutex_);
+  return seat_on(seats_[worker], std::move(stream), 0);
+}
+
+std::optional<std::uint64_t> Seats::take_free(std::size_t worker, std::shared_ptr<rpc::Stream> stream,
+                                              std::uint64_t process) {
   const std::lock_guard lock(mutex_);
   Seat& seat = seats_[worker];
+  if (seat.stream && seat.process != process) return std::nullopt;
+  return seat_on(seat, std::move(stream), process);
+}
+
+std::uint64_t Seats::seat_on(Seat& seat, std::shared_ptr<rpc::Stream> stream, std::uint64_t process) {
   if (seat.stream) {
     seat.stream->close("the worker has come again on another stream");
     retired_.push_back(std::move(seat.stream));
   }
   seat.stream = std::move(stream);
+  seat.process = process;
   seat.is_given_up = false;
   seat.first.reset();
   changed_.notify_all();
   return ++seat.life;
+}
+
+void Seats::expect(std::size_t worker, int change) {
+  const std::lock_guard lock(mutex_);
+  Seat& seat = seats_[worker];
+  seat.expected += change;
+  if (seat.expected == 0 && !seat.stream) seat.away_since = clock_->now();
 }
 
 bool Seats::admit(std::size_t worker, std::uint64_t life, std::size_t bytes, Message& message) {
@@ -56,6 +75,24 @@ void Seats::send(Outgoing outgoing) {
 void Seats::cut_off(std::size_t worker, std::string_view why) {
   const std::lock_guard lock(mutex_);
   if (const Seat& seat = seats_[worker]; seat.stream) seat.stream->close(why);
+}
+
+std::uint64_t Seats::life_of(std::size_t worker) const {
+  const std::lock_guard lock(mutex_);
+  const auto seat = seats_.find(worker);
+  return seat == seats_.end() ? 0 : seat->second.life;
+}
+
+void Seats::turn_away(std::size_t worker, std::uint64_t life, const Message& refusal) {
+  const std::lock_guard lock(mutex_);
+  Seat& seat = seats_[worker];
+  if (seat.life != life || !seat.stream) return;
+  ++seat.life;
+  seat.stream->send(0, head_of(refusal), refusal.body);
+  seat.stream->close({});
+  retired_.push_back(std::move(seat.stream));
+  seat.away_since = clock_->now();
+  changed_.notify_all();
 }
 
 void Seats::mark_finished(std::size_t worker) {
@@ -115,7 +152,8 @@ std::vector<std::size_t> Seats::overdue(std::size_t workers) {
     const bool is_known = seats_.contains(worker);
     Seat& seat = seats_[worker];
     if (!is_known) seat.away_since = *began_;
-    if (seat.stream || seat.is_given_up || seat.has_finished || now - seat.away_since < patience_) continue;
+    if (seat.stream || seat.expected > 0 || seat.is_given_up || seat.has_finished || now - seat.away_since < patience_)
+      continue;
     seat.is_given_up = true;
     given_up.push_back(worker);
   }
@@ -154,7 +192,7 @@ void Seats::count(ServerStatus& status) const {
   status.received_bytes = received_bytes_;
   status.sent_bytes = sent_bytes_;
   for (const auto& [worker, seat] : seats_) {
-    status.connected += seat.stream ? 1 : 0;
+    status.connected += seat.stream || seat.expected > 0 ? 1 : 0;
     status.finished += seat.has_finished ? 1 : 0;
   }
 }

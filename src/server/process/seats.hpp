@@ -27,7 +27,12 @@ class Seats final {
       : patience_(patience), clock_(std::move(clock)) {}
 
   /// Another stream becomes the worker's; the one that it had before is cut off. Returns the stream's number.
-  [[nodiscard]] std::uint64_t take(std::size_t worker, std::unique_ptr<rpc::Stream> stream);
+  [[nodiscard]] std::uint64_t take(std::size_t worker, std::shared_ptr<rpc::Stream> stream);
+  /// The same, if the worker is away or `process` is the one that has its stream. Nothing: another process has it.
+  [[nodiscard]] std::optional<std::uint64_t> take_free(std::size_t worker, std::shared_ptr<rpc::Stream> stream,
+                                                       std::uint64_t process);
+  /// Streams of that worker which have not taken its seat yet: while there are any it is not given up.
+  void expect(std::size_t worker, int change);
   /// A message of so many bytes has come. False if it came on an earlier stream: it is late. Before `open` a worker's
   /// message is kept instead, of which it sends one before it is answered.
   [[nodiscard]] bool admit(std::size_t worker, std::uint64_t life, std::size_t bytes, Message& message);
@@ -36,6 +41,9 @@ class Seats final {
   /// To the worker's stream of now; dropped where there is none.
   void send(Outgoing outgoing);
   void cut_off(std::size_t worker, std::string_view why);
+  [[nodiscard]] std::uint64_t life_of(std::size_t worker) const;
+  /// The worker does not fit the job: it is sent the refusal and its stream is closed; what comes on it is late.
+  void turn_away(std::size_t worker, std::uint64_t life, const Message& refusal);
   void mark_finished(std::size_t worker);
   /// Of a worker that is not here: nobody waits for it.
   void give_up(std::size_t worker);
@@ -61,10 +69,13 @@ class Seats final {
   struct Seat {
     std::shared_ptr<rpc::Stream> stream{};  ///< of now; null: the worker is away
     std::uint64_t life = 0;                 ///< counts streams
+    std::uint64_t process = 0;              ///< of `stream`, as it says; 0: not known
+    int expected = 0;                       ///< streams that have not taken the seat
     base::Time away_since{};
     bool is_given_up = false, has_finished = false;
     std::optional<Message> first{};  ///< came before `open`
   };
+  [[nodiscard]] std::uint64_t seat_on(Seat& seat, std::shared_ptr<rpc::Stream> stream, std::uint64_t process);
   [[nodiscard]] std::vector<std::size_t> overdue(std::size_t workers);
 
   const std::chrono::milliseconds patience_;

@@ -9,6 +9,7 @@
 
 #include "base/require.hpp"
 #include "server/process/access.hpp"
+#include "server/process/newcomers.hpp"
 #include "server/process/replica_keeper.hpp"
 #include "server/process/replica_link.hpp"
 #include "server/process/seats.hpp"
@@ -22,6 +23,9 @@ namespace syncopate {
 using namespace server;
 
 namespace {
+
+/// Of the silence: within so many a stream has ended whose other end is silent, on a busy machine too.
+constexpr int kLosing = 3;
 
 std::size_t limit_of(const ServerOptions& options) {
   const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
@@ -57,7 +61,8 @@ class Server::Impl {
         tables_(
             options.index, limit_of(options), [this](Outgoing outgoing) { seats_.send(std::move(outgoing)); },
             to_replica()),
-        seats_(options.patience) {
+        seats_(options.patience),
+        newcomers_(seats_, kLosing * options.access.silence) {
     rpc::EndOptions end = end_options(options.access, name_of_server(options.index), options.log);
     if (options.replicas > 0) replica_.emplace(server_before(options), limit_of(options), options.log);
     if (!options.snapshots.empty()) go_on();
@@ -135,10 +140,9 @@ class Server::Impl {
       return dismiss(std::move(stream), fmt::format("'{}' is no worker, nor the server whose replica is kept here; all "
                                                     "servers of a job take the same --servers and --replicas",
                                                     peer));
-    const std::uint64_t life = seats_.take(*worker, std::move(stream));
-    tables_.renew(*worker);
-    return {.received = [this, worker = *worker, life](Payload message) { receive(worker, life, std::move(message)); },
-            .ended = [this, worker = *worker, life](const rpc::Ending& ending) { lose(worker, life, ending); }};
+    const auto newcomer = newcomers_.arrive(*worker, std::move(stream));
+    return {.received = [this, newcomer](Payload message) { receive(newcomer, std::move(message)); },
+            .ended = [this, newcomer](const rpc::Ending& ending) { lose(*newcomer, ending); }};
   }
 
   rpc::StreamEvents tell_status(std::unique_ptr<rpc::Stream> stream) {
@@ -154,58 +158,85 @@ class Server::Impl {
   }
 
   /// Runs on: gRPC's threads. What is thrown ends the stream.
-  void receive(std::size_t worker, std::uint64_t life, Payload bytes) {
+  void receive(const std::shared_ptr<Newcomer>& from, Payload bytes) {
     const std::size_t length = bytes.bytes.size();
     Message message = message_of(std::move(bytes), true);
-    if (seats_.admit(worker, life, length, message)) take(worker, message);
+    std::optional<std::uint64_t> life = newcomers_.life_of(*from);
+    if (!life) life = meet(from, message);
+    if (life && seats_.admit(from->worker, *life, length, message)) take(from->worker, *life, message);
+  }
+
+  /// Who does not fit the job is told so, and changes nothing.
+  std::optional<std::uint64_t> meet(const std::shared_ptr<Newcomer>& newcomer, const Message& first) {
+    if (newcomers_.is_refused(*newcomer)) return std::nullopt;
+    try {
+      tables_.require_fitting(newcomer->worker, first);
+    } catch (const Error& error) {
+      newcomers_.refuse(*newcomer, refusal(newcomer->worker, error));
+      return std::nullopt;
+    }
+    const auto life = newcomers_.offer(newcomer, first);
+    if (life) tables_.renew(newcomer->worker);
+    return life;
   }
 
   /// An error is the worker's: it is told.
-  void take(std::size_t worker, const Message& message) {
+  void take(std::size_t worker, std::uint64_t life, const Message& message) {
     try {
       tables_.receive(worker, message);
       if (message.says == Says::finish) seats_.mark_finished(worker);
     } catch (const Error& error) {
-      refuse(worker, error);
-      throw;
+      seats_.turn_away(worker, life, refusal(worker, error));
     }
   }
 
   /// The tables are here. Who came before is answered now; who left the server that this one replaces does not come.
   void open() {
     for (const std::size_t worker : tables_.departed()) seats_.give_up(worker);
-    for (const auto& [worker, message] : seats_.open()) {
-      try {
-        take(worker, message);
-      } catch (const Error& error) {
-        seats_.cut_off(worker, error.what());
-      }
-    }
+    for (const auto& [worker, message] : seats_.open()) take(worker, seats_.life_of(worker), message);
   }
 
-  void refuse(std::size_t worker, const Error& error) {
-    seats_.send(
-        {worker,
-         0,
-         {.says = Says::refuse, .block = static_cast<std::uint32_t>(error.kind()), .body = payload_of(error.what())}});
+  /// The worker says what it is refused for; here it is an event of the log.
+  [[nodiscard]] Message refusal(std::size_t worker, const Error& error) const {
+    options_.log.write(error.kind() == ErrorKind::mismatch ? LogLevel::info : LogLevel::warning,
+                       fmt::format("server {}: refused worker {}: {}", options_.index, worker, error.what()));
+    return {.says = Says::refuse, .block = static_cast<std::uint32_t>(error.kind()), .body = payload_of(error.what())};
   }
 
-  void lose(std::size_t worker, std::uint64_t life, const rpc::Ending& ending) {
-    if (!seats_.lose(worker, life)) return;
-    options_.log.write(LogLevel::warning, fmt::format("server {}: worker {} is away: {}", options_.index, worker,
+  void lose(Newcomer& newcomer, const rpc::Ending& ending) {
+    const auto life = newcomers_.leave(newcomer);
+    if (!life || !seats_.lose(newcomer.worker, *life)) return;
+    options_.log.write(LogLevel::warning, fmt::format("server {}: worker {} disconnected; waiting {:g} s for it: {}",
+                                                      options_.index, newcomer.worker, base::seconds(options_.patience),
                                                       ending.reason.empty() ? "it left" : ending.reason));
+  }
+
+  void seat_newcomers() {
+    const Newcomers::Due due = newcomers_.due();
+    for (const auto& newcomer : due.seated) {
+      Message first = newcomer->first;
+      tables_.renew(newcomer->worker);
+      const std::size_t length = kHeadBytes + first.body.bytes.size();
+      if (seats_.admit(newcomer->worker, *newcomer->life, length, first))
+        take(newcomer->worker, *newcomer->life, first);
+    }
+    for (const auto& newcomer : due.refused)
+      newcomers_.refuse(
+          *newcomer, refusal(newcomer->worker,
+                             Mismatch(fmt::format("worker {} is another process, which is alive; give each process of "
+                                                  "the job a number of its own (SYNCOPATE_RANK)",
+                                                  newcomer->worker))));
   }
 
   /// Runs on: `keeper_`.
   void keep(const std::stop_token& stop) {
     while (!stop.stop_requested()) {
       for (const std::size_t worker : seats_.turn(workers())) {
-        options_.log.write(LogLevel::warning,
-                           fmt::format("server {}: worker {} is waited for no more: it has been away "
-                                       "for {} ms",
-                                       options_.index, worker, options_.patience.count()));
+        options_.log.write(LogLevel::warning, fmt::format("server {}: gave worker {} up after {:g} s; the others go on",
+                                                          options_.index, worker, base::seconds(options_.patience)));
         tables_.leave(worker);
       }
+      seat_newcomers();
       if (replica_) replica_->turn();
     }
   }
@@ -214,6 +245,7 @@ class Server::Impl {
   std::optional<SnapshotWriter> snapshots_;  ///< ends after the tables
   ServerTables tables_;
   Seats seats_;
+  Newcomers newcomers_;
   std::optional<ReplicaKeeper> replica_;  ///< of the server before this one
   std::unique_ptr<ReplicaLink> link_;     ///< to this one's replica
   std::unique_ptr<rpc::Listener> listener_;

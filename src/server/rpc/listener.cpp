@@ -16,6 +16,7 @@
 #include "server/rpc/proof.hpp"
 #include "server/rpc/session.hpp"
 #include "server/rpc/setting.hpp"
+#include "server/rpc/socket/acceptor.hpp"
 #include "syncopate/version.hpp"
 
 namespace syncopate::server::rpc {
@@ -37,7 +38,7 @@ class Refusal final : public grpc::ServerGenericBidiReactor {
 class Answer final : public Session, public grpc::ServerGenericBidiReactor {
  public:
   Answer(Context* context, const Hello& caller, const EndOptions& options)
-      : Session(context->peer(), options.silence), context_(context) {
+      : Session(context->peer() == "unix:" ? "this host" : context->peer(), options.silence), context_(context) {
     meet(caller.identity, caller.silence);
   }
   /// The reactor of the call. gRPC holds it until `OnDone`; the program holds it as the stream.
@@ -51,9 +52,7 @@ class Answer final : public Session, public grpc::ServerGenericBidiReactor {
   void OnReadDone(bool is_right) override { on_read(is_right); }
   void OnWriteDone(bool is_right) override { on_write(is_right); }
   void OnDone() override {
-    on_over(true, {ErrorKind::peer_lost,
-                   fmt::format("{} is lost: it ended, the connection to it was cut, or it sent more than fits",
-                               other_end())});
+    on_over(true, {ErrorKind::peer_lost, fmt::format("the connection to {} broke", other_end())});
   }
 
  private:
@@ -96,7 +95,7 @@ class GrpcListener final : public Listener, private grpc::CallbackGenericService
   ~GrpcListener() override;
   GrpcListener(const GrpcListener&) = delete;
   GrpcListener& operator=(const GrpcListener&) = delete;
-  [[nodiscard]] const std::vector<std::string>& addresses() const noexcept override { return addresses_; }
+  [[nodiscard]] const std::vector<std::string>& addresses() const noexcept override { return acceptor_->addresses(); }
 
  private:
   grpc::ServerGenericBidiReactor* CreateReactor(Context* context) override;
@@ -106,7 +105,8 @@ class GrpcListener final : public Listener, private grpc::CallbackGenericService
   const EndOptions options_;
   const Accepted accepted_;
   base::Guarded<Challenger> challenger_;
-  std::vector<std::string> addresses_;
+  std::vector<std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor>> entries_;  ///< one for each address
+  std::unique_ptr<Acceptor> acceptor_;
   std::unique_ptr<grpc::Server> server_;
   base::OwnProcess process_;
 };
@@ -119,33 +119,34 @@ GrpcListener::GrpcListener(const std::vector<std::string>& addresses, const EndO
   quieten_grpc();
   grpc::ServerBuilder builder;
   for (const auto& [name, value] : answerer_settings(options_)) builder.AddChannelArgument(name, value);
-  std::vector<int> ports(addresses.size(), 0);
-  for (std::size_t i = 0; i < addresses.size(); ++i) {
-    const Address address = parse_address(addresses[i]);
+  using Entry = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
+  std::vector<Address> parsed;
+  for (const std::string& text : addresses) {
+    const Address& address = parsed.emplace_back(parse_address(text));
     base::require(address.is_numeric, "a parameter server listens at '{}'; allowed: a numeric address or @name",
                   address.text);
     require_allowed(options_, address);
-    builder.AddListeningPort(address.target, answerer_credentials(options_, address), &ports[i]);
+    entries_.push_back(
+        builder.experimental().AddExternalConnectionAcceptor(Entry::FROM_FD, answerer_credentials(options_, address)));
   }
+  acceptor_ = std::make_unique<Acceptor>(parsed, options_.identity, options_.patience, options_.log);
   builder.SetResourceQuota(grpc::ResourceQuota().Resize(kListenerBytes));
   builder.RegisterCallbackGenericService(this);
   server_ = builder.BuildAndStart();
-  if (!server_)
-    throw SystemFailure(
-        fmt::format("cannot listen at {}: the address is taken, is not one of this host's, or its "
-                    "certificates are not valid",
-                    fmt::join(addresses, ", ")));
-  for (std::size_t i = 0; i < addresses.size(); ++i) {
-    const std::string& text = addresses[i];
-    const bool is_named = text.starts_with('@');
-    addresses_.push_back(is_named ? text : fmt::format("{}:{}", text.substr(0, text.rfind(':')), ports[i]));
-  }
+  if (!server_) throw SystemFailure(fmt::format("gRPC cannot serve at {}", fmt::join(addresses, ", ")));
+  acceptor_->open([this](std::size_t address, int socket) {
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
+    connection.fd = socket;
+    entries_[address]->HandleNewConnection(&connection);
+  });
 }
 
 GrpcListener::~GrpcListener() {
   if (process_.is_inherited()) {
     static_cast<void>(server_.release());  // its threads are the parent's
+    static_cast<void>(acceptor_.release());
   } else {
+    acceptor_.reset();
     server_->Shutdown(std::chrono::system_clock::now());  // cancels all calls; returns when the last one is over
     static_cast<void>(server_.release());  // gRPC 1.51 may abort where the last of its objects goes: see dial.cpp
   }
@@ -183,6 +184,7 @@ grpc::ServerGenericBidiReactor* GrpcListener::admit(Context* context, const Hell
                   fmt::format("{} runs job '{}' with Syncopate {} (protocol {}), {} runs '{}' with {} ({})",
                               mine.identity, options_.job, mine.version, mine.protocol, theirs.identity, theirs.job,
                               theirs.version, theirs.protocol));
+  acceptor_->admit(context->peer());
   context->AddInitialMetadata(kProofKey, base::text_of(prove(options_.secret, Role::answerer, caller, challenge)));
   return Answer::begin(std::make_shared<Answer>(context, theirs, options_), accepted_);
 }

@@ -3,12 +3,16 @@
 
 #include <grpc/grpc.h>
 #include <grpc/support/log.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 
 #include "base/env.hpp"
 #include "base/require.hpp"
@@ -55,6 +59,35 @@ Pems read_pems(const CertificateFiles& files) {
           read_pem(files.certificate, "certificate of this host"), read_pem(files.key, "key of this host")};
 }
 
+template <auto Free>
+struct Freed {
+  template <class T>
+  void operator()(T* made) const {
+    Free(made);
+  }
+};
+
+using Memory = std::unique_ptr<BIO, Freed<BIO_free_all>>;
+using Certificate = std::unique_ptr<X509, Freed<X509_free>>;
+using Key = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY_free>>;
+
+Memory memory_of(const std::string& pem) { return Memory(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size()))); }
+
+/// gRPC says nothing where it cannot use them.
+void require_usable(const Pems& pems, const CertificateFiles& files) {
+  const auto certificate = [](const std::string& pem) {
+    return Certificate(PEM_read_bio_X509(memory_of(pem).get(), nullptr, nullptr, nullptr));
+  };
+  base::require(certificate(pems.authority) != nullptr, "'{}' is not a valid certificate", files.authority);
+  const Certificate own = certificate(pems.certificate);
+  base::require(own != nullptr, "'{}' is not a valid certificate", files.certificate);
+  const Key key(PEM_read_bio_PrivateKey(memory_of(pems.key).get(), nullptr, nullptr, nullptr));
+  base::require(key != nullptr, "'{}' is not a valid key", files.key);
+  const bool is_pair = X509_check_private_key(own.get(), key.get()) == 1;
+  ERR_clear_error();
+  base::require(is_pair, "the key '{}' is not that of the certificate '{}'", files.key, files.certificate);
+}
+
 }  // namespace
 
 void quieten_grpc() {
@@ -86,7 +119,6 @@ Settings answerer_settings(const EndOptions& options) {
                       {GRPC_ARG_MAX_CONCURRENT_STREAMS, 4},              // of one connection
                       {GRPC_ARG_MAX_CONNECTION_IDLE_MS, patience},       // a connection without a call
                       {GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, patience},  // one that has not said what it speaks
-                      {GRPC_ARG_ALLOW_REUSEPORT, 0},                     // a port has one listener
                   });
   return settings;
 }
@@ -122,6 +154,7 @@ std::shared_ptr<grpc::ChannelCredentials> caller_credentials(const EndOptions& o
 std::shared_ptr<grpc::ServerCredentials> answerer_credentials(const EndOptions& options, const Address& address) {
   if (!options.certificates || address.is_named) return grpc::InsecureServerCredentials();
   Pems pems = read_pems(*options.certificates);
+  require_usable(pems, *options.certificates);
   grpc::SslServerCredentialsOptions tls(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
   tls.pem_root_certs = std::move(pems.authority);
   tls.pem_key_cert_pairs.push_back({std::move(pems.key), std::move(pems.certificate)});

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "server/rpc/address.hpp"
+#include "server/rpc/socket/address.hpp"
 #include "server/rpc/stream.hpp"
 
 namespace syncopate::server::rpc {

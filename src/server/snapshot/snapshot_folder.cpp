@@ -66,8 +66,9 @@ std::vector<Clock> SnapshotFolder::steps_of(std::size_t server) const {
 
 std::optional<Snapshot> SnapshotFolder::whole(std::size_t server, Clock step) const {
   const std::string file = file_of(server, step);
+  std::error_code unknown;
+  if (fs::symlink_status(file, unknown).type() == fs::file_type::not_found) return std::nullopt;
   try {
-    if (!fs::exists(file)) return std::nullopt;
     Snapshot snapshot = read_snapshot(file);
     if (snapshot.server == server && snapshot.step == step) return snapshot;
     throw Corrupt(fmt::format("{} is a snapshot of server {} at step {}", file, snapshot.server, snapshot.step));

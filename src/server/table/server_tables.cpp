@@ -48,6 +48,18 @@ std::shared_ptr<ServerTables::Job> ServerTables::create(const Setup& setup) cons
   return job;
 }
 
+void ServerTables::require_fitting(std::size_t worker, const Message& first) const {
+  if (first.says != Says::setup) throw Corrupt("a worker's first message is no setup");
+  const Setup setup = Setup::of(text_of(first.body));
+  if (const std::shared_ptr<Job> job = this->job()) require_fitting(*job, worker, setup);
+}
+
+void ServerTables::require_fitting(const Job& job, std::size_t worker, const Setup& setup) {
+  if (const std::string differs = difference(setup, job.setup); !differs.empty())
+    throw Mismatch(fmt::format("worker {} wants another job than {}: {}", worker,
+                               job.restored.empty() ? "the workers before it" : job.restored, differs));
+}
+
 void ServerTables::set_up(std::size_t worker, const Message& message) {
   const Setup setup = Setup::of(text_of(message.body));
   base::require(worker < setup.workers, "worker {} of a job with {} workers", worker, setup.workers);
@@ -63,9 +75,7 @@ void ServerTables::set_up(std::size_t worker, const Message& message) {
     return kept;
   });
   if (is_first) begin_transfer(*job);
-  if (const std::string differs = difference(setup, job->setup); !differs.empty())
-    throw Mismatch(fmt::format("worker {} wants another job than {}: {}", worker,
-                               job->restored.empty() ? "the workers before it" : job->restored, differs));
+  require_fitting(*job, worker, setup);
   meet(*job, worker, message);
   renew(worker);  // once more: its stream before may have asked until now
   Message welcome{.says = Says::welcome};

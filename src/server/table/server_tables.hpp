@@ -46,6 +46,8 @@ class ServerTables final {
   /// this server has, Misuse for a setup that is not allowed or takes
   /// too much memory, Corrupt for anything else that no worker says. Nothing has been changed then.
   void receive(std::size_t worker, const Message& message);
+  /// Throws what `receive` would throw because of the job, for a worker's first message. Nothing is changed.
+  void require_fitting(std::size_t worker, const Message& first) const;
   /// The worker has come on another stream: what waits for the replica was said on the one before, and is not sent.
   void renew(std::size_t worker) { log_.forget(worker); }
   /// The worker is gone: its clocks count no more, so that nobody waits for it.
@@ -79,6 +81,7 @@ class ServerTables final {
   struct Job;
   [[nodiscard]] std::shared_ptr<Job> job() const;
   void set_up(std::size_t worker, const Message& message);
+  static void require_fitting(const Job& job, std::size_t worker, const Setup& setup);
   [[nodiscard]] std::shared_ptr<Job> create(const Setup& setup) const;
   void answer(Job& job, std::size_t index, ServerBlock& block);
   void change(std::size_t index, ServerBlock& block, Record record);

@@ -5,11 +5,12 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 #include <set>
 
 #include "service/child.hpp"
 #include "service/job.hpp"
-#include "service/snapshot_files.hpp"
+#include "service/snapshot/snapshot_files.hpp"
 #include "syncopate/error.hpp"
 
 namespace syncopate {
@@ -105,6 +106,35 @@ TEST(ARestoredJob, RefusesWorkersOfAnotherNamingBoth) {
     for (const char* part : {"step4.snapshot", "the optimizer is momentum there and sgd here"})
       EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
   }
+}
+
+TEST(ARestoredJob, SaysOnceWhatDiffers) {
+  const SnapshotFiles folder;
+  static_cast<void>(end_of(snapshots_in(folder, 2), {.servers = {}, .workers = 1}, 4));
+  std::mutex mutex;
+  std::vector<std::string> said;
+  const Log log{LogLevel::warning, [&](LogLevel, std::string_view line) {
+                  const std::lock_guard lock(mutex);
+                  said.emplace_back(line);
+                }};
+  {
+    WorkerOptions options{.servers = {}, .workers = 1, .optimizer = "sgd", .log = log};
+    std::vector<std::unique_ptr<Server>> servers;
+    for (std::size_t index = 0; index < 2; ++index) {
+      ServerOptions server = snapshots_in(folder, 2);
+      server.index = index;
+      server.addresses = {"@syncopate-once-" + std::to_string(getpid()) + "-" + std::to_string(index)};
+      server.log = log;
+      options.servers.push_back(server.addresses[0]);
+      servers.push_back(Server::start(server));
+    }
+    const auto worker = TableWorker::connect(options);
+    std::vector<float> weights(3);
+    static_cast<void>(worker->create_table("table", Buffer(std::span(weights))));
+    EXPECT_THROW(worker->start({}), Mismatch);
+  }
+  EXPECT_EQ(std::ranges::count_if(said, [](const auto& line) { return line.find("another job") != line.npos; }), 0)
+      << "the worker's error says it, " << (said.empty() ? "" : said[0]);
 }
 
 TEST(ARestoredServer, TellsWorkersThatWereThereBeforeToStartAgain) {

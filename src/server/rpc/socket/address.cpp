@@ -1,5 +1,5 @@
 // Address: where a listener can be reached, as text and as gRPC names it.
-#include "server/rpc/address.hpp"
+#include "server/rpc/socket/address.hpp"
 
 #include <arpa/inet.h>
 

@@ -1,7 +1,10 @@
 // Snapshots as files: read as they were written, refused where they are damaged, chosen and kept.
-#include "service/snapshot_files.hpp"
+#include "service/snapshot/snapshot_files.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 
 #include <fstream>
 
@@ -88,6 +91,54 @@ TEST(Snapshots, TheNewestStepOfAllServersIsChosen) {
   other.setup.optimizer = "adamw";
   second.write(other);
   EXPECT_FALSE(first.newest_in_common()) << "of two jobs";
+}
+
+/// What may stand where a snapshot is expected.
+using Odd = std::pair<const char*, void (*)(const std::string& file)>;
+class OddEntry : public testing::TestWithParam<Odd> {};
+
+TEST_P(OddEntry, IsNamedAndAnOlderSnapshotIsUsed) {
+  const SnapshotFiles folder;
+  Log log;
+  std::string said;
+  log.level = LogLevel::warning;
+  log.sink = [&](LogLevel, std::string_view line) { said += line; };
+  SnapshotFolder own(folder.name(), 0, log);
+  own.write(small(0, 10, 1));
+  GetParam().second(folder.file(0, 20));
+  const auto chosen = own.newest_in_common();
+  ASSERT_TRUE(chosen.has_value());
+  EXPECT_EQ(chosen->step, 10);
+  EXPECT_NE(said.find(folder.file(0, 20)), std::string::npos) << said;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Snapshots, OddEntry,
+    testing::Values(Odd{"folder", [](const std::string& file) { fs::create_directory(file); }},
+                    Odd{"fifo", [](const std::string& file) { ::mkfifo(file.c_str(), 0644); }},
+                    Odd{"loop", [](const std::string& file) { fs::create_symlink(file, file); }},
+                    Odd{"device", [](const std::string& file) { fs::create_symlink("/dev/zero", file); }},
+                    Odd{"dangling", [](const std::string& file) { fs::create_symlink("nowhere", file); }}),
+    [](const auto& odd) { return odd.param.first; });
+
+/// A process that writes a draft holds a lock on it, which ends with the process.
+TEST(Drafts, OfKilledProcessesAreRemovedByTheNextWriteAndThoseOfOthersStay) {
+  const SnapshotFiles folder;
+  fs::create_directories(folder.name());
+  const std::string file = folder.file(0, 10);
+  put(file + ".01234567.writing", "of a process that was killed");
+  put(file + ".89abcdef.writing", "of a process that writes");
+  put(file + ".draft.writing", "of another program");
+  put(folder.file(1, 10) + ".01234567.writing", "of another file");
+  const int writer = ::open((file + ".89abcdef.writing").c_str(), O_WRONLY | O_CLOEXEC);
+  ASSERT_EQ(::flock(writer, LOCK_EX), 0);
+  server::write_snapshot(file, small(0, 10));
+  EXPECT_EQ(folder.files(), (std::set<std::string>{
+                                "server0.step10.snapshot", "server0.step10.snapshot.89abcdef.writing",
+                                "server0.step10.snapshot.draft.writing", "server1.step10.snapshot.01234567.writing"}));
+  ::close(writer);
+  server::write_snapshot(file, small(0, 10));
+  EXPECT_FALSE(folder.files().contains("server0.step10.snapshot.89abcdef.writing"));
 }
 
 }  // namespace

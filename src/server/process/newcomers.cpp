@@ -1,0 +1,72 @@
+// Newcomers: streams of processes that say they are a worker, until they have its seat or are turned away.
+#include "server/process/newcomers.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace syncopate::server {
+
+std::shared_ptr<Newcomer> Newcomers::arrive(std::size_t worker, std::unique_ptr<rpc::Stream> stream) {
+  seats_.expect(worker, 1);
+  return std::make_shared<Newcomer>(Newcomer{.worker = worker, .stream = std::move(stream)});
+}
+
+std::optional<std::uint64_t> Newcomers::life_of(const Newcomer& newcomer) const {
+  const std::lock_guard lock(mutex_);
+  return newcomer.life;
+}
+
+bool Newcomers::is_refused(const Newcomer& newcomer) const {
+  const std::lock_guard lock(mutex_);
+  return newcomer.is_refused;
+}
+
+std::optional<std::uint64_t> Newcomers::offer(const std::shared_ptr<Newcomer>& newcomer, const Message& first) {
+  const std::lock_guard lock(mutex_);
+  newcomer->first = first;
+  if (seat(*newcomer)) return newcomer->life;
+  newcomer->deadline = clock_.now() + bound_;
+  waiting_.push_back(newcomer);
+  return std::nullopt;
+}
+
+bool Newcomers::seat(Newcomer& newcomer) {
+  if (!newcomer.stream) return false;
+  newcomer.life = seats_.take_free(newcomer.worker, newcomer.stream, newcomer.first.version);
+  if (!newcomer.life) return false;
+  newcomer.stream.reset();
+  seats_.expect(newcomer.worker, -1);
+  return true;
+}
+
+void Newcomers::refuse(Newcomer& newcomer, const Message& refusal) {
+  const std::lock_guard lock(mutex_);
+  newcomer.is_refused = true;
+  if (!newcomer.stream) return;
+  newcomer.stream->send(0, head_of(refusal), refusal.body);
+  newcomer.stream->close({});
+}
+
+std::optional<std::uint64_t> Newcomers::leave(Newcomer& newcomer) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(waiting_, [&](const auto& waiting) { return waiting.get() == &newcomer; });
+  if (!newcomer.stream) return newcomer.life;
+  seats_.retire(std::move(newcomer.stream));
+  seats_.expect(newcomer.worker, -1);
+  return std::nullopt;
+}
+
+Newcomers::Due Newcomers::due() {
+  const std::lock_guard lock(mutex_);
+  Due due;
+  const base::Time now = clock_.now();
+  std::erase_if(waiting_, [&](const auto& newcomer) {
+    const bool is_seated = seat(*newcomer), is_late = !is_seated && newcomer->deadline <= now;
+    if (is_seated) due.seated.push_back(newcomer);
+    if (is_late) due.refused.push_back(newcomer);
+    return is_seated || is_late;
+  });
+  return due;
+}
+
+}  // namespace syncopate::server

@@ -1,0 +1,88 @@
+// Acceptor: owns the listening sockets, and hands connections to gRPC when they have begun to speak.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "server/rpc/socket/sockets.hpp"
+#include "syncopate/log.hpp"
+
+namespace syncopate::server::rpc {
+
+/// Bounds how many descriptors callers hold that have not proved the secret, and for how long. gRPC's own listener has
+/// no such bound, and gRPC 1.51 never accepts again once the process was out of descriptors.
+///
+/// A connection is a guest until `admit`: first it waits in the acceptor until it has sent a byte, then gRPC serves it
+/// and the acceptor keeps a duplicate of its descriptor, by which it sees the connection's end, and can shut it down.
+/// Both kinds are bounded. When there are too many, the oldest goes and not the newcomer; after `patience` every guest
+/// goes. Over a unix socket only this process's user is accepted, and counts while it waits only.
+class Acceptor final {
+ public:
+  /// Takes the connection, which came to the address of that index.
+  using Enter = std::function<void(std::size_t address, int socket)>;
+
+  /// Listens at numeric addresses and @names; `name` is the server's, for the log. Throws SystemFailure that names the
+  /// address.
+  Acceptor(const std::vector<Address>& addresses, std::string name, base::Duration patience, Log log);
+  /// Closes the listening sockets and the guests that wait. `enter` is not called any more.
+  ~Acceptor();
+  Acceptor(const Acceptor&) = delete;
+  Acceptor& operator=(const Acceptor&) = delete;
+
+  /// As they were given, with the ports that the system chose for port 0.
+  [[nodiscard]] const std::vector<std::string>& addresses() const noexcept { return texts_; }
+  /// Accepts connections from now on. `enter` is called on the acceptor's thread.
+  void open(Enter enter);
+  /// Of a connection that has proved the secret, by the name that gRPC has for it. Thread-safe.
+  void admit(const std::string& peer);
+
+ private:
+  struct Guest {
+    Socket socket;  ///< while it is inside: the duplicate
+    std::size_t address = 0;
+    std::string peer;  ///< as gRPC names it; empty for a unix socket
+    base::Time deadline{};
+    bool is_inside = false;  ///< gRPC has it
+  };
+  using Guests = std::map<std::uint64_t, Guest>;
+
+  void run(const std::stop_token& stop);
+  void accept_all(std::size_t address);
+  void greet(std::size_t address, Socket socket);
+  void on_ready(std::uint64_t key);
+  /// The descriptor for gRPC; -1 where the guest left, or has sent nothing yet.
+  [[nodiscard]] int take_in(std::uint64_t key);
+  /// The oldest guest goes, of those that are inside or that wait, or of all. False where there is none.
+  template <class Is>
+  bool drop_oldest(Is is);
+  void drop(Guests::iterator guest);
+  void expire();
+  void rest();
+  void watch(int socket, std::uint64_t key, std::uint32_t events) const;
+  void forget(int socket) const;
+  void say(const std::string& what);
+
+  const std::string name_;
+  const base::Duration patience_;
+  const Log log_;
+  const std::size_t most_waiting_, most_inside_;
+  std::vector<std::string> texts_;
+  std::vector<Socket> listeners_;
+  Socket epoll_, wake_;
+  Enter enter_;
+  std::mutex mutex_;
+  Guests guests_;  ///< keys grow with time
+  std::size_t waiting_ = 0, inside_ = 0;
+  std::uint64_t next_key_;
+  base::Time resting_until_ = base::kNever;  ///< the system was out of descriptors, and no guest could go
+  base::Time said_at_ = {};
+  std::jthread thread_;
+};
+
+}  // namespace syncopate::server::rpc
