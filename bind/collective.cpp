@@ -217,6 +217,14 @@ void bind_collectives(GroupClass& group) {
       },
       nb::kw_only(), "algorithm"_a = "auto", "scope"_a = "group", "Return when every rank has called it.");
   bind_start(group);
+  group.def(
+      "refuse",
+      [](Membership& self, const std::string& reason) {
+        self.signals()->without_gil([&] { refuse(*self.group(), reason); });
+      },
+      "reason"_a,
+      "Make a collective call that is refused: raise Misuse with this text, and count as a call. Ranks that all refuse "
+      "stay in step; if only some do, the calls of the others raise Mismatch with the reason.");
 }
 
 }  // namespace syncopate::bind

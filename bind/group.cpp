@@ -172,6 +172,10 @@ void bind_properties(GroupClass& group) {
           },
           "Bytes that this rank has sent and received, headers included.")
       .def(
+          "set_timeout",
+          [](Membership& self, double timeout_s) { self.group()->set_timeout(*milliseconds(timeout_s, "timeout_s")); },
+          "timeout_s"_a, "Change the `timeout_s` of joining, for operations that begin from now on.")
+      .def(
           "scope_ranks",
           [](const Membership& self, const std::string& scope) {
             return self.group()->scope_ranks(scope_named(scope));

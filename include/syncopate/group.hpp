@@ -98,6 +98,8 @@ class Group final {
   /// This rank's index in scope_ranks, which is its number in such calls (roots, parts); -1 if it is in no set.
   [[nodiscard]] int scope_rank(Scope scope) const noexcept;
   [[nodiscard]] Traffic traffic() const noexcept;
+  /// Changes GroupOptions::timeout, for collectives and messages that begin from now on. Ranks may have different ones.
+  void set_timeout(std::chrono::milliseconds timeout);
   /// Allocates memory for a vector: zeroed, on pages of its own; it may outlive the group. Ranks of the same host
   /// access it directly: vectors there are reduced and gathered in place, while other vectors are copied through shared
   /// memory. Compare MPI_Alloc_mem. After the group has failed the contents are undefined, because a rank that was

@@ -78,6 +78,19 @@ TEST(Deadline, NamesTheRankThatDidNotCome) {
   }
 }
 
+TEST(Deadline, CanChangeAfterJoining) {
+  auto groups = Group::threads(2, {.timeout = 20s});
+  std::vector<float> values(10);
+  EXPECT_THROW(groups[0]->set_timeout(0ms), Misuse);
+  groups[0]->set_timeout(100ms);
+  const auto waits_alone = [&] { allreduce(*groups[0], std::span(values)); };
+  EXPECT_NE(message_of<Timeout>(waits_alone).find("within the timeout of 0.1 s"), std::string::npos);
+  groups = Group::threads(2, {.timeout = 20s});
+  groups[0]->set_timeout(100ms);
+  const auto hears_nothing = [&] { recv(*groups[0], 1, std::span(values)); };
+  EXPECT_NE(message_of<Timeout>(hears_nothing).find("within the timeout of 0.1 s"), std::string::npos);
+}
+
 TEST(Abort, ReachesRanksThatWait) {
   auto groups = Group::threads(4);
   const auto failures = test::outcomes(4, [&](int rank) {

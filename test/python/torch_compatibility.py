@@ -177,7 +177,7 @@ def built_in_hooks(rank, size, store):
 def missing(rank, size, store):
     """A group whose last rank does not come; and two ranks that exchange messages before the others."""
     with job(rank, size, store):
-        facts = {}
+        facts, other = {}, dist.new_group()  # before the ranks have made different numbers of groups, by which torch names them
         if rank != size - 1:
             facts["group"] = text_of(lambda: dist.new_group(timeout=timedelta(seconds=1)))
         if rank < 2:
@@ -195,4 +195,8 @@ def missing(rank, size, store):
             facts["all"] = text_of(lambda: dist.monitored_barrier(timeout=bound, wait_all_ranks=True))
         dist.barrier()
         facts["after"] = text_of(lambda: dist.monitored_barrier(timeout=timedelta(seconds=60)))
+        dist.all_reduce(torch.ones(1), group=other)
+        dist.distributed_c10d._set_pg_timeout(bound, other)
+        if rank == 0:
+            facts["timeout"] = text_of(lambda: dist.barrier(other))
         return facts

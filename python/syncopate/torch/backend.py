@@ -59,8 +59,9 @@ class Backend(Reductions, Moves, Messages, c10d.Backend):
         return "syncopate"
 
     def set_timeout(self, timeout):
-        """Refused: the bound of a group that has connected is fixed."""
-        raise syncopate.Misuse("the timeout of a group that has connected is fixed; give it to init_process_group or new_group")
+        """Set the bound of operations that begin from now on."""
+        self.group.set_timeout(timeout.total_seconds())
+        self._timeout = timeout
 
     def _set_sequence_number_for_group(self):
         """Operations are numbered by the library."""

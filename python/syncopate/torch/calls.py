@@ -2,7 +2,6 @@
 
 import functools
 
-import syncopate
 from syncopate.torch.memory import Refusal, described
 from syncopate.torch.reduction import movable
 from syncopate.torch.work import Ended, Pending
@@ -15,11 +14,7 @@ def collective(method):
         try:
             return method(self, *arguments, **keywords)
         except Refusal as refusal:
-            text = f"{method.__name__}: {refusal}"
-            try:
-                self.group.allreduce(text)  # no array, so that the group refuses it and counts the call
-            except syncopate.Misuse:
-                raise syncopate.Misuse(text) from None
+            self.group.refuse(f"{method.__name__}: {refusal}")
     return call
 
 

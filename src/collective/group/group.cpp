@@ -70,6 +70,11 @@ Traffic Group::traffic() const noexcept {
   return {sent, received};
 }
 
+void Group::set_timeout(std::chrono::milliseconds timeout) {
+  base::require(timeout.count() > 0, "timeout is {} ms; allowed: above 0", timeout.count());
+  impl_->set_timeout(timeout);
+}
+
 std::shared_ptr<std::byte[]> Group::allocate_bytes(std::size_t elements, std::size_t width) try {
   constexpr std::size_t kMost = PTRDIFF_MAX;
   impl_->process().require("a group");
@@ -89,6 +94,7 @@ void Group::abort(const std::string& reason, const std::string& tensor) noexcept
 Group::Impl::Impl(transport::Endpoint endpoint, const GroupOptions& options)
     : endpoint_(std::move(endpoint)),
       options_(options),
+      timeout_(std::min(options.timeout.value_or(transport::connect::kTimeout), transport::connect::kLongestBound)),
       hosts_(host_numbers(endpoint_.hosts)),
       cost_(usual_cost(endpoint_.kind)),
       cost_in_group_memory_(usual_cost(collective::group::kind_in_memory(endpoint_), Memory::group)),
@@ -102,7 +108,7 @@ Group::Impl::Impl(transport::Endpoint endpoint, const GroupOptions& options)
   scopes_ = collective::group::Scopes(endpoint_, place_);
   if (!endpoint_.links) return;
   execution_.emplace(*endpoint_.links, scratch_);
-  queues_.emplace(collective::group::MessageQueues::Options{endpoint_.rank, timeout(), endpoint_.clock},
+  queues_.emplace(collective::group::MessageQueues::Options{endpoint_.rank, &timeout_, endpoint_.clock},
                   *endpoint_.links, *endpoint_.control);
 }
 

@@ -57,6 +57,9 @@ class Group::Impl final {
   [[nodiscard]] std::unique_ptr<Impl> branch(const std::vector<int>& members,
                                              transport::connect::rendezvous::Rendezvous& meeting);
   void abort(const std::string& reason, const std::string& tensor) noexcept;
+  void set_timeout(base::Duration timeout) noexcept {
+    timeout_ = std::min<base::Duration>(timeout, transport::connect::kLongestBound);
+  }
   /// This process was forked after the group was made: the threads and connections are its parent's.
   [[nodiscard]] const base::OwnProcess& process() const noexcept { return process_; }
   /// An exception that was not there when the group was made is on its way through this thread.
@@ -110,9 +113,7 @@ class Group::Impl final {
     void take_parts(const Request& call, int rank);
   };
 
-  [[nodiscard]] base::Duration timeout() const noexcept {
-    return std::min(options_.timeout.value_or(transport::connect::kTimeout), transport::connect::kLongestBound);
-  }
+  [[nodiscard]] base::Duration timeout() const noexcept { return timeout_; }
   [[nodiscard]] Prepared& prepare(const Request& request);
   [[nodiscard]] Prepared& prepared_for(const Request& request);
   void run_request(const Request& request);
@@ -149,9 +150,10 @@ class Group::Impl final {
 
   transport::Endpoint endpoint_;
   GroupOptions options_;
-  std::vector<int> hosts_;            ///< by rank
-  PlanRequest place_;                 ///< ranks and hosts; the rest is each request's
-  collective::group::Scopes scopes_;  ///< of place_
+  std::atomic<base::Duration> timeout_;  ///< of what begins from now on
+  std::vector<int> hosts_;               ///< by rank
+  PlanRequest place_;                    ///< ranks and hosts; the rest is each request's
+  collective::group::Scopes scopes_;     ///< of place_
   /// What "auto" believes of the network, by where vectors lie; the same on all ranks.
   NetworkCost cost_, cost_in_group_memory_;
   transport::Patience caller_;

@@ -50,7 +50,7 @@ void MessageQueues::begin(Queue& queue) {
   const std::string text = text_of_message(leg.tensor, {queue.from, queue.to}, leg.data);
   queue.record = {transport::membership::message_number(queue.from, queue.to, ++queue.count),
                   XXH3_64bits(text.data(), text.size()), text};
-  queue.deadline = options_.clock->now() + options_.timeout;
+  queue.deadline = options_.clock->now() + options_.timeout->load();
   control_.began(queue.record);
   queue.execution.begin(queue.program, {.data = leg.data,
                                         .label = {queue.record.number, queue.record.signature, true},
@@ -95,8 +95,8 @@ void MessageQueues::check_deadlines() const {
   for (const Queue& queue : queues_) {
     if (queue.legs.empty() || now < queue.deadline) continue;
     const int peer = queue.execution.awaited_peer();
-    throw Timeout(fmt::format("{} did not finish within {:.1f} s; rank {} waits for rank {}", queue.record.text,
-                              base::seconds(options_.timeout), options_.rank, peer),
+    throw Timeout(fmt::format("{} did not finish within the timeout of {:.1f} s; rank {} waits for rank {}",
+                              queue.record.text, base::seconds(options_.timeout->load()), options_.rank, peer),
                   Where{options_.rank, peer, queue.record.text, queue.legs.front().tensor});
   }
 }

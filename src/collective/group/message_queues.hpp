@@ -1,6 +1,7 @@
 // Message queues: messages under way between this rank and others, any number of them together.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <map>
 #include <vector>
@@ -18,7 +19,8 @@ class MessageQueues final {
  public:
   struct Options {
     int rank = 0;
-    base::Duration timeout{};  ///< of one message, from when those before it in its queue are over
+    /// Of one message, from when those before it in its queue are over; read when a message begins.
+    const std::atomic<base::Duration>* timeout = nullptr;
     const base::Clock* clock = nullptr;
   };
   MessageQueues(const Options& options, transport::Transport& links, transport::membership::Control& control)

@@ -183,9 +183,10 @@ void Group::Impl::drive(const Request& request, const transport::membership::Ope
 void Group::Impl::time_out(const Request& request, const transport::membership::OperationRecord& record) {
   const std::string laggards = endpoint_.control->laggards(record.number);
   const int peer = execution_->awaited_peer();
-  throw Timeout(fmt::format("{} did not finish within {:.1f} s; rank {} waits for rank {}{}{}", record.text,
-                            base::seconds(timeout()), endpoint_.rank, peer, laggards.empty() ? "" : "; ", laggards),
-                Where{endpoint_.rank, peer, record.text, request.options.name});
+  throw Timeout(
+      fmt::format("{} did not finish within the timeout of {:.1f} s; rank {} waits for rank {}{}{}", record.text,
+                  base::seconds(timeout()), endpoint_.rank, peer, laggards.empty() ? "" : "; ", laggards),
+      Where{endpoint_.rank, peer, record.text, request.options.name});
 }
 
 Memory Group::Impl::memory_of(const Request& request) const noexcept {

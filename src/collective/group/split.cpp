@@ -84,6 +84,7 @@ std::unique_ptr<Group::Impl> Group::Impl::branch(const std::vector<int>& members
   const auto own = std::ranges::find(members, endpoint_.rank);
   const auto place = static_cast<int>(own - members.begin());
   GroupOptions options = options_;
+  options.timeout = std::chrono::duration_cast<std::chrono::milliseconds>(timeout());
   options.ranks_per_host = 0;  // neighbours are others now: hosts are taken over
   auto branch = std::make_unique<Impl>(endpoint_.branch(place, static_cast<int>(members.size()), meeting), options);
   const std::vector<std::uint32_t> hosts = collective::select::hosts_of(place_);
