@@ -1,8 +1,10 @@
 // Quantising: groups of elements as small whole numbers of a unit, and back.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 namespace syncopate::kernel {
 
@@ -19,10 +21,9 @@ namespace syncopate::kernel {
   return x ^ (x >> 15);
 }
 
-/// Uniform in (-1/2, 1/2), without either end: an odd multiple of 2^-25, 2^24 values, symmetric about zero.
+/// Uniform in [0, 1): a multiple of 2^-24.
 [[nodiscard]] constexpr float dither(std::uint64_t word, std::uint32_t index) noexcept {
-  const std::int32_t odd = (static_cast<std::int32_t>(drawn(word, index)) >> 7) | 1;
-  return static_cast<float>(odd) * 0x1p-25F;
+  return static_cast<float>((drawn(word, index) >> 8) ^ 0x800000U) * 0x1p-24F;
 }
 
 /// How a group's elements become levels: whole numbers in [-highest, highest], each one worth `unit`.
@@ -33,10 +34,17 @@ struct LevelScale {
   std::uint64_t word = 0;    ///< random bits of the group
 };
 
-/// fields[i] = level + highest, where
-///   level = nearest even whole number to fl(min(max(fl(x[i] fl(1 / unit)), -highest), highest) + d),
-/// d = 0 or dither(word, i). With dither the expected level of what is not clipped is x / unit. If the unit is NaN or 0
-/// every level is 0; otherwise all elements are finite.
+/// The largest unit of which `highest` are finite in f32.
+[[nodiscard]] constexpr float largest_unit(unsigned highest) noexcept {
+  constexpr double most = std::numeric_limits<float>::max();
+  const auto unit = static_cast<float>(most / highest);
+  return double{unit} * highest <= most ? unit : std::bit_cast<float>(std::bit_cast<std::uint32_t>(unit) - 1);
+}
+
+/// fields[i] = level + highest, where x' = fl(min(max(fl(x[i] fl(1 / unit)), -highest), highest)) and
+///   level = nearest even whole number to x'; with dither: floor(round(x' 2^24) 2^-24 + dither(word, i)), exactly.
+/// With dither a whole x' is its own level for every draw, so no level is above `highest`, and the expected level is x'
+/// up to 2^-25. If the unit is NaN or 0 every level is 0; otherwise all elements are finite.
 void quantize(const LevelScale& scale, const float* in, std::size_t count, std::uint8_t* fields);
 /// out[i] = fl((fields[i] - highest) unit); the quiet NaN if the unit is NaN.
 void dequantize(const LevelScale& scale, const std::uint8_t* fields, std::size_t count, float* out);

@@ -1,7 +1,9 @@
 // What quantising codecs make of a group: the stated levels and means, of every kind of number.
 #include <limits>
 
+#include "compress/quantised/levels.hpp"
 #include "compress/quantising.hpp"
+#include "kernel/quantize.hpp"
 
 namespace syncopate::compress {
 namespace {
@@ -102,13 +104,70 @@ TEST(Quantised, BringsSpecialGroupsAsStated) {
   }
 }
 
-TEST(Quantised, LargestNumbersStayFinite) {
-  for (const std::string& codec : kQuantising) {
-    Coders coders(settings_of(codec), {{512, 1, 1}}, 1);
-    coders.fill([](auto, auto, auto i) { return i % 2 == 0 ? 3e38F : -3e38F; });
-    coders.step();
-    for (const float value : coders.at(0).values) ASSERT_TRUE(std::isfinite(value)) << codec;
+double largest(std::span<const float> group, unsigned highest) {
+  return double{kernel::peak(group.data(), group.size())} / highest;
+}
+
+// Every group is one that `decode` takes, and its largest elements, which are whole levels, arrive as they are.
+TEST(Levels, AreValidWhateverIsDrawn) {
+  for (const unsigned bits : {0U, 2U, 3U, 4U, 5U, 6U, 7U, 8U}) {
+    const auto highest = static_cast<std::uint8_t>(bits == 0 ? 1 : (1U << (bits - 1)) - 1);
+    const auto quantiser = quantised::level_quantiser({.highest = highest, .bits = bits, .unit = largest});
+    for (const std::uint32_t draw : kExtremeDraws)
+      for (std::uint32_t index = 0; index < 70; ++index) {
+        Values group(70), decoded(70);
+        for (std::size_t i = 0; i < group.size(); ++i) group[i] = static_cast<float>(i % 3 == 0 ? -highest : highest);
+        std::vector<std::byte> bytes(quantiser->bytes(group.size()));
+        quantiser->encode(group, word_that_draws(draw, index), bytes.data());
+        ASSERT_NO_THROW(quantiser->decode(bytes.data(), decoded)) << bits << " bits, draw " << draw;
+        ASSERT_EQ(decoded, group) << bits << " bits, draw " << draw;
+      }
   }
+}
+
+// These keys make rank 0 draw the greatest and the least dither for its first element in step 0. The largest magnitude
+// makes every unit 1 or 16.
+TEST(Quantised, BringsElementsOfTheLargestMagnitudeWhateverIsDrawn) {
+  const std::vector<std::pair<std::string, float>> largest{{"terngrad", 16},
+                                                           {"qsgd:2", 1},
+                                                           {"qsgd:3", 3},
+                                                           {"qsgd:4", 7},
+                                                           {"qsgd:5", 15},
+                                                           {"qsgd:6", 31},
+                                                           {"qsgd:7", 63},
+                                                           {"qsgd:8", 127},
+                                                           {"int8", 127},
+                                                           {"onebit", 16},
+
+                                                           {"sparse_quantised:1,4", 7},
+                                                           {"sparse_quantised:1,8", 127}};
+  for (const std::uint64_t key : {26907199, 26892892}) {
+    const std::uint32_t draw = kernel::drawn(base::CounterRandom{key, 0, 0}.bits(0), 0) >> 8;
+    ASSERT_EQ(draw, key == 26907199 ? 0x7fffffU : 0x800000U);
+    for (const auto& [codec, magnitude] : largest)
+      for (const float value : {magnitude, -magnitude}) {
+        const bool is_alone = codec.starts_with("qsgd");  // the norm of one element is its magnitude
+        Values sent(512, is_alone ? 0.0F : value);
+        sent[0] = value;
+        Coders coders(settings_of(codec), {{512, 1, key}}, 1);
+        coders.at(0).values = sent;
+        ASSERT_NO_THROW(coders.step()) << codec << ", draw " << draw;
+        ASSERT_EQ(coders.at(0).values, sent) << codec << ", draw " << draw;
+      }
+  }
+}
+
+TEST(Quantised, LargestNumbersStayFinite) {
+  for (const std::string codec :
+       {"qsgd:2", "qsgd:3", "qsgd:4", "qsgd:5", "qsgd:6", "qsgd:7", "qsgd:8", "terngrad", "int8", "onebit",
+        "sparse_quantised:1,2", "sparse_quantised:1,6", "sparse_quantised:1,8"})
+    for (const float large : {3e38F, std::numeric_limits<float>::max()})
+      for (const std::size_t many : {1, 512}) {
+        Coders coders(settings_of(codec), {{512, 1, 1}}, 1);
+        coders.fill([&](auto, auto, auto i) { return i >= many ? 0.0F : i % 2 == 0 ? large : -large; });
+        coders.step();
+        for (const float value : coders.at(0).values) ASSERT_TRUE(std::isfinite(value)) << codec << ", " << large;
+      }
 }
 
 TEST(Quantised, WhatIsNotFiniteOnOneRankIsNotFiniteOnAll) {

@@ -11,6 +11,25 @@ namespace syncopate::compress::test {
 inline const std::vector<std::string> kQuantising{"qsgd:2", "qsgd:4", "qsgd:8", "terngrad", "int8", "onebit"};
 inline const std::vector<std::string> kSound{"int8", "onebit"};  ///< those with feedback
 
+/// The word of whose group element `index` draws these bits: kernel::drawn backwards.
+constexpr std::uint64_t word_that_draws(std::uint32_t bits, std::uint32_t index) {
+  const auto inverse = [](std::uint32_t odd) {
+    std::uint32_t x = odd;
+    for (int i = 0; i < 5; ++i) x *= 2 - odd * x;
+    return x;
+  };
+  const auto unshifted = [](std::uint32_t y, int shift) {
+    std::uint32_t x = y;
+    for (int i = 0; i < 32; ++i) x = y ^ (x >> shift);
+    return x;
+  };
+  const std::uint32_t second = unshifted(bits, 15) * inverse(0xd35a2d97);
+  return unshifted(unshifted(second, 15) * inverse(0x21f0aaad), 16) - index;  // its upper half is zero
+}
+
+/// The greatest draws, the least ones, and some between.
+inline constexpr std::uint32_t kExtremeDraws[] = {0x7fffffff, 0x7fffff00, 0x7ffffeff, 0x80000000, 0x800000ff, 0, 1};
+
 /// Normal, of mean 0 and variance 1.
 inline float normal(std::uint64_t stream, std::uint64_t i) {
   const base::CounterRandom random{stream};

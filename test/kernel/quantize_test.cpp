@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "base/random.hpp"
+#include "compress/quantising.hpp"
 #include "elements.hpp"
 
 namespace syncopate::kernel {
@@ -32,8 +33,9 @@ std::uint8_t stated_field(const LevelScale& scale, float x, std::uint32_t index)
   const float highest = scale.highest, inverse = 1 / scale.unit;
   volatile float level = x * inverse;
   level = std::min(std::max(static_cast<float>(level), -highest), highest);
-  if (scale.is_dithered) level = level + dither(scale.word, index);
-  return static_cast<std::uint8_t>(static_cast<int>(std::nearbyint(level)) + scale.highest);
+  const double fine = std::nearbyint(double{level} * 0x1p24) * 0x1p-24;
+  const double whole = scale.is_dithered ? std::floor(fine + dither(scale.word, index)) : std::nearbyint(level);
+  return static_cast<std::uint8_t>(static_cast<int>(whole) + scale.highest);
 }
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -53,6 +55,45 @@ TEST(Quantize, GivesTheStatedLevelsOnEveryInstructionSet) {
               ASSERT_EQ(testing::element<std::uint8_t>(fields.data(), i), stated_field(scale, values[i], i))
                   << values[i] << " in units of " << unit << " on " << target;
           }
+  });
+}
+
+// An f32 sum of level and dither rounds to the next level for the greatest draws.
+TEST(Quantize, KeepsWholeLevelsWhateverIsDrawn) {
+  testing::on_every_target([](const std::string& target) {
+    for (const std::uint32_t draw : compress::test::kExtremeDraws)
+      for (const std::uint8_t highest : {1, 3, 7, 15, 31, 63, 127})
+        for (const float unit : {0x1p-126F, 0x1p-100F, 1.0F, 0x1p+4F, 0x1p+100F})
+          for (std::uint32_t index = 0; index < 67; index += 3) {
+            const LevelScale scale{unit, highest, true, compress::test::word_that_draws(draw, index)};
+            ASSERT_EQ(drawn(scale.word, index), draw);
+            for (const int level : {-int{highest}, -1, 0, 1, int{highest}}) {
+              const std::vector<float> values(67, static_cast<float>(level) * unit);
+              std::uint8_t fields[67];
+              quantize(scale, values.data(), values.size(), fields);
+              for (const std::uint8_t field : fields)
+                ASSERT_EQ(field, level + highest)
+                    << "highest " << int{highest} << ", draw " << draw << " on " << target;
+            }
+          }
+  });
+}
+
+// All 2^24 draws are equally frequent: where the level changes, counted in draws, is its expectation.
+TEST(Quantize, RoundsUpForAsManyDrawsAsTheFractionHas) {
+  testing::on_every_target([](const std::string& target) {
+    for (const std::uint8_t highest : {1, 7, 127})
+      for (const float x : {0.25F, 0.75F, 0x1p-24F, 1 - 0x1p-24F, -0.25F, -0x1p-24F, 0x1.8p-1F}) {
+        const double down = std::floor(x);
+        const auto turns = static_cast<std::uint32_t>((1 - (x - down)) * 0x1p24);  // the first draw that goes up
+        for (const std::uint32_t step : {turns - 1, turns}) {
+          if (step >= 1U << 24) continue;
+          const LevelScale scale{1, highest, true, compress::test::word_that_draws((step ^ 0x800000U) << 8, 0)};
+          std::uint8_t field = 0;
+          quantize(scale, &x, 1, &field);
+          ASSERT_EQ(field - highest, down + (step == turns ? 1 : 0)) << x << " on " << target;
+        }
+      }
   });
 }
 
@@ -132,18 +173,19 @@ TEST(Peak, IsTheGreatestMagnitudeAndShowsWhatIsNotFinite) {
 // Bounds of six standard deviations, as the draws are counted: a million elements, groups of 512, words as coders use.
 TEST(Dither, IsUniformAndItsGroupsAndNeighboursAreIndependent) {
   constexpr std::size_t kGroups = 2048, kElements = 512;
+  const auto centred = [](std::uint64_t word, std::uint32_t index) { return double{dither(word, index)} - 0.5; };
   const base::CounterRandom words{7, 1, 0};
   std::vector<double> bins(64);
   double sum = 0, squares = 0, neighbours = 0, across = 0;
   for (std::size_t group = 0; group < kGroups; ++group)
     for (std::uint32_t i = 0; i < kElements; ++i) {
-      const double x = dither(words.bits(group), i);
-      ASSERT_LT(std::fabs(x), 0.5);
+      const double x = centred(words.bits(group), i);
+      ASSERT_TRUE(x >= -0.5 && x < 0.5);
       ++bins[static_cast<std::size_t>((x + 0.5) * 64)];
       sum += x;
       squares += x * x;
-      neighbours += x * dither(words.bits(group), i + 1);
-      across += x * dither(words.bits(group + 1), i);
+      neighbours += x * centred(words.bits(group), i + 1);
+      across += x * centred(words.bits(group + 1), i);
     }
   constexpr double n = kGroups * kElements, deviation = 6;
   EXPECT_LT(std::fabs(sum), deviation * std::sqrt(n / 12));

@@ -16,10 +16,10 @@ namespace {
 
 constexpr double kLeastUnit = 0x1p-100;
 
-float rounded_unit(double unit) {
+float rounded_unit(double unit, unsigned highest) {
   if (!std::isfinite(unit)) return std::numeric_limits<float>::quiet_NaN();
   if (unit < kLeastUnit) return 0;
-  return static_cast<float>(std::min(unit, double{std::numeric_limits<float>::max()}));
+  return static_cast<float>(std::min(unit, double{kernel::largest_unit(highest)}));
 }
 
 /// As rounded_unit returns it: no sign, not infinite.
@@ -37,7 +37,7 @@ class LevelQuantiser final : public Quantiser {
   }
 
   void encode(std::span<const float> group, std::uint64_t word, std::byte* into) const override {
-    const kernel::LevelScale scale{.unit = rounded_unit(coding_.unit(group, coding_.highest)),
+    const kernel::LevelScale scale{.unit = rounded_unit(coding_.unit(group, coding_.highest), coding_.highest),
                                    .highest = coding_.highest,
                                    .is_dithered = coding_.is_stochastic,
                                    .word = word};

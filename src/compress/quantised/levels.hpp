@@ -15,7 +15,8 @@ struct LevelCoding {
 };
 
 /// A group is its unit (f32) and its packed levels (kernel/pack.hpp). A unit below 2^-100 counts as 0, and with it the
-/// group: what feedback keeps of it grows until it counts. A unit beyond f32 is its largest number.
+/// group: what feedback keeps of it grows until it counts. The unit is at most kernel::largest_unit, so that every
+/// level is finite.
 [[nodiscard]] std::unique_ptr<Quantiser> level_quantiser(const LevelCoding& coding);
 
 }  // namespace syncopate::compress::quantised

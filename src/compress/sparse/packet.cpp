@@ -9,6 +9,7 @@
 #include "compress/sparse/bits.hpp"
 #include "compress/sparse/index_coding.hpp"
 #include "kernel/cast.hpp"
+#include "kernel/quantize.hpp"
 #include "syncopate/error.hpp"
 
 namespace syncopate::compress::sparse {
@@ -59,7 +60,8 @@ float unit_of(const ValueCoding& coding, std::span<const float> values) {
   }
   if (coding.scale > 0) return coding.scale;
   if (coding.bits == 1) return static_cast<float>(sum / static_cast<double>(values.size()));
-  return most / static_cast<float>(highest_level(coding));
+  const std::uint32_t highest = highest_level(coding);
+  return std::min(most / static_cast<float>(highest), kernel::largest_unit(highest));
 }
 
 float dequantised(std::uint64_t field, const ValueCoding& coding, float unit) {

@@ -17,8 +17,8 @@ using Field = hn::Rebind<std::uint8_t, F32>;  ///< as many fields as an F32 has 
 /// 1.5 * 2^23: a sum with it is rounded to a whole number, to nearest even, which its lowest bits hold.
 constexpr float kWhole = 12582912.0F;
 
-/// kernel::dither of the indices from `first` on.
-HWY_INLINE hn::Vec<F32> dithers(std::uint64_t word, std::size_t first) {
+/// 2^24 times kernel::dither of the indices from `first` on.
+HWY_INLINE hn::Vec<I32> dithers(std::uint64_t word, std::size_t first) {
   const U32 u;
   const I32 s;
   const auto low = hn::Set(u, static_cast<std::uint32_t>(word) + static_cast<std::uint32_t>(first));
@@ -27,8 +27,7 @@ HWY_INLINE hn::Vec<F32> dithers(std::uint64_t word, std::size_t first) {
   x = hn::Xor(hn::Xor(x, hn::ShiftRight<15>(x)), hn::Set(u, static_cast<std::uint32_t>(word >> 32)));
   x = hn::Mul(x, hn::Set(u, 0xd35a2d97));
   x = hn::Xor(x, hn::ShiftRight<15>(x));
-  const auto odd = hn::Or(hn::ShiftRight<7>(hn::BitCast(s, x)), hn::Set(s, 1));
-  return hn::Mul(hn::ConvertTo(F32(), odd), hn::Set(F32(), 0x1p-25F));
+  return hn::BitCast(s, hn::Xor(hn::ShiftRight<8>(x), hn::Set(u, 0x800000)));
 }
 
 struct Quantize {
@@ -41,7 +40,12 @@ struct Quantize {
     const auto highest = hn::Set(d, static_cast<float>(scale.highest));
     auto level = hn::Mul(x, hn::Set(d, inverse));
     level = hn::Min(hn::Max(level, hn::Neg(highest)), highest);
-    if (scale.is_dithered) level = hn::Add(level, dithers(scale.word, first));
+    if (scale.is_dithered) {
+      // At most 127 * 2^24 + 2^24 - 1, the largest number that fits.
+      const auto fine = hn::NearestInt(hn::Mul(level, hn::Set(d, 0x1p24F)));
+      const auto whole = hn::ShiftRight<24>(hn::Add(fine, dithers(scale.word, first)));
+      return hn::DemoteTo(Field(), hn::Add(whole, hn::Set(s, scale.highest)));
+    }
     const auto bits = hn::BitCast(s, hn::Add(level, hn::Set(d, kWhole)));
     const std::int32_t zero = std::bit_cast<std::int32_t>(kWhole) - scale.highest;
     return hn::DemoteTo(Field(), hn::Sub(bits, hn::Set(s, zero)));
