@@ -42,10 +42,13 @@ class Compensated final {
   Compensated(const Tensor& tensor, const Feedback& feedback);
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
-  /// About an element's v, before it is formed; to estimate thresholds with. Nesterov's way and clipping are left out.
+  /// An element's v up to rounding, before it is formed; to estimate thresholds with.
   [[nodiscard]] float estimate(std::size_t i) const noexcept {
-    if (residual_ == nullptr) return gradient_[i];
-    return gradient_[i] + residual_[i] + (velocity_ == nullptr ? 0 : feedback_.momentum * velocity_[i]);
+    const float gradient = scale_ * gradient_[i];
+    if (residual_ == nullptr) return gradient;
+    if (velocity_ == nullptr) return gradient + residual_[i];
+    const float again = feedback_.nesterov ? feedback_.momentum * gradient : 0;
+    return gradient + residual_[i] + feedback_.momentum * velocity_[i] + again;
   }
   /// Forms the elements of a range. Every element is formed once before it is read.
   void form(Range range) const;

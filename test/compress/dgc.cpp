@@ -7,12 +7,14 @@
 
 #include "compress/coders.hpp"
 #include "compress/distributions.hpp"
+#include "kernel/norm.hpp"
 #include "kernel/select.hpp"
 
 namespace syncopate::compress {
 namespace {
 
 using test::Coders;
+using test::Values;
 using test::vectors_of;
 using test::with_residual;
 
@@ -100,6 +102,104 @@ TEST(Dgc, LowersAThresholdThatTooFewReachTenTimesAtMost) {
     EXPECT_EQ(sizes.contains(large), lower < 0.1F) << "0.8^10 is 0.107: no threshold gets lower";
     EXPECT_EQ(sizes.size(), lower < 0.1F ? 2U : 1U);
   }
+}
+
+/// A feedback with every law of the sums, clipped to 1.
+std::vector<Feedback> clipped_feedbacks() {
+  return {{.kind = Feedback::Kind::residual, .clip_norm = 1},
+          {.kind = Feedback::Kind::momentum, .momentum = 0.9F, .clip_norm = 1},
+          {.kind = Feedback::Kind::momentum, .momentum = 0.9F, .nesterov = true, .clip_norm = 1}};
+}
+
+TEST(Dgc, SendsAboutTheWantedNumberWhereLocalClippingShortensTheGradient) {
+  for (const Feedback& feedback : clipped_feedbacks())
+    for (const double ratio : {10.0, 100.0, 1000.0}) {
+      Settings settings = settings_of("dgc:0.01");
+      settings.feedback = feedback;
+      Coders coders(settings, vectors_of({kElements}), 1);
+      for (std::uint64_t step = 0; step < 15; ++step) {
+        coders.at(0).values = drawn("normal", step);
+        double squares = 0;
+        for (const float value : coders.at(0).values) squares += double{value} * value;
+        for (float& value : coders.at(0).values) value *= static_cast<float>(ratio / std::sqrt(squares));
+        coders.step();
+        const auto zeros = static_cast<std::size_t>(std::ranges::count(coders.at(0).values, 0.0F));
+        EXPECT_GE(kElements - zeros, kWanted * 8 / 10) << feedback.text() << ", " << ratio << ", step " << step;
+        EXPECT_LE(kElements - zeros, kWanted);
+      }
+    }
+}
+
+// The sampled, estimated and counted thresholds of all codecs see the elements that feedback forms.
+TEST(LocalClipping, SelectsAsIfTheGradientHadBeenShort) {
+  for (const std::string codec :
+       {"topk:0.01", "mstopk:0.01", "dgc:0.01", "sparse_quantised:0.01,4", "threshold:0.001", "importance:0.001,1,300"})
+    for (const Feedback& feedback : clipped_feedbacks()) {
+      Settings with = settings_of(codec), without = with;
+      with.feedback = without.feedback = feedback;
+      without.feedback.clip_norm = 0;
+      constexpr std::size_t kLarge = 70'000;  // above this topk estimates its threshold
+      Coders clipped(with, vectors_of({kLarge}), 1), shortened(without, vectors_of({kLarge}), 1);
+      for (std::uint64_t step = 0; step < 5; ++step) {
+        const base::CounterRandom random{step};
+        Values& values = clipped.at(0).values;
+        for (std::size_t i = 0; i < kLarge; ++i) values[i] = test::kDistributions.at("normal")(random, i);
+        const auto* const bytes = reinterpret_cast<const std::byte*>(values.data());
+        const auto scale = static_cast<float>(1 / std::sqrt(kernel::squared_norm(DType::f32, bytes, kLarge)));
+        ASSERT_LT(scale, 0.01F);
+        shortened.at(0).values = values;
+        for (float& value : shortened.at(0).values) value *= scale;
+        clipped.step();
+        shortened.step();
+        ASSERT_EQ(values, shortened.at(0).values) << codec << ", " << feedback.text() << ", step " << step;
+      }
+    }
+}
+
+/// A gradient of {3, 4} times a factor under a bound of 5, as the coder gets it.
+Values formed(float factor, double bound) {
+  Values gradient{3 * factor, 4 * factor}, kept(2), next(2);
+  const Feedback feedback{.kind = Feedback::Kind::residual, .clip_norm = bound};
+  const Compensated tensor({.values = Buffer(std::span(gradient)),
+                            .kept = std::as_writable_bytes(std::span(kept)),
+                            .next = std::as_writable_bytes(std::span(next)),
+                            .rows = 2},
+                           feedback);
+  tensor.form({0, 2});
+  return next;
+}
+
+TEST(LocalClipping, AppliesToEveryNormAboveTheBound) {
+  EXPECT_EQ(formed(1, 5), (Values{3, 4})) << "a norm of exactly the bound";
+  EXPECT_EQ(formed(0.5F, 5), (Values{1.5F, 2})) << "below the bound";
+  EXPECT_EQ(formed(1, 0), (Values{3, 4})) << "0: no bound";
+  for (const float factor : {1.000001F, 1.001F, 1.5F, 2.0F, 1e6F}) {
+    const Values values = formed(factor, 5);
+    EXPECT_NE(values, (Values{3 * factor, 4 * factor})) << factor;
+    EXPECT_NEAR(std::hypot(values[0], values[1]), 5, 3e-6) << factor;
+  }
+}
+
+TEST(Estimate, IsTheElementThatFeedbackForms) {
+  for (const Feedback& feedback : clipped_feedbacks())
+    for (const double bound : {0.0, 0.5, 1e9}) {
+      Feedback with = feedback;
+      with.clip_norm = bound;
+      const base::CounterRandom random{3};
+      Values gradient(1000), kept(2000), next(2000);
+      for (std::size_t i = 0; i < 1000; ++i) gradient[i] = test::kDistributions.at("normal")(random, i);
+      for (std::size_t i = 0; i < 2000; ++i) kept[i] = 0.01F * test::kDistributions.at("normal")(random, 1000 + i);
+      const std::size_t state = (with.kind == Feedback::Kind::momentum ? 2 : 1) * gradient.size();
+      const Compensated tensor({.values = Buffer(std::span(gradient)),
+                                .kept = std::as_writable_bytes(std::span(kept).first(state)),
+                                .next = std::as_writable_bytes(std::span(next).first(state)),
+                                .rows = 1000},
+                               with);
+      Values estimates;
+      for (std::size_t i = 0; i < 1000; ++i) estimates.push_back(tensor.estimate(i));
+      tensor.form({0, 1000});
+      for (std::size_t i = 0; i < 1000; ++i) ASSERT_NEAR(estimates[i], tensor.elements()[i], 4e-6) << with.text();
+    }
 }
 
 TEST(Dgc, SamplesMomentumToo) {
