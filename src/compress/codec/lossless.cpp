@@ -4,6 +4,7 @@
 //
 //   gradients of bf16 and fp16 travel as they are, those of f32 rounded to nearest even as PARAMETER says
 //   average = round16(sum of N ranks in f32 / N): rounded once, by the rank that owns the element
+//   Limit: an average is arithmetic, on one rank too, so that a signalling NaN becomes a quiet one
 //   size: 2 bytes per element and one per 32768 at most, which is what values take that do not compress; of normal
 //         elements about 1.33 (bf16: 8 + 2.6 bits) and 1.71 (fp16: 8 + 5.6 bits); 2 (N - 1)/N of them pass a port
 #include "base/require.hpp"

@@ -3,6 +3,7 @@
 // equation 4.
 //
 //   s = 2^(BITS - 1) - 1,  u = ||x|| / s over a group of 512;  level = x / u up or down by chance;  E[level u] = x
+//   Limit: a group with u below 2^-100 (8e-31) is sent as zeros, which is biased.
 //   variance of a group: at most min(n / s^2, sqrt(n) / s) ||x||^2, and once more in the second round, of the average
 //   size: per tensor of n elements 8 BITS ceil(n / 64) + 4 ceil(n / 512) bytes; 2 (N - 1)/N of them pass a port
 #include <cmath>
@@ -47,7 +48,7 @@ std::unique_ptr<Coder> coder(const Settings& settings) {
 
 extern constinit const Codec qsgd{
     .name = "qsgd",
-    .summary = "Levels of the L2 norm of 512 elements, by chance and unbiased: `qsgd:BITS`",
+    .summary = "Levels of the L2 norm of 512 elements, by chance, unbiased for units from 2^-100 on: `qsgd:BITS`",
     .source = "Alistarh et al., NeurIPS 2017",
     .combines = {.gather = true, .scatter = true},
     .parameter = "4",
