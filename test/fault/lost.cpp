@@ -4,6 +4,7 @@
 #include <random>
 
 #include "processes.hpp"
+#include "random/draw.hpp"
 #include "sanitized.hpp"
 #include "syncopate/collective.hpp"
 #include "syncopate/synchronizer.hpp"
@@ -57,7 +58,7 @@ class Victim : public testing::TestWithParam<std::tuple<int, const char*>> {
     return where == "memory" ? test::Job(kRanks, reduce_in_place, {.transport = "shm"})
                              : test::Job(kRanks, reduce_some, {.transport = where});
   }
-  std::mt19937 random_{std::random_device{}()};
+  std::mt19937 random_{static_cast<unsigned>(test::number_from("SYNCOPATE_SEED", 1))};
 };
 
 // The bounds are promises, not speeds: 2 s for a death (milliseconds as a rule), 3 s for silence (2 s of it plus

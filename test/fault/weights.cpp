@@ -5,6 +5,7 @@
 #include <random>
 
 #include "processes.hpp"
+#include "random/draw.hpp"
 #include "syncopate/synchronizer.hpp"
 
 namespace syncopate {
@@ -56,7 +57,7 @@ INSTANTIATE_TEST_SUITE_P(Rank, WhileWeightsTravel, testing::Values(0, 2));
 
 TEST_P(WhileWeightsTravel, WhoIsKilledIsNamedByEveryOtherRank) {
   const int victim = GetParam();
-  std::mt19937 random(std::random_device{}());
+  std::mt19937 random(static_cast<unsigned>(test::number_from("SYNCOPATE_SEED", 1)));
   const test::Job job(kRanks, train);
   const int witness = (victim + 1) % kRanks;
   ASSERT_TRUE(job.await_steps(witness, std::uniform_int_distribution(3, 20)(random))) << job.ending_of(witness).message;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "fuzz/target.hpp"
+#include "random/draw.hpp"
 #include "sanitized.hpp"
 
 namespace syncopate::fuzz {
@@ -89,10 +90,14 @@ TEST_P(Decoder, AnswersOrRefusesWhateverComes) {
   const std::vector<Bytes> corpus = corpus_of(GetParam().name);
   ASSERT_FALSE(corpus.empty());
   for (const Bytes& bytes : corpus) EXPECT_NO_THROW(GetParam().run(bytes)) << hexadecimal(bytes);
-  Mutator mutator(1);
-  for (int i = 0; i < kMutations && !HasFailure(); ++i) {
-    const Bytes bytes = mutator.mutated(corpus[mutator.below(corpus.size())], corpus[mutator.below(corpus.size())]);
-    EXPECT_NO_THROW(GetParam().run(bytes)) << hexadecimal(bytes);
+  for (const std::uint64_t seed : test::seeds(1)) {
+    Mutator mutator(static_cast<unsigned>(seed));
+    for (int i = 0; i < kMutations && !HasFailure(); ++i) {
+      const Bytes bytes = mutator.mutated(corpus[mutator.below(corpus.size())], corpus[mutator.below(corpus.size())]);
+      EXPECT_NO_THROW(GetParam().run(bytes))
+          << hexadecimal(bytes) << '\n'
+          << test::replay("test_fuzz", fmt::format("*/{}", GetParam().name).c_str(), seed);
+    }
   }
 }
 

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <cstdlib>
-#include <random>
 #include <span>
 #include <string>
 #include <vector>
@@ -45,9 +44,9 @@ class Draw final {
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
-/// So many seeds in a row: new ones each time, or from SYNCOPATE_SEED on; SYNCOPATE_COUNT of them.
+/// So many seeds in a row, from 1 or SYNCOPATE_SEED on; SYNCOPATE_COUNT of them, or one where only a seed is given.
 [[nodiscard]] inline std::vector<std::uint64_t> seeds(std::size_t count) {
-  const std::uint64_t first = number_from("SYNCOPATE_SEED", std::random_device{}());
+  const std::uint64_t first = number_from("SYNCOPATE_SEED", 1);
   count = number_from("SYNCOPATE_COUNT", std::getenv("SYNCOPATE_SEED") == nullptr ? count : 1);
   std::vector<std::uint64_t> all;
   for (std::uint64_t i = 0; i < count; ++i) all.push_back(first + i);

@@ -1,7 +1,7 @@
 // Evaluation: the published equations on a step small enough to count by hand, and computing that is slowed down.
 #include <gtest/gtest.h>
-#include <rapidcheck.h>
 
+#include "property.hpp"
 #include "schedule/evaluate.hpp"
 
 namespace syncopate::schedule {

@@ -1,7 +1,7 @@
 // The optimum: exact_dp against every partition there is, Algorithm 1 against its theorem, online against its bound.
 #include <gtest/gtest.h>
-#include <rapidcheck.h>
 
+#include "property.hpp"
 #include "schedule/evaluate.hpp"
 #include "schedule/policy.hpp"
 

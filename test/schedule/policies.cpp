@@ -1,7 +1,7 @@
 // Policies: every entry makes legal partitions, and each makes the one its description promises.
 #include <gtest/gtest.h>
-#include <rapidcheck.h>
 
+#include "property.hpp"
 #include "schedule/dispatch.hpp"
 #include "schedule/policy.hpp"
 #include "syncopate/error.hpp"

@@ -1,6 +1,5 @@
 // Consistency: histories of workers that run by the rules alone keep the bound, end, and cut the traffic.
 #include <gtest/gtest.h>
-#include <rapidcheck.h>
 
 #include <algorithm>
 

@@ -1,10 +1,10 @@
 // Placements: every entry keeps every byte once and its own law, and balances published models as the thesis says.
 #include <gtest/gtest.h>
-#include <rapidcheck.h>
 
 #include <algorithm>
 #include <numeric>
 
+#include "property.hpp"
 #include "schedule/architecture.hpp"
 #include "server/placement.hpp"
 #include "syncopate/error.hpp"
