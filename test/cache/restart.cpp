@@ -103,6 +103,39 @@ TEST_F(Restart, AFolderInUseIsRefusedByName) {
   });
 }
 
+// All records have 50 bytes; the file has room for two.
+TEST(Index, BelievesNoRowThatCannotBeRight) {
+  const test::MemorySource set(10, 50, 1, true);
+  const auto damaged = [&](const disk::Row& row) {
+    const disk::ParsedIndex index = disk::parse_index(disk::index_of(set, {row}), set, 100);
+    EXPECT_TRUE(index.is_of_set);
+    EXPECT_EQ(index.rows.size() + index.damaged, 1U);
+    return index.damaged == 1;
+  };
+  EXPECT_FALSE(damaged({.sample = 0, .length = 50, .offset = 0}));
+  EXPECT_FALSE(damaged({.sample = 9, .length = 50, .offset = 50})) << "the last record, at the end of the file";
+  EXPECT_TRUE(damaged({.sample = 10, .length = 50, .offset = 0})) << "the set has ten records";
+  EXPECT_TRUE(damaged({.sample = 0xffffffff, .length = 50, .offset = 0}));
+  EXPECT_TRUE(damaged({.sample = 9, .length = 50, .offset = 51})) << "it ends behind the file";
+  EXPECT_TRUE(damaged({.sample = 9, .length = 50, .offset = ~std::uint64_t{0} - 10})) << "its end is beyond 64 bits";
+  EXPECT_TRUE(damaged({.sample = 9, .length = 49, .offset = 0}));
+  EXPECT_TRUE(damaged({.sample = 9, .length = 51, .offset = 0}));
+}
+
+TEST(Index, KeepsOneOfRowsThatOverlapOrHaveTheSameSample) {
+  const test::MemorySource set(10, 50, 1, true);
+  const auto kept = [&](const std::vector<disk::Row>& rows) {
+    std::vector<std::uint32_t> samples;
+    for (const disk::Row& row : disk::parse_index(disk::index_of(set, rows), set, 200).rows)
+      samples.push_back(row.sample);
+    return samples;
+  };
+  using Samples = std::vector<std::uint32_t>;
+  EXPECT_EQ(kept({{1, 50, 50, 0}, {2, 50, 0, 0}}), (Samples{2, 1})) << "side by side, in the order of their offsets";
+  EXPECT_EQ(kept({{1, 50, 49, 0}, {2, 50, 0, 0}}), (Samples{2})) << "one byte is in both";
+  EXPECT_EQ(kept({{1, 50, 0, 0}, {1, 50, 50, 0}}), (Samples{1})) << "the same sample twice";
+}
+
 TEST_F(Restart, AProcessKilledBetweenARecordAndItsRowLosesThatRecordOnly) {
   run(1);
   const auto index = folder_.file(0, "index");

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 
 #include "syncopate/input.hpp"
 
@@ -56,14 +58,32 @@ TEST(Order, FirstRanksTakeOneMoreWhereTheBatchDoesNotDivide) {
   EXPECT_TRUE(order.share({.sample = 98}, 10, 3, 4).mine.empty());
 }
 
-TEST(Order, PlacesOfASampleAreUniform) {
-  std::vector<int> at(8, 0);
-  Order order(8, 1);
-  for (std::uint64_t epoch = 0; epoch < 8000; ++epoch) {
-    const Samples samples = order.share({.epoch = epoch}, 8, 0, 1).mine;
-    ++at[static_cast<std::size_t>(std::ranges::find(samples, 5u) - samples.begin())];
+// Chi-square over all places of all samples, and over all orders of three: six standard deviations above the mean.
+TEST(Order, PlacesOfAllSamplesAreUniform) {
+  constexpr std::size_t kSamples = 8, kEpochs = 8000;
+  constexpr double kExpected = double{kEpochs} / kSamples, kFreedom = (kSamples - 1) * (kSamples - 1);
+  std::vector<std::vector<int>> counts(kSamples, std::vector<int>(kSamples));
+  Order order(kSamples, 1);
+  for (std::uint64_t epoch = 0; epoch < kEpochs; ++epoch) {
+    const Samples samples = order.share({.epoch = epoch}, kSamples, 0, 1).mine;
+    for (std::size_t place = 0; place < kSamples; ++place) ++counts[samples[place]][place];
   }
-  for (const int count : at) EXPECT_NEAR(count, 1000, 150);  // five standard deviations
+  double chi = 0;
+  for (const auto& places : counts)
+    for (const int count : places) chi += (count - kExpected) * (count - kExpected) / kExpected;
+  EXPECT_LT(chi, kFreedom + 6 * std::sqrt(2 * kFreedom));
+  EXPECT_GT(chi, kFreedom - 6 * std::sqrt(2 * kFreedom)) << "places are more even than chance makes them";
+}
+
+TEST(Order, AllOrdersOfAFewSamplesAreEquallyFrequent) {
+  constexpr std::uint64_t kEpochs = 24'000;
+  std::map<Samples, int> counts;
+  Order order(4, 2);
+  for (std::uint64_t epoch = 0; epoch < kEpochs; ++epoch) ++counts[order.share({.epoch = epoch}, 4, 0, 1).mine];
+  ASSERT_EQ(counts.size(), 24U);
+  double chi = 0;
+  for (const auto& [samples, count] : counts) chi += (count - 1000.0) * (count - 1000.0) / 1000;
+  EXPECT_LT(chi, 23 + 6 * std::sqrt(2 * 23.0));
 }
 
 }  // namespace

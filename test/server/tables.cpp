@@ -249,43 +249,5 @@ TEST(StaleSynchronous, WorkersOfEqualSpeedPushOnceInThreeSteps) {
   EXPECT_EQ(cluster.pushes(), 4 * blocks * 60 / 3);
 }
 
-/// What a server sends, by worker, when it is told these things.
-class Told : public testing::Test {
- protected:
-  void tell(std::size_t worker, Message message) { tables_.receive(worker, message); }
-  void introduce(std::size_t worker, Clock from = 0) {
-    tell(worker, {.says = Says::setup, .first = from, .last = 1, .body = {nullptr, std::as_bytes(std::span(bytes_))}});
-  }
-  void push(std::size_t worker, Clock step) {
-    tell(worker, {.says = Says::push,
-                  .first = step,
-                  .last = step + 1,
-                  .least = step + 1,
-                  .rate = 1,
-                  .body = {nullptr, std::as_bytes(std::span(gradient_))}});
-  }
-  [[nodiscard]] std::ptrdiff_t weights_for(std::size_t worker) const {
-    return std::ranges::count_if(sent_, [&](const Outgoing& outgoing) {
-      return outgoing.worker == worker && outgoing.message.says == Says::weights;
-    });
-  }
-
-  const server::Setup setup_{.tables = {{"table", 4}}, .workers = 2, .optimizer = "sgd"};
-  const std::string bytes_ = setup_.bytes();
-  const std::vector<float> gradient_{1, 2, 3, 4};
-  std::vector<Outgoing> sent_;
-  ServerTables tables_{0, 1 << 20, [this](Outgoing outgoing) { sent_.push_back(std::move(outgoing)); }};
-};
-
-TEST_F(Told, ThatAnotherProcessTakesAPlaceAServerAnswersWhoWaitedForTheOneBefore) {
-  introduce(0);
-  introduce(1);
-  tell(0, {.says = Says::initial, .body = {nullptr, std::as_bytes(std::span(gradient_))}});
-  push(1, 0);
-  EXPECT_EQ(weights_for(1), 0);
-  introduce(0, 1);
-  EXPECT_EQ(weights_for(1), 1);
-}
-
 }  // namespace
 }  // namespace syncopate::server

@@ -151,6 +151,33 @@ TEST(Planner, LeavesSmallDriftAlone) {
   EXPECT_FALSE(run.planner.has_drifted());
 }
 
+/// Whether a planner sees drift when its model's layers and exchanges take so many times as long as before.
+bool drifts(double layers, double exchanges, double bytes_s = 1e-3) {
+  Planned run(kExact, model_of(6), Cost::affine(0, bytes_s));
+  run.until_planned();
+  run.until_check();
+  EXPECT_FALSE(run.planner.has_drifted());
+  run.model = model_of(6, layers);
+  run.cost = Cost::affine(0, bytes_s * exchanges);
+  run.until_check();
+  return run.planner.has_drifted();
+}
+
+TEST(Planner, SeesDriftFromAFifthOn) {
+  for (const int sign : {-1, 1}) {
+    EXPECT_FALSE(drifts(1 + sign * 0.19, 1)) << sign;
+    EXPECT_TRUE(drifts(1 + sign * 0.21, 1)) << sign;
+    EXPECT_FALSE(drifts(1, 1 + sign * 0.19)) << sign;
+    EXPECT_TRUE(drifts(1, 1 + sign * 0.21)) << sign;
+  }
+}
+
+// Six exchanges take 0.06 s of a step of about 6.5 s: 5 % of the step are 0.33 s.
+TEST(Planner, LeavesDriftOfLessThanATwentiethOfTheStepAlone) {
+  EXPECT_FALSE(drifts(1, 1 + 0.26 / 0.06, 1e-5));
+  EXPECT_TRUE(drifts(1, 1 + 0.40 / 0.06, 1e-5));
+}
+
 // Two partitions of nearly equal worth: measured again, the other one looks a little better.
 TEST(Planner, KeepsThePartitionThatServesUnlessAnotherIsClearlyBetter) {
   Planned run(kExact, model_of(6), Cost::affine(0.05, 1.15e-3));

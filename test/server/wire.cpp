@@ -1,0 +1,200 @@
+// Bytes from the wire and from disks: of each check the last value that is taken and the first that is refused.
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "server/table/record.hpp"
+#include "server/table/server_tables.hpp"
+#include "server/table/worker_tables.hpp"
+#include "syncopate/error.hpp"
+
+namespace syncopate::server {
+namespace {
+
+constexpr Clock kMostClock = Clock{1} << 62;
+
+/// A message's bytes, followed by so many zeros.
+std::string bytes_of(const Message& message, std::size_t body = 0) {
+  const auto head = head_of(message);
+  return std::string(reinterpret_cast<const char*>(head.data()), head.size()) + std::string(body, '\0');
+}
+
+bool is_taken(const std::string& bytes, bool from_worker = true) {
+  try {
+    static_cast<void>(message_of(payload_of(bytes), from_worker));
+    return true;
+  } catch (const Corrupt&) {
+    return false;
+  }
+}
+
+TEST(MessageBytes, AreTakenUpToTheirLimits) {
+  EXPECT_TRUE(is_taken(bytes_of({.says = Says::push})));
+  EXPECT_FALSE(is_taken(bytes_of({.says = Says::push}).substr(0, kHeadBytes - 1)));
+  EXPECT_FALSE(is_taken(""));
+  EXPECT_TRUE(is_taken(bytes_of({.says = Says::push}, kMostBodyBytes)));
+  EXPECT_FALSE(is_taken(bytes_of({.says = Says::push}, kMostBodyBytes + 1)));
+  EXPECT_TRUE(is_taken(bytes_of({.says = Says::push, .first = kMostClock, .last = kMostClock, .least = kMostClock})));
+  for (const Clock clock : {kMostClock + 1, Clock{-1}}) {
+    EXPECT_FALSE(is_taken(bytes_of({.says = Says::push, .first = clock}))) << clock;
+    EXPECT_FALSE(is_taken(bytes_of({.says = Says::push, .last = clock}))) << clock;
+    EXPECT_FALSE(is_taken(bytes_of({.says = Says::push, .least = clock}))) << clock;
+  }
+  for (const std::size_t zero : {1, 2, 3}) {
+    std::string bytes = bytes_of({.says = Says::push});
+    bytes[zero] = 1;
+    EXPECT_FALSE(is_taken(bytes)) << "byte " << zero;
+  }
+}
+
+TEST(MessageBytes, AreOfAKindThatTheSenderHas) {
+  for (int kind = 0; kind < 256; ++kind) {
+    const std::string bytes = bytes_of({.says = static_cast<Says>(kind)});
+    EXPECT_EQ(is_taken(bytes, true), kind >= 1 && kind <= 5) << kind << " from a worker";
+    EXPECT_EQ(is_taken(bytes, false), kind >= 6 && kind <= 10) << kind << " from a server";
+  }
+}
+
+TEST(RelayedBytes, AreTakenUpToTheirLimits) {
+  const auto is_relayed = [](std::size_t at, int value, std::size_t length = kRelayedHeadBytes) {
+    const auto head = head_of(Relayed{.tells = Tells::record, .message = {.says = Says::push}});
+    std::string bytes(reinterpret_cast<const char*>(head.data()), head.size());
+    bytes[at] = static_cast<char>(value);
+    try {
+      static_cast<void>(relayed_of(payload_of(bytes.substr(0, length))));
+      return true;
+    } catch (const Corrupt&) {
+      return false;
+    }
+  };
+  for (int value = 0; value < 256; ++value) {
+    EXPECT_EQ(is_relayed(0, value), value >= 1 && value <= 5) << "tells " << value;
+    EXPECT_EQ(is_relayed(1, value), value >= 1 && value <= 8) << "event " << value;
+    EXPECT_EQ(is_relayed(2, value), value <= 1) << "last part: " << value;
+    EXPECT_EQ(is_relayed(3, value), value == 0) << "zero: " << value;
+  }
+  EXPECT_FALSE(is_relayed(0, 1, kRelayedHeadBytes - 1));
+}
+
+TEST(RecordParts, AreJoinedUpToTheBytesOfARecord) {
+  const auto part_of = [](std::size_t bytes, bool is_last) {
+    return Relayed{
+        .tells = Tells::record, .is_last = is_last, .message = {.body = payload_of(std::string(bytes, 'x'))}};
+  };
+  Record record;
+  RecordReader reader(10);
+  EXPECT_FALSE(reader.take(part_of(6, false), record));
+  EXPECT_TRUE(reader.take(part_of(4, true), record));
+  EXPECT_EQ(record.message.body.bytes.size(), 10U);
+  EXPECT_THROW(static_cast<void>(RecordReader(10).take(part_of(11, true), record)), Corrupt);
+  RecordReader another(10);
+  EXPECT_FALSE(another.take(part_of(6, false), record));
+  EXPECT_THROW(static_cast<void>(another.take(part_of(5, true), record)), Corrupt);
+}
+
+TEST(AnswerPackets, AreTakenUpToTheEndOfTheBody) {
+  const auto packets = [](std::uint32_t length, std::size_t bytes) {
+    std::string body(4 + bytes, 'x');
+    std::memcpy(body.data(), &length, sizeof length);
+    return packets_of(std::as_bytes(std::span(body))).size();
+  };
+  EXPECT_EQ(packets(3, 3), 1U);
+  EXPECT_EQ(packets(0, 0), 1U);
+  for (const std::uint32_t length : {4U, 7U, 8U, 0xffffffffU}) EXPECT_THROW(packets(length, 3), Corrupt) << length;
+  const std::string cut(3, '\0');
+  EXPECT_THROW(static_cast<void>(packets_of(std::as_bytes(std::span(cut)))), Corrupt) << "a length that is cut off";
+}
+
+TEST(SetupBytes, AreTakenUpToTheirLimits) {
+  const auto is_setup = [](const server::Setup& setup) {
+    try {
+      return server::Setup::of(setup.bytes()).workers == setup.workers;
+    } catch (const Corrupt&) {
+      return false;
+    }
+  };
+  const server::Setup usual{.tables = {{"table", 4}}};
+  server::Setup setup = usual;
+  setup.workers = kMostWorkers;
+  setup.servers = kMostWorkers;
+  setup.tables[0].elements = kMostTableElements;
+  EXPECT_TRUE(is_setup(setup));
+  setup.workers = kMostWorkers + 1;
+  EXPECT_FALSE(is_setup(setup));
+  setup = usual;
+  setup.servers = kMostWorkers + 1;
+  EXPECT_FALSE(is_setup(setup));
+  setup = usual;
+  setup.tables[0].elements = kMostTableElements + 1;
+  EXPECT_FALSE(is_setup(setup));
+  std::string bytes = usual.bytes();
+  bytes += '\0';
+  EXPECT_THROW(static_cast<void>(server::Setup::of(bytes)), Corrupt) << "a byte follows";
+  bytes.resize(bytes.size() - 2);
+  EXPECT_THROW(static_cast<void>(server::Setup::of(bytes)), Corrupt) << "a byte is missing";
+}
+
+/// A server's tables that were told a job of two workers and one block of four elements.
+class Replica : public testing::Test {
+ protected:
+  Replica() {
+    apply({.sequence = 1, .event = Event::setup, .message = {.body = payload_of(setup_.bytes())}});
+    source_.receive(0, {.says = Says::setup, .last = 1, .body = payload_of(setup_.bytes())});
+    static_cast<void>(source_.hand_over([&](const Record& record) {
+      if (record.event != Event::image) return;
+      Record image = record;
+      image.sequence = 2;
+      apply(image);
+    }));
+  }
+  std::uint64_t apply(const Record& record) { return tables_.apply(record); }
+
+  const server::Setup setup_{.tables = {{"table", 4}}, .workers = 2, .optimizer = "sgd"};
+  ServerTables source_{0, 1 << 20, [](const Outgoing&) {}};
+  ServerTables tables_{0, 1 << 20, [](const Outgoing&) {}};
+};
+
+TEST_F(Replica, TakesRecordsOfItsJobInTheirOrder) {
+  ASSERT_EQ(apply({.sequence = 3, .event = Event::leave, .worker = 1}), 3U);
+  EXPECT_EQ(tables_.departed(), std::vector<std::size_t>{1});
+  EXPECT_EQ(apply({.sequence = 3, .event = Event::come_back, .worker = 1}), 3U) << "it has come before";
+  EXPECT_EQ(tables_.departed(), std::vector<std::size_t>{1}) << "and is not applied again";
+  EXPECT_THROW(static_cast<void>(apply({.sequence = 5, .event = Event::come_back, .worker = 1})), Corrupt) << "a gap";
+  EXPECT_THROW(static_cast<void>(apply({.sequence = 4, .event = Event::leave, .worker = 2})), Corrupt);
+  EXPECT_THROW(static_cast<void>(apply({.sequence = 4, .event = Event::show, .message = {.block = 1}})), Corrupt);
+  EXPECT_EQ(apply({.sequence = 4, .event = Event::come_back, .worker = 1}), 4U);
+  EXPECT_TRUE(tables_.departed().empty());
+}
+
+TEST(Job, IsTakenByAServerThatItHasRoomFor) {
+  const server::Setup setup{.tables = {{"table", 1000}}, .workers = 2, .servers = 2, .optimizer = "sgd"};
+  const Message hello{.says = Says::setup, .last = 1, .body = payload_of(setup.bytes())};
+  // Weights, their copy, and an update of each of two workers: 4 copies of 1000 elements on two servers.
+  constexpr std::size_t kNeeded = 4 * 4 * 1000 / 2;
+  const auto receive = [&](std::size_t server, std::size_t memory_bytes, std::size_t worker) {
+    ServerTables tables(server, memory_bytes, [](const Outgoing&) {});
+    tables.receive(worker, hello);
+  };
+  EXPECT_NO_THROW(receive(1, kNeeded, 1));
+  EXPECT_THROW(receive(1, kNeeded - 1, 1), Misuse) << "one byte too few";
+  EXPECT_THROW(receive(2, kNeeded, 1), Misuse) << "the job has servers 0 and 1";
+  EXPECT_THROW(receive(1, kNeeded, 2), Misuse) << "the job has workers 0 and 1";
+}
+
+TEST(WorkerMessages, ThatNoServerSendsAreRefused) {
+  const server::Setup setup{.tables = {{"table", 4}}, .optimizer = "sgd"};
+  std::vector<float> weights(4);
+  WorkerTables tables(setup, 0, {Buffer(std::span(weights))}, [](const auto&) {});
+  tables.begin(0);
+  const auto answer = [](Says says, std::uint32_t block) {
+    return Message{.says = says, .block = block, .body = payload_of(std::string(16, '\0'))};
+  };
+  EXPECT_THROW(tables.receive(0, answer(Says::weights, 1)), Corrupt) << "there is one block";
+  for (const Says says : {Says::welcome, Says::push, Says::refuse, Says::status})
+    EXPECT_THROW(tables.receive(0, answer(says, 0)), Corrupt) << static_cast<int>(says);
+  EXPECT_NO_THROW(tables.receive(0, answer(Says::weights, 0)));
+}
+
+}  // namespace
+}  // namespace syncopate::server
