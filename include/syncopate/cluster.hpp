@@ -1,4 +1,4 @@
-// Clusters: what a network costs, by the laws of its links and by measurements.
+// Clusters: the costs of a network, by laws of its links and by measurements.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@
 
 namespace syncopate {
 
-/// What a link runs over, where that changes more than its cost.
+/// The medium of a link, if it changes more than the link's cost.
 enum class Medium : std::uint8_t {
   network,
   memory,   ///< shared memory of a host: bytes are copied in and out
-  vectors,  ///< ranks reach each other's vectors: a reply is written in place
+  vectors,  ///< ranks access each other's vectors: a reply is written in place
 };
 
-/// Whose memory a collective's vectors lie in: the caller's own, or the group's (Group::allocate).
+/// The memory of a collective's vectors: the caller's own, or the group's (Group::allocate).
 enum class Memory : std::uint8_t { own, group };
 [[nodiscard]] std::string_view name_of(Memory memory) noexcept;
 [[nodiscard]] Memory memory_named(std::string_view name);  ///< throws Misuse, naming the allowed names
@@ -55,11 +55,11 @@ struct NetworkCost {
       : inter(between_hosts), intra(within_hosts) {}
 };
 
-/// What coding takes on one core of the ranks' processors, per byte of the gradients.
+/// Measured time of coding on one core, per byte of gradients.
 struct CodingCost {
   std::string codec;  ///< with its parameter
   double encode_s_per_byte = 0;
-  double decode_s_per_byte = 0;  ///< of one rank's packet
+  double decode_s_per_byte = 0;  ///< for one rank's packet
 };
 
 /// A cluster file: docs/scheduling.md has the format, `syncopate fit` writes one.
@@ -67,16 +67,16 @@ struct Cluster {
   int ranks = 1;
   int ranks_per_host = 1;
   std::optional<LinkCost> inter, intra;  ///< between hosts, inside a host
-  std::string transport;                 ///< that links and costs were measured over; empty: unknown
-  Memory memory = Memory::own;           ///< that vectors lay in when links and costs were measured
+  std::string transport;                 ///< of the measurements; empty: unknown
+  Memory memory = Memory::own;           ///< of the vectors in the measurements
   std::string algorithm = "auto";        ///< of the all-reduce
-  double cpu_s_per_byte = 0;             ///< what exchanging a byte takes from computing on the same rank
+  double cpu_s_per_byte = 0;             ///< CPU time per exchanged byte that computing on the same rank loses
   std::vector<MeasuredCost> costs;       ///< measured; they take precedence over the links
   std::vector<CodingCost> codecs{};      ///< measured by `syncopate fit --codec`
   double links_worst_error = 0;          ///< largest |predicted / measured - 1| of the links' laws; 0: unknown
 };
 
-/// Largest `links_worst_error` at which predictions by the links come without a warning.
+/// Largest `links_worst_error` at which predictions by the laws of the links carry no warning.
 inline constexpr double kTolerableLinkError = 0.25;
 /// The warning for predictions on `ranks` ranks that rely on links whose error is above kTolerableLinkError. Empty if
 /// the links are accurate enough, or if measured costs for that number of ranks are used instead.
@@ -94,10 +94,10 @@ inline constexpr double kTolerableLinkError = 0.25;
 /// The costs that a group assumes without a cluster file, by transport ("tcp", "shm", "shm+tcp", "inproc"): 1 Gbit/s
 /// between hosts; inside a host the same for tcp, else the costs of shared memory.
 [[nodiscard]] NetworkCost usual_cost(std::string_view transport, Memory memory = Memory::own);
-/// The costs that a group takes from a cluster file. What the file leaves out has its usual cost. Measurements over
+/// The costs that a group takes from a cluster file. A cost that the file omits is the usual one. Measurements over
 /// another transport or in another kind of memory are ignored, except for the links between hosts.
 [[nodiscard]] NetworkCost cost_of(const Cluster& cluster, std::string_view transport, Memory memory = Memory::own);
-/// The same for the transport and the memory that the cluster was measured with.
+/// Uses the transport and the memory of the cluster's measurements.
 [[nodiscard]] NetworkCost cost_of(const Cluster& cluster);
 
 }  // namespace syncopate

@@ -38,8 +38,8 @@ inline constexpr Collective kCollectives[] = {
 /// Parameters of certain algorithms; other algorithms ignore them. 0 and "auto" let the algorithm choose.
 struct Tuning {
   std::uint32_t blocks = 0;    ///< pipeline blocks: linear_pipeline, binary_tree, double_binary_tree
-  std::uint32_t rows = 0;      ///< torus_2d: a grid of rows x columns <= ranks; 0: the most square grid
-  std::uint32_t columns = 0;   ///< of all ranks
+  std::uint32_t rows = 0;      ///< torus_2d: rows of the grid; rows x columns <= ranks
+  std::uint32_t columns = 0;   ///< torus_2d: columns of the grid; both 0: the most square grid of all ranks
   std::string inner = "auto";  ///< hierarchical: the algorithm within hosts
   std::string outer = "auto";  ///< hierarchical: the algorithm between hosts
   friend auto operator<=>(const Tuning&, const Tuning&) = default;
@@ -51,7 +51,7 @@ struct CollectiveOptions {
   std::string algorithm = "auto";  ///< a name from the catalogue (`syncopate info`)
   std::string name;                ///< the tensor, for error messages; must be equal on all ranks
   Tuning tuning;                   ///< must be equal on all ranks
-  Scope scope = Scope::group;      ///< which ranks it runs over; must be equal on all ranks
+  Scope scope = Scope::group;      ///< the ranks that it runs over; must be equal on all ranks
   friend bool operator==(const CollectiveOptions&, const CollectiveOptions&) = default;
 };
 
@@ -59,7 +59,7 @@ struct CollectiveOptions {
 /// operation. Thread-safe.
 class Work final {
  public:
-  /// Receives what the operation threw; null if it threw nothing.
+  /// Receives the operation's exception; null if it threw none.
   using Callback = std::function<void(std::exception_ptr error)>;
   class State;
 
@@ -67,10 +67,10 @@ class Work final {
 
   /// Returns when the operation has ended; throws what the operation threw.
   void wait() const;
-  /// As `wait`, but returns false if the operation has not ended within `bound`.
+  /// Waits for at most `bound`; returns false if the operation has not ended by then. Throws what the operation threw.
   [[nodiscard]] bool wait_for(std::chrono::nanoseconds bound) const;
   [[nodiscard]] bool ready() const;
-  /// Calls `callback` when the operation has ended: if it already has, at once on this thread; else on the group's
+  /// Calls `callback` when the operation has ended: at once on this thread if it already has, else on the group's
   /// thread, which runs no operation meanwhile. A callback may start operations of the group but must not wait for
   /// them; an exception that it throws aborts the group. `wait` may return before the callback is called.
   void then(Callback callback) const;
@@ -83,11 +83,11 @@ class Work final {
 // Mismatch, RemoteFailure or Corrupt. Results are bitwise equal on all ranks, and from run to run with equal numbers of
 // ranks. "Part r" is even_part(count, size, r). An average is the sum divided by the number of ranks; with integers the
 // sum wraps around and the quotient is truncated towards zero.
-// A call that throws Misuse counts as a call: where every rank's is refused the group goes on unharmed; where only one
-// rank's is, the calls of the others throw Mismatch with the reason.
-// With a scope below the group every rank of the group makes the call, and every host (or every set of ranks of equal
-// place) runs it separately: "every rank", "size", roots, parts and averages refer to Group::scope_ranks. Types, counts
-// and names may then differ between these sets.
+// A call that throws Misuse counts as a call. If every rank's call is refused, the group remains usable; if only one
+// rank's call is, the calls of the others throw Mismatch with the reason.
+// With a scope below the group every rank of the group makes the call, and every host (or every set of ranks with equal
+// index on their hosts) runs it separately: "every rank", "size", roots, parts and averages refer to
+// Group::scope_ranks. Types, counts and names may then differ between these sets.
 
 /// Every rank ends with the reduction of all ranks' vectors.
 void allreduce(Group& group, Buffer data, const CollectiveOptions& options = {});
@@ -95,8 +95,8 @@ void allreduce(Group& group, Buffer data, const CollectiveOptions& options = {})
 Range reduce_scatter(Group& group, Buffer data, const CollectiveOptions& options = {});
 /// Rank r contributes part r; every rank ends with all parts.
 void allgather(Group& group, Buffer data, const CollectiveOptions& options = {});
-/// Rank r contributes parts[r] elements, which lie behind those of lower ranks; every rank ends with all of them.
-/// `parts` is the same on all ranks and its sum is data.count.
+/// Rank r contributes parts[r] elements, which follow those of lower ranks; every rank ends with all of them. `parts`
+/// is the same on all ranks and its sum is data.count.
 void allgather_v(Group& group, Buffer data, std::span<const std::size_t> parts, const CollectiveOptions& options = {});
 /// Every rank ends with the root's vector.
 void broadcast(Group& group, Buffer data, const CollectiveOptions& options = {});
@@ -109,26 +109,26 @@ Range scatter(Group& group, Buffer data, const CollectiveOptions& options = {});
 /// Rank s sends part r of its `in` to rank r, which receives it as part s of its `out`. Both buffers have the same
 /// count, a multiple of the number of ranks; they must not overlap, and `in` stays unchanged.
 void alltoall(Group& group, Buffer in, Buffer out, const CollectiveOptions& options = {});
-/// A vector in parts, one per rank: part r has lengths[r] elements and lies behind the parts before it.
+/// A vector of consecutive parts, one per rank: part r has lengths[r] elements.
 struct Parts {
   Buffer data;
   std::span<const std::size_t> lengths;  ///< their sum is data.count
 };
-/// As alltoall, with parts of any lengths. Every rank passes its own lengths; where a sender's length differs from the
-/// one that its receiver expects, both throw Mismatch. The buffers must not overlap, and `in` stays unchanged.
+/// An alltoall with parts of any lengths. Every rank passes its own lengths. If a sender's length differs from the one
+/// that its receiver expects, both throw Mismatch. The buffers must not overlap, and `in` stays unchanged.
 void alltoall_v(Group& group, const Parts& in, const Parts& out, const CollectiveOptions& options = {});
 /// Returns when every rank has called it. Only `options.algorithm` and `options.scope` are used.
 void barrier(Group& group, const CollectiveOptions& options = {});
 
-/// Makes a collective call that is refused: throws Misuse with this text, and counts as a call. For bindings to other
-/// languages, whose arguments may be wrong in ways that the functions above cannot see.
+/// Throws Misuse with this text and counts as a collective call. For bindings to other languages, which refuse
+/// arguments that the functions above cannot check.
 [[noreturn]] void refuse(Group& group, const std::string& reason);
 
 // Messages between two ranks. They arrive in the order in which they were sent, also relative to collectives: sender
-// and receiver have called the same number of collectives before a message. Two `send` calls must not cross, because
-// each may wait for the other rank's `recv`. Two ranks that need each other's data at the same time call `exchange`, or
-// `start_send` and `start_recv`: started messages with no collective between them are in progress at the same time, in
-// the order of the calls only between the same two ranks.
+// and receiver must have called the same number of collectives before a message. Two `send` calls must not cross,
+// because each may wait for the other rank's `recv`. Two ranks that need each other's data at the same time call
+// `exchange`, or `start_send` and `start_recv`: started messages with no collective between them are in progress at the
+// same time, in the order of the calls only between the same two ranks.
 
 /// Returns when `data` may be reused. Count, type and `options.name` must equal the receiver's, else Mismatch. A
 /// message that is refused (Misuse) aborts the group if its peer is a rank of it, because that rank may wait for the
@@ -149,8 +149,8 @@ struct Call {
   Collective collective = Collective::allreduce;
   Buffer data;
   Buffer out;                          ///< alltoall and alltoall_v only
-  std::vector<std::size_t> parts;      ///< of `data`; allgather_v and alltoall_v only
-  std::vector<std::size_t> out_parts;  ///< of `out`; alltoall_v only
+  std::vector<std::size_t> parts;      ///< lengths in `data`; allgather_v and alltoall_v only
+  std::vector<std::size_t> out_parts;  ///< lengths in `out`; alltoall_v only
 };
 
 /// Starts the operation without waiting for it. A thread of the group runs collectives in the order of the calls, and

@@ -1,4 +1,4 @@
-// The errors of Syncopate: one for a broken contract, one for each way in which the world can fail.
+// The exceptions of Syncopate: one class per kind of error.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ inline constexpr ErrorKind kErrorKinds[] = {
     ErrorKind::mismatch,     ErrorKind::remote_failure, ErrorKind::corrupt,
     ErrorKind::unauthorized, ErrorKind::not_finite,     ErrorKind::system_failure};
 [[nodiscard]] std::string_view name_of(ErrorKind kind) noexcept;  ///< the name of the exception: "PeerLost"
-[[nodiscard]] int exit_code_of(ErrorKind kind) noexcept;          ///< of a program that it ends: 2 for misuse, else 1
+[[nodiscard]] int exit_code_of(ErrorKind kind) noexcept;  ///< of a program that the error ends: 2 for misuse, else 1
 
 /// Base of everything Syncopate throws.
 class Error : public std::runtime_error {
@@ -53,14 +53,14 @@ class Error : public std::runtime_error {
 [[noreturn]] void raise_error(ErrorKind kind, const std::string& message, Where where = {});
 
 /// The caller broke a contract; the message names the allowed values. Nothing has been changed or sent, with one
-/// exception that the message states: a gradient that never became ready aborts the group, because the other ranks
-/// already wait for it; they throw RemoteFailure.
+/// exception: a gradient that never became ready aborts the group, because the other ranks already wait for it. They
+/// throw RemoteFailure with the same text.
 class Misuse final : public Error {
  public:
   explicit Misuse(const std::string& message, Where where = {}) : Error(ErrorKind::misuse, message, std::move(where)) {}
 };
 
-/// A rank of the group died, fell silent, or left while others still needed it.
+/// A rank of the group died, sent no heartbeats, or left while others still needed it.
 class PeerLost final : public Error {
  public:
   explicit PeerLost(const std::string& message, Where where = {})
@@ -102,14 +102,14 @@ class Unauthorized final : public Error {
       : Error(ErrorKind::unauthorized, message, std::move(where)) {}
 };
 
-/// A value that must be finite is not, where the program asked to end then.
+/// A value is not finite, and the program asked to end in this case.
 class NotFinite final : public Error {
  public:
   explicit NotFinite(const std::string& message, Where where = {})
       : Error(ErrorKind::not_finite, message, std::move(where)) {}
 };
 
-/// The operating system refused: a socket, a file, an address.
+/// The operating system refused a request, for example for a socket, a file or an address.
 class SystemFailure final : public Error {
  public:
   explicit SystemFailure(const std::string& message, Where where = {})

@@ -16,33 +16,33 @@
 namespace syncopate {
 
 /// Every field is optional. A field that is not set is taken from the environment: from SYNCOPATE_*, then from the
-/// variables of torchrun, Open MPI, MPICH, Slurm and PMI; the log (level info) names the source. Without any of these
-/// the group has one rank, and other fields have the default given behind the semicolon. Groups of threads ignore the
-/// environment.
+/// variables of torchrun, Open MPI, MPICH, Slurm and PMI; the log (level info) names the source. If no source sets a
+/// size, the group has one rank. The other fields have the default given after the semicolon. Groups of threads ignore
+/// the environment.
 struct GroupOptions {
   std::optional<int> rank;
   std::optional<int> size;
   /// "tcp://host:port" (rank 0 listens there), "file:///folder" (empty or new) or "local://name" (one host).
   std::string rendezvous;
-  std::string interface;    ///< name or address to listen on and send from; empty: the one facing tcp://, else loopback
+  std::string interface;    ///< name or address to listen on and send from; empty: the one that reaches the tcp://
+                            ///< rendezvous, else loopback
   std::string secret_file;  ///< the job's secret; required unless every address is loopback
   std::string tls;          ///< "auto" (encrypt if an address is public; the default), "on" (needs a secret), "off"
   std::optional<std::chrono::milliseconds> timeout;       ///< limit of one collective while all ranks live; 120 s
   std::optional<std::chrono::milliseconds> join_timeout;  ///< limit of joining; 60 s; both at most a year
-  /// A rank counts as lost after so long without a heartbeat, of which it sends eight in that time; 2 s, at least 100
-  /// ms.
+  /// A rank is lost if no heartbeat arrives from it for this long; it sends eight in this time. 2 s, at least 100 ms.
   std::optional<std::chrono::milliseconds> silence;
   std::string transport;  ///< "auto" (shared memory within a host, TCP between hosts; the default), "tcp", "shm"
   std::optional<std::chrono::microseconds> spin;   ///< how long a blocking call polls before it sleeps; 50 us
   std::optional<std::chrono::microseconds> delay;  ///< delays every message, to emulate a slower network; 0
   std::optional<int> streams;                      ///< TCP connections per pair of ranks, 1..16; 1
-  int ranks_per_host = 0;  ///< treat so many neighbouring ranks as one host (equal on all ranks); 0: the real hosts
+  int ranks_per_host = 0;  ///< treat this many neighbouring ranks as one host (equal on all ranks); 0: the real hosts
   std::string cluster;     ///< cluster file that algorithm "auto" uses; rank 0's is used everywhere; empty: usual costs
   std::optional<bool> checksum;  ///< checksum payloads too (headers always are); false
   Log log = log_from_environment();
-  /// Called about ten times a second while a collective, a message or Synchronizer::wait waits, on the thread that
-  /// waits (the group's own for what was started): an interpreter handles its signals there. What it throws, a
-  /// std::exception, aborts the group and ends the wait. Empty: nothing is called.
+  /// Called about ten times a second while a collective, a message or Synchronizer::wait waits, on the waiting thread
+  /// (for started operations on the group's own thread). An interpreter handles its signals there. A std::exception
+  /// that it throws aborts the group and ends the wait. Empty: not called.
   std::function<void()> while_waiting;
 };
 
@@ -51,8 +51,8 @@ struct GroupOptions {
 enum class Scope : std::uint8_t {
   group,   ///< all ranks
   host,    ///< the ranks of this rank's host
-  across,  ///< one rank per host: those with this rank's place on their host. There are as many places as the smallest
-           ///< host has ranks; the call of a rank beyond them returns at once and leaves its data unchanged
+  across,  ///< one rank per host: those with this rank's index on their host. If the smallest host has k ranks, a rank
+           ///< with index k or more is in no set: its call returns at once and leaves its data unchanged
 };
 [[nodiscard]] std::string_view name_of(Scope scope) noexcept;
 [[nodiscard]] Scope scope_named(std::string_view name);  ///< throws Misuse, naming the allowed names
@@ -67,10 +67,10 @@ struct Traffic {
 /// ones in the same order. After an error every call throws that error again; to recover, join another group.
 /// Thread-safe: calls from several threads run in the order in which they arrive.
 /// A child that is forked without exec shares nothing with the group: its copy throws Misuse when it is used and does
-/// nothing when it is destroyed, and memory that `allocate` returned between processes is not there.
+/// nothing when it is destroyed. Memory from `allocate` that processes share is not mapped in the child.
 class Group final {
  public:
-  /// Joins the job that options and environment describe. Throws Misuse, Timeout (naming the ranks that are missing),
+  /// Joins the job that options and environment describe. Throws Misuse, Timeout (names the missing ranks),
   /// Unauthorized, SystemFailure.
   [[nodiscard]] static std::unique_ptr<Group> join(const GroupOptions& options = {});
   /// A group of `size` ranks inside this process, each for one thread; result i has rank i.
@@ -82,8 +82,9 @@ class Group final {
   [[nodiscard]] std::unique_ptr<Group> split(int color, int key);
 
   /// Leaves the group; aborts it if the destructor runs because of an exception. Operations that were started end
-  /// first: with their result, or with an error after `timeout` at the latest. Then it relays for its neighbours until
-  /// they have regrouped: for a second at most, or until one that does not answer is lost.
+  /// first: with their result, or with an error after `timeout` at the latest. Then it relays control messages for its
+  /// neighbours until they have connected around it, for at most a second or until a neighbour that does not answer is
+  /// lost.
   ~Group();
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
@@ -93,15 +94,16 @@ class Group final {
   [[nodiscard]] const std::string& transport() const noexcept;  ///< "shm", "tcp", "shm+tcp", "inproc"
   /// The host number of each rank. Hosts are numbered from 0 in the order of their first ranks.
   [[nodiscard]] const std::vector<int>& hosts() const noexcept;
-  /// The ranks of this rank's set under that scope, in order; empty if it is in none.
+  /// The ranks of this rank's set under that scope, in ascending order; empty if it is in none.
   [[nodiscard]] const std::vector<int>& scope_ranks(Scope scope) const noexcept;
   /// This rank's index in scope_ranks, which is its number in such calls (roots, parts); -1 if it is in no set.
   [[nodiscard]] int scope_rank(Scope scope) const noexcept;
   [[nodiscard]] Traffic traffic() const noexcept;
-  /// Changes GroupOptions::timeout, for collectives and messages that begin from now on. Ranks may have different ones.
+  /// Changes GroupOptions::timeout, for collectives and messages that begin after this call. It may differ between
+  /// ranks.
   void set_timeout(std::chrono::milliseconds timeout);
-  /// Allocates memory for a vector: zeroed, on pages of its own; it may outlive the group. Ranks of the same host
-  /// access it directly: vectors there are reduced and gathered in place, while other vectors are copied through shared
+  /// Allocates memory for a vector: zeroed, on separate pages. It may outlive the group. Ranks of the same host access
+  /// it directly: vectors there are reduced and gathered in place, while other vectors are copied through shared
   /// memory. Compare MPI_Alloc_mem. After the group has failed the contents are undefined, because a rank that was
   /// stopped during an operation may still write there. Between threads, and between hosts, it is ordinary memory.
   /// Throws Misuse for a size beyond the address space, SystemFailure if there is not enough memory.
@@ -114,7 +116,7 @@ class Group final {
   void abort(const std::string& reason, const std::string& tensor = {}) noexcept;
 
   class Impl;
-  explicit Group(std::unique_ptr<Impl> impl);  ///< of the library's own
+  explicit Group(std::unique_ptr<Impl> impl);  ///< for the library only
   [[nodiscard]] Impl& impl() noexcept { return *impl_; }
 
  private:

@@ -12,8 +12,8 @@ enum class LogLevel : std::uint8_t { error, warning, info, debug, off };
 /// "error", "warning", "info", "debug" or "off"; throws Misuse otherwise.
 [[nodiscard]] LogLevel log_level_named(std::string_view name);
 
-/// Writes one line; called from any thread, also from that which sends heartbeats, so it must not block. The default
-/// writes to stderr; a line that cannot be written at once is lost, and the next one says how many were.
+/// Writes one line. Any thread may call it, including the one that sends heartbeats, so it must not block. The default
+/// writes to stderr. It drops a line that cannot be written at once; the next line reports how many were dropped.
 using LogSink = std::function<void(LogLevel, std::string_view)>;
 
 struct Log {

@@ -12,7 +12,7 @@
 
 namespace syncopate {
 
-/// What a rank does with a run of chunks. A step waits for the earlier steps of its rank that touch its chunks.
+/// The action of a step on a run of chunks. A step waits for the earlier steps of its rank that touch its chunks.
 enum class Act : std::uint8_t { send, receive, receive_reduce };
 
 struct PlanStep {
@@ -24,11 +24,10 @@ struct PlanStep {
   friend bool operator==(const PlanStep&, const PlanStep&) = default;
 };
 
-/// One rank's part of a collective on a vector that is cut into `chunks` chunks; they are even unless the call gives
-/// lengths. An alltoall or alltoall_v has 2 x ranks chunks: chunk c is part c of `in`, chunk ranks + c is part c of
-/// `out`. Sends to
-/// one peer leave in list order, and receives from one peer are matched in list order. This and the rule above are the
-/// only order.
+/// One rank's steps of a collective on a vector of `chunks` chunks, which are even unless the call gives lengths. An
+/// alltoall or alltoall_v has 2 x ranks chunks: chunk c is part c of `in`, chunk ranks + c is part c of `out`. Sends to
+/// one peer leave in list order, and receives from one peer are matched in list order. Only this and the rule of `Act`
+/// order the steps.
 struct Plan {
   std::uint32_t chunks = 1;
   std::vector<PlanStep> steps;
@@ -44,7 +43,7 @@ struct PlanRequest {
   std::string algorithm = "auto";
   int ranks = 1;
   int root = 0;
-  std::uint64_t bytes = 0;  ///< of the full vector (alltoall: of `in`); ignored for a barrier
+  std::uint64_t bytes = 0;  ///< bytes of the full vector (alltoall: of `in`); ignored for a barrier
   Tuning tuning;
   std::vector<std::uint32_t> hosts;  ///< host number of each rank; empty: by ranks_per_host
   std::uint32_t ranks_per_host = 0;  ///< neighbouring ranks per host; 0: all ranks share one host
@@ -52,17 +51,16 @@ struct PlanRequest {
   friend bool operator==(const PlanRequest&, const PlanRequest&) = default;
 };
 
-/// Seconds of one exchange as a function of its bytes: rows of (bytes, seconds), bytes ascending, joined by straight
-/// lines. Below the first row its time holds; beyond the last row its slope goes on.
+/// Seconds of one exchange as a function of its bytes: rows of (bytes, seconds) with ascending bytes and linear
+/// interpolation. Below the first row its time holds; above the last row the last slope continues.
 struct ExchangeCost {
   std::vector<std::pair<double, double>> table;
-  double cpu_s_per_byte = 0;  ///< what exchanging a byte takes from computing on the same rank
+  double cpu_s_per_byte = 0;  ///< CPU time per exchanged byte that computing on the same rank loses
   friend bool operator==(const ExchangeCost&, const ExchangeCost&) = default;
 };
 
-/// One collective of what an exchange does with a bucket, or `messages` messages one after the other; its vector, as
-/// PlanRequest::bytes counts it, or each message, has `share` times the bytes of the bucket's gradients, and
-/// `fixed_bytes`.
+/// One leg of an exchange: a collective, or `messages` messages one after the other. The collective (by
+/// PlanRequest::bytes) or each message has `share` times the bytes of the bucket's gradients plus `fixed_bytes`.
 struct ExchangeLeg {
   Collective collective = Collective::allreduce;
   Scope scope = Scope::group;
@@ -72,7 +70,7 @@ struct ExchangeLeg {
   friend bool operator==(const ExchangeLeg&, const ExchangeLeg&) = default;
 };
 
-/// What an exchange with a codec costs: collectives one after the other, and coding on the rank's own core.
+/// The cost of an exchange with a codec: its legs one after the other, and coding on the rank's own core.
 struct ExchangeLaw {
   std::vector<ExchangeLeg> legs;  ///< empty: an all-reduce of the gradients as they are
   bool coding_is_known = true;    ///< false: 0 s are assumed
@@ -82,8 +80,8 @@ struct ExchangeLaw {
 struct PlanPrice {
   std::string algorithm;                  ///< the algorithm that "auto" chose
   std::uint32_t rounds = 0;               ///< makespan in chunks, if every rank has one send port and one receive port
-  std::uint64_t wire_bytes_per_rank = 0;  ///< of the rank that sends the most
-  double predicted_s = 0;                 ///< by replaying the plans
+  std::uint64_t wire_bytes_per_rank = 0;  ///< bytes sent by the rank that sends the most
+  double predicted_s = 0;                 ///< from a replay of the plans
 };
 
 /// An algorithm with its cost by law and its measured cost, for the requested size.
@@ -99,10 +97,10 @@ struct PlanRank {
 /// Proves by symbolic execution on sets of ranks that the plans compute the collective and cannot block. Returns an
 /// empty string, or what is wrong.
 [[nodiscard]] std::string verify_plans(const std::vector<Plan>& plans, Collective collective, int root);
-/// The same for a scope: also proves that no rank exchanges messages with a rank outside its set.
+/// Verifies plans for a scope: also proves that no rank exchanges messages with a rank outside its set.
 [[nodiscard]] std::string verify_plans(const std::vector<Plan>& plans, const PlanRequest& request);
-/// The same for plan_collective(request, cost). If every plan is a rotation of rank 0's, as in a ring, only rank 0's
-/// plan is executed, so that thousands of ranks take no longer than a few.
+/// Verifies plan_collective(request, cost). If every plan is a rotation of rank 0's, as in a ring, only rank 0's plan
+/// is executed, so that thousands of ranks take no longer than a few.
 [[nodiscard]] std::string verify_plans(const PlanRequest& request, const NetworkCost& cost = {});
 /// The price of the set of ranks that takes longest.
 [[nodiscard]] PlanPrice price_plans(const PlanRequest& request, const NetworkCost& cost = {});

@@ -18,7 +18,7 @@ struct ProfileLayer {
   std::string name;
   std::uint64_t bytes = 0;
   double backward_s = 0;   ///< measured without communication
-  std::uint64_t rows = 0;  ///< of the largest of them, as a matrix; 0: unknown
+  std::uint64_t rows = 0;  ///< rows of the largest parameter as a matrix; 0: unknown
 };
 
 /// A model's step on one rank, layers in forward order.
@@ -43,19 +43,20 @@ struct LayerWork {
 /// The layers of an architecture of the catalogue; throws Misuse that lists them.
 [[nodiscard]] std::vector<LayerWork> layers_of_architecture(const std::string& architecture);
 /// Derives a profile: a step of `batch` samples on a machine with the given throughput. The backward pass of a layer
-/// computes two gradients, of its weights and of its input, so it counts twice its forward pass. Throws Misuse.
+/// computes two gradients, of its weights and of its input, so it takes twice as long as the forward pass. Throws
+/// Misuse.
 [[nodiscard]] Profile derive_profile(const std::string& model, const std::vector<LayerWork>& layers, double flops_per_s,
                                      int batch);
 
 /// The cost of an exchange of up to `bytes` bytes of gradients on `ranks` ranks of the cluster. If `ranks` is not the
-/// cluster's number of ranks, the cost goes by the links, because measured costs hold only for the ranks that they were
-/// measured on. Throws Misuse if the cluster has no usable costs.
+/// cluster's number of ranks, the cost follows the laws of the links, because measured costs hold only for the measured
+/// number of ranks. Throws Misuse if the cluster has no usable costs.
 [[nodiscard]] ExchangeCost exchange_cost(const Cluster& cluster, int ranks, std::uint64_t bytes,
                                          const ExchangeLaw& law = {});
-/// The same cluster where an exchange follows this law: its all-reduce costs what the law says, up to `bytes` bytes of
-/// gradients. Legs that are no all-reduce, or not of the group, go by the links. Throws Misuse as exchange_cost does.
+/// Returns `cluster` with the cost of this law, up to `bytes` bytes of gradients, in place of the all-reduce's. Legs
+/// other than an all-reduce over the group follow the laws of the links. Throws Misuse as exchange_cost does.
 [[nodiscard]] Cluster with_exchange(const Cluster& cluster, const ExchangeLaw& law, std::uint64_t bytes);
-/// A law depends on how many ranks there are, and on how many share a host.
+/// The law of an exchange by the number of ranks and of ranks per host.
 using ExchangeLawOf = std::function<ExchangeLaw(int ranks, int ranks_per_host)>;
 
 struct PredictOptions {
@@ -67,7 +68,7 @@ struct PredictOptions {
   ExchangeLawOf law{};             ///< empty: an all-reduce of the gradients as they are
 };
 
-/// Layers [first, last] travel together; seconds of the step.
+/// Layers [first, last], which travel together; times count from the start of the step.
 struct PredictedBucket {
   std::size_t first = 0, last = 0;
   std::uint64_t bytes = 0;

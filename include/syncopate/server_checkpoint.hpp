@@ -1,4 +1,4 @@
-// What a job with parameter servers keeps between steps: what a checkpoint of it holds, by name.
+// The state of a parameter-server job between steps, as a checkpoint holds it.
 #pragma once
 
 #include <cstddef>
@@ -9,14 +9,14 @@
 
 namespace syncopate {
 
-/// What a job keeps between steps: of all tables, one after another in the order of their creation.
+/// The state of all tables between steps. Each vector holds the tables one after another in the order of creation.
 struct KeptTables {
-  std::int64_t step = 0;         ///< everybody's updates of so many steps are in it
-  std::vector<float> weights{};  ///< the servers', without loss; not looked at by `start`
+  std::int64_t step = 0;         ///< number of steps whose updates of all workers are included
+  std::vector<float> weights{};  ///< the servers' exact weights; `start` ignores them
   std::string optimizer{};       ///< the rule whose state it is
-  std::vector<std::pair<std::string, std::vector<float>>> state{};  ///< by name; none: zero
+  std::vector<std::pair<std::string, std::vector<float>>> state{};  ///< by name; empty: zero
 };
-/// What a worker's codec has left out of earlier updates, by table, after so many packets.
+/// A worker's codec state: what its packets so far have left out, by table.
 struct KeptByCodec {
   std::uint64_t packets = 0;
   std::vector<std::vector<std::byte>> tables{};

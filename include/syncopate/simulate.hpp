@@ -1,4 +1,4 @@
-// Simulation: training steps of many ranks in virtual time; and Replay, which checks it on a real network.
+// Simulation of training steps of many ranks in virtual time, and Replay, which checks it on a real network.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@
 
 namespace syncopate {
 
-/// A slow rank or host: `which` takes `factor` times as long; a rank to compute, a host's port to move a byte.
+/// A slow rank or host `which`: a rank computes, or a host's port transfers a byte, in `factor` times the usual time.
 struct Handicap {
   int which = 0;
   double factor = 1;
 };
 
 struct SimulateOptions {
-  /// As for predict_policies, and "dear": reduce-scatter during the backward pass, all-gather during the next forward
-  /// pass. Empty: every policy, fusion with PyTorch's defaults, and dear.
+  /// Names as in PredictOptions::policies, and "dear": reduce-scatter during the backward pass, all-gather during the
+  /// next forward pass. Empty: every policy, fusion with PyTorch's defaults, and dear.
   std::vector<std::string> policies;
   std::uint64_t fusion_bytes = 0;  ///< size for `fusion` without a size of its own; 0: from model and ranks
   std::vector<int> ranks;          ///< numbers of ranks, simulated one after another; empty: the cluster's
@@ -42,35 +42,35 @@ inline constexpr int kMostSegmentedRanks = 128;
 struct Simulation {
   std::string policy;
   int ranks = 1;
-  std::string algorithm;       ///< of the exchanges; for dear of reduce-scatter and all-gather, "auto" if the
+  std::string algorithm;       ///< of the exchanges; for dear that of reduce-scatter and all-gather, "auto" if the
                                ///< cluster's algorithm does not offer them
   double iteration_s = 0;      ///< mean over steps of the slowest rank's step
   double compute_s = 0;        ///< the profile's forward and backward pass
   double exposed_s = 0;        ///< iteration_s - compute_s: exchange, and waiting for slower ranks
   double speedup = 1;          ///< ranks x compute_s / iteration_s: MG-WFBP equation 4
-  std::vector<Span> timeline;  ///< tracks "forward", "backward", "exchange"; 0 is the begin of the step
+  std::vector<Span> timeline;  ///< tracks "forward", "backward", "exchange"; 0 is the start of the step
 };
 
 /// One row per number of ranks and policy. Ranks with equal roles share one timeline. Otherwise each rank has a
 /// timeline of its own, and exchanges replay the production plans message by message. An exchange with a measured cost
-/// ends that long after the last rank has called. Throws Misuse: an unknown policy, or a rank or host that does not
-/// exist.
+/// ends when that time has passed since the last rank's call. Throws Misuse: an unknown policy, or a rank or host that
+/// does not exist.
 [[nodiscard]] std::vector<Simulation> simulate_training(const Profile& profile, const Cluster& cluster,
                                                         const SimulateOptions& options = {});
 
 /// A parameter server in place of an all-reduce.
 struct ServerScene {
-  int servers = 0;         ///< 0: as many as the workers have hosts
-  bool own_hosts = false;  ///< each on a host of its own; otherwise on the workers' hosts in turns
+  int servers = 0;         ///< 0: one per host of the workers
+  bool own_hosts = false;  ///< each on a separate host; otherwise round-robin on the workers' hosts
   std::string placement = "uniform", consistency = "bsp";  ///< names from the shelves of server/, with a parameter
-  double significance = 0;  ///< `adaptive`: size of one step's update over the weights'; those of steps add up
-  std::vector<std::uint64_t> update_bytes, answer_bytes;  ///< of each layer as they travel; empty: as they are
+  double significance = 0;  ///< `adaptive`: size of one step's update relative to the weights; steps add up
+  std::vector<std::uint64_t> update_bytes, answer_bytes;  ///< wire bytes of each layer; empty: not coded
 };
 
 struct ServerSimulation {
   Simulation training;  ///< `policy` is the flow: "traditional", "wait_free" or "front_first"
   int servers = 1;
-  double pushed_bytes = 0, pulled_bytes = 0;  ///< bodies of messages, per worker and step, also within a host
+  double pushed_bytes = 0, pulled_bytes = 0;  ///< message bodies per worker and step, including those within a host
   double exchanges = 0;                       ///< pushes per worker, block and step
   double load_variation = 0;                  ///< standard deviation over mean of the servers' bytes
 };
@@ -103,12 +103,12 @@ class Replay final {
   Replay(const Replay&) = delete;
   Replay& operator=(const Replay&) = delete;
 
-  /// Measures all-reduces of sizes from 4 bytes a rank to all gradients: the median of `repeats` calls (fewer where a
-  /// call is long), each timed on its slowest rank. The same on every rank.
+  /// Measures all-reduces of sizes from 4 bytes a rank to all gradients: the median of `repeats` calls (fewer for long
+  /// calls), each timed on its slowest rank. Every rank returns equal values.
   [[nodiscard]] MeasuredCost measure(const std::string& algorithm, int repeats);
-  /// Seconds of each step on its slowest rank, from a barrier to the end of the last exchange; the same on every rank.
-  /// Policies that weigh times use the costs of `cluster`. Under `online` the ranks agree before each bucket on what is
-  /// ready on all of them.
+  /// Seconds of each step on its slowest rank, from a barrier to the end of the last exchange; equal on every rank.
+  /// Policies that weigh times use the costs of `cluster`. Under `online` the ranks agree before each bucket on the
+  /// gradients that are ready on all of them.
   [[nodiscard]] std::vector<double> run(const Cluster& cluster, const ReplayOptions& options);
 
  private:

@@ -24,92 +24,95 @@ struct Gradient {
   std::string name;  ///< unique; keys a codec's randomness and its saved state
   std::size_t elements = 0;
   DType dtype = DType::f32;
-  std::size_t rows = 0;  ///< of the tensor as a matrix, for codecs that use it; 0: a vector of `elements` rows
-  std::string codec{};   ///< its own; empty: SynchronizerOptions::codec
+  std::size_t rows = 0;  ///< rows of the tensor as a matrix, for codecs that use it; 0: a vector of `elements` rows
+  std::string codec{};   ///< the gradient's own; empty: SynchronizerOptions::codec
 };
 
-/// Who applies the combined gradients to the weights. The exchange determines it.
+/// Where combined gradients are applied to the weights. The exchange determines it.
 enum class Updater : std::uint8_t {
   caller,      ///< the caller, after `wait`: the exchange ends with gradients
   every_rank,  ///< the synchronizer calls `SynchronizerOptions::update` on every rank: the exchange ends with weights
-  root,        ///< the same on rank 0 only, which holds the optimizer's state; the other ranks receive its weights
-  shards,      ///< the same on every rank, for its shards alone (optimizer.hpp); all ranks get all weights
-  servers,     ///< servers, or each worker by itself (server.hpp); no synchronizer takes part
+  root,  ///< the synchronizer calls `update` on rank 0 only, which holds the optimizer's state; the others receive its
+         ///< weights
+  shards,   ///< the synchronizer calls `update` on every rank for that rank's shards (optimizer.hpp); all ranks receive
+            ///< all weights
+  servers,  ///< servers, or each worker by itself (server.hpp), without a synchronizer
 };
 [[nodiscard]] Updater updater_of(std::string_view exchange);  ///< throws Misuse, naming the allowed names
 
-/// What becomes of the elements that a codec leaves out of a packet.
+/// Treatment of the elements that a codec leaves out of a packet.
 struct FeedbackOptions {
   /// "none": they are lost; "residual": they are added to the next gradient; "momentum": momentum correction (Lin et
   /// al., ICLR 2018), in which the synchronizer accumulates the momentum of every gradient, so that the optimizer must
   /// add none; "auto": residual with the codecs for which it is sound, else none.
   std::string kind = "auto";
-  double momentum = 0.9;  ///< momentum only: the factor, above 0 and below 1
-  bool nesterov = false;  ///< momentum only
-  double clip_norm = 0;   ///< > 0, not with "none": scale every local gradient that is coded to this L2 norm at most
-  double warmup_density = 0;       ///< sparse codecs: the density falls from this one to the codec's own...
-  std::uint64_t warmup_steps = 0;  ///< ...during so many steps, by equal ratios; 0: no warm-up
+  double momentum = 0.9;           ///< momentum only: the factor, above 0 and below 1
+  bool nesterov = false;           ///< momentum only
+  double clip_norm = 0;            ///< > 0, not with "none": limit of the L2 norm of every local gradient that is coded
+  double warmup_density = 0;       ///< sparse codecs: the density falls from this to the codec's own...
+  std::uint64_t warmup_steps = 0;  ///< ...during this many steps, by equal ratios; 0: no warm-up
 };
 
 struct SynchronizerOptions {
   /// A name from shelf schedule/policy. Policies that weigh times (mg_wfbp, exact_dp) first measure for nine steps
   /// under temporary partitions; then rank 0 plans, and every rank adopts its plan.
   std::string policy = "fusion";
-  std::optional<ExchangeCost> cost;  ///< of exchanges, for policies that weigh it; empty: measured
+  std::optional<ExchangeCost> cost;  ///< of exchanges, for policies that weigh times; empty: measured
   /// Policies that weigh times: steps between checks for drift; 0: never check. If times have changed by more than a
   /// fifth, the ranks measure and plan again, and then check half as often.
   int check_every = 32;
-  std::size_t fusion_bytes = 0;        ///< size at which the fusion policy closes a bucket; 0: by model and ranks
-  std::string codec = "none";          ///< a name from shelf compress/codec, with its parameter: "name:parameter"
-  FeedbackOptions feedback;            ///< of the codec
+  std::size_t fusion_bytes = 0;  ///< size at which the fusion policy closes a bucket; 0: from model and ranks
+  std::string codec = "none";    ///< a name from shelf compress/codec, with its parameter: "name:parameter"
+  FeedbackOptions feedback;
   std::size_t dense_below = 4096;      ///< smaller gradients are sent as they are, unless the codec only rounds
   std::string exchange = "allreduce";  ///< a name from shelf sync/exchange
   std::string algorithm = "auto";      ///< collective algorithm
   bool zero_missing = false;           ///< a gradient that never became ready counts as zero; otherwise it is an error
   double clip_norm = 0;    ///< > 0: scale the averaged gradients so that their global L2 norm is at most this
-  std::uint64_t seed = 0;  ///< of codecs that use random numbers
-  /// With more than one processor a thread encodes the next bucket and decodes the last one while the present one
-  /// travels. Off: the communication thread does both in turn, for comparison; the same results bit for bit.
+  std::uint64_t seed = 0;  ///< for codecs that use random numbers
+  /// With more than one processor, a separate thread encodes the next bucket and decodes the previous one during the
+  /// current exchange. Off: the communication thread does both in turn, for comparison. Results are bitwise equal.
   bool code_ahead = true;
   /// Receives a span per bucket and per wait, and a span per planned bucket once steps are predicted. Must outlive the
   /// synchronizer.
   Trace* trace = nullptr;
-  std::function<double()> clock_s;  ///< for all measured times, from any thread; empty: the monotonic clock
+  std::function<double()> clock_s;  ///< for all measured times, called from any thread; empty: the monotonic clock
 
-  /// The weights of gradient i, with as many elements; initially equal on all ranks (`broadcast_all`). Exchanges that
-  /// end with weights need them, and read and write them from the last `ready(i)` of a step until `wait(i)` returns; so
-  /// do codecs that weigh gradients by them (importance), which read weights of f32, f16 or bf16 in that time. Others
-  /// ignore them.
+  /// weights[i]: the weights of gradient i, with the same number of elements; initially equal on all ranks
+  /// (`broadcast_all`). Exchanges that end with weights need them, and read and write them from the last `ready(i)` of
+  /// a step until `wait(i)` returns. Codecs that weigh gradients by them (importance) need them too, and read weights
+  /// of f32, f16 or bf16 in that time. All others ignore them.
   std::vector<Buffer> weights;
 
-  // Only for exchanges that end with weights, which need it; other exchanges refuse it.
+  // Options of exchanges that end with weights. These exchanges require `update`; others refuse it.
 
-  /// Applies the averaged gradients [first, last] to their weights, and sets the gradients to what the next step adds
-  /// to (usually zero). With exchange "sharded" only this rank's shards hold averages. Runs on: the communication
-  /// thread, for one bucket at a time.
+  /// Applies the averaged gradients [first, last] to their weights, and resets the gradients to the values that the
+  /// next step adds to (usually zero). With exchange "sharded" only this rank's shards hold averages. Runs on: the
+  /// communication thread, for one bucket at a time.
   std::function<void(std::size_t first, std::size_t last)> update;
   int broadcast_every = 5;  ///< exchange allreduce_broadcast: steps between broadcasts of rank 0's weights
 };
 
-/// The law of the exchange and the codec of these options for these gradients, if `ranks` ranks take part of which
-/// `ranks_per_host` share a host; coding times are those of `cluster`, 0 where it does not know them. Throws Misuse.
+/// The cost law of the exchange and the codec of these options for these gradients, on `cluster.ranks` ranks with
+/// `cluster.ranks_per_host` ranks per host. Coding times are those of `cluster`, or 0 if it has none. Throws Misuse.
 [[nodiscard]] ExchangeLaw exchange_law(std::span<const Gradient> gradients, const SynchronizerOptions& options,
                                        const Cluster& cluster);
 
-/// "auto:A+B+none" as the codecs among which a choice is allowed; any other text as the only one.
+/// The codecs that `text` allows: A, B and none for "auto:A+B+none"; for any other text only that codec.
 [[nodiscard]] std::vector<std::string> codec_ways(std::string_view text);
 
-/// The codec of one bucket of a partition, and what its exchange is predicted to take with each way.
+/// The codec of one bucket of a partition, and the predicted time of its exchange with each allowed codec (way).
 struct CodecChoice {
   std::size_t first = 0, last = 0;  ///< gradients
   std::uint64_t bytes = 0;
-  std::vector<double> predicted_s;  ///< by way
-  std::size_t way = 0;              ///< the cheapest; of equal ones the first
+  std::vector<double> predicted_s;  ///< one per way
+  std::size_t way = 0;              ///< index of the cheapest way; of equal ones the first
 };
-/// What an exchange of up to `bytes` bytes costs by a law, as `exchange_cost` (predict.hpp) tells for a cluster.
+/// Returns the cost of an exchange of up to `bytes` bytes under a law, as `exchange_cost` (predict.hpp) does for a
+/// cluster.
 using ExchangeCostOf = std::function<ExchangeCost(const ExchangeLaw& law, std::uint64_t bytes)>;
 /// For every bucket of these options' policy, in forward order, the cheapest of codec_ways(options.codec). Throws
-/// Misuse as exchange_law does, for a policy that weighs times, and for a way whose coding the cluster does not know.
+/// Misuse as exchange_law does, for a policy that weighs times, and for a codec whose coding times the cluster lacks.
 [[nodiscard]] std::vector<CodecChoice> choose_codecs(std::span<const Gradient> gradients,
                                                      const SynchronizerOptions& options, const Cluster& cluster,
                                                      const ExchangeCostOf& cost_of);
@@ -120,7 +123,7 @@ struct StepStatistics {
   double wait_s = 0;             ///< time `wait` blocked its caller
   double gradient_norm = 0;      ///< global L2 norm before clipping; 0 without clip_norm, and where no update runs
   double predicted_s = 0;        ///< the step's time, predicted before it began; 0: not predicted yet
-  bool measuring = false;        ///< the step ran under a temporary partition that serves to measure
+  bool measuring = false;        ///< the step ran under a temporary partition for measuring
 };
 
 /// A codec's state between steps on this rank (residuals, momenta), by gradient: for checkpoints.
@@ -158,7 +161,7 @@ class Synchronizer final {
 
   /// The memory of gradient i: initially zero, valid as long as the synchronizer, and as long as `memory` is held.
   [[nodiscard]] Buffer gradient(std::size_t i) const;
-  /// The memory of all gradients, for those who use it longer than the synchronizer lives.
+  /// The memory of all gradients, for callers that use it after the synchronizer is destroyed.
   [[nodiscard]] std::vector<std::shared_ptr<std::byte[]>> memory() const;
   /// Reports that gradient i is completely written. The exchange of its bucket may start at once, on another thread.
   void ready(std::size_t i);
@@ -182,12 +185,13 @@ class Synchronizer final {
   [[nodiscard]] std::vector<BucketInfo> buckets() const;
   [[nodiscard]] StepStatistics statistics() const noexcept;
 
-  /// The codec's state after the last step that ended without an error; it differs from rank to rank. Call it between
-  /// steps. `restore` loads it into a synchronizer with the same codec, gradients and ranks; throws Misuse.
-  /// After an infinite gradient, for example, when the caller skips the update: the next step starts as the last one
-  /// did. Every rank calls it, between steps, once per step.
+  /// Discards what the last step changed in the codec's state: the next step starts from the same state, for example
+  /// because the caller skips the update after an infinite gradient. Every rank calls it, between steps, once per step.
   void discard_step();
+  /// The codec's state after the last step that ended without an error; it differs from rank to rank. Call it between
+  /// steps.
   [[nodiscard]] SavedCodecState save() const;
+  /// Loads a state that was saved by a synchronizer with the same codec, gradients and ranks; otherwise throws Misuse.
   void restore(const SavedCodecState& saved);
 
  private:

@@ -19,7 +19,8 @@ struct Span {
   std::uint64_t bytes = 0;  ///< payload, if the work moves any
 };
 
-/// Collects spans from any thread. `restart` clears them and sets time zero; before it nothing is recorded.
+/// Collects spans from any thread. `restart` clears them and sets time zero. Before the first `restart` nothing is
+/// recorded.
 class Trace final {
  public:
   Trace();

@@ -1,4 +1,4 @@
-// The catalogues: what can be chosen by name, for `syncopate info`, error messages, tests and documentation.
+// The catalogues: components that can be chosen by name, for `syncopate info`, error messages, tests and documentation.
 #pragma once
 
 #include <string_view>
@@ -11,7 +11,7 @@ struct CatalogueEntry {
   std::string_view shelf;
   std::string_view name;
   std::string_view summary;  ///< one sentence
-  std::string_view source;   ///< paper and equation, or where the idea comes from
+  std::string_view source;   ///< paper and equation, or origin of the idea
 };
 
 /// Every entry of every shelf of the library, by shelf and name.

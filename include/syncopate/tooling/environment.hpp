@@ -10,7 +10,7 @@ namespace syncopate {
 struct EnvironmentVariable {
   std::string_view name;
   std::string_view values;    ///< allowed values
-  std::string_view fallback;  ///< what holds if it is not set
+  std::string_view fallback;  ///< value if it is not set
   std::string_view topic;     ///< heading in the documentation
   std::string_view meaning;   ///< one or two sentences
 };

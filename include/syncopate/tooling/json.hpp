@@ -1,12 +1,12 @@
-// JSON as our commands write it.
+// JSON output of the commands.
 #pragma once
 
 #include <string>
 
 namespace syncopate {
 
-/// A value of nlohmann::json (or ordered_json) on one line, or indented. Bytes that are no UTF-8, as a path may have,
-/// are replaced and no error.
+/// Formats a nlohmann::json (or ordered_json) on one line, or indented. Replaces bytes that are not UTF-8, as in a
+/// path.
 template <class Json>
 [[nodiscard]] std::string text_of_json(const Json& value, int indent = -1) {
   return value.dump(indent, ' ', false, Json::error_handler_t::replace);

@@ -1,4 +1,4 @@
-// Names that do not exist: the one error message for every shelf, enumeration and command.
+// Unknown names: the one error message for every shelf, enumeration and command.
 #pragma once
 
 #include <span>

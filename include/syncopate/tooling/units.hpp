@@ -1,4 +1,4 @@
-// Sizes and rates as people write them.
+// Parsing and formatting of sizes, rates and times with units.
 #pragma once
 
 #include <cstdint>
