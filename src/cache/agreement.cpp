@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kNumbers = 5, kBits = 64;
 
-/// `mine`, of the same length on every rank, from all ranks.
+/// Gathers `mine` of all ranks; it has the same length on every rank.
 std::vector<std::uint64_t> gathered(Group& group, const std::vector<std::uint64_t>& mine, const char* name) {
   std::vector<std::uint64_t> all(mine.size() * static_cast<std::size_t>(group.size()));
   std::ranges::copy(mine, all.begin() + static_cast<std::ptrdiff_t>(mine.size()) * group.rank());
@@ -24,7 +24,7 @@ std::vector<std::uint64_t> gathered(Group& group, const std::vector<std::uint64_
 void compare(const Statement& first, const Statement& other, Where where) {
   const auto refuse = [&](const char* what, std::uint64_t here, std::uint64_t there) {
     if (here == there) return;
-    throw Mismatch(fmt::format("rank {} caches another data set than rank 0: {} {:#x} there, {:#x} on rank 0",
+    throw Mismatch(fmt::format("rank {} caches a different data set from rank 0: {} {:#x} there, {:#x} on rank 0",
                                where.peer, what, there, here),
                    where);
   };

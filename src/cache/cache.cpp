@@ -1,4 +1,4 @@
-// The cache at work: forms the partition once; in each step sends what others take, and gathers what this rank takes.
+// The cache: forms the partition once; in each step sends the records that others use, and gathers those of this rank.
 #include "syncopate/cache.hpp"
 
 #include <fmt/format.h>
@@ -18,13 +18,13 @@ namespace {
 
 using Lists = std::vector<std::vector<Item>>;
 
-/// What this rank does in one step.
+/// This rank's work in one step.
 struct StepPlan {
   std::vector<std::uint32_t> mine;  ///< this rank's share
   std::vector<Item> here;           ///< records of it that this rank holds
-  std::vector<Item> direct;         ///< records of it that nobody holds
+  std::vector<Item> direct;         ///< records of it that no rank holds
   Lists out, in;                    ///< by peer
-  std::size_t moves = 0;            ///< records that travel between any two ranks: the same number on all of them
+  std::size_t moves = 0;            ///< records that travel between any two ranks; equal on all ranks
 };
 
 std::unique_ptr<disk::Store> store_of(const Options& options, const input::Source& source, int rank) {
@@ -33,7 +33,8 @@ std::unique_ptr<disk::Store> store_of(const Options& options, const input::Sourc
                                        source, options.log);
 }
 
-/// Who holds what is on disks. Of several ranks that have a record the one whose disk holds the least.
+/// Assigns holders to the records on disks. If several ranks have a record, the one whose disk holds the least is
+/// chosen.
 Partition partition_of(const std::vector<Statement>& all, const input::Source& source) {
   std::vector<Room> rooms;
   std::vector<std::vector<int>> owners(source.records());
@@ -131,7 +132,8 @@ StepPlan Cache::Impl::plan(const input::Step& step) {
   return plan;
 }
 
-/// What this rank cannot read is said to be lost: its taker tries by itself, and is told the error.
+/// Marks a record that this rank cannot read as lost. The rank that uses it then reads it itself and receives the
+/// error.
 void Cache::Impl::fill(Parcels& out, Counters& row) {
   out.each([&](const Item& item, std::byte& tier, base::Bytes record) {
     const base::Time begin = now();
@@ -170,8 +172,8 @@ void Cache::Impl::unpack(Parcels& in, std::vector<input::Record>& records, Count
 
 std::vector<input::Record> Cache::Impl::read(const input::Step& step) {
   base::require(step.at.sample < source_.records() && step.batch > 0,
-                "a step of {} samples from {} of {}; allowed: at least one, from one that there is", step.batch,
-                step.at.sample, source_.records());
+                "a step of {} samples from sample {} of {}; allowed: at least one sample, from one within the set",
+                step.batch, step.at.sample, source_.records());
   const StepPlan plan = this->plan(step);
   std::vector<input::Record> records;
   for (const std::uint32_t sample : plan.mine)
@@ -182,13 +184,13 @@ std::vector<input::Record> Cache::Impl::read(const input::Step& step) {
   const std::uint64_t damaged = tiers_->damaged();
   Parcels out(plan.out), in(plan.in);
   fill(out, row);
-  if (plan.moves > 0) {  // else no rank calls it
+  if (plan.moves > 0) {  // otherwise no rank calls it
     const base::Time begin = now();
     alltoall_v(*group_, {out.bytes(), out.lengths()}, {in.bytes(), in.lengths()},
                {.name = fmt::format("records of epoch {} from {} by {}", step.at.epoch, step.at.sample, step.batch)});
     row.peers.seconds += base::seconds(now() - begin);
   }
-  // What fails from here on is this rank's alone: the others have what they need.
+  // A failure from here on affects only this rank: the others have their records.
   for (const Item& item : plan.here) take(item, records[item.place], row);
   unpack(in, records, row);
   for (const Item& item : plan.direct) take_direct(item, records[item.place], row);

@@ -1,4 +1,5 @@
-// Local tiers: what this rank holds, read from memory, else from its disk, else from the origin and then kept.
+// Local tiers: reads records that this rank holds from memory, else from its disk, else from the origin, and keeps
+// them.
 #pragma once
 
 #include <memory>
@@ -9,7 +10,7 @@
 
 namespace syncopate::cache {
 
-/// Where a record came from.
+/// The place a record came from.
 enum class Tier : std::uint8_t { memory, disk, origin, lost };
 
 class LocalTiers final {
@@ -17,8 +18,8 @@ class LocalTiers final {
   LocalTiers(const input::Source& origin, std::uint64_t memory_bytes, std::unique_ptr<disk::Store> store)
       : origin_(origin), memory_(memory_bytes), store_(std::move(store)) {}
 
-  /// Reads a record that this rank is to hold. What comes from the origin goes to the disk while that has room, so that
-  /// the next run finds it, and to memory. Throws what Source::read throws; the record is then not kept.
+  /// Reads a record that this rank holds. A record from the origin is kept in memory, and on the disk while that has
+  /// room, so that the next run finds it. Throws what Source::read throws; the record is then not kept.
   Tier read(std::uint32_t sample, base::Bytes into) {
     if (memory_.read(sample, into)) return Tier::memory;
     if (store_ && store_->read(sample, into)) {

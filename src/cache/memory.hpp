@@ -1,4 +1,4 @@
-// Memory: records kept within a budget; those that the disk has too make room for others.
+// Memory: records kept within a budget; copies of records on the disk give way to others.
 #pragma once
 
 #include <algorithm>
@@ -20,8 +20,8 @@ class Memory final {
     std::ranges::copy(found->second, into.begin());
     return true;
   }
-  /// Keeps a record that is not here, if there is room. A copy of what the disk has takes only what is free; another
-  /// record drives copies out.
+  /// Keeps a record that is not here, if there is room. A copy of a record on the disk uses only free space; another
+  /// record evicts copies.
   void keep(std::uint32_t sample, base::ConstBytes bytes, bool is_copy) {
     while (!is_copy && bytes.size() > free_ && !copies_.empty()) drop_a_copy();
     if (bytes.size() > free_) return;

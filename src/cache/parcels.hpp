@@ -1,4 +1,4 @@
-// Parcels: the records that one rank sends to, or gets from, each other rank in one step, as parts of one vector.
+// Parcels: the records that one rank sends to or receives from each other rank in one step, as parts of one vector.
 #pragma once
 
 #include <vector>
@@ -8,15 +8,15 @@
 
 namespace syncopate::cache {
 
-/// A record that travels. `place` is its place in the taker's share.
+/// A record that travels. `place` is its index in the receiver's share.
 struct Item {
   std::uint32_t sample = 0;
   std::size_t place = 0;
   std::size_t bytes = 0;
 };
 
-/// A part has one byte for each of its records, the tier it came from, and then the records. All lengths are known to
-/// both ends, so nothing says them.
+/// A part has one byte per record, the tier it came from, and then the records. Lengths are not sent, because both ends
+/// can compute them.
 class Parcels final {
  public:
   explicit Parcels(const std::vector<std::vector<Item>>& by_rank) : by_rank_(by_rank) {

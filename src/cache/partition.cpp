@@ -1,4 +1,4 @@
-// The partition's rule: disk before memory, first taker before the others; what has found no room never finds it.
+// The partition's rule: disk before memory, first user before the others. A record without room stays without a holder.
 #include "cache/partition.hpp"
 
 #include "cache/disk/store.hpp"
@@ -6,7 +6,7 @@
 namespace syncopate::cache {
 namespace {
 
-constexpr std::int32_t kOpen = -2;  ///< not yet settled
+constexpr std::int32_t kOpen = -2;  ///< not yet assigned
 
 /// The rule by which LocalTiers fills them.
 bool take(Room& room, std::uint64_t bytes) {

@@ -1,4 +1,4 @@
-// Partition: which rank holds which record, the same on every rank, because each computes it from the same calls.
+// Partition: the holder of each record. Every rank computes the same one, because all make the same calls.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 namespace syncopate::cache {
 
-/// Bytes that one rank has left for records.
+/// Bytes that one rank has free for records.
 struct Room {
   std::uint64_t disk = 0;  ///< records and rows of the index
   std::uint64_t memory = 0;
@@ -19,14 +19,14 @@ class Partition final {
  public:
   Partition(std::size_t samples, std::vector<Room> rooms);
 
-  /// `rank` has the record on its disk from an earlier run, `bytes` long. Of several ranks the first call counts, so
-  /// the caller begins with the one whom it prefers. False if the record has a holder already, or the room is not
-  /// there.
+  /// `rank` has the record of `bytes` bytes on its disk from an earlier run. If several ranks have it, the first call
+  /// decides, so the caller starts with the preferred rank. False if the record already has a holder, or there is no
+  /// room.
   bool found(std::uint32_t sample, std::uint64_t bytes, int rank);
-  /// The rank that holds the record; at its first call the record gets a holder for good: `taker` where it has room,
-  /// else the rank with the most, else nobody.
+  /// The rank that holds the record. The first call assigns it permanently: `taker` if it has room, else the rank with
+  /// the most room, else none.
   [[nodiscard]] int holder_of(std::uint32_t sample, std::uint64_t bytes, int taker);
-  /// The holder if there is one yet.
+  /// The holder, if one is assigned already.
   [[nodiscard]] int known_holder_of(std::uint32_t sample) const noexcept { return std::max(holders_[sample], kNobody); }
 
  private:

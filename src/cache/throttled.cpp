@@ -1,4 +1,4 @@
-// The throttled source on the machine's clock.
+// The throttled source on the system clock.
 #include "cache/throttled.hpp"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Throttled source: reads of another source, each as late as a bucket of tokens lets it through.
+// Throttled source: delays the reads of another source by a token bucket.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@ namespace syncopate::cache {
 
 class Throttled final : public input::Source {
  public:
-  /// What the time is, and who waits until a time.
+  /// The clock and the wait that the source uses.
   struct Timing {
     std::function<base::Time()> now;
     std::function<void(base::Time)> wait_until;

@@ -1,4 +1,4 @@
-// Token bucket: when so many bytes have come through a pipe of a given rate, after which a burst passes at once.
+// Token bucket: the time at which a number of bytes has passed at a given rate; after a pause a burst passes at once.
 #pragma once
 
 #include <algorithm>
@@ -7,12 +7,12 @@
 
 namespace syncopate::cache {
 
-/// The generic cell rate algorithm (ITU-T I.371): one time instead of a level that drips. Not thread-safe.
+/// The generic cell rate algorithm (ITU-T I.371): it stores one time instead of a fill level. Not thread-safe.
 class TokenBucket final {
  public:
   TokenBucket(double bytes_per_second, double burst_bytes) : rate_(bytes_per_second), burst_(burst_bytes / rate_) {}
 
-  /// Takes `bytes` of the rate at `now`; returns when they are through.
+  /// Uses `bytes` of the rate at `now`; returns the time at which they have passed.
   [[nodiscard]] base::Time take(double bytes, base::Time now) {
     due_ = std::max(due_, now) + base::from_seconds(bytes / rate_);
     return std::max(now, due_ - base::from_seconds(burst_));

@@ -1,4 +1,4 @@
-// Opening a set of pictures by the format that recognises its folder, and reading it without a cache.
+// Opens a set of pictures by the format that recognises its folder, and reads it without a cache.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -39,13 +39,13 @@ bool is_dataset(const std::string& path) {
 
 Dataset open_dataset(const std::string& path) {
   std::error_code ignored;
-  base::require(std::filesystem::exists(path, ignored), "{}: there is no such folder", path);
+  base::require(std::filesystem::exists(path, ignored), "{}: no such folder", path);
   for (const Format* format : formats()) {
     if (!format->recognises(path)) continue;
     Dataset set = format->open(path);
     set.format = format->name;
-    base::require(set.training->records() > 0, "{}: there is no picture to train on", path);
-    base::require(set.evaluation->records() > 0, "{}: there is no picture to evaluate on", path);
+    base::require(set.training->records() > 0, "{}: no pictures to train on", path);
+    base::require(set.evaluation->records() > 0, "{}: no pictures to evaluate on", path);
     return set;
   }
   throw Misuse(fmt::format(

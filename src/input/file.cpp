@@ -1,4 +1,4 @@
-// Files read at offsets: what fails is named with its path and its reason.
+// Reads files at offsets; errors name the path and the reason.
 #include "input/file.hpp"
 
 #include <fcntl.h>
@@ -48,7 +48,7 @@ void File::read(std::uint64_t offset, std::span<std::byte> into) const {
     const ssize_t got = ::pread(descriptor_, into.data(), into.size(), static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) fail("read", path_, errno);
-    if (got == 0) throw Corrupt(fmt::format("{} ends at offset {}, and had more bytes before", path_, offset));
+    if (got == 0) throw Corrupt(fmt::format("{} ends at offset {}; it was longer when it was opened", path_, offset));
     offset += static_cast<std::uint64_t>(got);
     into = into.subspan(static_cast<std::size_t>(got));
   }

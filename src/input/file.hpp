@@ -18,7 +18,7 @@ class File final {
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }  ///< when it was opened
   [[nodiscard]] std::int64_t changed_ns() const noexcept { return changed_ns_; }
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
-  /// Fills `into` from `offset`. Throws SystemFailure; Corrupt where the file ends before.
+  /// Fills `into` from `offset`. Throws SystemFailure; Corrupt if the file ends earlier.
   void read(std::uint64_t offset, std::span<std::byte> into) const;
 
  private:

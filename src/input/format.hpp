@@ -1,4 +1,4 @@
-// Format: an entry of the shelf format/: how a set of pictures lies in a folder.
+// Format: an entry of the shelf format/, which describes how a set of pictures is stored in a folder.
 #pragma once
 
 #include <span>

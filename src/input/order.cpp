@@ -9,7 +9,7 @@
 namespace syncopate::input {
 namespace {
 
-constexpr std::uint64_t kOrderDraws = 0x6f72646572;  ///< "order": keeps these draws apart from others of the same seed
+constexpr std::uint64_t kOrderDraws = 0x6f72646572;  ///< "order": separates these draws from others of the same seed
 
 }  // namespace
 

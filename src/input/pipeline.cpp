@@ -1,4 +1,4 @@
-// The pipeline: one thread reads steps ahead, others decode their pictures, and steps come out in order.
+// The pipeline: one thread reads steps ahead, others decode their pictures, and steps are returned in order.
 //
 //   reader ─► steps in order, at most `ahead` ─► workers take pictures in order ─► next() takes the first whole step
 #include "syncopate/pipeline.hpp"
@@ -30,19 +30,19 @@ std::shared_ptr<float> floats(std::size_t count) {
   return {memory, [](float* p) { ::operator delete (p, std::align_val_t{kAlignment}); }};
 }
 
-/// A picture that is not what it should be.
+/// A picture that cannot be decoded.
 struct Refusal {
   std::uint32_t sample = 0;
   std::string why;
 };
 
-/// One step on its way. `left`, `next`, `error` and `refused` belong to the lock.
+/// One step in progress. The lock protects `left`, `next`, `error` and `refused`.
 struct Job {
   PictureBatch batch;
   std::vector<Record> records;
-  std::size_t next = 0, left = 0;  ///< pictures: the first that nobody has taken, those that are not ready
+  std::size_t next = 0, left = 0;  ///< pictures: the first that no thread has taken, and the number not ready
   std::size_t failed_at = SIZE_MAX;
-  std::exception_ptr error;  ///< of the first picture in order that has one
+  std::exception_ptr error;  ///< error of the first picture in order that has one
   std::vector<Refusal> refused;
 };
 
@@ -55,7 +55,7 @@ class Pipeline::Work final {
       : make_decoder_(set.decoder), source_(std::move(source)), reader_(std::move(reader)), options_(options) {
     base::require(options.threads >= 1 && options.threads <= 1024, "{} input threads; allowed: 1 to 1024",
                   options.threads);
-    base::require(options.ahead >= 1, "a pipeline of 0 steps; allowed: 1 and more");
+    base::require(options.ahead >= 1, "a pipeline of 0 steps; allowed: at least 1");
   }
 
   ~Work() {
@@ -68,7 +68,7 @@ class Pipeline::Work final {
   }
 
   void start(const Progress& from, Plan plan) {
-    base::require(threads_.empty(), "a pipeline that has begun; allowed: once");
+    base::require(threads_.empty(), "the pipeline has already started; allowed: one start");
     threads_.emplace_back([this, from, plan = std::move(plan)] { read_steps(from, plan); });
     for (int i = 0; i < options_.threads; ++i) threads_.emplace_back([this] { decode_pictures(); });
   }
@@ -76,7 +76,7 @@ class Pipeline::Work final {
   PictureBatch next() {
     const auto begin = std::chrono::steady_clock::now();
     std::unique_lock lock(mutex_);
-    base::require(!threads_.empty(), "a pipeline that has not begun; allowed: after start");
+    base::require(!threads_.empty(), "the pipeline has not started; allowed: next after start");
     changed_.wait(lock, [&] { return (!jobs_.empty() && jobs_.front()->left == 0) || (jobs_.empty() && finished_); });
     base::require(!jobs_.empty(), "a step after the last one of the plan");
     if (jobs_.front()->error) std::rethrow_exception(jobs_.front()->error);
@@ -112,7 +112,7 @@ class Pipeline::Work final {
   }
 
   void read_step(const StepPlan& step, Job& job) {
-    base::require(step.batch >= 1 && step.side >= 1, "a step of {} pictures of {} pixels each way; allowed: from 1",
+    base::require(step.batch >= 1 && step.side >= 1, "a step of {} pictures of {} pixels each way; allowed: at least 1",
                   step.batch, step.side);
     job.records = reader_->read({job.batch.at, step.batch});
     const std::size_t count = job.records.size(), side = static_cast<std::size_t>(step.side);
@@ -128,7 +128,7 @@ class Pipeline::Work final {
     return !ends_;
   }
 
-  /// False after a step that failed: no later one is read.
+  /// False after a failed step: no later one is read.
   [[nodiscard]] bool append(const std::shared_ptr<Job>& job) {
     const bool failed = job->error != nullptr;
     {
@@ -206,12 +206,12 @@ class Pipeline::Work final {
 
   const std::function<std::unique_ptr<Decoder>()> make_decoder_;
   const std::shared_ptr<const Source> source_;
-  const std::unique_ptr<Reader> reader_;  ///< of the reading thread
+  const std::unique_ptr<Reader> reader_;  ///< used by the reading thread
   const PipelineOptions options_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::shared_ptr<Job>> jobs_;
-  std::set<std::uint32_t> named_;  ///< refused samples that were said
+  std::set<std::uint32_t> named_;  ///< refused samples that were reported
   bool finished_ = false;          ///< no step follows those in jobs_
   bool ends_ = false;
   std::vector<std::thread> threads_;

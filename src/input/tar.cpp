@@ -28,7 +28,7 @@ class Headers final {
   [[nodiscard]] std::vector<Member> members();
 
  private:
-  /// What extended headers say of the next member.
+  /// Values of extended headers for the next member.
   struct Said {
     std::optional<std::string> name;
     std::optional<std::uint64_t> bytes;
@@ -40,7 +40,7 @@ class Headers final {
   [[nodiscard]] std::string_view bytes_of(const Field& field) const {
     return {header_.data() + field.at, field.length};
   }
-  /// Up to its end or the first zero.
+  /// The text up to the field's end or the first zero byte.
   [[nodiscard]] std::string_view text_of(const Field& field) const {
     return bytes_of(field).substr(0, bytes_of(field).find('\0'));
   }
@@ -55,11 +55,11 @@ class Headers final {
   void take_pax(const std::string& records, Said& said) const;
 
   const Archive& archive_;
-  std::uint64_t at_ = 0;  ///< of the present header
+  std::uint64_t at_ = 0;  ///< offset of the current header
   std::string header_ = std::string(kBlock, '\0');
 };
 
-/// False at the end: blocks of zeros, or none. What follows them would be lost without a word.
+/// False at the end: zero blocks, or no more bytes. Throws if more follows, because it would be lost silently.
 bool Headers::next() {
   if (at_ == archive_.bytes) return false;
   if (archive_.bytes - at_ < kBlock) refuse("the archive is cut short: a header has 512 bytes");
@@ -73,7 +73,7 @@ void Headers::require_end() {
   for (; archive_.bytes - at_ >= kBlock; at_ += kBlock) {
     archive_.read(at_, std::as_writable_bytes(std::span(header_)));
     if (!is_zero())
-      refuse("more follows the archive's end: a damaged header before, or archives in one file (tar -A joins them)");
+      refuse("data follow the archive's end: a damaged header, or several archives in one file (tar -A joins them)");
   }
 }
 
@@ -84,10 +84,12 @@ void Headers::require_checksum() const {
     sum += is_own ? std::uint64_t{' '} : static_cast<unsigned char>(header_[i]);
   }
   if (octal_in(kChecksum) != sum)
-    refuse("the header's checksum is wrong: the archive is damaged, or no tar archive (compressed ones are not read)");
+    refuse(
+        "the header's checksum is wrong: the archive is damaged, or not a tar archive (compressed ones are not "
+        "supported)");
 }
 
-/// Between blanks and zeros; none of these is 0.
+/// A number between blanks and zero bytes; an empty field is 0.
 std::optional<std::uint64_t> Headers::octal_in(const Field& field) const {
   std::string_view text = bytes_of(field);
   text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
@@ -98,7 +100,7 @@ std::optional<std::uint64_t> Headers::octal_in(const Field& field) const {
   return number;
 }
 
-/// Octal; or, where the first bit is set, the other bits of the field (GNU tar).
+/// Octal; if the first bit is set, the remaining bits of the field (GNU tar).
 std::uint64_t Headers::number_of(const Field& field) const {
   const std::string_view text = bytes_of(field);
   std::uint64_t number = 0;
@@ -128,7 +130,7 @@ std::string Headers::contents(std::uint64_t bytes) const {
   return text;
 }
 
-/// Records "LENGTH KEY=VALUE\n", each as long as it says.
+/// Records "LENGTH KEY=VALUE\n"; LENGTH counts the bytes of the record.
 void Headers::take_pax(const std::string& records, Said& said) const {
   for (std::string_view rest = records; !rest.empty();) {
     std::size_t length = 0;
@@ -136,18 +138,18 @@ void Headers::take_pax(const std::string& records, Said& said) const {
     const auto digits = static_cast<std::size_t>(end - rest.data());
     if (error != std::errc() || length <= digits + 1 || length > rest.size() || rest[digits] != ' ' ||
         rest[length - 1] != '\n')
-      refuse("a record of an extended header that is malformed");
+      refuse("a malformed record of an extended header");
     const std::string_view record = rest.substr(digits + 1, length - digits - 2);
     rest.remove_prefix(length);
     const std::size_t equals = record.find('=');
     if (equals == std::string_view::npos) refuse("a record of an extended header without a value");
     const std::string_view key = record.substr(0, equals), value = record.substr(equals + 1);
-    if (key.starts_with("GNU.sparse.")) refuse("a sparse file; allowed: whole ones");
+    if (key.starts_with("GNU.sparse.")) refuse("a sparse file; allowed: complete files");
     if (key == "path") said.name = std::string(value);
     if (key != "size") continue;
     std::uint64_t bytes = 0;
     const auto [last, wrong] = std::from_chars(value.data(), value.data() + value.size(), bytes);
-    if (wrong != std::errc() || last != value.data() + value.size()) refuse("a size that is no number");
+    if (wrong != std::errc() || last != value.data() + value.size()) refuse("a size that is not a number");
     said.bytes = bytes;
   }
 }
@@ -162,13 +164,13 @@ std::vector<Member> Headers::members() {
     const std::uint64_t left = archive_.bytes - at_ - kBlock;
     const bool has_contents = describes || kind == '0' || kind == '\0' || kind == '7' || said.bytes || bytes > 0;
     if (has_contents && bytes > left)
-      refuse(fmt::format("{} bytes, of which the archive has {}: it is cut short or damaged", bytes, left));
-    if (kind == 'S') refuse("a sparse file; allowed: whole ones");
+      refuse(fmt::format("{} bytes, but only {} are left: the archive is cut short or damaged", bytes, left));
+    if (kind == 'S') refuse("a sparse file; allowed: complete files");
     if (kind == 'x') take_pax(contents(bytes), said);
-    if (kind == 'L') said.name = contents(bytes).c_str();  // up to the zero that ends it
+    if (kind == 'L') said.name = contents(bytes).c_str();  // up to the terminating zero
     if (kind == '0' || kind == '\0' || kind == '7') found.push_back({said.name.value_or(name()), at_ + kBlock, bytes});
     if (!describes) said = {};
-    at_ += kBlock + std::min(left, (bytes + kBlock - 1) / kBlock * kBlock);  // the last one's rest may be missing
+    at_ += kBlock + std::min(left, (bytes + kBlock - 1) / kBlock * kBlock);  // the last block may be incomplete
   }
   return found;
 }

@@ -1,4 +1,4 @@
-// Tar: where the files of a tar archive lie in it.
+// Tar: the positions of the files in a tar archive.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct Member {
   std::uint64_t offset = 0, bytes = 0;  ///< of its contents, in the archive
 };
 
-/// An archive as bytes at places.
+/// An archive as bytes at offsets.
 struct Archive {
   std::string name;  ///< for errors
   std::uint64_t bytes = 0;
@@ -23,9 +23,9 @@ struct Archive {
 };
 
 /// The regular files of an archive, in its order: ustar (POSIX.1-1988), with the long names and sizes of pax
-/// (POSIX.1-2001) and GNU tar. Reads headers only. Links, folders and devices are passed over. Throws Corrupt that
-/// names archive, offset and reason: a header whose checksum is wrong, a size beyond the archive, a name beyond 64 KiB,
-/// an archive that is cut short or compressed; sparse files.
+/// (POSIX.1-2001) and GNU tar. Reads headers only. Links, folders and devices are skipped. Throws Corrupt that names
+/// archive, offset and reason: a header whose checksum is wrong, a size beyond the archive, a name beyond 64 KiB, an
+/// archive that is cut short or compressed; sparse files.
 [[nodiscard]] std::vector<Member> members_of(const Archive& archive);
 
 }  // namespace syncopate::input::tar

@@ -20,17 +20,16 @@ namespace {
   throw SystemFailure(fmt::format("cannot {} {}: {}", what, name, std::strerror(error)));
 }
 
-/// Opens `name` in the folder `at`, which is called `path` in messages; a symbolic link in its place is not followed.
+/// Opens `name` in the folder `at`; messages call it `path`. Does not follow a symbolic link.
 int open_in(int at, const std::string& name, int flags, const std::string& path) {
   const int descriptor = ::openat(at, name.c_str(), flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
   if (descriptor >= 0) return descriptor;
   const int error = errno;
   struct stat status {};
   if (::fstatat(at, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(status.st_mode))
-    throw SystemFailure(
-        fmt::format("{} is a symbolic link, which the cache does not follow; remove it, or give another "
-                    "folder (--cache-folder)",
-                    path));
+    throw SystemFailure(fmt::format(
+        "{} is a symbolic link, which the cache does not follow; remove it, or choose another folder (--cache-folder)",
+        path));
   fail("open", path, error);
 }
 
@@ -42,7 +41,8 @@ File::File(const File& folder, const std::string& name, int flags)
   struct stat status {};
   if (::fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode)) return;
   ::close(std::exchange(descriptor_, -1));
-  throw SystemFailure(fmt::format("{} is no regular file; remove it, or give another folder (--cache-folder)", path_));
+  throw SystemFailure(
+      fmt::format("{} is not a regular file; remove it, or choose another folder (--cache-folder)", path_));
 }
 
 File::~File() {
@@ -94,7 +94,7 @@ File own_folder(const std::string& folder) {
   if (::mkdirat(parent, name.c_str(), 0755) != 0 && errno != EEXIST) fail("make the folder", folder, errno);
   File owned(open_in(parent, name, O_RDONLY | O_DIRECTORY, folder), folder);
   if (!owned.lock())
-    throw SystemFailure(fmt::format("the cache folder {} is in use by another job; give each its own", folder));
+    throw SystemFailure(fmt::format("the cache folder {} is in use by another job; choose another folder", folder));
   return owned;
 }
 

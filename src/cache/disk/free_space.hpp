@@ -1,4 +1,4 @@
-// Free space of the records' file: gaps between records that are kept, and what lies behind the last one.
+// Free space of the records' file: gaps between kept records, and the space after the last one.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace syncopate::cache::disk {
 class FreeSpace final {
  public:
   FreeSpace() = default;
-  /// `rows` in the order of their offsets, which do not overlap.
+  /// `rows` do not overlap and are sorted by offset.
   explicit FreeSpace(const std::vector<Row>& rows) {
     for (const Row& row : rows) {
       if (row.offset > end_) gaps_.emplace(row.offset - end_, end_);
@@ -21,8 +21,8 @@ class FreeSpace final {
     }
   }
 
-  /// The offset of `length` free bytes, which are taken: of the smallest gap that has them, else at the end if that
-  /// stays within `limit`; nullopt where neither has room.
+  /// Allocates `length` bytes and returns their offset: in the smallest gap that is large enough, otherwise at the end
+  /// if that stays within `limit`; nullopt if neither has room.
   [[nodiscard]] std::optional<std::uint64_t> take(std::uint64_t length, std::uint64_t limit) {
     const auto gap = gaps_.lower_bound(length);
     if (gap == gaps_.end()) {

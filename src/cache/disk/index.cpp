@@ -1,4 +1,4 @@
-// The index of a disk cache, written and read: what comes from the disk is checked before it is believed.
+// Writes and reads the index of a disk cache; everything read from the disk is checked before it is used.
 #include "cache/disk/index.hpp"
 
 #include <xxhash.h>
@@ -29,7 +29,7 @@ bool is_right(base::ConstBytes bytes, const input::Source& set, std::uint64_t da
          row.length == set.bytes(row.sample) && row.length <= data_bytes && row.offset <= data_bytes - row.length;
 }
 
-/// Keeps of rows that overlap, or have the same sample, the one with the least offset.
+/// Keeps the row with the least offset among rows that overlap or have the same sample.
 void drop_overlaps(ParsedIndex& index) {
   std::ranges::sort(index.rows, {}, [](const Row& row) { return std::pair(row.offset, row.length); });
   std::unordered_set<std::uint32_t> seen;

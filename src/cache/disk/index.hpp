@@ -1,4 +1,4 @@
-// The index of a disk cache: which records of which set lie where in the records' file, each row with its own hash.
+// The index of a disk cache: the set, and the position of each record in the records' file. Each row has its own hash.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace syncopate::cache::disk {
 // record, XXH3-64 of the 24 bytes before.
 inline constexpr std::size_t kHeaderBytes = 40, kRowBytes = 32;
 
-/// Where a record lies, and what it hashes to.
+/// The position and the hash of a record.
 struct Row {
   std::uint32_t sample = 0;
   std::uint32_t length = 0;
@@ -31,12 +31,12 @@ void write_row(base::Bytes into, const Row& row);
 [[nodiscard]] std::vector<std::byte> index_of(const input::Source& set, const std::vector<Row>& rows);
 
 struct ParsedIndex {
-  bool is_of_set = false;   ///< its header is whole and names this version of the set; else there are no rows
-  std::vector<Row> rows;    ///< in the order of their offsets, which do not overlap; each sample once
-  std::size_t damaged = 0;  ///< rows that cannot be right
+  bool is_of_set = false;   ///< its header is valid and names this version of the set; otherwise there are no rows
+  std::vector<Row> rows;    ///< sorted by offset, without overlaps; each sample once
+  std::size_t damaged = 0;  ///< invalid rows
 };
-/// Reads an index of `set`, whose records' file has `data_bytes` bytes. Believes no row that its hash does not confirm,
-/// that names no record of the set or another length than the record's, or that lies beyond the file.
+/// Reads an index of `set`, whose records' file has `data_bytes` bytes. Drops a row whose hash is wrong, whose sample
+/// is not in the set, whose length differs from the record's, or whose range exceeds the file.
 [[nodiscard]] ParsedIndex parse_index(base::ConstBytes bytes, const input::Source& set, std::uint64_t data_bytes);
 
 }  // namespace syncopate::cache::disk

@@ -1,4 +1,4 @@
-// The store of one rank: opened and checked, read with a hash at each read, written without trust in the disk.
+// The store of one rank: checks its index at opening and each record's hash at every read, and tolerates write errors.
 #include "cache/disk/store.hpp"
 
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 namespace syncopate::cache::disk {
 namespace {
 
-/// The whole index, or as much as an index of `set` can have; nothing where there is none.
+/// The index, at most as many bytes as an index of `set` can have; empty if there is none.
 std::vector<std::byte> index_in(const File& folder, const input::Source& set) {
   const File file(folder, "index", O_RDONLY | O_CREAT);
   std::vector<std::byte> bytes(std::min<std::uint64_t>(file.size(), kHeaderBytes + set.records() * kRowBytes));
@@ -31,13 +31,13 @@ Store::Store(Place place, const input::Source& set, Log log)
   const std::vector<std::byte> bytes = index_in(folder_, set_);
   ParsedIndex index = parse_index(bytes, set_, records_.size());
   if (!index.is_of_set && !bytes.empty())
-    log_.write(
-        LogLevel::warning,
-        fmt::format("cannot use the cache in {} (damaged, or of other data): starting it afresh", place_.folder));
+    log_.write(LogLevel::warning,
+               fmt::format("cannot use the cache in {} (damaged, or for other data): starting with an empty one",
+                           place_.folder));
   if (index.damaged > 0)
-    log_.write(LogLevel::warning, fmt::format("the cache in {} has lost {} rows of its index; these records are read "
-                                              "from the origin again",
-                                              place_.folder, index.damaged));
+    log_.write(LogLevel::warning,
+               fmt::format("the cache in {} has lost {} index rows; their records are read from the origin again",
+                           place_.folder, index.damaged));
   for (const Row& row : index.rows) {
     if (row.offset + row.length + (found_.size() + 1) * kRowBytes > place_.budget) break;
     found_.push_back(row);
@@ -57,8 +57,8 @@ void Store::retain(const std::function<bool(std::uint32_t)>& wanted) {
   try {
     index_ = replace_file(folder_, "index", index_of(set_, found_));
     const std::uint64_t end = found_.empty() ? 0 : found_.back().offset + found_.back().length;
-    if (records_.size() > end) records_.truncate(end);  // to the same size it would wait for the disk
-  } catch (const SystemFailure& error) {  // the index that is there serves the next run as it served this one
+    if (records_.size() > end) records_.truncate(end);  // truncating to the same size would wait for the disk
+  } catch (const SystemFailure& error) {                // the existing index serves the next run as it served this one
     refuse(error.what());
   }
   found_ = {};
@@ -67,7 +67,7 @@ void Store::retain(const std::function<bool(std::uint32_t)>& wanted) {
 void Store::refuse(const char* why) {
   refuses_ = true;
   log_.write(LogLevel::warning,
-             fmt::format("cannot write to the cache in {}: {}; no more is kept there", place_.folder, why));
+             fmt::format("cannot write to the cache in {}: {}; no more records are written there", place_.folder, why));
 }
 
 bool Store::read(std::uint32_t sample, base::Bytes into) {
@@ -78,9 +78,10 @@ bool Store::read(std::uint32_t sample, base::Bytes into) {
       into.size() == entry.row.length && records_.read_at(entry.row.offset, into) && hash_of(into) == entry.row.hash;
   if (entry.is_whole) return true;
   if (damaged_++ == 0)
-    log_.write(LogLevel::warning, fmt::format("{} is damaged at record {}, offset {}; what is damaged is read from the "
-                                              "origin again",
-                                              file("records"), sample, entry.row.offset));
+    log_.write(LogLevel::warning,
+               fmt::format("{} is damaged at record {}, offset {}; damaged records are read from the "
+                           "origin again",
+                           file("records"), sample, entry.row.offset));
   return false;
 }
 
@@ -96,7 +97,7 @@ bool Store::keep(std::uint32_t sample, base::ConstBytes bytes) {
   return false;
 }
 
-/// The place of a record, which it has already or gets now; null where there is no room.
+/// The entry of a record, existing or new; null if there is no room.
 Store::Entry* Store::entry_for(std::uint32_t sample, std::size_t length) {
   if (const auto known = entries_.find(sample); known != entries_.end()) return &known->second;
   const std::uint64_t rows = (entries_.size() + 1) * kRowBytes;

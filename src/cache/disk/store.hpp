@@ -1,4 +1,4 @@
-// Store: records in one rank's folder, found again after a restart, and never given out unless their hash is right.
+// Store: records in one rank's folder. It survives restarts and returns only records whose hash is right.
 #pragma once
 
 #include <functional>
@@ -18,28 +18,27 @@ struct Place {
   std::uint64_t budget = 0;  ///< bytes of records and rows
 };
 
-/// What a record takes of the budget.
+/// The part of the budget that a record uses.
 [[nodiscard]] constexpr std::uint64_t cost_of(std::uint64_t bytes) noexcept { return bytes + kRowBytes; }
 
-/// Two files: `records`, one record behind the other, and `index`. A record's bytes are written before its row, neither
-/// is flushed: after a crash of the machine a row may be lost or lie, and its hash, or the record's, shows it. So the
-/// store may forget and does not lie. Not thread-safe.
+/// Two files: `records`, one record after another, and `index`. A record's bytes are written before its row; neither is
+/// flushed. After a crash of the machine a row may be lost or wrong, which its hash or the record's hash detects. So
+/// the store may lose records but never returns wrong ones. Not thread-safe.
 class Store final {
  public:
-  /// Opens the folder and reads the index of `set`, which outlives the store; another set's or version's is void.
-  /// Throws SystemFailure if the folder cannot be used.
+  /// Opens the folder and reads the index of `set`, which must outlive the store. Ignores an index of another set or
+  /// version. Throws SystemFailure if the folder cannot be used.
   Store(Place place, const input::Source& set, Log log);
 
-  /// What it holds, in no order.
+  /// The records that it holds, in no order.
   [[nodiscard]] std::vector<std::uint32_t> samples() const;
-  /// Forgets the records that are not `wanted`, and from now on takes others in their place. Called once, before the
-  /// functions below.
+  /// Drops the records that are not `wanted`; new ones may use their space. Called once, before the functions below.
   void retain(const std::function<bool(std::uint32_t)>& wanted);
 
-  /// False if the record is not here, or not any more what was written; it can then be kept again.
+  /// False if the record is missing or damaged; it can then be kept again.
   [[nodiscard]] bool read(std::uint32_t sample, base::Bytes into);
-  /// Keeps a record, in the place of the one with that number. False if there is no room, or the disk refuses: it is
-  /// then not written to any more, which is said once.
+  /// Keeps a record and replaces an earlier one of that sample. False if there is no room or the disk refuses; after a
+  /// refusal the store writes no more and logs it once.
   bool keep(std::uint32_t sample, base::ConstBytes bytes);
   /// Records that `read` has found damaged.
   [[nodiscard]] std::uint64_t damaged() const noexcept { return damaged_; }
@@ -47,7 +46,7 @@ class Store final {
  private:
   struct Entry {
     Row row;
-    std::size_t slot = 0;   ///< number of its row in the index
+    std::size_t slot = 0;   ///< index of its row
     bool is_whole = false;  ///< false: damaged, or not written
   };
 
@@ -61,7 +60,7 @@ class Store final {
   const Log log_;
   const File folder_;  ///< holds the lock
   File records_;
-  std::vector<Row> found_;  ///< until `retain`
+  std::vector<Row> found_;  ///< valid until `retain`
   std::optional<File> index_;
   std::unordered_map<std::uint32_t, Entry> entries_;
   FreeSpace free_;

@@ -23,7 +23,7 @@ fs::path folder_of(const fs::path& path) {
   return {};
 }
 
-/// Some files in a row. Labels are held; pixels are read when they are wanted.
+/// Consecutive files. Labels are held; pixels are read on demand.
 class Part final : public Source {
  public:
   void append(const fs::path& path, PlaneMoments& moments) {
@@ -34,7 +34,7 @@ class Part final : public Source {
     const File& file = files_.emplace_back(path.string());
     if (file.bytes() % kRecord != 0)
       throw Corrupt(
-          fmt::format("{} has {} bytes, which is no multiple of a record's {}", file.path(), file.bytes(), kRecord));
+          fmt::format("{} has {} bytes, which is not a multiple of a record's {}", file.path(), file.bytes(), kRecord));
     std::vector<std::byte> record(kRecord);
     for (std::uint64_t at = 0; at < file.bytes(); at += kRecord) {
       file.read(at, record);

@@ -1,6 +1,7 @@
 // Folder: pictures as files, a folder for each class, as ImageNet is unpacked.
 //
-// Law: labels are places of the class folders of train/ in byte order of their names; records are by label, then name.
+// Law: a label is the index of the class folder of train/ in byte order of the names; records are sorted by label, then
+// name.
 #include <fmt/format.h>
 #include <xxhash.h>
 
@@ -83,7 +84,7 @@ class Part final : public Source {
   std::uint64_t version_ = 0;
 };
 
-/// An empty train/ is a folder without classes; one with files alone is another format's.
+/// An empty train/ is a folder without classes; one with only files belongs to another format.
 bool recognises(const std::string& path) {
   const fs::path train = fs::path(path) / "train";
   std::error_code ignored;
@@ -97,10 +98,11 @@ Dataset open(const std::string& path) {
   const fs::path folder = path;
   for (const char* part : {"train", "val"})
     base::require(names_in(folder / part, is_archive).empty(),
-                  "{} has archives (.tar) beside folders of classes; allowed: one of both", (folder / part).string());
+                  "{} has both archives (.tar) and class folders; allowed: one of them", (folder / part).string());
   Dataset set;
   set.classes = names_in(folder / "train", is_class);
-  base::require(!set.classes.empty(), "{} has no folder; allowed: one for each class", (folder / "train").string());
+  base::require(!set.classes.empty(), "{} has no class folders; allowed: one folder per class",
+                (folder / "train").string());
   set.training = std::make_shared<Part>(folder / "train", set.classes);
   set.evaluation = std::make_shared<Part>(folder / "val", set.classes);
   set.decoder = photograph_decoder;

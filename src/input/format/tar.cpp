@@ -1,7 +1,7 @@
 // Tar: pictures in archives, so that a network file system has few large files to open, and reads them in a row.
 //
-// Law: labels are places of the classes of train/ in byte order of their names; records are by archive in byte order of
-// its name, then in the archive's order.
+// Law: a label is the index of the class of train/ in byte order of the names; records are sorted by the archive's name
+// in byte order, then by their order in the archive.
 #include "input/tar.hpp"
 
 #include <fmt/format.h>
@@ -30,20 +30,20 @@ std::vector<std::string> archives_in(const fs::path& folder) {
   return files;
 }
 
-/// The folder that it lies in; empty: none.
+/// The folder that contains it; empty: none.
 std::string class_of(const tar::Member& member) {
   const std::string folder = fs::path(member.name).parent_path().filename().string();
   return folder == "." || folder == ".." ? std::string() : folder;
 }
 
-/// Hidden files are what another system noted beside one ("._x.jpeg"), and hidden folders are no classes.
+/// Hidden files are metadata of another system ("._x.jpeg"); hidden folders are not classes.
 bool is_picture_of(const tar::Member& member) {
   const bool is_hidden =
       fs::path(member.name).filename().string().starts_with(".") || class_of(member).starts_with(".");
   return is_photograph(member.name) && !is_hidden;
 }
 
-/// The pictures of some archives. Headers are read once; contents when they are wanted.
+/// The pictures of some archives. Headers are read once; contents are read on demand.
 class Shards final : public Source {
  public:
   explicit Shards(const fs::path& folder) {
@@ -63,13 +63,13 @@ class Shards final : public Source {
     for (const Picture& picture : pictures_) all.insert(class_of(picture.member));
     return all;
   }
-  /// `classes` in order. Throws Misuse for a picture of another class.
+  /// `classes` are sorted. Throws Misuse for a picture of another class.
   void number(const std::vector<std::string>& classes) {
     for (std::size_t record = 0; record < pictures_.size(); ++record) {
       const std::string own = class_of(pictures_[record].member);
       const auto found = std::ranges::lower_bound(classes, own);
-      base::require(found != classes.end() && *found == own, "{} is of class '{}', which train/ has not", name(record),
-                    own);
+      base::require(found != classes.end() && *found == own, "{} is of class '{}', which is missing from train/",
+                    name(record), own);
       pictures_[record].label = found - classes.begin();
     }
   }
@@ -96,7 +96,7 @@ class Shards final : public Source {
 
   void add(tar::Member member) {
     const std::string& archive = files_.back().path();
-    base::require(!class_of(member).empty(), "{} in {} lies in no folder; allowed: CLASS/PICTURE", member.name,
+    base::require(!class_of(member).empty(), "{} in {} is not in a folder; allowed: CLASS/PICTURE", member.name,
                   archive);
     if (member.bytes > UINT32_MAX)
       throw Corrupt(fmt::format("{} in {} has {} bytes; allowed: below 4 GiB", member.name, archive, member.bytes));

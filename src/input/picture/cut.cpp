@@ -1,4 +1,4 @@
-// Choosing the part of a picture that is used, by draws keyed by seed, epoch and sample.
+// Chooses the part of a picture that is used, by draws keyed by seed, epoch and sample.
 #include "input/picture/cut.hpp"
 
 #include <fmt/format.h>
@@ -28,7 +28,7 @@ Box middle(const Size& picture, double width, double height) {
 
 void require_reasonable(std::uint64_t width, std::uint64_t height) {
   if (width == 0 || height == 0 || width > kMostPixels || height > kMostPixels || width * height > kMostPixels)
-    throw Corrupt(fmt::format("declares {} x {} pixels; allowed: 1 to {} in all", width, height, kMostPixels));
+    throw Corrupt(fmt::format("declares {} x {} pixels; allowed: 1 to {} in total", width, height, kMostPixels));
 }
 
 Box box_of(const Size& picture, const Look& look) {

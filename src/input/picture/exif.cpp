@@ -1,4 +1,4 @@
-// Exif's orientation: a search in one directory of a TIFF header, in whose offsets nothing is trusted.
+// Exif's orientation: a search in one directory of a TIFF header, whose offsets are all checked.
 #include "input/picture/exif.hpp"
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace {
 constexpr char kBegin[] = {'E', 'x', 'i', 'f', 0, 0};
 constexpr std::uint32_t kOrientation = 0x0112, kShort = 3, kEntry = 12;
 
-/// Numbers of a TIFF in its own byte order.
+/// Reads numbers of a TIFF in its byte order.
 class Tiff final {
  public:
   Tiff(std::span<const std::byte> bytes, bool big) : bytes_(bytes), big_(big) {}

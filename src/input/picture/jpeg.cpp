@@ -1,4 +1,4 @@
-// JPEG files by libjpeg-turbo, whose errors come by longjmp: they become exceptions where no C frame is left.
+// JPEG files by libjpeg-turbo. It reports errors by longjmp; they become exceptions once no C frame is left.
 #include "input/picture/read.hpp"
 #include "syncopate/error.hpp"
 
@@ -11,7 +11,7 @@
 #include <cstdio>  // jpeglib.h needs it
 #include <string>
 
-// clang-format off: its codes are those of the version that jpeglib.h states before it
+// clang-format off: its codes depend on the version that jpeglib.h defines
 #include <jerror.h>
 // clang-format on
 
@@ -22,7 +22,7 @@ namespace {
 
 constexpr int kMostScans = 500;  ///< a few bytes can declare thousands of passes over a large picture
 
-/// What libjpeg only warns of, but has lost pixels by.
+/// Warnings of libjpeg by which pixels are lost.
 bool is_damage(int code) {
   return code == JWRN_HIT_MARKER || code == JWRN_JPEG_EOF || code == JWRN_HUFF_BAD_CODE ||
          code == JWRN_ARITH_BAD_CODE || code == JWRN_MUST_RESYNC || code == JWRN_BOGUS_PROGRESSION;
@@ -62,7 +62,7 @@ class Jpeg final {
     return 1;
   }
 
-  /// Begins decoding at so many eighths of the size; returns the reduced size.
+  /// Starts decoding at `eighths`/8 of the size; returns the reduced size.
   Size start(int eighths) {
     const bool inks = decoder_.jpeg_color_space == JCS_CMYK || decoder_.jpeg_color_space == JCS_YCCK;
     decoder_.out_color_space = inks ? JCS_CMYK : JCS_EXT_RGBX;
@@ -72,7 +72,7 @@ class Jpeg final {
     return {static_cast<int>(decoder_.output_width), static_cast<int>(decoder_.output_height)};
   }
 
-  /// Rows [first, last) to `to`; the others are decoded as far as their damage can be seen.
+  /// Decodes rows [first, last) to `to`; decodes the others only as far as needed to detect damage.
   void read_rows(int first, int last, std::uint8_t* to) {
     const std::size_t pitch = std::size_t{4} * decoder_.output_width;
     spare_.resize(pitch);
@@ -83,14 +83,14 @@ class Jpeg final {
         jpeg_read_scanlines(&decoder_, &line, 1);
       }
       const JDIMENSION rest = decoder_.output_height - decoder_.output_scanline;
-      if (rest > 1) jpeg_skip_scanlines(&decoder_, rest - 1);  // skipping the very last would end without a look
+      if (rest > 1) jpeg_skip_scanlines(&decoder_, rest - 1);  // skipping the last one would leave it unchecked
       JSAMPROW line = spare_.data();
       if (rest > 0) jpeg_read_scanlines(&decoder_, &line, 1);
       jpeg_finish_decompress(&decoder_);
     });
   }
 
-  /// Inks as Adobe stores them, inverted, or as they are.
+  /// Converts inks, which Adobe stores inverted.
   void inks_to_colours(std::vector<std::uint8_t>& pixels) const {
     if (decoder_.out_color_space != JCS_CMYK) return;
     const int inverted = decoder_.saw_Adobe_marker ? 0 : 255;
@@ -122,7 +122,7 @@ class Jpeg final {
       const std::size_t left = decoder_.src ? decoder_.src->bytes_in_buffer : bytes_;
       const std::string why =
           fmt::format("{} (at byte {} of {})", text_, left <= bytes_ ? bytes_ - left : bytes_, bytes_);
-      jpeg_destroy_decompress(&decoder_);  // a constructor that throws has no destructor to follow
+      jpeg_destroy_decompress(&decoder_);  // no destructor runs after a constructor that throws
       throw Corrupt(why);
     }
     calls();
@@ -168,7 +168,7 @@ void read_jpeg(std::span<const std::byte> file, const Look& look, Cut& cut) {
 namespace syncopate::input {
 
 void read_jpeg(std::span<const std::byte>, const Look&, Cut&) {
-  throw Misuse("this build reads no JPEG: install libjpeg-turbo (Debian: libjpeg62-turbo-dev) and build again");
+  throw Misuse("this build cannot read JPEG: install libjpeg-turbo (Debian: libjpeg62-turbo-dev) and rebuild");
 }
 
 }  // namespace syncopate::input

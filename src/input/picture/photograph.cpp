@@ -1,4 +1,4 @@
-// From the bytes of a photograph's file to normalised numbers: read, cut, scaled in one pass each.
+// Decodes a photograph's file to normalised pixels: reads, cuts and scales in one pass each.
 #include "input/picture/photograph.hpp"
 
 #include <algorithm>
@@ -15,8 +15,8 @@ namespace {
 constexpr std::array kJpeg{std::byte{0xff}, std::byte{0xd8}, std::byte{0xff}};
 constexpr std::array kPng{std::byte{0x89}, std::byte{'P'}, std::byte{'N'}, std::byte{'G'}};
 
-/// Mean and deviation of ImageNet's training pictures, of colours from 0 to 1 (Krizhevsky et al. 2012 subtract the
-/// mean; these numbers are those that published weights are trained with).
+/// Mean and standard deviation of ImageNet's training pictures, with colours from 0 to 1 (Krizhevsky et al. 2012
+/// subtract the mean; published weights are trained with these numbers).
 constexpr std::array kMean{0.485F, 0.456F, 0.406F}, kDeviation{0.229F, 0.224F, 0.225F};
 
 class Photographs final : public Decoder {
@@ -29,7 +29,7 @@ class Photographs final : public Decoder {
   }
 
   void decode(std::span<const std::byte> record, const Look& look, float* out) override {
-    base::require(look.side >= 1, "a picture of {} pixels each way; allowed: 1 and more", look.side);
+    base::require(look.side >= 1, "a picture of {} pixels each way; allowed: at least 1", look.side);
     const auto begins = [&](const auto& magic) {
       return record.size() > magic.size() && std::equal(magic.begin(), magic.end(), record.begin());
     };
@@ -38,7 +38,7 @@ class Photographs final : public Decoder {
     else if (begins(kPng))
       read_png(record, look, cut_);
     else
-      throw Corrupt("begins neither as a JPEG nor as a PNG (at byte 0)");
+      throw Corrupt("is neither a JPEG nor a PNG (at byte 0)");
     resizer_.resize(cut_, {look.side, is_mirrored(look), normaliser_}, out);
   }
 

@@ -11,7 +11,7 @@ namespace syncopate::input {
 /// Whether a file of this name belongs to a set: .jpeg, .jpg or .png, in any case.
 [[nodiscard]] bool is_photograph(const std::string& name);
 
-/// Which of the two a record is, its first bytes say. Normalised by the moments of ImageNet's pictures.
+/// Recognises JPEG or PNG by the first bytes. Normalises by the moments of ImageNet's pictures.
 [[nodiscard]] std::unique_ptr<Decoder> photograph_decoder();
 
 }  // namespace syncopate::input

@@ -1,4 +1,4 @@
-// From CIFAR-10's records to normalised numbers.
+// Decodes CIFAR-10's records to normalised pixels.
 #include "input/picture/planes.hpp"
 
 #include <algorithm>
@@ -36,8 +36,8 @@ class Planes final : public Decoder {
   explicit Planes(const PlaneNormaliser& normaliser) : normaliser_(normaliser) {}
 
   void decode(std::span<const std::byte> record, const Look& look, float* out) override {
-    base::require(look.side >= 1, "a picture of {} pixels each way; allowed: 1 and more", look.side);
-    if (record.size() != 1 + 3 * kPlane) throw Corrupt("is no record of 1 + 3 x 32 x 32 bytes");
+    base::require(look.side >= 1, "a picture of {} pixels each way; allowed: at least 1", look.side);
+    if (record.size() != 1 + 3 * kPlane) throw Corrupt("is not a record of 1 + 3 x 32 x 32 bytes");
     if (look.side == kSide) return write(record.subspan(1), change_of(look), out);
     whole_.resize(3 * kPlane);
     write(record.subspan(1), change_of(look), whole_.data());

@@ -11,10 +11,10 @@
 
 namespace syncopate::input {
 
-/// What each channel's byte becomes.
+/// The normalised value of each byte, by channel.
 using PlaneNormaliser = std::array<std::array<float, 256>, 3>;
 
-/// Counts bytes by channel, and so knows their moments exactly.
+/// Counts byte values by channel, from which it computes their exact moments.
 class PlaneMoments final {
  public:
   void add(std::span<const std::byte> planes);  ///< three of equal size
@@ -25,7 +25,7 @@ class PlaneMoments final {
   std::array<std::array<std::uint64_t, 256>, 3> histogram_{};
 };
 
-/// Random changes: a crop of 32 x 32 from the picture with four pixels of zero around it, and mirror images.
+/// Random changes: a crop of 32 x 32 from the picture padded with four zero pixels on each side, and mirroring.
 [[nodiscard]] std::unique_ptr<Decoder> plane_decoder(const PlaneNormaliser& normaliser);
 
 }  // namespace syncopate::input

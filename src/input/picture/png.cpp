@@ -1,4 +1,4 @@
-// PNG files by libpng's simplified interface, which bounds what it reads and returns errors as text.
+// PNG files by libpng's simplified interface, which checks bounds and returns errors as text.
 #include "input/picture/read.hpp"
 #include "syncopate/error.hpp"
 
@@ -55,7 +55,7 @@ void read_png(std::span<const std::byte> file, const Look& look, Cut& cut) {
 namespace syncopate::input {
 
 void read_png(std::span<const std::byte>, const Look&, Cut&) {
-  throw Misuse("this build reads no PNG: install libpng (Debian: libpng-dev) and build again");
+  throw Misuse("this build cannot read PNG: install libpng (Debian: libpng-dev) and rebuild");
 }
 
 }  // namespace syncopate::input

@@ -1,4 +1,4 @@
-// Reading compressed pictures: the bytes of a file become the pixels of the part that is wanted.
+// Reads compressed pictures: decodes the wanted part of a file to pixels.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +8,11 @@
 
 namespace syncopate::input {
 
-/// JPEG by libjpeg-turbo, reduced by 1/2, 1/4 or 1/8 while it is decoded where the box is larger than the result. Grey,
-/// CMYK and YCCK too; turned upright by Exif. The whole file is looked at, whatever part is wanted. Throws Corrupt;
-/// Misuse where this build has no libjpeg-turbo. `cut` keeps its memory between calls.
+/// JPEG by libjpeg-turbo, reduced by 1/2, 1/4 or 1/8 during decoding if the box is larger than the result. Also grey,
+/// CMYK and YCCK; rotated upright by Exif. The whole file is checked, whatever part is wanted. Throws Corrupt; Misuse
+/// if this build has no libjpeg-turbo. `cut` keeps its memory between calls.
 void read_jpeg(std::span<const std::byte> file, const Look& look, Cut& cut);
-/// PNG by libpng: any depth and palette, transparent parts over white. Throws Corrupt; Misuse without libpng.
+/// PNG by libpng: any depth and palette, transparent parts on white. Throws Corrupt; Misuse without libpng.
 void read_png(std::span<const std::byte> file, const Look& look, Cut& cut);
 
 }  // namespace syncopate::input

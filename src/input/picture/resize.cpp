@@ -1,4 +1,4 @@
-// Resizing in two passes: rows are combined first, where neighbours in memory are; then the pixels of each row.
+// Resizing in two passes: first combines rows, which are contiguous in memory, then the pixels of each row.
 #include "input/picture/resize.hpp"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace {
 using Four = float __attribute__((vector_size(16)));
 static_assert(sizeof(Four) == 4 * sizeof(float));
 
-/// The first of the rows that make one row of the result, and from one to the next.
+/// The first source row of one row of the result, and the distance between source rows.
 template <class Value>
 struct Rows {
   const Value* from;

@@ -1,4 +1,4 @@
-// Resizing: bilinear interpolation that averages where it shrinks.
+// Resizing: bilinear interpolation that averages when it shrinks.
 #pragma once
 
 #include <array>
@@ -9,29 +9,29 @@
 
 namespace syncopate::input {
 
-/// What a colour's number becomes: value * scale + offset.
+/// Maps a colour value to value * scale + offset.
 struct Normaliser {
   std::array<float, 3> scale{1, 1, 1}, offset{};
 };
 
-/// What a cut is to become.
+/// The result to make from a cut.
 struct Result {
   int side = 0;
   bool mirrored = false;
   Normaliser normaliser;
 };
 
-/// The pixels of one axis that make each pixel of the result, with weights whose sum is 1: a triangle as wide as one
-/// pixel of the result or of the source, whichever is larger, within [begin, begin + length) of the source.
+/// The source pixels of each result pixel along one axis, with weights whose sum is 1: a triangle as wide as one pixel
+/// of the result or of the source, whichever is larger, within [begin, begin + length) of the source.
 class Taps final {
  public:
   struct Extent {
     double begin = 0, length = 0;
-    int limit = 0;  ///< pixels that there are
+    int limit = 0;  ///< pixels of the source
   };
   void fit(const Extent& extent, int side);
   [[nodiscard]] int first(int i) const { return first_[static_cast<std::size_t>(i)]; }
-  [[nodiscard]] int count() const { return count_; }  ///< of every pixel; unused ones weigh 0
+  [[nodiscard]] int count() const { return count_; }  ///< taps per pixel; unused ones weigh 0
   [[nodiscard]] const float* weights(int i) const {
     return &weights_[static_cast<std::size_t>(i) * static_cast<std::size_t>(count_)];
   }
@@ -42,7 +42,7 @@ class Taps final {
   int count_ = 0;
 };
 
-/// Scales what a cut holds to planes. It keeps its working memory between calls.
+/// Scales a cut's pixels to planes. Keeps its working memory between calls.
 class Resizer final {
  public:
   /// Writes f32 [3, side, side].
