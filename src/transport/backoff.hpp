@@ -1,4 +1,4 @@
-// Backoff: yields the core while a rank waits awake, and makes waits sleep after a yield that took long.
+// Backoff: yields the core while a rank spins, and makes waits sleep after a yield that took long.
 #pragma once
 
 #include <sched.h>
@@ -8,11 +8,11 @@
 namespace syncopate::transport {
 
 /// A thread that yields to a computing program runs again only when that program's time slice ends (milliseconds); a
-/// thread that sleeps preempts it when woken. A yield longer than `most` therefore means that a program computes on
-/// this core, and for kPeriodAsleep waits sleep instead. Used by one thread.
+/// sleeping thread preempts it when woken. A yield longer than `most` therefore means that a program computes on this
+/// core, and for kPeriodAsleep waits sleep instead. Used by one thread.
 class Backoff final {
  public:
-  /// Other ranks that wait awake give the core back within some 10 us.
+  /// Ranks that spin give the core back within about 10 us.
   static constexpr base::Duration kLongYield = std::chrono::microseconds(500);
 
   explicit Backoff(base::Duration most = kLongYield) noexcept : most_(most) {}

@@ -1,4 +1,4 @@
-// Delay: a transport whose messages take a startup time more: it emulates a network that is farther away.
+// Delay: a transport that adds a startup time to each message, to emulate a more distant network.
 #pragma once
 
 #include <atomic>
@@ -9,9 +9,9 @@
 
 namespace syncopate::transport {
 
-/// Every frame is handed to `inner` so long after its post. It is the sender that holds it, because a receiver that
-/// comes late would count the delay from then; and only that frame is late: others of the same peer pass through their
-/// own delay at the same time, so a link is slower to answer and no narrower. Frames keep their order.
+/// Hands every frame to `inner` the delay after its post. The sender delays, because a receiver that posts late would
+/// count the delay from that time. Only that frame is delayed: other frames to the same peer pass through their own
+/// delay at the same time, so latency grows and bandwidth does not shrink. Frames keep their order.
 class DelayTransport final : public Transport, private Lending {
  public:
   DelayTransport(std::unique_ptr<Transport> inner, base::Duration delay);
@@ -35,21 +35,21 @@ class DelayTransport final : public Transport, private Lending {
   [[nodiscard]] std::shared_ptr<std::byte[]> allocate(std::size_t bytes) override { return lender_->allocate(bytes); }
   [[nodiscard]] bool reaches(base::ConstBytes vector) const noexcept override { return lender_->reaches(vector); }
   void lend(const Frame& frame) override;
-  // A reply is late as any frame, and so it cannot lie in the lent memory: that would have to be kept for the delay,
-  // and its owner has only so much of it; the link would be narrower, not only slower to answer. So no arrival has
-  // memory for a reply: it is given back at once, and the reply is sent as others are.
+  // A reply is delayed as any frame. It cannot lie in the lent memory meanwhile: the memory would be held for the
+  // delay, its owner has only a limited amount, and bandwidth would shrink. Arrivals therefore have no memory for a
+  // reply: each is given back at once, and the reply is sent as an ordinary frame.
   [[nodiscard]] ReplyMemory reply_memory(std::uint64_t /*arrival*/, int /*peer*/) override { return {}; }
   void reply(std::uint64_t arrival, const Frame& frame) override;
   void send_due(base::Time now);
 
   std::unique_ptr<Transport> inner_;
-  Lending* const lender_;  ///< of `inner_`; null if that has none
+  Lending* const lender_;  ///< of `inner_`; null if it has none
   const base::Duration delay_;
   std::atomic<bool> woken_{false};
-  std::deque<Held> held_;  ///< in the order of their posts, which is that of their times
+  std::deque<Held> held_;  ///< in the order of their posts, which is the order of their times
 };
 
-/// `inner` itself where there is no delay.
+/// `inner` itself if the delay is zero.
 [[nodiscard]] std::unique_ptr<Transport> delayed(std::unique_ptr<Transport> inner, base::Duration delay);
 
 }  // namespace syncopate::transport

@@ -1,4 +1,4 @@
-// Joining processes: listen, exchange peer info, build the control tree, and make the links.
+// Joining processes: listens, exchanges peer info, builds the control tree, and makes the links.
 #include "transport/join.hpp"
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::string_view kTcp = "tcp://", kFile = "file://", kLocal = "local://";
 
-/// The address this rank listens on and sends from: as told, or the one that faces the rendezvous.
+/// The address this rank listens on and sends from: the given one, or the one that faces the rendezvous.
 socket::Address own_address(const GroupOptions& options) {
   if (!options.interface.empty()) return socket::interface_address(options.interface);
   if (options.rendezvous.starts_with(kTcp))
@@ -29,16 +29,16 @@ socket::Address own_address(const GroupOptions& options) {
   return socket::interface_address("127.0.0.1");
 }
 
-/// This rank's heap; null where it may not have as many addresses as that takes.
+/// This rank's heap; null if this process may not map that many addresses.
 std::shared_ptr<shm::Heap> make_heap(const GroupOptions& options) try {
   auto heap = *options.size > 1 ? shm::Heap::make() : nullptr;
   return heap && heap->bytes() > 0 ? heap : nullptr;
 } catch (const SystemFailure& failure) {
-  options.log.write(LogLevel::info, fmt::format("no memory that other ranks reach: {}", failure.what()));
+  options.log.write(LogLevel::info, fmt::format("other ranks cannot reach this rank's memory: {}", failure.what()));
   return nullptr;
 }
 
-/// A listener for ranks that share this one's memory; none where the system has no shared memory.
+/// A listener for ranks that share this one's memory; empty if the system has no shared memory.
 socket::Descriptor listen_for_memory(const GroupOptions& options) {
   if (options.transport == "tcp" || *options.size == 1) return {};
   try {
@@ -76,7 +76,7 @@ std::unique_ptr<connect::rendezvous::Rendezvous> rendezvous_of(const GroupOption
       {address, secret, options.log, connect::encrypts(options.tls, address.is_public())});
 }
 
-/// How some of the ranks form a group of their own: numbered otherwise, else with the same options.
+/// Lets some of the ranks form a sub-group: with other numbers, and otherwise the same options.
 std::function<Endpoint(int, int, connect::rendezvous::Rendezvous&)> branch_of(const GroupOptions& options) {
   return [options](int place, int members, connect::rendezvous::Rendezvous& inner) {
     GroupOptions own = options;
@@ -129,8 +129,8 @@ Endpoint join_processes(const connect::Launch& launch) {
   Endpoint endpoint = join(launch.options, *meeting, socket::host_identity(), launch.blames);
   if (endpoint.is_exposed && endpoint.rank == 0)
     launch.options.log.write(LogLevel::warning,
-                             "connections beyond this host are not encrypted: who is on their way can read and change "
-                             "what ranks send; SYNCOPATE_TLS=on on every rank prevents both");
+                             "connections beyond this host are not encrypted: an attacker on the path can read and "
+                             "change what ranks send; SYNCOPATE_TLS=on on every rank prevents both");
   return endpoint;
 }
 

@@ -9,8 +9,8 @@
 namespace syncopate::transport {
 
 /// `options.rank` and `options.size` must be set. Rank 0's transport, streams, checksum and silence hold for all ranks.
-/// Ranks that name the same `host` share memory, if rank 0's transport lets them and they run as the same user. One
-/// that `blames` tells `run` when the group fails.
+/// Ranks with the same `host` share memory, if rank 0's transport allows it and they run as the same user. A rank with
+/// `blames` writes the first failed rank to standard error for `run`.
 [[nodiscard]] Endpoint join(const GroupOptions& options, connect::rendezvous::Rendezvous& meeting,
                             const std::string& host = socket::host_identity(), bool blames = false);
 

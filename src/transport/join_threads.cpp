@@ -11,7 +11,7 @@ namespace syncopate::transport {
 
 namespace {
 
-/// Rank 0 of the sub-group makes the hub and says its number; it is kept until every member has come for it.
+/// Rank 0 of the sub-group makes the hub and sends its number; the hub is kept until every member has fetched it.
 std::shared_ptr<inproc::Hub> branch_of(inproc::Hub& parent, const connect::rendezvous::Member& me,
                                        base::Duration patience, connect::rendezvous::Rendezvous& meeting) {
   std::string text;

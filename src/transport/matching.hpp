@@ -1,4 +1,4 @@
-// Matching: whether the frame that came is the one that the posted receive expects.
+// Matching: whether an arrived frame is the one that the posted receive expects.
 #pragma once
 
 #include <optional>
@@ -8,10 +8,10 @@
 
 namespace syncopate::transport {
 
-/// What is wrong with a frame that does not fit the receive at the head of its link.
+/// How a frame differs from the receive at the head of its link.
 [[nodiscard]] membership::LinkFailure misfit(const FrameHead& expected, const FrameHead& arrived);
 
-/// The rule of every link: label and length must be those of the receive. Empty if they are.
+/// Rule of every link: label and length must be those of the receive. Returns empty if they are.
 [[nodiscard]] inline std::optional<membership::LinkFailure> match(const FrameHead& expected, const FrameHead& arrived) {
   if (arrived.label == expected.label && arrived.bytes == expected.bytes) return std::nullopt;
   return misfit(expected, arrived);

@@ -1,4 +1,4 @@
-// Meet: the exchange at the rendezvous with its checks, and what all ranks compute from it alike.
+// Meet: the exchange at the rendezvous with its checks, and the results that all ranks compute alike from it.
 #include "transport/meet.hpp"
 
 #include <algorithm>
@@ -33,7 +33,7 @@ std::vector<bool> neighbours(const std::vector<connect::PeerInfo>& all, std::siz
   return near;
 }
 
-/// More ranks on this host than cores that this one may use.
+/// Whether this host has more ranks than cores that this rank may use.
 bool crowded(const std::vector<connect::PeerInfo>& all, const connect::PeerInfo& mine) {
   const auto ranks = std::count_if(all.begin(), all.end(), [&](const auto& other) { return other.host == mine.host; });
   return ranks > base::processors();
@@ -70,12 +70,12 @@ Met meet(const Newcomer& me, connect::rendezvous::Rendezvous& meeting, const con
   const std::string sealed = connect::seal(encode(mine), {rank, size}, me.secret);
   const auto texts = meeting.exchange({rank, size}, sealed, deadline);
   if (texts.at(static_cast<std::size_t>(rank)) != sealed)
-    throw Unauthorized("somebody has replaced this rank's text at the rendezvous", {.rank = rank});
+    throw Unauthorized("another process has replaced this rank's text at the rendezvous", {.rank = rank});
   Met met{.all = {}, .digest = base::crypto::digest_of(texts)};
   for (int other = 0; other < size; ++other) {
     const std::string text = connect::unseal(texts[static_cast<std::size_t>(other)], {other, size}, me.secret);
     met.all.push_back(connect::decode_peer_info(text, other));
-    // Tests give ranks other host names; they run here all the same, so loopback reaches them.
+    // Tests give ranks other host names; they still run here, so loopback reaches them.
     if (mine.host != met.all.back().host && mine.host == socket::host_identity())
       connect::require_reachable(mine, met.all.back(), other);
   }
@@ -86,8 +86,8 @@ Met meet(const Newcomer& me, connect::rendezvous::Rendezvous& meeting, const con
   return met;
 }
 
-/// Computed from what every rank knows, not from this rank's own links: the choice of algorithms depends on it and has
-/// to be the same on all ranks.
+/// Computed from the texts of all ranks, not from this rank's own links: the choice of algorithms depends on it and
+/// must be the same on all ranks.
 std::string kind_of(const std::vector<connect::PeerInfo>& all) {
   const std::string& wanted = all[0].transport;
   std::map<std::pair<std::string, std::string>, std::size_t> ranks;  // that can share memory, by host and owner
@@ -130,7 +130,7 @@ std::unique_ptr<Transport> links_of(const Newcomer& newcomer, const std::vector<
   auto far = std::make_unique<tcp::TcpTransport>(by_socket, parts.control, parts.mailbox);
   if (kind_of(all) == "tcp") return far;
   const auto me = static_cast<std::size_t>(*options.rank);
-  // Vectors lie in the group's memory on all ranks or on none: plans differ by it.
+  // Vectors lie in the group's memory on all ranks or on none, because plans depend on it.
   const bool all_lend = std::ranges::all_of(all, &connect::PeerInfo::lends);
   const shm::ShmOptions by_memory{.rank = *options.rank,
                                   .near = neighbours(all, me),

@@ -1,4 +1,4 @@
-// Meet: what a rank says and hears at the rendezvous, and what control and links are made of after it.
+// Meet: what a rank sends and receives at the rendezvous, and the parts of control and links that follow from it.
 #pragma once
 
 #include <memory>
@@ -20,34 +20,34 @@ struct Newcomer {
   const GroupOptions& options;  ///< `rank` and `size` are set
   std::string secret;           ///< empty: none
   socket::System& system;
-  std::string host = socket::host_identity();   ///< ranks that name the same one may share memory,
-  std::string owner = socket::user_identity();  ///< where their owner is the same
+  std::string host = socket::host_identity();  ///< ranks with equal host and owner may share memory
+  std::string owner = socket::user_identity();
 };
 
-/// What came of the rendezvous, in this rank's eyes.
+/// The result of the rendezvous for this rank.
 struct Met {
   std::vector<connect::PeerInfo> all;
-  connect::Digest digest{};  ///< of all texts: handshakes succeed only between ranks that were told the same
+  connect::Digest digest{};  ///< of all texts: handshakes succeed only between ranks that received the same texts
 };
 
 /// 64 random bits: the name of a group, or of a socket.
 [[nodiscard]] std::uint64_t random_name(socket::System& system);
 
-/// What this rank says: the first of its listeners is where it lets ranks in, the second, if any, where those that
-/// share memory. `lends`: vectors in its memory are within their reach.
+/// The text of this rank. It lets ranks in at the first of its listeners; at the second, if any, ranks that share
+/// memory. `lends`: such ranks reach vectors in its memory.
 [[nodiscard]] connect::PeerInfo info_of(const Newcomer& me, const std::vector<socket::Descriptor>& listeners,
                                         bool lends);
-/// Tells all ranks `mine`, and checks what they say: each text's seal, versions, hosts. Throws as
-/// `Rendezvous::exchange`; Unauthorized, Misuse and Corrupt for what does not fit.
+/// Sends `mine` to all ranks and checks their texts: seals, versions, hosts. Throws as `Rendezvous::exchange`, and
+/// Unauthorized, Misuse or Corrupt for a text that does not fit.
 [[nodiscard]] Met meet(const Newcomer& me, connect::rendezvous::Rendezvous& meeting, const connect::PeerInfo& mine,
                        base::Time deadline);
 
 /// The group's kind of transport: "tcp", "shm" or "shm+tcp".
 [[nodiscard]] std::string kind_of(const std::vector<connect::PeerInfo>& all);
-/// Throws Misuse where the ranks' settings do not come to the same.
+/// Throws Misuse if the ranks' settings conflict.
 [[nodiscard]] membership::ControlOptions control_options_of(const Newcomer& me, const Met& met);
 
-/// What links are made of.
+/// The parts that links are made of.
 struct LinkParts {
   std::shared_ptr<membership::TreeControl> control;
   std::shared_ptr<membership::Mailbox> mailbox;

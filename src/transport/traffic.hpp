@@ -1,4 +1,4 @@
-// LinkTraffic: how many bytes a rank's links have moved.
+// LinkTraffic: the number of bytes that a rank's links have moved.
 #pragma once
 
 #include <atomic>
@@ -7,10 +7,10 @@
 
 namespace syncopate::transport {
 
-/// Written by the polling thread, read by any.
+/// Written by the polling thread, read by any thread.
 class ByteCounter final {
  public:
-  /// One writer: a plain addition, without a locked instruction.
+  /// There is one writer, so a plain addition is enough, without a locked instruction.
   void add(std::uint64_t bytes) noexcept {
     bytes_.store(bytes_.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
   }
@@ -20,7 +20,7 @@ class ByteCounter final {
   std::atomic<std::uint64_t> bytes_{0};
 };
 
-/// Of all links of one kind of a rank.
+/// The traffic of all links of one kind of a rank.
 struct LinkTraffic {
   ByteCounter sent, received;
   [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> bytes() const noexcept {

@@ -1,4 +1,4 @@
-// Acceptor: where connections come in and go out, with all handshakes under way; strangers are cut off and logged.
+// Acceptor: accepts and makes connections, with all handshakes in progress; strangers are cut off and logged.
 #include "transport/connect/acceptor.hpp"
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ constexpr auto kPauseOfCall = std::chrono::milliseconds(20);
 }  // namespace
 
 Acceptor::Acceptor(socket::Poller& poller, AcceptorOptions options) : poller_(poller), options_(std::move(options)) {
-  // A quarter of the descriptors that this process may have; the rest is the program's.
+  // A quarter of the process's descriptors; the rest is the program's.
   const std::size_t affordable = std::max<std::size_t>(1, poller_.system().most_descriptors() / 4);
   options_.most_waiting = std::min(options_.most_waiting, affordable);
 }
@@ -74,11 +74,11 @@ void Acceptor::accept_all(const socket::Descriptor& listener) {
   paused_until_ = now() + kRest;
 }
 
-/// Keys grow with time: the first that another rank began is the oldest.
+/// Keys grow with time: the first accepted handshake is the oldest.
 void Acceptor::make_room() {
   const auto oldest = std::ranges::find_if(pending_, [](const auto& entry) { return !entry.second.call; });
   const Pending gone = take(oldest);
-  refuse(gone, Handshake::Cause::cut_off, fmt::format("{} newer handshakes are under way", accepted_));
+  refuse(gone, Handshake::Cause::cut_off, fmt::format("{} newer handshakes are in progress", accepted_));
 }
 
 Acceptor::Pending Acceptor::take(PendingMap::iterator entry) {
@@ -134,7 +134,7 @@ void Acceptor::refuse(const Pending& pending, Handshake::Cause cause, const std:
   refusals_.push_back({call.mine, cause, fmt::format("{}: {}", pending.address, reason)});
 }
 
-/// What passes through a unix socket does not leave the host, and may be memory, which TLS cannot carry.
+/// Traffic of a unix socket does not leave the host, and may pass memory, which TLS cannot carry.
 bool Acceptor::encrypts(const socket::Address& other) const noexcept {
   return options_.tls && other.family() != AF_UNIX;
 }

@@ -1,4 +1,4 @@
-// Acceptor: where connections come in and go out, with all handshakes under way; strangers are cut off and logged.
+// Acceptor: accepts and makes connections, with all handshakes in progress; strangers are cut off and logged.
 #pragma once
 
 #include <map>
@@ -16,48 +16,49 @@ struct AcceptorOptions {
   int rank = 0;
   std::uint64_t group = 0;
   std::string secret;
-  Digest meeting{};                                    ///< of all that was said at the rendezvous; zeros before that
-  bool tls = false;                                    ///< connections are encrypted, but those over unix sockets
-  base::Duration patience = std::chrono::seconds(10);  ///< bound of a call, with all its attempts
-  base::Duration stranger_patience = std::chrono::seconds(2);  ///< bound of a handshake that another rank began
-  std::size_t most_waiting = 256;  ///< such handshakes under way, and a quarter of this process's descriptors at most
+  Digest meeting{};                                    ///< digest of all texts of the rendezvous; zeros before it
+  bool tls = false;                                    ///< encrypts connections, except those over unix sockets
+  base::Duration patience = std::chrono::seconds(10);  ///< limit of a call, with all its attempts
+  base::Duration stranger_patience = std::chrono::seconds(2);  ///< limit of a handshake that another rank began
+  std::size_t most_waiting = 256;                              ///< limit of such handshakes, besides descriptors / 4
   Log log;
 };
 
 /// A connection whose other end has proven the secret.
 struct Connection {
   socket::Channel channel;
-  Hello hello;          ///< the other end's
+  Hello hello;          ///< of the other end
   bool called = false;  ///< this rank connected
 };
 
-/// A call that came to nothing.
+/// A call that failed.
 struct Refusal {
   Hello mine;
   Handshake::Cause cause = Handshake::Cause::none;
   std::string reason;  ///< names the address
-  int caller = -1;     ///< a rank that has proved the secret, and whose settings do not fit; -1: this rank called
+  int caller = -1;     ///< a rank with the right secret and other settings; -1: this rank called
 };
 
-/// Who has not proved the secret holds few descriptors and for a short time. When there are too many, the oldest goes
-/// and not the newcomer, and a call that was cut off in its handshake is repeated: strangers cannot keep a rank out.
-/// Used by one thread, with a poller that it shares: keys from `kFirstKey` on are the acceptor's. Over a unix
-/// socket only this process's user is accepted.
+/// An end that has not proved the secret holds few descriptors, for a short time. Above the limit the oldest handshake
+/// is cut off, not the newest, and a caller repeats a call that was cut off in its handshake: strangers cannot keep a
+/// rank out. Used by one thread, with a shared poller: keys from `kFirstKey` on are the acceptor's. Over a unix socket
+/// only this process's user is accepted.
 class Acceptor final {
  public:
   static constexpr std::uint64_t kFirstKey = std::uint64_t{1} << 40;
   static constexpr std::uint64_t kMostListeners = 8;
 
   Acceptor(socket::Poller& poller, AcceptorOptions options);
-  /// Lets others in; `listener` must be listening. May be called for several.
+  /// Accepts connections at `listener`, which must be listening. May be called for several listeners.
   void open(socket::Descriptor listener);
-  /// Calls `mine.to` at `to`, again where it is cut off; ends as a connection or a refusal.
+  /// Calls `mine.to` at `to`, and repeats the call when it is cut off. Ends as a connection or a refusal.
   void call(const socket::Address& to, const socket::Address& from, const Hello& mine);
   void on_ready(const socket::Ready& ready);
-  /// Cuts off those whose time is over. To be called at `next_deadline` at the latest, and what came of calls taken.
+  /// Cuts off handshakes whose time is over. Call it at `next_deadline` at the latest, and after the results were
+  /// taken.
   void expire(base::Time now);
   [[nodiscard]] base::Time next_deadline() const noexcept;
-  /// Handshakes or calls are under way.
+  /// Whether handshakes or calls are in progress.
   [[nodiscard]] bool busy() const noexcept {
     return !pending_.empty() || !repeats_.empty() || !connections_.empty() || !refusals_.empty();
   }
@@ -94,11 +95,11 @@ class Acceptor final {
   socket::Poller& poller_;
   AcceptorOptions options_;
   std::vector<socket::Descriptor> listeners_;
-  base::Time paused_until_ = base::kNever;  ///< the listeners rest after the system ran out of descriptors
+  base::Time paused_until_ = base::kNever;  ///< the listeners pause after the system ran out of descriptors
   std::uint64_t next_key_ = kFirstKey + kMostListeners;
   PendingMap pending_;
   std::vector<Call> repeats_;  ///< calls that were cut off
-  std::size_t accepted_ = 0;   ///< handshakes among `pending_` that others began
+  std::size_t accepted_ = 0;   ///< handshakes in `pending_` that other ranks began
   std::vector<Connection> connections_;
   std::vector<Refusal> refusals_;
 };

@@ -1,4 +1,4 @@
-// Handshake: both ends of a new connection say who they are and prove the job's secret before anything else is parsed.
+// Handshake: both ends of a new connection identify themselves and prove the job's secret before any other data.
 #include "transport/connect/handshake.hpp"
 
 #include <fmt/format.h>
@@ -36,7 +36,7 @@ void write_hello(Array& bytes, const Hello& hello, bool caller) {
   base::put(bytes, 52, static_cast<std::uint8_t>(hello.tls));
 }
 
-/// The text up to its first zero; what is not printable is shown as '?', since it may end in a log.
+/// The text up to its first zero. Unprintable bytes become '?', because the text may be logged.
 std::string version_in(base::ConstBytes bytes) {
   std::string text;
   for (const std::byte byte : bytes.subspan(kVersionAt, kVersionBytes)) {
@@ -61,9 +61,9 @@ Hello read_hello(base::ConstBytes bytes) {
 constexpr const char* setting(bool tls) noexcept { return tls ? "on" : "off"; }
 
 constexpr const char* kUnproved =
-    "it does not know this job's secret, or was told other things at the rendezvous, or something between the two "
+    "it does not know this job's secret, or received other texts at the rendezvous, or something between the two "
     "ranks "
-    "speaks for it";
+    "answers in its place";
 
 }  // namespace
 
@@ -118,7 +118,7 @@ bool Handshake::move() {
   return moved_ == wanted_;
 }
 
-/// Whether the connection is encrypted from here on.
+/// Decides whether the connection is encrypted from here on.
 bool Handshake::settle_tls() {
   const socket::Moved moved = channel_.settle();
   if (moved.outcome == socket::Moved::Outcome::closed) lose(moved);
@@ -173,7 +173,7 @@ void Handshake::judge_proof() {
   if (!is_right) {
     cause_ = Cause::unauthorized;
     reason_ = kUnproved;
-    return caller_ ? finish() : send(Step::send_proof, Digest{});  // zeros: the caller is told, and given nothing
+    return caller_ ? finish() : send(Step::send_proof, Digest{});  // zeros: the caller learns of it, and gets no proof
   }
   if (cause_ == Cause::tls) return finish();
   const bool is_meant = peer_.group == mine_.group && (caller_ ? peer_.from == mine_.to : peer_.to == mine_.from);
@@ -185,7 +185,7 @@ void Handshake::judge_proof() {
   return caller_ ? finish() : proceed();
 }
 
-/// The caller's proof has gone, or was right. TLS begins here and not before: strangers never reach it.
+/// The caller's proof was sent, or was right. TLS begins only here: strangers never reach it.
 void Handshake::proceed() {
   if (!mine_.tls)
     return caller_ ? expect(Step::read_proof, kProofBytes) : send(Step::send_proof, code_as(kAnswererRole));

@@ -1,4 +1,4 @@
-// Handshake: both ends of a new connection say who they are and prove the job's secret before anything else is parsed.
+// Handshake: both ends of a new connection identify themselves and prove the job's secret before any other data.
 #pragma once
 
 #include <array>
@@ -19,8 +19,8 @@ inline constexpr std::uint16_t kProtocol = 2;
 inline constexpr std::size_t kHelloBytes = 96;
 inline constexpr std::size_t kProofBytes = Digest{}.size();
 
-/// Who speaks and what for. Magic, protocol and version keep their places in every future protocol, so that two
-/// versions can always name each other.
+/// The sender, and the purpose of the connection. Magic, protocol and version keep their offsets in every future
+/// protocol, so that any two versions can name each other.
 struct Hello {
   std::uint16_t protocol = kProtocol;
   std::string version;  ///< the library's, at most 15 characters
@@ -29,39 +29,39 @@ struct Hello {
   std::int32_t from = -1;
   std::int32_t to = -1;
   std::uint32_t stream = 0;
-  bool tls = false;  ///< the speaker encrypts this connection
+  bool tls = false;  ///< the sender encrypts this connection
 };
 
 /// One side of one handshake, as a state machine over a non-blocking channel:
 ///   caller -> hello;  answerer -> hello;  caller -> proof;  with TLS: its handshake;  answerer -> proof.
-/// proof = HMAC-SHA256(secret, role || meeting || caller's hello || answerer's hello); each hello carries a fresh
-/// 32-byte nonce, and meeting is what was said at the rendezvous. The key of TLS is the same with 'T' as the role. The
-/// caller proves first: who cannot gets nothing that was made with the secret. The answerer's proof says that the
-/// caller is in: one that was cut off for others learns of it here and not as the loss of a peer. Without a secret the
-/// key of the HMAC is empty: same path, no protection.
+/// proof = HMAC-SHA256(secret, role || meeting || caller's hello || answerer's hello). Each hello carries a fresh
+/// 32-byte nonce; meeting is the digest of the rendezvous. The key of TLS is the same HMAC with 'T' as the role. The
+/// caller proves first: a caller without the secret gets nothing that was made with it. The answerer's proof means that
+/// the caller is accepted; a caller that was cut off to make room therefore fails here and does not see a lost peer.
+/// Without a secret the key of the HMAC is empty: same path, no protection.
 class Handshake final {
  public:
   enum class State : std::uint8_t { reading, writing, done, refused };
   enum class Cause : std::uint8_t {
     none,
-    no_socket,  ///< this rank may open no more
+    no_socket,  ///< this process may open no more sockets
     unreachable,
-    cut_off,  ///< the connection was there, and the other end closed it
+    cut_off,  ///< the other end closed an established connection
     stranger,
     version,
-    tls,  ///< one end encrypts and the other does not; an answerer says so only of a caller that has the secret
+    tls,  ///< only one end encrypts; an answerer reports this only to a caller that has the secret
     unauthorized
   };
 
-  /// The side that connected, expecting to reach `mine.to`. `meeting` is the digest of all that was said at the
-  /// rendezvous, zeros before that; it and the secret are the same on both sides.
+  /// The side that connected and expects to reach `mine.to`. `meeting` is the digest of all texts of the rendezvous,
+  /// zeros before it; it and the secret are the same on both sides.
   [[nodiscard]] static Handshake call(socket::Channel channel, const Hello& mine, std::string secret,
                                       const Digest& meeting = {});
   /// The side that accepted. `mine.purpose`, `to` and `stream` are taken from the caller.
   [[nodiscard]] static Handshake answer(socket::Channel channel, const Hello& mine, std::string secret,
                                         const Digest& meeting = {});
 
-  /// Moves as far as possible without blocking; says what it waits for, or how it ended.
+  /// Moves as far as possible without blocking. Returns what it waits for, or how it ended.
   State advance();
 
   [[nodiscard]] State state() const noexcept { return state_; }

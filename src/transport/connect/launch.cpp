@@ -1,4 +1,4 @@
-// Launch: rank, size and meeting place of this process, from options, then from what started it.
+// Launch: rank, size and rendezvous of this process, from options, then from its launcher's variables.
 #include "transport/connect/launch.hpp"
 
 #include <xxhash.h>
@@ -22,7 +22,7 @@ constexpr long kMostSpinUs = 60'000'000, kMostDelayUs = 1'000'000;
 
 using Meeting = std::string (*)(const base::Environment&, int size);
 
-/// A name that only the ranks of one job have in common, from what its starter calls the job.
+/// A name that only the ranks of one job share, derived from the launcher's name of the job.
 std::string local_meeting(std::string_view starter, std::string_view job) {
   return fmt::format("local://{}-{:016x}", starter, XXH3_64bits(job.data(), job.size()));
 }
@@ -34,7 +34,7 @@ std::string openmpi_meeting(const base::Environment& environment, int size) {
   return is_one_host && job.size() > 1 ? local_meeting("openmpi", job) : "";
 }
 
-/// MPICH names no job, but all its ranks of a host have a socket to one process.
+/// MPICH does not name the job, but all its ranks on a host have a socket to one process.
 std::string mpich_meeting(const base::Environment& environment, int size) {
   const auto socket = environment.integer("PMI_FD", 0, std::numeric_limits<int>::max());
   const bool is_one_host = environment.integer("MPI_LOCALNRANKS", 1, kMostRanks) == size;
@@ -53,11 +53,11 @@ struct Starter {
   const char* name;
   const char* rank;
   const char* size;
-  const char* sign = "";         ///< variable that must be set too: others also set rank and size
-  Meeting meeting = no_meeting;  ///< where the ranks meet if all are on one host; empty if not, or not known
-  const char* pass = "";         ///< how its ranks are given variables
+  const char* sign = "";         ///< variable that must also be set: other launchers set the same rank and size
+  Meeting meeting = no_meeting;  ///< the rendezvous if all ranks are on one host; empty if not, or if unknown
+  const char* pass = "";         ///< how its ranks receive variables
 };
-/// Who starts ranks inside what another one has started stands before it: an mpirun inside a Slurm job.
+/// In order of nesting: an inner launcher stands before an outer one, for example mpirun inside a Slurm job.
 constexpr Starter kStarters[] = {
     {.name = "SYNCOPATE_RANK/SYNCOPATE_SIZE", .rank = "SYNCOPATE_RANK", .size = "SYNCOPATE_SIZE"},
     {.name = "torchrun", .rank = "RANK", .size = "WORLD_SIZE"},
@@ -99,7 +99,7 @@ std::optional<Place> place_from(const Starter& starter, const base::Environment&
   if (*starter.sign != '\0' && !environment.text(starter.sign)) return std::nullopt;
   const auto rank = environment.integer(starter.rank, 0, kMostRanks);
   const auto size = environment.integer(starter.size, 1, kMostRanks);
-  // SLURM_NTASKS is set in a batch script's shell too; a rank without a size is nowhere meant.
+  // SLURM_NTASKS is also set in a batch script's shell; for every launcher a rank without a size is an error.
   if (!rank && (!size || starter.rank != std::string_view("SYNCOPATE_RANK"))) return std::nullopt;
   require(rank && size, "{} is set without {}; set both or none", rank ? starter.rank : starter.size,
           rank ? starter.size : starter.rank);
@@ -121,7 +121,7 @@ Place place_of(const GroupOptions& options, const base::Environment& environment
   return {};
 }
 
-/// torchrun's agent keeps MASTER_PORT for itself when it serves the store; the next port is ours.
+/// torchrun's agent listens on MASTER_PORT when it serves the store; the rendezvous then uses the next port.
 std::string torchrun_rendezvous(const base::Environment& environment) {
   const auto host = environment.text("MASTER_ADDR");
   const auto port = environment.integer("MASTER_PORT", 1, 65534);
@@ -133,7 +133,7 @@ std::string torchrun_rendezvous(const base::Environment& environment) {
 
 constexpr const char* kTorchrun = "MASTER_ADDR and MASTER_PORT";
 
-/// Returns what was found where, for the log.
+/// Returns the source of the setting, for the log.
 std::string settle_rendezvous(GroupOptions& options, const Place& place, const base::Environment& environment) {
   if (!options.rendezvous.empty()) return "options";
   if (const auto given = environment.text("SYNCOPATE_RENDEZVOUS")) {
@@ -190,7 +190,7 @@ void settle_rest(GroupOptions& options, const base::Environment& environment) {
 void require_meeting(const Place& place, const GroupOptions& options) {
   require(
       place.size == 1 || !options.rendezvous.empty(),
-      "{} says rank {} of {}, but not where the ranks meet (that is derived only where Open MPI, MPICH or Slurm "
+      "{} gives rank {} of {}, but no rendezvous (it is derived only where Open MPI, MPICH or Slurm "
       "started all of them on one host). Set two variables on every rank{}: SYNCOPATE_RENDEZVOUS=tcp://HOST:29500, "
       "where HOST is the host of rank 0 and the port is free there, or file:///FOLDER, new or empty and shared; and "
       "SYNCOPATE_SECRET_FILE=FILE, the same content on every host, made by (umask 077; head -c 32 /dev/urandom | "
@@ -210,7 +210,7 @@ Launch resolve_launch(const GroupOptions& options, const base::Environment& envi
   require_meeting(place, launch.options);
   require(launch.options.rendezvous.empty() || meeting == kTorchrun || place.source != kNothing,
           "a rendezvous is given ({}), but neither rank nor size; set SYNCOPATE_RANK and SYNCOPATE_SIZE", meeting);
-  // Whoever numbers ranks otherwise than `run` does would name others.
+  // Blame needs the rank numbers of `run`; other numbers would name other processes.
   const bool numbered_by_run = place.source == kStarters[0].name;
   launch.blames = environment.integer("SYNCOPATE_BLAME", 0, 1).value_or(0) == 1 && numbered_by_run;
   launch.source = fmt::format("rank {} of {} (from {})", place.rank, place.size, place.source);

@@ -1,4 +1,4 @@
-// PeerInfo: what each rank tells all others at the rendezvous.
+// PeerInfo: what each rank sends to all others at the rendezvous.
 #include "transport/connect/peer_info.hpp"
 
 #include <algorithm>
@@ -72,7 +72,7 @@ void require_reachable(const PeerInfo& mine, const PeerInfo& other, int rank) {
   base::require(mine.host == other.host || !socket::Address::parse(other.address).loopback(),
                 "rank {} runs on another host, but listens on {}, where only its own host reaches it; set "
                 "SYNCOPATE_INTERFACE on every rank to the interface or address that the other hosts reach (a file:// "
-                "rendezvous cannot tell it), and SYNCOPATE_SECRET_FILE",
+                "rendezvous cannot derive it), and SYNCOPATE_SECRET_FILE",
                 rank, other.address);
 }
 

@@ -1,4 +1,4 @@
-// Seal: what a rank says at the rendezvous carries a code by the job's secret, whoever keeps or passes the text on.
+// Seal: a rank's rendezvous text carries a code made with the job's secret, so that no storage or relay can change it.
 #include "transport/connect/seal.hpp"
 
 #include <fmt/format.h>
@@ -39,16 +39,16 @@ std::string unseal(const std::string& sealed, const Speaker& of, const std::stri
   const bool is_sealed = sealed.starts_with(kSealed);
   const std::size_t least = is_sealed ? 1 + Digest{}.size() : 1;
   if (sealed.size() < least || (!is_sealed && sealed.front() != kOpen))
-    throw Corrupt(fmt::format("what rank {} said at the rendezvous is no text of a rank", of.rank), {.peer = of.rank});
+    throw Corrupt(fmt::format("the rendezvous text of rank {} is malformed", of.rank), {.peer = of.rank});
   if (!is_sealed && !secret.empty())
-    refuse(of.rank, "has no code by the job's secret: give every rank the same SYNCOPATE_SECRET_FILE");
+    refuse(of.rank, "is not sealed with the job's secret: give every rank the same SYNCOPATE_SECRET_FILE");
   if (is_sealed && secret.empty())
-    refuse(of.rank, "has a code by a secret that this rank lacks: give every rank the same SYNCOPATE_SECRET_FILE");
+    refuse(of.rank, "is sealed with a secret that this rank lacks: give every rank the same SYNCOPATE_SECRET_FILE");
   const std::string text = sealed.substr(1, sealed.size() - least);
   if (is_sealed && !is_same(code_of(text, of, secret), std::as_bytes(std::span(sealed)).last(Digest{}.size())))
     refuse(of.rank,
-           "has a wrong code: that rank has another secret, or somebody has changed the text (who may write where the "
-           "ranks meet?)");
+           "has a wrong code: that rank has another secret, or the text was changed (which users may write to the "
+           "rendezvous?)");
   return text;
 }
 

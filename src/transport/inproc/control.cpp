@@ -1,4 +1,4 @@
-// Control between ranks of one process: comparing what they call, and passing on the first failure.
+// Control between ranks of one process: compares their calls, and passes on the first failure.
 #include "transport/inproc/control.hpp"
 
 #include <fmt/format.h>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kAgreements = 1024, kMessages = 64;
 
-/// What a rank called as that number: for a message that it has not begun, the last operation it has.
+/// The call of a rank under that number. For a message that it has not begun: its last operation.
 const membership::OperationRecord& called(const Hub& hub, int rank, std::uint64_t number) {
   const auto& messages = hub.messages[static_cast<std::size_t>(rank)];
   const auto found = std::ranges::find(messages, number, &membership::OperationRecord::number);

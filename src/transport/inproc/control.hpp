@@ -1,4 +1,4 @@
-// Control between ranks of one process: they share memory, so news needs no messages.
+// Control between ranks of one process: they share memory, so no messages are needed.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Hub: what the ranks of one process share: a mailbox each, and the group's first failure.
+// Hub: state shared by the ranks of one process: a mailbox each, and the group's first failure.
 #pragma once
 
 #include <atomic>
@@ -19,10 +19,11 @@ namespace syncopate::transport::inproc {
 struct Offer {
   Label label;
   base::ConstBytes bytes;
-  std::uint64_t token = 0;  ///< the sender's
+  std::uint64_t token = 0;  ///< of the sender
 };
 
-/// What others left for one rank. `signals` grows with every change, so that its owner can wait awake without a lock.
+/// The inbox of one rank, filled by the others. `signals` grows with every change, so that its owner can spin without a
+/// lock.
 struct Mailbox {
   std::mutex mutex;
   std::condition_variable changed;
@@ -41,7 +42,7 @@ struct Mailbox {
   }
 };
 
-/// The operations of one number, as the first rank to begin it called it.
+/// The operations of one number, as called by the first rank that began it.
 struct Agreement {
   membership::OperationRecord record;
   int rank = -1;
@@ -58,12 +59,13 @@ struct Hub {
 
   std::vector<Mailbox> mailboxes;
   std::atomic<bool> failed{false};
-  mutable std::mutex mutex;  ///< guards what follows
+  mutable std::mutex mutex;  ///< guards all members below
   std::optional<membership::Failure> failure;
-  std::map<std::uint64_t, Agreement> agreements;                  ///< a bounded number of the latest
+  std::map<std::uint64_t, Agreement> agreements;                  ///< a limited number of the latest
   std::vector<membership::OperationRecord> begun;                 ///< by rank: the last operation it began
-  std::vector<std::deque<membership::OperationRecord>> messages;  ///< by rank: a bounded number of its latest
-  /// Hubs of sub-groups on their way to their members, by number, and how many have not come for theirs.
+  std::vector<std::deque<membership::OperationRecord>> messages;  ///< by rank: a limited number of its latest
+  /// Hubs of sub-groups that wait for their members, by number, with the number of members that have not fetched
+  /// theirs.
   std::map<std::uint64_t, std::pair<std::shared_ptr<Hub>, int>> branches;
   std::uint64_t next_branch = 0;
 };

@@ -1,4 +1,4 @@
-// Transport between ranks of one process: offers, matches, and giving borrowed memory back.
+// Transport between ranks of one process: offers, matches, and the return of borrowed memory.
 #include "transport/inproc/transport.hpp"
 
 #include <sched.h>
@@ -92,7 +92,8 @@ void InprocTransport::wait_for_signal(std::uint64_t seen, base::Time deadline, P
 }
 
 // After a failure callers get their memory back at once, so no other rank may keep reading it. Every rank first gives
-// back what it borrowed, then takes back what nobody took, then waits for the rest: nobody waits while holding.
+// back what it borrowed, then takes back what no rank took, then waits for the rest: no rank waits while it holds
+// memory.
 void InprocTransport::withdraw() noexcept {
   for (const Borrowed& borrowed : borrowed_) give_back(borrowed);
   borrowed_.clear();

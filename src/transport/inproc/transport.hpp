@@ -32,7 +32,7 @@ class InprocTransport final : public Transport {
     membership::LinkFailure link_failure;
   };
   struct Borrowed {
-    std::uint64_t token = 0;  ///< ours
+    std::uint64_t token = 0;  ///< this rank's
     std::size_t sender = 0;
     std::uint64_t sender_token = 0;
   };
@@ -51,7 +51,7 @@ class InprocTransport final : public Transport {
   std::vector<std::deque<Expected>> expected_;  ///< by sender
   std::vector<Borrowed> borrowed_;
   std::vector<Event> events_;
-  std::size_t in_flight_ = 0;     ///< own frames whose bytes have not come back
+  std::size_t in_flight_ = 0;     ///< own frames whose bytes were not given back yet
   std::optional<Misfit> misfit_;  ///< a frame that does not fit its receive
   membership::LinkFailures link_failures_;
   std::atomic<bool> woken_{false};

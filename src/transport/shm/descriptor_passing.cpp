@@ -1,4 +1,4 @@
-// Descriptor passing: shared memory goes from one process to another over a unix socket, and so do wake-ups.
+// Descriptor passing: passes shared memory, and wake-ups, from one process to another over a unix socket.
 #include "transport/shm/descriptor_passing.hpp"
 
 #include <sys/socket.h>
@@ -13,7 +13,7 @@ namespace syncopate::transport::shm {
 
 namespace {
 
-// Room for more descriptors than belong here: those are received, closed and refused, never leaked.
+// Room for more descriptors than one: extra ones are received, closed and refused, never leaked.
 constexpr std::size_t kMostDescriptors = 4;
 
 struct Message {
@@ -48,7 +48,7 @@ std::optional<socket::Descriptor> receive_descriptor(const socket::Descriptor& s
   message.header.msg_controllen = message.control.size();
   const ssize_t got = ::recvmsg(socket.number(), &message.header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return std::nullopt;
-  if (got <= 0) throw PeerLost("the connection was closed before memory came over it");
+  if (got <= 0) throw PeerLost("the connection was closed before shared memory arrived");
   std::optional<socket::Descriptor> taken;
   std::size_t count = 0;
   for (cmsghdr* attached = CMSG_FIRSTHDR(&message.header); attached != nullptr;
@@ -61,9 +61,9 @@ std::optional<socket::Descriptor> receive_descriptor(const socket::Descriptor& s
     }
   }
   if (count == 0 && (message.header.msg_flags & MSG_CTRUNC) != 0)
-    throw SystemFailure("shared memory came, and this process may open no more files; raise the limit (ulimit -n)");
+    throw SystemFailure("cannot receive shared memory: too many open files; raise the limit (ulimit -n)");
   if (count != 1 || (message.header.msg_flags & MSG_CTRUNC) != 0)
-    throw Corrupt("something else than one descriptor came where shared memory was due");
+    throw Corrupt("something else than one descriptor of shared memory arrived");
   return taken;
 }
 

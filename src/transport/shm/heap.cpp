@@ -1,4 +1,4 @@
-// Heap: first fit among free runs of pages; pages that are given back are taken out of the file.
+// Heap: first fit among free runs of pages; freed pages are punched out of the file.
 #include "transport/shm/heap.hpp"
 
 #include <fmt/format.h>
@@ -31,7 +31,7 @@ Mapping::Mapping(const socket::Descriptor& memory, std::uint64_t bytes, std::uin
                       static_cast<off_t>(begin));
   if (base == MAP_FAILED) refuse("map");
   bytes_ = {static_cast<std::byte*>(base), bytes};
-  ::madvise(base, bytes, MADV_DONTDUMP);  // else a core file would be as long as the machine's memory
+  ::madvise(base, bytes, MADV_DONTDUMP);  // a core file would otherwise be as long as the machine's memory
   ::madvise(base, bytes, MADV_DONTFORK);
 }
 
@@ -103,7 +103,7 @@ PeerHeap PeerHeap::adopt(socket::Descriptor memory) {
 
 base::Bytes PeerHeap::at(std::uint64_t place, std::uint64_t bytes) {
   if (bytes > std::min(bytes_, kWindow) || place > bytes_ - bytes)
-    throw Corrupt(fmt::format("{} bytes claim to lie at {} of a heap of {}", bytes, place, bytes_));
+    throw Corrupt(fmt::format("{} bytes at {} are outside a heap of {}", bytes, place, bytes_));
   const std::uint64_t number = place / kWindow, begin = number * kWindow;
   auto window = windows_.find(number);
   if (window == windows_.end())

@@ -12,15 +12,15 @@
 
 namespace syncopate::transport::shm {
 
-/// Limit of a heap's addresses: of the 128 TiB that a process has on common machines, 512 groups' worth.
+/// Limit of a heap's addresses: the 128 TiB of a process on common machines hold 512 such heaps.
 inline constexpr std::uint64_t kMostHeap = std::uint64_t{256} << 30;
 /// A peer's heap is mapped from multiples of this.
 inline constexpr std::uint64_t kWindow = std::uint64_t{1} << 30;
 
-/// Owns a mapping of sealed memory of any size; none of nothing. A forked child does not have it.
+/// Owns a mapping of sealed memory of any size; size 0 maps nothing. A forked child does not have the mapping.
 class Mapping final {
  public:
-  /// The memory from `begin` on. Throws SystemFailure.
+  /// Maps the memory from `begin` on. Throws SystemFailure.
   Mapping(const socket::Descriptor& memory, std::uint64_t bytes, std::uint64_t begin = 0);
   Mapping(Mapping&& other) noexcept : bytes_(std::exchange(other.bytes_, {})), process_(other.process_) {}
   Mapping& operator=(Mapping&& other) noexcept {
@@ -36,19 +36,19 @@ class Mapping final {
   base::OwnProcess process_;
 };
 
-/// This rank's own. Its address range is as large as the machine's memory, within kMostHeap, and costs nothing until it
-/// is written; so it is handed to a peer once, and what is allocated later is within that peer's reach too.
+/// This rank's own heap. Its address range is as large as the machine's memory, within kMostHeap, and costs nothing
+/// until it is written; a peer therefore receives it once, and also reaches memory that is allocated later.
 /// Thread-safe.
 class Heap final : public std::enable_shared_from_this<Heap> {
  public:
-  /// Of no size where this process may not map as much as it likes (ulimit -v, ulimit -f).
+  /// Has size 0 if this process may not map without limit (ulimit -v, ulimit -f).
   [[nodiscard]] static std::shared_ptr<Heap> make() { return of(affordable_bytes()); }
   /// Throws SystemFailure.
   [[nodiscard]] static std::shared_ptr<Heap> of(std::uint64_t bytes);
 
-  /// Whole pages, all zero, which go back to the system with the last owner in this process; null if there is no room.
+  /// Whole pages, all zero. They return to the system with their last owner in this process. Null if there is no room.
   [[nodiscard]] std::shared_ptr<std::byte[]> allocate(std::size_t bytes);
-  /// Where in the heap `bytes` lie; none if they lie elsewhere.
+  /// Offset of `bytes` in the heap; empty if they lie elsewhere.
   [[nodiscard]] std::optional<std::uint64_t> place_of(base::ConstBytes bytes) const noexcept;
   [[nodiscard]] const socket::Descriptor& memory() const noexcept { return memory_; }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return mapping_.bytes().size(); }
@@ -62,16 +62,16 @@ class Heap final : public std::enable_shared_from_this<Heap> {
   socket::Descriptor memory_;
   Mapping mapping_;
   std::mutex mutex_;
-  std::map<std::uint64_t, std::uint64_t> free_;  ///< bytes by place; no two of them touch
+  std::map<std::uint64_t, std::uint64_t> free_;  ///< bytes by offset; no two entries touch
   base::OwnProcess process_;
 };
 
-/// A peer's. It is mapped in windows, where it is used: a process has fewer addresses than all heaps of a large host.
+/// A peer's heap. It is mapped in windows, on use: a process has fewer addresses than all heaps of a large host.
 class PeerHeap final {
  public:
   /// Throws Corrupt unless it is sealed.
   [[nodiscard]] static PeerHeap adopt(socket::Descriptor memory);
-  /// Throws Corrupt where that is not within the heap or longer than kWindow, SystemFailure if it cannot be mapped.
+  /// Throws Corrupt if the range is not within the heap or longer than kWindow, SystemFailure if it cannot be mapped.
   [[nodiscard]] base::Bytes at(std::uint64_t place, std::uint64_t bytes);
 
  private:
@@ -79,7 +79,7 @@ class PeerHeap final {
 
   socket::Descriptor memory_;
   std::uint64_t bytes_;
-  std::map<std::uint64_t, Mapping> windows_;  ///< by number; each reaches as far as the next one
+  std::map<std::uint64_t, Mapping> windows_;  ///< by number; each ends where the next one begins
 };
 
 }  // namespace syncopate::transport::shm

@@ -1,4 +1,4 @@
-// Link: this rank's end of the memory it shares with one peer: frames queued to go out, receives queued to be met.
+// Link: this rank's end of the memory shared with one peer: queued frames to send, and queued receives.
 #include "transport/shm/link.hpp"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@ namespace syncopate::transport::shm {
 
 namespace {
 
-/// Shorter frames are copied, though they lie in the heap: that takes less than waiting until the peer has read them.
+/// Shorter frames are copied even if they lie in the heap: that is faster than waiting until the peer has read them.
 constexpr std::size_t kWorthReferring = std::size_t{8} << 10;
 
 }  // namespace
@@ -73,7 +73,7 @@ void Link::move(std::vector<Event>& finished) {
     open();
     if (!open_) return;
     announce_sleep();
-    membarrier_all();  // this may be the last look before a sleep, and so far the region could not know of it
+    membarrier_all();  // this may be the last look before a sleep, and the region could not know of it yet
   }
   if (!borrowed_.empty() && borrowed_.front().reply != 0) give_back_prefix();
   if (!referred_.empty()) settle_referred(finished);
@@ -139,7 +139,7 @@ void Link::count(ByteCounter& counter, std::size_t piece) noexcept {
 
 void Link::changed(std::uint64_t what) noexcept {
   std::atomic_ref sleeper(*region_->sleeper(other(side_)));
-  std::atomic_signal_fence(std::memory_order_seq_cst);  // the processor's order is the sleeper's business
+  std::atomic_signal_fence(std::memory_order_seq_cst);  // compiler fence only: the sleeper orders the processors
   if ((sleeper.load(std::memory_order_relaxed) & what) == 0) return;
   if (sleeper.exchange(0) != 0) ring(channel_);
 }
@@ -155,7 +155,7 @@ void Link::end_sleep() noexcept {
   if (!open_ || sleeping_for_ == 0) return;
   const bool rung = std::atomic_ref(*region_->sleeper(side_)).exchange(0) == 0;
   sleeping_for_ = 0;
-  // A closed connection is no failure by itself: what the peer wrote before is still here, and control knows its end.
+  // A closed connection is not yet a failure: earlier frames of the peer are still here, and control reports its end.
   std::size_t rings = 0;
   if (rung) static_cast<void>(take_rings(channel_, rings));
 }

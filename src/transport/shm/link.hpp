@@ -1,4 +1,4 @@
-// Link: this rank's end of the memory it shares with one peer: frames queued to go out, receives queued to be met.
+// Link: this rank's end of the memory shared with one peer: queued frames to send, and queued receives.
 #pragma once
 
 #include <deque>
@@ -15,40 +15,40 @@
 
 namespace syncopate::transport::shm {
 
-/// Used by the polling thread alone. Opening: the maker sends the region and its heap, the guest maps them and sends
-/// its own heap; until then posts wait. Law of waking: an end that sleeps first says so in the region, then looks once
-/// more; an end that changed something looks there afterwards. The sleeper's barrier counts for both (membarrier.hpp),
-/// so one of the two sees the other.
+/// Used by the polling thread only. Opening: the maker sends the region and its heap, the guest maps them and sends its
+/// own heap; until then posts wait. Law of waking: an end that sleeps first sets its word in the region, then looks
+/// once more; an end that changed something reads that word afterwards. The sleeper's barrier covers both
+/// (membarrier.hpp), so at least one of the two sees the other.
 class Link final {
  public:
   using LinkFailure = membership::LinkFailure;
 
   Link(int peer, const Heap& heap, LinkTraffic& traffic) : peer_(peer), heap_(heap), traffic_(traffic) {}
 
-  /// A connection whose handshake is done. The rank that called makes the memory.
+  /// Takes a connection whose handshake is done. The rank that called makes the memory.
   void attach(socket::Channel channel, Side side);
   void fail(membership::LinkFailure link_failure);
 
   void send(const Frame& frame, std::vector<Event>& finished) { post(frame, false, finished); }
-  /// The same for a frame over which the peer may write its reply.
+  /// Posts a frame over which the peer may write its reply.
   void lend(const Frame& frame, std::vector<Event>& finished) { post(frame, true, finished); }
   void receive(const Label& label, base::Bytes into, std::uint64_t token) { in_.emplace_back(label, into, token); }
   /// Memory of a borrowed arrival.
   [[nodiscard]] ReplyMemory reply_memory(std::uint64_t arrival) noexcept;
-  /// A frame goes back in the memory of a borrowed arrival, where it was written, if it can leave at once; else the
-  /// arrival is given back and the frame sent as others are: nothing may wait for room that a reply holds.
+  /// Sends a frame in the memory of a borrowed arrival, where the caller has written it, if it can leave at once. Else
+  /// gives the arrival back and sends the frame as an ordinary one: no operation may wait for room that a reply holds.
   void reply(std::uint64_t arrival, const Frame& frame, std::vector<Event>& finished);
-  /// Gives a borrowed arrival back; false if `token` is none of this link's.
+  /// Gives a borrowed arrival back; false if `token` is not of this link.
   bool release(std::uint64_t token) noexcept;
 
-  /// After a failure of the group: nothing of the peer's memory is touched any more, and nothing is posted.
+  /// After a failure of the group: stops touching the peer's memory, and posts nothing more.
   void withdraw() noexcept;
-  /// Takes back what the peer has not come to; false while it touches this rank's heap.
+  /// Takes back what the peer has not read yet; false while it touches this rank's heap.
   [[nodiscard]] bool revoke() noexcept;
 
-  /// Moves what can be moved and appends finished posts.
+  /// Moves what can move and appends finished posts.
   void progress(std::vector<Event>& finished) noexcept;
-  /// Says what this end waits for; to be followed by a heavy barrier and one more `progress`.
+  /// Announces what this end waits for. A heavy barrier and one more `progress` must follow.
   void announce_sleep() noexcept;
   void end_sleep() noexcept;
 
@@ -61,7 +61,7 @@ class Link final {
   struct Outgoing {
     Frame frame;
     bool is_loan = false;
-    std::size_t gone = 0;  ///< bytes that are in the ring
+    std::size_t gone = 0;  ///< bytes already in the ring
   };
   /// A frame that the peer reads in this rank's heap.
   struct Referred {
@@ -77,13 +77,13 @@ class Link final {
     std::uint64_t token = 0;
     Record record;
     bool released = false;
-    std::uint64_t reply = 0;  ///< it was: the how-manieth reply this is; the bytes stay until the peer has read it
+    std::uint64_t reply = 0;  ///< sequence number of the reply, 0 if none; the bytes stay until the peer has read it
   };
 
-  // What a sleeper waits for.
+  // Bits of a sleeper word: what the end waits for.
   static constexpr std::uint64_t kFrames = 1, kRoom = 2;
 
-  /// Does `move`; what that finds damaged or broken becomes this link's link_failure.
+  /// Runs `move`; an error that it finds becomes this link's link_failure.
   template <class Move>
   void attempt(Move move) noexcept;
   void post(const Frame& frame, bool is_loan, std::vector<Event>& finished);
@@ -106,7 +106,7 @@ class Link final {
   void give_back_prefix() noexcept;
   void give_back(std::uint64_t end) noexcept;
   void changed(std::uint64_t what) noexcept;
-  /// A piece counts with its line of fields, wherever it lies.
+  /// Counts a piece together with its line of fields, wherever the piece lies.
   static void count(ByteCounter& counter, std::size_t piece) noexcept;
 
   const int peer_;
@@ -124,10 +124,10 @@ class Link final {
   std::deque<Outgoing> out_;
   std::vector<Referred> referred_;
   std::deque<Incoming> in_;
-  std::size_t have_ = 0;  ///< bytes of the front receive that came in earlier records
+  std::size_t have_ = 0;  ///< bytes of the front receive from earlier records
   std::deque<Borrowed> borrowed_;
   std::uint64_t replies_ = 0;       ///< written here
-  std::uint64_t replies_read_ = 0;  ///< of the peer's
+  std::uint64_t replies_read_ = 0;  ///< of the peer's replies
 };
 
 template <class Move>

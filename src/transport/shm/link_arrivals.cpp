@@ -1,4 +1,4 @@
-// Link, the receiving side: frames that meet receives, memory that is lent, and replies.
+// Link, the receiving side: matches frames with receives, lends memory, and takes replies.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace syncopate::transport::shm {
 
 namespace {
 
-/// Smaller arrivals are copied to where they were wanted: that takes less than keeping account of them.
+/// Smaller arrivals are copied to the posted span: that is faster than keeping account of a loan.
 constexpr std::size_t kWorthBorrowing = 512;
 
 bool lies_in_a_heap(Kind kind) noexcept { return kind == Kind::reference || kind == Kind::loan; }
@@ -25,7 +25,7 @@ void Link::pull(std::vector<Event>& finished) {
     if (!record) return;
     if (record->kind != Kind::piece) record->piece = frame_elsewhere(*record);
     if (!fits(*record, in_.front())) return;
-    // Who takes an offer back has given up, and control will say why.
+    // A peer that takes an offer back has given up; control will report the reason.
     if (lies_in_a_heap(record->kind) && !reader_->hold(*record)) return;
     reader_->pass(*record);
     count(traffic_.received, record->piece.size());
@@ -38,7 +38,7 @@ base::Bytes Link::frame_elsewhere(const Record& record) {
   if (record.kind == Kind::reply) return writer_->replied(record.place, record.frame.bytes);
   const base::Bytes wanted = in_.front().into.first(std::min<std::size_t>(record.frame.bytes, in_.front().into.size()));
   if (heap_.place_of(wanted) != record.place)
-    throw Corrupt(fmt::format("a frame claims to lie at {} of this rank's heap, where none is awaited", record.place));
+    throw Corrupt(fmt::format("a frame lies at {} of this rank's heap, where no reply is awaited", record.place));
   return wanted;
 }
 
@@ -52,13 +52,13 @@ bool Link::fits(const Record& record, const Incoming& post) {
   const std::size_t due = record.kind == Kind::piece ? std::min(kMostPiece, missing) : missing;
   if (record.piece.size() != due)
     throw Corrupt(
-        fmt::format("a piece of {} bytes came where {} of {} were missing", record.piece.size(), missing, frame.bytes));
+        fmt::format("a piece has {} bytes where {} of {} were missing", record.piece.size(), missing, frame.bytes));
   return true;
 }
 
-/// A frame in one record is lent; the pieces of a long one are put together where it was wanted. What was returned into
-/// a loan is there. A reply is copied at once: each end may hold bytes for replies that lie behind such bytes, and
-/// would wait for the other to give them back.
+/// A frame in one record is lent; the pieces of a long one are copied to the posted span. A reply that was returned
+/// into a loan is already in place. A reply in the ring is copied at once: each end may hold bytes for replies that lie
+/// after such bytes, and the two ends would wait for each other.
 void Link::arrive(const Record& record, std::vector<Event>& finished) {
   const Incoming post = in_.front();
   const bool whole = record.piece.size() == record.frame.bytes;

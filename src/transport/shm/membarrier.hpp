@@ -3,15 +3,15 @@
 
 namespace syncopate::transport::shm {
 
-// One end writes a record, then looks whether the other sleeps; the other says that it sleeps, then looks for records.
-// Each needs its write to be seen before its look. A fence on both sides would cost the writer of every small frame a
-// quarter of its time, so the sleeper alone pays: the system makes every running thread of the processes that have
-// registered pass a fence (Linux 4.16).
+// One end writes a record, then checks whether the other sleeps; the other announces its sleep, then looks for records.
+// Each write must be visible before the following read. A fence on both sides would cost the writer of every small
+// frame a quarter of its time, so only the sleeper pays: the kernel runs a fence on every running thread of all
+// registered processes (Linux 4.16).
 
-/// Registers this process; false where the system cannot. To be called before memory is shared.
+/// Registers this process; false if the kernel lacks the call. Call it before memory is shared.
 [[nodiscard]] bool register_for_membarrier() noexcept;
-/// Afterwards every write that another registered process made before is seen here, or that process will see what this
-/// one wrote before.
+/// After it, every earlier write of another registered process is visible here, or that process will see every earlier
+/// write of this one.
 void membarrier_all() noexcept;
 
 }  // namespace syncopate::transport::shm

@@ -1,4 +1,4 @@
-// Pause: tells the processor that a loop waits for memory to change.
+// Pause: hints to the processor that a loop waits for memory to change.
 #pragma once
 
 namespace syncopate::transport::shm {

@@ -14,7 +14,7 @@ namespace syncopate::transport::shm {
 namespace {
 
 // File: words, ring of the maker, ring of the guest. Addresses: words, maker's ring twice, guest's ring twice.
-// Words, each in lines of its own (processors fetch lines in pairs): two tails, two sleepers, two counts of replies.
+// Words, each in its own lines (processors fetch lines in pairs): two tails, two sleepers, two counts of replies.
 constexpr std::size_t kWordBytes = std::size_t{64} << 10;  // a multiple of every page size in use
 constexpr std::size_t kFileBytes = kWordBytes + 2 * kRingBytes;
 constexpr std::size_t kMappedBytes = kWordBytes + 4 * kRingBytes;

@@ -21,10 +21,10 @@ struct Fields {
 };
 static_assert(sizeof(Fields) == kInlineAt - kFieldsAt && kInlineAt + kInlineBytes == kLineBytes);
 
-/// Who may touch the memory that a reference tells of. Both ends change it, from `offered` on by an exchange only.
+/// Which end may touch the memory of a reference. Both ends change it; after `offered` only by an atomic exchange.
 enum Hold : std::uint64_t { offered = 0, given_back = 1, held = 2, revoked = 3 };
 
-/// The piece of a frame that lies elsewhere.
+/// The location of a frame's bytes outside the record.
 struct Pointer {
   std::uint64_t place = 0;
   std::uint64_t hold = offered;
@@ -57,7 +57,7 @@ bool RingWriter::has_room(std::size_t bytes) {
   return kRingBytes - (head_ - tail_) >= bytes;
 }
 
-/// Other records lie there only once the reader has given all back.
+/// Other records lie there only after the reader has given all back.
 bool RingWriter::is_given_back(std::uint64_t position) const noexcept {
   return position < tail_ ||
          word(ring_ + position % kRingBytes + kHoldAt).load(std::memory_order_acquire) == given_back;
@@ -72,8 +72,8 @@ bool RingWriter::revoke(std::uint64_t position) noexcept {
 
 base::Bytes RingWriter::replied(std::uint64_t position, std::uint64_t bytes) const {
   if (position < tail_ || position > head_ || bytes > head_ - position || bytes > kMostPiece)
-    throw Corrupt(fmt::format("a reply of {} bytes claims to lie at {}; allowed: within {} to {}", bytes, position,
-                              tail_, head_));
+    throw Corrupt(
+        fmt::format("a reply of {} bytes lies at {}; allowed: within {} to {}", bytes, position, tail_, head_));
   return {ring_ + position % kRingBytes, bytes};
 }
 
@@ -97,7 +97,7 @@ bool RingWriter::put(const FrameHead& frame, base::ConstBytes piece, Kind kind) 
   return true;
 }
 
-/// If the next record is one line, the mark behind it is already zero: the line is fetched while nobody waits for it.
+/// If the next record is one line, the mark after it is already zero: this fetches the line while no rank waits for it.
 void RingWriter::prepare_line() noexcept {
   const std::uint64_t behind = head_ + kLineBytes;
   if (kRingBytes - (head_ - tail_) < 2 * kLineBytes) return;
@@ -111,14 +111,14 @@ std::optional<Record> RingReader::look() const {
   if (mark == 0) return std::nullopt;
   if (mark != next_ + 1) throw Corrupt(fmt::format("a record at {} is marked {}", next_, mark - 1));
   Fields fields;
-  std::memcpy(&fields, record + kFieldsAt, sizeof fields);  // once: what was checked is what is used
+  std::memcpy(&fields, record + kFieldsAt, sizeof fields);  // read once: the checked values are the used ones
   const std::size_t bytes = record_bytes(fields.piece_bytes);
   const auto kind = static_cast<Kind>(fields.kind);
   const bool is_piece = kind == Kind::piece;
   const std::size_t most = is_piece ? std::min<std::uint64_t>(fields.frame_bytes, kMostPiece) : sizeof(Pointer);
   if (fields.piece_bytes > most || fields.kind >= kKinds || (!is_piece && fields.piece_bytes != most))
     throw Corrupt(
-        fmt::format("a record of kind {} claims {} of {} bytes", fields.kind, fields.piece_bytes, fields.frame_bytes));
+        fmt::format("a record of kind {} has {} of {} bytes", fields.kind, fields.piece_bytes, fields.frame_bytes));
   if (next_ + bytes + kLineBytes - tail_ > kRingBytes) throw Corrupt("a record lies over bytes that are in use");
   Record found{{{fields.operation, fields.signature}, fields.frame_bytes},
                kind,

@@ -25,7 +25,7 @@ void refuse(const char* what) {
 
 socket::Descriptor make_sealed(std::uint64_t bytes) {
   rlimit limit{};
-  // Beyond it the process would be killed by a signal.
+  // A write beyond it would kill the process by a signal.
   if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes)
     throw SystemFailure(
         fmt::format("cannot make shared memory of {} bytes: files may have {} at most (ulimit -f); raise that, or use "

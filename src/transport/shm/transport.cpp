@@ -12,29 +12,29 @@ namespace syncopate::transport::shm {
 namespace {
 base::Time now() { return std::chrono::steady_clock::now(); }
 
-// Where ranks take turns, each reduces what its rings hold, and copies as much, before it yields: some 0.3 ms.
+// When ranks take turns on a core, each reduces and copies what its rings hold before it yields: about 0.3 ms.
 constexpr base::Duration kTurnsOfOthers = std::chrono::milliseconds(2);
 // Limit of waiting for neighbours that still touch this rank's vectors after a failure.
 constexpr base::Duration kWithdrawal = std::chrono::milliseconds(100);
 }  // namespace
 
-/// How long one poll stays awake, and what it does between two looks.
+/// One poll's time awake, and its work between two looks.
 class ShmTransport::Wait final {
  public:
   Wait(Patience patience, bool crowded, Backoff& backoff) : patience_(patience), crowded_(crowded), backoff_(backoff) {}
 
-  /// Looks cost less than clocks: with a core of its own this rank takes several by each.
+  /// Looks are cheaper than clock reads: with its own core this rank looks several times per read.
   [[nodiscard]] bool look_at_once() noexcept {
     if (crowded_ || patience_.spin.count() == 0 || ++quick_ % kLooksPerClock == 0) return false;
     pause();
     return true;
   }
-  /// Between two looks; false: it is time to sleep.
+  /// Called between two looks; false: sleep now.
   [[nodiscard]] bool stay_awake(base::Time at) {
     if (looks_++ == 0) begun_ = at;
     if (at >= begun_ + patience_.spin) return false;
-    // With a core for every rank nobody waits for this one, and what comes, comes soon. Else whoever is awaited may
-    // need this core.
+    // With a core for every rank no rank waits for this core, and data arrives soon. Else the awaited rank may need
+    // this core.
     if (!crowded_ && at < begun_ + kAlone) {
       pause();
       return true;
@@ -133,7 +133,7 @@ ReplyMemory ShmTransport::reply_memory(std::uint64_t arrival, int peer) {
 
 void ShmTransport::reply(std::uint64_t arrival, const Frame& frame) {
   Link* link = link_to(frame.peer);
-  if (link == nullptr) return far_->send(frame);  // arrivals by socket are not lent: nothing to give back
+  if (link == nullptr) return far_->send(frame);  // arrivals by socket are not lent, so there is nothing to give back
   link->reply(arrival, frame, finished_);
   touch(*link);
 }
@@ -163,8 +163,8 @@ std::span<const Event> ShmTransport::poll(base::Time deadline, Patience patience
   return reported_;
 }
 
-/// A neighbour that has not heard of the failure yet may read and write this rank's vectors. It hears of it within a
-/// millisecond and withdraws; only whoever is the failure's cause, or does not run, may not.
+/// A neighbour that has not learned of the failure yet may read and write this rank's vectors. It learns of it within a
+/// millisecond and withdraws, unless it caused the failure or does not run.
 void ShmTransport::give_up() {
   const membership::Failure failure = *control_->failure();
   const int culprit = failure.where.peer >= 0 ? failure.where.peer : failure.where.rank;
@@ -175,7 +175,7 @@ void ShmTransport::give_up() {
   membership::raise(failure);
 }
 
-/// Lets the sockets' own poll run, to the deadline at most.
+/// Runs the sockets' own poll, until the deadline at most.
 void ShmTransport::look_far(base::Time deadline, Patience patience) {
   const auto events = far_->poll(deadline, patience);
   finished_.insert(finished_.end(), events.begin(), events.end());
@@ -213,7 +213,7 @@ base::Time ShmTransport::report_link_failures(base::Time at) {
   bool any_failed = false;
   for (Link* link : active_) {
     if (!link->link_failure() && control_->has_left(link->peer())) {
-      link->progress(finished_);  // what it wrote before it left is all there now
+      link->progress(finished_);  // everything that it wrote before it left is visible now
       if (finished_.empty() && link->pending()) link->fail({membership::LinkFailure::Kind::lost, "it has left", {}});
     }
     if (!link->link_failure()) continue;

@@ -14,12 +14,12 @@ namespace syncopate::transport::shm {
 struct ShmOptions {
   int rank = 0;
   std::vector<bool> near;      ///< by rank: shares memory with this one
-  bool crowded = false;        ///< more ranks on this host than cores they may use
-  std::shared_ptr<Heap> heap;  ///< of no size: vectors are copied
+  bool crowded = false;        ///< this host has more ranks than cores for them
+  std::shared_ptr<Heap> heap;  ///< size 0: vectors are copied
 };
 
-/// Awake, it looks at memory and (where posts wait there) at sockets in turn. Asleep, it waits in the poller of the
-/// sockets, where news of control and the wake-ups of the links arrive too. How a wait passes: see README.md.
+/// Awake, it looks at memory and (if posts wait there) at sockets in turn. Asleep, it waits in the sockets' poller,
+/// which also receives control's news and the links' wake-ups. README.md describes the phases of a wait.
 class ShmTransport final : public Transport, private Lending {
  public:
   ShmTransport(ShmOptions options, std::unique_ptr<tcp::TcpTransport> far,
@@ -62,7 +62,7 @@ class ShmTransport final : public Transport, private Lending {
   membership::LinkFailures link_failures_;
   Backoff backoff_;
   std::vector<std::unique_ptr<Link>> links_;  ///< by rank; null until the first post or connection
-  std::vector<Link*> known_;                  ///< those that are not null
+  std::vector<Link*> known_;                  ///< the non-null entries of `links_`
   std::vector<Link*> active_;                 ///< with unfinished posts
   std::vector<Event> finished_;
   std::vector<Event> reported_;

@@ -1,4 +1,4 @@
-// Addresses: IPv4 and IPv6 endpoints as text and as values, and which of this host's to use.
+// Addresses: IPv4 and IPv6 endpoints as text and as values, and the choice among this host's addresses.
 #include "transport/socket/address.hpp"
 
 #include <arpa/inet.h>
@@ -32,7 +32,7 @@ struct HostPort {
 /// Splits "host:port" or "[v6]:port"; a bare IPv6 address is refused, since its last group could be a port.
 HostPort split(std::string_view text) {
   const auto colon = text.rfind(':');
-  base::require(colon != std::string_view::npos, "'{}' is no address; allowed: host:port or [ipv6]:port", text);
+  base::require(colon != std::string_view::npos, "'{}' is not an address; allowed: host:port or [ipv6]:port", text);
   std::string_view host = text.substr(0, colon), port = text.substr(colon + 1);
   const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
   if (bracketed) host = host.substr(1, host.size() - 2);
@@ -41,7 +41,7 @@ HostPort split(std::string_view text) {
   unsigned number = 0;
   const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
   base::require(!host.empty() && error == std::errc{} && end == port.data() + port.size() && number <= 65535,
-                "'{}' is no address; allowed: host:port or [ipv6]:port with a port from 0 to 65535", text);
+                "'{}' is not an address; allowed: host:port or [ipv6]:port with a port from 0 to 65535", text);
   return {std::string(host), std::string(port)};
 }
 
@@ -57,7 +57,7 @@ std::pair<Found, int> look_up(const HostPort& where, int flags) {
   return {Found(list, &freeaddrinfo), code};
 }
 
-/// The blocks that are not: 127/8, 10/8, 172.16/12, 192.168/16, 169.254/16.
+/// Private blocks: 127/8, 10/8, 172.16/12, 192.168/16, 169.254/16.
 bool is_public_v4(in_addr_t network_order) noexcept {
   const std::uint32_t host = ntohl(network_order);
   const std::uint32_t first = host >> 24, two = host >> 16;
@@ -77,7 +77,7 @@ Address::Address(const sockaddr* raw, socklen_t size) : size_(size) {
 
 Address Address::parse(std::string_view text) {
   const auto [found, code] = look_up(split(text), AI_NUMERICHOST);
-  base::require(found != nullptr, "'{}' is no numeric address; allowed: 127.0.0.1:29500, [::1]:29500", text);
+  base::require(found != nullptr, "'{}' is not a numeric address; allowed: 127.0.0.1:29500, [::1]:29500", text);
   return {found->ai_addr, found->ai_addrlen};
 }
 
@@ -93,7 +93,8 @@ Address Address::named(std::string_view name) {
                 name.size(), kMost);
   sockaddr_un raw{};
   raw.sun_family = AF_UNIX;
-  std::memcpy(raw.sun_path + 1, name.data(), name.size());  // a zero first: in no folder, gone with its socket
+  std::memcpy(raw.sun_path + 1, name.data(), name.size());  // a leading zero: not in any folder, removed with its
+                                                            // socket
   return {reinterpret_cast<const sockaddr*>(&raw),
           static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size())};
 }
@@ -160,7 +161,7 @@ std::vector<std::pair<std::string, Address>> interface_addresses() {
 
 Address interface_address(std::string_view interface) {
   base::require(interface != "0.0.0.0" && interface != "::",
-                "interface '{}' is no single address; peers must know one at which to find this rank", interface);
+                "interface '{}' is not a single address; peers need one address of this rank", interface);
   if (const auto [found, code] = look_up({std::string(interface), "0"}, AI_NUMERICHOST); found)
     return {found->ai_addr, found->ai_addrlen};
   Address chosen;
@@ -178,7 +179,7 @@ Address interface_address(std::string_view interface) {
 Address source_toward(const Address& destination) {
   const Descriptor probe(::socket(destination.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
   const Address aim = destination.port() == 0 ? destination.with_port(9) : destination;
-  // Connecting a datagram socket sends nothing: it only asks the routing table.
+  // Connecting a datagram socket sends nothing: it only queries the routing table.
   if (!probe || ::connect(probe.number(), aim.raw(), aim.size()) != 0)
     throw SystemFailure(fmt::format("no route to {}: {}", destination.text(), std::strerror(errno)));
   return local_address(probe).with_port(0);

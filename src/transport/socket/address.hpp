@@ -1,4 +1,4 @@
-// Addresses: IPv4 and IPv6 endpoints and abstract names as text and as values, and which of this host's to use.
+// Addresses: IPv4 and IPv6 endpoints and abstract names as text and values, and the choice among this host's addresses.
 #pragma once
 
 #include <sys/socket.h>
@@ -11,7 +11,7 @@
 
 namespace syncopate::transport::socket {
 
-/// A host address with a port, or a name that only this network namespace knows (an abstract unix socket). Text form:
+/// A host address with a port, or an abstract unix socket name (valid within this network namespace). Text form:
 /// "127.0.0.1:29500", "[::1]:29500", "@name".
 class Address final {
  public:
@@ -19,7 +19,7 @@ class Address final {
   Address(const sockaddr* raw, socklen_t size);
   /// Numeric host and port; throws Misuse.
   [[nodiscard]] static Address parse(std::string_view text);
-  /// As `parse`, but the host may be a name; throws Misuse for bad syntax, SystemFailure for an unknown name.
+  /// As `parse`, but the host may be a name. Throws Misuse for bad syntax, SystemFailure for an unknown name.
   [[nodiscard]] static Address resolve(std::string_view text);
   /// An abstract unix name of at most 100 characters; throws Misuse.
   [[nodiscard]] static Address named(std::string_view name);
@@ -28,7 +28,7 @@ class Address final {
   [[nodiscard]] std::uint16_t port() const noexcept;
   [[nodiscard]] Address with_port(std::uint16_t port) const noexcept;
   [[nodiscard]] bool loopback() const noexcept;
-  /// A host address that is neither loopback nor link-local nor private (RFC 1918, RFC 4193).
+  /// A host address that is not loopback, link-local or private (RFC 1918, RFC 4193).
   [[nodiscard]] bool is_public() const noexcept;
   [[nodiscard]] int family() const noexcept { return storage_.ss_family; }
   [[nodiscard]] const sockaddr* raw() const noexcept { return reinterpret_cast<const sockaddr*>(&storage_); }
@@ -40,13 +40,13 @@ class Address final {
   socklen_t size_ = 0;
 };
 
-/// The addresses (port 0) of this host's interfaces, by name; none that mean nothing to another host without a scope.
+/// The addresses (port 0) of this host's interfaces, by name, without those that need a scope (link-local IPv6).
 [[nodiscard]] std::vector<std::pair<std::string, Address>> interface_addresses();
-/// This host's address (port 0) for an interface name ("eth0") or a numeric address; throws Misuse naming what exists.
+/// This host's address (port 0) for an interface name ("eth0") or a numeric address. Throws Misuse naming what exists.
 [[nodiscard]] Address interface_address(std::string_view interface);
 /// The local address (port 0) from which packets to `destination` leave.
 [[nodiscard]] Address source_toward(const Address& destination);
-/// Throws Misuse, saying what to do, unless `address` is loopback or there is a secret.
+/// Throws Misuse with the remedy unless `address` is loopback or there is a secret.
 void require_guarded(const Address& address, bool has_secret);
 
 }  // namespace syncopate::transport::socket

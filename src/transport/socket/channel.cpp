@@ -43,9 +43,9 @@ Moved Channel::write(std::span<const std::byte> bytes) noexcept {
   return write({&piece, 1});
 }
 
-// Linux looks again when the mark moves, and announces less when the socket's memory or its window runs out: a mark can
-// delay a wake-up, never lose it. The kernel counts what it holds: under TLS that is more than the bytes awaited, but a
-// part of them may be here already, in a record that is not whole.
+// Linux checks again when the mark moves, and wakes earlier when the socket's memory or window runs out: a mark can
+// delay a wake-up, never lose it. The kernel counts its own bytes: under TLS there are more than the awaited ones, but
+// a part of them may already be here, in an incomplete record.
 void Channel::announce_from(std::size_t bytes) noexcept {
   if (tls_) bytes = bytes > Tls::kMostHeldBack ? bytes - Tls::kMostHeldBack : 1;
   if (bytes == announced_from_) return;
@@ -58,10 +58,10 @@ std::string reason_of(const Moved& moved) {
     case 0:
       return "the connection was closed";
     case kForged:
-      return "TLS found bytes that the other end did not send (somebody between the two changed them, or they were "
+      return "TLS found bytes that the other end did not send (they were changed on the path, or "
              "damaged)";
     case kCutOff:
-      return "the connection was cut off: TLS saw no end of it";
+      return "the connection was cut off: TLS received no closing message";
     default:
       return std::strerror(moved.error);
   }

@@ -18,29 +18,28 @@ class Channel final {
   Channel() = default;
   explicit Channel(Descriptor socket) noexcept : socket_(std::move(socket)) {}
 
-  /// From here on all bytes are encrypted; they may move once `settle` has come to `some`. Throws SystemFailure.
+  /// Encrypts all bytes from here on; they may move after `settle` has returned `some`. Throws SystemFailure.
   void secure(const TlsKey& key, TlsRole role) { tls_ = std::make_unique<Tls>(number(), key, role); }
   [[nodiscard]] Moved settle() noexcept { return tls_->settle(); }
-  /// For a reader that reads until nothing is left: bytes behind those it asks for may be taken from the kernel, whose
-  /// poller does not announce them again.
+  /// For a reader that reads until nothing is left: a read may take more bytes from the kernel than it returns; no
+  /// poller announces them again.
   void read_ahead() noexcept {
     if (tls_) tls_->read_ahead();
   }
-  /// What keeps `settle` waiting is room to write.
+  /// Whether `settle` waits for room to write.
   [[nodiscard]] bool has_unsent() const noexcept { return tls_ && tls_->has_unsent(); }
 
-  /// Bytes are here that no event of a poller tells of. Without `read_ahead` they are a part of one record of TLS.
+  /// Whether bytes are here that no poller event announces. Without `read_ahead` they are a part of one TLS record.
   [[nodiscard]] bool has_unread() const noexcept { return tls_ && tls_->has_unread(); }
 
-  /// Reads into / writes from the pieces in order, as far as possible without blocking. Bytes that a write did not move
-  /// come again, unchanged, at the front of the next one.
+  /// Reads into / writes from the pieces in order, as far as possible without blocking. The caller repeats bytes that a
+  /// write did not move, unchanged, at the front of the next write.
   [[nodiscard]] Moved read(std::span<iovec> pieces) noexcept;
   [[nodiscard]] Moved write(std::span<iovec> pieces) noexcept;
   [[nodiscard]] Moved read(std::span<std::byte> bytes) noexcept;
   [[nodiscard]] Moved write(std::span<const std::byte> bytes) noexcept;
 
-  /// Arrivals are announced once `bytes` of them wait, or somewhat fewer, or the end of the connection. Reading is not
-  /// affected.
+  /// Wakes the poller when about `bytes` bytes are readable, or at the end of the connection. Reading is not affected.
   void announce_from(std::size_t bytes) noexcept;
 
   [[nodiscard]] const Descriptor& socket() const noexcept { return socket_; }
@@ -53,7 +52,7 @@ class Channel final {
 
  private:
   Descriptor socket_;
-  std::unique_ptr<Tls> tls_;  ///< goes first: it says farewell over the socket
+  std::unique_ptr<Tls> tls_;  ///< destroyed first: it sends TLS's closing message over the socket
   std::size_t announced_from_ = 1;
 };
 

@@ -8,7 +8,7 @@
 
 namespace syncopate::transport::socket {
 
-/// Owns a file descriptor of its system. A forked child closes its copy at once: the other end of a connection sees it
+/// Owns a file descriptor of its system. A forked child closes its copy at once: the other end of a connection sees its
 /// end when this process ends, not when its last child does.
 class Descriptor final {
  public:

@@ -12,7 +12,7 @@ namespace syncopate::transport::socket {
 
 namespace {
 constexpr std::size_t kPrefix = sizeof(std::uint32_t);
-constexpr int kMostPieces = 16;  // who writes without a pause must not keep the reader from other connections
+constexpr int kMostPieces = 16;  // a writer without pauses must not keep the reader from other connections
 }  // namespace
 
 void FramedChannel::queue(std::string_view message) {
@@ -57,7 +57,7 @@ void FramedChannel::take_messages(std::vector<std::string>& messages) {
   std::size_t at = 0;
   while (in_.size() - at >= kPrefix) {
     const auto size = base::get<std::uint32_t>(std::as_bytes(std::span(in_)), at);
-    if (size > most_bytes_) throw Corrupt(fmt::format("a message claims {} bytes; the limit is {}", size, most_bytes_));
+    if (size > most_bytes_) throw Corrupt(fmt::format("a message has {} bytes; the limit is {}", size, most_bytes_));
     if (in_.size() - at - kPrefix < size) break;
     messages.emplace_back(in_, at + kPrefix, size);
     at += kPrefix + size;

@@ -9,17 +9,17 @@
 
 namespace syncopate::transport::socket {
 
-/// Each message: u32 length, then so many bytes.
+/// Each message: u32 length, then that number of bytes.
 class FramedChannel final {
  public:
   FramedChannel(Channel channel, std::size_t most_bytes) : channel_(std::move(channel)), most_bytes_(most_bytes) {}
 
   void queue(std::string_view message);
-  /// Sends what the kernel takes. False: the connection is gone.
+  /// Sends what the kernel takes. False: the connection is closed.
   [[nodiscard]] bool flush();
-  /// Appends the messages of at most 64 KiB, or somewhat more, that are here now. False: the connection is gone. An end
-  /// that comes together with messages is told by the next read, which the poller announces again: they may say that
-  /// the connection was to end. Throws Corrupt for a message longer than the limit.
+  /// Appends the available messages, about 64 KiB at most per call. False: the connection is closed. If an end arrives
+  /// together with messages, the next read reports it, and the poller announces that read: the messages may explain the
+  /// end. Throws Corrupt for a message longer than the limit.
   [[nodiscard]] bool read(std::vector<std::string>& messages);
 
   [[nodiscard]] bool idle() const noexcept { return out_.empty(); }  ///< nothing waits to be sent

@@ -1,4 +1,4 @@
-// Identity: texts by which ranks find out who shares their host, and who runs as the same user.
+// Identity: texts by which ranks find out which of them share a host, and which run as the same user.
 #include "transport/socket/identity.hpp"
 
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ std::string namespace_of(const char* kind) {
   return space;
 }
 
-/// One for all addresses at which other hosts may reach this one.
+/// One value for all addresses at which other hosts may reach this one.
 std::uint64_t hash_of_addresses() {
   std::set<std::string> sorted;
   for (const auto& [name, address] : interface_addresses())

@@ -1,4 +1,4 @@
-// The kernel as a System: the machine's clock, its random bytes and its sockets.
+// The kernel as a System: the machine's clock, random bytes and sockets.
 #include <openssl/rand.h>
 #include <pthread.h>
 #include <sys/resource.h>
@@ -25,7 +25,7 @@ msghdr message_of(std::span<iovec> pieces) noexcept {
   return message;
 }
 
-/// All that this process has open. It is locked while the process forks, so that the child finds it whole.
+/// All open descriptors of this process. Locked while the process forks, so that the child's copy is consistent.
 class OpenFiles final {
  public:
   OpenFiles() {
@@ -62,7 +62,7 @@ class Kernel final : public System {
   base::Time now() const override { return std::chrono::steady_clock::now(); }
   void draw(base::Bytes into) override {
     if (RAND_bytes(reinterpret_cast<unsigned char*>(into.data()), static_cast<int>(into.size())) != 1)
-      throw SystemFailure("the system gives no random bytes");
+      throw SystemFailure("the system returned no random bytes");
   }
   std::size_t most_descriptors() noexcept override {
     rlimit limit{};
@@ -111,7 +111,7 @@ class Kernel final : public System {
 }  // namespace
 
 System& kernel() noexcept {
-  static Kernel& machine = *new Kernel;  // never destroyed, as the descriptors
+  static Kernel& machine = *new Kernel;  // never destroyed: descriptors may outlive every static object
   return machine;
 }
 

@@ -1,4 +1,4 @@
-// The kernel's watcher: one epoll set, and an eventfd that other threads wake it by.
+// The kernel's watcher: one epoll set, and an eventfd by which other threads wake it.
 #include "transport/socket/kernel_watcher.hpp"
 
 #include <fmt/format.h>
@@ -33,7 +33,7 @@ base::Duration left_until(base::Time deadline) {
   return std::max(base::Duration{0}, deadline - std::chrono::steady_clock::now());
 }
 
-/// In nanoseconds: a delay of half a millisecond must not become one of one.
+/// Waits with nanosecond resolution: half a millisecond must not become a whole one.
 int wait_finely(int epoll, std::span<epoll_event> into, base::Time deadline) {
   timespec left{};
   if (deadline != base::kNever) {
@@ -59,7 +59,7 @@ class KernelWatcher final : public Watcher {
   KernelWatcher()
       : epoll_(::epoll_create1(EPOLL_CLOEXEC)), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), raw_(kBatch) {
     if (!epoll_ || !wake_) throw SystemFailure(fmt::format("cannot create an epoll set: {}", std::strerror(errno)));
-    // Edge-triggered: every wake-up is one event, and nobody needs to read the counter.
+    // Edge-triggered: every wake-up is one event, and the counter need not be read.
     add(wake_.number(), kWake, EPOLLIN | EPOLLET);
   }
   void add(int descriptor, std::uint64_t key, std::uint32_t events) override {
@@ -81,7 +81,7 @@ class KernelWatcher final : public Watcher {
  private:
   Descriptor epoll_;
   Descriptor wake_;
-  bool is_coarse_ = false;  ///< the system cannot wait by nanoseconds
+  bool is_coarse_ = false;  ///< the kernel waits only by milliseconds
   std::vector<epoll_event> raw_;
   std::vector<Ready> ready_;
 };
@@ -89,7 +89,7 @@ class KernelWatcher final : public Watcher {
 std::span<const Ready> KernelWatcher::wait(base::Time deadline) {
   ready_.clear();
   int count = is_coarse_ ? -1 : wait_finely(epoll_.number(), raw_, deadline);
-  // Before Linux 5.11 the call is missing; where a container's filter does not know it, it may be forbidden instead.
+  // Before Linux 5.11 the call is missing; a container's filter that does not list the call may forbid it instead.
   if (count < 0 && (errno == ENOSYS || errno == EPERM)) is_coarse_ = true;
   if (is_coarse_) count = wait_coarsely(epoll_.number(), raw_, deadline);
   if (count < 0 && errno != EINTR)

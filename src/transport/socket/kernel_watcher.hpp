@@ -1,4 +1,4 @@
-// The kernel's watcher: one epoll set, and an eventfd that other threads wake it by.
+// The kernel's watcher: one epoll set, and an eventfd by which other threads wake it.
 #pragma once
 
 #include <memory>

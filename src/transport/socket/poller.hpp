@@ -12,7 +12,7 @@
 
 namespace syncopate::transport::socket {
 
-/// Of descriptors of one system. Used by one thread, except `wake`.
+/// All descriptors belong to one system. Used by one thread, except `wake`.
 class Poller final {
  public:
   explicit Poller(System& system = kernel()) : system_(system), watcher_(system.watcher()) {}

@@ -16,7 +16,7 @@ namespace syncopate::transport::socket {
 
 namespace {
 
-/// Who opened the other end of a unix socket.
+/// The process and user that opened the other end of a unix socket.
 std::optional<ucred> credentials(int socket) noexcept {
   ucred peer{};
   socklen_t size = sizeof peer;
@@ -49,7 +49,7 @@ Descriptor start_connection(Descriptor socket, const Address& to, const Address&
   System& system = socket.system();
   tune(socket);
   if (from.size() != 0 && from.family() == to.family() && from.loopback() == to.loopback()) {
-    // The port is chosen at connect, where it need only be unique per destination.
+    // The port is chosen at connect, where it must be unique only per destination.
     system.set(socket.number(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
     if (system.bind(socket.number(), from) != 0) refuse("send from", from);
   }
@@ -61,8 +61,8 @@ Descriptor accept_from(const Descriptor& listener) {
   return Descriptor(listener.system().accept(listener.number()), listener.system());
 }
 
-// No TCP_USER_TIMEOUT: it would also cut a connection whose reader has not posted its receive for long (zero window),
-// which is how back-pressure works here. Vanished hosts are noticed by heartbeats. Buffers stay with kernel autotuning.
+// No TCP_USER_TIMEOUT: it would also cut a connection whose reader posts its receive late (zero window), which is how
+// back-pressure works here. Heartbeats detect vanished hosts. Kernel autotuning sizes the buffers.
 void tune(const Descriptor& socket) noexcept {
   socket.system().set(socket.number(), IPPROTO_TCP, TCP_NODELAY, 1);
   socket.system().set(socket.number(), SOL_SOCKET, SO_KEEPALIVE, 1);

@@ -1,4 +1,4 @@
-// System: what a rank has of the machine: its clock, random bytes, sockets, and waiting for them.
+// System: the machine as a rank uses it: clock, random bytes, sockets, and waiting for them.
 #pragma once
 
 #include <sys/types.h>
@@ -20,7 +20,7 @@ struct Ready {
   std::uint32_t events = 0;  ///< EPOLLIN, EPOLLOUT, EPOLLRDHUP, EPOLLHUP, EPOLLERR
 };
 
-/// What a `Poller` stands on: descriptors of one system, watched by the rules of epoll.
+/// Base of `Poller`: watches descriptors of one system by the rules of epoll.
 class Watcher {
  public:
   virtual ~Watcher() = default;
@@ -33,14 +33,14 @@ class Watcher {
   virtual void wake() noexcept = 0;
 };
 
-/// Sockets are numbers of this system and never block. Law: what a call returns, and the errno that it leaves, are what
-/// Linux says of a stream socket; -1 is a failure. Time passes here and nowhere else. Thread-safe.
+/// Sockets are numbers of this system and never block. Law: results and errno are those of Linux for a stream socket;
+/// -1 is a failure. Time passes here and nowhere else. Thread-safe.
 class System : public base::Clock {
  public:
   [[nodiscard]] base::Time now() const override = 0;
-  /// Fills `into` with bytes that nobody can guess. Throws SystemFailure.
+  /// Fills `into` with unpredictable bytes. Throws SystemFailure.
   virtual void draw(base::Bytes into) = 0;
-  /// How many descriptors this process may have; SIZE_MAX: without a limit.
+  /// Limit of this process's descriptors; SIZE_MAX: without a limit.
   [[nodiscard]] virtual std::size_t most_descriptors() noexcept = 0;
   /// Throws SystemFailure.
   [[nodiscard]] virtual std::unique_ptr<Watcher> watcher() = 0;
@@ -54,14 +54,14 @@ class System : public base::Clock {
   [[nodiscard]] virtual ssize_t receive(int socket, std::span<iovec> into) noexcept = 0;
   [[nodiscard]] virtual ssize_t send(int socket, std::span<iovec> from) noexcept = 0;
   [[nodiscard]] virtual Address local_address(int socket) = 0;
-  [[nodiscard]] virtual Address remote_address(int socket) = 0;  ///< empty where there is none
+  [[nodiscard]] virtual Address remote_address(int socket) = 0;  ///< empty if there is none
 
-  /// A descriptor has its owner from here on.
+  /// Registers that a descriptor has an owner from now on.
   virtual void own(int descriptor) = 0;
   virtual void close(int descriptor) noexcept = 0;
 };
 
-/// The machine itself.
+/// The system of this machine.
 [[nodiscard]] System& kernel() noexcept;
 
 }  // namespace syncopate::transport::socket

@@ -20,9 +20,9 @@ namespace {
 constexpr std::size_t kRecordBytes = SSL3_RT_MAX_PLAIN_LENGTH;
 constexpr std::size_t kMostOverhead = 64;   // of one record: header, type, tag
 constexpr std::size_t kMostControl = 2048;  // handshake messages, alerts, key updates
-constexpr char kIdentity[] = "syncopate";   // one key per connection needs no name
+constexpr char kIdentity[] = "syncopate";   // a key per connection needs no name
 
-/// Copies what follows the first `from` bytes of the pieces, as far as `into` takes it; how many bytes.
+/// Copies what follows the first `from` bytes of the pieces, as far as `into` has room. Returns the number of bytes.
 std::size_t gather(std::span<const iovec> pieces, std::size_t from, std::span<std::byte> into) noexcept {
   std::size_t filled = 0;
   for (const iovec& piece : pieces) {
@@ -35,8 +35,8 @@ std::size_t gather(std::span<const iovec> pieces, std::size_t from, std::span<st
   return filled;
 }
 
-/// The next record's bytes, behind the first `from` of the pieces: where they lie if one piece holds a whole record,
-/// else gathered in `room`.
+/// The next record's bytes, after the first `from` of the pieces: in place if one piece holds a whole record, else
+/// gathered in `room`.
 std::span<const std::byte> next_record(std::span<const iovec> pieces, std::size_t from, std::span<std::byte> room) {
   std::size_t skip = from;
   for (const iovec& piece : pieces) {
@@ -55,7 +55,7 @@ std::span<const std::byte> next_record(std::span<const iovec> pieces, std::size_
 
 }  // namespace
 
-/// What OpenSSL calls.
+/// The functions that OpenSSL calls.
 struct Tls::Callbacks {
   static Tls& of(const SSL* ssl) { return *static_cast<Tls*>(SSL_get_app_data(ssl)); }
   static Tls& of(BIO* bio) { return *static_cast<Tls*>(BIO_get_data(bio)); }
@@ -97,7 +97,7 @@ struct Tls::Callbacks {
     }
     return -1;
   }
-  /// How many bytes came, 0 at the end, or an errno, negative.
+  /// Number of received bytes, 0 at the end, or a negative errno.
   static ssize_t receive(int socket, char* into, std::size_t most) {
     ssize_t got = -1;
     do got = ::recv(socket, into, most, MSG_DONTWAIT);
@@ -135,8 +135,8 @@ struct Tls::Callbacks {
     SSL_CTX_set_info_callback(made, note);
     return made;
   }
-  // Both are the same for every connection and never change; they are never freed, since connections may outlive every
-  // static object.
+  // Both are constant and shared by all connections; they are never freed, because connections may outlive every static
+  // object.
   static BIO_METHOD* method() {
     static BIO_METHOD* const made = make_method();
     return made;
@@ -163,7 +163,7 @@ Tls::Tls(int socket, const TlsKey& key, TlsRole role, std::uint64_t key_life_byt
   SSL_set_app_data(ssl_.get(), this);
   SSL_set_bio(ssl_.get(), bio, bio);
   role == TlsRole::client ? SSL_set_connect_state(ssl_.get()) : SSL_set_accept_state(ssl_.get());
-  // Nobody is trusted: a certificate never replaces the key. (The server has none to offer, and asks for none.)
+  // No certificate is accepted in place of the key. (The server offers and requests none.)
   if (role == TlsRole::client) SSL_set_verify(ssl_.get(), SSL_VERIFY_PEER, nullptr);
 }
 
@@ -218,7 +218,7 @@ Moved Tls::read(std::span<const iovec> pieces) noexcept {
   return {Moved::Outcome::some, moved, 0, true};
 }
 
-/// Nothing more can be read now, or for ever; then bytes that came before are given first.
+/// Nothing more can be read now, or ever; bytes that came before are returned first.
 Moved Tls::stopped(std::size_t moved) noexcept {
   if (!end_ && is_blocked_) return {moved > 0 ? Moved::Outcome::some : Moved::Outcome::nothing_now, moved};
   if (!end_) {
@@ -233,7 +233,7 @@ int Tls::why_ended() const noexcept {
   if (has_farewell_) return 0;
   if (receive_error_ != 0) return receive_error_;
   if (!has_end_) return kForged;
-  return is_settled_ ? kCutOff : 0;  // who goes away in the handshake has nothing to end
+  return is_settled_ ? kCutOff : 0;  // an end in the handshake needs no closing message
 }
 
 Moved Tls::write(std::span<const iovec> pieces) noexcept {
@@ -250,9 +250,8 @@ Moved Tls::write(std::span<const iovec> pieces) noexcept {
   }
 }
 
-/// Puts a record of what follows the first `from` bytes into `out_`; of how many bytes, 0 if TLS has failed. More
-/// records for each call of the kernel take no less time (16 MiB between two ranks: 37 to 39 ms of CPU with 1, 4 and
-/// 16).
+/// Puts one record of what follows the first `from` bytes into `out_`. Returns its number of plain bytes, 0 if TLS has
+/// failed. More records per system call are not faster (16 MiB between two ranks: 37 to 39 ms of CPU with 1, 4 and 16).
 std::size_t Tls::encrypt(std::span<const iovec> pieces, std::size_t from) noexcept {
   const std::span<const std::byte> bytes = next_record(pieces, from, record_);
   std::size_t written = 0;

@@ -21,38 +21,38 @@ struct ssl_st;
 
 namespace syncopate::transport::socket {
 
-/// Known to the two ends of one connection and to nobody else.
+/// A key that only the two ends of one connection hold.
 using TlsKey = std::array<std::byte, 32>;
 enum class TlsRole : unsigned char { client, server };
 
-/// RFC 8446 with one external pre-shared key and an ephemeral exchange (psk_dhe_ke), AES-128-GCM, no certificates, no
-/// tickets, no early data. The socket is non-blocking and outlives the object.
+/// RFC 8446 with one external pre-shared key and an ephemeral exchange (psk_dhe_ke), AES-128-GCM, without certificates,
+/// tickets and early data. The socket is non-blocking and outlives the object.
 class Tls final {
  public:
   /// RFC 8446, 5.5: AES-GCM seals about 24 million full records under one key; this is a sixth of that.
   static constexpr std::uint64_t kKeyLifeBytes = std::uint64_t{64} << 30;
 
-  /// The key that encrypts is renewed after `key_life_bytes`. Throws SystemFailure.
+  /// Renews the encryption key after `key_life_bytes`. Throws SystemFailure.
   Tls(int socket, const TlsKey& key, TlsRole role, std::uint64_t key_life_bytes = kKeyLifeBytes);
-  /// Tells the other end that this one ends in order, if the kernel takes that at once.
+  /// Sends TLS's closing message, if the kernel takes it at once.
   ~Tls();
   Tls(const Tls&) = delete;
   Tls& operator=(const Tls&) = delete;
 
-  /// One attempt to go on with TLS's handshake: `some` once it is done, and both ends have shown the key. It reads
-  /// nothing behind the handshake's last byte.
+  /// One attempt to continue TLS's handshake: `some` once it is done and both ends have proved the key. It reads
+  /// nothing after the handshake's last byte.
   [[nodiscard]] Moved settle() noexcept;
   [[nodiscard]] Moved read(std::span<const iovec> pieces) noexcept;
-  /// Law: bytes that are not reported as moved come again, unchanged, at the front of the next write; some of them may
-  /// be encrypted already.
+  /// Law: the caller repeats bytes that are not reported as moved, unchanged, at the front of the next write; some of
+  /// them may already be encrypted.
   [[nodiscard]] Moved write(std::span<const iovec> pieces) noexcept;
-  /// Saves a call per record, see `Channel`.
+  /// Saves a system call per record, see `Channel`.
   void read_ahead() noexcept;
-  /// Decrypted bytes of a record wait to be read.
+  /// Whether decrypted bytes of a record wait to be read.
   [[nodiscard]] bool has_unread() const noexcept;
-  /// Encrypted bytes wait for room in the kernel.
+  /// Whether encrypted bytes wait for room in the kernel.
   [[nodiscard]] bool has_unsent() const noexcept { return sent_ < out_.size(); }
-  /// Received bytes that may be kept here until their record is whole.
+  /// Limit of received bytes that are kept here until their record is complete.
   static constexpr std::size_t kMostHeldBack = std::size_t{17} << 10;
 
  private:
@@ -78,13 +78,13 @@ class Tls final {
   std::uint64_t under_key_ = 0;    ///< plain bytes encrypted since the key was renewed
   int send_error_ = 0;
 
-  // Of the present attempt to read.
+  // State of the current attempt to read.
   bool is_drained_ = false;  ///< a short read emptied the socket
-  bool is_blocked_ = false;  ///< TLS needs bytes that are not here
+  bool is_blocked_ = false;  ///< TLS needs bytes that have not arrived
 
   bool is_settled_ = false;
-  bool has_farewell_ = false;  ///< the other end ended in order
-  bool has_end_ = false;       ///< the socket's bytes are over
+  bool has_farewell_ = false;  ///< the other end sent its closing message
+  bool has_end_ = false;       ///< the socket's bytes have ended
   int receive_error_ = 0;
   std::optional<Moved> end_;  ///< how reading ended
 };

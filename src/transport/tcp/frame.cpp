@@ -1,4 +1,4 @@
-// Frame: the fixed header in front of every payload on a data connection.
+// Frame: the fixed header before every payload on a data connection.
 #include "transport/tcp/frame.hpp"
 
 #include <fmt/format.h>
@@ -55,8 +55,8 @@ Frame decode(const FrameBytes& bytes) {
                     .payload_bytes = epoch_and_length & ((std::uint64_t{1} << kLengthBits) - 1),
                     .checked = (flags & kChecked) != 0,
                     .checksum = base::get<std::uint32_t>(bytes, 32)};
-  check(frame.payload_bytes <= kMaxPayloadBytes, "a frame claims {} bytes, more than the limit of {}",
-        frame.payload_bytes, kMaxPayloadBytes);
+  check(frame.payload_bytes <= kMaxPayloadBytes, "a frame has {} bytes, more than the limit of {}", frame.payload_bytes,
+        kMaxPayloadBytes);
   return frame;
 }
 

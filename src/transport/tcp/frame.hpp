@@ -1,4 +1,4 @@
-// Frame: the fixed header in front of every payload on a data connection.
+// Frame: the fixed header before every payload on a data connection.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace syncopate::transport::tcp {
 
-/// Of a chunk of 1 KiB every 10 bytes of header are 1 % of the time.
+/// For a chunk of 1 KiB every 10 bytes of header are 1 % of the time.
 inline constexpr std::size_t kFrameHeaderBytes = 40;
 inline constexpr std::uint8_t kFrameVersion = 2;
 inline constexpr std::uint64_t kMaxPayloadBytes = std::uint64_t{1} << 40;
@@ -28,14 +28,14 @@ struct Frame {
   std::uint16_t epoch = 0;
   Label label;
   std::uint64_t payload_bytes = 0;
-  bool checked = false;  ///< the payload's checksum is given
+  bool checked = false;  ///< the payload's checksum is valid
   std::uint32_t checksum = 0;
   friend bool operator==(const Frame&, const Frame&) = default;
 };
 
 [[nodiscard]] std::uint32_t checksum_of(base::ConstBytes payload) noexcept;
 [[nodiscard]] FrameBytes encode(const Frame& frame) noexcept;
-/// Throws Corrupt saying which field cannot be: magic, version, header checksum, flags, length.
+/// Throws Corrupt naming the invalid field: magic, version, header checksum, flags, length.
 [[nodiscard]] Frame decode(const FrameBytes& bytes);
 
 }  // namespace syncopate::transport::tcp

@@ -1,4 +1,4 @@
-// Stream: one data connection: frames queued to go out, receives queued in the order in which frames must come in.
+// Stream: one data connection: queued frames to send, and queued receives in the order of the frames to come.
 #include "transport/tcp/stream.hpp"
 
 #include <sys/epoll.h>
@@ -18,8 +18,8 @@ iovec piece(base::ConstBytes bytes) noexcept { return {const_cast<std::byte*>(by
 }  // namespace
 
 void Stream::fail(membership::LinkFailure link_failure) {
-  // A frame of another operation only freezes the stream: its sender shall learn of the mismatch from control, not take
-  // the closed connection for this rank's death.
+  // A frame of another operation only freezes the stream: its sender must learn of the mismatch from control, and must
+  // not take a closed connection for this rank's death.
   const bool cut = link_failure.kind == membership::LinkFailure::Kind::lost ||
                    link_failure.kind == membership::LinkFailure::Kind::corrupt;
   if (!link_failure_) link_failure_ = std::move(link_failure);
@@ -56,7 +56,7 @@ void Stream::advance(bool direct, std::vector<Event>& finished) {
 
 void Stream::announce_whole_frames() noexcept {
   if (in_.empty() || !healthy()) return;
-  // Nothing but its own header tells of a pairwise frame that is shorter: heartbeats compare what all ranks know.
+  // Only its own header reveals a shorter pairwise frame: heartbeats compare what all ranks have in common.
   const bool header_counts = in_.front().label.pairwise && !header_rest().empty();
   const std::size_t rest = header_rest().size() + (header_counts ? 0 : payload_rest().size());
   channel_.announce_from(std::min(rest, kMostUnannounced));
@@ -93,8 +93,8 @@ void Stream::sent(std::size_t bytes, std::vector<Event>& finished) {
   }
 }
 
-/// One read: the rest of the header, then straight into the posted span, then what follows into the tail. Nothing is
-/// written outside the span before the header is checked; a frame that does not fit fails the stream.
+/// One read: the rest of the header, then straight into the posted span, then the following bytes into the tail.
+/// Nothing is written outside the span before the header is checked; a frame that does not fit fails the stream.
 void Stream::pull(std::vector<Event>& finished) {
   if (tail_.empty()) tail_.resize(kTailBytes);
   std::array<iovec, 3> pieces;
@@ -144,7 +144,7 @@ void Stream::consume_tail(std::vector<Event>& finished) {
   }
 }
 
-/// Checks the frame against the receive that must take it.
+/// Checks the frame against the first receive.
 void Stream::header_complete() {
   const Incoming& post = in_.front();
   try {

@@ -1,4 +1,4 @@
-// Stream: one data connection: frames queued to go out, receives queued in the order in which frames must come in.
+// Stream: one data connection: queued frames to send, and queued receives in the order of the frames to come.
 #pragma once
 
 #include <array>
@@ -14,15 +14,15 @@
 
 namespace syncopate::transport::tcp {
 
-/// What both ends of a group's streams agree on.
+/// Settings that both ends of a group's streams share.
 struct FrameRules {
   std::uint64_t group = 0;
   std::uint16_t epoch = 0;
-  bool checksum = false;  ///< send payload checksums (those that come are always checked)
+  bool checksum = false;  ///< send payload checksums (received ones are always checked)
   [[nodiscard]] std::uint32_t half_of_group() const noexcept { return static_cast<std::uint32_t>(group); }
 };
 
-/// Used by the polling thread alone. Invariant: `tail_` holds read-ahead bytes only while no payload is incomplete.
+/// Used by the polling thread only. Invariant: `tail_` holds read-ahead bytes only while no payload is incomplete.
 class Stream final {
  public:
   Stream(int peer, const FrameRules& rules, LinkTraffic& traffic) : peer_(peer), rules_(rules), traffic_(traffic) {}
@@ -39,7 +39,7 @@ class Stream final {
   [[nodiscard]] const std::optional<membership::LinkFailure>& link_failure() const noexcept { return link_failure_; }
   [[nodiscard]] bool pending() const noexcept { return !out_.empty() || !in_.empty(); }
   [[nodiscard]] bool sending() const noexcept { return !out_.empty(); }
-  /// Payload that posted receives still wait for.
+  /// Payload bytes that posted receives still wait for.
   [[nodiscard]] std::size_t awaited_bytes() const noexcept { return awaited_bytes_; }
 
   void send(const Label& label, base::ConstBytes bytes, std::uint64_t token);
@@ -48,13 +48,13 @@ class Stream final {
     awaited_bytes_ += into.size();
   }
 
-  /// What readiness events say; `advance` clears the flags as it meets the ends of the kernel's buffers.
+  /// Records readiness events; `advance` clears the flags when it reaches the ends of the kernel's buffers.
   void note_ready(std::uint32_t events) noexcept;
-  /// Moves what can be moved and appends finished posts. `direct`: tries the socket even if no event announced it.
+  /// Moves what can move and appends finished posts. `direct`: tries the socket even if no event announced it.
   void advance(bool direct, std::vector<Event>& finished);
-  /// To be called before this rank sleeps: it shall wake for a whole frame, not for every packet of it.
+  /// Call it before this rank sleeps: the rank then wakes for a whole frame, not for every packet of it.
   void announce_whole_frames() noexcept;
-  /// Queued frames leave now, if the kernel takes them.
+  /// Sends queued frames now, as far as the kernel takes them.
   void push(std::vector<Event>& finished);
 
  private:
@@ -90,7 +90,7 @@ class Stream final {
   std::optional<membership::LinkFailure> link_failure_;
 
   std::deque<Outgoing> out_;
-  std::size_t front_sent_ = 0;  ///< bytes of the front frame, header included, that the kernel has
+  std::size_t front_sent_ = 0;  ///< bytes of the front frame, header included, that the kernel has taken
   bool writable_ = true;
 
   std::deque<Incoming> in_;
@@ -102,7 +102,7 @@ class Stream final {
   std::vector<std::byte> tail_;
   std::size_t tail_begin_ = 0, tail_end_ = 0;
   bool readable_ = true;
-  bool ended_ = false;  ///< the peer will send no more; only reading to the end tells
+  bool ended_ = false;  ///< the peer will send no more; only reading to the end shows what it sent
 };
 
 }  // namespace syncopate::transport::tcp

@@ -1,4 +1,4 @@
-// TCP transport: frames over one or several connections per pair of ranks, made when first needed.
+// TCP transport: frames over one or several connections per pair of ranks, made on first use.
 #include "transport/tcp/transport.hpp"
 
 #include <fmt/format.h>
@@ -12,9 +12,8 @@ namespace syncopate::transport::tcp {
 namespace {
 
 constexpr int kPollsWithoutLook = 16;
-/// More than this is on the wire longer than a wake-up lasts: at 1 Gbit/s 131 us. Waiting awake for it would burn a
-/// core that other ranks, or the backward pass, could use (256 KiB, 4 ranks: 3.4 ms of CPU awake, 1.4 ms asleep, same
-/// time).
+/// A longer frame is on the wire longer than a wake-up lasts: at 1 Gbit/s 131 us. Spinning for it would burn a core
+/// that other ranks, or the backward pass, could use (256 KiB, 4 ranks: 3.4 ms of CPU awake, 1.4 ms asleep, same time).
 constexpr std::size_t kWorthWaitingAwake = 16 << 10;
 
 }  // namespace
@@ -32,7 +31,7 @@ void TcpTransport::send(const transport::Frame& frame) {
   Stream& stream = *to.streams[to.frames_out++ % options_.streams];
   const bool first = !stream.sending();
   stream.send(frame.label, frame.bytes, frame.token);
-  // Behind frames that the kernel did not take there is nothing to try.
+  // After frames that the kernel did not take, a direct attempt is useless.
   if (first && stream.attached()) stream.push(finished_);
   touch(stream);
 }
@@ -86,7 +85,7 @@ std::span<const Event> TcpTransport::poll(base::Time deadline, Patience patience
     else
       sleep(std::min(deadline, look_again));
   }
-  // Sends that end at once could keep arrivals out of sight: look at the sockets now and then in any case.
+  // Sends that end at once could hide arrivals, so the sockets are polled now and then in any case.
   if (++polls_without_look_ > kPollsWithoutLook) sleep(base::Time{});
   std::swap(reported_, finished_);
   return reported_;
@@ -125,7 +124,7 @@ void TcpTransport::progress(bool direct) {
 
 void TcpTransport::collect_news() {
   for (membership::LinkNews& news : mailbox_->links()) attach(std::move(news));
-  woken_.store(true, std::memory_order_relaxed);  // the news may be another's
+  woken_.store(true, std::memory_order_relaxed);  // the wake-up may be meant for another caller
 }
 
 void TcpTransport::attach(membership::LinkNews news) {
@@ -135,12 +134,12 @@ void TcpTransport::attach(membership::LinkNews news) {
   if (!news.channel)
     return stream.fail({membership::LinkFailure::Kind::lost, "cannot be reached at " + news.reason, {}});
   const auto key = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(&stream));
-  // Edge-triggered and never changed: a stream whose next receive is not posted stays unread without costing a thing.
+  // Edge-triggered and never changed: a stream whose next receive is not posted stays unread at no cost.
   mailbox_->poller().add(news.channel.socket(), key, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
   stream.attach(std::move(news.channel));
 }
 
-/// Looks at what keeps posts from finishing; returns when to look again.
+/// Looks at what keeps posts from finishing. Returns when to look again.
 base::Time TcpTransport::report_link_failures(base::Time at) {
   base::Time again = base::kNever;
   bool any_failed = false;

@@ -1,4 +1,4 @@
-// TCP transport: frames over one or several connections per pair of ranks, made when first needed.
+// TCP transport: frames over one or several connections per pair of ranks, made on first use.
 #pragma once
 
 #include <atomic>
@@ -20,8 +20,8 @@ struct TransportOptions {
   FrameRules rules;
 };
 
-/// Law of the streams: the k-th frame from one rank to another travels on stream k mod `streams`. Of two ranks the
-/// higher connects, at its first post, be it a send or a receive; the lower waits for it.
+/// Law of the streams: the k-th frame from one rank to another travels on stream k mod `streams`. The higher rank of a
+/// pair connects, at its first post (send or receive); the lower waits for it.
 class TcpTransport final : public Transport {
  public:
   TcpTransport(const TransportOptions& options, std::shared_ptr<membership::TreeControl> control,
@@ -29,15 +29,15 @@ class TcpTransport final : public Transport {
 
   void send(const transport::Frame& frame) override;
   void receive(int peer, const Label& label, base::Bytes into, std::uint64_t token) override;
-  void release(std::uint64_t /*token*/) override {}  // arrivals lie in the posted spans: nothing was borrowed
+  void release(std::uint64_t /*token*/) override {}  // arrivals lie in the posted spans: nothing is borrowed
   [[nodiscard]] std::span<const Event> poll(base::Time deadline, Patience patience) override;
   void wake() noexcept override;
   [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> traffic() const noexcept override;
 
-  /// For who adds links of another kind to these. A descriptor added to the mailbox's poller with this key ends a poll,
-  /// and so does what is delivered to the mailbox.
+  /// For a transport that adds links of another kind. A descriptor added to the mailbox's poller with this key ends a
+  /// poll, and so does a delivery to the mailbox.
   static constexpr std::uint64_t kForeignKey = 0;
-  /// Whether posts wait to be finished.
+  /// Whether unfinished posts wait.
   [[nodiscard]] bool busy() const noexcept { return !active_.empty() || !finished_.empty(); }
 
  private:

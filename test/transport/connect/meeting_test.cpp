@@ -91,7 +91,7 @@ TEST_F(Meeting, ATextWithoutACodeIsRefused) {
 
 TEST_F(Meeting, OnesOwnTextThatWasReplacedIsRefused) {
   const auto failed = with_change([](auto& texts) { texts[1] = connect::seal("an earlier one", {1, 2}, kSecret); });
-  EXPECT_TRUE(failed[1].starts_with("Unauthorized: somebody has replaced this rank's text")) << failed[1];
+  EXPECT_TRUE(failed[1].starts_with("Unauthorized: another process has replaced this rank's text")) << failed[1];
 }
 
 // A text that the same secret has sealed for an earlier job: its code is right, but rank 0 has not said it now.
@@ -102,7 +102,7 @@ TEST_F(Meeting, ATextOfAnEarlierJobKeepsRanksFromEachOther) {
     texts[0] = connect::seal(encode(earlier), {0, 2}, kSecret);
   });
   EXPECT_TRUE(failed[1].starts_with("PeerLost: rank 0 cannot be reached")) << failed[1];
-  EXPECT_TRUE(test::contains(failed[1], "was told other things at the rendezvous")) << failed[1];
+  EXPECT_TRUE(test::contains(failed[1], "received other texts at the rendezvous")) << failed[1];
 }
 
 TEST_F(Meeting, TlsOnOneSideIsMisuseOnBoth) {

@@ -161,7 +161,7 @@ TEST(FolderRendezvous, RanksMustAgreeOnTheSize) {
   std::ofstream(folder.path + "/rank-0") << "syncopate rendezvous 1\nsize 3\nx";
   two[1] = join({1}, 2, [&] { return in_folder(folder.path); })[0];
   EXPECT_EQ(two[1].kind, "Misuse");
-  EXPECT_TRUE(test::contains(two[1].message, "rank 0 was told that the job has 3 ranks")) << two[1].message;
+  EXPECT_TRUE(test::contains(two[1].message, "rank 0 has a job of 3 ranks")) << two[1].message;
 }
 
 TEST(LocalRendezvous, RanksMeetByTheNameOfTheirJob) {
@@ -269,7 +269,7 @@ TEST(TcpRendezvous, RanksMustAgreeOnTheSize) {
   other.join();
   EXPECT_EQ(two.kind, "Misuse");
   EXPECT_EQ(three.kind, "Misuse");
-  EXPECT_TRUE(test::contains(three.message, "rank 1 was told that the job has 3 ranks")) << three.message;
+  EXPECT_TRUE(test::contains(three.message, "rank 1 has a job of 3 ranks")) << three.message;
 }
 
 TEST(MissingRanks, LongListsAreCutShort) {

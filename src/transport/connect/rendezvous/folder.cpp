@@ -23,8 +23,8 @@ constexpr auto kShortestWait = std::chrono::milliseconds(2), kLongestWait = std:
 
 fs::path file_of(const fs::path& folder, int rank) { return folder / fmt::format("rank-{}", rank); }
 
-/// Writes under another name first and links it to the rank's: readers see all or nothing, and of two processes that
-/// claim one rank exactly one succeeds.
+/// Writes under another name first and links it to the rank's: readers see the whole file or none, and of two processes
+/// that claim one rank exactly one succeeds.
 void publish(const fs::path& folder, const Member& me, const std::string& text) {
   std::random_device random;
   const fs::path draft = folder / fmt::format(".rank-{}.{:08x}{:08x}", me.rank, random(), random());
@@ -48,14 +48,14 @@ void publish(const fs::path& folder, const Member& me, const std::string& text) 
   if (!linked) throw SystemFailure(fmt::format("cannot create '{}': {}", final_name.string(), std::strerror(error)));
 }
 
-/// Whoever may write there can hide ranks from each other, and without a secret speak for them.
+/// A user who may write there can hide ranks from each other, and without a secret send texts in their name.
 void require_own(const fs::path& folder) {
   struct stat found {};
   if (::stat(folder.c_str(), &found) != 0)
     throw SystemFailure(fmt::format("cannot look at the folder '{}': {}", folder.string(), std::strerror(errno)));
   base::require(found.st_uid == ::geteuid(),
-                "the rendezvous folder '{}' belongs to user {}, this rank runs as user {}; allowed: a folder of your "
-                "own, on every rank the same user's",
+                "the rendezvous folder '{}' belongs to user {}, this rank runs as user {}; allowed: your own "
+                "folder, the same user on every rank",
                 folder.string(), found.st_uid, ::geteuid());
   base::require((found.st_mode & (S_IWGRP | S_IWOTH)) == 0,
                 "other users may write to the rendezvous folder '{}'; make it yours alone: chmod go-w {}, or name a "
@@ -63,7 +63,7 @@ void require_own(const fs::path& folder) {
                 folder.string(), folder.string());
 }
 
-/// Makes the folder, with those above it, unless it is there.
+/// Creates the folder with its parents, unless it exists.
 void make(const fs::path& folder) {
   std::error_code failed;
   if (folder.has_parent_path()) fs::create_directories(folder.parent_path(), failed);
@@ -78,8 +78,8 @@ std::optional<std::string> read_text(const fs::path& folder, const Member& me, i
   std::string bytes(kMostFolderBytes + 1, '\0');
   bytes.resize(static_cast<std::size_t>(file.read(bytes.data(), static_cast<std::streamsize>(bytes.size())).gcount()));
   FolderText found = decode_folder_text(bytes, file_of(folder, rank).string());
-  base::require(found.size == me.size, "rank {} was told that the job has {} ranks, rank {} that it has {}", rank,
-                found.size, me.rank, me.size);
+  base::require(found.size == me.size, "rank {} has a job of {} ranks, rank {} one of {}", rank, found.size, me.rank,
+                me.size);
   return std::move(found.text);
 }
 
@@ -95,7 +95,7 @@ class InFolder final : public Rendezvous {
       return gather(me, deadline);
     } catch (...) {
       std::error_code failed;
-      fs::remove(file_of(folder_, me.rank), failed);  // so that the job can be started again with this folder
+      fs::remove(file_of(folder_, me.rank), failed);  // so that the job can be restarted with this folder
       throw;
     }
   }

@@ -1,4 +1,4 @@
-// What a rank's file holds in a rendezvous by folder: "syncopate rendezvous 1", "size N", then the rank's text.
+// Contents of a rank's file in a folder rendezvous: "syncopate rendezvous 1", "size N", then the rank's text.
 #include "transport/connect/rendezvous/folder_text.hpp"
 
 #include <fmt/format.h>
@@ -20,10 +20,10 @@ FolderText decode_folder_text(std::string_view bytes, const std::string& file) {
     if (!fine) throw Corrupt(fmt::format("'{}' {}", file, what));
   };
   FolderText found;
-  check(bytes.starts_with(kBefore), "is no rendezvous file");
+  check(bytes.starts_with(kBefore), "is not a rendezvous file");
   bytes.remove_prefix(kBefore.size());
   const auto [end, error] = std::from_chars(bytes.data(), bytes.data() + bytes.size(), found.size);
-  check(error == std::errc{} && end != bytes.data() + bytes.size() && *end == '\n', "is no rendezvous file");
+  check(error == std::errc{} && end != bytes.data() + bytes.size() && *end == '\n', "is not a rendezvous file");
   found.text = bytes.substr(static_cast<std::size_t>(end - bytes.data()) + 1);
   check(found.text.size() <= kMaxText, "is too long");
   return found;

@@ -1,4 +1,4 @@
-// The meeting place of ranks that one program started on this host: an abstract socket of this user.
+// Rendezvous address of ranks that one program started on this host: an abstract socket of this user.
 #include <unistd.h>
 
 #include <charconv>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kDescriptor = "fd:";
 
-/// The process that holds the other end of the unix socket; 0 if `number` is none.
+/// The process that holds the other end of the unix socket `number`; 0 if there is none.
 int process_behind(std::string_view number) {
   int descriptor = -1;
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), descriptor);
@@ -29,7 +29,7 @@ socket::Address local_meeting(std::string_view name) {
   const int process = process_behind(name.substr(kDescriptor.size()));
   base::require(
       process > 0,
-      "rendezvous 'local://{}': that descriptor is no unix socket of this process (did a wrapper script close "
+      "rendezvous 'local://{}': that descriptor is not a unix socket of this process (did a wrapper script close "
       "it?); set SYNCOPATE_RENDEZVOUS=tcp://127.0.0.1:29500 on every rank instead",
       name);
   return socket::Address::named(prefix + fmt::format("started-by-{}", process));

@@ -1,4 +1,4 @@
-// Rendezvous over TCP: rank 0 listens, gathers one text of every rank, and sends all of them to everyone.
+// Rendezvous over TCP: rank 0 listens, gathers one text of every rank, and sends all of them to every rank.
 #include "transport/connect/rendezvous/rendezvous.hpp"
 #include "transport/connect/rendezvous/tcp_caller.hpp"
 #include "transport/connect/rendezvous/tcp_host.hpp"

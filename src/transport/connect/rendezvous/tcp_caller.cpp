@@ -1,4 +1,4 @@
-// The side of a rendezvous over TCP that connects: every rank but 0.
+// TcpCaller: the connecting side of a rendezvous over TCP (every rank but 0).
 #include "transport/connect/rendezvous/tcp_caller.hpp"
 
 #include <fmt/format.h>
@@ -11,7 +11,7 @@ namespace syncopate::transport::connect::rendezvous {
 
 namespace {
 constexpr auto kFirstPause = std::chrono::milliseconds(5), kLongestPause = std::chrono::milliseconds(200);
-constexpr auto kGrace = std::chrono::seconds(1);  // for rank 0's word on who is missing
+constexpr auto kGrace = std::chrono::seconds(1);  // time for rank 0's answer that names the missing ranks
 constexpr std::uint64_t kKey = 1;
 }  // namespace
 
@@ -52,7 +52,7 @@ void TcpCaller::connect(base::Time deadline) {
   }
 }
 
-/// No call is under way: nothing but time can come.
+/// Waits while no call is in progress: only time can pass.
 void TcpCaller::rest(base::Time until) {
   while (now() < until) std::ignore = poller_.wait(until);
 }
@@ -76,7 +76,7 @@ bool TcpCaller::try_once(base::Time deadline) {
     }
     for (const socket::Ready& ready : poller_.wait(std::min(deadline, acceptor_.next_deadline())))
       acceptor_.on_ready(ready);
-    // At this rank's own deadline the call under way is over, too.
+    // The call in progress ends with this rank's own deadline.
     acceptor_.expire(now() >= deadline ? base::kNever : now());
   }
 }
@@ -85,7 +85,7 @@ std::vector<std::string> TcpCaller::conclude(const Answer& answer) const {
   if (answer.error_kind == "Timeout") throw Timeout(answer.error, {.rank = me_.rank});
   if (!answer.error_kind.empty()) throw Misuse(answer.error, {.rank = me_.rank});
   if (answer.texts.size() != static_cast<std::size_t>(me_.size))
-    throw Corrupt("rank 0 sent texts of another number of ranks");
+    throw Corrupt("rank 0 sent the texts of another number of ranks");
   return answer.texts;
 }
 

@@ -1,4 +1,4 @@
-// The side of a rendezvous over TCP that connects: every rank but 0.
+// TcpCaller: the connecting side of a rendezvous over TCP (every rank but 0).
 #pragma once
 
 #include <optional>
@@ -31,7 +31,7 @@ class TcpCaller final {
   Acceptor acceptor_;
   std::optional<socket::FramedChannel> channel_;
   std::string last_refusal_;
-  bool has_no_socket_ = false;  ///< for the last call
+  bool has_no_socket_ = false;  ///< the last call got no socket
 };
 
 }  // namespace syncopate::transport::connect::rendezvous

@@ -1,4 +1,4 @@
-// The side of a rendezvous over TCP that listens: rank 0.
+// TcpHost: the listening side of a rendezvous over TCP (rank 0).
 #include "transport/connect/rendezvous/tcp_host.hpp"
 
 #include <fmt/format.h>
@@ -10,7 +10,7 @@
 namespace syncopate::transport::connect::rendezvous {
 
 namespace {
-constexpr auto kFarewell = std::chrono::seconds(2);  // limit of handing out the answer while no guest reads
+constexpr auto kFarewell = std::chrono::seconds(2);  // limit of sending the answer while no guest reads
 }  // namespace
 
 TcpHost::TcpHost(const TcpMeeting& meeting, const Member& me, std::string mine)
@@ -28,7 +28,7 @@ TcpHost::TcpHost(const TcpMeeting& meeting, const Member& me, std::string mine)
 
 std::vector<std::string> TcpHost::gather(base::Time deadline) {
   while (count_ < texts_.size()) {
-    // Ends a little before the most impatient guest would, so that everyone learns who is missing.
+    // Ends shortly before the earliest deadline of a guest, so that every guest learns which ranks are missing.
     const base::Time end = std::min(deadline, earliest_deadline_);
     if (now() >= end) fail("Timeout", missing_ranks(present_) + " did not come to the rendezvous");
     step(end);
@@ -69,7 +69,7 @@ void TcpHost::hear(Guests::iterator entry) {
     alive = guest.channel.read(messages);
     for (const std::string& message : messages) accept_request(guest, decode_request(message));
   } catch (const Corrupt& corrupt) {
-    log_.write(LogLevel::info, fmt::format("rendezvous: cut a caller off: {}", corrupt.what()));
+    log_.write(LogLevel::info, fmt::format("rendezvous: cut off a caller: {}", corrupt.what()));
     alive = false;
   }
   if (!alive) dismiss(entry);
@@ -79,8 +79,7 @@ void TcpHost::accept_request(Guest& guest, const Request& request) {
   const int rank = guest.rank;
   if (guest.told) throw Corrupt("a second request");
   if (request.size != me_.size)
-    fail("Misuse", fmt::format("rank {} was told that the job has {} ranks, rank 0 that it has {}", rank, request.size,
-                               me_.size));
+    fail("Misuse", fmt::format("rank {} has a job of {} ranks, rank 0 one of {}", rank, request.size, me_.size));
   if (rank < 1 || rank >= me_.size) fail("Misuse", fmt::format("a process joined as rank {} of {}", rank, me_.size));
   const auto index = static_cast<std::size_t>(rank);
   guest.told = true;
@@ -92,7 +91,7 @@ void TcpHost::accept_request(Guest& guest, const Request& request) {
   earliest_deadline_ = std::min(earliest_deadline_, now() + patience);
 }
 
-/// A process that ended while it waited is missing again: its successor may come.
+/// A process that ended while it waited is missing again: a restarted one may take its place.
 void TcpHost::dismiss(Guests::iterator entry) {
   poller_.remove(entry->second.channel.socket());
   if (entry->second.told) {
@@ -119,7 +118,7 @@ void TcpHost::answer_all(const Answer& answer) {
     if (guests_.empty()) break;
     for (const socket::Ready& ready : poller_.wait(end)) {
       if (ready.key >= Acceptor::kFirstKey)
-        acceptor_.on_ready(ready);  // strangers and who comes too late: they get no answer, and no time of the guests'
+        acceptor_.on_ready(ready);  // strangers and late callers get no answer, and use none of the guests' time
       else
         end = now() + kFarewell;
     }

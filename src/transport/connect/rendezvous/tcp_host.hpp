@@ -1,4 +1,4 @@
-// The side of a rendezvous over TCP that listens: rank 0.
+// TcpHost: the listening side of a rendezvous over TCP (rank 0).
 #pragma once
 
 #include <map>
@@ -21,7 +21,7 @@ class TcpHost final {
   struct Guest {
     socket::FramedChannel channel;
     int rank = -1;
-    bool told = false;  ///< its request is here
+    bool told = false;  ///< its request has arrived
   };
   using Guests = std::map<std::uint64_t, Guest>;
 

@@ -1,4 +1,4 @@
-// What travels in a rendezvous over TCP: a request with one rank's text, and an answer with all of them or an error.
+// Messages of a rendezvous over TCP: a request with one rank's text, and an answer with all texts or an error.
 #include "transport/connect/rendezvous/tcp_message.hpp"
 
 #include "base/wire.hpp"

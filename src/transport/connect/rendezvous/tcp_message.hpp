@@ -1,4 +1,4 @@
-// What travels in a rendezvous over TCP: a request with one rank's text, and an answer with all of them or an error.
+// Messages of a rendezvous over TCP: a request with one rank's text, and an answer with all texts or an error.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 namespace syncopate::transport::connect::rendezvous {
 
 struct Request {
-  std::int32_t size = 0;         ///< ranks of the job, as the caller was told
-  std::int64_t patience_ms = 0;  ///< how long the caller will still wait
+  std::int32_t size = 0;         ///< ranks of the job, by the caller's settings
+  std::int64_t patience_ms = 0;  ///< time until the caller gives up
   std::string text;
 };
 
