@@ -1,4 +1,4 @@
-// Messages as bytes: one byte what it says, seven that are zero or the block, five numbers of eight bytes, the body.
+// Messages as bytes: a kind byte, seven bytes that are zero or hold the block, five numbers of eight bytes, the body.
 #include "server/message.hpp"
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kBlock = 4, kFirst = 8, kLast = 16, kLeast = 24, kRate = 32, kVersion = 40;
 
-/// A clock that a program can reach: sums and differences of two do not overflow.
+/// Limit of a clock: sums and differences of two clocks do not overflow.
 constexpr Clock kMostClock = Clock{1} << 62;
 
 Clock clock_at(base::ConstBytes bytes, std::size_t offset) {

@@ -1,4 +1,4 @@
-// Message: what workers and servers say to each other, as a value and as bytes.
+// Message: the messages between workers and servers, as a value and as bytes.
 #pragma once
 
 #include <array>
@@ -12,46 +12,49 @@
 
 namespace syncopate::server {
 
-/// The unit that travels: a message's body is at most this long, and a block of a table with its weights is.
+/// Limit of a message's body, and of a block's weights: a block is the unit of transfer.
 inline constexpr std::size_t kMostBodyBytes = std::size_t{1} << 20;
 inline constexpr std::size_t kHeadBytes = 48;
 
 enum class Says : std::uint8_t {
-  // A worker says:
+  // From a worker:
   setup = 1,  ///< body: the job's setup; the first message of a stream. `last`: 1 if this process has sent nothing
-              ///< before; it takes part from step `first` on. `version`: the process, drawn at random
+              ///< before; `first`: the first step that it takes part in. `version`: identifies the process, drawn at
+              ///< random
   initial,    ///< body: a block's first weights, or with `version` p that part of it (kept_part); from worker 0
-  push,       ///< body: the update of steps [first, last) of a block. Its weights are asked for in exchange
-  fetch,      ///< a block's weights are asked for
-  finish,     ///< the worker has ended in order; its clocks count no more
-  // A server says:
+  push,       ///< body: the update of steps [first, last) of a block. The server answers with the block's weights
+  fetch,      ///< requests a block's weights
+  finish,     ///< the worker has ended in order; its clocks no longer count
+  // From a server:
   welcome,  ///< the setup is accepted. `least`: the newest step of any block; `last`: of this worker
-  weights,  ///< body: a block's weights. `least`: steps of everybody that they hold; `last`: steps of the worker
+  weights,  ///< body: a block's weights. `least`: number of every worker's steps that they hold; `last`: of this
+            ///< worker's
   want,     ///< another worker waits for all updates of the first `least` steps
-  refuse,   ///< body: why; `block`: the ErrorKind. The stream ends
-  status,   ///< body: the server's status, to one who is no worker. The stream ends
+  refuse,   ///< body: the reason; `block`: the ErrorKind. The stream ends
+  status,   ///< body: the server's status, for an observer. The stream ends
 };
 
 struct Message {
   Says says = Says::setup;
-  std::uint32_t block = 0;    ///< of the server that the message goes to or comes from
+  std::uint32_t block = 0;    ///< of the server that sends or receives the message
   Clock first = 0, last = 0;  ///< push: the steps of the update
-  Clock least = 0;            ///< push, fetch: answered when the server has so many steps of everybody
-  double rate = 0;            ///< push, where the server runs the rule: the learning rate; or kMissed
-  /// push, fetch: which of the block's versions the worker holds. weights: which one it holds then. See kExact.
+  Clock least = 0;            ///< push, fetch: answered when the server has this number of every worker's steps
+  double rate = 0;            ///< push, if the server runs the rule: the learning rate; or kMissed
+  /// push, fetch: the version of the block that the worker holds. weights: the version that it then holds. See kExact.
   std::uint64_t version = 0;
   Payload body{};
 };
 
-/// Of a push without an update: its worker was away in the last of its steps, and takes no part in their average.
+/// Learning rate of a push that carries no update because the worker missed its last step. It does not count in the
+/// step's average.
 inline constexpr double kMissed = -1;
 
-/// Versions count what a server has shown of a block whose answers are coded; 0: the worker holds none of them, and an
-/// answer has the weights themselves. A request with kExact is answered so, with what the server really keeps.
+/// Versions count the states that a server has sent of a block whose answers are coded. 0: the worker holds none, and
+/// the answer holds the weights themselves. A request with kExact gets the exact weights that the server keeps.
 inline constexpr std::uint64_t kExact = ~std::uint64_t{0};
 
-/// A fetch with kKept - p is answered with part p of what the server keeps of the block, and leaves all versions as
-/// they are: 0: the weights, 1 + s: the optimizer's state s.
+/// A fetch with kKept - p is answered with part p of the server's state of the block, and leaves all versions
+/// unchanged. Part 0: the weights; part 1 + s: the optimizer's state s.
 inline constexpr std::uint64_t kKept = kExact - 1;
 inline constexpr std::size_t kMostKeptParts = 3;
 [[nodiscard]] constexpr std::optional<std::size_t> kept_part(std::uint64_t version) {
@@ -61,7 +64,7 @@ inline constexpr std::size_t kMostKeptParts = 3;
 
 /// Fields in order, little-endian; the body follows.
 [[nodiscard]] std::array<std::byte, kHeadBytes> head_of(const Message& message);
-/// Throws Corrupt for bytes that are no message of a worker, or of a server.
+/// Throws Corrupt if the bytes are not a message of a worker (of a server, if not `from_worker`).
 [[nodiscard]] Message message_of(Payload bytes, bool from_worker);
 
 }  // namespace syncopate::server

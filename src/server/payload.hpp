@@ -1,4 +1,4 @@
-// Payload: bytes together with what keeps them alive.
+// Payload: bytes, with the owner that keeps them alive.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Placements by name, what they load the servers with, and the law that every one keeps.
+// Placements by name, the loads that result, and the law that every placement keeps.
 #include "server/placement.hpp"
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@ std::string misplaced_within(const Shard& shard, const Demand& demand) {
   if (begin >= end || end > demand.table_bytes[table])
     return fmt::format("table {} has no range [{}, {})", table, begin, end);
   if (begin % demand.grain_bytes != 0)
-    return fmt::format("table {} is divided at byte {}, which is no multiple of {}", table, begin, demand.grain_bytes);
+    return fmt::format("table {} is cut at byte {}, which is not a multiple of {}", table, begin, demand.grain_bytes);
   if (server >= demand.servers) return fmt::format("there is no server {}; servers: {}", server, demand.servers);
   return {};
 }
@@ -60,7 +60,7 @@ std::string misplaced(std::span<const Shard> shards, const Demand& demand) {
         return fmt::format("shard {} does not begin at byte {} of table {}", next, covered, table);
       if (auto why = misplaced_within(shards[next], demand); !why.empty()) return why;
     }
-  return next == shards.size() ? std::string{} : fmt::format("shard {} is of no table", next);
+  return next == shards.size() ? std::string{} : fmt::format("shard {} does not belong to a table", next);
 }
 
 }  // namespace syncopate::server

@@ -1,4 +1,4 @@
-// Placement: an entry of the shelf placement/: which server keeps which part of which table.
+// Placement: an entry of the shelf placement/: assigns the parts of tables to servers.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +9,9 @@
 
 namespace syncopate::server {
 
-/// What is to be placed. Tables are in the order of their creation: the forward order of their layers.
+/// The tables to place, in the order of their creation: the forward order of their layers.
 struct Demand {
-  std::span<const std::size_t> table_bytes;  ///< each a multiple of grain_bytes; a table of 0 bytes is placed nowhere
+  std::span<const std::size_t> table_bytes;  ///< each a multiple of grain_bytes; a table of 0 bytes gets no shard
   std::size_t servers = 1;                   ///< at least 1
   std::size_t grain_bytes = 4;               ///< a table is divided only at multiples of it; at least 1
 };
@@ -38,15 +38,15 @@ struct Placement {
 [[nodiscard]] std::span<const Placement* const> placements();
 [[nodiscard]] const Placement& placement_named(std::string_view name);  ///< throws Misuse that lists them
 
-/// What `placement` makes of `demand`. Pure: equal on every process. Throws Misuse if there is no server, or a table is
-/// no multiple of the grain.
+/// The shards of `demand` under `placement`. Pure: equal on every process. Throws Misuse if there is no server, or a
+/// table is not a multiple of the grain.
 [[nodiscard]] std::vector<Shard> shards_of(const Placement& placement, const Demand& demand);
 
 /// The bytes that each server keeps.
 [[nodiscard]] std::vector<std::size_t> loads_of(std::span<const Shard> shards, std::size_t servers);
 /// Standard deviation over mean of the loads of all servers, 0 without load (thesis, figure 5.3).
 [[nodiscard]] double variation_of(std::span<const std::size_t> loads);
-/// Why `shards` do not answer `demand`; empty if they do.
+/// Why `shards` violate `demand`; empty if they fit.
 [[nodiscard]] std::string misplaced(std::span<const Shard> shards, const Demand& demand);
 
 }  // namespace syncopate::server

@@ -92,7 +92,7 @@ TEST(Endings, AListenerMayTurnACallerAway) {
     const auto stream = dial(listener->addresses()[0], end_named("worker 5"), record.events());
     EXPECT_EQ(record.await_failure(), "RemoteFailure");
     const std::string reason = record.await_ending().reason;
-    EXPECT_NE(reason.find(drops ? "it was turned away" : "worker 5 is here already"), std::string::npos) << reason;
+    EXPECT_NE(reason.find(drops ? "it was refused" : "worker 5 is here already"), std::string::npos) << reason;
   }
 }
 

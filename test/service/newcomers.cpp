@@ -73,7 +73,7 @@ TEST(Newcomers, WithTheNumberOfAWorkerThatIsAliveAreRefusedAndItGoesOn) {
   const WorkerOptions options{.servers = {}, .workers = 2};
   run_beside(options, [&](const Servers& servers) {
     const std::string told = mismatch_of(servers, options);
-    EXPECT_NE(told.find("worker 0 is another process, which is alive"), std::string::npos) << told;
+    EXPECT_NE(told.find("worker 0 is another live process"), std::string::npos) << told;
   });
 }
 

@@ -1,11 +1,11 @@
-// Adaptive: an accumulated update travels when it has become significant, at the latest when SSP's bound asks for it.
+// Adaptive: an accumulated update is sent when it is significant, at the latest when SSP's bound requires it.
 // Hsieh et al., "Gaia: geo-distributed machine learning approaching LAN speeds", NSDI 2017, section 3.3 (significance
-// filter); thesis, section 2.3.2 and figure 2.3d. Here the criterion is a shard's: |accumulated| / |weights|.
+// filter); thesis, section 2.3.2 and figure 2.3d. Here the criterion is per shard: |accumulated| / |weights|.
 //
 //   |u| / |w|   .004  .008  .013! .003  .007  .011!      theta = 0.01: travels at each !
 //
-// Traffic: between that of ssp:S (no update is significant) and that of bsp (each is). Significance that is no number,
-// as of weights that are all zero, travels.
+// Traffic: between that of ssp:S (no update is significant) and that of bsp (each is). A significance that is NaN, for
+// example with weights that are all zero, counts as significant.
 #include "base/shelf/parameters.hpp"
 #include "server/consistency.hpp"
 

@@ -1,4 +1,4 @@
-// BSP: bulk synchronous parallelism: everybody computes a step with everybody's updates of all steps before it.
+// BSP: bulk synchronous parallelism: each step computes with every worker's updates of all earlier steps.
 // Valiant, "A bridging model for parallel computation", CACM 33, 1990; thesis, section 2.3.2 and figure 2.3a.
 //
 //   worker 0   |==0==|  w |==1==|  w |==2==|      s = 0: fetched >= own

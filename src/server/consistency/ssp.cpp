@@ -1,12 +1,12 @@
-// SSP: stale synchronous parallelism: a worker is at most S steps ahead of the updates that it has seen of the slowest.
+// SSP: stale synchronous parallelism: a worker is at most S steps ahead of the slowest worker's updates in its weights.
 // Ho et al., "More effective distributed ML via a stale synchronous parallel parameter server", NIPS 2013, section 2;
-// thesis, section 2.3.2 and code 4.4, where updates add up and travel only when their worker must fetch, too.
+// thesis, section 2.3.2 and code 4.4, where updates also accumulate and are sent only when their worker must fetch.
 //
 //   own         0  1  2  3  4  5  6  7          s = 3, equal speeds: fetched is 0, then 4, then 8
-//   must fetch              x           x       a step computes with updates of at least own - s steps of everybody
+//   must fetch              x           x       a step computes with updates of at least own - s steps of each worker
 //
-// Traffic: workers of equal speed exchange once in s + 1 steps. One that is s steps behind is waited for, and then
-// exchanges as often as others wait.
+// Traffic: workers of equal speed exchange once in s + 1 steps. Others wait for a worker that is s steps behind; it
+// then exchanges as often as they wait.
 #include "base/shelf/parameters.hpp"
 #include "server/consistency.hpp"
 

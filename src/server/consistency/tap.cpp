@@ -1,4 +1,4 @@
-// TAP: total asynchronous parallelism: nobody waits, and nothing bounds how old a copy of the weights is.
+// TAP: total asynchronous parallelism: no worker waits, and the age of a copy of the weights is unbounded.
 // Dean et al., "Large scale distributed deep networks", NIPS 2012, section 4.1; thesis, section 2.3.2 and figure 2.3b.
 //
 //   worker 0   |==0==|==1==|==2==|==3==|==4==|     no bound; a worker that has asked for weights goes on with those
@@ -19,7 +19,7 @@ Rule rule(std::string_view /*parameter*/) {
 
 extern constinit const Consistency tap{
     .name = "tap",
-    .summary = "Nobody waits: updates travel every step, weights are as old as they are",
+    .summary = "No worker waits: updates travel every step, the age of the weights is unbounded",
     .source = "Dean et al. 2012 (Downpour SGD); modular parameter server thesis, section 2.3.2",
     .rule = rule,
 };

@@ -1,11 +1,11 @@
-// LPT: whole tables, the largest first, each to the server that has the least so far.
+// LPT: whole tables, the largest first, each to the server with the least load so far.
 // Thesis, Algorithm 2; Graham, "Bounds on multiprocessing timing anomalies", SIAM J. Appl. Math. 17, 1969, theorem 3:
 // the fullest server has at most 4/3 - 1/(3m) of what it would have in the best placement of whole tables.
 //
-// Law: max(p_1, S/m + (1 - 1/m) p_{m+1}), with S bytes in all and p_k the k-th largest table. For if the fullest
-// server has more than one table, the last came when all servers had one, so it is at most p_{m+1}, and the server then
-// had the least: at most (S - p)/m. A table above S/m makes a server fuller than S/m, and no placement of whole tables
-// avoids it (fc6 is three quarters of VGG-16): that is what `uniform` is for.
+// Law: max(p_1, S/m + (1 - 1/m) p_{m+1}), with S bytes in all and p_k the k-th largest table. Proof: if the fullest
+// server has more than one table, its last one was placed when all servers had one, so it is at most p_{m+1}, and the
+// server then had the least load: at most (S - p)/m. A table above S/m makes a server fuller than S/m, and no placement
+// of whole tables avoids it (fc6 is three quarters of VGG-16): use `uniform` for such models.
 #include <algorithm>
 #include <numeric>
 
@@ -15,7 +15,7 @@ namespace syncopate::server::placement {
 
 namespace {
 
-/// Tables from the largest to the smallest; of equal ones the first comes first.
+/// Tables from the largest to the smallest; equal ones in their original order.
 std::vector<std::size_t> falling(std::span<const std::size_t> bytes) {
   std::vector<std::size_t> order(bytes.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

@@ -1,11 +1,11 @@
-// Round-robin: whole tables, each to the server after the one before it; sizes are not considered.
+// Round-robin: whole tables, each to the server after the previous one; sizes are not considered.
 // Thesis, section 2.3.1 and code 4.1: the default of TensorFlow's parameter servers.
 //
 //   tables    0 1 2 3 4 5 6        server 0: 0 4   1: 1 5   2: 2 6   3: 3
 //
-// Law: with T tables, a server keeps at most ceil(T / m) of them, each at most the largest. The order of creation may
-// be the worst there is: then one server has all, m times the optimum. Weights and biases in turn on an even number of
-// servers come close to it: half of the servers keep biases.
+// Law: with T tables, a server keeps at most ceil(T / m) of them, each at most the largest. In the worst order of
+// creation one server has all bytes, m times the optimum. Alternating weights and biases on an even number of servers
+// come close to it: half of the servers keep only biases.
 #include <algorithm>
 
 #include "server/placement.hpp"

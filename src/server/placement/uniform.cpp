@@ -1,11 +1,11 @@
 // Uniform: every table is divided evenly over all servers, at multiples of the grain.
 // Thesis, section 5 (uniform split); there the remainders of all tables fall to the same servers.
 //
-//   tables    |0 0 0|1 1 1|2 2 2|        grains of all tables are dealt in turn: where a table does not divide evenly,
+//   tables    |0 0 0|1 1 1|2 2 2|        grains of all tables are dealt in turn: if a table does not divide evenly,
 //             |0 0 .|. . 1|1 1 .|        the next table's spare grains go to the servers that follow
 //
-// Law: loads differ by at most one grain, so the fullest has at most S/m and one grain. Its price is messages: m for
-// each table of at least m grains.
+// Law: loads differ by at most one grain, so the fullest server has at most S/m and one grain. The cost is messages: m
+// for each table of at least m grains.
 #include <numeric>
 
 #include "server/placement.hpp"
@@ -17,7 +17,7 @@ namespace {
 std::vector<Shard> place(const Demand& demand) {
   const std::size_t servers = demand.servers;
   std::vector<Shard> shards;
-  std::size_t turn = 0;  // the server that is next to get a spare grain
+  std::size_t turn = 0;  // the next server to get a spare grain
   for (std::size_t table = 0; table < demand.table_bytes.size(); ++table) {
     const std::size_t grains = demand.table_bytes[table] / demand.grain_bytes;
     const std::size_t each = grains / servers, spare = grains % servers;

@@ -1,4 +1,4 @@
-// Names of workers, and options of a stream's end.
+// Names of workers, and the options of a stream's end.
 #include "server/process/access.hpp"
 
 #include <fmt/format.h>
@@ -33,7 +33,7 @@ std::optional<std::size_t> worker_named(std::string_view name) noexcept {
 
 std::uint64_t drawn_process() {
   std::random_device device;
-  return (std::uint64_t{device()} << 32 | device()) | 1;  // 0 is nobody
+  return (std::uint64_t{device()} << 32 | device()) | 1;  // 0 means unknown
 }
 
 rpc::EndOptions end_options(const JobAccess& access, std::string identity, const Log& log) {

@@ -1,4 +1,4 @@
-// Links: dialling, greeting, and what happens when a stream ends.
+// Links: dials servers, sends setups, and handles the end of a stream.
 #include "server/process/links.hpp"
 
 #include <fmt/format.h>
@@ -69,10 +69,10 @@ void Links::dial(std::size_t server, std::chrono::milliseconds patience) {
   if (link.life == life)
     link.stream = std::move(stream);
   else
-    retired_.push_back(std::move(stream));  // it ended before it was here
+    retired_.push_back(std::move(stream));  // it ended before `dial` returned
 }
 
-/// The setup says from which step this worker begins; once all servers have welcomed it, it only resumes (0).
+/// The setup carries the step from which this worker begins. After all servers have welcomed it, it only resumes (0).
 void Links::greet(std::size_t server) {
   std::shared_ptr<rpc::Stream> stream;
   Message setup{.says = Says::setup, .version = process_};
@@ -97,7 +97,7 @@ Clock Links::introduce(const Setup& setup) {
   return from;
 }
 
-/// The newest step that anybody has ended by what servers say, or `from` if it is later.
+/// The newest step that any worker has ended, as reported by the servers, or `from` if it is later.
 Clock Links::greet_all(Clock from) {
   {
     const std::lock_guard lock(mutex_);
@@ -166,7 +166,7 @@ void Links::receive(std::size_t server, std::uint64_t life, Payload bytes) {
     Link& link = links_[server];
     if (link.life != life) return;
     if (!is_welcome && !link.is_welcome)
-      return;  // said to who was this worker before: it is said again after the welcome
+      return;  // meant for the worker's previous process; the server repeats it after the welcome
     statistics_.pulled_bytes += length - kHeadBytes;
     if (is_welcome) {
       link.is_welcome = true;
@@ -182,7 +182,7 @@ void Links::receive(std::size_t server, std::uint64_t life, Payload bytes) {
   changed_.notify_all();
 }
 
-/// Runs on: gRPC's threads. What another stream can mend is left to the keeper.
+/// Runs on: gRPC's threads. The keeper redials if another stream can recover from the loss.
 void Links::lose(std::size_t server, std::uint64_t life, const rpc::Ending& ending) {
   if (ending.failure && *ending.failure != ErrorKind::peer_lost)
     fail(error_of(*ending.failure, fmt::format("{}: {}", where(server), ending.reason)));
@@ -222,7 +222,7 @@ void Links::keep(const std::stop_token& stop) {
   }
 }
 
-/// Whether the server was reached again.
+/// Returns whether the server was reached again.
 bool Links::redial(std::size_t server, base::Duration lost) {
   try {
     dial(server, kAttempt);

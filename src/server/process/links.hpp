@@ -17,34 +17,34 @@
 
 namespace syncopate::server {
 
-/// Thread-safe. A failure that another stream cannot mend (a server refuses, or is out of reach for the timeout) is
-/// kept and thrown by every later call that waits or requires.
+/// Thread-safe. A failure from which no other stream can recover (a server refuses, or is out of reach for the timeout)
+/// is kept, and every later call that waits or requires throws it.
 class Links final {
  public:
   using Take = std::function<void(std::size_t server, Message message)>;
-  /// Dials every server, one after the other. `take` gets the servers' messages, on gRPC's threads. Throws as
+  /// Dials every server, one after the other. `take` receives the servers' messages, on gRPC's threads. Throws as
   /// rpc::dial.
   Links(const WorkerOptions& options, Take take);
   ~Links();
   Links(const Links&) = delete;
   Links& operator=(const Links&) = delete;
 
-  /// Says what is to be agreed to every server, and waits until all have. Returns the step from which on this worker
-  /// takes part: 0, or a later one where it comes late. Throws Mismatch, Misuse, Timeout, PeerLost.
+  /// Sends the setup to every server, and waits until all have accepted it. Returns the first step in which this worker
+  /// takes part: 0, or a later one if it comes late. Throws Mismatch, Misuse, Timeout, PeerLost.
   [[nodiscard]] Clock introduce(const Setup& setup);
-  /// `renewed` is called from now on when a stream that broke has been replaced, on gRPC's threads.
+  /// From now on, `renewed` is called when a broken stream has been replaced, on gRPC's threads.
   void open(std::function<void(std::size_t server)> renewed);
-  /// Sends, or drops where the stream is broken: what is under way is sent again when it is renewed.
+  /// Sends, or drops if the stream is broken: unanswered requests are sent again when it is renewed.
   void send(Request request);
-  /// Tells every server that this worker has finished.
+  /// Announces to every server that this worker has finished.
   void leave();
 
   [[nodiscard]] std::uint64_t arrivals() const;
-  /// Waits until there are more arrivals than `seen`; returns how many. Throws Timeout at the deadline, naming what was
-  /// waited for and the servers that are out of reach, or the failure.
+  /// Waits until the number of arrivals exceeds `seen`; returns it. At the deadline throws Timeout naming the awaited
+  /// table and the servers out of reach. Throws the failure, if there is one.
   std::uint64_t wait_beyond(std::uint64_t seen, base::Time deadline, std::string_view for_what);
   void require_whole() const;  ///< throws the failure, if there is one
-  /// The newest step of anybody, as far as servers said when streams began.
+  /// The newest step of any worker, as servers reported it when streams began.
   [[nodiscard]] Clock newest() const;
   [[nodiscard]] WorkerStatistics statistics() const;
 
@@ -69,14 +69,14 @@ class Links final {
   const WorkerOptions options_;
   const Take take_;
   const base::SteadyClock clock_;
-  const std::uint64_t process_;  ///< drawn at random: which process this is
+  const std::uint64_t process_;  ///< random; identifies this process
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   std::vector<Link> links_;
   std::vector<std::shared_ptr<rpc::Stream>> retired_;
   std::function<void(std::size_t)> renewed_;
   std::string setup_;  ///< as bytes; empty before `introduce`
-  Clock from_ = 0;     ///< it takes part from here on, as far as it has told
+  Clock from_ = 0;     ///< it participates from this step on, as far as it has reported
   std::uint64_t arrivals_ = 0;
   Clock newest_ = 0;
   bool has_left_ = false;

@@ -1,4 +1,4 @@
-// Newcomers: streams of processes that say they are a worker, until they have its seat or are turned away.
+// Newcomers: streams of processes that claim to be a worker, until they get its seat or are refused.
 #include "server/process/newcomers.hpp"
 
 #include <algorithm>

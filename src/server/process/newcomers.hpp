@@ -1,4 +1,4 @@
-// Newcomers: streams of processes that say they are a worker, until they have its seat or are turned away.
+// Newcomers: streams of processes that claim to be a worker, until they get its seat or are refused.
 #pragma once
 
 #include <memory>
@@ -11,35 +11,36 @@
 namespace syncopate::server {
 
 struct Newcomer {
-  std::size_t worker = 0;                 ///< as it says
+  std::size_t worker = 0;                 ///< as claimed
   std::shared_ptr<rpc::Stream> stream{};  ///< null: it has the seat, or has left
   std::optional<std::uint64_t> life{};    ///< of the stream, once it has the seat
   Message first{};                        ///< while it waits for the seat
-  base::Time deadline{};                  ///< the same
+  base::Time deadline{};                  ///< while it waits for the seat
   bool is_refused = false;
 };
 
-/// Thread-safe. A process does not end the stream of another one that is alive: it waits for the seat until the other
-/// has been silent for as long as makes it lost, and is refused if it is not.
+/// Thread-safe. A process does not end the stream of another live process: it waits for the seat until the other has
+/// been silent long enough to be lost, and is refused otherwise.
 class Newcomers final {
  public:
-  /// `bound`: longer than it takes a stream to end whose other end is silent.
+  /// `bound`: longer than a stream takes to end after its other end falls silent.
   Newcomers(Seats& seats, base::Duration bound) : seats_(seats), bound_(bound) {}
 
   [[nodiscard]] std::shared_ptr<Newcomer> arrive(std::size_t worker, std::unique_ptr<rpc::Stream> stream);
   [[nodiscard]] std::optional<std::uint64_t> life_of(const Newcomer& newcomer) const;
   [[nodiscard]] bool is_refused(const Newcomer& newcomer) const;
-  /// Its first message fits the job: it gets the seat, and its stream's number is returned, or it waits.
+  /// Handles a first message that fits the job: the newcomer gets the seat, and its stream's number is returned, or it
+  /// waits.
   [[nodiscard]] std::optional<std::uint64_t> offer(const std::shared_ptr<Newcomer>& newcomer, const Message& first);
-  /// It is sent the refusal, and its stream is closed.
+  /// Sends it the refusal, and closes its stream.
   void refuse(Newcomer& newcomer, const Message& refusal);
-  /// Its stream has ended. Returns the stream's number where it had the seat.
+  /// Its stream has ended. Returns the stream's number if it had the seat.
   [[nodiscard]] std::optional<std::uint64_t> leave(Newcomer& newcomer);
 
   struct Due {
-    std::vector<std::shared_ptr<Newcomer>> seated, refused;  ///< from now on; `refused`: by who calls
+    std::vector<std::shared_ptr<Newcomer>> seated, refused;  ///< since now; the caller refuses `refused`
   };
-  /// To be called again and again.
+  /// Call it repeatedly.
   [[nodiscard]] Due due();
 
  private:

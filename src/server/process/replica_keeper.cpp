@@ -22,7 +22,7 @@ void ReplicaKeeper::forget() {
 rpc::StreamEvents ReplicaKeeper::accept(std::unique_ptr<rpc::Stream> stream) {
   const std::lock_guard lock(mutex_);
   if (stream_) {
-    stream_->close("the server has come again on another stream");
+    stream_->close("the server has opened another stream");
     retired_.push_back(std::move(stream_));
   }
   stream_ = std::move(stream);
@@ -33,7 +33,7 @@ rpc::StreamEvents ReplicaKeeper::accept(std::unique_ptr<rpc::Stream> stream) {
           .ended = [this, life](const rpc::Ending& ending) { lose(life, ending); }};
 }
 
-/// Runs on: gRPC's threads. A replica that cannot follow its owner is of no use: the next claim is answered so.
+/// Runs on: gRPC's threads. A replica that cannot follow its owner is useless; the next claim is answered with 0.
 void ReplicaKeeper::receive(std::uint64_t life, Payload bytes) {
   const std::lock_guard lock(mutex_);
   if (life != life_) return;
@@ -41,7 +41,7 @@ void ReplicaKeeper::receive(std::uint64_t life, Payload bytes) {
     Relayed relayed = relayed_of(std::move(bytes));
     const bool is_empty = relayed.tells == Tells::claim_empty;
     if (!is_claimed_ && (is_empty || relayed.tells == Tells::claim)) return take_claim(relayed.number, is_empty);
-    if (relayed.tells != Tells::record || !is_claimed_ || is_due_) throw Corrupt("a server sends what it may not send");
+    if (relayed.tells != Tells::record || !is_claimed_ || is_due_) throw Corrupt("unexpected message from a server");
     Record record;
     if (!reader_.take(std::move(relayed), record)) return;
     has_ = tables_->apply(record);
@@ -55,14 +55,14 @@ void ReplicaKeeper::receive(std::uint64_t life, Payload bytes) {
 void ReplicaKeeper::take_claim(std::uint64_t process, bool is_empty) {
   const bool is_owner = owner_ == process || owner_ == 0;
   if (!is_empty && !is_owner) {
-    log_.write(LogLevel::warning, fmt::format("a process that server {} has replaced is turned away", server_));
+    log_.write(LogLevel::warning, fmt::format("refused a process that server {} has replaced", server_));
     tell(Tells::replaced, 0);
     return stream_->close({});
   }
   owner_ = process;
   is_claimed_ = true;
   is_due_ = is_empty && has_ > 0;
-  if (is_due_) return;  // to `turn`
+  if (is_due_) return;  // `turn` handles it
   tell(Tells::holds, has_);
 }
 
@@ -91,7 +91,7 @@ void ReplicaKeeper::turn() {
 }
 
 void ReplicaKeeper::hand_over() const {
-  log_.write(LogLevel::warning, fmt::format("server {} gets its tables from their replica here", server_));
+  log_.write(LogLevel::warning, fmt::format("server {} restores its tables from their replica here", server_));
   const auto send = [this](Relayed part) { stream_->send(0, head_of(part), std::move(part.message.body)); };
   static_cast<void>(tables_->hand_over([&](const Record& record) { each_part(record, send); }));
   tell(Tells::holds, has_);

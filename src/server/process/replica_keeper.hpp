@@ -1,4 +1,4 @@
-// ReplicaKeeper: the replica of one server on another: repeats its records, and hands all over to its successor.
+// ReplicaKeeper: one server's replica on another server: repeats its records, and hands its state to a successor.
 #pragma once
 
 #include <memory>
@@ -11,19 +11,19 @@
 
 namespace syncopate::server {
 
-/// Thread-safe. The law: a process that has nothing and claims to be the server is its owner from then on, and is
-/// handed what the replica has; one that claims it with tables of its own after that has been replaced, and is told so:
-/// so two processes never both acknowledge updates of one server.
+/// Thread-safe. Law: a process without tables that claims to be the server becomes its owner and receives the replica's
+/// state; a process with tables that claims the server afterwards has been replaced, and is refused. Two processes
+/// therefore never both acknowledge updates of one server.
 class ReplicaKeeper final {
  public:
-  /// Of server `server`.
+  /// Keeps the replica of server `server`.
   ReplicaKeeper(std::size_t server, std::size_t memory_bytes, syncopate::Log log);
 
-  /// The server, or who claims to be, on another stream; the one before is cut off.
+  /// Takes a further stream of the server, or of a process that claims to be it; cuts off the previous one.
   [[nodiscard]] rpc::StreamEvents accept(std::unique_ptr<rpc::Stream> stream);
-  /// To be called again and again: hands over, and ends streams that are over, which callbacks must not do.
+  /// Call it repeatedly: hands over, and ends streams that are closed, which callbacks must not do.
   void turn();
-  /// This process ends: the stream too, in order.
+  /// This process ends: ends the stream in order.
   void end();
   void count(ServerStatus& status) const;
 
@@ -39,8 +39,8 @@ class ReplicaKeeper final {
   const syncopate::Log log_;
   mutable std::mutex mutex_;
   std::unique_ptr<ServerTables> tables_;
-  std::uint64_t has_ = 0;    ///< what `apply` returned last
-  std::uint64_t owner_ = 0;  ///< the process that is the server; 0: none has come
+  std::uint64_t has_ = 0;    ///< the last return value of `apply`
+  std::uint64_t owner_ = 0;  ///< the process that is the server; 0: none yet
   std::shared_ptr<rpc::Stream> stream_;
   std::uint64_t life_ = 0;  ///< counts streams
   bool is_claimed_ = false, is_due_ = false;

@@ -1,4 +1,4 @@
-// The link to a replica's keeper: one stream after the other, each begun with a claim.
+// The link to a replica's keeper: one stream after another, each begun with a claim.
 #include "server/process/replica_link.hpp"
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@ namespace syncopate::server {
 
 namespace {
 
-/// Between two streams: a keeper that cannot follow is not asked without a pause.
+/// Pause between two streams, so that a keeper that cannot follow is not dialled in a busy loop.
 constexpr std::chrono::milliseconds kPause{50};
 
 }  // namespace
@@ -50,8 +50,8 @@ void ReplicaLink::run() {
   }
 }
 
-/// Dials once, and serves the stream to its end. Only here the replica is let follow and paused, so that nothing is
-/// forwarded on a stream before the keeper has said what it has. Returns whether to go on.
+/// Dials once, and serves the stream to its end. Only this function resumes and pauses the replica, so that nothing is
+/// forwarded on a stream before the keeper has answered. Returns whether to continue.
 bool ReplicaLink::serve_once() {
   tables_.pause();
   state_.change([](State& state) { state = {.is_over = state.is_over}; });
@@ -86,7 +86,7 @@ bool ReplicaLink::serve_once() {
         end = state;
       });
   if (end.is_over) stream->close({});
-  stream->end();  // others may hold it for a moment longer
+  stream->end();  // others may hold it a moment longer
   if (end.is_replaced)
     throw Mismatch("another process has taken this server's place and has its tables; only one of the two may go on");
   if (end.ending) consider(*end.ending);
@@ -102,12 +102,12 @@ void ReplicaLink::receive(RecordReader& reader, Payload bytes) {
     if (is_answered) return tables_.acknowledge(relayed.number);
     return state_.change([&](State& state) { state.holds = relayed.number; });
   }
-  if (relayed.tells != Tells::record || is_answered) throw Corrupt("a replica's keeper sends what it may not send");
+  if (relayed.tells != Tells::record || is_answered) throw Corrupt("unexpected message from a replica's keeper");
   Record record;
   if (reader.take(std::move(relayed), record)) static_cast<void>(tables_.apply(record));
 }
 
-/// What another stream can mend is not thrown: the keeper was lost, or could not follow.
+/// Does not throw for an end that another stream can recover from: the keeper was lost, or could not follow.
 void ReplicaLink::consider(const rpc::Ending& ending) const {
   if (!ending.failure) return;
   if (*ending.failure == ErrorKind::misuse || *ending.failure == ErrorKind::unauthorized)

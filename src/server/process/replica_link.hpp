@@ -1,4 +1,4 @@
-// ReplicaLink: from a server to the one that keeps its replica: what it claims, takes over, and forwards.
+// ReplicaLink: from a server to the keeper of its replica: claims, takes over, and forwards.
 #pragma once
 
 #include <exception>
@@ -14,33 +14,33 @@
 
 namespace syncopate::server {
 
-/// A thread dials the keeper, again whenever the stream has ended, claims the server, takes over what the replica has
-/// if `tables` are empty, and lets the replica follow.
+/// A thread dials the keeper again whenever the stream has ended, claims the server, takes over the replica's state if
+/// `tables` are empty, and lets the replica follow.
 class ReplicaLink final {
  public:
   struct Events {
-    /// Once: what the replica had has been taken over, so workers may be served. On the link's thread.
+    /// Called once: the replica's state has been taken over, so workers may be served. On the link's thread.
     std::function<void()> joined;
-    /// Once: this process is not the server any more, or cannot be. On the link's thread, which has ended its work.
+    /// Called once: this process is no longer the server, or cannot be. On the link's thread, which has ended its work.
     std::function<void(std::exception_ptr)> failed;
   };
 
-  /// `address`: the keeper's. `end.patience`: of one attempt to reach it. `tables` must outlive this.
+  /// `address`: of the keeper. `end.patience`: limit of one attempt to reach it. `tables` must outlive this.
   ReplicaLink(std::string address, rpc::EndOptions end, ServerTables& tables, Events events);
   ~ReplicaLink() { end(); }
   ReplicaLink(const ReplicaLink&) = delete;
   ReplicaLink& operator=(const ReplicaLink&) = delete;
 
-  /// The thread's. Nothing is forwarded before `begin`; after `end` no event comes any more.
+  /// Starts and stops the thread. Nothing is forwarded before `begin`; no event is called after `end`.
   void begin();
   void end();
-  /// On the stream of now; dropped where there is none.
+  /// Sends on the current stream; dropped if there is none.
   void forward(const Record& record);
 
  private:
   struct State {
-    std::shared_ptr<rpc::Stream> stream{};  ///< of now; null: none, or it has not been dialled yet
-    std::optional<std::uint64_t> holds{};   ///< what the keeper answered to the claim
+    std::shared_ptr<rpc::Stream> stream{};  ///< the current one; null: none, or not dialled yet
+    std::optional<std::uint64_t> holds{};   ///< the keeper's answer to the claim
     std::optional<rpc::Ending> ending{};
     bool is_replaced = false, is_over = false;  ///< is_over: this object
   };
@@ -52,7 +52,7 @@ class ReplicaLink final {
 
   const std::string address_;
   const rpc::EndOptions end_;
-  const std::uint64_t process_;  ///< drawn at random: which process this is
+  const std::uint64_t process_;  ///< random; identifies this process
   ServerTables& tables_;
   const Events events_;
   base::Guarded<State> state_;

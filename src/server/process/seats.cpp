@@ -1,4 +1,4 @@
-// The workers of a server: what becomes of their streams.
+// The workers of a server: the state of their streams.
 #include "server/process/seats.hpp"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ std::optional<std::uint64_t> Seats::take_free(std::size_t worker, std::shared_pt
 
 std::uint64_t Seats::seat_on(Seat& seat, std::shared_ptr<rpc::Stream> stream, std::uint64_t process) {
   if (seat.stream) {
-    seat.stream->close("the worker has come again on another stream");
+    seat.stream->close("the worker has opened another stream");
     retired_.push_back(std::move(seat.stream));
   }
   seat.stream = std::move(stream);

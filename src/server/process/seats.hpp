@@ -1,4 +1,4 @@
-// Seats: a server's workers: the stream of each, who is away and since when, and who has ended.
+// Seats: a server's workers: the stream of each, which are away and since when, and which have ended.
 #pragma once
 
 #include <chrono>
@@ -19,61 +19,61 @@
 
 namespace syncopate::server {
 
-/// Thread-safe. Workers that never came are away since `begin`.
+/// Thread-safe. Workers that never came count as away since `begin`.
 class Seats final {
  public:
   explicit Seats(std::chrono::milliseconds patience,
                  std::unique_ptr<base::Clock> clock = std::make_unique<base::SteadyClock>())
       : patience_(patience), clock_(std::move(clock)) {}
 
-  /// Another stream becomes the worker's; the one that it had before is cut off. Returns the stream's number.
+  /// Makes `stream` the worker's; cuts off its previous one. Returns the stream's number.
   [[nodiscard]] std::uint64_t take(std::size_t worker, std::shared_ptr<rpc::Stream> stream);
-  /// The same, if the worker is away or `process` is the one that has its stream. Nothing: another process has it.
+  /// As `take`, if the worker is away or `process` already has its stream. Empty: another process has it.
   [[nodiscard]] std::optional<std::uint64_t> take_free(std::size_t worker, std::shared_ptr<rpc::Stream> stream,
                                                        std::uint64_t process);
-  /// Streams of that worker which have not taken its seat yet: while there are any it is not given up.
+  /// Counts streams of that worker that have not taken its seat yet; while there are any it is not given up.
   void expect(std::size_t worker, int change);
-  /// A message of so many bytes has come. False if it came on an earlier stream: it is late. Before `open` a worker's
-  /// message is kept instead, of which it sends one before it is answered.
+  /// A message of `bytes` bytes has arrived. False if it came late, on an earlier stream. Before `open` the message is
+  /// kept instead; a worker sends only one before it is answered.
   [[nodiscard]] bool admit(std::size_t worker, std::uint64_t life, std::size_t bytes, Message& message);
-  /// Workers are served from now on. Returns what was kept.
+  /// Serves workers from now on. Returns the kept messages.
   [[nodiscard]] std::vector<std::pair<std::size_t, Message>> open();
-  /// To the worker's stream of now; dropped where there is none.
+  /// Sends on the worker's current stream; dropped if there is none.
   void send(Outgoing outgoing);
   void cut_off(std::size_t worker, std::string_view why);
   [[nodiscard]] std::uint64_t life_of(std::size_t worker) const;
-  /// The worker does not fit the job: it is sent the refusal and its stream is closed; what comes on it is late.
+  /// The worker does not fit the job: sends it the refusal and closes its stream; later messages on it count as late.
   void turn_away(std::size_t worker, std::uint64_t life, const Message& refusal);
   void mark_finished(std::size_t worker);
-  /// Of a worker that is not here: nobody waits for it.
+  /// Gives up a worker that is away: the others no longer wait for it.
   void give_up(std::size_t worker);
-  /// Its stream has ended. False if that was an earlier stream, or it had finished.
+  /// Its stream has ended. False if that was an earlier stream, or the worker had finished.
   [[nodiscard]] bool lose(std::size_t worker, std::uint64_t life);
-  /// A stream that is to be ended, in the next turn.
+  /// A stream to end in the next turn.
   void retire(std::shared_ptr<rpc::Stream> stream);
 
-  /// Waits for a while, or until there is something to do, then `due`.
+  /// Waits for a while, or until there is something to do; then calls `due`.
   [[nodiscard]] std::vector<std::size_t> turn(std::size_t workers);
-  /// Ends streams, which callbacks must not do. Returns the workers that are given up from now on, of `workers` (0: the
-  /// job has not begun).
+  /// Ends streams, which callbacks must not do. Returns the workers, of `workers` (0: the job has not begun), that are
+  /// given up from now on.
   [[nodiscard]] std::vector<std::size_t> due(std::size_t workers);
   void wake();  ///< ends `turn`
-  /// This process cannot go on: `wait_for_end` throws it.
+  /// This process cannot continue: `wait_for_end` throws it.
   void fail(std::exception_ptr failure);
-  /// Until every worker has finished or was given up. Returns whether they have. `workers` is called with the lock
-  /// held.
+  /// Waits until every worker has finished or was given up. Returns whether they have. `workers` is called with the
+  /// lock held.
   [[nodiscard]] bool wait_for_end(std::chrono::milliseconds time, const std::function<std::size_t()>& workers);
   void count(ServerStatus& status) const;
 
  private:
   struct Seat {
-    std::shared_ptr<rpc::Stream> stream{};  ///< of now; null: the worker is away
+    std::shared_ptr<rpc::Stream> stream{};  ///< the current one; null: the worker is away
     std::uint64_t life = 0;                 ///< counts streams
-    std::uint64_t process = 0;              ///< of `stream`, as it says; 0: not known
+    std::uint64_t process = 0;              ///< of `stream`, as claimed; 0: unknown
     int expected = 0;                       ///< streams that have not taken the seat
     base::Time away_since{};
     bool is_given_up = false, has_finished = false;
-    std::optional<Message> first{};  ///< came before `open`
+    std::optional<Message> first{};  ///< arrived before `open`
   };
   [[nodiscard]] std::uint64_t seat_on(Seat& seat, std::shared_ptr<rpc::Stream> stream, std::uint64_t process);
   [[nodiscard]] std::vector<std::size_t> overdue(std::size_t workers);

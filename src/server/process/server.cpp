@@ -24,7 +24,7 @@ using namespace server;
 
 namespace {
 
-/// Of the silence: within so many a stream has ended whose other end is silent, on a busy machine too.
+/// In multiples of the silence: a stream whose other end is silent has ended within this time, even on a busy machine.
 constexpr int kLosing = 3;
 
 std::size_t limit_of(const ServerOptions& options) {
@@ -79,7 +79,7 @@ class Server::Impl {
     seats_.wake();
     keeper_.join();
     if (replica_) replica_->end();
-    listener_.reset();  // no callback comes any more
+    listener_.reset();  // no callback comes after this
   }
 
   [[nodiscard]] const std::vector<std::string>& addresses() const noexcept { return listener_->addresses(); }
@@ -115,7 +115,7 @@ class Server::Impl {
       const std::string file = folder.file_of(options_.index, snapshot->step);
       tables_.restore(snapshot->setup, snapshot->step, snapshot->images, "that of the snapshot " + file);
       folder.goes_on_from(snapshot->step);
-      options_.log.write(LogLevel::info, fmt::format("server {}: goes on from {}", options_.index, file));
+      options_.log.write(LogLevel::info, fmt::format("server {}: resumes from {}", options_.index, file));
     }
     snapshots_.emplace(std::move(folder), options_.index, options_.log);
     tables_.take_images(options_.snapshot_every,
@@ -137,7 +137,7 @@ class Server::Impl {
     if (replica_ && peer == name_of_server(server_before(options_))) return replica_->accept(std::move(stream));
     const std::optional<std::size_t> worker = worker_named(peer);
     if (!worker)
-      return dismiss(std::move(stream), fmt::format("'{}' is no worker, nor the server whose replica is kept here; all "
+      return dismiss(std::move(stream), fmt::format("'{}' is neither a worker nor the replicated server; all "
                                                     "servers of a job take the same --servers and --replicas",
                                                     peer));
     const auto newcomer = newcomers_.arrive(*worker, std::move(stream));
@@ -150,14 +150,14 @@ class Server::Impl {
     return dismiss(std::move(stream), {});
   }
 
-  /// Who takes no part. `why` empty: it has got what it came for.
+  /// Ends the stream of a caller that takes no part. `why` empty: it has received its answer.
   rpc::StreamEvents dismiss(std::unique_ptr<rpc::Stream> stream, const std::string& why) {
     stream->close(why);
     seats_.retire(std::move(stream));
     return {.received = [](Payload) {}, .ended = [](const rpc::Ending&) {}};
   }
 
-  /// Runs on: gRPC's threads. What is thrown ends the stream.
+  /// Runs on: gRPC's threads. An exception ends the stream.
   void receive(const std::shared_ptr<Newcomer>& from, Payload bytes) {
     const std::size_t length = bytes.bytes.size();
     Message message = message_of(std::move(bytes), true);
@@ -166,7 +166,7 @@ class Server::Impl {
     if (life && seats_.admit(from->worker, *life, length, message)) take(from->worker, *life, message);
   }
 
-  /// Who does not fit the job is told so, and changes nothing.
+  /// A worker that does not fit the job is refused with the reason, and changes nothing.
   std::optional<std::uint64_t> meet(const std::shared_ptr<Newcomer>& newcomer, const Message& first) {
     if (newcomers_.is_refused(*newcomer)) return std::nullopt;
     try {
@@ -180,7 +180,7 @@ class Server::Impl {
     return life;
   }
 
-  /// An error is the worker's: it is told.
+  /// An error is the worker's: it is sent to the worker.
   void take(std::size_t worker, std::uint64_t life, const Message& message) {
     try {
       tables_.receive(worker, message);
@@ -190,13 +190,13 @@ class Server::Impl {
     }
   }
 
-  /// The tables are here. Who came before is answered now; who left the server that this one replaces does not come.
+  /// The tables are here. Workers that came before are answered now; requests to the replaced server are not repeated.
   void open() {
     for (const std::size_t worker : tables_.departed()) seats_.give_up(worker);
     for (const auto& [worker, message] : seats_.open()) take(worker, seats_.life_of(worker), message);
   }
 
-  /// The worker says what it is refused for; here it is an event of the log.
+  /// The worker reports the reason of its refusal; the server only logs it.
   [[nodiscard]] Message refusal(std::size_t worker, const Error& error) const {
     options_.log.write(error.kind() == ErrorKind::mismatch ? LogLevel::info : LogLevel::warning,
                        fmt::format("server {}: refused worker {}: {}", options_.index, worker, error.what()));
@@ -222,17 +222,17 @@ class Server::Impl {
     }
     for (const auto& newcomer : due.refused)
       newcomers_.refuse(
-          *newcomer, refusal(newcomer->worker,
-                             Mismatch(fmt::format("worker {} is another process, which is alive; give each process of "
-                                                  "the job a number of its own (SYNCOPATE_RANK)",
-                                                  newcomer->worker))));
+          *newcomer,
+          refusal(newcomer->worker, Mismatch(fmt::format("worker {} is another live process; give each process of "
+                                                         "the job its own number (SYNCOPATE_RANK)",
+                                                         newcomer->worker))));
   }
 
   /// Runs on: `keeper_`.
   void keep(const std::stop_token& stop) {
     while (!stop.stop_requested()) {
       for (const std::size_t worker : seats_.turn(workers())) {
-        options_.log.write(LogLevel::warning, fmt::format("server {}: gave worker {} up after {:g} s; the others go on",
+        options_.log.write(LogLevel::warning, fmt::format("server {}: gave up worker {} after {:g} s; others continue",
                                                           options_.index, worker, base::seconds(options_.patience)));
         tables_.leave(worker);
       }
@@ -242,12 +242,12 @@ class Server::Impl {
   }
 
   const ServerOptions options_;
-  std::optional<SnapshotWriter> snapshots_;  ///< ends after the tables
+  std::optional<SnapshotWriter> snapshots_;  ///< destroyed after the tables
   ServerTables tables_;
   Seats seats_;
   Newcomers newcomers_;
-  std::optional<ReplicaKeeper> replica_;  ///< of the server before this one
-  std::unique_ptr<ReplicaLink> link_;     ///< to this one's replica
+  std::optional<ReplicaKeeper> replica_;  ///< of the previous server
+  std::unique_ptr<ReplicaLink> link_;     ///< to this server's replica
   std::unique_ptr<rpc::Listener> listener_;
   std::jthread keeper_;
 };

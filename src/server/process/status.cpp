@@ -1,4 +1,4 @@
-// Status: asking a server for it, and its bytes.
+// Status: requests a server's status, and its bytes.
 #include "server/process/status.hpp"
 
 #include <fmt/format.h>
@@ -66,7 +66,7 @@ ServerStatus status_of(const std::string& address, const JobAccess& access) {
   has_ended.wait_until(
       deadline, [](bool ended) { return ended; }, [](bool) {});
   const auto status = answer.with([](const auto& told) { return told; });
-  if (!status) throw Timeout(fmt::format("the server at {} does not tell its status", address));
+  if (!status) throw Timeout(fmt::format("no status reply from the server at {}", address));
   return *status;
 }
 

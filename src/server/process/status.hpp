@@ -1,4 +1,4 @@
-// Status: what a server says of itself to an observer, as bytes.
+// Status: a server's report to an observer, as bytes.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace syncopate::server {
 
-/// The name of who asks a server for its status.
+/// The name of a caller that requests a server's status.
 inline constexpr std::string_view kObserver = "observer";
 
 [[nodiscard]] std::string bytes_of(const ServerStatus& status);

@@ -115,7 +115,7 @@ class TableWorker::Impl {
     wait_for_all(parts);
     if (tables_->in_lockstep() && tables_->gathered_at() != kept.step)
       throw PeerLost(
-          fmt::format("the servers gave worker {} up while it gathered their weights of step {}, and are at "
+          fmt::format("the servers gave up worker {} while it gathered their weights of step {}, and are at "
                       "step {}: raise their --patience",
                       options_.worker, kept.step, tables_->gathered_at()));
     return kept;
@@ -162,7 +162,7 @@ class TableWorker::Impl {
     try {
       wait([&] { return tables_->has_gathered(); }, "all tables");
     } catch (const Error&) {
-      tables_->gather({});  // what comes late is not written to memory that goes
+      tables_->gather({});  // late arrivals must not be written to memory that is freed
       throw;
     }
   }
@@ -170,7 +170,7 @@ class TableWorker::Impl {
   /// Runs on: gRPC's threads.
   void take(std::size_t server, Message message) { tables_->receive(server, std::move(message)); }
 
-  /// Asks again whenever something has come.
+  /// Checks again after every arrival.
   template <class Ready>
   void wait(Ready&& is_ready, std::string_view for_what) {
     const base::Time deadline = clock_.now() + options_.timeout;
@@ -183,7 +183,7 @@ class TableWorker::Impl {
   std::vector<Buffer> weights_;
   const base::SteadyClock clock_;
   std::unique_ptr<WorkerTables> tables_;
-  Links links_;  // the last: its threads use what is above
+  Links links_;  // last: its threads use the members above
 };
 
 TableWorker::TableWorker(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -34,7 +34,7 @@ using File = std::unique_ptr<BIO, Freed<BIO, BIO_free_all>>;
 constexpr int kMostDays = 3650;
 
 void need(bool done) {
-  if (!done) throw SystemFailure("the cryptographic library makes no certificate");
+  if (!done) throw SystemFailure("the cryptographic library cannot make a certificate");
 }
 
 bool is_word(const std::string& text) {
@@ -72,7 +72,7 @@ void set_random_number(X509* certificate) {
   need(done);
 }
 
-/// What all have in common; without issuer, extensions and signature.
+/// The common fields of all certificates; without issuer, extensions and signature.
 Certificate begin_certificate(EVP_PKEY* key, const std::string& name, int days) {
   constexpr long kHour = 3600, kDay = 24 * kHour;
   Certificate certificate(X509_new());
@@ -117,7 +117,7 @@ Certificate certify(const Authority& authority, EVP_PKEY* key, const CertifiedHo
   return certificate;
 }
 
-/// A new file that only its owner can read.
+/// Writes a new file that only its owner can read.
 template <class Write>
 void save(const std::string& path, Write&& write) {
   const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
@@ -142,7 +142,7 @@ void make_certificates(const std::string& folder, const std::vector<CertifiedHos
     base::require(is_word(host.name) && host.name != "authority",
                   "the host's name '{}' is not allowed; allowed: letters, digits, '.', '-', '_', but 'authority'",
                   host.name);
-    base::require(!host.called.empty(), "host {} has no name or address by which others call it", host.name);
+    base::require(!host.called.empty(), "host {} has no name or address under which others reach it", host.name);
     for (const std::string& name : host.called)
       base::require(is_word(name) || is_numeric(name), "'{}' of host {} is neither a name nor a numeric address", name,
                     host.name);

@@ -8,10 +8,11 @@
 
 namespace syncopate::server::rpc {
 
-/// Makes `folder` (for its owner alone) and in it `authority.pem`, and for each host `NAME.pem` and `NAME-key.pem`:
-/// ECDSA on P-256, X.509 v3, all files 0600, valid for `days`. Names of files have letters, digits, '.', '-' and '_'; a
-/// host is called 1 or more: "10.0.0.5", "fd00::5", "node5". The authority's key is kept nowhere: more hosts need new
-/// certificates for all. Throws Misuse (a name that is not allowed, a folder that exists), SystemFailure.
+/// Makes `folder` (readable only by its owner) and in it `authority.pem`, and for each host `NAME.pem` and
+/// `NAME-key.pem`: ECDSA on P-256, X.509 v3, all files 0600, valid for `days`. File names consist of letters, digits,
+/// '.', '-' and '_'. A host has one or more addresses: "10.0.0.5", "fd00::5", "node5". The authority's key is not
+/// stored: more hosts need new certificates for all. Throws Misuse (a name that is not allowed, a folder that exists),
+/// SystemFailure.
 void make_certificates(const std::string& folder, const std::vector<CertifiedHost>& hosts, int days);
 
 }  // namespace syncopate::server::rpc

@@ -22,9 +22,9 @@ namespace {
 /// How the listener answered a call.
 struct Reply {
   bool is_in = false;
-  std::string proof;      ///< the listener's, of who is in
-  std::string challenge;  ///< of who is not
-  grpc::Status status;    ///< of who is not
+  std::string proof;      ///< of the listener, for an accepted caller
+  std::string challenge;  ///< for a caller that is not accepted
+  grpc::Status status;    ///< for a caller that is not accepted
 };
 
 std::string text_in(const std::multimap<grpc::string_ref, grpc::string_ref>& metadata, const char* key) {
@@ -32,8 +32,8 @@ std::string text_in(const std::multimap<grpc::string_ref, grpc::string_ref>& met
   return found == metadata.end() ? std::string() : std::string(found->second.data(), found->second.size());
 }
 
-/// The first channel of the process is never destroyed. gRPC 1.51 shares one queue of reactions among all channels and
-/// servers, and may abort where the last of them goes while one of its threads still polls there.
+/// Keeps the process's first channel alive to its end. gRPC 1.51 shares one queue of reactions among all channels and
+/// servers, and may abort when the last of them is destroyed while one of its threads still polls that queue.
 void keep_for_good(const std::shared_ptr<grpc::Channel>& channel) {
   static const auto* const kept = new std::shared_ptr<grpc::Channel>(channel);
   static_cast<void>(kept);
@@ -58,12 +58,12 @@ class Call final : public Session, public grpc::ClientBidiReactor<grpc::ByteBuff
         deadline, [](const auto& known) { return known.has_value(); }, [&](const auto& known) { reply = known; });
     return reply;
   }
-  /// Ends the attempt; returns when gRPC has let go of it.
+  /// Ends the attempt; returns when gRPC has released it.
   void drop() {
     seal();
     leave();
   }
-  /// The listener has proved itself too.
+  /// The listener has proved the secret too.
   void trust(const Hello& listener, StreamEvents events) {
     meet(listener.identity, listener.silence);
     open(std::move(events));
@@ -85,7 +85,7 @@ class Call final : public Session, public grpc::ClientBidiReactor<grpc::ByteBuff
           .status = status});
     on_over(status.ok(),
             {ErrorKind::peer_lost, fmt::format("{} is lost: {}", other_end(),
-                                               status.ok() ? "it left without a word" : status.error_message())});
+                                               status.ok() ? "it left without a farewell" : status.error_message())});
   }
 
  private:
@@ -107,7 +107,7 @@ class Call final : public Session, public grpc::ClientBidiReactor<grpc::ByteBuff
   std::shared_ptr<Call> self_;
 };
 
-/// One dial: attempts until the listener lets this end in, refuses it, or the time is over.
+/// One dial: attempts until the listener accepts this end, refuses it, or the time is over.
 class Dialing final {
  public:
   Dialing(const std::string& address, const EndOptions& options)
@@ -139,8 +139,8 @@ class Dialing final {
       if (reply) consider(*reply);
     }
     throw PeerLost(
-        fmt::format("no parameter server answers at {} within {} ms{}; it has to run there, to be reachable "
-                    "from this host, and to have certificates by the same authority, or none, as this end",
+        fmt::format("no parameter server answers at {} within {} ms{}; it must run there, be reachable "
+                    "from this host, and have certificates by the same authority as this end, or none like it",
                     address_.text, options_.patience / std::chrono::milliseconds(1), last_));
   }
 
@@ -157,7 +157,7 @@ class Dialing final {
                                                std::as_bytes(std::span(proof)));
   }
 
-  /// Not in: what is to be done, or why that is for good.
+  /// Handles a reply to a caller that is not accepted: prepares the next attempt, or throws if none can succeed.
   void consider(const Reply& reply) {
     const std::string said = reply.status.error_message();
     const std::string why = readable(std::as_bytes(std::span(said)));
@@ -174,14 +174,14 @@ class Dialing final {
         return;
       default:
         throw Mismatch(
-            fmt::format("what answers at {} is no parameter server of this version: {}", address_.text, why));
+            fmt::format("the program at {} is not a parameter server of this version: {}", address_.text, why));
     }
   }
 
   void take(const std::string& challenge) {
     const auto hello = read_hello(std::as_bytes(std::span(challenge)));
     if (!hello || ++challenges_ > kMostChallenges)
-      throw Mismatch(fmt::format("what answers at {} is no parameter server: it gives no challenge", address_.text));
+      throw Mismatch(fmt::format("the program at {} is not a parameter server: it sent no challenge", address_.text));
     if (hello->protocol != kProtocol || hello->version != version())
       throw Mismatch(
           fmt::format("{} runs Syncopate {} (protocol {}), this is Syncopate {} (protocol {}); use one "
@@ -192,7 +192,7 @@ class Dialing final {
   }
 
   [[noreturn]] void refuse_unproved(bool is_theirs) const {
-    throw Unauthorized(is_theirs ? fmt::format("what answers at {} does not know this job's secret", address_.text)
+    throw Unauthorized(is_theirs ? fmt::format("the program at {} does not know this job's secret", address_.text)
                                  : fmt::format("the parameter server at {} does not accept this process's secret; give "
                                                "both ends the same SYNCOPATE_SECRET_FILE",
                                                address_.text));
@@ -202,7 +202,7 @@ class Dialing final {
     return std::chrono::system_clock::now() + std::chrono::duration_cast<std::chrono::system_clock::duration>(left);
   }
 
-  /// A listener whose challenges do not last asks for others; one that goes on so is none.
+  /// A listener whose challenges expire may be asked for this number; one that goes on is not a parameter server.
   static constexpr int kMostChallenges = 8;
 
   const EndOptions& options_;

@@ -27,7 +27,7 @@ using Context = grpc::GenericCallbackServerContext;
 
 base::Time now() { return std::chrono::steady_clock::now(); }
 
-/// Tells a caller that it is not in; nothing is read from it.
+/// Refuses a caller; nothing is read from it.
 class Refusal final : public grpc::ServerGenericBidiReactor {
  public:
   Refusal(grpc::StatusCode code, const std::string& why) { Finish({code, why}); }
@@ -148,7 +148,7 @@ GrpcListener::~GrpcListener() {
   } else {
     acceptor_.reset();
     server_->Shutdown(std::chrono::system_clock::now());  // cancels all calls; returns when the last one is over
-    static_cast<void>(server_.release());  // gRPC 1.51 may abort where the last of its objects goes: see dial.cpp
+    static_cast<void>(server_.release());  // gRPC 1.51 may abort when its last object is destroyed: see dial.cpp
   }
 }
 
@@ -193,7 +193,7 @@ grpc::ServerGenericBidiReactor* GrpcListener::admit(Context* context, const Hell
 
 std::unique_ptr<Listener> listen(const std::vector<std::string>& addresses, const EndOptions& options,
                                  Accepted accepted) {
-  base::require(!addresses.empty(), "a parameter server without an address; allowed: 1 or more");
+  base::require(!addresses.empty(), "a parameter server needs an address; allowed: 1 or more");
   return std::make_unique<GrpcListener>(addresses, options, std::move(accepted));
 }
 

@@ -1,4 +1,4 @@
-// Message: what travels in one message of gRPC, packed without copying bodies, unpacked with one copy.
+// Message: the contents of one gRPC message, packed without copying bodies, unpacked with one copy.
 #include "server/rpc/message.hpp"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ struct alignas(kMessageAlignment) Line {
   std::byte bytes[kMessageAlignment];
 };
 
-/// gRPC takes memory that it may not write to by a pointer that could; it does not write.
+/// gRPC takes read-only memory by a non-const pointer; it does not write to it.
 grpc::Slice refer_to(Payload body) {
   return {const_cast<std::byte*>(body.bytes.data()), body.bytes.size(),
           [](void* owner) { delete static_cast<Owner*>(owner); }, new Owner(std::move(body.owner))};

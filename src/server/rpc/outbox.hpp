@@ -1,4 +1,4 @@
-// Outbox: messages that wait to be sent, in the order of their priorities; bodies stay where they are.
+// Outbox: messages that wait to be sent, in the order of their priorities; bodies are not copied.
 #pragma once
 
 #include <array>
@@ -10,14 +10,14 @@
 
 namespace syncopate::server::rpc {
 
-/// A message to be sent: its head by value, its body by what keeps it alive.
+/// A message to send: its head by value, its body with the owner that keeps it alive.
 struct Outgoing {
   std::array<std::byte, kMostHeadBytes> head;
   std::size_t head_bytes = 0;
   Payload body;
 };
 
-/// Lower numbers first, equal ones in the order in which they came.
+/// Lower numbers first; equal ones in the order of arrival.
 class Outbox final {
  public:
   void push(std::uint64_t priority, Outgoing message) { waiting_.emplace(priority, std::move(message)); }

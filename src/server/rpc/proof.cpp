@@ -1,4 +1,4 @@
-// Proof: how the two ends of a stream show each other that they know the job's secret, as pure functions of bytes.
+// Proof: how the two ends of a stream prove to each other that they have the job's secret, as pure functions of bytes.
 #include "server/rpc/proof.hpp"
 
 #include <openssl/rand.h>
@@ -20,7 +20,7 @@ namespace {
 constexpr char kMagic[] = "SYNCSTRM";
 constexpr std::size_t kMagicBytes = 8, kVersionAt = 16, kVersionBytes = 16, kNonceAt = 32, kNonceBytes = 32;
 constexpr std::size_t kRandomAt = 40, kCodeAt = 48, kCodeBytes = 16, kIdentityAt = 64, kJobAt = 128;
-// What a code is for; none is a purpose of transport/connect, which uses the same secret.
+// The purposes of a code; none is a purpose of transport/connect, which uses the same secret.
 constexpr auto kCallerProves = std::byte{'w'}, kAnswererProves = std::byte{'s'}, kNonceCode = std::byte{'n'};
 
 bool is_printable(char letter) noexcept { return letter >= ' ' && letter <= '~'; }
@@ -41,7 +41,7 @@ std::string read_text(base::ConstBytes bytes) {
 
 void draw(base::Bytes bytes) {
   if (RAND_bytes(reinterpret_cast<unsigned char*>(bytes.data()), static_cast<int>(bytes.size())) != 1)
-    throw SystemFailure("the system gives no random bytes");
+    throw SystemFailure("the system returned no random bytes");
 }
 
 HelloBytes without_nonce(const Hello& hello) {
@@ -113,7 +113,7 @@ Challenger::Verdict Challenger::check(const HelloBytes& caller, const HelloBytes
   using base::crypto::is_same;
   const Digest code = code_of(caller, answerer);
   if (!is_same(base::ConstBytes(code).first(kCodeBytes), base::ConstBytes(answerer).subspan(kCodeAt, kCodeBytes)))
-    return Verdict::stale;  // another process's, perhaps of the server that was here before
+    return Verdict::stale;  // of another process, perhaps of the previous server
   if (!is_same(prove(secret_, Role::caller, caller, answerer), proof)) return Verdict::wrong;
   const auto made = base::get<std::int64_t>(answerer, kNonceAt);
   const std::int64_t oldest = (now - window_).time_since_epoch().count();

@@ -1,4 +1,4 @@
-// Proof: how the two ends of a stream show each other that they know the job's secret, as pure functions of bytes.
+// Proof: how the two ends of a stream prove to each other that they have the job's secret, as pure functions of bytes.
 #pragma once
 
 #include <array>
@@ -17,25 +17,25 @@ namespace syncopate::server::rpc {
 inline constexpr std::uint16_t kProtocol = 1;
 inline constexpr std::size_t kMostNameBytes = 64;
 
-/// Who speaks. Magic, protocol and version keep their places in every future protocol.
+/// The sender. Magic, protocol and version keep their offsets in every future protocol.
 struct Hello {
   std::uint16_t protocol = kProtocol;
   std::string version;       ///< the library's, at most 15 characters
-  base::Duration silence{};  ///< after how long it gives the other end up; whole milliseconds
+  base::Duration silence{};  ///< the other end is given up after this time; whole milliseconds
   std::string identity;      ///< at most kMostNameBytes
   std::string job;           ///< at most kMostNameBytes; an answerer's is empty
 };
 
 inline constexpr std::size_t kHelloBytes = 192;
-/// A hello as it travels, with a nonce.
+/// A hello's bytes, with a nonce.
 using HelloBytes = std::array<std::byte, kHelloBytes>;
 
-/// Whether a name may stand in a hello: 1 to kMostNameBytes printable ASCII characters.
+/// Whether a name is allowed in a hello: 1 to kMostNameBytes printable ASCII characters.
 [[nodiscard]] bool is_name(std::string_view name) noexcept;
 
 /// A caller's hello with a fresh nonce. Throws SystemFailure.
 [[nodiscard]] HelloBytes say_hello(const Hello& hello);
-/// What anybody may have said, with '?' for what is not printable; nothing where it is no hello.
+/// Parses an untrusted hello; unprintable bytes become '?'. Empty if the bytes are not a hello.
 [[nodiscard]] std::optional<Hello> read_hello(base::ConstBytes bytes);
 
 enum class Role : std::uint8_t { caller, answerer };
@@ -43,9 +43,9 @@ enum class Role : std::uint8_t { caller, answerer };
 [[nodiscard]] base::crypto::Digest prove(const std::string& secret, Role role, const HelloBytes& caller,
                                          const HelloBytes& answerer);
 
-/// The answerer's side. Its nonces carry the time and a code by a key of its own, so that it keeps nothing for a caller
-/// that has not proved the secret: strangers cannot fill it, nor push others out. A nonce is good for its caller alone,
-/// once, and for `window`. Only those that were used are kept, for that time.
+/// The answerer's side. Its nonces carry the time and a code made with its own key, so that it keeps nothing for a
+/// caller that has not proved the secret: strangers cannot fill it or push others out. A nonce is valid for its caller
+/// only, once, and for `window`. Only used nonces are kept, for that time.
 class Challenger final {
  public:
   enum class Verdict : std::uint8_t { right, stale, wrong };
@@ -54,8 +54,8 @@ class Challenger final {
   Challenger(const Hello& mine, std::string secret, base::Duration window);
   /// This end's hello to that caller.
   [[nodiscard]] HelloBytes challenge(const HelloBytes& caller, base::Time now) const;
-  /// Whether `answerer` is a hello that this end made for that caller, and `proof` the caller's. Stale: it was made
-  /// too long ago, or is used already; the caller may ask for another.
+  /// Whether `answerer` is a hello that this end made for that caller, and `proof` the caller's. Stale: it was made too
+  /// long ago, or was used already; the caller may request another.
   [[nodiscard]] Verdict check(const HelloBytes& caller, const HelloBytes& answerer, base::ConstBytes proof,
                               base::Time now);
 
@@ -64,7 +64,7 @@ class Challenger final {
 
   Hello mine_;
   std::string secret_;
-  std::string key_;  ///< of nonces; drawn at random, known to nobody else
+  std::string key_;  ///< makes and checks nonces; random, and held only here
   base::Duration window_;
   std::set<std::pair<std::int64_t, std::uint64_t>> used_;  ///< time and random number of nonces, the oldest first
 };

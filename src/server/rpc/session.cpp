@@ -1,4 +1,4 @@
-// Session: what both ends of a stream do alike, between a caller's Stream and the gRPC call that carries it.
+// Session: the common half of both ends of a stream, between a caller's Stream and the gRPC call that carries it.
 #include "server/rpc/session.hpp"
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ class Handle final : public Stream {
  public:
   explicit Handle(std::shared_ptr<Session> session) : session_(std::move(session)) {}
   ~Handle() override {
-    if (process_.is_inherited()) {  // gRPC's threads are the parent's: here its objects cannot be taken down
+    if (process_.is_inherited()) {  // gRPC's threads are the parent's: its objects cannot be destroyed here
       static_cast<void>(new std::shared_ptr<Session>(std::move(session_)));
     } else {
       session_->leave();
@@ -34,9 +34,9 @@ class Handle final : public Stream {
   void send(std::uint64_t priority, base::ConstBytes head, Payload body) override {
     process_.require("a stream to a parameter server");
     base::require(head.size() <= kMostHeadBytes && body.bytes.size() <= kMostBodyBytes,
-                  "a message with a head of {} bytes and a body of {}; allowed: {} and {}", head.size(),
+                  "a message has a head of {} bytes and a body of {}; allowed: {} and {}", head.size(),
                   body.bytes.size(), kMostHeadBytes, kMostBodyBytes);
-    base::require(head.size() + body.bytes.size() > 0, "a message without bytes; allowed: 1 byte or more");
+    base::require(head.size() + body.bytes.size() > 0, "a message has no bytes; allowed: 1 byte or more");
     Outgoing message{.head_bytes = head.size(), .body = std::move(body)};
     std::ranges::copy(head, message.head.begin());
     session_->send(priority, std::move(message));
@@ -67,7 +67,7 @@ void Session::offer(const std::function<StreamEvents()>& taker) {
     state.is_offered = false;
     return state.is_dropped;
   });
-  if (is_dropped) close("it was turned away");
+  if (is_dropped) close("it was refused");
   open(is_dropped ? StreamEvents{} : std::move(events));
 }
 
@@ -161,14 +161,14 @@ void Session::on_read(bool is_right) {
   if (!is_ending) receive(incoming_);
   state_.with([](State& state) { state.is_receiving = false; });
   incoming_.Clear();
-  read();  // to the end: what is not read keeps the call from ending
+  read();  // to the end: unread messages keep the call from ending
 }
 
 void Session::receive(const grpc::ByteBuffer& buffer) {
   auto incoming = unpack(buffer);
   if (!incoming)
-    return fail(ErrorKind::corrupt, fmt::format("sent {} bytes that are no message; allowed: a head of {} and a body "
-                                                "of {}",
+    return fail(ErrorKind::corrupt, fmt::format("sent {} bytes that are not a message; allowed: a head of {} and a "
+                                                "body of {}",
                                                 buffer.Length(), kMostHeadBytes, kMostBodyBytes));
   if (incoming->kind == Kind::farewell) return take_farewell(incoming->payload.bytes);
   if (incoming->kind == Kind::heartbeat) return;
@@ -191,7 +191,7 @@ void Session::take_farewell(base::ConstBytes text) {
   });
 }
 
-/// The other end's fault, or this end's program's: ends the stream and tells the other end why.
+/// Handles an error of the other end or of this end's program: ends the stream and sends the other end the reason.
 void Session::fail(ErrorKind kind, const std::string& what) {
   state_.with([&](State& state) {
     state.ending = Ending{kind, fmt::format("{}: {}", other_end(), what)};
@@ -236,7 +236,7 @@ void Session::start_clock(State& state) {
   }
 }
 
-/// The clock's thread.
+/// Body of the clock's thread.
 void Session::run_clock() {
   const auto is_over = [](const State& state) { return state.is_over; };
   const auto nothing = [](const State&) {};

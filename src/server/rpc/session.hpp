@@ -1,4 +1,4 @@
-// Session: what both ends of a stream do alike, between a caller's Stream and the gRPC call that carries it.
+// Session: the common half of both ends of a stream, between a caller's Stream and the gRPC call that carries it.
 #pragma once
 
 #include <grpcpp/support/byte_buffer.h>
@@ -15,21 +15,22 @@
 
 namespace syncopate::server::rpc {
 
-/// One gRPC call. gRPC demands: one read and one write at a time, and none after the call's end. Reads are begun only
-/// by `open` and by the reaction to the one before, so they need no lock; writes and the end begin under the lock.
-/// gRPC runs no reaction inside the function that begins an operation, so the lock may be held there.
+/// One gRPC call. gRPC requires at most one read and one write at a time, and none after the call's end. Reads are
+/// begun only by `open` and by the reaction to the previous one, so they need no lock; writes and the end begin under
+/// the lock. gRPC runs no reaction inside the function that begins an operation, so the lock may be held there.
 ///
 /// The call ends when the other end's farewell was read, when this end's was written, when a read or write failed, or
 /// when it is cancelled; `on_over` is its last reaction.
 ///
-/// Silence: time is counted in ticks, kTicks to the silence. Who has begun no write since the last tick sends a
-/// heartbeat. Who waits for a message, and for kTicks ticks gets none, cuts the other end off; so does who knows how
-/// the stream ends and waits as long for the call's end. A time in which this process was stopped is one tick. Each
-/// stream has a thread for its clock: gRPC runs alarms on threads that a full socket keeps for 10 s and more. Its own
-/// keepalive does not do: its clock starts when the ping has left, and behind a full unix socket none leaves.
+/// Silence: time is counted in ticks, kTicks per silence. An end that has written nothing since the last tick sends a
+/// heartbeat. An end that waits for a message and gets none for kTicks ticks cuts the other end off; so does an end
+/// that knows how the stream ends and waits that long for the call's end. Time in which this process was stopped counts
+/// as one tick. Each stream has a thread for its clock, because gRPC runs alarms on threads that a full socket blocks
+/// for 10 s and more. gRPC's keepalive is not sufficient: its clock starts when the ping has left, and no ping leaves
+/// through a full unix socket.
 ///
-/// On a busy machine a call that was cancelled behind such a socket may not end for long, or at all: after kTicks ticks
-/// more the clock tells the end instead.
+/// On a busy machine a call that was cancelled behind such a socket may take long to end, or never end: after kTicks
+/// more ticks the clock reports the end instead.
 class Session {
  public:
   Session(std::string address, base::Duration silence) : address_(std::move(address)), silence_(silence) {}
@@ -39,29 +40,29 @@ class Session {
 
   void send(std::uint64_t priority, Outgoing message);
   void close(std::string_view error);
-  /// What ~Stream promises.
+  /// Does the work of ~Stream.
   void leave();
   [[nodiscard]] const std::string& peer() const noexcept { return peer_; }
   /// The other end, as errors name it: "server 2 (10.0.0.5:7000)".
   [[nodiscard]] std::string other_end() const;
 
  protected:
-  /// The other end has proved that it is `peer`.
+  /// Records that the other end has proved to be `peer`.
   void meet(std::string peer, base::Duration silence) {
     peer_ = std::move(peer);
     tick_ = std::min(silence, silence_) / kTicks;
   }
-  /// Offers the stream to who says what is to be told of it, and opens it. Its Stream may be gone by then.
+  /// Passes the stream to `taker`, which returns its callbacks, and opens it. The Stream may be destroyed by then.
   void offer(const std::function<StreamEvents()>& taker);
-  /// Begins to read. Once.
+  /// Begins to read. Called once.
   void open(StreamEvents events);
-  /// No more writes begin.
+  /// Begins no more writes.
   void seal();
   // Reactions, on gRPC's threads.
   void on_read(bool is_right);
   void on_write(bool is_right);
-  /// Tells the end: what was noted, or in order if this end's farewell was written and `is_confirmed`, or else `lost`.
-  /// The last reaction.
+  /// Reports the end: the recorded one, or in order if this end's farewell was written and `is_confirmed`, or else
+  /// `lost`. The last reaction.
   void on_over(bool is_confirmed, const Ending& lost);
 
  private:
@@ -71,35 +72,35 @@ class Session {
     Outbox outbox;
     grpc::ByteBuffer outgoing;            ///< while `is_writing`
     std::optional<std::string> farewell;  ///< the text; set when this end closes
-    std::optional<Ending> ending;         ///< how the stream ended, where that is known before the call is over
+    std::optional<Ending> ending;         ///< how the stream ended, if that is known before the call is over
     bool is_writing = false;
     bool is_last = false;     ///< `outgoing` is or was the farewell
     bool is_written = false;  ///< the farewell has been written
     bool is_sealed = false;
-    bool is_reading = false;    ///< a read is under way
+    bool is_reading = false;    ///< a read is in progress
     bool has_written = true;    ///< a write has begun since the last tick
-    int quiet_ticks = 0;        ///< while `is_reading`, since its beginning
-    int ending_ticks = 0;       ///< since `ending` is known
-    bool is_over = false;       ///< the call
+    int quiet_ticks = 0;        ///< while `is_reading`: ticks since its beginning
+    int ending_ticks = 0;       ///< ticks since `ending` is known
+    bool is_over = false;       ///< the call is over
     bool is_receiving = false;  ///< `received` runs
     bool is_telling = false;    ///< `ended` runs or has returned
-    bool is_told = false;       ///< it has returned: no callback comes any more
-    bool is_offered = false;    ///< `offer` runs: the call is not gRPC's yet, and cannot end
-    bool is_dropped = false;    ///< the Stream was destroyed then
+    bool is_told = false;       ///< it has returned: no callback comes after it
+    bool is_offered = false;    ///< `offer` runs: gRPC does not have the call yet, so it cannot end
+    bool is_dropped = false;    ///< the Stream was destroyed in that time
   };
 
   virtual void begin_read(grpc::ByteBuffer* into) = 0;
   virtual void begin_write(const grpc::ByteBuffer* from) = 0;
-  virtual void finish() = 0;            ///< lets the call end: there will be no more writes
+  virtual void finish() = 0;            ///< lets the call end: no more writes will come
   virtual void cancel() noexcept = 0;   ///< ends the call at once
-  virtual void release() noexcept = 0;  ///< the call is over: gives up what kept the session alive for gRPC
+  virtual void release() noexcept = 0;  ///< the call is over: releases what kept the session alive for gRPC
 
   void read();
   void start_clock(State& state);
   void run_clock();
-  /// Whether the call is given up.
+  /// Returns whether the call is given up.
   [[nodiscard]] bool tick(State& state);
-  /// Calls `ended`, if nobody has: by the call's end, or by the clock.
+  /// Calls `ended` unless it was called before; used by the call's end and by the clock.
   void tell(const Ending& ending);
   void write(State& state, grpc::ByteBuffer message);
   void write_next(State& state);
@@ -114,7 +115,7 @@ class Session {
   base::Duration tick_{};
   StreamEvents events_;
   grpc::ByteBuffer incoming_;
-  std::atomic<int> users_{1};  ///< the call, and the clock
+  std::atomic<int> users_{1};  ///< the call and the clock
   base::Guarded<State> state_;
   /// The last act of the call and of the clock: the session keeps itself alive until both are over.
   void part();

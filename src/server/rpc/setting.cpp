@@ -1,4 +1,4 @@
-// Setting: how both ends set up gRPC: limits, silence, and who may connect.
+// Setting: how both ends set up gRPC: limits, silence, and which peers may connect.
 #include "server/rpc/setting.hpp"
 
 #include <grpc/grpc.h>
@@ -31,7 +31,7 @@ int milliseconds(base::Duration duration) {
 Settings common_settings() {
   return {
       {GRPC_ARG_HTTP2_BDP_PROBE, 0},
-      {GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, -1},       // `unpack` judges, and names the end; see kListenerBytes
+      {GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, -1},       // `unpack` checks it, and names the end; see kListenerBytes
       {GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0},  // a small message cannot become a large one
       {GRPC_ARG_ENABLE_PER_MESSAGE_COMPRESSION, 0},
   };
@@ -53,7 +53,7 @@ Pems read_pems(const CertificateFiles& files) {
   std::error_code unknown;
   const auto others = std::filesystem::status(files.key, unknown).permissions() & std::filesystem::perms::others_all;
   base::require(unknown || others == std::filesystem::perms::none,
-                "the key '{}' is open to every user of this host; make it yours alone: chmod 600 {}", files.key,
+                "the key '{}' is readable by every user of this host; make it private: chmod 600 {}", files.key,
                 files.key);
   return {read_pem(files.authority, "certificate of the job's authority"),
           read_pem(files.certificate, "certificate of this host"), read_pem(files.key, "key of this host")};
@@ -73,7 +73,7 @@ using Key = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY_free>>;
 
 Memory memory_of(const std::string& pem) { return Memory(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size()))); }
 
-/// gRPC says nothing where it cannot use them.
+/// Checks the files, because gRPC reports nothing if it cannot use them.
 void require_usable(const Pems& pems, const CertificateFiles& files) {
   const auto certificate = [](const std::string& pem) {
     return Certificate(PEM_read_bio_X509(memory_of(pem).get(), nullptr, nullptr, nullptr));
@@ -106,7 +106,7 @@ Settings caller_settings(const EndOptions& options) {
                                       {GRPC_ARG_ENABLE_HTTP_PROXY, 0},
                                       {GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50},
                                       {GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500},
-                                      {GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, patience},  // of one attempt to connect
+                                      {GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, patience},  // limit of one attempt to connect
                                   });
   return settings;
 }
@@ -116,9 +116,10 @@ Settings answerer_settings(const EndOptions& options) {
   const int patience = milliseconds(options.patience);
   settings.insert(settings.end(),
                   {
-                      {GRPC_ARG_MAX_CONCURRENT_STREAMS, 4},              // of one connection
-                      {GRPC_ARG_MAX_CONNECTION_IDLE_MS, patience},       // a connection without a call
-                      {GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, patience},  // one that has not said what it speaks
+                      {GRPC_ARG_MAX_CONCURRENT_STREAMS, 4},              // per connection
+                      {GRPC_ARG_MAX_CONNECTION_IDLE_MS, patience},       // limit of a connection without a call
+                      {GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, patience},  // limit of a connection that has not sent its
+                                                                         // protocol
                   });
   return settings;
 }
@@ -137,11 +138,11 @@ void require_allowed(const EndOptions& options, const Address& address) {
                 milliseconds(std::min<base::Duration>(options.patience, kLongest)), kShortestSilence.count());
   if (address.is_loopback) return;
   base::require(!options.secret.empty(),
-                "{} is reached from other hosts, and there is no secret; give SYNCOPATE_SECRET_FILE at both ends",
+                "{} is reachable from other hosts, and there is no secret; set SYNCOPATE_SECRET_FILE at both ends",
                 address.text);
   base::require(options.certificates.has_value(),
-                "{} is reached from other hosts, and there are no certificates; give the authority's, this host's and "
-                "its key (`syncopate server certificates` makes them), or use an address of loopback",
+                "{} is reachable from other hosts, and there are no certificates; give the authority's, this host's "
+                "and its key (`syncopate server certificates` makes them), or use an address of loopback",
                 address.text);
 }
 

@@ -1,4 +1,4 @@
-// A server's tables and its snapshots: images of blocks at a step, and a job that goes on from them.
+// A server's tables and its snapshots: images of blocks at a step, and a job that resumes from them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ void ServerTables::take_images(Clock every, std::function<void(Image)> take) {
   image_taken_ = std::move(take);
 }
 
-/// Called with the block's lock held. In lockstep an update of the next step cannot have come: its worker waits for the
+/// Called with the block's lock held. In lockstep no update of the next step can have come: its worker waits for the
 /// answer that this change allows.
 void ServerTables::take_image(std::size_t index, const ServerBlock& block) {
   const auto job = this->job();
@@ -39,13 +39,13 @@ void ServerTables::restore(const Setup& setup, Clock step, std::span<const Paylo
   job_.with([&](auto& job) { job = made; });
 }
 
-/// A worker that was here before the snapshot's job began again has steps that the snapshot has not.
+/// Refuses a worker that was here before the snapshot's job restarted: it has steps that the snapshot lacks.
 void ServerTables::meet(Job& job, std::size_t worker, const Message& message) const {
   if (job.restored.empty()) return;
   if (message.last == 0 && !job.met[worker])
     throw PeerLost(
-        fmt::format("server {} was started again from {}: what came after it is lost; start the workers "
-                    "again, and they go on from there",
+        fmt::format("server {} was restarted from {}: later updates are lost; restart the workers; "
+                    "they resume from there",
                     server_, job.restored));
   job.met[worker] = true;
 }

@@ -1,4 +1,4 @@
-// Snapshots as sealed files: written whole, and read only if nothing of them has changed.
+// Snapshots as sealed files: written whole, and read only if no byte has changed.
 #include "server/snapshot/snapshot_file.hpp"
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ Snapshot parsed(const Sealed& sealed) {
   Snapshot snapshot{.server = header.number<std::uint64_t>(), .step = header.number<Clock>()};
   snapshot.setup = Setup::of(header.text(kMostBodyBytes));
   header.end();
-  if (snapshot.step <= 0 || snapshot.server >= snapshot.setup.servers) header.refuse("a step or a server that is none");
+  if (snapshot.step <= 0 || snapshot.server >= snapshot.setup.servers) header.refuse("step or server out of range");
   for (auto rest = sealed.payload; !rest.empty();) {
     std::uint64_t length = 0;
     if (rest.size() < sizeof length) header.refuse("it ends too early");

@@ -37,7 +37,7 @@ SnapshotFolder::SnapshotFolder(std::string folder, std::size_t server, syncopate
   remove_drafts();
 }
 
-/// Of a process of this server that was killed while it wrote.
+/// Removes the drafts of a process of this server that was killed while it wrote.
 void SnapshotFolder::remove_drafts() const {
   std::error_code ignored;
   std::vector<fs::path> drafts;
@@ -73,7 +73,7 @@ std::optional<Snapshot> SnapshotFolder::whole(std::size_t server, Clock step) co
     if (snapshot.server == server && snapshot.step == step) return snapshot;
     throw Corrupt(fmt::format("{} is a snapshot of server {} at step {}", file, snapshot.server, snapshot.step));
   } catch (const Error& error) {
-    log_.write(LogLevel::warning, fmt::format("server {}: a snapshot is not used: {}", server_, error.what()));
+    log_.write(LogLevel::warning, fmt::format("server {}: ignored a snapshot: {}", server_, error.what()));
     return std::nullopt;
   }
 }
@@ -93,7 +93,7 @@ std::optional<Snapshot> SnapshotFolder::newest_in_common() const {
     if (auto own = whole(server_, step); own && others_have(*own)) return own;
   if (!steps.empty())
     log_.write(LogLevel::warning,
-               fmt::format("server {}: {} has no step of which every server has a whole snapshot; the job begins anew",
+               fmt::format("server {}: {} has no step of which every server has a whole snapshot; the job restarts",
                            server_, folder_));
   return std::nullopt;
 }

@@ -1,4 +1,5 @@
-// SnapshotFolder: the snapshots of all servers of a job: their names, which are kept, and which a job goes on from.
+// SnapshotFolder: the snapshots of all servers of a job: their names, the kept ones, and the one that a job resumes
+// from.
 #pragma once
 
 #include <optional>
@@ -10,20 +11,20 @@
 
 namespace syncopate::server {
 
-/// `FOLDER/server<I>.step<N>.snapshot`. All servers of a job see the same folder; each writes its own files, and reads
-/// everybody's once, when it begins: so all choose the same step without a word to each other. The law: nobody writes
-/// before all have chosen, because a job's clocks move only when all its servers serve.
+/// `FOLDER/server<I>.step<N>.snapshot`. All servers of a job use the same folder; each writes its own files, and reads
+/// all files once, when it begins: so all choose the same step without communication. Law: no server writes before all
+/// have chosen, because a job's clocks move only when all its servers serve.
 class SnapshotFolder final {
  public:
-  /// Makes the folder where it is missing, and removes what a killed process of this server had not finished. Throws
+  /// Makes the folder if it is missing, and removes unfinished files of a killed process of this server. Throws
   /// SystemFailure.
   SnapshotFolder(std::string folder, std::size_t server, syncopate::Log log);
 
-  /// The newest step of which every server has a whole file of the same setup. Says which files are damaged, and where
-  /// there are files of this server and no such step. Throws SystemFailure if the folder cannot be read.
+  /// The newest step of which every server has a whole file of the same setup. Logs damaged files, and warns if there
+  /// are files of this server and no such step. Throws SystemFailure if the folder cannot be read.
   [[nodiscard]] std::optional<Snapshot> newest_in_common() const;
-  /// Throws SystemFailure; older files are then still there. Afterwards this server's files are the newest two of
-  /// this run (with `goes_on_from`): those of runs that were given up are no part of it.
+  /// Throws SystemFailure; older files then remain. Afterwards this server's files are the newest two of this run
+  /// (including `goes_on_from`); files of abandoned runs are removed.
   void write(const Snapshot& snapshot);
   void goes_on_from(Clock step) { kept_ = {step}; }
   [[nodiscard]] std::string file_of(std::size_t server, Clock step) const;

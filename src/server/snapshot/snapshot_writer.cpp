@@ -1,4 +1,4 @@
-// A server's snapshots on their way to the disk: gathered under a short lock, written outside of all.
+// Writes a server's snapshots: images are gathered under a short lock, and written outside of all locks.
 #include "server/snapshot/snapshot_writer.hpp"
 
 #include <fmt/format.h>
@@ -60,7 +60,7 @@ void SnapshotWriter::write(const Snapshot& snapshot) {
     has_failed_ = false;
   } catch (const Error& error) {
     if (!std::exchange(has_failed_, true))
-      log_.write(LogLevel::error, fmt::format("server {}: no snapshot of step {}: {}; the job goes on, and the older "
+      log_.write(LogLevel::error, fmt::format("server {}: no snapshot of step {}: {}; the job continues, and the older "
                                               "snapshots stay",
                                               server_, snapshot.step, error.what()));
   }

@@ -1,4 +1,4 @@
-// SnapshotWriter: gathers the images of a server's blocks, and writes them on a thread of its own.
+// SnapshotWriter: gathers the images of a server's blocks, and writes them on its own thread.
 #pragma once
 
 #include <condition_variable>
@@ -12,12 +12,12 @@
 
 namespace syncopate::server {
 
-/// Thread-safe. Memory is bounded: two steps are gathered at most, one waits, one is written; what is older is dropped.
-/// A file that cannot be written is said once in a row, and the older ones stay.
+/// Thread-safe. Memory is bounded: at most two steps are gathered, one waits, one is written; older ones are dropped.
+/// If several writes in a row fail, only the first failure is logged; older files remain.
 class SnapshotWriter final {
  public:
   SnapshotWriter(SnapshotFolder folder, std::size_t server, syncopate::Log log);
-  ~SnapshotWriter();  ///< writes what waits
+  ~SnapshotWriter();  ///< writes the waiting snapshot
   SnapshotWriter(const SnapshotWriter&) = delete;
   SnapshotWriter& operator=(const SnapshotWriter&) = delete;
 

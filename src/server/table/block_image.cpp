@@ -1,4 +1,4 @@
-// Images of blocks: everything that a server keeps of one, as bytes, from which another server goes on.
+// Images of blocks: a server's complete state of a block, as bytes, from which another server continues.
 #include <bit>
 #include <cstring>
 
@@ -37,7 +37,7 @@ void Shown::read_from(base::WireReader& reader) {
   version_ = reader.number<std::uint64_t>();
   is_current_ = reader.number<std::uint8_t>() != 0 && coder_;
   if (version_ == 0) return;
-  if (!coder_) reader.refuse("an image has shown what is not coded");
+  if (!coder_) reader.refuse("an image has answer packets, but answers are not coded");
   shown_.resize(elements_);
   read(reader, shown_);
   const auto count = reader.number<std::uint32_t>();
@@ -54,7 +54,7 @@ Payload ServerBlock::image() const {
   writer.number(complete_);
   writer.number(static_cast<std::uint8_t>(has_weights_));
   if (has_weights_) write(writer, std::as_bytes(std::span(weights_)));
-  if (complete_ > 0)  // before the first step all is zero
+  if (complete_ > 0)  // before the first step all state is zero
     for (const auto& state : state_) write(writer, std::as_bytes(std::span(state)));
   for (const Seat& seat : seats_) {
     writer.number(static_cast<std::uint8_t>(seat.takes_part));
@@ -94,7 +94,7 @@ void ServerBlock::restore(base::ConstBytes image) {
 
 void ServerBlock::begin_again(Clock step) {
   if (!has_weights_ || least() < step || (terms_.in_lockstep() && complete_ != step))
-    throw Corrupt(fmt::format("an image of a block that does not stand at step {}", step));
+    throw Corrupt(fmt::format("an image of a block is not at step {}", step));
   for (Seat& seat : seats_) {
     seat = {};
     seat.applied = seat.clock = step;

@@ -1,4 +1,4 @@
-// The log of a server: sequence numbers, what is sent again after a broken stream, and answers that are held.
+// The log of a server: sequence numbers, records that are sent again after a broken stream, and held answers.
 #include "server/table/log.hpp"
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 
 namespace syncopate::server {
 
-/// A transfer begins with its setup: before it the replica could not tell what a record changes.
+/// A transfer begins with its setup: without it the replica could not interpret a record.
 void Log::append(Record record) {
   if (!forward_) return;
   const std::lock_guard lock(mutex_);

@@ -10,16 +10,16 @@
 
 namespace syncopate::server {
 
-/// What a server sends to one worker; lower priorities first: the tables of the front layers.
+/// A server's message to one worker; lower priorities first: the tables of the front layers.
 struct Outgoing {
   std::size_t worker = 0;
   std::uint64_t priority = 0;
   Message message{};
 };
 
-/// The law: what is sent to a worker is sent when the replica has every record that was made before it. Without a
-/// replica there are no records, and everything is sent at once. Safe from any thread; `send` and `forward` are called
-/// with a lock held, in the order of the sequence, and must not block nor call the log.
+/// Law: a message to a worker is sent when the replica has every record that was made before it. Without a replica
+/// there are no records, and every message is sent at once. Thread-safe; `send` and `forward` are called with a lock
+/// held, in the order of the sequence, and must not block nor call the log.
 class Log final {
  public:
   using Send = std::function<void(Outgoing)>;
@@ -32,20 +32,21 @@ class Log final {
   /// record if the replica follows.
   void append(Record record);
   void send(Outgoing outgoing);
-  /// The worker is on another stream: what waits was said on the one before, and is asked for again.
+  /// The worker is on another stream: answers that wait belong to the previous one, and are requested again.
   void forget(std::size_t worker);
   /// The replica has all records up to `sequence`.
   void acknowledge(std::uint64_t sequence);
   /// The replica is out of reach: nothing is forwarded until `resume`.
   void pause();
-  /// The replica is there on another stream; it has all records up to `sequence`, and follows from there. Returns false
-  /// where what it lacks is not kept: everything must be transferred, and it follows from the transfer's first record.
+  /// The replica is reachable on another stream; it has all records up to `sequence`, and follows from there. Returns
+  /// false if the log no longer holds the records that it lacks: everything must be transferred, and it follows from
+  /// the transfer's first record.
   [[nodiscard]] bool resume(std::uint64_t sequence);
 
-  /// The replica is in reach, but has nothing to follow from.
+  /// Whether the replica is reachable, but has no state to follow from.
   [[nodiscard]] bool awaits_transfer() const;
   [[nodiscard]] std::uint64_t sequence() const;
-  /// The log of a replica, or of a server that takes another's place: records go on after this one.
+  /// For the log of a replica, or of a server that replaces another: continues the sequence after this record.
   void continue_from(std::uint64_t sequence);
 
  private:

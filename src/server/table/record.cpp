@@ -1,4 +1,4 @@
-// Records as bytes: a record whose body is longer than a message's travels in parts.
+// Records as bytes: a record whose body is longer than a message's is sent in parts.
 #include "server/table/record.hpp"
 
 #include <fmt/format.h>
@@ -33,7 +33,7 @@ Relayed relayed_of(Payload bytes) {
   const bool is_known = tells >= Tells::claim && tells <= Tells::record && event >= Event::setup &&
                         event <= Event::show && all[kIsLast] <= std::byte{1} && all[kZero] == std::byte{};
   if (!is_known)
-    throw Corrupt(fmt::format("a message between servers tells {} of event {}", static_cast<int>(all[0]),
+    throw Corrupt(fmt::format("a message between servers has kind {} and event {}", static_cast<int>(all[0]),
                               static_cast<int>(all[kEvent])));
   Relayed relayed{.tells = tells,
                   .event = event,

@@ -1,4 +1,4 @@
-// Record: one change of a server's tables, as its replica repeats it, and as what two servers say to each other.
+// Record: one change of a server's tables, as its replica repeats it, and as a message between two servers.
 #pragma once
 
 #include <array>
@@ -18,27 +18,28 @@ enum class Event : std::uint8_t {
   leave,
   come_back,
   join,  ///< from step message.first
-  show,  ///< ServerBlock::show: the next version of what workers are shown
+  show,  ///< ServerBlock::show: the next version of the state sent to workers
 };
 
-/// A block is deterministic: the same records in the same order make the same bits.
+/// A block is deterministic: equal records in equal order produce equal bits.
 struct Record {
-  std::uint64_t sequence = 0;  ///< of the server: counts its records from 1
+  std::uint64_t sequence = 0;  ///< per server: counts its records from 1
   Event event = Event::setup;
   std::size_t worker = 0;
   Message message{};
 };
 
-/// What a server and the keeper of its replica say to each other.
+/// Kinds of messages between a server and the keeper of its replica.
 enum class Tells : std::uint8_t {
-  claim = 1,    ///< the server, first on a stream: `number` is its process's, drawn at random
-  claim_empty,  ///< the same, of a server that has nothing
-  holds,        ///< the keeper: the replica has all records up to `number`; 0: nothing of use
-  replaced,     ///< the keeper: another process is that server now; the stream ends
-  record,       ///< a part of a record, its `number` the sequence; the others of it come before anything else
+  claim = 1,    ///< from the server, first on a stream: `number` identifies its process, drawn at random
+  claim_empty,  ///< a claim by a server without tables
+  holds,        ///< from the keeper: the replica has all records up to `number`; 0: it must be rebuilt
+  replaced,     ///< from the keeper: another process is that server now; the stream ends
+  record,       ///< a part of a record, its `number` the sequence; its parts follow each other without other messages
+                ///< between them
 };
 
-/// As bytes: what it tells, the event, whether it is the last part, a zero, the worker, the number, the message.
+/// Layout: the kind, the event, whether it is the last part, a zero, the worker, the number, the message.
 struct Relayed {
   Tells tells = Tells::claim;
   Event event = Event::setup;
@@ -51,23 +52,23 @@ struct Relayed {
 inline constexpr std::size_t kRelayedHeadBytes = 16 + kHeadBytes;
 
 [[nodiscard]] std::array<std::byte, kRelayedHeadBytes> head_of(const Relayed& relayed);
-/// Throws Corrupt for bytes that are none.
+/// Throws Corrupt if the bytes are malformed.
 [[nodiscard]] Relayed relayed_of(Payload bytes);
 
-/// The parts of a record, in order, whose bodies are at most kMostBodyBytes.
+/// Splits a record into parts, in order, whose bodies have at most kMostBodyBytes.
 void each_part(const Record& record, const std::function<void(Relayed)>& take);
 
-/// Joins parts to records.
+/// Assembles records from parts.
 class RecordReader final {
  public:
-  /// `most_bytes`: of a record's body.
+  /// `most_bytes`: limit of a record's body.
   explicit RecordReader(std::size_t most_bytes) : most_bytes_(most_bytes) {}
-  /// Returns whether `record` is whole now. Throws Corrupt.
+  /// Returns whether `record` is complete. Throws Corrupt.
   [[nodiscard]] bool take(Relayed part, Record& record);
 
  private:
   std::size_t most_bytes_;
-  std::string body_;  ///< of the parts before
+  std::string body_;  ///< of the earlier parts
 };
 
 }  // namespace syncopate::server

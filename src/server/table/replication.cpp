@@ -1,4 +1,4 @@
-// A server's tables and their replica: changes become records, and records the same changes.
+// A server's tables and their replica: changes become records, and records repeat the changes.
 #include <mutex>
 
 #include "base/require.hpp"
@@ -32,7 +32,7 @@ void repeat(ServerBlock& block, const Record& record) {
 
 }  // namespace
 
-/// Called with the block's lock held. What was refused makes no record.
+/// Called with the block's lock held. A refused change makes no record.
 void ServerTables::change(std::size_t index, ServerBlock& block, Record record) {
   repeat(block, record);
   if (image_every_ > 0) take_image(index, block);
@@ -50,7 +50,7 @@ void ServerTables::transfer(const Job& job, const Log::Forward& to) {
     });
 }
 
-/// One at a time, and one for each stream: another one would take from the replica what it has.
+/// One at a time, and one for each stream: a second transfer would discard the replica's state.
 void ServerTables::begin_transfer(const Job& job) {
   const std::lock_guard lock(transferring_);
   if (!log_.awaits_transfer()) return;
@@ -90,7 +90,7 @@ std::uint64_t ServerTables::apply(const Record& record) {
     throw Corrupt(fmt::format("record {} comes after record {}", record.sequence, last));
   const bool is_late = is_change && record.sequence <= last;
   if (record.event != Event::setup && !is_late) apply_to(*job, record);
-  log_.continue_from(record.sequence);  // what was refused has not come
+  log_.continue_from(record.sequence);  // a refused record does not count
   return job->missing == 0 ? log_.sequence() : 0;
 }
 
@@ -99,7 +99,7 @@ void ServerTables::apply_to(Job& job, const Record& record) {
     throw Corrupt(fmt::format("a record of block {} of {} and worker {} of {}", record.message.block, job.blocks.size(),
                               record.worker, job.setup.workers));
   Job::Kept& kept = *job.blocks[record.message.block];
-  if (kept.is_missing && record.event != Event::image) return;  // the image that comes has it
+  if (kept.is_missing && record.event != Event::image) return;  // the image to come includes it
   kept.kept.with([&](ServerBlock& block) { repeat(block, record); });
   if (record.event == Event::image && kept.is_missing.exchange(false)) --job.missing;
 }

@@ -1,4 +1,4 @@
-// The server's half of a block: takes updates once, applies them, and says who can be answered.
+// The server's half of a block: takes updates once, applies them, and determines which workers can be answered.
 #include "server/table/server_block.hpp"
 
 #include <fmt/format.h>
@@ -14,7 +14,7 @@ namespace syncopate::server {
 
 namespace {
 
-/// Elements that are added up and applied at a time, from a cache.
+/// Elements that are added up and applied at a time, in the cache.
 constexpr std::size_t kTile = 4096;
 
 std::byte* bytes_of(float* values) { return reinterpret_cast<std::byte*>(values); }
@@ -42,7 +42,7 @@ void ServerBlock::initialise(base::ConstBytes values, std::uint64_t part) {
 
 void ServerBlock::require_part(std::uint64_t part) const {
   if (part > 0 && (part > optim::kMostStates || state_[part - 1].empty()))
-    throw Corrupt(fmt::format("part {} of a block whose optimizer keeps no such state here", part));
+    throw Corrupt(fmt::format("part {} of a block exceeds the states that its optimizer keeps here", part));
 }
 
 void ServerBlock::require_length(base::ConstBytes values) const {
@@ -50,7 +50,7 @@ void ServerBlock::require_length(base::ConstBytes values) const {
     throw Corrupt(fmt::format("{} bytes for a block of {} elements", values.size(), weights_.size()));
 }
 
-/// An update that is held must not fail when others' have come, so it is looked at now.
+/// A held update must not fail later, after the others have come, so it is checked on arrival.
 void ServerBlock::require_sound(base::ConstBytes update) const {
   if (update.empty()) return;
   if (!coder_) return require_length(update);
@@ -86,7 +86,7 @@ void ServerBlock::require_next(std::size_t worker, const Message& push) const {
                                  push.last - 1, push.rate, other.rate));
 }
 
-/// Steps before the last one of a push are those that the worker missed. One that ended without it is not repeated.
+/// The worker missed the steps of a push before its last one. A step that ended without the worker is not repeated.
 void ServerBlock::hold(Seat& seat, const Message& push) {
   if (push.last > complete_ && push.rate != kMissed) {
     seat.held = push.body;
@@ -102,13 +102,13 @@ void ServerBlock::ask(std::size_t worker, const Message& fetch) {
   seats_[worker].version = fetch.version;
 }
 
-/// A step is complete when everybody who takes part has sent what belongs to it.
+/// A step is complete when every worker that takes part has sent its message of it.
 void ServerBlock::complete_steps() {
   const auto lags = [&](const Seat& seat) { return seat.takes_part && seat.clock <= complete_; };
   while (std::ranges::any_of(seats_, &Seat::takes_part) && std::ranges::none_of(seats_, lags)) apply_step();
 }
 
-/// The average is over the workers that have sent an update, added up in their order: the same bits from run to run.
+/// The average is over the workers that have sent an update, added up in their order: equal bits from run to run.
 void ServerBlock::apply_step() {
   std::vector<Seat*> senders;
   for (Seat& seat : seats_)
@@ -184,7 +184,9 @@ void ServerBlock::join(std::size_t worker, Clock from) {
   seat.clock = seat.applied;
   seat.asks.reset();
   seat.takes_part = true;
-  if (terms_.in_lockstep()) complete_steps();  // others may have waited for what the one before it never sent
+  if (terms_.in_lockstep())
+    complete_steps();  // the others may have waited for an update that the previous process
+                       // never sent
 }
 
 void ServerBlock::come_back(std::size_t worker) {

@@ -1,4 +1,4 @@
-// ServerBlock: a block on its server: its weights, who has sent which updates, and who waits for which.
+// ServerBlock: a block on its server: its weights, the updates of each worker, and the waiting workers.
 #pragma once
 
 #include <array>
@@ -12,49 +12,49 @@
 
 namespace syncopate::server {
 
-/// A state machine without clock, thread or wire. The law: an update is applied once, whatever is sent again, and an
-/// update that was answered has been applied. A worker has at most one message under way for a block, so that what is
-/// held for it is bounded. Used by one thread at a time.
+/// A state machine without clock, thread or wire. Law: an update is applied once, even if it is sent repeatedly, and an
+/// answered update has been applied. A worker has at most one pending message per block, so that held state is bounded.
+/// Used by one thread at a time.
 class ServerBlock final {
  public:
   /// `terms` must outlive this.
   ServerBlock(const Terms& terms, const Block& block, bool spared);
 
   /// Part `part` (kept_part) of the first values, from worker 0: the optimizer's state, unless it is zero, then the
-  /// weights. What comes after the weights is not looked at. Throws Corrupt for another length or part.
+  /// weights. Parts after the weights are ignored. Throws Corrupt for another length or part.
   void initialise(base::ConstBytes values, std::uint64_t part);
-  /// An update of steps [push.first, push.last): applied, or held until everybody's has come, or had before. Its worker
-  /// waits for weights from now on. Throws Mismatch where updates before it are missing, and Corrupt.
+  /// An update of steps [push.first, push.last): applied, or held until every worker's has come, or ignored as a
+  /// repetition. Its worker waits for weights from now on. Throws Mismatch if earlier updates are missing, and Corrupt.
   void take(std::size_t worker, const Message& push);
-  /// The worker waits for weights with `fetch.least` steps of everybody.
+  /// The worker waits for weights that hold `fetch.least` steps of every worker.
   void ask(std::size_t worker, const Message& fetch);
-  /// Workers that can be answered; they wait no more.
+  /// Workers that can be answered; they stop waiting.
   [[nodiscard]] std::vector<std::size_t> answerable();
   [[nodiscard]] Message answer(std::size_t worker);
 
-  /// The worker's clock counts no more. What it has sent stays.
+  /// The worker's clock no longer counts. Its updates stay.
   void leave(std::size_t worker);
-  /// On another stream, where it repeats what it asks for. If it had left, it takes part again, and its clock counts
-  /// from where the others are. What it has sent before is not applied again.
+  /// The worker is on another stream, where it repeats its request. If it had left, it takes part again, and its clock
+  /// counts from that of the others. Its earlier updates are not applied again.
   void come_back(std::size_t worker);
-  /// Another process is that worker from now on, and takes part from step `from` on.
+  /// Another process is that worker from now on, and participates from step `from` on.
   void join(std::size_t worker, Clock from);
 
-  /// What `answer` does to the block itself. `version` counts it.
+  /// The change that `answer` makes to the block itself. `version` counts it.
   void show() { shown_.advance(weights_); }
   [[nodiscard]] std::uint64_t version() const noexcept { return shown_.version(); }
-  /// All of it but who waits, who asks again: a block of the same terms that is restored from it goes on in the same
-  /// bits. Throws Corrupt for bytes that are no image; the block is of no use then.
+  /// The complete state except the waiting workers, which ask again: a block of the same terms that is restored from it
+  /// continues with the same bits. Throws Corrupt for malformed bytes; the block is then unusable.
   [[nodiscard]] Payload image() const;
   void restore(base::ConstBytes image);
-  /// After `restore`: everybody takes part as another process, from this step on. What was sent beyond it stays in the
-  /// weights, as in a checkpoint. Throws Corrupt where an image is not of that step.
+  /// After `restore`: every worker takes part as another process, from this step on. Later updates stay in the weights,
+  /// as in a checkpoint. Throws Corrupt if an image is not of that step.
   void begin_again(Clock step);
 
-  [[nodiscard]] Clock least() const noexcept;  ///< every update of so many steps is applied
+  [[nodiscard]] Clock least() const noexcept;  ///< all updates of this number of steps are applied
   [[nodiscard]] Clock clock_of(std::size_t worker) const noexcept { return seats_[worker].clock; }
   [[nodiscard]] Clock applied_of(std::size_t worker) const noexcept { return seats_[worker].applied; }
-  /// So many steps of everybody are waited for; 0: nobody waits.
+  /// The number of every worker's steps that a worker waits for; 0: no worker waits.
   [[nodiscard]] Clock wanted() const noexcept;
   [[nodiscard]] bool takes_part(std::size_t worker) const noexcept { return seats_[worker].takes_part; }
   [[nodiscard]] std::span<const float> values() const noexcept { return weights_; }
@@ -62,10 +62,10 @@ class ServerBlock final {
  private:
   struct Seat {
     bool takes_part = true;
-    Clock applied = 0;              ///< its updates of the first so many steps have come
-    Clock clock = 0;                ///< others wait for it beyond this; more than `applied` where it was away
-    std::optional<Clock> asks{};    ///< it waits for weights with so many steps
-    std::uint64_t version = 0;      ///< Message::version of what it asked
+    Clock applied = 0;              ///< number of its first updates that have come
+    Clock clock = 0;                ///< others wait for it beyond this step; more than `applied` if it was away
+    std::optional<Clock> asks{};    ///< it waits for weights with this number of steps
+    std::uint64_t version = 0;      ///< Message::version of its request
     std::optional<Payload> held{};  ///< in lockstep: its update of a step that is not complete; empty: zero
     Clock held_for = 0;
     double rate = 0;
@@ -86,12 +86,12 @@ class ServerBlock final {
 
   const Terms& terms_;
   const bool spared_;
-  std::unique_ptr<compress::Coder> coder_;  ///< of updates; null: they travel as they are
+  std::unique_ptr<compress::Coder> coder_;  ///< of updates; null: they are sent uncoded
   bool has_weights_ = false;
   std::vector<float> weights_;
   std::array<std::vector<float>, optim::kMostStates> state_;
   std::vector<Seat> seats_;
-  Clock complete_ = 0;  ///< in lockstep: so many steps are applied
+  Clock complete_ = 0;  ///< in lockstep: number of applied steps
   Shown shown_;
 };
 

@@ -1,4 +1,4 @@
-// ServerTables::Job: what a server keeps of a job once it is set up, each block under a lock of its own.
+// ServerTables::Job: a server's state of a job that is set up, each block under its own lock.
 #pragma once
 
 #include <atomic>
@@ -31,8 +31,8 @@ struct ServerTables::Job {
   const Terms terms;
   std::vector<std::unique_ptr<Kept>> blocks;
   std::atomic<std::size_t> missing = 0;  ///< blocks of a replica whose image has not come
-  std::vector<std::atomic<Clock>> told;  ///< the most that each worker was told to be wanted
-  std::string restored;                  ///< what it was restored from; empty: it was not
+  std::vector<std::atomic<Clock>> told;  ///< the largest `wanted` that was sent to each worker
+  std::string restored;                  ///< the source of a restored job; empty: not restored
   std::vector<std::atomic<bool>> met;    ///< workers that have come since then
 };
 

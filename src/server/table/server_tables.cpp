@@ -1,4 +1,4 @@
-// A server's tables: set up by the first worker, then one block at a time, each under a lock of its own.
+// A server's tables: set up by the first worker, then used one block at a time, each under its own lock.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,8 +32,8 @@ std::shared_ptr<const Setup> ServerTables::setup() const {
 
 std::shared_ptr<ServerTables::Job> ServerTables::create(const Setup& setup) const {
   auto job = std::make_shared<Job>(setup);
-  base::require(server_ < setup.servers, "this is server {} and the job has {}", server_, setup.servers);
-  // Weights, their copy for answers, and what rules keep or workers have under way.
+  base::require(server_ < setup.servers, "this is server {} and the job has {} servers", server_, setup.servers);
+  // Weights, their copy for answers, and the states of rules or the pending updates of workers.
   const std::size_t copies = 2 + (job->terms.in_lockstep() ? job->terms.optimizer.state.size() + setup.workers : 0);
   double bytes = 0;
   for (const TableShape& table : setup.tables)
@@ -49,7 +49,7 @@ std::shared_ptr<ServerTables::Job> ServerTables::create(const Setup& setup) cons
 }
 
 void ServerTables::require_fitting(std::size_t worker, const Message& first) const {
-  if (first.says != Says::setup) throw Corrupt("a worker's first message is no setup");
+  if (first.says != Says::setup) throw Corrupt("a worker's first message is not a setup");
   const Setup setup = Setup::of(text_of(first.body));
   if (const std::shared_ptr<Job> job = this->job()) require_fitting(*job, worker, setup);
 }
@@ -62,14 +62,14 @@ void ServerTables::require_fitting(const Job& job, std::size_t worker, const Set
 
 void ServerTables::set_up(std::size_t worker, const Message& message) {
   const Setup setup = Setup::of(text_of(message.body));
-  base::require(worker < setup.workers, "worker {} of a job with {} workers", worker, setup.workers);
+  base::require(worker < setup.workers, "worker {} is outside a job of {} workers", worker, setup.workers);
   bool is_first = false;
   std::shared_ptr<Job> job = job_.with([&](auto& kept) {
     is_first = !kept;
     if (is_first && message.last == 0)
       throw PeerLost(
-          fmt::format("server {} has lost its tables: it was started anew, and no replica had them; start the "
-                      "job again, and servers with --replicas 1 to survive the next loss",
+          fmt::format("server {} has lost its tables: it was restarted, and no replica had them; restart the "
+                      "job, with servers under --replicas 1 to survive the next loss",
                       server_));
     if (!kept) kept = create(setup);
     return kept;
@@ -77,7 +77,7 @@ void ServerTables::set_up(std::size_t worker, const Message& message) {
   if (is_first) begin_transfer(*job);
   require_fitting(*job, worker, setup);
   meet(*job, worker, message);
-  renew(worker);  // once more: its stream before may have asked until now
+  renew(worker);  // once more: its previous stream may have asked until now
   Message welcome{.says = Says::welcome};
   for (std::size_t index = 0; index < job->blocks.size(); ++index)
     job->blocks[index]->kept.with([&](ServerBlock& block) {
@@ -95,7 +95,7 @@ void ServerTables::set_up(std::size_t worker, const Message& message) {
 void ServerTables::receive(std::size_t worker, const Message& message) {
   if (message.says == Says::setup) return set_up(worker, message);
   const std::shared_ptr<Job> job = this->job();
-  if (!job || worker >= job->setup.workers) throw Corrupt("a worker's first message is no setup");
+  if (!job || worker >= job->setup.workers) throw Corrupt("a worker's first message is not a setup");
   if (message.says == Says::finish) return leave(worker);
   if (message.block >= job->blocks.size())
     throw Corrupt("a worker names block " + std::to_string(message.block) + " of " +
@@ -119,7 +119,7 @@ void ServerTables::answer(Job& job, std::size_t index, ServerBlock& block) {
     log_.send({worker, 1 + job.blocks[index]->block.table, std::move(message)});
   }
   const Clock wanted = block.wanted();
-  if (job.terms.in_lockstep() || wanted == 0) return;  // in lockstep everybody sends every step
+  if (job.terms.in_lockstep() || wanted == 0) return;  // in lockstep every worker sends every step
   for (std::size_t worker = 0; worker < job.told.size(); ++worker) {
     if (!block.takes_part(worker) || block.clock_of(worker) >= wanted) continue;
     Clock told = job.told[worker];

@@ -1,4 +1,4 @@
-// Setups as bytes, what differs between two, and the blocks and terms that follow from one.
+// Setups as bytes, the difference of two, and the blocks and terms that follow from one.
 #include "server/table/setup.hpp"
 
 #include <fmt/ranges.h>
@@ -18,7 +18,7 @@ namespace syncopate::server {
 namespace {
 
 constexpr std::size_t kMostName = 4096;
-/// Clocks that begin there can count on for longer than any job lasts.
+/// Clocks that begin below it cannot overflow within any job.
 constexpr std::uint64_t kMostFirstStep = std::uint64_t{1} << 60;
 constexpr std::size_t kMostTables = 1 << 20, kMostHyperparameters = 64;
 /// The elements of a block.
@@ -154,16 +154,16 @@ std::vector<Block> blocks_of(const Setup& setup) {
 
 namespace {
 
-/// A server decodes each worker's packets by itself, and a packet of a block has to fit into a message.
+/// A server decodes each worker's packets separately, and a packet of a block must fit into a message.
 compress::Settings settings_of(const Setup& setup, const std::string& name, const std::string& feedback) {
   compress::Settings settings = compress::settings_of(name);
   const compress::Codec& codec = *settings.codec;
   base::require(codec.decodes_alone,
-                "codec {} with a parameter server: its packets cannot be decoded without other ranks'; allowed: {}",
+                "codec {} does not fit a parameter server: its packets need those of other ranks; allowed: {}",
                 codec.name, fmt::join(names_alone(), ", "));
   settings.feedback.kind = compress::feedback_named(feedback, codec);
   base::require(settings.feedback.kind != compress::Feedback::Kind::momentum,
-                "feedback momentum with a parameter server; allowed: auto, none, residual");
+                "feedback momentum does not fit a parameter server; allowed: auto, none, residual");
   settings.dense_below = setup.dense_below;
   const compress::Tensor block{.values = Buffer(nullptr, kMostElements, DType::f32), .rows = kMostElements};
   const std::size_t most = compress::wire_bytes_of(settings, {&block, 1}, true);
@@ -185,7 +185,7 @@ Terms::Terms(const Setup& setup)
       seed(setup.seed),
       first_step(setup.first_step) {
   base::require(first_step >= 0 && static_cast<std::uint64_t>(first_step) <= kMostFirstStep,
-                "step {} to begin with; allowed: 0 to {}", first_step, kMostFirstStep);
+                "the first step is {}; allowed: 0 to {}", first_step, kMostFirstStep);
   base::require(setup.workers >= 1 && setup.workers <= kMostWorkers, "{} workers; allowed: 1 to {}", setup.workers,
                 kMostWorkers);
   base::require(

@@ -1,4 +1,4 @@
-// What a server shows: copies of its weights, or packets that lead from version to version.
+// Answers of a server: copies of its weights, or packets that lead from version to version.
 #include "server/table/shown.hpp"
 
 #include <algorithm>
@@ -57,7 +57,7 @@ void Shown::advance(std::span<const float> weights) {
   if (coder_ && !is_current_) encode(weights);
 }
 
-/// A copy that no answer holds any more is written again.
+/// A copy that no answer holds any more is reused.
 void Shown::show(std::span<const float> weights) {
   if (!copy_ || copy_.use_count() > 1) copy_ = std::make_shared<std::vector<float>>(elements_);
   std::ranges::copy(weights, copy_->begin());
@@ -85,7 +85,7 @@ std::vector<base::ConstBytes> packets_of(base::ConstBytes body) {
   while (!body.empty()) {
     const std::size_t length = body.size() < kLengthBytes ? body.size() : base::get<std::uint32_t>(body, 0);
     if (body.size() < kLengthBytes || length > body.size() - kLengthBytes)
-      throw Corrupt("an answer's packet is cut off");
+      throw Corrupt("an answer's packet is truncated");
     packets.push_back(body.subspan(kLengthBytes, length));
     body = body.subspan(kLengthBytes + length);
   }

@@ -1,4 +1,4 @@
-// Shown: what a server has shown its workers of a block, and the packets from which they follow it.
+// Shown: the state of a block that a server has sent its workers, and the packets from which they follow it.
 #pragma once
 
 #include <cstdint>
@@ -17,22 +17,22 @@ class WireWriter;
 
 namespace syncopate::server {
 
-/// A worker that is further behind gets all weights.
+/// Limit of packets in an answer; a worker that is further behind gets all weights.
 inline constexpr std::size_t kMostPackets = 64;
 
-/// Without a codec of answers the weights themselves are shown. With one, all workers follow the same sequence of
-/// packets, each of which says about the difference between the weights and what is shown: what a packet leaves out
-/// stays in that difference, so that the server's residual is weights - shown, one for all workers. (One for each
-/// worker would keep and encode as many copies as there are workers.) Used by one thread at a time.
+/// Without a codec of answers a server sends the weights themselves. With one, all workers follow the same sequence of
+/// packets. Each packet codes the difference between the weights and the shown state; values that it omits stay in that
+/// difference, so that the server's residual is weights - shown, one for all workers. (One per worker would keep and
+/// encode a copy for each.) Used by one thread at a time.
 class Shown final {
  public:
   Shown(const Terms& terms, const Block& block);
 
-  /// The weights are others than when they were last shown.
+  /// The weights have changed since they were last shown.
   void changed() noexcept { is_current_ = false; }
   /// Fills an answer to a worker that holds `version`.
   void answer(std::span<const float> weights, std::uint64_t version, Message& message);
-  /// With a coder: makes the next version, unless the weights are those of the last one.
+  /// With a coder: makes the next version, unless the weights equal the last one.
   void advance(std::span<const float> weights);
   [[nodiscard]] std::uint64_t version() const noexcept { return version_; }
 
@@ -47,11 +47,11 @@ class Shown final {
   const std::size_t elements_;
   const Terms& terms_;
   const std::uint64_t key_;
-  std::unique_ptr<compress::Coder> coder_;  ///< null: answers have the weights themselves
+  std::unique_ptr<compress::Coder> coder_;  ///< null: answers hold the weights themselves
   bool is_current_ = false;
-  std::shared_ptr<std::vector<float>> copy_;    ///< of what is shown; answers share it
+  std::shared_ptr<std::vector<float>> copy_;    ///< of the shown state; answers share it
   std::vector<float> shown_, difference_;       ///< with a coder
-  std::uint64_t version_ = 0;                   ///< of what is shown
+  std::uint64_t version_ = 0;                   ///< of the shown state
   std::deque<std::vector<std::byte>> packets_;  ///< the newest last: to version_
 };
 

@@ -1,4 +1,4 @@
-// The worker's half of a block: adds updates up, asks when the consistency model says so, and takes the answers.
+// The worker's half of a block: adds updates up, sends requests when the consistency model requires it, takes answers.
 #include "server/table/worker_block.hpp"
 
 #include <fmt/format.h>
@@ -92,7 +92,7 @@ Message WorkerBlock::make_request(Clock least, std::uint64_t version) {
   return request;
 }
 
-/// What a packet leaves out stays here, for the next one.
+/// Values that a packet omits stay here, for the next one.
 Payload WorkerBlock::take_update() {
   std::swap(update_, travelling_);
   if (!coder_) return {travelling_, std::as_bytes(std::span(*travelling_))};
@@ -131,7 +131,8 @@ void WorkerBlock::gather(std::vector<std::span<float>> parts) {
   gathered_at_ = 0;
 }
 
-/// First what is left: a part is fetched when nothing else is under way, so that it changes nothing here.
+/// Sends the remaining update first. A part is fetched when no other request is pending, so that it changes nothing
+/// here.
 std::optional<Message> WorkerBlock::gathering_request() {
   if (request_ || has_gathered()) return std::nullopt;
   const bool is_due = sent_ != own_ || fetched_ < own_;
@@ -149,7 +150,7 @@ void WorkerBlock::restore(base::ConstBytes left_out, std::uint64_t packets) {
   packets_ = packets;
 }
 
-/// Brings what is known of the server's weights up to the answer.
+/// Updates this block's copy of the server's weights from the answer.
 void WorkerBlock::follow(const Message& answer) {
   const std::span<float> known = followed_.empty() ? weights_ : std::span(followed_);
   if (answer.first == 0)
@@ -158,8 +159,8 @@ void WorkerBlock::follow(const Message& answer) {
     for (const base::ConstBytes packet : packets_of(answer.body.bytes)) follower_->add(packet, known);
 }
 
-/// A worker reads its own writes: what came holds all that it had sent by then. What it has sent and added since is
-/// added again, except in lockstep, where it is gradients.
+/// A worker reads its own writes: the answer holds every update that it had sent by then. Later updates are added
+/// again, except in lockstep, where they are gradients.
 void WorkerBlock::settle() {
   if (!arrived_) return;
   follow(*arrived_);

@@ -1,4 +1,4 @@
-// What a job keeps between steps, as a worker begins with it and gathers it: weights, optimizer's state, residuals.
+// A job's state between steps, as a worker restores and gathers it: weights, optimizer's state, residuals.
 #include <algorithm>
 #include <numeric>
 
@@ -65,7 +65,7 @@ std::vector<std::pair<std::string, std::vector<float>>> WorkerTables::optimizer_
   return state;
 }
 
-/// Blocks leave in turns, so that they do not stand in the order of their elements.
+/// Blocks leave in turns, so that they are not in the order of their elements.
 std::vector<std::size_t> WorkerTables::in_order(const Table& table) const {
   std::vector<std::size_t> order(table.places.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

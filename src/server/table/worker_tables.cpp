@@ -25,10 +25,10 @@ void require_fit(const Setup& setup, std::span<const Buffer> weights) {
         weights[i].count, name_of(weights[i].dtype), setup.tables[i].elements);
 }
 
-/// The order in which a worker sends the blocks of a table: to each server in turn, and workers begin with different
-/// ones, so that all ports are busy from the first block to the last.
+/// The order in which a worker sends the blocks of a table: to each server in turn. Workers begin with different
+/// servers, so that all ports are busy from the first block to the last.
 std::vector<Block> in_turns(std::vector<Block> blocks, std::size_t servers, std::size_t worker) {
-  std::map<std::pair<std::size_t, std::size_t>, std::size_t> sent;  // so far, by table and server
+  std::map<std::pair<std::size_t, std::size_t>, std::size_t> sent;  // sent so far, by table and server
   std::map<std::array<std::size_t, 3>, Block> turns;
   for (const Block& block : blocks) {
     const std::size_t place = (block.server + servers - worker % servers) % servers;
@@ -136,8 +136,8 @@ void WorkerTables::update(std::size_t index, std::span<float> gradient, const Up
   table.is_updated = true;
 }
 
-/// The rule sees this worker's gradient alone, as if it were everybody's; an N-th of what it changes is this worker's
-/// share of the average. Rules that are linear in the gradient make of N such shares what they make of the average.
+/// The rule receives only this worker's gradient, as if it were the average; an N-th of the change is this worker's
+/// share. N such shares of a rule that is linear in the gradient add up to its change for the average.
 void WorkerTables::add_change(Table& table, std::size_t index, std::span<float> gradient, const UpdateStep& at) {
   const std::span<float> weights = table.weights;
   std::ranges::copy(weights, before_.begin());
@@ -213,7 +213,7 @@ void WorkerTables::receive(std::size_t server, Message message) {
   }
   const auto& blocks = by_server_.at(server);
   if (message.says != Says::weights || message.block >= blocks.size())
-    throw Corrupt(fmt::format("server {} sends a message {} of block {} of {}", server, static_cast<int>(message.says),
+    throw Corrupt(fmt::format("server {} sent kind {} for block {} of {}", server, static_cast<int>(message.says),
                               message.block, blocks.size()));
   blocks[message.block]->with([&](WorkerBlock& block) { block.receive(std::move(message)); });
 }

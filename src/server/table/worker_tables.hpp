@@ -1,4 +1,4 @@
-// WorkerTables: a worker's copies of a job's tables: what it computes with, and what it says to which server.
+// WorkerTables: a worker's copies of a job's tables: the weights it computes with, and its requests to each server.
 #pragma once
 
 #include <functional>
@@ -15,29 +15,29 @@
 
 namespace syncopate::server {
 
-/// What a worker sends to one server; lower priorities first: the tables of the front layers.
+/// A worker's message to one server; lower priorities first: the tables of the front layers.
 struct Request {
   std::size_t server = 0;
   std::uint64_t priority = 0;
   Message message{};
 };
 
-/// How old the weights were that steps computed with, in steps: own clock - steps of everybody.
+/// Age of the weights that steps computed with, in steps: own clock - steps of every worker.
 struct Staleness {
   Clock most = 0;
   double mean = 0;
 };
 
-/// A worker told every server that it takes part from step `told` on, and the newest step that they answered is
-/// `newest`: whether it may begin there. Else it tells them that step: a server that was behind would wait for steps
-/// between, which it never makes.
+/// Whether a worker may begin at step `told`, which it sent to every server, when the newest step of their answers is
+/// `newest`. If not, it sends them that step: otherwise a server that was behind would wait for steps between, which
+/// the worker never makes.
 [[nodiscard]] constexpr bool may_begin(Clock told, Clock newest, Clock first_step) noexcept {
   return newest == told || newest == first_step;
 }
 
-/// Without wire, clock or waiting, so that simulations and tests run what workers run. `receive` and
-/// `repeat` may be called from any thread; the others by the program's thread. `send` is called on the thread that
-/// calls, and must not block.
+/// Without wire, clock or waiting, so that simulations and tests run the workers' own code. `receive` and `repeat` may
+/// be called from any thread; the others by the program's thread. `send` is called on the calling thread, and must not
+/// block.
 class WorkerTables final {
  public:
   using Send = std::function<void(Request)>;
@@ -47,48 +47,49 @@ class WorkerTables final {
   WorkerTables(const WorkerTables&) = delete;
   WorkerTables& operator=(const WorkerTables&) = delete;
 
-  /// What the optimizer kept at the setup's first step, of all tables, one after another; none: zero. Every worker
-  /// does, before `offer`.
+  /// The optimizer's state at the setup's first step, of all tables, one after another; none: zero. Every worker calls
+  /// it, before `offer`.
   void begin_with(std::string_view optimizer, std::vector<std::pair<std::string, std::vector<float>>> state);
-  /// Offers this worker's weights (and, in lockstep, that state) as the first ones; and asks for those to begin with,
-  /// as of step `from`.
+  /// Offers this worker's weights (and, in lockstep, that state) as the first ones, and requests the first weights, as
+  /// of step `from`.
   void offer();
   void begin(Clock from);
-  /// Table `table` has its gradient of the present step: once a step. The gradient is zero afterwards, and what is due
-  /// has been sent. In lockstep servers apply it; else this does, to the worker's own weights.
+  /// Table `table` has its gradient of the current step: once a step. Afterwards the gradient is zero, and due requests
+  /// were sent. In lockstep servers apply it; else this applies it to the worker's own weights.
   void update(std::size_t table, std::span<float> gradient, const UpdateStep& at);
-  /// The present step has ended. Tables without an update have none in this step.
+  /// The current step has ended. A table without a call of `update` has no update in this step.
   void end_step(const UpdateStep& at);
 
-  /// Whether the next step may compute with the table. If not, `demand`, and ask again when something has come.
+  /// Whether the next step may compute with the table. If not, call `demand`, and ask again after an arrival.
   [[nodiscard]] bool may_read(std::size_t table);
-  /// Sends whatever is due: before waiting, and when something has come while waiting.
+  /// Sends all due requests. Call it before waiting, and after an arrival while waiting.
   void demand();
-  /// Puts what came into the program's memory, and counts how old it is.
+  /// Copies arrived weights to the program's memory, and records their age.
   void read(std::size_t table);
-  /// Sends every update that is left. Returns whether all tables hold everybody's updates of `clock()` steps.
+  /// Sends all remaining updates. Returns whether all tables hold every worker's updates of `clock()` steps.
   [[nodiscard]] bool finish();
 
-  /// Between steps: gathers what servers keep of all tables into `parts`, each as long as all tables together: the
-  /// weights, then in lockstep the optimizer's states. None: sends every update that is left. `has_gathered` sends
-  /// whatever is due, and says whether everybody's updates of `clock()` steps are on the servers, and the parts here.
+  /// Between steps: gathers the servers' state of all tables into `parts`, each as long as all tables together: the
+  /// weights, then in lockstep the optimizer's states. No parts: sends all remaining updates. `has_gathered` sends all
+  /// due requests, and returns whether every worker's updates of `clock()` steps are on the servers, and the parts
+  /// here.
   void gather(std::span<const std::span<float>> parts);
   [[nodiscard]] bool has_gathered();
-  /// The most steps of everybody that what was gathered holds; more than `clock()` where the others did not wait.
+  /// The most steps of every worker in the gathered state; more than `clock()` if the others did not wait.
   [[nodiscard]] Clock gathered_at();
-  /// What the optimizer keeps of all tables, by name: this worker's own, in lockstep zeros to gather into.
+  /// The optimizer's state of all tables, by name: this worker's own; in lockstep zeros to gather into.
   [[nodiscard]] std::vector<std::pair<std::string, std::vector<float>>> optimizer_state();
-  /// What the codec of updates has left out of every table's, in the order of elements; and after so many packets.
+  /// The residual of the codec of updates for every table, in the order of elements, and the number of its packets.
   [[nodiscard]] std::vector<std::vector<std::byte>> left_out();
   [[nodiscard]] std::uint64_t packets();
   /// Throws Misuse for other lengths.
   void restore(std::span<const std::vector<std::byte>> left_out, std::uint64_t packets);
 
-  /// A server's message. Throws Corrupt for one that no server says.
+  /// Takes a server's message. Throws Corrupt for an invalid one.
   void receive(std::size_t server, Message message);
-  /// On another stream to `server`: what is under way is sent once more.
+  /// On another stream to `server`: sends the pending requests once more.
   void repeat(std::size_t server);
-  /// Between steps: the others are at this step, and a worker that was away goes on with them.
+  /// Between steps: the others are at this step, and a worker that was away continues with them.
   void catch_up(Clock least);
 
   [[nodiscard]] Clock clock() const noexcept { return own_; }
@@ -102,7 +103,7 @@ class WorkerTables final {
     std::size_t begin = 0;  ///< of its elements among those of all tables
     std::vector<std::unique_ptr<Shared>> blocks;
     std::vector<Block> places;
-    bool is_updated = false;  ///< in the present step
+    bool is_updated = false;  ///< in the current step
   };
 
   void offer(const Block& place) const;

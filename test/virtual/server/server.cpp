@@ -148,7 +148,7 @@ void ServerProcess::tell(RecordReader& reader, Payload bytes) {
     if (!std::exchange(has_joined_, true)) open();
     return;
   }
-  if (relayed.tells != Tells::record || holds_) throw Corrupt("a replica's keeper sends what it may not send");
+  if (relayed.tells != Tells::record || holds_) throw Corrupt("unexpected message from a replica's keeper");
   Record record;
   if (reader.take(std::move(relayed), record)) static_cast<void>(tables.apply(record));
 }

@@ -1,4 +1,4 @@
-// Acceptor: owns the listening sockets, and hands connections to gRPC when they have begun to speak.
+// Acceptor: owns the listening sockets, and hands connections to gRPC after their first byte.
 #include "server/rpc/socket/acceptor.hpp"
 
 #include <fcntl.h>
@@ -27,7 +27,7 @@ constexpr int kTurnMs = 100, kMostAtOnce = 64;
 
 base::Time now() { return std::chrono::steady_clock::now(); }
 
-/// An eighth of the descriptors that this process may have. A guest inside takes two.
+/// An eighth of the process's descriptors. A guest inside takes two.
 std::size_t affordable(std::size_t most) {
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);
@@ -119,7 +119,7 @@ void Acceptor::greet(std::size_t address, Socket socket) {
     return log_.write(LogLevel::info, fmt::format("{}: no connection from a process of another user", name_));
   const std::lock_guard lock(mutex_);
   if (waiting_ >= most_waiting_) {
-    say(fmt::format("{} connections say nothing: for each new one the oldest is closed", waiting_));
+    say(fmt::format("{} connections have sent nothing: for each new one the oldest is closed", waiting_));
     drop_oldest([](const Guest& guest) { return !guest.is_inside; });
   }
   const std::uint64_t key = next_key_++;
@@ -166,7 +166,7 @@ int Acceptor::take_in(std::uint64_t key) {
   }
   guest.is_inside = true;
   ++inside_;
-  watch(guest.socket.number(), key, 0);  // its end is seen in any case
+  watch(guest.socket.number(), key, 0);  // its end is reported in any case
   return connection.release();
 }
 
@@ -209,7 +209,7 @@ void Acceptor::watch(int socket, std::uint64_t key, std::uint32_t events) const 
 
 void Acceptor::forget(int socket) const { ::epoll_ctl(epoll_.number(), EPOLL_CTL_DEL, socket, nullptr); }
 
-/// Once in `patience`: strangers must not fill the log.
+/// Logs once in `patience`: strangers must not fill the log.
 void Acceptor::say(const std::string& what) {
   if (said_at_ != base::Time{} && now() < said_at_ + patience_) return;
   said_at_ = now();

@@ -1,4 +1,4 @@
-// Acceptor: owns the listening sockets, and hands connections to gRPC when they have begun to speak.
+// Acceptor: owns the listening sockets, and hands connections to gRPC after their first byte.
 #pragma once
 
 #include <cstdint>
@@ -15,38 +15,38 @@
 
 namespace syncopate::server::rpc {
 
-/// Bounds how many descriptors callers hold that have not proved the secret, and for how long. gRPC's own listener has
-/// no such bound, and gRPC 1.51 never accepts again once the process was out of descriptors.
+/// Limits the descriptors that callers without proof of the secret hold, and for how long. gRPC's own listener has no
+/// such limit, and gRPC 1.51 never accepts again after the process was out of descriptors.
 ///
 /// A connection is a guest until `admit`: first it waits in the acceptor until it has sent a byte, then gRPC serves it
-/// and the acceptor keeps a duplicate of its descriptor, by which it sees the connection's end, and can shut it down.
-/// Both kinds are bounded. When there are too many, the oldest goes and not the newcomer; after `patience` every guest
-/// goes. Over a unix socket only this process's user is accepted, and counts while it waits only.
+/// and the acceptor keeps a duplicate of its descriptor, to detect the connection's end and to shut it down. Both kinds
+/// are limited. Above the limit the oldest guest is closed, not the newest; after `patience` every guest is closed.
+/// Over a unix socket only this process's user is accepted, and such a guest counts only while it waits.
 class Acceptor final {
  public:
-  /// Takes the connection, which came to the address of that index.
+  /// Takes a connection to the address of that index.
   using Enter = std::function<void(std::size_t address, int socket)>;
 
-  /// Listens at numeric addresses and @names; `name` is the server's, for the log. Throws SystemFailure that names the
+  /// Listens at numeric addresses and @names; `name` is the server's, for the log. Throws SystemFailure naming the
   /// address.
   Acceptor(const std::vector<Address>& addresses, std::string name, base::Duration patience, Log log);
-  /// Closes the listening sockets and the guests that wait. `enter` is not called any more.
+  /// Closes the listening sockets and the waiting guests. `enter` is not called after it.
   ~Acceptor();
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
 
-  /// As they were given, with the ports that the system chose for port 0.
+  /// The given addresses, with the ports that the system chose for port 0.
   [[nodiscard]] const std::vector<std::string>& addresses() const noexcept { return texts_; }
   /// Accepts connections from now on. `enter` is called on the acceptor's thread.
   void open(Enter enter);
-  /// Of a connection that has proved the secret, by the name that gRPC has for it. Thread-safe.
+  /// Admits a connection that has proved the secret, by gRPC's name of it. Thread-safe.
   void admit(const std::string& peer);
 
  private:
   struct Guest {
     Socket socket;  ///< while it is inside: the duplicate
     std::size_t address = 0;
-    std::string peer;  ///< as gRPC names it; empty for a unix socket
+    std::string peer;  ///< gRPC's name of it; empty for a unix socket
     base::Time deadline{};
     bool is_inside = false;  ///< gRPC has it
   };
@@ -56,9 +56,9 @@ class Acceptor final {
   void accept_all(std::size_t address);
   void greet(std::size_t address, Socket socket);
   void on_ready(std::uint64_t key);
-  /// The descriptor for gRPC; -1 where the guest left, or has sent nothing yet.
+  /// The descriptor for gRPC; -1 if the guest left, or has sent nothing yet.
   [[nodiscard]] int take_in(std::uint64_t key);
-  /// The oldest guest goes, of those that are inside or that wait, or of all. False where there is none.
+  /// Closes the oldest guest among those inside, those that wait, or all. False if there is none.
   template <class Is>
   bool drop_oldest(Is is);
   void drop(Guests::iterator guest);
@@ -80,7 +80,7 @@ class Acceptor final {
   Guests guests_;  ///< keys grow with time
   std::size_t waiting_ = 0, inside_ = 0;
   std::uint64_t next_key_;
-  base::Time resting_until_ = base::kNever;  ///< the system was out of descriptors, and no guest could go
+  base::Time resting_until_ = base::kNever;  ///< the system was out of descriptors, and no guest could be closed
   base::Time said_at_ = {};
   std::jthread thread_;
 };

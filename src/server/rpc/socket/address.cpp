@@ -1,4 +1,4 @@
-// Address: where a listener can be reached, as text and as gRPC names it.
+// Address: where a listener can be reached, as text and as gRPC's target.
 #include "server/rpc/socket/address.hpp"
 
 #include <arpa/inet.h>
@@ -30,7 +30,7 @@ bool is_port(std::string_view text) {
   return !text.empty() && read.ec == std::errc{} && read.ptr == text.data() + text.size();
 }
 
-/// Reads the host's part; false for what is none.
+/// Reads the host's part; false if it is malformed.
 bool read_host(std::string_view text, Address& into) {
   const bool is_bracketed = text.size() > 2 && text.front() == '[' && text.back() == ']';
   const std::string host(is_bracketed ? text.substr(1, text.size() - 2) : text);
@@ -61,7 +61,7 @@ Address parse_address(const std::string& text) {
   }
   base::require(
       is_right,
-      "'{}' is no address of a parameter server; allowed: 10.0.0.5:7000, [fd00::5]:7000, host:7000, or @name on "
+      "'{}' is not an address of a parameter server; allowed: 10.0.0.5:7000, [fd00::5]:7000, host:7000, or @name on "
       "one host (letters, digits, '.', '-', '_'; at most {})",
       text, kMostNameLetters);
   return address;

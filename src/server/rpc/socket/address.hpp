@@ -1,4 +1,4 @@
-// Address: where a listener can be reached, as text and as gRPC names it.
+// Address: where a listener can be reached, as text and as gRPC's target.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@ namespace syncopate::server::rpc {
 struct Address {
   std::string text;          ///< "127.0.0.1:7000", "[::1]:7000", "host:7000", "@name"
   std::string target;        ///< the same for gRPC
-  bool is_named = false;     ///< an abstract unix socket: only this network namespace knows it, and it leaves no file
-  bool is_numeric = false;   ///< no name of a host stands in it
-  bool is_loopback = false;  ///< only this host reaches it
+  bool is_named = false;     ///< an abstract unix socket: valid within this network namespace, without a file
+  bool is_numeric = false;   ///< it contains no host name
+  bool is_loopback = false;  ///< reachable only from this host
 };
 
 /// Throws Misuse.

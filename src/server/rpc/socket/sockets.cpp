@@ -1,4 +1,4 @@
-// Sockets: listening sockets, and what is known of who connects to them.
+// Sockets: listening sockets, and the identity of the processes that connect to them.
 #include "server/rpc/socket/sockets.hpp"
 
 #include <arpa/inet.h>
@@ -81,7 +81,8 @@ std::uint16_t port_of(const Socket& socket) {
 Socket accept_from(const Socket& listener) {
   Socket socket(::accept4(listener.number(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   const int on = 1, error = errno;
-  if (socket) ::setsockopt(socket.number(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);  // a unix socket has none
+  // fails without effect for a unix socket
+  if (socket) ::setsockopt(socket.number(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   errno = error;
   return socket;
 }

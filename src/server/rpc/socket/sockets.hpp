@@ -1,4 +1,4 @@
-// Sockets: listening sockets, and what is known of who connects to them.
+// Sockets: listening sockets, and the identity of the processes that connect to them.
 #pragma once
 
 #include <cstdint>
@@ -28,16 +28,16 @@ class Socket final {
   int number_ = -1;
 };
 
-/// Throws SystemFailure that names the address.
+/// Throws SystemFailure naming the address.
 [[nodiscard]] Socket listen_at(const Address& address);
 [[nodiscard]] std::uint16_t port_of(const Socket& socket);
-/// The next connection, tuned for small messages; none: errno says why.
+/// The next connection, tuned for small messages; empty: errno holds the reason.
 [[nodiscard]] Socket accept_from(const Socket& listener);
-/// The other end of a connection as gRPC names it, decoded; empty for a unix socket.
+/// gRPC's name of a connection's other end, decoded; empty for a unix socket.
 [[nodiscard]] std::string peer_name(const Socket& socket);
-/// What gRPC says of a peer, without its encoding of '[', ']' and '%'.
+/// gRPC's name of a peer, without its encoding of '[', ']' and '%'.
 [[nodiscard]] std::string decoded_peer(const std::string& peer);
-/// Of a unix socket.
+/// Whether this process's user opened the other end of a unix socket.
 [[nodiscard]] bool is_of_this_user(const Socket& socket);
 
 }  // namespace syncopate::server::rpc
