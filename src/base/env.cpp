@@ -1,4 +1,4 @@
-// What surrounds the process: its environment, and its processors.
+// The environment of the process, and its processors.
 #include "base/env.hpp"
 
 #include <sched.h>

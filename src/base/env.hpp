@@ -1,4 +1,4 @@
-// What surrounds the process: its environment, read once into a value that is passed down, and its processors.
+// The environment of the process, read once into a value that is passed down, and its processors.
 #pragma once
 
 #include <map>
@@ -16,14 +16,14 @@ class Environment final {
   [[nodiscard]] static Environment of_process();
 
   [[nodiscard]] std::optional<std::string> text(std::string_view name) const;  ///< nullopt if unset or empty
-  /// nullopt if unset; throws Misuse naming the variable if it is no integer in [low, high].
+  /// nullopt if unset; throws Misuse that names the variable if it is not an integer in [low, high].
   [[nodiscard]] std::optional<long> integer(std::string_view name, long low, long high) const;
 
  private:
   std::map<std::string, std::string, std::less<>> values_;
 };
 
-/// How many processors this thread may run on; at least 1.
+/// Number of processors that this thread may run on; at least 1.
 [[nodiscard]] int processors() noexcept;
 
 }  // namespace syncopate::base

@@ -1,4 +1,4 @@
-// Fork: how many times this process's line of ancestors has forked since the library was first used.
+// Fork: counts the forks in this process's ancestry since the library was first used.
 #include "base/fork.hpp"
 
 #include <pthread.h>
@@ -25,8 +25,8 @@ bool OwnProcess::is_inherited() const noexcept { return born_ != generation.load
 
 void OwnProcess::require(std::string_view what) const {
   base::require(!is_inherited(),
-                "{} is used in a process that was forked after it was made; allowed: in the process that made it. A "
-                "child that needs one is started by spawn or exec, and makes its own",
+                "{} is used in a process that was forked after it was made; allowed: in the process that made it. "
+                "Start a child that needs one by spawn or exec, and let it make its own",
                 what);
 }
 

@@ -1,17 +1,16 @@
-// Fork: what a child that was forked without exec must know.
-// It has copies of its parent's objects, but none of the threads that serve them, and it shares with its parent
-// whatever they have open.
+// Fork: detects objects that a child forked without exec has inherited. The child has copies of its parent's objects
+// but none of their threads, and shares all open descriptors with its parent.
 #pragma once
 
 #include <string_view>
 
 namespace syncopate::base {
 
-/// A member of an object that a forked child must leave alone.
+/// A member of an object that a forked child must not use.
 class OwnProcess final {
  public:
   OwnProcess() noexcept;
-  /// Whether the object was made by this process's parent, or its parent's. Costs two loads.
+  /// Whether an ancestor of this process made the object. Costs two loads.
   [[nodiscard]] bool is_inherited() const noexcept;
   /// Throws Misuse in a forked child. `what` is the object, as "a group".
   void require(std::string_view what) const;

@@ -25,7 +25,7 @@ class Guarded final {
     std::lock_guard lock(mutex_);
     return std::forward<F>(f)(value_);
   }
-  /// As `with`, then wakes every `wait_until`.
+  /// Runs `f(value)` under the lock, then wakes every `wait_until`.
   template <class F>
   void change(F&& f) {
     {

@@ -16,7 +16,7 @@
 namespace syncopate::base {
 
 namespace {
-/// A short form: a list or an object may be as deep and as long as its file.
+/// A short form, because a list or an object may be as long and as deep as its file.
 std::string shown(const nlohmann::json& value) { return value.is_structured() ? value.type_name() : value.dump(); }
 }  // namespace
 
@@ -35,7 +35,7 @@ JsonPlace JsonPlace::at(const char* key) const {
 }
 
 JsonPlace JsonPlace::at(std::size_t index) const {
-  if (index >= size()) refuse(fmt::format("has {} entries, {} are needed", size(), index + 1));
+  if (index >= size()) refuse(fmt::format("has {} entries; allowed: at least {}", size(), index + 1));
   return {value_[index], fmt::format("{}[{}]", place_, index)};
 }
 
@@ -61,7 +61,7 @@ std::string JsonPlace::text() const {
 double JsonPlace::amount() const {
   if (!value_.is_number()) refuse(fmt::format("a number is expected here, not {}", shown(value_)));
   const auto number = value_.get<double>();
-  if (!std::isfinite(number) || number < 0) refuse(fmt::format("is {}; allowed: 0 and more", number));
+  if (!std::isfinite(number) || number < 0) refuse(fmt::format("is {}; allowed: 0 or more", number));
   return number;
 }
 
@@ -77,9 +77,9 @@ nlohmann::json json_of(std::string_view text, const std::string& file) {
     return nlohmann::json::parse(text);
   } catch (const nlohmann::json::parse_error& error) {
     const std::string_view before = text.substr(0, error.byte == 0 ? 0 : error.byte - 1);
-    throw Misuse(fmt::format("{}: no JSON at line {}", file, 1 + std::ranges::count(before, '\n')));
+    throw Misuse(fmt::format("{}: invalid JSON at line {}", file, 1 + std::ranges::count(before, '\n')));
   } catch (const nlohmann::json::out_of_range&) {
-    throw Misuse(fmt::format("{}: a number in it is too large", file));
+    throw Misuse(fmt::format("{}: a number is too large", file));
   }
 }
 

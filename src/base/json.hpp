@@ -1,4 +1,4 @@
-// JSON: values by key; errors name the file, the place in it and what is allowed there.
+// JSON: values by key; errors name the file, the place in it and the allowed values.
 #pragma once
 
 #include <initializer_list>

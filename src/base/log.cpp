@@ -17,7 +17,8 @@ namespace syncopate {
 namespace {
 constexpr std::string_view kNames[] = {"error", "warning", "info", "debug", "off"};
 
-/// In pieces that a pipe takes at once, and none where nobody reads: who logs may have heartbeats to send.
+/// Writes pieces that a pipe accepts at once, and never blocks when there is no reader, because the calling thread may
+/// have to send heartbeats.
 bool wrote(std::string_view text) noexcept {
   while (!text.empty()) {
     pollfd ready{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
@@ -31,11 +32,11 @@ bool wrote(std::string_view text) noexcept {
 
 std::atomic<std::uint64_t> lines_lost{0};
 
-// One write per line, so that lines of several threads and processes stay whole.
+// One write per line, so that lines of several threads and processes do not mix.
 void write_line(std::string_view level, std::string_view line) {
   const std::uint64_t lost = lines_lost.exchange(0);
   const std::string before =
-      lost == 0 ? "" : fmt::format("syncopate warning: {} lines are lost: nobody read standard error\n", lost);
+      lost == 0 ? "" : fmt::format("syncopate warning: dropped {} lines because standard error was not read\n", lost);
   if (!wrote(fmt::format("{}syncopate {}: {}\n", before, level, line))) lines_lost += lost + 1;
 }
 

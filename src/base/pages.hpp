@@ -1,4 +1,4 @@
-// Pages: zeroed memory that shares no page, and so no cache line, with other memory.
+// Pages: zeroed memory on separate pages, so that it shares no cache line with other memory.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Random: numbers that are a pure function of a key and a counter, so that every rank can draw any of them again.
+// Random: numbers that are a pure function of a key and a counter, so that every rank can recompute any of them.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// require: throws Misuse for a broken contract; the message says what is allowed.
+// require: throws Misuse for a broken contract; the message names the allowed values.
 #pragma once
 
 #include <fmt/format.h>

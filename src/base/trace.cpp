@@ -1,4 +1,4 @@
-// A timeline of spans, and its form in Chrome's trace-event format.
+// A timeline of spans, and its export in Chrome's trace-event format.
 #include "syncopate/trace.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// The library's version, as the build states it.
+// The library's version, from the build.
 #include "syncopate/version.hpp"
 
 namespace syncopate {

@@ -13,7 +13,7 @@
 
 namespace syncopate::base {
 
-/// At most `most` bytes from the beginning, cut between characters of UTF-8.
+/// The first `most` bytes at most, cut between UTF-8 characters.
 [[nodiscard]] inline std::string_view cut(std::string_view text, std::size_t most) noexcept {
   if (text.size() <= most) return text;
   while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xc0) == 0x80) --most;
@@ -56,7 +56,7 @@ class WireReader final {
   }
   /// Throws Corrupt if bytes are left.
   void end() const {
-    if (!rest_.empty()) refuse("bytes follow its end");
+    if (!rest_.empty()) refuse("bytes follow the end");
   }
   [[noreturn]] void refuse(std::string_view why) const {
     throw Corrupt(fmt::format("a message is malformed: {}", why));

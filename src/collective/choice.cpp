@@ -1,4 +1,4 @@
-// Choices: settling what a caller left open, and the order of preference of "auto".
+// Choices: settles the fields that a caller left open, and sorts by the preference of "auto".
 #include "collective/choice.hpp"
 
 #include <fmt/format.h>

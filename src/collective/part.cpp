@@ -1,4 +1,4 @@
-// Parts: their plans, and their embedding in the plan of all ranks.
+// Parts: their plans, and the embedding in the plan of all ranks.
 #include "collective/part.hpp"
 
 #include <algorithm>
@@ -29,8 +29,8 @@ std::uint32_t common_chunks(const plan::HostTopology& topology, const Part& betw
       part.root = 0;
       if (size > 1) chunks = std::lcm(chunks, std::uint64_t{plan_of(part, 0).chunks});
       base::require(chunks <= kMost,
-                    "hierarchical: '{}' within and '{}' between such hosts need {} chunks; allowed: {}", part.name,
-                    between.name, chunks, kMost);
+                    "hierarchical: '{}' within and '{}' between such hosts need {} chunks; allowed: at most {}",
+                    part.name, between.name, chunks, kMost);
     }
   return static_cast<std::uint32_t>(chunks);
 }

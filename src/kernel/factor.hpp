@@ -1,4 +1,4 @@
-// Products of a matrix with a few vectors: what codecs need that send a gradient as two factors of low rank.
+// Products of a matrix with a few vectors, for codecs that send a gradient as two factors of low rank.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@ namespace syncopate::kernel {
 // The same bits on every instruction set: one IEEE operation in f32 per step, in the stated order, nothing fused. No
 // alignment needed; what is read must not overlap what is written. Safe from any thread; nothing allocates.
 
-/// Row by row, without gaps.
+/// A row-major matrix without gaps.
 struct Matrix {
   const float* elements;
   std::size_t rows, columns;
@@ -20,7 +20,7 @@ struct MatrixInto {
 
 inline constexpr std::size_t kMostRank = 64;
 
-/// `rank` vectors, 1 to 64; each begins `stride` elements behind the one before it.
+/// `rank` vectors, 1 to 64; each starts `stride` elements after the previous one.
 struct Factor {
   const float* vectors;
   std::size_t rank, stride;
@@ -34,7 +34,7 @@ struct FactorInto {
 /// p[k][i] = sum over j of m[i][j] q[k][j]: column j is added to partial sum j mod 16, in order of j; then the 16 are
 /// added pairwise (j and j + 8, ... j + 1). One read of m from memory, if 2 rows of it fit into the first cache.
 void multiply(const Matrix& m, const Factor& q, const FactorInto& p);
-/// q[k][j] += m[i][j] p[k][i], in order of i. One read of m, if 4 rows of it do.
+/// q[k][j] += m[i][j] p[k][i], in order of i. One read of m, if 4 rows of it fit.
 void multiply_transposed(const Matrix& m, const Factor& p, const FactorInto& q);
 /// out[i][j] = sum over k, in order, of p[k][i] q[k][j]; a NaN is the quiet one.
 void expand(const Factor& p, const Factor& q, const MatrixInto& out);

@@ -1,4 +1,4 @@
-// The squared Euclidean norm of a vector, and scaling it: what clipping by the global norm needs.
+// The squared Euclidean norm of a vector, and scaling it, for clipping by the global norm.
 #pragma once
 
 #include <cstddef>

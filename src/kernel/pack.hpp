@@ -6,8 +6,8 @@
 
 namespace syncopate::kernel {
 
-// Fields are packed by whole blocks: those behind the last element are there, and zero. No alignment needed; what is
-// read must not overlap what is written. Safe from any thread; nothing allocates.
+// Fields are packed in whole blocks, padded with zeros after the last element. No alignment needed; what is read must
+// not overlap what is written. Safe from any thread; nothing allocates.
 
 inline constexpr std::size_t kBitBlock = 64, kTritBlock = 320;  ///< fields
 

@@ -26,11 +26,11 @@ namespace syncopate::kernel {
   return static_cast<float>((drawn(word, index) >> 8) ^ 0x800000U) * 0x1p-24F;
 }
 
-/// How a group's elements become levels: whole numbers in [-highest, highest], each one worth `unit`.
+/// Maps a group's elements to levels: whole numbers in [-highest, highest], in multiples of `unit`.
 struct LevelScale {
   float unit = 0;            ///< NaN, 0, or at least 2^-126
   std::uint8_t highest = 1;  ///< at most 127
-  bool is_dithered = false;  ///< rounding is stochastic: by `word`
+  bool is_dithered = false;  ///< stochastic rounding with `word`
   std::uint64_t word = 0;    ///< random bits of the group
 };
 
@@ -57,7 +57,7 @@ struct SignSums {
   double negative = 0, positive = 0;
 };
 [[nodiscard]] SignSums sign_sums(const float* in, std::size_t count);
-/// What a field of one bit stands for.
+/// The values of a one-bit field.
 struct Choice {
   float zero, one;
 };

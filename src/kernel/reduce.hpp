@@ -7,10 +7,10 @@
 
 namespace syncopate::kernel {
 
-/// What happens to each pair of elements: `op`, then division by `divisor`.
+/// The operation on each pair of elements: `op`, then division by `divisor`.
 struct Reduction {
   DType dtype = DType::f32;
-  ReduceOp op = ReduceOp::sum;  ///< `average` adds like `sum`; who takes the last step sets the divisor
+  ReduceOp op = ReduceOp::sum;  ///< `average` adds like `sum`; the last step sets the divisor
   int divisor = 1;              ///< 1...2^24; other than 1 only for sum and average
 };
 
@@ -38,7 +38,7 @@ inline void reduce(const Reduction& reduction, std::byte* into, const std::byte*
   combine(reduction, into, {into, from}, count);
 }
 
-/// into = into / divisor, over `count` elements: the last step of an average where nothing was left to add.
+/// into = into / divisor, over `count` elements: the last step of an average if nothing is left to add.
 void finish(const Reduction& reduction, std::byte* into, std::size_t count);
 
 }  // namespace syncopate::kernel

@@ -1,4 +1,4 @@
-// Summing the bits of elements: one read of memory, which other work on the same elements is compared with.
+// Summing the bits of elements: one read of memory, as a reference for other work on the same elements.
 #pragma once
 
 #include <cstdint>

@@ -5,10 +5,10 @@
 
 namespace syncopate::kernel {
 
-// All memories are f32, hold `count` elements and do not overlap; addresses need no alignment. Each element is a
-// function of its own operands alone: one rounding per operation, in the order in which the formulas are written, with
-// nothing fused and correctly rounded quotients and roots. A result that is NaN is the one quiet NaN. The physical
-// limit is the traffic that each function names, per element.
+// All arrays are f32, have `count` elements and do not overlap; addresses need no alignment. Each element depends only
+// on its own operands: one rounding per operation, in the order in which the formulas are written, with nothing fused
+// and correctly rounded quotients and roots. A result that is NaN is the one quiet NaN. The physical limit is the
+// traffic that each function names, per element.
 
 /// d = gradient + decay weights;  weights -= rate d;  gradient = 0. Moves 16 bytes.
 struct Descent {
@@ -17,7 +17,7 @@ struct Descent {
 void descend(const Descent& law, std::size_t count, float* weights, float* gradient);
 
 /// d = gradient + decay weights;  velocity = momentum velocity + d;  s = nesterov ? d + momentum velocity : velocity
-/// weights -= rate s;  gradient = 0. Corrected: the gradient comes with its momentum, so that d = decay weights, and
+/// weights -= rate s; gradient = 0. Corrected: the gradient already contains momentum, so that d = decay weights, and
 /// the gradient is added to s. Moves 24 bytes.
 struct Momentum {
   float rate, decay, momentum;

@@ -1,4 +1,4 @@
-// Hyperparameters by name: what a rule does not take, and values beyond their limits, are refused.
+// Hyperparameters by name: refuses names that the rule does not have and values out of range.
 #include "optim/hyperparameters.hpp"
 
 #include <fmt/format.h>

@@ -11,7 +11,7 @@ namespace syncopate::optim {
 
 struct Rule;
 
-/// Those that a rule does not take are unused.
+/// A rule ignores those that it does not take.
 struct Hyperparameters {
   double weight_decay = 0;  ///< lambda
   double momentum = 0;      ///< m
@@ -20,13 +20,13 @@ struct Hyperparameters {
   double trust = 0;  ///< eta, LARS' coefficient
 };
 
-/// Numbers from `least` to `most`; without the ends where `open`.
+/// Numbers from `least` to `most`; `open` excludes the ends.
 struct Limits {
   double least, most;
   bool open_least = false, open_most = false;
 };
 
-/// One that a rule takes, with the value that it has unless another is given.
+/// A hyperparameter of a rule, with its default and limits.
 struct Hyperparameter {
   std::string_view name;
   double Hyperparameters::*field;
@@ -34,7 +34,7 @@ struct Hyperparameter {
   double usual;
 };
 
-constexpr double kNoLimit = 1e30;  ///< what f32 holds with room for products
+constexpr double kNoLimit = 1e30;  ///< within f32, with room for products
 
 constexpr Hyperparameter weight_decay(double usual) {
   return {"weight_decay", &Hyperparameters::weight_decay, {0, kNoLimit}, usual};
@@ -42,7 +42,7 @@ constexpr Hyperparameter weight_decay(double usual) {
 constexpr Hyperparameter momentum(double usual) { return {"momentum", &Hyperparameters::momentum, {0, 1}, usual}; }
 constexpr Hyperparameter beta1(double usual) { return {"beta1", &Hyperparameters::beta1, {0, 1, false, true}, usual}; }
 constexpr Hyperparameter beta2(double usual) { return {"beta2", &Hyperparameters::beta2, {0, 1, false, true}, usual}; }
-/// Above zero: it is what divides the direction of a weight that never had a gradient.
+/// Above zero, because nothing else divides the direction of a weight that never had a gradient.
 constexpr Hyperparameter epsilon(double usual) {
   return {"epsilon", &Hyperparameters::epsilon, {1e-30, kNoLimit}, usual};
 }
@@ -50,8 +50,8 @@ constexpr Hyperparameter trust(double usual) {
   return {"trust", &Hyperparameters::trust, {0, kNoLimit, true, false}, usual};
 }
 
-/// The rule's own values, but for those given by name. Throws Misuse for a name that the rule does not take, a name
-/// given twice, or a value that is not allowed.
+/// The rule's defaults with the given values. Throws Misuse for a name that the rule does not take, a name given twice,
+/// or a value out of range.
 [[nodiscard]] Hyperparameters hyperparameters_of(const Rule& rule,
                                                  std::span<const std::pair<std::string, double>> given);
 

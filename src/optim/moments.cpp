@@ -1,4 +1,4 @@
-// Factors of moments, without functions that C libraries round in different ways.
+// Factors of moments, without functions whose rounding differs between C libraries.
 #include "optim/moments.hpp"
 
 #include <cmath>
@@ -7,7 +7,7 @@ namespace syncopate::optim {
 
 namespace {
 
-/// By squaring: the same bits on every machine, unlike std::pow.
+/// By squaring: bitwise equal on every machine, unlike std::pow.
 double power(double base, std::uint64_t exponent) {
   double result = 1;
   for (; exponent > 0; exponent >>= 1) {

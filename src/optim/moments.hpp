@@ -1,4 +1,4 @@
-// The moments of a gradient, which adam, adamw and lamb have in common: their factors in a step, and their memory.
+// The moments of a gradient, shared by adam, adamw and lamb: their factors in a step, and their state.
 #pragma once
 
 #include <string_view>

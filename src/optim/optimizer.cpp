@@ -16,7 +16,7 @@ using namespace optim;
 
 namespace {
 
-/// Elements that one call of a ParallelFor's body updates: whole blocks, and enough to be worth another thread.
+/// Elements that one call of a ParallelFor's body updates: whole blocks, large enough to be worth another thread.
 constexpr std::size_t kPiece = 16 * kBlock;
 
 void in_turn(std::size_t count, const std::function<void(std::size_t)>& body) {
@@ -26,7 +26,7 @@ void in_turn(std::size_t count, const std::function<void(std::size_t)>& body) {
 Hyperparameters allowed(const OptimizerOptions& options) {
   const Rule& rule = rule_named(options.rule);
   base::require(!options.corrected || rule.takes_corrected,
-                "optimizer {} cannot use gradients that come with their momentum; allowed: momentum, nesterov",
+                "optimizer {} cannot use gradients that already contain momentum; allowed: momentum, nesterov",
                 rule.name);
   return hyperparameters_of(rule, options.hyperparameters);
 }
@@ -34,7 +34,7 @@ Hyperparameters allowed(const OptimizerOptions& options) {
 void require_usable(std::span<const WeightTensor> tensors) {
   std::set<std::string_view> names;
   for (const auto& [name, weights, spared] : tensors) {
-    base::require(names.insert(name).second, "two tensors are named '{}'; allowed: names that differ", name);
+    base::require(names.insert(name).second, "two tensors are named '{}'; allowed: unique names", name);
     base::require(weights.dtype == DType::f32, "the weights of '{}' are of type {}; allowed: f32", name,
                   name_of(weights.dtype));
     base::require(weights.data != nullptr && weights.count > 0, "'{}' has no weights; allowed: 1 and more", name);
@@ -108,7 +108,7 @@ class Optimizer::Impl {
     }
   }
 
-  /// What this rank updates of tensor i.
+  /// This rank's part of tensor i.
   Part part_of(std::size_t i, std::span<float> gradient) {
     allocate();
     const Buffer& weights = tensors_[i].weights;
@@ -137,8 +137,8 @@ class Optimizer::Impl {
     return trusts;
   }
 
-  /// Forms directions block by block, and sums this rank's squares of each while it is in the cache. The squares of all
-  /// blocks, those of others 0; none of a spared tensor.
+  /// Computes directions block by block, and sums this rank's squares of each block while it is in the cache. Returns
+  /// the squares of all blocks, 0 for those of other ranks; empty for a spared tensor.
   std::vector<Squares> prepared(const Step& step, std::size_t i, std::span<float> gradient) {
     const Part mine = part_of(i, gradient);
     const Range updates = updated(i), sums = step.spared ? Range{} : summed(i);
@@ -161,7 +161,7 @@ class Optimizer::Impl {
   const ParallelFor parallel_;
   const std::optional<SharedWork> shared_;
   const std::vector<WeightTensor> tensors_;
-  std::vector<std::size_t> offsets_;  ///< of each tensor, into every state
+  std::vector<std::size_t> offsets_;  ///< of each tensor within every state
   std::size_t elements_ = 0;
   std::array<std::vector<float>, kMostStates> state_;  ///< empty until one is needed
 };
@@ -188,7 +188,7 @@ void Optimizer::restore(std::string_view rule, std::span<const OptimizerState> s
   base::require(saved.size() == own.size(), "optimizer {} keeps {} vectors, {} were saved", rule, own.size(),
                 saved.size());
   for (std::size_t s = 0; s < own.size(); ++s) {
-    base::require(saved[s].name == own[s].name, "the saved state {} is '{}', optimizer {} has '{}' there", s,
+    base::require(saved[s].name == own[s].name, "the saved state {} is '{}'; optimizer {} expects '{}'", s,
                   saved[s].name, rule, own[s].name);
     base::require(saved[s].values.size() == own[s].values.size(), "the saved '{}' has {} elements instead of {}",
                   own[s].name, saved[s].values.size(), own[s].values.size());

@@ -1,4 +1,4 @@
-// Rule: an entry of the shelf rule/: how a gradient changes weights, and what it keeps between steps.
+// Rule: an entry of the shelf rule/: how a gradient changes weights, and the state between steps.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@ namespace syncopate::optim {
 
 inline constexpr std::size_t kMostStates = 2;
 
-/// A contiguous part of one tensor, f32: as many weights as gradients and as elements of each state. None overlap.
+/// A contiguous part of one tensor, f32: weights, gradient and each state have the same length and do not overlap.
 struct Part {
   std::span<float> weights, gradient;
   std::array<float*, kMostStates> state{};
@@ -31,11 +31,11 @@ struct Part {
 struct Step {
   const Hyperparameters& with;
   UpdateStep at;
-  bool corrected = false;  ///< gradients come with their momentum
+  bool corrected = false;  ///< gradients already contain momentum
   bool spared = false;     ///< no weight decay, and no trust ratio
   double trust = 1;        ///< the tensor's trust ratio
 
-  /// What the rate and the trust ratio make together, within the range of f32.
+  /// The product of the rate and the trust ratio, limited to the range of f32.
   [[nodiscard]] float rate() const;
   [[nodiscard]] float decay() const noexcept { return spared ? 0.0F : static_cast<float>(with.weight_decay); }
 };
@@ -51,17 +51,17 @@ struct Rule {
   std::string_view summary;
   std::string_view source;
   std::span<const Hyperparameter> takes;
-  std::span<const std::string_view> state{};  ///< names of what is kept, a float per weight each; initially zero
-  std::size_t moved_bytes = 0;   ///< its limit: bytes per weight that one update reads and writes beyond the caches
-  bool takes_corrected = false;  ///< it can update with gradients that come with their momentum
-  /// Updates weights and state. The gradient is zero afterwards.
+  std::span<const std::string_view> state{};  ///< names of the states, each a float per weight; initially zero
+  std::size_t moved_bytes = 0;   ///< physical limit: bytes per weight that one update moves between memory and caches
+  bool takes_corrected = false;  ///< it can use gradients that already contain momentum
+  /// Updates weights and state and sets the gradient to zero.
   void (*update)(const Step& step, const Part& part);
 
   // Layer-wise rules: a trust ratio for each tensor, from the norms of its weights and of its direction.
 
   /// The trust ratio of norms above zero. Null: the rule is not layer-wise.
   double (*trust)(const Hyperparameters& with, const Norms& norms) = nullptr;
-  /// Before norms and update: puts the direction in place of the gradient. Null: the gradient is the direction.
+  /// Called before norms and update; replaces the gradient by the direction. Null: the gradient is the direction.
   void (*prepare)(const Step& step, const Part& part) = nullptr;
 };
 

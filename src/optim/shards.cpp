@@ -1,4 +1,4 @@
-// Shards: each tensor's blocks, divided evenly; what does not divide goes to the ranks that have least so far.
+// Shards: divides each tensor's blocks evenly; the remainder goes to the ranks with the least so far.
 #include <algorithm>
 #include <numeric>
 
@@ -10,8 +10,8 @@ namespace syncopate {
 
 namespace {
 
-/// The ranks in the order in which their parts of a tensor lie, and how many of them, at the end, have a block more
-/// than the others: those that have least so far. A block that is not whole is the last one's.
+/// The ranks in the order of their parts of a tensor, and the number of ranks at the end that have one block more than
+/// the others: those with the least so far. The last rank has the incomplete block.
 struct Layout {
   std::vector<std::size_t> ranks;
   std::size_t larger = 0;
@@ -27,11 +27,11 @@ Layout layout_of(std::size_t blocks, std::span<const std::size_t> loads) {
 
 }  // namespace
 
-// By induction the loads of two ranks differ by one block at most after every tensor: so the parts of consecutive
+// By induction the loads of two ranks differ by one block at most after every tensor: hence those of consecutive
 // tensors by two.
 Shards::Shards(std::span<const std::size_t> elements, int ranks)
     : elements_(elements.begin(), elements.end()), ranks_(ranks) {
-  base::require(ranks >= 1, "shards of {} ranks; allowed: 1 and more", ranks);
+  base::require(ranks >= 1, "shards of {} ranks; allowed: at least 1", ranks);
   const auto count = static_cast<std::size_t>(ranks);
   std::vector<std::size_t> loads(count);
   parts_.resize(elements_.size() * count);

@@ -1,4 +1,4 @@
-// Squares of blocks travel rank after rank, and are summed in the order of the blocks.
+// Gathers squares of blocks rank after rank; they are summed in the order of the blocks.
 #include "optim/shared_work.hpp"
 
 #include "base/require.hpp"
@@ -7,7 +7,7 @@ namespace syncopate::optim {
 
 namespace {
 
-/// The squares of consecutive tensors, the first of which is tensor `first`.
+/// The squares of consecutive tensors, starting with tensor `first`.
 struct Travelling {
   const Shards& shards;
   std::size_t first;
@@ -30,7 +30,7 @@ void require_fits(const SharedWork& work, const Rule& rule, std::span<const Weig
   base::require(work.shards.tensors() == tensors.size(), "shards of {} tensors for an optimizer of {}",
                 work.shards.tensors(), tensors.size());
   for (std::size_t i = 0; i < tensors.size(); ++i)
-    base::require(work.shards.elements(i) == tensors[i].weights.count, "'{}' has {} weights, its shards are of {}",
+    base::require(work.shards.elements(i) == tensors[i].weights.count, "'{}' has {} weights, but its shards have {}",
                   tensors[i].name, tensors[i].weights.count, work.shards.elements(i));
   base::require(work.rank >= 0 && work.rank < work.shards.ranks(), "rank {} of shards of {} ranks", work.rank,
                 work.shards.ranks());

@@ -1,4 +1,4 @@
-// Shared work: what ranks tell one another where they divide the norms of an optimizer.
+// Shared work: the data that ranks exchange when they divide the norms of an optimizer.
 #pragma once
 
 #include <span>
@@ -9,11 +9,11 @@
 
 namespace syncopate::optim {
 
-/// Throws Misuse where the shards are of other tensors, the rank is none of theirs, or a layer-wise rule cannot gather.
+/// Throws Misuse if the shards belong to other tensors, the rank is out of range, or a layer-wise rule has no gather.
 void require_fits(const SharedWork& work, const Rule& rule, std::span<const WeightTensor> tensors);
 
-/// Gives every rank the squares of all blocks. `squares[i]` are of tensor first + i, in the order of its blocks, and
-/// empty where nobody needs them; this rank's own are in place.
+/// Gathers the squares of all blocks on every rank. `squares[i]` belongs to tensor first + i, in the order of its
+/// blocks, and is empty if not needed; this rank's own are in place.
 void gather_squares(const SharedWork& work, std::size_t first, std::span<std::vector<Squares>> squares);
 
 }  // namespace syncopate::optim

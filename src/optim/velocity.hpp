@@ -1,4 +1,4 @@
-// The velocity, which momentum, nesterov and lars have in common: its law in a step, and its memory.
+// The velocity, shared by momentum, nesterov and lars: its law in a step, and its state.
 #pragma once
 
 #include <string_view>
@@ -9,13 +9,13 @@
 namespace syncopate::optim {
 
 inline constexpr std::string_view kVelocity[] = {"velocity"};
-/// Of the rules that are not layer-wise.
+/// Hyperparameters of the rules that are not layer-wise.
 inline constexpr Hyperparameter kVelocityTakes[] = {momentum(0.9), weight_decay(1e-4)};
 
 [[nodiscard]] kernel::Momentum momentum_of(const Step& step);
 [[nodiscard]] kernel::WithVelocity velocity_of(const Part& part);
 
-/// Updates weights and velocity as rules do that are not layer-wise.
+/// Updates weights and velocity for rules that are not layer-wise.
 void descend_with_velocity(const Step& step, const Part& part, kernel::MomentumForm form);
 
 }  // namespace syncopate::optim

@@ -41,13 +41,13 @@ struct Volume {
 struct Window {
   std::uint64_t height = 1, width = 1;
   std::uint64_t stride = 1;
-  std::uint64_t above = 0, left = 0;  ///< padding above and left; the same below and right
+  std::uint64_t above = 0, left = 0;  ///< padding above and left; equal below and right
   bool rounds_up = false;             ///< the last position may reach over the edge (Caffe's pooling)
 
   Window() = default;
   Window(std::uint64_t side, std::uint64_t step, std::uint64_t padding)
       : height(side), width(side), stride(step), above(padding), left(padding) {}
-  [[nodiscard]] Volume over(const Volume& input) const;  ///< the number of channels stays
+  [[nodiscard]] Volume over(const Volume& input) const;  ///< keeps the number of channels
 };
 
 /// Records an architecture, tensor by tensor.
@@ -68,7 +68,7 @@ class Notebook final {
     std::uint64_t inputs = 0, outputs = 0;
     bool has_bias = true;
     std::uint64_t times = 1;  ///< tokens per sample
-    double more_flops = 0;    ///< of attention matrices without parameters before it
+    double more_flops = 0;    ///< FLOPs of the attention matrices before it, which have no parameters
   };
   void linear(const std::string& name, const Linear& linear);
   void layer_norm(const std::string& name, std::uint64_t width, std::uint64_t tokens);

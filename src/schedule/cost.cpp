@@ -13,18 +13,18 @@ bool is_time(double seconds) { return std::isfinite(seconds) && seconds >= 0; }
 }  // namespace
 
 Cost::Cost(std::vector<Piece> pieces) : pieces_(std::move(pieces)) {
-  base::require(!pieces_.empty() && pieces_.front().begin_bytes == 0, "a cost's first piece begins at 0 bytes");
+  base::require(!pieces_.empty() && pieces_.front().begin_bytes == 0, "a cost must have a first piece at 0 bytes");
   for (std::size_t i = 0; i < pieces_.size(); ++i) {
     base::require(i == 0 || pieces_[i].begin_bytes > pieces_[i - 1].begin_bytes,
                   "sizes of a cost must ascend: {} bytes after {}", pieces_[i].begin_bytes,
                   i == 0 ? 0 : pieces_[i - 1].begin_bytes);
-    base::require(is_time(pieces_[i].seconds), "a cost of {} s at {} bytes; allowed: 0 and more", pieces_[i].seconds,
+    base::require(is_time(pieces_[i].seconds), "a cost of {} s at {} bytes; allowed: 0 or more", pieces_[i].seconds,
                   pieces_[i].begin_bytes);
     base::require(std::isfinite(pieces_[i].seconds_per_byte), "a cost of {} s per byte at {} bytes",
                   pieces_[i].seconds_per_byte, pieces_[i].begin_bytes);
   }
-  base::require(pieces_.back().seconds_per_byte >= 0, "a cost falls by {} s per byte for ever; allowed: 0 and more",
-                -pieces_.back().seconds_per_byte);
+  base::require(pieces_.back().seconds_per_byte >= 0,
+                "a cost's last piece changes by {} s per byte; allowed: 0 or more", -pieces_.back().seconds_per_byte);
 }
 
 double Cost::operator()(double bytes) const noexcept {
@@ -38,7 +38,7 @@ AffineFit fit_affine(std::span<const Point> points) {
   const auto n = static_cast<double>(points.size());
   double mean_bytes = 0, mean_s = 0;
   for (const Point& point : points) {
-    base::require(is_time(point.seconds) && point.seconds > 0, "{} bytes took {} s; allowed: more than 0", point.bytes,
+    base::require(is_time(point.seconds) && point.seconds > 0, "{} bytes took {} s; allowed: above 0", point.bytes,
                   point.seconds);
     mean_bytes += point.bytes / n;
     mean_s += point.seconds / n;

@@ -15,7 +15,7 @@ struct Point {
   friend bool operator==(const Point&, const Point&) = default;
 };
 
-/// A straight line, valid from begin_bytes to the begin of the next piece.
+/// A straight line, valid from begin_bytes to the start of the next piece.
 struct Piece {
   double begin_bytes = 0, seconds = 0, seconds_per_byte = 0;
   friend bool operator==(const Piece&, const Piece&) = default;
@@ -30,11 +30,11 @@ class Cost final {
   static Cost affine(double a_s, double b_s_per_byte) { return Cost({{0, a_s, b_s_per_byte}}); }
 
   [[nodiscard]] double operator()(double bytes) const noexcept;
-  /// a of a + b M: the start-up time of a message.
+  /// The start-up time of a message: a in a + b M.
   [[nodiscard]] double startup_s() const noexcept { return pieces_.front().seconds; }
   [[nodiscard]] std::span<const Piece> pieces() const noexcept { return pieces_; }
 
-  /// Seconds that moving a byte takes from computing on the same rank. No exchange is shorter than this.
+  /// CPU seconds per exchanged byte that computing on the same rank loses. No exchange is shorter than this.
   double cpu_s_per_byte = 0;
   /// Seconds that the ranks need to agree on a bucket before it leaves, whatever its size (policy online).
   double agreement_s = 0;
@@ -56,7 +56,7 @@ struct AffineFit {
 /// Ordinary least squares; needs at least two sizes (Misuse).
 [[nodiscard]] AffineFit fit_affine(std::span<const Point> points);
 
-/// Inputs of all entries of the shelf; the summary of each says which ones it reads.
+/// Inputs of all entries of the shelf; each entry's summary names those that it reads.
 struct CostInputs {
   double ranks = 1;
   double alpha_s = 0, beta_s_per_byte = 0,

@@ -26,7 +26,7 @@ class Dispatch final {
   [[nodiscard]] std::vector<std::size_t> missing() const;  ///< layers that are not ready yet
   [[nodiscard]] std::size_t bucket_of(std::size_t layer) const { return bucket_of_[layer]; }
   [[nodiscard]] const Partition& partition() const noexcept { return partition_; }
-  void restart();  ///< begins the next step
+  void restart();  ///< starts the next step
 
  private:
   Partition partition_;
@@ -53,11 +53,11 @@ class OnlineDispatch final {
   Bucket take(std::size_t first);
   /// For a single rank: takes its own offer.
   [[nodiscard]] std::optional<Bucket> decide();
-  /// The layers from this one on have left.
+  /// The first layer that has left; all later ones have left too.
   [[nodiscard]] std::size_t frontier() const noexcept { return frontier_; }
   [[nodiscard]] bool all_sent() const noexcept { return frontier_ == 0; }
   [[nodiscard]] std::vector<std::size_t> missing() const;  ///< layers that are not ready yet
-  void restart();                                          ///< begins the next step
+  void restart();                                          ///< starts the next step
 
  private:
   std::vector<bool> is_ready_;

@@ -1,4 +1,4 @@
-// Evaluate: when every bucket begins and ends, how long the step takes, and how much communication is exposed.
+// Evaluate: when every bucket begins and ends, the length of the step, and the exposed communication.
 #pragma once
 
 #include "schedule/cost.hpp"
@@ -17,7 +17,7 @@ struct BucketTiming {
 struct Evaluation {
   double compute_s = 0;    ///< forward and backward pass without communication
   double exchange_s = 0;   ///< sum of all exchanges
-  double iteration_s = 0;  ///< from the step's begin to the end of the last exchange
+  double iteration_s = 0;  ///< from the start of the step to the end of the last exchange
   double exposed_s = 0;    ///< iteration_s - compute_s
   std::vector<BucketTiming> timings;
 };

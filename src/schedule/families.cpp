@@ -5,7 +5,7 @@ namespace syncopate::schedule {
 
 namespace {
 
-/// Four branches side by side: 1x1, 3x3 after a reduction, 5x5 after a reduction, and a projection after pooling.
+/// Four parallel branches: 1x1, 3x3 after a reduction, 5x5 after a reduction, and a projection after pooling.
 struct Inception {
   const char* name;
   std::uint64_t one, reduce_three, three, reduce_five, five, projection;

@@ -1,4 +1,4 @@
-// Policies by name, and the laws every partition keeps.
+// Policies by name, and the laws of every partition.
 #include "schedule/policy.hpp"
 
 #include <fmt/format.h>
@@ -14,8 +14,8 @@ const Policy& policy_named(std::string_view name) { return base::entry_named("po
 const Cost& required_cost(std::string_view policy, const Timeline& timeline, const PolicyOptions& options) {
   const bool timed = std::ranges::any_of(timeline.layers, [](const Layer& layer) { return layer.backward_s > 0; });
   base::require(timed && options.cost.has_value(),
-                "policy {} weighs measured times: it needs {}; allowed without: fusion, single, wfbp", policy,
-                timed ? "what an exchange costs (a cluster file)" : "a backward time per layer (a profile)");
+                "policy {} weighs measured times: it needs {}; allowed without them: fusion, single, wfbp", policy,
+                timed ? "the cost of an exchange (a cluster file)" : "a backward time per layer (a profile)");
   return *options.cost;
 }
 

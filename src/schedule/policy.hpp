@@ -13,15 +13,15 @@ namespace syncopate::schedule {
 struct PolicyOptions {
   std::size_t fusion_bytes = 0;  ///< size of a bucket; 0: from model and ranks (policy/fusion)
   int ranks = 1;
-  std::size_t first_fusion_bytes = 0;  ///< size of the first bucket; 0: as the others
+  std::size_t first_fusion_bytes = 0;  ///< size of the first bucket; 0: equal to the others
   bool fuses_past = false;             ///< a bucket closes after the layer that reaches its size, not before it
-  std::optional<Cost> cost;            ///< of one exchange, for policies that weigh times
+  std::optional<Cost> cost;            ///< cost of one exchange, for policies that weigh times
 };
 
-/// What a policy must know to decide.
+/// The inputs that a policy needs.
 enum class Needs : std::uint8_t {
-  sizes,   ///< of the layers
-  times,   ///< sizes, and when gradients are ready, and the cost of an exchange
+  sizes,   ///< sizes of the layers
+  times,   ///< sizes, ready times of gradients, and the cost of an exchange
   events,  ///< it decides during the step; its `partition` predicts the buckets and needs times
 };
 

@@ -25,7 +25,7 @@ Candidate candidate_of(const std::string& label, const schedule::PolicyOptions& 
       candidate.options = {.fusion_bytes = 25 << 20, .first_fusion_bytes = 1 << 20, .fuses_past = true};
     else
       candidate.options.fusion_bytes = parse_bytes(size);
-    base::require(candidate.options.fusion_bytes > 0, "policy '{}': a bucket of 0 bytes; allowed: 1 and more", label);
+    base::require(candidate.options.fusion_bytes > 0, "policy '{}': a bucket of 0 bytes; allowed: 1 or more", label);
   }
   return candidate;
 }

@@ -1,4 +1,4 @@
-// Candidate: a policy with the options that its label gives; and a profile as a timeline.
+// Candidate: a policy with the options of its label; and a profile as a timeline.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ struct Candidate {
   const schedule::Policy* policy = nullptr;
   schedule::PolicyOptions options;
 
-  /// The policy decides during the step, so ranks agree before each bucket.
+  /// Whether the policy decides during the step, so that ranks agree before each bucket.
   [[nodiscard]] bool decides_late() const { return policy->needs == schedule::Needs::events; }
   [[nodiscard]] schedule::Partition partition(const schedule::Timeline& timeline, const schedule::Cost& cost) const;
 };

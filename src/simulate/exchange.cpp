@@ -1,4 +1,4 @@
-// Exchange: the time of a message on the network, and how much of an exchange has to be replayed.
+// Exchange: the time of a message on the network, and the part of an exchange that must be replayed.
 #include "simulate/exchange.hpp"
 
 #include <algorithm>
@@ -57,7 +57,7 @@ const std::vector<double>& Exchanger::together(Cast& cast, std::uint64_t bytes) 
 }
 
 std::vector<double> Exchanger::run(const Call& call, const std::vector<double>& called_s) {
-  base::require(called_s.size() == static_cast<std::size_t>(network_.ranks), "{} ranks call, {} are there",
+  base::require(called_s.size() == static_cast<std::size_t>(network_.ranks), "{} ranks call; the network has {}",
                 called_s.size(), network_.ranks);
   Cast& cast = cast_of(call);
   const auto [first, last] = std::ranges::minmax_element(called_s);

@@ -17,7 +17,7 @@ namespace syncopate::simulate {
 [[nodiscard]] std::vector<double> run_replay(const Network& network, const collective::replay::Ensemble& ensemble,
                                              std::uint64_t bytes, const std::vector<double>& called_s);
 
-/// Replays plans, or uses the recurrence of simulate/steady where it gives the same times. A rank sends one message and
+/// Replays plans, or uses the recurrence of simulate/steady if it gives the same times. A rank sends one message and
 /// receives one message at a time. A message takes alpha + n beta, and n gamma if it is reduced. Between hosts it holds
 /// both hosts' ports for n beta, in the order in which messages begin, so ranks of one host share its port, and a slow
 /// port slows every message through it. Chunks are even parts, as in cost laws.
@@ -37,7 +37,7 @@ class Exchanger final {
   [[nodiscard]] std::vector<double> run(const Call& call, const std::vector<double>& called_s);
 
  private:
-  /// Everything that is kept for one shape.
+  /// The cached data of one shape.
   struct Cast {
     collective::Choice choice;
     collective::replay::Ensemble ensemble;                  ///< with one program if that is enough

@@ -22,7 +22,7 @@ struct Network {
   [[nodiscard]] const LinkCost& link(std::uint32_t from, std::uint32_t to) const noexcept {
     return host_of(from) == host_of(to) ? intra : inter;
   }
-  /// All ranks are on one host, or every rank has a port of its own and all ports are equally fast.
+  /// Whether all ranks are on one host, or every rank has its own port and all ports are equally fast.
   [[nodiscard]] bool is_uniform() const noexcept { return slowness.empty() && (ranks_per_host == 1 || hosts() == 1); }
   /// The factor of the time per byte between two hosts: that of the slower port.
   [[nodiscard]] double slowness_between(std::uint32_t out, std::uint32_t in) const noexcept {

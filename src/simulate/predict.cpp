@@ -22,7 +22,7 @@ struct Network {
   Prices now, twice_the_bandwidth, half_the_latency;
 };
 
-/// A cluster, and how exchanges go there.
+/// A cluster, and the law of its exchanges.
 struct Question {
   const Cluster& cluster;
   const ExchangeLaw& law;
@@ -87,7 +87,7 @@ std::vector<Prediction> predict_policies(const Profile& profile, const Cluster& 
                 network);
     prediction.policy = label;
     prediction.with_merging_s = optimum_s;
-    prediction.over_optimum = std::max(0.0, prediction.iteration_s / optimum_s - 1);  // rounding may say -1e-16
+    prediction.over_optimum = std::max(0.0, prediction.iteration_s / optimum_s - 1);  // rounding may give -1e-16
     prediction.best_change = best_change(prediction);
     predictions.push_back(std::move(prediction));
   }

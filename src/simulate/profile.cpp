@@ -9,7 +9,7 @@
 namespace syncopate {
 
 namespace {
-constexpr std::uint64_t kMostBytes = 9'000'000'000'000'000;  // a double counts as far
+constexpr std::uint64_t kMostBytes = 9'000'000'000'000'000;  // a double is exact up to here
 }
 
 Profile parse_profile(std::string_view json, const std::string& file) {
@@ -20,7 +20,7 @@ Profile parse_profile(std::string_view json, const std::string& file) {
   profile.forward_s = root.at("forward_s").amount();
   const std::uint64_t width = root.has("bytes_per_element") ? root.at("bytes_per_element").count(1) : 4;
   const base::JsonPlace layers = root.at("layers");
-  if (layers.size() == 0) layers.refuse("has no layers; a profile has one at least");
+  if (layers.size() == 0) layers.refuse("is empty; allowed: at least one layer");
   double backward_s = 0;
   std::uint64_t left = kMostBytes;
   for (std::size_t i = 0; i < layers.size(); ++i) {

@@ -1,4 +1,4 @@
-// Replay: sleeps until gradients are ready, and exchanges as many bytes as the profile has.
+// Replay: sleeps until gradients are ready, and exchanges the profile's bytes.
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -61,7 +61,7 @@ Replay::Impl::Impl(Group& group, const Profile& profile)
     : group_(group), timeline_(simulate::timeline_of(profile)), ready_s_(schedule::ready_times(timeline_)) {
   offsets_.push_back(0);
   for (const schedule::Layer& layer : timeline_.layers) {
-    base::require(layer.bytes % sizeof(float) == 0, "layer '{}' has {} bytes, which are no whole floats", layer.name,
+    base::require(layer.bytes % sizeof(float) == 0, "layer '{}' has {} bytes, which is not a multiple of 4", layer.name,
                   layer.bytes);
     offsets_.push_back(offsets_.back() + layer.bytes / sizeof(float));
   }
@@ -130,7 +130,7 @@ void Replay::Impl::exchange_planned(const Pass& pass, const schedule::Partition&
   for (Work& work : works) work.wait();
 }
 
-/// Exchanges everything that is ready on every rank whenever the channel is free, as the synchronizer does.
+/// Whenever the channel is free, exchanges all gradients that are ready on every rank, as the synchronizer does.
 void Replay::Impl::exchange_online(const Pass& pass, const std::string& algorithm) {
   schedule::OnlineDispatch dispatch(timeline_.layers.size());
   while (!dispatch.all_sent()) {
@@ -152,7 +152,7 @@ std::vector<double> Replay::run(const Cluster& cluster, const ReplayOptions& opt
 }
 
 Profile dilated(Profile profile, double factor) {
-  base::require(factor > 0, "times {} as long; allowed: above 0", factor);
+  base::require(factor > 0, "a factor of {} for the times; allowed: above 0", factor);
   profile.forward_s *= factor;
   for (ProfileLayer& layer : profile.layers) layer.backward_s *= factor;
   return profile;

@@ -14,13 +14,13 @@ namespace syncopate::simulate {
 
 namespace {
 
-/// An event. Of events at the same time the one that was scheduled first comes first.
+/// An event. Events at the same time run in the order in which they were scheduled.
 struct Event {
-  enum class Kind : std::uint8_t { call, frame, received };  ///< received: and reduced, if the step reduces
+  enum class Kind : std::uint8_t { call, frame, received };  ///< received: after the reduction, if the step reduces
   Kind kind = Kind::call;
-  std::uint32_t rank = 0;    ///< that calls or receives
+  std::uint32_t rank = 0;    ///< the rank that calls or receives
   std::uint32_t from = 0;    ///< sender of a frame
-  std::uint64_t token = 0;   ///< of the frame's send, or of the receive
+  std::uint64_t token = 0;   ///< token of the frame's send, or of the receive
   base::ConstBytes bytes{};  ///< bytes received
   double time_s = 0;
   std::uint64_t number = 0;

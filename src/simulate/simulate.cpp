@@ -1,4 +1,5 @@
-// Simulate: which ranks need their own timeline, how their exchanges are timed, and a row per policy.
+// Simulate: selects the ranks that need their own timeline and the timing of their exchanges, and makes a row per
+// policy.
 #include "syncopate/simulate.hpp"
 
 #include <algorithm>
@@ -45,7 +46,7 @@ void check(const Cluster& cluster, const SimulateOptions& options) {
                 "segments need a cluster with links, without measured costs, and at most {} ranks; it has {}",
                 kMostSegmentedRanks, cluster.ranks);
   base::require(!options.law || (!options.segments && options.slow_hosts.empty()),
-                "an exchange with a codec goes by cost laws; allowed: without segments and slow hosts");
+                "an exchange with a codec needs cost laws; allowed: no segments and no slow hosts");
   base::require(options.slow_hosts.empty() || (cluster.inter && !simulate::costs::is_measured(cluster)),
                 "slow hosts need a cluster with links, not with measured costs of an all-reduce");
 }
@@ -57,8 +58,8 @@ struct Scene {
   std::size_t timelines = 1;
 };
 
-/// If all ranks do the same at the same time, one timeline and the cost law are enough. That is so with one rank per
-/// host, or by algorithms that send to one neighbour only, because then no two messages share a port.
+/// If all ranks do the same at the same time, one timeline and the cost law are enough. This holds with one rank per
+/// host, or for algorithms that send to one neighbour only, because then no two messages share a port.
 bool is_uniform(const Cluster& cluster, const SimulateOptions& options) {
   const bool is_equal = options.noise == 0 && options.slow_ranks.empty() && options.slow_hosts.empty();
   const bool shares_ports =
@@ -170,7 +171,7 @@ std::vector<Simulation> simulate_training(const Profile& profile, const Cluster&
     if (ranks != cluster.ranks) here.costs.clear();  // measured on another number of ranks
     check(here, options);
     const std::uint64_t bytes = bytes_of(timeline, {0, timeline.layers.size() - 1});
-    const Cluster seen = priced(here, bytes, options);  // what exchanges cost
+    const Cluster seen = priced(here, bytes, options);  // with the costs of exchanges
     const Scene scene = scene_of({here, seen}, bytes, options);
     simulate::Training training{.timeline = timeline,
                                 .workload = workload,

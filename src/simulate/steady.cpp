@@ -1,4 +1,4 @@
-// Steady: the messages of a route follow each other; each is timed as soon as everything that it waits for is timed.
+// Steady: the messages of a route follow each other; each is timed as soon as all its dependencies are timed.
 #include "simulate/steady.hpp"
 
 #include <algorithm>
@@ -19,10 +19,10 @@ struct Rank {
   const Program* program = nullptr;
   std::vector<double> finished_s;  ///< by step
   std::size_t sent = 0;            ///< number of messages timed
-  double free_s = 0;               ///< when its only outgoing link is free at both ends
+  double free_s = 0;               ///< time at which its only outgoing link is free at both ends
   double called_s = 0, left_s = 0;
   std::vector<std::pair<std::uint32_t, double>> held;  ///< receives that wait for earlier steps, with their arrival
-  bool is_listed = true;                               ///< it is on the list of ranks to visit
+  bool is_listed = true;                               ///< whether it is on the list of ranks to visit
 };
 
 class Recurrence final {
@@ -55,7 +55,7 @@ class Recurrence final {
   }
 
  private:
-  /// When everything that `step` waits for has finished; kUnknown if some of it is not timed yet.
+  /// The time at which all dependencies of `step` have finished; kUnknown if one is not timed yet.
   [[nodiscard]] static double waited_s(const Rank& rank, std::uint32_t step) {
     double time_s = 0;
     for (const std::uint32_t earlier : rank.program->waits[step]) {

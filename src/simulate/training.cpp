@@ -55,7 +55,7 @@ class Step final {
     stretch_s_ += taken_s;
   }
 
-  /// When each rank has finished computing and exchanging.
+  /// The time at which each rank has finished computing and exchanging.
   [[nodiscard]] std::vector<double> ends_s() const {
     std::vector<double> ends;
     for (std::size_t rank = 0; rank < training_.ranks; ++rank)
@@ -83,7 +83,7 @@ class Step final {
   const Training& training_;
   std::vector<std::vector<double>> ready_s_;  ///< by rank and layer, without communication
   std::vector<double> computed_s_;            ///< by rank: end of the backward pass
-  std::vector<double> free_s_;                ///< by rank: when its channel is free
+  std::vector<double> free_s_;                ///< by rank: time from which its channel is free
   double stretch_s_ = 0;
 };
 
@@ -126,7 +126,7 @@ class Agreeing final {
   }
 
  private:
-  /// Returns when the rank has something to offer, with its dispatch knowing what is ready then.
+  /// Returns the time at which the rank has something to offer; its dispatch then holds all gradients that are ready.
   double enter(std::size_t rank) {
     const std::size_t awaited = dispatches_[rank].frontier() - 1;
     const double now_s = std::max(step_.free_s(rank), step_.ready_s(rank, awaited));

@@ -10,19 +10,19 @@
 
 namespace syncopate::simulate {
 
-/// When each rank finishes a collective of so many bytes, given when each calls.
+/// The time at which each rank finishes a collective of a number of bytes, given the times of the calls.
 using Channel =
     std::function<std::vector<double>(Collective, std::uint64_t bytes, const std::vector<double>& called_s)>;
-/// When each rank knows the result of an agreement, given when each entered it.
+/// The time at which each rank has the result of an agreement, given the times of entry.
 using Agreement = std::function<std::vector<double>(const std::vector<double>& entered_s)>;
 
-/// What rank 0 does in each step; computing is recorded without the delay that exchanges cause.
+/// Records rank 0's spans of each step; computing is recorded without the delay that exchanges cause.
 class Diary final {
  public:
   void begin_step(double at_s) { begin_s_ = at_s; }
   void end_step(double at_s) { end_s_ = at_s; }
   void add(Span span) { spans_.push_back(std::move(span)); }
-  /// The spans of the last step; 0 is its begin.
+  /// The spans of the last step; 0 is its start.
   [[nodiscard]] std::vector<Span> last_step() const;
 
  private:
@@ -36,16 +36,16 @@ struct Training {
   const Channel& channel;
   const Agreement& agreement;  ///< an agreement on one number (online)
   std::size_t ranks = 1;       ///< timelines; the channel may stand for more ranks
-  double cpu_s_per_byte = 0;   ///< what an all-reduce takes from computing per byte
+  double cpu_s_per_byte = 0;   ///< CPU time per byte that an all-reduce takes from computing
   Diary* diary = nullptr;      ///< optional
 };
 
-/// When the slowest rank ends each of `steps` steps.
+/// The time at which the slowest rank ends each of `steps` steps.
 [[nodiscard]] std::vector<double> run_partition(const Training& training, const schedule::Partition& partition,
                                                 int steps);
 /// The event rule as the synchronizer runs it (sync/communicate), with the production dispatch on every rank. A rank
-/// whose channel is free enters the agreement as soon as one more gradient is ready than has left. What leaves is the
-/// least of what the ranks had ready when they entered.
+/// whose channel is free enters the agreement as soon as one more gradient is ready than has left. The bucket holds the
+/// gradients that all ranks had ready when they entered.
 [[nodiscard]] std::vector<double> run_online(const Training& training, int steps);
 /// DeAR (Zhang et al., ICDCS 2023): reduce-scatter of each bucket during the backward pass, all-gather during the next
 /// forward pass, first layers first. A step ends with its backward pass, because its exchange ends in the next step.

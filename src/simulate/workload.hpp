@@ -18,13 +18,13 @@ class Workload final {
  public:
   Workload(const schedule::Timeline& timeline, SimulateOptions options);
   /// A layer's share of the forward pass is its share of the backward pass. Noise is log-normal with mean 1, a function
-  /// of seed, step, rank, layer and pass: the same for every policy.
+  /// of seed, step, rank, layer and pass, so it is equal for every policy.
   [[nodiscard]] Work of(std::uint64_t step, std::uint32_t rank) const;
 
  private:
   const schedule::Timeline& timeline_;
   SimulateOptions options_;
-  double backward_s_ = 0;  ///< of all layers
+  double backward_s_ = 0;  ///< sum over all layers
 };
 
 }  // namespace syncopate::simulate

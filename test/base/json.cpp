@@ -26,7 +26,7 @@ TEST(Json, AmountsAreFiniteAndNotNegative) {
   };
   EXPECT_EQ(amount(0), "taken");
   EXPECT_EQ(amount(2.5), "taken");
-  EXPECT_EQ(amount(-1e-9), "f.json.alpha_s: is -1e-09; allowed: 0 and more");
+  EXPECT_EQ(amount(-1e-9), "f.json.alpha_s: is -1e-09; allowed: 0 or more");
   EXPECT_NE(amount(std::numeric_limits<double>::infinity()), "taken");
   EXPECT_EQ(amount("1"), "f.json.alpha_s: a number is expected here, not \"1\"");
 }
@@ -43,8 +43,8 @@ TEST(Json, CountsAreWholeAndLargeEnough) {
 }
 
 TEST(Json, ASyntaxErrorIsToldWithItsLine) {
-  EXPECT_EQ(refusal([] { std::ignore = json_of("{\n\"a\": 1,\n]", "f.json"); }), "f.json: no JSON at line 3");
-  EXPECT_EQ(refusal([] { std::ignore = json_of("", "f.json"); }), "f.json: no JSON at line 1");
+  EXPECT_EQ(refusal([] { std::ignore = json_of("{\n\"a\": 1,\n]", "f.json"); }), "f.json: invalid JSON at line 3");
+  EXPECT_EQ(refusal([] { std::ignore = json_of("", "f.json"); }), "f.json: invalid JSON at line 1");
 }
 
 TEST(Json, WhatIsMissingIsToldWithItsPlace) {
@@ -52,7 +52,8 @@ TEST(Json, WhatIsMissingIsToldWithItsPlace) {
   const JsonPlace layers = JsonPlace(value, "f.json").at("layers");
   EXPECT_EQ(refusal([&] { std::ignore = layers.at(std::size_t{0}).at("elements"); }),
             "f.json.layers[0]: \"elements\" is missing");
-  EXPECT_EQ(refusal([&] { std::ignore = layers.at(std::size_t{1}); }), "f.json.layers: has 1 entries, 2 are needed");
+  EXPECT_EQ(refusal([&] { std::ignore = layers.at(std::size_t{1}); }),
+            "f.json.layers: has 1 entries; allowed: at least 2");
   EXPECT_NE(refusal([&] { std::ignore = layers.at("name"); }), "taken");
 }
 

@@ -45,18 +45,18 @@ std::string refusal(const std::string& json) {
 
 TEST(Recipe, WhatIsWrongIsRefusedWithItsPlace) {
   const std::pair<std::string, std::string> wrong[] = {
-      {R"({"parts": []})", "a recipe has one at least"},
+      {R"({"parts": []})", "allowed: at least one part"},
       {R"({})", "parts"},
       {R"({"parts": [{"epochs": 1}]})", "batch"},
       {R"({"parts": [{"epochs": 0, "batch": 1}]})", "epochs"},
       {R"({"parts": [{"epochs": 1, "batch": 1, "resolution": 8}]})", "resolution"},
       {R"({"parts": [{"epochs": 1, "batch": 1, "resolution": 99999}]})", "99999; allowed: 16 to 4096"},
-      {R"({"parts": [{"epochs": 1, "batch": 1, "learning_rate": [1]}]})", "is no pair"},
+      {R"({"parts": [{"epochs": 1, "batch": 1, "learning_rate": [1]}]})", "must be [first rate"},
       {R"({"parts": [{"epochs": 1, "batch": 1, "learning_rate": [1, -1]}]})", "learning_rate"},
       {R"({"parts": [{"epochs": 1, "batch": 1, "resolutoin": 96}]})", "resolutoin"},
       {R"({"parts": [{"epochs": 1, "batch": 1, "codec": 5}]})", "codec"},
       {R"({"parts": [{"epochs": 1, "batch": 1, "warmup_density": [2, 5]}]})", "a density of 2; allowed"},
-      {R"({"parts": [{"epochs": 1, "batch": 1, "warmup_density": [0.5]}]})", "is no pair"},
+      {R"({"parts": [{"epochs": 1, "batch": 1, "warmup_density": [0.5]}]})", "must be [first density"},
       {R"({"parts": [{"epochs": 1, "batch": 1, "warmup_density": [0.5, 0]}]})", "warmup_density"},
       {"{", "r.json"},
   };

@@ -115,7 +115,7 @@ INSTANTIATE_TEST_SUITE_P(
                 gets[static_cast<std::size_t>(group.rank())] = 1;
                 alltoall_v(group, {std::span(values), gives}, {std::span(out), gets});
               },
-              {"gives itself 3 elements and expects 1"}},
+              {"sends itself 3 elements and expects 1"}},
         Wrong{"alltoall_v_with_parts_that_do_not_make_out",
               [](Group& group) {
                 auto values = ones(9), out = ones(8);

@@ -56,7 +56,7 @@ TEST(Scopes, WithAStepOutOfAPartAreRefused) {
   EXPECT_NE(verify_plans(plans, request).find("outside"), std::string::npos) << verify_plans(plans, request);
   plans = plan_collective(request);
   plans[2] = plans[1];
-  EXPECT_EQ(verify_plans(plans, request), "rank 2 has no part and yet a step");
+  EXPECT_EQ(verify_plans(plans, request), "rank 2 is in no part but has a step");
 }
 
 TEST(Scopes, GoByTheCostsOfTheirLinks) {

@@ -82,7 +82,7 @@ TEST(ClusterFit, ThatMissesKeepsTheTablesWhichPlannersPreferAndMarksTheLinks) {
   EXPECT_NEAR(*best.measured_s, measured.all[2].seconds, 1e-12);
   EXPECT_EQ(doubt_of_links(cluster, 4), "");
   const std::string doubt = doubt_of_links(cluster, 8);
-  for (const char* text : {"on 8 ranks", "measured on 4", "by up to 7", "syncopate fit"})
+  for (const char* text : {"on 8 ranks", "measurements on 4", "by up to 7", "syncopate fit"})
     EXPECT_NE(doubt.find(text), std::string::npos) << text << " in " << doubt;
 }
 

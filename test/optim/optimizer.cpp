@@ -73,7 +73,7 @@ TEST(OptimizerState, OfAnotherRuleNameOrLengthIsRefused) {
   EXPECT_EQ(restore(longer, "adam", state), "the saved 'mean' has 4 elements instead of 5");
   EXPECT_EQ(restore(adam, "adam", {state[0]}), "optimizer adam keeps 2 vectors, 1 were saved");
   std::swap(state[0], state[1]);
-  EXPECT_EQ(restore(adam, "adam", state), "the saved state 0 is 'square', optimizer adam has 'mean' there");
+  EXPECT_EQ(restore(adam, "adam", state), "the saved state 0 is 'square'; optimizer adam expects 'mean'");
 }
 
 TEST(OptimizerSettings, WhatARuleDoesNotTakeIsRefusedWithWhatItTakes) {
@@ -84,7 +84,7 @@ TEST(OptimizerSettings, WhatARuleDoesNotTakeIsRefusedWithWhatItTakes) {
   EXPECT_EQ(refused({.rule = "lars", .hyperparameters = {{"trust", 0.1}, {"trust", 0.2}}}),
             "trust is given twice; allowed: once");
   EXPECT_EQ(refused({.rule = "adamw", .corrected = true}),
-            "optimizer adamw cannot use gradients that come with their momentum; allowed: momentum, nesterov");
+            "optimizer adamw cannot use gradients that already contain momentum; allowed: momentum, nesterov");
   const std::string unknown = refused({.rule = "adagrad"});
   for (const optim::Rule* rule : optim::rules())
     EXPECT_NE(unknown.find(rule->name), std::string::npos) << unknown << " without " << rule->name;
@@ -116,7 +116,7 @@ TEST(OptimizerUse, WeightsAndUpdatesThatCannotBeAreRefused) {
     return refusal([&] { const Optimizer optimizer(std::move(tensors)); });
   };
   EXPECT_EQ(made({{"a", std::span(weights)}, {"a", std::span(gradient)}}),
-            "two tensors are named 'a'; allowed: names that differ");
+            "two tensors are named 'a'; allowed: unique names");
   EXPECT_EQ(made({{"a", std::span(wide)}}), "the weights of 'a' are of type f64; allowed: f32");
   EXPECT_EQ(made({{"a", std::span(weights).first(0)}}), "'a' has no weights; allowed: 1 and more");
 

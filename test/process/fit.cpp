@@ -71,7 +71,7 @@ TEST(Fit, NamesTheSizesThatItsLimitLeftOutAndPlanSaysWhereItGoesBeyond) {
   const auto plan = [&](const std::string& bytes) {
     return syncopate({"plan", "collective", "auto", "--bytes", bytes, "--cluster", file}).error;
   };
-  EXPECT_NE(plan("1MiB").find("allreduce of 1 MiB goes beyond what was measured: the timings end at 64 B"),
+  EXPECT_NE(plan("1MiB").find("allreduce of 1 MiB exceeds the measured sizes: the timings end at 64 B"),
             std::string::npos)
       << plan("1MiB");
   EXPECT_EQ(plan("64").find("beyond"), std::string::npos);

@@ -125,7 +125,8 @@ TEST_F(PlanPolicies, WarnsOfLinksThatMissedWhatWasMeasuredWhereTheyAreAllThereIs
   EXPECT_EQ(on_2.code, 0);
   const Ended simulated =
       syncopate({"simulate", profile_, "--cluster", cluster_, "--ranks", "4,2", "--policy", "single"});
-  EXPECT_NE(simulated.error.find("on 2 ranks costs go by the cluster's links"), std::string::npos) << simulated.error;
+  EXPECT_NE(simulated.error.find("on 2 ranks costs come from the cluster's links"), std::string::npos)
+      << simulated.error;
   EXPECT_EQ(simulated.error.find("on 4 ranks costs"), std::string::npos) << simulated.error;
 }
 

@@ -53,7 +53,7 @@ TEST(ProfileFile, IsRefusedByThePlaceThatIsWrong) {
   EXPECT_EQ(profile_refusal(R"({"model": "m", "forward_s": "1", "layers": []})"),
             "p.json.forward_s: a number is expected here, not \"1\"");
   EXPECT_EQ(profile_refusal(R"({"model": "m", "forward_s": -1, "layers": []})"),
-            "p.json.forward_s: is -1; allowed: 0 and more");
+            "p.json.forward_s: is -1; allowed: 0 or more");
   EXPECT_EQ(profile_refusal(R"({"model": "m", "forward_s": 1, "layers": {}})"),
             "p.json.layers: a list is expected here, not object");
   EXPECT_NE(profile_refusal(R"({"model": "m", "forward_s": 1, "layers": []})"), "");
@@ -71,9 +71,9 @@ TEST(ProfileFile, IsRefusedByThePlaceThatIsWrong) {
   EXPECT_EQ(profile_refusal(R"({"model": "m", "forward_s": 1, "bytes_per_element": 4294967296,
                 "layers": [{"name": "a", "elements": 4294967296, "backward_s": 1}]})"),
             "p.json.layers[0]: all layers together have more than 9000000000000000 bytes");
-  EXPECT_EQ(profile_refusal("{\n\"model\": oops}"), "p.json: no JSON at line 2");
-  EXPECT_EQ(profile_refusal(""), "p.json: no JSON at line 1");
-  EXPECT_EQ(profile_refusal(R"({"forward_s": 1e999})"), "p.json: a number in it is too large");
+  EXPECT_EQ(profile_refusal("{\n\"model\": oops}"), "p.json: invalid JSON at line 2");
+  EXPECT_EQ(profile_refusal(""), "p.json: invalid JSON at line 1");
+  EXPECT_EQ(profile_refusal(R"({"forward_s": 1e999})"), "p.json: a number is too large");
   const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
   EXPECT_EQ(profile_refusal("{\"model\": " + deep + "}"), "p.json.model: a text is expected here, not array");
   EXPECT_NE(profile_refusal("[]"), "");
@@ -109,7 +109,7 @@ TEST(ClusterFile, IsRefusedByThePlaceThatIsWrong) {
   EXPECT_EQ(cluster_refusal(R"({"ranks": 2, "links": {"inter": {"alpha_s": 1}}})"),
             "c.json.links.inter: \"beta_s_per_byte\" is missing");
   EXPECT_EQ(cluster_refusal(R"({"ranks": 2, "costs": {"allreduce": {"table": []}}})"),
-            "c.json.costs.allreduce.table: is empty; a table has one row [bytes, seconds] at least");
+            "c.json.costs.allreduce.table: is empty; allowed: at least one row [bytes, seconds]");
   EXPECT_EQ(cluster_refusal(R"({"ranks": 2, "costs": {"allreduce": {"table": [[1, 2, 3]]}}})"),
             "c.json.costs.allreduce.table[0]: a row is [bytes, seconds]");
   EXPECT_EQ(cluster_refusal(R"({"ranks": 2, "costs": {"allreduce": {"table": [[8, 1], [4, 1]]}}})"),

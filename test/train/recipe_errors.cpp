@@ -77,7 +77,7 @@ TEST_F(RecipeErrors, OptionsOfTheRunThatAPartCannotHaveNameThePart) {
 
 TEST_F(RecipeErrors, AFileThatIsNoRecipeIsNamed) {
   std::ofstream(recipe) << "{";
-  expect_refused("--recipe " + recipe, recipe + ": no JSON");
+  expect_refused("--recipe " + recipe, recipe + ": invalid JSON");
   const Ended missing = train(1, "--recipe " + (folder / "nowhere.json"));
   EXPECT_EQ(missing.code, 1);
   EXPECT_NE(missing.error.find("cannot read " + (folder / "nowhere.json")), std::string::npos) << missing.error;

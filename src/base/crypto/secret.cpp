@@ -1,4 +1,4 @@
-// Secret: the bytes that the ranks of one job share, and the codes that only who knows them can make.
+// Secret: the bytes that the ranks of one job share, and the codes that require them.
 #include "base/crypto/secret.hpp"
 
 #include <openssl/crypto.h>
@@ -25,14 +25,15 @@ std::string read_secret(const std::string& path) {
   std::error_code unknown;
   const auto others = std::filesystem::status(path, unknown).permissions() & std::filesystem::perms::others_all;
   require(unknown || others == std::filesystem::perms::none,
-          "the secret file '{}' is open to every user of this host; make it yours alone: chmod 600 {}", path, path);
+          "the secret file '{}' is accessible to other users of this host; restrict it to yours: chmod 600 {}", path,
+          path);
   std::string secret(kMostSecretBytes + 1, '\0');
   secret.resize(
       static_cast<std::size_t>(file.read(secret.data(), static_cast<std::streamsize>(secret.size())).gcount()));
   require(secret.size() <= kMostSecretBytes, "the secret in '{}' is longer than {} bytes; allowed: 16 to {} bytes",
           path, kMostSecretBytes, kMostSecretBytes);
   while (!secret.empty() && (secret.back() == '\n' || secret.back() == '\r')) secret.pop_back();
-  require(secret.size() >= 16, "the secret in '{}' has {} bytes; at least 16 are needed", path, secret.size());
+  require(secret.size() >= 16, "the secret in '{}' has {} bytes; allowed: at least 16", path, secret.size());
   return secret;
 }
 
@@ -42,7 +43,8 @@ Digest mac_of(const std::string& secret, ConstBytes text) {
   const auto* made = HMAC(EVP_sha256(), secret.data(), static_cast<int>(secret.size()),
                           reinterpret_cast<const unsigned char*>(text.data()), text.size(),
                           reinterpret_cast<unsigned char*>(code.data()), &size);
-  if (made == nullptr || size != code.size()) throw SystemFailure("the cryptographic library makes no HMAC-SHA256");
+  if (made == nullptr || size != code.size())
+    throw SystemFailure("the cryptographic library cannot compute HMAC-SHA256");
   return code;
 }
 
@@ -61,7 +63,7 @@ Digest digest_of(const std::vector<std::string>& texts) {
   unsigned int size = digest.size();
   if (EVP_Digest(all.data(), all.size(), reinterpret_cast<unsigned char*>(digest.data()), &size, EVP_sha256(),
                  nullptr) != 1)
-    throw SystemFailure("the cryptographic library makes no SHA-256");
+    throw SystemFailure("the cryptographic library cannot compute SHA-256");
   return digest;
 }
 

@@ -1,4 +1,4 @@
-// Secret: the bytes that the ranks of one job share, and the codes that only who knows them can make.
+// Secret: the bytes that the ranks of one job share, and the codes that require them.
 #pragma once
 
 #include <array>
@@ -13,13 +13,13 @@ namespace syncopate::base::crypto {
 /// 32 bytes of SHA-256 or HMAC-SHA256.
 using Digest = std::array<std::byte, 32>;
 
-/// The job's secret from its file; throws Misuse (missing, shorter than 16 bytes). Empty for an empty path.
+/// Reads the job's secret from its file; empty for an empty path. Throws Misuse (missing, shorter than 16 bytes).
 [[nodiscard]] std::string read_secret(const std::string& path);
 
-/// HMAC-SHA256 (RFC 2104). Law: the first byte of `text` says what the code is for, and no two purposes share one, so
-/// that no code can stand for another. Throws SystemFailure.
+/// HMAC-SHA256 (RFC 2104). Law: the first byte of `text` identifies the purpose of the code and is unique to it, so
+/// that no code is valid for another purpose. Throws SystemFailure.
 [[nodiscard]] Digest mac_of(const std::string& secret, ConstBytes text);
-/// Compares in a time that does not depend on the bytes. False where the sizes differ.
+/// Compares in constant time. False if the sizes differ.
 [[nodiscard]] bool is_same(ConstBytes one, ConstBytes other) noexcept;
 
 /// SHA-256 over the texts with their lengths. Throws SystemFailure.

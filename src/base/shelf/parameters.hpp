@@ -1,4 +1,4 @@
-// Parameters of shelf entries: the numbers behind the colon of `name:0.01,4`, and which are allowed.
+// Parameters of shelf entries: the numbers after the colon of `name:0.01,4`, and their limits.
 #pragma once
 
 #include <span>
@@ -16,7 +16,7 @@ struct Parameter {
   double above = 0;  ///< exclusive
   double most = 0;   ///< inclusive
   bool whole = false;
-  bool or_zero = false;  ///< 0 is allowed too
+  bool or_zero = false;  ///< 0 is also allowed
 };
 
 /// An entry's parameters as they were written.
@@ -27,15 +27,15 @@ struct Written {
   std::string_view usual;  ///< the entry's default
 };
 
-/// The numbers of `written.given`, separated by commas; those that are left out at its end are taken from the default.
-/// Throws Misuse that names the parameter, its value and what is allowed.
+/// The numbers of `written.given`, separated by commas; missing ones at the end have the default. Throws Misuse that
+/// names the parameter, its value and the allowed values.
 [[nodiscard]] std::vector<double> numbers_of(const Written& written, std::span<const Parameter> parameters);
 
 /// Throws Misuse unless `text`, "name:parameter", gives a parameter to an entry that takes one.
 void require_parameter(const Written& written, std::string_view text);
 
-/// The entry of `name` or `name:parameter`, and the parameter: the entry's default where none is written. Throws Misuse
-/// that lists the shelf, or names an entry without a parameter.
+/// The entry of `name` or `name:parameter`, and the parameter: the entry's default if none is given. Throws Misuse that
+/// lists the shelf, or names an entry without a parameter.
 template <class Entry>
 [[nodiscard]] std::pair<const Entry*, std::string> entry_and_parameter(std::string_view what, std::string_view text,
                                                                        std::span<const Entry* const> shelf) {

@@ -1,4 +1,4 @@
-// Names that do not exist: the nearest allowed name by edit distance.
+// Unknown names: finds the nearest allowed name by edit distance.
 #include "syncopate/tooling/names.hpp"
 
 #include <fmt/format.h>

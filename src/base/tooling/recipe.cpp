@@ -1,4 +1,4 @@
-// Recipes: parsed from JSON, part by part.
+// Parses recipes from JSON.
 #include "syncopate/tooling/recipe.hpp"
 
 #include <fmt/format.h>
@@ -24,15 +24,15 @@ std::string text_or(const base::JsonPlace& part, const char* key, const std::str
 }
 
 std::pair<double, double> rates_of(const base::JsonPlace& place) {
-  if (place.size() != 2) place.refuse("is no pair: [the rate in the first step, the rate behind the last]");
+  if (place.size() != 2) place.refuse("must be [first rate, final rate]");
   return {place.at(std::size_t{0}).amount(), place.at(std::size_t{1}).amount()};
 }
 
 std::pair<double, std::uint64_t> density_of(const base::JsonPlace& place) {
-  if (place.size() != 2) place.refuse("is no pair: [the density in the first step, the steps in which it falls]");
+  if (place.size() != 2) place.refuse("must be [first density, number of steps in which it falls]");
   const double density = place.at(std::size_t{0}).amount();
   if (density == 0 || density > 1)
-    place.refuse(fmt::format("begins with a density of {}; allowed: more than 0, at most 1", density));
+    place.refuse(fmt::format("starts with a density of {}; allowed: above 0, at most 1", density));
   return {density, place.at(std::size_t{1}).count(1)};
 }
 
@@ -78,7 +78,7 @@ Recipe parse_recipe(std::string_view json, const std::string& file) {
   if (root.has("about")) recipe.about = root.at("about").text();
   if (root.has("samples")) recipe.samples = root.at("samples").count(1);
   const base::JsonPlace parts = root.at("parts");
-  if (parts.size() == 0) parts.refuse("has no parts; a recipe has one at least");
+  if (parts.size() == 0) parts.refuse("is empty; allowed: at least one part");
   for (std::size_t i = 0; i < parts.size(); ++i) recipe.parts.push_back(part_of(parts.at(i)));
   return recipe;
 }

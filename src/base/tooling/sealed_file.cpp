@@ -1,4 +1,4 @@
-// Sealed files: written beside their name and renamed; read back only if their hash is right.
+// Sealed files: writes a draft and renames it; reads a file only if its hash is right.
 #include "syncopate/tooling/sealed_file.hpp"
 
 #include <fcntl.h>
@@ -33,7 +33,7 @@ std::uint64_t word_at(const std::vector<std::uint8_t>& bytes, std::size_t at) {
   return word;
 }
 
-/// The sum of what was written, part by part.
+/// The hash of the parts written so far.
 class Hash final {
  public:
   Hash() : state_(XXH3_createState()) { XXH3_64bits_reset(state_); }
@@ -67,7 +67,7 @@ std::string folder_of(const std::string& file) {
   return folder.empty() ? "." : folder.string();
 }
 
-/// Removes a draft that no process writes: a process holds a lock on its draft until it is renamed or removed.
+/// Removes a draft that no process is writing. A writer holds a lock on its draft until it renames or removes it.
 void remove_if_dead(const std::filesystem::path& draft) {
   const int descriptor = ::open(draft.c_str(), O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
   if (descriptor < 0) return;
@@ -77,7 +77,7 @@ void remove_if_dead(const std::filesystem::path& draft) {
   ::close(descriptor);
 }
 
-/// Killed processes leave them.
+/// Removes the drafts that killed processes have left.
 void remove_dead_drafts(const std::string& file) {
   const std::string name = std::filesystem::path(file).filename().string();
   std::error_code ignored;
@@ -88,7 +88,7 @@ void remove_dead_drafts(const std::string& file) {
   for (const std::filesystem::path& draft : drafts) remove_if_dead(draft);
 }
 
-/// The bytes of a file to be, beside it, under a name that no other job has. Removed unless `replace` was reached.
+/// A draft next to the file, under a unique name. The destructor removes it unless `replace` has succeeded.
 class Draft final {
  public:
   explicit Draft(const std::string& file) : file_(file) {
@@ -116,12 +116,12 @@ class Draft final {
   }
 
  private:
-  /// False where another process took the draft for a dead one, between its making and its lock, and removed it.
+  /// False if another process removed the draft between its creation and its lock, because it looked dead.
   bool make() {
     name_ = fmt::format("{}.{:08x}{}", file_, std::random_device{}(), kDraftEnding);
     descriptor_ = ::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (descriptor_ < 0) fail("write", name_);
-    static_cast<void>(::flock(descriptor_, LOCK_EX));  // a file system without locks keeps dead drafts
+    static_cast<void>(::flock(descriptor_, LOCK_EX));  // on a file system without locks dead drafts remain
     struct stat status {};
     return ::fstat(descriptor_, &status) != 0 || status.st_nlink > 0;
   }
@@ -132,7 +132,7 @@ class Draft final {
   bool replaced_ = false;
 };
 
-/// A regular file that is read. Anything else is refused, and opening it does not wait: a FIFO has no end to wait for.
+/// A regular file opened for reading. Refuses any other kind; opening does not block, as it would on a FIFO.
 class Opened final {
  public:
   explicit Opened(const std::string& file)
@@ -145,7 +145,7 @@ class Opened final {
     }
     ::close(descriptor_);
     throw SystemFailure(fmt::format("cannot read {}: it is {}; allowed: a regular file", file,
-                                    S_ISDIR(status.st_mode) ? "a folder" : "no regular file"));
+                                    S_ISDIR(status.st_mode) ? "a folder" : "not a regular file"));
   }
   ~Opened() { ::close(descriptor_); }
   Opened(const Opened&) = delete;
@@ -157,7 +157,7 @@ class Opened final {
       const ssize_t got = ::read(descriptor_, into.data(), into.size());
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) fail("read", file_);
-      if (got == 0) throw SystemFailure(fmt::format("cannot read {}: it became shorter meanwhile", file_));
+      if (got == 0) throw SystemFailure(fmt::format("cannot read {}: it became shorter while it was read", file_));
       into = into.subspan(static_cast<std::size_t>(got));
     }
   }
@@ -168,7 +168,7 @@ class Opened final {
   std::size_t size_ = 0;
 };
 
-/// Makes the names in a folder durable.
+/// Flushes a folder's names to the disk.
 void flush_folder(const std::string& folder) {
   const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) fail("open", folder);
@@ -218,7 +218,7 @@ Sealed parse_sealed(std::vector<std::uint8_t> all, const std::string& file, cons
   Sealed sealed{.bytes = std::move(all)};
   const std::vector<std::uint8_t>& bytes = sealed.bytes;
   require_intact(bytes.size() >= kFixed && std::memcmp(bytes.data(), kind.magic.data(), 8) == 0,
-                 "{} is no {} of Syncopate", file, kind.what);
+                 "{} is not a {} of Syncopate", file, kind.what);
   const std::size_t end = bytes.size() - 8;
   require_intact(XXH3_64bits(bytes.data(), end) == word_at(bytes, end),
                  "{} is damaged: its bytes do not match their hash", file);

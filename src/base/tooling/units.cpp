@@ -1,4 +1,4 @@
-// Sizes and rates as people write them.
+// Parsing and formatting of sizes and rates with units.
 #include "syncopate/tooling/units.hpp"
 
 #include <algorithm>
@@ -38,11 +38,10 @@ double parse(std::string_view text, std::span<const Unit> units) {
 
 std::uint64_t parse_bytes(std::string_view text) {
   const double bytes = parse(text, kSizes);
-  base::require(
-      bytes >= 0 && bytes < 9e18 && bytes == std::floor(bytes),
-      "size '{}' is not understood; allowed: whole numbers of bytes with a unit of B, KiB, MiB, GiB, TiB, KB, "
-      "MB, GB or TB, as 4, 64KiB, 25MB",
-      text);
+  base::require(bytes >= 0 && bytes < 9e18 && bytes == std::floor(bytes),
+                "size '{}' is not understood; allowed: whole numbers of bytes with a unit of B, KiB, MiB, GiB, TiB, "
+                "KB, MB, GB or TB, such as 4, 64KiB, 25MB",
+                text);
   return static_cast<std::uint64_t>(bytes);
 }
 

@@ -23,8 +23,8 @@ bool offers(Collective collective) {
          collective == Collective::allgather || collective == Collective::allgather_v;
 }
 
-/// Distances 1, 2, 4, ... below the number of ranks. In an all-gather a rank knows d chunks before distance d, starting
-/// with its own, and gets up to d more from the rank at that distance.
+/// Distances 1, 2, 4, ... below the number of ranks. In an all-gather a rank holds d chunks before distance d, starting
+/// with its own, and receives up to d more from the rank at that distance.
 std::vector<std::uint32_t> distances(std::uint32_t size) {
   std::vector<std::uint32_t> found;
   for (std::uint32_t distance = 1; distance < size; distance *= 2) found.push_back(distance);
@@ -111,7 +111,8 @@ double seconds(const Shape& shape, const Load& load) {
 
 extern constinit const Algorithm bidirectional_exchange{
     .name = "bidirectional_exchange",
-    .summary = "Halves of the group exchange what they owe each other: fewest bytes, log2 N latencies, any rank count",
+    .summary =
+        "Halves of the group exchange data, then halves of those: fewest bytes, log2 N latencies, any rank count",
     .source = "Linear-pipeline paper section 2; Barnett et al. 1994; Bruck et al. 1997",
     .offers = offers,
     .build = build,

@@ -1,4 +1,4 @@
-// Double binary tree: half of the blocks flow along each of two trees, and nobody is an inner node of both.
+// Double binary tree: half of the blocks flow along each of two trees, and no rank is an inner node of both.
 // It has the bandwidth of a pipeline with log2 N latencies.
 // Sanders, Speck & Traeff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan", Parallel Computing
 // 35(12), 2009, section 3.

@@ -1,6 +1,6 @@
-// Hierarchical: reduce within every host, all-reduce between hosts, spread within every host; any algorithm for each.
-// CommLib paper section 3 (hierarchical communication); Karonis et al., "Exploiting hierarchy in parallel computer
-// networks", IPDPS 2000.
+// Hierarchical: reduce within every host, all-reduce between hosts, broadcast within every host; any algorithm for
+// each. CommLib paper section 3 (hierarchical communication); Karonis et al., "Exploiting hierarchy in parallel
+// computer networks", IPDPS 2000.
 //
 //   hosts {0 1 2} {3 4}:   inner offers reduce-scatter and all-gather (ring):   0 1 of host A and 3 4 of host B own a
 //                          part each and all-reduce it with their counterpart; 2 owns none: an extra rank of 0
@@ -18,7 +18,7 @@ bool offers(Collective collective) {
   return collective == Collective::allreduce || collective == Collective::broadcast || collective == Collective::reduce;
 }
 
-/// What the ranks of a host do before and after the exchange between hosts; it depends on what `inner` offers.
+/// The collectives within a host before and after the exchange between hosts; they depend on what `inner` offers.
 struct Form {
   Collective first = Collective::allreduce, last = Collective::broadcast;
   std::string_view first_by, last_by;

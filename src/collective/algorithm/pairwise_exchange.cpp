@@ -1,12 +1,12 @@
 // Pairwise exchange: in step s, rank r sends its data for rank r + s there, and receives from rank r - s.
 // Thakur, Rabenseifner & Gropp, "Optimization of collective communication operations in MPICH", IJHPCA 19(1), 2005,
-// section 4.3 (all-to-all of long messages) and 4.2 (reduce-scatter); the all-gather of an all-reduce is alike.
+// section 4.3 (all-to-all of long messages) and 4.2 (reduce-scatter); the all-gather of an all-reduce works alike.
 //
 //   N = 4, step 1:  0 -> 1 -> 2 -> 3 -> 0      step 2:  0 <-> 2, 1 <-> 3      step 3:  0 -> 3 -> 2 -> 1 -> 0
 //
-// No step waits for the data of another. So where latencies overlap, as between sockets, a phase costs one latency.
-// The owner of a part receives the contributions of all other ranks. Where ranks reach each other's vectors, it writes
-// the sum to all of them while it adds, so that the second phase of an all-reduce moves no bytes.
+// No step waits for the data of another. So a phase costs one latency if latencies overlap, as between sockets. The
+// owner of a part receives the contributions of all other ranks. If ranks access each other's vectors, it writes the
+// sum to all of them while it adds, so that the second phase of an all-reduce moves no bytes.
 #include "collective/algorithm.hpp"
 
 namespace syncopate::collective::algorithm {
@@ -44,8 +44,8 @@ Plan build(const Shape& shape) {
   return plan;
 }
 
-// One phase: (N-1) alpha + (N-1)/N n beta; a reducing one (N-1)/N n gamma more. An all-reduce has two phases; where
-// ranks reach each other's vectors, the second moves no bytes.
+// One phase: (N-1) alpha + (N-1)/N n beta; a reducing one (N-1)/N n gamma more. An all-reduce has two phases; if ranks
+// access each other's vectors, the second moves no bytes.
 double seconds(const Shape& shape, const Load& load) {
   const double phases = shape.collective == Collective::allreduce ? 2 : 1, steps = shape.size - 1.0;
   const double moves = load.link.medium == Medium::vectors ? 1 : phases;
@@ -58,7 +58,8 @@ double seconds(const Shape& shape, const Load& load) {
 
 extern constinit const Algorithm pairwise_exchange{
     .name = "pairwise_exchange",
-    .summary = "Everyone sends straight to rank + s and receives from rank - s, for every s: no step waits for another",
+    .summary =
+        "Each rank sends directly to rank + s and receives from rank - s, for every s: no step waits for another",
     .source = "Thakur, Rabenseifner & Gropp 2005, sections 4.2, 4.3",
     .offers = offers,
     .build = build,

@@ -1,6 +1,6 @@
-// Ring: chunks travel round the ring, each rank sending to its right neighbour only; moves the fewest bytes possible.
-// Patarasuk & Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 69(2), 2009;
-// MG-WFBP Table II, row "ring".
+// Ring: chunks travel round the ring, and each rank sends to its right neighbour only; moves the fewest bytes possible.
+// Patarasuk & Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 69(2), 2009; MG-WFBP
+// Table II, row "ring".
 //
 //   reduce-scatter, N = 4:  step 0   0 -3-> 1 -0-> 2 -1-> 3 -2-> 0     (-c->: chunk c)
 //                           step 1   0 -2-> 1 -3-> 2 -0-> 3 -1-> 0

@@ -53,7 +53,7 @@ std::uint32_t most_square(std::uint32_t size) {
 void settle(Shape& shape, const Tuning& tuning, const Load& /*load*/) {
   const std::uint64_t rows = tuning.rows, columns = tuning.columns;
   base::require(rows <= shape.size && columns <= shape.size && rows * columns <= shape.size,
-                "torus_2d: a grid of {} x {} has no place on {} ranks; allowed: rows x columns <= ranks", rows, columns,
+                "torus_2d: a grid of {} x {} does not fit on {} ranks; allowed: rows x columns <= ranks", rows, columns,
                 shape.size);
   shape.rows = tuning.rows;
   shape.columns = tuning.columns;

@@ -102,7 +102,8 @@ bool Execution::may_touch(std::uint32_t index, std::uint32_t segment) const {
   });
 }
 
-/// A pairwise frame's has the length of the whole range too: ranges that differ may begin with equal segments.
+/// A pairwise frame's label also has the length of the whole range, because different ranges may begin with equal
+/// segments.
 transport::Label Execution::label_of(std::uint32_t index) const noexcept {
   const bool leaves = program_->plan.steps[index].act == Act::send;
   transport::Label label = leaves ? parameters_.label : parameters_.arrivals;
@@ -221,7 +222,7 @@ void Execution::keep_no_more_of(std::uint32_t peer) {
   }
 }
 
-/// Gives up loans whose owner needs the memory for other things too, where the send has to wait for other steps.
+/// Gives up loans whose owner also needs the memory for other purposes, if the send has to wait for other steps.
 void Execution::release_brief() {
   std::erase_if(lent_, [&](const Lent& entry) {
     if (!entry.memory.keeps) links_.release(entry.arrival);

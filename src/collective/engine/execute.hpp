@@ -1,4 +1,4 @@
-// The engine: runs any program on any transport. A state machine that is fed with events and never waits by itself.
+// The engine: runs any program on any transport. A state machine that receives events and never waits by itself.
 #pragma once
 
 #include <cstdint>
@@ -82,7 +82,7 @@ class Execution final {
   /// A segment that is to be reduced: its receive is posted, or it has arrived and waits for earlier steps.
   struct Landing {
     std::uint32_t step = 0, segment = 0;
-    base::Bytes beside;          ///< memory outside the vector, for bytes that are not or no longer borrowed
+    base::Bytes beside;          ///< memory outside the vector, for bytes that are not borrowed, or no longer
     base::ConstBytes arrived{};  ///< empty until the segment arrives
     bool borrowed = false;
     transport::ReplyMemory memory{};  ///< valid while borrowed, if the sum returns to the sender
@@ -91,7 +91,7 @@ class Execution final {
 
   /// A reduced arrival whose memory will carry the sum back; kept until the sum is sent.
   struct Lent {
-    std::uint32_t step = 0, segment = 0;  ///< of the send that returns the sum
+    std::uint32_t step = 0, segment = 0;  ///< the send that returns the sum
     std::uint64_t arrival = 0;
     transport::ReplyMemory memory;
     bool has_sum = false;
@@ -119,7 +119,7 @@ class Execution final {
   const plan::Program* program_ = nullptr;
   Parameters parameters_;
   transport::Transport& links_;
-  transport::Lending* const lending_;  ///< of the links; null if they have none
+  transport::Lending* const lending_;  ///< the links' lending; null if they have none
   Scratch& scratch_;
   std::vector<Step> steps_;
   std::vector<Queue> outgoing_, incoming_;

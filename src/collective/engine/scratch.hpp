@@ -8,7 +8,7 @@
 
 namespace syncopate::collective::engine {
 
-/// Kept between operations, committed when first written. One thread.
+/// Kept between operations; committed when first written. Used by one thread.
 class Scratch final {
  public:
   [[nodiscard]] base::Bytes take(std::size_t bytes);

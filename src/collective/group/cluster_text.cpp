@@ -1,4 +1,4 @@
-// ClusterText: a cluster file as rank 0 found it, on its way to every rank.
+// ClusterText: the message by which rank 0 sends its cluster file to every rank.
 #include "collective/group/cluster_text.hpp"
 
 #include <fmt/format.h>
@@ -32,7 +32,7 @@ Cluster cluster_of(const ClusterText& found) {
   try {
     return parse_cluster(found.text, found.file);
   } catch (const Misuse& misuse) {
-    throw Misuse(fmt::format("the cluster file of rank 0 is wrong: {}; {}", misuse.what(), kRemedy));
+    throw Misuse(fmt::format("the cluster file of rank 0 is invalid: {}; {}", misuse.what(), kRemedy));
   }
 }
 

@@ -1,4 +1,4 @@
-// ClusterText: a cluster file as rank 0 found it, on its way to every rank.
+// ClusterText: the message by which rank 0 sends its cluster file to every rank.
 #pragma once
 
 #include <string>
@@ -12,10 +12,10 @@ namespace syncopate::collective::group {
 struct ClusterText {
   bool readable = false;
   std::string file;
-  std::string text;  ///< the file's, or why it cannot be read
+  std::string text;  ///< the file's text, or the reason why it cannot be read
 };
 
-/// No message is longer.
+/// Largest message.
 inline constexpr std::size_t kMostClusterBytes = 2 * base::kMostFileBytes + 64;
 
 [[nodiscard]] std::string encode(const ClusterText& found);

@@ -1,4 +1,4 @@
-// The collectives as users call them.
+// The public functions of collectives.
 #include "syncopate/collective.hpp"
 
 #include "collective/group/impl.hpp"
@@ -21,7 +21,7 @@ Range own_part(const Group& group, const Buffer& data, Scope scope) {
   return even_part(data.count, group.scope_ranks(scope).size(), static_cast<std::size_t>(rank));
 }
 
-// A peer of -1 would make a collective of it; -2 is refused as any other rank outside the group.
+// A peer of -1 would mean a collective; -2 is refused like any other rank outside the group.
 int named_peer(int peer) { return peer == -1 ? -2 : peer; }
 
 Group::Impl::Request send_request(int to, Buffer data, const CollectiveOptions& options, transport::Patience patience) {

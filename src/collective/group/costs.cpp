@@ -1,4 +1,5 @@
-// Costs: what "auto" believes of the network; rank 0's cluster file reaches every rank, so that all decide alike.
+// Costs: the network costs by which "auto" chooses. Rank 0 sends its cluster file to every rank, so that all choose
+// alike.
 #include <fmt/format.h>
 
 #include "base/json.hpp"
@@ -40,11 +41,11 @@ void Group::Impl::believe(const Cluster& cluster) {
   cost_in_group_memory_ = cost_of(cluster, collective::group::kind_in_memory(endpoint_), Memory::group);
   if (endpoint_.rank != 0) return;
   if (!cluster.transport.empty() && cluster.transport != endpoint_.kind)
-    options_.log.write(LogLevel::warning, fmt::format("{} was measured over {}, and this group uses {}: algorithm auto "
-                                                      "goes by usual costs within hosts, and by no timings",
+    options_.log.write(LogLevel::warning, fmt::format("{} was measured over {}, but this group uses {}: algorithm auto "
+                                                      "uses the usual costs within hosts, and no timings",
                                                       options_.cluster, cluster.transport, endpoint_.kind));
   else
-    options_.log.write(LogLevel::info, fmt::format("algorithm auto goes by {}: timings of {} ranks, laws for others",
+    options_.log.write(LogLevel::info, fmt::format("algorithm auto uses {}: timings of {} ranks, laws for others",
                                                    options_.cluster, cluster.ranks));
   const std::string doubt = doubt_of_links(cluster, endpoint_.size);
   if (!doubt.empty()) options_.log.write(LogLevel::warning, fmt::format("{}: {}", options_.cluster, doubt));

@@ -1,4 +1,4 @@
-// The group: joining, and the order in which its operations are carried out.
+// The group: joining, and the order in which its operations run.
 #include "syncopate/group.hpp"
 
 #include <algorithm>
@@ -26,12 +26,13 @@ std::vector<int> host_numbers(const std::vector<std::string>& hosts) {
 Group::Group(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 Group::~Group() {
-  // Nothing here may be touched in a forked child: locks may be held and threads awaited that it does not have.
+  // A forked child must not touch anything here: locks may be held by, and waits may depend on, threads that it does
+  // not have.
   if (impl_->process().is_inherited()) {
     static_cast<void>(impl_.release());
     return;
   }
-  // Others would take it for a rank that ended in order, and never learn whose fault it is.
+  // Otherwise the other ranks would take it for a rank that left cleanly, and could not name the cause.
   if (impl_->unwinds()) abort("its program failed: an exception left the scope of its group");
 }
 
@@ -78,14 +79,14 @@ void Group::set_timeout(std::chrono::milliseconds timeout) {
 std::shared_ptr<std::byte[]> Group::allocate_bytes(std::size_t elements, std::size_t width) try {
   constexpr std::size_t kMost = PTRDIFF_MAX;
   impl_->process().require("a group");
-  base::require(elements <= kMost / width, "memory for {} elements of {} bytes; allowed: {} bytes in all", elements,
+  base::require(elements <= kMost / width, "memory for {} elements of {} bytes; allowed: {} bytes in total", elements,
                 width, kMost);
   const std::size_t bytes = elements * width;
   const auto& links = impl_->endpoint().links;
   transport::Lending* const lending = links ? links->lending() : nullptr;
   return lending != nullptr ? lending->allocate(bytes) : base::zeroed_pages(bytes);
 } catch (const std::bad_alloc&) {
-  throw SystemFailure(fmt::format("there is no memory for {} elements of {} bytes", elements, width),
+  throw SystemFailure(fmt::format("there is not enough memory for {} elements of {} bytes", elements, width),
                       {impl_->endpoint().rank, -1, "", ""});
 }
 
@@ -99,7 +100,7 @@ Group::Impl::Impl(transport::Endpoint endpoint, const GroupOptions& options)
       cost_(usual_cost(endpoint_.kind)),
       cost_in_group_memory_(usual_cost(collective::group::kind_in_memory(endpoint_), Memory::group)),
       caller_{options.spin.value_or(transport::connect::kSpin)} {
-  base::require(options.ranks_per_host >= 0, "ranks_per_host is {}; allowed: 0 (as hosts tell) and more",
+  base::require(options.ranks_per_host >= 0, "ranks_per_host is {}; allowed: 0 (detect hosts) or more",
                 options.ranks_per_host);
   place_.ranks = endpoint_.size;
   place_.ranks_per_host = static_cast<std::uint32_t>(options.ranks_per_host);
@@ -123,7 +124,7 @@ void Group::Impl::abort(const std::string& reason, const std::string& tensor) no
   endpoint_.control->report({"RemoteFailure", fmt::format("rank {} gave up: {}", endpoint_.rank, reason),
                              Where{endpoint_.rank, endpoint_.rank, "", tensor}});
   if (endpoint_.links) endpoint_.links->wake();
-} catch (...) {  // out of memory while telling others: they will see this process end
+} catch (...) {  // out of memory during the report: the others will see this process end
 }
 
 base::Time Group::Impl::next_look(base::Time deadline) const {
@@ -166,7 +167,7 @@ void Group::Impl::run(const Request& request) {
     }
     throw;
   }
-  // Behind those that were started it would wait for what its peer may send only later.
+  // A message queued after started ones could deadlock, because its peer may send only later; so it joins their batch.
   if (request.is_message() && has_started_messages()) return start(request).wait();
   const Turn turn(*this, next_ticket_++);
   run_request(request);

@@ -48,7 +48,7 @@ void Group::Impl::refuse_message(const Request& request, const std::string& reas
   if (is_other(request.to) || is_other(request.from)) abort(reason, request.options.name);
 }
 
-/// False when all are over: from then on new ones make another batch.
+/// False when all have ended: from then on new messages form another batch.
 bool Group::Impl::take_up(Batch& batch, UnderWay& under_way) {
   std::deque<Started> fresh;
   const bool goes_on = pending_.with([&](Queue& queue) {

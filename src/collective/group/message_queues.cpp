@@ -13,7 +13,7 @@ namespace syncopate::collective::group {
 
 namespace {
 
-/// Tokens of an execution have the step in the upper half; these have one step, and the queue stands there.
+/// Tokens of an execution have the step in the upper half. Messages have one step, so the upper half holds the queue.
 constexpr int kQueueShift = 32;
 
 plan::Program program_of(Act act, int peer) {
@@ -58,7 +58,7 @@ void MessageQueues::begin(Queue& queue) {
   queue.execution.advance();
 }
 
-/// Goes on to the next message where one is over.
+/// Starts the next message when one has ended.
 void MessageQueues::finish(Queue& queue) {
   while (!queue.legs.empty() && queue.execution.done()) {
     const auto message = legs_left_.find(queue.legs.front().message);
@@ -72,7 +72,7 @@ void MessageQueues::finish(Queue& queue) {
 }
 
 std::vector<std::uint64_t> MessageQueues::wait(transport::Patience patience, base::Time until) {
-  if (!over_.empty()) return std::exchange(over_, {});  // without an element there is nothing to wait for
+  if (!over_.empty()) return std::exchange(over_, {});  // an empty message needs no wait
   const auto events = links_.poll(std::min(first_deadline(), until), patience);
   for (const transport::Event& event : events) {
     Queue& queue = queues_[event.token >> kQueueShift];

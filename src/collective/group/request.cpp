@@ -1,4 +1,4 @@
-// Requests: checking them before anything is sent, and putting them in words.
+// Requests: checks them before anything is sent, and describes them in text.
 #include "collective/group/request.hpp"
 
 #include <fmt/ranges.h>
@@ -68,7 +68,7 @@ void check_alltoall(const Request& request, std::size_t size) {
   check_apart(request.data, request.out, "alltoall");
 }
 
-/// The largest number there is where they are more.
+/// The sum, or the largest number on overflow.
 std::size_t sum_of(const std::vector<std::size_t>& parts) {
   std::size_t sum = 0;
   for (const std::size_t part : parts) sum = part > SIZE_MAX - sum ? SIZE_MAX : sum + part;
@@ -78,8 +78,8 @@ std::size_t sum_of(const std::vector<std::size_t>& parts) {
 void check_parts(const Buffer& data, const std::vector<std::size_t>& parts, std::string_view what, std::size_t size) {
   const std::size_t sum = sum_of(parts);
   base::require(parts.size() == size && sum == data.count && sum != SIZE_MAX,
-                "{}: {} parts with {} elements in all, a vector of {}; allowed: one part for each of {} ranks, which "
-                "make the vector",
+                "{}: {} parts with {} elements in total, a vector of {}; allowed: one part for each of {} ranks, with "
+                "the vector's length in total",
                 what, parts.size(), sum, data.count, size);
 }
 
@@ -87,12 +87,12 @@ void check_alltoall_v(const Request& request, std::size_t rank, std::size_t size
   check_memory(request.out, "alltoall_v");
   check_parts(request.out, request.out_parts, "alltoall_v, out", size);
   base::require(request.parts[rank] == request.out_parts[rank],
-                "alltoall_v: rank {} gives itself {} elements and expects {}; allowed: equal numbers", rank,
+                "alltoall_v: rank {} sends itself {} elements and expects {}; allowed: equal numbers", rank,
                 request.parts[rank], request.out_parts[rank]);
   check_apart(request.data, request.out, "alltoall_v");
 }
 
-/// What only some collectives take is not given to others.
+/// Refuses arguments that the collective does not take.
 void check_extras(const Request& request, std::string_view what) {
   base::require(request.has_parts() || request.parts.empty(),
                 "{}: {} lengths of parts are given; allowed: for allgather_v and alltoall_v", what,
@@ -109,7 +109,7 @@ void check_extras(const Request& request, std::string_view what) {
 void validate(const Request& request, const Scopes& scopes) {
   if (request.is_message()) return check_message(request, scopes.of(Scope::group));
   const Members& members = scopes.of(request.options.scope);
-  if (members.ranks.empty()) return;  // nothing is asked of this rank
+  if (members.ranks.empty()) return;  // this rank does not take part
   const PlanRequest& place = members.request;
   const std::string_view what = name_of(request.collective);
   base::require(request.options.root >= 0 && request.options.root < place.ranks, "{}: root is {}; allowed: 0 to {}",

@@ -1,4 +1,4 @@
-// Carrying out one collective: check, plan, announce, drive the engine until it is done or the world has failed.
+// Runs one collective: checks, plans, announces, and drives the engine until it is done or the group has failed.
 #include <xxhash.h>
 
 #include <algorithm>
@@ -17,8 +17,8 @@ namespace {
 
 using collective::group::Request;
 
-/// A failure as a call on this rank tells it, whichever rank met it first: this rank, whom to blame, and what this
-/// rank was about.
+/// A failure as a call on this rank reports it, whichever rank detected it: with this rank, the rank that caused it,
+/// and this rank's operation.
 transport::membership::Failure seen_from(int rank, transport::membership::Failure failure, const std::string& operation,
                                          const std::string& tensor) {
   Where& where = failure.where;
@@ -31,7 +31,7 @@ transport::membership::Failure seen_from(int rank, transport::membership::Failur
   return failure;
 }
 
-/// Where this rank's part lies: even parts where no lengths are given.
+/// The range of this rank's part; even parts if no lengths are given.
 Range part_of(const Buffer& buffer, const std::vector<std::size_t>& lengths,
               const collective::group::Members& members) {
   const auto rank = static_cast<std::size_t>(members.rank);
@@ -65,10 +65,10 @@ void Group::Impl::run_request(const Request& request) {
   if (endpoint_.size == 1) return check_alone(request);
   Prepared& call = prepare(request);
   if (endpoint_.control->failed()) raise_failure(call.record.text, request.options.name);
-  call.record.number = ++operations_;  // of the group, whatever the scope
+  call.record.number = ++operations_;  // counts all operations of the group, whatever the scope
   if (call.program == nullptr) return endpoint_.control->began(call.record);
   const bool is_barrier = request.collective == Collective::barrier;
-  // The lightest all-reduce there is: nobody has the result before everybody has contributed.
+  // The smallest all-reduce: no rank has the result before every rank has contributed.
   std::int32_t token = 0;
   const kernel::Reduction reduction{
       .dtype = is_barrier ? DType::i32 : request.data.dtype,
@@ -107,7 +107,7 @@ void Group::Impl::check_health() const {
 }
 
 void Group::Impl::give_up(const std::exception& error) {
-  // Whatever failed here, the others must not wait for this rank; the first report of the group stays.
+  // The others must not wait for this rank, whatever failed here. The group's first report remains.
   endpoint_.control->report(transport::membership::failure_of(error, endpoint_.rank));
   // One poll of a failed group withdraws what was posted from the caller's memory; it always throws.
   try {
@@ -126,7 +126,7 @@ bool Group::Impl::Prepared::serves(const Request& other, Memory where) const noe
 void Group::Impl::Prepared::take_parts(const Request& call, int rank) {
   cuts = collective::group::cuts_of(call);
   record.text = text + collective::group::text_of_parts(call, rank);
-  // Of alltoall_v's lengths two ranks know the same one only: each frame's label has it.
+  // Two ranks share only one of alltoall_v's lengths, which each frame's label carries.
   record.signature = hash_of(call.collective == Collective::allgather_v ? record.text : text);
 }
 
@@ -190,7 +190,7 @@ void Group::Impl::time_out(const Request& request, const transport::membership::
 }
 
 Memory Group::Impl::memory_of(const Request& request) const noexcept {
-  if (request.collective == Collective::alltoall_v) return Memory::own;  // a rank that sends nothing has none
+  if (request.collective == Collective::alltoall_v) return Memory::own;  // a rank that sends nothing has no such memory
   const bool shares = scopes_.of(request.options.scope).shares_memory;
   const bool in_group =
       shares && endpoint_.links->lending() != nullptr && endpoint_.links->lending()->reaches(request.data.bytes());
@@ -217,7 +217,7 @@ const collective::plan::Program& Group::Impl::program_of(const Request& request,
   return found->second;
 }
 
-/// Once: a program that goes beyond the timings does so at every step.
+/// Warns once, because a program that exceeds the measured sizes does so at every step.
 void Group::Impl::doubt(const PlanRequest& wanted, const NetworkCost& cost) {
   if (doubted_ || endpoint_.rank != 0 || wanted.algorithm != "auto") return;
   const std::string doubt = doubt_of_size(cost, wanted.ranks, wanted.collective, static_cast<double>(wanted.bytes));

@@ -1,4 +1,4 @@
-// Scopes of a group: finding the part that this rank belongs to.
+// Scopes of a group: finds the part that this rank belongs to.
 #include "collective/group/scopes.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Scopes of a group: the ranks that each scope means, as one of them sees it.
+// Scopes of a group: the ranks of each scope, as seen by one rank.
 #pragma once
 
 #include <array>
@@ -10,22 +10,22 @@
 
 namespace syncopate::collective::group {
 
-/// The kind of links between ranks that share memory, in a group where some do.
+/// The kind of links between ranks that share memory, in a group in which some do.
 [[nodiscard]] std::string kind_in_memory(const transport::Endpoint& endpoint);
 
-/// The ranks that carry out a call together.
+/// The ranks that run a call together.
 struct Members {
-  std::vector<int> ranks;      ///< of the group, in order; empty: this rank takes part in nothing
+  std::vector<int> ranks;      ///< of the group, in ascending order; empty: this rank takes no part
   int rank = -1;               ///< this rank's index in them
-  PlanRequest request;         ///< ranks and hosts of them alone; the rest is each call's
-  bool shares_memory = false;  ///< all of them
+  PlanRequest request;         ///< only their ranks and hosts; each call sets the rest
+  bool shares_memory = false;  ///< all of them share memory
   [[nodiscard]] bool alone() const noexcept { return ranks.size() <= 1; }
 };
 
 class Scopes final {
  public:
   Scopes() = default;
-  /// `place` has the group's ranks and hosts, as plans shall see them; `endpoint` knows which share memory.
+  /// `place` has the group's ranks and hosts for plans; `endpoint` has the ranks that share memory.
   Scopes(const transport::Endpoint& endpoint, const PlanRequest& place);
   [[nodiscard]] const Members& of(Scope scope) const noexcept { return members_[static_cast<std::size_t>(scope)]; }
 

@@ -1,4 +1,4 @@
-// Splitting a group: who belongs to whom, and a rendezvous of the members over the group itself.
+// Splits a group: finds the members of each sub-group, and performs their rendezvous over the group.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace syncopate {
 
 namespace {
 
-/// Every rank's text on every rank; the lengths travel first.
+/// All-gathers one text per rank; lengths are sent first.
 std::vector<std::string> share(Group& group, const std::string& mine) {
   const auto size = static_cast<std::size_t>(group.size()), rank = static_cast<std::size_t>(group.rank());
   std::vector<std::int64_t> lengths(size);
@@ -30,7 +30,7 @@ std::vector<std::string> share(Group& group, const std::string& mine) {
   return texts;
 }
 
-/// The members of a sub-group meet by collectives of the whole group, in which everyone takes part once.
+/// A rendezvous of a sub-group's members by collectives of the whole group, in which every rank takes part once.
 class OverGroup final : public transport::connect::rendezvous::Rendezvous {
  public:
   OverGroup(Group& group, std::vector<int> members) : group_(group), members_(std::move(members)) {}
@@ -48,7 +48,7 @@ class OverGroup final : public transport::connect::rendezvous::Rendezvous {
   std::vector<int> members_;
 };
 
-/// The ranks that gave this rank's colour, by (key, rank).
+/// The ranks with this rank's colour, in the order of (key, rank).
 std::vector<int> members_of(Group& group, int color, int key) {
   const auto size = static_cast<std::size_t>(group.size()), rank = static_cast<std::size_t>(group.rank());
   std::vector<std::int32_t> wishes(2 * size);
@@ -85,7 +85,7 @@ std::unique_ptr<Group::Impl> Group::Impl::branch(const std::vector<int>& members
   const auto place = static_cast<int>(own - members.begin());
   GroupOptions options = options_;
   options.timeout = std::chrono::duration_cast<std::chrono::milliseconds>(timeout());
-  options.ranks_per_host = 0;  // neighbours are others now: hosts are taken over
+  options.ranks_per_host = 0;  // neighbours have changed: the group's hosts are used
   auto branch = std::make_unique<Impl>(endpoint_.branch(place, static_cast<int>(members.size()), meeting), options);
   const std::vector<std::uint32_t> hosts = collective::select::hosts_of(place_);
   branch->place_.hosts.clear();

@@ -1,4 +1,4 @@
-// Starting without waiting: the worker thread, and which messages take a turn together.
+// Starts operations without waiting: the worker thread, and the messages that share a ticket.
 #include <fmt/format.h>
 
 #include <system_error>
@@ -15,7 +15,7 @@ std::string text_of(const std::exception_ptr& thrown) try {
 } catch (const std::exception& error) {
   return error.what();
 } catch (...) {
-  return "something that is no std::exception";
+  return "something that is not a std::exception";
 }
 
 }  // namespace
@@ -42,7 +42,7 @@ Work Group::Impl::enqueue(Started call) {
   pending_.change([&](Queue& queue) {
     joins = is_message && queue.messages && queue.messages->ticket + 1 == next_ticket_;
     if (joins) return queue.messages->calls.push_back(std::move(call));
-    // What may fail comes first: a ticket that nobody serves would stop all calls behind it.
+    // Steps that may fail come first: a ticket that no thread serves would stop all later calls.
     if (!worker_.joinable()) begin_worker();
     const auto batch = std::make_shared<Batch>(is_message);
     batch->calls.push_back(std::move(call));
@@ -50,14 +50,14 @@ Work Group::Impl::enqueue(Started call) {
     batch->ticket = next_ticket_++;
     if (is_message) queue.messages = batch;
   });
-  if (joins) endpoint_.links->wake();  // whoever waits for the others is to look at it
+  if (joins) endpoint_.links->wake();  // the waiting thread must notice the new message
   return work;
 }
 
 void Group::Impl::begin_worker() try {
   worker_ = std::jthread([this](const std::stop_token& stop) { this->work(stop); });
 } catch (const std::system_error& error) {
-  throw SystemFailure(fmt::format("rank {} got no thread for operations that are started: {}; raise the limit of "
+  throw SystemFailure(fmt::format("rank {} cannot create a thread for started operations: {}; raise the limit of "
                                   "threads, or call them without `start`",
                                   endpoint_.rank, error.what()),
                       {endpoint_.rank, -1, "", ""});

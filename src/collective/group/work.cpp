@@ -1,4 +1,4 @@
-// Work: waiting for an operation's end, and calling those who asked to be told.
+// Work: waits for an operation's end, and calls its callbacks.
 #include "collective/group/work.hpp"
 
 #include <utility>

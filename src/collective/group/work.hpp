@@ -1,4 +1,4 @@
-// Work::State: whether an operation has ended, and how, between those who wait for it and the group's thread.
+// Work::State: whether and how an operation has ended, shared by its waiters and the group's thread.
 #pragma once
 
 #include <vector>
@@ -11,7 +11,7 @@ namespace syncopate {
 
 class Work::State final {
  public:
-  /// Called once, by the thread that carried the operation out. Returns what a callback threw, if one did.
+  /// Called once, by the thread that ran the operation. Returns what a callback threw, if one did.
   [[nodiscard]] std::exception_ptr finish(const std::exception_ptr& error);
   /// Returns whether the operation has ended by then; throws what it threw. Throws Misuse in a forked child.
   bool wait_until(base::Time deadline);
@@ -22,7 +22,7 @@ class Work::State final {
   struct Ending {
     bool has_come = false;
     std::exception_ptr error;
-    std::vector<Callback> callbacks;  ///< until it has come
+    std::vector<Callback> callbacks;  ///< until the operation has ended
   };
   base::Guarded<Ending> ending_;
   base::OwnProcess process_;

@@ -1,4 +1,4 @@
-// Binomial-tree pattern: whom a rank meets when the distance is `mask`, a power of two. Positions count from the root.
+// Binomial-tree pattern: a rank's partner at distance `mask`, a power of two. Positions count from the root.
 #pragma once
 
 #include <bit>

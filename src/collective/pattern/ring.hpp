@@ -1,4 +1,4 @@
-// Ring pattern: which chunk travels at which step. Everyone sends to rank + 1 and receives from rank - 1.
+// Ring pattern: the chunk of each step. Every rank sends to rank + 1 and receives from rank - 1.
 #pragma once
 
 #include <cstdint>

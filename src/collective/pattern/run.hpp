@@ -1,4 +1,4 @@
-// Run: consecutive chunks, or positions, treated as one.
+// Run: consecutive chunks or positions, treated as one.
 #pragma once
 
 #include <cstdint>

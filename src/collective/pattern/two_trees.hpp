@@ -66,7 +66,7 @@ class TwoTrees final {
   }
   [[nodiscard]] std::uint32_t top(std::uint32_t tree) const { return position(tree, std::bit_floor(count_)); }
 
-  /// The other edge from the same sender; its target is nobody if there is none.
+  /// The other edge from the same sender; its target is kNobody if there is none.
   [[nodiscard]] Edge sibling(const Edge& edge) const {
     const std::uint32_t parent = node(edge.tree, edge.into).parent;
     if (parent == 0) return {1 - edge.tree, top(1 - edge.tree)};

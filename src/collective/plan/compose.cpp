@@ -75,7 +75,7 @@ Positions positions_of(const Shape& shape) {
 
 namespace {
 
-/// Adds the chunks of positions [first, last): one run, or two if they wrap around behind the last rank.
+/// Adds the chunks of positions [first, last): one run, or two if they wrap around after the last rank.
 void add_run(Plan& plan, const Positions& positions, PlanStep step, std::uint32_t last) {
   const std::uint32_t first = step.first_chunk;
   if (!positions.by_rank) {

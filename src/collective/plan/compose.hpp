@@ -1,4 +1,4 @@
-// Composing plans: steps that several algorithms have in common.
+// Composing plans: steps that several algorithms share.
 #pragma once
 
 #include <vector>
@@ -42,7 +42,7 @@ void add_tree_gather(Plan& plan, const Positions& positions);
 void add_up(Plan& plan, const pattern::Node& node, std::uint32_t chunk);
 void add_down(Plan& plan, const pattern::Node& node, std::uint32_t chunk);
 
-/// How the plan of a subset of ranks (the part) becomes part of the plan of all ranks (the whole).
+/// The embedding of the plan of a subset of ranks (the part) in the plan of all ranks (the whole).
 struct Embedding {
   std::vector<std::uint32_t> ranks;  ///< rank i of the part is rank ranks[i] of the whole
   std::uint32_t first = 0;           ///< the chunk of the whole at which the part's vector begins

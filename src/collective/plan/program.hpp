@@ -14,7 +14,7 @@ struct Route {
   std::vector<std::uint32_t> steps;
 };
 
-/// How the sum that an arrival is added to goes back to the peer that the arrival came from.
+/// The way in which the sum of an arrival returns to the peer that sent the arrival.
 struct Return {
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
   std::uint32_t step = kNone;  ///< the send that carries the sum back; kNone: it does not go back
@@ -27,8 +27,8 @@ struct Program {
   /// that another step in the list already waits for on the same chunk are left out.
   std::vector<std::vector<std::uint32_t>> waits;
   std::vector<Return> returns;  ///< by step; set for receive_reduce steps
-  /// lends[i]: a receive from the same peer is the next step to touch what step i sends, so the peer may write it
-  /// there.
+  /// lends[i]: the next step that touches the chunks sent by step i is a receive from the same peer, so the peer may
+  /// write its reply there.
   std::vector<bool> lends;
   std::vector<Route> outgoing;
   std::vector<Route> incoming;

@@ -35,7 +35,7 @@ struct Load {
   return collective == Collective::broadcast || collective == Collective::reduce || collective == Collective::gather ||
          collective == Collective::scatter;
 }
-/// From one vector into another: its plan has the chunks of both.
+/// Whether the collective moves data from one vector into another; its plan then has the chunks of both.
 [[nodiscard]] constexpr bool swaps(Collective collective) noexcept {
   return collective == Collective::alltoall || collective == Collective::alltoall_v;
 }

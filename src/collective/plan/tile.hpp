@@ -10,7 +10,7 @@ namespace syncopate::collective::plan {
 /// Between ranks that share memory a long vector is limited by memory bandwidth: a chunk that has been reduced has left
 /// the cache before it is sent on. So the vector is cut into `tiles` pieces, each carried out by `plan`; piece t + 1
 /// begins two rounds after piece t. The result has tiles * plan.chunks chunks. Not for plans in which a rank owns a
-/// certain chunk (reduce-scatter, all-gather), nor for plans whose routes do not proceed at one pace: an algorithm
+/// certain chunk (reduce-scatter, all-gather), nor for plans whose routes proceed at different rates: an algorithm
 /// states whether its plans can be tiled (Algorithm::tiles).
 [[nodiscard]] Plan tiled(const Plan& plan, std::uint32_t tiles);
 

@@ -1,4 +1,4 @@
-// Pictures of plans: what every rank sends and receives in every round.
+// Drawings of plans: the sends and receives of every rank in every round.
 #include "collective/replay/draw.hpp"
 
 #include <fmt/format.h>

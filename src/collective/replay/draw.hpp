@@ -1,4 +1,4 @@
-// Draw: plans as text: what every rank sends and receives in every round.
+// Draw: plans as text, with the sends and receives of every rank in every round.
 #pragma once
 
 #include <string>

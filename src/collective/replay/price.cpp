@@ -1,4 +1,4 @@
-// Price: reads the costs of plans off a replay.
+// Price: computes the costs of plans from a replay.
 #include "collective/replay/price.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Price: what plans cost, read off a replay: rounds, bytes, seconds.
+// Price: the cost of plans from a replay: rounds, bytes, seconds.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace syncopate::collective::replay {
 
-/// Where chunks lie, the host of each rank (empty: one host), and the costs of messages.
+/// The ranges of chunks, the host of each rank (empty: one host), and the costs of messages.
 struct PriceInputs {
   plan::ChunkLayout layout;
   std::vector<std::uint32_t> hosts;

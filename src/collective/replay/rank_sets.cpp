@@ -1,4 +1,4 @@
-// Rank sets: bit sets, with a cache of the unions that were formed.
+// Rank sets: bit sets, with a cache of unions.
 #include "collective/replay/rank_sets.hpp"
 
 #include <algorithm>

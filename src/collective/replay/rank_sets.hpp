@@ -1,4 +1,4 @@
-// Rank sets: each distinct set of ranks is stored once, and named by a number.
+// Rank sets: each distinct set of ranks is stored once and identified by a number.
 #pragma once
 
 #include <cstdint>

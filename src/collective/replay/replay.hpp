@@ -30,10 +30,10 @@ struct Replay {
   std::vector<Moment> moments;      ///< in the order of time
   std::vector<double> ended;        ///< by program: end of its last step
   double makespan = 0;
-  std::string stuck;  ///< empty if every step was carried out; else which rank waits for what
+  std::string stuck;  ///< empty if every step ran; otherwise names a rank that waits, and its step
 };
 
-/// A message at its begin.
+/// A message at its start.
 struct Message {
   const PlanStep& arrival;  ///< the receiver's step; its peer is the sender
   std::uint32_t to = 0;     ///< the receiver; 0 if one program stands for all
@@ -41,7 +41,7 @@ struct Message {
 };
 
 struct Conditions {
-  /// When the message will have been received. Called in the order in which messages begin.
+  /// The time at which the message has been received. Called in the order in which messages begin.
   std::function<double(const Message&)> end_of;
   std::span<const double> called{};  ///< by program: when its rank calls; empty: all at 0
 };

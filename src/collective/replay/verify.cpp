@@ -21,7 +21,7 @@ struct Content {
   std::uint32_t place = 0;
 };
 
-/// What the plans should compute. Chunks are numbered as in the plans.
+/// The result that the plans should compute. Chunks are numbered as in the plans.
 struct Question {
   Collective collective;
   std::uint32_t ranks, chunks, root;
@@ -83,7 +83,7 @@ class Proof final {
     }
   }
 
-  /// What is wrong; empty if the plans are correct.
+  /// Returns the flaw; empty if the plans are correct.
   std::string run(const Replay& replay) {
     travelling_.resize(replay.transfers.size());
     for (const Moment& moment : replay.moments) {
@@ -196,7 +196,7 @@ std::string verify(const Ensemble& ensemble, Collective collective, int root) {
 namespace syncopate {
 
 std::string verify_plans(const std::vector<Plan>& plans, Collective collective, int root) {
-  base::require(!plans.empty(), "there is no plan to verify; give one per rank");
+  base::require(!plans.empty(), "there are no plans to verify; pass one per rank");
   for (std::size_t rank = 0; rank < plans.size(); ++rank) {
     std::string flaw = collective::replay::malformed(plans[rank], rank, plans.size(), plans[0].chunks);
     if (!flaw.empty()) return flaw;

@@ -7,8 +7,8 @@
 
 namespace syncopate::collective::replay {
 
-/// As verify_plans (syncopate/plan.hpp): empty, or what is wrong. For an ensemble with one program, rank 0's part is
-/// enough: inputs and results of every other rank are rotations of rank 0's.
+/// See verify_plans (syncopate/plan.hpp). Returns the flaw, or an empty string. For an ensemble with one program, rank
+/// 0's part is enough: inputs and results of every other rank are rotations of rank 0's.
 [[nodiscard]] std::string verify(const Ensemble& ensemble, Collective collective, int root);
 
 }  // namespace syncopate::collective::replay

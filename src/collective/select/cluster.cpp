@@ -1,4 +1,4 @@
-// Clusters: links and measured costs, parsed from JSON; and the costs that a group takes from them.
+// Clusters: parses links and measured costs from JSON, and computes the costs that a group uses.
 #include "syncopate/cluster.hpp"
 
 #include <fmt/format.h>
@@ -28,7 +28,7 @@ LinkCost link_of(const JsonPlace& place) {
 
 std::vector<std::pair<double, double>> table_of(const JsonPlace& place) {
   std::vector<std::pair<double, double>> table;
-  if (place.size() == 0) place.refuse("is empty; a table has one row [bytes, seconds] at least");
+  if (place.size() == 0) place.refuse("is empty; allowed: at least one row [bytes, seconds]");
   for (std::size_t i = 0; i < place.size(); ++i) {
     const JsonPlace row = place.at(i);
     if (row.size() != 2) row.refuse("a row is [bytes, seconds]");
@@ -132,8 +132,8 @@ std::string doubt_of_links(const Cluster& cluster, int ranks) {
   const bool goes_by_links = ranks != cluster.ranks || cluster.costs.empty();
   if (!goes_by_links || cluster.links_worst_error <= kTolerableLinkError) return {};
   return fmt::format(
-      "on {} ranks costs go by the cluster's links, which missed what was measured on {} ranks by up to {:.0f} %; "
-      "`syncopate fit` on {} ranks measures tables, which do not miss",
+      "on {} ranks costs come from the cluster's links, which differ from the measurements on {} ranks by up to {:.0f} "
+      "%; `syncopate fit` on {} ranks measures tables instead",
       ranks, cluster.ranks, 100 * cluster.links_worst_error, ranks);
 }
 

@@ -72,7 +72,7 @@ std::string doubt_of_size(const NetworkCost& cost, int ranks, Collective collect
     if (entry.collective == collective && !entry.table.empty()) last = std::max(last, entry.table.back().first);
   if (last == 0 || bytes <= last || ranks != cost.measured_ranks) return {};
   return fmt::format(
-      "{} of {} goes beyond what was measured: the timings end at {}; `syncopate fit --bytes` with larger sizes "
+      "{} of {} exceeds the measured sizes: the timings end at {}; `syncopate fit --bytes` with larger sizes "
       "measures "
       "them",
       name_of(collective), format_bytes(bytes), format_bytes(last));

@@ -1,4 +1,4 @@
-// Plans of a request: every rank's plan, their price and their picture.
+// Plans of a request: every rank's plan, their price and their drawing.
 #include <algorithm>
 
 #include "collective/replay/draw.hpp"

@@ -1,4 +1,4 @@
-// Scopes: grouping ranks by host, or by their places on hosts.
+// Scopes: groups ranks by host, or by their indices on hosts.
 #include "collective/select/scope.hpp"
 
 #include <algorithm>

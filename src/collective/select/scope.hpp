@@ -12,7 +12,7 @@ using PartRanks = std::vector<std::uint32_t>;
 
 /// The parts of the request's scope. A rank outside the scope is in no part.
 [[nodiscard]] std::vector<PartRanks> parts_of(const PlanRequest& request);
-/// The request as a group with only the ranks of that part would make it.
+/// The request for a group of only the ranks of that part.
 [[nodiscard]] PlanRequest request_of_part(PlanRequest request, const PartRanks& part);
 [[nodiscard]] PlanRequest request_of_largest_part(const PlanRequest& request);
 /// A part's plan with its rank numbers replaced by those of the group.

@@ -27,7 +27,7 @@ namespace {
 
 void check(const LinkCost& link) {
   for (const double value : {link.alpha_s, link.beta_s_per_byte, link.gamma_s_per_byte})
-    base::require(value >= 0 && value < 1e9, "a cost of {} is given; allowed: alpha, beta and gamma from 0 on", value);
+    base::require(value >= 0 && value < 1e9, "a cost is {}; allowed: alpha, beta and gamma of at least 0", value);
 }
 
 void check(const PlanRequest& request, const NetworkCost& cost) {

@@ -1,4 +1,4 @@
-// Verification of a scope: every part of the ranks is proved by itself, and that its plans stay inside it.
+// Verification of a scope: proves every part of the ranks separately, and that its plans do not leave the part.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -32,7 +32,7 @@ std::string flaw_of(const std::vector<Plan>& plans, const PlanRequest& request, 
 
 std::string verify_plans(const std::vector<Plan>& plans, const PlanRequest& request) {
   base::require(plans.size() == static_cast<std::size_t>(request.ranks),
-                "there are {} plans to verify for {} ranks; give one per rank", plans.size(), request.ranks);
+                "there are {} plans to verify for {} ranks; pass one per rank", plans.size(), request.ranks);
   std::vector<bool> has_part(plans.size());
   for (const PartRanks& part : collective::select::parts_of(request)) {
     for (const std::uint32_t rank : part) has_part[rank] = true;
@@ -40,7 +40,7 @@ std::string verify_plans(const std::vector<Plan>& plans, const PlanRequest& requ
     if (!flaw.empty()) return fmt::format("{} (in the part of ranks {})", flaw, fmt::join(part, ", "));
   }
   for (std::size_t rank = 0; rank < plans.size(); ++rank)
-    if (!has_part[rank] && !plans[rank].steps.empty()) return fmt::format("rank {} has no part and yet a step", rank);
+    if (!has_part[rank] && !plans[rank].steps.empty()) return fmt::format("rank {} is in no part but has a step", rank);
   return {};
 }
 

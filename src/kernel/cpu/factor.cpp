@@ -63,7 +63,7 @@ HWY_INLINE void add_products(const Rows& rows, const Vectors& q, std::size_t col
   }
 }
 
-/// The last columns, fewer than 16, with zeros behind them.
+/// The last columns, fewer than 16, padded with zeros.
 struct Last {
   float elements[kSums] = {};
   Last(const float* row, std::size_t whole, std::size_t columns) {
@@ -71,7 +71,7 @@ struct Last {
   }
 };
 
-/// Vectors first ... first + 3 of the factor, or the last one again, whose sums are not kept.
+/// Vectors `first` to `first` + 3 of the factor; beyond the last one it is repeated, and its extra sums are dropped.
 HWY_INLINE Vectors vectors_of(const Factor& q, std::size_t first) {
   Vectors vectors;
   for (std::size_t k = 0; k < kBlock; ++k) vectors.at[k] = q.vectors + HWY_MIN(first + k, q.rank - 1) * q.stride;
@@ -158,7 +158,7 @@ void multiply_transposed_lanes(const Matrix& m, const Factor& p, const FactorInt
 // --- P Q^T
 // ------------------------------------------------------------------------------------------------------------
 
-/// Rows `row` ... of the product, kRows (1 or 4) of them: a vector of q is loaded once for all.
+/// kRows (1 or 4) rows of the product from `row` on: a vector of q is loaded once for all of them.
 template <std::size_t kRows>
 void expand_rows(const Factor& p, const Factor& q, std::size_t row, const MatrixInto& out) {
   const Lanes d;

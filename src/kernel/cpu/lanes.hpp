@@ -32,7 +32,7 @@ HWY_INLINE void store(hn::Vec<D> v, D d, std::byte* into) {
   hn::StoreU(v, d, reinterpret_cast<hn::TFromD<D>*>(into));
 }
 
-/// A whole vector's memory for the few elements at an end; the rest is zero.
+/// The memory of a full vector for the last elements; the rest is zero.
 struct Room {
   HWY_ALIGN_MAX std::byte bytes[HWY_MAX_BYTES] = {};
   Room() = default;
@@ -78,7 +78,7 @@ HWY_INLINE void each(const F& f, std::byte* into, std::size_t count, From... fro
 using F32 = hn::ScalableTag<float>;
 using I32 = hn::RebindToSigned<F32>;
 using U32 = hn::RebindToUnsigned<F32>;
-using Word = hn::Rebind<std::uint16_t, F32>;  ///< as many 16-bit words as an F32 has lanes
+using Word = hn::Rebind<std::uint16_t, F32>;  ///< one 16-bit word per lane of an F32
 
 // Processors of the AVX2 generation convert f16 by one instruction.
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2 && !defined(HWY_DISABLE_F16C)
@@ -202,7 +202,7 @@ struct Floating {
       case DType::i32:
       case DType::i64:
       case DType::u8:
-        assert(false);  // callers send integers elsewhere
+        assert(false);  // callers do not pass integers
     }
   }
 };

@@ -23,7 +23,7 @@ static_assert(kBlock % kSums == 0);
 using F64 = hn::CappedTag<double, 8>;
 using NarrowF32 = hn::Rebind<float, F64>;
 
-/// How the elements of each type become f64.
+/// Converts the elements of each type to f64.
 struct F64Elements {
   static constexpr std::size_t kSize = 8;
   static HWY_INLINE hn::Vec<F64> widened(const std::byte* in) { return load(F64(), in); }

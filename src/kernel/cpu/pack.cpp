@@ -10,7 +10,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace syncopate::kernel::HWY_NAMESPACE {
 
-using Fields = hn::CappedTag<std::uint8_t, 64>;  ///< their number divides the blocks
+using Fields = hn::CappedTag<std::uint8_t, 64>;  ///< their number divides the block sizes
 using VField = hn::Vec<Fields>;
 
 /// Bit `p` of 64 fields.
@@ -36,7 +36,7 @@ void pack_bits_lanes(const BitFields& kind, const std::uint8_t* fields, std::siz
     }
 }
 
-/// The fields from `i` on whose bits these words hold.
+/// The fields from `i` on, from the words of their bits.
 HWY_INLINE VField spread(const std::uint64_t* words, unsigned count, std::size_t i) {
   const Fields d;
   VField field = hn::Zero(d);
@@ -66,7 +66,7 @@ bool unpack_bits_lanes(const BitFields& kind, const std::byte* from, std::size_t
   return hn::AllFalse(d, hn::Gt(most, hn::Set(d, kind.most)));
 }
 
-constexpr std::size_t kStripe = kTritBlock / 5;  ///< fields with the same place in their bytes
+constexpr std::size_t kStripe = kTritBlock / 5;  ///< fields with the same position in their bytes
 
 void pack_trits_lanes(const std::uint8_t* fields, std::size_t blocks, std::byte* into) {
   const Fields d;
@@ -80,7 +80,7 @@ void pack_trits_lanes(const std::uint8_t* fields, std::size_t blocks, std::byte*
     }
 }
 
-/// Takes a digit of weight `power` off the number. At most 2 is taken, so that what is too much stays.
+/// Removes the digit of weight `power` from the number. The digit is at most 2; any excess remains and is detected.
 HWY_INLINE VField digit(VField& number, std::uint8_t power) {
   const Fields d;
   const auto reaches_one = hn::Gt(number, hn::Set(d, static_cast<std::uint8_t>(power - 1)));

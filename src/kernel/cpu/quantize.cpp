@@ -12,7 +12,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace syncopate::kernel::HWY_NAMESPACE {
 
-using Field = hn::Rebind<std::uint8_t, F32>;  ///< as many fields as an F32 has lanes
+using Field = hn::Rebind<std::uint8_t, F32>;  ///< one field per lane of an F32
 
 /// 1.5 * 2^23: a sum with it is rounded to a whole number, to nearest even, which its lowest bits hold.
 constexpr float kWhole = 12582912.0F;
@@ -33,7 +33,7 @@ HWY_INLINE hn::Vec<I32> dithers(std::uint64_t word, std::size_t first) {
 struct Quantize {
   const LevelScale& scale;
   float inverse;
-  /// Of the elements from `first` on.
+  /// The fields of the elements from `first` on.
   HWY_INLINE hn::Vec<Field> operator()(hn::Vec<F32> x, std::size_t first) const {
     const F32 d;
     const I32 s;
@@ -113,7 +113,7 @@ void choose_lanes(const Choice& choice, const std::uint8_t* fields, std::size_t 
 
 // --- Sums and extremes ----------------------------------------------------------------------------------------------
 
-constexpr std::size_t kSums = 16;  ///< of each sign; fixed by quantize.hpp
+constexpr std::size_t kSums = 16;  ///< partial sums of each sign; fixed by quantize.hpp
 
 using F64 = hn::CappedTag<double, 8>;
 using NarrowF32 = hn::Rebind<float, F64>;

@@ -52,7 +52,7 @@ struct Mean {
   }
 };
 
-/// Unsigned, because signed overflow is no wrap-around in C++.
+/// Unsigned, because signed overflow does not wrap around in C++.
 template <class Bits>
 struct WrappingSum {
   using In = hn::ScalableTag<Bits>;
@@ -70,7 +70,8 @@ struct IntegerExtreme {
 };
 
 /// Minimum and maximum on the bits of a floating-point type: flipping the magnitude of negative words orders all
-/// numbers like integers, -0 before +0. Needs no conversion and no processor's opinion about NaN and zero.
+/// numbers like integers, -0 before +0. Needs no conversion and does not depend on the processor's treatment of NaN and
+/// zero.
 template <class Bits, Bits kInfinity, bool kMinimum>
 struct FloatExtreme {
   using In = hn::ScalableTag<Bits>;
@@ -79,7 +80,7 @@ struct FloatExtreme {
   static constexpr Bits kMagnitude = static_cast<Bits>(static_cast<std::make_unsigned_t<Bits>>(-1) >> 1);
   static constexpr Bits kNan = kInfinity | static_cast<Bits>((kMagnitude ^ kInfinity) + 1) >> 1;
 
-  /// Its own inverse.
+  /// This function is its own inverse.
   static HWY_INLINE V flipped(V v) { return hn::Xor(v, hn::And(hn::BroadcastSignBit(v), hn::Set(In(), kMagnitude))); }
   HWY_INLINE V operator()(V a, V b) const {
     const In d;

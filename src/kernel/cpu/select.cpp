@@ -10,8 +10,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace syncopate::kernel::HWY_NAMESPACE {
 
-constexpr std::size_t kWord = 64;   ///< elements whose hits are one word of bits
-constexpr std::size_t kWords = 64;  ///< looked at before any hit is written
+constexpr std::size_t kWord = 64;   ///< elements whose hits fill one word of bits
+constexpr std::size_t kWords = 64;  ///< examined before any hit is written
 
 using Lanes = hn::CappedTag<float, 16>;
 using LanesI32 = hn::RebindToSigned<Lanes>;
@@ -70,7 +70,7 @@ std::size_t select_lanes(std::uint32_t least, const Selectable& from, const Sele
   return found;
 }
 
-/// Of a block: each lane of a sum counts less than 2^31.
+/// Counts in one block, so that each lane of a sum stays below 2^31.
 std::size_t count_lanes(std::uint32_t least, const float* in, std::size_t count) {
   const LanesI32 d;
   const std::size_t lanes = hn::Lanes(d);

@@ -1,4 +1,4 @@
-// The sum of bits in four vectors of partial sums, which is enough to wait for memory only.
+// The sum of bits in four vectors of partial sums, enough to be limited by memory only.
 #include "kernel/sum.hpp"
 
 #include <bit>

@@ -1,4 +1,4 @@
-// The loops of optimizers, on the processor's widest vectors: every memory is read once and written once.
+// The loops of optimizers, on the processor's widest vectors: every array is read once and written once.
 #include "kernel/update.hpp"
 
 #include <cstdint>
@@ -24,7 +24,7 @@ HWY_INLINE void put(const Room& room, float* into, std::size_t count) {
 }
 HWY_INLINE void put(const Room& /*room*/, const float* /*into*/, std::size_t /*count*/) {}
 
-/// One vector of each memory through `law`, which changes what it writes.
+/// Passes one vector of each array through `law`, which changes those that it writes.
 template <class Law, class... Memory>
 HWY_INLINE void vector_of(const Law& law, Memory*... memory) {
   const auto run = [&](auto... v) HWY_ATTR {
@@ -34,7 +34,7 @@ HWY_INLINE void vector_of(const Law& law, Memory*... memory) {
   run(hn::LoadU(F32(), memory)...);
 }
 
-/// Fewer elements than a vector has pass through the same instructions in zeroed rooms.
+/// The last elements, fewer than a vector, pass through the same instructions in zeroed rooms.
 template <class Law, class... Memory>
 HWY_INLINE void few_of(const Law& law, std::size_t count, Memory*... memory) {
   const auto run = [&](auto&&... room) HWY_ATTR {
@@ -44,8 +44,8 @@ HWY_INLINE void few_of(const Law& law, std::size_t count, Memory*... memory) {
   run(Room(reinterpret_cast<const std::byte*>(memory), count * sizeof(float))...);
 }
 
-/// law(memory[i]...) for all i < count. Memories of one optimizer are laid out alike, so that stores to all are aligned
-/// where those to the first are.
+/// law(memory[i]...) for all i < count. The arrays of one optimizer have equal alignment, so that stores to all are
+/// aligned if those to the first are.
 template <class Law, class... Memory>
 HWY_INLINE void walk(const Law& law, std::size_t count, float* first, Memory*... rest) {
   const std::size_t lanes = hn::Lanes(F32());

@@ -20,7 +20,7 @@ void update(const Step& step, const Part& part) {
 
 extern constinit const Rule adamw{
     .name = "adamw",
-    .summary = "Adam with weight decay beside it instead of within it",
+    .summary = "Adam with decoupled weight decay",
     .source = "Loshchilov & Hutter, ICLR 2019, Algorithm 2",
     .takes = kTakes,
     .state = kMoments,

@@ -28,7 +28,7 @@ void update(const Step& step, const Part& part) {
 
 extern constinit const Rule lamb{
     .name = "lamb",
-    .summary = "AdamW's direction at the norm of each tensor's weights: large batches",
+    .summary = "AdamW's direction, scaled to the norm of each tensor's weights: for large batches",
     .source = "You et al., ICLR 2020, Algorithm 2",
     .takes = kTakes,
     .state = kMoments,

@@ -24,7 +24,7 @@ void update(const Step& step, const Part& part) {
 
 extern constinit const Rule lars{
     .name = "lars",
-    .summary = "Momentum at a rate for each tensor, by the norms of weights and gradient: large batches",
+    .summary = "Momentum with a rate per tensor from the norms of weights and gradient: for large batches",
     .source = "You, Gitman & Ginsburg, arXiv:1708.03888, Algorithm 1",
     .takes = kTakes,
     .state = kVelocity,

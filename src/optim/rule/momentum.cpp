@@ -1,8 +1,8 @@
-// Gradient descent with momentum: the velocity is a sum of all gradients that decays, and weights go against it.
-// Polyak, USSR Computational Mathematics 1964; as Sutskever et al., ICML 2013, equation 1, with the rate outside.
+// Gradient descent with momentum: the velocity is a decaying sum of all gradients, and weights move against it. Polyak,
+// USSR Computational Mathematics 1964; as Sutskever et al., ICML 2013, equation 1, with the rate outside.
 //
 //   d = g + lambda w;   v' = m v + d;   w' = w - rate v'
-//   corrected (g has its momentum: Lin et al., ICLR 2018, section 3.2): d = lambda w;  w' = w - rate (v' + g)
+//   corrected (g already contains momentum: Lin et al., ICLR 2018, section 3.2): d = lambda w;  w' = w - rate (v' + g)
 //   moves 24 bytes per weight: reads and writes w, g and v
 #include "optim/velocity.hpp"
 
@@ -18,7 +18,7 @@ void update(const Step& step, const Part& part) {
 
 extern constinit const Rule momentum{
     .name = "momentum",
-    .summary = "Against a sum of all gradients that decays: the velocity",
+    .summary = "Subtracts a decaying sum of all gradients: the velocity",
     .source = "Polyak 1964; Sutskever et al., ICML 2013, equation 1",
     .takes = kVelocityTakes,
     .state = kVelocity,

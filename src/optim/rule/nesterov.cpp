@@ -1,10 +1,10 @@
-// Nesterov's momentum: weights go where the velocity will have carried them after this gradient.
-// Nesterov, Soviet Mathematics Doklady 1983; as Sutskever et al., ICML 2013, equation 3, in the weights looked ahead
-// to.
+// Nesterov's momentum: weights move to where the velocity carries them after this gradient.
+// Nesterov, Soviet Mathematics Doklady 1983; as Sutskever et al., ICML 2013, equation 3, expressed in the look-ahead
+// weights.
 //
 //   d = g + lambda w;   v' = m v + d;   w' = w - rate (d + m v')
-//   corrected (g has its momentum: Lin et al., ICLR 2018, section 3.2): d = lambda w;  w' = w - rate (d + m v' + g)
-//   moves 24 bytes per weight: reads and writes w, g and v
+//   corrected (g already contains momentum: Lin et al., ICLR 2018, section 3.2): d = lambda w;  w' = w - rate (d + m v'
+//   + g) moves 24 bytes per weight: reads and writes w, g and v
 #include "optim/velocity.hpp"
 
 namespace syncopate::optim::rule {

@@ -1,4 +1,4 @@
-// Stochastic gradient descent: weights go against the gradient, and keep nothing.
+// Stochastic gradient descent: weights move against the gradient; no state.
 // Robbins & Monro, Annals of Mathematical Statistics 1951; weight decay as the gradient of lambda/2 ||w||^2.
 //
 //   w' = w - rate (g + lambda w)
@@ -20,7 +20,7 @@ void update(const Step& step, const Part& part) {
 
 extern constinit const Rule sgd{
     .name = "sgd",
-    .summary = "Against the gradient; keeps nothing",
+    .summary = "Subtracts the gradient; no state",
     .source = "Robbins & Monro 1951",
     .takes = kTakes,
     .moved_bytes = 16,

@@ -1,4 +1,4 @@
-// GoogLeNet with the two classifiers that only training has: what MG-WFBP measured, its "13M".
+// GoogLeNet with the two classifiers used only in training; the network that MG-WFBP measured as "13M".
 #include "schedule/architecture.hpp"
 
 namespace syncopate::schedule::architecture {

@@ -1,11 +1,11 @@
-// Inception-v4: the stem and 4 + 7 + 3 blocks between reductions; a batch normalisation behind every convolution.
+// Inception-v4: the stem and 4 + 7 + 3 blocks between reductions; a batch normalisation after every convolution.
 #include "schedule/architecture.hpp"
 
 namespace syncopate::schedule::architecture {
 
 namespace {
 
-/// One convolution of a branch. Sides other than 1 are padded so that the size stays the same, unless it is `valid`.
+/// One convolution of a branch. Sides other than 1 are padded to keep the size, unless `valid`.
 struct Link {
   std::uint64_t channels, height = 1, width = 1, stride = 1;
   bool valid = false;

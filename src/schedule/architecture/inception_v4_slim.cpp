@@ -1,4 +1,4 @@
-// Inception-v4 as TF-slim trains it: normalisations without scales, and a class for what is in none of the others.
+// Inception-v4 as TF-slim trains it: normalisations without scales, and an extra background class.
 #include <string_view>
 
 #include "schedule/architecture.hpp"

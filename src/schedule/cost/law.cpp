@@ -13,7 +13,8 @@ namespace syncopate::schedule::cost {
 namespace {
 
 constexpr double kTolerance = 1e-4;
-constexpr double kNarrowest = 1.0 / 4096;  // of a range's upper end: a jump of the law is spread over this range
+constexpr double kNarrowest =
+    1.0 / 4096;  // relative to a range's upper end; a jump of the law is spread over this range
 
 struct Range {
   Point low, high;
@@ -31,7 +32,7 @@ bool is_straight(const std::function<double(double)>& law, const Range& range) {
 
 Cost follow(const CostInputs& inputs) {
   base::require(inputs.law != nullptr && inputs.largest_bytes >= 1,
-                "a law needs its function, and bytes to follow it to");
+                "a law needs a function and a largest number of bytes");
   const auto& law = inputs.law;
   std::vector<Range> open{{{0, law(0)}, {inputs.largest_bytes, law(inputs.largest_bytes)}}};
   std::vector<Piece> pieces;

@@ -3,7 +3,7 @@
 // function for sampling with incomplete information", Annals of Mathematical Statistics 26 (1955).
 //
 //   T |     x    .-'       a size that took less than a smaller one is pooled with it: both get their mean,
-//     |  .--x---'          weighted by how often each was seen; then joined by lines as by `table`
+//     |  .--x---'          weighted by its number of observations; then joined by lines as in `table`
 //     | x'
 //     '---------------- M
 #include <map>

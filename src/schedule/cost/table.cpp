@@ -17,8 +17,7 @@ namespace {
 Cost join(const CostInputs& inputs) {
   const std::vector<Point>& points = inputs.points;
   base::require(!points.empty(), "a cost table needs at least one row [bytes, seconds]");
-  base::require(points.front().bytes >= 0, "a cost table begins at {} bytes; allowed: 0 and more",
-                points.front().bytes);
+  base::require(points.front().bytes >= 0, "a cost table starts at {} bytes; allowed: 0 or more", points.front().bytes);
   std::vector<Piece> pieces;
   if (points.front().bytes > 0) pieces.push_back({0, points.front().seconds, 0});
   for (std::size_t i = 0; i < points.size(); ++i) {

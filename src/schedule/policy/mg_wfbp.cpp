@@ -23,7 +23,7 @@ Partition partition(const Timeline& timeline, const PolicyOptions& options) {
   Partition buckets;
   std::size_t last = timeline.layers.size() - 1;
   double begin_s = ready[last];                                     // tau_c[l]
-  double bytes = static_cast<double>(timeline.layers[last].bytes);  // of l and what was merged into it
+  double bytes = static_cast<double>(timeline.layers[last].bytes);  // of l and the layers merged into it
   for (std::size_t layer = last; layer > 0; --layer) {
     if (ready[layer - 1] - begin_s < cost.startup_s()) {
       begin_s = std::max(begin_s, ready[layer - 1]);
@@ -44,7 +44,7 @@ Partition partition(const Timeline& timeline, const PolicyOptions& options) {
 extern constinit const Policy mg_wfbp{
     .name = "mg_wfbp",
     .summary = "Merges a layer with the one before it if waiting for that costs less than a message",
-    .source = "MG-WFBP Algorithm 1, errata mended",
+    .source = "MG-WFBP Algorithm 1, with errata corrected",
     .partition = partition,
     .needs = Needs::times,
 };

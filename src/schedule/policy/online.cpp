@@ -1,7 +1,7 @@
-// Online: whenever the channel is free, everything that is ready leaves in one message. Needs no profile and no cost.
+// Online: whenever the channel is free, all ready gradients leave in one message. Needs no profile and no cost.
 // schedule/dispatch runs the rule during a step; this file predicts it on a timeline. The step is longer than the
-// optimum by at most the last exchange but one, so less than twice as long, for every cost that increases with the
-// bytes and for which two messages cost at least as much as one (proof: docs/scheduling_theory.md).
+// optimum by at most the second-to-last exchange, so it is less than twice as long, for every cost that increases with
+// the bytes and for which two messages cost at least as much as one (proof: docs/scheduling_theory.md).
 //
 //   backward   |L6|L5|L4|L3|L2|L1|
 //   exchange      | 6   | 5 4  | 3 2 1 |

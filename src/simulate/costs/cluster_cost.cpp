@@ -1,4 +1,4 @@
-// Cluster cost: selects the costs that a cluster knows, and scales them.
+// Cluster cost: selects a cluster's costs and scales them.
 #include "simulate/costs/cluster_cost.hpp"
 
 #include <fmt/format.h>
@@ -49,7 +49,7 @@ std::vector<schedule::Cost> measured_costs(const Cluster& cluster, Collective co
     if (cost.collective == Collective::allreduce) known.push_back(cost.algorithm.empty() ? "auto" : cost.algorithm);
   throw Misuse(fmt::format(
       "the cluster has neither links nor a cost of an all-reduce by {}; {}", cluster.algorithm,
-      known.empty() ? std::string("give it \"links\", or measure a cluster file by `syncopate fit`")
+      known.empty() ? std::string("add \"links\", or measure a cluster file with `syncopate fit`")
                     : fmt::format("allowed: {}, or any algorithm once it has \"links\"", fmt::join(known, ", "))));
 }
 
@@ -59,8 +59,8 @@ const LinkCost& link_of(const Cluster& cluster) {
   if (cluster.inter) return *cluster.inter;
   if (!cluster.intra) refuse(cluster);
   throw Misuse(
-      fmt::format("the cluster has a link within hosts (intra) only, for {} ranks with {} on a host; give it "
-                  "\"inter\" too, or ask for at most {} ranks",
+      fmt::format("the cluster has only a link within hosts (intra), for {} ranks with {} per host; add \"inter\", or "
+                  "use at most {} ranks",
                   cluster.ranks, cluster.ranks_per_host, cluster.ranks_per_host));
 }
 

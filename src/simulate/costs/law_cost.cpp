@@ -23,7 +23,7 @@ Cluster set_of(const Cluster& cluster, Scope scope) {
   return set;
 }
 
-/// Of a single rank nothing costs anything.
+/// The cost of one leg; 0 on a single rank.
 schedule::Cost cost_of_leg(const Cluster& cluster, const ExchangeLeg& leg, std::uint64_t bytes) {
   const bool is_whole = leg.scope == Scope::group && leg.collective == Collective::allreduce && leg.messages == 0;
   if (is_whole) return cost_of_cluster(cluster, bytes);
@@ -31,8 +31,7 @@ schedule::Cost cost_of_leg(const Cluster& cluster, const ExchangeLeg& leg, std::
   if (set.ranks == 1) return {};
   const bool within = set.ranks <= set.ranks_per_host;
   const std::optional<LinkCost>& link = within && cluster.intra ? cluster.intra : cluster.inter;
-  base::require(link.has_value(),
-                "the cluster has no link for a leg of the exchange ({} over scope {}); give it \"{}\"",
+  base::require(link.has_value(), "the cluster has no link for a leg of the exchange ({} over scope {}); add \"{}\"",
                 name_of(leg.collective), name_of(leg.scope), within ? "intra" : "inter");
   if (leg.messages > 0)
     return schedule::Cost::affine(leg.messages * link->alpha_s, leg.messages * link->beta_s_per_byte);
@@ -55,7 +54,7 @@ schedule::Cost cost_of_law(const Cluster& cluster, const ExchangeLaw& law, std::
     return seconds;
   };
   schedule::Cost cost = schedule::cost_model_named("law").cost({.law = total, .largest_bytes = most});
-  double travelling = 0;  // of a byte of gradients
+  double travelling = 0;  // exchanged bytes per byte of gradients
   for (const ExchangeLeg& leg : law.legs) travelling += leg.share * std::max(leg.messages, 1);
   cost.cpu_s_per_byte = cluster.cpu_s_per_byte * std::min(1.0, travelling) + law.coding_s_per_byte;
   return cost;
@@ -67,7 +66,7 @@ namespace syncopate {
 
 namespace {
 
-/// The pieces of a cost as rows; a second row at the end gives the slope beyond the last piece's begin.
+/// The pieces of a cost as rows; an extra row at the end gives the slope after the start of the last piece.
 std::vector<std::pair<double, double>> table_of(const schedule::Cost& cost, std::uint64_t bytes) {
   std::vector<std::pair<double, double>> table;
   for (const schedule::Piece& piece : cost.pieces()) table.emplace_back(piece.begin_bytes, piece.seconds);
@@ -94,8 +93,9 @@ ExchangeCost exchange_cost(const Cluster& cluster, int ranks, std::uint64_t byte
     here.ranks = ranks;
     here.costs.clear();
     if (!here.inter)
-      throw Misuse(fmt::format("the cluster's costs were measured on {} ranks and it has no links to tell those of {}",
-                               cluster.ranks, ranks));
+      throw Misuse(
+          fmt::format("the cluster's costs were measured on {} ranks, and it has no links to predict those of {}",
+                      cluster.ranks, ranks));
   }
   const schedule::Cost cost = simulate::costs::cost_of_law(here, law, bytes);
   return {.table = table_of(cost, bytes), .cpu_s_per_byte = cost.cpu_s_per_byte};

@@ -26,7 +26,7 @@ std::vector<std::uint64_t> sizes_up_to(std::uint64_t bytes, std::uint64_t least)
 }  // namespace
 
 std::vector<MeasuredCost> simulate_costs(const Cluster& cluster, std::uint64_t bytes) {
-  base::require(cluster.inter.has_value(), "costs are simulated on links, of which the cluster has none");
+  base::require(cluster.inter.has_value(), "costs are simulated on links, but the cluster has none; add \"inter\"");
   const simulate::Network network{.ranks = cluster.ranks,
                                   .ranks_per_host = cluster.ranks_per_host,
                                   .inter = *cluster.inter,

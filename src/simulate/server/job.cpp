@@ -18,7 +18,7 @@ struct Copy {
   bool is_asking = false;
 };
 
-/// Which layer comes next; behind the last one of the forward pass the backward pass begins with it.
+/// The worker's next layer. After the last layer of the forward pass the backward pass starts with the same layer.
 struct Worker {
   Clock step = 0;
   std::size_t layer = 0;
@@ -28,14 +28,14 @@ struct Worker {
   std::vector<std::vector<std::size_t>> blocks;  ///< by layer, in the order in which it sends them
 };
 
-/// A block as its server has it: the answers that it owes are those of workers with a value in `asked`.
+/// A block on its server. It owes an answer to each worker with a value in `asked`.
 struct Kept {
-  std::vector<Clock> applied, told;  ///< by worker; steps that it was told are wanted
+  std::vector<Clock> applied, told;  ///< by worker: steps applied, and steps reported to it as wanted
   std::vector<std::optional<Clock>> asked;
   [[nodiscard]] Clock least() const { return *std::ranges::min_element(applied); }
 };
 
-/// What one request says; `last` is 0 steps more than the server has if it is a fetch.
+/// One request; for a fetch, `last` adds no steps to those that the server has.
 struct Request {
   std::size_t worker = 0, block = 0;
   Clock last = 0, least = 0;
@@ -68,7 +68,7 @@ class Job final {
   }
 
  private:
-  /// Each layer's blocks to every server in turn, beginning with the one behind the worker's own number (server/table).
+  /// Each layer's blocks in the order of servers, starting after the worker's own number (server/table).
   [[nodiscard]] std::vector<std::vector<std::size_t>> in_turns(std::size_t worker) const {
     std::vector<std::vector<std::size_t>> turns(scene_.layers);
     for (std::size_t block = 0; block < scene_.blocks.size(); ++block)
@@ -121,7 +121,7 @@ class Job final {
       }
       if (worker.layer > 0) return backward(index);
       const auto ended = static_cast<std::size_t>(worker.step++);
-      course_.ended_s[ended] = events_.now_s();  // events come in their order: the slowest one's stays
+      course_.ended_s[ended] = events_.now_s();  // events come in order of time, so the slowest worker's time remains
       course_.travelled[ended] = travelled_;
       begin_step(index);
     });
@@ -135,7 +135,7 @@ class Job final {
             .significance = copy.significance};
   }
 
-  /// WorkerBlock::request.
+  /// Models WorkerBlock::request.
   void ask(std::size_t index, std::size_t number) {
     Copy& copy = workers_[index].copies[number];
     const bool must = must_fetch(scene_.rule, moment(copy));
@@ -165,7 +165,7 @@ class Job final {
     return worker * scene_.servers + server;
   }
 
-  /// A server reduces one update after the other.
+  /// A server reduces one update after another.
   void reduce(const Request& request, double bytes) {
     double& until_s = busy_until_s_[scene_.blocks[request.block].server];
     until_s = std::max(until_s, events_.now_s()) + bytes * gamma_s_per_byte_;
@@ -177,7 +177,7 @@ class Job final {
     });
   }
 
-  /// Beginning behind its own number, as workers do, so that servers do not all answer the same worker first.
+  /// Starts after its own number, as workers do, so that servers do not all answer the same worker first.
   void answer(std::size_t number) {
     Kept& kept = kept_[number];
     const Clock least = kept.least();
@@ -212,7 +212,7 @@ class Job final {
                  }});
   }
 
-  /// In lockstep everybody sends in every step, and need not be told.
+  /// In lockstep every worker sends in every step, so no request for updates is needed.
   void want(std::size_t index, std::size_t number, Clock wanted) {
     kept_[number].told[index] = wanted;
     if (scene_.rule.staleness == Clock{0}) return;
@@ -229,7 +229,7 @@ class Job final {
                  }});
   }
 
-  /// Something has come. A worker that computes sends nothing before it ends its step.
+  /// Called when something has arrived. A worker that computes sends nothing before the end of its step.
   void go_on(std::size_t index, std::size_t number) {
     if (!workers_[index].is_waiting) return;
     ask(index, number);

@@ -1,4 +1,4 @@
-// Ports: who may send or receive next, and when it arrives.
+// Ports: the order of sends and receives at each port, and the times of arrival.
 #include "simulate/server/ports.hpp"
 
 #include <algorithm>
@@ -13,7 +13,8 @@ void Events::at(double when_s, std::function<void()> happens) {
 void Events::run() {
   while (!queue_.empty()) {
     now_s_ = queue_.top().when_s;
-    const auto happens = std::move(const_cast<Event&>(queue_.top()).happens);  // the order does not look at it
+    const auto happens =
+        std::move(const_cast<Event&>(queue_.top()).happens);  // the queue's order does not depend on it
     queue_.pop();
     happens();
   }
@@ -37,7 +38,7 @@ void Ports::send(Parcel parcel) {
     stream.tag = std::max(stream.tag, port.tag);
     line_up(port, number);
   }
-  // Not before all that happens now has been said: what is said first need not leave first.
+  // Starts after all events of this time, because a parcel queued first need not leave first.
   if (!std::exchange(port.is_sending, true)) events_.at(events_.now_s(), [this, host] { send_next(host); });
 }
 
@@ -47,7 +48,7 @@ void Ports::line_up(Port& port, std::size_t stream) {
 
 void Ports::send_next(std::size_t host) {
   Port& port = ports_[host];
-  if (port.turns.empty()) {  // whoever had more before the pause owes nothing after it
+  if (port.turns.empty()) {  // a stream that had more than its share before the pause owes nothing after it
     port.is_sending = false;
     port.tag = 0;
     for (auto& [number, stream] : port.streams) stream.tag = 0;
@@ -69,7 +70,7 @@ void Ports::send_next(std::size_t host) {
 
 void Ports::receive(Parcel parcel) {
   Port& port = ports_[parcel.to];
-  // The last byte comes no earlier than it has left a slower sender.
+  // The last byte arrives no earlier than it has left a slower sender.
   const double own_s = parcel.bytes * links_.inter.beta_s_per_byte * links_.slowness[parcel.to];
   const double sent_s = events_.now_s() + parcel.bytes * links_.inter.beta_s_per_byte * links_.slowness[parcel.from];
   port.receives_until_s = std::max(std::max(port.receives_until_s, events_.now_s()) + own_s, sent_s);

@@ -13,12 +13,12 @@
 
 namespace syncopate::simulate::server {
 
-/// What happens when; of equal times what was asked for first.
+/// A queue of events by time; events at the same time run in the order in which they were added.
 class Events final {
  public:
   [[nodiscard]] double now_s() const noexcept { return now_s_; }
   void at(double when_s, std::function<void()> happens);
-  void run();  ///< until nothing is left to happen
+  void run();  ///< until the queue is empty
 
  private:
   struct Event {
@@ -36,8 +36,8 @@ class Events final {
 
 struct Parcel {
   std::size_t from = 0, to = 0;  ///< hosts
-  std::size_t stream = 0;        ///< one for each sender and receiver, which are processes of these hosts
-  std::uint64_t priority = 0;    ///< within its stream lower ones leave first, equal ones in their order
+  std::size_t stream = 0;        ///< one for each pair of sender and receiver processes on these hosts
+  std::uint64_t priority = 0;    ///< within a stream lower priorities leave first, equal ones in order
   double bytes = 0;
   std::function<void()> arrives;
 };
@@ -50,7 +50,7 @@ class Ports final {
  public:
   struct Links {
     LinkCost inter;
-    std::optional<LinkCost> intra;  ///< nothing: no time
+    std::optional<LinkCost> intra;  ///< nullopt: takes no time
     std::vector<double> slowness;   ///< by host
   };
   Ports(Events& events, Links links);
@@ -59,12 +59,12 @@ class Ports final {
  private:
   struct Stream {
     std::multimap<std::uint64_t, Parcel> waiting;  ///< by priority
-    double tag = 0;                                ///< bytes that it has had, or could not have while it had none
+    double tag = 0;                                ///< virtual start time (in bytes) of the stream's next parcel
   };
   struct Port {
     std::map<std::size_t, Stream> streams;
-    std::map<std::pair<double, std::uint64_t>, std::size_t> turns;  ///< (tag, order) -> stream that has something
-    double tag = 0;                                                 ///< of the stream that was served last
+    std::map<std::pair<double, std::uint64_t>, std::size_t> turns;  ///< (tag, order) -> stream with waiting parcels
+    double tag = 0;                                                 ///< tag of the stream that was served last
     std::uint64_t ordered = 0;
     bool is_sending = false;
     double receives_until_s = 0;

@@ -1,4 +1,4 @@
-// Scene: production's placement, cut into blocks as tables are.
+// Scene: production's placement, cut into blocks like tables.
 #include "simulate/server/scene.hpp"
 
 #include <algorithm>
@@ -18,11 +18,11 @@ constexpr std::size_t kGrainBytes = 4;
 /// A block's weights are at most a message's body (server/message).
 constexpr std::size_t kMostBlockBytes = std::size_t{1} << 20;
 
-/// What a layer's bytes become on the wire.
+/// Wire bytes of a layer, relative to its size.
 double share_of(const std::vector<std::uint64_t>& wire, const schedule::Timeline& timeline, std::size_t layer) {
   if (wire.empty()) return 1;
-  base::require(wire.size() == timeline.layers.size(), "bytes on the wire of {} layers; allowed: of all {}",
-                wire.size(), timeline.layers.size());
+  base::require(wire.size() == timeline.layers.size(), "wire bytes of {} layers; allowed: of all {}", wire.size(),
+                timeline.layers.size());
   const auto bytes = static_cast<double>(timeline.layers[layer].bytes);
   return bytes > 0 ? static_cast<double>(wire[layer]) / bytes : 0;
 }
@@ -44,7 +44,7 @@ std::vector<Block> blocks_of(const schedule::Timeline& timeline, const ServerSce
   return blocks;
 }
 
-/// One block for each server, which waits for the whole backward pass, and for which the whole forward pass waits.
+/// One block per server. It leaves after the whole backward pass, and the whole forward pass waits for it.
 std::vector<Block> joined(const std::vector<Block>& blocks) {
   std::map<std::size_t, Block> whole;
   for (const Block& block : blocks) {
@@ -72,7 +72,7 @@ Scene scene_of(const schedule::Timeline& timeline, const Cluster& cluster, const
   const auto per_host = static_cast<std::size_t>(std::max(cluster.ranks_per_host, 1));
   const std::size_t worker_hosts = (workers + per_host - 1) / per_host;
   base::require(asked.servers >= 0 && asked.servers <= 65536, "{} servers; allowed: 1 to 65536", asked.servers);
-  base::require(asked.significance >= 0, "a significance of {}; allowed: 0 and more", asked.significance);
+  base::require(asked.significance >= 0, "a significance of {}; allowed: 0 or more", asked.significance);
   Scene scene{.flow = flow,
               .workers = workers,
               .servers = asked.servers > 0 ? static_cast<std::size_t>(asked.servers) : worker_hosts,

@@ -1,4 +1,4 @@
-// Scene: who stands where, and the blocks that travel between workers and servers.
+// Scene: the hosts of workers and servers, and the blocks that travel between them.
 #pragma once
 
 #include <string_view>
@@ -11,20 +11,20 @@
 
 namespace syncopate::simulate::server {
 
-/// In which order a step's bytes travel, and how early.
+/// The order in which a step's bytes travel, and the time at which they start.
 enum class Flow : std::uint8_t {
   traditional,  ///< after the backward pass one message to each server; before the forward pass one from each
-  wait_free,    ///< each layer's blocks when its gradient is ready; its forward pass waits for them alone
-  front_first,  ///< the same, and of what waits in a stream the front layers leave first
+  wait_free,    ///< each layer's blocks leave when its gradient is ready; its forward pass waits only for them
+  front_first,  ///< as wait_free, but waiting blocks of a stream leave in the order of layers, front layers first
 };
 inline constexpr std::string_view kFlows[] = {"traditional", "wait_free", "front_first"};
 [[nodiscard]] Flow flow_named(std::string_view name);  ///< throws Misuse that lists them
 
-/// What is pushed, kept and answered as a whole (server/table): of `layer`, whose forward pass waits for it, and whose
-/// backward pass ends with its update.
+/// The unit that is pushed, stored and answered (server/table). It belongs to `layer`, whose forward pass waits for it
+/// and whose backward pass ends with its update.
 struct Block {
   std::size_t layer = 0, server = 0;
-  std::size_t part = 0;  ///< of its layer on its server
+  std::size_t part = 0;  ///< index within its layer on its server
   double update_bytes = 0, answer_bytes = 0;
 };
 

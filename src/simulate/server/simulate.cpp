@@ -1,4 +1,4 @@
-// Simulation of a parameter server: a row per number of ranks and flow, of steps that repeat themselves.
+// Simulation of a parameter server: one row per number of ranks and flow, averaged over steps that repeat.
 #include <algorithm>
 
 #include "base/require.hpp"
@@ -21,9 +21,9 @@ void check_servers(const Cluster& cluster, const SimulateOptions& options) {
   base::require(options.noise >= 0 && options.noise <= 2, "noise is {}; allowed: 0 to 2", options.noise);
   base::require(options.steps >= 1 && options.steps <= 100000, "steps is {}; allowed: 1 to 100000", options.steps);
   base::require(cluster.inter.has_value(),
-                "a parameter server's messages go by links, which the cluster does not have; give it \"inter\"");
+                "a parameter server's messages need links, but the cluster has none; add \"inter\"");
   base::require(!simulate::costs::is_measured(cluster),
-                "a parameter server's messages go by links, and the cluster's costs of an all-reduce are measured; "
+                "a parameter server's messages need links, but the cluster has measured costs of an all-reduce; "
                 "allowed: a cluster without \"costs\"");
   base::require(!options.segments && !options.law && !options.timeline,
                 "exchange parameter_server has neither segments nor a timeline; leave them out");
@@ -44,7 +44,7 @@ Ports::Links links_of(const Scene& scene, const Cluster& cluster, const Simulate
   return links;
 }
 
-/// Steps to leave out, and to average: with staleness s traffic repeats itself every s + 1 steps.
+/// Steps to skip, and to average: with staleness s traffic repeats every s + 1 steps.
 struct Window {
   std::size_t warm_up = 0, counted = 0;
 };
