@@ -14,7 +14,7 @@ find_program(SYNCOPATE_CCACHE ccache)
 if(SYNCOPATE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   # Paths are hashed relative to the source tree, so that another clone of the same commit gets hits.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1
-    CCACHE_SLOPPINESS=time_macros,include_file_mtime,include_file_ctime ${SYNCOPATE_CCACHE})
+    CCACHE_PCH_EXTSUM=1 CCACHE_SLOPPINESS=time_macros,include_file_mtime,include_file_ctime ${SYNCOPATE_CCACHE})
 endif()
 
 add_library(syncopate_settings INTERFACE)
