@@ -60,7 +60,7 @@ class ScopedRound final {
     return rank_ == kRoot ? context_.memory.answer() : compress::Answer{};
   }
 
-  /// The payload that all become reaches every rank, as a gather to which only the first has something to say.
+  /// The merged payload reaches every rank by a gather to which only the first rank contributes.
   [[nodiscard]] compress::Answer merge(const compress::Round& round) const {
     const Buffer merged = merge_towards_first(round);
     const compress::Answer answer = gather({.combine = compress::Combine::gather, .payload = merged});
@@ -77,7 +77,7 @@ class ScopedRound final {
 
   [[nodiscard]] compress::Answer scatter(const compress::Round& round) const {
     const Lengths arrivals =
-        round.own_lengths ? told_lengths(round) : Lengths(ranks_, ranks_ == 0 ? 0 : round.lengths[rank_]);
+        round.own_lengths ? announced_lengths(round) : Lengths(ranks_, ranks_ == 0 ? 0 : round.lengths[rank_]);
     const base::Bytes all = context_.memory.take(context_.group, arrivals);
     carry_out({.collective = Collective::alltoall_v,
                .data = bytes_buffer(round.payload.bytes()),
@@ -88,8 +88,8 @@ class ScopedRound final {
   }
 
  private:
-  /// Of the parts that are coming, by their senders.
-  [[nodiscard]] Lengths told_lengths(const compress::Round& round) const {
+  /// The lengths of the parts that arrive, by sender.
+  [[nodiscard]] Lengths announced_lengths(const compress::Round& round) const {
     std::vector<std::int64_t> mine(ranks_), theirs(ranks_);
     for (std::size_t rank = 0; rank < ranks_; ++rank) mine[rank] = signed_of(round.lengths[rank]);
     carry_out({.collective = Collective::alltoall, .data = std::span(mine), .out = std::span(theirs)});
@@ -99,8 +99,8 @@ class ScopedRound final {
 
   void require_length(std::int64_t length, std::size_t most_bytes) const {
     if (length < 0 || length > signed_of(most_bytes))
-      throw Corrupt(fmt::format("a packet of '{}' has {} bytes, says its rank; allowed: 0 to {}", context_.name, length,
-                                most_bytes));
+      throw Corrupt(fmt::format("a rank announced a packet of {1} bytes for '{0}'; allowed: 0 to {2}", context_.name,
+                                length, most_bytes));
   }
 
   [[nodiscard]] CollectiveOptions options_for(Collective collective) const {
@@ -150,7 +150,7 @@ class ScopedRound final {
     context_.group.impl().run(request);
   }
 
-  /// What a rank tells the others of its packet before it is gathered.
+  /// A rank's description of its packet, which the other ranks receive before the packet is gathered.
   struct Offer {
     std::int64_t bytes = 0;
     std::int64_t dense_bytes = 0;  ///< of the additive round that could take its place; 0: none
@@ -160,8 +160,8 @@ class ScopedRound final {
 
   static std::int64_t signed_of(std::size_t number) { return static_cast<std::int64_t>(number); }
 
-  /// Of the whole group, not of the scope: the ranks outside it, and those of other places, must decide alike, or they
-  /// would call different operations.
+  /// The offers of the whole group, not of the scope: ranks outside the scope, and ranks of other scopes, must decide
+  /// alike, or they would call different operations.
   [[nodiscard]] std::vector<Offer> offers_of_all(const Offer& mine) const {
     Group& group = context_.group;
     std::vector<Offer> offers(static_cast<std::size_t>(group.size()));
@@ -170,7 +170,7 @@ class ScopedRound final {
     run(group, Collective::allgather, words, {.name = context_.name});
     for (const Offer& offer : offers)
       if (offer.bytes < 0 || offer.bytes >= kMostPacket)
-        throw Corrupt(fmt::format("a packet of '{}' has {} bytes, says its rank", context_.name, offer.bytes));
+        throw Corrupt(fmt::format("a rank announced a packet of {1} bytes for '{0}'", context_.name, offer.bytes));
     return offers;
   }
 

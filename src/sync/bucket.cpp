@@ -10,10 +10,6 @@
 
 namespace syncopate::sync {
 
-namespace {
-constexpr std::size_t kKeptPerGradient = 4;  // a bucket owns memory for its payloads
-}
-
 compress::Tensor whole_tensor(const BucketInputs& inputs, std::size_t i) {
   const Gradient& gradient = inputs.gradients[i];
   const std::size_t rows = inputs.cut.rows(i);
@@ -31,8 +27,8 @@ compress::Tensor whole_tensor(const BucketInputs& inputs, std::size_t i) {
 namespace {
 
 /// Not beyond the smallest host's ranks.
-bool has_rows(const Share& share) { return share.index < share.count; }
-bool has_all_rows(const Share& share) { return share.count == 1 && has_rows(share); }
+bool has_rows(const RowShare& share) { return share.index < share.count; }
+bool has_all_rows(const RowShare& share) { return share.count == 1 && has_rows(share); }
 
 }  // namespace
 
@@ -66,106 +62,106 @@ std::string name_between(const BucketInputs& inputs, std::size_t first, std::siz
   return first == last ? name : name + " .. " + inputs.gradients[last].name;
 }
 
-/// Gradients of a run have the settings of its first one.
-const compress::Settings& settings_of(const BucketInputs& inputs, const Run& run) {
-  return inputs.settings[run.gradients.front()];
+/// Gradients of a coding group have the settings of its first one.
+const compress::Settings& settings_of(const BucketInputs& inputs, const CodingGroup& group) {
+  return inputs.settings[group.gradients.front()];
 }
 
-/// Whether the coder gets gradient i of the run in another type than that of the arena.
-bool is_upcast(const Run& run, const BucketInputs& inputs, std::size_t i) {
-  return run.whole[i].values.dtype != inputs.arena.gradient(run.gradients[i]).dtype;
+/// Whether the coder gets gradient i of the group in another type than that of the arena.
+bool is_upcast(const CodingGroup& group, const BucketInputs& inputs, std::size_t i) {
+  return group.whole[i].values.dtype != inputs.arena.gradient(group.gradients[i]).dtype;
 }
 
-std::size_t upcast_elements(const Run& run, const BucketInputs& inputs) {
+std::size_t upcast_elements(const CodingGroup& group, const BucketInputs& inputs) {
   std::size_t elements = 0;
-  for (std::size_t i = 0; i < run.gradients.size(); ++i) {
-    if (is_upcast(run, inputs, i)) elements += run.whole[i].values.count;
-    if (run.part[i].weights.dtype != DType::f32) elements += run.part[i].weights.count;
+  for (std::size_t i = 0; i < group.gradients.size(); ++i) {
+    if (is_upcast(group, inputs, i)) elements += group.whole[i].values.count;
+    if (group.part[i].weights.dtype != DType::f32) elements += group.part[i].weights.count;
   }
   return elements;
 }
 
-/// Copies of 16-bit gradients and weights, which the run's tensors point to in their place.
-void provide_upcast(Run& run, const BucketInputs& inputs) {
-  run.gradients_upcast.clear();
-  run.weights_upcast.clear();
-  const std::size_t elements = upcast_elements(run, inputs);
+/// Copies of 16-bit gradients and weights, which the tensors of the group point to in their place.
+void provide_upcast(CodingGroup& group, const BucketInputs& inputs) {
+  group.gradients_upcast.clear();
+  group.weights_upcast.clear();
+  const std::size_t elements = upcast_elements(group, inputs);
   if (elements == 0) return;
-  if (!run.upcast) run.upcast = inputs.group.allocate(elements * sizeof(float));
-  auto* next = reinterpret_cast<float*>(run.upcast.get());
+  if (!group.upcast) group.upcast = inputs.group.allocate(elements * sizeof(float));
+  auto* next = reinterpret_cast<float*>(group.upcast.get());
   const auto copy_of = [&](Buffer halves, std::vector<Upcast>& copies) {
     const Buffer floats(next, halves.count, DType::f32);
     next += halves.count;
     copies.push_back({halves, floats});
     return floats;
   };
-  for (std::size_t i = 0; i < run.gradients.size(); ++i) {
-    compress::Tensor &whole = run.whole[i], &part = run.part[i];
-    if (is_upcast(run, inputs, i)) {
-      whole.values = copy_of(inputs.arena.gradient(run.gradients[i]), run.gradients_upcast);
+  for (std::size_t i = 0; i < group.gradients.size(); ++i) {
+    compress::Tensor &whole = group.whole[i], &part = group.part[i];
+    if (is_upcast(group, inputs, i)) {
+      whole.values = copy_of(inputs.arena.gradient(group.gradients[i]), group.gradients_upcast);
       if (has_all_rows(inputs.share)) part.values = whole.values;
     }
-    if (part.weights.dtype != DType::f32) part.weights = copy_of(part.weights, run.weights_upcast);
+    if (part.weights.dtype != DType::f32) part.weights = copy_of(part.weights, group.weights_upcast);
   }
 }
 
-void provide_wire(Run& run, const BucketInputs& inputs, bool coded) {
-  const std::size_t bytes = compress::wire_bytes_of(settings_of(inputs, run), run.part, coded);
-  if (bytes <= run.wire_bytes) return;
-  run.wire = inputs.group.allocate(bytes);
-  run.wire_bytes = bytes;
+void provide_wire(CodingGroup& group, const BucketInputs& inputs, bool coded) {
+  const std::size_t bytes = compress::wire_bytes_of(settings_of(inputs, group), group.part, coded);
+  if (bytes <= group.wire_bytes) return;
+  group.wire = inputs.group.allocate(bytes);
+  group.wire_bytes = bytes;
 }
 
-void provide_memory(Run& run, const BucketInputs& inputs, bool coded) {
-  provide_upcast(run, inputs);
-  provide_wire(run, inputs, coded);
+void provide_memory(CodingGroup& group, const BucketInputs& inputs, bool coded) {
+  provide_upcast(group, inputs);
+  provide_wire(group, inputs, coded);
 }
 
-bool is_coded(const BucketInputs& inputs, const Run& run) {
-  return compress::is_coded(settings_of(inputs, run), run.whole.front());
+bool is_coded(const BucketInputs& inputs, const CodingGroup& group) {
+  return compress::is_coded(settings_of(inputs, group), group.whole.front());
 }
 
 }  // namespace
 
-// Gradients are grouped by the type that their coder gets, by whether they are coded, and by what; inside a group their
-// order stays.
+// Gradients are grouped by the type that their coder gets, by whether they are coded, and by what; inside a group
+// their order stays.
 Bucket bucket_of(const BucketInputs& inputs, std::span<const std::size_t> gradients) {
-  std::map<std::tuple<DType, bool, std::string>, Run> runs;
+  std::map<std::tuple<DType, bool, std::string>, CodingGroup> groups;
   std::size_t bytes = 0;
   for (const std::size_t i : gradients) {
     const compress::Tensor whole = whole_tensor(inputs, i);
     const bool coded = compress::is_coded(inputs.settings[i], whole);
-    Run& run = runs[{whole.values.dtype, coded, coded ? inputs.settings[i].text() : ""}];
-    run.gradients.push_back(i);
-    run.whole.push_back(whole);
-    run.part.push_back(part_tensor(inputs, i));
+    CodingGroup& group = groups[{whole.values.dtype, coded, coded ? inputs.settings[i].text() : ""}];
+    group.gradients.push_back(i);
+    group.whole.push_back(whole);
+    group.part.push_back(part_tensor(inputs, i));
     bytes += inputs.arena.gradient(i).bytes().size();
   }
   Bucket made{.name = name_between(inputs, gradients.front(), gradients.back()),
               .bytes = bytes,
-              .runs = {},
+              .groups = {},
               .weights = {},
               .first = gradients.front(),
               .last = gradients.back()};
-  for (auto& [kind, run] : runs) {
-    const compress::Settings& settings = settings_of(inputs, run);
+  for (auto& [kind, group] : groups) {
+    const compress::Settings& settings = settings_of(inputs, group);
     const bool coded = std::get<bool>(kind);
-    run.is_coded = coded && settings.codec->name != "none";
-    run.coder = compress::coder_of(settings, coded);
-    provide_memory(run, inputs, coded);
-    made.runs.push_back(std::move(run));
+    group.is_coded = coded && settings.codec->name != "none";
+    group.coder = compress::coder_of(settings, coded);
+    provide_memory(group, inputs, coded);
+    made.groups.push_back(std::move(group));
   }
   return made;
 }
 
 // Gradients that adjoined may lie apart now, and then the payload needs memory of its own.
 void follow(Bucket& bucket, const BucketInputs& inputs) {
-  for (Run& run : bucket.runs) {
-    for (std::size_t i = 0; i < run.gradients.size(); ++i) {
-      run.whole[i] = whole_tensor(inputs, run.gradients[i]);
-      run.part[i] = part_tensor(inputs, run.gradients[i]);
+  for (CodingGroup& group : bucket.groups) {
+    for (std::size_t i = 0; i < group.gradients.size(); ++i) {
+      group.whole[i] = whole_tensor(inputs, group.gradients[i]);
+      group.part[i] = part_tensor(inputs, group.gradients[i]);
     }
-    provide_memory(run, inputs, is_coded(inputs, run));
+    provide_memory(group, inputs, is_coded(inputs, group));
   }
 }
 

@@ -1,4 +1,4 @@
-// Bucket: gradients that travel together, grouped into runs that are coded alike.
+// Bucket: gradients that travel together, grouped into groups that are coded alike.
 #pragma once
 
 #include <map>
@@ -18,13 +18,16 @@ namespace syncopate::sync {
 
 class WeightUpdater;
 
+/// More buckets than this for each gradient are dropped between steps: a bucket owns memory for its payloads.
+inline constexpr std::size_t kKeptPerGradient = 4;
+
 /// A 16-bit vector and its copy in f32, which a coder gets in its place.
 struct Upcast {
   Buffer halves, floats;
 };
 
 /// Gradients that their coder gets in one type and that are all coded alike, or all sent uncoded: they share rounds.
-struct Run {
+struct CodingGroup {
   std::unique_ptr<compress::Coder> coder;
   std::vector<std::size_t> gradients;
   std::vector<compress::Tensor> whole;  ///< the gradients, in the arena or in `upcast`
@@ -37,25 +40,25 @@ struct Run {
   bool is_coded = false;  ///< by a codec, not sent as they are
   // Within a step:
   AnswerMemory answers{};
-  std::optional<compress::Round> round{};    ///< what the coder said last, until it is answered
+  std::optional<compress::Round> round{};    ///< the coder's last round, until it is answered
   std::optional<compress::Answer> answer{};  ///< the last one, until it is decoded
 };
 
 struct Bucket {
   std::string name;  ///< names of the first and the last gradient
   std::size_t bytes = 0;
-  std::vector<Run> runs;
+  std::vector<CodingGroup> groups;
   std::vector<Buffer> weights;      ///< of its gradients, merged where they adjoin in memory; see weight_updater
   std::size_t first = 0, last = 0;  ///< gradients
 };
 
-/// What buckets are created from; must outlive them.
+/// The inputs from which buckets are created. They must outlive the buckets.
 struct BucketInputs {
   Group& group;
   const std::vector<Gradient>& gradients;
   const Arena& arena;
   const std::vector<compress::Settings>& settings;  ///< of every gradient
-  const Share& share;
+  const RowShare& share;
   const Cut& cut;
   std::uint64_t seed = 0;
   std::span<const Buffer> weights{};  ///< of every gradient; used if the codec wants them
@@ -70,7 +73,7 @@ struct BucketInputs {
 
 /// A bucket of these gradients, in this order, without weights.
 [[nodiscard]] Bucket bucket_of(const BucketInputs& inputs, std::span<const std::size_t> gradients);
-/// Lets a bucket's tensors follow its gradients to where the arena says they lie now.
+/// Points a bucket's tensors to the present addresses of its gradients in the arena.
 void follow(Bucket& bucket, const BucketInputs& inputs);
 
 /// Creates a bucket for each range of gradients that leaves together. Used from one thread at a time.

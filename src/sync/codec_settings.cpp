@@ -48,7 +48,7 @@ void require_weights(const std::vector<Gradient>& gradients, const SynchronizerO
     base::require(weights.data != nullptr && weights.count == gradients[i].elements,
                   "gradient '{}' has {} elements, its weights have {}{}", gradients[i].name, gradients[i].elements,
                   weights.count, weights.data == nullptr ? " at a null address" : "");
-    base::require(exchange.join == nullptr || weights.dtype == gradients[i].dtype,
+    base::require(exchange.gather_weights == nullptr || weights.dtype == gradients[i].dtype,
                   "gradient '{}' is of type {}, its weights are of type {}; exchange {} takes equal types",
                   gradients[i].name, name_of(gradients[i].dtype), name_of(weights.dtype), exchange.name);
     base::require(!settings[i].codec->wants_weights || weights.dtype == DType::f32 || weights.dtype == DType::f16 ||
@@ -71,7 +71,7 @@ compress::Settings codec_settings(const SynchronizerOptions& options) {
   compress::Settings settings = compress::settings_of(options.codec);
   const FeedbackOptions& feedback = options.feedback;
   settings.feedback = feedback_of(feedback, *settings.codec);
-  // What arrives are velocities: bounding them would take from what every rank has already given away.
+  // The averages are velocities. Clipping them would remove a part that ranks no longer hold in their residuals.
   base::require(options.clip_norm == 0 || settings.feedback.kind != Feedback::Kind::momentum,
                 "clip_norm is {} with feedback momentum, whose averages are velocities; allowed: 0, and local clipping "
                 "(FeedbackOptions::clip_norm) instead",

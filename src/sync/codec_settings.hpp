@@ -1,4 +1,4 @@
-// The codec's settings as the options of a synchronizer say them.
+// The codec's settings that follow from the options of a synchronizer.
 #pragma once
 
 #include "compress/codec.hpp"
@@ -9,7 +9,7 @@ namespace syncopate::sync {
 /// Throws Misuse for unknown names, and for feedback that is not sound for the codec or has values out of range.
 [[nodiscard]] compress::Settings codec_settings(const SynchronizerOptions& options);
 
-/// Of every gradient: its own codec, or that of the options.
+/// The settings of every gradient: its own codec, or that of the options.
 [[nodiscard]] std::vector<compress::Settings> codec_settings(const SynchronizerOptions& options,
                                                              std::span<const Gradient> gradients);
 /// Checked against the exchange and every gradient too, so that errors appear before the first step.

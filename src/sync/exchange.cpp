@@ -43,8 +43,8 @@ void require_fit(const Exchange& exchange, const compress::Codec& codec, std::st
     static_cast<void>(collective::algorithm_named(algorithm, collective));
 }
 
-Share share_of(const Exchange& exchange, Group& group) {
-  return exchange.share == nullptr ? Share{.rank = group.rank(), .ranks = group.size()} : exchange.share(group);
+RowShare share_of(const Exchange& exchange, Group& group) {
+  return exchange.share == nullptr ? RowShare{.rank = group.rank(), .ranks = group.size()} : exchange.share(group);
 }
 
 void run(Group& group, Collective collective, Buffer data, const CollectiveOptions& options) {

@@ -29,7 +29,7 @@ class AnswerMemory final {
   std::vector<base::ConstBytes> answer_;
 };
 
-/// What an exchange needs for one bucket.
+/// The inputs of an exchange for one bucket.
 struct ExchangeContext {
   Group& group;
   const std::string& algorithm;  ///< for its collectives
@@ -42,14 +42,14 @@ class Cut;
 /// The ranks that take part in a codec's rounds, and this rank's share of every gradient's rows: part `index` of
 /// `count` (Cut). A rank whose `index` is not below `count` has no rows: it only takes part in narrowing and widening,
 /// and its coder sees tensors without rows.
-struct Share {
+struct RowShare {
   int rank = 0, ranks = 1;
   std::size_t index = 0, count = 1;
   bool is_shard = false;  ///< parts are the shards that ranks update (optimizer.hpp), not even parts of the rows
 };
 
-/// Gradients of a bucket that are coded alike, before and after an exchange narrows them to this rank's rows.
-struct Shared {
+/// The tensors of a coding group, and this rank's rows of them, between which an exchange narrows and widens.
+struct NarrowedTensors {
   std::span<const compress::Tensor> whole;
   std::span<compress::Tensor> part;        ///< `narrow` sets `values`
   std::shared_ptr<std::byte[]>& packed;    ///< memory of the exchange, kept for the next step
@@ -73,19 +73,19 @@ struct Exchange {
   /// Answers a round: with the average, or with the packets of all ranks; on every rank that updates.
   compress::Answer (*combine)(const ExchangeContext& context, const compress::Round& round);
   /// Sends the root's `weights` to every rank; null if the exchange ends with gradients.
-  void (*spread)(const ExchangeContext& context, Buffer weights) = nullptr;
+  void (*broadcast_weights)(const ExchangeContext& context, Buffer weights) = nullptr;
   /// Whether weights are sent in every step; otherwise every `SynchronizerOptions::broadcast_every` steps.
-  bool spreads_always = true;
+  bool broadcasts_always = true;
   /// This rank's share of every gradient; null: all rows, in rounds among all ranks of the group.
-  Share (*share)(Group& group) = nullptr;
+  RowShare (*share)(Group& group) = nullptr;
   /// `narrow` runs before the rounds: it combines gradients among the ranks outside the share's rounds, so that `part`
   /// holds this rank's rows. `widen` runs after them: every rank gets all rows back. Null if `share` is.
-  void (*narrow)(const ExchangeContext& context, const Shared& gradients) = nullptr;
-  void (*widen)(const ExchangeContext& context, const Shared& gradients) = nullptr;
+  void (*narrow)(const ExchangeContext& context, const NarrowedTensors& gradients) = nullptr;
+  void (*widen)(const ExchangeContext& context, const NarrowedTensors& gradients) = nullptr;
   Scope narrows_over = Scope::host;
-  /// Instead of `spread`, where each rank updates its part: every rank gets all weights, in place of the gradients of
-  /// `whole`.
-  void (*join)(const ExchangeContext& context, const Shared& weights) = nullptr;
+  /// Instead of `broadcast_weights`, where each rank updates its part: every rank gets all weights, in place of the
+  /// gradients of `whole`.
+  void (*gather_weights)(const ExchangeContext& context, const NarrowedTensors& weights) = nullptr;
 };
 
 /// Every exchange, by name (generated from the folder exchange/).
@@ -94,7 +94,7 @@ struct Exchange {
 /// Throws Misuse where the codec needs rounds that the exchange does not serve, or the algorithm (a name, or "auto")
 /// does not offer the exchange's collectives.
 void require_fit(const Exchange& exchange, const compress::Codec& codec, std::string_view algorithm);
-[[nodiscard]] Share share_of(const Exchange& exchange, Group& group);
+[[nodiscard]] RowShare share_of(const Exchange& exchange, Group& group);
 
 // Building blocks of exchanges. All run on the communication thread and sleep while they wait, because the backward
 // pass needs the core.

@@ -1,4 +1,4 @@
-// The sentence: a gradient, packed into a bucket, is encoded, combined by an exchange, decoded, and applied.
+// The flow of one bucket in one step: narrow, encode, combine, decode, widen, apply; and later deliver.
 #include "sync/step.hpp"
 
 #include <algorithm>
@@ -11,118 +11,128 @@ namespace syncopate::sync {
 
 namespace {
 
-ExchangeContext exchange_context(const StepContext& context, const Bucket& bucket, Run& run) {
-  return {context.group, context.algorithm, bucket.name, run.answers};
+using OptionalSpan = std::optional<Traced>;
+
+bool narrows(const StepContext& context) { return context.exchange.narrow != nullptr; }
+
+OptionalSpan span_if(bool wanted, const StepContext& context, const char* track, const Bucket& bucket) {
+  if (!wanted) return std::nullopt;
+  return OptionalSpan(std::in_place, context.trace, track, bucket.name, bucket.bytes);
 }
 
-/// A span of coding, if anything is coded.
-std::optional<Traced> coding(const StepContext& context, const char* track, const Bucket& bucket) {
-  if (std::ranges::none_of(bucket.runs, &Run::is_coded)) return std::nullopt;
-  return std::optional<Traced>(std::in_place, context.trace, track, bucket.name, bucket.bytes);
+/// An exchange that narrows communicates in every phase: its one span of exchange contains its coding.
+OptionalSpan coding_span(const StepContext& context, const char* track, const Bucket& bucket) {
+  const bool is_coded = std::ranges::any_of(bucket.groups, &CodingGroup::is_coded);
+  return span_if(is_coded && !narrows(context), context, track, bucket);
 }
 
-void upcast(const Run& run) {
-  for (const std::vector<Upcast>* const copies : {&run.gradients_upcast, &run.weights_upcast})
+ExchangeContext exchange_context(const StepContext& context, const Bucket& bucket, CodingGroup& group) {
+  return {context.group, context.algorithm, bucket.name, group.answers};
+}
+
+NarrowedTensors narrowed(CodingGroup& group, const StepContext& context) {
+  return {group.whole, group.part, group.packed, group.gradients, context.cut};
+}
+
+/// Copies 16-bit gradients and weights to f32 where the coder takes f32 only.
+void upcast(const CodingGroup& group) {
+  for (const std::vector<Upcast>* const copies : {&group.gradients_upcast, &group.weights_upcast})
     for (const auto& [halves, floats] : *copies)
       kernel::cast({halves.dtype, floats.dtype}, halves.bytes().data(), floats.bytes().data(), halves.count);
 }
 
 /// Rounds averages to the type of their gradients, once.
-void downcast(const Run& run) {
-  for (const auto& [halves, floats] : run.gradients_upcast)
+void downcast(const CodingGroup& group) {
+  for (const auto& [halves, floats] : group.gradients_upcast)
     kernel::cast({floats.dtype, halves.dtype}, floats.bytes().data(), halves.bytes().data(), halves.count);
 }
 
-/// Says the run's first round, with the codec's state for this rank's rows.
-void begin(Run& run, const StepContext& context) {
-  for (std::size_t i = 0; i < run.part.size(); ++i) {
-    run.part[i].kept = context.state.kept(run.gradients[i]);
-    run.part[i].next = context.state.next(run.gradients[i]);
+/// Gets the first round from the coder, with the codec's state for this rank's rows.
+void encode(CodingGroup& group, const StepContext& context) {
+  for (std::size_t i = 0; i < group.part.size(); ++i) {
+    group.part[i].kept = context.state.kept(group.gradients[i]);
+    group.part[i].next = context.state.next(group.gradients[i]);
   }
   const compress::Moment moment{context.state.steps(), context.share.rank, context.share.ranks};
-  run.round = run.coder->begin(run.part, moment, {run.wire.get(), run.wire_bytes});
+  group.round = group.coder->begin(group.part, moment, {group.wire.get(), group.wire_bytes});
 }
 
-/// Answers rounds until one answer is left, which ends the conversation.
-void converse(Run& run, const StepContext& context, const ExchangeContext& exchange) {
-  while (run.round) {
-    const bool ends = run.round->ends;
-    const compress::Answer answer = context.exchange.combine(exchange, *run.round);
+/// Answers rounds. The answer of a round that ends the conversation is kept for `decode`.
+void combine(CodingGroup& group, const StepContext& context, const ExchangeContext& exchange) {
+  while (group.round) {
+    const bool ends = group.round->ends;
+    const compress::Answer answer = context.exchange.combine(exchange, *group.round);
     if (ends && !answer.declined) {
-      run.round.reset();
-      run.answer = answer;
+      group.round.reset();
+      group.answer = answer;
     } else {
-      run.round = run.coder->next(answer);
+      group.round = group.coder->next(answer);
     }
   }
 }
 
-void hear_last(Run& run) {
-  if (!run.answer) return;
-  run.round = run.coder->next(*run.answer);
-  run.answer.reset();
-  if (run.round) throw Misuse("a codec says a round behind one that it called the last");
+void decode(CodingGroup& group) {
+  if (!group.answer) return;
+  group.round = group.coder->next(*group.answer);
+  group.answer.reset();
+  if (group.round) throw Misuse("a codec returned another round after the one that it marked as the last");
 }
 
-void combine_narrowed(Run& run, const StepContext& context, const ExchangeContext& exchange) {
-  upcast(run);
-  const Shared gradients{run.whole, run.part, run.packed, run.gradients, context.cut};
-  context.exchange.narrow(exchange, gradients);
-  begin(run, context);
-  converse(run, context, exchange);
-  hear_last(run);
-  context.exchange.widen(exchange, gradients);
-}
-
-/// The weights of a run are cut and packed as its gradients were.
-void join(Run& run, const StepContext& context, const ExchangeContext& exchange, const WeightUpdater& updater) {
-  std::vector<compress::Tensor> weights = run.whole;
-  for (std::size_t i = 0; i < weights.size(); ++i) weights[i].values = updater.weights_of(run.gradients[i]);
-  context.exchange.join(exchange, {weights, {}, run.packed, run.gradients, context.cut});
+/// The weights of a coding group are cut and packed as its gradients are.
+void gather_weights(CodingGroup& group, const StepContext& context, const ExchangeContext& exchange) {
+  std::vector<compress::Tensor> weights = group.whole;
+  for (std::size_t i = 0; i < weights.size(); ++i) weights[i].values = context.updater.weights_of(group.gradients[i]);
+  context.exchange.gather_weights(exchange, {weights, {}, group.packed, group.gradients, context.cut});
 }
 
 }  // namespace
 
-void encode(Bucket& bucket, const StepContext& context) {
-  if (context.exchange.narrow != nullptr) return;
-  const auto span = coding(context, "encode", bucket);
-  for (Run& run : bucket.runs) {
-    upcast(run);
-    begin(run, context);
+void run_bucket(Bucket& bucket, const StepContext& context, const std::function<void()>& averaged) {
+  {
+    const OptionalSpan span = span_if(narrows(context), context, "exchange", bucket);
+    prepare(bucket, context);
+    combine(bucket, context);
+    complete(bucket, context);
+  }
+  if (averaged) averaged();
+  context.updater.apply(bucket);
+}
+
+void prepare(Bucket& bucket, const StepContext& context) {
+  const OptionalSpan span = coding_span(context, "encode", bucket);
+  for (CodingGroup& group : bucket.groups) {
+    upcast(group);
+    if (narrows(context)) context.exchange.narrow(exchange_context(context, bucket, group), narrowed(group, context));
+    encode(group, context);
   }
 }
 
 void combine(Bucket& bucket, const StepContext& context) {
-  const Traced span(context.trace, "exchange", bucket.name, bucket.bytes);
-  for (Run& run : bucket.runs) {
-    const ExchangeContext exchange = exchange_context(context, bucket, run);
-    if (context.exchange.narrow != nullptr)
-      combine_narrowed(run, context, exchange);
-    else
-      converse(run, context, exchange);
+  const OptionalSpan span = span_if(!narrows(context), context, "exchange", bucket);
+  for (CodingGroup& group : bucket.groups) combine(group, context, exchange_context(context, bucket, group));
+}
+
+void complete(Bucket& bucket, const StepContext& context) {
+  const auto has_work = [](const CodingGroup& group) { return group.answer || !group.gradients_upcast.empty(); };
+  if (!narrows(context) && std::ranges::none_of(bucket.groups, has_work)) return;
+  const OptionalSpan span = coding_span(context, "decode", bucket);
+  for (CodingGroup& group : bucket.groups) {
+    decode(group);
+    if (narrows(context)) context.exchange.widen(exchange_context(context, bucket, group), narrowed(group, context));
+    downcast(group);
   }
 }
 
-void decode(Bucket& bucket, const StepContext& context) {
-  const auto has_work = [](const Run& run) { return run.answer.has_value() || !run.gradients_upcast.empty(); };
-  if (std::ranges::none_of(bucket.runs, has_work)) return;
-  const auto span = coding(context, "decode", bucket);
-  for (Run& run : bucket.runs) {
-    hear_last(run);
-    downcast(run);
-  }
-}
-
-void deliver(Bucket& bucket, const StepContext& context, WeightUpdater& updater) {
-  updater.complete(bucket);
-  if (!updater.spreads()) return;
+void deliver(Bucket& bucket, const StepContext& context) {
+  context.updater.complete(bucket);
+  if (!context.updater.broadcasts()) return;
   const Traced span(context.trace, "broadcast", bucket.name, bytes_of(bucket.weights));
-  if (context.exchange.join != nullptr) {
-    for (Run& run : bucket.runs) join(run, context, exchange_context(context, bucket, run), updater);
+  if (context.exchange.gather_weights != nullptr) {
+    for (CodingGroup& group : bucket.groups) gather_weights(group, context, exchange_context(context, bucket, group));
     return;
   }
   for (const Buffer weights : bucket.weights)
-    context.exchange.spread(exchange_context(context, bucket, bucket.runs.front()), weights);
+    context.exchange.broadcast_weights(exchange_context(context, bucket, bucket.groups.front()), weights);
 }
 
 }  // namespace syncopate::sync

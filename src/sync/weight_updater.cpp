@@ -72,8 +72,8 @@ bool WeightUpdater::updates_here() const noexcept {
   return exchange_.updater != Updater::root || group_.rank() == kRoot;
 }
 
-bool WeightUpdater::spreads() const noexcept {
-  return exchange_.spreads_always || (steps_ + 1) % options_.broadcast_every == 0;
+bool WeightUpdater::broadcasts() const noexcept {
+  return exchange_.broadcasts_always || (steps_ + 1) % options_.broadcast_every == 0;
 }
 
 void WeightUpdater::apply(const Bucket& bucket) {

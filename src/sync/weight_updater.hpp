@@ -36,7 +36,7 @@ class WeightUpdater final {
   void apply(const Bucket& bucket);     ///< call when `bucket` is combined
   void combined();                      ///< call when every bucket is combined, before `complete`
   void complete(const Bucket& bucket);  ///< then the bucket's weights on this rank are final for this step
-  [[nodiscard]] bool spreads() const noexcept;
+  [[nodiscard]] bool broadcasts() const noexcept;
   void end_step() noexcept { ++steps_; }
 
   [[nodiscard]] double norm() const noexcept { return norm_; }  ///< of the last step; call between steps only

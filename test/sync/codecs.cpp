@@ -95,7 +95,7 @@ std::vector<float> residual_of(const SavedCodecState& saved, std::size_t gradien
 compress::Tensor tensor_of(Group& group, std::size_t gradient) {
   const sync::Arena arena(group, kModel);
   const std::vector<compress::Settings> settings(kModel.size(), compress::settings_of("none"));
-  const sync::Share all;
+  const sync::RowShare all;
   return sync::whole_tensor({group, kModel, arena, settings, all, sync::Cut(kModel, all)}, gradient);
 }
 

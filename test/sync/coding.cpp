@@ -107,7 +107,7 @@ TEST(CodingThread, TellsOfAPacketThatItCannotDecode) {
                   std::vector{packets.size() - kBytes, kBytes}, {.name = "layer"});
       barrier(group);
     };
-    EXPECT_THROW(go_on(), RemoteFailure) << "rank 0 says why it ends";
+    EXPECT_THROW(go_on(), RemoteFailure) << "rank 0 reports why it ends";
   });
 }
 

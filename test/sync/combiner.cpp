@@ -22,7 +22,7 @@ float drawn(int rank, int step, std::size_t gradient, std::size_t i) {
                             (static_cast<int>(i * 37 % 101) - 50));
 }
 
-/// What a framework owns: gradients one behind the other in an order of its own, from an address of its own.
+/// A framework's gradients: contiguous, in its own order, at its own address.
 class Foreign {
  public:
   Foreign(std::vector<std::size_t> order, std::size_t gap) : order_(std::move(order)) {
@@ -38,7 +38,7 @@ class Foreign {
     for (std::size_t i = 0; i < kForeignModel.size(); ++i)
       for (std::size_t k = 0; k < kForeignModel[i].elements; ++k) of(i)[k] = drawn(rank, step, i, k);
   }
-  /// One step, in buckets of so many gradients.
+  /// One step, in buckets of `together` gradients.
   void combine(Combiner& combiner, std::size_t together) {
     for (std::size_t begin = 0; begin < order_.size(); begin += together) {
       std::vector<PlacedGradient> bucket;

@@ -134,7 +134,7 @@ std::uint64_t sent_in_step(Group& group, Synchronizer& synchronizer, int step) {
   return group.traffic().sent_bytes - before;
 }
 
-// Of three ranks' packets with all elements 12 bytes an element would be gathered: more than an all-reduce's 8.
+// Gathering three ranks' packets of all elements takes 12 bytes an element, an all-reduce takes 8.
 TEST(SparseSums, ThatGrewDenseTravelAsAnAllReduce) {
   test::on_groups(3, [](Group& group) {
     Synchronizer plain(group, kModel), dense(group, kModel, {.codec = "topk:1"});

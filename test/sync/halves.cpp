@@ -80,7 +80,7 @@ std::string text_of(const compress::Codec& codec, DType half) {
   return half == DType::f16 ? "lossless:fp16" : "lossless:bf16";
 }
 
-/// What the gradients of two synchronizers in one group become: one in 16 bits, and one in f32 with equal values.
+/// Two synchronizers in one group with equal values: one in 16 bits, one in f32.
 struct Twins {
   Twins(Group& group, DType type, const SynchronizerOptions& options)
       : half(type),

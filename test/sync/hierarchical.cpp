@@ -83,20 +83,21 @@ TEST_P(Hierarchical, GivesEveryRankTheSameBitsByEveryCodec) {
   }
 }
 
-// What a rank keeps of a gradient must not depend on which gradients travel together.
+// A rank's rows of a gradient must not depend on which gradients share a bucket.
 TEST_P(Hierarchical, KeepsTheSameRowsInEveryPartition) {
   on_hosts([&](Group& group) {
     Bench together(group, kLate, {{"a", 35, DType::f32, 7}, {"b", 35, DType::f32, 7}}, "hierarchical");
-    Bench apart(group, kLate, together.model, "hierarchical");
+    Bench apart(group, kLate, together.flow.gradients, "hierarchical");
     for (Bench* bench : {&together, &apart})
       for (const std::size_t g : {0, 1})
         for (std::size_t i = 0; i < 35; ++i) bench->gradient(g)[i] = value(group.rank(), g, i);
     for (const std::size_t g : {1, 0}) apart.step({g, g});
-    apart.state.commit();
+    apart.flow.state.commit();
     together.step({0, 0});
     together.step({1, 1});
-    together.state.commit();
-    EXPECT_EQ(together.state.save("late", together.model).gradients, apart.state.save("late", apart.model).gradients);
+    together.flow.state.commit();
+    EXPECT_EQ(together.flow.state.save("late", together.flow.gradients).gradients,
+              apart.flow.state.save("late", apart.flow.gradients).gradients);
   });
 }
 

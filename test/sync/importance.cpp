@@ -40,7 +40,7 @@ double bytes_of_a_step(const std::string& codec, double density, int ranks) {
 }
 
 // Published ratios are 1 / density, of values alone: 58.8 at 1.7 % and 47.6 at 2.1 %. With one rank's coded mask,
-// lengths and headers the formula (2 (N-1)/N 32 n) / (2 (N-1)/N 32 k + (N-1)/N 7.3 k) says 53 and 43 for every N.
+// lengths and headers the formula (2 (N-1)/N 32 n) / (2 (N-1)/N 32 k + (N-1)/N 7.3 k) gives 53 and 43 for every N.
 TEST(Importance, SavesWhatIsLeftAfterMasksAndHeadersAreCounted) {
   for (const int ranks : {2, 4}) {
     const double dense = bytes_of_a_step("none", 1, ranks);
@@ -83,7 +83,7 @@ TEST(Importance, LooksAtTheWeightsOfTheRowsThatARankHas) {
         {.ranks_per_host = 3});
 }
 
-// Hosts of unequal size: the fifth rank has no rows, and says every round all the same.
+// Hosts of unequal size: the fifth rank has no rows and still takes part in every round.
 TEST(Importance, GoesOnWhereARankHasNoRows) {
   test::on_groups(5,
                   [&](Group& group) {

@@ -47,7 +47,7 @@ TEST(MergeableRounds, RefuseLengthsAndPacketsThatNobodyCanHaveSent) {
         if (length == 40) send(group, 0, Buffer(packet.data(), packet.size(), DType::u8), {.name = "layer"});
         barrier(group);
       };
-      EXPECT_THROW(go_on(), RemoteFailure) << "rank 0 says why it ends";
+      EXPECT_THROW(go_on(), RemoteFailure) << "rank 0 reports why it ends";
     });
 }
 

@@ -7,9 +7,9 @@
 #include "ranks.hpp"
 #include "schedule/policy.hpp"
 #include "sync/bench.hpp"
+#include "sync/flow.hpp"
 #include "sync/replica.hpp"
 #include "sync/sample_codecs.hpp"
-#include "sync/step.hpp"
 #include "syncopate/error.hpp"
 
 namespace syncopate {
@@ -20,7 +20,7 @@ using schedule::Partition;
 
 constexpr int kRanks = 3;
 
-/// What the communication thread does in a step, under a partition that nobody agreed on.
+/// One step as the communication thread runs it, under a partition without agreement.
 void run_step(Group& group, const std::vector<Gradient>& model, const Partition& partition,
               SynchronizerOptions options) {
   const sync::Exchange& exchange = sync::exchange_named(options.exchange);
@@ -33,20 +33,13 @@ void run_step(Group& group, const std::vector<Gradient>& model, const Partition&
     }
     options.update = [](std::size_t, std::size_t) {};
   }
-  const sync::Arena arena(group, model);
-  sync::WeightUpdater updater(exchange, group, options, arena);
-  updater.agree_on_neighbours();
-  const std::vector<compress::Settings> codecs(model.size(), compress::settings_of(options.codec));
-  const sync::Share share = sync::share_of(exchange, group);
-  const sync::Cut cut(model, share);
-  const sync::BucketInputs inputs{group, model, arena, codecs, share, cut};
-  sync::CodecState state(sync::state_bytes(inputs));
-  const sync::StepContext context{exchange, group, options.algorithm, share, cut, state};
-  sync::Buckets buckets(inputs, updater);
-  for (const schedule::Bucket& bucket : partition) test::step_of(buckets.of(bucket), context, updater);
-  if (!updater.ends_in_weights()) return;
-  updater.combined();
-  for (std::size_t i = partition.size(); i-- > 0;) sync::deliver(buckets.of(partition[i]), context, updater);
+  sync::Flow flow(group, model, options, sync::codec_settings(options, model), sync::GradientMemory::arena);
+  flow.updater.agree_on_neighbours();
+  sync::Buckets buckets(flow.inputs, flow.updater);
+  for (const schedule::Bucket& bucket : partition) sync::run_bucket(buckets.of(bucket), flow.context);
+  if (!flow.updater.ends_in_weights()) return;
+  flow.updater.combined();
+  for (std::size_t i = partition.size(); i-- > 0;) sync::deliver(buckets.of(partition[i]), flow.context);
 }
 
 /// Every rank fails with Mismatch and a text with all of `words`.
@@ -106,7 +99,7 @@ TEST(Partitions, ThatDifferLateInTheStepAreAMismatchThere) {
                   {});
 }
 
-// Sizes do not tell these apart, names do.
+// These have equal sizes and different names.
 TEST(Partitions, OfEqualSizesInAnotherOrderAreAMismatch) {
   const std::vector<Gradient> even{{"a", 500}, {"b", 500}, {"c", 500}};
   expect_mismatch(even, {.odd = 2, .usual = {{2, 2}, {1, 1}, {0, 0}}, .other = {{1, 1}, {2, 2}, {0, 0}}, .words = {}},
@@ -126,7 +119,7 @@ TEST(Partitions, FromOptionsThatDifferAreRankZerosOnAllRanks) {
       }
       synchronizer.wait();
       const std::vector<BucketInfo> buckets = synchronizer.buckets();
-      ASSERT_EQ(buckets.size(), 4U);  // 129 + 1; 5000; 7; 300 elements: what rank 0's 1200 bytes say
+      ASSERT_EQ(buckets.size(), 4U);  // 129 + 1; 5000; 7; 300 elements: as rank 0's 1200 bytes decide
       EXPECT_EQ(buckets[0].first, 3U);
       for (std::size_t gradient = 0; gradient < kModel.size(); ++gradient)
         EXPECT_EQ(static_cast<float*>(synchronizer.gradient(gradient).data)[0], static_cast<float>(1 + step));

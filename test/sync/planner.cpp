@@ -17,7 +17,7 @@ schedule::Timeline model_of(std::size_t layers, double backward_s = 1) {
   return timeline;
 }
 
-/// What a rank would see of a step of `model` under `partition`, if exchanges take `cost`, and the rest `tail_s`.
+/// A rank's record of a step of `model` under `partition`, if exchanges take `cost`, and the rest `tail_s`.
 StepRecord step_of(const schedule::Timeline& model, const Partition& partition, const Cost& cost, double tail_s) {
   const schedule::Evaluation truth = schedule::evaluate(model, partition, cost);
   StepRecord record;
@@ -35,7 +35,7 @@ schedule::Timeline sizes_of(schedule::Timeline model) {
   return model;
 }
 
-/// A planner whose steps are as `model` and `cost` say.
+/// A planner whose steps take the times of `model` and `cost`.
 struct Planned {
   explicit Planned(const PlannerOptions& options, schedule::Timeline of, Cost costs)
       : model(std::move(of)), cost(std::move(costs)), planner(sizes_of(model), options, {}) {}

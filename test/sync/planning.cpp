@@ -72,7 +72,7 @@ TEST(Planning, UsesMeasuredTimesOfTheSlowestRankOnAllRanks) {
   }
 }
 
-// Rank 0 decides on the policy too: the others, told another one or another cost, still measure and plan with it.
+// Rank 0 also decides the policy: ranks with another policy or cost still measure and plan with rank 0's.
 TEST(Planning, OfRankZeroHoldsOnRanksThatWereToldSomethingElse) {
   for (const char* other : {"fusion", "online", "mg_wfbp"})
     on_groups(3, [&](Group& group) {

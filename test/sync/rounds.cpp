@@ -80,22 +80,22 @@ TEST(CodecState, CountsWhenAStepHasEndedAndSurvivesOtherBuckets) {
     fill(5);
     for (const std::size_t i : {0, 1}) bench.step({i, i});
     EXPECT_EQ(bench.gradient(0)[0], 0) << "nothing was kept before the first step";
-    bench.state.commit();
+    bench.flow.state.commit();
     fill(7);
     for (const std::size_t i : {0, 1}) bench.step({i, i});  // a step that is not committed: it was aborted
     fill(8);
     for (const std::size_t i : {0, 1}) bench.step({i, i});
     EXPECT_EQ(bench.gradient(1)[3], 5) << "the aborted step left nothing";
-    bench.state.commit();
-    const SavedCodecState saved = bench.state.save("late", bench.model);
-    Bench other(group, kLate, bench.model);
-    other.state.restore(saved, "late", other.model);
-    EXPECT_EQ(other.state.steps(), 2U);
+    bench.flow.state.commit();
+    const SavedCodecState saved = bench.flow.state.save("late", bench.flow.gradients);
+    Bench other(group, kLate, bench.flow.gradients);
+    other.flow.state.restore(saved, "late", other.flow.gradients);
+    EXPECT_EQ(other.flow.state.steps(), 2U);
     other.step({0, 0});
     EXPECT_EQ(other.gradient(0)[1], 8);
-    EXPECT_THROW(other.state.restore(saved, "pairs", other.model), Misuse);
+    EXPECT_THROW(other.flow.state.restore(saved, "pairs", other.flow.gradients), Misuse);
     Bench longer(group, kLate, {{"a", 4}, {"b", 5}});
-    EXPECT_THROW(longer.state.restore(saved, "late", longer.model), Misuse);
+    EXPECT_THROW(longer.flow.state.restore(saved, "late", longer.flow.gradients), Misuse);
   });
 }
 
@@ -107,7 +107,7 @@ TEST(CodecState, BelongsToItsGradientInAnyBucket) {
     };
     fill(10);
     bench.step({0, 2});
-    bench.state.commit();
+    bench.flow.state.commit();
     fill(20);
     bench.step({1, 2});
     bench.step({0, 0});
@@ -118,15 +118,15 @@ TEST(CodecState, BelongsToItsGradientInAnyBucket) {
 TEST(CodecState, ForgetsOneStepOnRequestAndNoMore) {
   on_groups(1, [](Group& group) {
     Bench bench(group, kLate, {{"a", 4}});
-    EXPECT_THROW(bench.state.undo(), Misuse) << "there was no step";
+    EXPECT_THROW(bench.flow.state.undo(), Misuse) << "there was no step";
     for (const float value : {5.0F, 7.0F}) {
       std::ranges::fill(bench.gradient(0), value);
       bench.step({0, 0});
-      bench.state.commit();
+      bench.flow.state.commit();
     }
-    bench.state.undo();
-    EXPECT_EQ(bench.state.steps(), 1U);
-    EXPECT_THROW(bench.state.undo(), Misuse) << "the step before that was overwritten";
+    bench.flow.state.undo();
+    EXPECT_EQ(bench.flow.state.steps(), 1U);
+    EXPECT_THROW(bench.flow.state.undo(), Misuse) << "the step before that was overwritten";
     bench.step({0, 0});
     EXPECT_EQ(bench.gradient(0)[0], 5);
   });

@@ -14,7 +14,7 @@ namespace {
 constexpr Collective kReducing[] = {Collective::allreduce};
 
 /// `algorithm` was chosen for the all-reduce; if it offers no broadcast, "auto" is used.
-void spread(const ExchangeContext& context, Buffer weights) {
+void broadcast_weights(const ExchangeContext& context, Buffer weights) {
   run(context.group, Collective::broadcast, weights,
       {.root = kRoot, .algorithm = algorithm_for(Collective::broadcast, context.algorithm), .name = context.name});
 }
@@ -29,8 +29,8 @@ extern constinit const Exchange allreduce_broadcast{
     .serves = {.additive = true, .gather = true, .scatter = true, .mergeable = true},
     .collectives = kReducing,
     .combine = combine_among_all,
-    .spread = spread,
-    .spreads_always = false,
+    .broadcast_weights = broadcast_weights,
+    .broadcasts_always = false,
 };
 
 }  // namespace syncopate::sync::exchange

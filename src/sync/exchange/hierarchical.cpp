@@ -31,7 +31,7 @@ Hosts hosts_of(Group& group) {
   return {.count = ranks.size(), .places = *std::ranges::min_element(ranks)};
 }
 
-Share share(Group& group) {
+RowShare share(Group& group) {
   const Hosts hosts = hosts_of(group);
   return {.rank = std::max(group.scope_rank(Scope::across), 0),
           .ranks = static_cast<int>(hosts.count),
@@ -40,7 +40,7 @@ Share share(Group& group) {
 }
 
 /// One part for every rank of the host; those beyond the smallest host's stay empty.
-Buffer packed_vector(const ExchangeContext& context, const Packing& packing, const Shared& gradients) {
+Buffer packed_vector(const ExchangeContext& context, const Packing& packing, const NarrowedTensors& gradients) {
   const std::size_t count = packing.part_elements() * context.group.scope_ranks(Scope::host).size();
   const DType dtype = gradients.whole.front().values.dtype;
   if (!gradients.packed) gradients.packed = context.group.allocate(count * size_of(dtype));
@@ -49,7 +49,7 @@ Buffer packed_vector(const ExchangeContext& context, const Packing& packing, con
 
 /// The average over hosts of what this leaves is the average over ranks: where hosts are unequal, a host's average
 /// weighs as many ranks as it has.
-void narrow(const ExchangeContext& context, const Shared& gradients) {
+void narrow(const ExchangeContext& context, const NarrowedTensors& gradients) {
   const Packing packing(gradients);
   const Buffer packed = packed_vector(context, packing, gradients);
   packing.pack(gradients.packed.get());
@@ -65,7 +65,7 @@ void narrow(const ExchangeContext& context, const Shared& gradients) {
                   static_cast<double>(weight) / static_cast<double>(ranks));
 }
 
-void widen(const ExchangeContext& context, const Shared& gradients) {
+void widen(const ExchangeContext& context, const NarrowedTensors& gradients) {
   const Packing packing(gradients);
   const Buffer packed = packed_vector(context, packing, gradients);
   run(context.group, Collective::allgather, packed, {.name = context.name, .scope = Scope::host});

@@ -18,7 +18,7 @@ compress::Answer combine(const ExchangeContext& context, const compress::Round& 
   return context.memory.answer();
 }
 
-Share share(Group& /*group*/) { return {}; }
+RowShare share(Group& /*group*/) { return {}; }
 
 }  // namespace
 

@@ -20,7 +20,7 @@ compress::Answer combine(const ExchangeContext& context, const compress::Round& 
   return {};
 }
 
-void spread(const ExchangeContext& context, Buffer weights) {
+void broadcast_weights(const ExchangeContext& context, Buffer weights) {
   run(context.group, Collective::broadcast, weights,
       {.root = kRoot, .algorithm = context.algorithm, .name = context.name});
 }
@@ -36,7 +36,7 @@ extern constinit const Exchange reduce_broadcast{
     .answers_everywhere = false,
     .collectives = kRooted,
     .combine = combine,
-    .spread = spread,
+    .broadcast_weights = broadcast_weights,
 };
 
 }  // namespace syncopate::sync::exchange

@@ -15,13 +15,13 @@ namespace {
 
 constexpr Collective kHalves[] = {Collective::reduce_scatter, Collective::allgather};
 
-Share share(Group& group) {
+RowShare share(Group& group) {
   return {.index = static_cast<std::size_t>(group.rank()),
           .count = static_cast<std::size_t>(group.size()),
           .is_shard = true};
 }
 
-Buffer packed_vector(const ExchangeContext& context, const Packing& packing, const Shared& tensors) {
+Buffer packed_vector(const ExchangeContext& context, const Packing& packing, const NarrowedTensors& tensors) {
   const std::size_t count = packing.part_elements() * tensors.cut.parts();
   const DType dtype = tensors.whole.front().values.dtype;
   if (!tensors.packed) tensors.packed = context.group.allocate(count * size_of(dtype));
@@ -30,7 +30,7 @@ Buffer packed_vector(const ExchangeContext& context, const Packing& packing, con
 
 std::size_t own(const ExchangeContext& context) { return static_cast<std::size_t>(context.group.rank()); }
 
-void narrow(const ExchangeContext& context, const Shared& gradients) {
+void narrow(const ExchangeContext& context, const NarrowedTensors& gradients) {
   const Packing packing(gradients);
   const Buffer packed = packed_vector(context, packing, gradients);
   packing.pack(gradients.packed.get());
@@ -43,13 +43,13 @@ void narrow(const ExchangeContext& context, const Shared& gradients) {
 compress::Answer combine(const ExchangeContext& /*context*/, const compress::Round& /*round*/) { return {}; }
 
 /// A gradient outside this rank's shard is spent: the next step adds to zero.
-void widen(const ExchangeContext& context, const Shared& gradients) {
+void widen(const ExchangeContext& context, const NarrowedTensors& gradients) {
   for (const compress::Tensor& tensor : gradients.whole)
     std::memset(tensor.values.data, 0, tensor.values.bytes().size());
   Packing(gradients).unpack(gradients.packed.get(), own(context));
 }
 
-void join(const ExchangeContext& context, const Shared& weights) {
+void gather_weights(const ExchangeContext& context, const NarrowedTensors& weights) {
   const Packing packing(weights);
   const Buffer packed = packed_vector(context, packing, weights);
   packing.pack(weights.packed.get(), own(context));
@@ -72,7 +72,7 @@ extern constinit const Exchange sharded{
     .narrow = narrow,
     .widen = widen,
     .narrows_over = Scope::group,
-    .join = join,
+    .gather_weights = gather_weights,
 };
 
 }  // namespace syncopate::sync::exchange

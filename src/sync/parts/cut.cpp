@@ -3,7 +3,7 @@
 
 namespace syncopate::sync {
 
-Cut::Cut(std::span<const Gradient> gradients, const Share& share) : parts_(share.count) {
+Cut::Cut(std::span<const Gradient> gradients, const RowShare& share) : parts_(share.count) {
   for (const Gradient& gradient : gradients)
     rows_.push_back(share.is_shard || gradient.rows == 0 ? gradient.elements : gradient.rows);
   if (share.is_shard) shards_.emplace(rows_, static_cast<int>(share.count));

@@ -14,10 +14,10 @@ namespace syncopate::sync {
 /// together.
 class Cut final {
  public:
-  Cut(std::span<const Gradient> gradients, const Share& share);
+  Cut(std::span<const Gradient> gradients, const RowShare& share);
 
   [[nodiscard]] std::size_t parts() const noexcept { return parts_; }
-  /// Of gradient i; where ranks update shards, a row is an element.
+  /// The number of rows of gradient i. Where ranks update shards, a row is an element.
   [[nodiscard]] std::size_t rows(std::size_t i) const noexcept { return rows_[i]; }
   /// The rows of gradient i in part `part`: an even part of all, or a shard.
   [[nodiscard]] Range rows_of(std::size_t i, std::size_t part) const;

@@ -8,7 +8,7 @@
 
 namespace syncopate::sync {
 
-Packing::Packing(const Shared& tensors)
+Packing::Packing(const NarrowedTensors& tensors)
     : tensors_(tensors.whole),
       gradients_(tensors.gradients),
       cut_(tensors.cut),

@@ -5,14 +5,14 @@
 
 namespace syncopate::sync {
 
-/// A part holds its rows of one tensor after the other, as the cut says; all parts are as long as the longest.
+/// A part holds its rows of each tensor in turn, as the cut assigns them. All parts have the length of the longest.
 class Packing final {
  public:
-  /// Of `tensors.whole`, which must outlive this, as all of `tensors`.
-  explicit Packing(const Shared& tensors);
+  /// Packs `tensors.whole`. All of `tensors` must outlive this.
+  explicit Packing(const NarrowedTensors& tensors);
 
   [[nodiscard]] std::size_t part_elements() const noexcept { return part_elements_; }
-  /// Into `packed`, which holds at least as many times part_elements() as the cut has parts; and back.
+  /// Copies into `packed`, which holds at least cut.parts() times part_elements() elements; and back.
   void pack(std::byte* packed) const;
   void unpack(const std::byte* packed) const;
   /// One part alone.

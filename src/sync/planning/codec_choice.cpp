@@ -32,7 +32,7 @@ schedule::Partition partition_of(std::span<const Gradient> gradients, const Sync
 ExchangeLaw known_law(std::span<const Gradient> bucket, const SynchronizerOptions& options, const Cluster& cluster) {
   ExchangeLaw law = exchange_law(bucket, options, cluster);
   base::require(law.coding_is_known,
-                "the cluster does not say how long codec {} takes; `syncopate fit --codec {}` measures it",
+                "the cluster file has no coding times of codec {}; measure them with `syncopate fit --codec {}`",
                 options.codec, options.codec);
   return law;
 }

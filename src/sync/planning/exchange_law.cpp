@@ -1,4 +1,4 @@
-// The law of an exchange with a codec: its collectives, by the rounds that the codec says for a model's gradients.
+// The law of an exchange with a codec: its collectives, from the rounds that the codec needs for a model's gradients.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -67,12 +67,12 @@ ExchangeLeg leg_of(const compress::RoundBytes& round, const Rounds& rounds, doub
   }
 }
 
-/// Before a gather every rank of the group tells three numbers.
+/// Before a gather every rank of the group sends three numbers.
 constexpr double kOfferBytes = 24;
 /// Before a message between two ranks.
 constexpr double kLengthBytes = 8;
 
-/// The rounds of a binomial tree among so many.
+/// The number of rounds of a binomial tree.
 int levels_of(int ranks) { return std::bit_width(static_cast<unsigned>(ranks) - 1); }
 
 /// Levels of the tree within hosts and between them, each a length and a packet; then one packet reaches all.
@@ -161,9 +161,9 @@ ExchangeLaw exchange_law(std::span<const Gradient> gradients, const Synchronizer
   if (exchange.updater == Updater::root)
     for (ExchangeLeg& leg : law.legs)
       if (leg.collective == Collective::allreduce) leg.collective = Collective::reduce;
-  if (exchange.spread != nullptr)
+  if (exchange.broadcast_weights != nullptr)
     law.legs.push_back(
-        {Collective::broadcast, Scope::group, exchange.spreads_always ? 1.0 : 1.0 / options.broadcast_every});
+        {Collective::broadcast, Scope::group, exchange.broadcasts_always ? 1.0 : 1.0 / options.broadcast_every});
   add_coding(law, cluster, settings, rounds, share);
   const bool is_plain = settings.codec->name == "none" && options.exchange == "allreduce";
   return is_plain ? ExchangeLaw{} : law;

@@ -10,7 +10,7 @@
 
 namespace syncopate::sync::planning {
 
-/// What rank 0 decides for all ranks before the first step.
+/// Options that rank 0 decides for all ranks before the first step.
 struct PlannerOptions {
   std::string policy;
   bool cost_is_given = false;
@@ -47,7 +47,7 @@ class Planner final {
   /// The coming step's; empty until enough has been measured.
   [[nodiscard]] const std::optional<Forecast>& forecast() const noexcept { return forecast_; }
 
-  /// What the ranks must do together before the next step.
+  /// The collective work that must precede the next step.
   enum class Review : std::uint8_t {
     none,
     partition,  ///< nothing more: `partition` has changed to one that all ranks know

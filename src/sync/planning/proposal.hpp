@@ -1,4 +1,4 @@
-// Proposal: what rank 0 tells the others before the first step: how it understands the job, and its plan.
+// Proposal: rank 0's description of the job and its plan, which the other ranks compare before the first step.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace syncopate::sync::planning {
 
-/// What rank 0 decides before the first step.
+/// Rank 0's decisions before the first step.
 struct AgreedPlan {
   PlannerOptions planner;
   schedule::Partition partition;  ///< of the first step; empty: the step decides

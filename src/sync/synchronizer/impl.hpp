@@ -8,13 +8,9 @@
 
 #include "base/fork.hpp"
 #include "base/guarded.hpp"
-#include "sync/arena.hpp"
-#include "sync/bucket.hpp"
-#include "sync/codec_settings.hpp"
+#include "sync/flow.hpp"
 #include "sync/planning/bucket_queue.hpp"
 #include "sync/planning/planner.hpp"
-#include "sync/step.hpp"
-#include "sync/weight_updater.hpp"
 #include "syncopate/synchronizer.hpp"
 
 namespace syncopate {
@@ -23,7 +19,7 @@ class Synchronizer::Impl final {
  public:
   Impl(Group& group, std::vector<Gradient> gradients, const SynchronizerOptions& options);
   ~Impl();
-  /// What only the process that made the synchronizer has: the communication thread, and the gradients' memory.
+  /// The process that created the synchronizer; a forked child has neither its threads nor its gradients' memory.
   [[nodiscard]] const base::OwnProcess& process() const noexcept { return process_; }
 
   void ready(std::size_t i);
@@ -33,27 +29,28 @@ class Synchronizer::Impl final {
   void accumulate(bool on) {
     progress_.with([on](Progress& progress) { progress.accumulating = on; });
   }
-  [[nodiscard]] const sync::Arena& arena() const noexcept { return arena_; }
+  [[nodiscard]] const sync::Arena& arena() const noexcept { return flow_.arena; }
   [[nodiscard]] const std::vector<BucketInfo>& infos() const noexcept { return infos_; }
   [[nodiscard]] const StepStatistics& statistics() const noexcept { return statistics_; }
-  [[nodiscard]] std::size_t count() const noexcept { return gradients_.size(); }
-  [[nodiscard]] SavedCodecState save() const { return state_.save(sync::text_of(codecs_), gradients_); }
-  void discard_step() { state_.undo(); }
-  void restore(const SavedCodecState& saved) { state_.restore(saved, sync::text_of(codecs_), gradients_); }
+  [[nodiscard]] std::size_t count() const noexcept { return flow_.gradients.size(); }
+  [[nodiscard]] SavedCodecState save() const { return flow_.save(); }
+  void discard_step() { flow_.state.undo(); }
+  void restore(const SavedCodecState& saved) { flow_.restore(saved); }
 
  private:
   /// A bucket between two threads. It belongs to the one that takes it from a queue.
   struct Underway {
     sync::Bucket* bucket = nullptr;
     schedule::Bucket gradients;
-    double begin_s = 0;  ///< of encoding
+    double begin_s = 0;  ///< when it was taken
+    bool is_prepared = false;
   };
 
-  /// Shared by the threads that report gradients, the thread that waits, and the two of the exchange.
+  /// NarrowedTensors by the threads that report gradients, the thread that waits, and the two of the exchange.
   struct Progress {
     std::optional<sync::planning::BucketQueue> queue;
     std::vector<schedule::Bucket> taken;  ///< in this step, in the order in which they left
-    std::deque<Underway> encoded;         ///< of `taken`: their payloads wait for the communication thread
+    std::deque<Underway> prepared;        ///< of `taken`: their payloads wait for the communication thread
     std::deque<Underway> arrived;         ///< of `taken`: their answers wait for the coding thread
     std::size_t combined = 0;             ///< how many of `taken` are combined, from the first on
     std::size_t delivered = 0;            ///< how many of `taken` have their final weights, from the last on
@@ -80,8 +77,8 @@ class Synchronizer::Impl final {
   void code(const std::stop_token& stop);
 
   // Run on either.
-  [[nodiscard]] Underway encoded(const schedule::Bucket& leaving);
-  [[nodiscard]] bool is_encoded_ahead(const Progress& progress) const;
+  [[nodiscard]] Underway underway(const schedule::Bucket& leaving);
+  [[nodiscard]] bool prepares_ahead(const Progress& progress) const;
   void fail(const std::exception_ptr& failure) noexcept;
 
   // Run on the caller's thread.
@@ -97,22 +94,10 @@ class Synchronizer::Impl final {
   void set_partition();
   [[nodiscard]] BucketInfo info_of(const schedule::Bucket& bucket) const;
 
-  Group& group_;
-  const std::vector<Gradient> gradients_;
-  const SynchronizerOptions options_;
-  const sync::Exchange& exchange_;
-  const std::vector<compress::Settings> codecs_;  ///< of every gradient
-  const sync::Share share_;
-  const sync::Cut cut_;
+  sync::Flow flow_;
   const std::function<double()> clock_s_;
   sync::planning::Planner planner_;  ///< used by the caller's thread between steps
-  const sync::Arena arena_;
-  sync::WeightUpdater updater_;
-  const sync::BucketInputs inputs_;
-  // Used by the communication thread and the coding thread during a step.
-  sync::CodecState state_;
-  const sync::StepContext context_;
-  sync::Buckets buckets_;
+  sync::Buckets buckets_;            ///< used by the communication thread and the coding thread during a step
   std::vector<BucketInfo> infos_;
   StepStatistics statistics_;
   std::uint64_t sent_before_ = 0;

@@ -5,7 +5,6 @@
 
 #include "base/env.hpp"
 #include "base/require.hpp"
-#include "sync/codec_settings.hpp"
 #include "sync/planning/agree.hpp"
 #include "sync/synchronizer/impl.hpp"
 #include "sync/traced.hpp"
@@ -44,7 +43,7 @@ sync::planning::PlannerOptions planner_options_of(const SynchronizerOptions& opt
   return {alone ? "single" : options.policy, options.cost.has_value(), options.check_every};
 }
 
-/// Coding needs a core beside the caller's, and gradients that no other rank has to narrow first.
+/// A coding thread needs a second core, and gradients that need not be narrowed with other ranks first.
 bool wants_coding_thread(const SynchronizerOptions& options, const sync::Exchange& exchange,
                          const std::vector<compress::Settings>& settings) {
   const bool codes = std::ranges::any_of(settings, [](const auto& each) { return each.codec->name != "none"; });
@@ -66,26 +65,15 @@ sync::planning::Planner planner_of(Group& group, const std::vector<Gradient>& gr
 }  // namespace
 
 Synchronizer::Impl::Impl(Group& group, std::vector<Gradient> gradients, const SynchronizerOptions& options)
-    : group_(group),
-      gradients_(std::move(gradients)),
-      options_(options),
-      exchange_(sync::exchange_named(options.exchange)),
-      codecs_(sync::checked_settings(gradients_, options)),
-      share_(sync::share_of(exchange_, group)),
-      cut_(gradients_, share_),
+    : flow_(group, gradients, options, sync::checked_settings(gradients, options), sync::GradientMemory::arena),
       clock_s_(clock_of(options)),
-      planner_(planner_of(group, gradients_, options)),
-      arena_(group_, gradients_),
-      updater_(exchange_, group_, options_, arena_),
-      inputs_{group_, gradients_, arena_, codecs_, share_, cut_, options_.seed, options_.weights},
-      state_(sync::state_bytes(inputs_)),
-      context_{exchange_, group_, options_.algorithm, share_, cut_, state_, options_.trace},
-      buckets_(inputs_, updater_),
-      has_coding_thread_(wants_coding_thread(options_, exchange_, codecs_)) {
-  updater_.agree_on_neighbours();
+      planner_(planner_of(group, gradients, options)),
+      buckets_(flow_.inputs, flow_.updater),
+      has_coding_thread_(wants_coding_thread(options, flow_.exchange, flow_.codecs)) {
+  flow_.updater.agree_on_neighbours();
   set_partition();
   for (const schedule::Bucket& bucket : planner_.partition()) infos_.push_back(info_of(bucket));
-  sent_before_ = group_.traffic().sent_bytes;
+  sent_before_ = flow_.group.traffic().sent_bytes;
   step_begin_s_ = clock_s_();
   begin_threads();
 }
@@ -94,10 +82,10 @@ void Synchronizer::Impl::begin_threads() try {
   communication_ = std::jthread([this](const std::stop_token& stop) { communicate(stop); });
   if (has_coding_thread_) coding_ = std::jthread([this](const std::stop_token& stop) { code(stop); });
 } catch (const std::system_error& error) {
-  const std::string what =
-      fmt::format("rank {} got no thread for exchanges: {}; raise the limit of threads", group_.rank(), error.what());
-  group_.abort(what);
-  throw SystemFailure(what, {.rank = group_.rank()});
+  const std::string what = fmt::format("rank {} got no thread for exchanges: {}; raise the limit of threads",
+                                       flow_.group.rank(), error.what());
+  flow_.group.abort(what);
+  throw SystemFailure(what, {.rank = flow_.group.rank()});
 }
 
 Synchronizer::Impl::~Impl() {
@@ -109,17 +97,17 @@ Synchronizer::Impl::~Impl() {
 void Synchronizer::Impl::set_partition() {
   progress_.with([&](Progress& progress) {
     progress.queue.emplace(planner_.partition(), planner_.sizes());
-    progress.begin_step(gradients_.size());
+    progress.begin_step(flow_.gradients.size());
   });
 }
 
 BucketInfo Synchronizer::Impl::info_of(const schedule::Bucket& bucket) const {
-  return {bucket.first, bucket.last, arena_.bytes_of(bucket.first, bucket.last)};
+  return {bucket.first, bucket.last, flow_.arena.bytes_of(bucket.first, bucket.last)};
 }
 
 void Synchronizer::Impl::ready(std::size_t i) {
   process_.require("a synchronizer");
-  base::require(i < gradients_.size(), "there is no gradient {}; allowed: 0 to {}", i, gradients_.size() - 1);
+  base::require(i < flow_.gradients.size(), "there is no gradient {}; allowed: 0 to {}", i, flow_.gradients.size() - 1);
   const double now_s = clock_s_();
   bool is_first = true;
   progress_.change([&](Progress& progress) {
@@ -130,7 +118,7 @@ void Synchronizer::Impl::ready(std::size_t i) {
   base::require(is_first,
                 "gradient '{}' became ready twice in one step; call accumulate(true) for all but the last "
                 "micro-batch, and wait() between steps",
-                gradients_[i].name);
+                flow_.gradients[i].name);
 }
 
 void Synchronizer::Impl::require_ready(std::size_t first, std::size_t last) {
@@ -141,22 +129,22 @@ void Synchronizer::Impl::require_ready(std::size_t first, std::size_t last) {
     if (progress.failure) return;
     missing = progress.queue->missing();
     std::erase_if(missing, [&](std::size_t i) { return i < first || i > last; });
-    if (!options_.zero_missing) return;
+    if (!flow_.options.zero_missing) return;
     for (const std::size_t i : missing) {
-      const Buffer gradient = arena_.gradient(i);
+      const Buffer gradient = flow_.arena.gradient(i);
       std::memset(gradient.data, 0, gradient.bytes().size());
       progress.queue->ready(i);
       progress.record.ready_s[i] = now_s - step_begin_s_;
     }
   });
-  if (missing.empty() || options_.zero_missing) return;
-  const std::string& name = gradients_[missing.front()].name;
+  if (missing.empty() || flow_.options.zero_missing) return;
+  const std::string& name = flow_.gradients[missing.front()].name;
   const std::string message = fmt::format(
       "gradient '{}'{} never became ready on rank {}: the backward pass did not reach it (zero_missing "
       "counts such gradients as zero)",
-      name, missing.size() == 1 ? "" : fmt::format(" and {} more", missing.size() - 1), group_.rank());
-  if (exchange_.name != "none") group_.abort(message, name);
-  throw Misuse(message, Where{group_.rank(), -1, "wait", name});
+      name, missing.size() == 1 ? "" : fmt::format(" and {} more", missing.size() - 1), flow_.group.rank());
+  if (flow_.exchange.name != "none") flow_.group.abort(message, name);
+  throw Misuse(message, Where{flow_.group.rank(), -1, "wait", name});
 }
 
 Synchronizer::Synchronizer(Group& group, std::vector<Gradient> gradients, const SynchronizerOptions& options)

@@ -1,4 +1,4 @@
-// Exchanges that end in weights: what they say when gradients, the update or the root fail, and what they refuse.
+// Exchanges that end in weights: errors when gradients, the update or the root fail, and rejected options.
 #include <gtest/gtest.h>
 
 #include "ranks.hpp"
@@ -12,7 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 using namespace test;
 
-/// What every rank's failure says, by rank; an empty kind where it did not fail.
+/// The failure of every rank; the kind is empty where a rank did not fail.
 struct Said {
   std::string kind, text, tensor;
   int peer = -1;

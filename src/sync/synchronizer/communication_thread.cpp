@@ -14,7 +14,7 @@ void Synchronizer::Impl::communicate(const std::stop_token& stop) {
       const bool all_combined = progress_.with([](const Progress& progress) {
         return progress.queue->all_sent() && progress.combined == progress.taken.size();
       });
-      if (all_combined && updater_.ends_in_weights()) deliver_all(stop);
+      if (all_combined && flow_.updater.ends_in_weights()) deliver_all(stop);
     }
   } catch (...) {
     fail(std::current_exception());
@@ -30,13 +30,13 @@ std::optional<Synchronizer::Impl::Underway> Synchronizer::Impl::next_to_leave(co
       base::kNever,
       [&](const Progress& progress) {
         if (is_over(progress)) return true;
-        return is_encoded_ahead(progress) ? !progress.encoded.empty() : progress.queue->offer().has_value();
+        return prepares_ahead(progress) ? !progress.prepared.empty() : progress.queue->offer().has_value();
       },
       [&](Progress& progress) {
         if (is_over(progress)) return;
-        if (is_encoded_ahead(progress)) {
-          ready = progress.encoded.front();
-          progress.encoded.pop_front();
+        if (prepares_ahead(progress)) {
+          ready = progress.prepared.front();
+          progress.prepared.pop_front();
         } else {
           first = progress.queue->offer();
           needs_agreement = progress.queue->need_agreement();
@@ -44,7 +44,7 @@ std::optional<Synchronizer::Impl::Underway> Synchronizer::Impl::next_to_leave(co
       });
   if (!first) return ready;
   if (needs_agreement) first = agreed(*first);
-  return encoded(progress_.with([&](Progress& progress) {
+  return underway(progress_.with([&](Progress& progress) {
     progress.taken.push_back(progress.queue->take(*first));
     return progress.taken.back();
   }));
@@ -52,9 +52,9 @@ std::optional<Synchronizer::Impl::Underway> Synchronizer::Impl::next_to_leave(co
 
 /// The least that any rank offers. A result above this rank's own offer means that a rank breaks this rule.
 std::size_t Synchronizer::Impl::agreed(std::size_t offer) {
-  if (group_.size() == 1) return offer;
+  if (flow_.group.size() == 1) return offer;
   auto first = static_cast<std::int64_t>(offer);
-  sync::run(group_, Collective::allreduce, Buffer(&first, 1, DType::i64),
+  sync::run(flow_.group, Collective::allreduce, Buffer(&first, 1, DType::i64),
             {.op = ReduceOp::max, .name = "how far every rank is ready"});
   const bool possible = first >= static_cast<std::int64_t>(offer) && first < static_cast<std::int64_t>(count());
   if (!possible || progress_.with([&](const Progress& progress) {
@@ -66,17 +66,24 @@ std::size_t Synchronizer::Impl::agreed(std::size_t offer) {
 
 /// An exchange's time in the record is that in which no other can use the network: with coding where it is not hidden.
 void Synchronizer::Impl::exchange(const Underway& leaving) {
-  sync::combine(*leaving.bucket, context_);
-  const bool decodes_here = !progress_.with([&](const Progress& progress) { return is_encoded_ahead(progress); }) ||
-                            updater_.ends_in_weights();
-  if (decodes_here) sync::decode(*leaving.bucket, context_);
-  const double end_s = clock_s_() - step_begin_s_;
-  if (decodes_here) updater_.apply(*leaving.bucket);
+  sync::Bucket& bucket = *leaving.bucket;
+  bool is_complete = true;
+  double end_s = 0;
+  const auto averaged = [&] { end_s = clock_s_() - step_begin_s_; };
+  if (!leaving.is_prepared) {
+    sync::run_bucket(bucket, flow_.context, averaged);
+  } else {
+    sync::combine(bucket, flow_.context);
+    is_complete = flow_.updater.ends_in_weights();
+    if (is_complete) sync::complete(bucket, flow_.context);
+    averaged();
+    if (is_complete) flow_.updater.apply(bucket);
+  }
   progress_.change([&](Progress& progress) {
     auto& exchanges = progress.record.exchanges;
     const double begin_s = exchanges.empty() ? leaving.begin_s : std::max(leaving.begin_s, exchanges.back().end_s);
-    exchanges.push_back({leaving.gradients, leaving.bucket->bytes, 0, begin_s, end_s});
-    if (decodes_here)
+    exchanges.push_back({leaving.gradients, bucket.bytes, 0, begin_s, end_s});
+    if (is_complete)
       ++progress.combined;
     else
       progress.arrived.push_back(leaving);
@@ -85,13 +92,32 @@ void Synchronizer::Impl::exchange(const Underway& leaving) {
 
 /// Delivers in the reverse order of exchange, because the next forward pass needs the first layers' weights first.
 void Synchronizer::Impl::deliver_all(const std::stop_token& stop) {
-  updater_.combined();
+  flow_.updater.combined();
   const std::vector<schedule::Bucket> taken = progress_.with([](const Progress& progress) { return progress.taken; });
   for (std::size_t i = taken.size(); i-- > 0 && !stop.stop_requested();) {
-    sync::deliver(buckets_.of(taken[i]), context_, updater_);
-    if (i == 0) updater_.end_step();
+    sync::deliver(buckets_.of(taken[i]), flow_.context);
+    if (i == 0) flow_.updater.end_step();
     progress_.change([](Progress& progress) { ++progress.delivered; });
   }
+}
+
+Synchronizer::Impl::Underway Synchronizer::Impl::underway(const schedule::Bucket& leaving) {
+  return {&buckets_.of(leaving), leaving, clock_s_() - step_begin_s_};
+}
+
+/// Aborts the group with this failure: the other ranks wait for this rank's part of a bucket and shall learn the cause.
+/// If the group itself has failed, they know already, and its first report stays; and so does the first failure here.
+void Synchronizer::Impl::fail(const std::exception_ptr& failure) noexcept {
+  try {
+    if (flow_.exchange.name != "none") std::rethrow_exception(failure);
+  } catch (const std::exception& error) {
+    flow_.group.abort(error.what());
+  } catch (...) {
+    flow_.group.abort("its communication failed");
+  }
+  progress_.change([&](Progress& progress) {
+    if (!progress.failure) progress.failure = failure;
+  });
 }
 
 }  // namespace syncopate

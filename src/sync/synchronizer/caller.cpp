@@ -10,7 +10,7 @@ namespace syncopate {
 
 void Synchronizer::Impl::Progress::begin_step(std::size_t gradients) {
   taken.clear();
-  encoded.clear();
+  prepared.clear();
   arrived.clear();
   combined = delivered = returned = 0;
   record = {};
@@ -24,23 +24,24 @@ std::optional<std::size_t> Synchronizer::Impl::Progress::bucket_of(std::size_t i
 }
 
 bool Synchronizer::Impl::is_here(const Progress& progress, std::size_t bucket) const {
-  if (!updater_.ends_in_weights()) return bucket < progress.combined;
+  if (!flow_.updater.ends_in_weights()) return bucket < progress.combined;
   return progress.queue->all_sent() && bucket + progress.delivered >= progress.taken.size();
 }
 
 bool Synchronizer::Impl::is_complete(const Progress& progress) const {
-  return progress.queue->all_sent() && is_here(progress, updater_.ends_in_weights() ? 0 : progress.taken.size() - 1);
+  return progress.queue->all_sent() &&
+         is_here(progress, flow_.updater.ends_in_weights() ? 0 : progress.taken.size() - 1);
 }
 
-void Synchronizer::Impl::look_up() try { group_.impl().look_up(); } catch (const std::exception& error) {
-  group_.abort(error.what());
+void Synchronizer::Impl::look_up() try { flow_.group.impl().look_up(); } catch (const std::exception& error) {
+  flow_.group.abort(error.what());
   throw;
 }
 
 template <class Ready>
 void Synchronizer::Impl::wait_for(const Ready& is_there) {
   std::exception_ptr failure;
-  const Group::Impl& group = group_.impl();
+  const Group::Impl& group = flow_.group.impl();
   while (!progress_.wait_until(
       group.next_look(base::kNever), [&](const Progress& progress) { return progress.failure || is_there(progress); },
       [&](const Progress& progress) { failure = progress.failure; })) {
@@ -52,17 +53,17 @@ void Synchronizer::Impl::wait_for(const Ready& is_there) {
 void Synchronizer::Impl::wait() {
   const double begin_s = clock_s_();
   {
-    const sync::Traced span(options_.trace, "wait", "wait", 0);
-    require_ready(0, gradients_.size() - 1);
+    const sync::Traced span(flow_.options.trace, "wait", "wait", 0);
+    require_ready(0, flow_.gradients.size() - 1);
     wait_for([&](const Progress& progress) { return is_complete(progress); });
   }
   finish_step(clock_s_() - begin_s);
 }
 
 BucketInfo Synchronizer::Impl::wait(std::size_t i) {
-  base::require(i < gradients_.size(), "there is no gradient {}; allowed: 0 to {}", i, gradients_.size() - 1);
-  schedule::Bucket needed{0, gradients_.size() - 1};  // buckets leave in order; weights follow the last bucket
-  if (!updater_.ends_in_weights())
+  base::require(i < flow_.gradients.size(), "there is no gradient {}; allowed: 0 to {}", i, flow_.gradients.size() - 1);
+  schedule::Bucket needed{0, flow_.gradients.size() - 1};  // buckets leave in order; weights follow the last bucket
+  if (!flow_.updater.ends_in_weights())
     needed.first = progress_.with([&](const Progress& progress) { return progress.queue->company_of(i).first; });
   require_ready(needed.first, needed.last);
   schedule::Bucket bucket;
@@ -76,9 +77,9 @@ BucketInfo Synchronizer::Impl::wait(std::size_t i) {
 }
 
 std::optional<BucketInfo> Synchronizer::Impl::next_bucket() {
-  base::require(!updater_.ends_in_weights(), "exchange {} ends in weights: wait for those of a gradient",
-                exchange_.name);
-  require_ready(0, gradients_.size() - 1);
+  base::require(!flow_.updater.ends_in_weights(), "exchange {} ends in weights: wait for those of a gradient",
+                flow_.exchange.name);
+  require_ready(0, flow_.gradients.size() - 1);
   std::size_t index = 0;
   bool is_last = false;
   wait_for([&](const Progress& progress) {
@@ -92,9 +93,10 @@ std::optional<BucketInfo> Synchronizer::Impl::next_bucket() {
 
 void Synchronizer::Impl::finish_step(double waited_s) {
   // The averaged gradients are bitwise equal on all ranks, so the norm is too.
-  if (options_.clip_norm > 0)
-    statistics_.gradient_norm = updater_.ends_in_weights() ? updater_.norm() : sync::clip(arena_, options_.clip_norm);
-  state_.commit();
+  if (flow_.options.clip_norm > 0)
+    statistics_.gradient_norm =
+        flow_.updater.ends_in_weights() ? flow_.updater.norm() : sync::clip(flow_.arena, flow_.options.clip_norm);
+  flow_.state.commit();
   statistics_.wait_s = waited_s;
   statistics_.measuring = planner_.is_measuring();
   statistics_.predicted_s = planner_.forecast() ? planner_.forecast()->step_s : 0;
@@ -105,12 +107,12 @@ void Synchronizer::Impl::finish_step(double waited_s) {
     for (const schedule::Bucket& bucket : progress.taken) infos_.push_back(info_of(bucket));
     record = std::move(progress.record);
     progress.queue->restart();
-    progress.begin_step(gradients_.size());
+    progress.begin_step(flow_.gradients.size());
   });
   record.end_s = clock_s_() - step_begin_s_;
-  if (exchange_.name != "none") review(planner_.note(std::move(record)));
+  if (flow_.exchange.name != "none") review(planner_.note(std::move(record)));
   buckets_.limit();
-  const std::uint64_t sent = group_.traffic().sent_bytes;
+  const std::uint64_t sent = flow_.group.traffic().sent_bytes;
   statistics_.wire_bytes = sent - sent_before_;
   sent_before_ = sent;
   step_begin_s_ = clock_s_();
@@ -121,12 +123,12 @@ void Synchronizer::Impl::review(sync::planning::Planner::Review review) {
   using Review = sync::planning::Planner::Review;
   if (review == Review::none) return;
   if (review == Review::plan) {
-    for (sync::planning::Measurement& stage : planner_.measurements()) sync::planning::combine(group_, stage);
-    planner_.adopt(sync::planning::agree(group_, count(), planner_.plan()));
+    for (sync::planning::Measurement& stage : planner_.measurements()) sync::planning::combine(flow_.group, stage);
+    planner_.adopt(sync::planning::agree(flow_.group, count(), planner_.plan()));
   }
   if (review == Review::check) {
     std::int32_t drifted = planner_.has_drifted() ? 1 : 0;
-    broadcast(group_, Buffer(&drifted, 1, DType::i32), {.name = "whether rank 0's times have drifted"});
+    broadcast(flow_.group, Buffer(&drifted, 1, DType::i32), {.name = "whether rank 0's times have drifted"});
     if (drifted == 0) return;
     planner_.measure_again();
   }
@@ -135,7 +137,7 @@ void Synchronizer::Impl::review(sync::planning::Planner::Review review) {
 
 /// Planned spans count from the step's begin, as its other spans; or from the trace's, if that began later.
 void Synchronizer::Impl::trace_plan() {
-  Trace* const trace = options_.trace;
+  Trace* const trace = flow_.options.trace;
   if (trace == nullptr || !trace->running() || !planner_.forecast()) return;
   const double begin_s = std::max(0.0, trace->now_s() - (clock_s_() - step_begin_s_));
   for (const schedule::BucketTiming& timing : planner_.forecast()->exchanges.timings)
