@@ -151,7 +151,7 @@ TEST(ARestoredServer, TellsWorkersThatWereThereBeforeToStartAgain) {
     before.go_on(9);
     FAIL() << "it went on";
   } catch (const PeerLost& error) {
-    EXPECT_NE(std::string(error.what()).find("start the workers again"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("restart the workers"), std::string::npos) << error.what();
   }
   before.leave();
   Program again(servers, options);

@@ -86,7 +86,7 @@ TEST_F(Meeting, AChangedTextIsRefused) {
 
 TEST_F(Meeting, ATextWithoutACodeIsRefused) {
   const auto failed = with_change([](auto& texts) { texts[0] = connect::seal("anything", {0, 2}, ""); });
-  EXPECT_TRUE(failed[1].starts_with("Unauthorized: the text of rank 0 at the rendezvous has no code")) << failed[1];
+  EXPECT_TRUE(failed[1].starts_with("Unauthorized: the text of rank 0 at the rendezvous is not sealed")) << failed[1];
 }
 
 TEST_F(Meeting, OnesOwnTextThatWasReplacedIsRefused) {

@@ -73,7 +73,7 @@ void WorkerProcess::dial(std::size_t server) {
                            Link& ended = links_[server];
                            if (ended.life != life || is_dead_) return;
                            if (how.failure && *how.failure != ErrorKind::peer_lost &&
-                               how.reason.find("again on another") == std::string::npos)
+                               how.reason.find("opened another stream") == std::string::npos)
                              failure = how.reason;
                            ++ended.life;
                            ended.is_welcome = false;
