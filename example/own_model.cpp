@@ -1,4 +1,4 @@
-// Trains a libtorch model of one's own on all ranks: gradients are averaged while the backward pass still runs.
+// Trains your own libtorch model on all ranks: gradients are averaged while the backward pass still runs.
 #include <torch/torch.h>
 
 #include <cstdio>
@@ -11,9 +11,9 @@
 namespace {
 
 constexpr int kSteps = 200;
-constexpr int kSamples = 64;  // of one rank and step
+constexpr int kSamples = 64;  // per rank and step
 
-/// Tells the synchronizer that gradient i is complete. Runs on: autograd's thread.
+/// Reports to the synchronizer that gradient i is complete. Runs on: autograd's thread.
 class Ready final : public torch::autograd::PostAccumulateGradHook {
  public:
   Ready(syncopate::Synchronizer& synchronizer, std::size_t i) : synchronizer_(synchronizer), i_(i) {}
@@ -31,7 +31,7 @@ std::vector<syncopate::Gradient> gradients_of(const torch::nn::Module& model) {
   return gradients;
 }
 
-/// Rank 0's initial weights become every rank's.
+/// Broadcasts rank 0's initial weights to all ranks.
 void share_weights(syncopate::Group& group, const torch::nn::Module& model) {
   std::vector<syncopate::Buffer> weights;
   for (const torch::Tensor& parameter : model.parameters())
@@ -39,7 +39,7 @@ void share_weights(syncopate::Group& group, const torch::nn::Module& model) {
   syncopate::broadcast_all(group, weights);
 }
 
-/// Gradients lie in the synchronizer's memory from now on, and autograd reports each as soon as it is complete.
+/// Moves the gradients into the synchronizer's memory, and reports each one as soon as autograd has completed it.
 void attach(syncopate::Synchronizer& synchronizer, const torch::nn::Module& model) {
   const std::vector<torch::Tensor> parameters = model.parameters();
   for (std::size_t i = 0; i < parameters.size(); ++i) {
@@ -56,15 +56,15 @@ void train(syncopate::Group& group) {
   attach(synchronizer, *model);
   torch::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
 
-  torch::manual_seed(std::uint64_t{1} + static_cast<std::uint64_t>(group.rank()));  // every rank sees points of its own
+  torch::manual_seed(std::uint64_t{1} + static_cast<std::uint64_t>(group.rank()));  // every rank draws its own points
   float loss = 0;
   for (int step = 1; step <= kSteps; ++step) {
     const torch::Tensor x = 6 * torch::rand({kSamples, 1}) - 3;
     const torch::Tensor error = torch::mse_loss(model->forward(x), torch::sin(x));
     optimizer.zero_grad(/*set_to_none=*/false);  // the memory of the gradients must stay
-    error.backward();                            // each gradient travels as soon as it is complete
-    synchronizer.wait();                         // now all hold the average over the ranks
-    optimizer.step();                            // the same on every rank, so weights stay equal
+    error.backward();                            // each gradient is sent as soon as it is complete
+    synchronizer.wait();                         // now all gradients hold the average over the ranks
+    optimizer.step();                            // equal on every rank, so weights stay equal
     loss = error.item<float>();
   }
   double weights = 0;
@@ -79,7 +79,7 @@ int main() try {
   const auto group = syncopate::Group::join();
   train(*group);
   return 0;
-} catch (const std::exception& error) {  // a lost rank, a wrong setting: the text names it
+} catch (const std::exception& error) {  // the text names the cause, such as a lost rank or a wrong setting
   std::fprintf(stderr, "%s\n", error.what());
   return 1;
 }

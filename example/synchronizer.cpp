@@ -1,4 +1,4 @@
-// Fits a line on several ranks: each sees its own points, the synchronizer averages their gradients.
+// Fits a line on several ranks: each rank has its own points, and the synchronizer averages the gradients.
 #include <cmath>
 #include <cstdio>
 #include <exception>
@@ -10,17 +10,17 @@
 
 namespace {
 
-/// y = slope * x + offset, and the gradient of the mean squared error where the synchronizer wants it.
+/// y = slope * x + offset, and the gradient of the mean squared error, in the synchronizer's memory.
 struct Line {
   float slope = 0;
   float offset = 0;
 };
 
-constexpr int kPoints = 64;  // of one rank
+constexpr int kPoints = 64;  // per rank
 constexpr int kSteps = 200;
 constexpr float kRate = 0.3F;
 
-/// Rank r's share of the points of y = 3 x - 1, x in [-1, 1): no rank sees all of them.
+/// Rank r's share of the points of y = 3 x - 1, x in [-1, 1): no rank has all of them.
 float point(int rank, int ranks, int i) {
   return 2.0F * static_cast<float>(rank * kPoints + i) / static_cast<float>(ranks * kPoints) - 1.0F;
 }
@@ -42,7 +42,7 @@ void step(Line& line, const syncopate::Group& group, syncopate::Synchronizer& sy
   line.offset -= kRate * offset_gradient;
 }
 
-/// Trains on one rank and says whether the line was found. An error (a lost rank, a wrong setting) is printed.
+/// Trains on one rank and returns whether the line was found. Prints an error, such as a lost rank or a wrong setting.
 bool train(syncopate::Group& group) try {
   syncopate::Synchronizer synchronizer(group, {{.name = "slope", .elements = 1}, {.name = "offset", .elements = 1}});
   Line line;
@@ -57,7 +57,7 @@ bool train(syncopate::Group& group) try {
 }  // namespace
 
 int main() try {
-  // Inside a job: its ranks. Alone: four threads of this process, over the in-process transport.
+  // In a job: its ranks. Alone: four threads of this process with the in-process transport.
   if (const auto group = syncopate::Group::join(); group->size() > 1) return train(*group) ? 0 : 1;
   auto groups = syncopate::Group::threads(4);
   std::vector<int> found(groups.size(), 0);

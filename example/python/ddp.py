@@ -1,4 +1,4 @@
-"""A training program for torchrun: DistributedDataParallel on the backend syncopate. The word "gloo" in it would do too, slower."""
+"""A training program for torchrun: DistributedDataParallel on the backend syncopate. It also runs on "gloo", more slowly."""
 
 import argparse
 
@@ -7,13 +7,13 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-import syncopate.torch  # noqa: F401: torch 2.14 and later need no import: the installed package says that it is there
+import syncopate.torch  # noqa: F401: torch 2.14 and later find the installed package without this import
 
 CLASSES, SIDE = 10, 32
 
 
 def samples_of(rank, count):
-    """Drawn images of ten classes, this rank's own: each class has a pattern, and noise."""
+    """Generate this rank's own images of ten classes: a pattern per class, and noise."""
     patterns = torch.randn(CLASSES, 3, SIDE, SIDE, generator=torch.Generator().manual_seed(0))
     generator = torch.Generator().manual_seed(rank + 1)
     labels = torch.randint(CLASSES, (count,), generator=generator)
@@ -21,14 +21,14 @@ def samples_of(rank, count):
 
 
 def network():
-    """A small convolutional network, the same on every rank."""
+    """A small convolutional network, equal on every rank."""
     torch.manual_seed(0)
     return nn.Sequential(nn.Conv2d(3, 16, 3, 2, 1), nn.ReLU(), nn.Conv2d(16, 32, 3, 2, 1), nn.ReLU(), nn.Flatten(),
                          nn.Linear(32 * (SIDE // 4) ** 2, CLASSES))
 
 
 def main():
-    """Train, and say what rank 0 reached."""
+    """Train, and print rank 0's result."""
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--backend", default="syncopate")
     arguments.add_argument("--steps", type=int, default=20)
@@ -43,7 +43,7 @@ def main():
         share = slice(step * given.batch, (step + 1) * given.batch)
         optimizer.zero_grad()
         loss = nn.functional.cross_entropy(net(images[share]), labels[share])
-        loss.backward()  # gradients travel while it runs
+        loss.backward()  # gradients are sent while it runs
         optimizer.step()
     dist.all_reduce(loss.detach(), op=dist.ReduceOp.AVG)
     if dist.get_rank() == 0:

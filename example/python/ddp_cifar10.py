@@ -33,7 +33,7 @@ def network():
 
 
 def accuracy_of(net, samples):
-    """The share of samples that this network names right."""
+    """The fraction of samples that this network classifies correctly."""
     net.eval()
     with torch.no_grad():
         right = sum((net(images).argmax(1) == labels).sum().item() for images, labels in DataLoader(samples, 256))
@@ -42,7 +42,7 @@ def accuracy_of(net, samples):
 
 
 def main():
-    """Train for some epochs, and say what they reached."""
+    """Train for some epochs, and print the result of each."""
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--data", type=Path, required=True, help="folder with data_batch_*.bin and test_batch.bin")
     arguments.add_argument("--backend", default="syncopate")

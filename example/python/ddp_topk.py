@@ -13,7 +13,7 @@ import syncopate.torch
 
 
 def main():
-    """Train, go on from this rank's checkpoint if there is one, and say what rank 0 reached."""
+    """Train, resume from this rank's checkpoint if there is one, and print rank 0's result."""
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--codec", default="topk:0.01", help="a codec of `syncopate info codec`")
     arguments.add_argument("--steps", type=int, default=20)

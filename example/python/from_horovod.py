@@ -1,4 +1,4 @@
-"""A program written for Horovod, moved: what it said there stands behind each line. It runs under `syncopate run` or torchrun."""
+"""A program ported from Horovod; comments show the original lines. It runs under `syncopate run` or torchrun."""
 
 import argparse
 
@@ -11,7 +11,7 @@ import syncopate.torch
 
 
 def main():
-    """Train, and say what rank 0 reached."""
+    """Train, and print rank 0's result."""
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--steps", type=int, default=20)
     arguments.add_argument("--batch", type=int, default=32, help="samples of each rank")

@@ -1,4 +1,4 @@
-"""A transformer whose weights are sharded by FSDP2 over all ranks: it learns the letters of a text, here its own source."""
+"""A transformer whose weights are sharded by FSDP2 over all ranks: it learns the letters of a text, by default its own source."""
 
 import argparse
 from pathlib import Path
@@ -33,7 +33,7 @@ class Transformer(nn.Module):
 
 
 def main():
-    """Train, and say what all ranks reached on average."""
+    """Train, and print the average over all ranks."""
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--text", type=Path, default=Path(__file__))
     arguments.add_argument("--backend", default="syncopate")

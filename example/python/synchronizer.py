@@ -1,4 +1,4 @@
-"""Trains a network in NumPy on every rank, and averages gradients while the backward pass goes on."""
+"""Trains a network in NumPy on every rank, and averages gradients during the backward pass."""
 
 import numpy
 
@@ -30,7 +30,7 @@ def backward(weights, samples, labels, write):
 
 
 def train(group):
-    """Train on samples of this rank's own, whose labels a fixed network gives."""
+    """Train on this rank's own samples, whose labels come from a fixed network."""
     weights, teacher = initial_weights(seed=0), initial_weights(seed=1)
     random = numpy.random.default_rng(group.rank)
     averages = syncopate.Synchronizer(group, [syncopate.Gradient(name, w.shape) for name, w in weights.items()])
@@ -38,7 +38,7 @@ def train(group):
 
     def write(i, gradient):
         gradients[i][...] = gradient
-        averages.ready(i)  # it travels while the next one is computed
+        averages.ready(i)  # it is sent while the next one is computed
 
     for _ in range(STEPS):
         samples = random.standard_normal((BATCH, SIZES[0])).astype(numpy.float32)

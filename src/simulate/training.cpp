@@ -15,7 +15,7 @@ void note(const Training& training, std::size_t rank, const Span& span) {
   if (training.diary != nullptr && rank == 0) training.diary->add(span);
 }
 
-/// All ranks during one step. What has been exchanged so far has slowed computing on every rank (schedule/evaluate).
+/// All ranks during one step. Earlier exchanges have slowed computing on every rank (schedule/evaluate).
 class Step final {
  public:
   Step(const Training& training, std::uint64_t number, const std::vector<double>& forward_done_s)

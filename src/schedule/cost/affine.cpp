@@ -1,7 +1,7 @@
 // Affine: a least-squares line a + b M through measured points; refused if it is too far off.
 // MG-WFBP equation 9. All-reduces are not affine: algorithms change with size, and start-up is measured at small sizes
-// while training sends large ones. So the worst relative error has a limit (10 % unless the inputs say otherwise), and
-// an error names the sizes that exceed it.
+// while training sends large ones. So the worst relative error has a limit (10 % by default), and an error names the
+// sizes that exceed it.
 //
 //   b = cov(M, T) / var(M),   a = mean T - b mean M
 #include <algorithm>
