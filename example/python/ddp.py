@@ -1,4 +1,4 @@
-"""A training program for torchrun: DistributedDataParallel on the backend syncopate. It also runs on "gloo", more slowly."""
+"""Training under torchrun: DistributedDataParallel on the backend syncopate. It also runs on "gloo", more slowly."""
 
 import argparse
 

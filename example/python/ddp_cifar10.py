@@ -1,4 +1,4 @@
-"""DistributedDataParallel on a data set in CIFAR-10's binary format, under torchrun: each rank reads its share of every epoch."""
+"""DistributedDataParallel on CIFAR-10's binary format, under torchrun: each rank reads its share of every epoch."""
 
 import argparse
 from pathlib import Path

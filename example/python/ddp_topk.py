@@ -1,4 +1,4 @@
-"""DistributedDataParallel that sends one gradient in a hundred: the communication hook, and its state in a checkpoint."""
+"""DistributedDataParallel with a communication hook that sends 1 % of the gradients, and checkpoints its state."""
 
 import argparse
 from pathlib import Path

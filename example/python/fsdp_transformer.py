@@ -1,4 +1,4 @@
-"""A transformer whose weights are sharded by FSDP2 over all ranks: it learns the letters of a text, by default its own source."""
+"""A transformer sharded by FSDP2 over all ranks: it learns the letters of a text, by default its own source."""
 
 import argparse
 from pathlib import Path
