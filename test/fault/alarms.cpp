@@ -1,4 +1,4 @@
-// False alarms: under full load, beside joins and strangers' connections, no healthy rank is accused of silence.
+// False alarms: under full load, with concurrent joins and strangers' connections, no healthy rank is reported silent.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/mman.h>
@@ -25,7 +25,7 @@ namespace {
 constexpr int kRanks = 4;
 constexpr std::int64_t kRoundNs = 60'000'000'000;  // of the same jobs
 
-/// What the processes of this test have done together.
+/// Totals of all processes of this test.
 struct Counts {
   std::atomic<std::uint64_t> steps, strangers;
   static Counts& shared() {
@@ -35,7 +35,7 @@ struct Counts {
   }
 };
 
-/// A process that repeats something until this object goes, or the test.
+/// A process that repeats an action until this object or the test is destroyed.
 class Companion final {
  public:
   explicit Companion(const std::function<void()>& repeated) : process_(::fork()) {
@@ -73,7 +73,7 @@ std::vector<std::uint16_t> ports_of(pid_t process) {
   return ports;
 }
 
-/// Connects to every rank, says a little, and goes.
+/// Connects to every rank, sends a few bytes, and closes.
 void visit(const std::vector<pid_t>& ranks) {
   for (const pid_t rank : ranks)
     for (const std::uint16_t port : ports_of(rank)) {
@@ -91,7 +91,7 @@ void visit(const std::vector<pid_t>& ranks) {
     }
 }
 
-/// A job whose ranks make random calls until `end_ns`, as rank 0 sees it.
+/// A job whose ranks make random calls until `end_ns`, on rank 0's clock.
 test::Job busy_job(const char* transport, std::uint64_t seed, std::int64_t end_ns) {
   static bool is_over = false;  // of this process
   const auto body = [=](Group& group, int step) {
@@ -114,7 +114,7 @@ void expect_order(const test::Job& job, int ranks) {
   }
 }
 
-/// Jobs that join, reduce once and leave; returns how many.
+/// Runs jobs that join, reduce once and leave; returns their number.
 int join_and_leave_until(std::int64_t end_ns) {
   int jobs = 0;
   for (; test::now_ns() < end_ns; ++jobs) {

@@ -24,7 +24,7 @@ class Constant final : public input::Source {
 const Constant source;
 std::unique_ptr<cache::Cache> held;
 
-/// A failure takes the cache down before its process ends, as it does in a program: who ends without a word is blamed.
+/// A failure destroys the cache before its process ends, as in a program: a rank that ends silently would be blamed.
 void read_a_step(Group& group, int step) try {
   if (!held) held = cache::Cache::form(group, source, 1, {.memory_bytes = 10'000'000});
   const std::size_t steps = 10, batch = source.records() / steps, at = static_cast<std::size_t>(step);

@@ -1,4 +1,4 @@
-// Limits of the system: who gets no descriptors, or no threads, says so, and nobody waits for ever.
+// Limits of the system: a rank that gets no descriptors or no threads reports it, and no rank waits forever.
 #include <dirent.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -22,17 +22,17 @@ void limit(decltype(RLIMIT_NOFILE) resource, std::size_t most) {
   if (::setrlimit(resource, &bound) != 0) throw SystemFailure("no limit");
 }
 
-/// This process may open so many more.
+/// Lets this process open only `free` more descriptors.
 void leave_descriptors(std::size_t free) {
   int highest = 2;
   const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir("/proc/self/fd"), &::closedir);
   while (const dirent* entry = ::readdir(open.get())) highest = std::max(highest, std::atoi(entry->d_name));
   int filled = 0;
-  while (filled <= highest) filled = ::dup(STDIN_FILENO);  // the gaps too
+  while (filled <= highest) filled = ::dup(STDIN_FILENO);  // also fills the gaps
   limit(RLIMIT_NOFILE, static_cast<std::size_t>(filled) + 1 + free);
 }
 
-/// A few collectives, so that whoever could join can also leave in order.
+/// Runs a few collectives, so that ranks that could join can also leave in order.
 void reduce_twice(Group& group, int /*step*/) {
   std::vector<float> values(1000, 1);
   allreduce(group, std::span(values));
@@ -67,7 +67,7 @@ struct Endings {
 
 TEST(Limit, OfDescriptorsEndsInNamedErrorsOfThatRankOrForThatReason) {
 #ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "UndefinedBehaviorSanitizer reads a type through a pipe of its own, for which no descriptor is left";
+  GTEST_SKIP() << "UndefinedBehaviorSanitizer opens a pipe to read a type, for which no descriptor is left";
 #endif
   for (std::size_t free = 0;; ++free) {
     ASSERT_LT(free, 64U);

@@ -1,4 +1,4 @@
-// Lost ranks: whoever is killed or stopped in the middle of a step is named by every other rank within the bound.
+// Lost ranks: every other rank names a rank that is killed or stopped in the middle of a step, within the limit.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -20,7 +20,7 @@ void reduce_some(Group& group, int /*step*/) {
   allreduce(group, std::span(gradient), {.op = ReduceOp::average, .name = "gradient"});
 }
 
-/// The same in memory where ranks write each other's sums.
+/// A step in memory where ranks write each other's sums.
 void reduce_in_place(Group& group, int /*step*/) {
   constexpr std::size_t kElements = 600'000;
   static const auto memory = group.allocate<float>(kElements);
@@ -61,7 +61,7 @@ class Victim : public testing::TestWithParam<std::tuple<int, const char*>> {
   std::mt19937 random_{static_cast<unsigned>(test::number_from("SYNCOPATE_SEED", 1))};
 };
 
-// The bounds are promises, not speeds: 2 s for a death (milliseconds as a rule), 3 s for silence (2 s of it plus
+// The limits are guarantees, not speeds: 2 s for a death (usually milliseconds), 3 s for silence (2 s of it plus
 // notice).
 TEST_P(Victim, WhoIsKilledIsNamedByEveryOtherRank) {
   const test::Job job = Victim::job();
@@ -90,7 +90,7 @@ INSTANTIATE_TEST_SUITE_P(Rank, Victim,
                            return std::string(std::get<1>(one.param)) + std::to_string(std::get<0>(one.param));
                          });
 
-/// Rank 0 leaves behind a broadcast that rank 1 does not forward: it dies, or stops, after it has begun.
+/// Rank 0 leaves during a broadcast that rank 1 does not forward: rank 1 dies, or stops, after it has begun.
 TEST(Failure, BehindAnInnerRankThatHasLeftIsNamed) {
   for (const char* transport : {"tcp", "shm"})
     for (const int signal : {SIGKILL, SIGSTOP}) {
@@ -115,7 +115,7 @@ TEST(Failure, OfARankWithAForkedChildIsSeenAtOnce) {
                         [](Group& group, int step) {
                           if (group.rank() == 1 && step == 1 && ::fork() == 0) {
                             for (const int file : {STDOUT_FILENO, STDERR_FILENO})
-                              ::close(file);  // for whoever waits for their end
+                              ::close(file);  // unblocks readers that wait for their end
                             ::alarm(10);
                             ::pause();
                           }

@@ -1,4 +1,4 @@
-// Ranks as processes that can be killed and stopped, each telling the test what happened to it over a pipe.
+// Ranks as processes that can be killed and stopped, each of which reports its end to the test over a pipe.
 #pragma once
 
 #include <poll.h>
@@ -23,8 +23,8 @@ namespace syncopate::test {
 /// How a rank ended: its error's kind, the rank it blames, and when, on the machine's monotonic clock.
 struct Ending {
   char kind[32] = "none";
-  int rank = -1;  ///< who says so
-  int peer = -1;  ///< whom it blames
+  int rank = -1;  ///< the rank that reports
+  int peer = -1;  ///< the rank it blames
   char operation[200] = "";
   char tensor[40] = "";
   std::int64_t at_ns = 0;
@@ -39,11 +39,11 @@ struct JobOptions {
   std::function<bool(int rank, int step)> leaves = [](int, int) { return false; };
   std::function<void(int rank)> before_join = [](int) {};
   std::optional<std::chrono::milliseconds> silence, join_timeout;
-  bool as_nobody = false;  ///< where this process is root's, which has no limit of threads
+  bool as_nobody = false;  ///< if this process is root's, which has no limit of threads
 };
 
 /// A job of `size` processes over loopback. Every process calls `body(group, step)` for step 0, 1, ... until it throws,
-/// or leaves in order before the step that `leaves(rank, step)` tells.
+/// or leaves in order before the step `leaves(rank, step)`.
 class Job final {
  public:
   using Body = std::function<void(Group&, int step)>;
@@ -68,7 +68,7 @@ class Job final {
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
-  /// Returns when `rank` has finished so many steps more. False if it ended before.
+  /// Returns when `rank` has finished `steps` more steps. False if it ended before.
   [[nodiscard]] bool await_steps(int rank, int steps) const {
     char byte = 0;
     for (int i = 0; i < steps; ++i)
@@ -77,7 +77,7 @@ class Job final {
   }
   [[nodiscard]] pid_t process(int rank) const { return processes_[static_cast<std::size_t>(rank)].pid; }
   void signal(int rank, int number) const { ::kill(processes_[static_cast<std::size_t>(rank)].pid, number); }
-  /// Waits for the rank's last word; "hangs" if there is none for a minute.
+  /// Waits for the rank's report; "hangs" if there is none for a minute.
   [[nodiscard]] Ending ending_of(int rank) const {
     Ending ending;
     pollfd said{processes_[static_cast<std::size_t>(rank)].ending, POLLIN, 0};

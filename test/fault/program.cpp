@@ -1,4 +1,4 @@
-// A program that fails by itself: the other ranks learn at once whose it was, and that it was no end in order.
+// A program that fails: the other ranks learn at once which rank failed, and that its end was not in order.
 #include <gtest/gtest.h>
 
 #include "processes.hpp"

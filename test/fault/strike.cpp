@@ -1,4 +1,4 @@
-// Strike: what is drawn, and how the endings of survivors are judged.
+// Strike: the random draws, and the judgement of the survivors' errors.
 #include "fault/strike.hpp"
 
 #include <array>
@@ -32,7 +32,7 @@ void make_calls(Group& group, const Strike& strike, int step) {
           [](const std::string&, std::uint64_t) {});
 }
 
-/// What is wrong with how a survivor ended; empty if nothing is.
+/// The flaw in a survivor's ending; empty if there is none.
 std::string flaw_of(const Strike& strike, int rank, const Ending& ending) {
   const std::string kind = ending.kind;
   if (rank == strike.leaver && kind == "none") return {};

@@ -1,4 +1,4 @@
-// Strike: ranks of a job that make random calls are killed or stopped at a random moment; what the others then say.
+// Strike: ranks of a job that make random calls are killed or stopped at a random moment; survivors must report it.
 #pragma once
 
 #include <signal.h>
@@ -12,7 +12,7 @@
 namespace syncopate::test {
 
 inline constexpr std::chrono::milliseconds kSilence{1000};
-/// Promises, not speeds: a death is noticed within milliseconds as a rule, silence 0.3 s after its end.
+/// Guarantees, not speeds: a death is usually noticed within milliseconds, silence 0.3 s after its end.
 inline constexpr double kBoundOfKill = 2, kBoundOfStop = 1e-3 * kSilence.count() + 1;
 
 struct Strike {
@@ -21,7 +21,7 @@ struct Strike {
   int ranks = 2;
   std::string transport;
   std::vector<int> victims;
-  int leaver = -1;  ///< an inner rank of the control tree, which leaves in order meanwhile
+  int leaver = -1;  ///< an inner rank of the control tree, which leaves in order at the same time
   int steps = 1;    ///< of the first survivor before the strike
   int pause_us = 0, apart_us = 0;
   World world;

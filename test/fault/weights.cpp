@@ -1,4 +1,4 @@
-// Lost ranks while weights travel: whoever dies in the middle of a reduction or a broadcast is named by all others.
+// Lost ranks while weights travel: all others name a rank that dies in the middle of a reduction or a broadcast.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -14,7 +14,7 @@ namespace {
 constexpr int kRanks = 4;
 constexpr std::size_t kElements = 300'000;
 
-/// One process's model of two layers, trained with the weights of a step arriving beside the next forward pass.
+/// One process's model of two layers; the weights of a step arrive during the next forward pass.
 class Model final {
  public:
   explicit Model(Group& group) {

@@ -43,7 +43,7 @@ void Cluster::travel(Link& link, int direction, std::function<void()> arrives) {
   });
 }
 
-/// As on the wire: what the other end gets is made from bytes.
+/// Rebuilds a message from its bytes, as on the wire.
 Message copied(const Message& message, bool from_worker) {
   auto bytes = std::make_shared<std::vector<std::byte>>();
   const auto head = head_of(message);

@@ -21,26 +21,27 @@ struct ClusterOptions {
   std::function<double(std::size_t worker, Clock step)> compute_s;
   double break_every_s = 0;  ///< mean time between breaks of any link; 0: none breaks
   double rate = 1;
-  /// What a worker computes a step with, before it does.
+  /// Called before a worker computes a step, with its weights.
   std::function<void(std::size_t worker, Clock step, std::span<const std::vector<float>> weights)> reads =
       [](auto&&...) {};
-  std::vector<double> dies_s{};  ///< by worker; it says nothing from then on, and the servers learn it a second later
-  double kill_every_s = 0;       ///< mean time between kills of any server, which another replaces; 0: no replicas
+  std::vector<double> dies_s{};  ///< by worker; it is silent from then on, and the servers notice a second later
+  double kill_every_s = 0;       ///< mean time between kills of any server, which another replaces; 0: none, and no
+                                 ///< replicas
 };
 
 inline constexpr std::size_t kMemory = std::size_t{1} << 30;  ///< of a server
 
 /// The cores of server/table, unchanged. A link carries messages in order, each after a delay of 0 to 20 ms; a link
-/// that breaks loses what is under way in both directions, and comes back within 50 ms. Server i's replica is at server
-/// i + 1; a server is killed when all are there and have their replicas.
+/// that breaks loses the messages in flight in both directions, and comes back within 50 ms. Server i's replica is at
+/// server i + 1; a server is killed when all are up and have their replicas.
 class Cluster final {
  public:
   explicit Cluster(const ClusterOptions& options);
   ~Cluster();
 
-  /// Until nothing happens any more.
+  /// Runs until no event is left.
   void run();
-  /// All updates of everybody are in, and the worker has read them.
+  /// Whether all updates of every worker are in, and the worker has read them.
   [[nodiscard]] bool has_finished(std::size_t worker) const;
   [[nodiscard]] const std::vector<std::vector<float>>& weights(std::size_t worker) const;
   [[nodiscard]] Clock clock(std::size_t worker) const;
@@ -54,14 +55,14 @@ class Cluster final {
     std::vector<std::vector<float>> weights{};
     std::unique_ptr<WorkerTables> tables{};
     std::size_t welcomes = 0;
-    Clock others = 0;  ///< the newest step of anybody, as servers said when a stream came back
+    Clock others = 0;  ///< the newest step of any worker, as servers reported when a stream came back
     bool computes = false, has_begun = false, has_finished = false, is_dead = false;
-    bool is_gone = false;  ///< servers know that it is dead
+    bool is_gone = false;  ///< servers know that it has died
   };
   struct Link {
-    std::uint64_t life = 0;  ///< of a stream; what was sent in another one is lost
+    std::uint64_t life = 0;  ///< of a stream; messages of another stream are lost
     bool is_up = true;
-    bool is_welcome = false;  ///< until then a worker says nothing but its setup
+    bool is_welcome = false;  ///< before it a worker sends only its setup
     double last_s[2] = {0, 0};
   };
 
@@ -76,7 +77,7 @@ class Cluster final {
   void reconnect(std::size_t worker, std::size_t server);
   void die(std::size_t worker);
   [[nodiscard]] bool goes_on() const;
-  [[nodiscard]] bool has_begun() const;  ///< everybody
+  [[nodiscard]] bool has_begun() const;  ///< every worker has
 
   // Servers that die (cluster_servers.cpp).
   [[nodiscard]] std::unique_ptr<ServerTables> made(std::size_t server);

@@ -1,4 +1,4 @@
-// Cluster: servers that are killed at any moment, and the replicas from which others take their places.
+// Cluster: servers that are killed at any moment, and the replicas from which others replace them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace syncopate::server {
 
 namespace {
 
-/// As on the wire: nothing is shared with the sender.
+/// Copies a record, as on the wire: nothing is shared with the sender.
 Record copied(const Record& record) {
   Record copy = record;
   auto bytes = std::make_shared<std::vector<std::byte>>(record.message.body.bytes.begin(),  //

@@ -28,7 +28,7 @@ Scenario drawn(std::uint64_t seed) {
               }};
 }
 
-/// Workers that take one second a step, but for those that `slow` gives a factor.
+/// Workers that take one second a step, multiplied by the factors of `slow`.
 Scenario paced(std::size_t workers, Clock steps, std::function<double(std::size_t, Clock)> slow) {
   return {.workers = workers, .steps = steps, .compute_s = std::move(slow), .delay_s = [](auto) { return 1e-3; }};
 }
@@ -126,7 +126,7 @@ TEST(Ssp, AbsorbsSlowStepsThatLockstepWaitsFor) {
 }
 
 TEST(Ssp, LetsTheSlowestSendWhatAnotherWaitsFor) {
-  // Worker 0 takes ten seconds for its third step. Without being asked it would hold its first steps back until its own
+  // Worker 0 takes ten seconds for its third step. Without a request it would withhold its first steps until its own
   // bound, at step 6, and worker 1 would wait for that.
   const Scenario scenario =
       paced(2, 6, [](std::size_t worker, Clock step) { return worker == 0 && step == 2 ? 10. : 1.; });
@@ -155,7 +155,7 @@ TEST(Consistency, RefusesParametersThatAreNotAllowed) {
                            "adaptive:-1,3", "adaptive:0.01,-1", "adaptive:0.01,2,3", "adaptive:nan", "sp", ""})
     EXPECT_THROW(static_cast<void>(rule_of(text)), Misuse) << text;
   EXPECT_EQ(rule_of("ssp").staleness, rule_of("ssp:3").staleness);
-  EXPECT_EQ(rule_of("adaptive:0.5").staleness, 5) << "what is left out is the default's";
+  EXPECT_EQ(rule_of("adaptive:0.5").staleness, 5) << "an omitted value is the default's";
 }
 
 TEST(Consistency, NamesTheParameterItsValueAndWhatIsAllowed) {

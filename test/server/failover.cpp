@@ -1,4 +1,4 @@
-// Servers that die in virtual time: what their replicas know, and what becomes of workers' updates.
+// Servers that die in virtual time: the state of their replicas, and the fate of workers' updates.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint64_t histories(std::uint64_t count) { return test::kSanitized ? count / 5 : count; }
 
-constexpr Clock kSteps = 28, kUpdated = 18;  // what packets leave out comes in the steps after these
+constexpr Clock kSteps = 28, kUpdated = 18;  // omitted values are sent in the steps after these
 constexpr std::size_t kWorkers = 4;          // a power of two, so that every sum is exact
 
 struct Case {
@@ -67,7 +67,7 @@ TEST_P(Failover, LosesNoAcknowledgedUpdateAndAppliesNoneTwice) {
   EXPECT_GT(kills, histories(200));
 }
 
-/// In lockstep all workers compute a step with the same bits, also where packets leave something out.
+/// In lockstep all workers compute a step with the same bits, even if packets omit values.
 class FailoverInLockstep : public Failover {};
 
 TEST_P(FailoverInLockstep, ShowsAllWorkersTheSameWeightsOfAStep) {
@@ -108,7 +108,7 @@ INSTANTIATE_TEST_SUITE_P(Tables, Failover,
                                          Case{"ssp:3", "none", "topk:0.1"}, Case{"tap", "none", "none"},
                                          Case{"adaptive:0.1,5", "none", "none"}));
 
-/// Rules whose state lies on the servers: a run with deaths ends in the bits of one without.
+/// Rules whose state lies on the servers: a run with deaths ends with the bits of one without.
 class FailoverOfState : public testing::TestWithParam<const char*> {};
 
 TEST_P(FailoverOfState, EndsInTheBitsOfARunWithoutDeaths) {
@@ -141,7 +141,7 @@ TEST(ALog, ForwardsNothingBeforeItsReplicaFollows) {
   log.append({.event = Event::push});
   EXPECT_FALSE(log.resume(0));
   log.append({.event = Event::push});
-  EXPECT_EQ(forwarded, std::vector<std::uint64_t>{}) << "the replica would not know what it changes";
+  EXPECT_EQ(forwarded, std::vector<std::uint64_t>{}) << "the replica could not interpret it";
   log.append({.event = Event::setup});
   log.append({.event = Event::image});
   log.append({.event = Event::push});

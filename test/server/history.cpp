@@ -8,7 +8,7 @@ namespace syncopate::server {
 
 namespace {
 
-/// One shard as one worker has it.
+/// One worker's copy of one shard.
 struct Copy {
   std::vector<Clock> seen;  ///< steps of each worker that the weights contain
   Clock fetched = 0, sent = 0, wanted = 0;
@@ -23,7 +23,7 @@ struct Worker {
   std::vector<Copy> copies;
 };
 
-/// A server's side of one shard.
+/// A server's state of one shard.
 struct Kept {
   std::vector<Clock> applied;
   std::map<std::size_t, Clock> asks;  ///< worker -> its clock; unanswered

@@ -1,4 +1,4 @@
-// History: workers of any speeds train in virtual time by a rule alone; what each step computed with is recorded.
+// History: workers of any speeds train in virtual time by a rule alone; records the weights of each step.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct Scenario {
   std::function<double(std::size_t worker, Clock step, std::size_t shard)> significance = {};  ///< of one update
 };
 
-/// What a worker computed a step with: for every shard, how many steps of each worker its weights contained.
+/// The weights of a worker's step: for every shard, the number of each worker's steps that they contained.
 struct Reading {
   std::size_t worker = 0;
   Clock step = 0;
@@ -30,19 +30,19 @@ struct History {
   std::vector<Reading> readings;
   std::vector<Clock> ended;                 ///< steps of each worker
   std::vector<double> ended_s;              ///< when each worker had ended its last step
-  std::uint64_t sent = 0;                   ///< updates that travelled
-  std::vector<std::vector<Clock>> applied;  ///< by shard and worker, when everything came to rest
+  std::uint64_t sent = 0;                   ///< updates that were sent
+  std::vector<std::vector<Clock>> applied;  ///< by shard and worker, at the end of all events
 
   [[nodiscard]] double seconds() const;
   [[nodiscard]] double waited_s() const;
-  /// Updates that travelled per step, worker and shard.
+  /// Updates sent per step, worker and shard.
   [[nodiscard]] double traffic(const Scenario& scenario) const;
-  /// Steps of the slowest worker that a reading did not contain, at most.
+  /// The largest number of the slowest worker's steps that a reading did not contain.
   [[nodiscard]] Clock stalest() const;
 };
 
-/// Runs until nothing can happen any more: every worker has ended all steps, or some wait for ever. The servers count
-/// which updates they have applied by themselves, so that the record does not rest on the clocks of the rule.
+/// Runs until no event is left: every worker has ended all steps, or some wait forever. The servers count the applied
+/// updates themselves, so that the record does not depend on the clocks of the rule.
 [[nodiscard]] History history_of(const Rule& rule, const Scenario& scenario);
 
 }  // namespace syncopate::server

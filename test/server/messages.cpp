@@ -1,4 +1,4 @@
-// Messages that a server or a worker does not take, and what it takes at the boundary beside each.
+// Messages that a server or a worker refuses, each with the accepted message at the boundary.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace syncopate::server {
 namespace {
 
-/// What a server sends, by worker, when it is told these things.
+/// A server's messages, by worker, in response to these.
 class Told : public testing::Test {
  protected:
   void tell(std::size_t worker, Message message) { tables_.receive(worker, message); }
@@ -85,7 +85,7 @@ TEST_F(Told, AServerRejectsUpdatesOfOneStepWithDifferentLearningRates) {
   for (const double bad : {-1e-300, -2.0, std::nan(""), std::numeric_limits<double>::infinity()})
     EXPECT_THROW(tell(1, update_of(0, 1, gradient_, bad)), Corrupt) << bad;
   EXPECT_THROW(tell(1, update_of(0, 1, gradient_, kMissed)), Corrupt) << "a missed step has no update";
-  EXPECT_EQ(weights_for(0), 0) << "nothing of it was applied";
+  EXPECT_EQ(weights_for(0), 0) << "no part of it was applied";
   EXPECT_NO_THROW(tell(1, update_of(0, 1, gradient_, 0.1)));
   EXPECT_EQ(weights_for(0), 1);
   EXPECT_NO_THROW(tell(0, update_of(1, 2, gradient_, 0.05))) << "another step has its own rate";
@@ -131,7 +131,7 @@ TEST_F(Asked, AWorkerIgnoresAnAnswerWithAnotherPartThanItAskedFor) {
   static_cast<void>(block_.first_request(0));
   for (const std::uint64_t part : {0, 1, 2}) {
     block_.receive(answer_of(kKept - part, 9));
-    ASSERT_TRUE(block_.under_way()) << "the weights were asked for, not part " << part;
+    ASSERT_TRUE(block_.under_way()) << "the weights were requested, not part " << part;
   }
   EXPECT_EQ(weights_, (std::vector<float>{1, 2, 3, 4}));
   block_.receive(answer_of(0, 5));
@@ -145,7 +145,7 @@ TEST_F(Asked, AWorkerIgnoresAnAnswerWithAnotherPartThanItAskedFor) {
     EXPECT_EQ(kept_part(request->version), part);
     for (const std::uint64_t other : {std::uint64_t{0}, kExact, kKept - (1 - part), kKept - 2}) {
       block_.receive(answer_of(other, 9));
-      ASSERT_TRUE(block_.under_way()) << "part " << part << " was asked for, version " << other << " came";
+      ASSERT_TRUE(block_.under_way()) << "part " << part << " was requested, version " << other << " came";
     }
     block_.receive(answer_of(kKept - part, 6));
     ASSERT_FALSE(block_.under_way());

@@ -1,4 +1,4 @@
-// A worker that was away in a step says so when its clock goes on, and servers average the others.
+// A worker that was away in a step reports it when its clock goes on, and servers average the others.
 #include <gtest/gtest.h>
 
 #include "server/table/server_block.hpp"
@@ -25,7 +25,7 @@ TEST(AWorkerBlock, ThatMissedAStepSaysSoInsteadOfARate) {
   EXPECT_EQ(block.request()->rate, 0.5);
 }
 
-/// Its clock goes on where the others are, and what it would have said of the step's rate is unknown to it.
+/// The worker resumes at the others' clock, and does not know the rate of the step that it missed.
 TEST(AServerBlock, TakesRateAndAverageOfThoseThatMissedNoStep) {
   const server::Setup setup{.tables = {{"table", 4}}, .workers = 2, .optimizer = "sgd"};
   const Terms terms(setup);

@@ -1,4 +1,4 @@
-// Placements: every entry keeps every byte once and its own law, and balances published models as the thesis says.
+// Placements: every entry keeps every byte once and its own law, and balances published models as in the thesis.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ std::size_t optimum(const Sizes& tables, std::size_t servers) {
   return best;
 }
 
-/// Bytes of an architecture's tensors: what TensorFlow places, one variable each.
+/// Bytes of an architecture's tensors: the variables that TensorFlow places.
 Sizes tensors_of(std::string_view architecture) {
   Sizes bytes;
   for (const auto& tensor : schedule::architecture_named(architecture).tensors()) bytes.push_back(4 * tensor.elements);
@@ -97,8 +97,8 @@ TEST(Lpt, CannotBalanceATableLargerThanAServersShare) {
   EXPECT_EQ(fullest("uniform", {vgg, 4}), 138'357'544U);
 }
 
-// The coefficients were computed apart from this code, from published layer tables. Where weights and biases alternate
-// (GoogLeNet, Inception of TF-slim), two of four servers get the biases.
+// The coefficients were computed separately from this code, from published layer tables. If weights and biases
+// alternate (GoogLeNet, Inception of TF-slim), two of four servers get the biases.
 TEST(Variation, OnFourServersIsAsFigure53OfTheThesisOrdersIt) {
   struct Row {
     std::string_view model;

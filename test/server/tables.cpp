@@ -1,4 +1,4 @@
-// Tables of a job in virtual time: what workers compute with, and what becomes of their updates.
+// Tables of a job in virtual time: the weights that workers compute with, and the fate of their updates.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ double uneven(std::size_t worker, Clock step) {
   return 0.01 + 0.05 * base::CounterRandom{worker, static_cast<std::uint64_t>(step)}.uniform(0);
 }
 
-// Bits.
+// Bits of the weights.
 
 void draw(std::size_t worker, Clock step, std::size_t table, std::span<float> gradient) {
   const base::CounterRandom random{worker, static_cast<std::uint64_t>(step), table};
@@ -87,7 +87,7 @@ void count(std::size_t worker, std::size_t workers, std::span<float> gradient) {
 struct Reading {
   std::size_t worker;
   Clock step;
-  std::vector<Clock> least;  ///< by worker: its steps that are in the weights, at least
+  std::vector<Clock> least;  ///< by worker: minimum number of its steps in the weights
 };
 
 Reading reading_of(std::size_t worker, Clock step, std::span<const std::vector<float>> weights, std::size_t workers) {
@@ -100,7 +100,7 @@ Reading reading_of(std::size_t worker, Clock step, std::span<const std::vector<f
 
 class Counted : public testing::TestWithParam<std::tuple<const char*, std::uint64_t>> {
  protected:
-  /// A cluster that counts; four workers, whose number is a power of two, so that every sum is exact.
+  /// A cluster that counts, with four workers: a power of two, so that every sum is exact.
   ClusterOptions options(double break_every_s) {
     const auto [consistency, seed] = GetParam();
     ClusterOptions options{
@@ -192,7 +192,7 @@ TEST_P(Coded, WhatPacketsLeaveOutArrivesOnceTheGradientsRest) {
   }
 }
 
-/// What a packet leaves out stays between what the server keeps and what it shows.
+/// Values that a packet omits stay in the difference between the server's state and the shown state.
 class Answers : public testing::TestWithParam<std::tuple<const char*, const char*>> {};
 
 TEST_P(Answers, LeadAllWorkersToTheSameWeightsAndInTheEndToTheServers) {
@@ -215,7 +215,7 @@ TEST_P(Answers, LeadAllWorkersToTheSameWeightsAndInTheEndToTheServers) {
   Cluster cluster(options);
   cluster.run();
   EXPECT_EQ(different, 0U);
-  EXPECT_GT(behind, 0U) << "nothing was left out";
+  EXPECT_GT(behind, 0U) << "no value was omitted";
   for (std::size_t worker = 0; worker < 4; ++worker) {
     ASSERT_TRUE(cluster.has_finished(worker)) << "worker " << worker << " waits at step " << cluster.clock(worker);
     for (const auto& table : cluster.weights(worker))

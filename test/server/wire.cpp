@@ -1,4 +1,4 @@
-// Bytes from the wire and from disks: of each check the last value that is taken and the first that is refused.
+// Bytes from the wire and from disks: each check's last accepted value and first refused one.
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ namespace {
 
 constexpr Clock kMostClock = Clock{1} << 62;
 
-/// A message's bytes, followed by so many zeros.
+/// A message's bytes, followed by `body` zeros.
 std::string bytes_of(const Message& message, std::size_t body = 0) {
   const auto head = head_of(message);
   return std::string(reinterpret_cast<const char*>(head.data()), head.size()) + std::string(body, '\0');
@@ -135,7 +135,7 @@ TEST(SetupBytes, AreTakenUpToTheirLimits) {
   EXPECT_THROW(static_cast<void>(server::Setup::of(bytes)), Corrupt) << "a byte is missing";
 }
 
-/// A server's tables that were told a job of two workers and one block of four elements.
+/// A server's tables that received the setup of two workers and one block of four elements.
 class Replica : public testing::Test {
  protected:
   Replica() {

@@ -1,4 +1,4 @@
-// Certificates: who has one of the job's authority that names its address is reached; everybody else is not.
+// Certificates: an end whose certificate is by the job's authority and names its address is reached; no other one is.
 #include "server/rpc/certificates.hpp"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ class Certified : public testing::Test {
     options.certificates = files;
     return options;
   }
-  /// What `dial` says within a short time.
+  /// The result of `dial` within a short time.
   [[nodiscard]] static std::string hasty(const Server& server, EndOptions options) {
     options.patience = 1s;
     return refusal_of(server.address(), options);
@@ -75,7 +75,7 @@ TEST_F(Certified, AServerWithoutACertificateForItsAddressIsNotTrusted) {
   Server strange({"127.0.0.1:0"}, end("server 0", files));
   EXPECT_EQ(hasty(strange, end("worker 0", of(job(), "here"))), "PeerLost") << "by another authority";
   Server plain;
-  EXPECT_EQ(hasty(plain, end("worker 0", of(job(), "here"))), "PeerLost") << "speaks no TLS";
+  EXPECT_EQ(hasty(plain, end("worker 0", of(job(), "here"))), "PeerLost") << "does not speak TLS";
 }
 
 TEST_F(Certified, ACertificateDoesNotStandForTheSecret) {

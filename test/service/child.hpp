@@ -1,4 +1,4 @@
-// Child: this test program again, as another process that plays a part, and can be killed and stopped.
+// Child: this test program as another process that plays a role, and can be killed and stopped.
 #pragma once
 
 #include <poll.h>
@@ -15,7 +15,7 @@
 
 namespace syncopate::test {
 
-/// Plays the disabled test `part`, which finds `words` in its environment.
+/// Runs the disabled test `part`, with `words` in its environment.
 class Child final {
  public:
   Child(const std::string& part, const std::map<std::string, std::string>& words) {
@@ -33,7 +33,7 @@ class Child final {
     return *this;
   }
   void signal(int number) const { ::kill(process_, number); }
-  /// Returns when it is gone.
+  /// Returns when the process is gone.
   void kill() {
     if (process_ <= 0) return;
     signal(SIGCONT);
@@ -45,7 +45,7 @@ class Child final {
     signal(SIGSTOP);
     ::waitpid(process_, nullptr, WUNTRACED);
   }
-  /// Its exit code; -1 where it was killed.
+  /// Its exit code; -1 if it was killed.
   [[nodiscard]] int await_exit() {
     int status = 0;
     ::waitpid(std::exchange(process_, -1), &status, 0);
@@ -61,7 +61,7 @@ class Child final {
   pid_t process_ = -1;
 };
 
-/// Of a child that is ended by who started it.
+/// Waits in a child that its parent will end.
 [[noreturn]] inline void wait_for_the_end() {
   while (::getppid() != 1) ::poll(nullptr, 0, 1000);
   ::_exit(0);

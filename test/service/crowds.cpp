@@ -19,7 +19,7 @@ using syncopate::test::Child;
 
 constexpr char kCrowdAddress[] = "SYNCOPATE_TEST_CROWD_ADDRESS";
 
-/// A connection of somebody who knows no secret.
+/// A connection of a caller without the secret.
 class Caller final {
  public:
   explicit Caller(const std::string& address) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -48,7 +48,7 @@ class Caller final {
   bool is_connected_ = false;
 };
 
-/// This process may have so many descriptors while it lives.
+/// Limits this process's descriptors to `most` while it exists.
 class DescriptorLimit final {
  public:
   explicit DescriptorLimit(rlim_t most) {
@@ -64,7 +64,7 @@ class DescriptorLimit final {
   rlimit before_{};
 };
 
-/// A port that is free now.
+/// A port that is free at this time.
 std::string free_address() {
   const Server server;
   return server.address();
@@ -77,7 +77,7 @@ void expect_a_member_gets_in(const std::string& address) {
   EXPECT_EQ(record.await_messages(1).at(0), "hello");
 }
 
-/// Not a test: what a Child does.
+/// Not a test: the body of a Child.
 TEST(Crowd, DISABLED_Server) {
   const DescriptorLimit limit(100);
   const Server server({std::getenv(kCrowdAddress)}, end_named("server 0"),
@@ -89,7 +89,7 @@ TEST(Crowds, OfMoreConnectionsThanAServerHasDescriptorsKeepNobodyOut) {
   const std::string address = free_address();
   const Child server("Crowd.DISABLED_Server", {{kCrowdAddress, address}});
   expect_a_member_gets_in(address);
-  for (const std::string_view first : {"", "P"}) {  // says nothing, or begins as gRPC does and says no more
+  for (const std::string_view first : {"", "P"}) {  // silent, or begins as gRPC does and then stays silent
     std::vector<Caller> crowd;
     for (int i = 0; i < 300; ++i) {
       crowd.emplace_back(address);
@@ -102,7 +102,7 @@ TEST(Crowds, OfMoreConnectionsThanAServerHasDescriptorsKeepNobodyOut) {
   }
 }
 
-/// What a listener with room for 12 connections of strangers says.
+/// The log of a listener with room for 12 connections of strangers.
 struct Crowded {
   Crowded() {
     EndOptions options = end_named("server 0");
@@ -132,7 +132,7 @@ TEST(Crowds, LoseTheirOldestConnectionsAndTheLogSaysSoOnce) {
   }
 }
 
-/// A connection that has proved the secret is no guest any more: what becomes of guests does not end it.
+/// A connection that has proved the secret is no longer a guest: closing guests does not end it.
 TEST(Crowds, DoNotEndTheStreamsOfMembers) {
   for (const char* address : {"127.0.0.1:0", "[::1]:0"}) {
     EndOptions options = end_named("server 0");

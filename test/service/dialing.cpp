@@ -1,4 +1,4 @@
-// Dialing: who is reached where and when, and how everybody else is named; addresses and certificates that are refused.
+// Dialing: which listeners are reached and when, and errors that name the others; refused addresses and certificates.
 #include <gtest/gtest.h>
 
 #include <future>

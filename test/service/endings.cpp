@@ -1,4 +1,4 @@
-// Endings: the end of a stream is told once at both ends with its cause, and nothing comes after it.
+// Endings: each end reports the end of a stream once with its cause, and nothing comes after it.
 #include <gtest/gtest.h>
 
 #include <atomic>

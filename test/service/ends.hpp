@@ -1,4 +1,4 @@
-// Both ends of streams in one process, with a record of all that happened on each.
+// Both ends of streams in one process, with a record of all events on each.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace syncopate::server::rpc::test {
 
 using namespace std::chrono_literals;
 
-/// A bound that only a hang reaches.
+/// A limit that only a hang reaches.
 inline base::Time at_last() { return std::chrono::steady_clock::now() + 60s; }
 
 inline Payload body_of(std::string text) {
@@ -30,12 +30,12 @@ inline std::string text_of(base::ConstBytes bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// What happened on one end of a stream.
+/// Records the events on one end of a stream.
 class Record final {
  public:
   using Reaction = std::function<void(const std::string&)>;
 
-  /// `reaction` is called with each message before it is noted.
+  /// `reaction` is called with each message before it is recorded.
   [[nodiscard]] StreamEvents events(Reaction reaction = {}) {
     return {
         .received =
@@ -51,7 +51,7 @@ class Record final {
             },
         .ended = [this](const Ending& ending) { seen_.change([&](Seen& seen) { seen.endings.push_back(ending); }); }};
   }
-  /// The first `count` messages; fewer where the stream ended before.
+  /// The first `count` messages; fewer if the stream ended before.
   [[nodiscard]] std::vector<std::string> await_messages(std::size_t count) {
     std::vector<std::string> messages;
     const bool in_time = seen_.wait_until(
@@ -68,7 +68,7 @@ class Record final {
     EXPECT_TRUE(in_time) << "hangs";
     return ending;
   }
-  /// The name of its error; "" for an end in order.
+  /// The kind of its error; "" for an end in order.
   [[nodiscard]] std::string await_failure() {
     const Ending ending = await_ending();
     return ending.failure ? std::string(name_of(*ending.failure)) : "";
@@ -108,7 +108,7 @@ inline EndOptions end_named(std::string identity) {
 /// Streams that a listener accepted, with a record of each.
 class Server final {
  public:
-  /// `reaction` is called with each message and the stream that it came by.
+  /// `reaction` is called with each message and its stream.
   using Reaction = std::function<void(Stream& stream, const std::string& message)>;
 
   explicit Server(const std::vector<std::string>& addresses = {"127.0.0.1:0"},
@@ -132,7 +132,7 @@ class Server final {
   Server& operator=(const Server&) = delete;
 
   [[nodiscard]] const std::string& address(std::size_t index = 0) const { return listener_->addresses()[index]; }
-  /// The stream that was accepted as the `index`-th; waits for it.
+  /// The `index`-th accepted stream; waits for it.
   [[nodiscard]] Stream& stream(std::size_t index = 0) { return *await(index).stream; }
   [[nodiscard]] Record& record(std::size_t index = 0) { return *await(index).record; }
   [[nodiscard]] std::size_t accepted() {
@@ -168,7 +168,7 @@ class Server final {
   std::unique_ptr<Listener> listener_;
 };
 
-/// The name of the error that `dial` throws; "" where it reaches the address.
+/// The kind of the error that `dial` throws; "" if it reaches the address.
 inline std::string refusal_of(const std::string& address, const EndOptions& options) {
   try {
     static_cast<void>(dial(address, options, {}));

@@ -1,4 +1,4 @@
-// Impostors: what answers without the secret, or is no server at all, is named and never believed.
+// Impostors: a listener without the secret, or one that is not a server, is named and never trusted.
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
@@ -14,10 +14,10 @@ namespace {
 
 using namespace test;
 
-/// What an impostor does with one call.
+/// An impostor's behaviour in one call.
 struct Lines {
   std::optional<std::string> challenge;  ///< refuses the call with it
-  std::optional<std::string> proof;      ///< lets the caller in with it
+  std::optional<std::string> proof;      ///< accepts the caller with it
   std::optional<grpc::Status> status;    ///< ends the call with it
   std::string message;                   ///< sends it
 };
@@ -81,7 +81,7 @@ const std::string kSecret = end_named("").secret;
 std::string challenge_of(const Hello& hello) { return text_of(say_hello(hello)); }
 Hello own() { return {.version = {}, .silence = 20s, .identity = "server 0", .job = {}}; }
 
-/// Challenges, and lets in who answers, with a proof by that secret and role.
+/// Challenges, and accepts a caller that answers, with a proof by that secret and role.
 Impostor::Script letting_in(const std::string& secret, Role role, const std::string& message = {}) {
   return [=](const Metadata& metadata) -> Lines {
     if (metadata.count(kProofKey) == 0)

@@ -1,4 +1,4 @@
-// A job of servers and workers over real streams, in one process: for tests of what they end with.
+// A job of servers and workers over real streams, in one process: for tests of its final weights.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 
 namespace syncopate::test {
 
-/// Servers of one job on this host, under names that nobody else takes.
+/// Servers of one job on this host, under unique names.
 class Servers final {
  public:
   explicit Servers(std::size_t count, ServerOptions options = {}) {
@@ -39,7 +39,7 @@ class Servers final {
   [[nodiscard]] const ServerOptions& options(std::size_t index) const { return options_[index]; }
   void stop(std::size_t index) { servers_[index].reset(); }
   void start(std::size_t index) { servers_[index] = Server::start(options_[index]); }
-  /// Whether every server has a replica: any one of them may die.
+  /// Whether every server has a replica, so that any one of them may die.
   [[nodiscard]] bool are_replicated() const {
     return std::ranges::all_of(servers_, [](const auto& server) { return server->status().keeps_replica; });
   }

@@ -1,4 +1,4 @@
-// What workers gather of a job, and other jobs begin with: the bits of one that was not interrupted.
+// The state that workers gather of a job and other jobs begin with: it has the bits of an uninterrupted job.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -20,7 +20,7 @@ void each(const Programs& programs, const std::function<void(std::size_t, Progra
   for (std::size_t i = 0; i < programs.size(); ++i) threads.emplace_back([&, i] { part(i, *programs[i]); });
 }
 
-/// Of each worker, between two steps.
+/// State of each worker between two steps.
 struct Cut {
   std::vector<KeptTables> tables;
   std::vector<KeptByCodec> codec;

@@ -1,4 +1,4 @@
-// Newcomers: a process that says it is a worker of a job does not harm the one that is.
+// Newcomers: a process that claims to be a worker of a job does not harm the real one.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -12,7 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 using namespace test;
 
-/// What a process of those options is told.
+/// The Mismatch that a process with those options receives.
 std::string mismatch_of(const Servers& servers, const WorkerOptions& options) {
   Program program(servers, options);
   try {
@@ -23,7 +23,7 @@ std::string mismatch_of(const Servers& servers, const WorkerOptions& options) {
   return "it was accepted";
 }
 
-/// A job of two workers under way; `meanwhile` comes between two steps. The workers then end in order.
+/// Runs a job of two workers; calls `meanwhile` between two steps. The workers then end in order.
 void run_beside(const WorkerOptions& options, const std::function<void(const Servers&)>& meanwhile) {
   Servers servers(2);
   const auto all = programs(servers, options);

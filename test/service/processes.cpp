@@ -1,4 +1,4 @@
-// Processes: a peer that is killed is lost at once, one that is stopped after the silence; exits and forks do not hang.
+// Processes: a killed peer is lost at once, a stopped one after the silence; exits and forks do not hang.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -29,7 +29,7 @@ Record& record_of_exit() {
   return record;
 }
 
-/// Not a test: what a Child does.
+/// Not a test: the body of a Child.
 TEST(Part, DISABLED_IsPlayed) {
   const std::string part = std::getenv(kPart), address = std::getenv(kAddress);
   if (part == "worker") {
@@ -42,7 +42,7 @@ TEST(Part, DISABLED_IsPlayed) {
                   [](Stream& stream, const std::string& message) { stream.send(0, head_of(message), {}); });
     wait_for_the_end();
   }
-  // Ends with streams and a listener at work that are destroyed with the statics, or not at all.
+  // Exits with active streams and a listener that are destroyed with the statics, or not at all.
   static Server server({own_name("exit")});
   static auto stream = dial(server.address(), end_named("worker 1"), record_of_exit().events());
   static Stream* const leaked = dial(server.address(), end_named("worker 2"), {}).release();
@@ -89,7 +89,7 @@ TEST_P(Lost, APeerThatIsKilledIsLostAtOnce) {
 
 TEST_P(Lost, APeerThatIsStoppedIsLostAfterTheSilence) {
   for (const bool is_sending : {false, true}) {
-    Pair pair(GetParam(), 3s);  // less, and a busy machine is taken for a silent one
+    Pair pair(GetParam(), 3s);  // with less, a busy machine would be taken for a silent one
     pair.child->stop();
     const base::Time stopped = std::chrono::steady_clock::now();
     for (int i = 0; i < 20 && is_sending; ++i) pair.stream->send(0, {}, body_of(std::string(kMostBodyBytes, 'x')));

@@ -1,4 +1,4 @@
-// Proofs: a nonce is good for its caller, once, and for its time; a heart beats where nothing else is said.
+// Proofs: a nonce is valid for its caller, once, and for its time; heartbeats keep an idle stream alive.
 #include <gtest/gtest.h>
 
 #include "server/rpc/proof.hpp"
@@ -28,7 +28,7 @@ TEST(Challenger, TakesANonceOnceAndForItsTime) {
   const auto proof = prove(kJobSecret, Role::caller, caller, nonce);
   EXPECT_EQ(server.check(caller, nonce, proof, start + 10s), Verdict::right) << "at the end of its time";
   EXPECT_EQ(server.check(caller, nonce, proof, start + 10s), Verdict::stale) << "again";
-  EXPECT_EQ(server.check(caller, nonce, proof, start + 11s), Verdict::stale) << "again, when it is forgotten";
+  EXPECT_EQ(server.check(caller, nonce, proof, start + 11s), Verdict::stale) << "again, after it was forgotten";
   const HelloBytes second = server.challenge(caller, start);
   EXPECT_EQ(server.check(caller, second, prove(kJobSecret, Role::caller, caller, second), start + 10s + 1ns),
             Verdict::stale);
@@ -64,7 +64,7 @@ TEST(Hello, IsReadAsItWasSaidAndShowsNoBytes) {
   EXPECT_FALSE(read_hello(bytes).has_value());
 }
 
-/// Both ends live, and neither has anything to say for three times the silence.
+/// Both ends live, and neither sends a message for three times the silence.
 TEST(Heartbeats, KeepAStreamWithoutMessages) {
   EndOptions options = end_named("server 0");
   options.silence = 1s;

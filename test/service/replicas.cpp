@@ -1,4 +1,4 @@
-// Replicas over real streams: servers that are lost are replaced, and nothing that was acknowledged is lost with them.
+// Replicas over real streams: lost servers are replaced, and no acknowledged update is lost with them.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -29,7 +29,7 @@ WorkerOptions options_of(const Replicated& tested) {
 
 constexpr std::int64_t kSteps = test::kSanitized ? 12 : 24;
 
-/// What a job ends with whose servers are lost and replaced, one at a time, until its workers have ended.
+/// The final weights of a job whose servers are lost and replaced, one at a time, until its workers have ended.
 std::vector<float> end_of(const Replicated& tested, std::atomic<std::size_t>& replaced) {
   Servers servers(3, {.addresses = {}, .replicas = 1});
   const auto all = programs(servers, options_of(tested));
@@ -120,7 +120,7 @@ TEST(AServer, ThatWasLostWithItsReplicaSaysSo) {
   all[0]->step();
   while (!servers.are_replicated()) std::this_thread::yield();
   servers.stop(0);
-  servers.stop(1);  // where its replica was
+  servers.stop(1);  // the server with its replica
   servers.start(0);
   servers.start(1);
   const std::string error = error_of(*all[0]);

@@ -1,4 +1,4 @@
-// Start-up: a server that waits for what it reads ends by a signal.
+// Start-up: a server that waits for input ends on a signal.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -15,7 +15,7 @@
 namespace syncopate {
 namespace {
 
-/// The status of a process that has ended; nothing comes of one that hangs but its end by SIGKILL.
+/// The exit status of a process; one that hangs is ended by SIGKILL.
 int status_of(pid_t process) {
   const auto bound = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   int status = 0;

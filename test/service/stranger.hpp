@@ -1,4 +1,4 @@
-// Stranger: a caller that sends metadata and bytes of its own over a plain gRPC call.
+// Stranger: a caller that sends arbitrary metadata and bytes over a plain gRPC call.
 #pragma once
 
 #include <grpcpp/channel.h>
@@ -33,7 +33,7 @@ inline grpc::ByteBuffer buffer_of(const std::string& bytes) {
   return {&slice, 1};
 }
 
-/// One call. Each function waits for its end, so that the stranger is somewhere certain.
+/// One call. Each function waits for its end, so that the stranger's state is certain.
 class Stranger final {
  public:
   explicit Stranger(const std::string& address, const Metadata& metadata = {}, const char* method = kMethod)
@@ -58,7 +58,7 @@ class Stranger final {
   Stranger(const Stranger&) = delete;
   Stranger& operator=(const Stranger&) = delete;
 
-  /// Whether the listener let it in; with the listener's proof.
+  /// The listener's proof, if it accepted the stranger.
   [[nodiscard]] std::optional<std::string> proof() {
     call_->ReadInitialMetadata(this);
     if (!await() || context_.GetServerInitialMetadata().count(kProofKey) == 0) return std::nullopt;
@@ -69,13 +69,13 @@ class Stranger final {
     call_->Write(buffer_of(bytes), this);
     return await();
   }
-  /// One message of `count` times the same bytes, which stand in memory once.
+  /// One message that repeats the same bytes `count` times, which are in memory once.
   bool write_repeated(const std::string& bytes, std::size_t count) {
     const std::vector<grpc::Slice> slices(count, grpc::Slice(bytes));
     call_->Write(grpc::ByteBuffer(slices.data(), count), this);
     return await();
   }
-  /// The next message; nothing at the end.
+  /// The next message; empty at the end.
   [[nodiscard]] std::optional<std::string> read() {
     grpc::ByteBuffer buffer;
     call_->Read(&buffer, this);
@@ -95,7 +95,7 @@ class Stranger final {
     status_ = status;
     return status.error_code();
   }
-  /// After `finish`.
+  /// Call it after `finish`.
   [[nodiscard]] std::string challenge() const { return text_in(context_.GetServerTrailingMetadata(), kChallengeKey); }
 
  private:
@@ -122,7 +122,7 @@ class Stranger final {
 inline std::string text_of(const HelloBytes& bytes) { return text_of(base::ConstBytes(bytes)); }
 inline std::string text_of(const base::crypto::Digest& bytes) { return text_of(base::ConstBytes(bytes)); }
 
-/// What a caller of that name gives: with a challenge by `address` and the proof that `secret` makes.
+/// The metadata of a caller of that name: with a challenge by `address` and the proof that `secret` makes.
 inline Metadata proven_metadata(const std::string& address, const EndOptions& options) {
   const HelloBytes hello =
       say_hello({.version = {}, .silence = options.silence, .identity = options.identity, .job = options.job});

@@ -1,4 +1,4 @@
-// Strangers: callers without the secret get nothing but a challenge; members that send what is no message are cut off.
+// Strangers: callers without the secret get only a challenge; members that send malformed messages are cut off.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -88,7 +88,7 @@ TEST(Strangers, OfAnotherLanguageAreRefused) {
   expect_honest_workers_get_in(server, 0);
 }
 
-/// What is kept of nothing but the window of flow control: gRPC takes no more from who is not read.
+/// Only the window of flow control is kept: gRPC takes no more from a caller that is not read.
 TEST(Strangers, AreNotRead) {
   Server server;
   const HelloBytes hello = say_hello({.version = {}, .silence = 1s, .identity = "worker 0", .job = "a job"});
@@ -115,7 +115,7 @@ TEST(Strangers, ManyAtATimeDoNotKeepWorkersOut) {
   stops = true;
 }
 
-/// Who has proved the secret, and then sends what no member sends.
+/// A member that has proved the secret, and then sends malformed bytes.
 class Garbage : public testing::TestWithParam<std::pair<const char*, std::string>> {};
 
 TEST_P(Garbage, CutsAMemberOffByName) {

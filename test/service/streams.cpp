@@ -68,7 +68,7 @@ TEST(Streams, ALargestMessageIsTakenAndALargerOneIsRefusedWhereItIsSent) {
   EXPECT_EQ(server.record().await_messages(2).back(), "on");
 }
 
-/// A server that reads nothing before it is let.
+/// A server that reads nothing before the gate opens.
 class Gate final {
  public:
   void open() {

@@ -1,4 +1,4 @@
-// Strikes: servers and workers are killed at random moments, and the others go on; every update counts once.
+// Strikes: servers and workers are killed at random moments, and the others continue; every update counts once.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -36,11 +36,11 @@ constexpr char kFolder[] = "SYNCOPATE_TEST_FOLDER", kRole[] = "SYNCOPATE_TEST_RO
 constexpr std::int64_t kEndless = std::int64_t{1} << 60;
 constexpr auto kPatience = test::kSanitized ? 15s : 8s, kBound = 60s;
 
-/// What the processes of a job share: a file in their memory.
+/// State shared by the processes of a job: a file in their memory.
 struct Progress {
   std::atomic<std::int64_t> goal{kEndless};         ///< steps after which workers end
   std::atomic<std::int64_t> began[kMostWorkers]{};  ///< steps whose update may have left the worker
-  std::atomic<std::int64_t> known[kMostWorkers]{};  ///< steps of everybody that the worker's weights have
+  std::atomic<std::int64_t> known[kMostWorkers]{};  ///< steps of every worker in the worker's weights
 };
 
 class SharedProgress final {
@@ -85,7 +85,7 @@ void play_server() {
                                      .log = {.level = LogLevel::off}});
   while (!server->wait_for_end(1s) && ::getppid() != 1) {
   }
-  test::wait_for_the_end();  // its replica may be wanted
+  test::wait_for_the_end();  // its replica may be needed
 }
 
 /// Weight i belongs to worker i mod N, whose every step adds exactly 1 to it.
@@ -121,7 +121,7 @@ void play_worker() {
     out.write(reinterpret_cast<const char*>(table.data()), static_cast<std::streamsize>(table.size() * sizeof(float)));
 }
 
-/// Not a test: what a Child does.
+/// Not a test: the body of a Child.
 TEST(Strike, DISABLED_IsPlayed) {
   try {
     word(kRole) == "server" ? play_server() : play_worker();
@@ -132,7 +132,7 @@ TEST(Strike, DISABLED_IsPlayed) {
   ::_exit(0);
 }
 
-/// A job that a seed draws, whose processes are killed at random moments.
+/// A job drawn from a seed, whose processes are killed at random moments.
 class Struck final {
  public:
   explicit Struck(std::uint64_t seed)
@@ -154,7 +154,7 @@ class Struck final {
   Struck(const Struck&) = delete;
   Struck& operator=(const Struck&) = delete;
 
-  /// Returns how often it killed.
+  /// Returns the number of kills.
   std::size_t run() {
     const std::size_t strikes = 3 + draw_.below(4);
     for (std::size_t i = 0; i < strikes && await_replicas(); ++i) {
@@ -184,14 +184,15 @@ class Struck final {
              {kWorkerCount, std::to_string(worker_count_)}}};
   }
 
-  /// One death at a time: every server has a replica. False, and a failure, where that does not come.
+  /// Waits until every server has a replica, because servers die one at a time. False, and a test failure, at the
+  /// limit.
   [[nodiscard]] bool await_replicas() const {
     const auto deadline = std::chrono::steady_clock::now() + kBound;
     while (std::chrono::steady_clock::now() < deadline) {
       try {
         if (std::ranges::all_of(addresses(), [](const std::string& at) { return status_of(at, {}).keeps_replica; }))
           return true;
-      } catch (const Error&) {  // it begins just now
+      } catch (const Error&) {  // it is still starting
       }
       std::this_thread::sleep_for(1ms);
     }
@@ -244,8 +245,8 @@ class Struck final {
     return weights;
   }
 
-  /// Every update of who lived counts once; of who was killed, what others knew to be there, and not more than it sent.
-  /// In lockstep a step without a worker is the average of fewer.
+  /// Every update of a surviving worker counts once; of a killed worker, at least the updates that others saw, and at
+  /// most those that it sent. In lockstep a step without a worker is the average of fewer.
   void judge(std::span<const float> weights, std::int64_t goal) const {
     if (model_ == "bsp" && !dead_.empty()) return;
     std::size_t wrong = 0;

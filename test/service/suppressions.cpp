@@ -1,9 +1,9 @@
 // Suppressions: ThreadSanitizer does not see the locks of gRPC, whose libraries are built without it.
 
 #if defined(__SANITIZE_THREAD__)
-/// Everything that gRPC's threads do seems unordered to it. So it looks for races between a program's own threads, for
-/// deadlocks and for wrong use of locks, and not for races between reactions: there the law is that a session's state
-/// is touched under its lock alone.
+/// To ThreadSanitizer everything on gRPC's threads is unordered. It therefore checks a program's own threads for races,
+/// deadlocks and wrong use of locks, and not reactions for races. Their law: a session's state is touched only under
+/// its lock.
 extern "C" const char* __tsan_default_suppressions() {
   return "called_from_lib:libgrpc.so\n"
          "called_from_lib:libgrpc++.so\n"
@@ -15,8 +15,7 @@ extern "C" const char* __tsan_default_suppressions() {
          "race:libupb.so\n"
          "race:libcrypto.so\n"
          "race:^grpc::\n"
-         // Two users of a session let go of it, whose count orders them; what gRPC orders before one of them is not
-         // seen.
+         // Two users of a session release it, ordered by its count; an order that gRPC establishes before is invisible.
          "race:syncopate::server::rpc::Session::part\n";
 }
 #endif

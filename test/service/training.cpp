@@ -1,4 +1,4 @@
-// Servers and workers over real streams: what they end with, and what is said when one of them is lost.
+// Servers and workers over real streams: their final weights, and their errors when one of them is lost.
 #include <gtest/gtest.h>
 
 #include <thread>

@@ -1,4 +1,4 @@
-// Fiber: a context of the C library begins one, jumps go to and fro; AddressSanitizer is told of every change of stack.
+// Fiber: a context of the C library begins it, jumps switch it; AddressSanitizer is notified of every switch of stacks.
 #include "virtual/fiber.hpp"
 
 #include <ucontext.h>
@@ -24,14 +24,14 @@ namespace {
 constexpr std::size_t kStackBytes = std::size_t{256} << 10;
 Fiber* current = nullptr;
 
-/// Stacks are used again: fresh ones cost page faults.
+/// Stacks are reused, because new ones cost page faults.
 std::vector<std::unique_ptr<std::byte[]>>& spare_stacks() {
   static std::vector<std::unique_ptr<std::byte[]>> stacks;
   return stacks;
 }
 
-/// The compiler's jump and not the library's: that one refuses to go to another stack, and swapcontext asks the kernel
-/// for its mask of signals. Both ends of a jump lie in different functions.
+/// The compiler's jump, not the library's: longjmp refuses to switch stacks, and swapcontext calls the kernel for the
+/// mask of signals. Both ends of a jump lie in different functions.
 [[noreturn, gnu::noinline]] void jump(void** to) { __builtin_longjmp(to, 1); }
 }  // namespace
 
@@ -45,7 +45,7 @@ Fiber::Fiber(std::function<void()> body) : body_(std::move(body)) {
 }
 
 Fiber::~Fiber() {
-  assert(has_ended_ && "what lies on its stack would never be destroyed");
+  assert(has_ended_ && "objects on its stack would never be destroyed");
   spare_stacks().push_back(std::move(stack_));
 }
 

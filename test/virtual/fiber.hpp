@@ -1,4 +1,4 @@
-// Fiber: a program that can be left in the middle of a wait and taken up again, so that many share one thread.
+// Fiber: a program that can be suspended in a wait and resumed, so that many share one thread.
 #pragma once
 
 #include <cstddef>
@@ -17,9 +17,9 @@ class Fiber final {
   /// Runs the body until it suspends itself or ends.
   void resume();
   [[nodiscard]] bool has_ended() const noexcept { return has_ended_; }
-  /// Back to who resumed the fiber that runs now.
+  /// Returns to the caller that resumed the running fiber.
   static void suspend();
-  /// The one that runs now; null outside of all.
+  /// The running fiber; null outside of all.
   [[nodiscard]] static Fiber* running() noexcept;
 
  private:
@@ -27,7 +27,7 @@ class Fiber final {
   [[noreturn]] void begin();
   std::function<void()> body_;
   std::unique_ptr<std::byte[]> stack_;
-  void* own_[5] = {};  ///< where it goes on
+  void* own_[5] = {};  ///< where it continues
   void* resumer_[5] = {};
   bool has_begun_ = false;
   const void* resumers_stack_ = nullptr;  ///< for AddressSanitizer

@@ -1,4 +1,4 @@
-// Histories: production protocols under seeded faults keep their laws, and the same seed is the same history.
+// Histories: production protocols under seeded faults keep their laws, and equal seeds give equal histories.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -28,7 +28,8 @@ TEST(Histories, KeepTheLaws) {
   for (std::uint64_t seed = first; seed < first + count; ++seed) expect_laws(seed, prints);
 }
 
-/// Each finds a defect that is rare among others, planted (check/mutants/transport) or mended (docs/virtual_time.md).
+/// Each seed finds a defect that other seeds rarely find: planted (check/mutants/transport) or fixed
+/// (docs/virtual_time.md).
 TEST(Histories, ThatHaveFoundDefectsKeepTheLaws) {
   for (const std::uint64_t seed : {1,   2,   5,   6,   8,   12,  23,  39,  41,   47,   124,  148,  182,
                                    196, 308, 344, 507, 724, 919, 951, 965, 1291, 2341, 3070, 4537, 9330})

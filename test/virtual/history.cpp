@@ -16,12 +16,12 @@ namespace syncopate::virtual_world {
 
 namespace {
 
-/// Beyond every bound of the scenario.
+/// After every limit of the scenario.
 constexpr auto kEnd = 60s;
-/// Longer than a call is tried.
+/// Longer than a call is retried.
 constexpr auto kCrowd = 15s;
 
-/// Memory of one history is kept for the next.
+/// Keeps the memory of one history for the next.
 void keep_memory() {
   [[maybe_unused]] static const int once = ::mallopt(M_MMAP_THRESHOLD, 1 << 24) + ::mallopt(M_TRIM_THRESHOLD, 1 << 30);
 }
@@ -54,7 +54,7 @@ History play(World& world, const Scenario& scenario, std::uint64_t seed) {
     if (const std::string law = law_broken_by_all(scenario, ranks, begin); !law.empty()) history.broken.push_back(law);
   }
   if (history.broken.empty() && network.open_sockets() != 0)
-    history.broken.push_back(fmt::format("{} sockets are open when all ranks are gone", network.open_sockets()));
+    history.broken.push_back(fmt::format("{} sockets are open after all ranks have ended", network.open_sockets()));
   history.digest = world.digest();
   history.events = world.events();
   return history;

@@ -1,4 +1,4 @@
-// History: all that follows from one seed, and the laws that it must have kept.
+// History: everything that follows from one seed, and its broken laws.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@ namespace syncopate::virtual_world {
 struct History {
   std::uint64_t seed = 0;
   std::string scenario;
-  std::uint64_t digest = 0;  ///< of every event: the same seed gives the same
+  std::uint64_t digest = 0;  ///< of every event: equal for equal seeds
   std::uint64_t events = 0;
-  std::vector<std::string> broken;  ///< laws, with what was seen instead; empty: all were kept
+  std::vector<std::string> broken;  ///< laws, each with the observation that broke it; empty: none
 };
 
-/// `prints`: every event.
+/// `prints`: prints every event.
 [[nodiscard]] History history_of(std::uint64_t seed, bool prints = false);
-/// So many ranks that only calculate, on a calm network: for measuring.
+/// `ranks` ranks that only compute, on a calm network: for measurements.
 [[nodiscard]] History calm_history(std::uint64_t seed, int ranks, int operations);
 
 }  // namespace syncopate::virtual_world

@@ -1,4 +1,4 @@
-// Laws: bounds of waiting, right results, and who may be named for what.
+// Laws: limits of waiting, right results, and which rank may be blamed for what.
 #include "virtual/laws.hpp"
 
 #include <fmt/format.h>
@@ -13,7 +13,8 @@ namespace {
 
 using End = Outcome::End;
 
-/// After the time for joining: rank 0's word on who is missing, its bound for saying so, and a failure's last words.
+/// After the join timeout: rank 0's answer that names the missing ranks, its limit for sending it, and a failure's last
+/// messages.
 constexpr auto kAfterJoining = 4s;
 
 class Judge final {
@@ -25,7 +26,8 @@ class Judge final {
   [[nodiscard]] std::string judge_all() const;
 
  private:
-  /// Some rank had not finished its first operation when the fault struck, or may still need a descriptor after that.
+  /// Whether some rank had not finished its first operation when the fault struck, or may still need a descriptor
+  /// later.
   [[nodiscard]] bool is_early() const {
     if (!scenario_.strikes_early || !victim_.struck()) return false;
     return scenario_.fault == Fault::no_sockets ||
@@ -34,12 +36,12 @@ class Judge final {
   [[nodiscard]] bool is_fatal_here() const {
     return kind_after(scenario_.fault) != nullptr && victim_.struck().has_value();
   }
-  /// A group cannot form without the victim, nor go on without it while it stays.
+  /// A group cannot form without the victim, nor continue without it while it stays.
   [[nodiscard]] bool must_know() const {
     const bool may_pass = scenario_.fault == Fault::cut || (scenario_.fault == Fault::long_stop && is_early());
     return is_fatal_here() && !may_pass && !victim_.was_leaving();
   }
-  /// When the last survivor of a group that has formed knows: twice in a row a silence, and what is under way.
+  /// Time by which the last survivor of a formed group must know: two silences in a row, and messages in flight.
   [[nodiscard]] Time known() const { return *victim_.struck() + 2 * scenario_.silence + 2s; }
   [[nodiscard]] Time bound() const;
   [[nodiscard]] bool may_fail() const;
@@ -52,7 +54,7 @@ class Judge final {
   const Time begin_;
 };
 
-/// While ranks join, who waits for a connection waits to the end of the time for joining.
+/// While ranks join, a rank that waits for a connection waits until the join timeout.
 Time Judge::bound() const {
   if (!is_early()) return known();
   return std::max(known(), begin_ + scenario_.latest_start + scenario_.join_time + kAfterJoining);
@@ -60,8 +62,9 @@ Time Judge::bound() const {
 
 bool Judge::may_fail() const { return is_fatal_here() || (is_early() && scenario_.fault == Fault::no_sockets); }
 
-/// While ranks join the tree is not whole: who comes when a rank has failed and is gone, or shares only data with it,
-/// cannot learn why. But a rank whose edge was there has been told, and nobody who fails leaves in order.
+/// While ranks join the tree is incomplete: a rank that joins after a rank has failed and ended, or that shares only
+/// data with it, cannot learn the cause. But a rank whose edge existed has received the failure, and a failed rank
+/// never leaves in order.
 bool Judge::may_name(const Outcome& who, int named) const {
   if (named < 0 || named >= scenario_.ranks) return false;
   if (named == scenario_.victim || (scenario_.fault == Fault::cut && named == victim_.cut_from())) return true;
@@ -70,13 +73,13 @@ bool Judge::may_name(const Outcome& who, int named) const {
   const auto says = [&](const char* what) { return who.failure.message.find(what) != std::string::npos; };
   if (!is_early() || other.end != End::failed) return false;
   if (rank.met() > who.ended && (who.failure.kind == "Timeout" || says("cannot be reached"))) return true;
-  // A stopped rank that goes on finds whoever has not waited for it gone.
+  // A stopped rank that continues finds ranks gone that did not wait for it.
   const bool was_stopped = scenario_.fault == Fault::long_stop && says("ended without a word");
   return other.ended < who.ended &&
          (was_stopped || who.failure.kind == "Timeout" || says("cannot be reached") || says("lost rank"));
 }
 
-/// Those of "ranks 1, 5 and 7 did not come".
+/// The ranks of "ranks 1, 5 and 7 did not come".
 std::set<int> missing_in(const std::string& message) {
   std::set<int> ranks;
   const std::string names = message.substr(0, message.find(" did not"));
@@ -110,7 +113,7 @@ std::vector<std::string> Judge::judge(int number) {
   const auto breaks = [&](const std::string& what) { broken.push_back(fmt::format("rank {} {}", number, what)); };
   if (!rank.is_over()) breaks("waits beyond its bound");
   if (!outcome.wrong.empty()) breaks("has a wrong result: " + outcome.wrong);
-  // What the victim says of the others is nobody's concern.
+  // Failures that the victim reports are not checked.
   if (!broken.empty() || (is_fatal_here() && &rank == &victim_)) return broken;
   if (outcome.end == End::failed && !is_right(outcome))
     breaks(fmt::format("accuses: {}: {}", outcome.failure.kind, outcome.failure.message));
@@ -122,7 +125,7 @@ std::vector<std::string> Judge::judge(int number) {
   return broken;
 }
 
-/// Who falls silent is noticed when the silence is over. What it said before may still be under way, and the first
+/// A silent rank is noticed when the silence is over. Its earlier messages may still be in flight, and the first rank
 /// whose program runs may be some edges away.
 std::string Judge::judge_all() const {
   const bool falls_silent = scenario_.fault == Fault::vanish || scenario_.fault == Fault::long_stop;

@@ -11,10 +11,10 @@ namespace syncopate::virtual_world {
 
 using Ranks = std::vector<std::unique_ptr<Rank>>;
 
-/// The laws that a rank broke, with what was seen instead. `begin`: of the history.
+/// The laws that a rank broke, each with the observation. `begin`: of the history.
 [[nodiscard]] std::vector<std::string> broken_laws(const Scenario& scenario, const Ranks& ranks, int number,
                                                    Time begin);
-/// The law that they broke together; empty: none.
+/// The law that all ranks broke together; empty: none.
 [[nodiscard]] std::string law_broken_by_all(const Scenario& scenario, const Ranks& ranks, Time begin);
 
 }  // namespace syncopate::virtual_world

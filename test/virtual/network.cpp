@@ -1,4 +1,4 @@
-// Network: connections are made and broken, and bytes travel in order, in pieces, and late.
+// Network: makes and breaks connections, and moves bytes in order, in pieces, and late.
 #include "virtual/network.hpp"
 
 #include <netinet/in.h>
@@ -75,7 +75,7 @@ Network::Place Network::place_of(const socket::Address& address) noexcept {
   return Place{ntohl(raw.sin_addr.s_addr)} << 16 | ntohs(raw.sin_port);
 }
 
-/// The other host's kernel answers, whatever its program does.
+/// The answer of the other host's kernel, independent of its program.
 void Network::answer(const SocketPtr& caller, Place to) {
   if (caller->is_closed || isolated_.contains(host_of(to)) || isolated_.contains(caller->host)) return;
   const auto found = listeners_.find(to);
@@ -128,7 +128,7 @@ ssize_t Network::receive(const SocketPtr& socket, std::span<iovec> into) {
     if (socket->error != 0) return fails(std::exchange(socket->error, 0));
     return socket->has_end || socket->is_reset ? 0 : fails(EAGAIN);
   }
-  // The sender learns of the room that this makes.
+  // The sender learns of the freed room.
   deliver(socket, [taken](Socket& sender) {
     sender.room += taken;
     return std::exchange(sender.lacks_room, false);
@@ -165,7 +165,7 @@ ssize_t Network::send(const SocketPtr& socket, std::span<iovec> from) {
       return true;
     }
     const SocketPtr sender = to.peer.lock();
-    deliver(sender->peer.lock(), [this](Socket& late) {  // nobody reads any more: the kernel answers so
+    deliver(sender->peer.lock(), [this](Socket& late) {  // no reader is left: the kernel answers with a reset
       if (!late.is_closed && !late.is_reset) reset(late, late.has_end ? EPIPE : ECONNRESET);
       return true;
     });
@@ -182,7 +182,7 @@ void Network::close(const SocketPtr& socket) {
   if (socket->state == Socket::State::listening) {
     listeners_.erase(place_of(socket->local));
     for (const SocketPtr& waiting : std::exchange(socket->backlog, {})) {
-      waiting->in.assign(1, '\0');  // who waited is reset
+      waiting->in.assign(1, '\0');  // waiting callers are reset
       close(waiting);
     }
     return;

@@ -1,4 +1,4 @@
-// Rank: joins, runs its collectives, stays, and leaves; a fiber for the program, and control fed when it is due.
+// Rank: joins, runs its collectives, stays, and leaves; a fiber for the program, and control that is fed when due.
 #include "virtual/rank.hpp"
 
 #include <fmt/format.h>
@@ -21,9 +21,9 @@ using namespace transport;
 namespace {
 
 constexpr auto kOperationTime = 20s, kLongStay = 8s;
-const std::string kSecret = "what every rank of these histories knows";
+const std::string kSecret = "the secret of every rank of these histories";
 
-/// What all ranks know without a word.
+/// A hash that all ranks compute alike.
 std::uint64_t mix(std::uint64_t value) { return (value ^ (value >> 31)) * 0x9e3779b97f4a7c15 >> 16; }
 
 /// The operation that all ranks call.
@@ -35,11 +35,11 @@ test::Step step_of(const Scenario& scenario, int operation) {
                           .most = scenario.most_elements,
                           .may_split = false,
                           .is_exact = true};
-  if (operation == 0) return {.collective = Collective::barrier};  // behind it all have joined
+  if (operation == 0) return {.collective = Collective::barrier};  // after it all ranks have joined
   test::Step step = test::draw_step(draw, world);
   while (scenario.only_collectives && step.kind != test::Kind::collective) step = test::draw_step(draw, world);
-  step.is_started = false;                        // that takes a thread
-  if (step.collective == Collective::alltoall) {  // its parts are even, whatever the scope
+  step.is_started = false;                        // a started operation needs a thread
+  if (step.collective == Collective::alltoall) {  // its parts are even in every scope
     const int parts =
         std::lcm(std::lcm(scenario.ranks, world.hosts), std::lcm(per_host, scenario.ranks % per_host + 1));
     step.count -= step.count % static_cast<std::size_t>(parts);
@@ -47,7 +47,7 @@ test::Step step_of(const Scenario& scenario, int operation) {
   return step;
 }
 
-/// What the program of a rank throws.
+/// The exception of a rank's program that gives up.
 class GaveUp final : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -79,7 +79,7 @@ Rank::Rank(Network& network, const Scenario& scenario, int number)
 }
 
 Rank::~Rank() {
-  if (!is_over_) kill();  // it waits beyond its bound: history has said so
+  if (!is_over_) kill();  // it waits past its limit, which history has reported
 }
 
 void Rank::start() {
@@ -93,7 +93,7 @@ void Rank::start() {
   program_runner_->ask(system_.now());
 }
 
-/// As `transport::join`, but that control is fed instead of having a thread.
+/// As `transport::join`, but control is fed instead of having a thread.
 Endpoint Rank::join() {
   const Newcomer me{options_, kSecret, system_, "here", "nobody"};
   std::vector<socket::Descriptor> listeners;
@@ -111,7 +111,7 @@ Endpoint Rank::join() {
   }
   has_joined_ = true;
   Endpoint made{.rank = number_, .size = scenario_.ranks, .kind = kind_of(met.all)};
-  for (const connect::PeerInfo& rank : met.all) made.hosts.push_back(rank.address);  // no two ranks share one
+  for (const connect::PeerInfo& rank : met.all) made.hosts.push_back(rank.address);  // all ranks are on different hosts
   made.control = control_;
   made.links = links_of(me, met.all, {control_, mailbox_, nullptr});
   made.clock = &system_;
@@ -174,7 +174,7 @@ void Rank::pause(Duration time) {
   while (system_.now() < end) sleep(end);
 }
 
-/// Until then, or until something wakes the program.
+/// Sleeps until then, or until an event wakes the program.
 void Rank::sleep(Time until) {
   program_runner_->ask(until);
   Fiber::suspend();
@@ -208,7 +208,7 @@ void Rank::work() {
     outcome_.end = Outcome::End::in_order;
   } catch (const Killed&) {
     outcome_.end = Outcome::End::killed;
-  } catch (const GaveUp&) {  // its group has been aborted on the way here
+  } catch (const GaveUp&) {  // its group was aborted before it got here
     outcome_.end = Outcome::End::failed;
   } catch (const Error& error) {
     outcome_.end = Outcome::End::failed;
@@ -221,7 +221,7 @@ void Rank::operate(Group& group, int operation) {
   test::Step step = step_of(scenario_, operation);
   if (is_victim() && operation == scenario_.strike_at) {
     if (scenario_.fault == Fault::gives_up) strike();
-    // Sets of ranks may call what they like, and a barrier has no name.
+    // Sets of ranks may make any call, and a barrier has no name.
     if (scenario_.fault == Fault::other_call && step.kind == test::Kind::collective &&
         step.collective != Collective::barrier && step.options.scope == Scope::group) {
       strike();
@@ -235,7 +235,7 @@ void Rank::operate(Group& group, int operation) {
   }
 }
 
-/// After its last operation a rank is idle, and learns of failures all the same.
+/// After its last operation a rank is idle, and still learns of failures.
 void Rank::stay(Transport& links) {
   const bool leaves_soon =
       static_cast<int>(mix(static_cast<std::uint64_t>(number_) * 31 + static_cast<std::uint64_t>(scenario_.leavers)) %
@@ -279,7 +279,7 @@ void Rank::strike() {
       return cut_one();
     case Fault::no_sockets:
       system_.accepts_again = system_.now() + scenario_.stop_for;
-      // Who cannot call for data has failed; calls that replace edges of the tree may come later.
+      // A rank that cannot make data connections has failed; connections that replace edges of the tree may come later.
       if (scenario_.strikes_early || scenario_.strike_at == scenario_.operations)
         system_.opens_again = system_.accepts_again;
       return;

@@ -12,14 +12,14 @@
 
 namespace syncopate::virtual_world {
 
-/// What became of a rank.
+/// The result of a rank.
 struct Outcome {
   enum class End : std::uint8_t { none, in_order, failed, killed } end = End::none;
   transport::membership::Failure failure;  ///< if it failed
-  Time ended{};                            ///< the program
-  int operations = 0;                      ///< finished
-  Time worked = kNever;                    ///< the first of them was finished then
-  std::string wrong;                       ///< a result that is not what it must be
+  Time ended{};                            ///< when the program ended
+  int operations = 0;                      ///< number of finished ones
+  Time worked = kNever;                    ///< when the first of them finished
+  std::string wrong;                       ///< description of a wrong result
 };
 
 class Rank final {
@@ -29,19 +29,19 @@ class Rank final {
   Rank& operator=(const Rank&) = delete;
   ~Rank();
 
-  /// Where it lets ranks in.
+  /// The address at which it accepts ranks.
   [[nodiscard]] static socket::Address address_of(int rank, std::uint16_t port = VirtualSystem::kFirstPort);
-  /// Where rank 0 gathers all.
+  /// Rank 0's rendezvous address.
   [[nodiscard]] static socket::Address meeting_place() { return address_of(0, 4000); }
   void start();
-  /// The victim's own part of the scenario.
+  /// Applies the scenario's fault to the victim.
   void strike();
   void kill();
   [[nodiscard]] bool is_over() const noexcept { return is_over_; }  ///< control has left, too
   [[nodiscard]] const Outcome& outcome() const noexcept { return outcome_; }
   [[nodiscard]] std::optional<Time> struck() const noexcept { return struck_; }
   [[nodiscard]] int cut_from() const noexcept { return cut_from_; }
-  [[nodiscard]] Time met() const noexcept { return met_; }                  ///< when it came out of the rendezvous
+  [[nodiscard]] Time met() const noexcept { return met_; }                  ///< when it finished the rendezvous
   [[nodiscard]] bool was_leaving() const noexcept { return was_leaving_; }  ///< when it was struck
 
  private:

@@ -1,4 +1,4 @@
-// Scenario: sizes, weather and faults, each drawn so that rare meetings of events are not rare.
+// Scenario: sizes, weather and faults, each drawn so that rare coincidences of events are frequent.
 #include "virtual/scenario.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// Strangers: they look again every few milliseconds whether a place is free.
+// Strangers: they check every few milliseconds whether a place is free.
 #include "virtual/strangers.hpp"
 
 #include <utility>

@@ -1,4 +1,4 @@
-// Strangers: a host that knows no secret, and holds connections to one rank on which it says nothing.
+// Strangers: a host without the secret that holds silent connections to one rank.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@ namespace syncopate::virtual_world {
 
 class Strangers final {
  public:
-  /// `crowd` connections to that address, made again when they are ended, from now on until `end`.
+  /// Makes `crowd` connections to that address, again whenever they are ended, from now on until `end`.
   Strangers(Network& network, socket::Address to, std::size_t crowd, Time end);
   Strangers(const Strangers&) = delete;
   Strangers& operator=(const Strangers&) = delete;

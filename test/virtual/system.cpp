@@ -1,4 +1,4 @@
-// VirtualSystem: numbers to sockets, and epoll's rules: levels, edges, and what is told only once.
+// VirtualSystem: numbers to sockets, and epoll's rules: levels, edges, and events that are reported only once.
 #include "virtual/system.hpp"
 
 #include <sys/epoll.h>
@@ -77,7 +77,7 @@ void VirtualWatcher::collect() {
     const bool is_told = socket->watcher == this && events != 0 && (!is_edge || socket->has_news);
     if (is_told) ready_.push_back({socket->key, events});
     socket->has_news = false;
-    socket->is_listed = is_told && !is_edge;  // a level is looked at again
+    socket->is_listed = is_told && !is_edge;  // a level is checked again
     return !socket->is_listed;
   });
 }
@@ -86,7 +86,7 @@ std::span<const socket::Ready> VirtualWatcher::wait(Time deadline) {
   ready_.clear();
   waits_ = last_wait_ == system_.now() ? waits_ + 1 : 0;
   last_wait_ = system_.now();
-  if (waits_ > kMostWaits) throw Timeout("it spins: what its poller announces is not taken");
+  if (waits_ > kMostWaits) throw Timeout("it spins: it does not take what its poller announces");
   for (;;) {
     if (system_.is_dead) throw Killed{};
     collect();

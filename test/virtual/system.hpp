@@ -1,4 +1,4 @@
-// VirtualSystem: one rank's machine in the virtual world, and what runs on it.
+// VirtualSystem: one rank's machine in the virtual world, and the programs on it.
 #pragma once
 
 #include <functional>
@@ -12,12 +12,12 @@
 
 namespace syncopate::virtual_world {
 
-/// What unwinds a program whose machine has died.
+/// Unwinds a program whose machine has died.
 struct Killed {};
 
 class VirtualSystem;
 
-/// Something that runs on a machine when it is woken, or when its time has come.
+/// Runs on a machine when it is woken, or when its time has come.
 class Runner final : public std::enable_shared_from_this<Runner> {
  public:
   Runner(VirtualSystem& system, std::function<void()> run) : system_(system), run_(std::move(run)) {}
@@ -29,12 +29,12 @@ class Runner final : public std::enable_shared_from_this<Runner> {
   VirtualSystem& system_;
   std::function<void()> run_;
   Time due_ = kNever;
-  std::vector<Time> alarms_;  ///< events to come: one that comes too early asks again, so deadlines need not pile up
+  std::vector<Time> alarms_;  ///< future events: one that comes too early asks again, so deadlines need not pile up
   bool is_over_ = false;
 };
 
-/// Outside a fiber a wait returns at once; in a fiber it suspends that. Who waits without end while no time passes, for
-/// what is ready and is not taken, gets a Timeout.
+/// Outside a fiber a wait returns at once; in a fiber it suspends the fiber. A program that waits repeatedly at the
+/// same time for ready descriptors, without taking what is ready, gets a Timeout.
 class VirtualWatcher final : public socket::Watcher {
  public:
   explicit VirtualWatcher(VirtualSystem& system) : system_(system) {}
@@ -45,7 +45,7 @@ class VirtualWatcher final : public socket::Watcher {
   [[nodiscard]] std::span<const socket::Ready> wait(Time deadline) override;
   void wake() noexcept override;
   void note(Socket& socket);
-  std::weak_ptr<Runner> runner;  ///< who waits here
+  std::weak_ptr<Runner> runner;  ///< the runner that waits here
 
  private:
   void collect();
@@ -55,12 +55,12 @@ class VirtualWatcher final : public socket::Watcher {
   std::vector<socket::Ready> ready_;
   bool is_woken_ = false;
   Time last_wait_{};
-  int waits_ = 0;  ///< since then
+  int waits_ = 0;  ///< since the time last changed
 };
 
 class VirtualSystem final : public socket::System {
  public:
-  /// The first that is given to who asks for any.
+  /// The first port that the system chooses for port 0.
   static constexpr std::uint16_t kFirstPort = 5000;
 
   VirtualSystem(Network& network, int host) : network_(network), host_(host) {}
@@ -82,20 +82,20 @@ class VirtualSystem final : public socket::System {
   void own(int /*descriptor*/) override {}
   void close(int descriptor) noexcept override;
 
-  /// All that it has open ends as at the end of a process.
+  /// Ends everything that it has open, as at the end of a process.
   void die();
-  /// Its programs run on at `until`; its kernel does not stop.
+  /// Its programs continue at `until`; its kernel does not stop.
   void stop(Time until) { stopped_until = until; }
   [[nodiscard]] const std::map<int, SocketPtr>& sockets() const noexcept { return sockets_; }
   [[nodiscard]] World& world() noexcept { return network_.world(); }
   [[nodiscard]] int host() const noexcept { return host_; }
 
-  std::size_t most = SIZE_MAX;  ///< descriptors, as far as the program is told
-  Time accepts_again{};         ///< until then it has no descriptor for who comes in
-  Time opens_again{};           ///< until then it has none for calls
+  std::size_t most = SIZE_MAX;  ///< the limit of descriptors reported to the program
+  Time accepts_again{};         ///< before it, no descriptor is free for accepting
+  Time opens_again{};           ///< before it, no descriptor is free for calls
   Time stopped_until{};
   bool is_dead = false;
-  std::weak_ptr<Runner> on_watcher;  ///< who waits at the watchers that are made from here on
+  std::weak_ptr<Runner> on_watcher;  ///< the runner that waits at watchers made from now on
 
  private:
   Network& network_;

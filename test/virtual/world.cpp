@@ -11,7 +11,7 @@ World::~World() {
   for (const Event& event : heap_) slots_[event.slot].end(false);
 }
 
-/// The slot of an event to come.
+/// The slot of a future event.
 std::size_t World::push(Time when) {
   if (free_.empty()) {
     free_.push_back(slots_.size());

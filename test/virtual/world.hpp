@@ -1,4 +1,4 @@
-// World: virtual time, the events to come, chance, and the digest of all that happened.
+// World: virtual time, future events, chance, and the digest of all events.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace syncopate::virtual_world {
 using namespace std::chrono_literals;
 using base::Duration, base::Time, base::kNever;
 
-/// Room for a call to come, so that an event costs no allocation.
+/// Room for a deferred call, so that an event costs no allocation.
 class Slot final {
  public:
   template <class What>
@@ -37,7 +37,7 @@ class Slot final {
   void (*end_)(void* bytes, bool happens) = nullptr;
 };
 
-/// One thread. Law: what happens follows from the seed alone.
+/// One thread. Law: all events follow from the seed alone.
 class World final {
  public:
   explicit World(std::uint64_t seed) : chance_(seed) {}
@@ -46,7 +46,7 @@ class World final {
   ~World();
 
   [[nodiscard]] Time now() const noexcept { return now_; }
-  /// Events of the same time happen in the order in which they were asked for.
+  /// Events of the same time happen in the order in which they were requested.
   template <class What>
   void at(Time when, What what) {
     slots_[push(when)].set(std::move(what));
@@ -55,17 +55,17 @@ class World final {
   void in(Duration later, What what) {
     at(now_ + later, std::move(what));
   }
-  /// Happens what is next; false: nothing will, or not before `end`.
+  /// Runs the next event; false: there is none, or none before `end`.
   bool go_on(Time end);
 
-  /// From `low` to `high`, both included. (The standard's distributions differ between libraries.)
+  /// A number from `low` to `high`, both included. (The standard's distributions differ between libraries.)
   [[nodiscard]] std::uint64_t draw(std::uint64_t low, std::uint64_t high) { return low + chance_() % (high - low + 1); }
   [[nodiscard]] Duration draw(Duration low, Duration high) {
     return Duration(draw(static_cast<std::uint64_t>(low.count()), static_cast<std::uint64_t>(high.count())));
   }
   [[nodiscard]] bool happens(unsigned percent) { return draw(1, 100) <= percent; }
 
-  /// Something to remember: `who` did `what`, of size `how_much`.
+  /// Notes for the digest: `who` did `what`, of size `how_much`.
   void note(std::string_view what, std::uint64_t who, std::uint64_t how_much = 0);
   [[nodiscard]] std::uint64_t digest() const noexcept { return digest_; }
   [[nodiscard]] std::uint64_t events() const noexcept { return events_; }

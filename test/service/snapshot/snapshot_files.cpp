@@ -1,4 +1,4 @@
-// Snapshots as files: read as they were written, refused where they are damaged, chosen and kept.
+// Snapshots as files: read as written, refused if damaged, chosen and kept.
 #include "service/snapshot/snapshot_files.hpp"
 
 #include <fcntl.h>
@@ -93,7 +93,7 @@ TEST(Snapshots, TheNewestStepOfAllServersIsChosen) {
   EXPECT_FALSE(first.newest_in_common()) << "of two jobs";
 }
 
-/// What may stand where a snapshot is expected.
+/// Entries that may exist where a snapshot is expected.
 using Odd = std::pair<const char*, void (*)(const std::string& file)>;
 class OddEntry : public testing::TestWithParam<Odd> {};
 

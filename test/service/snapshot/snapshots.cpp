@@ -1,4 +1,4 @@
-// Snapshots: jobs whose servers are all lost go on from the newest step that all of them have written whole.
+// Snapshots: jobs whose servers are all lost resume from the newest step that all of them have written completely.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -134,7 +134,7 @@ TEST(ARestoredJob, SaysOnceWhatDiffers) {
     EXPECT_THROW(worker->start({}), Mismatch);
   }
   EXPECT_EQ(std::ranges::count_if(said, [](const auto& line) { return line.find("another job") != line.npos; }), 0)
-      << "the worker's error says it, " << (said.empty() ? "" : said[0]);
+      << "the worker's error states it, " << (said.empty() ? "" : said[0]);
 }
 
 TEST(ARestoredServer, TellsWorkersThatWereThereBeforeToStartAgain) {
@@ -180,7 +180,7 @@ TEST(AServer, WithAReplicaTakesNoSnapshots) {
 
 constexpr const char* kSnapshotRole = "DISABLED_SnapshotRole.Server";
 
-/// Played by a child: a server that is killed.
+/// Run by a child: a server that is killed.
 TEST(DISABLED_SnapshotRole, Server) {
   ServerOptions options;
   options.snapshots = std::getenv("SNAPSHOT_FOLDER");

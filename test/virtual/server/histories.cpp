@@ -1,4 +1,4 @@
-// ServerHistories: parameter servers and workers under seeded faults keep their laws; one seed is one history.
+// ServerHistories: parameter servers and workers under seeded faults keep their laws; equal seeds give equal histories.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// What is drawn of a job from its seed, and the faults that strike it.
+// The random draws of a job, and its faults.
 #include "virtual/server/job.hpp"
 
 #include <fmt/format.h>
@@ -61,7 +61,8 @@ void Job::break_stream() {
   if (!worker.is_dead() && !worker.has_finished && worker.has_begun) worker.cut(server);
 }
 
-/// Another process takes its place. Only where nothing is lost: all are there, and all replicas whole.
+/// Kills a server, which another process replaces. Only if nothing is lost: all servers are up, and all replicas
+/// complete.
 void Job::kill_server() {
   const bool are_there = std::ranges::all_of(
       servers, [](const auto& server) { return server && !server->tables.is_empty() && server->keeps_replica(); });

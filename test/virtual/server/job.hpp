@@ -1,4 +1,5 @@
-// Job: servers and workers of a job in virtual time: production's tables, seats and keepers, in shells of ours.
+// Job: servers and workers of a job in virtual time: production's tables, seats and keepers, with the test's event
+// loops.
 #pragma once
 
 #include <map>
@@ -23,7 +24,7 @@ inline constexpr Duration kSilence = 500ms;                  ///< a stopped proc
 
 struct Job;
 
-/// What server/process/server.cpp and replica_link.cpp do with threads, in events.
+/// Does in events what server/process/server.cpp and replica_link.cpp do with threads.
 class ServerProcess final {
  public:
   ServerProcess(Job& job, std::size_t index);
@@ -33,7 +34,7 @@ class ServerProcess final {
   void cut_replication();
 
   server::ServerTables tables;
-  std::optional<server::ReplicaKeeper> keeper;  ///< of the server before this one
+  std::optional<server::ReplicaKeeper> keeper;  ///< of the previous server
 
  private:
   void turn();
@@ -52,7 +53,7 @@ class ServerProcess final {
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
-/// What server/process/worker.cpp and links.cpp do with threads, in events, and a program of so many steps.
+/// Does in events what server/process/worker.cpp and links.cpp do with threads, and runs a program of `steps` steps.
 class WorkerProcess final {
  public:
   WorkerProcess(Job& job, std::size_t index, Clock steps);
@@ -63,7 +64,7 @@ class WorkerProcess final {
 
   std::vector<std::vector<float>> weights;
   server::WorkerTables tables;
-  Clock made = 0;  ///< steps whose updates it gave
+  Clock made = 0;  ///< steps whose updates it sent
   bool has_finished = false, has_begun = false;
   std::string failure;
 
@@ -74,7 +75,7 @@ class WorkerProcess final {
     std::uint64_t life = 0;
     bool is_welcome = false;
     std::optional<Message> welcome{};
-    std::map<std::uint32_t, int> under_way{};  ///< requests of a block on this stream
+    std::map<std::uint32_t, int> under_way{};  ///< pending requests of a block on this stream
   };
   std::vector<Buffer> buffers();
   void dial(std::size_t server);
@@ -106,7 +107,7 @@ struct Job {
   std::vector<std::string> broken;
   std::string scenario;
   bool may_give_up = false;                               ///< a fault of this history can outlast the patience
-  std::map<Clock, std::vector<std::vector<float>>> seen;  ///< in lockstep: what each step is computed with
+  std::map<Clock, std::vector<std::vector<float>>> seen;  ///< in lockstep: the weights of each step
 
   void draw_faults();
   void check_read(std::size_t worker);

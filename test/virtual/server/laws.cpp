@@ -1,4 +1,4 @@
-// The laws of a job's history: steps as fresh as the model promises, and every update counted once everywhere.
+// The laws of a job's history: steps are as fresh as the model guarantees, and every update counts exactly once.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +12,8 @@ using namespace server;
 
 namespace {
 
-constexpr Duration kBound = 30s;  ///< of virtual time, by when everybody has finished: far beyond all stops together
+constexpr Duration kBound = 30s;  ///< virtual time by which every worker has finished: much longer than all stops
+                                  ///< together
 
 using Images = std::map<std::uint32_t, std::vector<std::byte>>;
 
@@ -21,7 +22,7 @@ void keep(Images& images, const Record& record) {
   if (record.event == Event::image) images[record.message.block].assign(bytes.begin(), bytes.end());
 }
 
-/// Takes what a keeper hands over to a process that claims the server with nothing.
+/// Takes the tables that a keeper hands over to a process without tables that claims the server.
 class Claimant final : public rpc::Stream {
  public:
   explicit Claimant(Images& images) : images_(images) {}
@@ -57,18 +58,18 @@ ServerBlock restored(Job& job, const Block& block, const Images& images) {
   ServerBlock kept(job.terms, block, job.setup.tables[block.table].spared);
   const auto image = images.find(block.index);
   if (image == images.end())
-    job.law(fmt::format("server {} or its replica has nothing of block {}", block.server, block.index));
+    job.law(fmt::format("server {} or its replica lacks block {}", block.server, block.index));
   else
     kept.restore(image->second);
   return kept;
 }
 
-/// Made again from what was restored: without codec of answers an image also says whether a copy for them is there.
+/// Compares restored copies: without a codec of answers an image also holds whether a copy for answers exists.
 bool are_equal(const ServerBlock& one, const ServerBlock& other) {
   return std::ranges::equal(one.image().bytes, other.image().bytes);
 }
 
-/// What each worker's codec has left out of a block, in updates of 1.
+/// The residual of each worker's codec in a block, in updates of 1.
 double left_out_of(const Job& job, const Block& block, std::size_t i) {
   double sum = 0;
   if (!block.is_coded) return 0;
@@ -156,7 +157,7 @@ ServerHistory server_history_of(std::uint64_t seed, bool prints) {
   try {
     while (!is_over() && job.world.go_on(end)) {
     }
-    const Time rest = job.world.now() + 3s;  // what is on its way, and what takes a place
+    const Time rest = job.world.now() + 3s;  // for messages in flight, and replacements in progress
     while (job.world.go_on(rest)) {
     }
     job.check_end();

@@ -1,4 +1,4 @@
-// A virtual server: the production tables, seats and keeper of a replica, and the shell around them.
+// A virtual server: the production tables, seats and keeper of a replica, driven by events.
 #include "virtual/server/job.hpp"
 
 namespace syncopate::virtual_server {
@@ -140,7 +140,7 @@ void ServerProcess::dial() {
 /// ReplicaLink::receive.
 void ServerProcess::tell(RecordReader& reader, Payload bytes) {
   Relayed relayed = relayed_of(std::move(bytes));
-  if (relayed.tells == Tells::replaced) return job_.law("a server that is there is told that it was replaced");
+  if (relayed.tells == Tells::replaced) return job_.law("a live server was refused as replaced");
   if (relayed.tells == Tells::holds && holds_) return tables.acknowledge(relayed.number);
   if (relayed.tells == Tells::holds) {
     holds_ = true;

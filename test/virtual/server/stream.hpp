@@ -14,7 +14,7 @@ namespace syncopate::virtual_server {
 using virtual_world::Duration, virtual_world::Time, virtual_world::World;
 using namespace std::chrono_literals;
 
-/// What two ends share. Priorities are not played: a message is not overtaken.
+/// State that two ends share. Priorities are not simulated: no message overtakes another.
 struct Wire {
   World& world;
   std::array<server::rpc::StreamEvents, 2> events{};
@@ -23,7 +23,7 @@ struct Wire {
   std::array<bool, 2> has_ended{};
   bool is_open = true;
 
-  /// What is under way is lost; each end notices by itself.
+  /// Loses the messages in flight; each end notices separately.
   void cut();
   void arrive(const std::shared_ptr<Wire>& self, std::size_t at, server::Payload message);
   void finish(std::size_t at, const server::rpc::Ending& how);

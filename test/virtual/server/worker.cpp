@@ -42,7 +42,7 @@ void WorkerProcess::die() {
     if (link.stream) link.stream->end();
 }
 
-/// Each end notices by itself, so that a worker may come again before its server knows.
+/// Each end notices separately, so that a worker may reconnect before its server notices.
 void WorkerProcess::cut(std::size_t server) {
   const auto wire = links_[server].wire;
   if (!wire || !std::exchange(wire->is_open, false)) return;
@@ -97,7 +97,7 @@ void WorkerProcess::send(Request request) {
   const Message& message = request.message;
   if (message.says == Says::push || message.says == Says::fetch)
     if (++link.under_way[message.block] > 1)
-      job_.law(fmt::format("worker {} has {} requests of block {} under way", index_, link.under_way[message.block],
+      job_.law(fmt::format("worker {} has {} pending requests of block {}", index_, link.under_way[message.block],
                            message.block));
   job_.world.note("worker sends", index_, static_cast<std::uint64_t>(message.says) << 32 | message.block);
   link.stream->send(request.priority, head_of(message), message.body);
