@@ -104,14 +104,14 @@ Endpoint join(const GroupOptions& options, connect::rendezvous::Rendezvous& meet
   Endpoint endpoint{
       .rank = *options.rank, .size = *options.size, .kind = kind_of(all), .has_cluster = all[0].has_cluster};
   for (const connect::PeerInfo& rank : all) endpoint.hosts.push_back(rank.host);
-  membership::ControlOptions control_options = control_options_of(me, met);
+  membership::ControlOptions control_options = control_options_of(me, met, deadline);
   control_options.blames = blames;
   endpoint.is_exposed = !control_options.tls && std::ranges::any_of(control_options.addresses, [](const auto& address) {
     return !address.loopback();
   });
   auto mailbox = std::make_shared<membership::Mailbox>(me.system);
   auto control = std::make_shared<membership::ControlThread>(std::move(control_options), std::move(listeners), mailbox);
-  control->wait_joined(deadline);
+  control->wait_joined();
   endpoint.control = control;
   endpoint.links =
       delayed(links_of(me, all, {control, mailbox, heap}), options.delay.value_or(std::chrono::microseconds{0}));

@@ -99,7 +99,7 @@ std::string kind_of(const std::vector<connect::PeerInfo>& all) {
   return most == all.size() ? "shm" : "shm+tcp";
 }
 
-membership::ControlOptions control_options_of(const Newcomer& newcomer, const Met& met) {
+membership::ControlOptions control_options_of(const Newcomer& newcomer, const Met& met, base::Time deadline) {
   const GroupOptions& options = newcomer.options;
   const std::vector<connect::PeerInfo>& all = met.all;
   const auto me = static_cast<std::size_t>(*options.rank);
@@ -112,6 +112,7 @@ membership::ControlOptions control_options_of(const Newcomer& newcomer, const Me
                                   .streams = all[0].streams,
                                   .silence = std::chrono::milliseconds(all[0].silence_ms),
                                   .log = options.log};
+  made.join_time = std::max(deadline - newcomer.system.now(), made.silence);
   const std::vector<bool> near = neighbours(all, me);
   for (std::size_t other = 0; other < all.size(); ++other) {
     made.addresses.push_back(socket::Address::parse(all[other].address));

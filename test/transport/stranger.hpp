@@ -54,7 +54,7 @@ inline std::string failure(std::string_view kind, std::string_view said) {
   return message(Written().number(std::uint8_t{1}).text(kind).text(said).number(-1).number(-1).text("").text(""));
 }
 inline std::string goodbye(std::int32_t rank, std::uint64_t operation) {
-  return message(Written().number(std::uint8_t{2}).number(rank).number(operation));
+  return message(Written().number(std::uint8_t{2}).number(rank).number(operation).number(std::uint32_t{0}));
 }
 inline std::string question(std::int32_t from, std::int32_t to, std::uint64_t operation) {
   return message(Written().number(std::uint8_t{3}).number(from).number(to).number(operation));

@@ -14,7 +14,7 @@ namespace {
 using End = Outcome::End;
 
 /// After the join timeout: rank 0's answer that names the missing ranks, its limit for sending it, and a failure's last
-/// messages.
+/// messages. Connecting may take one silence more.
 constexpr auto kAfterJoining = 4s;
 
 class Judge final {
@@ -57,7 +57,7 @@ class Judge final {
 /// While ranks join, a rank that waits for a connection waits until the join timeout.
 Time Judge::bound() const {
   if (!is_early()) return known();
-  return std::max(known(), begin_ + scenario_.latest_start + scenario_.join_time + kAfterJoining);
+  return std::max(known(), begin_ + scenario_.latest_start + scenario_.join_time + kAfterJoining + scenario_.silence);
 }
 
 bool Judge::may_fail() const { return is_fatal_here() || (is_early() && scenario_.fault == Fault::no_sockets); }

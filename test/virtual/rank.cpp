@@ -103,12 +103,10 @@ Endpoint Rank::join() {
   const Met met = meet(me, *meeting, info_of(me, listeners, false), deadline);
   met_ = system_.now();
   system_.on_watcher = control_runner_;
-  control_ = std::make_shared<membership::TreeControl>(control_options_of(me, met), std::move(listeners), mailbox_);
+  control_ =
+      std::make_shared<membership::TreeControl>(control_options_of(me, met, deadline), std::move(listeners), mailbox_);
   control_runner_->ask(system_.now());
-  while (!control_->has_joined()) {
-    if (system_.now() >= deadline) control_->miss();
-    sleep(deadline);
-  }
+  while (!control_->has_joined()) sleep(kNever);
   has_joined_ = true;
   Endpoint made{.rank = number_, .size = scenario_.ranks, .kind = kind_of(met.all)};
   for (const connect::PeerInfo& rank : met.all) made.hosts.push_back(rank.address);  // all ranks are on different hosts

@@ -195,6 +195,8 @@ void ServerBlock::come_back(std::size_t worker) {
   if (seat.takes_part) return;
   seat.clock = std::max(seat.clock, least());
   seat.takes_part = true;
+  // It may be the first to take part again, and its update of the step that is open may have come before it left.
+  if (terms_.in_lockstep()) complete_steps();
 }
 
 Clock ServerBlock::least() const noexcept {

@@ -1,10 +1,12 @@
 // Control: how the ranks of a group learn of each other's progress and failures, apart from the data they exchange.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
 
+#include "base/clock.hpp"
 #include "syncopate/error.hpp"
 
 namespace syncopate::transport::membership {
@@ -56,6 +58,8 @@ class Control {
   virtual void mismatch(int peer, std::uint64_t number) = 0;
   /// Whether that rank left the group in order.
   [[nodiscard]] virtual bool has_left(int /*peer*/) const { return false; }
+  /// How long a lost link waits for control to bring the cause: a peer closes its links when the group fails elsewhere.
+  [[nodiscard]] virtual base::Duration grace() const { return std::chrono::milliseconds(300); }
   /// For the message of a timeout in operation `number`: which ranks are known not to have begun it, and where they
   /// are; empty if none is known.
   [[nodiscard]] virtual std::string laggards(std::uint64_t number) const = 0;

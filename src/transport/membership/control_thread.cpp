@@ -28,10 +28,9 @@ ControlThread::~ControlThread() {
   thread_.join();
 }
 
-void ControlThread::wait_joined(base::Time deadline) {
-  const bool came = await_joined(deadline);
+void ControlThread::wait_joined() {
+  await_joined();
   if (const auto first = failure()) raise(*first);
-  if (!came) miss();
 }
 
 void ControlThread::run(const std::stop_token& stop) {

@@ -17,7 +17,7 @@ class ControlThread final : public TreeControl {
   ~ControlThread() override;
 
   /// Waits until every edge of the tree that ends here exists; throws Timeout or the failure.
-  void wait_joined(base::Time deadline);
+  void wait_joined();
 
  private:
   void begin();

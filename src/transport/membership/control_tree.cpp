@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "syncopate/error.hpp"
 #include "transport/membership/message.hpp"
 
@@ -15,7 +17,7 @@ constexpr std::size_t kMostWaiting = std::size_t{4} << 20;
 
 bool ControlTree::attach(int rank, socket::Channel channel) {
   const auto [edge, fresh] = edges_.try_emplace(rank, Edge{socket::FramedChannel(std::move(channel), kMaxMessage)});
-  expected_.erase(rank);
+  expect_no_more(rank);
   if (fresh) poller_.add(edge->second.channel.socket(), static_cast<std::uint64_t>(rank), EPOLLIN);
   return fresh;
 }
@@ -105,18 +107,46 @@ void ControlTree::age(base::Duration ran, base::Duration limit) {
     edge = drop(edge, fmt::format("sent no heartbeat for {:.1f} s (stopped, or its host is gone)",
                                   base::seconds(edge->second.silent)));
   }
+  // A rank that is silent for longer has been lost to another rank, or has sent something to one.
+  for (auto& [rank, silent] : elsewhere_) silent += ran;
+  std::erase_if(elsewhere_, [&](const auto& other) { return other.second >= limit; });
+  if (is_patient_) return;
   for (auto& [rank, missed] : expected_) missed += ran;
   std::erase_if(expected_, [&](const auto& due) {
     if (due.second < limit) return false;
-    lost_.push_back({due.first, fmt::format("did not connect within {:.1f} s after a rank between them had left",
+    lost_.push_back({due.first, fmt::format("sent nothing for {:.1f} s and did not connect after a rank between them "
+                                            "had left",
                                             base::seconds(due.second))});
     return true;
   });
 }
 
+void ControlTree::expect(int rank, base::Duration most) {
+  const auto known = elsewhere_.extract(rank);
+  expected_.try_emplace(rank, known.empty() ? base::Duration(0) : std::min(known.mapped(), most));
+}
+
+void ControlTree::expect_no_more(int rank) {
+  expected_.erase(rank);
+  elsewhere_.erase(rank);
+}
+
+void ControlTree::note_silence(int rank, base::Duration silent) {
+  if (edges_.contains(rank) || expected_.contains(rank)) return;
+  const auto [known, fresh] = elsewhere_.try_emplace(rank, silent);
+  known->second = std::min(known->second, silent);
+}
+
+std::map<int, base::Duration> ControlTree::silences() const {
+  std::map<int, base::Duration> all = expected_;
+  for (const auto& [rank, edge] : edges_) all.emplace(rank, edge.silent);
+  return all;
+}
+
 base::Duration ControlTree::longest_silence() const noexcept {
   base::Duration longest{0};
   for (const auto& [rank, edge] : edges_) longest = std::max(longest, edge.silent);
+  if (is_patient_) return longest;
   for (const auto& [rank, missed] : expected_) longest = std::max(longest, missed);
   return longest;
 }

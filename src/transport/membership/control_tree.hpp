@@ -34,9 +34,16 @@ class ControlTree final {
   /// way.
   void part(int rank, const std::string& last);
   [[nodiscard]] bool has(int rank) const { return edges_.contains(rank); }
-  /// A new edge to that rank is due: if it is not attached in time, the rank is lost.
-  void expect(int rank) { expected_.try_emplace(rank); }
-  void expect_no_more(int rank) { expected_.erase(rank); }
+  /// A new edge to that rank is due: if it is not attached in time, the rank is lost. The silence that another rank has
+  /// measured counts, `most` of it at most.
+  void expect(int rank, base::Duration most);
+  void expect_no_more(int rank);
+  /// From now on the ranks that are expected are not lost, however late they are.
+  void be_patient() noexcept { is_patient_ = true; }
+  /// The silence of `rank` as another rank has measured it. The shortest such silence counts.
+  void note_silence(int rank, base::Duration silent);
+  /// The silences of neighbours and of expected ranks.
+  [[nodiscard]] std::map<int, base::Duration> silences() const;
   [[nodiscard]] std::set<int> expected() const;
   /// Queues a message for one neighbour, or for all but `except`.
   void send(int rank, const std::string& message);
@@ -72,7 +79,9 @@ class ControlTree final {
 
   socket::Poller& poller_;
   Edges edges_;
-  std::map<int, base::Duration> expected_;  ///< since when
+  std::map<int, base::Duration> expected_;   ///< for how long
+  std::map<int, base::Duration> elsewhere_;  ///< silences of ranks that are neither neighbours nor expected
+  bool is_patient_ = false;
   std::vector<Heard> heard_;
   std::vector<Lost> lost_;
 };

@@ -7,10 +7,6 @@
 
 namespace syncopate::transport::membership {
 
-namespace {
-constexpr auto kGrace = std::chrono::milliseconds(300);  // for control to bring the first cause
-}
-
 base::Time LinkFailures::report(int peer, const LinkFailure& link_failure, base::Time at) {
   const Where where{rank_, peer, {}, {}};
   switch (link_failure.kind) {
@@ -39,7 +35,7 @@ base::Time LinkFailures::report(int peer, const LinkFailure& link_failure, base:
     since_ = at;
     first_ = {peer, link_failure.reason};
   }
-  const base::Time end = since_ + kGrace;
+  const base::Time end = since_ + control_->grace();
   if (at < end) return end;
   report_lost(first_.peer, first_.reason);  // the others may have closed theirs because of that one
   return at;

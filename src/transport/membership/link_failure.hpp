@@ -28,10 +28,10 @@ class LinkFailures final {
  public:
   LinkFailures(int rank, std::shared_ptr<Control> control) : rank_(rank), control_(std::move(control)) {}
 
-  /// Reports, or returns when to call again (kNever: control wakes the poll). A lost link is reported 300 ms late: a
-  /// peer closes its links when the group fails elsewhere, and control then brings the first cause within that time.
+  /// Reports, or returns when to call again (kNever: control wakes the poll). A lost link is reported late by
+  /// `Control::grace`: a peer closes its links when the group fails elsewhere, and control then brings the first cause.
   [[nodiscard]] base::Time report(int peer, const LinkFailure& link_failure, base::Time at);
-  /// To be called when no link has failed: the next lost link gets its full 300 ms.
+  /// To be called when no link has failed: the next lost link gets its full time.
   void clear() noexcept { since_ = base::kNever; }
 
  private:

@@ -1,6 +1,9 @@
 // What travels on the control tree: heartbeats, failures, farewells, and questions about operations.
 #include "transport/membership/message.hpp"
 
+#include <algorithm>
+#include <span>
+
 #include "base/wire.hpp"
 
 namespace syncopate::transport::membership {
@@ -33,6 +36,12 @@ void write(base::WireWriter& out, const Failure& failure) {
 void write(base::WireWriter& out, const Goodbye& goodbye) {
   out.number(goodbye.rank);
   out.number(goodbye.number);
+  const auto count = std::min(goodbye.silences.size(), kMostSilences);
+  out.number(static_cast<std::uint32_t>(count));
+  for (const Silence& silence : std::span(goodbye.silences).first(count)) {
+    out.number(silence.rank);
+    out.number(silence.milliseconds);
+  }
 }
 
 void write(base::WireWriter& out, const Question& question) {
@@ -75,6 +84,12 @@ void read(base::WireReader& in, Failure& failure) {
 void read(base::WireReader& in, Goodbye& goodbye) {
   goodbye.rank = in.number<std::int32_t>();
   goodbye.number = in.number<std::uint64_t>();
+  const auto count = in.number<std::uint32_t>();
+  if (count > kMostSilences) in.refuse("it has too many silences");
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const auto rank = in.number<std::int32_t>();
+    goodbye.silences.push_back({rank, in.number<std::uint32_t>()});
+  }
 }
 
 void read(base::WireReader& in, Question& question) {

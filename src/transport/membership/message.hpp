@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "transport/membership/control.hpp"
 
@@ -12,6 +13,7 @@ namespace syncopate::transport::membership {
 
 inline constexpr std::size_t kMaxMessage = 8192;
 inline constexpr std::size_t kMaxOperationText = 200;
+inline constexpr std::size_t kMostSilences = 512;
 
 /// How far a rank has come: its last operation.
 struct Progress {
@@ -26,10 +28,18 @@ struct Heartbeat {
   Progress behind;            ///< the rank that is least far on the sender's side of the edge
 };
 
-/// `rank` leaves in order after operation `number`.
+/// The time since a rank has sent anything.
+struct Silence {
+  std::int32_t rank = -1;
+  std::uint32_t milliseconds = 0;
+};
+
+/// `rank` leaves in order after operation `number`. The ranks that watch its neighbours from now on continue with the
+/// silences that it has measured.
 struct Goodbye {
   std::int32_t rank = -1;
   std::uint64_t number = 0;
+  std::vector<Silence> silences{};  ///< at most kMostSilences
 };
 
 /// `from` asks `to` what it called as operation `number`.

@@ -6,13 +6,12 @@
 #include <algorithm>
 #include <optional>
 
-#include "transport/connect/rendezvous/rendezvous.hpp"
-
 namespace syncopate::transport::membership {
 
 namespace {
 
 constexpr auto kShortestBeat = std::chrono::milliseconds(5);
+constexpr base::Duration kShortestGrace = std::chrono::milliseconds(300), kLongestGrace = std::chrono::seconds(1);
 
 /// Of ranks that called different things, or waited too long for each other, none failed before the others.
 std::optional<int> culprit_of(const Failure& failure) {
@@ -49,23 +48,15 @@ bool TreeControl::has_joined() const {
   return joined_.with([&](const std::set<int>& joined) { return std::ranges::includes(joined, awaited); });
 }
 
-bool TreeControl::await_joined(base::Time deadline) {
+void TreeControl::await_joined() {
   const std::set<int> awaited = neighbours_of(options_.rank, size());
   const auto complete = [&](const std::set<int>& joined) { return failed() || std::ranges::includes(joined, awaited); };
-  return joined_.wait_until(deadline, complete, [](const auto&) {});
+  joined_.wait_until(base::kNever, complete, [](const auto&) {});
 }
 
-void TreeControl::miss() {
-  std::vector<bool> present(static_cast<std::size_t>(size()), true);
-  joined_.with([&](const std::set<int>& joined) {
-    for (const int rank : neighbours_of(options_.rank, size()))
-      present[static_cast<std::size_t>(rank)] = joined.contains(rank);
-  });
-  // To all: who has joined already waits for this rank, which leaves now.
-  report({"Timeout",
-          fmt::format("{} did not connect to rank {}", connect::rendezvous::missing_ranks(present), options_.rank),
-          {.rank = options_.rank}});
-  raise(*failure());
+/// A failure crosses the tree edge by edge. Where ranks are far apart, that takes longer than closing links does.
+base::Duration TreeControl::grace() const {
+  return std::clamp<base::Duration>(options_.silence / 2, kShortestGrace, kLongestGrace);
 }
 
 connect::Hello TreeControl::hello(connect::Purpose purpose, int to, std::uint32_t stream) const {

@@ -32,6 +32,8 @@ struct ControlOptions {
   base::Duration silence = std::chrono::seconds(2);
   Log log;
   bool blames = false;  ///< tells `run` when the group fails
+  /// For the edges of the tree to come to exist, of the time in which this process runs.
+  base::Duration join_time = std::chrono::hours(24 * 366);
 };
 
 /// A state machine without a thread or a clock of its own: time is its mailbox's system's. Laws: who feeds it, alone
@@ -56,7 +58,8 @@ class TreeControl : public Control {
   /// Without control the group cannot go on; the ranks are told as far as the tree still works.
   void give_up(const std::exception& error) { learn(failure_of(error, options_.rank), options_.rank); }
   /// Says goodbye, and is to be fed until it is gone: until its neighbours have regrouped, a second at most, or until
-  /// one that is silent is heard of again or lost; or hands on the failure, within 200 ms.
+  /// one that is silent is heard of again or lost; or hands on the failure: within 200 ms, within
+  /// `grace` where a neighbour takes it slowly.
   void leave();
   [[nodiscard]] bool is_gone() const;
   /// What is still ready then.
@@ -64,8 +67,6 @@ class TreeControl : public Control {
 
   /// Whether every edge of the tree that ends here exists. Throws the failure.
   [[nodiscard]] bool has_joined() const;
-  /// Tells every rank that the time for joining is over, and throws that: Timeout, who did not connect.
-  [[noreturn]] void miss();
   /// Makes the data connections to a lower rank; they come through the mailbox.
   void connect_data(int peer);
   /// Makes the connection over which to open memory with a lower rank of this host.
@@ -78,11 +79,12 @@ class TreeControl : public Control {
   void began(const OperationRecord& record) final;
   void mismatch(int peer, std::uint64_t number) final;
   [[nodiscard]] std::string laggards(std::uint64_t number) const final { return state_.laggards(number); }
+  [[nodiscard]] base::Duration grace() const final;
 
  protected:
   [[nodiscard]] int size() const noexcept { return static_cast<int>(options_.addresses.size()); }
-  /// Until every edge exists or the group has failed; false: the deadline came first.
-  [[nodiscard]] bool await_joined(base::Time deadline);
+  /// Waits until every edge exists or the group has failed.
+  void await_joined();
   [[nodiscard]] const ControlOptions& options() const noexcept { return options_; }
 
  private:
@@ -119,6 +121,10 @@ class TreeControl : public Control {
   void take(int from, const Reply& reply);
   void take(int from, const Regrouped& regrouped);
   void relay(int from, const Message& message);
+  [[nodiscard]] Goodbye own_goodbye() const;
+  void age_joining(base::Duration ran);
+  /// Whether edges may be missing that joining waits for.
+  [[nodiscard]] bool is_joining() const noexcept { return !has_all_edges_ && !state_.failed() && !leaves(); }
   void regroup();
   void withdraw(const std::set<int>& departed);
   void part_from(const std::set<int>& departed);
@@ -146,6 +152,8 @@ class TreeControl : public Control {
   std::set<int> memory_links_;                          ///< peers handed out
   base::Time last_run_{};
   base::Time next_beat_{};
+  base::Duration joining_for_{0};
+  bool has_all_edges_ = false;     ///< those of the whole tree
   std::set<int> departed_before_;  ///< before this rank left
   std::set<int> call_again_;       ///< expected ranks that could not be reached
   base::Time call_again_at_ = base::kNever;

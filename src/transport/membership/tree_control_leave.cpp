@@ -7,7 +7,7 @@
 namespace syncopate::transport::membership {
 
 namespace {
-constexpr auto kLastWords = std::chrono::milliseconds(200);  // limit of telling a failure before this rank is gone
+constexpr auto kLastWords = std::chrono::milliseconds(200);  // for edges that are being made, to carry a failure
 constexpr auto kFarewell = std::chrono::seconds(1);  // limit of waiting until neighbours that live have regrouped
 }  // namespace
 
@@ -15,6 +15,9 @@ void TreeControl::take(int from, const Goodbye& goodbye) {
   if (goodbye.rank < 0 || goodbye.rank >= size() || goodbye.rank == options_.rank || state_.has_left(goodbye.rank))
     return;
   tree_.flood(encode(goodbye), from);
+  for (const Silence& silence : goodbye.silences)
+    if (silence.rank >= 0 && silence.rank < size() && silence.rank != options_.rank)
+      tree_.note_silence(silence.rank, std::chrono::milliseconds(silence.milliseconds));
   if (const auto broken = state_.left(goodbye.rank, goodbye.number)) learn(*broken, options_.rank);
   regroup();
   mailbox_->ring();
@@ -31,7 +34,7 @@ void TreeControl::regroup() {
   const std::set<int> first = neighbours_of(options_.rank, size());  // joining waits for these
   for (const int rank : neighbours_of(options_.rank, size(), departed)) {
     if (tree_.has(rank) || tree_.expected().contains(rank) || first.contains(rank)) continue;
-    tree_.expect(rank);
+    tree_.expect(rank, options_.silence * 3 / 4);  // the rest is for connecting
     if (rank < options_.rank) call(rank);
   }
   if (tree_.expected().empty()) part_from(departed);
@@ -39,10 +42,10 @@ void TreeControl::regroup() {
 
 /// Who leaves makes no edges, and relays until its neighbours have parted from it. Those that it has replaced before,
 /// it parts from as others do. Of two that leave, the one without another edge parts first, for it has nothing more to
-/// relay; when all leave, nobody needs a relay.
+/// relay; a rank that may still connect counts as an edge. When all leave, nobody needs a relay.
 void TreeControl::withdraw(const std::set<int>& departed) {
   const std::set<int> edges = tree_.ranks();
-  const bool is_relay = edges.size() > 1 && std::cmp_less(departed.size() + 1, size());
+  const bool is_relay = edges.size() + tree_.expected().size() > 1 && std::cmp_less(departed.size() + 1, size());
   if (!is_relay)
     part_from(departed);
   else if (std::ranges::includes(edges, neighbours_of(options_.rank, size(), departed_before_)))
@@ -59,25 +62,39 @@ void TreeControl::take(int from, const Regrouped& /*regrouped*/) {
   if (leaves()) tree_.detach(from);
 }
 
-/// A failure has to be handed on soon. A neighbour that is silent may be gone, and nobody else may know: who leaves
-/// stays until it is heard of again, or lost.
+/// A failure has to be handed on soon; a neighbour that takes it slowly gets as much time as who waits for the cause of
+/// a lost link. A neighbour that is silent may be gone, and nobody else may know: who leaves stays until it is heard of
+/// again, or lost.
 void TreeControl::settle_end() {
   if (state_.failed())
-    go_at_ = std::min(go_at_, now() + kLastWords);
+    go_at_ = std::min(go_at_, now() + (tree_.idle() ? base::Duration(kLastWords) : grace()));
   else if (now() >= go_at_ && tree_.longest_silence() > 2 * beat_)
     go_at_ = now() + beat_;
 }
 
 void TreeControl::leave() {
   spread_failure(-1);
-  go_at_ = now() + (state_.failed() ? base::Duration(kLastWords) : base::Duration(kFarewell));
+  go_at_ = now() + kFarewell;
   if (!state_.failed()) {
     // The last operation is compared too: it may have been one that the others did not call.
     for (const int rank : tree_.ranks()) tree_.send(rank, encode(state_.heartbeat_for(rank)));
-    tree_.flood(encode(Goodbye{options_.rank, state_.progress().number}));
+    tree_.flood(encode(own_goodbye()));
+    tree_.be_patient();  // no rank has to connect to one that leaves
   }
   regroup();
   tree_.flush();
+  settle_end();
+}
+
+Goodbye TreeControl::own_goodbye() const {
+  Goodbye goodbye{.rank = options_.rank, .number = state_.progress().number};
+  const base::Duration since = std::min<base::Duration>(now() - last_run_, 2 * beat_);  // the tree's times are of then
+  for (const auto& [rank, silent] : tree_.silences()) {
+    if (state_.has_left(rank) || goodbye.silences.size() == kMostSilences) continue;
+    const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(silent + since);
+    goodbye.silences.push_back({rank, static_cast<std::uint32_t>(milliseconds.count())});
+  }
+  return goodbye;
 }
 
 bool TreeControl::is_gone() const { return leaves() && (may_go() || now() >= go_at_); }

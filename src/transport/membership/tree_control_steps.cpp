@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "transport/connect/rendezvous/rendezvous.hpp"
 #include "transport/membership/tree_control.hpp"
 
 namespace syncopate::transport::membership {
@@ -24,6 +25,7 @@ void TreeControl::feed(std::span<const socket::Ready> ready) {
   take_connections();
   tree_.age(ran, options_.silence);
   read_tree();
+  if (is_joining()) age_joining(ran);
   if (leaves()) regroup();
   expire_questions(woke);
   spread_failure(-1);
@@ -38,8 +40,25 @@ void TreeControl::feed(std::span<const socket::Ready> ready) {
 base::Time TreeControl::next_deadline() const {
   const base::Time missed = last_run_ + (options_.silence - tree_.longest_silence());
   base::Time next = std::min({next_beat_, acceptor_.next_deadline(), call_again_at_, go_at_, missed});
+  if (is_joining()) next = std::min(next, last_run_ + (options_.join_time - joining_for_));
   for (const OpenQuestion& question : questions_) next = std::min(next, question.deadline);
   return next;
+}
+
+/// Only time in which this process ran counts: while it was stopped, its neighbours' calls have waited for it. The
+/// failure goes to all ranks, because those that have joined wait for this one.
+void TreeControl::age_joining(base::Duration ran) {
+  const std::set<int> awaited = neighbours_of(options_.rank, size());
+  const std::set<int> joined = joined_.with([](const std::set<int>& ranks) { return ranks; });
+  has_all_edges_ = std::ranges::includes(joined, awaited);
+  joining_for_ += ran;
+  if (has_all_edges_ || joining_for_ < options_.join_time) return;
+  std::vector<bool> present(static_cast<std::size_t>(size()), true);
+  for (const int rank : awaited) present[static_cast<std::size_t>(rank)] = joined.contains(rank);
+  learn({"Timeout",
+         fmt::format("{} did not connect to rank {}", connect::rendezvous::missing_ranks(present), options_.rank),
+         {.rank = options_.rank}},
+        options_.rank);
 }
 
 void TreeControl::dispatch(std::span<const socket::Ready> ready) {
@@ -128,7 +147,7 @@ void TreeControl::catch_up(int rank) {
   if (spread_)
     tree_.send(rank, encode(*state_.failure()));
   else if (leaves())
-    tree_.send(rank, encode(Goodbye{options_.rank, state_.progress().number}));
+    tree_.send(rank, encode(own_goodbye()));
   joined_.change([&](auto& joined) { joined.insert(rank); });
 }
 

@@ -13,8 +13,8 @@ namespace {
 
 std::vector<Message> examples() {
   return {Heartbeat{{2, 17, "allreduce f32 x 4 sum"}, 0xabc, {5, 3, "barrier"}},
-          Failure{"Mismatch", "they differ", {1, 2, "allreduce", "fc1.weight"}}, Goodbye{3, 99}, Question{0, 4, 12},
-          Reply{4, 0, 12, "broadcast", {4, 13, "reduce"}}};
+          Failure{"Mismatch", "they differ", {1, 2, "allreduce", "fc1.weight"}}, Goodbye{3, 99, {{1, 250}, {7, 0}}},
+          Question{0, 4, 12}, Reply{4, 0, 12, "broadcast", {4, 13, "reduce"}}};
 }
 
 TEST(Message, EveryKindSurvivesTheWire) {

@@ -105,6 +105,7 @@ void ServerProcess::open() {
 void ServerProcess::cut_replication() {
   if (!link_wire_ || !link_wire_->is_open) return;
   link_wire_->is_open = false;
+  job_.world.note("replication breaks", index_);
   for (const std::size_t at : {0, 1})
     job_.world.in(job_.world.draw(0ns, Duration(100ms)), [wire = link_wire_, at] {
       wire->finish(at, {ErrorKind::peer_lost, "the stream broke"});

@@ -15,14 +15,22 @@ void Wire::finish(std::size_t at, const Ending& how) {
   if (told) told(how);
 }
 
-void Wire::cut() {
-  if (!std::exchange(is_open, false)) return;
+void Wire::arrive(const std::shared_ptr<Wire>& self, std::size_t at, Payload message) {
+  if (!is_stopped(at) && unread[at].empty()) return take(self, at, std::move(message));
+  unread[at].push_back(std::move(message));
+  if (unread[at].size() == 1) world.at(*stopped_until[at], [self, at] { self->go_on(self, at); });
 }
 
-void Wire::arrive(const std::shared_ptr<Wire>& self, std::size_t at, Payload message) {
+bool Wire::is_stopped(std::size_t at) const { return stopped_until[at] != nullptr && world.now() < *stopped_until[at]; }
+
+/// In the order in which they came, also where one stop follows another.
+void Wire::go_on(const std::shared_ptr<Wire>& self, std::size_t at) {
+  if (is_stopped(at)) return world.at(*stopped_until[at], [self, at] { self->go_on(self, at); });
+  for (; !unread[at].empty(); unread[at].pop_front()) take(self, at, unread[at].front());
+}
+
+void Wire::take(const std::shared_ptr<Wire>& self, std::size_t at, Payload message) {
   if (!is_open || has_ended[at] || !events[at].received) return;
-  if (stopped_until[at] != nullptr && world.now() < *stopped_until[at])
-    return world.at(*stopped_until[at], [self, at, message = std::move(message)] { self->arrive(self, at, message); });
   try {
     const auto received = events[at].received;
     received(std::move(message));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -21,12 +22,16 @@ struct Wire {
   std::array<const Time*, 2> stopped_until{};  ///< of the processes; they outlive the wire's ends
   std::array<Time, 2> last{};
   std::array<bool, 2> has_ended{};
+  std::array<std::deque<server::Payload>, 2> unread{};  ///< came while the process was stopped
   bool is_open = true;
 
-  /// Loses the messages in flight; each end notices separately.
-  void cut();
   void arrive(const std::shared_ptr<Wire>& self, std::size_t at, server::Payload message);
   void finish(std::size_t at, const server::rpc::Ending& how);
+
+ private:
+  [[nodiscard]] bool is_stopped(std::size_t at) const;
+  void go_on(const std::shared_ptr<Wire>& self, std::size_t at);
+  void take(const std::shared_ptr<Wire>& self, std::size_t at, server::Payload message);
 };
 
 class End final : public server::rpc::Stream {
