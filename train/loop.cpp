@@ -99,11 +99,13 @@ void Training::finish_run(EndRow& end) {
   end.tiers = batches_->tiers();
   end.digest = digest_of(parameters_);
   output_.end(end);
+  output_.record(description());  // with the run's duration
   if (!alone())
     require_equal(group_, {{{"the digest of all parameters", end.digest}}},
                   "the ranks have trained different models; compare their data and their processors");
   barrier(group_);  // no rank leaves, and none fails, while another may still need it
   if (unsaved_) throw SystemFailure(*unsaved_);
+  if (output_.unwritten()) throw SystemFailure(*output_.unwritten());
 }
 
 /// Ranks have clocks of their own: they begin together.
@@ -140,6 +142,7 @@ void Training::after_step() {
   const bool due =
       options_.evaluate_every ? *options_.evaluate_every > 0 && at.step % *options_.evaluate_every == 0 : epoch_ended;
   if (due) report_evaluation();
+  static_cast<void>(descent_->gradients().take_waited_s());  // what evaluation and checkpoints waited is of no step
 }
 
 /// Of rank 0's samples; the pipeline, which is ahead, has read all of them.
@@ -153,9 +156,12 @@ void Training::note_tiers(std::uint64_t epoch) {
 void Training::report_evaluation() {
   if (is_served() && place_.rank != 0) return;
   evaluation_ = evaluate();
+  output_.epoch(epochs_trained(), state_.progress.step, *evaluation_);
+}
+
+double Training::epochs_trained() const {
   const input::Progress& at = state_.progress;
-  const double part = static_cast<double>(at.sample) / static_cast<double>(order_->samples());
-  output_.epoch(static_cast<double>(at.epoch) + part, at.step, *evaluation_);
+  return static_cast<double>(at.epoch) + static_cast<double>(at.sample) / static_cast<double>(order_->samples());
 }
 
 void Training::average_statistics() {

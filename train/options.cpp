@@ -154,7 +154,7 @@ void add_results(CLI::App& app, Options& o) {
   app.add_flag("--stop-on-nan", o.stop_on_nan, "end with an error where a loss or a gradient is not finite");
   app.add_option("--resume", o.resume,
                  "checkpoint to go on from, on any number of ranks; with servers every worker reads it");
-  app.add_option("--out", o.out, "folder for the run's record, which `syncopate report` turns into a page");
+  app.add_option("-o,--out,--output", o.out, "folder for the run's record, which `syncopate report` turns into a page");
   app.add_flag("--json", o.json, "one JSON object a line on stdout");
   app.add_option("--report-every", o.report_every, "steps between reports (default: 1 with --json)")
       ->check(above_zero());

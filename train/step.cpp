@@ -46,6 +46,7 @@ StepRow Training::step() {
   StepRow row;
   row.step = state_.progress.step + 1;
   row.part = options_.recipe ? part_->number : 0;
+  row.learning_rate = learning_rate();
   Losses losses;
   {
     const Timed whole(row.times.step_s, trace_, nullptr);
@@ -65,6 +66,7 @@ StepRow Training::step() {
   row.measuring = statistics.measuring;
   row.samples_per_second = static_cast<double>(share.total) / row.times.step_s;
   advance(state_.progress, share.total, order_->samples());
+  row.epoch = epochs_trained();
   return row;
 }
 

@@ -14,6 +14,9 @@
 namespace syncopate::train {
 namespace {
 
+/// How gradients reach servers, as `simulate` names it: each when it is ready, those of front layers first.
+constexpr const char* kServedPolicy = "front_first";
+
 RateSchedule schedule_of(const Options& o, const Model& model) {
   return {.learning_rate = o.learning_rate.value_or(model.learning_rate),
           .warmup = o.warmup.value_or(model.warmup),
@@ -127,8 +130,8 @@ Json Training::description() const {
   Json run{{"model", options_.model},
            {"data", options_.data},
            {"ranks", place_.ranks},
-           {"transport", group_.transport()},
-           {"policy", options_.policy},
+           {"transport", is_served() ? "grpc" : group_.transport()},
+           {"policy", is_served() ? kServedPolicy : options_.policy},
            {"codec", plan.refused_codec.empty() ? now.codec : "none"},
            {"exchange", now.exchange},
            {"optimizer", descent_->rule()},

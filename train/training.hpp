@@ -81,6 +81,7 @@ class Training final {
   [[nodiscard]] input::Pipeline::Plan plan_of_steps(std::uint64_t last) const;
   [[nodiscard]] std::size_t samples_per_step() const { return train::samples_per_step(*part_, place_.ranks); }
   [[nodiscard]] double learning_rate() const;
+  [[nodiscard]] double epochs_trained() const;                              ///< with a fraction
   [[nodiscard]] bool alone() const { return options_.exchange == "none"; }  ///< in all parts or in none
   [[nodiscard]] bool is_served() const { return updater_of(options_.exchange) == Updater::servers; }
   void sleep_as_slow(StepTimes& times);

@@ -178,7 +178,7 @@ std::vector<Simulation> simulate_training(const Profile& profile, const Cluster&
                                 .channel = scene.channel,
                                 .agreement = scene.agreement,
                                 .ranks = scene.timelines,
-                                .cpu_s_per_byte = here.cpu_s_per_byte};
+                                .cpu_s_per_byte = seen.cpu_s_per_byte};
     for (const std::string& label : labels_of(options)) {
       if (options.progress) options.progress(label, ranks);
       simulate::Diary diary;

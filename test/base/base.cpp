@@ -57,6 +57,10 @@ TEST(Units, WriteWhatPeopleRead) {
   EXPECT_EQ(format_seconds(12.34e-6), "12.3 us");
   EXPECT_EQ(format_seconds(0.00456), "4.56 ms");
   EXPECT_EQ(format_seconds(1.2), "1.20 s");
+  EXPECT_EQ(format_rate(3414.2), "3414");
+  EXPECT_EQ(format_rate(41.23), "41.2");
+  EXPECT_EQ(format_rate(0.1923), "0.19");
+  EXPECT_EQ(format_rate(0.0012), "0.0012");
 }
 
 TEST(Wire, CutsTextsBetweenCharacters) {

@@ -49,6 +49,16 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{{"help", "bnech"}, "command 'bnech' is unknown; allowed: bench"},
         Mistake{{"help", "lab", "upp"}, "did you mean 'up'?"}));
 
+TEST(Help, TheOutputOptionHasTheSameNamesInEveryCommand) {
+  for (const std::vector<std::string>& command :
+       std::vector<std::vector<std::string>>{{"fit"}, {"report"}, {"figure"}, {"profile"}, {"data", "draw"}}) {
+    std::vector<std::string> help = command;
+    help.emplace_back("--help");
+    const std::string output = syncopate(help).output;
+    EXPECT_NE(output.find("-o,--out,--output"), std::string::npos) << command[0] << '\n' << output;
+  }
+}
+
 TEST(Help, OfACommandIsWhatItsHelpOptionShows) {
   for (const std::vector<std::string>& command :
        std::vector<std::vector<std::string>>{{"bench"}, {"lab", "up"}, {"plan", "collective"}, {"run"}}) {

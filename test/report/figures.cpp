@@ -90,6 +90,15 @@ TEST(Series, ClocksAreComparedAtTheTimesOfTheirSteps) {
   EXPECT_EQ(spread, (std::vector<std::pair<double, double>>{{1, 1}, {2, 1}, {3, 2}, {4, 2}}));
 }
 
+TEST(Series, TheClocksSpreadGoesByTheTimesAtWhichStepsEnded) {
+  auto run = sample_run(2, 0);
+  for (int step = 1; step <= 3; ++step)  // rank 0 evaluates between its steps, which then are short and late
+    for (RankRecord& rank : run.ranks)
+      rank.steps.push_back(
+          {.step = static_cast<double>(step), .time = 1e9 + step, .step_s = &rank == &run.ranks[0] ? 0.01 : 1});
+  for (const Point& point : clock_spread(run)) EXPECT_LE(point.y, 1) << point.x;
+}
+
 TEST(Series, ThinningKeepsEverySpikeAndTheOrder) {
   std::vector<Point> points;
   for (int i = 0; i < 100'000; ++i) points.push_back({static_cast<double>(i), i == 71'234 ? 9.0 : std::sin(i * 1e-3)});
@@ -152,7 +161,7 @@ TEST(Markup, NumbersReadAsPeopleWriteThem) {
   EXPECT_EQ(page::decimal(kUnknown), "–");
   EXPECT_EQ(page::px(12.50), "12.5");
   EXPECT_EQ(page::px(-0.001), "0");
-  EXPECT_EQ(page::time_unit(0.61)(0.61), "0.61 s");
+  EXPECT_EQ(page::time_unit(0.61)(0.61), "610 ms");
   EXPECT_EQ(page::time_unit(0.0342)(0.0342), "34.2 ms");
   EXPECT_EQ(page::time_unit(870e-6)(870e-6), "870 µs");
   EXPECT_EQ(page::counted(1, "rank"), "1 rank");

@@ -24,9 +24,11 @@ TEST(Page, SaysInPlainWordsWhereTheTimeWent) {
   EXPECT_EQ(headline(run, summary), "2 ranks trained mlp for 10 steps");
   const std::string text = lead(run, summary);
   EXPECT_TRUE(holds(text,
-                    "Of a 6.00 s step, 1.00 s went forward and 2.00 s backward; communication took 3.00 s, of which "
-                    "1.00 s hid behind the backward pass and 2.00 s did not."))
+                    "A step took 6.00 s in the median. Shares of the time of all steps: forward 17\u202f%, "
+                    "backward 33\u202f%, waiting for communication 33\u202f%."))
       << text;
+  EXPECT_EQ(communication(run, summary),
+            "Communication took 3.00 s: 1.00 s hidden behind the backward pass, 2.00 s exposed.");
   EXPECT_TRUE(holds(text, "All ranks ended with the same parameters, bit for bit."));
 }
 
@@ -49,7 +51,7 @@ TEST(Page, SaysWhichCodecWasNotUsed) {
 TEST(Page, WithoutATraceTheStepRowsTellWhereTheTimeWent) {
   auto run = record::sample_run(2, 10);
   for (record::RankRecord& rank : run.ranks) rank.spans.clear();
-  EXPECT_TRUE(holds(lead(run, record::summary_of(run)), "2.00 s were spent waiting for communication"));
+  EXPECT_TRUE(holds(lead(run, record::summary_of(run)), "waiting for communication 33\u202f%"));
   EXPECT_TRUE(holds(page_of(run), "No step was traced"));
 }
 
@@ -57,6 +59,90 @@ TEST(Page, ARunThatStoppedEarlySaysSo) {
   auto run = record::sample_run(2, 10);
   run.configuration["steps"] = 1000;
   EXPECT_EQ(headline(run, record::summary_of(run)), "2 ranks trained mlp for 10 of 1,000 planned steps");
+}
+
+TEST(Page, TheHeadlineNamesTheRanksThatAreMissing) {
+  auto run = record::sample_run(4, 10);
+  run.ranks[3] = {};
+  run.ranks[2].end.reset();
+  run.ranks[2].steps.resize(9);
+  EXPECT_EQ(headline(run, record::summary_of(run)),
+            "4 ranks trained mlp for 10 steps; rank 3 wrote nothing, rank 2 stopped at step 9");
+}
+
+TEST(Page, WaitingIsOneFigureOfTheWholeRun) {
+  auto run = record::sample_run(2, 10);
+  for (record::RankRecord& rank : run.ranks)
+    for (record::Step& step : rank.steps) step.step_s = 8, step.wait_s = 3;  // the traced step waited 2 s of 6
+  const std::string html = page_of(run);
+  EXPECT_TRUE(holds(html, "waiting for communication 38\u202f%"));
+  EXPECT_TRUE(
+      holds(html, "<dt>Waiting</dt><dd><b>38\u202f%</b><span>of the time of all steps, blocked on communication"));
+  EXPECT_TRUE(holds(html, "waiting for communication <b>3.00 s</b> <span>38\u202f%"));
+  EXPECT_EQ(count(html, "<td class=\"n\">38\u202f%</td>"), 2u) << "of each rank";
+}
+
+TEST(Page, ShowsWhenTheRunStartedAndHowLongItTook) {
+  auto run = record::sample_run(2, 10);
+  EXPECT_FALSE(holds(page_of(run), "started"));
+  run.start_time = 1'764'030'711, run.duration_s = 250;
+  EXPECT_TRUE(holds(page_of(run), "started 2025-11-25 00:31 UTC, took 4 min 10 s"));
+}
+
+TEST(Page, TheLegendHasWhatThePictureHas) {
+  const auto legend = [](const std::vector<Span>& spans) {
+    auto run = record::sample_run(2, 10);
+    for (record::RankRecord& rank : run.ranks) rank.spans = spans;
+    const std::string html = page_of(run);
+    const auto begin = html.find("<ul class=\"legend\">");
+    return html.substr(begin, html.find("</ul>", begin) - begin);
+  };
+  const std::string served = legend({{"forward", "forward", 0, 1, 0}, {"wait", "one", 1, 2, 0}});
+  EXPECT_TRUE(holds(served, "waiting for communication"));
+  for (const char* absent : {"optimizer", "backward", "exposed", "bucket"})
+    EXPECT_FALSE(holds(served, absent)) << absent;
+  const std::string exposed = legend({{"forward", "forward", 0, 1, 0}, {"exchange", "one", 1, 2, 400}});
+  EXPECT_TRUE(holds(exposed, "exposed"));
+  EXPECT_FALSE(holds(exposed, "a bucket on its way, hidden"));
+}
+
+TEST(Page, TheTrainingCurveKeepsItsScaleBesideAnEvaluation) {
+  auto run = record::sample_run(2, 10);
+  EXPECT_TRUE(holds(page_of(run), "dots: evaluation"));
+  run.ranks[0].evaluations = {{10, 1, 0.75, 70}};
+  const std::string html = page_of(run);
+  EXPECT_FALSE(holds(html, "dots: evaluation"));
+  EXPECT_TRUE(holds(html, "Evaluation loss, on a scale of its own"));
+}
+
+TEST(Page, TheAxisOfAccuracyFitsTheData) {
+  auto run = record::sample_run(1, 10);
+  run.ranks[0].evaluations = {{5, 1, 0.974, 0.5}, {10, 2, 0.981, 0.5}};
+  const std::string html = page_of(run);
+  EXPECT_TRUE(holds(html, ">97.4\u202f%<"));
+  EXPECT_FALSE(holds(html, ">20\u202f%<"));
+}
+
+TEST(Page, RunsOfServersHaveASectionOnThemAndWholeStepsOfStaleness) {
+  auto run = record::sample_run(2, 10);
+  run.exchange = "parameter_server";
+  for (record::RankRecord& rank : run.ranks) rank.end->served = record::Served{0, 0, 100, 100, 2};
+  run.ranks[0].end->served->servers = {{"10.0.0.4:7000", 2048, 4096, 8192}};
+  const std::string html = page_of(run);
+  EXPECT_TRUE(holds(html, "<td class=\"t\">10.0.0.4:7000</td><td class=\"n\">2 KiB</td>"));
+  EXPECT_TRUE(holds(html, "reconnections"));
+  EXPECT_FALSE(holds(html, "Communication hidden"));
+  const auto clocks = html.find("Clocks: ");
+  EXPECT_EQ(html.substr(clocks, html.find("</figure>", clocks) - clocks).find(">0.5<"), std::string::npos);
+}
+
+TEST(Markup, TimesOfOneFamilyHaveOneUnitAndEnoughDigits) {
+  EXPECT_EQ(time_range(0.15, 0.152, time_unit(0.15)), "150 to 152 ms");
+  EXPECT_EQ(time_range(0.1501, 0.1503, time_unit(0.15)), "150.1 to 150.3 ms");
+  const TimeUnit unit = time_unit(0.509, 0.0407);
+  EXPECT_EQ(unit(0.509), "509.0 ms");
+  EXPECT_EQ(unit(0.0407), "40.7 ms");
+  EXPECT_EQ(rate(0.1923), "0.19");
 }
 
 TEST(Page, SectionsStandInTheirOrder) {
@@ -88,7 +174,7 @@ TEST(Page, WeightsStandInTheTimelineUnderTheBucketTheyBelongTo) {
   EXPECT_TRUE(holds(html, "weights of bucket 1, one\n1.00 s, 400 B, 0.000 Gbit/s\n1.00 s exposed"));
   EXPECT_TRUE(holds(html, "weights of bucket 0, two\n1.00 s, 800 B, 0.000 Gbit/s\n0.00 s exposed"));
   EXPECT_EQ(count(html, "class=\"weights\" x="), 2u) << "the hidden one, on two ranks";
-  EXPECT_EQ(count(html, "class=\"optimizer\" x="), 2u) << "the update, on two ranks";
+  EXPECT_EQ(count(html, "class=\"optimizer\" x="), 3u) << "the update, on two ranks, and the bar of the mean step";
   EXPECT_TRUE(holds(html, "its weights on their way"));
   EXPECT_TRUE(holds(html, "from backward pass to backward pass"));
   EXPECT_FALSE(holds(page_of(record::sample_run(2, 10)), "its weights on their way"));

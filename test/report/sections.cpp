@@ -44,13 +44,13 @@ TEST(Section, SaysWhereTheSamplesCameFromAndWhatWaitingForThemTook) {
   record::Run run = record::sample_run(2, 10);
   EXPECT_FALSE(holds(page_of(run), "<h2>Input<")) << "without a cache there are no tiers";
   for (record::RankRecord& rank : run.ranks) {
-    for (record::Step& step : rank.steps) step.input_s = 1.5;
+    for (record::Step& step : rank.steps) step.input_s = 1.5, step.step_s = 7.5;
     rank.spans.push_back({"input", "input", 6, 7.5, 0});
     rank.end->input = {{0, {}, {}, {}, {30, 3 << 20}, 0}, {1, {15, 1 << 20}, {6, 1 << 20}, {9, 1 << 20}, {}, 2}};
   }
   const std::string html = page_of(run);
-  EXPECT_TRUE(holds(html, fmt::format("Ranks waited for input {} of the time.", percent(0.25))));
-  EXPECT_TRUE(holds(html, "step, 1.50 s waited for input, 1.00 s went forward"));
+  EXPECT_TRUE(holds(html, fmt::format("Ranks waited for input {} of the time.", percent(0.2))));
+  EXPECT_TRUE(holds(html, fmt::format("Shares of the time of all steps: waiting for input {}, forward", percent(0.2))));
   EXPECT_TRUE(holds(html, fmt::format("waiting for input <b>1.50 s</b> <span>{}", percent(0.2))));
   const auto cell = [](double share, const char* bytes) {
     return fmt::format("{} <span class=\"quiet\">{}</span>", percent(share), bytes);
@@ -73,7 +73,7 @@ TEST(Section, TellsHowOldTheWeightsOfWorkersWereAndTheirBytesBothWays) {
        {">1.5</td>", ">4</td>", ">3 MiB</td>", ">5 MiB</td>", ">0.5</td>", ">1 MiB</td>", ">7 MiB</td>"})
     EXPECT_TRUE(holds(html, cell)) << cell;
   EXPECT_TRUE(holds(html, "the fastest worker is ahead of the slowest"));
-  EXPECT_TRUE(holds(html, "what went to servers and back is not traced"));
+  EXPECT_TRUE(holds(html, "What went to servers and back is not traced"));
   EXPECT_EQ(unbalanced(html), "");
 }
 

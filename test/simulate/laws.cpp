@@ -119,6 +119,21 @@ TEST(Predictions, FollowTheLawOfTheExchange) {
   EXPECT_THROW(std::ignore = simulate_training(profile, cluster, {.slow_hosts = {{0, 2}}, .law = law}), Misuse);
 }
 
+/// Exchanges and coding take processor time from the backward pass; plan and simulate charge the same.
+TEST(Predictions, OfPlanAndSimulateAreEqualWithACodec) {
+  Profile profile{.model = "ten layers", .forward_s = 0.1, .layers = {}};
+  for (int i = 0; i < 10; ++i) profile.layers.push_back({.name = "fc", .bytes = kBytes / 10, .backward_s = 0.02});
+  Cluster cluster = cluster_of(4);
+  cluster.cpu_s_per_byte = 1e-9;
+  cluster.codecs = {{.codec = "topk:0.01", .encode_s_per_byte = 1e-9, .decode_s_per_byte = 2e-10}};
+  const auto law = [&](int, int) { return law_of("topk:0.01", "allreduce", cluster); };
+  const std::vector<std::string> policies{"single", "wfbp", "fusion", "exact_dp"};
+  const auto planned = predict_policies(profile, cluster, {.policies = policies, .law = law});
+  const auto simulated = simulate_training(profile, cluster, {.policies = policies, .law = law});
+  for (std::size_t i = 0; i < policies.size(); ++i)
+    EXPECT_NEAR(simulated[i].iteration_s, planned[i].iteration_s, 1e-6) << policies[i];
+}
+
 TEST(ClusterFiles, HoldWhatCodingTakes) {
   const Cluster cluster = parse_cluster(
       R"({"ranks": 2, "links": {"inter": {"alpha_s": 1e-5, "beta_s_per_byte": 8e-9, "gamma_s_per_byte": 0}},

@@ -88,6 +88,40 @@ TEST_F(TrainingEnd, OfALastCheckpointThatDoesNotFitIsAFailureAfterTheSummary) {
   EXPECT_EQ(drafts(), std::vector<std::string>{});
 }
 
+// A row has about 400 bytes; a file may have 16 KiB.
+TEST_F(TrainingEnd, RowsThatDoNotFitAreAnErrorAtOnceAndFailTheRunAtItsEnd) {
+  const std::string words = "--steps 120 --evaluate-every 0 --out " + folder / "run";
+  const Ended ended = syncopate(run_script(2, "ulimit -f 16; exec " + train(words)));
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_EQ(rows(ended, "step").size(), 120U) << "training goes on";
+  EXPECT_EQ(rows(ended, "end").size(), 2U);
+  EXPECT_EQ(times(ended.error, "rank-0.jsonl: File too large; no row of rank 0 is kept"), 1) << ended.error;
+  EXPECT_EQ(times(ended.error, "rank-1.jsonl: File too large; no row of rank 1 is kept"), 1) << ended.error;
+  EXPECT_TRUE(Json::accept(file_text(folder / "run/run.json")));
+}
+
+TEST_F(TrainingEnd, RowsHaveTheirTimeAndStepsTheirEpochAndRate) {
+  const Ended ended = alone("--steps 40 --lr 0.5 --warmup 4 --milestones 30 --out " + folder / "run");
+  ASSERT_EQ(ended.code, 0) << ended.error;
+  double before = 1e9;
+  for (const char* event : {"begin", "step", "epoch", "end"})
+    for (const Json& row : rows(ended, event)) EXPECT_GT(row.at("time").get<double>(), 1e9) << row;
+  const auto steps = rows(ended, "step");
+  ASSERT_EQ(steps.size(), 40U);
+  for (const Json& step : steps) {
+    EXPECT_GE(step.at("time").get<double>(), before);
+    before = step.at("time").get<double>();
+    EXPECT_DOUBLE_EQ(step.at("epoch").get<double>(), step.at("step").get<int>() / 20.0) << "80 images in batches of 4";
+  }
+  EXPECT_DOUBLE_EQ(steps[0].at("learning_rate").get<double>(), 0.125);
+  EXPECT_DOUBLE_EQ(steps[10].at("learning_rate").get<double>(), 0.5);
+  EXPECT_DOUBLE_EQ(steps[30].at("learning_rate").get<double>(), 0.05);
+  const Json run = Json::parse(file_text(folder / "run/run.json"));
+  EXPECT_GE(run.at("start_time").get<double>(), 1e9);
+  EXPECT_LE(run.at("start_time").get<double>(), steps[0].at("time").get<double>());
+  EXPECT_GT(run.at("duration_s").get<double>(), 0);
+}
+
 TEST_F(TrainingEnd, AnIntermediateCheckpointThatDoesNotFitIsTriedAgainAtTheNext) {
   const std::string words = "--epochs 1000000 --evaluate-every 0 --checkpoint-every 1 --checkpoint " + file;
   Running run(run_script(1, "ulimit -S -f 1; echo process $$; exec " + train(words)));

@@ -26,6 +26,35 @@ TEST_F(Served, InLockstepGoesOnWithTheBitsOfAnUninterruptedRun) {
   EXPECT_EQ(digest(2, adamw + "--steps 7 --resume " + file), expected) << "without servers";
 }
 
+TEST_F(Served, TheRecordNamesItsTransportPolicyAndServers) {
+  const Ended ended = with_servers(2, 2, "--steps 3 --out " + folder / "run");
+  ASSERT_EQ(ended.code, 0) << ended.error;
+  const auto run = nlohmann::json::parse(file_text(folder / "run/run.json"));
+  EXPECT_EQ(run.at("transport"), "grpc");
+  EXPECT_EQ(run.at("policy"), "front_first");
+  EXPECT_EQ(run.at("consistency"), "bsp");
+  for (const auto& end : rows(ended, "end")) {
+    EXPECT_EQ(end.at("reconnections"), 0);
+    ASSERT_EQ(end.contains("servers"), end.at("rank") == 0);
+    if (end.at("rank") != 0) continue;
+    ASSERT_EQ(end.at("servers").size(), 2U);
+    std::uint64_t kept = 0;
+    for (const auto& server : end.at("servers")) {
+      EXPECT_FALSE(server.at("address").get<std::string>().empty());
+      EXPECT_GT(server.at("received_bytes"), 0);
+      EXPECT_GT(server.at("sent_bytes"), 0);
+      kept += server.at("kept_bytes").get<std::uint64_t>();
+    }
+    EXPECT_EQ(kept, run.at("gradient_bytes"));
+  }
+}
+
+TEST_F(Served, WhatAnEvaluationWaitsForIsOfNoStep) {
+  const Ended ended = with_servers(3, 2, "--steps 12 --evaluate-every 1");
+  ASSERT_EQ(ended.code, 0) << ended.error;
+  for (const auto& step : rows(ended, "step")) EXPECT_LE(step.at("wait_share"), 1.0) << step;
+}
+
 TEST_F(Served, GoesOnFromACheckpointOfRanksAndOnAnotherNumberOfWorkers) {
   const std::string expected = digest(2, "--steps 7");
   static_cast<void>(digest(2, "--steps 4 --checkpoint " + file));

@@ -61,7 +61,7 @@ void define_draw(CLI::App& app, Session& session) {
   const auto drawing = std::make_shared<Drawing>();
   CLI::App* child = app.add_subcommand("draw", "Drawn images of ten shapes");
   child->add_flag("--json", session.json, "One row for programs");
-  child->add_option("--out", drawing->set.folder, "Folder, new or empty")->type_name("DIR")->required();
+  child->add_option("-o,--out,--output", drawing->set.folder, "Folder, new or empty")->type_name("DIR")->required();
   child
       ->add_option("--format", drawing->format, "cifar10 (32 x 32 pixels), or folder (JPEG in a folder for each class)")
       ->check(CLI::IsMember({"cifar10", "folder"}))

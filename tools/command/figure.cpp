@@ -118,7 +118,7 @@ void define(CLI::App& app, Session& session) {
   app.add_option("--y-title", options->y_title, "Words on the vertical axis (default: its key)");
   app.add_flag("--lanes", options->lanes,
                "Draw rows of `simulate --timeline`: computing above exchanges, one panel for each value of --by");
-  app.add_option("--output,-o", options->output, "The SVG file")->required();
+  app.add_option("-o,--out,--output", options->output, "The SVG file")->required();
   app.callback([options, &session] { session.action = [options, &session] { return draw(session, *options); }; });
 }
 

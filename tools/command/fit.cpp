@@ -110,7 +110,7 @@ void define(CLI::App& app, Session& session) {
       ->check(between(2, 256))
       ->capture_default_str();
   app.add_option("--lab", options->lab, "Give each rank an emulated host of its own with a port of this rate (1gbit)");
-  app.add_option("--output,-o", options->output, "The cluster file")->required();
+  app.add_option("-o,--out,--output", options->output, "The cluster file")->required();
   app.add_option("--bytes", options->bytes, "Sizes of the full vector")->capture_default_str();
   app.add_option(
       "--codec", options->codecs,

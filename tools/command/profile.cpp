@@ -77,7 +77,7 @@ int make_profile(const Options& options, const Session& session, std::vector<std
 
 void define(CLI::App& app, Session& session) {
   const auto options = std::make_shared<Options>();
-  app.add_option("-o,--output", options->output, "File to write, which `syncopate plan` and `simulate` read")
+  app.add_option("-o,--out,--output", options->output, "File to write, which `syncopate plan` and `simulate` read")
       ->type_name("FILE");
   app.add_option("--batch", options->batch, "Samples of a step")->check(between(1, 1 << 24))->capture_default_str();
   app.add_option(

@@ -30,7 +30,7 @@ int write(const Session& session, const Options& options) {
 void define(CLI::App& app, Session& session) {
   auto options = std::make_shared<Options>();
   app.add_option("RUN", options->run, "The folder that `syncopate train --out DIR` wrote")->required();
-  app.add_option("--output,-o", options->output, "Where to write the page (default: report.html in RUN)");
+  app.add_option("-o,--out,--output", options->output, "Where to write the page (default: report.html in RUN)");
   app.callback([&session, options] { session.action = [&session, options] { return write(session, *options); }; });
 }
 

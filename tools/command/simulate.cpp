@@ -37,8 +37,9 @@ Handicap handicap_of(std::string_view option, const std::string& text) {
   throw Misuse(fmt::format("--{} '{}' is not understood; allowed: NUMBER:FACTOR, as 3:1.5", option, text));
 }
 
-nlohmann::json row_of(const Simulation& row) {
+nlohmann::json row_of(const Simulation& row, const tools::plan::ExchangeChoice& choice) {
   return {{"policy", row.policy},       {"ranks", row.ranks},
+          {"codec", choice.codec},      {"exchange", choice.exchange},
           {"algorithm", row.algorithm}, {"iteration_s", row.iteration_s},
           {"speedup", row.speedup},     {"exposed_s", row.exposed_s},
           {"compute_s", row.compute_s}, {"efficiency", row.speedup / row.ranks}};
@@ -50,9 +51,12 @@ nlohmann::json row_of(const Simulation& row, const Span& span) {
           {"begin_s", span.begin_s}, {"end_s", span.end_s}, {"bytes", span.bytes}};
 }
 
-void print_table(const Profile& profile, const std::string& algorithm, const std::vector<Simulation>& rows) {
-  fmt::print("{}\ncomputing {} a step\n\n{:>6}  {:<14}{:>12}{:>12}{:>10}{:>12}\n", profile.model,
-             format_seconds(rows.front().compute_s), "ranks", "policy", "step", "exposed", "speed-up", "efficiency");
+void print_table(const Profile& profile, const Options& options, const std::string& algorithm,
+                 const std::vector<Simulation>& rows) {
+  const auto& [codec, exchange] = options.exchange;
+  fmt::print("{}\ncomputing {} a step; exchange {}, codec {}\n\n{:>6}  {:<14}{:>12}{:>12}{:>10}{:>12}\n", profile.model,
+             format_seconds(rows.front().compute_s), exchange, codec, "ranks", "policy", "step", "exposed", "speed-up",
+             "efficiency");
   for (const Simulation& row : rows)
     fmt::print("{:>6}  {:<14}{:>12}{:>12}{:>10.2f}{:>10.1f} %\n", row.ranks, row.policy,
                format_seconds(row.iteration_s), format_seconds(row.exposed_s), row.speedup,
@@ -93,11 +97,11 @@ int run(Options options, const Session& session) {
     if (!doubt.empty()) session.log.write(LogLevel::warning, doubt);
   }
   if (!session.json) {
-    print_table(profile, cluster.algorithm, rows);
+    print_table(profile, options, cluster.algorithm, rows);
     return 0;
   }
   for (const Simulation& row : rows) {
-    print_row(row_of(row));
+    print_row(row_of(row, options.exchange));
     for (const Span& span : row.timeline) print_row(row_of(row, span));
   }
   return 0;

@@ -158,9 +158,11 @@ std::string left_out(const Measured& measured, double limit_s) {
   std::uint64_t last = 0;
   for (const Timing& timing : measured.all) last = std::max(last, timing.bytes);
   return fmt::format(
-      "--limit {:g} was over before {} could be measured: the tables end at {}, and beyond it planners and auto "
-      "extrapolate; give a longer --limit, a smaller --budget, or fewer --bytes",
-      limit_s, fmt::join(sizes, ", "), format_bytes(static_cast<double>(last)));
+      "{} not measured, because that would not have ended within --limit {:g} seconds: the tables end at {}, and "
+      "beyond "
+      "it planners and auto extrapolate; give a longer --limit, a smaller --budget, or fewer --bytes",
+      fmt::format("{} {}", fmt::join(sizes, ", "), sizes.size() == 1 ? "was" : "were"), limit_s,
+      format_bytes(static_cast<double>(last)));
 }
 
 std::string table_of(const Measured& measured, const ClusterFit& fit) {

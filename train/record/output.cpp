@@ -27,6 +27,18 @@ void write_line(std::FILE* to, std::string line) {
   std::fflush(to);
 }
 
+/// Seconds since the Unix epoch, in whole microseconds.
+double unix_time() {
+  const auto since = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<double>(std::chrono::duration_cast<std::chrono::microseconds>(since).count()) / 1e6;
+}
+
+/// The row with the time at which it is made.
+Json timed(Json row) {
+  row["time"] = unix_time();
+  return row;
+}
+
 std::string medians_of(const Json& row) {
   const Json& time = row["step_seconds"];
   const std::string median = time["n"] == 0 ? "none measured" : format_seconds(time["median"].get<double>());
@@ -37,6 +49,8 @@ std::string medians_of(const Json& row) {
 std::string manner_of(const Options& o) {
   if (o.recipe) return fmt::format("by recipe {}", o.recipe_file);
   if (o.exchange == "none") return "each trains alone";
+  if (o.exchange == "parameter_server")
+    return fmt::format("exchange {}, consistency {}, codec {}", o.exchange, o.consistency, o.codec);
   return fmt::format("exchange {}, policy {}, codec {}", o.exchange, o.policy, o.codec);
 }
 
@@ -68,16 +82,19 @@ void Output::open_folder() {
   std::error_code error;
   fs::create_directories(options_.out, error);  // ranks on other hosts have folders of their own
   const fs::path file = fs::path(options_.out) / fmt::format("rank-{}.jsonl", rank_);
+  errno = 0;
   rows_.open(file, std::ios::trunc);
   if (!rows_) throw SystemFailure(fmt::format("cannot write {}: {}", file.string(), std::strerror(errno)));
 }
 
 void Output::begin(const Json& run) {
+  started_ = unix_time();
   if (rank_ != 0) return;
-  record(run);
+  if (!options_.out.empty()) write_record(run);
   if (options_.json) {
     Json row = run;
     row["event"] = "begin";
+    row["time"] = started_;
     return print(text_of_json(row));
   }
   print(fmt::format("{}: {} parameters, {} of gradients; {} rank{}, {}", options_.model,
@@ -87,13 +104,39 @@ void Output::begin(const Json& run) {
 
 void Output::record(const Json& run) {
   if (rank_ != 0 || options_.out.empty()) return;
-  std::ofstream file(fs::path(options_.out) / "run.json", std::ios::trunc);
-  file << text_of_json(run, 1) << '\n';
-  if (!file.flush()) throw SystemFailure(fmt::format("cannot write run.json in --out {}", options_.out));
+  Json whole = run;
+  whole["duration_s"] = unix_time() - started_;
+  try {
+    write_record(std::move(whole));
+  } catch (const SystemFailure& failure) {
+    lost(failure.what(), "the earlier one stays");
+  }
+}
+
+/// Writes another file and renames it, so that a full disk leaves the old one whole.
+void Output::write_record(Json run) {
+  run["start_time"] = started_;
+  const fs::path file = fs::path(options_.out) / "run.json", draft = fs::path(options_.out) / "run.json.writing";
+  errno = 0;
+  std::ofstream stream(draft, std::ios::trunc);
+  stream << text_of_json(run, 1) << '\n';
+  stream.close();
+  std::error_code error;
+  if (!stream) error = {errno, std::generic_category()};
+  if (stream) fs::rename(draft, file, error);
+  if (stream && !error) return;
+  std::error_code ignored;
+  fs::remove(draft, ignored);
+  throw SystemFailure(fmt::format("cannot write {}: {}", file.string(), error.message()));
+}
+
+void Output::lost(const std::string& failure, const std::string& what) {
+  warn(fmt::format("{}; {}; training goes on", failure, what));
+  if (!unwritten_) unwritten_ = SystemFailure(failure);
 }
 
 void Output::part(const Part& part, std::size_t parts, std::uint64_t step) {
-  Json row{{"event", "part"}, {"step", step}};
+  Json row = timed({{"event", "part"}, {"step", step}});
   row.update(row_of(part));
   keep(row);
   if (rank_ != 0) return;
@@ -101,18 +144,19 @@ void Output::part(const Part& part, std::size_t parts, std::uint64_t step) {
 }
 
 void Output::step(const StepRow& row, std::uint64_t last_step) {
-  keep(row_of(row));
+  const Json json = timed(row_of(row));
+  keep(json);
   if (rank_ != 0) return;
   since_report_s_ += row.times.step_s;
   waited_since_report_s_ += row.times.wait_s;
   const std::uint64_t every = options_.report_every.value_or(options_.json ? 1 : (last_step + 19) / 20);
   if (row.step % every == 0) {
     if (options_.json) {
-      print(text_of_json(row_of(row)));
+      print(text_of_json(json));
     } else {
-      print(fmt::format("step {:>{}}/{}  loss {:<8.4f}  {:.0f} samples/s  waiting {:.0f} %", row.step,
-                        std::to_string(last_step).size(), last_step, row.loss.value_or(0), row.samples_per_second,
-                        100 * waited_since_report_s_ / since_report_s_));
+      print(fmt::format("step {:>{}}/{}  loss {:<8.4f}  {} samples/s  waiting {:.0f} %", row.step,
+                        std::to_string(last_step).size(), last_step, row.loss.value_or(0),
+                        format_rate(row.samples_per_second), 100 * waited_since_report_s_ / since_report_s_));
     }
     since_report_s_ = waited_since_report_s_ = 0;
   }
@@ -124,6 +168,7 @@ void Output::epoch(double epoch, std::uint64_t step, const Evaluation& evaluatio
   if (epoch == static_cast<double>(static_cast<std::uint64_t>(epoch))) row["epoch"] = static_cast<std::uint64_t>(epoch);
   if (evaluation.accuracy) row["accuracy"] = *evaluation.accuracy;
   row["loss"] = evaluation.loss;
+  row = timed(std::move(row));
   keep(row);
   if (rank_ != 0) return;
   print(options_.json ? text_of_json(row) : fmt::format("epoch {:.4g}, step {}: {}", epoch, step, text_of(evaluation)));
@@ -135,7 +180,9 @@ void Output::note(const std::string& line) {
 
 void Output::trace(const std::vector<Span>& spans) {
   if (options_.out.empty()) return;
-  std::ofstream file(fs::path(options_.out) / fmt::format("trace-{}.jsonl", rank_), std::ios::trunc);
+  const fs::path name = fs::path(options_.out) / fmt::format("trace-{}.jsonl", rank_);
+  errno = 0;
+  std::ofstream file(name, std::ios::trunc);
   for (const Span& span : spans)
     file << text_of_json(Json{{"track", span.track},
                               {"name", span.name},
@@ -143,10 +190,13 @@ void Output::trace(const std::vector<Span>& spans) {
                               {"end_s", span.end_s},
                               {"bytes", span.bytes}})
          << '\n';
+  file.close();
+  if (!file)
+    lost(fmt::format("cannot write {}: {}", name.string(), std::strerror(errno)), "the traced step is incomplete");
 }
 
 void Output::end(const EndRow& end) {
-  const Json row = row_of(end, rank_);
+  const Json row = timed(row_of(end, rank_));
   keep(row);
   clear_progress();
   if (options_.json) return print(text_of_json(row));
@@ -163,7 +213,15 @@ void Output::print(const std::string& line) {
 }
 
 void Output::keep(const Json& row) {
-  if (rows_.is_open()) rows_ << text_of_json(row) << std::endl;  // flushed: a killed rank leaves whole rows behind
+  if (!rows_.is_open()) return;
+  errno = 0;
+  rows_ << text_of_json(row) << std::endl;  // flushed: a killed rank leaves whole rows
+  if (rows_) return;
+  const std::string reason = std::strerror(errno);
+  rows_.close();
+  const fs::path file = fs::path(options_.out) / fmt::format("rank-{}.jsonl", rank_);
+  lost(fmt::format("cannot write {}: {}", file.string(), reason),
+       fmt::format("no row of rank {} is kept from here on", rank_));
 }
 
 void Output::warn(const std::string& line) {
@@ -176,8 +234,8 @@ void Output::draw_progress(const StepRow& row, std::uint64_t last_step) {
   if (!progress_ || now - progress_at_ < kProgressEvery) return;
   progress_at_ = now;
   std::string line =
-      fmt::format("step {}/{}  loss {:.4f}  {:.0f} samples/s  waiting {:.0f} %", row.step, last_step,
-                  row.loss.value_or(0), row.samples_per_second, 100 * row.times.wait_s / row.times.step_s);
+      fmt::format("step {}/{}  loss {:.4f}  {} samples/s  waiting {:.0f} %", row.step, last_step, row.loss.value_or(0),
+                  format_rate(row.samples_per_second), 100 * row.times.wait_s / row.times.step_s);
   const std::size_t width = line.size();
   line.resize(std::max(width, progress_width_), ' ');
   progress_width_ = width;

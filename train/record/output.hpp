@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,7 @@ class Output final {
   void clear_folder();  ///< rank 0, before the others open theirs
   void open_folder();
   void begin(const Json& run);                                         ///< run.json, and the first line people read
-  void record(const Json& run);                                        ///< run.json, again
+  void record(const Json& run);                                        ///< run.json, again, with the time since `begin`
   void part(const Part& part, std::size_t parts, std::uint64_t step);  ///< begins after so many steps
   void step(const StepRow& row, std::uint64_t last_step);
   void epoch(double epoch, std::uint64_t step, const Evaluation& evaluation);
@@ -32,10 +33,14 @@ class Output final {
   void warn(const std::string& line);  ///< from any rank, on stderr
   void trace(const std::vector<Span>& spans);
   void end(const EndRow& end);
+  /// The first failure to write a file of --out after `begin`; it is printed when it happens and stops no step.
+  [[nodiscard]] const std::optional<SystemFailure>& unwritten() const { return unwritten_; }
 
  private:
   void print(const std::string& line);
   void keep(const Json& row);
+  void write_record(Json run);
+  void lost(const std::string& failure, const std::string& what);
   void draw_progress(const StepRow& row, std::uint64_t last_step);
   void clear_progress();
 
@@ -45,7 +50,9 @@ class Output final {
   std::size_t progress_width_ = 0;
   std::chrono::steady_clock::time_point progress_at_;
   double since_report_s_ = 0, waited_since_report_s_ = 0;
+  double started_ = 0;  ///< seconds since the Unix epoch
   std::ofstream rows_;
+  std::optional<SystemFailure> unwritten_;
 };
 
 /// The message on stderr and, with --json, the contract's error row. `rank` is -1 before the group was joined.

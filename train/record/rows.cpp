@@ -94,6 +94,8 @@ Json row_of(const StepRow& row) {
   const StepTimes& t = row.times;
   Json result{{"event", "step"},
               {"step", row.step},
+              {"epoch", row.epoch},
+              {"learning_rate", row.learning_rate},
               {"loss", row.loss ? Json(*row.loss) : Json()},
               {"samples_per_second", row.samples_per_second},
               {"wait_share", t.step_s > 0 ? t.wait_s / t.step_s : 0.0},
@@ -125,6 +127,12 @@ Json row_of(const EndRow& end, int rank) {
     row["staleness"] = {{"max", end.served->stalest}, {"mean", end.served->mean_staleness}};
     row["pushed_bytes"] = end.served->pushed_bytes;
     row["pulled_bytes"] = end.served->pulled_bytes;
+    row["reconnections"] = end.served->reconnections;
+    for (const ServerRecord& server : end.served->servers)
+      row["servers"].push_back({{"address", server.address},
+                                {"kept_bytes", server.kept_bytes},
+                                {"received_bytes", server.received_bytes},
+                                {"sent_bytes", server.sent_bytes}});
   }
   if (!end.tiers.empty()) row["input"] = Json::array();
   for (const cache::Counters& tiers : end.tiers) row["input"].push_back(row_of(tiers));

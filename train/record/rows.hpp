@@ -22,6 +22,8 @@ struct StepTimes {
 
 struct StepRow {
   std::uint64_t step = 0;         ///< counted from 1
+  double epoch = 0;               ///< epochs trained when the step has ended, with a fraction
+  double learning_rate = 0;       ///< of the step
   std::size_t part = 0;           ///< of the recipe; 0: there is none
   std::optional<double> loss;     ///< mean over this rank's samples; none where it had none
   double samples_per_second = 0;  ///< of all ranks

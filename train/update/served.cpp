@@ -25,7 +25,7 @@ KeptTables tables_of(const Earlier& earlier) {
 class ByTables final : public ServedWeights {
  public:
   ByTables(const Network& network, const WorkerOptions& options, const Earlier& earlier)
-      : codec_(options.codec), worker_(TableWorker::connect(options)) {
+      : options_(options), worker_(TableWorker::connect(options)) {
     const bool spares = is_layer_wise(options.optimizer);
     for (const auto& [name, value] : network.parameters) {
       worker_->create_table(name, view_of(value), spares && value.dim() <= 1);
@@ -52,7 +52,7 @@ class ByTables final : public ServedWeights {
   }
   [[nodiscard]] SavedCodecState codec_state() const override {
     KeptByCodec kept = worker_->kept_by_codec();
-    SavedCodecState state{.codec = codec_, .steps = kept.packets};
+    SavedCodecState state{.codec = options_.codec, .steps = kept.packets};
     for (std::size_t i = 0; i < names_.size(); ++i) state.gradients.emplace_back(names_[i], std::move(kept.tables[i]));
     return state;
   }
@@ -62,15 +62,33 @@ class ByTables final : public ServedWeights {
     worker_->restore(kept);
   }
   [[nodiscard]] std::uint64_t steps() const override { return static_cast<std::uint64_t>(worker_->steps()); }
-  void finish() override { worker_->finish(); }
+  void finish() override {
+    if (options_.worker == 0) ask_servers();
+    worker_->finish();
+  }
   [[nodiscard]] Served served() const override {
     const WorkerStatistics statistics = worker_->statistics();
-    return {statistics.pushed_bytes, statistics.pulled_bytes, statistics.stalest, statistics.mean_staleness};
+    return {.pushed_bytes = statistics.pushed_bytes,
+            .pulled_bytes = statistics.pulled_bytes,
+            .stalest = statistics.stalest,
+            .mean_staleness = statistics.mean_staleness,
+            .reconnections = statistics.reconnections,
+            .servers = servers_};
   }
 
  private:
-  const std::string codec_;
+  /// Before this worker leaves: servers end with their last worker.
+  void ask_servers() {
+    for (const std::string& address : options_.servers) try {
+        const ServerStatus status = status_of(address, options_.access);
+        servers_.push_back({address, status.kept_bytes, status.received_bytes, status.sent_bytes});
+      } catch (const Error&) {  // it cannot be reached now: the record of the run has no row of it
+      }
+  }
+
+  const WorkerOptions options_;
   std::vector<std::string> names_;
+  std::vector<ServerRecord> servers_;
   std::unique_ptr<TableWorker> worker_;
 };
 

@@ -5,6 +5,8 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "network/network.hpp"
 #include "options.hpp"
@@ -22,11 +24,19 @@ struct Place {
 /// also where this program was built without gRPC.
 [[nodiscard]] Place place_among_workers();
 
+/// The state of a server at the end of the run, when worker 0 asked it.
+struct ServerRecord {
+  std::string address;
+  std::uint64_t kept_bytes = 0, received_bytes = 0, sent_bytes = 0;  ///< of weights; bodies of messages of all workers
+};
+
 /// What went to and came from servers, in this run.
 struct Served {
   std::uint64_t pushed_bytes = 0, pulled_bytes = 0;
   std::int64_t stalest = 0;
   double mean_staleness = 0;
+  std::uint64_t reconnections = 0;      ///< of this worker: broken connections and replaced servers
+  std::vector<ServerRecord> servers{};  ///< worker 0 only; without those that did not answer
 };
 
 class ServedWeights {

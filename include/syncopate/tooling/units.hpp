@@ -15,5 +15,7 @@ namespace syncopate {
 [[nodiscard]] double parse_rate(std::string_view text);
 [[nodiscard]] std::string format_bytes(double bytes);      ///< "4 KiB", "36.9 MB" style binary units: "35.2 MiB"
 [[nodiscard]] std::string format_seconds(double seconds);  ///< "12.3 us", "4.56 ms", "1.20 s"
+/// A rate per second, without a unit: "3414", "41.2", "1.23", "0.19"; slow rates keep at least two digits.
+[[nodiscard]] std::string format_rate(double per_second);
 
 }  // namespace syncopate

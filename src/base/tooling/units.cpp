@@ -78,4 +78,9 @@ std::string format_seconds(double seconds) {
   return fmt::format("{:.3g} us", seconds * 1e6);
 }
 
+std::string format_rate(double per_second) {
+  const int digits = per_second >= 100 ? 0 : per_second >= 10 ? 1 : per_second >= 0.1 ? 2 : 4;
+  return fmt::format("{:.{}f}", per_second, digits);
+}
+
 }  // namespace syncopate

@@ -21,8 +21,10 @@ struct ChartOptions {
   double width = 1040, height = 250;
   std::optional<double> low = {}, high = {};  ///< what the y axis shows in any case
   bool percent = false;                       ///< y values are shares
+  bool whole = false;                         ///< y values are counts: no ticks between whole numbers
 };
 
+/// A wide chart comes with a narrow one, of which the style sheet shows one.
 /// Lines without points are left out. A few extreme values do not set the scale: the range is that of the strong lines
 /// and of 98 % of the faint ones, the rest leaves the picture at its edge.
 [[nodiscard]] std::string chart(const ChartOptions& options, const std::vector<Line>& lines);

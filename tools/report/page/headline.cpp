@@ -19,22 +19,6 @@ std::string time_text(double seconds) { return time_unit(seconds)(seconds); }
 
 bool known(double value) { return std::isfinite(value); }
 
-std::string communication(const record::Run& run, const record::Summary& summary) {
-  const record::Budget& budget = summary.budget;
-  if (run.is_served()) return "what went to servers and back is not traced";
-  if (budget.exchange_s <= 0) return "nothing was communicated";
-  const bool backward = budget.behind_backward_s >= kMostly * budget.hidden_s;
-  const bool passes = budget.behind_backward_s + budget.behind_forward_s >= kMostly * budget.hidden_s;
-  const std::string behind = backward ? "the backward pass" : passes ? "both passes" : "computing";
-  const std::string took = fmt::format("communication took {}", time_text(budget.exchange_s));
-  if (budget.exposed_s < kNegligible * budget.exchange_s)
-    return fmt::format("{}, all of it hidden behind {}", took, behind);
-  if (budget.hidden_s < kNegligible * budget.exchange_s)
-    return fmt::format("{}, none of it hidden behind computing", took);
-  return fmt::format("{}, of which {} hid behind {} and {} did not", took, time_text(budget.hidden_s), behind,
-                     time_text(budget.exposed_s));
-}
-
 std::string outcome(const record::Summary& summary) {
   std::string result;
   if (known(summary.accuracy))
@@ -71,6 +55,23 @@ record::Spread overall(const record::Summary& summary) {
 
 }  // namespace
 
+std::string communication(const record::Run& run, const record::Summary& summary) {
+  const record::Budget& budget = summary.budget;
+  if (run.is_served()) return "What went to servers and back is not traced.";
+  if (budget.exchange_s <= 0) return "Nothing was communicated.";
+  const TimeUnit unit = time_unit(budget.exchange_s, std::min(budget.hidden_s, budget.exposed_s));
+  const bool backward = budget.behind_backward_s >= kMostly * budget.hidden_s;
+  const bool passes = budget.behind_backward_s + budget.behind_forward_s >= kMostly * budget.hidden_s;
+  const std::string behind = backward ? "the backward pass" : passes ? "both passes" : "computing";
+  const std::string took = fmt::format("Communication took {}", unit(budget.exchange_s));
+  if (budget.exposed_s < kNegligible * budget.exchange_s)
+    return fmt::format("{}, all of it hidden behind {}.", took, behind);
+  if (budget.hidden_s < kNegligible * budget.exchange_s)
+    return fmt::format("{}, none of it hidden behind computing.", took);
+  return fmt::format("{}: {} hidden behind {}, {} exposed.", took, unit(budget.hidden_s), behind,
+                     unit(budget.exposed_s));
+}
+
 std::string headline(const record::Run& run, const record::Summary& summary) {
   const std::string model = run.model.empty() ? "a model" : run.model;
   const double ranks = static_cast<double>(run.ranks.size());
@@ -79,23 +80,25 @@ std::string headline(const record::Run& run, const record::Summary& summary) {
   const std::string steps =
       short_of_plan ? fmt::format("{} of {} planned steps", decimal(summary.last_step), decimal(summary.planned_steps))
                     : counted(summary.last_step, "step");
-  return fmt::format("{} trained {}{} for {}", counted(ranks, "rank"), model, alone ? ", each alone," : "", steps);
+  const std::string trained =
+      fmt::format("{} trained {}{} for {}", counted(ranks, "rank"), model, alone ? ", each alone," : "", steps);
+  return summary.incomplete.empty() ? trained : fmt::format("{}; {}", trained, summary.incomplete);
 }
 
 std::string lead(const record::Run& run, const record::Summary& summary) {
-  const record::Budget& budget = summary.budget;
-  if (!known(budget.step_s)) return "No step was recorded.";
-  std::string text = fmt::format("Of a {} step", time_text(budget.step_s));
-  if (budget.input_s >= kWorthAWord * budget.step_s)
-    text += fmt::format(", {} waited for input", time_text(budget.input_s));
-  if (known(budget.forward_s)) text += fmt::format(", {} went forward", time_text(budget.forward_s));
-  if (known(budget.backward_s)) text += fmt::format(" and {} backward", time_text(budget.backward_s));
-  if (summary.traced)
-    text += fmt::format("; {}.", communication(run, summary));
-  else if (run.exchanges() && known(budget.wait_s))
-    text += fmt::format("; {} were spent waiting for communication.", time_text(budget.wait_s));
-  else
-    text += ".";
+  if (!known(summary.step_s)) return "No step was recorded.";
+  std::string text = fmt::format("A step took {} in the median.", time_text(summary.step_s));
+  const record::Budget& mean = summary.run;
+  std::vector<std::string> parts;
+  const auto add = [&](double seconds, double least, const char* what) {
+    const double share = seconds / mean.step_s;
+    if (share >= least && share > 0) parts.push_back(fmt::format("{} {}", what, percent(share)));
+  };
+  add(mean.input_s, kWorthAWord, "waiting for input");
+  add(mean.forward_s, 0, "forward");
+  add(mean.backward_s, 0, "backward");
+  if (run.exchanges()) add(mean.wait_s, 0, "waiting for communication");
+  if (!parts.empty()) text += fmt::format(" Shares of the time of all steps: {}.", fmt::join(parts, ", "));
   return text + outcome(summary) + refusal(run);
 }
 
@@ -104,18 +107,19 @@ std::string key_figures(const record::Run& run, const record::Summary& summary) 
   const record::Spread step = overall(summary);
   const TimeUnit unit = time_unit(step.median);
   const std::string range =
-      known(step.min) ? fmt::format("median; {} to {}", unit.number(step.min), unit(step.max)) : "median";
-  std::string html = "<dl class=\"figures\">\n";
+      known(step.min) ? fmt::format("median; {}", time_range(step.min, step.max, unit)) : "median";
+  std::string html;
   html += figure("Step", unit(step.median), range);
   if (known(summary.predicted_s))
     html += figure("Step, predicted", unit(summary.predicted_s), "from what was measured");
-  html += figure("Throughput", decimal(summary.samples_per_second, summary.samples_per_second < 100 ? 1 : 0) + " /s",
-                 "samples, all ranks together");
+  html += figure("Throughput", rate(summary.samples_per_second) + " /s", "samples, all ranks together");
   if (run.exchanges()) {
-    html += figure("Waiting", percent(summary.wait_share), "of the time, for communication");
-    const std::string parts =
-        summary.traced ? fmt::format("{} of {}", time_text(budget.hidden_s), time_text(budget.exchange_s)) : "no trace";
-    html += figure("Communication hidden", percent(summary.overlap_share()), parts);
+    html += figure("Waiting", percent(summary.wait_share), "of the time of all steps, blocked on communication");
+    const TimeUnit traced = time_unit(budget.exchange_s, budget.hidden_s);
+    const std::string parts = summary.traced ? fmt::format("{} of {} in the traced step",
+                                                           traced.number(budget.hidden_s), traced(budget.exchange_s))
+                                             : "no trace";
+    if (!run.is_served()) html += figure("Communication hidden", percent(summary.overlap_share()), parts);
     const double ratio = summary.wire_bytes / run.gradient_bytes;
     html += figure("Sent per rank and step", bytes(summary.wire_bytes),
                    known(ratio) ? fmt::format("×{:.2f} the gradients", ratio) : "headers included");
@@ -125,11 +129,13 @@ std::string key_figures(const record::Run& run, const record::Summary& summary) 
   else
     html +=
         figure(summary.loss_is_evaluated ? "Evaluation loss" : "Training loss", compact(summary.loss), "at the end");
-  return html + "</dl>\n";
+  std::size_t count = 0;
+  for (auto at = html.find("<dt>"); at != std::string::npos; at = html.find("<dt>", at + 1)) ++count;
+  return fmt::format("<dl class=\"figures\" style=\"--all:{};--half:{}\">\n{}</dl>\n", count, (count + 1) / 2, html);
 }
 
 std::string budget_bar(const record::Summary& summary) {
-  const record::Budget& budget = summary.budget;
+  const record::Budget& budget = summary.run;
   struct Part {
     const char *look, *name;
     double seconds;
@@ -137,7 +143,7 @@ std::string budget_bar(const record::Summary& summary) {
   std::vector<Part> parts{{"input", "waiting for input", budget.input_s},
                           {"forward", "forward", budget.forward_s},
                           {"backward", "backward", budget.backward_s},
-                          {"wait", "waiting", budget.wait_s},
+                          {"wait", "waiting for communication", budget.wait_s},
                           {"optimizer", "optimizer", budget.optimizer_s}};
   std::erase_if(parts, [](const Part& part) { return !known(part.seconds) || part.seconds <= 0; });
   double rest = budget.step_s;
@@ -146,6 +152,9 @@ std::string budget_bar(const record::Summary& summary) {
   if (rest > 0.005 * budget.step_s) parts.push_back({"other", "rest", rest});
   const double total = rest < 0 ? budget.step_s - rest : budget.step_s;
   std::string bar, names;
+  double smallest = total;
+  for (const Part& part : parts) smallest = std::min(smallest, std::max(part.seconds, total / 100));
+  const TimeUnit unit = time_unit(total, smallest);
   double x = 0;
   for (const Part& part : parts) {
     const double width = part.seconds / total * 1040;
@@ -153,11 +162,11 @@ std::string budget_bar(const record::Summary& summary) {
     names += fmt::format(
         "<li><svg viewBox=\"0 0 14 14\" aria-hidden=\"true\"><rect class=\"{}\" width=\"14\" "
         "height=\"14\"/></svg>{} <b>{}</b> <span>{}</span></li>",
-        part.look, part.name, time_text(part.seconds), percent(part.seconds / total));
+        part.look, part.name, unit(part.seconds), percent(part.seconds / total));
     x += width;
   }
-  std::string source = summary.traced ? "of the traced step went" : "of a step went, medians";
-  if (summary.traced && summary.ranks.size() > 1) source += ", mean over the ranks";
+  const std::string source = summary.ranks.size() > 1 ? "of a step went, mean over all steps and ranks"
+                                                      : "of a step went, mean over all steps";
   return fmt::format(
       "<figure><figcaption>Where the time {}</figcaption>\n<svg class=\"bar\" viewBox=\"0 0 1040 18\" "
       "preserveAspectRatio=\"none\" aria-hidden=\"true\">{}</svg>\n<ul class=\"legend values\">{}</ul></figure>\n",

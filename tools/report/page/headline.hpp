@@ -8,10 +8,12 @@
 
 namespace syncopate::tools::report::page {
 
-/// "4 ranks trained vgg11 for 400 steps"
+/// "4 ranks trained vgg11 for 400 steps", and which ranks are missing
 [[nodiscard]] std::string headline(const record::Run& run, const record::Summary& summary);
-/// "Of a 0.61 s step, 0.15 s went forward …": plain sentences, not escaped.
+/// "A step took 610 ms in the median. Shares of the time of all steps: 25 % forward …": plain sentences, not escaped.
 [[nodiscard]] std::string lead(const record::Run& run, const record::Summary& summary);
+/// How much of the communication of the traced step was hidden, in a sentence.
+[[nodiscard]] std::string communication(const record::Run& run, const record::Summary& summary);
 [[nodiscard]] std::string key_figures(const record::Run& run, const record::Summary& summary);
 [[nodiscard]] std::string budget_bar(const record::Summary& summary);
 

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <ctime>
 
 #include "syncopate/tooling/units.hpp"
 
@@ -54,9 +56,44 @@ std::string TimeUnit::operator()(double seconds) const {
 }
 
 TimeUnit time_unit(double seconds) {
-  if (!std::isfinite(seconds) || seconds >= 0.1) return {1, "s", seconds >= 10 ? 1 : 2};
-  if (seconds >= 1e-3) return {1e3, "ms", seconds >= 1e-2 ? 1 : 2};
+  if (!std::isfinite(seconds) || seconds >= 1) return {1, "s", seconds >= 10 ? 1 : 2};
+  if (seconds >= 1e-3) return {1e3, "ms", seconds >= 0.1 ? 0 : seconds >= 1e-2 ? 1 : 2};
   return {1e6, "µs", 0};
+}
+
+TimeUnit time_unit(double largest, double smallest) {
+  TimeUnit unit = time_unit(largest);
+  const double value = smallest * unit.per_second;
+  if (value > 0) unit.digits = std::max(unit.digits, value >= 99.5 ? 0 : value >= 9.95 ? 1 : value >= 0.995 ? 2 : 3);
+  return unit;
+}
+
+std::string time_range(double first_s, double last_s, TimeUnit unit) {
+  if (!std::isfinite(first_s) || !std::isfinite(last_s)) return kDash;
+  while (unit.digits < 3 && unit.number(first_s) == unit.number(last_s)) ++unit.digits;
+  return fmt::format("{} to {}", unit.number(first_s), unit(last_s));
+}
+
+std::string date(double unix_s) {
+  if (!(unix_s >= 0 && unix_s < 253402300800)) return kDash;  // the year 10000
+  const auto seconds = static_cast<std::time_t>(unix_s);
+  std::tm parts{};
+  ::gmtime_r(&seconds, &parts);
+  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02} UTC", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday,
+                     parts.tm_hour, parts.tm_min);
+}
+
+std::string lasted(double seconds) {
+  if (!(seconds >= 0 && seconds < 1e12)) return kDash;
+  if (seconds < 99.95) return time_unit(seconds)(seconds);
+  const auto whole = static_cast<std::int64_t>(std::llround(seconds));
+  if (whole < 3600) return fmt::format("{} min {} s", whole / 60, whole % 60);
+  return fmt::format("{} h {} min", whole / 3600, whole % 3600 / 60);
+}
+
+std::string rate(double per_second) {
+  if (!std::isfinite(per_second)) return kDash;
+  return per_second >= 100 ? decimal(per_second) : format_rate(per_second);
 }
 
 }  // namespace syncopate::tools::report::page

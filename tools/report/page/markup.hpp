@@ -34,7 +34,17 @@ struct TimeUnit {
   [[nodiscard]] std::string operator()(double seconds) const;  ///< with the unit's name; a dash when unknown
 };
 
-/// The unit in which a time of `seconds` reads best: "0.61 s", "34.2 ms", "870 µs".
+/// The unit in which a time of `seconds` reads best: "1.61 s", "610 ms", "34.2 ms", "870 µs".
 [[nodiscard]] TimeUnit time_unit(double seconds);
+/// One unit for the times of a sentence or table: the unit of the largest, with the digits that the smallest needs.
+[[nodiscard]] TimeUnit time_unit(double largest, double smallest);
+/// "150 to 152 ms": with as many digits as distinguish the two, three at most; a dash when unknown.
+[[nodiscard]] std::string time_range(double first_s, double last_s, TimeUnit unit);
+/// "2026-11-25 00:31 UTC" of seconds since the Unix epoch.
+[[nodiscard]] std::string date(double unix_s);
+/// How long something lasted, to the second where it took minutes: "12.3 s", "4 min 10 s", "2 h 3 min".
+[[nodiscard]] std::string lasted(double seconds);
+/// A rate per second: "3,414", "41.2", "0.19".
+[[nodiscard]] std::string rate(double per_second);
 
 }  // namespace syncopate::tools::report::page

@@ -21,6 +21,7 @@ namespace {
 constexpr std::size_t kNotesShown = 12;
 constexpr std::size_t kRanksDrawn = 16;  // further timelines stand folded below
 constexpr double kHalfWidth = 500;
+constexpr double kAround = 0.05;  // of a single accuracy, what its axis shows below and above
 
 std::string section(const std::string& title, const std::string& remark, const std::string& body) {
   return fmt::format("<section>\n<h2>{}</h2>\n<p>{}</p>\n{}</section>\n", title, remark, body);
@@ -80,6 +81,15 @@ ChartOptions over_steps_of(const record::Run& run, const std::string& title) {
   return {.title = title, .first_step = first <= 0.1 * last || first == INFINITY ? 0 : first - 1, .last_step = last};
 }
 
+/// Whether a chart of both would flatten the training curve: it would take more than half of its height again.
+bool is_elsewhere(const std::vector<record::Point>& evaluated, const std::vector<record::Point>& trained) {
+  if (evaluated.empty()) return false;
+  const auto [low, high] = std::ranges::minmax(trained, {}, &record::Point::y);
+  const auto [least, most] = std::ranges::minmax(evaluated, {}, &record::Point::y);
+  const double room = (high.y - low.y) / 2;
+  return least.y < low.y - room || most.y > high.y + room;
+}
+
 std::string learning(const record::Run& run) {
   const std::vector<record::Point> losses = record::over_steps(run, &record::Step::loss);
   const std::vector<record::Point> accuracy = evaluated(run, &record::Evaluation::accuracy),
@@ -89,18 +99,28 @@ std::string learning(const record::Run& run) {
   std::string left, right;
   const bool pair = !accuracy.empty() && !(losses.empty() && loss.empty());
   std::vector<Line> lines = losses.empty() ? std::vector<Line>{} : curve(losses, "training loss", "blue");
-  lines.push_back({"evaluation loss", "dots orange", loss});
+  const bool apart = !losses.empty() && is_elsewhere(loss, losses);
+  if (!apart) lines.push_back({"evaluation loss", "dots orange", loss});
   ChartOptions loss_chart = over_steps_of(run, "Loss over steps");
   ChartOptions accuracy_chart = over_steps_of(run, "Accuracy over steps");
   if (pair) loss_chart.width = accuracy_chart.width = kHalfWidth;
-  accuracy_chart.low = 0, accuracy_chart.high = 1, accuracy_chart.percent = true;
-  const std::string marks = loss.empty() ? "" : "; dots: evaluation";
+  accuracy_chart.percent = true;
+  if (accuracy.size() == 1) {
+    accuracy_chart.low = std::max(0.0, accuracy.front().y - kAround);
+    accuracy_chart.high = std::min(1.0, accuracy.front().y + kAround);
+  }
+  const std::string marks = loss.empty() || apart ? "" : "; dots: evaluation";
   if (!losses.empty() || !loss.empty())
     left = figure("Training loss, mean over the ranks; strong: running mean" + marks, chart(loss_chart, lines));
   if (!accuracy.empty())
     right = figure("Accuracy on the evaluation set", chart(accuracy_chart, {{"accuracy", "dots green", accuracy}}));
-  return fmt::format("<section>\n<h2>Learning</h2>\n{}{}{}{}</section>\n", pair ? "<div class=\"pair\">" : "", left,
-                     right, pair ? "</div>" : "");
+  ChartOptions evaluation_chart = over_steps_of(run, "Evaluation loss over steps");
+  evaluation_chart.height = 190;
+  const std::string below = apart ? figure("Evaluation loss, on a scale of its own",
+                                           chart(evaluation_chart, {{"evaluation loss", "dots orange", loss}}))
+                                  : "";
+  return fmt::format("<section>\n<h2>Learning</h2>\n{}{}{}{}{}</section>\n", pair ? "<div class=\"pair\">" : "", left,
+                     right, pair ? "</div>" : "", below);
 }
 
 std::string throughput(const record::Run& run) {
@@ -118,19 +138,19 @@ std::string one_step(const record::Run& run, const record::Summary& summary) {
   for (const record::RankSummary& rank : summary.ranks) end_s = std::max(end_s, rank.budget.step_s);
   if (!(end_s > 0)) return section("One step", "The traced step has no length: there is no timeline.", "");
   const std::size_t ranks = run.ranks.size(), drawn = ranks <= kRanksDrawn + 4 ? ranks : kRanksDrawn;
-  std::string body = "<figure>\n" + timeline_legend(run);
-  body += timeline(run, {0, drawn, end_s}) + "</figure>\n";
+  const std::string picture = timeline(run, {0, drawn, end_s});
+  std::string body = "<figure>\n" + timeline_legend(picture) + picture + "</figure>\n";
   if (drawn < ranks)
     body += fmt::format("<details><summary>{} further ranks</summary>\n<figure>{}</figure></details>\n", ranks - drawn,
                         timeline(run, {drawn, ranks, end_s}));
-  const std::string typical = std::isfinite(summary.step_s)
-                                  ? fmt::format(" The traced step took {}; the median of the run is {}.",
-                                                time_unit(end_s)(end_s), time_unit(summary.step_s)(summary.step_s))
-                                  : "";
-  const std::string meaning = summary.budget.exchange_s > 0
-                                  ? "What hangs below blue bars is hidden; what is hatched costs time."
-                              : run.is_served() ? "What went to servers and back is not traced."
-                                                : "Nothing was communicated.";
+  const TimeUnit unit = time_unit(std::fmax(end_s, summary.step_s), std::fmin(end_s, summary.step_s));
+  const std::string typical =
+      std::isfinite(summary.step_s)
+          ? fmt::format(" The traced step took {}; the median of the run is {}.", unit(end_s), unit(summary.step_s))
+          : "";
+  std::string meaning = communication(run, summary);
+  if (summary.budget.exchange_s > 0)
+    meaning += " Exposed (hatched): on its way while its rank does not compute. Hidden: the rest.";
   std::string ranks_are = ranks > 1 ? "All ranks on one axis of time, which starts at a barrier. " : "";
   if (record::starts_with_backward(run))
     ranks_are +=
@@ -163,17 +183,25 @@ std::string servers(const record::Run& run) {
   if (!run.is_served()) return {};
   const std::vector<record::Point> spread = record::clock_spread(run);
   ChartOptions options = over_steps_of(run, "Steps between the fastest and the slowest worker");
-  options.height = 190, options.low = 0;
-  const std::string clocks =
-      spread.empty()
-          ? ""
-          : figure("Clocks: steps by which the fastest worker is ahead of the slowest, from the times of their steps",
-                   chart(options, curve(spread, "steps ahead", "blue")));
+  options.height = 190, options.low = 0, options.whole = true;
+  const std::string clocks = spread.empty() ? ""
+                                            : figure(
+                                                  "Clocks: steps by which the fastest worker is ahead of the slowest, "
+                                                  "from the times at which steps ended",
+                                                  chart(options, curve(spread, "steps ahead", "blue")));
   return section(
       "Parameter server",
       "Staleness: a worker's own steps less those of everybody in the weights it computes with. Bytes: bodies of "
-      "messages, all steps together.",
-      clocks + "<figure>" + worker_table(run) + "</figure>\n");
+      "messages, all steps together. Reconnections: how often a worker reached a server again, after a broken "
+      "connection "
+      "or because another process took the server's place. Servers: what they had when worker 0 ended.",
+      server_table(run) + clocks + "<figure>" + worker_table(run) + "</figure>\n");
+}
+
+std::string when(const record::Run& run) {
+  if (!std::isfinite(run.start_time)) return {};
+  const std::string duration = std::isfinite(run.duration_s) ? ", took " + lasted(run.duration_s) : "";
+  return fmt::format(" · started {}{}", date(run.start_time), duration);
 }
 
 std::string parts(const record::Run& run) {
@@ -196,14 +224,14 @@ std::string render(const record::Run& run, const record::Summary& summary, const
       "dark\">\n<title>{}</title>\n<style>{}</style>\n</head>\n<body>\n{}<main>\n",
       escaped(title), style_sheet(), hatches());
   html += fmt::format(
-      "<header>\n<p class=\"name\">Syncopate run report</p>\n<h1>{}</h1>\n<p class=\"lead\">{}</p>\n</header>\n",
-      escaped(title), escaped(lead(run, summary)));
+      "<header>\n<p class=\"name\">Syncopate run report{}</p>\n<h1>{}</h1>\n<p class=\"lead\">{}</p>\n</header>\n",
+      when(run), escaped(title), escaped(lead(run, summary)));
   html += notices(run, summary) + key_figures(run, summary) + budget_bar(summary);
   html += learning(run) + throughput(run) + one_step(run, summary) + plan_section(run, summary);
   html += traffic(run, summary) + servers(run) + input(summary) + parts(run);
   html += section("Ranks",
-                  "Times without the first 3 steps; waiting: share of the time blocked on communication; hidden: share "
-                  "of the traced exchange that ran beside computing.",
+                  "Times without the first 3 steps; waiting: share of the time of all steps, blocked on "
+                  "communication; hidden: share of the traced exchange that ran beside computing.",
                   rank_table(run, summary));
   html += fmt::format("<section>\n<h2>Configuration</h2>\n{}</section>\n", configuration_table(run));
   const std::string trace = trace_name.empty() ? ""

@@ -31,7 +31,8 @@ std::string remark(const record::Run& run, const record::Summary& summary, const
   std::string text =
       "What the synchronizer predicted from the times it had measured, beside what happened in the traced step.";
   if (std::isfinite(summary.predicted_s)) {
-    const TimeUnit unit = time_unit(summary.step_s);
+    const TimeUnit unit =
+        time_unit(std::fmax(summary.step_s, summary.predicted_s), std::fmin(summary.step_s, summary.predicted_s));
     text += fmt::format(" A step was predicted to take {}; the median took {} ({}).", unit(summary.predicted_s),
                         unit(summary.step_s), signed_share(prediction_error(summary)));
   }

@@ -37,16 +37,16 @@ section { margin-top: 44px; }
 section > p, .quiet, figcaption { color: var(--quiet); }
 figure { margin: 0; min-width: 0; }
 figcaption { font-size: 13px; margin: 0 0 6px; }
-.buckets { margin-top: 26px; }
+.buckets, figure + figure, .pair + figure { margin-top: 26px; }
 .pair { display: grid; grid-template-columns: 1fr 1fr; gap: 40px; }
 .notice { border-left: 4px solid var(--bad); background: var(--bad-ground); padding: 12px 16px; margin: 0 0 24px; }
 .notice p:last-child, .notice ul { margin: 0; }
 .notice ul { padding-left: 18px; }
-.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 18px 24px; margin: 0 0 26px;
+.figures { display: grid; grid-template-columns: repeat(var(--all), minmax(0, 1fr)); gap: 18px 20px; margin: 0 0 26px;
   padding: 18px 0; border-top: 1px solid var(--rule); border-bottom: 1px solid var(--rule); }
 .figures dt { font-size: 13px; color: var(--quiet); }
 .figures dd { margin: 0; }
-.figures b { display: block; font-size: 25px; line-height: 1.3; font-weight: 600; letter-spacing: -.01em;
+.figures b { display: block; font-size: 22px; line-height: 1.3; font-weight: 600; letter-spacing: -.01em;
   white-space: nowrap; }
 .figures span { display: block; font-size: 12.5px; color: var(--quiet); }
 .legend { list-style: none; display: flex; flex-wrap: wrap; gap: 2px 20px; margin: 6px 0 10px; padding: 0;
@@ -78,6 +78,7 @@ footer { margin-top: 52px; padding-top: 14px; border-top: 1px solid var(--rule);
 svg { display: block; font: 12px system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; }
 .legend svg { display: inline-block; }
 svg.chart, svg.timeline { width: 100%; height: auto; overflow: visible; }
+svg.for-narrow { display: none; }
 svg.bar { width: 100%; height: 18px; }
 td svg.bar { height: 9px; }
 svg.defs { position: absolute; }
@@ -108,10 +109,14 @@ circle.orange { fill: var(--exposed); }
 #tip { position: fixed; z-index: 1; pointer-events: none; max-width: 420px; white-space: pre-line; padding: 6px 10px;
   font-size: 12.5px; line-height: 1.45; background: var(--ink); color: var(--ground); border-radius: 4px; }
 #tip[hidden] { display: none; }
+@media screen and (max-width: 980px) { .figures { grid-template-columns: repeat(var(--half), minmax(0, 1fr)); } }
 @media screen and (max-width: 760px) {
+  .figures { grid-template-columns: 1fr 1fr; } .figures div:last-child:nth-child(odd) { grid-column: 1 / -1; }
+  svg.for-wide { display: none; } svg.for-narrow { display: block; } svg.chart .tick { font-size: 14px; }
+  .legend li { white-space: normal; }
   main { padding: 24px 16px 48px; } .pair { grid-template-columns: 1fr; } h1 { font-size: 24px; }
   p.lead { font-size: 16px; }
-  svg.timeline { min-width: 860px; } svg.chart { min-width: 520px; } figure { overflow-x: auto; }
+  svg.timeline { min-width: 860px; } figure { overflow-x: auto; }
 }
 @media print {
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
@@ -121,7 +126,7 @@ circle.orange { fill: var(--exposed); }
   .wide table { min-width: 0; font-size: 9.5px; } th { font-size: 9px; } #tip { display: none; }
   figcaption, .legend, footer, .figures dt, .figures span, .configuration dt { font-size: 10px; }
   code, pre { font-size: 8.5px; }
-  .figures { grid-template-columns: repeat(6, 1fr); gap: 8px 12px; }
+  .figures { gap: 8px 12px; }
   .configuration { grid-template-columns: repeat(4, 1fr); }
   .pair { gap: 20px; } details { display: none; } .wide { overflow: visible; }
   .figures b { font-size: 17px; } p.lead { font-size: 14px; } h1 { font-size: 22px; }

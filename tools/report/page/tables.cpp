@@ -116,6 +116,8 @@ std::string state_of(const record::Run& run, const record::Summary& summary, std
 
 std::string scalar(const nlohmann::json& value, const std::string& key) {
   if (value.is_string()) return value.get<std::string>();
+  if (value.is_number() && key == "start_time") return date(value.get<double>());
+  if (value.is_number() && key == "duration_s") return lasted(value.get<double>());
   if (value.is_number() && key.ends_with("_bytes")) return bytes(value.get<double>());
   if (value.is_number_integer() && key != "seed") return decimal(value.get<double>());
   return text_of_json(value);
@@ -144,7 +146,7 @@ std::string bucket_table(const record::Run& run) {
   double most = 1, slowest = 0;
   for (const record::Bucket& bucket : run.buckets) most = std::max(most, static_cast<double>(bucket.bytes));
   for (const record::BucketCost& cost : costs) slowest = std::fmax(slowest, cost.seconds);
-  const TimeUnit unit = time_unit(slowest / 4);
+  const TimeUnit unit = time_unit(slowest, slowest / 10);
   Table table{{{"bucket", "n", 7},
                {"layers", "t", 38},
                {"", "t", 17},
@@ -165,7 +167,12 @@ std::string bucket_table(const record::Run& run) {
 }
 
 std::string plan_table(const std::vector<PlannedBucket>& buckets) {
-  const TimeUnit unit = time_unit(buckets.back().planned_end_s / 4);
+  double last = 0, shortest = INFINITY;
+  for (const PlannedBucket& bucket : buckets) {
+    last = std::fmax(last, std::fmax(bucket.planned_end_s, bucket.end_s));
+    shortest = std::fmin(shortest, bucket.planned_end_s - bucket.planned_begin_s);
+  }
+  const TimeUnit unit = time_unit(last, std::max(shortest, last / 1000));
   const auto stretch = [&](double begin_s, double end_s) {
     return std::isfinite(begin_s) ? fmt::format("{} to {}", unit.number(begin_s), unit(end_s)) : std::string("–");
   };
@@ -178,7 +185,9 @@ std::string plan_table(const std::vector<PlannedBucket>& buckets) {
 }
 
 std::string rank_table(const record::Run& run, const record::Summary& summary) {
-  const TimeUnit unit = time_unit(summary.step_s / 10);  // a digit more, to compare ranks
+  double slowest = summary.step_s;
+  for (const record::RankSummary& rank : summary.ranks) slowest = std::fmax(slowest, rank.step_seconds.max);
+  const TimeUnit unit = time_unit(slowest, summary.step_s);
   Table table{{{"rank", "n", 6},
                {"steps", "n", 13},
                {"step, median", "n", 12},
@@ -224,13 +233,31 @@ std::string input_table(const record::Summary& summary) {
   return table.html();
 }
 
+std::string server_table(const record::Run& run) {
+  Table table{{{"server", "n", 9},
+               {"address", "t", 35},
+               {"weights held", "n", 18},
+               {"bytes in", "n", 19},
+               {"bytes out", "n", 19}},
+              {},
+              "servers"};
+  for (const record::RankRecord& rank : run.ranks) {
+    if (!rank.end || !rank.end->served) continue;
+    for (const record::ServerRecord& server : rank.end->served->servers)
+      table.rows.push_back({std::to_string(table.rows.size()), escaped(server.address), bytes(server.kept_bytes),
+                            bytes(server.received_bytes), bytes(server.sent_bytes)});
+  }
+  return table.rows.empty() ? "" : fmt::format("<figure>{}</figure>\n", table.html());
+}
+
 std::string worker_table(const record::Run& run) {
   Table table{{{"worker", "n", 9},
-               {"steps", "n", 13},
+               {"steps", "n", 11},
                {"staleness, mean", "n", 18},
                {"most", "n", 12},
                {"pushed", "n", 16},
-               {"pulled", "n", 16}},
+               {"pulled", "n", 16},
+               {"reconnections", "n", 16}},
               {},
               "workers"};
   for (std::size_t r = 0; r < run.ranks.size(); ++r) {
@@ -238,7 +265,8 @@ std::string worker_table(const record::Run& run) {
     if (!end || !end->served) continue;
     const record::Served& served = *end->served;
     table.rows.push_back({std::to_string(r), decimal(end->steps), decimal(served.mean_stale, 1),
-                          decimal(served.most_stale), bytes(served.pushed_bytes), bytes(served.pulled_bytes)});
+                          decimal(served.most_stale), bytes(served.pushed_bytes), bytes(served.pulled_bytes),
+                          decimal(served.reconnections)});
   }
   return table.html();
 }
@@ -256,13 +284,19 @@ std::string part_table(const record::Run& run) {
                {"sent", "n", 9}},
               {},
               "parts"};
+  double slowest = 0, fastest = INFINITY;
+  for (const record::Part& part : run.parts) {
+    const double step_s = steps_of(run, part).step_s;
+    slowest = std::fmax(slowest, step_s), fastest = std::fmin(fastest, step_s);
+  }
+  const TimeUnit unit = time_unit(slowest, fastest);
   for (const record::Part& part : run.parts) {
     const auto [steps, step_s, wire_bytes] = steps_of(run, part);
     const bool timed = std::isfinite(step_s), sent = std::isfinite(wire_bytes);
     table.rows.push_back({decimal(part.number), from_to(part.first_epoch + 1, part.first_epoch + part.epochs),
                           from_to(part.resolution, part.resolution), decimal(part.batch),
                           from_to(part.first_rate, part.last_rate), escaped(part.codec), escaped(part.exchange),
-                          decimal(steps), timed ? time_unit(step_s)(step_s) : "–", sent ? bytes(wire_bytes) : "–"});
+                          decimal(steps), timed ? unit(step_s) : "–", sent ? bytes(wire_bytes) : "–"});
   }
   return table.html();
 }

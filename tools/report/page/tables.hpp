@@ -17,6 +17,8 @@ namespace syncopate::tools::report::page {
 [[nodiscard]] std::string rank_table(const record::Run& run, const record::Summary& summary);
 /// Where the samples came from, epoch by epoch.
 [[nodiscard]] std::string input_table(const record::Summary& summary);
+/// Servers of a parameter server, as worker 0 found them at its end; empty where they were not recorded.
+[[nodiscard]] std::string server_table(const record::Run& run);
 /// Workers of a parameter server: staleness, and bytes both ways.
 [[nodiscard]] std::string worker_table(const record::Run& run);
 /// What a recipe says of its parts, and what their steps took: medians over the steps of all ranks.

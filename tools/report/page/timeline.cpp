@@ -228,7 +228,7 @@ void draw_rank(Drawing& drawing, std::size_t r) {
 }  // namespace
 
 std::string timeline(const record::Run& run, const TimelineRange& range) {
-  const TimeUnit unit = time_unit(range.end_s / 10);
+  const TimeUnit unit = time_unit(range.end_s, range.end_s / 6);
   svg::Axis time = svg::axis(0, range.end_s * unit.per_second, 8);
   const svg::Axis labels = time;
   time.high = range.end_s, time.from = kLeft, time.to = kWidth - kRight;
@@ -247,30 +247,25 @@ std::string timeline(const record::Run& run, const TimelineRange& range) {
       px(kWidth), px(bottom + 4), frame, drawing.svg);
 }
 
-std::string timeline_legend(const record::Run& run) {
-  static constexpr struct {
-    const char *look, *meaning;
-    const char* track = nullptr;  ///< shown where there are spans of it
-  } kEntries[] = {{"forward", "forward"},
-                  {"backward", "backward, a box per layer"},
-                  {"optimizer", "optimizer"},
-                  {"input", "waiting for input", "input"},
-                  {"hidden", "a bucket on its way, hidden behind computing", "exchange"},
-                  {"weights", "its weights on their way, hidden (w3: of bucket 3)", "broadcast"},
-                  {"exposed", "exposed: on its way while nothing computes", "exchange"},
-                  {"wait", "waiting for it", "exchange"},
-                  {"other", "encoding and decoding", "encode"}};
-  const auto has = [&](const char* track) {
-    return std::ranges::any_of(
-        run.ranks, [&](const record::RankRecord& rank) { return !record::covered(rank.spans, track).empty(); });
-  };
+std::string timeline_legend(const std::string& picture) {
+  static constexpr std::pair<const char*, const char*> kEntries[] = {
+      {"forward", "forward"},
+      {"backward", "backward, a box per layer"},
+      {"optimizer", "optimizer"},
+      {"input", "waiting for input"},
+      {"hidden", "a bucket on its way, hidden behind computing"},
+      {"weights", "its weights on their way, hidden (w3: of bucket 3)"},
+      {"exposed", "exposed: on its way while nothing computes"},
+      {"wait", "waiting for communication"},
+      {"planned", "as planned"},
+      {"other", "encoding and decoding"}};
   std::string html = "<ul class=\"legend\">";
-  for (const auto& entry : kEntries)
-    if (entry.track == nullptr || has(entry.track))
+  for (const auto& [look, meaning] : kEntries)
+    if (picture.find(fmt::format("<rect class=\"{}\"", look)) != std::string::npos)
       html += fmt::format(
           "<li><svg viewBox=\"0 0 14 14\" aria-hidden=\"true\"><rect class=\"{}\" width=\"14\" "
           "height=\"14\"/></svg>{}</li>",
-          entry.look, entry.meaning);
+          look, meaning);
   return html + "</ul>\n";
 }
 

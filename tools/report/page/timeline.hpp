@@ -13,8 +13,8 @@ struct TimelineRange {
 };
 
 [[nodiscard]] std::string timeline(const record::Run& run, const TimelineRange& range);
-/// Which colour and hatch means what, as HTML; without the marks of communication where there was none.
-[[nodiscard]] std::string timeline_legend(const record::Run& run);
+/// The meaning of each colour and hatch in `picture` (a timeline), as HTML; nothing that is not in it.
+[[nodiscard]] std::string timeline_legend(const std::string& picture);
 /// The hatches every drawing of the page refers to; must stand once in the page.
 [[nodiscard]] std::string hatches();
 

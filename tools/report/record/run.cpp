@@ -57,6 +57,8 @@ void read_configuration(const json& source, Run& run) {
   run.exchange = text(source, "exchange");
   run.batch = number(source, "batch");
   run.gradient_bytes = number(source, "gradient_bytes");
+  run.start_time = number(source, "start_time");
+  run.duration_s = number(source, "duration_s");
   const auto emulated = source.find("emulated_compute");
   run.emulated_compute = emulated != source.end() && emulated->is_boolean() && emulated->get<bool>();
   for (const json& layer : list(source, "layers"))
@@ -78,6 +80,7 @@ Step step_of(const json& row) {
   Step step;
   step.step = static_cast<double>(whole(row, "step"));
   step.part = number(row, "part");
+  step.time = number(row, "time");
   step.loss = number(row, "loss");
   step.samples_per_second = number(row, "samples_per_second");
   step.wait_share = number(row, "wait_share");
@@ -113,8 +116,14 @@ InputEpoch input_of(const json& row) {
 std::optional<Served> served_of(const json& row) {
   const auto staleness = row.find("staleness");
   if (staleness == row.end() || !staleness->is_object()) return std::nullopt;
-  return Served{number(*staleness, "max"), number(*staleness, "mean"), number(row, "pushed_bytes"),
-                number(row, "pulled_bytes")};
+  Served served{number(*staleness, "max"), number(*staleness, "mean"), number(row, "pushed_bytes"),
+                number(row, "pulled_bytes"), number(row, "reconnections")};
+  for (const json& server : list(row, "servers")) {
+    if (!server.is_object()) throw Corrupt("\"servers\" must be an array of objects");
+    served.servers.push_back({text(server, "address"), number(server, "kept_bytes"), number(server, "received_bytes"),
+                              number(server, "sent_bytes")});
+  }
+  return served;
 }
 
 End end_of(const json& row) {
@@ -148,6 +157,7 @@ void add_last_evaluation(RankRecord& rank) {
 
 void read_row(const json& row, RankRecord& rank) {
   const std::string event = text(row, "event");
+  if (const double time = number(row, "time"); !std::isnan(time)) rank.last_time = time;
   if (event == "step") {
     rank.steps.push_back(step_of(row));
   } else if (event == "epoch") {
@@ -198,6 +208,8 @@ Run read_run(const fs::path& folder) {
     if (fs::exists(trace)) read_rows(trace, [&](const json& row) { add(rank, span_of(row)); });
     if (!run.exchanges()) std::erase_if(rank.spans, is_message);
   }
+  for (const RankRecord& rank : run.ranks)  // fmax ignores NaN
+    run.duration_s = std::fmax(run.duration_s, rank.last_time - run.start_time);
   return run;
 }
 

@@ -41,6 +41,7 @@ struct Part {
 struct Step {
   double step = 0;
   double part = kUnknown;  ///< of the recipe
+  double time = kUnknown;  ///< when it ended, in seconds since the Unix epoch
   double loss = kUnknown, samples_per_second = kUnknown, wait_share = kUnknown;
   double step_s = kUnknown, input_s = kUnknown, forward_s = kUnknown, backward_s = kUnknown, wait_s = kUnknown,
          optimizer_s = kUnknown;
@@ -71,10 +72,18 @@ struct InputEpoch {
   double damaged = 0;  ///< records on disk that were read again from the origin
 };
 
+/// A server at the end of the run: bytes of weights, and bodies of messages of all workers.
+struct ServerRecord {
+  std::string address;
+  double kept_bytes = kUnknown, received_bytes = kUnknown, sent_bytes = kUnknown;
+};
+
 /// A worker of a parameter server: how old the weights of its steps were, in steps, and the bodies of its messages.
 struct Served {
   double most_stale = kUnknown, mean_stale = kUnknown;
   double pushed_bytes = kUnknown, pulled_bytes = kUnknown;
+  double reconnections = kUnknown;
+  std::vector<ServerRecord> servers{};  ///< worker 0 only
 };
 
 struct End {
@@ -93,9 +102,10 @@ struct RankRecord {
   std::vector<Step> steps;
   std::vector<Evaluation> evaluations;
   std::optional<End> end;
-  std::string error;          ///< text of its error row, if it wrote one
-  std::vector<Span> spans;    ///< the traced step, without exchanges where ranks trained alone; empty: no trace
-  std::vector<Span> planned;  ///< its exchanges as they were predicted
+  double last_time = kUnknown;  ///< of its last row, in seconds since the Unix epoch
+  std::string error;            ///< text of its error row, if it wrote one
+  std::vector<Span> spans;      ///< the traced step, without exchanges where ranks trained alone; empty: no trace
+  std::vector<Span> planned;    ///< its exchanges as they were predicted
 };
 
 struct Run {
@@ -104,6 +114,8 @@ struct Run {
   std::string model, exchange;
   bool emulated_compute = false;
   double batch = kUnknown, gradient_bytes = kUnknown;
+  double start_time = kUnknown;  ///< seconds since the Unix epoch
+  double duration_s = kUnknown;  ///< of a run that did not end: until its last row
   std::vector<Layer> layers;
   std::vector<Bucket> buckets;  ///< in the order of their exchange
   std::vector<RankRecord> ranks;
@@ -112,7 +124,8 @@ struct Run {
   [[nodiscard]] bool exchanges() const { return ranks.size() > 1 && exchange != "none"; }
   /// Ranks were workers of a parameter server, whose streams are in no trace.
   [[nodiscard]] bool is_served() const {
-    return std::ranges::any_of(ranks, [](const RankRecord& rank) { return rank.end && rank.end->served; });
+    return std::ranges::any_of(ranks, [](const RankRecord& rank) { return rank.end && rank.end->served; }) ||
+           exchange == "parameter_server";
   }
 };
 

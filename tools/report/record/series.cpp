@@ -43,7 +43,8 @@ std::vector<Point> clock_spread(const Run& run) {
   for (std::size_t r = 0; r < run.ranks.size(); ++r) {
     double at_s = 0;
     for (const Step& step : run.ranks[r].steps)
-      if (std::isfinite(step.step_s)) all.push_back({at_s += step.step_s, r, step.step});
+      if (std::isfinite(step.time) || std::isfinite(step.step_s))
+        all.push_back({at_s = std::isfinite(step.time) ? step.time : at_s + step.step_s, r, step.step});
     clocks.push_back(run.ranks[r].steps.empty() ? 0 : run.ranks[r].steps.front().step - 1);
   }
   std::ranges::stable_sort(all, {}, &Ended::at_s);

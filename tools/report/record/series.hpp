@@ -13,8 +13,8 @@ struct Point {
 
 /// One figure of the step rows over steps, averaged over the ranks that recorded it; unknown values are left out.
 [[nodiscard]] std::vector<Point> over_steps(const Run& run, double Step::*figure);
-/// By how many steps the fastest rank is ahead of the slowest, over the fastest one's step: of the times of their
-/// steps, as if all had begun the first one together.
+/// By how many steps the fastest rank is ahead of the slowest, over the fastest one's step: of the times at which
+/// steps ended; where rows have none, of the steps' durations, as if all had begun the first one together.
 [[nodiscard]] std::vector<Point> clock_spread(const Run& run);
 /// Centred running mean over `window` points (fewer at the ends).
 [[nodiscard]] std::vector<Point> running_mean(const std::vector<Point>& points, std::size_t window);

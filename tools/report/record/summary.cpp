@@ -63,6 +63,21 @@ void mean_budget(const Run& run, Summary& summary) {
   summary.budget.wait_s = typical(run, &Step::wait_s);
 }
 
+/// Averages all steps whose time is known; a figure that no step has stays unknown.
+void mean_step(const Run& run, Summary& summary) {
+  static constexpr std::pair<double Budget::*, double Step::*> kFigures[] = {
+      {&Budget::input_s, &Step::input_s},         {&Budget::forward_s, &Step::forward_s},
+      {&Budget::backward_s, &Step::backward_s},   {&Budget::wait_s, &Step::wait_s},
+      {&Budget::optimizer_s, &Step::optimizer_s}, {&Budget::step_s, &Step::step_s}};
+  for (const auto& [mean, figure] : kFigures) {
+    double sum = 0, steps = 0;
+    for (const RankRecord& rank : run.ranks)
+      for (const Step& step : rank.steps)
+        if (std::isfinite(step.*figure) && std::isfinite(step.step_s)) sum += step.*figure, steps += 1;
+    summary.run.*mean = steps > 0 ? sum / steps : kUnknown;
+  }
+}
+
 void add(Tier& sum, const Tier& tier) {
   sum.records += tier.records;
   sum.bytes += tier.bytes;
@@ -167,6 +182,22 @@ void note_unfinished(const Run& run, Summary& summary) {
   }
 }
 
+/// Names the missing ranks in a few words.
+void name_incomplete(const Run& run, Summary& summary) {
+  std::vector<std::size_t> absent;
+  std::map<double, std::vector<std::size_t>> stopped;
+  for (std::size_t r = 0; r < run.ranks.size(); ++r) {
+    if (!run.ranks[r].present)
+      absent.push_back(r);
+    else if (!run.ranks[r].end)
+      stopped[summary.ranks[r].last_step].push_back(r);
+  }
+  if (!absent.empty()) summary.incomplete = ranks_text(absent) + " wrote nothing";
+  for (const auto& [step, ranks] : stopped)
+    summary.incomplete +=
+        fmt::format("{}{} stopped at step {:.0f}", summary.incomplete.empty() ? "" : ", ", ranks_text(ranks), step);
+}
+
 void note_what_is_missing(const Run& run, Summary& summary) {
   note_ranks(run, summary, "Nothing was written by {}.", [](const RankRecord& rank) { return !rank.present; });
   for (std::size_t r = 0; r < run.ranks.size(); ++r)
@@ -205,13 +236,16 @@ Summary summary_of(const Run& run) {
   summary.planned_steps = number(run.configuration, "steps");
   summary.step_s = median(std::move(steps));
   summary.predicted_s = typical(run, &Step::predicted_s);
-  summary.wait_share = median(std::move(waits));
+  mean_step(run, summary);
+  summary.wait_share = summary.run.wait_s / summary.run.step_s;
+  if (std::isnan(summary.wait_share)) summary.wait_share = median(std::move(waits));
   summary.wire_bytes = median(std::move(bytes));
   summary.samples_per_second = typical(run, &Step::samples_per_second);
   mean_budget(run, summary);
   sum_input(run, summary);
   compare_replicas(run, summary);
   outcome(run, summary);
+  name_incomplete(run, summary);
   note_what_is_missing(run, summary);
   return summary;
 }

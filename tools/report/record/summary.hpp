@@ -25,11 +25,13 @@ struct RankSummary {
 struct Summary {
   double last_step = 0;  ///< the furthest any rank recorded
   double planned_steps = kUnknown;
+  Budget run;                     ///< mean over the steps of all ranks, without the figures of exchanges
   Budget budget;                  ///< mean of the traced ranks, else medians of the step rows without exchange_s
   bool traced = false;            ///< whether `budget` comes from a trace
   double step_s = kUnknown;       ///< median over steps and ranks
   double predicted_s = kUnknown;  ///< the same of what steps were predicted to take
-  double wait_share = kUnknown, samples_per_second = kUnknown, wire_bytes = kUnknown;
+  double wait_share = kUnknown;   ///< of the time of all steps of all ranks, blocked on communication
+  double samples_per_second = kUnknown, wire_bytes = kUnknown;
   double input_share = kUnknown;  ///< of the time, waiting for input: mean over the ranks
   double loss = kUnknown;         ///< evaluated where that happened, else the training loss at the end (running mean)
   bool loss_is_evaluated = false;
@@ -37,6 +39,7 @@ struct Summary {
   Replicas replicas = Replicas::unknown;
   std::vector<RankSummary> ranks;
   std::vector<InputEpoch> input;   ///< sums over the ranks
+  std::string incomplete;          ///< "rank 3 wrote nothing, rank 2 stopped at step 9"; empty: all ranks finished
   std::vector<std::string> notes;  ///< what is missing or odd, one sentence each
 
   /// Share of the exchange that ran while the rank computed; unknown without a trace of an exchange.
