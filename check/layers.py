@@ -37,7 +37,8 @@ TOOLING, TOOLING_READERS = "syncopate/tooling", ("src", "tools", "train", "test"
 # Trees that see the library through its front door only.
 OUTSIDE = ("tools", "train", "bind", "example")
 # What a tree outside may include of another tree beside its own files, and why.
-SEAMS = {"tools": {"contender/"}}  # the method of measuring is one header, shared with the programs of the contenders
+SEAMS = {"tools": {"contender/"},  # the method of measuring is one header, shared with the programs of the contenders
+         "train": {"arguments.hpp"}}  # checks of options and their error texts, the same in every program
 # Include of a foreign library -> the only places where it may stand.
 FOREIGN = [
     (r"(?:torch|ATen|c10)/", ("train/", "test/train/", "example/own_model.cpp"), "libtorch"),

@@ -12,6 +12,7 @@
 #include <sstream>
 #include <thread>
 
+#include "arguments.hpp"
 #include "measure.hpp"
 #include "replay.hpp"
 #include "syncopate/error.hpp"
@@ -87,7 +88,7 @@ void define_certificates(CLI::App& app, Words& words) {
   make->add_option("FOLDER", given->folder, "Where to; it must not exist")->required();
   make->add_option("--host", given->hosts, "NAME=ADDRESS,ADDRESS: a host's name and what others call it; repeatable")
       ->required();
-  make->add_option("--days", given->days, "How long they are valid")->capture_default_str()->check(CLI::Range(1, 3650));
+  make->add_option("--days", given->days, "How long they are valid")->capture_default_str()->check(tools::between(1, 3650));
   make->callback([&words, given] {
     words.instead = [given] {
       std::vector<CertifiedHost> hosts;
@@ -102,11 +103,11 @@ void define_measure(CLI::App& app, Words& words) {
   CLI::App* sub = app.add_subcommand("measure", "One worker of a benchmark");
   sub->group("");
   const auto measured = std::make_shared<serve::Measured>();
-  sub->add_option("--bytes", measured->bytes)->required();
+  sub->add_option("--bytes", measured->bytes)->required()->check(tools::at_least(std::uint64_t{0}));
   sub->add_option("--contender", measured->contender);
-  sub->add_option("--tables", measured->tables);
-  sub->add_option("--untimed", measured->untimed);
-  sub->add_option("--timed", measured->timed);
+  sub->add_option("--tables", measured->tables)->check(tools::at_least(1));
+  sub->add_option("--untimed", measured->untimed)->check(tools::at_least(0));
+  sub->add_option("--timed", measured->timed)->check(tools::at_least(1));
   sub->callback([&words, measured] {
     words.instead = [measured] {
       if (const std::string row = serve::measure(*measured); !row.empty()) fmt::print("{}\n", row);
@@ -126,9 +127,9 @@ void define_replay(CLI::App& app, Words& words) {
         std::pair("--codec", &replayed->codec), std::pair("--answers", &replayed->answers),
         std::pair("--placement", &replayed->placement)})
     sub->add_option(name, *value);
-  sub->add_option("--step-seconds", replayed->step_s);
-  sub->add_option("--untimed", replayed->untimed);
-  sub->add_option("--blocks", replayed->blocks);
+  sub->add_option("--step-seconds", replayed->step_s)->check(tools::not_negative());
+  sub->add_option("--untimed", replayed->untimed)->check(tools::at_least(0));
+  sub->add_option("--blocks", replayed->blocks)->check(tools::at_least(1));
   sub->callback([&words, replayed] {
     words.instead = [replayed] {
       if (const std::string row = serve::replay(*replayed); !row.empty()) fmt::print("{}\n", row);
@@ -141,15 +142,19 @@ void define(CLI::App& app, Words& words) {
   app.set_version_flag("--version", std::string(version()));
   app.add_option("--address", words.server.addresses,
                  "Where to serve: HOST:PORT with a numeric host and 0 for any free port, or @NAME on this host; repeatable");
-  app.add_option("--index", words.server.index, "Which server of the job this is, from 0")->capture_default_str();
-  app.add_option("--memory", words.memory, "Limit of what it keeps, as 8GiB (default: three quarters of the machine's)");
+  app.add_option("--index", words.server.index, "Which server of the job this is, from 0")
+      ->check(tools::at_least(std::size_t{0}))
+      ->capture_default_str();
+  app.add_option("--memory", words.memory, "Limit of what it keeps, as 8GiB (default: three quarters of the machine's)")
+      ->type_name("BYTES")
+      ->check(tools::byte_size());
   app.add_option("--patience", words.patience_s, "Seconds after which a worker that is gone or silent is given up; the others go on")
       ->capture_default_str()
-      ->check(CLI::Range(0.001, 1e6));
+      ->check(tools::between(0.001, 1e6));
   app.add_option("--replicas", words.server.replicas,
                  "1: the next server keeps a replica of this one, from which another process takes its place")
       ->capture_default_str()
-      ->check(CLI::Range(0, 1));
+      ->check(tools::between(0, 1));
   app.add_option("--servers", words.server.servers,
                  "With --replicas: the addresses of all servers, in the order of their indices (also: SYNCOPATE_SERVERS)")
       ->delimiter(',')
@@ -157,6 +162,7 @@ void define(CLI::App& app, Words& words) {
   app.add_option("--snapshots", words.server.snapshots,
                  "Folder, the same for all servers: write snapshots there, and go on from the newest that all have");
   app.add_option("--snapshot-every", words.server.snapshot_every, "Steps from snapshot to snapshot")
+      ->check(tools::at_least(std::int64_t{1}))
       ->capture_default_str();
   app.add_flag("--drain", words.drain, "End when every worker of the job has ended");
   JobAccess& access = words.server.access;
@@ -259,7 +265,7 @@ int main(int argc, char** argv) {
     } catch (const CLI::Success& asked) {
       return app.exit(asked);
     } catch (const CLI::ParseError& error) {
-      throw Misuse(fmt::format("{} (--help lists the options)", error.what()));
+      throw Misuse(fmt::format("{} (--help lists the options)", tools::refusal_of(app, error)));
     }
     words.instead ? words.instead() : run_server(words);
     return 0;

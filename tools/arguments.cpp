@@ -1,15 +1,22 @@
-// Arguments: checks of values, and the refusal of words that are no option and no subcommand.
+// Arguments: checks of values, and the error texts for words that are no option and no subcommand.
 #include "arguments.hpp"
 
+#include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cmath>
 #include <cstring>
+#include <functional>
+#include <optional>
+#include <sstream>
 
+#include "syncopate/error.hpp"
 #include "syncopate/tooling/names.hpp"
+#include "syncopate/tooling/units.hpp"
 
 namespace syncopate::tools {
 
@@ -35,6 +42,14 @@ std::vector<std::string> options_of(const std::vector<const CLI::App*>& path) {
   return names;
 }
 
+/// How often the option of that name was given.
+std::size_t occurrences(const CLI::App& app, const std::string& name) {
+  for (const CLI::App* each : entered(app))
+    for (const CLI::Option* option : each->get_options())
+      if (option->get_name() == name && option->count() > 0) return option->count();
+  return 0;
+}
+
 /// What is wrong with the first word that nothing took; empty where all were taken.
 std::string refusal_of_rest(const CLI::App& app) {
   const std::vector<const CLI::App*> path = entered(app);
@@ -51,25 +66,105 @@ std::string refusal_of_rest(const CLI::App& app) {
 
 }  // namespace
 
-CLI::Validator detail::check(std::string allowed, std::function<bool(const std::string&)> accepts) {
+namespace {
+
+/// The text without one leading '+'.
+std::string_view unsigned_text(const std::string& text) {
+  std::string_view digits = text;
+  if (digits.starts_with('+')) digits.remove_prefix(1);
+  return digits;
+}
+
+template <class Number>
+std::optional<Number> number_of(std::string_view text, std::errc& error) {
+  Number value{};
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  error = failure;
+  return failure == std::errc{} && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
+}
+
+std::optional<double> finite_number(const std::string& text) {
+  std::errc error{};
+  const auto value = number_of<double>(unsigned_text(text), error);
+  return value && std::isfinite(*value) ? value : std::nullopt;
+}
+
+/// A check whose error text is "'VALUE' is not allowed; allowed: `allowed`", which also stands in the help.
+CLI::Validator checked(std::string allowed, std::function<bool(double)> accepts) {
   return {[allowed, accepts = std::move(accepts)](std::string& text) {
-            return accepts(text) ? std::string() : fmt::format("'{}' is not allowed; allowed: {}", text, allowed);
+            const std::optional<double> value = finite_number(text);
+            return value && accepts(*value) ? std::string()
+                                            : fmt::format("'{}' is not allowed; allowed: {}", text, allowed);
           },
           allowed};
 }
 
-CLI::Validator above_zero() {
-  return detail::check("above 0", [](const std::string& text) {
-    double value = 0;
-    return CLI::detail::lexical_cast(text, value) && std::isfinite(value) && value > 0;
-  });
+template <class Parse>
+CLI::Validator parsed_by(Parse parse) {
+  return {[parse](std::string& text) {
+            try {
+              static_cast<void>(parse(text));
+              return std::string();
+            } catch (const Misuse& refusal) {
+              return std::string(refusal.what());
+            }
+          },
+          ""};
 }
 
-CLI::Validator at_least(int least) {
-  return detail::check(fmt::format("{} and more", least), [least](const std::string& text) {
-    int value = 0;
-    return CLI::detail::lexical_cast(text, value) && value >= least;
+}  // namespace
+
+/// CLI11 reads "010" as 8 and "0x10" as 16: it gets the decimal digits of what is read here.
+CLI::Validator detail::whole(Limits limits) {
+  const auto [low, high, named] = limits;
+  const std::string range = fmt::format("{} to {}", low, high),
+                    allowed = named ? range : fmt::format("{} or more", low);
+  return {[=](std::string& text) {
+            std::errc error{};
+            const bool negative = text.starts_with('-');
+            const auto below = negative ? number_of<std::int64_t>(text, error) : std::nullopt;
+            const auto value = negative ? std::nullopt : number_of<std::uint64_t>(unsigned_text(text), error);
+            const bool above = error == std::errc::result_out_of_range && !negative;
+            if (above || (value && *value > high)) return fmt::format("'{}' is not allowed; allowed: {}", text, range);
+            if (value ? low >= 0 && *value < static_cast<std::uint64_t>(low) : !below || *below < low) {
+              const bool fraction = !value && !below && finite_number(text);
+              return fmt::format("'{}' is {}; allowed: {}", text, fraction ? "not a whole number" : "not allowed",
+                                 allowed);
+            }
+            text = value ? fmt::format("{}", *value) : fmt::format("{}", *below);
+            return std::string();
+          },
+          allowed};
+}
+
+CLI::Validator detail::real(double low, double high) {
+  return checked(fmt::format("{} to {}", low, high), [=](double value) { return value >= low && value <= high; });
+}
+
+CLI::Validator above_zero() {
+  return checked("more than 0", [](double value) { return value > 0; });
+}
+
+CLI::Validator not_negative() {
+  return checked("0 or more", [](double value) { return value >= 0; });
+}
+
+CLI::Validator byte_size(std::uint64_t least) {
+  return parsed_by([least](const std::string& text) {
+    if (parse_bytes(text) < least) throw Misuse(fmt::format("'{}' is not allowed; allowed: {} B or more", text, least));
   });
+}
+CLI::Validator element_count() { return parsed_by(parse_count); }
+CLI::Validator bit_rate() { return parsed_by(parse_rate); }
+
+CLI::Validator list_of(CLI::Validator each) {
+  return {[each = std::move(each)](std::string& text) {
+            std::istringstream parts(text);
+            for (std::string part; std::getline(parts, part, ',');)
+              if (std::string refusal = each(part); !part.empty() && !refusal.empty()) return refusal;
+            return std::string();
+          },
+          each.get_description()};
 }
 
 CLI::Validator input_file() {
@@ -101,13 +196,21 @@ std::vector<std::string> subcommands_of(const CLI::App& app) {
 }
 
 std::string refusal_of(const CLI::App& app, const CLI::ParseError& error) {
+  const std::string text = error.what(), name = text.substr(0, text.find(':'));
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
+    const std::size_t given = occurrences(app, name);
+    if (text.ends_with(" missing")) return fmt::format("{} needs a value", name);
+    return given < 2 ? text
+                     : fmt::format("{} is given {}; give it once", name,
+                                   given == 2 ? "twice" : fmt::format("{} times", given));
+  }
   const bool is_extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
   const bool is_missing = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
-  if (!is_extra && !is_missing) return error.what();
+  if (!is_extra && !is_missing) return text;
   const std::string refusal = refusal_of_rest(app);
   if (!refusal.empty()) return refusal;
   const std::vector<const CLI::App*> path = entered(app);
-  if (std::string_view(error.what()) != "A subcommand is required") return error.what();
+  if (text != "A subcommand is required") return text;
   return fmt::format("{} needs a subcommand; allowed: {}", name_of(path),
                      fmt::join(subcommands_of(*path.back()), ", "));
 }

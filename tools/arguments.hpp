@@ -1,37 +1,55 @@
-// Arguments: what a value may be, and what is said of one that may not; the same words for every command.
+// Arguments: what an option's value may be, and the error texts; the same for syncopate, syncopate-train and
+// syncopate-server.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
-#include <functional>
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace syncopate::tools {
 
 namespace detail {
-/// A check whose refusal is "'VALUE' is not allowed; allowed: `allowed`", which also stands in the help.
-[[nodiscard]] CLI::Validator check(std::string allowed, std::function<bool(const std::string&)> accepts);
+/// Text as a whole number or a finite number within the limits. `high` is named in the text only where it is `named`.
+struct Limits {
+  std::int64_t low = 0;
+  std::uint64_t high = std::numeric_limits<std::uint64_t>::max();
+  bool named = true;
+};
+[[nodiscard]] CLI::Validator whole(Limits limits);
+[[nodiscard]] CLI::Validator real(double low, double high);
 }  // namespace detail
 
-/// Numbers from `low` to `high`, both among them.
+/// Numbers from `low` to `high`, both included: whole ones, or finite ones where Number is a floating-point type.
 template <class Number>
 [[nodiscard]] CLI::Validator between(Number low, Number high) {
-  return detail::check(fmt::format("{} to {}", low, high), [low, high](const std::string& text) {
-    Number value{};
-    return CLI::detail::lexical_cast(text, value) && value >= low && value <= high;
-  });
+  if constexpr (std::is_floating_point_v<Number>)
+    return detail::real(low, high);
+  else
+    return detail::whole({static_cast<std::int64_t>(low), static_cast<std::uint64_t>(high)});
+}
+/// Whole numbers from `least` to the greatest `Number`, which is the type of the option's variable.
+template <class Number>
+[[nodiscard]] CLI::Validator at_least(Number least) {
+  return detail::whole({static_cast<std::int64_t>(least), std::numeric_limits<Number>::max(), false});
 }
 
 /// Finite numbers above 0.
 [[nodiscard]] CLI::Validator above_zero();
-/// Whole numbers of at least `least`.
-[[nodiscard]] CLI::Validator at_least(int least);
+/// Finite numbers of 0 or more.
+[[nodiscard]] CLI::Validator not_negative();
+/// What parse_bytes (of `least` bytes or more), parse_count and parse_rate understand.
+[[nodiscard]] CLI::Validator byte_size(std::uint64_t least = 0);
+[[nodiscard]] CLI::Validator element_count();
+[[nodiscard]] CLI::Validator bit_rate();
+/// A comma-separated list whose every part `each` accepts.
+[[nodiscard]] CLI::Validator list_of(CLI::Validator each);
 /// A file that is there and can be read, or "-".
 [[nodiscard]] CLI::Validator input_file();
-/// One of these names; `what` they name stands in the refusal.
+/// One of these names; `what` they name stands in the error text.
 [[nodiscard]] CLI::Validator one_of(std::string what, std::vector<std::string_view> names);
 
 /// `unknown_name` for names at hand as strings.
@@ -40,8 +58,8 @@ template <class Number>
 /// By name, without those that are not for people.
 [[nodiscard]] std::vector<std::string> subcommands_of(const CLI::App& app);
 
-/// What `error`, thrown by `app` while it parsed, tells the user: of a word that is no option or subcommand which there
-/// are and which is the nearest, else CLI11's own words.
+/// The error text for `error`, which `app` threw while it parsed: for a word that is no option or subcommand the
+/// allowed ones or the nearest, for an option that is given twice or without a value its name, else CLI11's own text.
 [[nodiscard]] std::string refusal_of(const CLI::App& app, const CLI::ParseError& error);
 
 }  // namespace syncopate::tools

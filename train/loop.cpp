@@ -63,12 +63,12 @@ void Training::begin_run() {
   traced_ = options_.out.empty() ? 0 : options_.trace_step.value_or(std::min(first + 9, followed));
   if (done() && place_.rank == 0)
     output_.warn(
-        fmt::format("nothing to train: the checkpoint is at step {} and epoch {}, and --steps and --epochs "
-                    "count from the beginning of the training",
+        fmt::format("nothing left to train: already at step {} and epoch {}; --steps and --epochs count from the first "
+                    "step of the training",
                     state_.progress.step, state_.progress.epoch));
   if (options_.origin_rate > 0 && place_.rank == 0)
     output_.warn(
-        fmt::format("each rank reads at most {} a second of --data (--origin-rate): input is slower than it is",
+        fmt::format("each rank reads at most {} a second of --data: reading is slowed down on purpose (--origin-rate)",
                     format_bytes(static_cast<double>(options_.origin_rate))));
   batches_ = data_->training({group_, {place_.rank, place_.ranks, state_.seed}, state_.progress, plan_of_steps(last)});
   if (options_.recipe && !done()) output_.part(*part_, parts_.size(), state_.progress.step);

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "arguments.hpp"
 #include "syncopate/tooling/units.hpp"
 
 namespace syncopate::train {
@@ -14,9 +15,12 @@ std::string model_names() {
   return all;
 }
 
+/// A limit; 0 would be none.
 void add_bytes(CLI::App& app, const char* name, std::uint64_t& bytes, const char* what) {
   app.add_option_function<std::string>(
-      name, [&bytes](const std::string& word) { bytes = parse_bytes(word); }, what);
+         name, [&bytes](const std::string& word) { bytes = parse_bytes(word); }, what)
+      ->type_name("BYTES")
+      ->check(tools::byte_size(1));
 }
 
 void add_cache_options(CLI::App& app, Options& o) {
@@ -34,25 +38,29 @@ void add_model_options(CLI::App& app, Options& o) {
   app.add_option("--model", o.model, model_names())->required();
   app.add_option("--data", o.data, "folder of images (`syncopate info format`), or a text file or folder");
   app.add_option("--resolution", o.resolution,
-                 "images are scaled to so many pixels each way (default: as --data has them; where those differ, and "
-                 "for a profile: the model's own)")
-      ->check(CLI::Range(1, 4096));
+                 "images are scaled to so many pixels each way (default: the images' own size; if they differ, and for "
+                 "a profile: the model's)")
+      ->check(tools::between(1, 4096));
   app.add_option("--input-threads", o.input_threads, "images: threads per rank that read ahead and decode")
       ->capture_default_str()
-      ->check(CLI::Range(1, 1024));
+      ->check(tools::between(1, 1024));
   app.add_option_function<std::string>(
          "--corrupt", [&o](const std::string& word) { o.stop_on_corrupt = word == "stop"; },
          "an image that cannot be decoded is named, and: skip (the next one stands for it, the default) or stop")
-      ->check(CLI::IsMember({"skip", "stop"}));
+      ->check(tools::one_of("--corrupt", {"skip", "stop"}));
   add_cache_options(app, o);
-  app.add_option("--layers", o.sizes.layers, "transformer: blocks")->capture_default_str()->check(CLI::Range(1, 1000));
-  app.add_option("--width", o.sizes.width, "transformer: width")->capture_default_str()->check(CLI::Range(1, 65536));
+  app.add_option("--layers", o.sizes.layers, "transformer: blocks")
+      ->capture_default_str()
+      ->check(tools::between(1, 1000));
+  app.add_option("--width", o.sizes.width, "transformer: width")
+      ->capture_default_str()
+      ->check(tools::between(1, 65536));
   app.add_option("--heads", o.sizes.heads, "transformer: attention heads")
       ->capture_default_str()
-      ->check(CLI::Range(1, 1024));
+      ->check(tools::between(1, 1024));
   app.add_option("--context", o.sizes.context, "transformers: bytes they look at")
       ->capture_default_str()
-      ->check(CLI::Range(1, 65536));
+      ->check(tools::between(1, 65536));
   app.add_flag("--auxiliary", o.sizes.auxiliary, "googlenet: with the two classifiers in its middle");
 }
 

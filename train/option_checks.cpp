@@ -1,6 +1,9 @@
 // What options say together: what one of them allows of the others, before any file is opened.
 #include "option_checks.hpp"
 
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
 #include "require.hpp"
 #include "syncopate/tooling/catalogue.hpp"
 #include "syncopate/tooling/names.hpp"
@@ -41,7 +44,7 @@ void check_cache(const Options& o) {
       "--cache, --cache-folder and --origin-rate with --model {}, which trains on text in memory; allowed: with images",
       o.model);
   require(!caches || updater_of(o.exchange) != Updater::servers,
-          "--cache and --cache-folder with --exchange parameter_server, whose workers are no group; allowed: without");
+          "--cache and --cache-folder do not work with --exchange parameter_server; leave them out");
 }
 
 void check_optimizer(const Options& o) {
@@ -65,6 +68,26 @@ void check_optimizer(const Options& o) {
 }
 
 }  // namespace
+
+void check_effect(const CLI::App& app, const std::vector<const Options*>& parts) {
+  const auto given = [&](const char* option) { return app.count(option) > 0; };
+  const auto any = [&](bool (*holds)(const Options&)) {
+    return std::ranges::any_of(parts, [&](const Options* part) { return holds(*part); });
+  };
+  const Options& o = *parts.front();
+  require(!given("--policy") || any([](const Options& part) { return part.exchange != "parameter_server"; }),
+          "--policy has no effect with --exchange parameter_server; leave it out");
+  require(!given("--fusion-bytes") || o.policy == "fusion",
+          "--fusion-bytes has no effect with --policy {}; allowed: with --policy fusion", o.policy);
+  require(!given("--fusion-bytes") || any([](const Options& part) { return part.exchange != "parameter_server"; }),
+          "--fusion-bytes has no effect with --exchange parameter_server; leave it out");
+  require(
+      !given("--broadcast-every") || any([](const Options& part) { return part.exchange == "allreduce_broadcast"; }),
+      "--broadcast-every has no effect with --exchange {}; allowed: with --exchange allreduce_broadcast", o.exchange);
+  require(!given("--decay") || given("--milestones"),
+          "--decay has no effect without --milestones: the steps at which the learning rate is multiplied by it");
+  require(!given("--force") || given("--cluster"), "--force has no effect without --cluster");
+}
 
 void check(const Options& o) {
   (void)model_named(o.model);

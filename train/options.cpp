@@ -2,8 +2,8 @@
 #include "options.hpp"
 
 #include <CLI/CLI.hpp>
-#include <cmath>
 
+#include "arguments.hpp"
 #include "model_options.hpp"
 #include "option_checks.hpp"
 #include "recipe/part.hpp"
@@ -15,25 +15,9 @@
 namespace syncopate::train {
 namespace {
 
-/// A number of which `holds` is true. CLI11's own ranges let NaN pass, and print their limits in full.
-CLI::Validator number(const char* kind, bool (*holds)(double)) {
-  const auto check = [=](std::string& word) {
-    double value = 0;
-    const bool good = CLI::detail::lexical_cast(word, value) && std::isfinite(value) && holds(value);
-    return good ? std::string() : fmt::format("'{}' is not {}", word, kind);
-  };
-  return {check, ""};
-}
+using tools::above_zero, tools::at_least, tools::between, tools::byte_size, tools::not_negative;
 
-CLI::Validator above_zero() {
-  return number("a number above 0", [](double value) { return value > 0; });
-}
-CLI::Validator not_negative() {
-  return number("a number of 0 or more", [](double value) { return value >= 0; });
-}
-CLI::Validator up_to_one() {
-  return number("a number from 0 to 1", [](double value) { return value >= 0 && value <= 1; });
-}
+constexpr std::uint64_t kNone = 0, kOne = 1;  ///< least counts
 
 Slowness slowness_of(const std::string& text) {
   Slowness slow;
@@ -49,7 +33,10 @@ Slowness slowness_of(const std::string& text) {
 
 void add_exchange(CLI::App& app, Options& o, std::string& fusion_bytes) {
   app.add_option("--policy", o.policy, "which gradients travel together (`syncopate info`)")->capture_default_str();
-  app.add_option("--fusion-bytes", fusion_bytes, "bucket size of the fusion policy")->default_str("by model and ranks");
+  app.add_option("--fusion-bytes", fusion_bytes, "bucket size of the fusion policy")
+      ->type_name("BYTES")
+      ->check(byte_size(1))
+      ->default_str("by model and ranks");
   app.add_option(
       "--cluster", o.cluster,
       "cluster file (`syncopate fit`) with what exchanges cost, for policies that weigh it; without: measured "
@@ -58,7 +45,7 @@ void add_exchange(CLI::App& app, Options& o, std::string& fusion_bytes) {
          "--check-every", o.check_every,
          "policies that weigh times: steps between looks at whether times have drifted, to plan again; 0: never")
       ->capture_default_str()
-      ->check(CLI::Range(0, 1 << 30));
+      ->check(between(0, 1 << 30));
   app.add_option("--codec", o.codec, "how gradients are encoded: NAME, NAME:PARAMETER (`syncopate info`) or auto:A+B")
       ->capture_default_str();
   app.add_flag("--force", o.force, "with --cluster: use the codec even if it is predicted to be slower than none");
@@ -69,14 +56,16 @@ void add_exchange(CLI::App& app, Options& o, std::string& fusion_bytes) {
       ->capture_default_str();
   app.add_option("--warmup-density", o.feedback.warmup_density,
                  "sparse codecs: the density with which training begins; with --warmup-steps")
-      ->check(up_to_one());
-  app.add_option("--warmup-steps", o.feedback.warmup_steps, "steps in which the density falls to the codec's own");
+      ->check(between(0.0, 1.0));
+  app.add_option("--warmup-steps", o.feedback.warmup_steps, "steps in which the density falls to the codec's own")
+      ->check(at_least(kOne));
   app.add_option(
          "--local-clip", o.local_clip,
          "with feedback: largest L2 norm of each coded gradient, before it is accumulated; 0: any (default: with "
          "feedback momentum the model's --clip times sqrt(ranks))")
       ->check(not_negative());
   app.add_option("--dense-below", o.dense_below, "gradients with fewer elements are sent as they are")
+      ->check(at_least(kNone))
       ->capture_default_str();
   app.add_option("--exchange", o.exchange, "how ranks combine them; none: each rank trains alone")
       ->capture_default_str();
@@ -84,7 +73,7 @@ void add_exchange(CLI::App& app, Options& o, std::string& fusion_bytes) {
   app.add_option("--broadcast-every", o.broadcast_every,
                  "exchange allreduce_broadcast: steps between broadcasts of rank 0's weights")
       ->capture_default_str()
-      ->check(CLI::Range(1, 1 << 30));
+      ->check(between(1, 1 << 30));
   app.add_option("--consistency", o.consistency,
                  "exchange parameter_server: how old the weights of a step may be (`syncopate info consistency`)")
       ->capture_default_str();
@@ -103,40 +92,44 @@ void add_exchange(CLI::App& app, Options& o, std::string& fusion_bytes) {
 }
 
 void add_amounts(CLI::App& app, Options& o) {
-  app.add_option("--steps", o.steps, "end after this many steps in all")->check(above_zero());
-  app.add_option("--epochs", o.epochs, "end after this many epochs in all (default 1)")->check(above_zero());
+  app.add_option("--steps", o.steps, "end after this many steps in all")->check(at_least(kOne));
+  app.add_option("--epochs", o.epochs, "end after this many epochs in all (default 1)")->check(at_least(kOne));
   app.add_option("--batch", o.batch, "samples per rank and micro-batch")
       ->capture_default_str()
-      ->check(CLI::Range(1u, 1u << 24));
+      ->check(between(1, 1 << 24));
   app.add_option("--global-batch", o.global_batch, "samples per step of all ranks together, whatever their number")
-      ->check(CLI::Range(1u, 1u << 30));
+      ->check(between(1, 1 << 30));
   app.add_option("--accumulate", o.accumulate, "micro-batches per step")
       ->capture_default_str()
-      ->check(CLI::Range(1u, 1u << 20));
-  app.add_option("--seed", o.seed, "seed of initial values, order and augmentation (default 1)");
+      ->check(between(1, 1 << 20));
+  app.add_option("--seed", o.seed, "seed of initial values, order and augmentation (default 1)")
+      ->check(at_least(kNone));
   app.add_flag("--augment", o.augment, "images: random crops and mirror images");
-  app.add_option("--threads", o.threads, "computing threads per rank")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1024));
+  app.add_option("--threads", o.threads, "computing threads per rank")->capture_default_str()->check(between(1, 1024));
 }
 
 void add_optimizer(CLI::App& app, Options& o) {
   app.add_option("--optimizer", o.optimizer, "sgd, adam, adamw, lars or lamb (`syncopate info optimizer`)")
       ->capture_default_str();
   app.add_option("--lr", o.learning_rate, "learning rate (default: the model's, for sgd)")->check(above_zero());
-  app.add_option("--momentum", o.momentum, "sgd, lars: 0 to 1 (default 0.9)")->check(up_to_one());
+  app.add_option("--momentum", o.momentum, "sgd, lars: 0 to 1 (default 0.9)")->check(between(0.0, 1.0));
   app.add_flag("--nesterov", o.nesterov, "sgd: Nesterov's momentum");
   app.add_option("--weight-decay", o.weight_decay, "all (default: 0.0001 of sgd and lars, 0 of adam, 0.01 of others)")
       ->check(not_negative());
-  app.add_option("--beta1", o.beta1, "adam, adamw, lamb: decay of the gradient's mean (default 0.9)");
-  app.add_option("--beta2", o.beta2, "adam, adamw, lamb: decay of its square's mean (default 0.999)");
-  app.add_option("--epsilon", o.epsilon, "adam, adamw, lamb: added to its root (default 1e-8, of lamb 1e-6)");
-  app.add_option("--trust", o.trust, "lars: trust coefficient (default 0.001)");
+  app.add_option("--beta1", o.beta1, "adam, adamw, lamb: decay of the gradient's mean (default 0.9)")
+      ->check(between(0.0, 1.0));
+  app.add_option("--beta2", o.beta2, "adam, adamw, lamb: decay of its square's mean (default 0.999)")
+      ->check(between(0.0, 1.0));
+  app.add_option("--epsilon", o.epsilon, "adam, adamw, lamb: added to its root (default 1e-8, of lamb 1e-6)")
+      ->check(not_negative());
+  app.add_option("--trust", o.trust, "lars: trust coefficient (default 0.001)")->check(not_negative());
   app.add_flag(
       "--share-norms", o.share_norms,
       "lars, lamb: each rank computes its part of the norms and gets the others' (exchange sharded does so always)");
-  app.add_option("--warmup", o.warmup, "steps in which the learning rate grows linearly (default: the model's)");
+  app.add_option("--warmup", o.warmup, "steps in which the learning rate grows linearly (default: the model's)")
+      ->check(at_least(kNone));
   app.add_option("--milestones", o.milestones, "steps at which the learning rate is multiplied by --decay")
+      ->check(at_least(kNone))
       ->delimiter(',');
   app.add_option("--decay", o.decay)->capture_default_str()->check(not_negative());
   app.add_option("--clip", o.clip, "largest global L2 norm of the gradient; 0: any (default: the model's)")
@@ -145,11 +138,14 @@ void add_optimizer(CLI::App& app, Options& o) {
 
 void add_results(CLI::App& app, Options& o) {
   app.add_option("--evaluate-every", o.evaluate_every,
-                 "steps between evaluations; 0: never (default: after every epoch and at the end)");
+                 "steps between evaluations; 0: never (default: after every epoch and at the end)")
+      ->check(at_least(kNone));
   app.add_option("--evaluate-samples", o.evaluate_samples,
-                 "held-out samples to evaluate on, spread evenly; 0: all (default: all images, 1024 pieces of text)");
+                 "held-out samples to evaluate on, spread evenly; 0: all (default: all images, 1024 pieces of text)")
+      ->check(at_least(kNone));
   app.add_option("--checkpoint", o.checkpoint, "file to write checkpoints to");
   app.add_option("--checkpoint-every", o.checkpoint_every, "steps between checkpoints (default: at the end only)")
+      ->check(at_least(kOne))
       ->needs("--checkpoint");
   app.add_flag("--stop-on-nan", o.stop_on_nan, "end with an error where a loss or a gradient is not finite");
   app.add_option("--resume", o.resume,
@@ -157,9 +153,9 @@ void add_results(CLI::App& app, Options& o) {
   app.add_option("-o,--out,--output", o.out, "folder for the run's record, which `syncopate report` turns into a page");
   app.add_flag("--json", o.json, "one JSON object a line on stdout");
   app.add_option("--report-every", o.report_every, "steps between reports (default: 1 with --json)")
-      ->check(above_zero());
+      ->check(at_least(kOne));
   app.add_option("--trace-step", o.trace_step, "the step whose timeline is recorded in --out (default 10, or the last)")
-      ->check(above_zero())
+      ->check(at_least(kOne))
       ->needs("--out");
   app.add_option("--profile", o.profile,
                  "measure forward time and layers' backward times on a made-up batch, without communication, and write "
@@ -224,7 +220,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
     app.exit(asked);
     return std::nullopt;
   } catch (const CLI::ParseError& error) {
-    throw Misuse(fmt::format("{} (--help lists the options)", error.what()));
+    throw Misuse(fmt::format("{} (--help lists the options)", tools::refusal_of(app, error)));
   }
   options.fusion_bytes = parse_bytes(fusion_bytes);
   options.command = command_of(argc, argv);
@@ -237,6 +233,9 @@ std::optional<Options> parse_options(int argc, char** argv) {
     in_part(part, [&] { check(part.options); });
     if (options.recipe) options.shared.push_back({fmt::format("part {} of --recipe", part.number), text_of(part)});
   }
+  std::vector<const Options*> every;
+  for (const Part& part : parts) every.push_back(&part.options);
+  check_effect(app, every);
   return options;
 }
 

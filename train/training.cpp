@@ -51,6 +51,8 @@ Training::Training(Group& group, const Place& place, const Options& options)
   at::set_num_interop_threads(1);
   require(options.global_batch == 0 || options.global_batch >= static_cast<std::uint64_t>(place.ranks),
           "--global-batch {} is smaller than the number of ranks, {}", options.global_batch, place.ranks);
+  require(!options.slow || options.slow->rank < place.ranks, "--slow names rank {}; allowed: 0 to {}",
+          options.slow ? options.slow->rank : 0, place.ranks - 1);
   data_ = open_data(model_, options);
   require_possible_sides();
   require_equal(group, settings_of(*data_), "give every rank the same data");
@@ -67,6 +69,7 @@ Training::Training(Group& group, const Place& place, const Options& options)
   order_ = std::make_unique<input::Order>(data_->training_samples(), state_.seed);
   plan_exchanges();
   if (is_served() && place_.rank == 0) output_.clear_folder();  // before any other worker can have begun
+  warn_about_data();
   begin_descent(goes_on_ ? std::optional(std::move(resumed_.kept)) : std::nullopt);
   resumed_ = {};
   go_on_with_servers();
@@ -117,6 +120,18 @@ void Training::share_initial_state() {
   std::vector<Buffer> state{view_of(parameters_)};
   if (buffers_.numel() > 0) state.push_back(view_of(buffers_));
   broadcast_all(group_, state);
+}
+
+void Training::warn_about_data() {
+  if (place_.rank != 0) return;
+  if (goes_on_) output_.note(fmt::format("resumes from step {} of {}", state_.progress.step, options_.resume));
+  const std::size_t samples = data_->training_samples(), classes = data_->class_names().size();
+  for (const Part& part : parts_)
+    if (const std::size_t wanted = train::samples_per_step(part, place_.ranks); wanted > samples)
+      output_.warn(fmt::format("a step of {} samples is more than the {} of --data: each step has {}", wanted, samples,
+                               samples));
+  if (classes > 0 && static_cast<std::size_t>(state_.sizes.classes) != classes)
+    output_.warn(fmt::format("model {} has {} classes, --data has {}", options_.model, state_.sizes.classes, classes));
 }
 
 Json Training::description() const {

@@ -39,6 +39,7 @@ class Training final {
 
   void require_possible_sides() const;
   void share_initial_state();
+  void warn_about_data();  ///< rank 0: where a run resumes; steps longer than the data; classes that differ
   void plan_exchanges();
   void begin_descent(std::optional<Kept> earlier);
   void go_on_with_servers();

@@ -15,6 +15,8 @@ constexpr std::uint64_t kMostBytes = 9'000'000'000'000'000;  // a double is exac
 Profile parse_profile(std::string_view json, const std::string& file) {
   const nlohmann::json document = base::json_of(json, file);
   const base::JsonPlace root(document, file);
+  if (!root.has("model") && (root.has("links") || root.has("costs")))
+    root.refuse("this is a cluster file (`syncopate fit`); allowed: a profile (`syncopate profile`)");
   Profile profile;
   profile.model = root.at("model").text();
   profile.forward_s = root.at("forward_s").amount();

@@ -32,11 +32,11 @@ void require_fit(const Exchange& exchange, const compress::Codec& codec, std::st
            (exchange.codes || entry.name == "none");
   };
   if (!fits(codec)) {
-    std::vector<std::string_view> names;
+    std::vector<std::string> names;
     for (const compress::Codec* entry : compress::codecs())
-      if (fits(*entry)) names.push_back(entry->name);
-    throw Misuse(fmt::format("exchange {} cannot combine what codec {} makes; codecs allowed there: {}", exchange.name,
-                             codec.name, fmt::join(names, ", ")));
+      if (fits(*entry)) names.push_back(fmt::format("'{}'", entry->name));
+    throw Misuse(fmt::format("exchange {} does not work with codec {}; allowed: codec {}{}", exchange.name, codec.name,
+                             fmt::join(names, ", "), names.size() == 1 ? " only" : ""));
   }
   if (algorithm == "auto") return;
   for (const Collective collective : exchange.collectives)

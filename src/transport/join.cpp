@@ -129,8 +129,7 @@ Endpoint join_processes(const connect::Launch& launch) {
   Endpoint endpoint = join(launch.options, *meeting, socket::host_identity(), launch.blames);
   if (endpoint.is_exposed && endpoint.rank == 0)
     launch.options.log.write(LogLevel::warning,
-                             "connections beyond this host are not encrypted: an attacker on the path can read and "
-                             "change what ranks send; SYNCOPATE_TLS=on on every rank prevents both");
+                             "traffic between hosts is not encrypted; set SYNCOPATE_TLS=on on every rank");
   return endpoint;
 }
 

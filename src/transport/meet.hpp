@@ -44,8 +44,8 @@ struct Met {
 
 /// The group's kind of transport: "tcp", "shm" or "shm+tcp".
 [[nodiscard]] std::string kind_of(const std::vector<connect::PeerInfo>& all);
-/// Throws Misuse if the ranks' settings conflict. `deadline` is that of joining. If the rendezvous, which all ranks have
-/// reached, took until close to it, the ranks still get the agreed silence to connect.
+/// Throws Misuse if the ranks' settings conflict. `deadline` is that of joining. If the rendezvous, which all ranks
+/// have reached, took until close to it, the ranks still get the agreed silence to connect.
 [[nodiscard]] membership::ControlOptions control_options_of(const Newcomer& me, const Met& met, base::Time deadline);
 
 /// The parts that links are made of.

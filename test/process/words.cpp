@@ -1,6 +1,7 @@
 // What the command line says of words it does not know, and how it explains itself.
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "process/run_program.hpp"
@@ -36,9 +37,22 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{{"bench", "allreduce", "--bytes", "4XiB"}, "size '4XiB' is not understood; allowed: whole numbers"},
         Mistake{{"run", "--transport", "rdma", "true"}, "transport 'rdma' is unknown; allowed: auto, tcp, shm"},
         Mistake{{"run", "-n", "0", "true"}, "'0' is not allowed; allowed: 1 to 1024"},
-        Mistake{{"plan", "collective", "ring", "--ranks", "0"}, "'0' is not allowed; allowed: 1 and more"},
-        Mistake{{"fit", "--limit", "0", "-o", "x"}, "'0' is not allowed; allowed: above 0"},
+        Mistake{{"plan", "collective", "ring", "--ranks", "0"}, "'0' is not allowed; allowed: 1 or more"},
+        Mistake{{"fit", "--limit", "0", "-o", "x"}, "'0' is not allowed; allowed: more than 0"},
         Mistake{{"fit", "--limit", "1", "-o", "x"}, "--limit 1 is too short: on 4 ranks"},
+        Mistake{{"run", "--timeout", "0", "true"}, "--timeout: '0' is not allowed; allowed: 0.001 to 1000000"},
+        Mistake{{"run", "--snapshot-every", "0", "true"}, "--snapshot-every: '0' is not allowed; allowed: 1 or more"},
+        Mistake{{"fit", "--ranks", "2", "--ranks", "3", "-o", "x"}, "--ranks is given twice; give it once"},
+        Mistake{{"fit", "-o"}, "--output needs a value"},
+        Mistake{{"simulate", "--steps", "2.5"}, "--steps: '2.5' is not a whole number; allowed: 1 or more"},
+        Mistake{{"simulate", "--fusion-bytes", "0"}, "--fusion-bytes: '0' is not allowed; allowed: 1 B or more"},
+        Mistake{{"data", "draw", "--format", "foo"}, "format 'foo' is unknown; allowed: cifar10, folder"},
+        Mistake{{"fit", "--codec", "foo", "-o", "x"}, "codec 'foo' is unknown; allowed: "},
+        Mistake{{"info", "codecs"}, "name 'codecs' is unknown; did you mean 'codec'?"},
+        Mistake{{"run", "--ranks-per-host", "2", "true"}, "for real hosts write --hosts a:2,b:2"},
+        Mistake{{"run", "--snapshots", "x", "true"}, "--snapshots needs --servers and excludes --replicas"},
+        Mistake{{"run", "--replicas", "1", "true"}, "--replicas needs --servers 2 or more"},
+        Mistake{{"profile", "--architecture", "resnet50", "-o", "x"}, "need --throughput-gflops"},
         Mistake{{"plan", "/nothing.json"}, "cannot read /nothing.json: No such file or directory"},
         Mistake{{"simulate", "/nothing.json", "--cluster", "x"}, "cannot read /nothing.json: No such file"},
         Mistake{{"figure", "/nothing.jsonl", "-o", "x"}, "cannot read /nothing.jsonl: No such file"},
@@ -70,6 +84,21 @@ TEST(Help, OfACommandIsWhatItsHelpOptionShows) {
     EXPECT_EQ(ended.output, syncopate(option).output);
   }
   EXPECT_EQ(syncopate({"help"}).output, syncopate({"--help"}).output);
+}
+
+TEST(Files, ThatAreSwappedAreNamedAsWhatTheyAre) {
+  const TemporaryFolder folder;
+  const std::string cluster = folder / "cluster.json", profile = folder / "profile.json";
+  std::ofstream(cluster) << R"({"ranks": 4, "links": {"inter": {"alpha_s": 1e-4, "beta_s_per_byte": 1e-8}}})";
+  std::ofstream(profile)
+      << R"({"model": "m", "forward_s": 1, "layers": [{"name": "a", "elements": 9, "backward_s": 1}]})";
+  ASSERT_EQ(syncopate({"plan", profile, "--cluster", cluster}).code, 0);
+  const Ended swapped = syncopate({"plan", cluster, "--cluster", profile});
+  EXPECT_EQ(swapped.code, 2);
+  EXPECT_NE(swapped.error.find("cluster.json: this is a cluster file"), std::string::npos) << swapped.error;
+  const Ended twice = syncopate({"plan", profile, "--cluster", profile});
+  EXPECT_EQ(twice.code, 2);
+  EXPECT_NE(twice.error.find("profile.json: this is a profile"), std::string::npos) << twice.error;
 }
 
 TEST(Info, OfANameOrAShelfIsThatAlone) {

@@ -212,7 +212,7 @@ TEST_F(TrainingEnd, StepsThatAreDoneAlreadyAreSaid) {
   ASSERT_EQ(alone("--steps 4 --checkpoint " + file).code, 0);
   const Ended ended = alone("--steps 2 --resume " + file);
   EXPECT_EQ(ended.code, 0);
-  EXPECT_NE(ended.error.find("nothing to train: the checkpoint is at step 4"), std::string::npos) << ended.error;
+  EXPECT_NE(ended.error.find("nothing left to train: already at step 4"), std::string::npos) << ended.error;
 }
 
 TEST_F(TrainingEnd, TheLastEvaluationHasARowOfItsOwn) {

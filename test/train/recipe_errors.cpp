@@ -50,7 +50,7 @@ TEST_F(RecipeErrors, APartThatCannotBeIsToldBeforeTheFirstStep) {
       {R"("codec": "topk:7")", "density is '7'"},
       {R"("exchange": "allreducE")", "exchange 'allreducE' is unknown"},
       {R"("algorithm": "rign")", "algorithm 'rign' is unknown"},
-      {R"("exchange": "sharded", "codec": "fp16")", "codecs allowed there: none"},
+      {R"("exchange": "sharded", "codec": "fp16")", "allowed: codec 'none' only"},
       {R"("exchange": "sharded", "algorithm": "mst")", "reduce_scatter algorithm 'mst' is unknown"},
       {R"("codec": "auto:topk:0.1+none")", "without --cluster"},
       {R"("resolution": 16)", "takes images of 32 pixels each way and more, and these have 16: give another"},

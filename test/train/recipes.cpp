@@ -125,7 +125,7 @@ TEST_F(Recipes, SayWhichPartAStepIsOfAndWhatItIs) {
 TEST_F(Recipes, SayOnceWhatACodecHadLeftOutAndIsLost) {
   const Ended changed = train(2, by(kSparse + "," + kHalf));
   EXPECT_EQ(changed.code, 0) << changed.error;
-  const std::string says = "part 2 begins without what the codec of part 1 had left out of earlier gradients";
+  const std::string says = "part 2 drops the codec's leftovers of part 1";
   const std::size_t found = changed.error.find(says);
   ASSERT_NE(found, std::string::npos) << changed.error;
   EXPECT_EQ(changed.error.find(says, found + 1), std::string::npos) << "said by more than rank 0: " << changed.error;

@@ -103,14 +103,10 @@ void check_place(const Request& request, const Task& task, int job_ranks) {
   require(task.ranks >= 1 && task.ranks <= 256, "--ranks {} is out of range; allowed: 1..256", task.ranks);
   require(request.root >= 0 && request.root < task.ranks, "--root {} is out of range; allowed: 0..{}", request.root,
           task.ranks - 1);
-  require(request.rounds >= 1 && request.rounds <= 1000, "--rounds {} is out of range; allowed: 1..1000",
-          request.rounds);
-  require(request.budget_s > 0 && request.budget_s <= 3600, "--budget {} is out of range; allowed: up to 3600 seconds",
-          request.budget_s);
   const bool stays = request.transport == "shm" || request.transport == "inproc";
   require(request.lab.empty() || !stays, "--lab emulates hosts, and --transport {} stays within one; use one of them",
           request.transport);
-  require(task.ranks_per_host == 1 || !request.lab.empty(), "--ranks-per-host without --lab; allowed with it");
+  require(task.ranks_per_host == 1 || !request.lab.empty(), "--ranks-per-host is for --lab");
   require(task.ranks_per_host >= 1 && task.ranks % task.ranks_per_host == 0,
           "--ranks-per-host {} of {} ranks; allowed: divisors of their number", task.ranks_per_host, task.ranks);
   if (job_ranks == 0) return;
@@ -165,12 +161,20 @@ Task task_of(const Request& request, int job_ranks) {
 }
 
 void declare(CLI::App& app, Request& request) {
-  app.add_option("--ranks,-n", request.ranks, "Ranks to start (default 4; inside `syncopate run`: the job's)");
-  app.add_option("--lab", request.lab, "Emulated hosts, one for each rank, with ports of this rate (1gbit)");
+  app.add_option("--ranks,-n", request.ranks, "Ranks to start (default 4; inside `syncopate run`: the job's)")
+      ->check(between(1, 256));
+  app.add_option("--lab", request.lab, "Emulated hosts, one for each rank, with ports of this rate (1gbit)")
+      ->type_name("RATE")
+      ->check(bit_rate());
   app.add_option("--ranks-per-host", request.ranks_per_host, "With --lab: so many ranks on each emulated host")
+      ->check(at_least(1))
       ->capture_default_str();
-  app.add_option("--rate", request.rate, "Rate of one rank's port, for the bound, when no lab is started");
+  app.add_option("--rate", request.rate, "Rate of one rank's port, for the bound, when no lab is started")
+      ->type_name("RATE")
+      ->check(bit_rate());
   app.add_option("--bytes", request.bytes, "Sizes of the full vector; alltoall: what a rank gives to all")
+      ->type_name("BYTES")
+      ->check(list_of(byte_size()))
       ->capture_default_str();
   app.add_option("--algorithm", request.algorithms, "Ours: names from `syncopate info`, auto, all")
       ->capture_default_str();
@@ -185,9 +189,15 @@ void declare(CLI::App& app, Request& request) {
                  "memory");
   app.add_option("--dtype", request.dtype, "f32, f64, f16, bf16, i32, i64, u8")->capture_default_str();
   app.add_option("--op", request.op, "sum, min, max, average")->capture_default_str();
-  app.add_option("--root", request.root, "Root of broadcast, reduce, gather and scatter")->capture_default_str();
-  app.add_option("--rounds", request.rounds, "Interleaved runs of every contender")->capture_default_str();
-  app.add_option("--budget", request.budget_s, "Timed seconds per row, over all rounds")->capture_default_str();
+  app.add_option("--root", request.root, "Root of broadcast, reduce, gather and scatter")
+      ->check(at_least(0))
+      ->capture_default_str();
+  app.add_option("--rounds", request.rounds, "Interleaved runs of every contender")
+      ->check(between(1, 1000))
+      ->capture_default_str();
+  app.add_option("--budget", request.budget_s, "Timed seconds per row, over all rounds")
+      ->check(between(0.001, 3600.0))
+      ->capture_default_str();
 }
 
 }  // namespace syncopate::tools::bench

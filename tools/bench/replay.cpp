@@ -164,7 +164,9 @@ void declare(CLI::App& app, ReplayRequest& request) {
       ->required()
       ->check(input_file());
   app.add_option("--ranks", request.ranks, "ranks to start")->check(between(2, 64))->capture_default_str();
-  app.add_option("--lab", request.lab, "rate of an emulated host per rank, as 1gbit; without: loopback");
+  app.add_option("--lab", request.lab, "rate of an emulated host per rank, as 1gbit; without: loopback")
+      ->type_name("RATE")
+      ->check(bit_rate());
   app.add_option("--dilation", request.dilation, "computing takes so many times as long as in the profile")
       ->check(above_zero())
       ->capture_default_str();

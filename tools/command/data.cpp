@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "arguments.hpp"
 #include "command.hpp"
 #include "dataset/files.hpp"
 #include "dataset/folder.hpp"
@@ -64,14 +65,19 @@ void define_draw(CLI::App& app, Session& session) {
   child->add_option("-o,--out,--output", drawing->set.folder, "Folder, new or empty")->type_name("DIR")->required();
   child
       ->add_option("--format", drawing->format, "cifar10 (32 x 32 pixels), or folder (JPEG in a folder for each class)")
-      ->check(CLI::IsMember({"cifar10", "folder"}))
+      ->check(one_of("format", {"cifar10", "folder"}))
       ->capture_default_str();
   child->add_option("--size", drawing->size, "folder: pixels each way, or LEAST..MOST")->capture_default_str();
-  child->add_option("--quality", drawing->folder.quality, "folder: of JPEG, 1 to 100")->capture_default_str();
-  child->add_option("--train", drawing->set.train, "Images to train on")->capture_default_str();
-  child->add_option("--test", drawing->set.test, "Images to test with")->capture_default_str();
-  child->add_option("--seed", drawing->set.seed, "Same seed, same images, on any machine")->capture_default_str();
-  child->add_option("--difficulty", drawing->set.difficulty, "0 to 1: smaller, paler shapes, more clutter and noise")
+  child->add_option("--quality", drawing->folder.quality, "folder: of JPEG")
+      ->check(between(1, 100))
+      ->capture_default_str();
+  child->add_option("--train", drawing->set.train, "Images to train on")->check(at_least(1))->capture_default_str();
+  child->add_option("--test", drawing->set.test, "Images to test with")->check(at_least(1))->capture_default_str();
+  child->add_option("--seed", drawing->set.seed, "Same seed, same images, on any machine")
+      ->check(at_least(std::uint64_t{0}))
+      ->capture_default_str();
+  child->add_option("--difficulty", drawing->set.difficulty, "Smaller, paler shapes, more clutter and noise")
+      ->check(between(0.0, 1.0))
       ->capture_default_str();
   child->add_flag("--force", drawing->set.overwrite, "Write into a folder that is not empty");
   child->footer(
@@ -105,7 +111,7 @@ void define_verify(CLI::App& app, Session& session) {
   CLI::App* child = app.add_subcommand("verify", "Decode every image of a set, and name those that are corrupt");
   child->add_flag("--json", session.json, "One row for programs");
   child->add_option("folder", *folder, "A set to train on")->type_name("DIR")->required();
-  child->add_option("--threads", *threads, "That decode")->check(CLI::Range(1, 1024))->capture_default_str();
+  child->add_option("--threads", *threads, "That decode")->check(between(1, 1024))->capture_default_str();
   child->footer("Ends with 1 where an image is corrupt.");
   child->callback([&session, folder, threads] {
     session.action = [&session, folder, threads] { return verify_images(session, *folder, *threads); };

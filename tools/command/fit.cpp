@@ -64,6 +64,7 @@ fit::Effort effort_of(const Options& options) {
   if (effort.bytes.empty() || effort.bytes.front() == 0)
     throw Misuse(fmt::format("--bytes {}; allowed: sizes of at least 1 byte, such as 4,4KiB,1MiB", options.bytes));
   effort.memory = memory_named(options.memory);
+  fit::require_codecs(bench::parts_of(options.codecs));
   return effort;
 }
 
@@ -109,9 +110,14 @@ void define(CLI::App& app, Session& session) {
   app.add_option("--ranks,-n", options->ranks, "Ranks to start; inside `syncopate run` the job's are used")
       ->check(between(2, 256))
       ->capture_default_str();
-  app.add_option("--lab", options->lab, "Give each rank an emulated host of its own with a port of this rate (1gbit)");
+  app.add_option("--lab", options->lab, "Give each rank an emulated host of its own with a port of this rate (1gbit)")
+      ->type_name("RATE")
+      ->check(bit_rate());
   app.add_option("-o,--out,--output", options->output, "The cluster file")->required();
-  app.add_option("--bytes", options->bytes, "Sizes of the full vector")->capture_default_str();
+  app.add_option("--bytes", options->bytes, "Sizes of the full vector")
+      ->type_name("BYTES")
+      ->check(list_of(byte_size()))
+      ->capture_default_str();
   app.add_option(
       "--codec", options->codecs,
       "Codecs whose coding is measured too, comma-separated: topk:0.01,fp16 (a codec with commas: one at a time)");

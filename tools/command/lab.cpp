@@ -118,9 +118,11 @@ void define(CLI::App& app, Session& session) {
   CLI::App* start = add("up", "Start N hosts whose ports carry RATE; replaces a lab of the same name",
                         [&session, words] { return up(session, *words); });
   start->add_option("N", words->lab.hosts, "How many hosts: 1 to 128")->required()->check(between(1, 128));
-  start->add_option("RATE", words->lab.rate, "200mbit, 1gbit, 10gbit…; none: not shaped")->required();
+  start->add_option("RATE", words->lab.rate, "200mbit, 1gbit, 10gbit…; none: not shaped")
+      ->required()
+      ->type_name("RATE");
   CLI::App* rate = add("rate", "Reshape a running lab", [&session, words] { return reshape(session, *words); });
-  rate->add_option("RATE", words->lab.rate, "200mbit, 1gbit, 10gbit…; none: not shaped")->required();
+  rate->add_option("RATE", words->lab.rate, "200mbit, 1gbit, 10gbit…; none: not shaped")->required()->type_name("RATE");
   CLI::App* stop = add("down", "Stop what runs on the hosts, then the lab", [words] { return down(*words); });
   stop->add_flag("--all", words->everything, "Every lab of this user");
   add("status", "Labs that are up, and what their ports have carried", [&session, words] { return status(session); });

@@ -61,8 +61,12 @@ int derive(const Options& options, const Session& session) {
 
 int make_profile(const Options& options, const Session& session, std::vector<std::string> words) {
   if (options.output.empty()) throw Misuse("profile needs -o FILE, where to write the profile");
-  if (options.derives() != (options.gflops > 0) || (!options.table.empty() && !options.architecture.empty()))
-    throw Misuse("--throughput-gflops and one of --table and --architecture go together: a profile follows from both");
+  if (!options.table.empty() && !options.architecture.empty())
+    throw Misuse("--table excludes --architecture; give one of them");
+  if (options.derives() && options.gflops == 0)
+    throw Misuse("--table and --architecture need --throughput-gflops: what the machine computes");
+  if (!options.derives() && options.gflops > 0)
+    throw Misuse("--throughput-gflops needs --table or --architecture; measuring does not use it");
   if (options.derives()) {
     if (!words.empty())
       throw Misuse(fmt::format("option '{}' is not allowed with --table or --architecture, which measure nothing",

@@ -39,7 +39,7 @@ launch::JobOptions job_of(const Session& session, const Words& words, std::vecto
   launch::JobOptions job = words.job;
   job.program = std::move(program);
   if (!words.rate && job.ranks_per_host != 1)
-    throw Misuse("--ranks-per-host without --lab; allowed with it: real hosts say it themselves, as --hosts a:2,b:2");
+    throw Misuse("--ranks-per-host is for --lab; for real hosts write --hosts a:2,b:2");
   if (words.hosts && words.rate) throw Misuse("--lab and --hosts exclude each other: emulated hosts, or real ones");
   int slots = 1;
   if (!session.log_level.empty()) job.environment["SYNCOPATE_LOG"] = session.log_level;
@@ -54,10 +54,7 @@ launch::JobOptions job_of(const Session& session, const Words& words, std::vecto
   if (job.hosts.empty()) (void)launch::process::resolve_program(job.program[0]);
   for (const std::string& word : words.settings) take_setting(job, word);
   if (job.servers > 0) job.server_program = launch::path_of(launch::kServer, session);
-  if (words.timeout_s) {
-    if (!(*words.timeout_s > 0 && *words.timeout_s <= 1e6)) throw Misuse("--timeout: allowed: seconds, more than 0");
-    job.environment["SYNCOPATE_TIMEOUT_MS"] = fmt::format("{:.0f}", std::max(1.0, *words.timeout_s * 1e3));
-  }
+  if (words.timeout_s) job.environment["SYNCOPATE_TIMEOUT_MS"] = fmt::format("{:.0f}", *words.timeout_s * 1e3);
   return job;
 }
 
@@ -103,7 +100,8 @@ void define(CLI::App& app, Session& session) {
   app.add_option("-n,--ranks", words->ranks, "How many ranks, 1 to 1024 (default: 1, or as many as --hosts takes)")
       ->check(between(1, 1024));
   app.add_option("--lab", words->rate, "Ranks on emulated hosts whose ports carry this rate: 1gbit, 200mbit, none…")
-      ->type_name("RATE");
+      ->type_name("RATE")
+      ->check(bit_rate());
   app.add_option("--ranks-per-host", words->job.ranks_per_host, "With --lab: so many ranks on each emulated host")
       ->check(between(1, 1024))
       ->capture_default_str();
@@ -117,7 +115,9 @@ void define(CLI::App& app, Session& session) {
       ->check(one_of("tls", {"auto", "on", "off"}));
   app.add_option("--interface", words->job.interface, "Interface or address the ranks use (default: what fits)");
   app.add_option("--rendezvous", words->job.rendezvous, "Where ranks meet, tcp://HOST:PORT (default: a free port)");
-  app.add_option("--timeout", words->timeout_s, "Bound of every collective, in seconds")->type_name("SECONDS");
+  app.add_option("--timeout", words->timeout_s, "Bound of every collective, in seconds")
+      ->type_name("SECONDS")
+      ->check(between(0.001, 1e6));
   app.add_option("--env", words->settings, "Set NAME=VALUE, or pass NAME on, for every rank; repeatable")
       ->type_name("NAME[=VALUE]")
       ->allow_extra_args(false);

@@ -118,19 +118,26 @@ void define(CLI::App& app, Session& session) {
       ->required()
       ->check(input_file());
   app.add_option("--ranks", simulate.ranks, "Numbers of ranks, comma-separated (default: the cluster's)")
+      ->check(at_least(1))
       ->delimiter(',');
   app.add_option("--policy", simulate.policies,
                  "Policies, comma-separated; fusion:SIZE, fusion:ddp and dear too. With\n"
                  "--exchange parameter_server: traditional, wait_free, front_first")
       ->delimiter(',');
   app.add_option("--fusion-bytes", options->fusion_bytes, "Bucket size of the fusion policy")
+      ->type_name("BYTES")
+      ->check(byte_size(1))
       ->default_str("by model and ranks");
   app.add_option("--algorithm", options->algorithm, "Algorithm of the all-reduce (default: the cluster's)");
   tools::plan::add_exchange(app, options->exchange);
   tools::plan::add_servers(app, options->servers);
-  app.add_option("--noise", simulate.noise, "Standard deviation of layer times over their mean")->capture_default_str();
-  app.add_option("--steps", simulate.steps, "Steps to average with noise")->capture_default_str();
-  app.add_option("--seed", simulate.seed, "Seed of the noise")->capture_default_str();
+  app.add_option("--noise", simulate.noise, "Standard deviation of layer times over their mean")
+      ->check(not_negative())
+      ->capture_default_str();
+  app.add_option("--steps", simulate.steps, "Steps to average with noise")->check(at_least(1))->capture_default_str();
+  app.add_option("--seed", simulate.seed, "Seed of the noise")
+      ->check(at_least(std::uint64_t{0}))
+      ->capture_default_str();
   app.add_option("--slow-rank", options->slow_ranks, "RANK:FACTOR computes that much slower; comma-separated")
       ->delimiter(',');
   app.add_option("--slow-host", options->slow_hosts, "HOST:FACTOR has a port that much slower; comma-separated")

@@ -144,10 +144,9 @@ std::string complaint_about(const Measured& measured, const ClusterFit& fit) {
   if (count == 0) return {};
   const int ranks = measured.all.front().ranks;
   return fmt::format(
-      "alpha, beta and gamma are off by more than {:.0f} % at {} of {} sizes: {}. On {} ranks planners and auto go by "
-      "the measured tables instead; on other numbers of ranks there are only these links, and plan, simulate and "
-      "groups "
-      "that go by them say so",
+      "the cost formula (alpha, beta, gamma) misses by more than {:.0f} % at {} of {} sizes: {}. On {} ranks plan and "
+      "auto use the measured tables; for other numbers of ranks there is only the formula, and plan, simulate and "
+      "groups warn about it",
       100 * kTolerableLinkError, count, fit.errors.size(), sizes, ranks);
 }
 

@@ -14,13 +14,14 @@ namespace syncopate::tools::fit {
 namespace {
 
 constexpr std::size_t kElements = std::size_t{4} << 20;  // beyond the caches, as gradients are
+constexpr std::size_t kChecked = 4096;                   // where only the name and its parameters are looked at
 constexpr int kSteps = 7;
 
-CodecLoopback loopback_of(const std::string& codec) {
+CodecLoopback loopback_of(const std::string& codec, std::size_t elements) {
   try {
-    return CodecLoopback({.codec = codec, .feedback = "residual", .elements = kElements});
+    return CodecLoopback({.codec = codec, .feedback = "residual", .elements = elements});
   } catch (const Misuse&) {  // not sound for it, or no codec at all: then this throws too
-    return CodecLoopback({.codec = codec, .elements = kElements});
+    return CodecLoopback({.codec = codec, .elements = elements});
   }
 }
 
@@ -31,7 +32,7 @@ double median_of(std::vector<double> values) {
 }
 
 CodingCost coding_of(Group& group, const std::string& codec, const std::vector<float>& drawn) {
-  CodecLoopback loopback = loopback_of(codec);
+  CodecLoopback loopback = loopback_of(codec, kElements);
   std::vector<double> encode_s, decode_s;
   barrier(group);
   for (int step = 0; step <= kSteps; ++step) {
@@ -48,6 +49,10 @@ CodingCost coding_of(Group& group, const std::string& codec, const std::vector<f
 }
 
 }  // namespace
+
+void require_codecs(const std::vector<std::string>& codecs) {
+  for (const std::string& codec : codecs) static_cast<void>(loopback_of(codec, kChecked));
+}
 
 std::vector<CodingCost> measure_coding(Group& group, const std::vector<std::string>& codecs) {
   std::mt19937 random(1);

@@ -47,12 +47,9 @@ void check(const JobOptions& options) {
         "--servers with --hosts; allowed: on this machine, or with --lab; on other hosts start `syncopate server` "
         "by hand, and ranks with SYNCOPATE_SERVERS");
   if (options.replicas > 0 && options.servers < 2)
-    throw Misuse(
-        fmt::format("--replicas {} with --servers {}; allowed: with 2 servers or more, because the next one "
-                    "keeps the replica",
-                    options.replicas, options.servers));
+    throw Misuse("--replicas needs --servers 2 or more: the next server keeps the copy");
   if (!options.snapshots.empty() && (options.servers < 1 || options.replicas > 0))
-    throw Misuse("--snapshots; allowed: with --servers 1 or more, and without --replicas");
+    throw Misuse("--snapshots needs --servers and excludes --replicas");
   if (options.ranks_per_host < 1)
     throw Misuse(fmt::format("{} ranks per host; allowed: 1 or more", options.ranks_per_host));
   if (options.lab != nullptr && lab_hosts(options.ranks, options.ranks_per_host) > options.lab->options().hosts)

@@ -17,7 +17,7 @@ void add_server_options(CLI::App& app, JobOptions& job) {
                  "Folder: servers write snapshots there; the same job started again goes on from the newest of all")
       ->type_name("FOLDER");
   app.add_option("--snapshot-every", job.snapshot_every, "Steps from snapshot to snapshot")
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(std::int64_t{1}))
       ->capture_default_str();
 }
 

@@ -137,11 +137,15 @@ int price_collective(const Options& options, const Session& session) {
 void add_tuning(CLI::App& sub, Options& options) {
   Tuning& tuning = options.request.tuning;
   sub.add_option("--blocks", tuning.blocks, "Pipeline blocks of algorithms that have them; 0: their own choice")
+      ->check(at_least(0U))
       ->capture_default_str();
   sub.add_option("--grid", options.grid, "torus_2d: ROWSxCOLUMNS; without it the most square one");
   sub.add_option("--ranks-per-host", options.request.ranks_per_host, "So many neighbouring ranks share a host; 0: all")
+      ->check(at_least(0U))
       ->capture_default_str();
-  sub.add_option("--hosts", options.request.hosts, "A host number for each rank: 0,0,1")->delimiter(',');
+  sub.add_option("--hosts", options.request.hosts, "A host number for each rank: 0,0,1")
+      ->check(at_least(0U))
+      ->delimiter(',');
   sub.add_option("--inner", tuning.inner, "hierarchical: the algorithm within hosts")->capture_default_str();
   sub.add_option("--outer", tuning.outer, "hierarchical: the algorithm between hosts")->capture_default_str();
 }
@@ -153,8 +157,13 @@ void add_options(CLI::App& sub, Options& options) {
   sub.add_option("NAME", request.algorithm, "Algorithm from the catalogue (syncopate info), or auto")->required();
   sub.add_option("--collective", options.collective, fmt::format("{}", fmt::join(names, ", ")))->capture_default_str();
   sub.add_option("--ranks", request.ranks, "Number of ranks (default: the cluster's, else 4)")->check(at_least(1));
-  sub.add_option("--bytes", options.bytes, "Size of the full vector: 4KiB, 16MiB, ...")->capture_default_str();
-  sub.add_option("--root", request.root, "Root of broadcast, reduce, gather and scatter")->capture_default_str();
+  sub.add_option("--bytes", options.bytes, "Size of the full vector: 4KiB, 16MiB, ...")
+      ->type_name("BYTES")
+      ->check(byte_size())
+      ->capture_default_str();
+  sub.add_option("--root", request.root, "Root of broadcast, reduce, gather and scatter")
+      ->check(at_least(0))
+      ->capture_default_str();
   add_tuning(sub, options);
   CLI::Option* cluster =
       sub.add_option("--cluster", options.cluster, "Costs and timings: a file of syncopate fit")->check(input_file());
@@ -169,7 +178,7 @@ void add_options(CLI::App& sub, Options& options) {
   for (CLI::Option* cost : {sub.add_option("--alpha", options.link.alpha_s, "Seconds per message"),
                             sub.add_option("--beta", options.link.beta_s_per_byte, "Seconds per byte sent"),
                             sub.add_option("--gamma", options.link.gamma_s_per_byte, "Seconds per byte reduced")})
-    cost->capture_default_str()->excludes(cluster)->excludes(transport);
+    cost->check(not_negative())->capture_default_str()->excludes(cluster)->excludes(transport);
   sub.add_flag("--draw", options.draw, "Draw the plan: a row per rank, a column per round");
 }
 

@@ -157,6 +157,8 @@ void add_policies(CLI::App& app, Session& session) {
                  "Policies, comma-separated; fusion:SIZE and fusion:ddp too (default: every one)")
       ->delimiter(',');
   app.add_option("--fusion-bytes", options->fusion_bytes, "Bucket size of the fusion policy")
+      ->type_name("BYTES")
+      ->check(byte_size(1))
       ->default_str("by model and ranks");
   app.add_option("--algorithm", options->algorithm, "Algorithm of the all-reduce (default: the cluster's)");
   add_exchange(app, options->exchange);

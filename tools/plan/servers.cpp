@@ -54,6 +54,7 @@ void add_servers(CLI::App& app, ServerChoice& choice) {
   app.add_option("--answers", choice.answers, "Codec of the servers' answers")->capture_default_str();
   app.add_option("--significance", choice.scene.significance,
                  "Consistency adaptive: size of one step's update over the weights'")
+      ->check(not_negative())
       ->capture_default_str();
 }
 

@@ -27,7 +27,7 @@ void Notices::exchange_when_due(double last_step_s) {
 
 void Notices::exchange(double last_step_s) {
   std::array<std::int64_t, 3> most{asked_by_, static_cast<std::int64_t>(last_step_s * 1e9), -found_};
-  if (!alone_) allreduce(group_, std::span<std::int64_t>(most), {.op = ReduceOp::max, .name = "notices"});
+  if (!alone_) allreduce(group_, std::span<std::int64_t>(most), {.op = ReduceOp::max, .name = "between steps"});
   signal_ = static_cast<int>(most[0]);
   // Every rank counts from the same step time.
   steps_until_exchange_ = most[1] > 0 ? static_cast<std::uint64_t>(kPace_s * 1e9 / static_cast<double>(most[1])) : 0;

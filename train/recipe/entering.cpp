@@ -65,8 +65,8 @@ void Training::carry_codec_state(const SavedCodecState& earlier) {
   const std::string difference = difference_of(earlier, fresh);
   if (difference.empty() && !fresh.gradients.empty()) return descent_->gradients().restore(earlier);
   if (!is_empty(earlier) && place_.rank == 0)
-    output_.warn(fmt::format("part {} begins without what the codec of part {} had left out of earlier gradients: {}",
-                             part_->number, part_->number - 1, difference));
+    output_.warn(fmt::format("part {} drops the codec's leftovers of part {}: {}", part_->number, part_->number - 1,
+                             difference));
   begin_codecs(std::move(fresh));
 }
 

@@ -71,8 +71,7 @@ void save_codec_state(const StateOf& place, const SavedCodecState& state) {
 
 /// One codec keeps other parts of gradients under another exchange.
 std::string difference_of(const SavedCodecState& earlier, const SavedCodecState& fresh) {
-  if (earlier.codec != fresh.codec)
-    return fmt::format("it is of codec {}, and here it is {}", earlier.codec, fresh.codec);
+  if (earlier.codec != fresh.codec) return fmt::format("codec {} there, codec {} here", earlier.codec, fresh.codec);
   const auto same = [](const auto& a, const auto& b) {
     return a.first == b.first && a.second.size() == b.second.size();
   };

@@ -41,8 +41,10 @@ Json timed(Json row) {
 
 std::string medians_of(const Json& row) {
   const Json& time = row["step_seconds"];
-  const std::string median = time["n"] == 0 ? "none measured" : format_seconds(time["median"].get<double>());
-  return fmt::format("{} steps, {} a step (median), {} sent per step", row["steps"].get<std::uint64_t>(), median,
+  const auto steps = row["steps"].get<std::uint64_t>();
+  if (time["n"] == 0) return fmt::format("nothing trained, at step {}", steps);
+  return fmt::format("{} steps, {} a step (median), {} sent per step", steps,
+                     format_seconds(time["median"].get<double>()),
                      format_bytes(row["wire_bytes_per_step"].get<double>()));
 }
 
@@ -149,7 +151,8 @@ void Output::step(const StepRow& row, std::uint64_t last_step) {
   if (rank_ != 0) return;
   since_report_s_ += row.times.step_s;
   waited_since_report_s_ += row.times.wait_s;
-  const std::uint64_t every = options_.report_every.value_or(options_.json ? 1 : (last_step + 19) / 20);
+  const std::uint64_t every =
+      options_.report_every.value_or(options_.json ? 1 : last_step / 20 + (last_step % 20 == 0 ? 0 : 1));
   if (row.step % every == 0) {
     if (options_.json) {
       print(text_of_json(json));

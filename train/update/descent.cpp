@@ -1,10 +1,23 @@
 // A descent begins with what its optimizer kept before; every rank that updates gets it from rank 0.
 #include "update/descent.hpp"
 
+#include "require.hpp"
 #include "update/optimizer.hpp"
 #include "update/shards.hpp"
 
 namespace syncopate::train {
+
+namespace {
+
+/// What is kept between the parts of a recipe is of the same rule: another one comes from a checkpoint.
+void require_same_rule(const Kept& kept, const Options& o) {
+  const std::string rule = optimizer_options(o).rule;
+  require(kept.optimizer == rule,
+          "{} was trained with {}, and this run has {}; give the same optimizer, or leave --resume out", o.resume,
+          words_of_rule(kept.optimizer), words_of_rule(rule));
+}
+
+}  // namespace
 
 Descent::Descent(const RunContext& run, const Options& options, const ExchangePlan& plan, const Earlier& earlier)
     : run_(run), plan_(plan), updater_(updater_of(options.exchange)), serial_(options.serial) {
@@ -14,6 +27,7 @@ Descent::Descent(const RunContext& run, const Options& options, const ExchangePl
   if (is_sharded || options.share_norms) work.shared = shared_work(run.group, run.network, is_sharded);
   if (is_sharded) shards_ = work.shared->shards;
   optimizer_ = optimizer_for(run.network, std::move(work));
+  if (earlier.kept && !earlier.kept->optimizer.empty()) require_same_rule(*earlier.kept, options);
   if (earlier.kept && updater_ != Updater::servers) take(*earlier.kept);
   SynchronizerOptions exchange = plan.options;
   if (updater_ != Updater::caller)

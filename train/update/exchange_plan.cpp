@@ -82,8 +82,7 @@ void choose(const RunContext& run, const Options& o, ExchangePlan& plan) {
                              choose_codecs(gradients_of(run.network), plan.options, cluster, cost_of));
   plan.options.codec = "none";
   if (run.place.rank == 0 && !plan.codecs.unused().empty())
-    run.output.warn(
-        fmt::format("not used, because every bucket is predicted to take longer: {}", plan.codecs.unused()));
+    run.output.warn(fmt::format("not chosen for any bucket: codec {}", plan.codecs.unused()));
 }
 
 /// Costs of exchanges by the cluster file; a codec that is slower than none by rank 0's file is not used.

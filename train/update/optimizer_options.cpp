@@ -14,6 +14,12 @@ std::string rule_of(const Options& o) {
 
 }  // namespace
 
+std::string words_of_rule(const std::string& rule) {
+  if (rule == "sgd") return "--optimizer sgd --momentum 0";
+  if (rule == "nesterov") return "--optimizer sgd --nesterov";
+  return "--optimizer " + (rule == "momentum" ? "sgd" : rule);
+}
+
 OptimizerOptions optimizer_options(const Options& o) {
   require(o.optimizer != "momentum" && o.optimizer != "nesterov",
           "--optimizer {}; allowed: --optimizer sgd with --momentum, and --nesterov", o.optimizer);

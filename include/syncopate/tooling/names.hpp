@@ -11,7 +11,8 @@ namespace syncopate {
 /// `name`. Empty if there is none.
 [[nodiscard]] std::string_view nearest_name(std::string_view name, std::span<const std::string_view> allowed);
 
-/// "policy 'fusoin' is unknown; allowed: wfbp, single, fusion; did you mean 'fusion'?"
+/// "policy 'fusoin' is unknown; allowed: wfbp, single, fusion; did you mean 'fusion'?" Of more than 40 names only the
+/// nearest, where there is one.
 [[nodiscard]] std::string unknown_name(std::string_view what, std::string_view name,
                                        std::span<const std::string_view> allowed);
 

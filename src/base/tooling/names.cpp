@@ -46,7 +46,10 @@ std::string_view nearest_name(std::string_view name, std::span<const std::string
 }
 
 std::string unknown_name(std::string_view what, std::string_view name, std::span<const std::string_view> allowed) {
+  constexpr std::size_t kMostListed = 40;
   const std::string_view meant = nearest_name(name, allowed);
+  if (!meant.empty() && allowed.size() > kMostListed)
+    return fmt::format("{} '{}' is unknown; did you mean '{}'?", what, name, meant);
   return fmt::format("{} '{}' is unknown; allowed: {}{}", what, name, fmt::join(allowed, ", "),
                      meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant));
 }

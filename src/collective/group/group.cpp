@@ -33,7 +33,7 @@ Group::~Group() {
     return;
   }
   // Otherwise the other ranks would take it for a rank that left cleanly, and could not name the cause.
-  if (impl_->unwinds()) abort("its program failed: an exception left the scope of its group");
+  if (impl_->unwinds()) abort("its program threw an exception");
 }
 
 std::unique_ptr<Group> Group::join(const GroupOptions& options) {

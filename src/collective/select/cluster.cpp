@@ -99,6 +99,8 @@ Memory memory_named(std::string_view name) { return base::value_named<Memory>("m
 Cluster parse_cluster(std::string_view json, const std::string& file) {
   const nlohmann::json document = base::json_of(json, file);
   const JsonPlace root(document, file);
+  if (root.has("layers"))
+    root.refuse("this is a profile (`syncopate profile`); allowed: a cluster file (`syncopate fit`)");
   root.refuse_misspelt({"ranks", "ranks_per_host", "transport", "memory", "algorithm", "links", "links_worst_error",
                         "links_median_error", "cpu_s_per_byte", "costs", "codecs"});
   Cluster cluster;

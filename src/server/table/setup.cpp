@@ -159,7 +159,7 @@ compress::Settings settings_of(const Setup& setup, const std::string& name, cons
   compress::Settings settings = compress::settings_of(name);
   const compress::Codec& codec = *settings.codec;
   base::require(codec.decodes_alone,
-                "codec {} does not fit a parameter server: its packets need those of other ranks; allowed: {}",
+                "codec {} does not work with a parameter server, which cannot decode its packets alone; allowed: {}",
                 codec.name, fmt::join(names_alone(), ", "));
   settings.feedback.kind = compress::feedback_named(feedback, codec);
   base::require(settings.feedback.kind != compress::Feedback::Kind::momentum,

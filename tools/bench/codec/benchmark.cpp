@@ -146,7 +146,10 @@ void declare(CLI::App& app, CodecRequest& request) {
   app.add_option("--codec", request.codecs, "Codecs with their parameters, comma-separated: topk:0.001,fp16; or all")
       ->capture_default_str();
   app.add_option("--contenders", request.contenders, "syncopate, nth_element (of topk); or all")->capture_default_str();
-  app.add_option("--elements", request.elements, "Of the gradient: 1000, 25M, 16Mi")->capture_default_str();
+  app.add_option("--elements", request.elements, "Of the gradient: 1000, 25M, 16Mi")
+      ->type_name("COUNT")
+      ->check(element_count())
+      ->capture_default_str();
   app.add_option("--feedback", request.feedback, "none; residual: what is left out is kept, and formed on the way")
       ->check(one_of("feedback", {"none", "residual"}))
       ->capture_default_str();

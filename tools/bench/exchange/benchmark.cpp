@@ -84,8 +84,14 @@ void declare(CLI::App& app, ExchangeRequest& request) {
   app.add_option("--ranks-per-host", request.ranks_per_host, "ranks on each, which share memory and the port")
       ->check(between(1, 64))
       ->capture_default_str();
-  app.add_option("--lab", request.lab, "rate of a host's port, as 200mbit")->required();
-  app.add_option("--elements", request.elements, "of the gradient: 1000, 25M, 16Mi")->capture_default_str();
+  app.add_option("--lab", request.lab, "rate of a host's port, as 200mbit")
+      ->type_name("RATE")
+      ->check(bit_rate())
+      ->required();
+  app.add_option("--elements", request.elements, "of the gradient: 1000, 25M, 16Mi")
+      ->type_name("COUNT")
+      ->check(element_count())
+      ->capture_default_str();
   app.add_option("--density", request.densities, "densities of top-k, comma-separated")->capture_default_str();
   app.add_option("--rounds", request.rounds, "turns of every exchange, each with ports that are not shaped and shaped")
       ->check(between(1, 1000))

@@ -151,12 +151,17 @@ void declare(CLI::App& app, ServerRequest& request) {
   app.add_option("--replicas", request.replicas, "1: servers with a replica on the next one, beside those without")
       ->check(between(0, 1))
       ->capture_default_str();
-  app.add_option("--bytes", request.bytes, "sizes of the vector that is pushed and pulled")->capture_default_str();
+  app.add_option("--bytes", request.bytes, "sizes of the vector that is pushed and pulled")
+      ->type_name("BYTES")
+      ->check(list_of(byte_size()))
+      ->capture_default_str();
   app.add_option("--tables", request.tables, "ours: equal tables that the vector is divided into")
       ->check(between(1, 100'000))
       ->capture_default_str();
   app.add_option("--lab", request.lab,
-                 "an emulated host for each worker with a port of this rate (1gbit); servers on them in turns");
+                 "an emulated host for each worker with a port of this rate (1gbit); servers on them in turns")
+      ->type_name("RATE")
+      ->check(bit_rate());
   app.add_option("--contenders", request.contenders, "grpc: a bare stream of the same bytes; all; or none")
       ->check(one_of("contenders", {"all", "grpc", "none"}))
       ->capture_default_str();

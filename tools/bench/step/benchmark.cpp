@@ -143,8 +143,7 @@ void require_pytorch() {
 
 /// What is compared stands before the "--": behind it, it would be given twice.
 void check(const StepRequest& request) {
-  if (request.ranks_per_host > 1 && request.lab.empty())
-    throw Misuse("--ranks-per-host without --lab; allowed with it");
+  if (request.ranks_per_host > 1 && request.lab.empty()) throw Misuse("--ranks-per-host is for --lab");
   if (request.ranks % request.ranks_per_host != 0)
     throw Misuse(fmt::format("--ranks-per-host {} of {} ranks; allowed: divisors of their number",
                              request.ranks_per_host, request.ranks));
@@ -182,7 +181,9 @@ std::vector<StepVariant> variants_of(const StepRequest& request) {
 
 void declare(CLI::App& app, StepRequest& request) {
   app.add_option("--ranks", request.ranks, "ranks to start")->check(between(1, 128))->capture_default_str();
-  app.add_option("--lab", request.lab, "rate of an emulated host per rank, as 1gbit; without: loopback, and no bound");
+  app.add_option("--lab", request.lab, "rate of an emulated host per rank, as 1gbit; without: loopback, and no bound")
+      ->type_name("RATE")
+      ->check(bit_rate());
   app.add_option("--ranks-per-host", request.ranks_per_host, "with --lab: so many ranks on each emulated host")
       ->check(between(1, 128))
       ->capture_default_str();
