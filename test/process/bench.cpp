@@ -200,7 +200,7 @@ TEST(BenchStep, NamesWhatIsWrong) {
       {{"--codec", "fp16", "--", "--model", "linear", "--codec=none"}, "compares --codec; allowed: before the --"},
       {{"--codec", ",", "--", "--model", "linear"}, "--codec names none"},
       {{"--policy", ",", "--", "--model", "linear"}, "--policy names none"},
-      {{"--ranks-per-host", "2", "--", "--model", "linear"}, "--ranks-per-host without --lab"},
+      {{"--ranks-per-host", "2", "--", "--model", "linear"}, "--ranks-per-host is for --lab"},
   };
   for (const auto& [words, why] : refused) {
     std::vector<std::string> request{"bench", "step"};
