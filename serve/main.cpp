@@ -5,7 +5,6 @@
 
 #include <CLI/CLI.hpp>
 #include <csignal>
-#include <cstdio>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -18,6 +17,7 @@
 #include "syncopate/error.hpp"
 #include "syncopate/server.hpp"
 #include "syncopate/tooling/json.hpp"
+#include "syncopate/tooling/standard_streams.hpp"
 #include "syncopate/tooling/units.hpp"
 #include "syncopate/version.hpp"
 
@@ -35,8 +35,7 @@ struct Words {
 };
 
 void print_row(const Json& row) {
-  fmt::print("{}\n", text_of_json(row));
-  std::fflush(stdout);
+  write_output(text_of_json(row) + "\n");
 }
 
 Json row_of(const ServerStatus& status) {
@@ -63,7 +62,7 @@ void define_status(CLI::App& app, Words& words) {
     words.instead = [&words, address] {
       const ServerStatus said = status_of(*address, words.server.access);
       if (words.json) return print_row(row_of(said));
-      fmt::print("{}\n", text_of(said));
+      write_output(fmt::format("{}\n", text_of(said)));
     };
   });
 }
@@ -110,7 +109,7 @@ void define_measure(CLI::App& app, Words& words) {
   sub->add_option("--timed", measured->timed)->check(tools::at_least(1));
   sub->callback([&words, measured] {
     words.instead = [measured] {
-      if (const std::string row = serve::measure(*measured); !row.empty()) fmt::print("{}\n", row);
+      if (const std::string row = serve::measure(*measured); !row.empty()) write_output(fmt::format("{}\n", row));
     };
   });
 }
@@ -132,7 +131,7 @@ void define_replay(CLI::App& app, Words& words) {
   sub->add_option("--blocks", replayed->blocks)->check(tools::at_least(1));
   sub->callback([&words, replayed] {
     words.instead = [replayed] {
-      if (const std::string row = serve::replay(*replayed); !row.empty()) fmt::print("{}\n", row);
+      if (const std::string row = serve::replay(*replayed); !row.empty()) write_output(fmt::format("{}\n", row));
     };
   });
 }
@@ -222,12 +221,11 @@ void say(const char* event, const Words& words, const Server& server) {
     return print_row(row);
   }
   if (std::string_view(event) == "begin")
-    fmt::print("server {} serves at {}\n", words.server.index, fmt::join(server.addresses(), ", "));
+    write_output(fmt::format("server {} serves at {}\n", words.server.index, fmt::join(server.addresses(), ", ")));
   else if (status.workers > 0 && status.finished == status.workers)
-    fmt::print("server {} done: all {} workers finished\n", words.server.index, status.workers);
+    write_output(fmt::format("server {} done: all {} workers finished\n", words.server.index, status.workers));
   else
-    fmt::print("server {} done: {}\n", words.server.index, text_of(status));
-  std::fflush(stdout);
+    write_output(fmt::format("server {} done: {}\n", words.server.index, text_of(status)));
 }
 
 void run_server(Words words) {
@@ -247,7 +245,7 @@ void run_server(Words words) {
 }
 
 int fail(const Error& error, bool json) {
-  fmt::print(stderr, "syncopate server: {}\n", error.what());
+  write_error(fmt::format("syncopate server: {}\n", error.what()));
   if (json) print_row({{"error", error.what()}, {"kind", name_of(error.kind())}});
   return exit_code_of(error.kind());
 }
@@ -263,11 +261,16 @@ int main(int argc, char** argv) {
     try {
       app.parse(argc, argv);
     } catch (const CLI::Success& asked) {
-      return app.exit(asked);
+      std::ostringstream text;
+      app.exit(asked, text);
+      write_output(text.str());
+      finish_output();
+      return 0;
     } catch (const CLI::ParseError& error) {
       throw Misuse(fmt::format("{} (--help lists the options)", tools::refusal_of(app, error)));
     }
     words.instead ? words.instead() : run_server(words);
+    finish_output();
     return 0;
   } catch (const Error& error) {
     return fail(error, words.json);

@@ -1,17 +1,11 @@
 // What commands share: rows on stdout, and the user's program behind their options.
 #include "command.hpp"
 
-#include <cstdio>
-
 #include "syncopate/tooling/json.hpp"
 
 namespace syncopate::tools {
 
-void print_row(const nlohmann::json& row) {
-  const std::string line = text_of_json(row) + "\n";
-  std::fwrite(line.data(), 1, line.size(), stdout);
-  std::fflush(stdout);
-}
+void print_row(const nlohmann::json& row) { write_output(text_of_json(row) + "\n"); }
 
 std::vector<std::string> program_behind(const CLI::App& app) {
   std::vector<std::string> words = app.remaining();

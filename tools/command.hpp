@@ -1,6 +1,8 @@
 // Command: one entry of the command line. A shelf file tools/command/<name>.cpp defines one.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -10,6 +12,7 @@
 #include <vector>
 
 #include "syncopate/log.hpp"
+#include "syncopate/tooling/standard_streams.hpp"
 
 namespace syncopate::tools {
 
@@ -19,10 +22,22 @@ struct Session {
   Log log;                      ///< --log-level, SYNCOPATE_LOG
   std::string log_level;        ///< --log-level as given; empty: not given
   std::string program;          ///< absolute path of this executable
+  bool holds_signals = false;   ///< the command takes SIGINT, SIGTERM and SIGHUP itself; before that they stay pending
   std::function<int()> action;  ///< set by the chosen command; its result is the exit code
 };
 
-/// Writes one JSON object as one line on stdout and flushes, in a single write.
+/// fmt::print throws where a stream is broken; these two do not. main() checks standard output when a command has
+/// ended.
+template <class... Values>
+void print_text(fmt::format_string<Values...> format, Values&&... values) {
+  write_output(fmt::format(format, std::forward<Values>(values)...));
+}
+template <class... Values>
+void print_error(fmt::format_string<Values...> format, Values&&... values) {
+  write_error(fmt::format(format, std::forward<Values>(values)...));
+}
+
+/// Writes one JSON object as one line on stdout, in a single write.
 void print_row(const nlohmann::json& row);
 
 /// The user's own program behind the options of a command declared with `app.prefix_command()`: everything from the

@@ -3,10 +3,12 @@
 #include <unistd.h>
 
 #include <climits>
-#include <cstdio>
+#include <optional>
+#include <sstream>
 
 #include "arguments.hpp"
 #include "command.hpp"
+#include "launch/process/signals.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/version.hpp"
 
@@ -31,7 +33,7 @@ nlohmann::json error_row(const std::string& message, ErrorKind kind, const Where
 }
 
 int complain(const Session& session, const std::string& message, ErrorKind kind, const Where& where) {
-  fmt::print(stderr, "syncopate: {}\n", message);
+  print_error("syncopate: {}\n", message);
   if (session.json) print_row(error_row(message, kind, where));
   return exit_code_of(kind);
 }
@@ -88,6 +90,7 @@ std::vector<std::string> words_of(int count, char** values, bool& wants_json) {
 }
 
 int run_command_line(int count, char** values) {
+  std::optional<launch::process::HeldSignals> held(std::in_place);
   Session session;
   session.program = own_path();
   bool wants_json = false;  // --json, also where parsing stops before it is reached
@@ -99,18 +102,29 @@ int run_command_line(int count, char** values) {
     try {
       app.parse(std::vector<std::string>(words));
     } catch (const CLI::ParseError& stop) {
-      if (stop.get_exit_code() == 0) return app.exit(stop), -1;  // --help, --version
+      if (stop.get_exit_code() == 0) {  // --help, --version
+        std::ostringstream text;
+        app.exit(stop, text);
+        write_output(text.str());
+        return -1;
+      }
       session.json = wants_json;
       throw Misuse(fmt::format("{} (see `syncopate help`, `syncopate help COMMAND`)", refusal_of(app, stop)));
     }
     return 0;
   });
-  if (parsed != 0) return parsed < 0 ? 0 : parsed;
+  if (parsed < 0) return guarded(session, [] { return finish_output(), 0; });
+  if (parsed != 0) return parsed;
   if (!session.action) {
-    fmt::print(stderr, "{}", app.help());
+    print_error("{}", app.help());
     return kMisuse;
   }
-  return guarded(session, session.action);
+  if (!session.holds_signals) held.reset();
+  return guarded(session, [&session] {
+    const int code = session.action();
+    if (code == 0) finish_output();
+    return code;
+  });
 }
 
 }  // namespace

@@ -1,10 +1,7 @@
 // Progress: one line on the terminal that is overwritten while a command works.
 #include "progress.hpp"
 
-#include <fmt/format.h>
 #include <unistd.h>
-
-#include <cstdio>
 
 namespace syncopate::tools {
 
@@ -12,12 +9,11 @@ Progress::Progress(const Session& session, std::string_view command)
     : shown_(isatty(STDERR_FILENO) == 1 && !session.json), command_(command) {}
 
 void Progress::show(const std::string& text) const {
-  if (shown_) fmt::print(stderr, "\r\033[K{}: {}", command_, text);
-  std::fflush(stderr);
+  if (shown_) print_error("\r\033[K{}: {}", command_, text);
 }
 
 void Progress::clear() const {
-  if (shown_) fmt::print(stderr, "\r\033[K");
+  if (shown_) print_error("\r\033[K");
 }
 
 }  // namespace syncopate::tools

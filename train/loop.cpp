@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 
 #include "ranks/equal.hpp"
 #include "require.hpp"
@@ -66,6 +67,10 @@ void Training::begin_run() {
         fmt::format("nothing left to train: already at step {} and epoch {}; --steps and --epochs count from the first "
                     "step of the training",
                     state_.progress.step, state_.progress.epoch));
+  if (!is_served() && place_.rank == 0 && std::getenv("SYNCOPATE_SERVERS") != nullptr)
+    output_.warn(
+        "the servers of this job (SYNCOPATE_SERVERS, `syncopate run --servers`) are not used: give --exchange "
+        "parameter_server, or leave out --servers");
   if (options_.origin_rate > 0 && place_.rank == 0)
     output_.warn(
         fmt::format("each rank reads at most {} a second of --data: reading is slowed down on purpose (--origin-rate)",

@@ -11,6 +11,7 @@
 #include "ranks/interrupt.hpp"
 #include "record/output.hpp"
 #include "syncopate/group.hpp"
+#include "syncopate/tooling/standard_streams.hpp"
 #include "training.hpp"
 
 namespace {
@@ -46,7 +47,7 @@ int main(int argc, char** argv) {
     keep_freed_memory();
     ::signal(SIGXFSZ, SIG_IGN);  // a limit of file sizes is then told as a full disk is, where a file is written
     const std::optional<train::Options> options = train::parse_options(argc, argv);
-    if (!options) return 0;
+    if (!options) return finish_output(), 0;
     GroupOptions joining;
     if (!options->log_level.empty()) joining.log.level = log_level_named(options->log_level);
     const bool served = options->exchange == "parameter_server" && options->profile.empty();
@@ -60,6 +61,7 @@ int main(int argc, char** argv) {
       train::write_profile(*group, *options);
     group.reset();
     train::end_by(signal);
+    finish_output();
     return 0;
   } catch (const Error& error) {
     return fail(error, group.get(), json);

@@ -2,6 +2,7 @@
 #include "options.hpp"
 
 #include <CLI/CLI.hpp>
+#include <sstream>
 
 #include "arguments.hpp"
 #include "model_options.hpp"
@@ -9,6 +10,7 @@
 #include "recipe/part.hpp"
 #include "recipe/recipe_options.hpp"
 #include "require.hpp"
+#include "syncopate/tooling/standard_streams.hpp"
 #include "syncopate/tooling/units.hpp"
 #include "syncopate/version.hpp"
 
@@ -217,7 +219,9 @@ std::optional<Options> parse_options(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {
-    app.exit(asked);
+    std::ostringstream text;
+    app.exit(asked, text);
+    write_output(text.str());
     return std::nullopt;
   } catch (const CLI::ParseError& error) {
     throw Misuse(fmt::format("{} (--help lists the options)", tools::refusal_of(app, error)));

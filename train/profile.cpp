@@ -14,6 +14,7 @@
 #include "require.hpp"
 #include "syncopate/collective.hpp"
 #include "syncopate/tooling/json.hpp"
+#include "syncopate/tooling/standard_streams.hpp"
 #include "syncopate/tooling/units.hpp"
 #include "update/gradients.hpp"
 #include "update/optimizer.hpp"
@@ -126,14 +127,15 @@ void print(const Options& options, Json profile) {
   profile.erase("layers");
   profile["profile"] = options.profile;
   if (options.json) {
-    fmt::print("{}\n", text_of_json(profile));
+    write_output(text_of_json(profile) + "\n");
     return;
   }
-  fmt::print("{}: forward {}, both passes {} (median of {} steps, {} rank{} at once, {} thread{} each): {}\n",
-             profile["model"].get<std::string>(), format_seconds(profile["forward_s"].get<double>()),
-             format_seconds(profile["both_passes_s"]["median"].get<double>()), profile["steps"].get<std::size_t>(),
-             profile["ranks"].get<int>(), profile["ranks"] == 1 ? "" : "s", options.threads,
-             options.threads == 1 ? "" : "s", options.profile);
+  write_output(
+      fmt::format("{}: forward {}, both passes {} (median of {} steps, {} rank{} at once, {} thread{} each): {}\n",
+                  profile["model"].get<std::string>(), format_seconds(profile["forward_s"].get<double>()),
+                  format_seconds(profile["both_passes_s"]["median"].get<double>()), profile["steps"].get<std::size_t>(),
+                  profile["ranks"].get<int>(), profile["ranks"] == 1 ? "" : "s", options.threads,
+                  options.threads == 1 ? "" : "s", options.profile));
 }
 
 }  // namespace

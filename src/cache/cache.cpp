@@ -72,7 +72,7 @@ class Cache::Impl {
  public:
   Impl(std::unique_ptr<Group> group, const input::Source& source, std::uint64_t seed, const Options& options)
       : group_(std::move(group)), source_(source), order_(source.records(), seed), partition_(0, {}) {
-    auto store = store_of(options, source, group_->rank());
+    auto store = open_store(options, source);
     const Room room{store ? options.disk_bytes : 0, options.memory_bytes};
     partition_ = partition_of(agree(*group_, {source.version(), source.records(), seed, room,
                                               store ? store->samples() : std::vector<std::uint32_t>{}}),
@@ -91,6 +91,13 @@ class Cache::Impl {
   }
 
  private:
+  /// The other ranks read why it failed, and not only that this rank has left the group.
+  std::unique_ptr<disk::Store> open_store(const Options& options, const input::Source& source) try {
+    return store_of(options, source, group_->rank());
+  } catch (const Error& error) {
+    group_->abort(error.what());
+    throw;
+  }
   [[nodiscard]] StepPlan plan(const input::Step& step);
   void fill(Parcels& out, Counters& row);
   void take(const Item& item, input::Record& into, Counters& row);

@@ -5,6 +5,7 @@
 
 #include "base/require.hpp"
 #include "input/format.hpp"
+#include "syncopate/error.hpp"
 
 namespace syncopate::input {
 namespace {
@@ -29,15 +30,27 @@ class DirectReader final : public Reader {
   Order order_;
 };
 
+/// A folder that cannot be listed would pass for one without pictures.
+void require_readable(const std::string& path) {
+  std::error_code error;
+  const auto kind = std::filesystem::status(path, error).type();
+  if (kind == std::filesystem::file_type::not_found) return;
+  if (kind == std::filesystem::file_type::directory)
+    static_cast<void>(std::filesystem::directory_iterator(path, error));
+  if (error) throw SystemFailure(fmt::format("cannot read {}: {}", path, error.message()));
+}
+
 }  // namespace
 
 bool is_dataset(const std::string& path) {
+  require_readable(path);
   for (const Format* format : formats())
     if (format->recognises(path)) return true;
   return false;
 }
 
 Dataset open_dataset(const std::string& path) {
+  require_readable(path);
   std::error_code ignored;
   base::require(std::filesystem::exists(path, ignored), "{}: no such folder", path);
   for (const Format* format : formats()) {

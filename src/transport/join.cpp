@@ -127,7 +127,7 @@ Endpoint join_processes(const connect::Launch& launch) {
   launch.options.log.write(LogLevel::info, launch.source);
   const auto meeting = rendezvous_of(launch.options);
   Endpoint endpoint = join(launch.options, *meeting, socket::host_identity(), launch.blames);
-  if (endpoint.is_exposed && endpoint.rank == 0)
+  if (endpoint.is_exposed && endpoint.rank == 0 && launch.options.tls == "auto")  // "off" is the user's choice
     launch.options.log.write(LogLevel::warning,
                              "traffic between hosts is not encrypted; set SYNCOPATE_TLS=on on every rank");
   return endpoint;

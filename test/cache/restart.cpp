@@ -103,6 +103,19 @@ TEST_F(Restart, AFolderInUseIsRefusedByName) {
   });
 }
 
+TEST_F(Restart, TheOtherRanksReadWhyAFolderCannotBeUsed) {
+  const disk::Store first({folder_.name() + "/rank-0", kPlenty}, source_, {});
+  syncopate::test::on_groups(2, [&](Group& group) {
+    try {
+      (void)Cache::form(group, source_, 1, of(0, folder_.name(), kPlenty));
+      ADD_FAILURE() << "two caches share a folder";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(folder_.name() + "/rank-0 is in use by another job"), std::string::npos)
+          << "rank " << group.rank() << ": " << error.what();
+    }
+  });
+}
+
 // All records have 50 bytes; the file has room for two.
 TEST(Index, BelievesNoRowThatCannotBeRight) {
   const test::MemorySource set(10, 50, 1, true);

@@ -2,6 +2,7 @@
 // them.
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -204,6 +205,25 @@ TEST_F(Pipelines, OfCifar10GiveItsBytesNormalised) {
   EXPECT_NEAR((out[1] - out[0]) / (out[2] - out[1]), 1, 1e-4);
   std::ofstream(folder / "cifar/test_batch.bin", std::ios::binary | std::ios::app) << "x";
   EXPECT_THROW((void)open_dataset(folder / "cifar"), Corrupt);
+}
+
+TEST_F(Pipelines, AFolderThatCannotBeReadIsNamedWithTheReason) {
+  const auto refusal_of = [](const auto& call) -> std::string {
+    try {
+      call();
+    } catch (const SystemFailure& error) {
+      return error.what();
+    }
+    return "none";
+  };
+  fs::permissions(folder, fs::perms::none);
+  const bool is_root = geteuid() == 0;
+  if (is_root) ASSERT_EQ(seteuid(65534), 0);  // permissions do not apply to root
+  const std::string expected = "cannot read " + folder.string() + ": Permission denied";
+  EXPECT_EQ(refusal_of([&] { (void)is_dataset(folder); }), expected);
+  EXPECT_EQ(refusal_of([&] { (void)open_dataset(folder); }), expected);
+  if (is_root) ASSERT_EQ(seteuid(0), 0);
+  fs::permissions(folder, fs::perms::owner_all);
 }
 
 TEST_F(Pipelines, WhatIsNoSetIsRefusedWithWhatWouldBe) {

@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <sstream>
 
 #include "process/run_program.hpp"
@@ -47,7 +48,7 @@ TEST(RunEnd, ABlamedRankThatHadToBeAskedToEndIsNotTheFirstFailure) {
                            "if [ $SYNCOPATE_RANK = 0 ]; then echo 'syncopate error: the first to fail was rank 1' "
                            ">&2; exit 4; fi; exec sleep 1000"));
   EXPECT_EQ(ended.code, 4);
-  EXPECT_NE(ended.error.find("rank 0 exited with code 4, the first of the ranks to end"), std::string::npos)
+  EXPECT_NE(ended.error.find("rank 0 exited with code 4, the first to end in failure"), std::string::npos)
       << ended.error;
 }
 
@@ -73,10 +74,44 @@ TEST(RunEnd, AStoppedRankIsNamedBesideTheFirstThatGaveItUp) {
                              "); until grep -q '^State:.T' /proc/$p/status; do sleep 0.02; done; exit 4;; esac";
   const Ended ended = syncopate(run_script(2, script));
   EXPECT_EQ(ended.code, 4);
-  EXPECT_NE(ended.error.find("rank 0 exited with code 4, the first of the ranks to end in a failure; rank 1 was "
+  EXPECT_NE(ended.error.find("rank 0 exited with code 4, the first to end in failure; rank 1 was "
                              "stopped then"),
             std::string::npos)
       << ended.error;
+}
+
+TEST(RunEnd, ARankThatEndsByATerminationSignalIsNotCalledKilled) {
+  const Ended ended = syncopate(run_script(2, "if [ $SYNCOPATE_RANK = 1 ]; then kill -TERM $$; fi"));
+  EXPECT_EQ(ended.code, 143);
+  EXPECT_NE(ended.error.find("rank 1 was ended by SIGTERM, the first to end in failure"), std::string::npos)
+      << ended.error;
+}
+
+TEST(RunEnd, ASignalBeforeTheRanksStartStartsNone) {
+  const TemporaryFolder folder;
+  const Ended ended = syncopate(run_script(2, "touch " + folder / "started"), {.pending_signal = SIGINT});
+  EXPECT_EQ(ended.code, 130);
+  EXPECT_EQ(ended.error, "syncopate run: interrupted by SIGINT\n");
+  EXPECT_FALSE(std::filesystem::exists(folder / "started"));
+}
+
+TEST(RunEnd, AWorkerThatFailsBesideServersIsNamedAtOnce) {
+  const TemporaryFolder folder;
+  const std::string named = folder / "named";
+  Running run({"run", "-n", "2", "--servers", "1", "--", "sh", "-c",
+               "if [ $SYNCOPATE_RANK = 1 ]; then kill -9 $$; fi; until [ -e " + named + " ]; do sleep 0.02; done"},
+              {.terminal = true});
+  if (!run.says("[1] rank 1 was killed by SIGKILL; the others are not stopped")) {
+    const Ended ended = run.end();
+    if (ended.output.find("needs gRPC") != std::string::npos) GTEST_SKIP() << ended.output;
+    FAIL() << ended.output;
+  }
+  std::ofstream{named};
+  const Ended ended = run.end();
+  EXPECT_EQ(ended.code, 137);
+  EXPECT_NE(ended.output.find("syncopate run: rank 1 was killed by SIGKILL, the first to end in failure"),
+            std::string::npos)
+      << ended.output;
 }
 
 TEST(RunEnd, RanksThatDoNotFollowAFailureAreAskedThenKilled) {

@@ -74,5 +74,14 @@ TEST(RunOutput, DrawsRankZerosProgressOnATerminalOnly) {
   EXPECT_NE(shown.output.find("[1] through"), std::string::npos) << shown.output;
 }
 
+TEST(RunOutput, BlanksOverAProgressLineAreNoLine) {
+  const std::string script = "printf 'step 1\\r' >&2; printf '      \\r' >&2";
+  const Ended piped = syncopate(run_script(1, script));
+  EXPECT_EQ(piped.error, "");
+  const Ended shown = syncopate(run_script(1, script), {.terminal = true});
+  EXPECT_EQ(shown.output.find("[0]"), std::string::npos) << shown.output;
+  EXPECT_EQ(shown.output.find('\n'), std::string::npos) << shown.output;
+}
+
 }  // namespace
 }  // namespace syncopate::test

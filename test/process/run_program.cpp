@@ -17,8 +17,23 @@
 namespace syncopate::test {
 namespace {
 
+void put_at(const std::string& path, int place) {
+  if (path.empty()) return;
+  const int file = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (file < 0 || dup2(file, place) < 0) _exit(125);
+}
+
 [[noreturn]] void become(const std::vector<std::string>& arguments, const StartOptions& options) {
   for (const auto& [name, value] : options.environment) setenv(name.c_str(), value.c_str(), 1);
+  put_at(options.output_to, STDOUT_FILENO);
+  put_at(options.error_to, STDERR_FILENO);
+  if (options.pending_signal != 0) {
+    sigset_t blocked;
+    sigemptyset(&blocked);
+    sigaddset(&blocked, options.pending_signal);
+    sigprocmask(SIG_BLOCK, &blocked, nullptr);
+    raise(options.pending_signal);
+  }
   std::vector<std::string> words = arguments;
   words.insert(words.begin(), SYNCOPATE_PROGRAM);
   std::vector<char*> argv;
@@ -82,6 +97,11 @@ bool Running::says(const std::string& text, int times) {
     if (seen >= times) return true;
     if (!read_some()) return false;
   }
+}
+
+void Running::close_terminal() {
+  close(output_);
+  output_ = -1;
 }
 
 Ended Running::end() {

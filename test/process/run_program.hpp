@@ -19,7 +19,9 @@ struct Ended {
 
 struct StartOptions {
   std::map<std::string, std::string> environment;
-  bool terminal = false;  ///< stdout and stderr are one terminal; all comes as `output`
+  bool terminal = false;            ///< stdout and stderr are one terminal; all comes as `output`
+  std::string output_to, error_to;  ///< a file in the place of a pipe; empty: a pipe
+  int pending_signal = 0;           ///< blocked and pending when the program begins; 0: none
 };
 
 /// A running `syncopate ARGS…`. No wait is longer than a minute; a program that is still there then is killed, and the
@@ -34,6 +36,7 @@ class Running final {
   /// Reads until stdout holds `text` `times` times; false if the program ended or the minute passed before.
   [[nodiscard]] bool says(const std::string& text, int times = 1);
   void send(int signal) const { kill(pid_, signal); }
+  void close_terminal();  ///< as a user who closes the window: the program gets SIGHUP
   [[nodiscard]] Ended end();
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
   [[nodiscard]] const std::string& output() const noexcept { return ended_.output; }

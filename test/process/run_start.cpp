@@ -1,5 +1,9 @@
 // How `syncopate run` starts ranks: their environment, other hosts, and what it refuses.
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -61,8 +65,23 @@ TEST(RunStart, AServerThatDiesAsSoonAsItIsStartedIsNotStartedForEver) {
   const Ended ended = syncopate({"run", "-n", "1", "--servers", "2", "--replicas", "1", "--", "sh", "-c", script});
   if (ended.code == 2 && ended.error.find("needs gRPC") != std::string::npos) GTEST_SKIP() << ended.error;
   EXPECT_EQ(ended.code, 137) << ended.error;
-  EXPECT_NE(ended.error.find(" was killed by SIGKILL, the first of the ranks to end in a failure\n"), std::string::npos)
+  EXPECT_NE(ended.error.find(" was killed by SIGKILL, the first to end in failure\n"), std::string::npos)
       << ended.error;
+}
+
+TEST(RunStart, APortThatIsTakenIsRefusedBeforeARankStarts) {
+  const int taken = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{.sin_family = AF_INET, .sin_port = 0, .sin_addr = {htonl(INADDR_LOOPBACK)}, .sin_zero = {}};
+  socklen_t length = sizeof address;
+  ASSERT_EQ(bind(taken, reinterpret_cast<sockaddr*>(&address), length), 0);
+  ASSERT_EQ(listen(taken, 1), 0);
+  ASSERT_EQ(getsockname(taken, reinterpret_cast<sockaddr*>(&address), &length), 0);
+  const std::string place = "tcp://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  const Ended ended = syncopate({"run", "-n", "2", "--rendezvous", place, "--", "echo", "started"});
+  close(taken);
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_EQ(ended.error, "syncopate: --rendezvous " + place + ": Address already in use; give another port\n");
+  EXPECT_EQ(ended.output, "");
 }
 
 TEST(RunStart, AReplicaNeedsAnotherServer) {

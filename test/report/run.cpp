@@ -2,6 +2,9 @@
 #include "report/record/run.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
 
 #include "report/record/summary.hpp"
 #include "sample.hpp"
@@ -39,6 +42,18 @@ TEST(Run, AFolderWithoutRunJsonIsMisuse) {
   folder.remove("run.json");
   EXPECT_TRUE(holds(refusal<Misuse>(folder), "is no run"));
   EXPECT_THROW((void)read_run(folder.path() / "absent"), Misuse);
+}
+
+TEST(Run, AFolderThatCannotBeReadIsNamedWithTheReason) {
+  namespace fs = std::filesystem;
+  const SampleFolder folder(1);
+  fs::permissions(folder.path(), fs::perms::none);
+  const bool is_root = geteuid() == 0;
+  if (is_root) ASSERT_EQ(seteuid(65534), 0);  // permissions do not apply to root
+  EXPECT_EQ(refusal<SystemFailure>(folder),
+            "cannot read " + (folder.path() / "run.json").string() + ": Permission denied");
+  if (is_root) ASSERT_EQ(seteuid(0), 0);
+  fs::permissions(folder.path(), fs::perms::owner_all);
 }
 
 TEST(Run, ADamagedRowIsNamedByFileAndLine) {

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "process/run_program.hpp"
 #include "train/jobs.hpp"
@@ -43,7 +44,7 @@ int times(const std::string& text, const std::string& part) {
 }
 
 TEST_F(TrainingEnd, ASignalToOneRankLeavesACheckpointAndTheSummaryOfAllAtTheSameStep) {
-  for (const int number : {SIGTERM, SIGINT}) {
+  for (const int number : {SIGTERM, SIGINT, SIGHUP}) {
     Running run(job(3, "--epochs 1000000 --evaluate-every 0 --checkpoint " + file));
     ASSERT_TRUE(run.says("\"event\":\"step\"", 3));
     const std::string& output = run.output();
@@ -63,6 +64,37 @@ TEST_F(TrainingEnd, ASignalToOneRankLeavesACheckpointAndTheSummaryOfAllAtTheSame
     ASSERT_EQ(resumed.size(), 1U);
     EXPECT_EQ(std::to_string(resumed[0].at("step").get<int>()), next);
   }
+}
+
+TEST_F(TrainingEnd, AClosedTerminalLeavesACheckpoint) {
+  for (const bool launched : {true, false}) {
+    const std::string words = train("--epochs 1000000 --evaluate-every 0 --checkpoint " + file);
+    std::vector<std::string> arguments = launched ? run_script(2, "exec " + words) : std::vector<std::string>{};
+    std::istringstream stream(words.substr(words.find(" train ") + 1));
+    for (std::string word; !launched && stream >> word;) arguments.push_back(word);
+    Running run(arguments, {.terminal = true});
+    ASSERT_TRUE(run.says("\"event\":\"step\"", 3));
+    run.close_terminal();
+    EXPECT_EQ(run.end().code, 128 + SIGHUP) << launched;
+    EXPECT_TRUE(std::filesystem::remove(file)) << "no checkpoint, launched: " << launched;
+  }
+}
+
+TEST_F(TrainingEnd, StandardOutputThatCannotBeWrittenIsAFailureAtTheEnd) {
+  const std::string words = " --report-every 1 > /dev/full";
+  const Ended ended = alone("--steps 2 --checkpoint " + file + words);
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_NE(ended.error.find("cannot write to standard output: No space left on device"), std::string::npos)
+      << ended.error;
+  EXPECT_TRUE(std::filesystem::exists(file)) << "the training itself went on";
+  EXPECT_EQ(syncopate({"train", "--help"}, {.output_to = "/dev/full"}).code, 1);
+  EXPECT_EQ(syncopate({"train", "--lr", "0"}, {.error_to = "/dev/full"}).code, 2);
+}
+
+TEST_F(TrainingEnd, AFolderIsNoCheckpointToResumeFrom) {
+  const Ended ended = alone("--steps 2 --resume " + folder / "");
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_NE(ended.error.find("it is a folder"), std::string::npos) << ended.error;
 }
 
 TEST_F(TrainingEnd, ACheckpointThatCannotBeAFileIsRefusedBeforeTheFirstStep) {

@@ -55,6 +55,14 @@ TEST_F(Served, WhatAnEvaluationWaitsForIsOfNoStep) {
   for (const auto& step : rows(ended, "step")) EXPECT_LE(step.at("wait_share"), 1.0) << step;
 }
 
+TEST_F(Served, ServersThatTheExchangeDoesNotUseAreNamedInAWarning) {
+  const Ended idle = train(2, "--steps 1", {"--servers", "1"});
+  EXPECT_EQ(idle.code, 0) << idle.error;
+  EXPECT_NE(idle.error.find("are not used: give --exchange parameter_server"), std::string::npos) << idle.error;
+  EXPECT_EQ(with_servers(2, 1, "--steps 1").error.find("are not used"), std::string::npos);
+  EXPECT_EQ(syncopate({"server", "--help"}, {.output_to = "/dev/full"}).code, 1);
+}
+
 TEST_F(Served, GoesOnFromACheckpointOfRanksAndOnAnotherNumberOfWorkers) {
   const std::string expected = digest(2, "--steps 7");
   static_cast<void>(digest(2, "--steps 4 --checkpoint " + file));

@@ -23,12 +23,12 @@ void print(const Rows& rows, const Task& task, const Session& session) {
     return;
   }
   const std::string transport = rows.transport();
-  fmt::print("{} {} {}, {} ranks{}{}: {} rounds, contenders interleaved; time per call, slowest rank\n",
+  print_text("{} {} {}, {} ranks{}{}: {} rounds, contenders interleaved; time per call, slowest rank\n",
              name_of(task.collective), name_of(task.dtype), name_of(task.op), task.ranks,
              transport.empty() ? "" : " over " + transport,
              task.lab.empty() ? "" : fmt::format(", {} on each host, ports of {}", task.ranks_per_host, task.lab),
              task.rounds);
-  fmt::print("{}", rows.table());
+  print_text("{}", rows.table());
 }
 
 int exit_code(const Rows& rows, bool all_ran) { return rows.all_correct() && all_ran ? 0 : 1; }

@@ -122,24 +122,24 @@ Verdict verdict_of(const std::vector<Json>& rows) {
 }
 
 void print_table(const std::vector<Json>& rows, const Verdict& verdict, const ReplayRequest& request) {
-  fmt::print("{} replayed on {} ranks{}; {} all-reduce\n", request.profile, request.ranks,
+  print_text("{} replayed on {} ranks{}; {} all-reduce\n", request.profile, request.ranks,
              request.lab.empty() ? "" : ", each on a host of its own at " + request.lab, request.algorithm);
-  fmt::print("computing is sleep, {:g} times as long; every message leaves {:g} us later; machine {:.0f} % busy\n\n",
+  print_text("computing is sleep, {:g} times as long; every message leaves {:g} us later; machine {:.0f} % busy\n\n",
              request.dilation, request.alpha_us, 100 * rows.front()["busy_share"].get<double>());
-  fmt::print("{:<14}{:>26}{:>11}{:>9}{:>10}{:>18}{:>8}\n", "policy", "step (min..max)", "simulated", "error",
+  print_text("{:<14}{:>26}{:>11}{:>9}{:>10}{:>18}{:>8}\n", "policy", "step (min..max)", "simulated", "error",
              "declared", "over first: meas.", "sim.");
   for (const Json& row : rows) {
     const std::string policy = row["policy"];
     const Json& step = row["step_seconds"];
     const Json& declared = row["declared_s"];
-    fmt::print("{:<14}{:>26}{:>11.3f}{:>+7.1f} %{:>10}{:>18.3f}{:>8.3f}\n", policy,
+    print_text("{:<14}{:>26}{:>11.3f}{:>+7.1f} %{:>10}{:>18.3f}{:>8.3f}\n", policy,
                fmt::format("{:.3f} ({:.3f}..{:.3f})", step["median"].get<double>(), step["min"].get<double>(),
                            step["max"].get<double>()),
                row["simulated_s"].get<double>(), 100 * row["error"].get<double>(),
                declared.is_null() ? "-" : fmt::format("{:.3f}", declared.get<double>()), verdict.measured.at(policy),
                verdict.simulated.at(policy));
   }
-  for (const std::string& pair : verdict.swapped) fmt::print("ORDER: {}\n", pair);
+  for (const std::string& pair : verdict.swapped) print_text("ORDER: {}\n", pair);
 }
 
 std::vector<std::string> words_of(const ReplayRequest& request, const std::string& program) {

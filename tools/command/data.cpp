@@ -36,14 +36,14 @@ int draw_images(const Session& session, Drawing& drawing) {
   const bool shows = isatty(STDERR_FILENO) == 1, folder = drawing.format == "folder";
   const int total = set.train + set.test;
   const auto progress = [&](int drawn) {
-    if (shows) fmt::print(stderr, "\r\x1b[Kdrawing: {} of {} images", drawn, total);
+    if (shows) print_error("\r\x1b[Kdrawing: {} of {} images", drawn, total);
   };
   read_size(drawing.size, drawing.folder);
   if (folder)
     dataset::write_folder(set, drawing.folder, progress);
   else
     dataset::write_dataset(set, progress);
-  if (shows) fmt::print(stderr, "\r\x1b[K");
+  if (shows) print_error("\r\x1b[K");
   if (session.json)
     print_row({{"out", set.folder},
                {"format", drawing.format},
@@ -53,7 +53,7 @@ int draw_images(const Session& session, Drawing& drawing) {
                {"difficulty", set.difficulty},
                {"classes", dataset::kClasses}});
   else
-    fmt::print("{}: {} images to train on, {} to test, 10 classes, {}\n", set.folder, set.train, set.test,
+    print_text("{}: {} images to train on, {} to test, 10 classes, {}\n", set.folder, set.train, set.test,
                folder ? "as JPEG in a folder for each class" : "in CIFAR-10's binary format");
   return 0;
 }
@@ -98,9 +98,9 @@ int verify_images(const Session& session, const std::string& folder, int threads
                {"bytes", verdict.bytes},
                {"corrupt", verdict.corrupt}});
   for (const std::string& corrupt : verdict.corrupt)
-    if (!session.json) fmt::print("{}\n", corrupt);
+    if (!session.json) print_text("{}\n", corrupt);
   if (!session.json)
-    fmt::print("{}: {}, {} classes, {} images to train on, {} to test, {} corrupt\n", folder, verdict.format,
+    print_text("{}: {}, {} classes, {} images to train on, {} to test, {} corrupt\n", folder, verdict.format,
                verdict.classes, verdict.train, verdict.test, verdict.corrupt.size());
   return verdict.corrupt.empty() ? 0 : 1;
 }

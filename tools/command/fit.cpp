@@ -54,7 +54,7 @@ void report(const fit::Measured& measured, const Options& options, const Session
                {"timings", measured.all.size()},
                {"left_out", measured.left_out}});
   else
-    fmt::print("{}cluster  {}\n", fit::table_of(measured, fit), options.output);
+    print_text("{}cluster  {}\n", fit::table_of(measured, fit), options.output);
 }
 
 fit::Effort effort_of(const Options& options) {
@@ -100,7 +100,7 @@ int start_job(const Options& options, const Session& session) {
   if (session.json) job.program.emplace_back("--json");
   const launch::job::End end = launch::run_job(job, [](const launch::job::Line& line) {
     if (line.stream != launch::job::Stream::progress)
-      fmt::print(line.stream == launch::job::Stream::error ? stderr : stdout, "{}\n", line.text);
+      line.stream == launch::job::Stream::error ? print_error("{}\n", line.text) : print_text("{}\n", line.text);
   });
   return end.forwarded_signal != 0 ? 128 + end.forwarded_signal : end.exit_code();
 }

@@ -32,7 +32,7 @@ int show(const CLI::App& program, const std::vector<std::string>& names, const S
   }
   if (shown->get_help_ptr() == nullptr) ask_it_itself(session, shown->get_name());
   // Not help(), which goes on to the subcommand that was entered: this one.
-  fmt::print("{}", shown->get_formatter()->make_help(shown, path, CLI::AppFormatMode::Normal));
+  print_text("{}", shown->get_formatter()->make_help(shown, path, CLI::AppFormatMode::Normal));
   return 0;
 }
 

@@ -45,10 +45,10 @@ void print_markdown(const std::vector<CatalogueEntry>& all) {
   std::string_view shelf;
   for (const CatalogueEntry& entry : all) {
     if (entry.shelf != shelf) {
-      fmt::print("{}## {}\n\n| name | what it is | source |\n|---|---|---|\n", shelf.empty() ? "" : "\n", entry.shelf);
+      print_text("{}## {}\n\n| name | what it is | source |\n|---|---|---|\n", shelf.empty() ? "" : "\n", entry.shelf);
       shelf = entry.shelf;
     }
-    fmt::print("| `{}` | {} | {} |\n", entry.name, escaped(entry.summary), escaped(entry.source));
+    print_text("| `{}` | {} | {} |\n", entry.name, escaped(entry.summary), escaped(entry.source));
   }
 }
 
@@ -57,10 +57,10 @@ void print_table(const std::vector<CatalogueEntry>& all) {
   for (const CatalogueEntry& entry : all) width = std::max(width, entry.name.size());
   std::string_view shelf;
   for (const CatalogueEntry& entry : all) {
-    if (entry.shelf != shelf) fmt::print("{}{}\n", shelf.empty() ? "" : "\n", entry.shelf);
+    if (entry.shelf != shelf) print_text("{}{}\n", shelf.empty() ? "" : "\n", entry.shelf);
     shelf = entry.shelf;
-    fmt::print("  {:<{}}  {}\n", entry.name, width, entry.summary);
-    if (!entry.source.empty()) fmt::print("  {:<{}}  [{}]\n", "", width, entry.source);
+    print_text("  {:<{}}  {}\n", entry.name, width, entry.summary);
+    if (!entry.source.empty()) print_text("  {:<{}}  [{}]\n", "", width, entry.source);
   }
 }
 
@@ -75,23 +75,23 @@ void print_environment_rows() {
 }
 
 void print_environment_markdown() {
-  fmt::print(
+  print_text(
       "# Environment variables\n\n"
       "Options of a program and of the API win over variables. A value that is not allowed ends the program with an "
       "error\nthat names the variable. `syncopate info --environment --markdown` prints this page.\n");
   std::string_view topic;
   for (const EnvironmentVariable& variable : environment_variables()) {
     if (variable.topic != topic)
-      fmt::print("\n## {}\n\n| variable | allowed | default | meaning |\n|---|---|---|---|\n", variable.topic);
+      print_text("\n## {}\n\n| variable | allowed | default | meaning |\n|---|---|---|---|\n", variable.topic);
     topic = variable.topic;
-    fmt::print("| `{}` | {} | {} | {} |\n", variable.name, escaped(variable.values), escaped(variable.fallback),
+    print_text("| `{}` | {} | {} | {} |\n", variable.name, escaped(variable.values), escaped(variable.fallback),
                escaped(variable.meaning));
   }
 }
 
 void print_environment() {
   for (const EnvironmentVariable& variable : environment_variables())
-    fmt::print("{}\n    {}\n    allowed: {}; default: {}\n", variable.name, variable.meaning, variable.values,
+    print_text("{}\n    {}\n    allowed: {}; default: {}\n", variable.name, variable.meaning, variable.values,
                variable.fallback);
 }
 
@@ -121,7 +121,7 @@ void define(CLI::App& app, Session& session) {
       } else if (wants_markdown) {
         print_markdown(all);
       } else {
-        if (name->empty()) fmt::print("syncopate {}\n\n", version());
+        if (name->empty()) print_text("syncopate {}\n\n", version());
         print_table(all);
       }
       return 0;

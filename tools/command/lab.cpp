@@ -39,7 +39,7 @@ void describe(const Session& session, const lab::Lab& lab) {
                {"addresses", addresses},
                {"owner", lab.owner()}});
   else
-    fmt::print("lab {}: {} hosts at {}, sync0 {} to sync{} {}\n", lab.options().name, lab.options().hosts,
+    print_text("lab {}: {} hosts at {}, sync0 {} to sync{} {}\n", lab.options().name, lab.options().hosts,
                lab.options().rate, addresses.front(), lab.options().hosts - 1, addresses.back());
 }
 
@@ -64,7 +64,7 @@ int down(const Words& words) {
 
 int status(const Session& session) {
   const std::vector<lab::Lab> labs = lab::Lab::all();
-  if (labs.empty() && !session.json) fmt::print("no lab is up\n");
+  if (labs.empty() && !session.json) print_text("no lab is up\n");
   for (const lab::Lab& lab : labs) {
     describe(session, lab);
     for (int i = 0; i < lab.options().hosts; ++i) {
@@ -78,7 +78,7 @@ int status(const Session& session) {
                    {"sent_drops", port.sent_drops},
                    {"received_drops", port.received_drops}});
       else
-        fmt::print("  sync{:<4}{:<13} sent {:>14} bytes, {:>6} drops   received {:>14} bytes, {:>6} drops\n", i,
+        print_text("  sync{:<4}{:<13} sent {:>14} bytes, {:>6} drops   received {:>14} bytes, {:>6} drops\n", i,
                    lab.address(i), port.sent_bytes, port.sent_drops, port.received_bytes, port.received_drops);
     }
   }

@@ -54,7 +54,7 @@ int derive(const Options& options, const Session& session) {
                {"layers", derived.layers.size()},
                {"profile", options.output}});
   else
-    fmt::print("{}: {} layers, forward {}, backward {}: {}\n", derived.model, derived.layers.size(),
+    print_text("{}: {} layers, forward {}, backward {}: {}\n", derived.model, derived.layers.size(),
                format_seconds(derived.forward_s), format_seconds(2 * derived.forward_s), options.output);
   return 0;
 }

@@ -22,8 +22,8 @@ int write(const Session& session, const Options& options) {
     return 0;
   }
   for (const auto& note : row.at("notes")) session.log.write(LogLevel::warning, note.get<std::string>());
-  fmt::print("report  {}\n", row.at("report").get<std::string>());
-  if (row.at("trace").is_string()) fmt::print("trace   {}\n", row.at("trace").get<std::string>());
+  print_text("report  {}\n", row.at("report").get<std::string>());
+  if (row.at("trace").is_string()) print_text("trace   {}\n", row.at("trace").get<std::string>());
   return 0;
 }
 

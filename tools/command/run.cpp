@@ -66,10 +66,10 @@ std::optional<lab::Lab> lab_for(const Words& words, const launch::JobOptions& jo
                             .rate = *words.rate,
                             .name = fmt::format("run-{}", getpid())});
   } catch (const SystemFailure& why) {
-    fmt::print(stderr,
-               "syncopate run: {}\nsyncopate run: continuing WITHOUT emulated hosts: all ranks on loopback, at "
-               "memory speed\n",
-               why.what());
+    print_error(
+        "syncopate run: {}\nsyncopate run: continuing WITHOUT emulated hosts: all ranks on loopback, at "
+        "memory speed\n",
+        why.what());
     return std::nullopt;
   }
 }
@@ -86,7 +86,7 @@ int run_ranks(const Session& session, const Words& words, const std::vector<std:
     end = launch::run_job(job, [&screen](const launch::job::Line& line) { screen.show(line); });
   }
   if (end.first_failure < 0 && !end.interrupted) return 0;
-  fmt::print(stderr, "syncopate run: {}\n", end.description());
+  print_error("syncopate run: {}\n", end.description());
   if (session.json && end.interrupted)
     print_row({{"error", end.description()}, {"kind", "Interrupted"}, {"code", end.exit_code()}});
   else if (session.json)
@@ -128,6 +128,7 @@ void define(CLI::App& app, Session& session) {
       "have 5 s to end with their own error, then SIGTERM, then SIGKILL; the exit code is the first failure's\n"
       "(128 + signal). SIGINT, SIGTERM and SIGHUP are forwarded; a second SIGINT kills.");
   app.callback([&app, &session, words] {
+    session.holds_signals = true;
     session.action = [&session, words, argv = program_behind(app)] { return run_ranks(session, *words, argv); };
   });
 }

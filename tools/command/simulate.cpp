@@ -54,16 +54,16 @@ nlohmann::json row_of(const Simulation& row, const Span& span) {
 void print_table(const Profile& profile, const Options& options, const std::string& algorithm,
                  const std::vector<Simulation>& rows) {
   const auto& [codec, exchange] = options.exchange;
-  fmt::print("{}\ncomputing {} a step; exchange {}, codec {}\n\n{:>6}  {:<14}{:>12}{:>12}{:>10}{:>12}\n", profile.model,
+  print_text("{}\ncomputing {} a step; exchange {}, codec {}\n\n{:>6}  {:<14}{:>12}{:>12}{:>10}{:>12}\n", profile.model,
              format_seconds(rows.front().compute_s), exchange, codec, "ranks", "policy", "step", "exposed", "speed-up",
              "efficiency");
   for (const Simulation& row : rows)
-    fmt::print("{:>6}  {:<14}{:>12}{:>12}{:>10.2f}{:>10.1f} %\n", row.ranks, row.policy,
+    print_text("{:>6}  {:<14}{:>12}{:>12}{:>10.2f}{:>10.1f} %\n", row.ranks, row.policy,
                format_seconds(row.iteration_s), format_seconds(row.exposed_s), row.speedup,
                100 * row.speedup / row.ranks);
   for (const Simulation& row : rows)
     if (row.algorithm != algorithm)
-      fmt::print("{} on {} ranks: reduce-scatter and all-gather by {}, because {} does not offer both\n", row.policy,
+      print_text("{} on {} ranks: reduce-scatter and all-gather by {}, because {} does not offer both\n", row.policy,
                  row.ranks, row.algorithm, algorithm);
 }
 

@@ -5,6 +5,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <memory>
 #include <optional>
 
@@ -76,6 +77,10 @@ std::map<std::string, std::string> inherited_settings() {
   return settings;
 }
 
+bool is_set(const JobOptions& options, const char* variable) {
+  return options.environment.contains(variable) || std::getenv(variable) != nullptr;
+}
+
 process::Program local_program(const JobOptions& options, int rank, const SecretFile& secret) {
   process::Program program{.argv = options.program, .environment = rank_environment(options, rank), .input = {}};
   program.environment["SYNCOPATE_SECRET_FILE"] = secret.path();
@@ -118,11 +123,14 @@ job::End run_job(const JobOptions& given, const job::LineSink& sink) {
   std::optional<ReservedPort> port;
   if (options.lab != nullptr) {
     if (options.interface.empty()) options.interface = "eth0";
+    if (options.tls.empty() && !is_set(options, "SYNCOPATE_TLS")) options.tls = "off";  // no host but this one
     if (options.rendezvous.empty()) options.rendezvous = fmt::format("tcp://{}:{}", options.lab->address(0), kLabPort);
   } else if (!options.hosts.empty()) {
     if (options.rendezvous.empty()) options.rendezvous = rendezvous_on(address_of(options.hosts[0]), port);
   } else if (options.rendezvous.empty()) {
     options.rendezvous = rendezvous_on("127.0.0.1", port);
+  } else {
+    require_free_port(options.rendezvous);
   }
   const SecretFile secret;
   options.supervise.files.push_back(secret.path());

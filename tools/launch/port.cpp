@@ -2,8 +2,16 @@
 #include "launch/port.hpp"
 
 #include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+
+#include "syncopate/error.hpp"
 
 namespace syncopate::tools::launch {
 
@@ -18,6 +26,24 @@ ReservedPort::ReservedPort() : socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXE
   number_ = ntohs(address.sin_port);
   const int yes = 1;  // after bind: before it, the system might pick a port that another such socket holds
   setsockopt(socket_.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+}
+
+void require_free_port(const std::string& rendezvous) {
+  constexpr std::string_view kScheme = "tcp://";
+  const std::size_t colon = rendezvous.rfind(':');
+  if (!rendezvous.starts_with(kScheme) || colon < kScheme.size()) return;
+  std::string host = rendezvous.substr(kScheme.size(), colon - kScheme.size());
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  const addrinfo hints{.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM};
+  addrinfo* found = nullptr;
+  if (getaddrinfo(host.c_str(), rendezvous.c_str() + colon + 1, &hints, &found) != 0) return;
+  const process::Descriptor probe(socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int yes = 1;
+  setsockopt(probe.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  const bool is_taken = bind(probe.get(), found->ai_addr, found->ai_addrlen) != 0 && errno == EADDRINUSE;
+  freeaddrinfo(found);
+  if (is_taken)
+    throw SystemFailure(fmt::format("--rendezvous {}: {}; give another port", rendezvous, std::strerror(EADDRINUSE)));
 }
 
 }  // namespace syncopate::tools::launch

@@ -1,6 +1,8 @@
 // A free TCP port on loopback that stays reserved until rank 0 listens on it.
 #pragma once
 
+#include <string>
+
 #include "launch/process/descriptor.hpp"
 
 namespace syncopate::tools::launch {
@@ -16,5 +18,9 @@ class ReservedPort final {
   process::Descriptor socket_;
   int number_ = 0;
 };
+
+/// Throws SystemFailure, with errno's text, where the port of tcp://ADDRESS:PORT on this host is taken: rank 0 would
+/// fail, and the others would wait for an answer of the program that has it. Any other text passes.
+void require_free_port(const std::string& rendezvous);
 
 }  // namespace syncopate::tools::launch

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "syncopate/tooling/json.hpp"
+#include "syncopate/tooling/standard_streams.hpp"
 
 namespace syncopate::tools::launch {
 namespace {
@@ -48,30 +49,31 @@ Screen::Screen(bool json)
     : json_(json), output_is_terminal_(isatty(STDOUT_FILENO) == 1), error_is_terminal_(isatty(STDERR_FILENO) == 1) {}
 
 Screen::~Screen() {
-  if (!progress_.empty()) process::write_all(STDERR_FILENO, "\n");
+  if (!progress_.empty()) write_error(kClearLine);
 }
 
 /// One write a line, so that lines of this and other processes stay whole.
-void Screen::put(int file, const std::string& line) {
-  const bool crosses = !progress_.empty() && (file == STDERR_FILENO ? error_is_terminal_ : output_is_terminal_);
-  if (crosses) process::write_all(STDERR_FILENO, kClearLine);
-  process::write_all(file, line);
-  if (crosses) process::write_all(STDERR_FILENO, progress_);
+void Screen::put(job::Stream stream, const std::string& line) {
+  const bool is_error = stream == job::Stream::error;
+  const bool crosses = !progress_.empty() && (is_error ? error_is_terminal_ : output_is_terminal_);
+  if (crosses) write_error(kClearLine);
+  is_error ? write_error(line) : write_output(line);
+  if (crosses) write_error(progress_);
 }
 
 void Screen::show(const job::Line& line) {
   if (line.stream == job::Stream::progress) return progress(line.text);
-  const int file = line.stream == job::Stream::output ? STDOUT_FILENO : STDERR_FILENO;
-  if (line.stream == job::Stream::output && is_json_object(line.text)) return put(file, std::string(line.text) + "\n");
-  if (line.stream == job::Stream::output && json_) return put(file, as_row(line));
-  if (line.name.empty()) return put(file, fmt::format("[{}] {}\n", line.rank, line.text));
-  put(file, fmt::format("[{}] {}\n", line.name, line.text));
+  if (line.stream == job::Stream::output && is_json_object(line.text))
+    return put(line.stream, std::string(line.text) + "\n");
+  if (line.stream == job::Stream::output && json_) return put(line.stream, as_row(line));
+  if (line.name.empty()) return put(line.stream, fmt::format("[{}] {}\n", line.rank, line.text));
+  put(line.stream, fmt::format("[{}] {}\n", line.name, line.text));
 }
 
 void Screen::progress(std::string_view text) {
   if (!error_is_terminal_) return;
   progress_ = cut(text, terminal_columns());
-  process::write_all(STDERR_FILENO, std::string(kClearLine) + progress_);
+  write_error(std::string(kClearLine) + progress_);
 }
 
 }  // namespace syncopate::tools::launch

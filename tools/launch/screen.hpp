@@ -12,7 +12,7 @@ class Screen final {
  public:
   /// `json`: a line on stdout that is no JSON object becomes {"rank", "line"}, so that stdout holds nothing else.
   explicit Screen(bool json);
-  ~Screen();  ///< leaves the last progress line above what follows
+  ~Screen();  ///< erases the last progress line
   Screen(const Screen&) = delete;
   Screen& operator=(const Screen&) = delete;
 
@@ -22,7 +22,7 @@ class Screen final {
   [[nodiscard]] bool is_terminal() const noexcept { return error_is_terminal_; }
 
  private:
-  void put(int file, const std::string& line);
+  void put(job::Stream stream, const std::string& line);
 
   bool json_;
   bool output_is_terminal_;

@@ -92,23 +92,23 @@ void print_json(const PlanRequest& request, const Answer& answer) {
   print_row(row);
 }
 
-void print_text(const PlanRequest& request, const LinkCost& link, const Answer& answer) {
+void print_answer(const PlanRequest& request, const LinkCost& link, const Answer& answer) {
   const PlanPrice& price = answer.price;
-  fmt::print("{} {} over {} rank{}, {}\n", price.algorithm, name_of(request.collective), request.ranks,
+  print_text("{} {} over {} rank{}, {}\n", price.algorithm, name_of(request.collective), request.ranks,
              request.ranks == 1 ? "" : "s", format_bytes(static_cast<double>(request.bytes)));
-  fmt::print("  rounds               {}\n", price.rounds);
-  fmt::print("  wire bytes per rank  {} ({})\n", price.wire_bytes_per_rank,
+  print_text("  rounds               {}\n", price.rounds);
+  print_text("  wire bytes per rank  {} ({})\n", price.wire_bytes_per_rank,
              format_bytes(static_cast<double>(price.wire_bytes_per_rank)));
-  fmt::print("  predicted time       {} (alpha {:g} s, beta {:g} s/B, gamma {:g} s/B)\n",
+  print_text("  predicted time       {} (alpha {:g} s, beta {:g} s/B, gamma {:g} s/B)\n",
              format_seconds(price.predicted_s), link.alpha_s, link.beta_s_per_byte, link.gamma_s_per_byte);
-  fmt::print("  proof                every rank ends with the right contributions, no rank blocks\n");
+  print_text("  proof                every rank ends with the right contributions, no rank blocks\n");
   const bool measured = !answer.ranking.empty() && answer.ranking.front().measured_s;
   if (request.ranks > 1)
-    fmt::print("  by {}, in the order in which auto prefers them\n", measured ? "cost law | as measured" : "cost law");
+    print_text("  by {}, in the order in which auto prefers them\n", measured ? "cost law | as measured" : "cost law");
   for (const PlanRank& entry : answer.ranking)
-    fmt::print("    {:<24} {}{}\n", entry.algorithm, format_seconds(entry.law_s),
+    print_text("    {:<24} {}{}\n", entry.algorithm, format_seconds(entry.law_s),
                entry.measured_s ? " | " + format_seconds(*entry.measured_s) : "");
-  if (!answer.picture.empty()) fmt::print("\n{}", answer.picture);
+  if (!answer.picture.empty()) print_text("\n{}", answer.picture);
 }
 
 int price_collective(const Options& options, const Session& session) {
@@ -130,7 +130,7 @@ int price_collective(const Options& options, const Session& session) {
   if (session.json)
     print_json(request, answer);
   else
-    print_text(request, question.link(), answer);
+    print_answer(request, question.link(), answer);
   return 0;
 }
 

@@ -109,13 +109,13 @@ void print_table(const Question& question) {
   const ExchangeChoice& exchange = question.exchange;
   const std::string way = exchange.is_plain() ? "all-reduce by " + question.cluster.algorithm
                                               : fmt::format("exchange {}, codec {}", exchange.exchange, exchange.codec);
-  fmt::print("{}\n{} layers, {}, computing {} a step; {} ranks, {}\n\n", question.profile.model,
+  print_text("{}\n{} layers, {}, computing {} a step; {} ranks, {}\n\n", question.profile.model,
              question.profile.layers.size(), format_bytes(bytes), format_seconds(any.compute_s), question.cluster.ranks,
              way);
-  fmt::print("{:<14}{:>8}{:>12}{:>12}{:>14}   {}\n", "policy", "buckets", "step", "exposed", "over optimum",
+  print_text("{:<14}{:>8}{:>12}{:>12}{:>14}   {}\n", "policy", "buckets", "step", "exposed", "over optimum",
              "gains most by");
   for (const Prediction& row : question.predictions)
-    fmt::print("{:<14}{:>8}{:>12}{:>12}{:>12.1f} %   {}\n", row.policy, row.buckets.size(),
+    print_text("{:<14}{:>8}{:>12}{:>12}{:>12.1f} %   {}\n", row.policy, row.buckets.size(),
                format_seconds(row.iteration_s), format_seconds(row.exposed_s), 100 * row.over_optimum, advice(row));
 }
 
@@ -127,7 +127,7 @@ int print_export(const Options& options, const Question& question, const Session
     if (session.json)
       print_row({{"policy", prediction.policy}, {"export", options.format}, {key, value}});
     else
-      fmt::print("{}={}\n", key, text_of_json(value));
+      print_text("{}={}\n", key, text_of_json(value));
   }
   return 0;
 }

@@ -57,17 +57,17 @@ nlohmann::json row_of(const RecipePart& part, const PartTime& time) {
 }
 
 void print_table(const Answer& answer) {
-  fmt::print("{}\n{} ranks\n\n{:>7}{:>8}{:>7}  {:<28}{:>8}{:>12}{:>12}{:>12}{:>16}\n", answer.recipe.about,
+  print_text("{}\n{} ranks\n\n{:>7}{:>8}{:>7}  {:<28}{:>8}{:>12}{:>12}{:>12}{:>16}\n", answer.recipe.about,
              answer.cluster.ranks, "epochs", "pixels", "batch", "codec, exchange", "steps", "computing", "step",
              "of ceiling", "no overlap");
   for (std::size_t i = 0; i < answer.parts.size(); ++i) {
     const RecipePart& part = answer.recipe.parts[i];
     const PartTime& time = answer.parts[i];
-    fmt::print("{:>7}{:>8}{:>7}  {:<28}{:>8}{:>12}{:>12}{:>10.0f} %{:>16}\n", part.epochs, part.resolution, part.batch,
+    print_text("{:>7}{:>8}{:>7}  {:<28}{:>8}{:>12}{:>12}{:>10.0f} %{:>16}\n", part.epochs, part.resolution, part.batch,
                fmt::format("{}, {}", part.codec, part.exchange), time.steps, format_seconds(time.compute_s),
                format_seconds(time.step_s), 100 * time.compute_s / time.step_s, format_seconds(time.serial_s));
   }
-  fmt::print("\nin all {:.1f} s; {:.1f} s if no exchange overlapped a backward pass\n", answer.seconds,
+  print_text("\nin all {:.1f} s; {:.1f} s if no exchange overlapped a backward pass\n", answer.seconds,
              answer.serial_seconds);
 }
 

@@ -78,18 +78,18 @@ void print_servers(const Profile& profile, const std::vector<ServerSimulation>& 
     for (const ServerSimulation& row : rows) print_row(row_of(row));
     return;
   }
-  fmt::print(
+  print_text(
       "{}\ncomputing {} a step; exchange by a parameter server\n\n{:>6}{:>9}  {:<12}{:>10}{:>10}{:>10}{:>12}"
       "{:>12}{:>12}{:>8}\n",
       profile.model, format_seconds(rows.front().training.compute_s), "ranks", "servers", "flow", "step", "exposed",
       "speed-up", "efficiency", "pushed", "pulled", "spread");
   for (const ServerSimulation& row : rows)
-    fmt::print("{:>6}{:>9}  {:<12}{:>10}{:>10}{:>10.2f}{:>10.1f} %{:>12}{:>12}{:>8.3f}\n", row.training.ranks,
+    print_text("{:>6}{:>9}  {:<12}{:>10}{:>10}{:>10.2f}{:>10.1f} %{:>12}{:>12}{:>8.3f}\n", row.training.ranks,
                row.servers, row.training.policy, format_seconds(row.training.iteration_s),
                format_seconds(row.training.exposed_s), row.training.speedup,
                100 * row.training.speedup / row.training.ranks, format_bytes(row.pushed_bytes),
                format_bytes(row.pulled_bytes), row.load_variation);
-  fmt::print("pushed, pulled: of a worker in a step; spread: of the servers' loads, deviation over mean\n");
+  print_text("pushed, pulled: of a worker in a step; spread: of the servers' loads, deviation over mean\n");
 }
 
 }  // namespace syncopate::tools::plan

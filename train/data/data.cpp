@@ -15,9 +15,9 @@ Batch part_of(const Batch& batch, const Range& samples) {
 
 std::unique_ptr<Data> open_data(const Model& model, const Options& options) {
   const std::string& path = options.data;
+  const bool pictures = input::is_dataset(path);
   std::error_code ignored;
   require(std::filesystem::exists(path, ignored), "--data {}: there is no such file or folder", path);
-  const bool pictures = input::is_dataset(path);
   if (model.input == DataKind::images) {
     require(pictures,
             "--data {} holds no images (`syncopate info format` says how they may lie), and {} trains on them (text "

@@ -6,9 +6,10 @@ namespace {
 
 volatile sig_atomic_t noted = 0;
 
-/// SA_RESETHAND covers a second signal of the same number only.
+/// A second SIGINT or SIGTERM ends the process. A closed terminal may send SIGHUP twice, from the kernel and from the
+/// shell: the second one has no effect.
 void note(int number) {
-  noted = number;
+  if (noted == 0) noted = number;
   ::signal(SIGINT, SIG_DFL);
   ::signal(SIGTERM, SIG_DFL);
 }
@@ -22,11 +23,14 @@ Interrupt::Interrupt() {
   action.sa_flags = SA_RESTART;
   ::sigaction(SIGINT, &action, &interrupt_before_);
   ::sigaction(SIGTERM, &action, &terminate_before_);
+  ::sigaction(SIGHUP, nullptr, &hangup_before_);
+  if (hangup_before_.sa_handler != SIG_IGN) ::sigaction(SIGHUP, &action, nullptr);  // nohup: the run goes on
 }
 
 Interrupt::~Interrupt() {
   ::sigaction(SIGINT, &interrupt_before_, nullptr);
   ::sigaction(SIGTERM, &terminate_before_, nullptr);
+  ::sigaction(SIGHUP, &hangup_before_, nullptr);
 }
 
 int Interrupt::signal() const noexcept { return noted; }

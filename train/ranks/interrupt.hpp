@@ -1,4 +1,5 @@
-// SIGINT and SIGTERM while a run trains: the first is noted, so that the run can end well; the second ends it at once.
+// SIGINT, SIGTERM and SIGHUP while a run trains: the first is noted, so that the run can end in order. A second SIGINT
+// or SIGTERM ends it at once.
 #pragma once
 
 #include <signal.h>
@@ -18,7 +19,7 @@ class Interrupt final {
 
  private:
   struct sigaction interrupt_before_ {
-  }, terminate_before_{};
+  }, terminate_before_{}, hangup_before_{};
 };
 
 /// Ends the process as the signal would have, so that whoever started it sees 128 + signal. Returns for 0.

@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
 #include "require.hpp"
 #include "syncopate/tooling/json.hpp"
+#include "syncopate/tooling/standard_streams.hpp"
 #include "syncopate/tooling/units.hpp"
 
 namespace syncopate::train {
@@ -19,13 +19,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr auto kProgressEvery = std::chrono::milliseconds(100);
-
-/// One write per line, so that lines of several ranks on one pipe stay whole.
-void write_line(std::FILE* to, std::string line) {
-  line += '\n';
-  std::fwrite(line.data(), 1, line.size(), to);
-  std::fflush(to);
-}
 
 /// Seconds since the Unix epoch, in whole microseconds.
 double unix_time() {
@@ -212,7 +205,7 @@ void Output::end(const EndRow& end) {
 
 void Output::print(const std::string& line) {
   clear_progress();
-  write_line(stdout, line);
+  write_output(line + "\n");
 }
 
 void Output::keep(const Json& row) {
@@ -229,7 +222,7 @@ void Output::keep(const Json& row) {
 
 void Output::warn(const std::string& line) {
   clear_progress();
-  write_line(stderr, "syncopate-train: " + line);
+  write_error(fmt::format("syncopate-train: {}\n", line));
 }
 
 void Output::draw_progress(const StepRow& row, std::uint64_t last_step) {
@@ -242,14 +235,12 @@ void Output::draw_progress(const StepRow& row, std::uint64_t last_step) {
   const std::size_t width = line.size();
   line.resize(std::max(width, progress_width_), ' ');
   progress_width_ = width;
-  fmt::print(stderr, "{}\r", line);
-  std::fflush(stderr);
+  write_error(fmt::format("{}\r", line));
 }
 
 void Output::clear_progress() {
   if (progress_width_ == 0) return;
-  fmt::print(stderr, "{}\r", std::string(progress_width_, ' '));
-  std::fflush(stderr);
+  write_error(fmt::format("{}\r", std::string(progress_width_, ' ')));
   progress_width_ = 0;
 }
 
@@ -261,9 +252,9 @@ void print_error(const Error& error, int rank, bool json) {
     if (where.peer >= 0) row["peer"] = where.peer;
     if (!where.operation.empty()) row["operation"] = where.operation;
     if (!where.tensor.empty()) row["tensor"] = where.tensor;
-    write_line(stdout, text_of_json(row));
+    write_output(text_of_json(row) + "\n");
   }
-  write_line(stderr, fmt::format("syncopate-train: {}: {}", name_of(error.kind()), error.what()));
+  write_error(fmt::format("syncopate-train: {}: {}\n", name_of(error.kind()), error.what()));
 }
 
 }  // namespace syncopate::train

@@ -181,7 +181,7 @@ int run_codec_benchmark(const CodecRequest& request, const Session& session) {
     for (const CodecSeries& row : rows) print_row(row_of(row));
     return 0;
   }
-  fmt::print("{} elements of f32 on one core, feedback {}: {} rounds, interleaved; medians; a read takes {}\n{}",
+  print_text("{} elements of f32 on one core, feedback {}: {} rounds, interleaved; medians; a read takes {}\n{}",
              elements, request.feedback, request.rounds, format_seconds(median(rows.front().read_s)), table_of(rows));
   return 0;
 }

@@ -127,7 +127,7 @@ int run_exchange_benchmark(const ExchangeRequest& request, const Session& sessio
   if (session.json)
     for (const nlohmann::json& row : rows.json()) print_row(row);
   else
-    fmt::print("{} elements, {} hosts of {} ranks, ports of {}: {} rounds of {} steps, slowest rank, medians\n{}",
+    print_text("{} elements, {} hosts of {} ranks, ports of {}: {} rounds of {} steps, slowest rank, medians\n{}",
                place_of(request).elements, request.hosts, request.ranks_per_host, request.lab, request.rounds,
                request.steps, rows.table());
   return rows.all_correct() ? 0 : 1;

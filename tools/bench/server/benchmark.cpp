@@ -189,7 +189,7 @@ int run_server_benchmark(const ServerRequest& request, const Session& session) {
   if (session.json)
     for (const nlohmann::json& row : rows.json()) print_row(row);
   else
-    fmt::print("push and pull, {} workers, {} servers{}: {} interleaved runs of {} rounds; slowest worker\n{}",
+    print_text("push and pull, {} workers, {} servers{}: {} interleaved runs of {} rounds; slowest worker\n{}",
                request.workers, request.servers,
                request.lab.empty() ? "" : fmt::format(", a host for each worker, ports of {}", request.lab),
                request.rounds, request.steps, rows.table());

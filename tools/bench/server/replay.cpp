@@ -116,7 +116,7 @@ int run_server_replay(const ServerRequest& request, const Session& session) {
   if (session.json)
     for (const nlohmann::json& row : rows.json()) print_row(row);
   else
-    fmt::print(
+    print_text(
         "computing emulated by sleeping; {} workers and {} servers on emulated hosts with ports of {}, placement "
         "{}; predictions at the line's rate\n{}",
         request.workers, request.servers, request.lab, request.placement, rows.table());

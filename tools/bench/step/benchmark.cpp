@@ -111,17 +111,17 @@ StepNetwork network_of(const StepRequest& request) {
 }
 
 void print_table(const StepRounds& rounds, const StepRequest& request) {
-  fmt::print(
+  print_text(
       "step of {}, {} ranks{}, {} of gradients: {} rounds of {} steps, interleaved; rank 0, medians in ms\n{}",
       fmt::join(request.words, " "), request.ranks,
       request.lab.empty() ? "" : fmt::format(", {} on each host, ports of {}", request.ranks_per_host, request.lab),
       format_bytes(static_cast<double>(rounds.ceiling().gradient_bytes)), request.rounds, request.steps,
       heads_of_steps());
   for (std::size_t i = 0; i < rounds.variants().size(); ++i)
-    fmt::print("{}", line_of(rounds.variants()[i], rounds.steps_of(i), rounds.ceiling(), network_of(request)));
+    print_text("{}", line_of(rounds.variants()[i], rounds.steps_of(i), rounds.ceiling(), network_of(request)));
   const auto dense = bound_of({}, rounds.ceiling(), rounds.ceiling(), network_of(request));
   if (dense)
-    fmt::print(
+    print_text(
         "bound of dense gradients {:.1f} ms = max(step without exchange {:.1f}, its forward {:.1f} + ring {:.1f} + "
         "optimizer {:.1f}); of coded ones with the time of the bytes that were sent\n",
         1e3 * dense->seconds(), 1e3 * dense->alone_s, 1e3 * dense->forward_s, 1e3 * dense->wire_s,

@@ -11,6 +11,9 @@ struct RankEnd {
   std::string name;  ///< "rank 2", "server 0"
   int code = 0;      ///< exit code, 128 + signal where a signal ended it
   int signal = 0;    ///< 0: it ended by itself
+  /// "rank 2 was killed by SIGKILL", "rank 1 exited with code 3"; "was ended by" a signal that asks a program to end,
+  /// as SIGTERM: the program may have ended in order and then raised it.
+  [[nodiscard]] std::string description() const;
 };
 
 struct End {
@@ -22,8 +25,8 @@ struct End {
   bool interrupted = false;  ///< that signal came before any failure: it is why the ranks ended
   [[nodiscard]] int exit_code() const { return first_failure < 0 ? 0 : ranks[first_failure].code; }
   /// "rank 2 was killed by SIGKILL", "rank 1 exited with code 3", "all 4 ranks succeeded", "interrupted by SIGINT"; of
-  /// several ranks "..., the first to fail" where their errors blame it, else "..., the first of the ranks to end in a
-  /// failure; rank 2 was stopped then", which need not be the cause.
+  /// several ranks "..., the first to fail" where their errors blame it, else "..., the first to end in failure; rank 2
+  /// was stopped then", which need not be the cause.
   [[nodiscard]] std::string description() const;
 };
 

@@ -36,6 +36,7 @@ class Supervisor final {
 
  private:
   void start(Rank& rank);
+  [[nodiscard]] End unstarted_end();
   void replace(int index, int signal);
   void poll_once(int timeout_ms);
   [[nodiscard]] int wait_ms() const;
@@ -47,6 +48,7 @@ class Supervisor final {
   void send(int number, bool to_attending = true);
   void stop_with_us();
   void collect_ends();
+  void report_lost_worker(int rank);
   void note_stopped();
   void dismiss();
   void escalate();
@@ -68,7 +70,10 @@ class Supervisor final {
   End end_;
 };
 
+/// Nothing is started where a signal has come before: `run` holds signals from its first instruction on.
 void Supervisor::start_all() {
+  take_signals();
+  if (end_.forwarded_signal != 0) return;
   for (const process::Program& program : programs_) {
     Rank rank(program);
     start(rank);
@@ -110,7 +115,16 @@ Supervisor::~Supervisor() {
   for (Rank& rank : ranks_) rank.reap();
 }
 
+/// The end of a job whose ranks were never started.
+End Supervisor::unstarted_end() {
+  const int number = end_.forwarded_signal;
+  end_.ranks.assign(1, {"rank 0", 128 + number, number});
+  end_.first_failure = 0;
+  return end_;
+}
+
 End Supervisor::run() {
+  if (ranks_.empty()) return unstarted_end();
   end_.ranks.resize(ranks_.size());
   while (std::ranges::any_of(ranks_, [](const Rank& rank) { return !rank.end; })) {
     poll_once(wait_ms());
@@ -159,6 +173,8 @@ void Supervisor::pass_on(int rank, Stream stream, std::string_view text) {
   if (stream == Stream::output) return sink_({rank, name, stream, text});
   const std::string_view shown = as_overwritten(text);
   const std::optional<int> culprit = blamed_in(shown);
+  const bool is_erased = shown.size() < text.size() && shown.find_first_not_of(' ') == std::string_view::npos;
+  if (!culprit && is_erased) return;  // blanks over a progress line
   if (!culprit) return sink_({rank, name, stream, shown});
   if (!blamed_ && static_cast<std::size_t>(*culprit) < ranks_.size()) blamed_ = culprit;
 }
@@ -234,13 +250,25 @@ void Supervisor::collect_ends() {
   }
   // Of ranks that are found dead at the same time, one killed by a signal did not die of the others' failure.
   std::stable_partition(ended.begin(), ended.end(), [this](int rank) { return end_.ranks[rank].signal != 0; });
-  for (const int rank : ended)
-    if (end_.ranks[rank].code != 0 && end_.first_failure < 0) end_.first_failure = rank;
+  for (const int rank : ended) {
+    if (end_.ranks[rank].code == 0) continue;
+    if (end_.first_failure < 0) end_.first_failure = rank;
+    if (options_.others_go_on && !ranks_[static_cast<std::size_t>(rank)].program.attends) report_lost_worker(rank);
+  }
   if (end_.first_failure < 0 || stage_ != Stage::all_well) return;
   if (options_.others_go_on && !ranks_[static_cast<std::size_t>(end_.first_failure)].program.attends) return;
   note_stopped();
   stage_ = Stage::own_error;
   next_stage_ = std::chrono::steady_clock::now() + options_.own_error;
+}
+
+/// The others may train for hours after it: the user reads at once that the job has one worker less.
+void Supervisor::report_lost_worker(int rank) {
+  const bool is_last =
+      std::ranges::all_of(ranks_, [](const Rank& other) { return other.program.attends || other.end; });
+  if (is_last || end_.interrupted) return;
+  const std::string text = end_.ranks[static_cast<std::size_t>(rank)].description() + "; the others are not stopped";
+  sink_({rank, {}, Stream::error, text});
 }
 
 /// A stopped rank does not end: the first to end is then one that missed it.

@@ -2,7 +2,6 @@
 #include "launch/process/descriptor.hpp"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -24,21 +23,6 @@ Pipe make_pipe() {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) fail("cannot make a pipe");
   return {Descriptor(ends[0]), Descriptor(ends[1])};
-}
-
-bool write_all(int file, std::string_view bytes) noexcept {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(file, bytes.data(), bytes.size());
-    if (written >= 0) {
-      bytes.remove_prefix(static_cast<std::size_t>(written));
-    } else if (errno == EAGAIN) {
-      pollfd ready{.fd = file, .events = POLLOUT, .revents = 0};
-      poll(&ready, 1, -1);
-    } else if (errno != EINTR) {
-      return false;
-    }
-  }
-  return true;
 }
 
 void write_to_program(int file, std::string_view bytes) noexcept {

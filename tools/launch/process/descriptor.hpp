@@ -7,6 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include "syncopate/tooling/standard_streams.hpp"
+
 namespace syncopate::tools::launch::process {
 
 class Descriptor final {
@@ -36,8 +38,7 @@ struct Pipe {
 };
 
 [[nodiscard]] Pipe make_pipe();  ///< closed on exec; throws SystemFailure
-/// Writes all of it, waiting where the file is not ready; false when nobody reads any more.
-bool write_all(int file, std::string_view bytes) noexcept;
+using syncopate::write_all;
 /// The same to a program that may have ended: that must not end this one by SIGPIPE.
 void write_to_program(int file, std::string_view bytes) noexcept;
 [[nodiscard]] std::string read_file(const std::string& path);  ///< empty where it cannot be read

@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "launch/process/signals.hpp"
 #include "syncopate/error.hpp"
 
 namespace syncopate::tools::launch::process {
@@ -50,7 +51,8 @@ struct ChildEnds {
 };
 
 void reset_signals() {
-  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGCHLD, SIGTSTP, SIGQUIT}) signal(number, SIG_DFL);
+  for (const int number : {SIGINT, SIGTERM, SIGPIPE, SIGCHLD, SIGTSTP, SIGQUIT}) signal(number, SIG_DFL);
+  if (!hangup_is_ignored()) signal(SIGHUP, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);

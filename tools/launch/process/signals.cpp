@@ -12,7 +12,8 @@ namespace syncopate::tools::launch::process {
 SignalQueue::SignalQueue() {
   sigset_t wanted;
   sigemptyset(&wanted);
-  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGCONT, SIGCHLD}) sigaddset(&wanted, number);
+  for (const int number : {SIGINT, SIGTERM, SIGTSTP, SIGCONT, SIGCHLD}) sigaddset(&wanted, number);
+  if (!hangup_is_ignored()) sigaddset(&wanted, SIGHUP);
   sigprocmask(SIG_BLOCK, &wanted, &before_);
   file_ = Descriptor(signalfd(-1, &wanted, SFD_NONBLOCK | SFD_CLOEXEC));
   if (!file_.open()) fail("cannot receive signals");
@@ -24,6 +25,20 @@ std::optional<int> SignalQueue::next() {
   signalfd_siginfo about{};
   if (read(file_.get(), &about, sizeof about) != sizeof about) return std::nullopt;
   return static_cast<int>(about.ssi_signo);
+}
+
+HeldSignals::HeldSignals() {
+  sigset_t held;
+  sigemptyset(&held);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&held, number);
+  sigprocmask(SIG_BLOCK, &held, &before_);
+}
+
+HeldSignals::~HeldSignals() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
+
+bool hangup_is_ignored() noexcept {
+  struct sigaction now {};
+  return sigaction(SIGHUP, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 
 std::string signal_name(int number) {

@@ -10,8 +10,8 @@
 
 namespace syncopate::tools::launch::process {
 
-/// SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGCONT and SIGCHLD of the calling thread. The mask it found comes back at the
-/// end.
+/// SIGINT, SIGTERM, SIGHUP (unless it is ignored), SIGTSTP, SIGCONT and SIGCHLD of the calling thread. Its destructor
+/// restores the mask.
 class SignalQueue final {
  public:
   SignalQueue();
@@ -25,6 +25,21 @@ class SignalQueue final {
   sigset_t before_{};
   Descriptor file_;
 };
+
+/// SIGINT, SIGTERM and SIGHUP stay pending while this object lives, for a SignalQueue that is made later.
+class HeldSignals final {
+ public:
+  HeldSignals();
+  ~HeldSignals();
+  HeldSignals(const HeldSignals&) = delete;
+  HeldSignals& operator=(const HeldSignals&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
+/// Whether this process was started by nohup, or as nohup does: then it and its ranks outlive the terminal.
+[[nodiscard]] bool hangup_is_ignored() noexcept;
 
 /// "SIGKILL" for 9.
 [[nodiscard]] std::string signal_name(int number);

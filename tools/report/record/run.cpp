@@ -189,7 +189,11 @@ void add(RankRecord& rank, Span span) {
 
 Run read_run(const fs::path& folder) {
   const fs::path configuration = folder / "run.json";
-  if (!fs::is_directory(folder) || !fs::exists(configuration))
+  std::error_code error;
+  const fs::file_type kind = fs::status(configuration, error).type();
+  if (kind == fs::file_type::none)
+    throw SystemFailure(fmt::format("cannot read {}: {}", configuration.string(), error.message()));
+  if (kind == fs::file_type::not_found)
     throw Misuse(
         fmt::format("{} is no run: expected a folder that `syncopate train --out DIR` wrote, with run.json in it",
                     folder.string()));

@@ -15,6 +15,7 @@ constexpr auto kFarewell = std::chrono::seconds(2);  // limit of sending the ans
 
 TcpHost::TcpHost(const TcpMeeting& meeting, const Member& me, std::string mine)
     : me_(me),
+      address_(meeting.address.text()),
       log_(meeting.log),
       poller_(*meeting.system),
       acceptor_(poller_, {.rank = 0, .group = 0, .secret = meeting.secret, .tls = meeting.tls, .log = meeting.log}),
@@ -27,10 +28,13 @@ TcpHost::TcpHost(const TcpMeeting& meeting, const Member& me, std::string mine)
 }
 
 std::vector<std::string> TcpHost::gather(base::Time deadline) {
+  const base::Time begin = now();
   while (count_ < texts_.size()) {
     // Ends shortly before the earliest deadline of a guest, so that every guest learns which ranks are missing.
     const base::Time end = std::min(deadline, earliest_deadline_);
-    if (now() >= end) fail("Timeout", missing_ranks(present_) + " did not come to the rendezvous");
+    if (now() >= end)
+      fail("Timeout", fmt::format("{} did not come to the rendezvous at {} within {:.3g} s", missing_ranks(present_),
+                                  address_, std::chrono::duration<double>(end - begin).count()));
     step(end);
   }
   answer_all({.error_kind = {}, .error = {}, .texts = texts_});

@@ -35,6 +35,7 @@ class TcpHost final {
   [[noreturn]] void fail(const char* kind, const std::string& message);
 
   Member me_;
+  std::string address_;
   Log log_;
   socket::Poller poller_;
   Acceptor acceptor_;
