@@ -1,4 +1,4 @@
-// Delay: messages leave late, in order, side by side; whoever waits is not held up by them.
+// Delay: messages leave late, in order and concurrently; a waiting message does not hold up others.
 #include "transport/delay.hpp"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 using test::in;
 using namespace std::chrono_literals;
 
-/// Ends every send at once, and says when it was handed over.
+/// Ends every send at once, and records when it was handed over.
 class Recorder : public Transport {
  public:
   struct Sent {
@@ -45,7 +45,7 @@ class Recorder : public Transport {
   bool woken_ = false;
 };
 
-/// Lends memory, too, and says what became of it.
+/// Also lends memory, and records its use.
 class Lender final : public Recorder, public Lending {
  public:
   using Recorder::Recorder;
@@ -109,7 +109,7 @@ TEST(Delay, LendsWhatTheTransportInsideLends) {
   EXPECT_TRUE(lending.reaches({memory.get(), 8}));
   const base::Time begin = std::chrono::steady_clock::now();
   lending.lend({1, {}, {memory.get(), 8}, 3});
-  EXPECT_EQ(lender.loans, 0) << "a loan is late as any frame";
+  EXPECT_EQ(lender.loans, 0) << "a loan is delayed as any frame";
   test::finish(*links, 1);
   EXPECT_EQ(lender.loans, 1);
   EXPECT_GE(sent.at(0).at - begin, 5ms);
@@ -124,7 +124,7 @@ TEST(Delay, HoldsAReplyBackAndNotWhatItRepliesTo) {
   EXPECT_TRUE(links->lending()->reply_memory(1, 1).bytes.empty());
   const base::Time begin = std::chrono::steady_clock::now();
   links->lending()->reply(1, {1, {}, {}, 4});
-  EXPECT_EQ(lender.released, std::vector<std::uint64_t>{1}) << "what is kept for the delay makes the link narrower";
+  EXPECT_EQ(lender.released, std::vector<std::uint64_t>{1}) << "memory that is held for the delay reduces bandwidth";
   EXPECT_TRUE(sent.empty());
   test::finish(*links, 1);
   EXPECT_EQ(lender.replies, 0);
@@ -139,7 +139,7 @@ TEST(Delay, OfNothingIsTheTransportItself) {
   EXPECT_EQ(delayed(std::move(inner), 0us).get(), plain);
 }
 
-/// Every rank adds up ranks, `times` times; how long that took at least.
+/// Every rank sums ranks, `times` times. Returns the minimum time that it took.
 base::Duration all_reduce(std::vector<std::unique_ptr<Group>>& groups, std::size_t count, int times) {
   const base::Time begin = std::chrono::steady_clock::now();
   {

@@ -1,4 +1,4 @@
-// Matching: one rule says what is wrong with a frame that does not fit its receive, on every kind of link.
+// Matching: one rule describes a frame that does not fit its receive, on every kind of link.
 #include "transport/matching.hpp"
 
 #include <gtest/gtest.h>

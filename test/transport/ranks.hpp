@@ -1,4 +1,4 @@
-// Ranks as threads of one process over real sockets, and a peer that misbehaves at will.
+// Ranks as threads of one process over real sockets, and a peer with scripted misbehaviour.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ using namespace std::chrono_literals;
 
 inline base::Time in(base::Duration time) { return std::chrono::steady_clock::now() + time; }
 
-/// A rendezvous that remembers what everyone said.
+/// A rendezvous that records every rank's text.
 class Listening final : public connect::rendezvous::Rendezvous {
  public:
   explicit Listening(std::shared_ptr<connect::rendezvous::Board> board)
@@ -39,7 +39,7 @@ class Listening final : public connect::rendezvous::Rendezvous {
   }
   [[nodiscard]] connect::Digest digest() const { return base::crypto::digest_of(texts); }
   std::vector<std::string> texts;
-  std::string secret;  ///< by which they are sealed
+  std::string secret;  ///< seals them
 
  private:
   std::unique_ptr<connect::rendezvous::Rendezvous> inner_;
@@ -50,13 +50,13 @@ inline GroupOptions quiet_options() {
   options.log.level = LogLevel::off;
   options.transport = "tcp";
   options.join_timeout = 30s;
-  options.silence = 8s;  // tests that are not about silence shall not meet it on a busy machine
+  options.silence = 8s;  // long enough that only tests about silence reach it on a busy machine
   options.streams = 1;
   options.checksum = false;
   return options;
 }
 
-/// Runs `body` on `size` ranks, one thread each, on hosts of which `host_of` names each rank's; what each rank threw.
+/// Runs `body` on `size` ranks, one thread each; rank r is on host `host_of(r)`. Returns each rank's exception.
 inline std::vector<std::exception_ptr> outcomes_of_ranks(
     int size, const GroupOptions& options, const std::function<void(Endpoint&)>& body,
     const std::function<std::string(int)>& host_of = [](int) { return socket::host_identity(); }) {
@@ -80,7 +80,7 @@ inline std::vector<std::exception_ptr> outcomes_of_ranks(
   return failures;
 }
 
-/// The same for bodies that must not throw.
+/// Runs bodies that must not throw; otherwise as `outcomes_of_ranks`.
 inline void with_ranks(
     int size, const GroupOptions& options, const std::function<void(Endpoint&)>& body,
     const std::function<std::string(int)>& host_of = [](int) { return socket::host_identity(); }) {
@@ -100,7 +100,7 @@ inline void finish(Transport& links, int count, Patience patience = {}) {
   }
 }
 
-/// A barrier over the links: nobody passes before all have come.
+/// A barrier over the links: no rank passes before all have arrived.
 inline void barrier(Endpoint& me, std::uint64_t operation) {
   std::vector<std::byte> in(static_cast<std::size_t>(me.size));
   const std::byte out{1};
@@ -112,7 +112,7 @@ inline void barrier(Endpoint& me, std::uint64_t operation) {
   finish(*me.links, 2 * (me.size - 1));
 }
 
-/// Makes the calls, then polls until the group fails, and returns how; a Failure of kind "" if it never does. The calls
+/// Makes the calls, then polls until the group fails. Returns the failure; one of kind "" if there is none. The calls
 /// belong to it because the failure may come with any of them.
 inline membership::Failure failure_seen(
     Transport& links, const std::function<void()>& calls = [] {}) {
@@ -133,7 +133,7 @@ inline void await_readable(const socket::Descriptor& socket) {
   ::poll(&one, 1, 10'000);
 }
 
-/// Rank 1 of 2, or whatever else a test makes of it: joins the rendezvous and speaks only when told to.
+/// Rank 1 of 2, or another rank that a test sets: joins the rendezvous and sends only what the test sends.
 class ScriptedPeer final {
  public:
   ScriptedPeer(const std::shared_ptr<connect::rendezvous::Board>& board, int rank, int size,
@@ -169,11 +169,11 @@ class ScriptedPeer final {
     ::poll(&one, 1, 10'000);
     return socket;
   }
-  /// At the socket for ranks that share memory.
+  /// Connects to the socket for ranks that share memory.
   [[nodiscard]] socket::Descriptor dial_memory(int to) const {
     return socket::start_connection(socket::Address::named(meeting_.of(to).memory_socket), {});
   }
-  /// Lets the next caller in.
+  /// Accepts the next caller.
   [[nodiscard]] socket::Channel answer() const {
     await_readable(listener_);
     auto handshake =
@@ -193,7 +193,7 @@ class ScriptedPeer final {
   socket::Descriptor listener_;
 };
 
-/// Rank 0 of two, joined with a scripted rank 1 whose control connection is up.
+/// Rank 0 of two, joined with a scripted rank 1 whose control connection exists.
 class Pair final {
  public:
   explicit Pair(GroupOptions options = quiet_options(), const std::string& peer_owner = "another user") {
@@ -207,7 +207,7 @@ class Pair final {
     peer = std::make_unique<ScriptedPeer>(board, 1, 2, peer_owner);
     control = peer->connect(0, connect::Purpose::control);
   }
-  ~Pair() { control.close(); }  // rank 0 would wait for what it has to say to a goodbye
+  ~Pair() { control.close(); }  // rank 0 would wait for its answer to a goodbye
   Pair(const Pair&) = delete;
   Pair& operator=(const Pair&) = delete;
   std::unique_ptr<ScriptedPeer> peer;

@@ -1,4 +1,4 @@
-// A relay on the way between two ranks: it forwards their bytes, and may change them.
+// A relay between two ranks: it forwards their bytes, and may change them.
 #pragma once
 
 #include <poll.h>
@@ -12,8 +12,8 @@
 
 namespace syncopate::transport::test {
 
-/// Listens, and forwards each connection to `to`. It shows `touch` the bytes of those that were made for data: where
-/// they stand among all that the caller has sent.
+/// Listens, and forwards each connection to `to`. Calls `touch` with the bytes of data connections and their offset in
+/// the caller's stream.
 class Relay final {
  public:
   using Touch = std::function<void(std::size_t at, std::span<std::byte> bytes)>;

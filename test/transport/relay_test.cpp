@@ -1,4 +1,4 @@
-// A relay without the job's secret on the way between two ranks: under TLS what it changes is an error, never a value.
+// A relay without the job's secret between two ranks: under TLS a change by it is an error, never a value.
 #include "transport/relay.hpp"
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 const std::string kSecret = "the secret of this very job";
 constexpr std::size_t kSentBytes = 100'000, kFlipAt = 50'000;
 
-/// One of two ranks that have met. The network leads what rank 1 sends to rank 0 to another address.
+/// One of two joined ranks. The network leads rank 1's bytes to rank 0 to another address.
 struct Rank {
   std::shared_ptr<membership::ControlThread> control;
   std::unique_ptr<tcp::TcpTransport> links;
@@ -46,7 +46,7 @@ struct Seen {
   membership::Failure failure;
 };
 
-/// Rank 1 sends 100 000 bytes of value 7 to rank 0; what rank 0 has in the end.
+/// Rank 1 sends 100 000 bytes of value 7 to rank 0. Returns the bytes that rank 0 has in the end.
 Seen sent_through(const test::Relay::Touch& touch, bool tls) {
   std::vector<socket::Descriptor> listeners;
   std::vector<socket::Address> addresses;
@@ -64,7 +64,7 @@ Seen sent_through(const test::Relay::Touch& touch, bool tls) {
       std::byte answer;
       me.links->receive(0, {2, 1}, {&answer, 1}, 2);
       test::finish(*me.links, 2);
-      throw Timeout("rank 0 has got it");
+      throw Timeout("rank 0 has the bytes");
     });
   });
   Rank me(0, addresses, std::move(listeners[0]), tls);
@@ -74,7 +74,7 @@ Seen sent_through(const test::Relay::Touch& touch, bool tls) {
     test::finish(*me.links, 1);
     me.links->send({1, {2, 1}, {&answer, 1}, 2});
     test::finish(*me.links, 1);
-    throw Timeout("it has come");
+    throw Timeout("the bytes have come");
   });
   return seen;
 }
@@ -93,29 +93,29 @@ std::size_t changed(const Seen& seen) {
 TEST(Relay, ThatOnlyForwardsDisturbsNobody) {
   for (const bool tls : {false, true}) {
     const Seen seen = sent_through(nothing, tls);
-    EXPECT_EQ(seen.failure.message, "it has come");
+    EXPECT_EQ(seen.failure.message, "the bytes have come");
     EXPECT_EQ(changed(seen), 0U);
   }
 }
 
-// What TLS is for; and the proof that this relay does what the next test says.
+// The reason for TLS, and the proof that this relay changes bytes as the next test needs.
 TEST(Relay, ThatChangesAByteIsNotSeenWithoutTls) {
   const Seen seen = sent_through(flip, false);
-  EXPECT_EQ(seen.failure.message, "it has come");
+  EXPECT_EQ(seen.failure.message, "the bytes have come");
   EXPECT_EQ(changed(seen), 1U);
 }
 
 TEST(Relay, ThatChangesAByteIsAnErrorUnderTls) {
   const Seen seen = sent_through(flip, true);
   EXPECT_EQ(seen.failure.kind, "Corrupt") << seen.failure.message;
-  // Rank 0 has found it; rank 1, which TLS tells of it, may be the first to say so.
+  // Rank 0 has found it; rank 1, which TLS notifies, may report it first.
   const int peer = seen.failure.where.peer;
   EXPECT_TRUE(peer == 0 || peer == 1) << peer;
   EXPECT_TRUE(test::contains(seen.failure.message, fmt::format("from rank {}: TLS found", peer)))
       << seen.failure.message;
 }
 
-/// Passes all that the two say until TLS begins, then speaks TLS with both by a key of its own.
+/// Forwards the handshake of both until TLS begins, then runs TLS with each by its own key.
 struct Terminated {
   connect::Handshake caller, called;
 
@@ -139,7 +139,7 @@ struct Terminated {
     pass(left.second, right.second, connect::kProofBytes);
     called.advance();
     EXPECT_EQ(caller.state(), connect::Handshake::State::reading);
-    EXPECT_EQ(called.state(), connect::Handshake::State::reading) << "its proof was right: TLS is what is left";
+    EXPECT_EQ(called.state(), connect::Handshake::State::reading) << "its proof was right: only TLS remains";
     left.second.secure({}, socket::TlsRole::server);
     right.second.secure({}, socket::TlsRole::client);
     for (int i = 0; i < 4; ++i) {

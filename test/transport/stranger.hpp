@@ -1,4 +1,4 @@
-// A stranger: messages and frames that a test writes byte by byte, and what it does with a connection.
+// A stranger: messages and frames that a test writes byte by byte, and its operations on a connection.
 #pragma once
 
 #ifndef XXH_INLINE_ALL
@@ -16,7 +16,7 @@
 
 namespace syncopate::transport::test {
 
-/// Bytes written field by field, little-endian. No encoder of the library has a part in them: they test its decoders.
+/// Bytes written field by field, little-endian. They use no encoder of the library, because they test its decoders.
 class Written final {
  public:
   template <std::integral T>
@@ -29,16 +29,16 @@ class Written final {
     bytes += text;
     return *this;
   }
-  /// A text with its length in front.
+  /// A text after its length.
   Written& text(std::string_view value) { return number(static_cast<std::uint32_t>(value.size())).raw(value); }
-  /// How far a rank has come.
+  /// A rank's progress.
   Written& progress(std::int32_t rank, std::uint64_t operation, std::string_view called) {
     return number(rank).number(operation).text(called);
   }
   std::string bytes;
 };
 
-/// A control message with its length in front.
+/// A control message after its length.
 inline std::string message(const Written& body) { return Written().text(body.bytes).bytes; }
 
 namespace control {
@@ -71,7 +71,7 @@ inline std::string reply(std::int32_t from, std::int32_t to, std::uint64_t opera
 inline std::string regrouped() { return message(Written().number(std::uint8_t{5})); }
 }  // namespace control
 
-/// The fields of a frame's header, as a test wants them; the checksum of the header is right unless it says otherwise.
+/// The fields of a frame's header; the header's checksum is right unless `damage` is set.
 struct FrameFields {
   std::uint32_t group = 0;
   std::uint64_t operation = 5, signature = 9;
@@ -89,7 +89,7 @@ struct FrameFields {
   }
 };
 
-/// Writes all of it, at the pace of the reader; false once the other end has closed the connection.
+/// Writes all bytes, at the pace of the reader; false once the other end has closed the connection.
 inline bool say(socket::Channel& channel, std::string_view bytes) {
   while (!bytes.empty()) {
     const socket::Moved moved = channel.write(std::as_bytes(std::span(bytes)));
@@ -101,7 +101,7 @@ inline bool say(socket::Channel& channel, std::string_view bytes) {
   return true;
 }
 
-/// What comes until `enough` of it is there, the other end closes, or a minute is over.
+/// Reads until `enough` bytes have arrived, the other end closes, or a minute is over.
 inline std::string hear(
     socket::Channel& channel,
     const std::function<bool(const std::string&)>& enough = [](const auto&) { return false; }) {

@@ -1,4 +1,4 @@
-// The acceptor: a peer that knows the job's secret is accepted, and strangers disturb nobody.
+// The acceptor: a peer with the job's secret is accepted, and strangers do not disturb the group.
 #include "transport/connect/acceptor.hpp"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ class NoDescriptors final {
  public:
   NoDescriptors() {
     ::getrlimit(RLIMIT_NOFILE, &before_);
-    const int lowest = ::dup(0);  // the lowest that is free
+    const int lowest = ::dup(0);  // the lowest free one
     ::close(lowest);
     rlimit none = before_;
     none.rlim_cur = static_cast<rlim_t>(lowest);
@@ -55,13 +55,13 @@ TEST(Acceptor, RestsWhileThereAreNoDescriptorsAndThenGoesOn) {
     const NoDescriptors none;
     EXPECT_EQ(look(), 1U);
     EXPECT_EQ(lines, std::vector<std::string>{"cannot accept connections for now: Too many open files"});
-    EXPECT_EQ(look(), 0U) << "the caller still waits, and nobody looks";
+    EXPECT_EQ(look(), 0U) << "the caller still waits, and is not accepted";
   }
   const base::Time end_of_rest = acceptor.next_deadline();
   ASSERT_NE(end_of_rest, base::kNever);
   acceptor.expire(end_of_rest);
   EXPECT_EQ(look(), 1U);
-  EXPECT_TRUE(acceptor.busy()) << "the caller is let in";
+  EXPECT_TRUE(acceptor.busy()) << "the caller is accepted";
 }
 
 TEST(Acceptor, StrangersDisturbNobody) {
@@ -144,7 +144,7 @@ TEST(Join, BeyondLoopbackWithoutASecretIsMisuse) {
   options.rank = 0;
   options.size = 2;
   options.interface = outside->first;
-  options.join_timeout = 100ms;  // nobody else comes
+  options.join_timeout = 100ms;  // no other rank comes
   const auto meeting = connect::rendezvous::in_memory(connect::rendezvous::make_board());
   EXPECT_THROW(std::ignore = join(options, *meeting), Misuse);
 }

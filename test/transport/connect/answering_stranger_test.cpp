@@ -1,4 +1,4 @@
-// Strangers that answer in a rank's place: no call is content with one that has not proved the secret.
+// Strangers that answer in a rank's place: no call accepts one that has not proved the secret.
 #include <gtest/gtest.h>
 
 #include "transport/connect/acceptor.hpp"
@@ -18,7 +18,7 @@ class AnsweringStranger : public testing::Test {
   void work() {
     for (const socket::Ready& ready : poller_.wait(test::in(10ms))) acceptor_.on_ready(ready);
   }
-  /// The next so many bytes that the rank says.
+  /// The next `count` bytes that the rank sends.
   std::string next_words(std::size_t count) {
     std::string heard;
     for (const base::Time end = test::in(10s); heard.size() < count && std::chrono::steady_clock::now() < end;) {
@@ -28,19 +28,19 @@ class AnsweringStranger : public testing::Test {
     }
     return heard;
   }
-  /// What the rank says first to whoever answers.
+  /// The rank's hello, sent before the other end has proved itself.
   std::string first_words() {
     test::await_readable(listener_);
     stranger_ = socket::Channel(socket::accept_from(listener_));
     return next_words(hello::kHelloBytes);
   }
-  /// Says the hello of `mine`, and hears the rank's proof, to its first words.
+  /// Answers the rank's hello `first` with the hello of `mine`, and reads the rank's proof.
   void answer(const std::string& first, const hello::Fields& mine) {
     EXPECT_TRUE(say(stranger_, hello::answer_by(mine)));
     EXPECT_EQ(next_words(hello::kProofBytes),
               hello::code(hello::kCaller, mine.meeting, first + hello::answer_by(mine), kSecret));
   }
-  /// How the call ended once the stranger has said this.
+  /// The result of the call after the stranger has sent these bytes.
   connect::Refusal refusal_after(const std::string& words) {
     EXPECT_TRUE(say(stranger_, words));
     for (const base::Time end = test::in(10s); std::chrono::steady_clock::now() < end;) {
@@ -63,7 +63,7 @@ TEST_F(AnsweringStranger, ThatKnowsTheSecretIsConnectedWhenItSaysSo) {
   const std::string first = first_words();
   answer(first, right());
   for (int i = 0; i < 10; ++i) work();
-  EXPECT_TRUE(acceptor_.busy()) << "its word is missing";
+  EXPECT_TRUE(acceptor_.busy()) << "its proof is missing";
   EXPECT_TRUE(acceptor_.connections().empty());
   EXPECT_TRUE(say(stranger_, hello::welcome_by(right(), first, kSecret)));
   std::vector<connect::Connection> made;

@@ -1,4 +1,4 @@
-// More ranks than an acceptor lets wait call it at once, and each of them comes in.
+// More ranks than an acceptor lets wait call it at once, and each of them is accepted.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,10 +13,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr int kProcesses = 4, kCallsEach = 300;  // none of the processes has more than 1024 descriptors open
+constexpr int kProcesses = 4, kCallsEach = 300;  // each process has at most 1024 open descriptors
 constexpr std::uint64_t kGroup = 5;
 
-/// Lets the acceptor work until `done` or the end of time.
+/// Runs the acceptor until `done` or the time limit.
 template <class Done>
 bool work(socket::Poller& poller, Acceptor& acceptor, base::Duration limit, const Done& done) {
   for (const base::Time end = test::in(limit); !done();) {
@@ -28,7 +28,7 @@ bool work(socket::Poller& poller, Acceptor& acceptor, base::Duration limit, cons
   return true;
 }
 
-/// Ranks first + 1 to first + kCallsEach call rank 0, all at once; returns how many of them came to no connection.
+/// Ranks first + 1 to first + kCallsEach call rank 0 at the same time. Returns the number of calls that failed.
 int call_all(const socket::Address& address, int first) {
   socket::Poller poller;
   Acceptor caller(poller, {.rank = 1, .group = kGroup, .secret = {}, .patience = 60s, .log = {LogLevel::off, {}}});
@@ -61,7 +61,7 @@ TEST(Crowd, OfMoreCallersThanMayWaitAllComeIn) {
     for (const Connection& connection : acceptor.connections()) came.insert(connection.hello.from);
     return came.size() == kProcesses * kCallsEach;
   });
-  EXPECT_TRUE(all_came) << came.size() << " ranks came in";
+  EXPECT_TRUE(all_came) << came.size() << " ranks were accepted";
   for (const pid_t child : children) {
     int status = 0;
     ASSERT_EQ(::waitpid(child, &status, 0), child);

@@ -1,4 +1,4 @@
-// The acceptor among strangers: it cuts off who keeps it waiting, and repeats a call that was cut off.
+// The acceptor among strangers: it cuts off silent callers, and repeats a call that was cut off.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -33,7 +33,7 @@ TEST(Acceptor, ASilentStrangerIsCutOffAndLogged) {
   EXPECT_LE(::recv(stranger.number(), &byte, 1, 0), 0) << "the connection is closed";
 }
 
-/// Lets the acceptor work until `done`, or 30 s; whether it was done.
+/// Runs the acceptor until `done`, or for 30 s. Returns whether it was done.
 bool work(socket::Poller& poller, Acceptor& acceptor, const std::function<bool()>& done) {
   for (const base::Time end = test::in(std::chrono::seconds(30)); !done();) {
     if (std::chrono::steady_clock::now() >= end) return false;
@@ -82,7 +82,7 @@ TEST(Acceptor, ACallThatIsCutOffIsRepeated) {
   test::await_readable(listener);
   { const socket::Descriptor cut = socket::accept_from(listener); }
   EXPECT_TRUE(work(poller, caller, [&] { return static_cast<bool>(socket::accept_from(listener)); }))
-      << "no second call came";
+      << "the call was not repeated";
   EXPECT_TRUE(caller.refusals().empty());
 }
 

@@ -1,4 +1,4 @@
-// Handshakes: who may come in, who is told what is wrong, and that strangers are only cut off.
+// Handshakes: which ends are accepted, which errors each end gets, and that strangers are only cut off.
 #include "transport/connect/handshake.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// A stranger's side of the handshake, byte by byte as docs/transport.md has it; no other file knows them.
+// A stranger's side of the handshake, byte by byte as in docs/transport.md; no other file depends on these bytes.
 #pragma once
 
 #include <openssl/evp.h>
@@ -11,12 +11,12 @@
 namespace syncopate::transport::test::hello {
 
 constexpr std::size_t kHelloBytes = 96, kProofBytes = 32;
-constexpr std::size_t kAnswerBytes = kHelloBytes;  ///< what a caller hears after its first words
+constexpr std::size_t kAnswerBytes = kHelloBytes;  ///< a caller receives them after its hello
 constexpr char kCaller = 'C', kAnswerer = 'A';
-/// What a caller hears that has not proved the secret.
+/// The answer to a caller that has not proved the secret.
 inline const std::string kRefusal(kProofBytes, '\0');
 
-/// A hello as a test wants it; the random bytes are the same in all.
+/// A hello with the fields that a test sets; the random bytes are equal in all.
 struct Fields {
   std::uint64_t group = 0;
   std::int32_t from = 1, to = 0;
@@ -27,7 +27,7 @@ struct Fields {
   std::uint16_t protocol = 2;
   std::string version{syncopate::version()};
   std::uint8_t tls = 0;
-  std::string meeting = std::string(32, '\0');  ///< what was said at the rendezvous, as a digest: no part of the hello
+  std::string meeting = std::string(32, '\0');  ///< digest of the rendezvous: not a part of the hello
 
   [[nodiscard]] std::string bytes() const {
     std::string padded = version;
@@ -50,23 +50,23 @@ inline std::string code(char role, const std::string& meeting, const std::string
   return made;
 }
 
-/// What a caller says first.
+/// The first bytes of a caller.
 inline std::string first_words(const Fields& mine) { return mine.bytes(); }
-/// What it says to this answer.
+/// A caller's answer to the hello `answer`.
 inline std::string last_words(const Fields& mine, const std::string& answer, const std::string& secret = {}) {
   return code(kCaller, mine.meeting, mine.bytes() + answer, secret);
 }
-/// What it hears when it is let in.
+/// The last bytes that an accepted caller receives.
 inline std::string welcome(const Fields& mine, const std::string& answer, const std::string& secret = {}) {
   return code(kAnswerer, mine.meeting, mine.bytes() + answer, secret);
 }
 
-/// What an answerer says to a caller's first words.
+/// An answerer's hello.
 inline std::string answer_by(Fields mine) {
   mine.role = kAnswerer;
   return mine.bytes();
 }
-/// What it says to the right last words.
+/// An answerer's last bytes to a caller with the right proof.
 inline std::string welcome_by(const Fields& mine, const std::string& first, const std::string& secret) {
   return code(kAnswerer, mine.meeting, first + answer_by(mine), secret);
 }

@@ -1,4 +1,4 @@
-// Launch: every source of rank, size and meeting place, their order, and what is refused.
+// Launch: every source of rank, size and rendezvous, their order, and the refused ones.
 #include "transport/connect/launch.hpp"
 
 #include <gtest/gtest.h>
@@ -111,7 +111,7 @@ TEST(Launch, SeveralRanksNeedAPlaceToMeet) {
   EXPECT_NE(refusal({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "2"}}).find("SYNCOPATE_RENDEZVOUS"), std::string::npos);
   EXPECT_EQ(refusal({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}}), "");
   EXPECT_NE(refusal({{"SYNCOPATE_RENDEZVOUS", "tcp://a:1"}}).find("SYNCOPATE_RANK"), std::string::npos)
-      << "a place without a rank is half an answer";
+      << "a rendezvous without a rank is incomplete";
 }
 
 std::string meeting_of(Variables variables) { return launched(std::move(variables)).options.rendezvous; }
@@ -136,12 +136,12 @@ TEST(Launch, RanksOfOneHostMeetByTheNameOfTheirJob) {
   for (const auto& [starter, rank] :
        {std::pair{kOpenMpi, "OMPI_COMM_WORLD_RANK"}, {kMpich, "PMI_RANK"}, {kSlurm, "SLURM_PROCID"}}) {
     EXPECT_TRUE(meeting_of(starter).starts_with("local://")) << meeting_of(starter);
-    EXPECT_EQ(meeting_of(starter), meeting_of(with(starter, rank, "3"))) << "all ranks find the same";
-    EXPECT_NE(launched(starter).source.find(meeting_of(starter)), std::string::npos) << "the log says where";
-    EXPECT_EQ(meeting_of(with(starter, "SYNCOPATE_RENDEZVOUS", "tcp://a:1")), "tcp://a:1") << "what is given, wins";
+    EXPECT_EQ(meeting_of(starter), meeting_of(with(starter, rank, "3"))) << "all ranks derive the same";
+    EXPECT_NE(launched(starter).source.find(meeting_of(starter)), std::string::npos) << "the log names it";
+    EXPECT_EQ(meeting_of(with(starter, "SYNCOPATE_RENDEZVOUS", "tcp://a:1")), "tcp://a:1") << "an explicit one wins";
     EXPECT_EQ(meeting_of(with(with(starter, "MASTER_ADDR", "h"), "MASTER_PORT", "29500")), "tcp://h:29500");
   }
-  EXPECT_EQ(meeting_of(kMpich), "local://fd:8") << "MPICH names no job; its socket leads to the process that has it";
+  EXPECT_EQ(meeting_of(kMpich), "local://fd:8") << "MPICH does not name the job; the process behind its socket does";
 }
 
 TEST(Launch, OtherJobsMeetElsewhere) {
@@ -162,7 +162,7 @@ TEST(Launch, OnSeveralHostsTheTwoVariablesAreNamedAndHowToPassThem) {
 }
 
 TEST(Launch, AStarterInsideAnotherIsTheOneThatCounts) {
-  Variables both = kSlurm;  // mpirun inside a Slurm job: every rank has the place of the one step that started it
+  Variables both = kSlurm;  // mpirun inside a Slurm job: every rank has the same Slurm step's variables
   both["SLURM_PROCID"] = "0";
   both["SLURM_NTASKS"] = "1";
   Variables mpich = both;
@@ -170,7 +170,7 @@ TEST(Launch, AStarterInsideAnotherIsTheOneThatCounts) {
   expect(launched(both), 1, 4, "Open MPI");
   mpich.insert(kMpich.begin(), kMpich.end());
   expect(launched(mpich), 1, 4, "MPICH");
-  Variables srun = kSlurm;  // srun --mpi=pmi2 speaks PMI too, without MPICH's own process
+  Variables srun = kSlurm;  // srun --mpi=pmi2 also provides PMI, without MPICH's own process
   srun.insert({{"PMI_RANK", "1"}, {"PMI_SIZE", "4"}});
   expect(launched(srun), 1, 4, "Slurm");
 }
@@ -215,7 +215,7 @@ TEST(Launch, TheRestComesFromTheEnvironmentUnlessGiven) {
   EXPECT_EQ(launched(variables, options).options.interface, "lo");
   EXPECT_EQ(launched(variables, options).options.streams, 2);
   const GroupOptions standard = launched({}).options;
-  const GroupOptions kept = launched(variables, standard).options;  // given, although it says nothing else
+  const GroupOptions kept = launched(variables, standard).options;  // given, although it equals the default
   EXPECT_EQ(kept.timeout, 120s);
   EXPECT_EQ(kept.join_timeout, 60s);
   EXPECT_EQ(kept.silence, 2s);

@@ -1,4 +1,4 @@
-// What ranks are told when they meet: it cannot be changed unseen where there is a secret, and all must want the same.
+// The rendezvous: no text can be changed unnoticed if there is a secret, and all ranks must have fitting settings.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ using connect::rendezvous::Member;
 
 const std::string kSecret = "the secret of this very job";
 
-/// A rendezvous whose keeper shows one rank other texts.
+/// A rendezvous that delivers changed texts to one rank.
 class Tampered final : public connect::rendezvous::Rendezvous {
  public:
   using Change = std::function<void(std::vector<std::string>& texts)>;
@@ -33,7 +33,7 @@ class Tampered final : public connect::rendezvous::Rendezvous {
 
 void nothing(std::vector<std::string>& /*texts*/) {}
 
-/// How each of two ranks failed to join, as "kind: message"; empty where it did not.
+/// How each of two ranks failed to join, as "kind: message"; empty if it joined.
 std::vector<std::string> outcomes(const std::function<GroupOptions(int)>& options_of, const Tampered::Change& change) {
   const auto board = connect::rendezvous::make_board();
   std::vector<std::string> failed(2);
@@ -94,7 +94,7 @@ TEST_F(Meeting, OnesOwnTextThatWasReplacedIsRefused) {
   EXPECT_TRUE(failed[1].starts_with("Unauthorized: another process has replaced this rank's text")) << failed[1];
 }
 
-// A text that the same secret has sealed for an earlier job: its code is right, but rank 0 has not said it now.
+// A text that was sealed with the same secret for an earlier job: its code is right, but rank 0 has not sent it now.
 TEST_F(Meeting, ATextOfAnEarlierJobKeepsRanksFromEachOther) {
   const auto failed = with_change([](auto& texts) {
     connect::PeerInfo earlier = connect::decode_peer_info(connect::unseal(texts[0], {0, 2}, kSecret), 0);
@@ -123,7 +123,7 @@ TEST_F(Meeting, TlsWithoutASecretIsMisuse) {
     EXPECT_TRUE(failure.starts_with("Misuse: SYNCOPATE_TLS=on needs the job's secret")) << failure;
 }
 
-/// What rank 0 of two logs that join at this host's address that is not loopback; "skip" if there is none.
+/// Rank 0's warning when two ranks join at this host's non-loopback address; "skip" if there is none.
 std::string warning_with(const GroupOptions& given) {
   const auto all = socket::interface_addresses();
   const auto outside = std::ranges::find_if(all, [](const auto& one) { return !one.second.loopback(); });

@@ -1,4 +1,4 @@
-// A process that knows the secret and speaks nonsense at the rendezvous is cut off, and the ranks meet all the same.
+// A process with the secret that sends malformed messages at the rendezvous is cut off, and the ranks still join.
 #include <gtest/gtest.h>
 
 #include "transport/connect/hello.hpp"

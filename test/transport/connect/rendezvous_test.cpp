@@ -1,4 +1,4 @@
-// Rendezvous: in memory, in a folder, over TCP: all texts reach all ranks, or everyone learns what is missing.
+// Rendezvous in memory, in a folder, over TCP: all texts reach all ranks, or every rank learns which are missing.
 #include "transport/connect/rendezvous/rendezvous.hpp"
 
 #include <fmt/format.h>
@@ -128,7 +128,7 @@ TEST(FolderRendezvous, AFolderThatOthersMayWriteToIsRefused) {
     EXPECT_TRUE(test::contains(outcome.message, "chmod go-w " + folder.path)) << outcome.message;
   }
   std::filesystem::permissions(folder.path, fs::owner_all | fs::group_read | fs::others_exec);
-  EXPECT_EQ(join({0}, 1, [&] { return in_folder(folder.path); })[0].kind, "") << "reading may be anybody's";
+  EXPECT_EQ(join({0}, 1, [&] { return in_folder(folder.path); })[0].kind, "") << "others may read it";
 }
 
 TEST(FolderRendezvous, AFolderOfAnotherUserIsRefused) {

@@ -1,4 +1,4 @@
-// Texts at the rendezvous that the job's secret seals: what was changed, or made without it, is refused.
+// Rendezvous texts that the job's secret seals: a text that was changed, or made without the secret, is refused.
 #include "transport/connect/seal.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Strangers that call: they stay outside, are given nothing, and disturb nobody.
+// Strangers that call: they are not accepted, get no proof, and do not disturb the group.
 #include <gtest/gtest.h>
 
 #include "transport/connect/hello.hpp"
@@ -22,7 +22,7 @@ class CallingStranger : public testing::Test {
     return {.group = pair_.peer->group(), .meeting = {reinterpret_cast<const char*>(meeting.data()), meeting.size()}};
   }
   [[nodiscard]] socket::Channel dial() const { return socket::Channel(pair_.peer->dial(0)); }
-  /// The handshake of who knows the secret; what the stranger said last.
+  /// The handshake of a caller with the secret. Returns the last bytes that the stranger sent.
   std::string introduce(socket::Channel& channel, const hello::Fields& mine) {
     EXPECT_TRUE(say(channel, hello::first_words(mine)));
     const std::string answer = hear_bytes(channel, hello::kAnswerBytes);
@@ -41,7 +41,7 @@ class CallingStranger : public testing::Test {
     test::finish(*pair_.endpoint.links, 1);
     EXPECT_EQ(std::memcmp(into.data(), "8 bytes.", 8), 0);
   }
-  /// Rank 1 comes in as if nobody else had called.
+  /// Rank 1 joins as if no stranger had called.
   void expect_undisturbed() {
     EXPECT_FALSE(pair_.endpoint.control->failed());
     socket::Channel data = pair_.peer->connect(0, connect::Purpose::data);
@@ -59,7 +59,7 @@ TEST_F(CallingStranger, ThatKnowsTheSecretComesInHoweverSlowlyItSpeaks) {
   expect_frame();
 }
 
-// What comes with the last words is none of the handshake's: it is left for whoever gets the connection.
+// Bytes after the caller's proof do not belong to the handshake: they are left for the owner of the connection.
 TEST_F(CallingStranger, MaySendItsFirstFrameWithItsLastWords) {
   socket::Channel channel = dial();
   EXPECT_TRUE(say(channel, hello::first_words(right())));
@@ -68,7 +68,7 @@ TEST_F(CallingStranger, MaySendItsFirstFrameWithItsLastWords) {
   expect_frame();
 }
 
-// The answerer gives nothing that was made with the secret to who has not shown that it knows it.
+// The answerer sends nothing that was made with the secret to a caller that has not proved it.
 TEST_F(CallingStranger, ThatSaysHelloAndWaitsGetsAHelloOnly) {
   socket::Channel channel = dial();
   EXPECT_TRUE(say(channel, hello::first_words(right())));
@@ -82,8 +82,8 @@ struct Attack {
   const char* name;
   std::function<void(hello::Fields&)> lies;
   std::function<std::string(const hello::Fields&, const std::string&)> last;
-  std::size_t hears;          ///< to its first words
-  std::string hears_at_last;  ///< before it is cut off; "proof": it has proved the secret, and gets one in return
+  std::size_t hears;          ///< after its hello
+  std::string hears_at_last;  ///< before it is cut off; "proof": it has proved the secret, and gets a proof
 };
 
 std::string prove(const hello::Fields& mine, const std::string& answer) { return hello::last_words(mine, answer); }
@@ -134,7 +134,7 @@ INSTANTIATE_TEST_SUITE_P(
         Attack{"OfAnotherLanguage", [](auto& mine) { mine.magic = "GET / HT"; }, nothing, 0, ""}),
     [](const auto& one) { return one.param.name; });
 
-// For stream 7 there is no place: the connection that was introduced is closed, and its words are all that stays.
+// Stream 7 does not exist: the accepted connection is closed, and only its recorded bytes are left.
 TEST_F(CallingStranger, ThatRepeatsWhatItHasOverheardStaysOutside) {
   hello::Fields mine = right();
   mine.stream = 7;

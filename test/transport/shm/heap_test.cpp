@@ -1,4 +1,4 @@
-// The heap: pages are found, given back and zero again, and a peer reaches them and nothing else.
+// The heap: pages are allocated, freed and zero again, and a peer reaches them and nothing else.
 #include "transport/shm/heap.hpp"
 
 #include <fcntl.h>
@@ -38,7 +38,7 @@ TEST(Heap, JoinsWhatIsGivenBackInAnyOrder) {
     for (int i = 0; i < 4; ++i) quarters.push_back(heap->allocate(kMiB / 4));
     for (const auto& quarter : quarters) ASSERT_TRUE(quarter);
     for (const int i : order) quarters[static_cast<std::size_t>(i)].reset();
-    ASSERT_TRUE(heap->allocate(kMiB)) << "one run again";
+    ASSERT_TRUE(heap->allocate(kMiB)) << "a single run again";
   }
 }
 
@@ -66,7 +66,7 @@ TEST(Heap, KnowsWhatLiesInIt) {
   EXPECT_FALSE(heap->place_of({&elsewhere, 1}));
 }
 
-/// As its neighbours see it.
+/// As its neighbours map it.
 PeerHeap peer_of(const Heap& heap) {
   return PeerHeap::adopt(socket::Descriptor(::fcntl(heap.memory().number(), F_DUPFD_CLOEXEC, 0)));
 }
@@ -88,7 +88,7 @@ TEST(PeerHeap, OfAnySizeIsSeenOverItsWindows) {
   EXPECT_THROW(std::ignore = peer.at(kWindow / 2, kWindow + 1), Corrupt);
 }
 
-// Whole, they would need 16 times the addresses that a process has.
+// Mapped whole, they would need 16 times the addresses that a process has.
 TEST(PeerHeap, TakesAddressesWhereItIsUsedOnly) {
   constexpr std::uint64_t kBytes = std::uint64_t{8} << 40;
   const socket::Descriptor memory = make_sealed(kBytes);

@@ -1,4 +1,4 @@
-// A neighbour: what a scripted rank that shares this host's memory can do to rank 0.
+// A neighbour: attacks of a scripted rank that shares this host's memory with rank 0.
 #include <sys/mman.h>
 #include <sys/wait.h>
 
@@ -71,7 +71,7 @@ TEST_F(Neighbour, WhoseHeapCouldShrinkIsCorrupt) {
   EXPECT_EQ(failure_of_receive().kind, "Corrupt");
 }
 
-/// What rank 0 makes of one record that says where its frame lies.
+/// Rank 0's reaction to one record that names its frame's place.
 class Pointing : public Neighbour {
  protected:
   [[nodiscard]] std::string outcome(shm::Kind kind, std::uint64_t place) {
@@ -122,7 +122,7 @@ TEST_F(Neighbour, ThatWritesNonsenseIsCorrupt) {
   EXPECT_EQ(failure.kind, "Corrupt") << failure.message;
 }
 
-// A ring looks at its tail when it seems full: here after as many replies as it has lines.
+// A ring reads its tail when it seems full: here after as many replies as it has lines.
 TEST_F(Neighbour, ThatGivesBackWhatItCannotHaveReadIsCorrupt) {
   const auto channel = pair_.peer->connect(0, connect::Purpose::memory);
   shm::Region region = shm::Region::make();
@@ -146,7 +146,7 @@ TEST_F(Neighbour, ThatGivesBackWhatItCannotHaveReadIsCorrupt) {
   EXPECT_EQ(replies, shm::kRingBytes / shm::kLineBytes) << "the last of them did not leave";
 }
 
-/// Rank 0's frame of 64 KiB in its heap, as a neighbour of rank 0 finds it.
+/// Rank 0's frame of 64 KiB in its heap, as its neighbour reads it.
 class Referred : public Neighbour {
  protected:
   static constexpr std::size_t kBytes = std::size_t{64} << 10;
@@ -177,7 +177,7 @@ TEST_F(Referred, CannotBeTouchedOnceItsOwnerKnowsOfAFailure) {
 TEST_F(Referred, IsLeftBeforeItsOwnerThrows) {
   const shm::Record record = lent();
   ASSERT_TRUE(reader_.hold(record));
-  // What orders the two is in the ring, which both ends map elsewhere: a sanitizer does not see it.
+  // The ring orders the two, and both ends map it at different addresses: a sanitizer does not see the order.
   const std::atomic_ref byte(memory_[0]);
   const std::jthread neighbour([&] {
     while (!pair_.endpoint.control->failed()) std::this_thread::yield();
@@ -239,7 +239,7 @@ TEST_F(Neighbour, OfAnotherUserIsTurnedAwayBeforeItIsHeard) {
     std::ignore = ::send(socket.number(), words.data(), words.size(), MSG_NOSIGNAL);
     test::await_readable(socket);
     char byte = 0;
-    ::_exit(::recv(socket.number(), &byte, 1, MSG_DONTWAIT) <= 0 ? 0 : 1);  // closed, without a word
+    ::_exit(::recv(socket.number(), &byte, 1, MSG_DONTWAIT) <= 0 ? 0 : 1);  // closed, without any bytes
   }
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);

@@ -1,4 +1,4 @@
-// Replies in shared memory: what both ranks hold for each other neither damages a frame nor stops one.
+// Replies in shared memory: memory that both ranks hold for each other neither damages a frame nor blocks one.
 #include <algorithm>
 #include <set>
 
@@ -19,10 +19,10 @@ std::byte element(int rank, std::uint64_t frame, std::size_t at) {
 }
 std::byte one_more(std::byte value) { return static_cast<std::byte>(std::to_integer<unsigned>(value) + 1); }
 
-/// Both ranks send frames, and return with one added what comes: data 0, data 1, reply 0, data 2, reply 1, and so on.
+/// Both ranks send frames, and return each arrival with one added: data 0, data 1, reply 0, data 2, reply 1, and so on.
 class Partner final {
  public:
-  /// What the peer is to reply with comes back into the frame itself, as in a collective.
+  /// The peer's reply comes back into the frame itself, as in a collective.
   Partner(Endpoint& me, std::size_t bytes, std::uint64_t frames, bool in_heap)
       : me_(me), lending_(*me.links->lending()), frames_(frames) {
     for (auto* each : {&sums_, &came_}) each->assign(frames, std::vector<std::byte>(bytes));
@@ -76,7 +76,7 @@ class Partner final {
   std::vector<std::vector<std::byte>> sums_, came_;
 };
 
-// Many times what a ring holds; and who waits, sleeps.
+// Many times the ring's size; and waiting ranks sleep.
 TEST(ShmReplies, PassWhileBothRanksHoldFramesForThem) {
   GroupOptions options = test::quiet_options();
   options.transport = "shm";
@@ -111,7 +111,7 @@ TEST(Lending, IsNotOfferedWherePeersReachNoMemory) {
   EXPECT_EQ(join_threads(1, test::quiet_options())[0].links->lending(), nullptr);
 }
 
-// The peer may read a frame for long: others of the same link finish before it.
+// The peer may read a frame slowly: other frames of the same link finish before it.
 TEST(ShmReferences, AreGivenBackInAnyOrder) {
   GroupOptions options = test::quiet_options();
   options.transport = "shm";
@@ -130,7 +130,7 @@ TEST(ShmReferences, AreGivenBackInAnyOrder) {
           gone.insert(event.token);
           if (event.arrival) me.links->release(event.token);
         }
-      EXPECT_EQ(gone, (std::set<std::uint64_t>{1, 2, 3})) << "what the peer released, and its word";
+      EXPECT_EQ(gone, (std::set<std::uint64_t>{1, 2, 3})) << "the released frames, and the peer's message";
       me.links->send({1, kLabel, {&last, 1}, 4});
       test::finish(*me.links, 2);
     } else {

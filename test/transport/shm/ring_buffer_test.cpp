@@ -1,4 +1,4 @@
-// Ring buffers: records cross whole, and nothing that the other end writes is believed unchecked.
+// Ring buffers: records cross whole, and every value that the other end writes is checked.
 #include "transport/shm/ring_buffer.hpp"
 
 #include <fcntl.h>
@@ -87,7 +87,7 @@ TEST(RingBuffer, ASmallFrameIsOneLine) {
   EXPECT_LT(record->piece.data(), ends.guest.ring(Side::maker) + kLineBytes);
 }
 
-// Payload may hold anything, also what looks like the mark of a record that is still to come.
+// A payload may hold any bytes, even those of the mark of a later record.
 TEST(RingBuffer, PayloadOfAnEarlierRoundIsNoRecord) {
   Ends ends;
   std::vector<std::byte> tricky(kMostPiece);
@@ -104,7 +104,7 @@ TEST(RingBuffer, PayloadOfAnEarlierRoundIsNoRecord) {
   }
 }
 
-/// Both rings of a region: what comes by one can be replied to in place by the other.
+/// Both rings of a region: an arrival in one can be replied to in place by the other.
 struct BothWays {
   Region maker = Region::make();
   RingWriter to_guest{maker.ring(Side::maker), maker.tail(Side::maker)};
@@ -140,14 +140,14 @@ TEST(HostileReply, OutsideOfWhatIsUnderWayIsRefused) {
   ways.at_guest.pass(*frame);
   ways.at_guest.give_back(frame->end);
   const std::vector<std::byte> piece(kMostPiece);
-  while (ways.to_guest.push(head_of(piece.size()), piece)) {  // learns of what was given back
+  while (ways.to_guest.push(head_of(piece.size()), piece)) {  // learns of freed bytes
   }
   EXPECT_THROW(std::ignore = ways.to_guest.replied(frame->at, 3000), Corrupt);
 }
 
 class HostileRecord : public testing::Test {
  protected:
-  /// What the reader makes of a good record in which 8 bytes were overwritten.
+  /// The reader's reaction to a good record in which 8 bytes were overwritten.
   void expect_refused(std::size_t at, std::uint64_t value) {
     Ends ends;
     ASSERT_TRUE(ends.writer.push(head_of(200), pattern(200, 1)));
@@ -178,7 +178,7 @@ TEST_F(HostileRecord, OverBytesInUseIsRefused) {
     ASSERT_TRUE(record);
     ends.reader.pass(*record);  // kept
   }
-  // The writer may not put a fourth there; a hostile one does.
+  // The writer may not put a fourth record there; a hostile one does.
   std::byte* fourth = ends.maker.ring(Side::maker) + 3 * (kMostPiece + kLineBytes);
   store(fourth + 24, kMostPiece);
   store(fourth + 32, kMostPiece);

@@ -1,4 +1,4 @@
-// A rank of this host that hands over other things than its memory is Corrupt or lost, and nothing of it stays open.
+// A rank of this host that passes other descriptors than its memory is Corrupt or lost, and none of them stays open.
 #include "transport/stranger.hpp"
 
 #include <fcntl.h>
@@ -18,7 +18,7 @@ namespace {
 using test::contains;
 using namespace std::chrono_literals;
 
-constexpr off_t kRegionBytes = (64 << 10) + 2 * (256 << 10);  // as src/transport/shm/README.md has it
+constexpr off_t kRegionBytes = (64 << 10) + 2 * (256 << 10);  // as in src/transport/shm/README.md
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 socket::Descriptor memory(off_t bytes, int seals) {
@@ -28,7 +28,7 @@ socket::Descriptor memory(off_t bytes, int seals) {
   return made;
 }
 
-/// One byte, and with it these descriptors.
+/// Sends one byte, and with it these descriptors.
 void hand_over(const socket::Channel& channel, std::initializer_list<const socket::Descriptor*> descriptors) {
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * 16)] = {};
   char byte = 'm';
@@ -136,7 +136,7 @@ TEST_F(MemoryStranger, ThatHandsOverNothingIsCorrupt) {
   EXPECT_TRUE(contains(seen.message, "something else than one descriptor")) << seen.message;
 }
 
-// The kernel cuts off what the receiver has no room for; neither those nor the others stay open.
+// The kernel cuts off descriptors beyond the receiver's room; neither those nor the others stay open.
 TEST_F(MemoryStranger, ThatHandsOverSeveralThingsIsCorruptAndTheyAreClosed) {
   const auto before = open_now();
   for (const int round : {2, 9}) {
@@ -176,7 +176,7 @@ TEST_F(MemoryStranger, ThatClosesAfterItsRegionIsLostToo) {
   EXPECT_EQ(failure().kind, "PeerLost");
 }
 
-// A connection for memory that says nothing keeps nobody: control goes on, and a collective has its timeout.
+// A silent connection for memory blocks no rank: control continues, and a collective has its timeout.
 TEST_F(MemoryStranger, ThatSaysNothingKeepsNobody) {
   pair_.endpoint.links->receive(1, {1, 1}, into_, 1);
   EXPECT_TRUE(pair_.endpoint.links->poll(test::in(50ms), {}).empty());

@@ -1,4 +1,4 @@
-// Shared memory between ranks: who shares it, who may not, what a hostile peer gets, and what a lost one leaves.
+// Shared memory between ranks: which ranks share it, what a hostile peer reaches, and what a lost one leaves.
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -30,7 +30,7 @@ std::vector<std::byte> pattern(std::size_t bytes, int seed) {
   return data;
 }
 
-/// Everyone sends `bytes` to everyone and checks what comes.
+/// Every rank sends `bytes` to every rank and checks the arrivals.
 void exchange(Endpoint& me, std::size_t bytes, std::uint64_t operation) {
   std::vector<std::vector<std::byte>> out, arrived(static_cast<std::size_t>(me.size), std::vector<std::byte>(bytes));
   for (int peer = 0; peer < me.size; ++peer) out.push_back(pattern(bytes, me.rank * 16 + peer));
@@ -113,7 +113,7 @@ TEST(ShmLinks, ArrivalsAreLentUntilTheyAreReleased) {
     };
     while (held.size() < 8) take();
     for (int i = 0; i < 3; ++i) take();
-    ASSERT_LT(held.size(), kFrames) << "nothing was given back, so the ring is full";
+    ASSERT_LT(held.size(), kFrames) << "no frame was given back, so the ring is full";
     std::uint64_t seen = held.size();
     for (std::size_t i = held.size(); i-- > 0;) {  // in any order
       EXPECT_NE(held[i].bytes.data(), memory.data());
@@ -124,7 +124,7 @@ TEST(ShmLinks, ArrivalsAreLentUntilTheyAreReleased) {
   });
 }
 
-// What opens a link may come at any point of falling asleep; so may the first frame.
+// The messages that open a link may arrive at any point of falling asleep; so may the first frame.
 TEST(ShmLinks, OpenAtAnyMomentOfASleep) {
   for (int round = 0; round < 60; ++round)
     test::with_ranks(3, options_for("shm"), [&](Endpoint& me) {
@@ -181,7 +181,7 @@ TEST(DescriptorPassing, TakesExactlyOneDescriptor) {
   int ends[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
   const socket::Descriptor a(ends[0]), b(ends[1]);
-  EXPECT_FALSE(shm::receive_descriptor(b)) << "nothing has come";
+  EXPECT_FALSE(shm::receive_descriptor(b)) << "nothing has arrived";
   const shm::Region region = shm::Region::make();
   ASSERT_TRUE(shm::send_descriptor(a, region.memory()));
   const auto taken = shm::receive_descriptor(b);

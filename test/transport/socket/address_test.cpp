@@ -1,4 +1,4 @@
-// Addresses: text to value and back, what is refused, and which of this host's is taken.
+// Addresses: text to value and back, refused texts, and the choice among this host's addresses.
 #include "transport/socket/address.hpp"
 
 #include <gtest/gtest.h>
@@ -58,7 +58,7 @@ TEST(Address, AnUnknownInterfaceIsAnsweredWithThoseThatExist) {
   } catch (const Misuse& error) {
     const std::string text = error.what();
     EXPECT_NE(text.find("allowed: lo"), std::string::npos) << text;
-    EXPECT_EQ(text.find(" lo,", text.find(" lo,") + 1), std::string::npos) << "named once for each address: " << text;
+    EXPECT_EQ(text.find(" lo,", text.find(" lo,") + 1), std::string::npos) << "listed once per address: " << text;
   }
   EXPECT_THROW(std::ignore = interface_address("0.0.0.0"), Misuse);
 }

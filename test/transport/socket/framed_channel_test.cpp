@@ -1,4 +1,4 @@
-// Framed messages: they arrive whole and in order, and nobody is read for longer than the others can wait.
+// Framed messages: they arrive whole and in order, and no connection is read for longer than the others can wait.
 #include "transport/socket/framed_channel.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The poller where the system cannot wait by nanoseconds: it waits all the same, and says what it cannot do.
+// The poller where the kernel cannot wait by nanoseconds: it still waits, and reports that.
 #include "transport/socket/poller.hpp"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Makes the call fail with `error` for this thread from now on; false where the system has no such filters.
+/// Makes the call fail with `error` for this thread from now on; false if the kernel has no such filters.
 bool forbid(long call, int error) {
   std::array program{
       sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),

@@ -57,7 +57,7 @@ inline std::vector<std::byte> noise(std::size_t bytes, unsigned seed = 1) {
   return all;
 }
 
-/// Moves `bytes` from one end to the other, in reads of `piece` bytes; what arrived.
+/// Moves `bytes` from one end to the other, in reads of `piece` bytes. Returns the arrived bytes.
 inline std::vector<std::byte> pass(Channel& from, Channel& to, std::span<const std::byte> bytes, std::size_t piece) {
   std::vector<std::byte> got;
   std::vector<std::byte> into(piece);

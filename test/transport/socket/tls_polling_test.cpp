@@ -1,4 +1,4 @@
-// TLS and the poller: no byte stays where no event tells of it, and none is announced too late.
+// TLS and the poller: every waiting byte is announced by an event, and none too late.
 #include <gtest/gtest.h>
 #include <linux/sockios.h>
 #include <sys/epoll.h>
@@ -12,7 +12,7 @@
 namespace syncopate::transport::socket {
 namespace {
 
-/// Moves what has arrived at one end of a relay, but at most `most` bytes, on to the other; how much.
+/// Moves arrived bytes from one end of a relay to the other, at most `most`. Returns their number.
 std::size_t relayed(const Descriptor& from, const Descriptor& to, std::size_t most = 1 << 20) {
   std::vector<std::byte> bytes(most);
   const ssize_t got = ::recv(from.number(), bytes.data(), bytes.size(), MSG_DONTWAIT);
@@ -61,12 +61,12 @@ TEST(TlsPolling, TheRestOfARecordIsAnnouncedHoweverMuchOfItIsHere) {
   }
   two.server.announce_from(kPlain);
   ASSERT_EQ(relayed(near, far), kRest);
-  ASSERT_FALSE(poller.wait(test::in(10s)).empty()) << "all is here, and nothing tells of it";
+  ASSERT_FALSE(poller.wait(test::in(10s)).empty()) << "all bytes are here, and no event announces them";
   EXPECT_EQ(two.server.read(std::span(into)).bytes, kPlain);
   EXPECT_EQ(into, sent);
 }
 
-// A reader that is told of each arrival once: what it left must not stay where no event tells of it.
+// An edge-triggered reader: an event must announce the bytes that it left.
 TEST(TlsPolling, AShortReadMeansThatTheNextArrivalIsAnEvent) {
   Two two(kKey);
   two.server.read_ahead();
@@ -78,7 +78,7 @@ TEST(TlsPolling, AShortReadMeansThatTheNextArrivalIsAnEvent) {
   for (int round = 0; round < 50; ++round) {
     ASSERT_EQ(two.client.write(std::span<const std::byte>(sent)).bytes, sent.size());
     for (std::size_t got = 0; got < sent.size();) {
-      ASSERT_FALSE(poller.wait(test::in(10s)).empty()) << "nothing tells of the rest";
+      ASSERT_FALSE(poller.wait(test::in(10s)).empty()) << "no event announces the rest";
       for (Moved moved{.more = true}; moved.more; got += moved.bytes) {
         moved = two.server.read(std::span(into));
         ASSERT_NE(moved.outcome, Outcome::closed);
@@ -88,7 +88,7 @@ TEST(TlsPolling, AShortReadMeansThatTheNextArrivalIsAnEvent) {
   }
 }
 
-// A reader that is told as long as something waits: what it does not ask for must stay in the kernel.
+// A level-triggered reader: bytes that it does not request must stay in the kernel.
 TEST(TlsPolling, WhatIsNotReadStaysWhereThePollerSeesIt) {
   Two two(kKey);
   const auto sent = noise(100);
@@ -101,7 +101,7 @@ TEST(TlsPolling, WhatIsNotReadStaysWhereThePollerSeesIt) {
   EXPECT_GE(waiting, 200);
 }
 
-// The mark counts encrypted bytes; it may announce early, but never wait for bytes that are here already.
+// The mark counts encrypted bytes; it may announce early, but never wait for bytes that are already here.
 TEST(TlsPolling, AnAnnouncedFrameIsAnnouncedHoweverItsRecordsAreCut) {
   Two two(kKey);
   two.server.read_ahead();
@@ -150,7 +150,7 @@ TEST(TlsPolling, AWriteThatTheKernelDoesNotTakeGoesOnWhereItStopped) {
   EXPECT_TRUE(got == sent);
 }
 
-// A message may say that the connection is to end: it is to be heard before the end is.
+// A message may announce the end of its connection: it must be received before the end.
 TEST(TlsPolling, AMessageAndTheEndBehindItAreToldOneAfterTheOther) {
   Two two(kKey);
   FramedChannel from(std::move(two.client), 100), to(std::move(two.server), 100);
@@ -166,7 +166,7 @@ TEST(TlsPolling, AMessageAndTheEndBehindItAreToldOneAfterTheOther) {
   EXPECT_FALSE(to.read(messages));
 }
 
-// A read of messages ends after 64 KiB, which may be amid a record: the rest of it is in no kernel.
+// A read of messages ends after 64 KiB, possibly within a record, whose rest is then not in the kernel.
 TEST(TlsPolling, ARecordIsReadToItsEnd) {
   Two two(kKey);
   FramedChannel from(std::move(two.client), 100'000), to(std::move(two.server), 100'000);
@@ -178,7 +178,7 @@ TEST(TlsPolling, ARecordIsReadToItsEnd) {
   while (messages.size() < 2) {
     ASSERT_TRUE(from.flush());
     pollfd one{to.socket().number(), POLLIN, 0};
-    ASSERT_EQ(::poll(&one, 1, 10'000), 1) << "nothing tells of the rest";
+    ASSERT_EQ(::poll(&one, 1, 10'000), 1) << "no event announces the rest";
     ASSERT_TRUE(to.read(messages));
   }
   EXPECT_EQ(messages[1].size(), 65'532U);

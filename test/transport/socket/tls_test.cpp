@@ -1,4 +1,4 @@
-// TLS over a connection: what arrives is what was sent, and whatever else comes is an end of the connection.
+// TLS over a connection: the arriving bytes are those that were sent; anything else ends the connection.
 #include <gtest/gtest.h>
 #include <openssl/evp.h>
 #include <openssl/ssl.h>
@@ -13,7 +13,7 @@
 namespace syncopate::transport::socket {
 namespace {
 
-/// What the other end of a connection sees of it in the end, waiting for it.
+/// Waits for the end of a connection, and returns how the other end sees it.
 Moved end_of(Channel& channel) {
   for (const base::Time end = test::in(10s); std::chrono::steady_clock::now() < end;) {
     std::array<std::byte, 100> bytes;
@@ -45,7 +45,7 @@ struct Freed {
 template <class T>
 using Owned = std::unique_ptr<T, Freed>;
 
-/// A server that has no key, but a certificate that it has signed itself.
+/// A server without a key, with a self-signed certificate.
 Owned<SSL> server_with_certificate(int socket) {
   const Owned<EVP_PKEY> key(EVP_EC_gen("P-256"));
   const Owned<X509> certificate(X509_new());
@@ -147,7 +147,7 @@ TEST(Tls, ManyKeysInARowGoUnnoticed) {
     client_done = client_done || client.settle().outcome == Outcome::some;
     server_done = server_done || server.settle().outcome == Outcome::some;
   }
-  // A renewal is a record of its own, in front of the next bytes.
+  // A renewal is a separate record before the next bytes.
   auto sent = noise(30'000);
   std::array<int, 2> arrived{};
   for (int& bytes : arrived) {
@@ -173,7 +173,7 @@ TEST(Tls, ManyKeysInARowGoUnnoticed) {
 }
 
 TEST(Tls, AFlippedByteIsFoundAndWhatCameBeforeItIsGiven) {
-  Two two(kKey), path;  // the client's bytes go on by way of `path`
+  Two two(kKey), path;  // the client's bytes pass through `path`
   const auto sent = noise(5000);
   ASSERT_EQ(two.client.write(std::span<const std::byte>(sent)).bytes, sent.size());
   ASSERT_EQ(two.client.write(std::span<const std::byte>(sent)).bytes, sent.size());
@@ -188,11 +188,11 @@ TEST(Tls, AFlippedByteIsFoundAndWhatCameBeforeItIsGiven) {
   std::vector<std::byte> got(20'000);
   const Moved first = two.server.read(std::span(got));
   EXPECT_EQ(first.bytes, 5000u);
-  EXPECT_TRUE(first.more) << "the end must be heard without another event";
+  EXPECT_TRUE(first.more) << "the end must be read without another event";
   const Moved end = two.server.read(std::span(got));
   EXPECT_EQ(end.outcome, Outcome::closed);
   EXPECT_EQ(end.error, kForged);
-  EXPECT_EQ(two.server.read(std::span(got)).error, kForged) << "once ended, for ever ended";
+  EXPECT_EQ(two.server.read(std::span(got)).error, kForged) << "an end is permanent";
 }
 
 TEST(Tls, GarbageBetweenRecordsIsFound) {
@@ -225,7 +225,7 @@ TEST(Tls, WhoGoesAwayInTheHandshakeIsClosedInOrder) {
   EXPECT_NE(end.error, kForged);
 }
 
-// The child's copy of the number may by then be another file of the child's.
+// By then the child may use the same number for another file.
 TEST(Tls, AForkedChildSaysNothingInItsParentsName) {
   Two two(kKey);
   std::array<int, 2> own{};

@@ -1,4 +1,4 @@
-// Frames: what is written is read, and nothing else is accepted.
+// Frames: encoded frames are decoded, and nothing else is accepted.
 #include <gtest/gtest.h>
 
 #define XXH_INLINE_ALL

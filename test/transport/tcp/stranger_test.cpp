@@ -1,4 +1,4 @@
-// A rank that frames its data as it likes fails the group by name, and never passes for data that was expected.
+// A rank that sends wrong frames fails the group by name, and its bytes never pass for the expected data.
 #include "transport/stranger.hpp"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 
 constexpr std::string_view kEight = "8 bytes.";
 
-/// Rank 0 of two expects 8 bytes of operation 5 from a rank 1 that is scripted.
+/// Rank 0 of two expects 8 bytes of operation 5 from a scripted rank 1.
 class DataStranger : public testing::Test {
  protected:
   membership::Failure after(const std::string& bytes) {
@@ -41,7 +41,7 @@ TEST_F(DataStranger, ThatFramesAsTheOthersDoIsUnderstood) {
   EXPECT_EQ(text(), kEight);
 }
 
-// What follows a frame is not looked at before a receive is posted for it, and then it fails that one.
+// Bytes after a frame are not examined before a receive is posted for them, and then they fail that receive.
 TEST_F(DataStranger, ThatSendsMoreThanWasExpectedSpoilsNothingThatWas) {
   socket::Channel data = pair_.peer->connect(0, connect::Purpose::data);
   EXPECT_TRUE(say(data, fitting() + std::string(20'000, 'g')));
@@ -109,7 +109,7 @@ TEST_F(DataStranger, ThatDamagesAPayloadOnItsWayIsFound) {
   EXPECT_TRUE(contains(failure.message, "a payload does not match its checksum")) << failure.message;
 }
 
-// This rank took part in operation 4 and expected nothing in it: that is what the two differ in.
+// This rank took part in operation 4 and expected nothing in it: the two ranks differ in that operation.
 TEST_F(DataStranger, WhoseOperationIsAnEarlierOneDiffersInThatOne) {
   pair_.endpoint.control->began({4, 8, "broadcast f32 x 0 root 1"});
   FrameFields earlier = fields();

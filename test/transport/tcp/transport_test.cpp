@@ -25,7 +25,7 @@ std::vector<std::byte> pattern(std::size_t bytes, std::uint64_t seed) {
 
 constexpr std::size_t kSizes[] = {0, 1, 63, 64, 65, 1000, 8191, 8192, 8193, 100'001, 3, 0, 1'048'577};
 
-/// As `finish`; of the posts every other one, from the first on, received into `in`.
+/// As `finish`; every other post, from the first on, is received into `in`.
 void finish_into(Transport& links, std::vector<std::vector<std::byte>>& in, int count, Patience patience) {
   const base::Time end = test::in(30s);
   while (count > 0) {
@@ -158,7 +158,7 @@ TEST_P(Links, ManySmallFramesKeepTheirOrder) {
 TEST_P(Links, AReceivePostedLongAfterArrivalIsServed) {
   with_ranks(2, options(), [](Endpoint& me) {
     const auto first = pattern(100, 1), second = pattern(300'000, 2);
-    if (me.rank == 0) {  // frames of operations 1 and 2 leave before rank 1 posts any receive of theirs
+    if (me.rank == 0) {  // frames of operations 1 and 2 leave before rank 1 posts their receives
       me.links->send({1, {1, 1}, first, 1});
       me.links->send({1, {2, 1}, second, 2});
       std::byte done;
