@@ -1,4 +1,4 @@
-// Failures as values and as exceptions: what is thrown on one rank becomes what every rank throws.
+// Failures as values and as exceptions: an exception on one rank becomes the exception of every rank.
 #include "transport/membership/control.hpp"
 
 #include <fmt/format.h>
@@ -30,7 +30,7 @@ Failure failure_of(const std::exception& error, int rank) {
   Where where = known != nullptr ? known->where() : Where{};
   if (where.rank < 0) where.rank = rank;
   const std::string_view kind = known != nullptr ? name_of(known->kind()) : "";
-  // Misuse and Unauthorized are the business of the rank where they happened: to the others it is a rank that failed.
+  // Misuse and Unauthorized concern only the rank where they happened: the others see a failed rank.
   for (const std::string_view travels :
        {"PeerLost", "Timeout", "Mismatch", "RemoteFailure", "Corrupt", "SystemFailure"})
     if (kind == travels) return {std::string(kind), error.what(), std::move(where)};

@@ -11,7 +11,7 @@
 
 namespace syncopate::transport::membership {
 
-/// What went wrong, as it travels between ranks. `kind` names the exception that every rank throws.
+/// A failure as it travels between ranks. `kind` names the exception that every rank throws.
 struct Failure {
   std::string kind;  ///< "PeerLost", "Timeout", "Mismatch", "RemoteFailure", "Corrupt", "SystemFailure"
   std::string message;
@@ -20,23 +20,23 @@ struct Failure {
 
 /// Throws the exception that `failure.kind` names.
 [[noreturn]] void raise(const Failure& failure);
-/// The failure that an exception of this library, or any other, amounts to on rank `rank`.
+/// The failure on rank `rank` that corresponds to an exception of this library, or any other.
 [[nodiscard]] Failure failure_of(const std::exception& error, int rank);
 
-/// Messages between two ranks have numbers of their own, beside the operations that all ranks share: bit 63, sender,
-/// receiver, and the how-manieth it is from the one to the other. Ranks are below 32768.
+/// Messages between two ranks have separate numbers from the operations that all ranks share: bit 63, sender, receiver,
+/// and the message's sequence number on that pair. Ranks are below 32768.
 [[nodiscard]] std::uint64_t message_number(int from, int to, std::uint64_t count) noexcept;
 [[nodiscard]] constexpr bool is_message(std::uint64_t number) noexcept { return number >> 63 != 0; }
 /// "operation 7", "message 3 from rank 0 to rank 1".
 [[nodiscard]] std::string text_of_number(std::uint64_t number);
 
-/// What this rank called as its operation number `number` (1, 2, ... per group).
+/// This rank's call of its operation number `number` (1, 2, ... per group).
 struct OperationRecord {
   std::uint64_t number = 0;     ///< or a message_number
   std::uint64_t signature = 0;  ///< hash of collective, type, count, root, operation, algorithm and tensor name
-  std::string text;             ///< the same for people: "allreduce f32 x 1024 sum 'fc1.weight'"
-  std::uint64_t scope = 0;      ///< not 0: parts of the group carry it out each for itself, maybe in different sizes
-  /// What ranks compare that exchange no data.
+  std::string text;             ///< the readable form: "allreduce f32 x 1024 sum 'fc1.weight'"
+  std::uint64_t scope = 0;      ///< not 0: sub-groups run it separately, possibly with different sizes
+  /// The hash that ranks compare if they exchange no data.
   [[nodiscard]] std::uint64_t common() const noexcept { return scope == 0 ? signature : scope; }
 };
 
@@ -44,24 +44,24 @@ struct OperationRecord {
 class Control {
  public:
   virtual ~Control() = default;
-  /// The first failure anyone reported, whoever it was; every later call of the group throws it.
+  /// The first reported failure of any rank; every later call of the group throws it.
   [[nodiscard]] virtual std::optional<Failure> failure() const = 0;
   /// Cheap form of `failure().has_value()`: one atomic load.
   [[nodiscard]] virtual bool failed() const noexcept = 0;
-  /// Tells every rank. The first failure that a rank learns of stays; later ones are dropped.
+  /// Spreads the failure to every rank. The first failure that a rank learns of stays; later ones are dropped.
   virtual void report(Failure failure) = 0;
-  /// This rank begins an operation. Neighbours compare records, so that ranks that called different operations are
-  /// told even if they exchange no data. Messages are only remembered, for `mismatch`.
+  /// This rank begins an operation. Neighbours compare records, so that ranks detect different operations even if they
+  /// exchange no data. Messages are only recorded, for `mismatch`.
   virtual void began(const OperationRecord& record) = 0;
-  /// Data from `peer` for operation `number` does not fit what this rank called: reports a Mismatch that names both
-  /// ranks' operations (it asks the peer for its own).
+  /// Data from `peer` for operation `number` does not fit this rank's call: reports a Mismatch that names both ranks'
+  /// operations (it asks the peer for its own).
   virtual void mismatch(int peer, std::uint64_t number) = 0;
   /// Whether that rank left the group in order.
   [[nodiscard]] virtual bool has_left(int /*peer*/) const { return false; }
   /// How long a lost link waits for control to bring the cause: a peer closes its links when the group fails elsewhere.
   [[nodiscard]] virtual base::Duration grace() const { return std::chrono::milliseconds(300); }
-  /// For the message of a timeout in operation `number`: which ranks are known not to have begun it, and where they
-  /// are; empty if none is known.
+  /// For the message of a timeout in operation `number`: the ranks that are known not to have begun it, and their
+  /// progress; empty if none is known.
   [[nodiscard]] virtual std::string laggards(std::uint64_t number) const = 0;
 };
 

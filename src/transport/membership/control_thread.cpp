@@ -1,4 +1,4 @@
-// ControlThread: one loop, which waits for control's poller and feeds control; then it leaves the group.
+// ControlThread: one loop that waits for control's poller and feeds control; then it leaves the group.
 #include "transport/membership/control_thread.hpp"
 
 #include <fmt/format.h>
@@ -45,7 +45,7 @@ void ControlThread::run(const std::stop_token& stop) {
     go();
   } catch (const std::exception& error) {
     options().log.write(LogLevel::warning,
-                        fmt::format("rank {} left without a word: {}", options().rank, error.what()));
+                        fmt::format("rank {} left without a goodbye: {}", options().rank, error.what()));
   }
 }
 

@@ -1,4 +1,4 @@
-// ControlThread: a thread per rank that feeds its control; it waits where control must not.
+// ControlThread: a thread per rank that feeds its control, and does the waiting for it.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ class ControlThread final : public TreeControl {
  public:
   /// Starts the thread (not for a group of one rank).
   ControlThread(ControlOptions options, std::vector<socket::Descriptor> listeners, std::shared_ptr<Mailbox> mailbox);
-  /// Leaves the group, which takes as long as TreeControl::leave says.
+  /// Leaves the group; `TreeControl::leave` bounds the time.
   ~ControlThread() override;
 
   /// Waits until every edge of the tree that ends here exists; throws Timeout or the failure.

@@ -1,4 +1,4 @@
-// ControlTree: this rank's edges of the control tree, those that exist and those that are expected.
+// ControlTree: this rank's edges of the control tree, existing and expected.
 #include "transport/membership/control_tree.hpp"
 
 #include <fmt/format.h>
@@ -11,7 +11,7 @@
 namespace syncopate::transport::membership {
 
 namespace {
-/// Beyond what the kernel holds. All that a group of thousands says in the moment in which it fails is less.
+/// In addition to the kernel's buffers. A failing group of thousands of ranks sends less than this at once.
 constexpr std::size_t kMostWaiting = std::size_t{4} << 20;
 }  // namespace
 
@@ -76,7 +76,7 @@ void ControlTree::on_ready(const socket::Ready& ready) {
 void ControlTree::flush() {
   for (auto edge = edges_.begin(); edge != edges_.end();) {
     socket::FramedChannel& channel = edge->second.channel;
-    // A broken edge is found by reading, which also finds what the neighbour said before it broke.
+    // Reading detects a broken edge, and also returns the messages that the neighbour sent before.
     const bool waits = channel.flush() && !channel.idle();
     if (channel.waiting_bytes() > kMostWaiting) {
       edge = drop(edge,
@@ -107,7 +107,7 @@ void ControlTree::age(base::Duration ran, base::Duration limit) {
     edge = drop(edge, fmt::format("sent no heartbeat for {:.1f} s (stopped, or its host is gone)",
                                   base::seconds(edge->second.silent)));
   }
-  // A rank that is silent for longer has been lost to another rank, or has sent something to one.
+  // A rank that is silent for longer was reported lost by another rank, or has sent something to one.
   for (auto& [rank, silent] : elsewhere_) silent += ran;
   std::erase_if(elsewhere_, [&](const auto& other) { return other.second >= limit; });
   if (is_patient_) return;

@@ -1,4 +1,4 @@
-// ControlTree: this rank's edges of the control tree, those that exist and those that are expected.
+// ControlTree: this rank's edges of the control tree, existing and expected.
 #pragma once
 
 #include <map>
@@ -12,7 +12,7 @@
 
 namespace syncopate::transport::membership {
 
-/// Used by the control thread alone. Keys in its poller are ranks.
+/// Used by the control thread only. Keys in its poller are ranks.
 class ControlTree final {
  public:
   explicit ControlTree(socket::Poller& poller) : poller_(poller) {}
@@ -28,19 +28,19 @@ class ControlTree final {
 
   /// False if that edge exists already.
   bool attach(int rank, socket::Channel channel);
-  /// Ends an edge; nothing more is said or heard over it.
+  /// Ends an edge; no message is sent or received over it after that.
   void detach(int rank);
-  /// Says `last`, the last word on this edge, which the neighbour then ends: who closes first may lose what is under
-  /// way.
+  /// Sends `last`, the last message on this edge, which the neighbour then closes: the end that closes first may lose
+  /// messages in flight.
   void part(int rank, const std::string& last);
   [[nodiscard]] bool has(int rank) const { return edges_.contains(rank); }
-  /// A new edge to that rank is due: if it is not attached in time, the rank is lost. The silence that another rank has
-  /// measured counts, `most` of it at most.
+  /// Expects a new edge to that rank: if it is not attached in time, the rank is lost. The silence that another rank
+  /// has measured counts, up to `most`.
   void expect(int rank, base::Duration most);
   void expect_no_more(int rank);
-  /// From now on the ranks that are expected are not lost, however late they are.
+  /// From now on expected ranks are not lost, however late they are.
   void be_patient() noexcept { is_patient_ = true; }
-  /// The silence of `rank` as another rank has measured it. The shortest such silence counts.
+  /// The silence of `rank` as measured by another rank. The shortest such silence counts.
   void note_silence(int rank, base::Duration silent);
   /// The silences of neighbours and of expected ranks.
   [[nodiscard]] std::map<int, base::Duration> silences() const;
@@ -48,18 +48,19 @@ class ControlTree final {
   /// Queues a message for one neighbour, or for all but `except`.
   void send(int rank, const std::string& message);
   void flood(const std::string& message, int except = -1);
-  /// Queues `message` unless an earlier message still waits: that neighbour does not read, and would not miss it.
+  /// Queues `message` unless an earlier message still waits: such a neighbour does not read, and needs no further
+  /// heartbeat.
   void send_if_idle(int rank, const std::string& message);
   void on_ready(const socket::Ready& ready);
-  /// Sends what waits, as far as the kernel takes it. A neighbour for whom more than 4 MiB wait then is lost: it keeps
-  /// this rank talking, and does not read.
+  /// Sends queued messages, as far as the kernel takes them. A neighbour with more than 4 MiB left in its queue is
+  /// lost: it makes this rank send, and does not read.
   void flush();
   [[nodiscard]] bool idle() const noexcept;
 
-  /// Adds time during which this thread ran and heard nothing; the ranks that were silent, or did not come, for `limit`
-  /// are lost.
+  /// Adds time during which this thread ran and received nothing. Ranks that were silent, or did not connect, for
+  /// `limit` are lost.
   void age(base::Duration ran, base::Duration limit);
-  /// The longest that any rank has been silent for, or has been due.
+  /// The longest silence of any neighbour or expected rank.
   [[nodiscard]] base::Duration longest_silence() const noexcept;
 
   [[nodiscard]] std::vector<Heard> heard() { return std::exchange(heard_, {}); }
@@ -71,7 +72,7 @@ class ControlTree final {
     socket::FramedChannel channel;
     base::Duration silent{0};
     bool watching_out = false;
-    bool is_parting = false;  ///< nothing more is queued
+    bool is_parting = false;  ///< no more messages are queued
   };
   using Edges = std::map<int, Edge>;
 

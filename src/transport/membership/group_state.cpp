@@ -1,4 +1,5 @@
-// GroupState: what a rank knows of its group: the first failure, its own operations, who is how far, and who has left.
+// GroupState: a rank's view of its group: the first failure, its own operations, the ranks' progress, and departed
+// ranks.
 #include "transport/membership/group_state.hpp"
 
 #include <fmt/format.h>
@@ -100,7 +101,7 @@ std::map<int, std::uint64_t> GroupState::departed() const {
   });
 }
 
-// What a neighbour called last is compared after it has left too: this rank may come as far only then.
+// A neighbour's last call is also compared after it has left: this rank may only then reach it.
 std::optional<Failure> GroupState::judge_departed(const State& state) const {
   for (const auto& [rank, gone] : state.departed) {
     if (auto wrong = judge(state, gone.last)) return wrong;
@@ -148,7 +149,7 @@ Heartbeat GroupState::heartbeat_for(int neighbour) const {
 
 std::optional<Failure> GroupState::heard(int neighbour, const Heartbeat& beat) {
   return state_.with([&](State& state) {
-    // The one before first: this rank may have reached it only since then.
+    // Compares with the record before first: this rank may have reached it since then.
     std::optional<Failure> wrong;
     if (const auto before = state.neighbours.find(neighbour); before != state.neighbours.end())
       wrong = judge(state, before->second);

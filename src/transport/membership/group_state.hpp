@@ -1,4 +1,5 @@
-// GroupState: what a rank knows of its group: the first failure, its own operations, who is how far, and who has left.
+// GroupState: a rank's view of its group: the first failure, its own operations, the ranks' progress, and departed
+// ranks.
 #pragma once
 
 #include <atomic>
@@ -14,7 +15,7 @@
 
 namespace syncopate::transport::membership {
 
-/// Thread-safe. No input or output: control feeds it with what arrives and asks it what to say.
+/// Thread-safe. No input or output: control feeds it with messages and takes its answers.
 class GroupState final {
  public:
   static constexpr std::size_t kRemembered = 4096;  ///< operations
@@ -24,24 +25,24 @@ class GroupState final {
 
   [[nodiscard]] std::optional<Failure> failure() const;
   [[nodiscard]] bool failed() const noexcept { return failed_.load(std::memory_order_acquire); }
-  /// Whether this is the first failure; later ones are dropped.
+  /// Returns whether this is the first failure; later ones are dropped.
   bool settle(const Failure& failure);
 
-  /// Returns what is wrong with beginning this operation: a rank that left in order can take no part in it.
+  /// Returns the failure of beginning this operation, if any: a rank that left in order cannot take part in it.
   [[nodiscard]] std::optional<Failure> began(const OperationRecord& record);
-  /// A rank left after its operation `number`; returns what that breaks here.
+  /// A rank left after its operation `number`; returns the failure that this causes here, if any.
   [[nodiscard]] std::optional<Failure> left(int rank, std::uint64_t number);
   [[nodiscard]] bool has_left(int rank) const;
   /// Ranks that left, and their last operations.
   [[nodiscard]] std::map<int, std::uint64_t> departed() const;
 
   [[nodiscard]] Progress progress() const;
-  /// What this rank called as operation `number`; empty if not begun or forgotten.
+  /// This rank's call of operation `number`; empty if not begun or forgotten.
   [[nodiscard]] std::string text_of(std::uint64_t number) const;
   [[nodiscard]] Heartbeat heartbeat_for(int neighbour) const;
-  /// Notes a neighbour's heartbeat; returns a Mismatch if it and this rank have called different operations.
+  /// Records a neighbour's heartbeat; returns a Mismatch if it and this rank have called different operations.
   [[nodiscard]] std::optional<Failure> heard(int neighbour, const Heartbeat& beat);
-  /// Compares with what neighbours said earlier, now that this rank may have come as far.
+  /// Compares with earlier heartbeats of neighbours, now that this rank may have reached their operations.
   [[nodiscard]] std::optional<Failure> compare() const;
   [[nodiscard]] std::string laggards(std::uint64_t number) const;
 
@@ -58,7 +59,7 @@ class GroupState final {
   };
   struct State {
     std::optional<Failure> failure;
-    std::vector<Entry> entries;  ///< ring: operation n stands at n mod kRemembered
+    std::vector<Entry> entries;  ///< ring: operation n is at n mod kRemembered
     std::uint64_t last = 0;
     std::deque<OperationRecord> messages;  ///< the latest kRememberedMessages
     std::map<int, Heartbeat> neighbours;
@@ -75,7 +76,7 @@ class GroupState final {
   base::Guarded<State> state_;
 };
 
-/// The Mismatch of two ranks that called different things as operation `number`.
+/// The Mismatch of two ranks with different calls of operation `number`.
 [[nodiscard]] Failure mismatch_between(std::uint64_t number, const Progress& mine, const Progress& theirs);
 
 }  // namespace syncopate::transport::membership

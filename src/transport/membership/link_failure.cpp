@@ -1,4 +1,4 @@
-// LinkFailures: each kind of failed link in the words of the error that all ranks throw.
+// LinkFailures: turns each kind of failed link into the error that all ranks throw.
 #include "transport/membership/link_failure.hpp"
 
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ base::Time LinkFailures::report(int peer, const LinkFailure& link_failure, base:
     case LinkFailure::Kind::other_operation:
       if (!asked_) control_->mismatch(peer, link_failure.operation);
       asked_ = true;
-      return base::kNever;  // control wakes the poll when it knows what the peer called
+      return base::kNever;  // control wakes the poll when it has the peer's call
     case LinkFailure::Kind::lost:
       break;
   }
@@ -37,7 +37,7 @@ base::Time LinkFailures::report(int peer, const LinkFailure& link_failure, base:
   }
   const base::Time end = since_ + control_->grace();
   if (at < end) return end;
-  report_lost(first_.peer, first_.reason);  // the others may have closed theirs because of that one
+  report_lost(first_.peer, first_.reason);  // the others may have closed their links because of that one
   return at;
 }
 

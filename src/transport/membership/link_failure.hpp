@@ -1,4 +1,4 @@
-// LinkFailures: why a link cannot go on, and how the polling thread tells the group.
+// LinkFailures: why a link failed, and how the polling thread reports it to the group.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace syncopate::transport::membership {
 
-/// Why a link to a peer cannot go on. Nothing moves on it afterwards.
+/// Why a link to a peer failed. No byte moves on it afterwards.
 struct LinkFailure {
   enum class Kind : std::uint8_t {
     lost,
@@ -31,7 +31,7 @@ class LinkFailures final {
   /// Reports, or returns when to call again (kNever: control wakes the poll). A lost link is reported late by
   /// `Control::grace`: a peer closes its links when the group fails elsewhere, and control then brings the first cause.
   [[nodiscard]] base::Time report(int peer, const LinkFailure& link_failure, base::Time at);
-  /// To be called when no link has failed: the next lost link gets its full time.
+  /// Call it when no link has failed: the next lost link then gets its full time.
   void clear() noexcept { since_ = base::kNever; }
 
  private:
@@ -44,8 +44,8 @@ class LinkFailures final {
     std::string reason;
   };
   base::Time since_ = base::kNever;  ///< when a link was first found lost
-  Lost first_;                       ///< that link
-  bool asked_ = false;               ///< control has been asked about a mismatch
+  Lost first_;                       ///< of that link
+  bool asked_ = false;               ///< control was asked about a mismatch
 };
 
 }  // namespace syncopate::transport::membership

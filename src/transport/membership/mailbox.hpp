@@ -1,4 +1,4 @@
-// Mailbox: what the control thread hands to the polling thread: connections, and a wake-up on news.
+// Mailbox: passes connections, and a wake-up on news, from the control thread to the polling thread.
 #pragma once
 
 #include <atomic>
@@ -11,8 +11,8 @@
 
 namespace syncopate::transport::membership {
 
-/// A connection that is ready, or could not be made (then `channel` is empty and `reason` says why): for data, or to
-/// open shared memory over.
+/// A connection for data or for sharing memory: ready, or failed (then `channel` is empty and `reason` states the
+/// cause).
 struct LinkNews {
   int peer = -1;
   std::uint32_t stream = 0;
@@ -32,11 +32,11 @@ class Mailbox final {
     memory_.with([&](auto& links) { links.push_back(std::move(link)); });
     ring();
   }
-  /// Something changed: look at links and failures.
+  /// Announces a change: the polling thread checks links and failures.
   void ring() noexcept {
     if (!rung_.exchange(true, std::memory_order_acq_rel)) poller_.wake();
   }
-  /// Whether `ring` was called since the last call of this; one load when it was not.
+  /// Whether `ring` was called since the last call; one load if it was not.
   [[nodiscard]] bool take_ring() noexcept {
     return rung_.load(std::memory_order_relaxed) && rung_.exchange(false, std::memory_order_acq_rel);
   }

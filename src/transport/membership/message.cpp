@@ -1,4 +1,4 @@
-// What travels on the control tree: heartbeats, failures, farewells, and questions about operations.
+// Messages of the control tree: heartbeats, failures, farewells, and questions about operations.
 #include "transport/membership/message.hpp"
 
 #include <algorithm>

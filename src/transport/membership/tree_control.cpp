@@ -1,4 +1,4 @@
-// TreeControl, the calls of other threads: orders go to whoever feeds it, questions to the group state.
+// TreeControl, the calls of other threads: orders go to the feeding thread, questions to the group state.
 #include "transport/membership/tree_control.hpp"
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@ namespace {
 constexpr auto kShortestBeat = std::chrono::milliseconds(5);
 constexpr base::Duration kShortestGrace = std::chrono::milliseconds(300), kLongestGrace = std::chrono::seconds(1);
 
-/// Of ranks that called different things, or waited too long for each other, none failed before the others.
+/// If ranks called different operations, or waited too long for each other, no rank failed before the others.
 std::optional<int> culprit_of(const Failure& failure) {
   if (failure.kind == "Mismatch" || failure.kind == "Timeout") return std::nullopt;
   const int culprit = failure.where.peer >= 0 ? failure.where.peer : failure.where.rank;
@@ -54,7 +54,7 @@ void TreeControl::await_joined() {
   joined_.wait_until(base::kNever, complete, [](const auto&) {});
 }
 
-/// A failure crosses the tree edge by edge. Where ranks are far apart, that takes longer than closing links does.
+/// A failure crosses the tree edge by edge. If ranks are far apart, that takes longer than closing links.
 base::Duration TreeControl::grace() const {
   return std::clamp<base::Duration>(options_.silence / 2, kShortestGrace, kLongestGrace);
 }

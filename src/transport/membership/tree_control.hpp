@@ -1,4 +1,4 @@
-// TreeControl: keeps the control tree, lets data connections in, and spreads failures. It is fed, and never waits.
+// TreeControl: keeps the control tree, accepts data connections, and spreads failures. It is fed, and never waits.
 #pragma once
 
 #include <memory>
@@ -22,24 +22,24 @@ namespace syncopate::transport::membership {
 struct ControlOptions {
   int rank = 0;
   std::vector<socket::Address> addresses;       ///< where each rank listens
-  std::vector<socket::Address> memory_sockets;  ///< where it listens for ranks that share memory; empty: not this one
+  std::vector<socket::Address> memory_sockets;  ///< where it listens for ranks that share memory; empty: it shares none
   socket::Address source;                       ///< connections leave from here
   std::uint64_t group = 0;
   std::string secret;
-  connect::Digest meeting{};  ///< of all that was said at the rendezvous
-  bool tls = false;           ///< connections are encrypted, but those for memory
+  connect::Digest meeting{};  ///< digest of all texts of the rendezvous
+  bool tls = false;           ///< encrypts connections, except those for memory
   std::uint32_t streams = 1;  ///< data connections per pair
   base::Duration silence = std::chrono::seconds(2);
   Log log;
-  bool blames = false;  ///< tells `run` when the group fails
-  /// For the edges of the tree to come to exist, of the time in which this process runs.
+  bool blames = false;  ///< writes the first failed rank to standard error for `run`
+  /// Limit for the edges of the tree to be made, in time during which this process runs.
   base::Duration join_time = std::chrono::hours(24 * 366);
 };
 
-/// A state machine without a thread or a clock of its own: time is its mailbox's system's. Laws: who feeds it, alone
-/// touches tree, acceptor and questions; others reach it through `orders_` and its poller's wake. What any thread may
-/// ask is in the group state. Data connections leave through the mailbox. Who destroys it without `leave` is, to the
-/// others, a rank that was lost.
+/// A state machine without its own thread or clock: time is that of its mailbox's system. Laws: only the feeding thread
+/// touches tree, acceptor and questions; others reach it through `orders_` and its poller's wake. The group state
+/// answers questions of any thread. Data connections leave through the mailbox. If it is destroyed without `leave`, the
+/// other ranks see a lost rank.
 class TreeControl : public Control {
  public:
   /// Begins the tree (not for a group of one rank). The first of the listeners is at addresses[rank], the second, if
@@ -48,28 +48,29 @@ class TreeControl : public Control {
   TreeControl(const TreeControl&) = delete;
   TreeControl& operator=(const TreeControl&) = delete;
 
-  // All until `is_gone` is for who feeds it.
+  // All functions until `is_gone` are for the feeding thread.
 
-  /// Whoever feeds it waits here, until `next_deadline` at the latest.
+  /// The feeding thread waits here, until `next_deadline` at the latest.
   [[nodiscard]] socket::Poller& poller() noexcept { return poller_; }
   [[nodiscard]] base::Time next_deadline() const;
-  /// One step: what is ready, and what time has come for. Throws what the group cannot go on after, see `give_up`.
+  /// One step: handles ready descriptors and expired deadlines. Throws an error after which the group must end, see
+  /// `give_up`.
   void feed(std::span<const socket::Ready> ready);
-  /// Without control the group cannot go on; the ranks are told as far as the tree still works.
+  /// Without control the group cannot continue; the failure spreads as far as the tree still works.
   void give_up(const std::exception& error) { learn(failure_of(error, options_.rank), options_.rank); }
-  /// Says goodbye, and is to be fed until it is gone: until its neighbours have regrouped, a second at most, or until
-  /// one that is silent is heard of again or lost; or hands on the failure: within 200 ms, within
-  /// `grace` where a neighbour takes it slowly.
+  /// Sends the goodbye. Must then be fed until it is gone: until its neighbours have regrouped, at most a second, or
+  /// until a silent neighbour sends again or is lost. After a failure it is gone when the failure was passed on: within
+  /// 200 ms, or within `grace` if a neighbour reads slowly.
   void leave();
   [[nodiscard]] bool is_gone() const;
-  /// What is still ready then.
+  /// Reads what is still ready when it is gone.
   void hear_out(std::span<const socket::Ready> ready);
 
   /// Whether every edge of the tree that ends here exists. Throws the failure.
   [[nodiscard]] bool has_joined() const;
-  /// Makes the data connections to a lower rank; they come through the mailbox.
+  /// Makes the data connections to a lower rank; the mailbox delivers them.
   void connect_data(int peer);
-  /// Makes the connection over which to open memory with a lower rank of this host.
+  /// Makes the connection for sharing memory with a lower rank of this host.
   void connect_memory(int peer);
   [[nodiscard]] bool has_left(int peer) const final { return state_.has_left(peer); }
 
@@ -104,7 +105,7 @@ class TreeControl : public Control {
   void lost(int rank, const std::string& reason);
   void ran_out_of_sockets(const std::string& reason);
 
-  // All below are for who feeds it.
+  // All functions below are for the feeding thread.
   void dispatch(std::span<const socket::Ready> ready);
   void run_orders();
   void take_connections();
@@ -143,23 +144,24 @@ class TreeControl : public Control {
   std::shared_ptr<Mailbox> mailbox_;
   GroupState state_;
   base::Guarded<std::vector<Order>> orders_;
-  base::Guarded<std::set<int>> joined_;  ///< neighbours whose edge has come up
+  base::Guarded<std::set<int>> joined_;  ///< neighbours whose edge exists
   socket::Poller poller_;
   connect::Acceptor acceptor_;
   ControlTree tree_;
   std::vector<OpenQuestion> questions_;
-  std::set<std::pair<int, std::uint32_t>> data_links_;  ///< (peer, stream) handed out
-  std::set<int> memory_links_;                          ///< peers handed out
+  std::set<std::pair<int, std::uint32_t>> data_links_;  ///< (peer, stream) that were delivered
+  std::set<int> memory_links_;                          ///< peers that were delivered
   base::Time last_run_{};
   base::Time next_beat_{};
   base::Duration joining_for_{0};
-  bool has_all_edges_ = false;     ///< those of the whole tree
-  std::set<int> departed_before_;  ///< before this rank left
+  bool has_all_edges_ = false;     ///< all edges of this rank in the whole tree
+  std::set<int> departed_before_;  ///< ranks that left before this rank
   std::set<int> call_again_;       ///< expected ranks that could not be reached
   base::Time call_again_at_ = base::kNever;
-  std::set<std::string> relayed_;    ///< questions and replies, which would go round while ranks regroup
-  bool spread_ = false;              ///< the failure is on its way
-  base::Time go_at_ = base::kNever;  ///< it leaves, and is gone then
+  std::set<std::string> relayed_;    ///< questions and replies; without this record they would circulate while ranks
+                                     ///< regroup
+  bool spread_ = false;              ///< the failure was sent
+  base::Time go_at_ = base::kNever;  ///< this rank leaves, and is gone at this time
 };
 
 }  // namespace syncopate::transport::membership

@@ -1,4 +1,4 @@
-// TreeControl, when ranks leave: farewells, the edges that replace those of who has left, and its own end.
+// TreeControl, when ranks leave: farewells, the edges that replace those of departed ranks, and its own end.
 #include <algorithm>
 #include <utility>
 
@@ -7,8 +7,8 @@
 namespace syncopate::transport::membership {
 
 namespace {
-constexpr auto kLastWords = std::chrono::milliseconds(200);  // for edges that are being made, to carry a failure
-constexpr auto kFarewell = std::chrono::seconds(1);  // limit of waiting until neighbours that live have regrouped
+constexpr auto kLastWords = std::chrono::milliseconds(200);  // time for new edges to carry a failure
+constexpr auto kFarewell = std::chrono::seconds(1);          // limit of waiting until live neighbours have regrouped
 }  // namespace
 
 void TreeControl::take(int from, const Goodbye& goodbye) {
@@ -23,8 +23,8 @@ void TreeControl::take(int from, const Goodbye& goodbye) {
   mailbox_->ring();
 }
 
-/// Makes the edges that are missing since a rank has left, and parts from that rank when they are there: until then it
-/// relays, so that the tree is never cut.
+/// Makes the edges that are missing since a rank has left, and then closes the edge to that rank: until then it relays,
+/// so that the tree is never cut.
 void TreeControl::regroup() {
   std::set<int> departed;
   for (const auto& [rank, number] : state_.departed()) departed.insert(rank);
@@ -40,9 +40,10 @@ void TreeControl::regroup() {
   if (tree_.expected().empty()) part_from(departed);
 }
 
-/// Who leaves makes no edges, and relays until its neighbours have parted from it. Those that it has replaced before,
-/// it parts from as others do. Of two that leave, the one without another edge parts first, for it has nothing more to
-/// relay; a rank that may still connect counts as an edge. When all leave, nobody needs a relay.
+/// A leaving rank opens no new edges and relays until its neighbours have closed their edges to it. It closes edges to
+/// ranks that left before it, as others do. If two ranks leave, the one without another edge closes first, because it
+/// has nothing left to relay; a rank that may still connect counts as an edge. When all ranks leave, no relay is
+/// needed.
 void TreeControl::withdraw(const std::set<int>& departed) {
   const std::set<int> edges = tree_.ranks();
   const bool is_relay = edges.size() + tree_.expected().size() > 1 && std::cmp_less(departed.size() + 1, size());
@@ -53,7 +54,7 @@ void TreeControl::withdraw(const std::set<int>& departed) {
 }
 
 void TreeControl::part_from(const std::set<int>& departed) {
-  spread_failure(-1);  // nothing can be said any more on an edge that is parted
+  spread_failure(-1);  // a parted edge carries no further message
   for (const int rank : tree_.ranks())
     if (departed.contains(rank)) tree_.part(rank, encode(Regrouped{}));
 }
@@ -62,9 +63,9 @@ void TreeControl::take(int from, const Regrouped& /*regrouped*/) {
   if (leaves()) tree_.detach(from);
 }
 
-/// A failure has to be handed on soon; a neighbour that takes it slowly gets as much time as who waits for the cause of
-/// a lost link. A neighbour that is silent may be gone, and nobody else may know: who leaves stays until it is heard of
-/// again, or lost.
+/// A failure must be passed on soon; a slow neighbour gets as much time as a rank that waits for the cause of a lost
+/// link. A silent neighbour may be gone without any other rank knowing it: the leaving rank stays until the neighbour
+/// sends again, or is lost.
 void TreeControl::settle_end() {
   if (state_.failed())
     go_at_ = std::min(go_at_, now() + (tree_.idle() ? base::Duration(kLastWords) : grace()));
@@ -76,7 +77,7 @@ void TreeControl::leave() {
   spread_failure(-1);
   go_at_ = now() + kFarewell;
   if (!state_.failed()) {
-    // The last operation is compared too: it may have been one that the others did not call.
+    // The last operation is compared too: the others may have called another one.
     for (const int rank : tree_.ranks()) tree_.send(rank, encode(state_.heartbeat_for(rank)));
     tree_.flood(encode(own_goodbye()));
     tree_.be_patient();  // no rank has to connect to one that leaves
@@ -88,7 +89,8 @@ void TreeControl::leave() {
 
 Goodbye TreeControl::own_goodbye() const {
   Goodbye goodbye{.rank = options_.rank, .number = state_.progress().number};
-  const base::Duration since = std::min<base::Duration>(now() - last_run_, 2 * beat_);  // the tree's times are of then
+  // the tree's times are from that run
+  const base::Duration since = std::min<base::Duration>(now() - last_run_, 2 * beat_);
   for (const auto& [rank, silent] : tree_.silences()) {
     if (state_.has_left(rank) || goodbye.silences.size() == kMostSilences) continue;
     const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(silent + since);
@@ -99,18 +101,18 @@ Goodbye TreeControl::own_goodbye() const {
 
 bool TreeControl::is_gone() const { return leaves() && (may_go() || now() >= go_at_); }
 
-/// The kernel drops output that is still under way when a socket with unread input is closed: read it first. Nobody
-/// else is let in: whoever had this rank's proof would take its end for a loss.
+/// The kernel drops unsent output when a socket with unread input is closed, so the input is read first. No new
+/// connection is accepted: a rank with this rank's proof would take its end for a loss.
 void TreeControl::hear_out(std::span<const socket::Ready> ready) {
   for (const socket::Ready& one : ready)
     if (one.key < connect::Acceptor::kFirstKey) tree_.on_ready(one);
 }
 
-/// Whoever has just connected would take an end without a word for a loss.
+/// A rank that has just connected would take a silent end for a loss.
 bool TreeControl::may_go() const {
   if (acceptor_.busy()) return false;
   if (!state_.failed()) return tree_.ranks().empty();
-  // A failure must also reach the neighbours whose connections are still being made: while ranks join or regroup.
+  // A failure must also reach neighbours whose connections are still being made, while ranks join or regroup.
   if (!tree_.expected().empty()) return false;
   const std::size_t joined = joined_.with([](const std::set<int>& ranks) { return ranks.size(); });
   return tree_.idle() && joined >= neighbours_of(options_.rank, size()).size();

@@ -1,4 +1,4 @@
-// TreeControl, what it does when it is fed: connections, heartbeats, failures and questions.
+// TreeControl, the steps of `feed`: connections, heartbeats, failures and questions.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,12 +10,12 @@ namespace syncopate::transport::membership {
 
 namespace {
 constexpr auto kAnswerTime = std::chrono::milliseconds(500);
-constexpr std::size_t kMostRelayed = 1 << 16;  // ranks ask when they are about to fail: a few times each
+constexpr std::size_t kMostRelayed = 1 << 16;  // ranks ask only when they are about to fail: a few times each
 constexpr auto kBetweenCalls = std::chrono::milliseconds(10);
 }  // namespace
 
 void TreeControl::feed(std::span<const socket::Ready> ready) {
-  // Time during which this process was stopped is not the others' silence.
+  // Time during which this process was stopped does not count as the others' silence.
   const base::Time woke = now();
   const base::Duration ran = std::min<base::Duration>(woke - last_run_, 2 * beat_);
   last_run_ = woke;
@@ -35,8 +35,8 @@ void TreeControl::feed(std::span<const socket::Ready> ready) {
   if (leaves()) settle_end();
 }
 
-/// To the moment of a rank's silence, not to a beat: where a host vanishes, all its neighbours shall say so before one
-/// hears only that those which knew have closed their links.
+/// Includes the moment of a rank's silence, not only beats: when a host vanishes, all its neighbours must report it
+/// before one of them sees links closed by ranks that already know.
 base::Time TreeControl::next_deadline() const {
   const base::Time missed = last_run_ + (options_.silence - tree_.longest_silence());
   base::Time next = std::min({next_beat_, acceptor_.next_deadline(), call_again_at_, go_at_, missed});
@@ -45,8 +45,8 @@ base::Time TreeControl::next_deadline() const {
   return next;
 }
 
-/// Only time in which this process ran counts: while it was stopped, its neighbours' calls have waited for it. The
-/// failure goes to all ranks, because those that have joined wait for this one.
+/// Only time in which this process ran counts: while it was stopped, its neighbours' calls waited for it. The failure
+/// goes to all ranks, because those that have joined wait for this one.
 void TreeControl::age_joining(base::Duration ran) {
   const std::set<int> awaited = neighbours_of(options_.rank, size());
   const std::set<int> joined = joined_.with([](const std::set<int>& ranks) { return ranks; });
@@ -92,14 +92,16 @@ void TreeControl::take_connections() {
 }
 
 void TreeControl::take(const connect::Refusal& refusal) {
-  if (refusal.caller >= 0) return;  // all have the same settings since the rendezvous: it will be missed, not believed
+  if (refusal.caller >= 0)
+    return;  // all have the same settings since the rendezvous: the caller will be missed, but
+             // is not trusted
   const connect::Hello& mine = refusal.mine;
   if (mine.purpose == connect::Purpose::control && state_.has_left(mine.to)) return;
   const bool may_come = mine.purpose == connect::Purpose::control && tree_.expected().contains(mine.to);
   if (refusal.cause == connect::Handshake::Cause::no_socket && !may_come) return ran_out_of_sockets(refusal.reason);
   if (mine.purpose == connect::Purpose::data) return mailbox_->deliver({mine.to, mine.stream, {}, refusal.reason});
   if (mine.purpose == connect::Purpose::memory) return mailbox_->deliver_memory({mine.to, 0, {}, refusal.reason});
-  // It may have left too, and its goodbye be on the way. If it is lost, it will be missed.
+  // It may have left too, with its goodbye still in flight. If it is lost, `age` reports it.
   if (may_come) {
     call_again_.insert(mine.to);
     call_again_at_ = now() + kBetweenCalls;
@@ -114,17 +116,17 @@ void TreeControl::take(connect::Connection connection) {
                                                  connection.hello.from));
 }
 
-/// Gives a connection to the tree or the mailbox; false if this rank has no use for it.
+/// Gives a connection to the tree or the mailbox; false if this rank does not need it.
 bool TreeControl::assign(connect::Connection& connection) {
   const connect::Hello& hello = connection.hello;
   const int rank = hello.from;
   const bool known = rank >= 0 && rank < size() && rank != options_.rank;
-  // Of two ranks the higher one connects.
+  // The higher rank of a pair connects.
   const bool right_way = known && (connection.called ? rank < options_.rank : rank > options_.rank);
   const bool near = socket::local_address(connection.channel.socket()).family() == AF_UNIX;
   if (!right_way || near != (hello.purpose == connect::Purpose::memory)) return false;
   if (hello.purpose == connect::Purpose::control) {
-    // From any higher rank: it may know of ranks that have left of which this one does not know yet.
+    // Any higher rank may connect: it may know of departed ranks of which this one does not know yet.
     if (!tree_.attach(rank, std::move(connection.channel))) return false;
     catch_up(rank);
     regroup();
@@ -141,7 +143,7 @@ bool TreeControl::assign(connect::Connection& connection) {
   return true;
 }
 
-/// A new neighbour is sent the farewells and the failure that went through the tree before its edge existed.
+/// Sends a new neighbour the farewells and the failure that crossed the tree before its edge existed.
 void TreeControl::catch_up(int rank) {
   for (const auto& [gone, number] : state_.departed()) tree_.send(rank, encode(Goodbye{gone, number}));
   if (spread_)
@@ -169,7 +171,7 @@ void TreeControl::hear(int from, const std::string& bytes) {
 
 void TreeControl::take(int from, const Heartbeat& beat) {
   Heartbeat heard = beat;
-  heard.mine.rank = from;  // a neighbour speaks for itself
+  heard.mine.rank = from;  // a neighbour reports only for itself
   if (const auto wrong = state_.heard(from, heard)) learn(*wrong, options_.rank);
 }
 
@@ -214,9 +216,9 @@ void TreeControl::expire_questions(base::Time at) {
   std::erase_if(questions_, [&](const OpenQuestion& question) {
     if (question.deadline > at) return false;
     const Progress mine{options_.rank, question.number, state_.text_of(question.number)};
-    learn(mismatch_between(question.number, mine,
-                           {question.peer, question.number, "something else (it did not say what)"}),
-          options_.rank);
+    learn(
+        mismatch_between(question.number, mine, {question.peer, question.number, "something else (it gave no answer)"}),
+        options_.rank);
     return true;
   });
 }

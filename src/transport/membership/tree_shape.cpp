@@ -1,11 +1,11 @@
-// Tree shape: who shares an edge of the control tree with whom, also after some ranks have left.
+// Tree shape: the neighbours of each rank in the control tree, also after some ranks have left.
 #include "transport/membership/tree_shape.hpp"
 
 namespace syncopate::transport::membership {
 
 namespace {
 
-/// The children of a rank; in the place of one that has left, its children.
+/// The children of a rank; a departed child is replaced by its children.
 void add_children(int rank, int size, const std::set<int>& departed, std::set<int>& children) {
   for (const int child : {2 * rank + 1, 2 * rank + 2}) {
     if (child >= size) continue;
@@ -28,7 +28,7 @@ std::set<int> neighbours_of(int rank, int size, const std::set<int>& departed) {
   std::set<int> neighbours;
   add_children(rank, size, departed, neighbours);
   const int root = root_of(departed);
-  if (rank == root) {  // and of those that have no ancestor left
+  if (rank == root) {  // also ranks without a remaining ancestor
     if (root > 0) add_children(0, size, departed, neighbours);
     neighbours.erase(rank);
     return neighbours;

@@ -1,4 +1,4 @@
-// TCP control: every rank learns of every failure and its origin; silent and gone ranks are told apart.
+// TCP control: every rank learns of every failure and its origin; silent and departed ranks are distinguished.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ using test::quiet_options;
 using test::with_ranks;
 using namespace std::chrono_literals;
 
-/// Ranks that can be reached from `rank` over edges that both ends know of.
+/// Ranks that are reachable from `rank` over edges that both ends have.
 std::set<int> reached_from(int rank, int size, const std::set<int>& departed) {
   std::set<int> reached{rank};
   for (std::vector<int> front{rank}; !front.empty();) {
@@ -193,7 +193,7 @@ TEST(TreeControl, LeavingInOrderIsNoFailure) {
   });
 }
 
-// While new edges are being made, too: all that the ranks have waited for is to know who has left.
+// Also while new edges are being made: the ranks wait only until they know which ranks have left.
 TEST(TreeControl, AFailureCrossesWhereInnerRanksHaveLeft) {
   std::barrier all_know(4);
   with_ranks(7, quiet_options(), [&](Endpoint& me) {
@@ -223,10 +223,10 @@ TEST(TreeControl, DifferentOperationsAreFoundWithoutAnyData) {
 }
 
 TEST(TreeControl, AFrameThatDoesNotFitNamesBothOperationsOnEveryRank) {
-  std::latch joined(5);  // a rank that still joins would meet the failure there
+  std::latch joined(5);  // a rank that still joins would get the failure there
   with_ranks(5, quiet_options(), [&](Endpoint& me) {
     joined.arrive_and_wait();
-    // Ranks 3 and 4 are no neighbours in the tree: the question travels by way of rank 1.
+    // Ranks 3 and 4 are not neighbours in the tree: rank 1 relays the question.
     if (me.rank == 3) me.control->began({1, 30, "allreduce f32 x 3 sum 'a'"});
     if (me.rank == 4) me.control->began({1, 40, "allreduce f32 x 4 sum 'b'"});
     std::byte byte{1};
@@ -255,7 +255,7 @@ TEST(TreeControl, LaggardsAreNamedAcrossTheTree) {
       EXPECT_TRUE(contains(me.control->laggards(3), "rank 2 is at operation 1 (allreduce)")) << me.control->laggards(3);
     }
     barrier(me, 9);
-    if (me.rank == 2) begin(2), begin(3);  // who leaves earlier than others began is lost, rightly
+    if (me.rank == 2) begin(2), begin(3);  // a rank that leaves before others began counts as lost
   });
 }
 

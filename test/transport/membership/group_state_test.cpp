@@ -80,7 +80,7 @@ TEST(GroupState, LaggardsBehindANeighbourAreNamed) {
   EXPECT_EQ(left.laggards(5), "rank 2 is at operation 2 (reduce)");
   EXPECT_EQ(left.laggards(2), "");
   std::ignore = right.heard(0, root.heartbeat_for(2));
-  EXPECT_EQ(right.laggards(3), "") << "a rank does not hear of itself";
+  EXPECT_EQ(right.laggards(3), "") << "a rank gets no report about itself";
 }
 
 TEST(GroupState, ALeaverBreaksOnlyWhatItDidNotBegin) {
@@ -92,7 +92,7 @@ TEST(GroupState, ALeaverBreaksOnlyWhatItDidNotBegin) {
   ASSERT_TRUE(broken);
   EXPECT_EQ(broken->kind, "PeerLost");
   EXPECT_NE(broken->message.find("rank 3 left the group"), std::string::npos);
-  EXPECT_TRUE(state.left(4, 1)) << "operation 2 is under way without rank 4";
+  EXPECT_TRUE(state.left(4, 1)) << "operation 2 runs without rank 4";
 }
 
 TEST(GroupState, WhatALeaverCalledLastIsComparedWhenThisRankArrives) {

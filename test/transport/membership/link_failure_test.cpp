@@ -1,4 +1,4 @@
-// Lost links: which of several a rank names, and when.
+// Lost links: which of several a rank reports, and when.
 #include "transport/membership/link_failure.hpp"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Keeps what is reported.
+/// Records the reports.
 class Recorder final : public Control {
  public:
   [[nodiscard]] std::optional<Failure> failure() const override { return std::nullopt; }
@@ -37,7 +37,7 @@ class LostLinks : public testing::Test {
   LinkFailures failures_{0, control_};
 };
 
-/// Others close theirs because of that one.
+/// Other peers close their links because of that one.
 TEST_F(LostLinks, ThatFollowEachOtherAreReportedAsTheFirstOfThem) {
   const base::Time end = report(4, 0ms);
   EXPECT_EQ(end, begin_ + 300ms);

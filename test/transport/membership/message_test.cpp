@@ -1,4 +1,4 @@
-// Control messages: they survive the wire, stay bounded, and nonsense never gets further than Corrupt.
+// Control messages: they survive the wire, stay bounded, and malformed bytes are Corrupt.
 #include "transport/membership/message.hpp"
 
 #include <gtest/gtest.h>

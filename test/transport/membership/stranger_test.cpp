@@ -1,4 +1,4 @@
-// A neighbour in the control tree that says what it likes ends its group by name, or changes nothing.
+// A neighbour in the control tree that sends arbitrary messages fails its group by name, or changes nothing.
 #include "transport/stranger.hpp"
 
 #include <gtest/gtest.h>
@@ -23,10 +23,10 @@ struct Nonsense {
   std::string bytes;
 };
 
-/// Rank 0 of two, whose neighbour writes the bytes of its control connection itself.
+/// Rank 0 of two, whose neighbour is scripted byte by byte.
 class ControlStranger : public testing::Test {
  protected:
-  /// What rank 0 throws after these bytes, and after the end that nothing before it must have brought about.
+  /// Rank 0's failure after these bytes and the end of the connection; nothing earlier may cause it.
   membership::Failure after(const std::string& bytes) {
     EXPECT_TRUE(say(pair_.control, bytes));
     std::ignore = say(pair_.control, control::failure("RemoteFailure", "the end"));
@@ -119,7 +119,7 @@ class BetweenTwo : public testing::Test {
       GroupOptions options = test::quiet_options();
       options.rank = 0;
       options.size = 3;
-      options.silence = 60s;  // what the scripted peers do for long is no heartbeat
+      options.silence = 60s;  // scripted peers may send no heartbeat for a long time
       const auto meeting = connect::rendezvous::in_memory(board);
       endpoint_ = join(options, *meeting);
     });
@@ -152,7 +152,7 @@ TEST_F(BetweenTwo, WhoSpeaksWithoutAPauseKeepsNobodyFromHearingTheOther) {
   endpoint_ = Endpoint{};  // cuts the speaker off
 }
 
-/// Asks `to` about one operation after the other until it is cut off, or has asked a million times.
+/// Asks `to` about one operation after another until it is cut off, or has asked a million times.
 void ask_without_end(socket::Channel& edge, std::int32_t to) {
   for (std::uint64_t number = 1; number < 1'000'000; number += 1000) {
     std::string questions;
@@ -162,7 +162,7 @@ void ask_without_end(socket::Channel& edge, std::int32_t to) {
   std::ignore = say(edge, control::failure("RemoteFailure", "the end"));
 }
 
-// What it is answered must not fill the memory of who answers.
+// Unread answers must not fill the memory of the answering rank.
 TEST_F(BetweenTwo, WhoAsksAndDoesNotReadTheAnswersIsLost) {
   const std::jthread asking([&] { ask_without_end(stranger_, 0); });
   const auto told = [](const std::string& heard) { return contains(heard, "rank 1 does not read"); };
@@ -173,7 +173,7 @@ TEST_F(BetweenTwo, WhoAsksAndDoesNotReadTheAnswersIsLost) {
   endpoint_ = Endpoint{};
 }
 
-// What was passed on is remembered, so that it does not go round.
+// Relayed messages are recorded, so that they do not circulate.
 TEST_F(BetweenTwo, WhoAsksOthersWithoutAnEndIsCorrupt) {
   const std::jthread asking([&] { ask_without_end(stranger_, 2); });
   const auto told = [](const std::string& heard) { return contains(heard, "questions without an end"); };
@@ -184,7 +184,7 @@ TEST_F(BetweenTwo, WhoAsksOthersWithoutAnEndIsCorrupt) {
   endpoint_ = Endpoint{};
 }
 
-// Rank 2 has not left. Rank 0 parts from it as from a rank that has, and whoever needs it learns that it is lost.
+// Rank 2 has not left. Rank 0 closes its edge as to a departed rank, and ranks that need rank 2 learn that it is lost.
 TEST_F(BetweenTwo, WhoSendsAnotherAwayIsBelievedByTheRestOfTheGroup) {
   EXPECT_TRUE(say(stranger_, control::goodbye(2, 0)));
   const auto parts = [](const std::string& heard) { return contains(heard, control::regrouped()); };
@@ -198,7 +198,7 @@ TEST_F(BetweenTwo, WhoSendsAnotherAwayIsBelievedByTheRestOfTheGroup) {
   EXPECT_EQ(failure.where.peer, 2);
 }
 
-// Without it the tree would be cut until the neighbours know each other.
+// Without the relay the tree would be cut until the neighbours are connected.
 TEST_F(BetweenTwo, WhoLeavesPassesOnWhatIsSaidUntilItsNeighboursHaveRegrouped) {
   const std::string start = control::goodbye(0, 0).substr(4, 13);  // the silences follow
   const auto goodbye = [&](const std::string& heard) { return contains(heard, start); };
@@ -240,7 +240,7 @@ TEST(Called, BySomeoneWhomItShouldCallItselfARankClosesTheConnection) {
   edge.close();
 }
 
-/// Who knows the secret and says that it is a rank or comes for a purpose for which there is no place.
+/// A member with the secret whose rank or purpose does not exist in the group.
 class Placeless : public ControlStranger,
                   public testing::WithParamInterface<std::tuple<std::int32_t, int, std::uint32_t>> {};
 
@@ -260,14 +260,15 @@ TEST_P(Placeless, IsClosedAndDisturbsNobody) {
   EXPECT_FALSE(pair_.endpoint.control->failed());
 }
 
-// Purposes: 2 is control, 3 data, 4 memory, which is not opened over TCP. The edge to rank 1 is there already.
+// Purposes: 2 is control, 3 data, 4 memory, which is not opened over TCP. The edge to rank 1 exists already.
 INSTANTIATE_TEST_SUITE_P(Control, Placeless,
                          testing::Values(std::tuple(1, 2, 0U), std::tuple(0, 2, 0U), std::tuple(2, 2, 0U),
                                          std::tuple(-1, 2, 0U), std::tuple(kLowest, 3, 0U), std::tuple(99, 3, 0U),
                                          std::tuple(1, 3, 1U), std::tuple(1, 3, kHuge), std::tuple(1, 4, 0U),
                                          std::tuple(1, 1, 0U), std::tuple(1, 0, 0U), std::tuple(1, 255, 0U)));
 
-// What lies between two looks of the control thread is at most two heartbeats, however long the process was stopped.
+// The time between two looks of the control thread counts as two heartbeats at most, however long the process was
+// stopped.
 TEST(ControlThread, DoesNotTakeItsOwnStopForTheSilenceOfOthers) {
   constexpr auto kSilence = 2s;
   GroupOptions options = test::quiet_options();
