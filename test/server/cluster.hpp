@@ -25,8 +25,7 @@ struct ClusterOptions {
   std::function<void(std::size_t worker, Clock step, std::span<const std::vector<float>> weights)> reads =
       [](auto&&...) {};
   std::vector<double> dies_s{};  ///< by worker; it is silent from then on, and the servers notice a second later
-  double kill_every_s = 0;       ///< mean time between kills of any server, which another replaces; 0: none, and no
-                                 ///< replicas
+  double kill_every_s = 0;       ///< mean time between kills of any server, which another replaces; 0: no replicas
 };
 
 inline constexpr std::size_t kMemory = std::size_t{1} << 30;  ///< of a server

@@ -118,8 +118,7 @@ Settings answerer_settings(const EndOptions& options) {
                   {
                       {GRPC_ARG_MAX_CONCURRENT_STREAMS, 4},              // per connection
                       {GRPC_ARG_MAX_CONNECTION_IDLE_MS, patience},       // limit of a connection without a call
-                      {GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, patience},  // limit of a connection that has not sent its
-                                                                         // protocol
+                      {GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, patience},  // limit of a silent connection
                   });
   return settings;
 }

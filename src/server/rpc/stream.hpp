@@ -83,8 +83,7 @@ struct EndOptions {
   /// The other end is lost after this time without any bytes from it; at least 100 ms. Time in which bytes wait in the
   /// sockets of both hosts counts too: use at least twice the time that those (some MiB) take on the network.
   base::Duration silence = std::chrono::seconds(2);
-  base::Duration patience = std::chrono::seconds(10);  ///< limit of `dial`; at a listener, of connections that
-                                                       ///< strangers begin
+  base::Duration patience = std::chrono::seconds(10);  ///< limit of `dial`; at a listener, of strangers' calls
   Log log = {};
 };
 

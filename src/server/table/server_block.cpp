@@ -184,9 +184,7 @@ void ServerBlock::join(std::size_t worker, Clock from) {
   seat.clock = seat.applied;
   seat.asks.reset();
   seat.takes_part = true;
-  if (terms_.in_lockstep())
-    complete_steps();  // the others may have waited for an update that the previous process
-                       // never sent
+  if (terms_.in_lockstep()) complete_steps();  // others may have waited for an update that was never sent
 }
 
 void ServerBlock::come_back(std::size_t worker) {

@@ -92,8 +92,7 @@ class WorkerBlock final {
   std::vector<std::byte> kept_, next_;  ///< the coder's state: its residual
   std::uint64_t packets_ = 0;
   std::unique_ptr<compress::Coder> follower_;  ///< of answers; null: they hold the weights themselves
-  std::vector<float> followed_;     ///< the state that the server has shown, without this worker's own updates; not in
-                                    ///< lockstep
+  std::vector<float> followed_;     ///< the server's shown state, without this worker's own updates; not in lockstep
   std::uint64_t version_ = 0;       ///< of the server's state that the worker holds; 0: none, or exactly what it keeps
   std::optional<Message> request_;  ///< pending
   std::vector<std::span<float>> parts_;  ///< to be gathered

@@ -158,8 +158,7 @@ class TreeControl : public Control {
   std::set<int> departed_before_;  ///< ranks that left before this rank
   std::set<int> call_again_;       ///< expected ranks that could not be reached
   base::Time call_again_at_ = base::kNever;
-  std::set<std::string> relayed_;    ///< questions and replies; without this record they would circulate while ranks
-                                     ///< regroup
+  std::set<std::string> relayed_;    ///< questions and replies that must not circulate while ranks regroup
   bool spread_ = false;              ///< the failure was sent
   base::Time go_at_ = base::kNever;  ///< this rank leaves, and is gone at this time
 };

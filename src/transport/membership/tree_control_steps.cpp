@@ -92,9 +92,7 @@ void TreeControl::take_connections() {
 }
 
 void TreeControl::take(const connect::Refusal& refusal) {
-  if (refusal.caller >= 0)
-    return;  // all have the same settings since the rendezvous: the caller will be missed, but
-             // is not trusted
+  if (refusal.caller >= 0) return;  // settings are equal since the rendezvous: it is not trusted, and will be missed
   const connect::Hello& mine = refusal.mine;
   if (mine.purpose == connect::Purpose::control && state_.has_left(mine.to)) return;
   const bool may_come = mine.purpose == connect::Purpose::control && tree_.expected().contains(mine.to);

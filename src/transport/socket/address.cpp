@@ -93,8 +93,7 @@ Address Address::named(std::string_view name) {
                 name.size(), kMost);
   sockaddr_un raw{};
   raw.sun_family = AF_UNIX;
-  std::memcpy(raw.sun_path + 1, name.data(), name.size());  // a leading zero: not in any folder, removed with its
-                                                            // socket
+  std::memcpy(raw.sun_path + 1, name.data(), name.size());  // a leading zero: no file, removed with its socket
   return {reinterpret_cast<const sockaddr*>(&raw),
           static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size())};
 }

@@ -12,8 +12,7 @@ using namespace server;
 
 namespace {
 
-constexpr Duration kBound = 30s;  ///< virtual time by which every worker has finished: much longer than all stops
-                                  ///< together
+constexpr Duration kBound = 30s;  ///< virtual time for all workers to finish: longer than all stops
 
 using Images = std::map<std::uint32_t, std::vector<std::byte>>;
 
