@@ -157,8 +157,8 @@ CLI::Validator byte_size(std::uint64_t least) {
 CLI::Validator element_count() { return parsed_by(parse_count); }
 CLI::Validator bit_rate() { return parsed_by(parse_rate); }
 
-CLI::Validator list_of(CLI::Validator each) {
-  return {[each = std::move(each)](std::string& text) {
+CLI::Validator list_of(const CLI::Validator& each) {
+  return {[each](std::string& text) {
             std::istringstream parts(text);
             for (std::string part; std::getline(parts, part, ',');)
               if (std::string refusal = each(part); !part.empty() && !refusal.empty()) return refusal;

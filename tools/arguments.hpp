@@ -46,7 +46,7 @@ template <class Number>
 [[nodiscard]] CLI::Validator element_count();
 [[nodiscard]] CLI::Validator bit_rate();
 /// A comma-separated list whose every part `each` accepts.
-[[nodiscard]] CLI::Validator list_of(CLI::Validator each);
+[[nodiscard]] CLI::Validator list_of(const CLI::Validator& each);
 /// A file that is there and can be read, or "-".
 [[nodiscard]] CLI::Validator input_file();
 /// One of these names; `what` they name stands in the error text.
