@@ -163,14 +163,14 @@ Speed of_store(const std::string& folder, const DrawnSource& source, const std::
 /// The same with one file for each record, written beside its name and renamed, its hash behind its bytes.
 Speed of_files(const std::string& folder, const DrawnSource& source, const std::vector<std::uint32_t>& order) {
   using cache::disk::File;
-  fs::create_directories(folder);
+  const File opened = cache::disk::own_folder(folder);
   std::vector<std::byte> bytes(source.bytes(0) + 8);
   source.read(0, base::Bytes(bytes).first(source.bytes(0)));
   base::put(bytes, source.bytes(0), cache::disk::hash_of(base::Bytes(bytes).first(source.bytes(0))));
-  const auto name = [&](std::uint32_t sample) { return fmt::format("{}/{}", folder, sample); };
+  const auto name = [](std::uint32_t sample) { return fmt::format("{}", sample); };
   Speed speed{};
   speed.write = seconds_of([&] {
-    for (const std::uint32_t sample : order) (void)cache::disk::replace_file(name(sample), bytes);
+    for (const std::uint32_t sample : order) (void)cache::disk::replace_file(opened, name(sample), bytes);
   });
   std::uint64_t found = 0;
   speed.open = seconds_of([&] {
@@ -178,7 +178,7 @@ Speed of_files(const std::string& folder, const DrawnSource& source, const std::
   });
   speed.read = seconds_of([&] {
     for (const std::uint32_t sample : order)
-      if (!File(name(sample), O_RDONLY).read_at(0, bytes) ||
+      if (!File(opened, name(sample), O_RDONLY).read_at(0, bytes) ||
           cache::disk::hash_of(base::Bytes(bytes).first(source.bytes(0))) !=
               base::get<std::uint64_t>(bytes, source.bytes(0)))
         throw std::logic_error("a record is lost");
