@@ -135,6 +135,31 @@ TEST(Index, BelievesNoRowThatCannotBeRight) {
   EXPECT_TRUE(damaged({.sample = 9, .length = 51, .offset = 0}));
 }
 
+TEST(Index, BelievesNoRowThatIsLongerThanTheFile) {
+  const test::MemorySource set(10, 50, 1, true);
+  const auto bytes = disk::index_of(set, {{.sample = 0, .length = 50, .offset = 0}});
+  EXPECT_EQ(disk::parse_index(bytes, set, 50).rows.size(), 1U);
+  EXPECT_EQ(disk::parse_index(bytes, set, 49).rows.size(), 0U);
+  EXPECT_EQ(disk::parse_index(bytes, set, 0).rows.size(), 0U);
+}
+
+// Two records of 50 bytes and their rows of 32 take 164 bytes.
+TEST_F(Restart, ABudgetIsUsedToItsLastByteAndNotBeyondIt) {
+  const test::MemorySource set(10, 50, 1, true);
+  for (const auto& [budget, kept] : {std::pair{164, 2U}, std::pair{163, 1U}, std::pair{82, 1U}, std::pair{81, 0U}}) {
+    for (const std::uint64_t first : {static_cast<std::uint64_t>(budget), kPlenty}) {
+      std::filesystem::remove_all(folder_.name());
+      const auto run_with = [&](std::uint64_t bytes) {
+        test::run({.ranks = 1, .options = [&, bytes](int) { return of(0, folder_.name(), bytes); }}, set, 1);
+      };
+      run_with(first);
+      run_with(static_cast<std::uint64_t>(budget));
+      const auto rows = (std::filesystem::file_size(folder_.file(0, "index")) - disk::kHeaderBytes) / disk::kRowBytes;
+      EXPECT_EQ(rows, kept) << budget << " bytes, after a run with " << first;
+    }
+  }
+}
+
 TEST(Index, KeepsOneOfRowsThatOverlapOrHaveTheSameSample) {
   const test::MemorySource set(10, 50, 1, true);
   const auto kept = [&](const std::vector<disk::Row>& rows) {

@@ -1,9 +1,12 @@
 // Bytes from the wire and from disks: each check's last accepted value and first refused one.
-
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstring>
+#include <filesystem>
 
+#include "server/snapshot/snapshot_file.hpp"
 #include "server/table/record.hpp"
 #include "server/table/server_tables.hpp"
 #include "server/table/worker_tables.hpp"
@@ -165,6 +168,41 @@ TEST_F(Replica, TakesRecordsOfItsJobInTheirOrder) {
   EXPECT_THROW(static_cast<void>(apply({.sequence = 4, .event = Event::show, .message = {.block = 1}})), Corrupt);
   EXPECT_EQ(apply({.sequence = 4, .event = Event::come_back, .worker = 1}), 4U);
   EXPECT_TRUE(tables_.departed().empty());
+}
+
+TEST_F(Replica, TakesImagesOfItsBlocksLengthOnly) {
+  const auto image_of = [](std::size_t elements) {
+    const server::Setup setup{.tables = {{"table", elements}}, .workers = 2, .optimizer = "sgd"};
+    const std::vector<float> weights(elements, 1.0F);
+    ServerTables tables(0, 1 << 20, [](const Outgoing&) {});
+    tables.receive(0, {.says = Says::setup, .last = 1, .body = payload_of(setup.bytes())});
+    tables.receive(0, {.says = Says::initial, .body = {nullptr, std::as_bytes(std::span(weights))}});
+    Record image;
+    static_cast<void>(tables.hand_over([&](const Record& record) {
+      if (record.event == Event::image) image = record;
+    }));
+    image.sequence = 3;
+    return image;
+  };
+  for (const std::size_t elements : {3, 5}) EXPECT_THROW(static_cast<void>(apply(image_of(elements))), Corrupt);
+  EXPECT_EQ(apply(image_of(4)), 3U);
+}
+
+TEST(SnapshotFile, IsOfAServerOfItsJobAndOfAStepThatWasMade) {
+  const std::string file = std::filesystem::temp_directory_path() / fmt::format("syncopate-wire-{}.snapshot", getpid());
+  const auto is_read = [&](std::size_t server, Clock step) {
+    write_snapshot(file, {.server = server, .step = step, .setup = {.tables = {{"table", 4}}, .servers = 2}});
+    try {
+      return read_snapshot(file).step == step;
+    } catch (const Corrupt&) {
+      return false;
+    }
+  };
+  EXPECT_TRUE(is_read(1, 1));
+  EXPECT_FALSE(is_read(2, 1)) << "the job has servers 0 and 1";
+  EXPECT_FALSE(is_read(0, 0));
+  EXPECT_FALSE(is_read(0, -1));
+  std::filesystem::remove(file);
 }
 
 TEST(Job, IsTakenByAServerThatItHasRoomFor) {
