@@ -124,7 +124,7 @@ TEST(Tar, WhatIsDamagedIsRefusedWithItsPlaceAndReason) {
   EXPECT_NE(refusal_of(words).find("not octal"), std::string::npos);
   for (const char* record : {"5 path=x\n", "99 path=x\n", "path=x\n", "9 path=xy", "7 path\n", "0 a=b\n"})
     EXPECT_NE(refusal_of(archive_of({{"pax", record, 'x'}})).find("extended header"), std::string::npos) << record;
-  EXPECT_NE(refusal_of(archive_of({{"pax", "11 size=1x\n", 'x'}})).find("no number"), std::string::npos);
+  EXPECT_NE(refusal_of(archive_of({{"pax", "11 size=1x\n", 'x'}})).find("not a number"), std::string::npos);
   EXPECT_NE(refusal_of(archive_of({{"pax", std::string(70'000, 'x'), 'x'}})).find("at most 65536"), std::string::npos);
   EXPECT_NE(refusal_of(archive_of({{"pax", "22 GNU.sparse.major=1\n", 'x'}})).find("sparse"), std::string::npos);
 }
