@@ -27,7 +27,7 @@ TEST_P(Program, ThatThrowsIsNamedByEveryOtherRank) {
     }
     EXPECT_STREQ(ending.kind, "RemoteFailure") << ending.message;
     EXPECT_EQ(ending.peer, 1) << ending.message;
-    EXPECT_NE(std::string(ending.message).find("rank 1 gave up: its program failed"), std::string::npos)
+    EXPECT_NE(std::string(ending.message).find("rank 1 gave up: its program threw an exception"), std::string::npos)
         << ending.message;
   }
 }

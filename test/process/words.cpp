@@ -43,7 +43,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{{"run", "--timeout", "0", "true"}, "--timeout: '0' is not allowed; allowed: 0.001 to 1000000"},
         Mistake{{"run", "--snapshot-every", "0", "true"}, "--snapshot-every: '0' is not allowed; allowed: 1 or more"},
         Mistake{{"fit", "--ranks", "2", "--ranks", "3", "-o", "x"}, "--ranks is given twice; give it once"},
-        Mistake{{"fit", "-o"}, "--output needs a value"},
+        Mistake{{"fit", "-o"}, "--out needs a value"},
         Mistake{{"simulate", "--steps", "2.5"}, "--steps: '2.5' is not a whole number; allowed: 1 or more"},
         Mistake{{"simulate", "--fusion-bytes", "0"}, "--fusion-bytes: '0' is not allowed; allowed: 1 B or more"},
         Mistake{{"data", "draw", "--format", "foo"}, "format 'foo' is unknown; allowed: cifar10, folder"},

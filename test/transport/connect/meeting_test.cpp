@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "transport/ranks.hpp"
 
@@ -123,11 +124,17 @@ TEST_F(Meeting, TlsWithoutASecretIsMisuse) {
     EXPECT_TRUE(failure.starts_with("Misuse: SYNCOPATE_TLS=on needs the job's secret")) << failure;
 }
 
+/// The first interface of this host that is not loopback, with its address.
+std::optional<std::pair<std::string, socket::Address>> outside_address() {
+  for (const auto& one : socket::interface_addresses())
+    if (!one.second.loopback()) return one;
+  return std::nullopt;
+}
+
 /// Rank 0's warning when two ranks join at this host's non-loopback address; "skip" if there is none.
 std::string warning_with(const GroupOptions& given) {
-  const auto all = socket::interface_addresses();
-  const auto outside = std::ranges::find_if(all, [](const auto& one) { return !one.second.loopback(); });
-  if (outside == all.end()) return "skip";
+  const auto outside = outside_address();
+  if (!outside) return "skip";
   const test::Folder folder;
   std::string warnings;
   std::vector<std::jthread> ranks;
@@ -146,18 +153,22 @@ std::string warning_with(const GroupOptions& given) {
   return warnings;
 }
 
-TEST_F(Meeting, BeyondLoopbackWithoutTlsIsWarnedOf) {
-  GroupOptions options = with_secret("off");
+connect::PeerInfo at(const std::string& address, const std::string& tls) {
+  return {.version = {}, .address = address, .host = {}, .memory_socket = {}, .owner = {}, .transport = {}, .tls = tls};
+}
+
+TEST_F(Meeting, BeyondLoopbackWithoutTlsIsWarnedOfUnlessItWasChosen) {
+  GroupOptions options = with_secret("auto");
   options.join_timeout = 30s;
   const std::string open = warning_with(options);
   if (open == "skip") GTEST_SKIP() << "this host has loopback only";
-  EXPECT_TRUE(test::contains(open, "not encrypted")) << open;
-  options.tls = "on";
-  EXPECT_EQ(warning_with(options), "");
-}
-
-connect::PeerInfo at(const std::string& address, const std::string& tls) {
-  return {.version = {}, .address = address, .host = {}, .memory_socket = {}, .owner = {}, .transport = {}, .tls = tls};
+  const std::string address = outside_address()->second.text();
+  EXPECT_NE(connect::agreed_tls({at(address, "auto"), at(address, "auto")}), test::contains(open, "not encrypted"))
+      << open;
+  for (const char* chosen : {"on", "off"}) {
+    options.tls = chosen;
+    EXPECT_EQ(warning_with(options), "") << chosen;
+  }
 }
 
 TEST(AgreedTls, IsAutomaticWhereAnyAddressIsPublic) {
