@@ -1,4 +1,4 @@
-// syncopate-server: one server of a job, from its command line to its end.
+// syncopate-server: runs one server of a job, or one of its subcommands.
 #include <fmt/format.h>
 #include <pthread.h>
 #include <signal.h>
@@ -28,21 +28,23 @@ using Json = nlohmann::json;
 
 struct Words {
   ServerOptions server;
-  std::function<void()> instead;  ///< of serving: what a subcommand does
+  std::function<void()> instead;  ///< what a subcommand does instead of serving
   std::string memory = "0", log_level;
   double patience_s = 10;
   bool drain = false, json = false;
 };
 
-void print_row(const Json& row) {
-  write_output(text_of_json(row) + "\n");
-}
+void print_row(const Json& row) { write_output(text_of_json(row) + "\n"); }
 
 Json row_of(const ServerStatus& status) {
-  return {{"workers", status.workers},         {"connected", status.connected},
-          {"finished", status.finished},       {"kept_bytes", status.kept_bytes},
-          {"replica_bytes", status.replica_bytes}, {"keeps_replica", status.keeps_replica},
-          {"received_bytes", status.received_bytes}, {"sent_bytes", status.sent_bytes},
+  return {{"workers", status.workers},
+          {"connected", status.connected},
+          {"finished", status.finished},
+          {"kept_bytes", status.kept_bytes},
+          {"replica_bytes", status.replica_bytes},
+          {"keeps_replica", status.keeps_replica},
+          {"received_bytes", status.received_bytes},
+          {"sent_bytes", status.sent_bytes},
           {"processor_seconds", status.processor_seconds}};
 }
 
@@ -55,7 +57,7 @@ std::string text_of(const ServerStatus& status) {
 }
 
 void define_status(CLI::App& app, Words& words) {
-  CLI::App* status = app.add_subcommand("status", "What the server at an address says of itself");
+  CLI::App* status = app.add_subcommand("status", "Print the status of the server at an address");
   const auto address = std::make_shared<std::string>();
   status->add_option("ADDRESS", *address, "HOST:PORT or @NAME")->required();
   status->callback([&words, address] {
@@ -67,7 +69,7 @@ void define_status(CLI::App& app, Words& words) {
   });
 }
 
-/// "node5=10.0.0.5,node5.local", or "node5": called as it is named.
+/// Parses "node5=10.0.0.5,node5.local". "node5" alone means that the host's name is also its address.
 CertifiedHost host_of(const std::string& text) {
   const std::size_t equals = std::min(text.find('='), text.size());
   CertifiedHost host{text.substr(0, equals), {}};
@@ -84,10 +86,13 @@ void define_certificates(CLI::App& app, Words& words) {
     int days = 30;
   };
   const auto given = std::make_shared<Given>();
-  make->add_option("FOLDER", given->folder, "Where to; it must not exist")->required();
-  make->add_option("--host", given->hosts, "NAME=ADDRESS,ADDRESS: a host's name and what others call it; repeatable")
+  make->add_option("FOLDER", given->folder, "Folder to create; it must not exist")->required();
+  make->add_option("--host", given->hosts,
+                   "NAME=ADDRESS,ADDRESS: a host's name and the addresses that others use for it; repeatable")
       ->required();
-  make->add_option("--days", given->days, "How long they are valid")->capture_default_str()->check(tools::between(1, 3650));
+  make->add_option("--days", given->days, "Days that the certificates are valid")
+      ->capture_default_str()
+      ->check(tools::between(1, 3650));
   make->callback([&words, given] {
     words.instead = [given] {
       std::vector<CertifiedHost> hosts;
@@ -97,7 +102,7 @@ void define_certificates(CLI::App& app, Words& words) {
   });
 }
 
-/// What `syncopate bench server` starts as its workers; not for people.
+/// Internal: `syncopate bench server` starts this subcommand as its workers.
 void define_measure(CLI::App& app, Words& words) {
   CLI::App* sub = app.add_subcommand("measure", "One worker of a benchmark");
   sub->group("");
@@ -114,7 +119,7 @@ void define_measure(CLI::App& app, Words& words) {
   });
 }
 
-/// What `syncopate bench server --replay` starts as its workers; not for people.
+/// Internal: `syncopate bench server --replay` starts this subcommand as its workers.
 void define_replay(CLI::App& app, Words& words) {
   CLI::App* sub = app.add_subcommand("replay", "One worker of a replay");
   sub->group("");
@@ -139,36 +144,43 @@ void define_replay(CLI::App& app, Words& words) {
 void define(CLI::App& app, Words& words) {
   app.name("syncopate-server");
   app.set_version_flag("--version", std::string(version()));
-  app.add_option("--address", words.server.addresses,
-                 "Where to serve: HOST:PORT with a numeric host and 0 for any free port, or @NAME on this host; repeatable");
-  app.add_option("--index", words.server.index, "Which server of the job this is, from 0")
+  app.add_option(
+      "--address", words.server.addresses,
+      "Address to listen at: HOST:PORT (numeric host; port 0: any free port), or @NAME on this host; repeatable");
+  app.add_option("--index", words.server.index, "Index of this server in the job, from 0")
       ->check(tools::at_least(std::size_t{0}))
       ->capture_default_str();
-  app.add_option("--memory", words.memory, "Limit of what it keeps, as 8GiB (default: three quarters of the machine's)")
+  app.add_option("--memory", words.memory,
+                 "Memory limit of what it keeps, such as 8GiB (default: three quarters of the machine's)")
       ->type_name("BYTES")
       ->check(tools::byte_size());
-  app.add_option("--patience", words.patience_s, "Seconds after which a worker that is gone or silent is given up; the others go on")
+  app.add_option("--patience", words.patience_s,
+                 "Seconds after which the server drops a lost or silent worker and serves the others on")
       ->capture_default_str()
       ->check(tools::between(0.001, 1e6));
   app.add_option("--replicas", words.server.replicas,
-                 "1: the next server keeps a replica of this one, from which another process takes its place")
+                 "1: the next server keeps a replica of this one, from which a new process can replace it")
       ->capture_default_str()
       ->check(tools::between(0, 1));
-  app.add_option("--servers", words.server.servers,
-                 "With --replicas: the addresses of all servers, in the order of their indices (also: SYNCOPATE_SERVERS)")
+  app.add_option(
+         "--servers", words.server.servers,
+         "With --replicas: the addresses of all servers, in the order of their indices (also: SYNCOPATE_SERVERS)")
       ->delimiter(',')
       ->envname("SYNCOPATE_SERVERS");
-  app.add_option("--snapshots", words.server.snapshots,
-                 "Folder, the same for all servers: write snapshots there, and go on from the newest that all have");
-  app.add_option("--snapshot-every", words.server.snapshot_every, "Steps from snapshot to snapshot")
+  app.add_option(
+      "--snapshots", words.server.snapshots,
+      "Folder for snapshots, the same for all servers; a start resumes from the newest that all servers have");
+  app.add_option("--snapshot-every", words.server.snapshot_every, "Steps between snapshots")
       ->check(tools::at_least(std::int64_t{1}))
       ->capture_default_str();
   app.add_flag("--drain", words.drain, "End when every worker of the job has ended");
   JobAccess& access = words.server.access;
-  app.add_option("--job", access.job, "Name of the job, the same everywhere (also: SYNCOPATE_JOB)");
+  app.add_option("--job", access.job, "Name of the job, the same in all its processes (also: SYNCOPATE_JOB)");
   app.add_option("--secret-file", access.secret_file, "The job's secret (also: SYNCOPATE_SECRET_FILE)");
-  app.add_option("--authority", access.authority, "PEM file of the job's authority, for TLS (also: SYNCOPATE_TLS_AUTHORITY)");
-  app.add_option("--certificate", access.certificate, "PEM file of this host's certificate (also: SYNCOPATE_TLS_CERTIFICATE)");
+  app.add_option("--authority", access.authority,
+                 "PEM file of the job's authority, for TLS (also: SYNCOPATE_TLS_AUTHORITY)");
+  app.add_option("--certificate", access.certificate,
+                 "PEM file of this host's certificate (also: SYNCOPATE_TLS_CERTIFICATE)");
   app.add_option("--key", access.key, "PEM file of its key (also: SYNCOPATE_TLS_KEY)");
   app.add_option("--log-level", words.log_level, "error, warning, info, debug or off (also: SYNCOPATE_LOG)");
   app.add_flag("--json", words.json, "One JSON object a line on stdout; logs on stderr");
@@ -179,7 +191,7 @@ void define(CLI::App& app, Words& words) {
   define_replay(app, words);
 }
 
-/// Signals are taken by one thread that waits for them: every other thread has them blocked from its birth.
+/// One thread waits for signals; they are blocked before any other thread starts, so every thread inherits the mask.
 sigset_t blocked_signals() {
   sigset_t signals;
   sigemptyset(&signals);
@@ -188,11 +200,12 @@ sigset_t blocked_signals() {
   return signals;
 }
 
-/// Takes signals while the server starts: it has nothing to end in order yet, and what it reads may take long or for
-/// ever (a folder of a host that does not answer), so a signal ends the process as if nobody had blocked it.
+/// Handles signals while the server starts. Nothing needs an orderly end yet, and a start may block forever (a folder
+/// on a host that does not answer), so a signal ends the process at once, with its default effect.
 class StartUp final {
  public:
-  explicit StartUp(const sigset_t& signals) : thread_([signals](const std::stop_token& stop) { watch(signals, stop); }) {}
+  explicit StartUp(const sigset_t& signals)
+      : thread_([signals](const std::stop_token& stop) { watch(signals, stop); }) {}
 
  private:
   static void watch(const sigset_t& signals, const std::stop_token& stop) {
@@ -229,7 +242,8 @@ void say(const char* event, const Words& words, const Server& server) {
 }
 
 void run_server(Words words) {
-  if (words.server.addresses.empty()) throw Misuse("--address is required: where to serve (--help lists the options)");
+  if (words.server.addresses.empty())
+    throw Misuse("--address is required: the address to listen at (--help lists the options)");
   const sigset_t signals = blocked_signals();
   words.server.memory_bytes = parse_bytes(words.memory);
   words.server.patience = std::chrono::milliseconds(static_cast<long>(words.patience_s * 1e3));

@@ -1,4 +1,4 @@
-// Measure: rounds of updates in lockstep, whose weights are known numbers.
+// Measures a server: synchronous rounds of updates whose resulting weights are known.
 #include "measure.hpp"
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace syncopate::serve {
 
 namespace {
 
-/// The tables lie one behind the other in one vector.
+/// All tables lie contiguously in one vector.
 class Rounds final {
  public:
   Rounds(const Measured& measured, const WorkerOptions& options)
@@ -26,14 +26,15 @@ class Rounds final {
       const auto part = contender::even_part(weights_.size(), static_cast<std::size_t>(measured.tables),
                                              static_cast<std::size_t>(table));
       parts_.push_back(std::span(gradients_).subspan(part.begin, part.end - part.begin));
-      worker_->create_table("table " + std::to_string(table), std::span(weights_).subspan(part.begin, parts_[table].size()));
+      worker_->create_table("table " + std::to_string(table),
+                            std::span(weights_).subspan(part.begin, parts_[table].size()));
     }
     worker_->start();
   }
 
   void prepare(int round) { updates_.write(gradients_, static_cast<int>(options_.worker), round); }
 
-  /// As in training: the backward pass ends with the front table, which the next forward pass waits for first.
+  /// As in training: the backward pass ends with the front table, and the next forward pass needs it first.
   void run() {
     for (std::size_t table = parts_.size(); table-- > 0;) worker_->update(table, parts_[table], 1);
     worker_->clock(1);
@@ -43,7 +44,7 @@ class Rounds final {
     updates_.descend(round);
     return updates_.are_weights(weights_);
   }
-  /// Worker 0 asks for all.
+  /// Processor seconds of all servers; worker 0 asks for them, other workers return 0.
   [[nodiscard]] double of_servers() const {
     double seconds = 0;
     if (options_.worker != 0) return seconds;
@@ -57,7 +58,7 @@ class Rounds final {
   contender::Updates updates_;
   std::vector<float> weights_, gradients_;
   std::unique_ptr<TableWorker> worker_;
-  std::vector<std::span<float>> parts_;  ///< of the gradients, by table
+  std::vector<std::span<float>> parts_;  ///< slices of `gradients_`, by table
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Replay: a model's steps layer by layer, with its tables on real servers.
+// Replays the steps of a model layer by layer, with its tables on real servers.
 #include "replay.hpp"
 
 #include <algorithm>
@@ -24,8 +24,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr double kRate = 1e-3;
 
-/// An accelerator that computes by itself: what this core does meanwhile does not delay it, and sleeping too long is
-/// made up for. It stands still only where it waits for weights.
+/// Emulates an accelerator whose time does not depend on this core: a sleep that lasts too long shortens the next
+/// ones. The accelerator is idle only while it waits for weights.
 class Accelerator final {
  public:
   void stand_until_now() { free_ = std::max(free_, Clock::now()); }
@@ -47,7 +47,7 @@ Profile profile_of(const Replayed& replayed) {
   return derive_profile(replayed.architecture, layers, 3 * flops / replayed.step_s, 1);
 }
 
-/// The weights and gradients of a model, layer by layer; a table for each, unless the worker is alone.
+/// The weights and gradients of a model, one vector per layer; each layer is a table unless the flow is "alone".
 class Model final {
  public:
   explicit Model(const Replayed& replayed) : replayed_(replayed), profile_(profile_of(replayed)) {
@@ -86,7 +86,7 @@ class Model final {
   }
   [[nodiscard]] WorkerStatistics statistics() const { return worker_ ? worker_->statistics() : WorkerStatistics{}; }
 
-  /// Of all weights, whole and exact as a double (FNV-1a on 32-bit words).
+  /// FNV-1a of all weights, on 32-bit words; a double holds it exactly.
   [[nodiscard]] double digest() const {
     std::uint32_t hash = 2'166'136'261;
     for (const std::vector<float>& layer : weights_)
@@ -98,7 +98,8 @@ class Model final {
  private:
   [[nodiscard]] bool is_traditional() const { return replayed_.flow == "traditional"; }
 
-  /// Tables travel by their numbers, lower ones first: created back to front they travel as they become ready.
+  /// Tables are sent in the order of their numbers: created back to front, they are sent as their gradients become
+  /// ready.
   void connect() {
     WorkerOptions options = worker_from_environment();
     options.consistency = replayed_.consistency;
@@ -116,7 +117,7 @@ class Model final {
     worker_->start();
   }
 
-  /// Traditional: the first layer waits for all.
+  /// In the flow "traditional" the first layer waits for all tables.
   void read(std::size_t layer) {
     const std::size_t end = is_traditional() ? weights_.size() : layer + 1;
     for (std::size_t next = layer; next < end; ++next) {
@@ -126,7 +127,7 @@ class Model final {
     }
   }
 
-  /// Gradients are other ones in each step, so that what a codec selects is.
+  /// Gradients differ from step to step, so that a codec selects different elements.
   void update(std::size_t layer) {
     std::vector<float>& gradient = gradients_[layer];
     std::copy_n(drawn_.begin() + (steps_ * 31 + static_cast<int>(layer)) % kShift, gradient.size(), gradient.begin());

@@ -1,4 +1,4 @@
-// Replay: one worker of `syncopate bench server --replay`: real exchanges, computing emulated by sleeping.
+// One worker of `syncopate bench server --replay`: real exchanges, computation emulated by sleeping.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@ struct Replayed {
   std::string architecture, contender;
   std::string flow = "front_first";  ///< "alone", "traditional", "wait_free", "front_first"
   std::string consistency = "bsp", codec = "none", answers = "none", placement = "lpt";
-  double step_s = 1;  ///< that computing a step takes: it is slept
+  double step_s = 1;  ///< computing time of a step, which is slept
   int untimed = 6;    ///< steps
-  int blocks = 5;     ///< of kBlockSteps steps, which are timed together
+  int blocks = 5;     ///< number of timed blocks of kBlockSteps steps
 };
-/// Staleness makes steps differ; with s + 1 steps in a block all blocks are alike (ssp:5).
+/// Staleness makes steps differ; a block of s + 1 = 6 steps (ssp:5) makes all blocks alike.
 inline constexpr int kBlockSteps = 6;
 
-/// Takes part as the worker of the environment. Returns the raw row on worker 0, else nothing.
+/// Runs as the worker that the environment describes. Returns the raw row on worker 0, else an empty string.
 [[nodiscard]] std::string replay(const Replayed& replayed);
 
 }  // namespace syncopate::serve

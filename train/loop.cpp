@@ -1,4 +1,4 @@
-// The loop of a run: which step is the last, what happens between steps, and how a rank ends.
+// The training loop: its last step, the work between steps, and how a rank ends.
 #include <fmt/format.h>
 #include <xxhash.h>
 
@@ -72,14 +72,13 @@ void Training::begin_run() {
         "the servers of this job (SYNCOPATE_SERVERS, `syncopate run --servers`) are not used: give --exchange "
         "parameter_server, or leave out --servers");
   if (options_.origin_rate > 0 && place_.rank == 0)
-    output_.warn(
-        fmt::format("each rank reads at most {} a second of --data: reading is slowed down on purpose (--origin-rate)",
-                    format_bytes(static_cast<double>(options_.origin_rate))));
+    output_.warn(fmt::format("each rank reads at most {} a second from --data: --origin-rate limits it",
+                             format_bytes(static_cast<double>(options_.origin_rate))));
   batches_ = data_->training({group_, {place_.rank, place_.ranks, state_.seed}, state_.progress, plan_of_steps(last)});
   if (options_.recipe && !done()) output_.part(*part_, parts_.size(), state_.progress.step);
 }
 
-/// Steps of the next part are prepared while the last ones of this part train.
+/// Prepares the steps of the next part while the last steps of this part train.
 input::Pipeline::Plan Training::plan_of_steps(std::uint64_t last) const {
   return [this, last](const input::Progress& at) -> std::optional<input::StepPlan> {
     if (at.step >= last) return std::nullopt;
@@ -88,10 +87,10 @@ input::Pipeline::Plan Training::plan_of_steps(std::uint64_t last) const {
   };
 }
 
-/// The checkpoint comes first: a second signal, or a launcher's patience, may end this process at any time.
+/// Saves the checkpoint first: a second signal, or a launcher's timeout, may end this process at any time.
 void Training::finish_run(EndRow& end) {
   settle();
-  if (is_served() && !options_.checkpoint.empty()) save();  // servers are there until the last worker has finished
+  if (is_served() && !options_.checkpoint.empty()) save();  // the servers run until the last worker has finished
   if (is_served()) end.served = descent_->gradients().finish_served();
   exchange_notices();
   end.signal = done() ? 0 : notices_.signal();
@@ -108,12 +107,12 @@ void Training::finish_run(EndRow& end) {
   if (!alone())
     require_equal(group_, {{{"the digest of all parameters", end.digest}}},
                   "the ranks have trained different models; compare their data and their processors");
-  barrier(group_);  // no rank leaves, and none fails, while another may still need it
+  barrier(group_);  // no rank leaves or fails while another may still need it
   if (unsaved_) throw SystemFailure(*unsaved_);
   if (output_.unwritten()) throw SystemFailure(*output_.unwritten());
 }
 
-/// Ranks have clocks of their own: they begin together.
+/// Clocks of ranks differ, so all ranks begin the trace after a barrier.
 void Training::begin_trace() {
   barrier(group_);
   trace_.restart();
@@ -126,7 +125,7 @@ void Training::end_trace() {
   output_.record(description());  // with the buckets of this step
 }
 
-/// Where an exchange reaches into the next step, the traced one is from backward pass to backward pass.
+/// If an exchange extends into the next step, the traced step lasts from backward pass to backward pass.
 void Training::settle() {
   descent_->gradients().settle();
   if (descent_->reaches_into_next_step()) end_trace();
@@ -136,10 +135,10 @@ void Training::after_step() {
   const input::Progress& at = state_.progress;
   evaluation_.reset();
   const std::uint64_t every = options_.checkpoint_every;
-  if (every > 0 && at.step % every == 0 && !done()) {  // the last one is written at the end
+  if (every > 0 && at.step % every == 0 && !done()) {  // the last checkpoint is written at the end
     save();
     if (unsaved_)
-      output_.warn(fmt::format("{}; training goes on, and step {} is the next to be saved", unsaved_->what(),
+      output_.warn(fmt::format("{}; training goes on; the next checkpoint is at step {}", unsaved_->what(),
                                std::min(at.step + every, last_step())));
   }
   const bool epoch_ended = at.sample == 0;
@@ -147,17 +146,17 @@ void Training::after_step() {
   const bool due =
       options_.evaluate_every ? *options_.evaluate_every > 0 && at.step % *options_.evaluate_every == 0 : epoch_ended;
   if (due) report_evaluation();
-  static_cast<void>(descent_->gradients().take_waited_s());  // what evaluation and checkpoints waited is of no step
+  static_cast<void>(descent_->gradients().take_waited_s());  // waits of evaluation and checkpoints belong to no step
 }
 
-/// Of rank 0's samples; the pipeline, which is ahead, has read all of them.
+/// Rank 0's samples by tier. The pipeline is ahead of training and has read all of them.
 void Training::note_tiers(std::uint64_t epoch) {
   if (place_.rank != 0) return;
   for (const cache::Counters& row : batches_->tiers())
     if (row.epoch == epoch) output_.note(text_of(row));
 }
 
-/// Workers share no step at which all could evaluate: the first of them does.
+/// Workers have no common step at which all could evaluate; worker 0 evaluates.
 void Training::report_evaluation() {
   if (is_served() && place_.rank != 0) return;
   evaluation_ = evaluate();
@@ -174,7 +173,7 @@ void Training::average_statistics() {
   allreduce(group_, view_of(buffers_), {.op = ReduceOp::average, .name = "batch-norm statistics"});
 }
 
-/// What rank 0 could not write is kept in `unsaved_`.
+/// On a write error rank 0 keeps the error in `unsaved_`.
 void Training::save() {
   settle();
   average_statistics();

@@ -1,4 +1,4 @@
-// syncopate-train: joins the job's group and trains; every failure becomes one row, one line and an exit code.
+// syncopate-train: joins the job's group and trains; a failure prints one row and one line, and sets the exit code.
 #include <malloc.h>
 #include <signal.h>
 
@@ -18,8 +18,8 @@ namespace {
 
 using namespace syncopate;
 
-/// A training step frees and allocates the same large tensors; giving their pages back to the system in between would
-/// cost a page fault for each of them in every step.
+/// A training step frees and allocates the same large tensors. Returning their pages to the system in between costs a
+/// page fault per page in every step.
 void keep_freed_memory() {
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
   mallopt(M_TRIM_THRESHOLD, 2'000'000'000);
@@ -45,7 +45,7 @@ int main(int argc, char** argv) {
   std::unique_ptr<Group> group;
   try {
     keep_freed_memory();
-    ::signal(SIGXFSZ, SIG_IGN);  // a limit of file sizes is then told as a full disk is, where a file is written
+    ::signal(SIGXFSZ, SIG_IGN);  // exceeding a file size limit becomes a write error, like a full disk
     const std::optional<train::Options> options = train::parse_options(argc, argv);
     if (!options) return finish_output(), 0;
     GroupOptions joining;

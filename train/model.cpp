@@ -1,4 +1,4 @@
-// Finding a model by its name.
+// Looks up a model by its name.
 #include "model.hpp"
 
 #include <vector>

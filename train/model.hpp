@@ -1,4 +1,4 @@
-// The shelf of models: what an entry of train/model says about itself.
+// The registry of models: the description that each file of train/model registers.
 #pragma once
 
 #include <cstdint>
@@ -12,26 +12,26 @@ class Builder;
 
 enum class DataKind : std::uint8_t { images, text };
 
-/// What can be chosen of a model: sizes of the transformers, whether GoogLeNet has its auxiliary classifiers, and how
-/// many labels a model of images tells apart.
+/// Options of models: sizes of the transformers, GoogLeNet's auxiliary classifiers, and the number of classes of an
+/// image model.
 struct ModelOptions {
   int layers = 4;
   int width = 256;
   int heads = 4;
   int context = 128;
   bool auxiliary = false;
-  int classes = 0;  ///< the data's, or the model's own
+  int classes = 0;  ///< from the data; 0: the model's own
 };
 
 struct Model {
   std::string_view name;
   std::string_view summary;
   DataKind input = DataKind::images;
-  int side = 32;               ///< pixels, of its paper's images
-  int least_side = 32;         ///< of images that it can take
+  int side = 32;               ///< pixels of the images in its paper
+  int least_side = 32;         ///< smallest images that it accepts
   int most_side = 0;           ///< 0: any
-  int classes = 10;            ///< labels it tells apart, unless the data say how many
-  double learning_rate = 0.1;  ///< default of --lr: right for a global batch of about 128
+  int classes = 10;            ///< number of classes, unless the data state it
+  double learning_rate = 0.1;  ///< default of --lr, for a global batch of about 128
   std::uint64_t warmup = 0;    ///< default of --warmup
   double clip = 0;             ///< default of --clip
   Network (*build)(Builder& builder, const ModelOptions& options) = nullptr;
@@ -39,7 +39,7 @@ struct Model {
 
 [[nodiscard]] std::span<const Model* const> models();
 [[nodiscard]] const Model& model_named(std::string_view name);  ///< throws Misuse, naming the allowed names
-/// Throws Misuse where `model` cannot take images of `side` pixels each way (0: text), `resolution` being the option.
+/// Throws Misuse if `model` does not accept images of `side` pixels each way (0: text); `resolution` is the option.
 void require_side(const Model& model, int side, int resolution);
 
 }  // namespace syncopate::train

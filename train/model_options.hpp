@@ -1,4 +1,4 @@
-// The part of the command line that says what is trained.
+// Options that state what is trained.
 #pragma once
 
 #include "options.hpp"

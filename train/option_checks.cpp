@@ -1,4 +1,4 @@
-// What options say together: what one of them allows of the others, before any file is opened.
+// Checks of combinations of options, before any file is opened.
 #include "option_checks.hpp"
 
 #include <CLI/CLI.hpp>
@@ -37,12 +37,12 @@ void check_servers(const Options& o) {
 
 void check_cache(const Options& o) {
   require(o.cache_folder.empty() == (o.cache_disk_bytes == 0),
-          "--cache-folder and --cache-disk belong together: a folder, and how many bytes of it");
+          "--cache-folder and --cache-disk need each other: give a folder and the bytes to use of it");
   const bool caches = o.cache_bytes > 0 || !o.cache_folder.empty(), any = caches || o.origin_rate > 0;
-  require(
-      !any || model_named(o.model).input == DataKind::images,
-      "--cache, --cache-folder and --origin-rate with --model {}, which trains on text in memory; allowed: with images",
-      o.model);
+  require(!any || model_named(o.model).input == DataKind::images,
+          "--cache, --cache-folder and --origin-rate with --model {}, which trains on text in memory; allowed: with "
+          "models of images",
+          o.model);
   require(!caches || updater_of(o.exchange) != Updater::servers,
           "--cache and --cache-folder do not work with --exchange parameter_server; leave them out");
 }
@@ -91,9 +91,9 @@ void check_effect(const CLI::App& app, const std::vector<const Options*>& parts)
 
 void check(const Options& o) {
   (void)model_named(o.model);
-  require(!o.data.empty() || !o.profile.empty(), "--data is required: what to train on");
+  require(!o.data.empty() || !o.profile.empty(), "--data is required: a folder of images, or a text file or folder");
   require(o.profile.empty() || o.steps.value_or(kProfiledSteps) >= kProfiledSteps,
-          "--steps {}: a profile is the median of {} steps or more", o.steps.value_or(0), kProfiledSteps);
+          "--steps {} with --profile; allowed: {} or more", o.steps.value_or(0), kProfiledSteps);
   require_entry("policy", o.policy);
   for (const std::string& way : codec_ways(o.codec)) require_entry("codec", way.substr(0, way.find(':')));
   require_entry("exchange", o.exchange);
@@ -102,7 +102,7 @@ void check(const Options& o) {
   check_servers(o);
   check_cache(o);
   require(o.global_batch == 0 || o.global_batch >= o.accumulate,
-          "--global-batch {} cannot be cut into {} micro-batches", o.global_batch, o.accumulate);
+          "--global-batch {} is not a multiple of --accumulate {}", o.global_batch, o.accumulate);
 }
 
 }  // namespace syncopate::train

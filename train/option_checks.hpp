@@ -1,4 +1,4 @@
-// What options say together.
+// Checks of combinations of options.
 #pragma once
 
 #include "options.hpp"
@@ -9,12 +9,12 @@ class App;
 
 namespace syncopate::train {
 
-/// Steps of which a profile is the median, at least.
+/// Least number of steps of a profile, which is their median.
 inline constexpr std::uint64_t kProfiledSteps = 20;
 
-/// Throws Misuse where options exclude each other or lack one another.
+/// Throws Misuse if options exclude each other, or if one needs another that is missing.
 void check(const Options& o);
-/// Throws Misuse where an option was given that none of the recipe's parts uses; without a recipe there is one part.
+/// Throws Misuse if an option was given that no part of the recipe uses; without a recipe there is one part.
 void check_effect(const CLI::App& app, const std::vector<const Options*>& parts);
 
 }  // namespace syncopate::train

@@ -19,7 +19,7 @@ namespace {
 
 using tools::above_zero, tools::at_least, tools::between, tools::byte_size, tools::not_negative;
 
-constexpr std::uint64_t kNone = 0, kOne = 1;  ///< least counts
+constexpr std::uint64_t kNone = 0, kOne = 1;  ///< least values of options
 
 Slowness slowness_of(const std::string& text) {
   Slowness slow;
@@ -34,42 +34,42 @@ Slowness slowness_of(const std::string& text) {
 }
 
 void add_exchange(CLI::App& app, Options& o, std::string& fusion_bytes) {
-  app.add_option("--policy", o.policy, "which gradients travel together (`syncopate info`)")->capture_default_str();
+  app.add_option("--policy", o.policy, "how gradients are grouped into buckets (`syncopate info`)")
+      ->capture_default_str();
   app.add_option("--fusion-bytes", fusion_bytes, "bucket size of the fusion policy")
       ->type_name("BYTES")
       ->check(byte_size(1))
       ->default_str("by model and ranks");
   app.add_option(
       "--cluster", o.cluster,
-      "cluster file (`syncopate fit`) with what exchanges cost, for policies that weigh it; without: measured "
-      "in the first steps");
-  app.add_option(
-         "--check-every", o.check_every,
-         "policies that weigh times: steps between looks at whether times have drifted, to plan again; 0: never")
+      "cluster file (`syncopate fit`) with the costs of exchanges, for policies that use them; without it they are "
+      "measured in the first steps");
+  app.add_option("--check-every", o.check_every,
+                 "policies that use times: steps between checks whether times have drifted and to plan again; 0: never")
       ->capture_default_str()
       ->check(between(0, 1 << 30));
-  app.add_option("--codec", o.codec, "how gradients are encoded: NAME, NAME:PARAMETER (`syncopate info`) or auto:A+B")
+  app.add_option("--codec", o.codec, "codec of gradients: NAME, NAME:PARAMETER (`syncopate info`) or auto:A+B")
       ->capture_default_str();
   app.add_flag("--force", o.force, "with --cluster: use the codec even if it is predicted to be slower than none");
   app.add_option(
          "--feedback", o.feedback.kind,
-         "what becomes of what a codec leaves out: none, residual, momentum (which then is accumulated before the "
-         "selection), or auto: residual where it is sound")
+         "treatment of values that a codec leaves out: none, residual, momentum (accumulated before the selection), "
+         "or auto (residual where it is sound)")
       ->capture_default_str();
   app.add_option("--warmup-density", o.feedback.warmup_density,
-                 "sparse codecs: the density with which training begins; with --warmup-steps")
+                 "sparse codecs: density of the first step; needs --warmup-steps")
       ->check(between(0.0, 1.0));
-  app.add_option("--warmup-steps", o.feedback.warmup_steps, "steps in which the density falls to the codec's own")
+  app.add_option("--warmup-steps", o.feedback.warmup_steps, "steps until the density has fallen to the codec's own")
       ->check(at_least(kOne));
   app.add_option(
          "--local-clip", o.local_clip,
          "with feedback: largest L2 norm of each coded gradient, before it is accumulated; 0: any (default: with "
          "feedback momentum the model's --clip times sqrt(ranks))")
       ->check(not_negative());
-  app.add_option("--dense-below", o.dense_below, "gradients with fewer elements are sent as they are")
+  app.add_option("--dense-below", o.dense_below, "gradients with fewer elements are not encoded")
       ->check(at_least(kNone))
       ->capture_default_str();
-  app.add_option("--exchange", o.exchange, "how ranks combine them; none: each rank trains alone")
+  app.add_option("--exchange", o.exchange, "how ranks combine gradients; none: each rank trains alone")
       ->capture_default_str();
   app.add_option("--algorithm", o.algorithm, "collective algorithm")->capture_default_str();
   app.add_option("--broadcast-every", o.broadcast_every,
@@ -77,20 +77,20 @@ void add_exchange(CLI::App& app, Options& o, std::string& fusion_bytes) {
       ->capture_default_str()
       ->check(between(1, 1 << 30));
   app.add_option("--consistency", o.consistency,
-                 "exchange parameter_server: how old the weights of a step may be (`syncopate info consistency`)")
+                 "exchange parameter_server: bound on the staleness of weights (`syncopate info consistency`)")
       ->capture_default_str();
   app.add_option("--placement", o.placement,
-                 "exchange parameter_server: which server keeps what (`syncopate info placement`)")
+                 "exchange parameter_server: placement of weights on servers (`syncopate info placement`)")
       ->capture_default_str();
-  app.add_option("--answers", o.answers, "exchange parameter_server: codec of what servers answer")
+  app.add_option("--answers", o.answers, "exchange parameter_server: codec of the servers' answers")
       ->capture_default_str();
   app.add_option_function<std::string>(
       "--slow", [&o](const std::string& text) { o.slow = slowness_of(text); },
-      "RANK:FACTOR[:SHARE]: this rank sleeps in so many of its steps as if it were slower by the factor");
+      "RANK:FACTOR[:SHARE]: this rank sleeps in this share of its steps, as if it were slower by the factor");
   app.add_flag("--serial", o.serial, "compute, then communicate: no overlap, for comparison; same results bit for bit");
   app.add_flag("--code-inline", o.code_inline,
-               "encode and decode on the thread that communicates, not beside it, for comparison; same results");
-  app.add_flag("--zero-missing", o.zero_missing, "a parameter without a gradient counts as zero, not as an error");
+               "encode and decode on the communicating thread, not on another one, for comparison; same results");
+  app.add_flag("--zero-missing", o.zero_missing, "a parameter without a gradient counts as zero and is not an error");
 }
 
 void add_amounts(CLI::App& app, Options& o) {
@@ -99,7 +99,7 @@ void add_amounts(CLI::App& app, Options& o) {
   app.add_option("--batch", o.batch, "samples per rank and micro-batch")
       ->capture_default_str()
       ->check(between(1, 1 << 24));
-  app.add_option("--global-batch", o.global_batch, "samples per step of all ranks together, whatever their number")
+  app.add_option("--global-batch", o.global_batch, "samples per step over all ranks, independent of their number")
       ->check(between(1, 1 << 30));
   app.add_option("--accumulate", o.accumulate, "micro-batches per step")
       ->capture_default_str()
@@ -116,18 +116,19 @@ void add_optimizer(CLI::App& app, Options& o) {
   app.add_option("--lr", o.learning_rate, "learning rate (default: the model's, for sgd)")->check(above_zero());
   app.add_option("--momentum", o.momentum, "sgd, lars: 0 to 1 (default 0.9)")->check(between(0.0, 1.0));
   app.add_flag("--nesterov", o.nesterov, "sgd: Nesterov's momentum");
-  app.add_option("--weight-decay", o.weight_decay, "all (default: 0.0001 of sgd and lars, 0 of adam, 0.01 of others)")
+  app.add_option("--weight-decay", o.weight_decay, "all (default: sgd, lars: 0.0001; adam: 0; others: 0.01)")
       ->check(not_negative());
   app.add_option("--beta1", o.beta1, "adam, adamw, lamb: decay of the gradient's mean (default 0.9)")
       ->check(between(0.0, 1.0));
-  app.add_option("--beta2", o.beta2, "adam, adamw, lamb: decay of its square's mean (default 0.999)")
+  app.add_option("--beta2", o.beta2, "adam, adamw, lamb: decay of the mean of its square (default 0.999)")
       ->check(between(0.0, 1.0));
-  app.add_option("--epsilon", o.epsilon, "adam, adamw, lamb: added to its root (default 1e-8, of lamb 1e-6)")
+  app.add_option("--epsilon", o.epsilon,
+                 "adam, adamw, lamb: added to the root of the square's mean (default 1e-8; lamb: 1e-6)")
       ->check(not_negative());
   app.add_option("--trust", o.trust, "lars: trust coefficient (default 0.001)")->check(not_negative());
   app.add_flag(
       "--share-norms", o.share_norms,
-      "lars, lamb: each rank computes its part of the norms and gets the others' (exchange sharded does so always)");
+      "lars, lamb: each rank computes its part of the norms and receives the others (always with exchange sharded)");
   app.add_option("--warmup", o.warmup, "steps in which the learning rate grows linearly (default: the model's)")
       ->check(at_least(kNone));
   app.add_option("--milestones", o.milestones, "steps at which the learning rate is multiplied by --decay")
@@ -142,31 +143,33 @@ void add_results(CLI::App& app, Options& o) {
   app.add_option("--evaluate-every", o.evaluate_every,
                  "steps between evaluations; 0: never (default: after every epoch and at the end)")
       ->check(at_least(kNone));
-  app.add_option("--evaluate-samples", o.evaluate_samples,
-                 "held-out samples to evaluate on, spread evenly; 0: all (default: all images, 1024 pieces of text)")
+  app.add_option(
+         "--evaluate-samples", o.evaluate_samples,
+         "number of held-out samples to evaluate on, evenly spread; 0: all (default: all images, 1024 pieces of text)")
       ->check(at_least(kNone));
   app.add_option("--checkpoint", o.checkpoint, "file to write checkpoints to");
   app.add_option("--checkpoint-every", o.checkpoint_every, "steps between checkpoints (default: at the end only)")
       ->check(at_least(kOne))
       ->needs("--checkpoint");
-  app.add_flag("--stop-on-nan", o.stop_on_nan, "end with an error where a loss or a gradient is not finite");
+  app.add_flag("--stop-on-nan", o.stop_on_nan, "end with an error when a loss or a gradient is not finite");
   app.add_option("--resume", o.resume,
-                 "checkpoint to go on from, on any number of ranks; with servers every worker reads it");
-  app.add_option("-o,--out,--output", o.out, "folder for the run's record, which `syncopate report` turns into a page");
+                 "checkpoint to resume from, on any number of ranks; with servers every worker reads it");
+  app.add_option("-o,--out,--output", o.out, "folder for the run's record, the input of `syncopate report`");
   app.add_flag("--json", o.json, "one JSON object a line on stdout");
   app.add_option("--report-every", o.report_every, "steps between reports (default: 1 with --json)")
       ->check(at_least(kOne));
   app.add_option("--trace-step", o.trace_step, "the step whose timeline is recorded in --out (default 10, or the last)")
       ->check(at_least(kOne))
       ->needs("--out");
-  app.add_option("--profile", o.profile,
-                 "measure forward time and layers' backward times on a made-up batch, without communication, and write "
-                 "them to this file (`syncopate profile`)");
+  app.add_option(
+      "--profile", o.profile,
+      "measure forward time and layers' backward times on a synthetic batch, without communication, and write "
+      "them to this file (`syncopate profile`)");
   app.add_option("--log-level", o.log_level, "error, warning, info, debug or off");
 }
 
-/// What ranks need not have alike: how fast and where they run, what they say, and, as long as all or none give them,
-/// files and folders, which may have other names on other hosts.
+/// Whether ranks may give different values of an option: speed, place and output of a rank, and files and folders,
+/// which may have other names on other hosts. All ranks or none must give the latter.
 bool is_own(const std::string& option) {
   for (const char* own : {"--threads", "--input-threads", "--cache", "--cache-folder", "--cache-disk", "--log-level",
                           "--json", "--report-every", "--resume", "--data"})
@@ -179,7 +182,7 @@ bool is_path(const std::string& option) {
   return false;
 }
 
-/// As they were written: what no rank gave is equal too.
+/// Values as they were written; an option that no rank gave is equal on all.
 std::vector<Setting> shared_settings(const CLI::App& app) {
   std::vector<Setting> settings;
   for (const CLI::Option* option : app.get_options()) {
@@ -207,7 +210,7 @@ std::string command_of(int argc, char** argv) {
 std::optional<Options> parse_options(int argc, char** argv) {
   Options options;
   std::string fusion_bytes = "0";
-  CLI::App app("Data-parallel training; started alone it has one rank, inside `syncopate run` it uses all of them.");
+  CLI::App app("Data-parallel training. Started alone it has one rank; `syncopate run` starts it on several.");
   app.name("syncopate-train");
   app.set_version_flag("--version", std::string(version()));
   add_model_options(app, options);

@@ -1,4 +1,4 @@
-// What the command line of syncopate-train can say, as a value.
+// The command line of syncopate-train as a value.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@
 
 namespace syncopate::train {
 
-/// A rank computes as if it were slower: it sleeps, and says so.
+/// Slows a rank down: it sleeps in a share of its steps, and logs it.
 struct Slowness {
   int rank = 0;
-  double factor = 1;  ///< of the time that forward and backward pass take
+  double factor = 1;  ///< slowdown of forward and backward pass
   double share = 1;   ///< of the steps, drawn by the seed
 };
 
@@ -25,42 +25,42 @@ struct Options {
   std::string model, data;
   ModelOptions sizes;
   int resolution = 0;                                   ///< pixels that images are scaled to; 0: as the data has them
-  int input_threads = 1;                                ///< that decode images
+  int input_threads = 1;                                ///< threads that decode images
   bool stop_on_corrupt = false;                         ///< an image that cannot be decoded ends the run
-  std::uint64_t cache_bytes = 0, cache_disk_bytes = 0;  ///< of this rank, for encoded samples
-  std::string cache_folder;                             ///< empty: none on disk
-  std::uint64_t origin_rate = 0;                        ///< bytes a second that a rank reads of --data at most; 0: any
+  std::uint64_t cache_bytes = 0, cache_disk_bytes = 0;  ///< this rank's, for encoded samples
+  std::string cache_folder;                             ///< empty: no cache on disk
+  std::uint64_t origin_rate = 0;  ///< limit of bytes per second that a rank reads of --data; 0: none
 
   std::string recipe_file;
-  std::shared_ptr<const Recipe> recipe;  ///< null: one part, as these options say
+  std::shared_ptr<const Recipe> recipe;  ///< null: one part with these options
 
   std::string policy = "fusion", codec = "none", exchange = "allreduce", algorithm = "auto";
-  bool force = false;                ///< the codec, even where it is predicted to lose
+  bool force = false;                ///< use the codec even if it is predicted to be slower
   FeedbackOptions feedback;          ///< momentum and nesterov are the optimizer's
-  std::uint64_t dense_below = 4096;  ///< elements of a gradient
+  std::uint64_t dense_below = 4096;  ///< gradients with fewer elements are not encoded
   std::uint64_t fusion_bytes = 0;    ///< 0: by model and ranks
-  std::string cluster;   ///< file with what exchanges cost, for policies that weigh it; empty: they measure it
-  int check_every = 32;  ///< steps between looks at whether times have drifted; 0: never
+  std::string cluster;               ///< file with the costs of exchanges, for policies that use them; empty: measured
+  int check_every = 32;              ///< steps between checks whether times have drifted; 0: never
   bool zero_missing = false;
   int broadcast_every = 5;  ///< steps, for the exchange allreduce_broadcast
   std::string consistency = "bsp", placement = "uniform", answers = "none";  ///< of the exchange parameter_server
-  bool serial = false;  ///< communicate after computing, not beside it
+  bool serial = false;  ///< communicate after computing, without overlap
   bool code_inline = false;
 
-  std::optional<std::uint64_t> steps, epochs;  ///< whichever ends first; with neither, one epoch
+  std::optional<std::uint64_t> steps, epochs;  ///< the first one reached ends the run; with neither, one epoch
   std::uint64_t batch = 32;                    ///< per rank and micro-batch
-  std::uint64_t global_batch = 0;              ///< samples of a step of all ranks; 0: batch x accumulate x ranks
+  std::uint64_t global_batch = 0;              ///< samples of a step over all ranks; 0: batch x accumulate x ranks
   std::uint64_t accumulate = 1;
-  std::optional<std::uint64_t> seed;  ///< 1, or the checkpoint's
+  std::optional<std::uint64_t> seed;  ///< unset: 1, or the checkpoint's
   bool augment = false;
   int threads = 1;
 
-  std::optional<double> learning_rate, clip;  ///< the model's defaults
-  std::optional<double> local_clip;  ///< unset: with feedback momentum the model's clip times the root of the ranks
+  std::optional<double> learning_rate, clip;  ///< unset: the model's defaults
+  std::optional<double> local_clip;  ///< unset: with feedback momentum, the model's clip times the root of the ranks
   std::string optimizer = "sgd";
   bool nesterov = false;
-  std::optional<double> momentum, weight_decay, beta1, beta2, epsilon, trust;  ///< the optimizer's defaults
-  std::optional<std::uint64_t> warmup;    ///< steps over which the rate grows linearly; the model's default
+  std::optional<double> momentum, weight_decay, beta1, beta2, epsilon, trust;  ///< unset: the optimizer's defaults
+  std::optional<std::uint64_t> warmup;    ///< steps over which the rate grows linearly; unset: the model's default
   std::vector<std::uint64_t> milestones;  ///< steps at which the rate is multiplied by `decay`
   double decay = 0.1;
 
@@ -70,18 +70,18 @@ struct Options {
   std::uint64_t checkpoint_every = 0;  ///< steps; 0: at the end only
   bool stop_on_nan = false;
 
-  std::string profile;  ///< file for layer times; then that is all that is done
+  std::string profile;  ///< file for layer times; a run with it only measures
   std::string out, log_level;
   bool json = false;
   std::optional<std::uint64_t> report_every, trace_step;
-  bool share_norms = false;      ///< among ranks
-  std::optional<Slowness> slow;  ///< of one rank: declared sleep
-  std::string command;           ///< as it was called, for the run's record
-  std::vector<Setting> shared;   ///< what must be equal on all ranks
+  bool share_norms = false;      ///< ranks share the computation of norms
+  std::optional<Slowness> slow;  ///< one rank that is slowed down by sleeping
+  std::string command;           ///< the command line, for the run's record
+  std::vector<Setting> shared;   ///< settings that must be equal on all ranks
 };
 
-/// The options, checked as far as they can be without the group and the data; nullopt where --help or --version was
-/// asked for and printed. Throws Misuse.
+/// Parses the options and checks them as far as possible without the group and the data. Returns nullopt after it has
+/// printed --help or --version. Throws Misuse.
 [[nodiscard]] std::optional<Options> parse_options(int argc, char** argv);
 
 }  // namespace syncopate::train

@@ -1,4 +1,4 @@
-// A profile: steps on a made-up batch, timed by the same hooks that report gradients in training.
+// A profile: steps on a synthetic batch, timed by the hooks that report gradients in training.
 #include "profile.hpp"
 
 #include <ATen/Parallel.h>
@@ -22,13 +22,13 @@
 namespace syncopate::train {
 namespace {
 
-constexpr std::uint64_t kWarmUp = 5;  ///< steps: caches, first touch of memory
+constexpr std::uint64_t kWarmUp = 5;  ///< steps that warm up caches and touch memory first
 
 /// A layer: parameters of one name up to its last dot, like "fc.weight" and "fc.bias".
 struct Layer {
   std::string name;
   std::size_t elements = 0;
-  std::size_t rows = 0;            ///< of its weights as a matrix; 0: it has vectors only
+  std::size_t rows = 0;            ///< of its weights as a matrix; 0: the layer has vectors only
   std::vector<double> backward_s;  ///< by step
 };
 
@@ -74,7 +74,7 @@ class Profiler final {
     std::map<std::string, double> by_layer;
     for (const Span& span : trace_.spans()) by_layer[layer_of(span.name)] += span.end_s - span.begin_s;
     gradients_->finish([&](std::size_t first, std::size_t last) {
-      for (std::size_t i = first; i <= last; ++i)  // at a rate of 0: noise teaches nothing
+      for (std::size_t i = first; i <= last; ++i)  // a rate of 0 keeps the weights: the batch is noise
         optimizer_->update(i, gradients_->values(i), {.rate = 0, .step = 1});
     });
     const double end_s = trace_.now_s();
@@ -146,7 +146,7 @@ void write_profile(Group& group, const Options& options) {
   Profiler profiler(group, options);
   barrier(group);
   for (std::uint64_t step = 0; step < kWarmUp + options.steps.value_or(20); ++step) profiler.step(step >= kWarmUp);
-  barrier(group);  // nobody's last steps had the machine to themselves
+  barrier(group);  // no rank runs its last steps alone on the machine
   if (group.rank() != 0) return;
   const Json profile = profiler.json(options, group.size());
   write(options.profile, profile);

@@ -1,4 +1,4 @@
-// A profile: what the passes of a model take, layer by layer, while nothing is exchanged.
+// A profile: times of the passes of a model by layer, without exchanges.
 #pragma once
 
 #include "options.hpp"
@@ -6,8 +6,8 @@
 
 namespace syncopate::train {
 
-/// Trains on a made-up batch, every rank of the group at the same time and alone, for a few steps and then
-/// `options.steps`; rank 0 writes the medians of its own to `options.profile`, in the format that `syncopate plan`
+/// Trains on a synthetic batch, on every rank at the same time and without exchanges: a few steps to warm up, then
+/// `options.steps`. Rank 0 writes the medians of its times to `options.profile`, in the format that `syncopate plan`
 /// reads. Throws Misuse (unknown model), SystemFailure (the file cannot be written).
 void write_profile(Group& group, const Options& options);
 

@@ -1,4 +1,4 @@
-// Counter-based randomness: every draw is a pure function of a key and a counter, equal on every machine.
+// Counter-based random numbers: every draw is a pure function of a key and a counter, equal on every machine.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,7 @@
 
 namespace syncopate::train {
 
-/// SplitMix64's finaliser (Steele, Lea, Flood 2014): a bijection of 64 bits in which every input bit moves every
-/// output.
+/// SplitMix64's finaliser (Steele, Lea, Flood 2014): a bijection of 64 bits; every input bit affects every output bit.
 [[nodiscard]] constexpr std::uint64_t mix(std::uint64_t x) noexcept {
   x += 0x9e3779b97f4a7c15u;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -15,14 +14,14 @@ namespace syncopate::train {
   return x ^ (x >> 31);
 }
 
-/// The stream of draws that belongs to a key such as (seed, epoch, sample).
+/// The stream of draws of a key such as (seed, epoch, sample).
 class Random final {
  public:
   constexpr Random(std::initializer_list<std::uint64_t> key) noexcept {
     for (const std::uint64_t part : key) key_ = mix(key_ ^ mix(part));
   }
   constexpr std::uint64_t bits() noexcept { return mix(key_ + 0x9e3779b97f4a7c15u * ++counter_); }
-  /// An integer in [0, bound): the upper half of the 128-bit product; its bias is below bound / 2^64.
+  /// An integer in [0, bound): the upper half of a 128-bit product. Its bias is below bound / 2^64.
   constexpr std::uint64_t below(std::uint64_t bound) noexcept {
     __extension__ using Wide = unsigned __int128;
     return static_cast<std::uint64_t>((static_cast<Wide>(bits()) * bound) >> 64);

@@ -1,4 +1,4 @@
-// require: a broken contract becomes a Misuse, and a damaged file becomes a Corrupt, whose message can be acted on.
+// require: throws Misuse for a broken contract; require_intact: throws Corrupt for a damaged file.
 #pragma once
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// One step of training, and evaluation: where the arithmetic of a rank happens.
+// One step of training, and evaluation: the arithmetic of a rank.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -14,11 +14,11 @@ namespace syncopate::train {
 namespace {
 
 constexpr std::size_t kEvaluationBatch = 64;
-constexpr std::uint64_t kTextPieces = 1024;  ///< evaluated unless told otherwise: held-out text is long
+constexpr std::uint64_t kTextPieces = 1024;  ///< default number of evaluated samples of text: held-out text is long
 
 constexpr std::uint64_t kSlowSteps = 0x510;  ///< the draw of steps in which a rank is slow
 
-/// Adds the time until the end of its life to a sum, and a span to the trace.
+/// Adds the time of its lifetime to a sum, and a span to the trace.
 class Timed final {
  public:
   Timed(double& seconds, Trace& trace, const char* track)
@@ -70,16 +70,16 @@ StepRow Training::step() {
   return row;
 }
 
-/// Images that others stand for are named once.
+/// Names each image that another one replaces, once.
 Batch Training::read_batch(StepTimes& times) {
   const Timed waiting(times.input_s, trace_, "input");
   Batch batch = batches_->next();
-  for (const std::string& refused : batch.refused) output_.warn(refused + "; another image stands for it");
+  for (const std::string& refused : batch.refused) output_.warn(refused + "; another image replaces it");
   return batch;
 }
 
-/// The exchange averages over ranks, so each rank weighs its samples by ranks / total: the result is the mean gradient
-/// of all samples of the step, however unevenly the ranks share them.
+/// The exchange averages over ranks, so each rank weighs its samples by ranks / total. The result is the mean gradient
+/// of all samples of the step, even if ranks have different numbers of samples.
 void Training::micro_batch(const MicroBatch& batch, StepRow& row, Losses& losses) {
   const auto& [samples, count, share, first, last] = batch;
   if (count == 0) {
@@ -104,13 +104,14 @@ void Training::micro_batch(const MicroBatch& batch, StepRow& row, Losses& losses
   row.times.forward_s -= waited_s;
   row.times.wait_s += waited_s;
   enter_backward(batch, row);
-  const Timed backward(row.times.backward_s, trace_, nullptr);  // its spans are the gradients'
+  const Timed backward(row.times.backward_s, trace_,
+                       nullptr);  // the spans of the backward pass are those of the gradients
   descent_->gradients().begin_backward(last);
   loss.backward();
 }
 
-/// A slow processor's gradients come later: it sleeps between its passes for what both take, times the factor less one.
-/// A backward pass is taken to last twice as long as the forward pass before it.
+/// Emulates a slow processor, whose gradients come later: between its passes the rank sleeps for the time of both
+/// passes times (factor - 1). The backward pass is assumed to take twice the time of the forward pass.
 void Training::sleep_as_slow(StepTimes& times) {
   const auto& [rank, factor, share] = *options_.slow;
   const std::uint64_t drawn = Random{state_.seed, state_.progress.step, kSlowSteps}.bits() >> 11;
@@ -120,7 +121,7 @@ void Training::sleep_as_slow(StepTimes& times) {
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
 }
 
-/// Between the passes nothing is under way: the last step's weights are everywhere, the next rate may be set.
+/// Between the passes no exchange is under way: all ranks have the last step's weights, and the next rate may be set.
 void Training::enter_backward(const MicroBatch& batch, StepRow& row) {
   settle();
   row.times.wait_s += descent_->gradients().take_waited_s();
@@ -140,7 +141,7 @@ double Training::learning_rate() const {
   return part_->rates ? learning_rate_at(*part_->rates, at, order_->samples()) : learning_rate_at(schedule_, at.step);
 }
 
-/// Each bucket is applied while later ones are still under way.
+/// Applies each bucket while later ones are still under way.
 void Training::finish(StepRow& row) {
   descent_->gradients().finish([&](std::size_t first, std::size_t last) {
     const Timed optimizer(row.times.optimizer_s, trace_, "optimizer");

@@ -1,4 +1,4 @@
-// Training: how a rank starts, from its options, its data and rank 0's state.
+// The start of a rank's training, from its options, its data and rank 0's state.
 #include "training.hpp"
 
 #include <ATen/Parallel.h>
@@ -14,7 +14,7 @@
 namespace syncopate::train {
 namespace {
 
-/// How gradients reach servers, as `simulate` names it: each when it is ready, those of front layers first.
+/// Name that `simulate` gives to the order of pushes: each gradient when it is ready, front layers first.
 constexpr const char* kServedPolicy = "front_first";
 
 RateSchedule schedule_of(const Options& o, const Model& model) {
@@ -24,7 +24,7 @@ RateSchedule schedule_of(const Options& o, const Model& model) {
           .decay = o.decay};
 }
 
-/// Class by class, so that the error names the first that differs: ranks that number classes differently learn nothing.
+/// One setting per class, so that the error names the first class that differs: ranks must number classes alike.
 std::vector<Setting> settings_of(const Data& data) {
   std::vector<Setting> settings{{"the number of training samples in --data", std::to_string(data.training_samples())},
                                 {"the number of held-out samples in --data", std::to_string(data.evaluation_samples())},
@@ -68,7 +68,7 @@ Training::Training(Group& group, const Place& place, const Options& options)
           last_step());
   order_ = std::make_unique<input::Order>(data_->training_samples(), state_.seed);
   plan_exchanges();
-  if (is_served() && place_.rank == 0) output_.clear_folder();  // before any other worker can have begun
+  if (is_served() && place_.rank == 0) output_.clear_folder();  // before any other worker can begin
   warn_about_data();
   begin_descent(goes_on_ ? std::optional(std::move(resumed_.kept)) : std::nullopt);
   resumed_ = {};
@@ -81,15 +81,15 @@ void Training::require_possible_sides() const {
     in_part(part, [&] { require_side(model_, data_->side(part.options.resolution), part.options.resolution); });
 }
 
-/// Of all parts, so that one that cannot be is refused before the first step.
+/// Plans all parts, so that an impossible part is an error before the first step.
 void Training::plan_exchanges() {
   for (const Part& part : parts_) in_part(part, [&] { plans_.push_back(plan_exchange(context_, part.options)); });
 }
 
-/// Seed and position come before the network, whose initial values the seed decides; tensors come after it.
+/// Seed and position precede the network, because the seed decides its initial values; tensors follow it.
 void Training::share_initial_state() {
   state_.sizes.classes = data_->classes() > 0 ? data_->classes() : model_.classes;
-  const bool first = place_.rank == 0 || is_served();  // workers are no group that could tell one another
+  const bool first = place_.rank == 0 || is_served();  // workers are not a group and cannot share the state
   goes_on_ = !options_.resume.empty() && first;
   if (goes_on_) {
     resumed_ = load_checkpoint(options_.resume);

@@ -1,4 +1,4 @@
-// Training: one rank's data, network and descent, and the loop that turns them, part after part of a recipe.
+// Training: the data, network and descent of one rank, and the training loop over the parts of a recipe.
 #pragma once
 
 #include <memory>
@@ -24,11 +24,11 @@ namespace syncopate::train {
 
 class Training final {
  public:
-  /// Reads the data, builds the network, and makes every rank's state rank 0's. Throws the errors of all of these.
-  /// `place`: this rank's in the group, or, where weights are served, this worker's; its group then has no other rank.
+  /// Reads the data, builds the network, and copies rank 0's state to every rank. Throws the errors of all of these.
+  /// `place`: this rank in the group; with a parameter server this worker, whose group has no other rank.
   Training(Group& group, const Place& place, const Options& options);
-  /// Trains until --steps or --epochs is reached, or a signal comes to any rank; writes checkpoints, evaluates,
-  /// reports. Returns the signal; 0: none. Throws Mismatch where ranks end with different parameters.
+  /// Trains until --steps or --epochs is reached, or any rank receives a signal; writes checkpoints, evaluates,
+  /// reports. Returns the signal; 0: none. Throws Mismatch if ranks end with different parameters.
   [[nodiscard]] int run();
 
  private:
@@ -39,7 +39,7 @@ class Training final {
 
   void require_possible_sides() const;
   void share_initial_state();
-  void warn_about_data();  ///< rank 0: where a run resumes; steps longer than the data; classes that differ
+  void warn_about_data();  ///< rank 0: the step of a resumed run, steps longer than the data, classes that differ
   void plan_exchanges();
   void begin_descent(std::optional<Kept> earlier);
   void go_on_with_servers();
@@ -53,9 +53,9 @@ class Training final {
   void begin_run();
   [[nodiscard]] Json description() const;
   StepRow step();
-  /// Some of this rank's share of a step.
+  /// A part of this rank's samples of a step.
   struct MicroBatch {
-    const Batch& samples;  ///< without tensors where the rank has none
+    const Batch& samples;  ///< without tensors if the rank has none
     std::size_t count;
     const input::Share& share;
     bool first, last;
@@ -83,36 +83,36 @@ class Training final {
   [[nodiscard]] std::size_t samples_per_step() const { return train::samples_per_step(*part_, place_.ranks); }
   [[nodiscard]] double learning_rate() const;
   [[nodiscard]] double epochs_trained() const;                              ///< with a fraction
-  [[nodiscard]] bool alone() const { return options_.exchange == "none"; }  ///< in all parts or in none
+  [[nodiscard]] bool alone() const { return options_.exchange == "none"; }  ///< equal in all parts
   [[nodiscard]] bool is_served() const { return updater_of(options_.exchange) == Updater::servers; }
   void sleep_as_slow(StepTimes& times);
 
   Group& group_;
   const Place place_;
-  const Options& options_;  ///< the run's; what a recipe says of a part is in `part_`
+  const Options& options_;  ///< the run's; those of a part are in `part_`
   const Model& model_;
   const RateSchedule schedule_;
   const std::vector<Part> parts_;
   Output output_;
   std::unique_ptr<Data> data_;
-  std::unique_ptr<Batches> batches_;  ///< of the steps, from the first one on
+  std::unique_ptr<Batches> batches_;  ///< one per step, from the first step on
   Checkpoint resumed_;                ///< rank 0 with --resume only, and every worker
   bool goes_on_ = false;              ///< there is a checkpoint
-  RunState state_;                    ///< `state_.progress` is where the training stands
+  RunState state_;                    ///< `state_.progress` is the position of the training
   Network network_;
-  at::Tensor parameters_, buffers_;  ///< all of the network's, in one memory each
+  at::Tensor parameters_, buffers_;  ///< all of the network's, each in one contiguous memory
   Trace trace_;
   const RunContext context_;
   std::vector<ExchangePlan> plans_;   ///< of each part
-  const Part* part_;                  ///< the one that `descent_` is of
-  std::unique_ptr<Descent> descent_;  ///< never null between its parts
+  const Part* part_;                  ///< the part of `descent_`
+  std::unique_ptr<Descent> descent_;  ///< not null, except between parts
   std::unique_ptr<input::Order> order_;
-  std::optional<Evaluation> evaluation_;  ///< of the present parameters
-  std::uint64_t traced_ = 0;              ///< the step whose timeline is kept, counted from 1
+  std::optional<Evaluation> evaluation_;  ///< of the current parameters
+  std::uint64_t traced_ = 0;              ///< the step whose timeline is recorded, counted from 1
   std::optional<Interrupt> interrupt_;    ///< from the first step on
   Notices notices_;
   double last_step_s_ = 0;
-  std::optional<SystemFailure> unsaved_;  ///< rank 0, of the last attempt to write a checkpoint
+  std::optional<SystemFailure> unsaved_;  ///< rank 0: error of the last attempt to write a checkpoint
 };
 
 }  // namespace syncopate::train

@@ -97,7 +97,7 @@ TEST_F(Checkpoint, WhoseHeaderLiesIsRefused) {
   for (const char* seed : {"-1", "1e300", "0.5", "null"}) {
     std::string lies = header;
     lies.replace(header.find("\"seed\":") + 7, 1, seed);
-    expect_corrupt(with_header(lies, lies.size()), seed, "its seed is no whole number");
+    expect_corrupt(with_header(lies, lies.size()), seed, "its seed is not a whole number");
   }
   auto kept = nlohmann::ordered_json::parse(header);
   kept["kept"] = {"velocity", "square"};

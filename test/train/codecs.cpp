@@ -31,7 +31,8 @@ TEST_F(Codecs, ACheckpointHoldsWhatWasLeftOut) {
     const Ended without = train(2, "--steps 5 --resume " + saved + words);
     EXPECT_EQ(without.code, 0) << without.error;
     EXPECT_NE(without.error.find("no codec state: " + saved + ".rank1"), std::string::npos) << without.error;
-    EXPECT_NE(without.error.find("1 of 2 ranks have no codec state to go on with"), std::string::npos) << without.error;
+    EXPECT_NE(without.error.find("1 of 2 ranks have no codec state to resume from"), std::string::npos)
+        << without.error;
     EXPECT_NE(digest(2, "--steps 5 --resume " + saved + words), whole) << "nothing was lost with the state";
   }
 }
@@ -54,13 +55,13 @@ TEST_F(Codecs, OnlyRankZeroNeedsTheCheckpointsName) {
                  "--data " +
                      images + " " + words + "4 $(test $SYNCOPATE_RANK = 0 && echo --resume " + file + ")"});
   EXPECT_EQ(ended.code, 0) << ended.error;
-  EXPECT_NE(ended.error.find("1 of 2 ranks have no codec state to go on with"), std::string::npos) << ended.error;
+  EXPECT_NE(ended.error.find("1 of 2 ranks have no codec state to resume from"), std::string::npos) << ended.error;
 }
 
 TEST_F(Codecs, StateOfOtherRanksStepsOrCodecsIsNotTaken) {
   (void)digest(2, "--steps 2 --codec topk:0.02 --checkpoint " + file);
   const std::string says_ranks = train(3, "--steps 3 --codec topk:0.02 --resume " + file).error;
-  EXPECT_NE(says_ranks.find("it is of ranks 2, and here it is 3"), std::string::npos) << says_ranks;
+  EXPECT_NE(says_ranks.find("it was saved with ranks 2, this run has 3"), std::string::npos) << says_ranks;
   const std::string says_codec = train(2, "--steps 3 --codec topk:0.05 --resume " + file).error;
   EXPECT_NE(says_codec.find("codec topk"), std::string::npos) << says_codec;
   const std::string damaged = file_text(file + ".rank0");

@@ -127,8 +127,8 @@ TEST_F(TrainingEnd, RowsThatDoNotFitAreAnErrorAtOnceAndFailTheRunAtItsEnd) {
   EXPECT_EQ(ended.code, 1);
   EXPECT_EQ(rows(ended, "step").size(), 120U) << "training goes on";
   EXPECT_EQ(rows(ended, "end").size(), 2U);
-  EXPECT_EQ(times(ended.error, "rank-0.jsonl: File too large; no row of rank 0 is kept"), 1) << ended.error;
-  EXPECT_EQ(times(ended.error, "rank-1.jsonl: File too large; no row of rank 1 is kept"), 1) << ended.error;
+  EXPECT_EQ(times(ended.error, "rank-0.jsonl: File too large; later rows of rank 0 are lost"), 1) << ended.error;
+  EXPECT_EQ(times(ended.error, "rank-1.jsonl: File too large; later rows of rank 1 are lost"), 1) << ended.error;
   EXPECT_TRUE(Json::accept(file_text(folder / "run/run.json")));
 }
 

@@ -50,7 +50,7 @@ TEST_F(PicturesInFolders, ThatAreDamagedAreNamedOrEndTheRun) {
   const Ended skipped = job(2, "--epochs 1");
   EXPECT_EQ(skipped.code, 0) << skipped.error;
   EXPECT_NE(skipped.error.find("train/disc/"), std::string::npos) << skipped.error;
-  EXPECT_NE(skipped.error.find("another image stands for it"), std::string::npos) << skipped.error;
+  EXPECT_NE(skipped.error.find("another image replaces it"), std::string::npos) << skipped.error;
   const Ended stopped = job(2, "--epochs 1 --corrupt stop");
   EXPECT_EQ(stopped.code, 1);
   EXPECT_NE(stopped.output.find("\"kind\":\"Corrupt\""), std::string::npos) << stopped.output;

@@ -32,9 +32,8 @@ TEST_F(RecipeErrors, AnOptionThatTheRecipeSetsIsRefusedAndBothAreNamed) {
   for (const std::string given :
        {"--batch 4", "--global-batch 8", "--epochs 2", "--codec fp16", "--exchange sharded", "--algorithm ring",
         "--resolution 32", "--lr 0.1", "--warmup 2", "--milestones 3", "--decay 0.5"})
-    expect_refused(words + given,
-                   given.substr(0, given.find(' ')) + " beside --recipe " + recipe + ", whose parts say");
-  expect_refused(words + "--profile " + file, "--recipe beside --profile");
+    expect_refused(words + given, given.substr(0, given.find(' ')) + " with --recipe " + recipe + ", whose parts set");
+  expect_refused(words + "--profile " + file, "--recipe with --profile");
 }
 
 TEST_F(RecipeErrors, WhatTheRecipeLeavesOpenIsTheCommandLines) {

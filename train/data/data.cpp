@@ -1,4 +1,4 @@
-// Opening the data that a model trains on, and cutting batches.
+// Opens the data that a model trains on, and cuts batches.
 #include "data/data.hpp"
 
 #include <filesystem>
@@ -20,8 +20,8 @@ std::unique_ptr<Data> open_data(const Model& model, const Options& options) {
   require(std::filesystem::exists(path, ignored), "--data {}: there is no such file or folder", path);
   if (model.input == DataKind::images) {
     require(pictures,
-            "--data {} holds no images (`syncopate info format` says how they may lie), and {} trains on them (text "
-            "trains --model transformer; `syncopate data draw` draws images)",
+            "--data {} holds no images (`syncopate info format` lists the layouts), and {} trains on images (text "
+            "trains --model transformer; `syncopate data draw` makes images)",
             path, model.name);
     return open_pictures(model, options);
   }

@@ -1,4 +1,4 @@
-// Reading input files whole: what is missing or unreadable is named, nothing is skipped silently.
+// Reads complete input files; a missing or unreadable file is an error, never skipped.
 #include "data/files.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Reading input files whole, with errors that name the file.
+// Reads complete input files; errors name the file.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 
 namespace syncopate::train {
 
-/// The file's bytes, appended to `into`. Throws SystemFailure naming the file and the reason.
+/// Appends the file's bytes to `into`. Throws SystemFailure with the file and the reason.
 void append_file(const std::filesystem::path& file, std::vector<std::uint8_t>& into);
-/// A regular file as it is; of a folder all regular files below it, sorted by path. Throws Misuse, SystemFailure.
+/// The path of a regular file; for a folder, all regular files below it, sorted by path. Throws Misuse, SystemFailure.
 [[nodiscard]] std::vector<std::filesystem::path> files_below(const std::filesystem::path& path);
 
 }  // namespace syncopate::train

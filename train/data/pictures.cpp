@@ -1,4 +1,4 @@
-// Images as batches of tensors: what the library's pipeline has prepared, without a copy.
+// Images as batches of tensors: views of the pipeline's memory, without a copy.
 #include "data/data.hpp"
 #include "data/reader.hpp"
 
@@ -32,11 +32,11 @@ class Prepared final : public Batches {
   }
 
  private:
-  const SampleReader* const counted_ = nullptr;  ///< the pipeline's
+  const SampleReader* const counted_ = nullptr;  ///< owned by the pipeline
   input::Pipeline pipeline_;
 };
 
-/// Reads held-out samples in their order: step `at.sample` begins so many samples after the first of `mine`.
+/// Reads held-out samples in order: a step begins at the sample `at.sample` places after the first of `mine`.
 class HeldOutReader final : public input::Reader {
  public:
   HeldOutReader(const input::Source& source, const HeldOut& held_out) : source_(source), held_out_(held_out) {}
@@ -95,7 +95,7 @@ class Pictures final : public Data {
 
  private:
   const input::Dataset set_;
-  const int own_side_;  ///< pixels, unless the command line says how many
+  const int own_side_;  ///< pixels, unless the command line gives a size
   const input::PipelineOptions options_;
   const Options& words_;
 };

@@ -1,4 +1,4 @@
-// Readers: the set, maybe slower than it is; and before it, maybe, a cache.
+// Readers: the data set, optionally throttled and optionally behind a cache.
 #include "data/reader.hpp"
 
 namespace syncopate::train {
@@ -25,8 +25,8 @@ class Read final : public SampleReader {
   }
 
  private:
-  const std::unique_ptr<input::Source> slow_;  ///< null: as fast as the set is
-  std::unique_ptr<cache::Cache> cache_;        ///< or `direct_`
+  const std::unique_ptr<input::Source> slow_;  ///< null: not throttled
+  std::unique_ptr<cache::Cache> cache_;        ///< null: `direct_` is used
   std::unique_ptr<input::Reader> direct_;
 };
 

@@ -1,4 +1,4 @@
-// How this rank reads its samples: straight from the set, or through the cache that all ranks form.
+// How this rank reads its samples: directly from the data set, or through the cache that all ranks share.
 #pragma once
 
 #include <memory>
@@ -13,13 +13,13 @@ namespace syncopate::train {
 
 class SampleReader : public input::Reader {
  public:
-  /// Where the records of each epoch came from; none without a cache.
+  /// Number of samples of each epoch by source; empty without a cache.
   [[nodiscard]] virtual std::vector<cache::Counters> counters() const = 0;
 };
 
-/// Throttled by --origin-rate; through a cache if --cache or --cache-folder is given. A collective of `group` then,
-/// over a part of its own: another thread may use `group` meanwhile. `source` outlives it. Throws what
-/// cache::Cache::form throws.
+/// A reader that is throttled by --origin-rate, and uses a cache if --cache or --cache-folder is given. With a cache
+/// this is a collective over a subgroup of its own, so another thread may use `group` meanwhile. `source` outlives the
+/// reader. Throws what cache::Cache::form throws.
 [[nodiscard]] std::unique_ptr<SampleReader> reader_of(Group& group, const input::Source& source,
                                                       const input::Seat& seat, const Options& options);
 

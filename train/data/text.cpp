@@ -1,4 +1,4 @@
-// Text as bytes: one long string of all files, cut into samples of `context` bytes that each predict their successor.
+// Text as bytes: all files as one string, cut into samples of `context` bytes; each byte predicts its successor.
 #include <algorithm>
 
 #include "data/data.hpp"
@@ -49,7 +49,7 @@ class TrainingText final : public Batches {
   Batch next() override {
     const auto& [rank, ranks, seed] = course_.seat;
     const std::size_t batch = course_.plan(at_).value_or(input::StepPlan{}).batch;
-    require(batch > 0, "there is no step {} in this run", at_.step + 1);
+    require(batch > 0, "this run has no step {}", at_.step + 1);
     const input::Share share = order_.share(at_, batch, rank, ranks);
     input::advance(at_, share.total, order_.samples());
     return text_.batch(share.mine, 0);

@@ -21,7 +21,7 @@ Network build(Builder& builder, const ModelOptions& options) {
     at::Tensor x = at::max_pool2d(response_norm(conv1(images).relu_()), 3, 2);
     x = at::max_pool2d(response_norm(conv2(x).relu_()), 3, 2);
     x = conv5(conv4(conv3(x).relu_()).relu_()).relu_();
-    x = at::adaptive_avg_pool2d(at::max_pool2d(x, 3, 2), {6, 6});  // as it is at 227
+    x = at::adaptive_avg_pool2d(at::max_pool2d(x, 3, 2), {6, 6});  // no effect at 227 pixels
     return fc8(fc7(fc6(x.flatten(1)).relu_()).relu_());
   });
 }
@@ -31,7 +31,7 @@ Network build(Builder& builder, const ModelOptions& options) {
 extern constinit const Model alexnet;
 const Model alexnet{
     .name = "alexnet",
-    .summary = "AlexNet for photographs, of two groups, 60,965,224 parameters, 96 % of them in its linear layers",
+    .summary = "AlexNet for photographs, with two groups, 60,965,224 parameters, 96 % of them in its linear layers",
     .input = DataKind::images,
     .side = 227,
     .least_side = 67,

@@ -48,7 +48,7 @@ Module build_module(Builder& builder, const Row& row) {
           .pooled = made("pool_proj", row.in, row.pooled, 1)};
 }
 
-/// Classifies what a module in the middle gives: shortens the way of the gradient to the layers before it.
+/// A classifier of an inner module's output: it shortens the path of the gradient to earlier layers.
 struct Auxiliary {
   Convolution conv;
   Linear fc, classifier;
@@ -60,7 +60,7 @@ struct Auxiliary {
 
 struct Place {
   std::string name;
-  int in = 0;  ///< channels there
+  int in = 0;  ///< channels of its input
 };
 
 Auxiliary build_auxiliary(Builder& builder, const Place& place, int classes) {
@@ -71,8 +71,8 @@ Auxiliary build_auxiliary(Builder& builder, const Place& place, int classes) {
 
 struct Step {
   Module module;
-  bool halves = false;                 ///< behind it
-  std::optional<Auxiliary> auxiliary;  ///< behind it
+  bool halves = false;                 ///< after the module
+  std::optional<Auxiliary> auxiliary;  ///< after the module
 };
 
 std::vector<Step> build_steps(Builder& builder, const ModelOptions& options) {

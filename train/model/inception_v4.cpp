@@ -7,7 +7,7 @@
 namespace syncopate::train::model {
 namespace {
 
-/// A convolution with normalisation and ReLU, or without channels a pooling: stride 1 averages 3x3, stride 2 halves.
+/// A convolution with normalisation and ReLU. Without channels a pooling: stride 1 averages 3x3, stride 2 halves.
 struct Unit {
   int out = 0;
   std::array<int, 2> kernel{1, 1};
@@ -17,11 +17,11 @@ struct Unit {
 constexpr Unit kAverage{}, kHalve{.stride = 2};
 constexpr std::array<int, 2> k33{3, 3}, k17{1, 7}, k71{7, 1}, k13{1, 3}, k31{3, 1};
 
-/// Units one after another, and at their end some side by side.
+/// Units in sequence; the last ones may be side by side.
 struct BranchPlan {
   std::vector<Unit> chain, fork = {};
 };
-using ModulePlan = std::vector<BranchPlan>;  // its branches' channels side by side
+using ModulePlan = std::vector<BranchPlan>;  // the channels of its branches are concatenated
 
 const ModulePlan kMixed3a{{{kHalve}}, {{{96, k33, 2, false}}}};
 const ModulePlan kMixed4a{{{{64}, {96, k33, 1, false}}}, {{{64}, {64, k17}, {64, k71}, {96, k33, 1, false}}}};
@@ -72,7 +72,7 @@ Stage build_stage(Builder& builder, const std::string& name, int in, const Unit&
   return {std::move(conv), builder.batch_norm(name + ".bn", unit.out)};
 }
 
-/// Builds modules one behind the other: knows how many channels the last one gives.
+/// Builds modules in sequence; keeps the number of channels of the last one.
 class Tower final {
  public:
   Tower(Builder& builder, int channels) : builder_(builder), channels_(channels) {}

@@ -1,4 +1,4 @@
-// A linear classifier 3072-10: what can be said of an image without seeing shapes; the floor under a data set.
+// A linear classifier 3072-10: a baseline of what is learnt from pixels without shapes.
 #include "model.hpp"
 #include "network/network.hpp"
 

@@ -1,4 +1,5 @@
-// A multilayer perceptron 3072-2048-2048-2048-10: 14,706,698 parameters and little arithmetic, the network's hard case.
+// A multilayer perceptron 3072-2048-2048-2048-10: 14,706,698 parameters, little arithmetic: the hardest case for
+// exchange.
 #include <cmath>
 
 #include "model.hpp"

@@ -7,7 +7,7 @@
 namespace syncopate::train::model {
 namespace {
 
-/// Initial scale of what a block adds to its shortcut (Goyal et al. 2017 use 0).
+/// Initial scale of a block's branch, which is added to its shortcut (Goyal et al. 2017 use 0).
 constexpr float kBranchScale = 0.5F;
 
 struct Normalised {

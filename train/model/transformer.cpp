@@ -44,7 +44,8 @@ Block build_block(Builder& builder, const std::string& name, const ModelOptions&
 }
 
 Network build(Builder& builder, const ModelOptions& options) {
-  require(options.width % options.heads == 0, "--width {} is no multiple of --heads {}", options.width, options.heads);
+  require(options.width % options.heads == 0, "--width {} is not a multiple of --heads {}", options.width,
+          options.heads);
   const Parameter bytes = builder.table("bytes", 256, options.width, 0.5);
   const Parameter positions = builder.table("positions", options.context, options.width, 0.1);
   std::vector<Block> blocks;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kVocabulary = 37'000, kWidth = 512, kInner = 2048, kHeads = 8, kLayers = 6;
 
-/// Attention without biases; where keys come from the queries' own text, `causal` hides what is to be predicted.
+/// Attention without biases. In self-attention `causal` hides the positions to be predicted.
 struct Attention {
   Linear query, key, value, out;
 
@@ -101,7 +101,7 @@ at::Tensor positions(std::int64_t length) {
 
 /// The encoder reads the first half of a sample, the decoder predicts the second byte by byte.
 Network build(Builder& builder, const ModelOptions& options) {
-  require(options.context >= 2, "--context {}; allowed with transformer_base: 2 and more, half of it for each side",
+  require(options.context >= 2, "--context {}; allowed with transformer_base: 2 or more, half of it for each side",
           options.context);
   const Parameter table = builder.table("embed", kVocabulary, kWidth, 1 / std::sqrt(kWidth));
   std::vector<EncoderLayer> encoder;
@@ -127,7 +127,7 @@ Network build(Builder& builder, const ModelOptions& options) {
 extern constinit const Model transformer_base;
 const Model transformer_base{
     .name = "transformer_base",
-    .summary = "base transformer, encoder and decoder, 63,045,632 parameters; --context is cut in half for the two",
+    .summary = "base transformer, encoder and decoder, 63,045,632 parameters; each takes half of --context",
     .input = DataKind::text,
     .learning_rate = 0.05,
     .warmup = 200,

@@ -7,8 +7,8 @@
 namespace syncopate::train::model {
 namespace {
 
-// 64 M 128 M 256 256 M 512 512 M 512 512 M, then one linear layer: M halves the image, five times 32 -> 1; what is
-// larger is averaged.
+// 64 M 128 M 256 256 M 512 512 M 512 512 M, then one linear layer. M halves the image, five times 32 -> 1; the result
+// of a larger image is averaged.
 struct Stage {
   Convolution conv;
   BatchNorm bn;

@@ -7,7 +7,7 @@
 namespace syncopate::train::model {
 namespace {
 
-constexpr int kHalves = 0;  // a pooling in the plan below
+constexpr int kHalves = 0;  // marks a pooling in the plan below
 constexpr int kPlan[] = {64,      64,  kHalves, 128, 128,     kHalves, 256, 256, 256,
                          kHalves, 512, 512,     512, kHalves, 512,     512, 512, kHalves};
 
@@ -31,7 +31,7 @@ Network build(Builder& builder, const ModelOptions& options) {
   return builder.finish([=](const at::Tensor& images, bool) {
     at::Tensor x = images;
     for (const auto& stage : stages) x = stage ? (*stage)(x).relu_() : at::max_pool2d(x, 2);
-    x = at::adaptive_avg_pool2d(x, {7, 7});  // as it is at 224
+    x = at::adaptive_avg_pool2d(x, {7, 7});  // no effect at 224 pixels
     return fc8(fc7(fc6(x.flatten(1)).relu_()).relu_());
   });
 }

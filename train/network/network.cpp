@@ -1,4 +1,4 @@
-// Building networks: initial values, names, and one memory for all parameters.
+// Builds networks: initial values, names, and one contiguous memory for all parameters.
 #include "network/network.hpp"
 
 #include <cmath>
@@ -64,7 +64,7 @@ at::Tensor Builder::statistic(std::string name, int count, float value) {
   return tensor;
 }
 
-// With a normalisation behind it, the size of what goes back is kept; without, of what goes forward.
+// The gain keeps the variance of the backward pass if a normalisation follows, else that of the forward pass.
 Convolution Builder::convolution(const std::string& name, const ConvolutionShape& shape) {
   const auto [height, width] = shape.kernel;
   const int in = shape.in / shape.groups;

@@ -21,10 +21,10 @@ struct NamedTensor {
   at::Tensor value;
 };
 
-/// Called with a parameter's index before the forward pass reads it: its weights may still be on their way here.
+/// Called with a parameter's index before the forward pass reads it, because its weights may not have arrived yet.
 using BeforeUse = std::function<void(std::size_t parameter)>;
 
-/// A trained tensor inside a layer. A layer reaches it by calling it, so that no model can read weights too early.
+/// A trained tensor of a layer. Layers read it only by a call, so no model can read weights too early.
 class Parameter final {
  public:
   Parameter() = default;
@@ -41,7 +41,7 @@ class Parameter final {
   std::shared_ptr<const BeforeUse> before_use_;
 };
 
-/// What a network says of a batch, and the targets that this answers.
+/// Logits of a network for a batch, with the targets that they predict.
 struct Answer {
   at::Tensor logits, target;
   double weight = 1;  ///< of its cross entropy in the loss
@@ -52,29 +52,29 @@ struct Network {
   using Answers = std::function<std::vector<Answer>(const at::Tensor& input, const at::Tensor& target, bool training)>;
 
   std::vector<NamedTensor> parameters;    ///< in forward order: the order of the gradients' arena
-  std::vector<NamedTensor> buffers;       ///< batch-norm statistics: updated while training, never trained
-  Answers answers;                        ///< the first is what is evaluated; others only while training
-  std::shared_ptr<BeforeUse> before_use;  ///< what every layer calls; empty until somebody sets it
+  std::vector<NamedTensor> buffers;       ///< batch-norm statistics: updated during training, without gradients
+  Answers answers;                        ///< the first one is evaluated; the others exist only during training
+  std::shared_ptr<BeforeUse> before_use;  ///< called by every layer; empty until it is set
 
-  /// What training minimises: the answers' mean cross entropies by their weights.
+  /// The training loss: the weighted sum of the answers' mean cross entropies.
   [[nodiscard]] at::Tensor loss(const at::Tensor& input, const at::Tensor& target) const;
 };
 
-/// Of a contiguous f32 tensor, which must outlive it.
+/// A view of a contiguous f32 tensor, which must outlive it.
 [[nodiscard]] inline Buffer view_of(const at::Tensor& tensor) {
   return {tensor.data_ptr<float>(), static_cast<std::size_t>(tensor.numel()), DType::f32};
 }
 
-/// Moves tensors, in order, into one contiguous memory that the result owns a view of; the tensors keep their shapes.
+/// Moves tensors, in order, into one contiguous memory, and returns a view of it; the tensors keep their shapes.
 [[nodiscard]] at::Tensor gather_in_one_memory(std::vector<NamedTensor>& tensors);
 
 struct ConvolutionShape {
   int in = 0, out = 0;
   std::array<int, 2> kernel{3, 3};
   int stride = 1;
-  bool same = true;  ///< zeros around the image, so that stride 1 keeps its size; else none
+  bool same = true;  ///< zero padding that keeps the size at stride 1; else no padding
   int groups = 1;
-  bool bias = false;  ///< where no normalisation follows
+  bool bias = false;  ///< for layers without a normalisation after them
 };
 
 struct Convolution {
@@ -84,7 +84,7 @@ struct Convolution {
   [[nodiscard]] at::Tensor operator()(const at::Tensor& x) const;
 };
 
-/// Normalises with the statistics of this rank's batch while training, with the running ones otherwise.
+/// Normalises with the statistics of this rank's batch during training, else with the running statistics.
 struct BatchNorm {
   Parameter weight, bias;
   at::Tensor mean, variance;
@@ -106,11 +106,11 @@ struct LayerNorm {
   }
 };
 
-/// Gain of a linear layer whose result a ReLU halves.
+/// Gain of a linear layer before a ReLU, which halves the second moment.
 inline constexpr double kBeforeRelu = std::numbers::sqrt2;
 
-/// Makes layers and lists their tensors in the order of the calls, which therefore must be the forward order.
-/// Initial values are uniform with the standard deviation of He et al. 2015 (convolution, linear), drawn from the seed.
+/// Makes layers and lists their tensors in the order of the calls, which must be the forward order. Initial values are
+/// uniform with the standard deviation of He et al. 2015 (convolution, linear), drawn from the seed.
 class Builder final {
  public:
   explicit Builder(std::uint64_t seed) : random_({seed, 0x77656967687473}) {
@@ -123,9 +123,9 @@ class Builder final {
   Linear linear(const std::string& name, int in, int out, double gain = 1);
   Linear projection(const std::string& name, int in, int out);  ///< without bias, of gain 1
   LayerNorm layer_norm(const std::string& name, int width);
-  Parameter table(const std::string& name, int rows, int width, double deviation);  ///< of an embedding
+  Parameter table(const std::string& name, int rows, int width, double deviation);  ///< an embedding
 
-  /// Ends the building: everything made so far, with the function that uses it.
+  /// Ends building: returns the network of all layers made, with its forward function.
   [[nodiscard]] Network finish(Network::Forward forward);
   [[nodiscard]] Network finish_with(Network::Answers answers);
 

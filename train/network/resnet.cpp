@@ -6,8 +6,8 @@
 namespace syncopate::train {
 namespace {
 
-/// Initial scale of what a block adds to its shortcut: calms the first steps of deep networks (Goyal et al. 2017 use
-/// 0).
+/// Initial scale of a block's branch, which is added to its shortcut: stabilises the first steps of deep networks
+/// (Goyal et al. 2017 use 0).
 constexpr float kBranchScale = 0.5F;
 
 struct Block {
@@ -18,7 +18,7 @@ struct Block {
   int stride = 1;
   int more_channels = 0;
 
-  /// Option A: every other pixel, new channels are zero, half of them in front.
+  /// Option A: every other pixel; new channels are zero, half of them in front.
   [[nodiscard]] at::Tensor shortcut(const at::Tensor& x) const {
     if (stride == 1 && more_channels == 0) return x;
     const at::Tensor coarse = x.slice(2, 0, {}, stride).slice(3, 0, {}, stride);

@@ -1,4 +1,4 @@
-// Normalisation by neighbouring channels: squares averaged over five of them.
+// Response normalisation: averages the squares of five neighbouring channels.
 #include "network/response_norm.hpp"
 
 namespace syncopate::train {

@@ -1,4 +1,4 @@
-// Comparing settings: all ranks get all texts, so that all of them find the same difference.
+// Compares settings: every rank gets the texts of all ranks, so all ranks find the same difference.
 #include "ranks/equal.hpp"
 
 #include <fmt/format.h>
@@ -32,7 +32,7 @@ std::vector<Setting> settings_of(std::string_view text) {
   std::vector<Setting> settings;
   while (!text.empty()) {
     std::string name = field();
-    if (name.empty()) break;  // the padding behind the last setting
+    if (name.empty()) break;  // padding after the last setting
     settings.push_back({std::move(name), field()});
   }
   return settings;

@@ -1,4 +1,4 @@
-// What every rank must have alike: compared, so that ranks that differ learn it from an error and not from the result.
+// Settings that must be equal on all ranks. A comparison before training reports differences as an error.
 #pragma once
 
 #include <span>
@@ -14,9 +14,8 @@ struct Setting {
   friend bool operator==(const Setting&, const Setting&) = default;
 };
 
-/// Every rank calls this at the same time with the same names in the same order. Throws Mismatch, on all ranks alike,
-/// where a rank's value differs from rank 0's: the first such setting of the first such rank, with both values and
-/// `advice`.
+/// Every rank calls this at the same time with the same names in the same order. If a rank's value differs from rank
+/// 0's, throws Mismatch on all ranks, with the first such setting of the first such rank, both values and `advice`.
 void require_equal(Group& group, std::span<const Setting> settings, std::string_view advice);
 
 }  // namespace syncopate::train

@@ -1,4 +1,4 @@
-// A handler for the first signal. A handler reaches nothing but memory of static duration: hence the one variable.
+// The signal handler. A handler can only reach memory of static duration, hence the one variable.
 #include "ranks/interrupt.hpp"
 
 namespace syncopate::train {

@@ -1,12 +1,12 @@
-// SIGINT, SIGTERM and SIGHUP while a run trains: the first is noted, so that the run can end in order. A second SIGINT
-// or SIGTERM ends it at once.
+// SIGINT, SIGTERM and SIGHUP during training: the first signal is noted, and the run ends in order. A second SIGINT or
+// SIGTERM ends the process at once.
 #pragma once
 
 #include <signal.h>
 
 namespace syncopate::train {
 
-/// Notes signals from its construction to its end; before and after they do what they did. One at a time.
+/// Notes signals during its lifetime and restores the previous handlers at its end. At most one exists at a time.
 class Interrupt final {
  public:
   Interrupt();
@@ -14,7 +14,7 @@ class Interrupt final {
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
 
-  /// The signal that has come to this process; 0: none.
+  /// The signal that this process has received; 0: none.
   [[nodiscard]] int signal() const noexcept;
 
  private:
@@ -22,7 +22,7 @@ class Interrupt final {
   }, terminate_before_{}, hangup_before_{};
 };
 
-/// Ends the process as the signal would have, so that whoever started it sees 128 + signal. Returns for 0.
+/// Ends the process by the signal, so that its parent sees 128 + signal. Returns if `signal` is 0.
 void end_by(int signal);
 
 }  // namespace syncopate::train

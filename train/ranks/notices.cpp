@@ -1,4 +1,4 @@
-// The all-reduce of notices: maxima, so that every rank computes the same verdict from the same three numbers.
+// The all-reduce of notices. It computes maxima, so every rank derives the same verdict from the same three numbers.
 #include "ranks/notices.hpp"
 
 #include <array>
@@ -29,7 +29,7 @@ void Notices::exchange(double last_step_s) {
   std::array<std::int64_t, 3> most{asked_by_, static_cast<std::int64_t>(last_step_s * 1e9), -found_};
   if (!alone_) allreduce(group_, std::span<std::int64_t>(most), {.op = ReduceOp::max, .name = "between steps"});
   signal_ = static_cast<int>(most[0]);
-  // Every rank counts from the same step time.
+  // All ranks use the same step time.
   steps_until_exchange_ = most[1] > 0 ? static_cast<std::uint64_t>(kPace_s * 1e9 / static_cast<double>(most[1])) : 0;
   const bool somebody = most[2] != -kNever, first = somebody && !said_;
   if (first && -most[2] == found_) to_say_ = first_;

@@ -1,4 +1,4 @@
-// Parts: a recipe's, with the run's options around what it says.
+// Parts of a recipe: the run's options with the values of the recipe.
 #include "recipe/part.hpp"
 
 #include <fmt/format.h>

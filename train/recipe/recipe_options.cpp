@@ -1,4 +1,4 @@
-// --recipe: the file is read once; every key of it takes the place of an option.
+// --recipe: the file is read once; each key of it replaces an option.
 #include "recipe/recipe_options.hpp"
 
 #include <CLI/CLI.hpp>
@@ -16,7 +16,7 @@ struct Taken {
   const char* key;
 };
 
-/// The options whose place this recipe takes.
+/// The options that this recipe replaces.
 std::vector<Taken> taken_by(const Recipe& recipe) {
   std::vector<Taken> taken{{"--epochs", "epochs"}, {"--batch", "batch"},       {"--global-batch", "batch"},
                            {"--codec", "codec"},   {"--exchange", "exchange"}, {"--algorithm", "algorithm"}};
@@ -32,32 +32,32 @@ std::vector<Taken> taken_by(const Recipe& recipe) {
   return taken;
 }
 
-/// A later part begins with what the ranks kept together.
+/// A later part begins with the state that ranks kept in common.
 void require_together(const Options& o) {
   const std::vector<RecipePart>& parts = o.recipe->parts;
   for (std::size_t i = 0; i < parts.size(); ++i)
     for (const char* apart : {"none", "parameter_server"})
-      require(
-          parts.size() == 1 || parts[i].exchange != apart,
-          "{}, part {}: exchange {} in a recipe of {} parts, which carry weights and the optimizer's state from one "
-          "to the next on ranks that exchange them; allowed: in a recipe of one part",
-          o.recipe_file, i + 1, apart, parts.size());
+      require(parts.size() == 1 || parts[i].exchange != apart,
+              "{}, part {}: exchange {} in a recipe of {} parts: parts pass weights and the optimizer's state on, "
+              "which needs "
+              "an exchange between ranks; allowed: in a recipe of one part",
+              o.recipe_file, i + 1, apart, parts.size());
 }
 
 }  // namespace
 
 void add_recipe_option(CLI::App& app, Options& o) {
   app.add_option("--recipe", o.recipe_file,
-                 "epochs with resolution, batch, learning rate, codec and exchange of their own (JSON; "
-                 "docs/recipes.md), instead of these options");
+                 "JSON file of parts (epochs), each with its own resolution, batch, learning rate, codec and exchange "
+                 "(docs/recipes.md); replaces these options");
 }
 
 void read_recipe_option(const CLI::App& app, Options& o) {
   if (o.recipe_file.empty()) return;
-  require(o.profile.empty(), "--recipe beside --profile, which measures one kind of step; allowed: without");
+  require(o.profile.empty(), "--recipe with --profile, which measures one kind of step; allowed: without --recipe");
   o.recipe = std::make_shared<const Recipe>(read_recipe(o.recipe_file));
   for (const auto& [option, key] : taken_by(*o.recipe))
-    require(app.get_option(option)->count() == 0, "{} beside --recipe {}, whose parts say {}; allowed: one of them",
+    require(app.get_option(option)->count() == 0, "{} with --recipe {}, whose parts set {}; allowed: one of them",
             option, o.recipe_file, key);
   require_together(o);
   o.epochs = o.recipe->epochs();

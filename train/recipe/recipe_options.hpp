@@ -1,4 +1,4 @@
-// The command line beside a recipe: what the recipe says is not said twice.
+// The command line with a recipe: a setting of the recipe must not be given as an option too.
 #pragma once
 
 #include "options.hpp"
@@ -11,8 +11,8 @@ namespace syncopate::train {
 
 /// Adds --recipe to a command.
 void add_recipe_option(CLI::App& app, Options& options);
-/// Reads --recipe, if it was given, into the options. Throws Misuse that names both where an option says what the
-/// recipe says, or where its parts cannot follow one another; SystemFailure (the file cannot be read).
+/// Reads --recipe, if given, into the options. Throws Misuse that names both if an option repeats a setting of the
+/// recipe, or if the parts cannot follow one another; SystemFailure if the file cannot be read.
 void read_recipe_option(const CLI::App& app, Options& options);
 
 }  // namespace syncopate::train

@@ -22,7 +22,7 @@ CheckpointHeader header_of(const Checkpoint& checkpoint) {
   return header;
 }
 
-/// The checkpoint whose tensors are `numbers`: parameters, what the optimizer keeps, buffers.
+/// A checkpoint whose tensors are `numbers`: parameters, optimizer state, buffers.
 Checkpoint checkpoint_of(CheckpointHeader header, std::span<const std::uint8_t> numbers) {
   const auto take = [&](std::uint64_t count) {
     at::Tensor tensor = at::empty({static_cast<std::int64_t>(count)}, at::kFloat);
@@ -90,7 +90,8 @@ void require_fits(const Checkpoint& checkpoint, const RunState& run, const Netwo
   for (std::size_t i = 0; i < std::max(layout.size(), checkpoint.layout.size()); ++i) {
     const std::string ours = i < layout.size() ? layout[i] : "nothing";
     const std::string theirs = i < checkpoint.layout.size() ? checkpoint.layout[i] : "nothing";
-    require(ours == theirs, "the checkpoint's tensor {} is {}, the run's is {}: give the sizes it was trained with", i,
+    require(ours == theirs,
+            "the checkpoint's tensor {} is {}, the run's is {}: give the sizes that the checkpoint was trained with", i,
             theirs, ours);
   }
   require(checkpoint.state.training_samples == run.training_samples,

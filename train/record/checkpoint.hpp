@@ -1,4 +1,4 @@
-// Checkpoints: everything a run needs to go on, in one file that is either whole or refused.
+// Checkpoints: the complete state of a run in one file, which is loaded completely or not at all.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -12,13 +12,13 @@
 
 namespace syncopate::train {
 
-/// What an optimizer keeps, by name: f32, each as long as the parameters.
+/// State of an optimizer by name: f32 vectors, each as long as the parameters.
 struct Kept {
   std::string optimizer;
   std::vector<std::pair<std::string, at::Tensor>> state;
 };
 [[nodiscard]] Kept kept_by(Optimizer& optimizer);  ///< views of its state
-/// Throws Misuse where another optimizer kept it.
+/// Throws Misuse if the state is of another optimizer.
 void restore(Optimizer& optimizer, const Kept& kept);
 
 struct Checkpoint {
@@ -30,11 +30,11 @@ struct Checkpoint {
 
 [[nodiscard]] std::vector<std::string> layout_of(const Network& network);
 
-/// Replaces the file as a whole (sealed_file.hpp). Throws SystemFailure; the old file is then still there.
+/// Replaces the file atomically (sealed_file.hpp). Throws SystemFailure; the old file then remains.
 void save_checkpoint(const std::string& file, const Checkpoint& checkpoint);
-/// Throws SystemFailure (cannot read), Corrupt (no checkpoint, cut short, or changed).
+/// Throws SystemFailure (cannot read), Corrupt (not a checkpoint, truncated, or changed).
 [[nodiscard]] Checkpoint load_checkpoint(const std::string& file);
-/// Throws Misuse where the checkpoint is of another model, size or data set than the run.
+/// Throws Misuse if the checkpoint is of another model, size or data set than the run.
 void require_fits(const Checkpoint& checkpoint, const RunState& run, const Network& network);
 
 }  // namespace syncopate::train

@@ -1,4 +1,4 @@
-// The header of a checkpoint as JSON, whose every number is checked before it counts.
+// The header of a checkpoint as JSON; every number is checked before it is used.
 #include "record/checkpoint_header.hpp"
 
 #include "record/json_number.hpp"

@@ -1,4 +1,4 @@
-// The header of a checkpoint: what a run is beside its numbers, as JSON; the numbers' bytes must be those that it says.
+// The header of a checkpoint: the state of a run without its tensors, as JSON. It states the size of the tensors.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace syncopate::train {
 
-/// What a run is beside its tensors.
+/// The state of a run without its tensors.
 struct RunState {
   std::string model;
   ModelOptions sizes;
@@ -24,13 +24,13 @@ struct CheckpointHeader {
   RunState state;
   std::uint64_t parameters = 0, buffers = 0;  ///< f32 each
   std::string optimizer;
-  std::vector<std::string> kept;    ///< names of what the optimizer keeps, each as long as the parameters
+  std::vector<std::string> kept;    ///< names of the vectors of the optimizer, each as long as the parameters
   std::vector<std::string> layout;  ///< "name:elements" of each parameter, then of each buffer
 };
 
 [[nodiscard]] std::string text_of(const CheckpointHeader& header);
-/// Throws Corrupt for what `text_of` does not write, and if parameters, what is kept and buffers together have another
-/// number of bytes than `number_bytes`.
+/// Throws Corrupt for text that `text_of` does not write, and if parameters, optimizer state and buffers together do
+/// not take `number_bytes` bytes.
 [[nodiscard]] CheckpointHeader parse_checkpoint_header(std::string_view text, std::uint64_t number_bytes);
 
 }  // namespace syncopate::train

@@ -1,4 +1,4 @@
-// Codec state: a sealed file per rank, with names and lengths in its header.
+// Codec state: one sealed file per rank; its header has the names and lengths.
 #include "record/codec_state.hpp"
 
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ std::string header_of(const StateOf& place, const SavedCodecState& state) {
 
 void require_same(const Json& header, const char* what, const Json& here) {
   if (header.at(what) != here)
-    throw Corrupt(fmt::format("it is of {} {}, and here it is {}", what, header.at(what).dump(), here.dump()));
+    throw Corrupt(fmt::format("it was saved with {} {}, this run has {}", what, header.at(what).dump(), here.dump()));
 }
 
 SavedCodecState state_of(const Json& header, std::span<const std::uint8_t> payload) {
@@ -76,7 +76,7 @@ std::string difference_of(const SavedCodecState& earlier, const SavedCodecState&
     return a.first == b.first && a.second.size() == b.second.size();
   };
   if (std::ranges::equal(earlier.gradients, fresh.gradients, same)) return {};
-  return fmt::format("it is of other gradients, or of other parts of them, than codec {} keeps under this exchange",
+  return fmt::format("it holds other gradients, or other parts of them, than codec {} keeps under this exchange",
                      fresh.codec);
 }
 

@@ -1,4 +1,4 @@
-// What a rank's codec keeps between steps, in a file beside the checkpoint: FILE.rank<R>.
+// State that a rank's codec keeps between steps, in a file next to the checkpoint: FILE.rank<R>.
 #pragma once
 
 #include <optional>
@@ -17,14 +17,14 @@ struct StateOf {
   int rank = 0, ranks = 1;
 };
 
-/// Whether there is anything to keep.
+/// Whether there is nothing to save.
 [[nodiscard]] bool is_empty(const SavedCodecState& state);
 /// Throws SystemFailure.
 void save_codec_state(const StateOf& place, const SavedCodecState& state);
-/// Why `fresh`, of a codec that has not begun, cannot go on with `earlier`; empty: it can.
+/// The reason why `fresh`, the state of a codec before its first step, cannot be replaced by `earlier`; empty: it can.
 [[nodiscard]] std::string difference_of(const SavedCodecState& earlier, const SavedCodecState& fresh);
-/// The state of this rank for the codec of `fresh`, or why there is none to go on with: the file is missing or damaged,
-/// or is of another step, codec, or number of ranks.
+/// The saved state of this rank for the codec of `fresh`, or the reason why there is none: the file is missing or
+/// damaged, or is of another step, codec, or number of ranks.
 struct FoundState {
   std::optional<SavedCodecState> state;
   std::string reason;

@@ -1,4 +1,4 @@
-// What a run says: the contract's rows as JSON, the same for people, and files that `syncopate report` reads.
+// Output of a run: its rows as JSON or as text, and the files that `syncopate report` reads.
 #include "record/output.hpp"
 
 #include <unistd.h>
@@ -26,7 +26,7 @@ double unix_time() {
   return static_cast<double>(std::chrono::duration_cast<std::chrono::microseconds>(since).count()) / 1e6;
 }
 
-/// The row with the time at which it is made.
+/// Adds the current time to a row.
 Json timed(Json row) {
   row["time"] = unix_time();
   return row;
@@ -75,7 +75,7 @@ void Output::clear_folder() {
 void Output::open_folder() {
   if (options_.out.empty()) return;
   std::error_code error;
-  fs::create_directories(options_.out, error);  // ranks on other hosts have folders of their own
+  fs::create_directories(options_.out, error);  // ranks on other hosts have their own folders
   const fs::path file = fs::path(options_.out) / fmt::format("rank-{}.jsonl", rank_);
   errno = 0;
   rows_.open(file, std::ios::trunc);
@@ -104,11 +104,11 @@ void Output::record(const Json& run) {
   try {
     write_record(std::move(whole));
   } catch (const SystemFailure& failure) {
-    lost(failure.what(), "the earlier one stays");
+    lost(failure.what(), "the earlier one remains");
   }
 }
 
-/// Writes another file and renames it, so that a full disk leaves the old one whole.
+/// Writes another file and renames it, so that a full disk leaves the old file intact.
 void Output::write_record(Json run) {
   run["start_time"] = started_;
   const fs::path file = fs::path(options_.out) / "run.json", draft = fs::path(options_.out) / "run.json.writing";
@@ -211,13 +211,12 @@ void Output::print(const std::string& line) {
 void Output::keep(const Json& row) {
   if (!rows_.is_open()) return;
   errno = 0;
-  rows_ << text_of_json(row) << std::endl;  // flushed: a killed rank leaves whole rows
+  rows_ << text_of_json(row) << std::endl;  // flushed, so that a killed rank leaves complete rows
   if (rows_) return;
   const std::string reason = std::strerror(errno);
   rows_.close();
   const fs::path file = fs::path(options_.out) / fmt::format("rank-{}.jsonl", rank_);
-  lost(fmt::format("cannot write {}: {}", file.string(), reason),
-       fmt::format("no row of rank {} is kept from here on", rank_));
+  lost(fmt::format("cannot write {}: {}", file.string(), reason), fmt::format("later rows of rank {} are lost", rank_));
 }
 
 void Output::warn(const std::string& line) {

@@ -1,4 +1,4 @@
-// What a run says: rows on stdout, a progress line on the terminal, and the run's folder.
+// Output of a run: rows on stdout, a progress line on the terminal, and the run's folder.
 #pragma once
 
 #include <chrono>
@@ -15,25 +15,25 @@
 
 namespace syncopate::train {
 
-/// The voice of one rank. Only rank 0 prints steps and epochs; every rank prints its end and keeps its own files.
+/// The output of one rank. Only rank 0 prints steps and epochs; every rank prints its end and writes its own files.
 class Output final {
  public:
   Output(const Options& options, int rank, int ranks);
   ~Output();
 
-  /// Makes the run's folder ready; rank 0 first clears what an earlier run left there. Throws SystemFailure.
-  void clear_folder();  ///< rank 0, before the others open theirs
+  /// Prepares the run's folder; rank 0 first deletes the files of an earlier run. Throws SystemFailure.
+  void clear_folder();  ///< rank 0, before the others open their files
   void open_folder();
-  void begin(const Json& run);                                         ///< run.json, and the first line people read
-  void record(const Json& run);                                        ///< run.json, again, with the time since `begin`
-  void part(const Part& part, std::size_t parts, std::uint64_t step);  ///< begins after so many steps
+  void begin(const Json& run);                                         ///< run.json, and the first line of text
+  void record(const Json& run);                                        ///< run.json again, with the time since `begin`
+  void part(const Part& part, std::size_t parts, std::uint64_t step);  ///< `step`: number of steps before the part
   void step(const StepRow& row, std::uint64_t last_step);
   void epoch(double epoch, std::uint64_t step, const Evaluation& evaluation);
   void note(const std::string& line);
   void warn(const std::string& line);  ///< from any rank, on stderr
   void trace(const std::vector<Span>& spans);
   void end(const EndRow& end);
-  /// The first failure to write a file of --out after `begin`; it is printed when it happens and stops no step.
+  /// The first failure to write a file of --out after `begin`. It is printed when it happens and does not end the run.
   [[nodiscard]] const std::optional<SystemFailure>& unwritten() const { return unwritten_; }
 
  private:
@@ -55,7 +55,7 @@ class Output final {
   std::optional<SystemFailure> unwritten_;
 };
 
-/// The message on stderr and, with --json, the contract's error row. `rank` is -1 before the group was joined.
+/// Prints the message on stderr and, with --json, the error row. `rank` is -1 before the group was joined.
 void print_error(const Error& error, int rank, bool json);
 
 }  // namespace syncopate::train

@@ -1,4 +1,4 @@
-// Rows: medians of the steps that count, of the run and of the parts of its recipe.
+// Rows: medians of the timed steps, of the run and of the parts of its recipe.
 #include "record/rows.hpp"
 
 #include <fmt/format.h>
@@ -11,7 +11,7 @@
 namespace syncopate::train {
 namespace {
 
-constexpr std::size_t kWarmUp = 3;  ///< steps that do not count in the times of a run of more than five
+constexpr std::size_t kWarmUp = 3;  ///< steps that the times of a run of more than five steps leave out
 
 double median_of(std::vector<double> values) {
   if (values.empty()) return 0;
@@ -20,7 +20,7 @@ double median_of(std::vector<double> values) {
   return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-/// Steps whose times count: without the first ones and those that only measured, if enough others are left.
+/// Steps whose times count: all but the first ones and those that only measured, if enough steps remain.
 std::vector<const StepRow*> typical(const std::vector<StepRow>& rows) {
   std::vector<const StepRow*> result;
   for (const StepRow& row : rows) result.push_back(&row);
@@ -53,7 +53,7 @@ void add_medians(Json& row, const std::vector<StepRow>& rows) {
   row["wire_bytes_per_step"] = static_cast<std::uint64_t>(median_of(wire_bytes));
 }
 
-/// Of the recipe's parts that this run trained; none without a recipe.
+/// Rows of the recipe's parts that this run trained; none without a recipe.
 Json rows_of_parts(const std::vector<StepRow>& rows) {
   std::map<std::size_t, std::vector<StepRow>> parts;
   for (const StepRow& row : rows)

@@ -1,4 +1,4 @@
-// What a run says, as values: a step, an evaluation, the end; and these as the JSON rows of the contract.
+// Records of a run (a step, an evaluation, the end), and their JSON rows.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -13,11 +13,11 @@ namespace syncopate::train {
 
 using Json = nlohmann::ordered_json;
 
-/// Where one step's time went.
+/// Times of one step.
 struct StepTimes {
   double step_s = 0, forward_s = 0, backward_s = 0, wait_s = 0, optimizer_s = 0;
   double input_s = 0;  ///< waiting for samples
-  double slept_s = 0;  ///< as --slow asks for
+  double slept_s = 0;  ///< sleep that --slow adds
 };
 
 struct StepRow {
@@ -25,12 +25,12 @@ struct StepRow {
   double epoch = 0;               ///< epochs trained when the step has ended, with a fraction
   double learning_rate = 0;       ///< of the step
   std::size_t part = 0;           ///< of the recipe; 0: there is none
-  std::optional<double> loss;     ///< mean over this rank's samples; none where it had none
+  std::optional<double> loss;     ///< mean over this rank's samples; unset if it had none
   double samples_per_second = 0;  ///< of all ranks
   StepTimes times;
   std::uint64_t wire_bytes = 0;
-  std::optional<double> predicted_s;  ///< the step, predicted before it began
-  bool measuring = false;             ///< it ran under a partition that only measures
+  std::optional<double> predicted_s;  ///< the time of the step, as predicted before it began
+  bool measuring = false;             ///< the step ran under a partition that only measures
 };
 
 struct Evaluation {
@@ -43,15 +43,15 @@ struct EndRow {
   std::vector<StepRow> rows;  ///< of every step of this process
   std::optional<Evaluation> evaluation;
   std::string digest;
-  std::optional<Served> served;          ///< where the weights are
+  std::optional<Served> served;          ///< with a parameter server
   std::vector<cache::Counters> tiers{};  ///< by epoch, with a cache
-  int signal = 0;                        ///< that ended the run before its last step
+  int signal = 0;                        ///< signal that ended the run before its last step
 };
 
-/// Median, min, max and number of what was measured; the first three are null where n is 0.
+/// Median, min, max and number of the values; the first three are null if n is 0.
 [[nodiscard]] Json summary_of(std::vector<double> values);
 
-/// Where an epoch's samples came from, for people.
+/// Numbers of an epoch's samples by source, as text.
 [[nodiscard]] std::string text_of(const cache::Counters& row);
 [[nodiscard]] std::string text_of(const Evaluation& evaluation);
 

@@ -1,4 +1,4 @@
-// Codec choice: rank 0's is everyone's; what is predicted to lose is named.
+// Codec choice: all ranks use rank 0's choice; codecs that are predicted to be slower are reported.
 #include "update/codec_choice.hpp"
 
 #include <fmt/ranges.h>

@@ -1,4 +1,4 @@
-// Codec choice: which bucket takes which of the codecs that --codec auto:A+B+none allows, as all ranks know it.
+// Codec choice: the codec of each bucket among those that --codec auto:A+B+none allows, equal on all ranks.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -14,15 +14,15 @@ namespace syncopate::train {
 
 class ChosenCodecs final {
  public:
-  ChosenCodecs() = default;  ///< nothing was to be chosen
-  /// Rank 0's choice by its own costs; every rank calls it. Throws Misuse as choose_codecs does, and Mismatch where
-  /// ranks have different buckets.
+  ChosenCodecs() = default;  ///< no choice
+  /// Rank 0's choice by its own costs. A collective. Throws Misuse as choose_codecs does, and Mismatch if ranks have
+  /// different buckets.
   ChosenCodecs(Group& group, std::vector<std::string> ways, std::vector<CodecChoice> choices);
 
   [[nodiscard]] std::vector<std::string> by_gradient() const;  ///< empty if nothing was chosen
-  /// The codecs that no bucket takes, and what it would lose with each; empty: all are used.
+  /// The codecs that no bucket uses, and the predicted loss with each; empty: all are used.
   [[nodiscard]] std::string unused() const;
-  /// Adds the codec of each bucket, and what its exchange is predicted to take with it, to `buckets` of a run's record.
+  /// Adds each bucket's codec, and the predicted time of its exchange, to `buckets` of a run's record.
   void describe(nlohmann::ordered_json& buckets) const;
 
  private:

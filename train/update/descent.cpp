@@ -1,4 +1,4 @@
-// A descent begins with what its optimizer kept before; every rank that updates gets it from rank 0.
+// A descent begins with the optimizer's earlier state; every updating rank gets it from rank 0.
 #include "update/descent.hpp"
 
 #include "require.hpp"
@@ -9,7 +9,7 @@ namespace syncopate::train {
 
 namespace {
 
-/// What is kept between the parts of a recipe is of the same rule: another one comes from a checkpoint.
+/// State passed between the parts of a recipe always has the same rule; a different rule comes from a checkpoint.
 void require_same_rule(const Kept& kept, const Options& o) {
   const std::string rule = optimizer_options(o).rule;
   require(kept.optimizer == rule,
@@ -55,7 +55,7 @@ void Descent::begin_step(const UpdateStep& at) {
   gradients_->use_rate(at.rate);
 }
 
-/// Runs on: the communication thread where the exchange ends in weights, else the training thread.
+/// Runs on the communication thread if the exchange ends in weights, else on the training thread.
 void Descent::update(std::size_t first, std::size_t last) {
   std::vector<std::span<float>> gradients;
   for (std::size_t i = first; i <= last; ++i) gradients.push_back(gradients_->values(i));

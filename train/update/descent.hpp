@@ -1,4 +1,4 @@
-// The descent of one part of a training: gradients are exchanged, and an optimizer changes the weights with them.
+// The descent of one part of a training: gradients are exchanged, and an optimizer updates the weights.
 #pragma once
 
 #include <memory>
@@ -13,8 +13,8 @@ namespace syncopate::train {
 
 class Descent final {
  public:
-  /// `earlier`: how far the run is, and what an optimizer kept, on all ranks or none; rank 0's counts. A collective.
-  /// `run`, `options` and `plan` outlive it. Throws Misuse where another optimizer kept it.
+  /// `earlier`: the position of the run and the optimizer's earlier state, on all ranks or none; rank 0's is used. A
+  /// collective. `run`, `options` and `plan` outlive it. Throws Misuse if the state is of another optimizer.
   Descent(const RunContext& run, const Options& options, const ExchangePlan& plan, const Earlier& earlier);
   ~Descent();
   Descent(const Descent&) = delete;
@@ -24,17 +24,18 @@ class Descent final {
   [[nodiscard]] const Gradients& gradients() const noexcept { return *gradients_; }
   [[nodiscard]] Updater updater() const noexcept { return updater_; }
   [[nodiscard]] const ExchangePlan& plan() const noexcept { return plan_; }
-  /// A step's exchange goes on into the next step's forward pass.
+  /// Whether a step's exchange continues during the next step's forward pass.
   [[nodiscard]] bool reaches_into_next_step() const noexcept { return updater_ != Updater::caller && !serial_; }
   [[nodiscard]] std::string_view rule() const noexcept { return optimizer_->rule(); }
 
-  /// Between steps: how the updates of the next one are made, also while they reach into the step after it.
+  /// Called between steps; `at` describes the updates of the next step, including those that overlap the step after
+  /// it.
   void begin_step(const UpdateStep& at);
   /// Updates the weights of gradients [first, last].
   void update(std::size_t first, std::size_t last);
-  /// What the optimizer keeps of all weights, maybe in its own memory; nothing on ranks that never update. A collective
-  /// where shards are gathered; nothing is under way. `parameters`: gets the weights of servers, where they hold them,
-  /// on rank 0; the other workers wait until theirs are in them.
+  /// The optimizer's state for all weights, possibly as views; empty on ranks that never update. A collective if
+  /// shards are gathered; no exchange may be under way. With servers, rank 0 writes their weights into `parameters`;
+  /// the other workers wait until the servers have all their updates.
   [[nodiscard]] Kept kept(at::Tensor& parameters);
 
  private:
@@ -45,7 +46,7 @@ class Descent final {
   const Updater updater_;
   const bool serial_;
   UpdateStep step_;
-  std::optional<Shards> shards_;  ///< of the optimizer's work and state, where ranks divide them
+  std::optional<Shards> shards_;  ///< of the optimizer's work and state, if ranks divide them
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<Gradients> gradients_;
 };

@@ -1,4 +1,4 @@
-// Exchange plans: from options to those of a synchronizer, weighed by the cluster file.
+// Exchange plans: converts options to those of a synchronizer, and adds the costs of the cluster file.
 #include "update/exchange_plan.hpp"
 
 #include <fmt/ranges.h>
@@ -16,18 +16,18 @@
 namespace syncopate::train {
 namespace {
 
-/// The synchronizer accumulates the momentum of gradients, and the optimizer adds none.
+/// Whether the synchronizer accumulates the momentum of gradients, so that the optimizer adds none.
 bool has_momentum_correction(const Options& o) { return o.feedback.kind == "momentum" && o.exchange != "none"; }
 
-/// The bound on the averaged gradient. With momentum correction averages are velocities, and gradients are clipped
-/// before.
+/// The bound on the averaged gradient; 0 with momentum correction, where averages are velocities and gradients are
+/// clipped before.
 double global_clip(const Options& o, const Model& model) {
   return o.clip.value_or(has_momentum_correction(o) ? 0 : model.clip);
 }
 
-/// Lin et al., section 3.2: a bound on the average of N gradients becomes one on each, √N times as large. (They say
-/// 1/√N of what has already been divided by N: where the ranks' gradients are independent, the average of N of norm g
-/// has norm g/√N.)
+/// Lin et al., section 3.2: a bound on the average of N gradients becomes a bound √N times as large on each. (The
+/// paper's factor is 1/√N, for gradients already divided by N: if the ranks' gradients are independent, the average of
+/// N gradients of norm g has norm g/√N.)
 FeedbackOptions feedback_options(const Options& o, const Model& model, int ranks) {
   FeedbackOptions feedback = o.feedback;
   if (o.momentum) feedback.momentum = *o.momentum;
@@ -57,7 +57,7 @@ SynchronizerOptions synchronizer_options(const RunContext& run, const Options& o
           .broadcast_every = o.broadcast_every};
 }
 
-/// What a synchronizer would refuse when its part begins is refused now.
+/// Throws now the errors that the synchronizer would throw when the part begins.
 void require_possible(const RunContext& run, SynchronizerOptions exchange) {
   const Cluster here{.ranks = run.place.ranks};
   for (const std::string& way : codec_ways(exchange.codec)) {
@@ -66,12 +66,12 @@ void require_possible(const RunContext& run, SynchronizerOptions exchange) {
   }
 }
 
-/// For every bucket the cheapest codec of those that are allowed, by rank 0's cluster file.
+/// Chooses for every bucket the cheapest allowed codec, by rank 0's cluster file.
 void choose(const RunContext& run, const Options& o, ExchangePlan& plan) {
-  require(
-      !o.cluster.empty(),
-      "--codec {} without --cluster; allowed: with the file of `syncopate fit --codec {}`, by which codecs are weighed",
-      o.codec, fmt::join(codec_ways(o.codec), ","));
+  require(!o.cluster.empty(),
+          "--codec {} without --cluster; allowed: with the file of `syncopate fit --codec {}`, which has the costs of "
+          "codecs",
+          o.codec, fmt::join(codec_ways(o.codec), ","));
   Cluster cluster = read_cluster(o.cluster);
   const auto cost_of = [&, file = cluster](const ExchangeLaw& law, std::uint64_t bytes) {
     return exchange_cost(file, run.place.ranks, bytes, law);
@@ -85,7 +85,7 @@ void choose(const RunContext& run, const Options& o, ExchangePlan& plan) {
     run.output.warn(fmt::format("not chosen for any bucket: codec {}", plan.codecs.unused()));
 }
 
-/// Costs of exchanges by the cluster file; a codec that is slower than none by rank 0's file is not used.
+/// Takes the costs of exchanges from the cluster file. A codec that is slower than none by rank 0's file is not used.
 void weigh(const RunContext& run, const Options& o, ExchangePlan& plan) {
   const std::vector<Gradient> gradients = gradients_of(run.network);
   std::uint64_t bytes = 0;
@@ -110,7 +110,7 @@ void weigh(const RunContext& run, const Options& o, ExchangePlan& plan) {
   if (run.place.rank == 0)
     run.output.warn(
         fmt::format("codec {} is not used: exchanging all gradients is predicted to take {} with it and {} without; "
-                    "--force uses it all the same",
+                    "--force uses it anyway",
                     plan.options.codec, format_seconds(seconds[0]), format_seconds(seconds[1])));
   plan.refused_codec = plan.options.codec;
   plain.cost = std::move(plain_cost);

@@ -1,4 +1,4 @@
-// What the exchange of a part of the training does, as all ranks agree on it before the first step: codec and costs.
+// The plan of a part's exchange (codec and costs), on which all ranks agree before the first step.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@
 
 namespace syncopate::train {
 
-/// What all parts of a training share. All of it outlives them.
+/// Context that all parts of a training share. All of it outlives them.
 struct RunContext {
   Group& group;
   const Place& place;
@@ -28,12 +28,13 @@ struct RunContext {
 struct ExchangePlan {
   SynchronizerOptions options;  ///< without `weights` and `update`
   ChosenCodecs codecs;          ///< with --codec auto:...
-  std::string refused_codec;    ///< it was asked for, and is predicted to lose; else empty
+  std::string refused_codec;    ///< the requested codec, if it is predicted to be slower; else empty
   bool corrected = false;       ///< gradients come with their momentum, and the optimizer adds none
 };
 
-/// With a cluster file, its costs: for every bucket the cheapest codec of those that are allowed, and no codec that is
-/// predicted to lose, which rank 0 says. A collective. Throws Misuse where codec, exchange and algorithm do not fit.
+/// Plans the exchange. With a cluster file it uses its costs: every bucket gets the cheapest allowed codec, and no
+/// codec that is predicted to be slower, which rank 0 logs. A collective. Throws Misuse if codec, exchange and
+/// algorithm do not fit.
 [[nodiscard]] ExchangePlan plan_exchange(const RunContext& run, const Options& options);
 
 }  // namespace syncopate::train

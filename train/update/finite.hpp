@@ -1,4 +1,4 @@
-// Whether a gradient is finite, at a cost that does not grow with it.
+// Tests whether a gradient is finite, at a bounded cost.
 #pragma once
 
 #include <bit>
@@ -8,8 +8,7 @@
 
 namespace syncopate::train {
 
-/// One pass without a branch: adding one to an exponent of ones (infinity, NaN) overflows into the sign, which was
-/// cleared.
+/// One branch-free pass: adding one to an exponent of all ones (infinity, NaN) carries into the cleared sign bit.
 [[nodiscard]] inline bool all_finite(std::span<const float> values) {
   std::uint32_t overflow = 0;
   for (const float value : values) overflow |= (std::bit_cast<std::uint32_t>(value) & 0x7fff'ffffU) + 0x0080'0000U;
@@ -21,9 +20,9 @@ struct GradientShape {
   std::size_t columns = 1, inner = 1;
 };
 
-/// Up to 1 MiB all of the gradient is read, beyond it the first row and the first column: each element is a sum over
-/// samples of (an output's error) x (an input), so that one factor that is not finite spoils its whole row or column.
-/// What this overlooks, a sum of finite products that overflows, makes the next step's loss infinite.
+/// Up to 1 MiB the whole gradient is read, above that the first row and the first column: each element is a sum over
+/// samples of (an output's error) x (an input), so a factor that is not finite spoils its whole row or column. This
+/// misses a sum of finite products that overflows; the next step's loss is then infinite.
 [[nodiscard]] inline bool looks_finite(std::span<const float> gradient, const GradientShape& shape) {
   constexpr std::size_t kRead = std::size_t{1} << 18;
   if (gradient.size() <= kRead) return all_finite(gradient);

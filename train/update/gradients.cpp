@@ -1,4 +1,4 @@
-// Gradients in an arena: attached to autograd by hooks, handed to the optimizer bucket by bucket.
+// Gradients in an arena: filled through autograd hooks, and given to the optimizer bucket by bucket.
 #include "update/gradients.hpp"
 
 #include <torch/csrc/autograd/function_hook.h>
@@ -152,7 +152,7 @@ void Gradients::finish(const Use& use) {
 }
 
 void Gradients::finish_in_gradients(const Use& use, bool all_ready) {
-  // A gradient that never came is for the synchronizer to judge before anything is used.
+  // If a gradient is missing, the synchronizer reports it before anything is used.
   const bool at_once = all_ready && !serial_ && !together_;
   if (at_once)
     while (const std::optional<BucketInfo> bucket = wait_for([&] { return synchronizer_->next_bucket(); }))
@@ -172,7 +172,7 @@ void Gradients::settle() {
   weights_under_way_ = false;
 }
 
-/// Gradients that have not left yet leave now, clipped by their own norm where that is asked for.
+/// Hands over gradients that have not been handed over yet, each clipped by its own norm if that is configured.
 void Gradients::hand_over() {
   if (serial_) {
     clip_own();
@@ -194,7 +194,7 @@ Served Gradients::finish_served() {
 
 double Gradients::take_waited_s() { return std::exchange(waited_s_, 0); }
 
-/// A layer's parameters may be used in any order, so all before this one are waited for too.
+/// A layer may use its parameters in any order, so this waits for all parameters up to this one.
 void Gradients::wait_for_weights(std::size_t parameter) {
   if (!weights_under_way_ || parameter < weights_here_) return;
   const auto bucket = wait_for([&] {

@@ -1,4 +1,4 @@
-// The optimizer that a command line chooses, for the parameters of a network.
+// The optimizer of a network's parameters, as the command line chooses it.
 #pragma once
 
 #include <memory>
@@ -10,13 +10,13 @@ namespace syncopate::train {
 
 struct Network;
 
-/// Of gradients that come without their momentum. What is not given has the optimizer's defaults; the library refuses
-/// what the optimizer does not take.
+/// Options of the optimizer for gradients without momentum correction. Values that are not given have the optimizer's
+/// defaults; the library refuses those that the optimizer does not have.
 [[nodiscard]] OptimizerOptions optimizer_options(const Options& options);
-/// The options that choose a rule: "--optimizer sgd --nesterov" of "nesterov".
+/// The options that choose a rule: "--optimizer sgd --nesterov" for "nesterov".
 [[nodiscard]] std::string words_of_rule(const std::string& rule);
-/// In large tensors libtorch's threads share the work. Layer-wise rules spare parameters of one dimension: biases, and
-/// the factors of norms. `network` must outlive it.
+/// libtorch's threads share the work of large tensors. Layer-wise rules skip parameters of one dimension: biases, and
+/// the factors of norms. `network` must outlive the optimizer.
 [[nodiscard]] std::unique_ptr<Optimizer> optimizer_for(const Network& network, OptimizerOptions options);
 
 }  // namespace syncopate::train

@@ -1,11 +1,11 @@
-// From the command line's words to an optimizer's rule and hyperparameters.
+// Converts options of the command line to an optimizer's rule and hyperparameters.
 #include "require.hpp"
 #include "update/optimizer.hpp"
 
 namespace syncopate::train {
 namespace {
 
-/// SGD is three rules of the shelf, by what it is given.
+/// SGD is three rules of the catalogue, chosen by the options.
 std::string rule_of(const Options& o) {
   if (o.optimizer != "sgd") return o.optimizer;
   if (o.nesterov) return "nesterov";

@@ -1,4 +1,4 @@
-// The learning rate of a step: linear warm-up, then a factor at each milestone; or, in a part of a recipe, a line.
+// The learning rate of a step: linear warm-up, then a factor at each milestone; in a part of a recipe, a line.
 #pragma once
 
 #include <cstdint>
@@ -24,13 +24,14 @@ struct RateSchedule {
   return rate;
 }
 
-/// From the first step of these epochs to what stands behind their last.
+/// A linear rate: from the first step of these epochs to the value after their last step.
 struct RateLine {
   double from = 0, to = 0;
   std::uint64_t first_epoch = 0, epochs = 1;
 };
 
-/// Of the step at a position in these epochs, whose length is counted in samples: equal for every number of ranks.
+/// The rate at a position in these epochs; their length is counted in samples, so it is equal for every number of
+/// ranks.
 [[nodiscard]] inline double learning_rate_at(const RateLine& line, const input::Progress& at, std::size_t samples) {
   const double in_epoch = static_cast<double>(at.sample) / static_cast<double>(samples);
   const double share = (static_cast<double>(at.epoch - line.first_epoch) + in_epoch) / static_cast<double>(line.epochs);

@@ -1,4 +1,4 @@
-// Served weights by syncopate::TableWorker: one table for each parameter.
+// Served weights on top of syncopate::TableWorker: one table for each parameter.
 #include "update/served.hpp"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace syncopate::train {
 namespace {
 
-/// Weights come from the network, whose memory has those of the checkpoint.
+/// The weights come from the network, which holds those of the checkpoint.
 KeptTables tables_of(const Earlier& earlier) {
   KeptTables tables{.step = static_cast<std::int64_t>(earlier.step)};
   if (!earlier.kept) return tables;
@@ -77,12 +77,12 @@ class ByTables final : public ServedWeights {
   }
 
  private:
-  /// Before this worker leaves: servers end with their last worker.
+  /// Called before this worker leaves, because servers end with their last worker.
   void ask_servers() {
     for (const std::string& address : options_.servers) try {
         const ServerStatus status = status_of(address, options_.access);
         servers_.push_back({address, status.kept_bytes, status.received_bytes, status.sent_bytes});
-      } catch (const Error&) {  // it cannot be reached now: the record of the run has no row of it
+      } catch (const Error&) {  // a server that cannot be reached has no row in the run's record
       }
   }
 

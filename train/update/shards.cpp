@@ -1,4 +1,4 @@
-// A sharded state travels as parts, rank after rank; a whole one from rank 0 to all, each of which keeps its shards.
+// A sharded state is gathered rank by rank; a complete one is broadcast by rank 0, and each rank keeps its shards.
 #include "update/shards.hpp"
 
 #include <numeric>

@@ -1,4 +1,4 @@
-// Shards of a network: how ranks divide the optimizer's work, and its state as one where a checkpoint needs it.
+// Shards of a network: how ranks divide the optimizer's work, and how a checkpoint gathers its state.
 #pragma once
 
 #include "network/network.hpp"
@@ -8,14 +8,14 @@
 
 namespace syncopate::train {
 
-/// Ranks share the norms of layer-wise optimizers; with `own_shards_only` each updates its shards alone. `group` must
-/// outlive the optimizer that gets it.
+/// Ranks share the norms of layer-wise optimizers. With `own_shards_only` each rank updates only its shards. `group`
+/// must outlive the optimizer that gets the result.
 [[nodiscard]] SharedWork shared_work(Group& group, const Network& network, bool own_shards_only);
 
-/// The state of all ranks' shards as one, on every rank. A collective.
+/// The complete state from all ranks' shards, on every rank. A collective.
 [[nodiscard]] Kept gathered(Group& group, const Shards& shards, Optimizer& optimizer);
-/// Gives each rank its shards of a whole state, which rank 0 has; other ranks pass any. A collective. Throws Misuse on
-/// rank 0 where another optimizer kept it.
+/// Gives each rank its shards of rank 0's complete state; other ranks' argument is ignored. A collective. Throws
+/// Misuse on rank 0 if the state is of another optimizer.
 void scatter(Group& group, const Shards& shards, const Kept& whole, Optimizer& optimizer);
 
 }  // namespace syncopate::train
