@@ -7,8 +7,8 @@ namespace syncopate::compress {
 
 namespace {
 
-/// Sends gradients as they are; afterwards each becomes its velocity: u' = fl(fl(m u) + g), or of Nesterov's kind
-/// fl(g + fl(m u')). Alike on all ranks, so that the state is too.
+/// Sends gradients uncoded and replaces their average g with the momentum: u' = fl(fl(m u) + g), or for Nesterov
+/// fl(g + fl(m u')). All ranks compute the same bits, so the state is equal on all ranks.
 class MomentumAfterwards final : public Coder {
  public:
   explicit MomentumAfterwards(const Feedback& feedback)
@@ -89,7 +89,7 @@ std::vector<RoundBytes> rounds_of(const Settings& settings, std::span<const Tens
   const Codec& codec = *settings.codec;
   if (codec.rounds != nullptr) return codec.rounds(settings, tensors);
   const auto bytes = static_cast<double>(codec.wire_bytes(settings, tensors));
-  // The parts that are gathered add up to one payload.
+  // All gathered parts together have the size of one payload.
   if (codec.combines.scatter) return {{Combine::scatter, bytes}, {Combine::gather, bytes, 1}};
   return {{codec.combines.additive ? Combine::additive : Combine::gather, bytes}};
 }

@@ -1,4 +1,4 @@
-// Loopback of codecs: the conversation of one rank with itself, timed around the coder's calls.
+// Codec loopback: one rank answers its own rounds; only the coder's calls are timed.
 #include "syncopate/tooling/codec_loopback.hpp"
 
 #include <cstdlib>
@@ -17,12 +17,13 @@ namespace {
 
 compress::Settings settings_for(const LoopbackOptions& options) {
   compress::Settings settings = compress::settings_of(options.codec);
-  base::require(options.feedback != "momentum", "feedback momentum in a loopback; allowed: auto, none, residual");
+  base::require(options.feedback != "momentum",
+                "codec loopback: feedback momentum is not supported; allowed: auto, none, residual");
   settings.feedback.kind = compress::feedback_named(options.feedback, *settings.codec);
   return settings;
 }
 
-/// The largest divisor up to the square root.
+/// The largest divisor that is not above the square root.
 std::size_t most_square(std::size_t elements) {
   std::size_t rows = 1;
   for (std::size_t divisor = 2; divisor * divisor <= elements; ++divisor)
@@ -49,7 +50,7 @@ struct CodecLoopback::State {
   std::size_t elements, rows;
   std::unique_ptr<compress::Coder> coder;
   std::vector<std::byte> wire, answered;
-  base::ConstBytes arrived;            ///< what came of a round that is not additive
+  base::ConstBytes arrived;            ///< the answer to a round that is not additive
   std::vector<std::byte> copies[2]{};  ///< between steps
   std::vector<float> weights{};
   std::uint64_t steps = 0;
@@ -57,7 +58,7 @@ struct CodecLoopback::State {
 
 CodecLoopback::State::State(const LoopbackOptions& options)
     : settings(settings_for(options)), elements(options.elements), rows(most_square(elements)) {
-  base::require(elements > 0, "a gradient of 0 elements; allowed: 1 and more");
+  base::require(elements > 0, "codec loopback: the gradient has 0 elements; allowed: 1 or more");
   compress::require_taken(settings, "loopback", DType::f32);
   if (settings.codec->wants_weights) {
     const base::CounterRandom random{elements};
@@ -97,8 +98,8 @@ CodecLoopback::CodecLoopback(CodecLoopback&&) noexcept = default;
 
 LoopbackStep CodecLoopback::step(std::span<float> gradient) {
   State& state = *state_;
-  base::require(gradient.size() == state.elements, "a gradient of {} elements; allowed: the {} that were announced",
-                gradient.size(), state.elements);
+  base::require(gradient.size() == state.elements,
+                "codec loopback: the gradient has {} elements; it was created for {}", gradient.size(), state.elements);
   const compress::Tensor tensor = state.tensor(gradient);
   LoopbackStep step;
   std::optional<compress::Round> round;
@@ -127,7 +128,7 @@ std::uint64_t packet_bytes(const std::string& codec, std::size_t elements) {
   constexpr std::size_t kDenseBelow = 4096;
   compress::Settings settings = compress::settings_of(codec);
   base::require(settings.codec->decodes_alone,
-                "codec {} has packets that cannot be decoded alone; a parameter server takes only codecs that can",
+                "packets of codec {} cannot be decoded alone; use another codec with a parameter server",
                 settings.codec->name);
   settings.dense_below = kDenseBelow;
   const compress::Tensor whole{.values = Buffer(nullptr, elements, DType::f32), .rows = elements};

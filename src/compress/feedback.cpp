@@ -1,4 +1,4 @@
-// Feedback: forming the elements that are to be encoded, and keeping what was not sent.
+// Feedback: forms the elements to encode, and keeps what was not sent.
 #include "compress/feedback.hpp"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@ namespace syncopate::compress {
 
 namespace {
 
-/// A residual; and a velocity.
+/// Vectors that are kept per tensor: the residual, and with momentum the velocity.
 std::size_t vectors_of(const Feedback& feedback) {
   switch (feedback.kind) {
     case Feedback::Kind::none:
@@ -72,7 +72,7 @@ Compensated::Compensated(const Tensor& tensor, const Feedback& feedback)
 
 void Compensated::form(Range range) const {
   const std::size_t at = range.begin, count = range.size();
-  // Only the gradient is clipped, in the memory that the combined gradient will overwrite.
+  // Clips the gradient in place: the average overwrites it later.
   if (scale_ != 1) scale(const_cast<float*>(gradient_) + at, count, scale_);
   if (residual_ == nullptr) return;
   if (velocity_ == nullptr) return add(formed_ + at, gradient_ + at, residual_ + at, count);
@@ -89,7 +89,7 @@ void Compensated::form(Range range) const {
   if (feedback_.nesterov) add(formed_ + at, formed_ + at, gradient_ + at, count);
 }
 
-// Each residual is written once and read in the next step: the caches are for the gradient.
+// The residual is read only in the next step, so it must not displace the gradient from the caches.
 const float* Compensated::formed(Range range) const {
   if (residual_ == nullptr || velocity_ != nullptr || scale_ != 1) {
     form(range);

@@ -1,4 +1,4 @@
-// Which feedback is allowed with which codec, and why others are not.
+// Feedback choice: the kinds that each codec allows, and the reasons in error messages.
 #include "compress/feedback_choice.hpp"
 
 #include "base/require.hpp"
@@ -18,12 +18,11 @@ const char* allowed_with(FeedbackUse use) {
   }
 }
 
-/// Why residuals are no use to a codec.
+/// Why a codec does not allow residual (or momentum) feedback.
 const char* reason(FeedbackUse use) {
-  if (use == FeedbackUse::pointless) return "it leaves nothing out but rounding";
-  if (use == FeedbackUse::unsound)
-    return "it is unbiased but not contractive, so that residuals may grow without bound";
-  return "its packets do not say which elements they have";
+  if (use == FeedbackUse::pointless) return "its only loss is rounding";
+  if (use == FeedbackUse::unsound) return "it is unbiased but not contractive, so residuals may grow without bound";
+  return "its packets do not list the elements that they contain";
 }
 
 }  // namespace

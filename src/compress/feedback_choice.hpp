@@ -1,4 +1,4 @@
-// The kind of feedback that a codec gets by name.
+// Feedback choice: parses the kind of feedback and checks it against the codec.
 #pragma once
 
 #include <string_view>
@@ -7,8 +7,8 @@
 
 namespace syncopate::compress {
 
-/// "none", "residual", "momentum", or "auto": residual with the codecs for which it is sound, else none. Throws Misuse
-/// that says what is allowed with the codec, and why what was asked for is not.
+/// Parses "none", "residual", "momentum" or "auto" (residual if it is sound with the codec, else none). Throws Misuse
+/// with the allowed kinds and the reason if the codec does not allow `name`.
 [[nodiscard]] Feedback::Kind feedback_named(std::string_view name, const Codec& codec);
 
 }  // namespace syncopate::compress

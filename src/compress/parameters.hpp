@@ -1,4 +1,4 @@
-// Parameters of codecs: numbers behind the colon of `name:0.01,4`, and which are allowed.
+// Parameters of codecs: the numbers after the colon of `name:0.01,4`, and their allowed ranges.
 #pragma once
 
 #include <span>
@@ -11,8 +11,8 @@ namespace syncopate::compress {
 
 using base::shelf::Parameter;
 
-/// The numbers of `settings.parameter`; those that are left out at its end are taken from the codec's default. Throws
-/// Misuse that names the parameter, its value and what is allowed.
+/// The numbers of `settings.parameter`; missing numbers at its end come from the codec's default. Throws Misuse with
+/// the parameter, its value and the allowed range.
 [[nodiscard]] inline std::vector<double> parameters_of(const Settings& settings,
                                                        std::span<const Parameter> parameters) {
   return base::shelf::numbers_of({"codec", settings.codec->name, settings.parameter, settings.codec->parameter},

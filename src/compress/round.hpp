@@ -1,4 +1,4 @@
-// Round: one exchange of payloads in the conversation between a codec and an exchange.
+// Round: one payload of a codec and the answer of an exchange. The rounds of a bucket are a conversation.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@ namespace syncopate::compress {
 
 /// How the payloads of all ranks become answers.
 enum class Combine : std::uint8_t {
-  additive,   ///< the payload becomes the average over the ranks, element by element, where it lies; one answer
-  gather,     ///< every rank gets every rank's payload; one answer per rank, in the order of the ranks
-  scatter,    ///< part r of every payload goes to rank r, which gets one answer per rank; it decodes, sums, encodes
-              ///< again and gathers in the next round: 2 (N - 1)/N of the payload travel, where a gather takes N - 1
-  mergeable,  ///< pairwise along a tree, by a merge of the codec's own (Merger); one answer, what all have become
+  additive,   ///< the payload is averaged over the ranks, element by element, in place; one answer
+  gather,     ///< every rank receives every rank's payload; one answer per rank, in rank order
+  scatter,    ///< rank r receives part r of every payload, one answer per rank. It decodes, sums, encodes and gathers
+              ///< in the next round: 2 (N - 1)/N of the payload pass a port, instead of N - 1 with gather
+  mergeable,  ///< payloads are merged pairwise along a tree by the codec's Merger; one answer, the merged payload
 };
 
-/// A set of ways of combining: those that a codec's rounds use, or those that an exchange offers.
+/// The ways of combining that a codec's rounds use or that an exchange offers.
 struct CombineSet {
   bool additive = false, gather = false, scatter = false, mergeable = false;
   [[nodiscard]] constexpr bool includes(const CombineSet& other) const noexcept {
@@ -31,12 +31,12 @@ struct CombineSet {
 
 /// A gradient, or this rank's rows of it.
 struct Tensor {
-  Buffer values;       ///< the gradient; its average when the conversation has ended
-  Buffer weights{};    ///< as many elements; empty unless the codec asks for them
-  base::Bytes kept{};  ///< what the codec left in `next` in the last step that ended well; zero at first
-  base::Bytes next{};  ///< as long; what it leaves for the next step. It becomes `kept` when this step has ended well
+  Buffer values;       ///< the gradient; after the last round, its average
+  Buffer weights{};    ///< as many elements; empty unless Codec::wants_weights
+  base::Bytes kept{};  ///< `next` of the last step that succeeded; zero at first
+  base::Bytes next{};  ///< state for the next step, as long as `kept`; becomes `kept` if this step succeeds
   std::size_t rows = 0, columns = 1;  ///< values.count = rows * columns
-  std::uint64_t key = 0;              ///< of the gradient, for counter-based randomness
+  std::uint64_t key = 0;              ///< of the gradient, for counter-based random numbers
 };
 
 [[nodiscard]] inline std::size_t elements_of(std::span<const Tensor> tensors) noexcept {
@@ -45,7 +45,7 @@ struct Tensor {
   return elements;
 }
 
-/// The step in which a conversation takes place, and among which ranks. The average is over `ranks`.
+/// The step of a conversation and its ranks. The average is over `ranks`.
 struct Moment {
   std::uint64_t step = 0;
   int rank = 0, ranks = 1;
@@ -55,25 +55,26 @@ struct Moment {
 class Merger {
  public:
   virtual ~Merger() = default;
-  /// Takes another rank's payload into this rank's, and returns what that has become: this rank's payload from now on,
-  /// valid until the next call. What the merge drops is kept by this rank. Throws Corrupt for an invalid payload.
+  /// Merges another rank's payload into this rank's payload and returns the result, which replaces this rank's payload
+  /// and is valid until the next call. This rank keeps what the merge drops. Throws Corrupt for an invalid payload.
   [[nodiscard]] virtual Buffer merge(base::ConstBytes payload) = 0;
 };
 
 struct Round {
   Combine combine = Combine::additive;
   Buffer payload;  ///< owned by the coder; unchanged until `next` (additive: combined in place)
-  /// gather: the length of every rank's payload if all ranks know them; empty: lengths are gathered first.
+  /// gather: the length of every rank's payload if all ranks know it; empty: lengths are gathered first.
   /// scatter: the length of each part of the payload, by destination rank; the same on all ranks unless `own_lengths`.
   std::span<const std::size_t> lengths{};
-  /// gather: bytes of the additive round that the coder says next if this one is declined; the same on all ranks. 0:
-  /// it must not be declined.
+  /// gather: bytes of the additive round that the coder starts next if this round is declined; equal on all ranks. 0:
+  /// this round must not be declined.
   std::size_t dense_bytes = 0;
-  Merger* merger = nullptr;     ///< mergeable; the coder owns it
-  std::size_t most_bytes = 0;   ///< mergeable, own_lengths: of a payload of any rank, merged or not; alike on all ranks
-  bool own_lengths = false;     ///< scatter: ranks do not know each other's lengths, which travel ahead
-  bool ends = false;            ///< the conversation ends with this round's answer, unless it is declined
-  std::size_t index_bytes = 0;  ///< of the payload: what is no value but says which elements it has; for reports
+  Merger* merger = nullptr;  ///< mergeable; the coder owns it
+  std::size_t most_bytes =
+      0;  ///< mergeable, own_lengths: upper bound of any rank's payload, merged or not; equal on all ranks
+  bool own_lengths = false;     ///< scatter: ranks do not know each other's lengths; they are sent first
+  bool ends = false;            ///< this is the last round, unless it is declined
+  std::size_t index_bytes = 0;  ///< bytes of the payload that encode indices; for reports only
 };
 
 /// The result of a round, valid until the next round. A coder checks the bytes of other ranks before it uses them.
@@ -82,21 +83,21 @@ struct Answer : std::span<const base::ConstBytes> {
   using span::span;
   Answer(std::span<const base::ConstBytes> payloads) noexcept
       : span(payloads) {}  // NOLINT(google-explicit-constructor)
-  bool declined = false;  ///< on every rank: gathering takes more than a dense round, which the coder is to say instead
+  bool declined = false;   ///< on every rank: a dense round takes fewer bytes; the coder starts it instead
 };
 
-/// A codec's conversation about gradients of one bucket that are coded alike. The coder keeps no state between steps:
-/// the state belongs to the gradients (`Tensor::next`), so that it survives a change of the partition.
+/// A codec's rounds for the gradients of one bucket that are coded alike. The coder keeps no state between steps: the
+/// state belongs to the gradients (`Tensor::next`), so it survives a change of the partition.
 class Coder {
  public:
   virtual ~Coder() = default;
-  /// Returns the first round for these tensors. `wire` has Codec::wire_bytes bytes, for payloads.
+  /// Returns the first round for these tensors. `wire` has Codec::wire_bytes bytes and holds the payloads.
   [[nodiscard]] virtual Round begin(std::span<const Tensor> tensors, const Moment& moment, base::Bytes wire) = 0;
   /// Returns the next round; nullopt when the values hold the average. Throws Corrupt for an invalid answer.
   [[nodiscard]] virtual std::optional<Round> next(Answer answer) = 0;
-  /// Outside a conversation: adds to `into`, a tensor's elements, what a packet says that `begin` made of that tensor
-  /// alone among one rank (`Moment::ranks` = 1). Throws Corrupt for other bytes, when `into` is undefined; Misuse where
-  /// packets cannot be decoded alone (Codec::decodes_alone).
+  /// Decodes a packet outside a conversation and adds its values to `into`, the elements of one tensor. The packet is
+  /// the payload of `begin` for only that tensor and one rank (`Moment::ranks` = 1). Throws Corrupt for other bytes
+  /// (`into` is then undefined), and Misuse if packets cannot be decoded alone (Codec::decodes_alone).
   virtual void add(base::ConstBytes packet, std::span<float> into) const;
 };
 

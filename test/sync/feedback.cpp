@@ -53,7 +53,7 @@ std::string refusal(const SynchronizerOptions& options) {
 TEST(FeedbackOptions, ThatAreNotSoundAreRefusedByName) {
   const std::map<std::string, SynchronizerOptions> refused{
       {"allowed: auto, none", {.codec = "fp16", .feedback = {.kind = "residual"}}},
-      {"it leaves nothing out but rounding", {.codec = "none", .feedback = {.kind = "momentum"}}},
+      {"its only loss is rounding", {.codec = "none", .feedback = {.kind = "momentum"}}},
       {"feedback 'echo' is unknown; allowed with codec topk: auto, none, residual, momentum",
        {.codec = "topk", .feedback = {.kind = "echo"}}},
       {"momentum is 1; allowed", {.codec = "topk", .feedback = {.kind = "momentum", .momentum = 1}}},

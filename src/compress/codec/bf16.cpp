@@ -11,7 +11,7 @@ namespace {
 
 bool takes(DType dtype) { return dtype == DType::f32 || dtype == DType::bf16; }
 
-/// A gradient of this type already is sent as it is.
+/// Gradients that are already bfloat16 are sent uncoded.
 bool codes(const Settings& /*settings*/, const Tensor& whole) { return whole.values.dtype != DType::bf16; }
 
 std::size_t wire_bytes(const Settings& /*settings*/, std::span<const Tensor> tensors) {

@@ -1,11 +1,11 @@
-// Deep gradient compression: about the k largest elements, by a threshold that a sample of the gradient gives.
-// Lin et al., ICLR 2018, section 3; the steps of selection as in the authors' code. With feedback `momentum` and a
-// warm-up of the density it is the whole method.
+// Deep gradient compression: sends approximately the k largest elements, by a threshold estimated from a sample.
+// Lin et al., ICLR 2018, section 3; the selection follows the authors' code. The full method also uses feedback
+// `momentum` and a warm-up of the density.
 //
-//   v = g + r;  t = the ceil(d s)-th largest |v| of s = max(n/100, 2/d) elements, which lie an odd stride apart
+//   v = g + r;  t = the ceil(d s)-th largest |v| of a sample of s = max(n/100, 2/d) elements at an odd stride
 //   S = all |v| >= t;  while |S| < 0.8 k: t = 0.8 t, S again, at most 10 times;  k = ceil(d n)
 //   |S| > 1.3 k: the k largest of S;  else |S| > k: the first k of S;  send (S, v[S]);  r'[S] = 0
-//   size:  as topk's: at d = 0.01 about 8.1 + 32 bits per selected element; N - 1 such packets reach every rank
+//   size:  as for topk: at d = 0.01 about 8.1 + 32 bits per selected element; N - 1 such packets reach every rank
 #include <cmath>
 #include <functional>
 
@@ -19,7 +19,7 @@ namespace syncopate::compress::codec {
 namespace {
 
 constexpr Parameter kDensity{"density", 0, 1};
-constexpr double kFewest = 0.8, kMost = 1.3;  ///< of k, that are accepted
+constexpr double kFewest = 0.8, kMost = 1.3;  ///< accepted number of elements, as multiples of k
 constexpr int kTrials = 10;
 
 bool takes(DType dtype) { return dtype == DType::f32; }
@@ -38,7 +38,7 @@ std::vector<RoundBytes> rounds(const Settings& settings, std::span<const Tensor>
   return sparse::gathering_rounds(tensors, {}, [&](std::size_t n) { return sparse::selected_of(density, n); });
 }
 
-/// The threshold of the sample, as a finite magnitude above zero: zeros do not travel.
+/// The sample's threshold as a finite magnitude above zero, because zeros are not sent.
 std::uint32_t sampled_threshold(const Compensated& tensor, double density, const base::CounterRandom& random) {
   const double wanted = std::max(0.01 * static_cast<double>(tensor.size()), 2 / density);
   const auto stride = static_cast<std::size_t>(std::max(1.0, static_cast<double>(tensor.size()) / wanted)) | 1U;
@@ -72,7 +72,7 @@ void select(const Compensated& tensor, double density, const base::CounterRandom
     threshold = lowered(threshold);
     collect(tensor, threshold, false, into);
   }
-  // What is not finite is among the largest: no rank is to overlook it.
+  // Values that are not finite count as the largest and must be sent, so that every rank detects them.
   const bool has_largest = kernel::largest_magnitude(into.values().data(), into.size()) >= kernel::kNotFinite;
   if (has_largest || reached() > kMost * static_cast<double>(k))
     static_cast<void>(into.keep_largest(k));
@@ -93,7 +93,7 @@ std::unique_ptr<Coder> coder(const Settings& settings) {
 
 extern constinit const Codec dgc{
     .name = "dgc",
-    .summary = "About the largest elements, by a threshold from a sample: `dgc:DENSITY`",
+    .summary = "Approximately the largest elements, by a threshold from a sample: `dgc:DENSITY`",
     .source = "Lin et al., \"Deep gradient compression\", ICLR 2018",
     .combines = {.gather = true},
     .parameter = "0.01",

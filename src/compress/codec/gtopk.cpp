@@ -1,11 +1,10 @@
-// Global top-k: every rank's largest elements, merged pairwise along a tree; only the k largest sums arrive.
+// Global top-k: merges every rank's largest elements pairwise along a tree; only the k largest sums reach the ranks.
 // Shi et al., "A distributed synchronous SGD algorithm with global top-k sparsification", ICDCS 2019.
 //
 //   v = g + r;  S = the ceil(d n) largest |v|;  log2 N times: the ceil(d n) largest of the sum of two packets
-//   r'[S] = 0, r' = v elsewhere, and what a rank drops when it merges is added to its own r'
+//   r'[S] = 0, r' = v elsewhere; what a rank drops in a merge is added to its own r'
 //   size: at d = 0.01 about 8.1 + 32 bits per selected element; log2 N such packets pass a port one after the other,
-//   and
-//         one reaches every rank, where topk brings N - 1
+//         and each rank receives one result (topk: N - 1 packets)
 #include "compress/parameters.hpp"
 #include "compress/sparse/merging.hpp"
 
@@ -49,7 +48,7 @@ std::unique_ptr<Coder> coder(const Settings& settings) {
 
 extern constinit const Codec gtopk{
     .name = "gtopk",
-    .summary = "The largest sums, of packets that are merged along a tree: `gtopk:DENSITY`",
+    .summary = "The largest elements of the sum, merged pairwise along a tree: `gtopk:DENSITY`",
     .source = "Shi et al., ICDCS 2019 (gTop-k)",
     .combines = {.mergeable = true},
     .parameter = "0.01",

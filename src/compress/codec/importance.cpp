@@ -1,17 +1,17 @@
-// Importance-weighted pruning: elements travel that change their weight much; a few ranks choose them for all.
+// Importance-weighted pruning: sends the elements that change their weights most; a few ranks select for all ranks.
 // Cheng and Xu, "Bandwidth reduction using importance weighted pruning on ring allreduce", equation 4 and Algorithm 1,
-// errata mended.
+// errata corrected.
 //
 //   v = g + r;  I = |v| / (|w| + eps);  R = var(I) / mean(I) of the gradient, 0 if mean(I) = 0
 //   thr = alpha + beta R if R > C, else alpha - beta R, but at least alpha / 10;  beta = 0: one threshold for all
-//   on MASKS ranks, drawn anew for each gradient and step: mask = I > thr, or with probability chance * min(1, I / thr)
-//   M = all masks, and 1/FLUSH of the gradient in turn;  average v[M];  r'[M] = 0, r' = v elsewhere
-//   size: coded masks of MASKS ranks, about 7.3 bits per element of a mask of density 0.017, gathered; 32 bits per
-//   element of M in an all-reduce
+//   on MASKS ranks, drawn for each gradient and step: mask = I > thr, or with probability chance * min(1, I / thr)
+//   M = union of all masks and, in turn, 1/FLUSH of the gradient;  average v[M];  r'[M] = 0, r' = v elsewhere
+//   size: gathered masks of MASKS ranks, about 7.3 bits per element of a mask of density 0.017; 32 bits per element
+//   of M in an all-reduce
 //
-// `chance` is 0 unless it is asked for: it adds up to 30 % to M, and an element that waits becomes more important by
-// itself, because v grows. FLUSH bounds the wait: every element travels at least once in so many steps. eps keeps I
-// finite where w is 0, as biases are at first.
+// `chance` is 0 by default: it enlarges M by up to 30 %, and the importance of an unsent element grows anyway, because
+// v grows. FLUSH bounds the delay: every element is sent at least once in FLUSH steps. eps keeps I finite where w is 0,
+// such as for biases at initialisation.
 #include <cmath>
 
 #include "base/random.hpp"
@@ -28,7 +28,7 @@ constexpr Parameter kParameters[] = {
     {"eps", 1e-12, 1e9},
 };
 
-constexpr double kUsualDensity = 0.015;  ///< of a mask, where alpha fits the model and its rate
+constexpr double kUsualDensity = 0.015;  ///< of a mask, if alpha suits the model and its learning rate
 
 struct Rule {
   double alpha, chance, beta, turn, eps;
@@ -64,7 +64,7 @@ double threshold_of(const Rule& rule, const Layer& layer) {
   }
   const double mean = sum / static_cast<double>(layer.size);
   const double ratio = (squares / static_cast<double>(layer.size) - mean * mean) / mean;
-  if (!std::isfinite(ratio)) return rule.alpha;  // all are zero, or one is not finite
+  if (!std::isfinite(ratio)) return rule.alpha;  // all elements are zero, or one is not finite
   return std::max(rule.alpha + (ratio > rule.turn ? rule.beta : -rule.beta) * ratio, rule.alpha / 10);
 }
 
@@ -73,7 +73,7 @@ void propose(const Rule& rule, const Layer& layer, const base::CounterRandom& ra
   sparse::each_chunk(layer.size, [&](Range chunk) {
     into.add_where(layer.v, chunk, [&](std::size_t i) {
       const double limit = threshold * (std::fabs(layer.w[i]) + rule.eps);
-      if (!(std::fabs(layer.v[i]) <= limit)) return true;  // a NaN too
+      if (!(std::fabs(layer.v[i]) <= limit)) return true;  // true for NaN too
       return rule.chance > 0 && random.uniform(i) * limit < rule.chance * std::fabs(layer.v[i]);
     });
   });
@@ -103,9 +103,9 @@ std::unique_ptr<Coder> coder(const Settings& settings) { return sparse::masking_
 extern constinit const Codec importance{
     .name = "importance",
     .summary =
-        "What changes its weight much, as a few ranks choose for all: "
+        "Elements that change their weights most, selected by a few ranks for all: "
         "`importance:ALPHA,MASKS,FLUSH,CHANCE,BETA,C,EPS`",
-    .source = "Cheng & Xu, importance-weighted pruning, equation 4 and Algorithm 1, errata mended",
+    .source = "Cheng & Xu, importance-weighted pruning, equation 4 and Algorithm 1, errata corrected",
     .combines = {.additive = true, .gather = true},
     .parameter = "3,1,300,0,0,0,0.001",
     .decodes_alone = false,

@@ -1,6 +1,6 @@
-// int8: each element is the nearest of 255 levels of its group's largest magnitude; what rounding leaves is kept.
-// Dettmers, "8-bit approximations for parallelism in deep learning", ICLR 2016, with even levels; feedback as in
-// Karimireddy et al., ICML 2019. The group's scale makes it contractive: |x - Q(x)| <= max |x| / 254.
+// int8: rounds each element to one of 255 levels, scaled by its group's largest magnitude; feedback keeps the error.
+// Dettmers, "8-bit approximations for parallelism in deep learning", ICLR 2016, with uniform levels; feedback as in
+// Karimireddy et al., ICML 2019. The scale per group makes it contractive: |x - Q(x)| <= max |x| / 254.
 //
 //   u = max |x| / 127 over a group of 512;  level = nearest even to x / u
 //   size: per tensor of n elements 64 ceil(n / 64) + 4 ceil(n / 512) bytes; 2 (N - 1)/N of them pass a port
@@ -38,7 +38,7 @@ std::size_t kept_bytes(const Settings& settings, const Tensor& tensor, int ranks
 
 extern constinit const Codec int8{
     .name = "int8",
-    .summary = "The nearest of 255 levels of the largest of 512 elements, with a residual",
+    .summary = "The nearest of 255 levels, scaled by the largest of 512 elements, with a residual",
     .source = "Dettmers, ICLR 2016; Karimireddy et al., ICML 2019",
     .combines = {.gather = true, .scatter = true},
     .one_round = false,

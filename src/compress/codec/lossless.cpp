@@ -1,12 +1,12 @@
-// 16-bit floating point with entropy-coded exponents: what travels arrives bit for bit, in fewer bytes.
-// ZipCCL does so on GPUs; the code is Huffman's, limited to 12 bits (Larmore and Hirschberg, JACM 1990), per 32768
-// values.
+// 16-bit floating point with entropy-coded exponents: packets decode to the same bits and have fewer bytes.
+// ZipCCL uses this scheme on GPUs. Each block of 32768 values has a Huffman code limited to 12 bits (Larmore and
+// Hirschberg, JACM 1990).
 //
-//   gradients of bf16 and fp16 travel as they are, those of f32 rounded to nearest even as PARAMETER says
+//   bf16 and fp16 gradients are sent unchanged; f32 gradients are rounded to nearest even to the type of PARAMETER
 //   average = round16(sum of N ranks in f32 / N): rounded once, by the rank that owns the element
-//   Limit: an average is arithmetic, on one rank too, so that a signalling NaN becomes a quiet one
-//   size: 2 bytes per element and one per 32768 at most, which is what values take that do not compress; of normal
-//         elements about 1.33 (bf16: 8 + 2.6 bits) and 1.71 (fp16: 8 + 5.6 bits); 2 (N - 1)/N of them pass a port
+//   Limit: averaging is arithmetic, even on one rank, so a signalling NaN becomes a quiet NaN
+//   size: at most 2 bytes per element and 1 byte per 32768 (values that do not compress); for normally distributed
+//         elements about 1.33 (bf16: 8 + 2.6 bits) or 1.71 (fp16: 8 + 5.6 bits); 2 (N - 1)/N of them pass a port
 #include "base/require.hpp"
 #include "compress/lossless/coder.hpp"
 
@@ -14,7 +14,7 @@ namespace syncopate::compress::codec {
 
 namespace {
 
-/// Bytes per element of normal elements, headers included.
+/// Bytes per normally distributed element, headers included.
 constexpr double kUsualBf16 = 1.33, kUsualFp16 = 1.71;
 
 bool takes(DType dtype) { return dtype == DType::f32 || dtype == DType::bf16 || dtype == DType::f16; }
@@ -47,7 +47,7 @@ std::unique_ptr<Coder> coder(const Settings& settings) { return lossless::lossle
 extern constinit const Codec lossless{
     .name = "lossless",
     .summary = "16-bit values with entropy-coded exponents, bit-exact: `lossless:bf16` or `lossless:fp16`",
-    .source = "Huffman, Proc. IRE 1952, on exponents as ZipCCL does on GPUs",
+    .source = "Huffman, Proc. IRE 1952, applied to exponents as in ZipCCL (GPUs)",
     .combines = {.gather = true, .scatter = true},
     .parameter = "bf16",
     .one_round = false,

@@ -1,9 +1,9 @@
-// PowerSGD: a matrix travels as two factors, found by a power iteration that goes on from step to step.
+// PowerSGD: sends a matrix as two factors, computed by a power iteration that continues from step to step.
 // Vogels, Karimireddy and Jaggi, "PowerSGD: practical low-rank gradient compression for distributed optimization",
-// NeurIPS 2019, algorithms 1 and 2. Gradients whose factors would not be smaller are sent as they are.
+// NeurIPS 2019, algorithms 1 and 2. Gradients whose factors would not be smaller are sent uncoded.
 //
 //   V_n = G_n + R_n on rank n;  P = orthonormal(average of V_n Q);  Q_n = V_n^T P;  Q' = average of Q_n
-//   average = P Q'^T;           R_n' = V_n - P Q_n^T, of this rank's own Q_n: what all send adds up to N averages
+//   average = P Q'^T;           R_n' = V_n - P Q_n^T, with this rank's own Q_n: the ranks' P Q_n^T sum to N averages
 //   size: per matrix 4 RANK (rows + columns) bytes in two additive rounds; 2 (N - 1)/N of them pass a port
 #include "compress/factored/coder.hpp"
 #include "compress/parameters.hpp"
@@ -53,7 +53,7 @@ void check(const Settings& settings) { static_cast<void>(rank_of(settings)); }
 
 extern constinit const Codec low_rank{
     .name = "low_rank",
-    .summary = "Two factors of few columns, by a power iteration that goes on: `low_rank:RANK`",
+    .summary = "A matrix as two narrow factors, by a power iteration across steps: `low_rank:RANK`",
     .source = "Vogels et al., NeurIPS 2019 (PowerSGD)",
     .combines = {.additive = true},
     .parameter = "4",

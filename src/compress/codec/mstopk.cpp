@@ -1,9 +1,9 @@
-// MSTopK: about the k largest elements, found by counting how many reach trial thresholds.
-// CommLib (Shi et al., MLSys 2021) Algorithm 1, corrected as sparse/bisection.hpp says.
+// MSTopK: sends approximately the k largest elements, found by counting the elements above trial thresholds.
+// CommLib (Shi et al., MLSys 2021) Algorithm 1, with the corrections in sparse/bisection.hpp.
 //
 //   v = g + r;  S = all |v| >= t1 and a run of those with t2 <= |v| < t1, ceil(d n) in all;  send (S, v[S]);  r'[S] = 0
-//   size:  as topk's: at d = 0.01 about 8.1 + 32 bits per selected element; N - 1 such packets reach every rank
-//   reads: 2, and one for each of up to 30 trials; about 16 on normal gradients, where topk takes little more than 1
+//   size:  as for topk: at d = 0.01 about 8.1 + 32 bits per selected element; N - 1 such packets reach every rank
+//   reads: 2, and one for each of up to 30 trials; about 16 on normal gradients (topk: little more than 1)
 #include "compress/parameters.hpp"
 #include "compress/sparse/bisection.hpp"
 #include "compress/sparse/coder.hpp"
@@ -44,8 +44,8 @@ std::unique_ptr<Coder> coder(const Settings& settings) {
 
 extern constinit const Codec mstopk{
     .name = "mstopk",
-    .summary = "About the largest elements, by counting those above trial thresholds: `mstopk:DENSITY`",
-    .source = "CommLib Algorithm 1 (MSTopK), errata mended",
+    .summary = "Approximately the largest elements, by counts above trial thresholds: `mstopk:DENSITY`",
+    .source = "CommLib Algorithm 1 (MSTopK), errata corrected",
     .combines = {.gather = true},
     .parameter = "0.01",
     .feedback = FeedbackUse::maskable,

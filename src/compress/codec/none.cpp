@@ -1,4 +1,4 @@
-// No codec: the payload is the gradients themselves, in the arena; nothing is copied.
+// No codec: the payload is the gradients themselves in the arena, without a copy.
 // Plain data-parallel SGD; the baseline of every comparison.
 //
 //   size:   the elements' own bytes
@@ -14,7 +14,7 @@ namespace syncopate::compress::codec {
 
 namespace {
 
-/// Whether the tensors lie one after the other in memory.
+/// Whether the tensors are contiguous in memory.
 bool adjoin(std::span<const Tensor> tensors) {
   for (std::size_t i = 1; i < tensors.size(); ++i) {
     const std::span<std::byte> before = tensors[i - 1].values.bytes();
@@ -64,7 +64,7 @@ std::size_t wire_bytes(const Settings& /*settings*/, std::span<const Tensor> ten
   return adjoin(tensors) ? 0 : elements_of(tensors) * size_of(tensors.front().values.dtype);
 }
 
-/// In place or packed, the same bytes travel.
+/// The number of bytes is the same in place and packed.
 std::vector<RoundBytes> rounds(const Settings& /*settings*/, std::span<const Tensor> tensors) {
   double bytes = 0;
   for (const Tensor& tensor : tensors) bytes += static_cast<double>(tensor.values.bytes().size());
@@ -77,7 +77,7 @@ std::unique_ptr<Coder> coder(const Settings& /*settings*/) { return std::make_un
 
 extern constinit const Codec none{
     .name = "none",
-    .summary = "Gradients as they are, in place",
+    .summary = "Gradients unchanged, in place",
     .source = "the baseline",
     .combines = {.additive = true},
     .takes = takes,

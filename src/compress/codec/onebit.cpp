@@ -1,8 +1,7 @@
-// 1-bit SGD: each element is its sign, and stands for the mean of its group's elements of that sign; the rest is kept.
+// 1-bit SGD: sends each element's sign; it decodes to the mean of its group's elements with that sign.
 // Seide et al., "1-bit stochastic gradient descent and its application to data-parallel distributed training of speech
-// DNNs", Interspeech 2014, section 3, with its residuals in both exchanges. There a group is a column of a matrix
-// that is stored by columns; here it is 512 elements in memory, whatever the shape, so that bytes and parts do not
-// depend on it.
+// DNNs", Interspeech 2014, section 3, with residuals in both rounds. In the paper, a group is a column of a matrix
+// stored by columns. Here, a group is 512 consecutive elements, so bytes and parts do not depend on the shape.
 //
 //   b = sign x;  m- = mean of x with b = 1, m+ = mean of the others (-0 has a sign);  Q(x) = b ? m- : m+
 //   size: per tensor of n elements 8 ceil(n / 64) + 8 ceil(n / 512) bytes; 2 (N - 1)/N of them pass a port
@@ -45,7 +44,7 @@ class SignQuantiser final : public quantised::Quantiser {
     std::memcpy(&means, from, sizeof means);
     const bool are_means = std::isfinite(means.zero) && std::isfinite(means.one) && means.zero >= 0 && means.one <= 0;
     if (!are_means && !(std::isnan(means.zero) && std::isnan(means.one)))
-      throw Corrupt("the means of a group of signs have the wrong sign, or one of them is not finite");
+      throw Corrupt("a group of signs has a mean with the wrong sign or a mean that is not finite");
     std::uint8_t signs[quantised::kGroup];
     static_cast<void>(kernel::unpack_bits({}, from + sizeof means, blocks_of(group.size()), signs));
     kernel::choose(means, signs, group.size(), group.data());
@@ -56,7 +55,7 @@ class SignQuantiser final : public quantised::Quantiser {
     return (elements + kernel::kBitBlock - 1) / kernel::kBitBlock;
   }
 
-  /// Bits that are set in whole words.
+  /// Number of set bits.
   static std::size_t ones_of(base::ConstBytes packed) {
     std::size_t ones = 0;
     for (std::size_t at = 0; at < packed.size(); at += sizeof(std::uint64_t))
@@ -97,7 +96,7 @@ std::size_t kept_bytes(const Settings& settings, const Tensor& tensor, int ranks
 
 extern constinit const Codec onebit{
     .name = "onebit",
-    .summary = "Signs, and two means of 512 elements, with residuals in both rounds: 1.13 bits an element",
+    .summary = "Signs and two means per 512 elements, with residuals in both rounds: 1.13 bits per element",
     .source = "Seide et al., Interspeech 2014",
     .combines = {.gather = true, .scatter = true},
     .one_round = false,

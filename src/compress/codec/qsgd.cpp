@@ -1,11 +1,11 @@
-// QSGD: each element is a level of its group's L2 norm, rounded up or down by chance, so that it is right on average.
+// QSGD: rounds each element stochastically to a level of its group's L2 norm; the expectation is the element.
 // Alistarh et al., "QSGD: communication-efficient SGD via gradient quantization and encoding", NeurIPS 2017,
 // equation 4.
 //
-//   s = 2^(BITS - 1) - 1,  u = ||x|| / s over a group of 512;  level = x / u up or down by chance;  E[level u] = x
-//   Limit: a group with u below 2^-100 (8e-31) is sent as zeros, which is biased.
-//   variance of a group: at most min(n / s^2, sqrt(n) / s) ||x||^2, and once more in the second round, of the average
-//   size: per tensor of n elements 8 BITS ceil(n / 64) + 4 ceil(n / 512) bytes; 2 (N - 1)/N of them pass a port
+//   s = 2^(BITS - 1) - 1,  u = ||x|| / s over a group of 512;  level = x / u, rounded up or down at random;  E[level u]
+//   = x Limit: a group with u below 2^-100 (8e-31) is sent as zeros, which is biased. variance of a group: at most
+//   min(n / s^2, sqrt(n) / s) ||x||^2; the second round adds the same bound for the average size: per tensor of n
+//   elements 8 BITS ceil(n / 64) + 4 ceil(n / 512) bytes; 2 (N - 1)/N of them pass a port
 #include <cmath>
 
 #include "compress/parameters.hpp"
@@ -48,7 +48,7 @@ std::unique_ptr<Coder> coder(const Settings& settings) {
 
 extern constinit const Codec qsgd{
     .name = "qsgd",
-    .summary = "Levels of the L2 norm of 512 elements, by chance, unbiased for units from 2^-100 on: `qsgd:BITS`",
+    .summary = "Levels of the L2 norm of 512 elements, at random, unbiased for units of at least 2^-100: `qsgd:BITS`",
     .source = "Alistarh et al., NeurIPS 2017",
     .combines = {.gather = true, .scatter = true},
     .parameter = "4",

@@ -1,10 +1,10 @@
-// Random-k: the same elements on every rank, drawn from the gradient's key and the step; no indices travel.
+// Random-k: every rank sends the same elements, drawn from the gradient's key and the step; no indices are sent.
 // Stich, Cordonnier and Jaggi, "Sparsified SGD with memory", NeurIPS 2018 (rand-k), stratified.
 //
-//   k = ceil(d n) strata of equal size m; in step t the element (u + t) mod m of a stratum, with u drawn anew for each
-//   stratum and each m steps: uniform in every step, and each element travels once in m steps
+//   k = ceil(d n) strata of equal size m; in step t, element (u + t) mod m of each stratum, with u redrawn per stratum
+//   every m steps: uniform in every step, and each element is sent once in m steps
 //   v = g + r;  send v[S];  r'[S] = 0, r' = v elsewhere
-//   size: 32 bits per selected element, in an all-reduce: 2 (N - 1)/N of them per port, where a gather takes N - 1
+//   size: 32 bits per selected element in an all-reduce: 2 (N - 1)/N of them pass a port (gather: N - 1)
 #include "base/random.hpp"
 #include "compress/parameters.hpp"
 #include "compress/sparse/coder.hpp"
@@ -36,7 +36,7 @@ std::vector<RoundBytes> rounds(const Settings& settings, std::span<const Tensor>
   return {{Combine::additive, static_cast<double>(bytes_at(density_of(settings), tensors))}};
 }
 
-/// Rows of equal keys in steps of equal number draw alike, whichever rank has them.
+/// The drawn indices depend only on the key, the step and the number of elements, not on the rank.
 void draw(const Tensor& source, double density, std::uint64_t step, std::vector<std::uint32_t>& into) {
   const std::size_t strata = sparse::selected_of(density, source.values.count);
   into.clear();

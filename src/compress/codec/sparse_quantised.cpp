@@ -1,5 +1,5 @@
-// Top-k with quantised values: the k largest elements, exactly, each as a sign and a level of a common scale.
-// Selection as in topk; what the levels leave out stays in the residual, as what was not selected does.
+// Top-k with quantised values: sends exactly the k largest elements, each as a sign and a level of a common scale.
+// Selection as in topk. The residual keeps the rounding errors and the elements that were not selected.
 //
 //   v = g + r;  S = the ceil(d n) largest |v|;  q = max |v[S]| / (2^(b-1) - 1);  send (S, u = q round(v[S] / q))
 //   r'[S] = v[S] - u, r' = v elsewhere
@@ -53,7 +53,7 @@ std::unique_ptr<Coder> coder(const Settings& settings) {
 
 extern constinit const Codec sparse_quantised{
     .name = "sparse_quantised",
-    .summary = "The largest elements, exactly, with values of 2 to 8 bits: `sparse_quantised:DENSITY,BITS`",
+    .summary = "Exactly the largest elements, with values of 2 to 8 bits: `sparse_quantised:DENSITY,BITS`",
     .source = "topk's selection with values as in Alistarh et al., NIPS 2017 (QSGD), rounded to nearest",
     .combines = {.gather = true},
     .parameter = "0.01,4",

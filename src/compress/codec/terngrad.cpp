@@ -1,9 +1,9 @@
-// TernGrad: each element is -1, 0 or 1 times its group's scale, by chance, right on average up to clipping.
+// TernGrad: each element becomes -1, 0 or 1 times its group's scale, at random and unbiased except for clipping.
 // Wen et al., "TernGrad: ternary gradients to reduce communication in distributed deep learning", NeurIPS 2017,
-// section 3. Groups of 2560 elements take the place of layers: a scale nearer to the elements, and one read. Averages
-// are encoded again without clipping, which would cut what one rank alone has sent.
+// section 3. Groups of 2560 elements replace layers: the scale fits the elements better, and memory is read once.
+// Averages are encoded again without clipping, which would cut a value that only one rank has sent.
 //
-//   c = 2.5 sigma, sigma the root mean square of the group;  u = max |x|, c at most
+//   c = 2.5 sigma, sigma the root mean square of the group;  u = min(max |x|, c)
 //   P(level = sign x) = min(|x|, c) / u, else 0
 //   size: five levels in a byte: per tensor of n elements 64 ceil(n / 320) + 4 ceil(n / 2560) bytes, of which
 //         2 (N - 1)/N pass a port
@@ -50,7 +50,7 @@ std::unique_ptr<Coder> coder(const Settings& settings) {
 
 extern constinit const Codec terngrad{
     .name = "terngrad",
-    .summary = "Minus one, zero or one times a scale, by chance: 1.6 bits an element",
+    .summary = "Minus one, zero or one times a scale, at random: 1.6 bits per element",
     .source = "Wen et al., NeurIPS 2017",
     .combines = {.gather = true, .scatter = true},
     .one_round = false,

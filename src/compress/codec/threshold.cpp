@@ -1,9 +1,9 @@
-// A fixed threshold: elements that reach it travel as plus or minus the threshold, in one bit each.
-// Strom, Interspeech 2015. What an element has beyond the threshold stays in its residual.
+// A fixed threshold: elements that reach it are sent as plus or minus the threshold, in one bit each.
+// Strom, Interspeech 2015. The residual keeps the part of an element that exceeds the threshold.
 //
 //   v = g + r;  S = all |v| >= tau;  send (S, sign v[S]);  r'[S] = v[S] - tau sign v[S], r' = v elsewhere
 //   size: 1 bit and the coded index per selected element: at 1 in 100 about 9 bits; N - 1 such packets reach every rank
-//   A gradient whose elements stay above tau outruns it: tau is to lie above most of them.
+//   Choose tau above most elements: the residual of an element that always exceeds tau grows without bound.
 #include "compress/parameters.hpp"
 #include "compress/sparse/coder.hpp"
 #include "kernel/select.hpp"
@@ -13,7 +13,7 @@ namespace syncopate::compress::codec {
 namespace {
 
 constexpr Parameter kTau{"tau", 1e-30, 1e30};
-constexpr double kUsualDensity = 0.01;  ///< of what travels, where tau fits the gradients
+constexpr double kUsualDensity = 0.01;  ///< of the sent elements, if tau suits the gradients
 
 bool takes(DType dtype) { return dtype == DType::f32; }
 
@@ -45,7 +45,7 @@ std::unique_ptr<Coder> coder(const Settings& settings) {
 
 extern constinit const Codec threshold{
     .name = "threshold",
-    .summary = "Elements that reach a threshold, as plus or minus the threshold: `threshold:TAU`",
+    .summary = "Elements that reach a threshold, sent as plus or minus the threshold: `threshold:TAU`",
     .source = "Strom, Interspeech 2015",
     .combines = {.gather = true},
     .parameter = "0.01",

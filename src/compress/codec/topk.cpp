@@ -1,4 +1,4 @@
-// Top-k: the k elements of the greatest magnitude, exactly; the rest waits in the residual.
+// Top-k: sends exactly the k elements of the greatest magnitude; the residual keeps the others.
 // Aji and Heafield, EMNLP 2017; selection by a sampled threshold and counted magnitudes (sparse/selection.hpp).
 //
 //   v = g + r;  S = the ceil(d n) largest |v|;  send (S, v[S]);  r'[S] = 0, r' = v elsewhere
@@ -41,7 +41,7 @@ std::unique_ptr<Coder> coder(const Settings& settings) {
 
 extern constinit const Codec topk{
     .name = "topk",
-    .summary = "The largest elements, exactly, with their coded indices: `topk:DENSITY`",
+    .summary = "Exactly the largest elements, with coded indices: `topk:DENSITY`",
     .source = "Aji and Heafield, EMNLP 2017",
     .combines = {.gather = true},
     .parameter = "0.01",
