@@ -50,7 +50,7 @@ std::size_t occurrences(const CLI::App& app, const std::string& name) {
   return 0;
 }
 
-/// What is wrong with the first word that nothing took; empty where all were taken.
+/// The error for the first word that no option or command takes; empty if there is none.
 std::string refusal_of_rest(const CLI::App& app) {
   const std::vector<const CLI::App*> path = entered(app);
   const std::vector<std::string> subcommands = subcommands_of(*path.back());

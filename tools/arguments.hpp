@@ -41,7 +41,7 @@ template <class Number>
 [[nodiscard]] CLI::Validator above_zero();
 /// Finite numbers of 0 or more.
 [[nodiscard]] CLI::Validator not_negative();
-/// What parse_bytes (of `least` bytes or more), parse_count and parse_rate understand.
+/// Accepts the texts of parse_bytes (`least` bytes or more), parse_count and parse_rate.
 [[nodiscard]] CLI::Validator byte_size(std::uint64_t least = 0);
 [[nodiscard]] CLI::Validator element_count();
 [[nodiscard]] CLI::Validator bit_rate();

@@ -1,4 +1,4 @@
-// What commands share: rows on stdout, and the user's program behind their options.
+// Functions that commands share: rows on stdout, and the user's program after their options.
 #include "command.hpp"
 
 #include "syncopate/tooling/json.hpp"

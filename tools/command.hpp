@@ -16,7 +16,7 @@
 
 namespace syncopate::tools {
 
-/// What the command line shares with the command it chose.
+/// State that the command line shares with the selected command.
 struct Session {
   bool json = false;            ///< one JSON object a line on stdout, logs on stderr
   Log log;                      ///< --log-level, SYNCOPATE_LOG

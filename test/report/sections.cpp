@@ -73,7 +73,7 @@ TEST(Section, TellsHowOldTheWeightsOfWorkersWereAndTheirBytesBothWays) {
        {">1.5</td>", ">4</td>", ">3 MiB</td>", ">5 MiB</td>", ">0.5</td>", ">1 MiB</td>", ">7 MiB</td>"})
     EXPECT_TRUE(holds(html, cell)) << cell;
   EXPECT_TRUE(holds(html, "the fastest worker is ahead of the slowest"));
-  EXPECT_TRUE(holds(html, "What went to servers and back is not traced"));
+  EXPECT_TRUE(holds(html, "Traffic to and from servers is not traced"));
   EXPECT_EQ(unbalanced(html), "");
 }
 

@@ -34,7 +34,7 @@ std::string launcher_of(const std::string& name) {
                                    : std::vector<std::string>{"mpirun.mpich", "mpirun"});
 }
 
-/// Without a lab MPI ranks share memory, and Gloo goes through the loopback device; ours does as it is told.
+/// Without a lab MPI ranks share memory, Gloo uses the loopback device, and this library the configured transport.
 std::string transport_of(const std::string& name, const Task& task) {
   if (name == "ours") return task.transport;
   return name == "gloo" || !task.lab.empty() ? "tcp" : "shm";
@@ -64,9 +64,9 @@ std::vector<std::string> job_words(const std::string& name, const Task& task) {
           fmt::format("budget={}", task.budget_s / task.rounds)};
 }
 
-/// Open MPI binds two ranks on hosts of their own to core 0 of this machine unless told not to, and polls without
-/// giving way, which with more ranks than cores measures the scheduler. Between hosts: its TCP, not what it would
-/// find by looking at the machine. Agents start the other hosts' daemons; there is one level of them.
+/// By default Open MPI binds the two ranks of different emulated hosts to core 0 of this machine, and polls without
+/// yielding; with more ranks than cores that measures the scheduler. Between hosts it uses its TCP, not what it
+/// detects on the machine. Agents start the daemons of the other hosts, in one level.
 std::vector<std::string> openmpi_command(const Task& task, const Place& place) {
   std::vector<std::string> words{launcher_of("openmpi"), "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"};
   const auto add = [&](std::initializer_list<std::string> more) { words.insert(words.end(), more); };

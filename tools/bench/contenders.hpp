@@ -14,14 +14,14 @@ namespace syncopate::tools::bench {
 
 /// Where the ranks run.
 struct Place {
-  std::string program;             ///< this executable; contender programs lie beside it
+  std::string program;             ///< this executable; contender programs are in the same folder
   std::string scratch;             ///< an empty folder that all ranks can reach, for this one run
   std::string interface;           ///< of the lab's hosts; empty: loopback
   std::vector<std::string> hosts;  ///< the lab's, by rank; empty: all ranks on this machine
 };
 
-/// What to start. Either each rank is started (and told who it is through SYNCOPATE_RANK and SYNCOPATE_SIZE), or one
-/// process that starts the ranks itself.
+/// The processes to start: either every rank (SYNCOPATE_RANK and SYNCOPATE_SIZE give its place), or one process that
+/// starts the ranks itself.
 struct Entry {
   std::vector<std::string> command;
   bool starts_ranks = false;

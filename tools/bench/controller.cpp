@@ -33,7 +33,8 @@ void print(const Rows& rows, const Task& task, const Session& session) {
 
 int exit_code(const Rows& rows, bool all_ran) { return rows.all_correct() && all_ran ? 0 : 1; }
 
-/// Who takes part. Whoever was named must be able to; of "all" those who cannot are left out, and it is said why.
+/// The contenders that run. A contender given by name must be able to; of "all", those that are not are left out, and
+/// the reason is logged.
 std::vector<std::string> entrants(const Task& task, const Session& session) {
   std::vector<std::string> names;
   for (const std::string& name : task.contenders) {
@@ -68,7 +69,7 @@ class Rounds final {
     Stage stage(task_, session_);
     for (int round = 0; round < task_.rounds; ++round) {
       std::vector<std::string> order = entrants_;
-      // Another one begins each round, so that nobody always runs first, or always behind the same one.
+      // Each round begins with another contender, so that none always runs first or always after the same one.
       if (!order.empty())
         std::rotate(order.begin(), order.begin() + round % static_cast<int>(order.size()), order.end());
       for (const std::string& name : order)
@@ -87,7 +88,7 @@ class Rounds final {
       if (rows_.add(line)) progress_.show(fmt::format("{}, {} rows", where, ++count));
     });
     if (outcome.signal != 0) return outcome.signal;
-    // What a contender does after its last row (MPICH has been seen to hang at its end) is no part of the measurement.
+    // The measurement ends with a contender's last row: MPICH may hang at its exit.
     if (count == rows_of(name, task_)) return 0;
     progress_.clear();
     session_.log.write(LogLevel::error, fmt::format("contender {} failed in round {} after {} rows: {}", name,

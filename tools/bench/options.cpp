@@ -25,7 +25,7 @@ void require(bool condition, fmt::format_string<Args...> message, Args&&... args
   if (!condition) throw Misuse(fmt::format(message, std::forward<Args>(args)...));
 }
 
-/// Every algorithm of the catalogue that offers the collective for so many ranks.
+/// Every algorithm of the catalogue that offers the collective for `ranks` ranks.
 std::vector<std::string> offering(Collective collective, int ranks) {
   std::vector<std::string> names;
   for (const CatalogueEntry& entry : catalogue()) {
@@ -166,7 +166,7 @@ void declare(CLI::App& app, Request& request) {
   app.add_option("--lab", request.lab, "Emulated hosts, one for each rank, with ports of this rate (1gbit)")
       ->type_name("RATE")
       ->check(bit_rate());
-  app.add_option("--ranks-per-host", request.ranks_per_host, "With --lab: so many ranks on each emulated host")
+  app.add_option("--ranks-per-host", request.ranks_per_host, "With --lab: number of ranks on each emulated host")
       ->check(at_least(1))
       ->capture_default_str();
   app.add_option("--rate", request.rate, "Rate of one rank's port, for the bound, when no lab is started")

@@ -1,4 +1,4 @@
-// What `syncopate bench COLLECTIVE` was asked to measure, validated.
+// The validated request of `syncopate bench COLLECTIVE`.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ struct Request {
   double budget_s = 3;
 };
 
-/// The same as values.
+/// The request as values.
 struct Task {
   Collective collective = Collective::allreduce;
   int ranks = 4;

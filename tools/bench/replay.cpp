@@ -42,7 +42,7 @@ std::pair<double, double> core_ticks() {
 
 bool has_rate(const ReplayRequest& request) { return !request.lab.empty() && request.lab != "none"; }
 
-/// The network as its numbers say, before anything is measured: what was declared, and no more.
+/// The declared network, before anything is measured.
 Cluster declared_cluster(const ReplayRequest& request) {
   return {.ranks = request.ranks,
           .inter = LinkCost{.alpha_s = request.alpha_us * 1e-6,
@@ -167,7 +167,7 @@ void declare(CLI::App& app, ReplayRequest& request) {
   app.add_option("--lab", request.lab, "rate of an emulated host per rank, as 1gbit; without: loopback")
       ->type_name("RATE")
       ->check(bit_rate());
-  app.add_option("--dilation", request.dilation, "computing takes so many times as long as in the profile")
+  app.add_option("--dilation", request.dilation, "factor by which computing takes longer than in the profile")
       ->check(above_zero())
       ->capture_default_str();
   app.add_option("--alpha-us", request.alpha_us, "microseconds by which every message leaves later")

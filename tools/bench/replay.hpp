@@ -1,4 +1,4 @@
-// Replayed steps under measure: each policy on a real network, computing replaced by sleeping, beside its simulation.
+// Replay benchmark: each policy on a real network, with computing replaced by sleeping, compared with its simulation.
 #pragma once
 
 #include <string>

@@ -41,7 +41,7 @@ class Rows final {
   std::vector<Series> series_;
 };
 
-/// What travels on Ethernet for a byte of payload: 1514 + 24 bytes for 1448, and 12 of TCP's options.
+/// Bytes on Ethernet for each byte of payload: 1514 + 24 for 1448, with 12 bytes of TCP options.
 inline constexpr double kEthernetHeaders = 1.047;
 
 /// Least time in which `bytes` can be combined when the port of each of M hosts moves `bits_per_s` each way (headers

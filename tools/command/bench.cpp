@@ -36,7 +36,7 @@ void add_codec(CLI::App& app, Session& session) {
 
 void add_exchange(CLI::App& app, Session& session) {
   const auto request = std::make_shared<bench::ExchangeRequest>();
-  CLI::App& sub = *app.add_subcommand("exchange", "Top-k flat and hierarchical beside dense all-reduces, by host");
+  CLI::App& sub = *app.add_subcommand("exchange", "Flat and hierarchical top-k and dense all-reduces, by host");
   sub.add_flag("--json", session.json, "One row per exchange, for programs");
   bench::declare(sub, *request);
   sub.callback([request, &session] {
@@ -44,7 +44,7 @@ void add_exchange(CLI::App& app, Session& session) {
   });
 }
 
-/// What `bench exchange` starts as its ranks; not for people.
+/// Internal: `bench exchange` starts this subcommand as its ranks.
 void add_exchanger(CLI::App& app, Session& session) {
   const auto request = std::make_shared<bench::ExchangeRequest>();
   CLI::App& sub = *app.add_subcommand("exchanger", "One rank of an exchange");
@@ -55,7 +55,8 @@ void add_exchanger(CLI::App& app, Session& session) {
 
 void add_server(CLI::App& app, Session& session) {
   const auto request = std::make_shared<bench::ServerRequest>();
-  CLI::App& sub = *app.add_subcommand("server", "Push and pull of the parameter server, beside a bare gRPC stream");
+  CLI::App& sub =
+      *app.add_subcommand("server", "Push and pull of the parameter server, compared with a bare gRPC stream");
   sub.add_flag("--json", session.json, "One row per contender and size, for programs");
   bench::declare(sub, *request);
   sub.callback([request, &sub, &session] {
@@ -69,7 +70,7 @@ void add_server(CLI::App& app, Session& session) {
 
 void add_step(CLI::App& app, Session& session) {
   const auto request = std::make_shared<bench::StepRequest>();
-  CLI::App& sub = *app.add_subcommand("step", "Training steps by policy, beside the bound of the network");
+  CLI::App& sub = *app.add_subcommand("step", "Training steps by policy, compared with the bound of the network");
   sub.add_flag("--json", session.json, "One row per policy, for programs");
   bench::declare(sub, *request);
   sub.callback([request, &sub, &session] {
@@ -89,7 +90,7 @@ void add_replay(CLI::App& app, Session& session) {
   });
 }
 
-/// What `bench replay` starts as its ranks; not for people.
+/// Internal: `bench replay` starts this subcommand as its ranks.
 void add_replayer(CLI::App& app, Session& session) {
   const auto request = std::make_shared<bench::ReplayRequest>();
   CLI::App& sub = *app.add_subcommand("replayer", "One rank of a replay");
@@ -98,7 +99,7 @@ void add_replayer(CLI::App& app, Session& session) {
   sub.callback([request, &session] { session.action = [request] { return bench::run_replayer(*request); }; });
 }
 
-/// What `bench` starts as its ranks; not for people.
+/// Internal: `bench` starts this subcommand as its ranks.
 void add_worker(CLI::App& app, Session& session) {
   CLI::App& sub = *app.add_subcommand("worker", "One rank of a benchmark");
   sub.group("");
@@ -116,8 +117,8 @@ void define(CLI::App& app, Session& session) {
   add_collective(app, session, Collective::reduce, "The root ends with the reduction");
   add_collective(app, session, Collective::gather, "The root ends with the parts of all ranks");
   add_collective(app, session, Collective::scatter, "Each rank ends with its part of the root's vector");
-  add_collective(app, session, Collective::alltoall, "Each rank ends with a part from every rank");
-  add_collective(app, session, Collective::barrier, "No rank leaves before all have come");
+  add_collective(app, session, Collective::alltoall, "Each rank ends with one part of every rank's vector");
+  add_collective(app, session, Collective::barrier, "No rank returns before all ranks have called");
   add_codec(app, session);
   add_step(app, session);
   add_replay(app, session);
@@ -131,6 +132,6 @@ void define(CLI::App& app, Session& session) {
 }  // namespace
 
 extern constinit const Command bench;
-constinit const Command bench{"bench", "Measure collectives beside Gloo, Open MPI and MPICH", define};
+constinit const Command bench{"bench", "Measure collectives and compare with Gloo, Open MPI and MPICH", define};
 
 }  // namespace syncopate::tools::command

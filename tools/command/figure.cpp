@@ -54,7 +54,7 @@ figure::AxisTitle axis(const std::string& key, const std::string& title, bool lo
   return {title.empty() ? key : title, !logarithmic ? svg::Steps::linear : twos ? svg::Steps::twos : svg::Steps::tens};
 }
 
-/// What the rows have instead of what was asked for.
+/// The keys of the rows, for the error about a missing key.
 std::string keys_of(const std::vector<nlohmann::json>& rows) {
   std::set<std::string> keys;
   for (const nlohmann::json& row : rows)
@@ -107,14 +107,14 @@ void define(CLI::App& app, Session& session) {
   app.add_option("--x", options->choice.x, "Key on the horizontal axis")->capture_default_str();
   app.add_option("--y", options->choice.y, "Key on the vertical axis; {median, min, max} is drawn with its spread")
       ->capture_default_str();
-  app.add_option("--by", options->choice.by, "Keys whose values tell curves apart")
+  app.add_option("--by", options->choice.by, "Keys whose values distinguish the curves")
       ->delimiter(',')
       ->capture_default_str();
   app.add_option("--log", options->logarithmic, "Logarithmic axes: x,y or x or y or none")
       ->check(one_of("axes", {"x,y", "x", "y", "none"}))
       ->capture_default_str();
-  app.add_option("--title", options->title, "What the figure shows");
-  app.add_option("--x-title", options->x_title, "Words on the horizontal axis (default: its key)");
+  app.add_option("--title", options->title, "Title of the figure");
+  app.add_option("--x-title", options->x_title, "Title of the horizontal axis (default: its key)");
   app.add_option("--y-title", options->y_title, "Words on the vertical axis (default: its key)");
   app.add_flag("--lanes", options->lanes,
                "Draw rows of `simulate --timeline`: computing above exchanges, one panel for each value of --by");

@@ -40,7 +40,7 @@ void report(const fit::Measured& measured, const Options& options, const Session
   std::ofstream file(options.output, std::ios::trunc);
   file << cluster.dump(1) << '\n';
   if (!file.flush()) throw SystemFailure(fmt::format("cannot write {}: {}", options.output, std::strerror(errno)));
-  // A law that is wrong somewhere is still a law; whoever plans by it must know.
+  // A law with errors is still used for planning, so its errors are reported.
   for (const std::string& complaint : {fit::left_out(measured, options.limit_s), fit::complaint_about(measured, fit)})
     if (!complaint.empty()) session.log.write(LogLevel::warning, complaint);
   if (session.json)

@@ -47,6 +47,6 @@ void define(CLI::App& app, Session& session) {
 }  // namespace
 
 extern constinit const Command help;
-constinit const Command help{"help", "What a command does and which options it takes", define};
+constinit const Command help{"help", "Show the description and the options of a command", define};
 
 }  // namespace syncopate::tools::command

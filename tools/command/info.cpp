@@ -133,7 +133,7 @@ void define(CLI::App& app, Session& session) {
 
 extern constinit const Command info{
     .name = "info",
-    .summary = "What can be chosen by name: algorithms, codecs, policies, exchanges, commands",
+    .summary = "List what has a name: algorithms, codecs, policies, exchanges, commands",
     .define = define,
 };
 

@@ -17,6 +17,6 @@ void define(CLI::App& app, Session& session) {
 }  // namespace
 
 extern constinit const Command plan;
-constinit const Command plan{"plan", "What a plan costs before anything runs", define};
+constinit const Command plan{"plan", "Predict the cost of a plan before anything runs", define};
 
 }  // namespace syncopate::tools::command

@@ -97,8 +97,9 @@ void define(CLI::App& app, Session& session) {
   app.allow_extras();
   app.footer(
       "Measuring takes further options of `syncopate train`: --model (required), --steps (at least 20), --threads,\n"
-      "the sizes of the transformer. It trains on a made-up batch without communication; inside `syncopate run -n N`\n"
-      "all N ranks do so at once, each competing with the others as in training. The file says how many there were.");
+      "the sizes of the transformer. It trains on a synthetic batch without communication; inside `syncopate run -n "
+      "N`\n"
+      "all N ranks do so at once, each competing with the others as in training. The file states their number.");
   app.callback([&app, &session, options] {
     session.action = [options, &session, words = program_behind(app)] {
       return make_profile(*options, session, words);

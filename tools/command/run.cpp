@@ -58,7 +58,7 @@ launch::JobOptions job_of(const Session& session, const Words& words, std::vecto
   return job;
 }
 
-/// Where no lab is possible the ranks run on loopback, and the user is told: numbers mean something else then.
+/// If no lab is possible the ranks run on loopback, with a warning, because measurements then mean something else.
 std::optional<lab::Lab> lab_for(const Words& words, const launch::JobOptions& job) {
   if (!words.rate) return std::nullopt;
   try {
@@ -102,7 +102,7 @@ void define(CLI::App& app, Session& session) {
   app.add_option("--lab", words->rate, "Ranks on emulated hosts whose ports carry this rate: 1gbit, 200mbit, none…")
       ->type_name("RATE")
       ->check(bit_rate());
-  app.add_option("--ranks-per-host", words->job.ranks_per_host, "With --lab: so many ranks on each emulated host")
+  app.add_option("--ranks-per-host", words->job.ranks_per_host, "With --lab: number of ranks on each emulated host")
       ->check(between(1, 1024))
       ->capture_default_str();
   app.add_option("--hosts", words->hosts, "Start them by ssh: a,b:2 is one rank on a and two on b")->type_name("LIST");

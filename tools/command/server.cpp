@@ -1,4 +1,4 @@
-// `syncopate server`: hands over to syncopate-server, a process of the parameter server, which stands beside this one.
+// `syncopate server`: executes syncopate-server, a process of the parameter server, from the same folder.
 #include "command.hpp"
 #include "launch/sibling.hpp"
 

@@ -1,4 +1,4 @@
-// `syncopate train`: hands over to syncopate-train, the training program on libtorch, which stands beside this one.
+// `syncopate train`: executes syncopate-train, the training program on libtorch, from the same folder.
 #include "command.hpp"
 #include "launch/sibling.hpp"
 

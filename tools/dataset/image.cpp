@@ -72,7 +72,7 @@ void paint_background(Canvas& canvas, const std::array<Colour, 2>& ends, Random&
     }
 }
 
-/// What the difficulty sets. At 0 these are the numbers of the plain set, whose bytes are compared by a test.
+/// Parameters that the difficulty sets. At 0 they are those of the plain set, whose bytes a test compares.
 struct Hardness {
   explicit Hardness(double difficulty)
       : least_contrast(0.45 - 0.35 * difficulty),
@@ -84,7 +84,7 @@ struct Hardness {
         lines(4 + static_cast<int>(6 * difficulty)),
         specks(5 + static_cast<int>(8 * difficulty)) {}
   double least_contrast, least_radius, most_radius, least_opacity, most_opacity, most_grain;
-  int lines, specks;  ///< fewer than so many of each
+  int lines, specks;  ///< exclusive upper bounds of their numbers
 };
 
 /// Thin lines and soft specks: none of them looks like a shape of ours.

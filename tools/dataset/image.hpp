@@ -22,7 +22,7 @@ struct Picture {
 /// A shape of random size, place, colour and rotation on a random background with clutter, and noise over all.
 /// `difficulty` 0..1 makes the shape smaller, paler and more alike to the ground, and clutter and noise stronger.
 [[nodiscard]] Picture draw_picture(int label, int side, Random random, double difficulty);
-/// The same of 32 pixels each way.
+/// draw_image with 32 pixels each way.
 [[nodiscard]] Record draw_image(int label, Random random, double difficulty);
 
 }  // namespace syncopate::tools::dataset

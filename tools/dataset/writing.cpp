@@ -42,7 +42,7 @@ void check(const DatasetOptions& options) {
   if (exists && !fs::is_directory(options.folder, none))
     throw Misuse(fmt::format("--out {}: this is a file; name a folder", options.folder));
   if (exists && !options.overwrite && !fs::is_empty(options.folder, none))
-    throw Misuse(fmt::format("--out {}: the folder is not empty; name another, or say --force to write into it",
+    throw Misuse(fmt::format("--out {}: the folder is not empty; name another, or give --force to write into it",
                              options.folder));
 }
 

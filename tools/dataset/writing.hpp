@@ -1,4 +1,4 @@
-// What both formats of drawn sets share: the order of classes, the limits of counts, and writing a file whole.
+// Functions that both formats of drawn sets share: the order of classes, the limits of counts, atomic file writes.
 #pragma once
 
 #include <filesystem>
@@ -17,7 +17,8 @@ inline constexpr int kTrainFiles = 5;
 [[nodiscard]] int label_of(std::uint64_t seed, Set set, int index);
 /// Throws Misuse.
 void check(const DatasetOptions& options);
-/// Writes beside the target and renames: a reader sees the old file or the new one. Throws SystemFailure.
+/// Writes a temporary file in the target's folder and renames it: a reader sees the old file or the new one. Throws
+/// SystemFailure.
 void write_whole(const std::filesystem::path& target, const std::function<void(std::ofstream&)>& write);
 
 }  // namespace syncopate::tools::dataset

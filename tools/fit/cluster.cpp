@@ -1,4 +1,4 @@
-// Cluster file: from timings to links, tables, and the words that say how good they are.
+// Cluster file: converts timings to links, tables, and a description of their quality.
 #include "fit/cluster.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// Cluster file: what the measured collectives say of a network, as planners and `auto` read it.
+// Cluster file: the costs of a network by measured collectives, for planners and `auto`.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -19,7 +19,7 @@ struct Timing {
   double seconds = 0, cpu_seconds = 0;  ///< of the fastest block; the median, CPU of all ranks together
 };
 
-/// What was measured: all ranks together; and, where several hosts have several ranks, ranks of one host, and one rank
+/// The measurements: all ranks together; if several hosts have several ranks, also the ranks of one host, and one rank
 /// of each host, for the two kinds of links.
 struct Measured {
   std::string transport;

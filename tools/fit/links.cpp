@@ -22,7 +22,7 @@ double price(const PlanRequest& request, const Vector& costs) {
   return price_plans(request, link_of(costs)).predicted_s;
 }
 
-/// What the price takes of each cost: price = alpha a + beta b + gamma c.
+/// Coefficients of a price in each cost: price = alpha a + beta b + gamma c.
 Vector shares_of(const PlanRequest& request) {
   return {price(request, {1, 0, 0}), price(request, {0, 1, 0}), price(request, {0, 0, 1})};
 }
@@ -35,7 +35,7 @@ bool is_linear(const PlanRequest& request, const Vector& shares) {
   return std::abs(dot(shares, usual) - asked) <= 0.01 * asked;
 }
 
-/// What the prices of an observation take of each cost, over its time; and how much it counts.
+/// One observation: its prices' coefficients over its time, and its weight.
 struct Row {
   Vector shares{};
   double weight = 1;

@@ -20,9 +20,9 @@ struct LinkFit {
   std::vector<double> errors;  ///< by observation: predicted / measured - 1
 };
 
-/// Least sum of the relative errors over alpha, beta, gamma >= 0. The plans' prices are linear in the three but for
-/// those whose block count follows them; these are judged, not fitted. A gamma of 0 says that reducing hides behind the
-/// wire. Throws Misuse without observations to fit.
+/// Least sum of the relative errors over alpha, beta, gamma >= 0. The plans' prices are linear in the three, except
+/// those whose block count depends on them; these are judged, not fitted. A gamma of 0 means that the wire hides
+/// reducing. Throws Misuse without observations to fit.
 [[nodiscard]] LinkFit fit_links(const std::vector<Observation>& observations);
 
 }  // namespace syncopate::tools::fit

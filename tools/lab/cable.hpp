@@ -12,7 +12,7 @@ namespace syncopate::tools::lab {
 
 [[nodiscard]] std::string host_address(int host);  ///< "10.78.0.<host+1>"
 
-/// Each is the input of `ip -batch -`, `bridge -batch -` or `tc -batch -`, to be run where its name says.
+/// Each is the input of `ip -batch -`, `bridge -batch -` or `tc -batch -`, to be run in the namespace of its name.
 [[nodiscard]] std::string bridge_links(const std::vector<pid_t>& keepers);  ///< ip, on the bridge
 [[nodiscard]] std::string bridge_addresses(int hosts);                      ///< bridge, on the bridge
 [[nodiscard]] std::string host_links(int host, int hosts);                  ///< ip, on the host

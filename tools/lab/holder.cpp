@@ -67,7 +67,7 @@ void gain_rights() {
 void unshare_host(const std::string& name) {
   if (unshare(CLONE_NEWNET | CLONE_NEWUTS | CLONE_NEWNS) != 0) refuse("make a network namespace");
   if (sethostname(name.data(), name.size()) != 0) refuse("set a hostname");
-  // What is mounted on the machine later still shows up inside; what we mount does not show up outside.
+  // Later mounts of the machine appear inside; mounts made inside do not appear outside.
   if (mount("none", "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0) refuse("make mounts private");
   // /sys/class/net of this host, where the kernel allows it; without it only what reads that folder sees more.
   (void)mount("sysfs", "/sys", "sysfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr);

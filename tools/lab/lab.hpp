@@ -21,7 +21,7 @@ struct LabOptions {
 /// Stands for the bridge between the hosts where a host's number is asked for.
 inline constexpr int kBridge = -1;
 
-/// What one host's port has carried; drops are those of the shaper.
+/// Traffic of one host's port; drops are those of the shaper.
 struct PortCounters {
   std::uint64_t sent_bytes = 0, received_bytes = 0;
   std::uint64_t sent_drops = 0, received_drops = 0;
@@ -32,8 +32,8 @@ struct PortCounters {
 /// Needs root, or a kernel that lets users make user namespaces, and `ip`, `tc` and `bridge` from iproute2.
 class Lab final {
  public:
-  /// Replaces a lab of the same name. Throws Misuse (hosts, rate, name), SystemFailure (not possible on this machine:
-  /// the message says why and what to do).
+  /// Replaces a lab of the same name. Throws Misuse (hosts, rate, name), SystemFailure (not possible on this machine;
+  /// the message has the reason and the remedy).
   [[nodiscard]] static Lab start(const LabOptions& options);
   [[nodiscard]] static std::optional<Lab> find(const std::string& name);  ///< one that runs
   [[nodiscard]] static std::vector<Lab> all();  ///< every one of this user that runs; forgets dead ones

@@ -17,7 +17,7 @@
 namespace syncopate::tools::launch {
 namespace {
 
-/// Where nobody can reserve a port for us: in a lab every port is free, on other hosts we can only choose well.
+/// Used where no port can be reserved: in a lab every port is free; on other hosts this is a likely free port.
 constexpr int kLabPort = 29'500;
 constexpr int kFirstRemotePort = 20'000, kRemotePorts = 10'000;  // below the range that systems hand out by themselves
 

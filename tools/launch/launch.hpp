@@ -22,7 +22,7 @@ struct JobOptions {
   const lab::Lab* lab = nullptr;                   ///< rank r on its host r / ranks_per_host, which it has
   int ranks_per_host = 1;                          ///< of a lab
   std::vector<Place> hosts;                        ///< by ssh, filled in this order; empty: this machine
-  int servers = 0;                                 ///< of the parameter server, beside the ranks
+  int servers = 0;                                 ///< of the parameter server, next to the ranks
   std::string snapshots;                           ///< folder of the servers' snapshots; empty: none
   std::int64_t snapshot_every = 100;               ///< steps
   int replicas = 0;                                ///< of each server, on the next one; then a killed one is replaced
@@ -30,7 +30,7 @@ struct JobOptions {
   job::SuperviseOptions supervise;
 };
 
-/// Hosts of a lab that so many ranks fill.
+/// Number of lab hosts that `ranks` ranks fill.
 [[nodiscard]] constexpr int lab_hosts(int ranks, int ranks_per_host) noexcept {
   return (ranks + ranks_per_host - 1) / ranks_per_host;
 }
@@ -42,7 +42,7 @@ struct JobOptions {
 /// not found, too few hosts), SystemFailure.
 [[nodiscard]] job::End run_job(const JobOptions& options, const job::LineSink& sink);
 
-/// What run_job starts for `rank`, before ssh or the lab wrap it: for tests, and for starters of one's own.
+/// Environment in which run_job starts `rank`, before ssh or the lab wrap it; for tests and custom launchers.
 [[nodiscard]] std::map<std::string, std::string> rank_environment(const JobOptions& options, int rank);
 
 }  // namespace syncopate::tools::launch

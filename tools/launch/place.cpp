@@ -19,9 +19,9 @@
 namespace syncopate::tools::launch {
 namespace {
 
-// POSIX sh, on the other side. Secret and environment come over standard input, because everyone may read arguments.
-// The rank takes this shell's place (exec), so that its exit code and signals are ssh's; the watcher beside it holds
-// standard input, forwards signals to the session's process group, and cleans up at its end.
+// POSIX sh on the remote host. Secret and environment come over standard input, because every user can read arguments.
+// The rank replaces this shell (exec), so that its exit code and signals are ssh's. A watcher holds standard input,
+// forwards signals to the session's process group, and cleans up at its end.
 constexpr std::string_view kRemoteScript = R"(mask=$(umask)
 umask 077
 IFS= read -r secret || exit 1
@@ -75,7 +75,7 @@ Place parse_place(std::string_view given) {
   }
   if (place.slots == 0)
     throw Misuse(
-        fmt::format("--hosts: '{}' does not say how many ranks; allowed behind HOST: is a number from 1 up", given));
+        fmt::format("--hosts: '{}' lacks a number of ranks; allowed after HOST: is a number of 1 or more", given));
   place.host = word;
   // A leading '-' would be an option of ssh.
   if (place.host.empty() || place.host.front() == '-')
@@ -118,7 +118,7 @@ std::string bracketed(const std::string& address) {
 }
 
 process::Program over_ssh(const Place& place, const process::Program& program, const std::string& secret) {
-  // The outer shell turns a death by signal into 128 + signal; ssh by itself would say 255.
+  // The outer shell turns a death by signal into 128 + signal; ssh itself would return 255.
   std::string command =
       "exec sh -c 'trap : INT TERM HUP; sh -c \"$0\" \"$@\"; exit $?' " + in_quotes(kRemoteScript) + " syncopate-rank";
   command += ' ' + in_quotes(std::filesystem::current_path().string());

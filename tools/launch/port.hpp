@@ -7,8 +7,9 @@
 
 namespace syncopate::tools::launch {
 
-/// Law: while this object lives, the system gives the port to nobody that does not ask for it by number. It is bound,
-/// not listening, and SO_REUSEADDR is set, so that a listener which sets SO_REUSEADDR too (ours does) may take it.
+/// Law: while this object lives, the system assigns the port only to a process that requests it by number. It is
+/// bound, not listening, and SO_REUSEADDR is set, so that a listener that sets SO_REUSEADDR too (ours does) can bind
+/// it.
 class ReservedPort final {
  public:
   ReservedPort();

@@ -6,7 +6,7 @@
 namespace syncopate::tools::launch {
 
 void add_server_options(CLI::App& app, JobOptions& job) {
-  app.add_option("--servers", job.servers, "Start so many servers of the parameter server beside them")
+  app.add_option("--servers", job.servers, "Number of servers of the parameter server to start with the ranks")
       ->check(between(0, 1024))
       ->capture_default_str();
   app.add_option("--replicas", job.replicas,

@@ -21,7 +21,7 @@ class Servers final {
   Servers(const Servers&) = delete;
   Servers& operator=(const Servers&) = delete;
 
-  /// Of ranks and servers on host `host` of the lab.
+  /// Environment of ranks and servers on host `host` of the lab.
   [[nodiscard]] std::map<std::string, std::string> environment(int host) const;
   [[nodiscard]] std::vector<process::Program> programs() const;
 

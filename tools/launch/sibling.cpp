@@ -1,4 +1,4 @@
-// Becoming a program that stands beside this one.
+// Executes a program that is in the same folder as this one.
 #include "launch/sibling.hpp"
 
 #include <fmt/format.h>

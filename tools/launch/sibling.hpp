@@ -1,4 +1,4 @@
-// Siblings: programs that stand beside this one where what they need was found when it was built.
+// Siblings: programs in the same folder as this one, which are built only if their dependencies were found.
 #pragma once
 
 #include <string>

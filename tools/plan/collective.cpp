@@ -28,7 +28,7 @@ struct Options {
 
 constexpr int kUsualRanks = 4;
 
-/// What the plan is for, and the costs to go by.
+/// The request of the plan, and the costs to use.
 struct Question {
   PlanRequest request;
   NetworkCost cost;
@@ -140,7 +140,8 @@ void add_tuning(CLI::App& sub, Options& options) {
       ->check(at_least(0U))
       ->capture_default_str();
   sub.add_option("--grid", options.grid, "torus_2d: ROWSxCOLUMNS; without it the most square one");
-  sub.add_option("--ranks-per-host", options.request.ranks_per_host, "So many neighbouring ranks share a host; 0: all")
+  sub.add_option("--ranks-per-host", options.request.ranks_per_host,
+                 "Number of neighbouring ranks that share a host; 0: all")
       ->check(at_least(0U))
       ->capture_default_str();
   sub.add_option("--hosts", options.request.hosts, "A host number for each rank: 0,0,1")

@@ -41,14 +41,14 @@ ExchangeLawOf law_of(const ExchangeChoice& choice, const Profile& profile, const
     here.ranks_per_host = ranks_per_host;
     return exchange_law(gradients, options, here);
   };
-  static_cast<void>(law(cluster.ranks, cluster.ranks_per_host));  // unknown names are told at once
+  static_cast<void>(law(cluster.ranks, cluster.ranks_per_host));  // unknown names throw at once
   return law;
 }
 
 std::string doubt_of_coding(const ExchangeChoice& choice, const ExchangeLawOf& law) {
   if (!law || law(1, 1).coding_is_known) return {};
   return fmt::format(
-      "the cluster does not say how long codec {} takes, and 0 s are assumed; `syncopate fit --codec {}` "
+      "the cluster file has no times of codec {}, and 0 s are assumed; `syncopate fit --codec {}` "
       "measures it",
       choice.codec, choice.codec);
 }

@@ -1,4 +1,4 @@
-// The options that say how gradients are exchanged, for commands that predict.
+// The options of the exchange of gradients, for commands that predict.
 #pragma once
 
 #include <CLI/CLI.hpp>

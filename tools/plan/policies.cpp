@@ -90,7 +90,7 @@ nlohmann::json row_of(const Prediction& prediction, const Question& question) {
           {"best_change", prediction.best_change}};
 }
 
-/// What the best change is worth, in words.
+/// The gain of the best change, as text.
 std::string advice(const Prediction& prediction) {
   const auto gain = [&](double seconds) { return 100 * (1 - seconds / prediction.iteration_s); };
   if (prediction.best_change == "merging")

@@ -129,8 +129,8 @@ void add_recipe(CLI::App& app, Session& session) {
       ->check(input_file());
   command
       .add_option("--profile", options->profile,
-                  "The model's layers (JSON; docs/scheduling.md); their times count in proportion, each part's step "
-                  "computes as long as its samples_per_second says")
+                  "The model's layers (JSON; docs/scheduling.md); their times count in proportion, the time of a "
+                  "part's step follows from its samples_per_second")
       ->required()
       ->check(input_file());
   command.add_option("--cluster", options->cluster, "The network's numbers (JSON; docs/scheduling.md)")

@@ -10,11 +10,11 @@ namespace syncopate::tools::plan {
 /// The profile of a step that takes `compute_s`: all times in proportion.
 [[nodiscard]] Profile scaled(Profile profile, double compute_s);
 
-/// What a part of a recipe is predicted to take.
+/// Predicted times of a part of a recipe.
 struct PartTime {
   std::uint64_t steps = 0;
   double compute_s = 0;  ///< of one step, with its update
-  double step_s = 0;     ///< with what the exchange adds beside the backward pass
+  double step_s = 0;     ///< with the exchange that the backward pass does not hide
   double serial_s = 0;   ///< with the whole exchange behind the backward pass
 };
 /// Throws Misuse for a part without samples_per_second, and as predict_policies does.

@@ -36,7 +36,7 @@ void replace(const fs::path& file, const std::string& content) {
   throw SystemFailure(fmt::format("cannot write {}", file.string()));
 }
 
-/// report.html has trace.json beside it; any other page has a trace of its own name.
+/// The trace in the page's folder: trace.json for report.html, else a name derived from the page's.
 fs::path trace_beside(const fs::path& page) {
   if (page.filename() == "report.html") return page.parent_path() / "trace.json";
   fs::path trace = page;

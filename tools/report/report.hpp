@@ -6,9 +6,9 @@
 
 namespace syncopate::tools::report {
 
-/// Reads the run in `folder`, writes the page to `output` (empty: report.html in the folder) and the trace beside it,
-/// and returns what `--json` prints. Files are replaced as a whole or not at all. Throws what `read_run` throws, and
-/// SystemFailure where a file cannot be written.
+/// Reads the run in `folder`, writes the page to `output` (empty: report.html in the folder) and the trace next to it,
+/// and returns the object that `--json` prints. Files are replaced atomically. Throws what `read_run` throws, and
+/// SystemFailure if a file cannot be written.
 [[nodiscard]] nlohmann::json write_report(const std::filesystem::path& folder, const std::filesystem::path& output);
 
 }  // namespace syncopate::tools::report

@@ -7,7 +7,7 @@
 namespace syncopate::tools::svg {
 namespace {
 
-/// Of 1, 2, 5 and 10 times a power of ten the one nearest to an even division.
+/// The one of 1, 2, 5 and 10 times a power of ten that is nearest to an even division.
 double distance(double range, int wanted) {
   const double rough = range / wanted, power = std::pow(10, std::floor(std::log10(rough)));
   if (rough < 1.41 * power) return power;

@@ -15,13 +15,13 @@ struct Axis {
   [[nodiscard]] double operator()(double value) const;
 };
 
-/// What an axis counts in: even steps of 1, 2 or 5 times a power of ten; or powers, of two for sizes and ranks, of ten
-/// for the rest.
+/// Steps of an axis: even steps of 1, 2 or 5 times a power of ten; or powers, of two for sizes and ranks, of ten for
+/// the rest.
 enum class Steps : unsigned char { linear, tens, twos };
 
 /// A linear axis of about `wanted` ticks on [low, high]; `low` < `high` is made true by widening.
 [[nodiscard]] Axis axis(double low, double high, int wanted);
-/// The same with both ends moved outward to ticks. Logarithmic ones need low > 0 and have at most about `wanted`.
+/// An axis whose two ends are moved outward to ticks. Logarithmic ones need low > 0 and have about `wanted` at most.
 [[nodiscard]] Axis round_axis(double low, double high, int wanted, Steps steps = Steps::linear);
 
 }  // namespace syncopate::tools::svg

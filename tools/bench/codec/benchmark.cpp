@@ -77,7 +77,8 @@ std::vector<std::string> whole_shelf() {
   return names;
 }
 
-/// A codec that was named must be able to take part; of all those that are not are left out, and it is said why.
+/// A codec given by name must support the request. With "all", codecs that do not are left out, and the reason is
+/// logged.
 std::vector<Subject> subjects_of(const CodecRequest& request, std::size_t elements, const Session& session) {
   const std::vector<std::string> contenders = contenders_of(request);
   const auto takes_part = [&](const char* name) { return std::ranges::find(contenders, name) != contenders.end(); };
@@ -146,7 +147,7 @@ void declare(CLI::App& app, CodecRequest& request) {
   app.add_option("--codec", request.codecs, "Codecs with their parameters, comma-separated: topk:0.001,fp16; or all")
       ->capture_default_str();
   app.add_option("--contenders", request.contenders, "syncopate, nth_element (of topk); or all")->capture_default_str();
-  app.add_option("--elements", request.elements, "Of the gradient: 1000, 25M, 16Mi")
+  app.add_option("--elements", request.elements, "Elements of the gradient: 1000, 25M, 16Mi")
       ->type_name("COUNT")
       ->check(element_count())
       ->capture_default_str();

@@ -11,7 +11,7 @@ namespace syncopate::tools::bench {
 
 class NthElement final {
  public:
-  /// Of the `selected` largest elements; with the residual of what is left out, or without.
+  /// Selects the `selected` largest elements, with or without a residual of the others.
   NthElement(std::size_t elements, std::size_t selected, bool keeps_residual);
   /// Afterwards `gradient` holds what was decoded.
   LoopbackStep step(std::span<float> gradient);

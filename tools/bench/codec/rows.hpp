@@ -10,7 +10,7 @@
 
 namespace syncopate::tools::bench {
 
-/// What one codec took and sent, all rounds together; times in seconds.
+/// Times and bytes of one codec over all rounds; times in seconds.
 struct CodecSeries {
   std::string codec, contender;
   std::size_t elements = 0;

@@ -1,4 +1,4 @@
-// Exchange benchmark: the lab, the jobs in it, and rows beside the laws of their bytes.
+// Exchange benchmark: the lab, the jobs in it, and rows with the laws of their bytes.
 #include "bench/exchange/benchmark.hpp"
 
 #include <fmt/format.h>

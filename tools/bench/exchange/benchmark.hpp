@@ -1,4 +1,4 @@
-// Exchanges under measure: top-k flat and hierarchical beside dense all-reduces, on emulated hosts of several ranks.
+// Exchange benchmark: flat and hierarchical top-k and dense all-reduces, on emulated hosts with several ranks.
 #pragma once
 
 #include <string>

@@ -106,7 +106,7 @@ double greatest(Group& group, double value) {
 
 bool all_say(Group& group, bool mine) { return greatest(group, mine ? 0 : 1) == 0; }
 
-/// What this host's port has sent (proc(5), net/dev); 0 where there is none.
+/// Bytes that this host's port has sent (proc(5), net/dev); 0 without a port.
 double port_sent_bytes() {
   std::ifstream file("/proc/net/dev");
   for (std::string line; std::getline(file, line);) {

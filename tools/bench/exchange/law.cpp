@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kValueBytes = 4;
 
-/// Of an all-reduce among so many parts.
+/// Bytes that each of `parts` participants sends in an all-reduce.
 double dense_bytes(int parts, double elements) { return 2.0 * (parts - 1) / parts * kValueBytes * elements; }
 
 }  // namespace

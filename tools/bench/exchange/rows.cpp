@@ -41,8 +41,8 @@ double ExchangeRows::law_seconds(const ExchangeSubject& subject, IndexLaw law) c
   return port_bytes(subject, place_, law) * 8 / bits_per_s_ * kEthernetHeaders;
 }
 
-/// With a codec one leg follows the other: the work within hosts, then the packets on the wire. Of dense gradients
-/// segments are on the wire while others are reduced.
+/// With a codec the legs are sequential: the work within hosts, then the packets on the wire. Dense gradients overlap:
+/// some segments are on the wire while others are reduced.
 double ExchangeRows::model_seconds(const Series& series) const {
   const double wire = law_seconds(series.subject, IndexLaw::coded), local = median(series.local);
   return series.subject.dense() ? std::max(wire, local) : wire + local;

@@ -1,4 +1,4 @@
-// Rows of exchanges: measured seconds beside what their bytes and their work within hosts should take.
+// Rows of exchanges: measured seconds, and the predicted seconds of their bytes and their work within hosts.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -12,8 +12,8 @@ namespace syncopate::tools::bench {
 class ExchangeRows final {
  public:
   ExchangeRows(const std::vector<ExchangeSubject>& subjects, const ExchangePlace& place, double bits_per_s);
-  /// Takes a raw row of run_exchanger; other lines give false. Unless the ports were `shaped`, it says what the work
-  /// within hosts takes.
+  /// Takes a raw row of run_exchanger; returns false for other lines. If the ports are not `shaped`, the row gives the
+  /// seconds of the work within hosts.
   bool take(const std::string& line, bool shaped);
 
   [[nodiscard]] bool all_correct() const;

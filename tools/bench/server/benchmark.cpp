@@ -76,7 +76,7 @@ class ServerRounds final {
   }
 
  private:
-  /// Of "all" it is left out where it was not built, and that is said.
+  /// If it was not built, "all" leaves it out and logs that.
   void add_stream() try {
     stream_ = launch::path_of(kStream, session_);
     contenders_.emplace_back(kBare);
@@ -148,7 +148,7 @@ class ServerRounds final {
 void declare(CLI::App& app, ServerRequest& request) {
   app.add_option("--workers", request.workers, "workers to start")->check(between(1, 64))->capture_default_str();
   app.add_option("--servers", request.servers, "servers to start")->check(between(1, 64))->capture_default_str();
-  app.add_option("--replicas", request.replicas, "1: servers with a replica on the next one, beside those without")
+  app.add_option("--replicas", request.replicas, "1: also measure servers with a replica on the next one")
       ->check(between(0, 1))
       ->capture_default_str();
   app.add_option("--bytes", request.bytes, "sizes of the vector that is pushed and pulled")
@@ -174,8 +174,8 @@ void declare(CLI::App& app, ServerRequest& request) {
   app.add_option("--replay", request.replay,
                  "thesis: instead of push and pull, steps of its two models with computing emulated by sleeping");
   app.add_option("--models", request.models, "replay: resnet110,inception_v4_slim")->capture_default_str();
-  app.add_option("--placement", request.placement, "replay: which server keeps what")->capture_default_str();
-  app.add_option("--dilation", request.dilation, "replay: computing takes so many times as long, for a slower --lab")
+  app.add_option("--placement", request.placement, "replay: placement of tables on servers")->capture_default_str();
+  app.add_option("--dilation", request.dilation, "replay: factor by which computing takes longer, for a slower --lab")
       ->check(above_zero())
       ->capture_default_str();
 }

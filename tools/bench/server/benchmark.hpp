@@ -1,4 +1,4 @@
-// Push and pull under measure: this library's parameter server beside a bare gRPC stream of the same bytes.
+// Push and pull benchmark: this library's parameter server and a bare gRPC stream of the same bytes.
 #pragma once
 
 #include <string>

@@ -108,7 +108,7 @@ int run_server_replay(const ServerRequest& request, const Session& session) {
                           .placement = request.placement,
                           .bits_per_s = parse_rate(request.lab),
                           .dilation = request.dilation};
-  for (const std::string& model : parts_of(request.models))  // wrong options are told before anything is started
+  for (const std::string& model : parts_of(request.models))  // wrong options are reported before anything is started
     static_cast<void>(predicted(replayed_model(model), replayed_contenders().front(), scene));
   ReplayRows rows(scene);
   if (const int code = Replays(request, session, scene, rows).run(); code != 0) return code;

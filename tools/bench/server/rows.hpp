@@ -1,4 +1,4 @@
-// Rows of the parameter server: rounds of push and pull of all runs, beside the bound of a host's port.
+// Rows of the parameter server: rounds of push and pull of all runs, with the bound of a host's port.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace syncopate::tools::bench {
 
-/// Who exchanges with whom: worker w on host w, server k on host k modulo the number of workers.
+/// Placement on hosts: worker w on host w, server k on host k modulo the number of workers.
 struct ServerPlace {
   int workers = 1;
   int servers = 1;

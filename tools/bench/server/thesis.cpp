@@ -1,4 +1,4 @@
-// The thesis' replay: predictions of its contenders, and rows beside them.
+// The thesis' replay: predictions for its contenders, and rows that compare them with measurements.
 #include "bench/server/thesis.hpp"
 
 #include <fmt/format.h>

@@ -18,7 +18,7 @@ struct ReplayedModel {
 /// "resnet110" and "inception_v4_slim". Throws Misuse for others.
 [[nodiscard]] ReplayedModel replayed_model(const std::string& name);
 
-/// What is combined in a run; the first one is one machine alone.
+/// A contender: the options combined in a run. The first contender is one machine alone.
 struct ReplayedContender {
   std::string name, flow, consistency = "bsp", codec = "none", answers = "none";
 };

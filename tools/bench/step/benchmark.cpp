@@ -137,11 +137,11 @@ void require_pytorch() {
   if (end.exit_code() == 0) return;
   throw Misuse(
       fmt::format("PyTorch contenders need torch and this package (pip install .) in the Python that SYNCOPATE_PYTHON "
-                  "names, else python3; {} says: {}",
+                  "names, else python3; output of {}: {}",
                   job.program.front(), last));
 }
 
-/// What is compared stands before the "--": behind it, it would be given twice.
+/// Options that are compared stand before the "--"; after it they would be given twice.
 void check(const StepRequest& request) {
   if (request.ranks_per_host > 1 && request.lab.empty()) throw Misuse("--ranks-per-host is for --lab");
   if (request.ranks % request.ranks_per_host != 0)
@@ -184,7 +184,7 @@ void declare(CLI::App& app, StepRequest& request) {
   app.add_option("--lab", request.lab, "rate of an emulated host per rank, as 1gbit; without: loopback, and no bound")
       ->type_name("RATE")
       ->check(bit_rate());
-  app.add_option("--ranks-per-host", request.ranks_per_host, "with --lab: so many ranks on each emulated host")
+  app.add_option("--ranks-per-host", request.ranks_per_host, "with --lab: number of ranks on each emulated host")
       ->check(between(1, 128))
       ->capture_default_str();
   app.add_option("--policy", request.policies, "policies, comma-separated (default wfbp,fusion; with --codec fusion)");

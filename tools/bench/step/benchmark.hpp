@@ -1,4 +1,4 @@
-// Training steps under measure: policies, codecs and exchanges beside ranks that do not communicate.
+// Training step benchmark: policies, codecs and exchanges, compared with ranks that do not communicate.
 #pragma once
 
 #include <string>

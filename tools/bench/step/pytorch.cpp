@@ -24,7 +24,7 @@ constexpr std::array kPytorch{Contender{"ddp-gloo", "none"}, Contender{"ddp-gloo
                               Contender{"ddp-gloo-powersgd", "low_rank:4"}, Contender{"ddp-syncopate", "none"},
                               Contender{"ddp-syncopate-hook", ""}};
 
-/// Of NAME, or NAME:MIB with the size of DDP's buckets.
+/// The contender of NAME, or of NAME:MIB with the size of DDP's buckets.
 const Contender& contender_of(const std::string& text) {
   const std::size_t colon = text.find(':');
   const std::string name = text.substr(0, colon);

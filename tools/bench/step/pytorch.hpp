@@ -13,11 +13,11 @@ namespace syncopate::tools::bench {
 [[nodiscard]] std::vector<StepVariant> pytorch_variants(const std::vector<std::string>& contenders,
                                                         const std::vector<std::string>& codecs);
 
-/// What SYNCOPATE_PYTHON says, else python3.
+/// The value of SYNCOPATE_PYTHON, else python3.
 [[nodiscard]] std::string python();
 
-/// What a rank executes. `meeting`: a file that all ranks reach and that is not there yet; `words`: the model, its data
-/// and its batch, in options of `syncopate train`.
+/// The command of a rank. `meeting`: a file that all ranks reach and that does not exist yet; `words`: the model, its
+/// data and its batch, as options of `syncopate train`.
 [[nodiscard]] std::vector<std::string> pytorch_program(const StepVariant& variant, const std::string& meeting,
                                                        const std::vector<std::string>& words);
 

@@ -1,4 +1,4 @@
-// Rows of training steps: what ranks said of theirs, their share of the ceiling, and their distance to the bound.
+// Rows of training steps: measurements of the ranks, their share of the ceiling, and their distance to the bound.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct StepVariant {
   [[nodiscard]] std::string text() const;
 };
 
-/// What a variant's ranks said, all rounds together. Seconds are rank 0's, of single steps.
+/// Rows of a variant's ranks over all rounds. Seconds are rank 0's, of single steps.
 class Steps final {
  public:
   explicit Steps(int warmup) : warmup_(warmup) {}  ///< steps of a round that do not count
@@ -26,8 +26,8 @@ class Steps final {
   /// Takes a line of a rank's output; what is no row of a step or of an end is ignored.
   void take(const std::string& line, int rank);
 
-  /// Of all ranks together: the sum over ranks of 1 / (a rank's median step); the median over the rounds. Where ranks
-  /// share cores some are faster than others, which medians over ranks hide.
+  /// Over all ranks: the sum of 1 / (a rank's median step); the median over the rounds. If ranks share cores some are
+  /// faster than others, which a median over ranks hides.
   [[nodiscard]] double steps_per_second() const;
   /// The step of ranks that are equally fast and together as fast as these, by round.
   [[nodiscard]] std::vector<double> even_steps(int ranks) const;
@@ -59,9 +59,9 @@ struct StepNetwork {
   double bits_per_s = 0;  ///< of one host's port; 0: not known
 };
 
-/// Of an exchange that combines gradients; nothing for others and where the rate is not known. Dense gradients take
-/// 2(M-1)/M S/BW x 1.047 between M hosts, coded ones the bytes that a rank sent, of which nothing is known where
-/// several ranks share a host.
+/// The bound of an exchange that combines gradients; unset for others and if the rate is not known. Dense gradients
+/// take 2(M-1)/M S/BW x 1.047 between M hosts; coded ones the bytes that a rank sent, which are unknown if several
+/// ranks share a host.
 [[nodiscard]] std::optional<StepBound> bound_of(const StepVariant& variant, const Steps& steps, const Steps& ceiling,
                                                 const StepNetwork& network);
 [[nodiscard]] nlohmann::json row_of(const StepVariant& variant, const Steps& steps, const Steps& ceiling,

@@ -1,4 +1,4 @@
-// Blame: what a rank says of who failed first; processes end late, and not in the order of failures.
+// Blame: finds the rank that failed first in the ranks' errors, because processes do not end in the order of failures.
 #pragma once
 
 #include <optional>

@@ -19,7 +19,7 @@ struct RankEnd {
 struct End {
   std::vector<RankEnd> ranks;
   int first_failure = -1;    ///< the rank that failed first; -1: none did
-  bool is_blamed = false;    ///< the ranks' own errors say so; else it was the first to end in a failure
+  bool is_blamed = false;    ///< by the ranks' own errors; else the first rank that ended in a failure
   std::vector<int> stopped;  ///< ranks that were stopped (SIGSTOP, a debugger) at that moment: they cannot end
   int forwarded_signal = 0;  ///< the first of SIGINT, SIGTERM, SIGHUP that was forwarded; 0: none
   bool interrupted = false;  ///< that signal came before any failure: it is why the ranks ended

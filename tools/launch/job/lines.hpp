@@ -16,7 +16,7 @@ class LineSplitter final {
 
   void take(std::string_view bytes, const Sink& line);
   void finish(const Sink& line);
-  /// What of the current line came so far.
+  /// The part of the current line that has arrived.
   [[nodiscard]] std::string_view unfinished() const noexcept { return pending_; }
   /// Forgets all but the last `count` bytes of the unfinished line.
   void keep_last(std::size_t count) { pending_.erase(0, pending_.size() - std::min(count, pending_.size())); }
@@ -25,7 +25,7 @@ class LineSplitter final {
   std::string pending_;
 };
 
-/// What a terminal would show of a line with carriage returns: the text behind the last one.
+/// The visible text of a line with carriage returns: the part after the last one.
 [[nodiscard]] std::string_view as_overwritten(std::string_view line);
 
 }  // namespace syncopate::tools::launch::job

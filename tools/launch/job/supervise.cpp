@@ -23,7 +23,7 @@ namespace {
 
 using SteadyTime = std::chrono::steady_clock::time_point;
 
-/// What happens to the others after a failure, in this order.
+/// Treatment of the other ranks after a failure, in this order.
 enum class Stage : std::uint8_t { all_well, own_error, terminated, killed };
 
 class Supervisor final {
@@ -86,7 +86,7 @@ void Supervisor::start(Rank& rank) {
   if (!rank.program.signals_by_input) guardian_.watch(rank.process.pid);
 }
 
-/// Another process in the place of one that a signal has killed. What that one has written comes first.
+/// Starts another process in place of one that a signal has killed; first it prints the remaining output of that one.
 void Supervisor::replace(int index, int signal) {
   Rank& rank = ranks_[index];
   for (const Stream stream : {Stream::output, Stream::error}) {
@@ -196,7 +196,7 @@ void Supervisor::take_signals() {
   }
 }
 
-/// Who attends stays until the others have ended: they may need it to end in order.
+/// An attending program stays until the others have ended: they may need it to end in order.
 void Supervisor::forward(int number) {
   if (end_.forwarded_signal == 0) end_.forwarded_signal = number;
   end_.interrupted = end_.interrupted || end_.first_failure < 0;
@@ -248,7 +248,7 @@ void Supervisor::collect_ends() {
     end_.ranks[i] = *ranks_[i].end;
     ended.push_back(static_cast<int>(i));
   }
-  // Of ranks that are found dead at the same time, one killed by a signal did not die of the others' failure.
+  // Among ranks found dead at the same time, one killed by a signal did not die of the others' failure.
   std::stable_partition(ended.begin(), ended.end(), [this](int rank) { return end_.ranks[rank].signal != 0; });
   for (const int rank : ended) {
     if (end_.ranks[rank].code == 0) continue;
@@ -281,7 +281,7 @@ void Supervisor::note_stopped() {
   }
 }
 
-/// Who attends has nobody left to attend to.
+/// Ends attending programs when all others have ended.
 void Supervisor::dismiss() {
   if (is_dismissed_ || std::ranges::any_of(ranks_, [](const Rank& rank) { return !rank.program.attends && !rank.end; }))
     return;

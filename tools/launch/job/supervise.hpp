@@ -28,7 +28,7 @@ struct Line {
 using LineSink = std::function<void(const Line&)>;
 
 struct SuperviseOptions {
-  /// After the first failure the others have so long to end with their own error (which tells the user more than ours).
+  /// After the first failure the others have this time to end with their own error, which is more precise than ours.
   std::chrono::milliseconds own_error{5'000};
   std::chrono::milliseconds termination{2'000};  ///< from SIGTERM to SIGKILL
   /// A rank that fails ends nothing: the others go on, and those that attend with them.
@@ -39,8 +39,8 @@ struct SuperviseOptions {
 
 /// Starts program i as rank i and returns when all have ended. SIGINT, SIGTERM and SIGHUP that arrive meanwhile are
 /// forwarded to those that do not attend; the second SIGINT kills all. Programs that attend are asked to end (SIGTERM)
-/// when all others have. Stopping this process (Ctrl-Z) stops them too. What ranks have left running in their process
-/// groups is killed at the end. To be called on the main thread.
+/// when all others have. Stopping this process (Ctrl-Z) stops them too. Processes that ranks have left running in their
+/// process groups are killed at the end. To be called on the main thread.
 /// Throws Misuse if a program cannot be executed (the ones already started are killed), SystemFailure.
 [[nodiscard]] End supervise(const std::vector<process::Program>& programs, const SuperviseOptions& options,
                             const LineSink& sink);

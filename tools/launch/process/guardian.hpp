@@ -10,9 +10,9 @@
 
 namespace syncopate::tools::launch::process {
 
-/// Every rank dies with its launcher by PR_SET_PDEATHSIG, but what a rank has started itself would stay, and so would
-/// the job's files. The guardian waits on a pipe: when the launcher dies without a word, it kills the process groups
-/// it was told of and removes the files.
+/// PR_SET_PDEATHSIG ends every rank with its launcher, but processes that a rank has started, and the job's files,
+/// would remain. The guardian waits on a pipe: when the launcher dies without a message, it kills the registered
+/// process groups and removes the files.
 class Guardian final {
  public:
   explicit Guardian(std::vector<std::string> files);

@@ -22,7 +22,7 @@ namespace {
 
 bool executable(const std::string& path) { return access(path.c_str(), X_OK) == 0; }
 
-/// What exec takes, made before the fork: between fork and exec only async-signal-safe calls are allowed.
+/// The arguments of exec, made before the fork: between fork and exec only async-signal-safe calls are allowed.
 struct Image {
   std::string path;
   std::vector<std::string> words;
@@ -121,7 +121,7 @@ Started start(const Program& program) {
   const pid_t pid = fork();
   if (pid < 0) fail("cannot start a process");
   if (pid == 0) become(image, ends, launcher);
-  setpgid(pid, pid);  // the child does the same; whoever comes first, the group exists from here on
+  setpgid(pid, pid);  // the child calls it too: after either call the group exists
   refusal.write.close();
   int why = 0;
   if (read(refusal.read.get(), &why, sizeof why) == sizeof why) {

@@ -1,4 +1,4 @@
-// What a reader learns first: the headline, the key figures, and one bar that shows where a step's time went.
+// The top of the page: the headline, the key figures, and one bar that divides a step's time.
 #include "report/page/headline.hpp"
 
 #include <fmt/format.h>
@@ -57,7 +57,7 @@ record::Spread overall(const record::Summary& summary) {
 
 std::string communication(const record::Run& run, const record::Summary& summary) {
   const record::Budget& budget = summary.budget;
-  if (run.is_served()) return "What went to servers and back is not traced.";
+  if (run.is_served()) return "Traffic to and from servers is not traced.";
   if (budget.exchange_s <= 0) return "Nothing was communicated.";
   const TimeUnit unit = time_unit(budget.exchange_s, std::min(budget.hidden_s, budget.exposed_s));
   const bool backward = budget.behind_backward_s >= kMostly * budget.hidden_s;

@@ -1,4 +1,4 @@
-// What a reader learns first: the headline, the key figures, and one bar that shows where a step's time went.
+// The top of the page: the headline, the key figures, and one bar that divides a step's time.
 #pragma once
 
 #include <string>

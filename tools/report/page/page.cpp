@@ -154,7 +154,7 @@ std::string one_step(const record::Run& run, const record::Summary& summary) {
   std::string ranks_are = ranks > 1 ? "All ranks on one axis of time, which starts at a barrier. " : "";
   if (record::starts_with_backward(run))
     ranks_are +=
-        "It goes from backward pass to backward pass: the weights of the step arrive beside the next forward pass. ";
+        "It goes from backward pass to backward pass: the weights of the step arrive during the next forward pass. ";
   return section("One step", ranks_are + meaning + typical, body);
 }
 
@@ -167,7 +167,7 @@ std::string traffic(const record::Run& run, const record::Summary& summary) {
         "<figure class=\"buckets\"><figcaption>{} in the order of their exchange; times from the traced step, mean "
         "over the ranks; Gbit/s: gradient bytes over the time of their exchange</figcaption>\n{}</figure>\n",
         count, bucket_table(run));
-  return section("Bytes per step", "What travelled for one step, against the gradients that had to be combined.", body);
+  return section("Bytes per step", "Bytes sent for one step, compared with the gradients to combine.", body);
 }
 
 std::string input(const record::Summary& summary) {
@@ -208,8 +208,8 @@ std::string parts(const record::Run& run) {
   if (run.parts.empty()) return {};
   return section(
       "Parts",
-      "What the recipe says of its parts, and what their steps took and a rank sent in them: medians over all "
-      "ranks.",
+      "Settings of the recipe's parts, the times of their steps, and the bytes that a rank sent in them: medians over "
+      "all ranks.",
       "<figure>" + part_table(run) + "</figure>\n");
 }
 
@@ -231,7 +231,7 @@ std::string render(const record::Run& run, const record::Summary& summary, const
   html += traffic(run, summary) + servers(run) + input(summary) + parts(run);
   html += section("Ranks",
                   "Times without the first 3 steps; waiting: share of the time of all steps, blocked on "
-                  "communication; hidden: share of the traced exchange that ran beside computing.",
+                  "communication; hidden: share of the traced exchange that overlapped computing.",
                   rank_table(run, summary));
   html += fmt::format("<section>\n<h2>Configuration</h2>\n{}</section>\n", configuration_table(run));
   const std::string trace = trace_name.empty() ? ""

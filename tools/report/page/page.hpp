@@ -8,7 +8,7 @@
 
 namespace syncopate::tools::report::page {
 
-/// `trace_name` is the file beside the page that holds the timeline for other viewers; empty: none.
+/// `trace_name` is the file in the page's folder that holds the timeline for other viewers; empty: none.
 [[nodiscard]] std::string render(const record::Run& run, const record::Summary& summary, const std::string& trace_name);
 
 }  // namespace syncopate::tools::report::page

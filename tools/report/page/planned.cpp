@@ -28,8 +28,7 @@ std::string signed_share(double share) {
 }
 
 std::string remark(const record::Run& run, const record::Summary& summary, const std::vector<PlannedBucket>& buckets) {
-  std::string text =
-      "What the synchronizer predicted from the times it had measured, beside what happened in the traced step.";
+  std::string text = "Predictions of the synchronizer from the times it had measured, compared with the traced step.";
   if (std::isfinite(summary.predicted_s)) {
     const TimeUnit unit =
         time_unit(std::fmax(summary.step_s, summary.predicted_s), std::fmin(summary.step_s, summary.predicted_s));

@@ -6,7 +6,7 @@
 namespace syncopate::tools::report::page {
 
 [[nodiscard]] std::string_view style_sheet() noexcept;
-/// Faster tooltips, a reading line in charts, one bucket lit on all ranks. The page says everything without it.
+/// Faster tooltips, a reading line in charts, one bucket lit on all ranks. The page is complete without it.
 [[nodiscard]] std::string_view script() noexcept;
 
 }  // namespace syncopate::tools::report::page

@@ -10,7 +10,7 @@
 
 namespace syncopate::tools::report::page {
 
-/// What each rank sent in a step beside the gradients themselves and what a ring would send.
+/// Bytes that each rank sent in a step, compared with the gradients themselves and the bytes of a ring.
 [[nodiscard]] std::string byte_bars(const record::Run& run, const record::Summary& summary);
 [[nodiscard]] std::string bucket_table(const record::Run& run);
 [[nodiscard]] std::string plan_table(const std::vector<PlannedBucket>& buckets);
@@ -21,7 +21,7 @@ namespace syncopate::tools::report::page {
 [[nodiscard]] std::string server_table(const record::Run& run);
 /// Workers of a parameter server: staleness, and bytes both ways.
 [[nodiscard]] std::string worker_table(const record::Run& run);
-/// What a recipe says of its parts, and what their steps took: medians over the steps of all ranks.
+/// Settings of a recipe's parts, and the times of their steps: medians over the steps of all ranks.
 [[nodiscard]] std::string part_table(const record::Run& run);
 [[nodiscard]] std::string configuration_table(const record::Run& run);
 

@@ -88,7 +88,7 @@ std::vector<Span> computing_spans(const record::RankRecord& rank) {
   return spans;
 }
 
-/// What the training thread did. Runs of very narrow spans of one track become one bar.
+/// Spans of the training thread. Runs of very narrow spans of one track become one bar.
 void draw_computing(Drawing& drawing, const record::RankRecord& rank) {
   const std::vector<Span> spans = computing_spans(rank);
   const double narrowest_s = kNarrowest / (drawing.time.to - drawing.time.from) * drawing.time.high;
@@ -106,7 +106,7 @@ void draw_computing(Drawing& drawing, const record::RankRecord& rank) {
   }
 }
 
-/// "bucket 2, features.8.weight … features.11.bias" for the k-th exchange, where the run's plan tells.
+/// "bucket 2, features.8.weight … features.11.bias" for the k-th exchange, if the run's plan has it.
 std::string bucket_name(const record::Run& run, const Span& span, std::size_t k) {
   if (k >= run.buckets.size()) return span.name;
   const record::Bucket& bucket = run.buckets[k];
@@ -133,7 +133,7 @@ std::size_t lane_for(const Span& span, std::vector<double>& lane_ends, double wh
   return lane;
 }
 
-/// One bucket, or its weights, on the way: the part beside computing plain, the exposed part hatched.
+/// Transfer of one bucket, or of its weights: the part that overlaps computing is plain, the exposed part hatched.
 struct Message {
   const Span& span;
   std::string name, label;

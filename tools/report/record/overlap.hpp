@@ -28,7 +28,7 @@ using Intervals = std::vector<Interval>;
 /// The exchange spans in the order in which they began: the order of the run's buckets.
 [[nodiscard]] std::vector<Span> exchanges(const std::vector<Span>& spans);
 
-/// Whether the traced step begins with its backward pass, because its weights arrive beside the next forward pass.
+/// Whether the traced step begins with its backward pass, because its weights arrive during the next forward pass.
 [[nodiscard]] bool starts_with_backward(const Run& run);
 
 /// Where the time of a step went. exchange_s (of gradients and weights) = hidden_s + exposed_s; exposed: while the rank
@@ -36,7 +36,7 @@ using Intervals = std::vector<Interval>;
 struct Budget {
   double step_s = 0, input_s = 0, forward_s = 0, backward_s = 0, optimizer_s = 0, wait_s = 0;
   double exchange_s = 0, hidden_s = 0, exposed_s = 0;
-  double behind_backward_s = 0, behind_forward_s = 0;  ///< the parts of hidden_s that ran beside that pass
+  double behind_backward_s = 0, behind_forward_s = 0;  ///< the parts of hidden_s that overlapped that pass
 };
 
 [[nodiscard]] Budget budget_of(const std::vector<Span>& spans);

@@ -143,8 +143,8 @@ End end_of(const json& row) {
   return end;
 }
 
-/// A run that ends within an epoch is evaluated at its end, which no epoch row tells. Where nothing was evaluated, the
-/// end row repeats the loss of the last step.
+/// A run that ends within an epoch is evaluated at its end, without an epoch row. If nothing was evaluated, the end
+/// row repeats the loss of the last step.
 void add_last_evaluation(RankRecord& rank) {
   const double last_step = rank.steps.empty() ? 0 : rank.steps.back().step;
   const double trained = rank.steps.empty() ? kUnknown : rank.steps.back().loss;

@@ -1,4 +1,4 @@
-// What a training run left in its folder, as values: configuration, rows of every rank, spans of the traced step.
+// The record of a training run as values: configuration, rows of every rank, spans of the traced step.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The figures a report states: what a run cost, how it ended, and what its folder does not tell.
+// The figures of a report: the costs of a run, its end, and what its folder lacks.
 #include "report/record/summary.hpp"
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@
 namespace syncopate::tools::report::record {
 namespace {
 
-constexpr std::size_t kNamedRanks = 8;  // notes name at most so many ranks
+constexpr std::size_t kNamedRanks = 8;  // notes name at most 8 ranks
 
 RankSummary summary_of(const RankRecord& rank) {
   RankSummary summary;
@@ -140,7 +140,7 @@ void outcome(const Run& run, Summary& summary) {
     if (!std::isnan(teller->end->accuracy)) summary.accuracy = teller->end->accuracy;
     if (!std::isnan(teller->end->loss)) summary.loss = teller->end->loss;
   }
-  // Where nothing was ever evaluated, the end row's loss is that of one batch: the mean of the last ones says more.
+  // Without evaluations the end row's loss is that of one batch; the mean of the last ones is more precise.
   summary.loss_is_evaluated = !std::isnan(summary.loss) && teller && !teller->evaluations.empty();
   const std::vector<Point> losses = over_steps(run, &Step::loss);
   if (!summary.loss_is_evaluated && !losses.empty())

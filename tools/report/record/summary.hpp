@@ -1,4 +1,4 @@
-// The figures a report states: what a run cost, how it ended, and what its folder does not tell.
+// The figures of a report: the costs of a run, its end, and what its folder lacks.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace syncopate::tools::report::record {
 
-/// What the ranks' digests of their parameters say. `alone`: the ranks never exchanged anything, so they may differ.
+/// Comparison of the ranks' digests of their parameters. `alone`: the ranks exchanged nothing, so they may differ.
 enum class Replicas : std::uint8_t { equal, differ, unknown, alone };
 
 struct RankSummary {
