@@ -74,7 +74,7 @@ TEST_F(Checkpoint, WithOneByteChangedIsRefused) {
                                whole.size() - kHash - 1, whole.size() - 1}) {
     std::string damaged = whole;
     damaged[at] ^= 1;
-    expect_corrupt(damaged, "byte " + std::to_string(at), at == 0 ? "is no checkpoint" : "do not match their hash");
+    expect_corrupt(damaged, "byte " + std::to_string(at), at == 0 ? "is not a checkpoint" : "do not match their hash");
   }
 }
 
