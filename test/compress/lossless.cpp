@@ -214,7 +214,7 @@ TEST(LosslessBlock, RefusesACodeThatCannotBe) {
   std::fill_n(block.begin() + 3, (symbols + 1) / 2, std::byte{0});
   block[3] = std::byte{0x11};  // three words of one bit
   block[4] = std::byte{0x01};
-  expect_corrupt(block, 3000, "more words than there are");
+  expect_corrupt(block, 3000, "exceed Kraft's bound");
 }
 
 TEST(LosslessBlock, RefusesAStreamThatIsLongerThanItsValues) {

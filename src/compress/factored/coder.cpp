@@ -1,4 +1,4 @@
-// The coder of factored matrices: rows in chunks that stay in the cache, and factors in the payloads.
+// Factored coder: processes rows in chunks that fit the cache; the payloads are the factors.
 #include "compress/factored/coder.hpp"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace syncopate::compress::factored {
 
 namespace {
 
-/// Elements of a matrix whose rows are formed, multiplied or sent at a time, while they are in the second cache.
+/// Elements of a matrix that are formed, multiplied or sent at a time; they fit the L2 cache.
 constexpr std::size_t kChunk = 65536;
 
 class FactoredCoder final : public Coder {
@@ -53,7 +53,7 @@ class FactoredCoder final : public Coder {
   }
 
  private:
-  /// A tensor and its factors in the payloads.
+  /// A tensor and the positions of its factors in the payloads.
   struct Term {
     Tensor tensor;
     Compensated v;
@@ -64,7 +64,7 @@ class FactoredCoder final : public Coder {
     return {p.vectors + rows.begin, p.rank, p.stride};
   }
 
-  /// Calls work(rows, their elements) for the matrix from top to bottom.
+  /// Calls work(rows, elements) for chunks of rows, from top to bottom.
   template <class Work>
   static void each_chunk(const Tensor& tensor, Work work) {
     const std::size_t most = std::max(kChunk / tensor.columns, std::size_t{1});
@@ -74,7 +74,7 @@ class FactoredCoder final : public Coder {
     }
   }
 
-  /// P = V Q, with Q as the last step left it.
+  /// P = V Q, with the Q of the last step.
   void multiply(Term& term, std::uint64_t step) const {
     const std::size_t bytes = term.q.rank * term.q.stride * sizeof(float);
     if (bytes == 0) return;
@@ -96,7 +96,7 @@ class FactoredCoder final : public Coder {
     for (std::size_t j = 0; j < term.q.stride; ++j) column[j] = static_cast<float>(random.uniform(j) - 0.5);
   }
 
-  /// Q = V^T P; and what P Q^T leaves out of V is kept.
+  /// Q = V^T P; keeps V - P Q^T as the residual.
   void multiply_transposed(Term& term) {
     if (term.tensor.rows == 0) return;
     orthonormalise(term.p, term.p.stride);

@@ -1,14 +1,14 @@
-// Orthonormal vectors from given ones, the same bits wherever the given ones are the same.
+// Orthonormalisation of vectors: equal input gives equal bits on all ranks.
 #pragma once
 
 #include "kernel/factor.hpp"
 
 namespace syncopate::compress::factored {
 
-/// Makes the vectors, each of `length` elements, orthonormal in their order: modified Gram-Schmidt in f32, with dot
-/// products in f64 and every projection taken off twice. A vector that is zero, or of which the ones before it leave
-/// less than 2^-16 (its rounding errors, not a direction), or that is shorter than 2^-100 becomes zero. A vector that
-/// is not finite makes itself and all behind it NaN.
+/// Orthonormalises the vectors, each of `length` elements, in order: modified Gram-Schmidt in f32, with dot products in
+/// f64 and every projection subtracted twice. A vector becomes zero if it is zero, if it is shorter than 2^-100, or if
+/// the projections leave less than 2^-16 of it (rounding errors, not a direction). If a vector is not finite, it and
+/// all later vectors become NaN.
 void orthonormalise(const kernel::FactorInto& vectors, std::size_t length);
 
 }  // namespace syncopate::compress::factored

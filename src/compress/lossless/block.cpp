@@ -1,4 +1,4 @@
-// Block: histogram, code, four streams side by side.
+// Block: counts, prefix code, and four interleaved streams.
 #include "compress/lossless/block.hpp"
 
 #include <bit>
@@ -12,8 +12,7 @@ namespace syncopate::compress::lossless {
 
 namespace {
 
-constexpr std::size_t kStreams =
-    4;  ///< a processor decodes them at the same time: their words do not wait for each other
+constexpr std::size_t kStreams = 4;  ///< independent, so that the processor decodes them in parallel
 constexpr std::byte kRaw{0}, kCoded{1};
 
 [[noreturn]] void refuse(const char* what) { throw Corrupt(std::string("a packet of coded values: ") + what); }
@@ -23,7 +22,7 @@ std::uint8_t symbol_of(std::uint16_t value) { return static_cast<std::uint8_t>(t
 
 Range quarter(std::size_t values, std::size_t stream) { return even_part(values, kStreams, stream); }
 
-/// What precedes the streams.
+/// The header of a coded block.
 struct Header {
   std::uint8_t first = 0, last = 0;
   Lengths lengths{};
@@ -32,7 +31,7 @@ struct Header {
   [[nodiscard]] std::size_t nibble_bytes() const { return (std::size_t{last} - first + 2) / 2; }
   [[nodiscard]] std::size_t size() const { return 3 + nibble_bytes() + sizeof bytes; }
   void write(std::byte* into) const;
-  /// Returns the bytes behind it.
+  /// Returns the bytes after the header.
   base::ConstBytes read(base::ConstBytes from);
 };
 
@@ -58,7 +57,7 @@ base::ConstBytes Header::read(base::ConstBytes from) {
   return from.subspan(nibble_bytes() + sizeof bytes);
 }
 
-/// Writes the words of some values. Returns the end.
+/// Writes the words of `values`. Returns the end of the written bytes.
 std::byte* write_stream(std::span<const std::uint16_t> values, const std::array<Word, kSymbols>& words,
                         std::byte* into) {
   std::uint64_t held = 0;
@@ -73,12 +72,12 @@ std::byte* write_stream(std::span<const std::uint16_t> values, const std::array<
   return into;
 }
 
-/// Reads words; behind the end of its bytes it reads zeros, and `ended_well` tells.
+/// Reads words. Reads zeros after the end of its bytes; `ended_well` reports this.
 class Stream final {
  public:
   explicit Stream(base::ConstBytes from) : at_(from.data()), end_(from.data() + from.size()) {}
 
-  /// Holds four words.
+  /// Loads enough bits for four words.
   void refill() {
     if (end_ - at_ >= 8) {
       std::uint64_t word;
@@ -97,7 +96,7 @@ class Stream final {
     count_ -= std::min<unsigned>(found.length, count_);
     return found.symbol;
   }
-  /// Every word was there, and nothing is left but the zeros of a last byte.
+  /// Whether all words were complete and only the zero padding of the last byte remains.
   [[nodiscard]] bool ended_well() const { return !missing_ && at_ == end_ && count_ < 8 && held_ == 0; }
 
  private:
@@ -112,7 +111,7 @@ void put(std::uint16_t& into, std::uint8_t symbol, std::byte low) {
   into = std::rotr(static_cast<std::uint16_t>(symbol << 8 | std::to_integer<unsigned>(low)), 1);
 }
 
-/// All streams, four words of each in turn, as long as the shortest quarter lasts; then what is left of each.
+/// Reads all streams: four words of each in turn while every quarter has four left, then the rest of each stream.
 void read_streams(std::array<Stream, kStreams>& streams, const LookupTable& table, const std::byte* low,
                   std::span<std::uint16_t> into) {
   std::array<std::size_t, kStreams> begin{};
@@ -137,7 +136,7 @@ std::size_t write_raw(std::span<const std::uint16_t> values, base::Bytes into) {
 }
 
 Counts counts_of(std::span<const std::uint16_t> values) {
-  Counts even{}, odd{};  // neighbours often have one exponent: their counts would wait for each other
+  Counts even{}, odd{};  // neighbours often have the same exponent; two arrays avoid dependent increments
   for (std::size_t i = 0; i + 1 < values.size(); i += 2) {
     ++even[symbol_of(values[i])];
     ++odd[symbol_of(values[i + 1])];
@@ -147,7 +146,7 @@ Counts counts_of(std::span<const std::uint16_t> values) {
   return even;
 }
 
-/// The bytes of the streams by the counts of the symbols, at most: each stream ends with a whole byte.
+/// Upper bound of the streams' bytes for these counts: each stream is padded to a whole byte.
 std::size_t stream_bytes(const Counts& counts, const Lengths& lengths) {
   std::size_t bits = 0;
   for (std::size_t symbol = 0; symbol < kSymbols; ++symbol) bits += std::size_t{counts[symbol]} * lengths[symbol];

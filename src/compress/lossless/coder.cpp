@@ -1,4 +1,4 @@
-// Blocks of the run's elements: encode by owner, add up, encode again, decode.
+// Lossless coder: encodes blocks by owner, sums them, encodes the averages and decodes them.
 #include "compress/lossless/coder.hpp"
 
 #include <algorithm>
@@ -16,8 +16,8 @@ namespace {
 
 std::size_t blocks_of(std::size_t elements) { return (elements + kBlock - 1) / kBlock; }
 
-/// Calls work(tensor, range of its elements, first) for the tensors' parts of a range of the run, where `first` counts
-/// the elements of the range before each.
+/// Calls work(tensor, range, first) for each tensor that overlaps a range of the run. `range` has the tensor's
+/// elements; `first` is the position of the first one in the run's range.
 template <class Work>
 void each_piece(std::span<const Tensor> tensors, Range range, Work work) {
   std::size_t begin = 0;
@@ -80,7 +80,7 @@ class LosslessCoder final : public Coder {
   }
 
  private:
-  /// The elements that a rank owns: whole blocks.
+  /// The elements that a rank owns, as whole blocks.
   [[nodiscard]] Range part(int rank) const {
     const Range blocks =
         even_part(blocks_of(elements_), static_cast<std::size_t>(moment_.ranks), static_cast<std::size_t>(rank));
@@ -93,7 +93,7 @@ class LosslessCoder final : public Coder {
       work(Range{begin, std::min(begin + kBlock, range.end)});
   }
 
-  /// Elements of the run as they travel, until the next call.
+  /// Elements of the run in the wire type, valid until the next call.
   [[nodiscard]] std::span<const std::uint16_t> values_of(Range block) {
     values_.resize(kBlock);
     each_piece(tensors_, block, [&](const Tensor& tensor, Range piece, std::size_t first) {
@@ -112,7 +112,7 @@ class LosslessCoder final : public Coder {
     });
   }
 
-  /// Adds up this rank's part of all packets and encodes the averages. Returns their bytes.
+  /// Sums this rank's part of all packets and encodes the averages. Returns the bytes of the averages.
   [[nodiscard]] std::size_t add_up(Answer answer) {
     if (elements_ == 0) return 0;
     std::vector<base::ConstBytes> packets(answer.begin(), answer.end());
@@ -138,7 +138,8 @@ class LosslessCoder final : public Coder {
   void take_averages(Answer answer) {
     if (elements_ == 0) return;
     std::vector<base::ConstBytes> packets(answer.begin(), answer.end());
-    if (packets.size() != static_cast<std::size_t>(moment_.ranks)) throw Corrupt("a gather without a packet per rank");
+    if (packets.size() != static_cast<std::size_t>(moment_.ranks))
+      throw Corrupt("the number of gathered packets is not the number of ranks");
     for (int rank = 0; rank < moment_.ranks; ++rank)
       each_block(part(rank), [&](Range block) {
         base::ConstBytes& packet = packets[static_cast<std::size_t>(rank)];

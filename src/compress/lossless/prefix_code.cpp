@@ -1,4 +1,4 @@
-// Prefix code: package-merge for the lengths, canonical words, and the table that reads them.
+// Prefix code: package-merge for the lengths, canonical words, and the lookup table.
 #include "compress/lossless/prefix_code.hpp"
 
 #include <algorithm>
@@ -10,16 +10,16 @@ namespace syncopate::compress::lossless {
 
 namespace {
 
-/// A symbol, or two items of the level below; in the order of weights.
+/// A symbol, or a pair of items of the level below. A level is sorted by weight.
 struct Item {
   std::uint64_t weight = 0;
-  int first = -1, second = -1;  ///< places in the level below; a symbol where second is -1
+  int first = -1, second = -1;  ///< positions in the level below; second = -1: `first` is a symbol
 };
 using Level = std::vector<Item>;
 
 bool lighter(const Item& a, const Item& b) { return a.weight < b.weight; }
 
-/// Neighbours of a level in pairs, and the symbols again.
+/// Pairs of neighbours of `below`, merged with the symbols.
 Level level_above(const Level& below, const Level& symbols) {
   Level packages;
   for (int i = 0; i + 1 < static_cast<int>(below.size()); i += 2) {
@@ -50,8 +50,7 @@ Lengths lengths_of(const Counts& counts) {
   std::ranges::stable_sort(symbols, lighter);
   std::vector<Level> levels{symbols};
   while (levels.size() < kMostBits) levels.push_back(level_above(levels.back(), symbols));
-  // Each time that a symbol is among the 2 (n - 1) lightest of the top, opened level by level, its word has one bit
-  // more.
+  // Expand the 2 (n - 1) lightest items of the top level by level: a symbol's word gets one bit per occurrence.
   std::size_t taken = 2 * (symbols.size() - 1);
   for (std::size_t level = levels.size(); level-- > 0;) {
     std::size_t packages = 0;
@@ -79,10 +78,11 @@ std::array<Word, kSymbols> words_of(const Lengths& lengths) {
 void fill(LookupTable& table, const Lengths& lengths) {
   std::uint32_t used = 0;
   for (const std::uint8_t length : lengths) {
-    if (length > kMostBits) throw Corrupt("a packet of coded values: a word of its code is too long");
+    if (length > kMostBits) throw Corrupt("a packet of coded values: a code word is too long");
     if (length > 0) used += 1U << (kMostBits - length);
   }
-  if (used > table.size()) throw Corrupt("a packet of coded values: its code has more words than there are");
+  if (used > table.size())
+    throw Corrupt("a packet of coded values: the lengths of its code words exceed Kraft's bound");
   table.fill({});
   const std::array<Word, kSymbols> words = words_of(lengths);
   for (std::size_t symbol = 0; symbol < kSymbols; ++symbol) {

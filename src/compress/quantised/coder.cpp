@@ -1,4 +1,4 @@
-// The coder of quantising codecs: encoding by parts, and adding up group by group.
+// Scattering coder: encodes part by part and sums group by group.
 #include "compress/quantised/coder.hpp"
 
 #include <fmt/format.h>
@@ -71,7 +71,7 @@ class ScatteringCoder final : public Coder {
     return part_of(tensor, coding_.packets->group(), {.rank = rank, .ranks = moment_.ranks});
   }
 
-  /// Calls work(group) for the groups of a range that begins with one.
+  /// Calls work(group) for each group of a range that begins at a group boundary.
   template <class Work>
   void each_group(Range range, Work work) const {
     for (std::size_t begin = range.begin; begin < range.end; begin += coding_.packets->group())
@@ -82,14 +82,14 @@ class ScatteringCoder final : public Coder {
     return {tensor.key, moment_.step, static_cast<std::uint64_t>(rank)};
   }
 
-  /// Memory brings the next group while this one is encoded, which reads it several times: a quarter less time.
+  /// Prefetches the next group while this one is encoded in several passes; this saves a quarter of the time.
   static void fetch(const Tensor& tensor, Range next) {
     constexpr std::size_t line = 64 / sizeof(float);
     const auto* const elements = static_cast<const float*>(tensor.values.data);
     for (std::size_t i = next.begin; i < next.end; i += line) __builtin_prefetch(elements + i);
   }
 
-  /// A rank's part of this rank's tensor. Returns the end of what was written.
+  /// Encodes the part of this rank's tensor that `rank` owns. Returns the end of the written bytes.
   [[nodiscard]] std::byte* encode(const Tensor& tensor, const Compensated& compensated, int rank,
                                   std::byte* into) const {
     const Quantiser& quantiser = *coding_.packets;
@@ -109,7 +109,7 @@ class ScatteringCoder final : public Coder {
     return into;
   }
 
-  /// Adds up this rank's parts and encodes their averages.
+  /// Sums this rank's parts and encodes their averages.
   void add_up(Answer answer) const {
     if (elements_of(tensors_) == 0) return;
     require_lengths(answer, std::vector(answer.size(), length_of(moment_.rank)));
@@ -128,7 +128,7 @@ class ScatteringCoder final : public Coder {
     }
   }
 
-  /// Of the group that is encoded `at` so many bytes behind the beginning of every packet.
+  /// Averages the group that starts at byte `at` of every packet.
   void add_packets(Answer answer, std::size_t at, std::span<float> average) const {
     coding_.packets->decode(answer.front().data() + at, average);
     for (const base::ConstBytes packet : answer.subspan(1)) {
@@ -143,7 +143,7 @@ class ScatteringCoder final : public Coder {
   /// A group of this rank's part.
   struct Owned {
     const Tensor& tensor;
-    std::size_t at;      ///< its first element, counted from the part's
+    std::size_t at;      ///< position of its first element in the part
     std::uint64_t word;  ///< random bits
   };
 
@@ -158,7 +158,7 @@ class ScatteringCoder final : public Coder {
     for (std::size_t i = 0; i < average.size(); ++i) next[i] = average[i] - next[i];
   }
 
-  /// Every rank's average of its parts, this rank's own included.
+  /// Decodes the averages of all ranks' parts, including this rank's own.
   void take_averages(Answer answer) const {
     if (elements_of(tensors_) == 0) return;
     require_lengths(answer, lengths_);
@@ -174,7 +174,7 @@ class ScatteringCoder final : public Coder {
 
   void require_lengths(Answer answer, std::span<const std::size_t> lengths) const {
     if (answer.size() != static_cast<std::size_t>(moment_.ranks))
-      throw Corrupt(fmt::format("{} quantised packets of {} ranks", answer.size(), moment_.ranks));
+      throw Corrupt(fmt::format("{} quantised packets arrived from {} ranks", answer.size(), moment_.ranks));
     for (std::size_t rank = 0; rank < answer.size(); ++rank)
       if (answer[rank].size() != lengths[rank])
         throw Corrupt(fmt::format("the quantised packet of rank {} has {} bytes instead of {}", rank,
@@ -189,7 +189,7 @@ class ScatteringCoder final : public Coder {
   Moment moment_;
   base::Bytes wire_;
   std::vector<std::size_t> lengths_;  ///< of every rank's parts
-  bool is_gathered_ = false;          ///< the averages are on their way
+  bool is_gathered_ = false;          ///< the gather round was returned
 };
 
 }  // namespace

@@ -22,7 +22,7 @@ float rounded_unit(double unit, unsigned highest) {
   return static_cast<float>(std::min(unit, double{kernel::largest_unit(highest)}));
 }
 
-/// As rounded_unit returns it: no sign, not infinite.
+/// Whether rounded_unit can return `unit`: NaN, or finite without a sign.
 bool is_unit(float unit) { return std::isnan(unit) || (std::isfinite(unit) && !std::signbit(unit)); }
 
 class LevelQuantiser final : public Quantiser {

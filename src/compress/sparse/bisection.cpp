@@ -1,4 +1,4 @@
-// Bisection: a bracket of two thresholds around the k-th largest magnitude, and what is taken between them.
+// Bisection: brackets the k-th largest magnitude with two thresholds and selects elements between them.
 #include "compress/sparse/bisection.hpp"
 
 #include "kernel/select.hpp"
@@ -11,10 +11,10 @@ constexpr std::size_t kTrials = 30;
 constexpr std::uint32_t kAboveAll = 0x8000'0000;
 constexpr std::uint32_t kLeast = 1;  ///< zeros are not selected
 
-/// Thresholds as magnitudes, which order as |v| does.
+/// Thresholds as magnitudes (kernel/select.hpp), which have the order of |v|.
 struct Bracket {
   std::uint32_t upper = kAboveAll, lower = kLeast;  ///< t1, t2
-  std::size_t above = 0;                            ///< elements of at least `upper`: at most k
+  std::size_t above = 0;                            ///< number of elements of at least `upper`; at most k
   std::size_t trials = 0;
 };
 
@@ -22,7 +22,7 @@ Bracket bracket_of(const Compensated& tensor, std::size_t k, std::uint32_t large
   const double most = std::bit_cast<float>(std::min(largest, kernel::kNotFinite - 1));
   Bracket found;
   double low = 0, high = 1;
-  std::size_t within = tensor.size();  // of at least `lower`
+  std::size_t within = tensor.size();  // number of elements of at least `lower`
   for (; found.trials < kTrials && found.above < k; ++found.trials) {
     const double ratio = low + (high - low) / 2;
     const std::uint32_t trial = std::max(kernel::magnitude(static_cast<float>(ratio * most)), kLeast);
@@ -40,7 +40,7 @@ Bracket bracket_of(const Compensated& tensor, std::size_t k, std::uint32_t large
   return found;
 }
 
-/// Of the candidates, all of at least `upper`, and neighbours among the others, so that they are `k`.
+/// Keeps k candidates: all of at least `upper`, and a run of neighbours among the others.
 void keep_drawn(std::size_t k, const Bracket& bracket, const base::CounterRandom& random, Selection& into) {
   const std::size_t others = into.size() - bracket.above;
   const std::size_t missing = std::min(k - bracket.above, others);
@@ -61,7 +61,7 @@ std::size_t select_by_bisection(const Compensated& tensor, std::size_t k, const 
   const std::uint32_t largest = form_all(tensor);
   if (k == 0 || largest == 0) return 1;
   const Bracket bracket = k < tensor.size() ? bracket_of(tensor, k, largest) : Bracket{};
-  // Where exactly k reach the upper threshold, nothing is drawn.
+  // If exactly k elements reach the upper threshold, nothing is drawn.
   const std::uint32_t least = bracket.above == k ? bracket.upper : bracket.lower;
   each_chunk(tensor.size(), [&](Range chunk) { into.add_at_least(least, tensor.elements() + chunk.begin, chunk); });
   keep_drawn(k, bracket, random, into);

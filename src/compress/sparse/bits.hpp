@@ -1,4 +1,4 @@
-// Bits: fields of any width in a run of bytes, lowest bit first.
+// Bits: fields of any width in a byte sequence, lowest bit first.
 #pragma once
 
 #include <algorithm>
@@ -15,12 +15,12 @@ namespace syncopate::compress::sparse {
   return static_cast<std::size_t>((bits + 7) / 8);
 }
 
-/// Writes into memory that is long enough for all that is written.
+/// Writes without bounds checks: the caller provides enough memory.
 class BitWriter final {
  public:
   explicit BitWriter(base::Bytes into) : at_(into.data()), end_(into.data() + into.size()) {}
 
-  /// `width` bits, at most 57; `value` has none above them.
+  /// Writes `width` bits, at most 57; higher bits of `value` must be zero.
   void bits(std::uint64_t value, unsigned width) {
     held_ |= value << count_;
     count_ += width;
@@ -30,7 +30,7 @@ class BitWriter final {
     for (; count >= 32; count -= 32) bits(0xffff'ffff, 32);
     bits((std::uint64_t{1} << count) - 1, static_cast<unsigned>(count));
   }
-  /// Writes the last bits, with zeros behind them.
+  /// Writes the last bits, padded with zeros to a whole byte.
   void finish() {
     for (; count_ > 0; count_ -= std::min(count_, 8U), held_ >>= 8) *at_++ = std::byte(held_ & 0xff);
   }
@@ -55,19 +55,19 @@ class BitWriter final {
   unsigned count_ = 0;  ///< bits in held_, below 8 between calls
 };
 
-/// Reads what a BitWriter wrote; throws Corrupt where the bytes end too early.
+/// Reads the output of BitWriter; throws Corrupt if the bytes end too early.
 class BitReader final {
  public:
   explicit BitReader(base::ConstBytes from) : at_(from.data()), end_(from.data() + from.size()) {}
 
-  /// At most 32 bits.
+  /// Reads `width` bits, at most 32.
   [[nodiscard]] std::uint64_t bits(unsigned width) {
     fill(width);
     const std::uint64_t value = held_ & ((std::uint64_t{1} << width) - 1);
     drop(width);
     return value;
   }
-  /// The number of ones before the next zero, which is read too.
+  /// Reads up to and including the next zero; returns the number of ones before it.
   [[nodiscard]] std::uint64_t ones() {
     std::uint64_t total = 0;
     while (true) {
@@ -80,11 +80,11 @@ class BitReader final {
       return total;
     }
   }
-  /// Whether nothing is left but the zeros of a last byte.
+  /// Whether only the zero padding of the last byte remains.
   [[nodiscard]] bool at_end() const noexcept { return at_ == end_ && count_ < 8 && held_ == 0; }
 
  private:
-  /// Holds at least `width` bits.
+  /// Loads bits until at least `width` are held.
   void fill(unsigned width) {
     if (count_ >= width) return;
     while (count_ <= 56 && at_ != end_) {

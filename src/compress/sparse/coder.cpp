@@ -1,4 +1,4 @@
-// The coder of sparse codecs: select, pack, gather, add up; or the same densely.
+// Gathering coder: selects, packs, gathers and sums; or sends the selections as a dense round.
 #include "compress/sparse/coder.hpp"
 
 #include <algorithm>
@@ -60,7 +60,7 @@ class GatheringCoder final : public Coder {
   }
 
  private:
-  /// The additive round divides by the number of ranks itself.
+  /// The additive round divides by the number of ranks.
   [[nodiscard]] Round dense_round() {
     is_dense_ = true;
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
@@ -72,7 +72,7 @@ class GatheringCoder final : public Coder {
     return dense_->begin(tensors_, moment_, wire_);
   }
 
-  /// Tensor by tensor, whose packets lie one behind the other in every rank's answer.
+  /// Averages tensor by tensor; each rank's answer has one packet per tensor, in order.
   void add_up(const Answer& answer) {
     if (elements_of(tensors_) == 0) return;
     std::vector<base::ConstBytes> packets(answer.begin(), answer.end());
@@ -86,7 +86,7 @@ class GatheringCoder final : public Coder {
       if (!rest.empty()) throw Corrupt("bytes follow the last sparse packet of a rank");
   }
 
-  /// Tile after tile, of all ranks in their order: every element of memory is written once.
+  /// Sums tile by tile, in rank order, so each element is written to memory once.
   void average(std::span<float> values) {
     std::array<float, 4096> tile;
     next_.assign(arrivals_.size(), 0);
@@ -114,7 +114,7 @@ class GatheringCoder final : public Coder {
   bool is_dense_ = false;
   std::vector<Selection> selections_;  ///< by tensor
   std::vector<Arrival> arrivals_;      ///< of one tensor, by rank
-  std::vector<std::size_t> next_;      ///< by rank: what is not yet added of its arrival
+  std::vector<std::size_t> next_;      ///< by rank: first position of its arrival that is not yet added
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The coder of codecs that send selected elements: every rank's packets are gathered and added up.
+// Gathering coder: sends selected elements; every rank's packets are gathered and summed.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@
 
 namespace syncopate::compress::sparse {
 
-/// Forms all elements of the tensor and selects those that travel.
+/// Forms all elements of the tensor and selects the elements to send.
 using Select =
     std::function<void(const Compensated& tensor, const Tensor& source, const Moment& moment, Selection& into)>;
 
@@ -19,22 +19,22 @@ struct SparseCoding {
   Feedback feedback{};
 };
 
-/// One gather round with a packet per tensor. The average is the sum over the ranks, in their order, of fl(v / N); zero
-/// where nobody sent anything. An exchange may decline the round where packets that add up to more than the dense
-/// gradient would be gathered; then the same selections travel as an additive round.
+/// One gather round with a packet per tensor. The average is the sum of fl(v / N) in rank order, and zero for elements
+/// that no rank sent. An exchange may decline the round if the gathered packets are larger than the dense gradient;
+/// then the same selections are sent as an additive round.
 [[nodiscard]] std::unique_ptr<Coder> gathering_coder(SparseCoding coding);
-/// For Codec::wire_bytes, where at most `selected(elements)` elements of a tensor travel.
+/// For Codec::wire_bytes, if at most `selected(elements)` elements of a tensor are sent.
 [[nodiscard]] std::size_t gathering_bytes(std::span<const Tensor> tensors, const ValueCoding& values,
                                           const std::function<std::size_t(std::size_t elements)>& selected);
 
-/// For Codec::rounds, where about so many travel.
+/// For Codec::rounds, if about `selected(elements)` elements of a tensor are sent.
 [[nodiscard]] std::vector<RoundBytes> gathering_rounds(
     std::span<const Tensor> tensors, const ValueCoding& values,
     const std::function<std::size_t(std::size_t elements)>& selected);
 
-/// Elements that a density selects: at least one, where there are any.
+/// Number of elements that a density selects: at least one, unless `elements` is 0.
 [[nodiscard]] std::size_t selected_of(double density, std::size_t elements) noexcept;
-/// The density in a step: from the settings' warm-up to the codec's own, in equal ratios.
+/// The density in a step: falls geometrically from the warm-up's density to the codec's own.
 [[nodiscard]] double density_at(const Settings& settings, double density, std::uint64_t step) noexcept;
 /// The highest density of all steps.
 [[nodiscard]] double most_density(const Settings& settings, double density) noexcept;

@@ -19,21 +19,21 @@ constexpr unsigned kMostParameter = 31;
 
 std::uint64_t blocks_of(std::uint64_t elements) { return (elements + (1U << kBlockBits) - 1) >> kBlockBits; }
 
-/// Bits of a block's count: of up to 65536.
+/// Bits of a block's count, which is at most 65536.
 constexpr unsigned kCountBits = kBlockBits + 1;
 
 std::size_t block_bytes(std::size_t count, std::uint64_t elements) {
   return bytes_of_bits(blocks_of(elements) * kCountBits + std::uint64_t{count} * kBlockBits);
 }
 
-/// Gaps between neighbours, less one, with parameter b: ceil of (gap >> b) ones, a zero, and b bits.
+/// Codes each gap between neighbours, minus one, with parameter b: (gap >> b) ones, a zero, and the low b bits.
 struct RiceCandidates {
   unsigned first;
-  std::array<std::uint64_t, 3> bits;  ///< with first, first + 1, first + 2
+  std::array<std::uint64_t, 3> bits;  ///< total bits with parameter first, first + 1 and first + 2
 };
 
 RiceCandidates rice_bits(std::span<const std::uint32_t> indices, std::uint64_t elements) {
-  // The best parameter of geometric gaps with mean m is about log2(m ln 2).
+  // For geometric gaps with mean m, the best parameter is about log2(m ln 2).
   const double mean = static_cast<double>(elements) / static_cast<double>(indices.size());
   const auto scaled = static_cast<std::uint64_t>(std::max(1.0, mean * 0.693));
   const auto middle = static_cast<unsigned>(std::bit_width(scaled) - 1);
@@ -81,11 +81,12 @@ void decode_bitmap(std::uint64_t elements, base::ConstBytes from, std::span<std:
   for (std::size_t byte = 0; byte < from.size(); ++byte) {
     for (auto bits = std::to_integer<unsigned>(from[byte]); bits != 0; bits &= bits - 1) {
       const std::uint64_t index = byte * 8 + static_cast<unsigned>(std::countr_zero(bits));
-      if (index >= elements || found == into.size()) refuse("a bitmap has other bits than its count says");
+      if (index >= elements || found == into.size())
+        refuse("a bitmap has an index beyond the tensor or more bits than its count");
       into[found++] = static_cast<std::uint32_t>(index);
     }
   }
-  if (found != into.size()) refuse("a bitmap has fewer bits than its count says");
+  if (found != into.size()) refuse("a bitmap has fewer bits than its count");
 }
 
 void encode_blocks(std::span<const std::uint32_t> indices, std::uint64_t elements, BitWriter& into) {
@@ -116,7 +117,7 @@ void decode_blocks(std::uint64_t elements, BitReader& from, std::span<std::uint3
 }  // namespace
 
 IndexPlan shortest_coding(std::span<const std::uint32_t> indices, std::uint64_t elements) {
-  if (indices.empty() || indices.size() == elements) return {};  // nothing needs to be said
+  if (indices.empty() || indices.size() == elements) return {};  // the count alone determines the indices
   IndexPlan best{IndexCoding::bitmap, 0, bytes_of_bits(elements)};
   const auto offer = [&](const IndexPlan& plan) {
     if (plan.bytes < best.bytes) best = plan;
@@ -147,18 +148,18 @@ void encode_indices(const IndexPlan& plan, std::span<const std::uint32_t> indice
 void decode_indices(const IndexPlan& plan, const IndexCount& expected, base::ConstBytes from,
                     std::vector<std::uint32_t>& into) {
   const auto [count, elements] = expected;
-  if (count > elements) refuse("there are more than the tensor has elements");
+  if (count > elements) refuse("their count exceeds the tensor's elements");
   if (from.size() != plan.bytes) refuse("they are cut off");
   if (count > 0 && count < elements && plan.bytes == 0) refuse("there are none");
-  // An index takes a bit at least, so that memory is bounded by the bytes that came.
-  if (plan.bytes > 0 && count > std::uint64_t{plan.bytes} * 8) refuse("there are fewer than their count says");
+  // An index takes at least one bit, so the received bytes bound the memory.
+  if (plan.bytes > 0 && count > std::uint64_t{plan.bytes} * 8) refuse("there are fewer than their count");
   into.resize(count);
   if (plan.bytes == 0) {
     for (std::size_t i = 0; i < count; ++i) into[i] = static_cast<std::uint32_t>(i);
     return;
   }
   if (plan.coding == IndexCoding::bitmap) {
-    if (plan.bytes != bytes_of_bits(elements)) refuse("a bitmap has another length");
+    if (plan.bytes != bytes_of_bits(elements)) refuse("a bitmap has the wrong length");
     return decode_bitmap(elements, from, into);
   }
   BitReader reader(from);

@@ -1,4 +1,4 @@
-// Index coding: the ascending indices of a selection in about as many bits as their entropy.
+// Index coding: writes the ascending indices of a selection in about as many bits as their entropy.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace syncopate::compress::sparse {
 
-/// How indices are written. A packet takes whichever is shortest.
+/// How indices are written. A packet uses the shortest coding.
 enum class IndexCoding : std::uint8_t {
   rice,      ///< gaps in Golomb-Rice code: random positions (about 0.03 bits an index above their entropy)
   bitmap,    ///< one bit per element: dense selections
@@ -19,13 +19,13 @@ inline constexpr std::uint8_t kIndexCodings = 3;
 
 struct IndexPlan {
   IndexCoding coding = IndexCoding::rice;
-  std::uint8_t parameter = 0;  ///< rice: bits of a gap that are written as they are
+  std::uint8_t parameter = 0;  ///< rice: number of low bits of a gap that are written uncoded
   std::size_t bytes = 0;       ///< exact
 };
 
-/// The shortest coding of these indices, which ascend strictly and lie below `elements` (at most 2^32).
+/// The shortest coding of these indices, which ascend strictly and are below `elements` (at most 2^32).
 [[nodiscard]] IndexPlan shortest_coding(std::span<const std::uint32_t> indices, std::uint64_t elements);
-/// Upper limit of shortest_coding().bytes for any selection of so many.
+/// Upper bound of shortest_coding().bytes for any `selected` indices.
 [[nodiscard]] std::size_t most_index_bytes(std::size_t selected, std::uint64_t elements);
 
 /// Writes plan.bytes bytes.
@@ -36,8 +36,8 @@ struct IndexCount {
   std::uint64_t elements = 0;  ///< of the tensor
 };
 
-/// Reads so many indices into `into`. Throws Corrupt unless they ascend strictly, lie below `elements`, and take the
-/// bytes exactly: what it returns is safe to use whoever wrote the bytes.
+/// Reads the expected number of indices into `into`. Throws Corrupt unless they ascend strictly, are below `elements`,
+/// and use exactly the given bytes. The result is safe to use even if the bytes are malicious.
 void decode_indices(const IndexPlan& plan, const IndexCount& expected, base::ConstBytes from,
                     std::vector<std::uint32_t>& into);
 

@@ -1,4 +1,4 @@
-// Masking: proposing, the union of what all ranks proposed, and the values under it.
+// Masking coder: proposes masks, forms the union of all ranks' masks, and sends the values of the union.
 #include "compress/sparse/masking.hpp"
 
 #include <cmath>
@@ -18,9 +18,9 @@ namespace syncopate::compress::sparse {
 
 namespace {
 
-using Place = std::uint32_t;  ///< of a tensor in the bucket
+using Place = std::uint32_t;  ///< position of a tensor in the bucket
 
-/// Whether this rank is among the `proposers` that all ranks draw for the tensor in this step.
+/// Whether this rank is one of the `proposers` ranks that are drawn for the tensor in this step.
 bool is_drawn(const Tensor& tensor, const Moment& moment, int proposers) {
   const base::CounterRandom random{tensor.key, moment.step};
   std::vector<int> ranks(static_cast<std::size_t>(moment.ranks));
@@ -63,7 +63,7 @@ class MaskingCoder final : public Coder {
   }
 
  private:
-  /// Forms the tensor; into `proposed_`.
+  /// Forms the tensor and writes the proposed elements to `proposed_`.
   void propose(const Compensated& tensor, const Tensor& source) {
     const std::uint32_t largest = form_all(tensor);
     proposed_.clear();
@@ -73,7 +73,7 @@ class MaskingCoder final : public Coder {
       proposed_.add_at_least(kernel::kNotFinite, tensor.elements(), {0, tensor.size()});
   }
 
-  /// Of the tensor that was formed last.
+  /// Writes the mask of the tensor that was formed last.
   std::size_t write_mask(base::Bytes into) const {
     const auto place = static_cast<Place>(formed_.size() - 1);
     std::memcpy(into.data(), &place, sizeof place);
@@ -88,13 +88,13 @@ class MaskingCoder final : public Coder {
     std::iota(mask.begin(), mask.end(), static_cast<std::uint32_t>(part.begin));
   }
 
-  /// Adds what a rank proposed to the masks.
+  /// Adds a rank's proposals to the masks.
   void unite(base::ConstBytes proposals) {
     for (std::size_t least = 0; !proposals.empty();) {
       Place place = 0;
       if (proposals.size() < sizeof place) throw Corrupt("a mask ends in its header");
       std::memcpy(&place, proposals.data(), sizeof place);
-      if (place < least || place >= tensors_.size()) throw Corrupt("a mask is of a tensor that is not to come");
+      if (place < least || place >= tensors_.size()) throw Corrupt("a mask names an unknown tensor or is out of order");
       least = place + std::size_t{1};
       proposals = read_indices(tensors_[place].values.count, proposals.subspan(sizeof place), arrived_);
       united_.clear();
@@ -103,7 +103,7 @@ class MaskingCoder final : public Coder {
     }
   }
 
-  /// Said even where nothing travels: ranks with other rows of these gradients may have something to say.
+  /// The round takes place even if this rank has no values: ranks with other rows of these gradients may have some.
   [[nodiscard]] Round values_round() {
     selections_.resize(tensors_.size());
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
@@ -118,12 +118,12 @@ class MaskingCoder final : public Coder {
   std::span<const Tensor> tensors_;
   Moment moment_;
   base::Bytes wire_;
-  bool is_adding_ = false;  ///< the additive round was said
-  // By tensor.
+  bool is_adding_ = false;  ///< the additive round was returned
+  // One entry per tensor:
   std::vector<Compensated> formed_;
   std::vector<std::vector<std::uint32_t>> masks_;
   std::vector<Selection> selections_;
-  // Of one tensor at a time.
+  // For the current tensor:
   Selection proposed_;
   std::vector<std::uint32_t> arrived_, united_;
 };

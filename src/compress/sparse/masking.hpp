@@ -1,4 +1,4 @@
-// The coder of codecs where a few ranks propose which elements travel: masks are gathered, then the values added up.
+// Masking coder: a few ranks propose the elements to send; masks are gathered, then the values are averaged.
 #pragma once
 
 #include <functional>
@@ -9,26 +9,26 @@
 
 namespace syncopate::compress::sparse {
 
-/// Adds the elements of a formed tensor that are to travel.
+/// Adds the elements of a formed tensor that are to be sent.
 using Propose =
     std::function<void(const Compensated& tensor, const Tensor& source, const Moment& moment, Selection& into)>;
 
 struct MaskCoding {
   Propose propose;
-  int proposers = 1;           ///< ranks that propose, drawn anew for every tensor and step; all, if it has fewer
-  std::uint64_t flush_in = 0;  ///< in step t the elements of even part t mod `flush_in` travel too; 0: no flush
+  int proposers = 1;           ///< ranks that propose, drawn for every tensor and step; all ranks if there are fewer
+  std::uint64_t flush_in = 0;  ///< step t also sends the elements of even part t mod `flush_in`; 0: no flush
   Feedback feedback{};
 };
 
-/// Two rounds. A gather round of masks, to which only the proposers have something to say; the union of all masks and
-/// the flushed part are what travels. An additive round of these values, so that the average is the all-reduce's.
-/// A rank with elements that are not finite proposes them too, so that no rank overlooks them.
+/// Two rounds. The first gathers masks; only the proposers send any. The second, an additive round, averages the values
+/// of the union of all masks and the flushed part. A rank with elements that are not finite proposes them even if it is
+/// not a proposer, so that every rank detects them.
 ///
-/// What a rank proposes: for each tensor of which it has any, 4 bytes its place in the bucket | indices (packet.hpp)
+/// A proposal, for each tensor with proposed elements: 4 bytes position in the bucket | indices (packet.hpp)
 [[nodiscard]] std::unique_ptr<Coder> masking_coder(MaskCoding coding);
-/// For Codec::wire_bytes: any mask, or all values.
+/// For Codec::wire_bytes: the larger of the largest mask and all values.
 [[nodiscard]] std::size_t masking_bytes(std::span<const Tensor> tensors);
-/// For Codec::rounds, where each proposer proposes about this share of the elements.
+/// For Codec::rounds, if each proposer proposes about the share `density` of the elements.
 [[nodiscard]] std::vector<RoundBytes> masking_rounds(const MaskCoding& coding, double density,
                                                      std::span<const Tensor> tensors);
 

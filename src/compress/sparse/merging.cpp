@@ -1,4 +1,4 @@
-// Merging: two packets are read, added up, cut to the largest, and written again.
+// Merging coder: reads two packets, sums them, keeps the largest sums, and writes a packet.
 #include "compress/sparse/merging.hpp"
 
 #include <utility>
@@ -27,7 +27,7 @@ class MergingCoder final : public Coder, public Merger {
     return round;
   }
 
-  /// The sum of all packets is decoded as the only one of a gather.
+  /// Decodes the merged packet as the only packet of a gather.
   [[nodiscard]] std::optional<Round> next(Answer answer) override { return gathering_->next(answer); }
 
   [[nodiscard]] Buffer merge(base::ConstBytes theirs) override {

@@ -49,7 +49,7 @@ std::size_t value_bytes(const ValueCoding& coding, std::size_t count) {
 
 std::uint32_t highest_level(const ValueCoding& coding) { return coding.bits == 1 ? 1 : (1U << (coding.bits - 1)) - 1; }
 
-/// What a level is worth; NaN if a value is not finite.
+/// The value of one level; NaN if a value is not finite.
 float unit_of(const ValueCoding& coding, std::span<const float> values) {
   double sum = 0;
   float most = 0;
@@ -135,7 +135,7 @@ base::ConstBytes read_indices(std::uint64_t elements, base::ConstBytes from, std
   from = from.subspan(2);
   const std::uint64_t count = take_varint(from);
   plan.bytes = take_varint(from);
-  if (count > elements || plan.bytes > from.size()) refuse("it is longer than what came");
+  if (count > elements || plan.bytes > from.size()) refuse("it is longer than the received bytes");
   decode_indices(plan, {count, elements}, from.first(plan.bytes), into);
   return from.subspan(plan.bytes);
 }
@@ -147,7 +147,7 @@ std::size_t most_packet_bytes(const ValueCoding& coding, std::size_t selected, s
 double expected_indices_bytes(std::size_t selected, std::uint64_t elements) {
   if (selected == 0 || elements == 0) return 4;
   const double density = static_cast<double>(selected) / static_cast<double>(elements);
-  // Golomb-Rice: log2 of the mean gap times ln 2, rounded down, and 1.5 bits around it.
+  // Golomb-Rice: floor(log2(mean gap * ln 2)) low bits, and about 1.58 bits for the unary part.
   const double gap_bits = std::max(0.0, std::floor(std::log2(std::max(1.0, 0.693 / density)))) + 1.58;
   const double index_bits = density == 1 ? 0 : std::min(gap_bits, 1 / density);
   return 6 + static_cast<double>(selected) * index_bits / 8;

@@ -1,4 +1,4 @@
-// Packet: one tensor's selection as bytes, and back.
+// Packet: encodes one tensor's selection as bytes, and decodes it.
 #pragma once
 
 #include "base/bytes.hpp"
@@ -6,50 +6,50 @@
 
 namespace syncopate::compress::sparse {
 
-/// How the values of a packet travel: 32 bits (f32), 16 (f16), or 1 to 8: a sign and a level of a scale that the packet
-/// carries. With b bits the levels are 0 to 2^(b-1) - 1 and the scale makes the highest one the largest magnitude; with
-/// 1 bit every value is plus or minus the mean magnitude, or `scale` if it is set.
+/// How a packet encodes values: 32 bits (f32), 16 bits (f16), or 1 to 8 bits: a sign and a level of a scale in the
+/// packet. With b bits, the levels are 0 to 2^(b-1) - 1 and the highest level is the largest magnitude. With 1 bit,
+/// every value is plus or minus the mean magnitude, or plus or minus `scale` if it is set.
 struct ValueCoding {
   unsigned bits = 32;
   float scale = 0;
 };
 
-/// What came in a packet.
+/// The content of a received packet.
 struct Arrival {
   std::vector<std::uint32_t> indices;
   std::vector<float> values;
 };
 
-/// Upper limit of what write_indices takes for so many indices.
+/// Upper bound of the bytes of write_indices for `selected` indices.
 [[nodiscard]] std::size_t most_indices_bytes(std::size_t selected, std::uint64_t elements);
 
-/// Writes indices that ascend strictly and lie below `elements`. Returns the bytes that they took.
+/// Writes indices that ascend strictly and are below `elements`. Returns the number of bytes written.
 ///
 ///   1 byte index coding | 1 byte its parameter | LEB128 selected | LEB128 index bytes | indices
 std::size_t write_indices(std::span<const std::uint32_t> indices, std::uint64_t elements, base::Bytes into);
 
-/// Reads them; returns the bytes behind them. Throws Corrupt for bytes that write_indices does not write: the indices
-/// are safe to use.
+/// Reads indices and returns the bytes after them. Throws Corrupt for bytes that write_indices cannot produce, so the
+/// indices are safe to use.
 [[nodiscard]] base::ConstBytes read_indices(std::uint64_t elements, base::ConstBytes from,
                                             std::vector<std::uint32_t>& into);
 
-/// Upper limit of the bytes of a packet with `selected` of `elements` elements.
+/// Upper bound of the bytes of a packet with `selected` of `elements` elements.
 [[nodiscard]] std::size_t most_packet_bytes(const ValueCoding& coding, std::size_t selected, std::uint64_t elements);
 
-/// Bytes of indices that are chosen at random, of about their entropy; and of a packet with such indices.
+/// Expected bytes of random indices (about their entropy), and of a packet with such indices.
 [[nodiscard]] double expected_indices_bytes(std::size_t selected, std::uint64_t elements);
 [[nodiscard]] double expected_packet_bytes(const ValueCoding& coding, std::size_t selected, std::uint64_t elements);
 
-/// Writes the indices and then the values of a selection from a tensor with so many elements, and replaces its values
-/// by what a reader gets. Returns the bytes that it took. A value that is not finite makes all quantised values NaN, so
-/// that no rank overlooks it.
+/// Writes the indices and values of a selection from a tensor with `elements` elements, and replaces the selection's
+/// values by the decoded values. Returns the number of bytes written. If a value is not finite, all quantised values
+/// are NaN, so that every rank detects it.
 std::size_t write_packet(const ValueCoding& coding, Selection& selection, std::uint64_t elements, base::Bytes into);
 
-/// Bytes of a packet that write_packet wrote beside its values.
+/// Bytes of a packet from write_packet that are not values.
 [[nodiscard]] std::size_t index_bytes_of(base::ConstBytes packet);
 
-/// Reads a packet; returns the bytes behind it. Throws Corrupt for bytes that write_packet does not write: indices are
-/// safe to use. Neither room grows beyond the tensor's elements.
+/// Reads a packet and returns the bytes after it. Throws Corrupt for bytes that write_packet cannot produce, so the
+/// indices are safe to use. The memory for indices and values does not exceed the tensor's elements.
 [[nodiscard]] base::ConstBytes read_packet(const ValueCoding& coding, std::uint64_t elements, base::ConstBytes from,
                                            Arrival& into);
 

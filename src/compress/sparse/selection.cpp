@@ -1,4 +1,4 @@
-// Selection: a sampled threshold lets candidates through in one pass; counting magnitudes decides among them.
+// Selection: one pass collects candidates above a sampled threshold; counts of magnitudes select among them.
 #include "compress/sparse/selection.hpp"
 
 #include <algorithm>
@@ -16,13 +16,13 @@ constexpr std::size_t kSample = 32768, kNeighbours = 8;
 constexpr std::uint32_t kAboveAll = 0x8000'0000;
 constexpr unsigned kLowBits = 15;  ///< of the 31 bits of a magnitude; the upper 16 are counted first
 
-/// The threshold of an exact choice: elements above it, and the first `ties` of those equal to it.
+/// An exact threshold: selects the elements above `magnitude` and the first `ties` elements equal to it.
 struct Threshold {
   std::uint32_t magnitude;
   std::size_t ties;
 };
 
-/// The bin in which the k-th largest lies, and how many of its elements belong to the k largest.
+/// The bin of the k-th largest element, and how many elements of the bin are among the k largest.
 struct Bin {
   std::uint32_t index;
   std::size_t wanted;
@@ -34,7 +34,7 @@ Bin bin_of(const std::vector<std::uint32_t>& counts, std::size_t k) {
   return {static_cast<std::uint32_t>(bin), k};
 }
 
-/// Of at least k elements.
+/// The threshold of the k largest of `elements`, which has at least k elements.
 Threshold threshold_of(std::span<const float> elements, std::size_t k) {
   std::vector<std::uint32_t> upper(1U << (31 - kLowBits)), lower(1U << kLowBits);
   for (const float x : elements) ++upper[kernel::magnitude(x) >> kLowBits];
@@ -46,9 +46,9 @@ Threshold threshold_of(std::span<const float> elements, std::size_t k) {
   return {high.index << kLowBits | low.index, low.wanted};
 }
 
-/// A threshold that somewhat more than k elements reach, if the sample is like the whole; at least 1, because zeros are
-/// not selected. Neighbours are drawn together, which costs one access to memory instead of eight; they may be alike,
-/// so that the sample counts as an eighth where its spread is estimated.
+/// A threshold that slightly more than k elements reach if the sample is representative; at least 1, because zeros are
+/// not selected. Eight neighbours are sampled together, which costs one memory access instead of eight. Neighbours may
+/// be correlated, so the estimate of the spread counts them as one sample.
 std::uint32_t estimated_threshold(const Compensated& tensor, std::size_t k) {
   const base::CounterRandom random{tensor.size(), k};
   const auto places = static_cast<std::uint32_t>(tensor.size() - kNeighbours + 1);
@@ -67,12 +67,12 @@ std::uint32_t estimated_threshold(const Compensated& tensor, std::size_t k) {
 }
 
 struct Pass {
-  std::uint32_t least;  ///< magnitude of a candidate
-  bool forms;           ///< the elements on the way
+  std::uint32_t least;  ///< minimum magnitude of a candidate
+  bool forms;           ///< this pass forms the elements
 };
 
-/// Adds the candidates among all elements. If they become far more than `k`, only those that are among the k largest so
-/// far are kept, and what does not exceed them is no candidate any more.
+/// Collects the candidates. If there are far more than `k`, keeps only the k largest so far and raises the minimum
+/// magnitude accordingly.
 void collect(const Compensated& tensor, std::size_t k, Pass pass, Selection& into) {
   const std::size_t most = 4 * k + kSample;
   each_chunk(tensor.size(), [&](Range chunk) {
@@ -104,7 +104,7 @@ void Selection::add(std::uint32_t index, float value) {
 }
 
 std::uint32_t Selection::keep_largest(std::size_t k) {
-  Threshold threshold{0, 0};  // of k or fewer all are kept, but for zeros
+  Threshold threshold{0, 0};  // k or fewer elements: keeps all except zeros
   if (size_ > k) threshold = k == 0 ? Threshold{kAboveAll, 0} : threshold_of(values(), k);
   keep_where([&threshold](float value) {
     const std::uint32_t m = kernel::magnitude(value);

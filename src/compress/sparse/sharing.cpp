@@ -1,4 +1,4 @@
-// Sharing: packing values that all ranks have selected alike, and their average back.
+// Sharing coder: packs the values that all ranks select, and unpacks their average.
 #include "compress/sparse/sharing.hpp"
 
 #include <cstring>
