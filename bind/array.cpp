@@ -1,4 +1,4 @@
-// What DLPack says of an array, checked, and translated into the library's types.
+// Checks the DLPack description of an array, and converts it to the library's types.
 #include "array.hpp"
 
 #include <fmt/format.h>

@@ -15,8 +15,8 @@
 
 namespace syncopate::bind {
 
-/// What a caller says of all arrays of a call: the type to treat their elements as, of equal width (bfloat16 in an
-/// array of uint16); none: their own.
+/// The type that a caller gives to the elements of all arrays of a call, of equal width (bfloat16 in an array of
+/// uint16); none: the arrays' own types.
 using TypeName = std::optional<std::string>;
 
 /// An array and the memory that it keeps alive. Copied and destroyed with the GIL.
@@ -25,9 +25,9 @@ struct Array {
   Buffer buffer;
 };
 
-/// The array in place, flat, through DLPack or the buffer protocol. Throws Misuse that says why it cannot be used: it
-/// offers neither, lies on a device, is read-only, has gaps between its elements, or is of a type that the library does
-/// not have. `role` names the argument.
+/// The array in place, flat, through DLPack or the buffer protocol. Throws Misuse with the reason if it cannot be
+/// used: it offers neither, is on a device, is read-only, has gaps between its elements, or has a type that the
+/// library lacks. `role` names the argument.
 [[nodiscard]] Array array_of(nb::handle object, const TypeName& type, const char* role);
 
 /// The shape and type of memory that the library owns.

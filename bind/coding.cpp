@@ -46,7 +46,7 @@ void bind_coding(nb::module_& module) {
       .def_prop_ro("shape", [](const Tensor& self) { return nb::tuple(nb::cast(self.shape.lengths)); });
   nb::class_<FeedbackOptions>(
       module, "Feedback",
-      "What becomes of the elements that a codec leaves out of a packet. kind: \"none\": they are lost; \"residual\": "
+      "Treatment of the elements that a codec leaves out of a packet. kind: \"none\": they are lost; \"residual\": "
       "they "
       "are added to the next gradient; \"momentum\": momentum correction, in which the synchronizer accumulates the "
       "momentum and the optimizer must add none; \"auto\": residual where it is sound. clip_norm > 0 scales every "

@@ -1,4 +1,4 @@
-// What synchronizers and combiners have in common for Python: gradients, feedback, and a codec's saved state.
+// Code that synchronizers and combiners share for Python: gradients, feedback, and a codec's saved state.
 #pragma once
 
 #include <nanobind/stl/pair.h>

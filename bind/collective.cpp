@@ -32,7 +32,7 @@ Buffer hold(std::vector<Array>& arrays, nb::handle object, const TypeName& dtype
   return arrays.emplace_back(array_of(object, dtype, role)).buffer;
 }
 
-/// What is wrong with an argument here is a call that was refused there: the ranks stay in step.
+/// A bad argument on one rank fails the call on all ranks, so that the ranks stay in step.
 Prepared prepared(Membership& self, const Task& task, const CollectiveOptions& options, const TypeName& dtype) try {
   Prepared made{{.collective = task.collective, .parts = task.parts, .out_parts = task.out_parts}, options, {}};
   made.options.op = reduce_op_named(task.op);

@@ -64,7 +64,7 @@ void bind_errors(nb::module_& module) {
     const std::string name(name_of(kind));
     nb::dict own;
     own["__doc__"] =
-        nb::str(("The C++ exception syncopate::" + name + "; docs/errors.md says when it is raised.").c_str());
+        nb::str(("The C++ exception syncopate::" + name + "; docs/errors.md describes when it is raised.").c_str());
     own["__module__"] = module.attr("__name__");
     module.attr(name.c_str()) = make_class(name.c_str(), base, own);
   }

@@ -33,13 +33,15 @@ constexpr const char* kDoc =
     "leaves the block. Thread-safe.";
 constexpr const char* kJoinDoc =
     "Join the job that the arguments and the environment describe.\n\n"
-    "What is not given is taken from SYNCOPATE_* variables, then from those of torchrun, Open MPI, MPICH, Slurm and "
+    "Arguments that are not given are taken from SYNCOPATE_* variables, then from those of torchrun, Open MPI, MPICH, "
+    "Slurm and "
     "PMI; "
     "without any the group has one rank. rendezvous: \"tcp://host:port\" (rank 0 listens there), \"file:///folder\" or "
     "\"local://name\". secret_file: the job's secret, required unless every address is loopback. timeout_s: seconds "
     "that "
     "one collective may take while all ranks live (120); join_timeout_s: seconds of joining (60); silence_s: seconds "
-    "after which a silent rank counts as lost (2). ranks_per_host: treat so many neighbouring ranks as one host; 0: "
+    "after which a silent rank counts as lost (2). ranks_per_host: treat this number of neighbouring ranks as one "
+    "host; 0: "
     "the "
     "real hosts.\n\n"
     "Raises Misuse, Timeout (naming the ranks that are missing), Unauthorized, SystemFailure.";

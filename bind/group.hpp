@@ -25,8 +25,8 @@ class Membership final {
   [[nodiscard]] bool is_closed() const noexcept { return !group_; }
   void close() { group_.reset(); }
 
-  /// Carries the operation out on this thread, without the GIL: `blocking`, or, where operations that were started are
-  /// still in progress, `starting` and a wait that hears signals.
+  /// Runs the operation on this thread, without the GIL: `blocking`, or, if started operations are still in progress,
+  /// `starting` and a wait that handles signals.
   void run(const std::function<void(Group&)>& blocking, const std::function<Work(Group&)>& starting);
   /// Starts it; its arrays are kept until it has ended.
   [[nodiscard]] StartedWork start(const std::function<Work(Group&)>& starting, std::vector<Array> arrays);

@@ -1,4 +1,4 @@
-// How waits hear signals: the interpreter is asked, on its main thread, with the GIL held.
+// Signals during waits: the interpreter checks for them, on its main thread, with the GIL held.
 #include "signals.hpp"
 
 #include <unistd.h>

@@ -13,7 +13,7 @@ namespace {
 
 using namespace nb::literals;
 
-/// What of Python's a synchronizer uses.
+/// Python objects that a synchronizer uses.
 struct Held {
   std::vector<Array> weights;
   std::shared_ptr<nb::callable> update;  ///< null: none
@@ -29,7 +29,7 @@ std::function<void(std::size_t, std::size_t)> update_in(std::shared_ptr<nb::call
     } catch (const nb::python_error& raised) {
       failure = raised.what();
     }
-    // What Python raised must not travel through threads without the GIL.
+    // A Python exception must not pass through threads without the GIL.
     if (!failure.empty()) throw std::runtime_error(failure);
   };
 }
@@ -65,7 +65,7 @@ class Averaging final {
     }
     group_.reset();
   }
-  /// What an update in Python refers to, for Python's collector of cycles.
+  /// References of an update in Python, for Python's garbage collector.
   [[nodiscard]] const std::shared_ptr<nb::callable>& update() const noexcept { return update_; }
   [[nodiscard]] const std::vector<Tensor>& tensors() const noexcept { return tensors_; }
   template <class Wait>
@@ -124,7 +124,7 @@ void bind_values(nb::module_& module) {
       .def_ro("first", &BucketInfo::first)
       .def_ro("last", &BucketInfo::last)
       .def_ro("bytes", &BucketInfo::bytes);
-  nb::class_<StepStatistics>(module, "StepStatistics", "What the last step cost this rank.")
+  nb::class_<StepStatistics>(module, "StepStatistics", "Costs of the last step on this rank.")
       .def_ro("wire_bytes", &StepStatistics::wire_bytes, "Bytes sent, headers included.")
       .def_ro("wait_s", &StepStatistics::wait_s, "Seconds that `wait` blocked.")
       .def_ro("gradient_norm", &StepStatistics::gradient_norm, "Global L2 norm before clipping; 0 without clip_norm.")

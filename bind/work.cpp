@@ -25,7 +25,7 @@ void call(nb::callable& callback, std::atomic<std::thread::id>& calling, const s
   }
   callback.reset();
   calling = std::thread::id();
-  // What Python raised must not travel through threads without the GIL.
+  // A Python exception must not pass through threads without the GIL.
   if (!failure.empty()) throw std::runtime_error(failure);
 }
 

@@ -36,7 +36,7 @@ class StartedWork final {
   void then(nb::callable callback) const;
 
  private:
-  /// As wait_in_pieces; the other ranks learn what a handler raised.
+  /// wait_in_pieces, after which an exception of a signal handler is reported to the other ranks.
   void wait_until_over(const std::function<bool(std::chrono::milliseconds bound)>& is_over) const;
 
   Work work_;

@@ -36,7 +36,7 @@ FOR_USERS = {"syncopate"}
 TOOLING, TOOLING_READERS = "syncopate/tooling", ("src", "tools", "train", "test", "bench")
 # Trees that see the library through its front door only.
 OUTSIDE = ("tools", "train", "bind", "example")
-# What a tree outside may include of another tree beside its own files, and why.
+# What a tree may include of another tree besides its own files, and why.
 SEAMS = {"tools": {"contender/"},  # the method of measuring is one header, shared with the programs of the contenders
          "train": {"arguments.hpp"}}  # checks of options and their error texts, the same in every program
 # Include of a foreign library -> the only places where it may stand.

@@ -70,7 +70,7 @@ def findings(root):
             text = (root / path).read_text()
             stems.append(path.stem)
             if not text.startswith("// "):
-                yield Finding(str(path), 1, "line 1 says in one sentence what the entry is and where it comes from")
+                yield Finding(str(path), 1, "line 1 must state in one sentence what the entry is and where it comes from")
             yield from descriptor_findings(path, text, shelf)
             yield from visible_findings(path, text)
         yield from page_findings(root, shelf, stems)

@@ -42,7 +42,7 @@ def changed(root):
 
 
 def diagnostics(root, folder, source):
-    """What clang-tidy says of one source and our headers in it: [(file, line, what), its notes alike ...]; stderr where it failed."""
+    """The diagnostics of one source and our headers in it: [(file, line, what), its notes alike ...]; stderr where it failed."""
     command = [program(), "-p", folder, "--quiet", f"--config-file={root / '.clang-tidy'}",
                f"--header-filter=^{re.escape(str(root))}/(include|src|tools|bind)/", "--extra-arg=-Wno-unknown-warning-option",
                "--extra-arg=-ferror-limit=0", str(source)]
@@ -85,7 +85,7 @@ def look(root, entries):
 
 
 def quick_findings(root, entries):
-    """Of changed files, as many as QUICK_SECONDS reach for."""
+    """The findings of changed files, until QUICK_SECONDS have passed."""
     deadline = time.monotonic() + QUICK_SECONDS
     skipped = []
 

@@ -27,8 +27,8 @@ endif()
 # Same bits on every processor: no product is fused into a sum where the instruction set happens to offer it.
 target_compile_options(syncopate_settings INTERFACE -ffp-contract=off)
 if(SYNCOPATE_SANITIZE)
-  # Sanitizer builds keep asserts and frame pointers: their job is to explain. Of debug information they need lines
-  # only, and -O1 compiles the instrumented code in half the time of -O2.
+  # Sanitizer builds keep asserts and frame pointers, for useful reports. They need only line tables as debug
+  # information, and -O1 compiles the instrumented code in half the time of -O2.
   set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O1 -g1")
   add_compile_options(-fsanitize=${SYNCOPATE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${SYNCOPATE_SANITIZE})

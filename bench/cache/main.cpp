@@ -160,7 +160,7 @@ Speed of_store(const std::string& folder, const DrawnSource& source, const std::
   return speed;
 }
 
-/// The same with one file for each record, written beside its name and renamed, its hash behind its bytes.
+/// The baseline with one file per record: a temporary file that is renamed, with the hash after the bytes.
 Speed of_files(const std::string& folder, const DrawnSource& source, const std::vector<std::uint32_t>& order) {
   using cache::disk::File;
   const File opened = cache::disk::own_folder(folder);

@@ -1,4 +1,4 @@
-// What codecs take from a core: encoding, adding up and decoding in dense bytes a second, beside one read of memory.
+// CPU cost of codecs: encoding, adding and decoding in dense bytes per second, compared with one read of memory.
 #include "compress/codec.hpp"
 
 #include <benchmark/benchmark.h>
@@ -19,7 +19,7 @@ using compress::Tensor;
 
 constexpr std::size_t kRows = 4096, kColumns = 4096;  ///< 64 MiB: beyond the caches of a core
 
-/// Of this thread: others on the machine do not count.
+/// CPU seconds of this thread, without those of other threads.
 double cpu_s() {
   timespec now{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);

@@ -85,7 +85,7 @@ class Service final : public grpc::CallbackGenericService {
   const std::size_t bytes_;
 };
 
-/// In a child that ends with its worker: serves for good.
+/// Serves in a child process, which ends with its worker.
 [[noreturn]] void serve(const std::string& address, std::size_t bytes) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   Service service(bytes);
@@ -169,7 +169,7 @@ class Call final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBu
   bool is_over_ = false;
 };
 
-/// What the arguments say.
+/// The place that the arguments give.
 struct Place {
   std::map<std::string, std::string> given;
   int worker = 0, workers = 1, servers = 1;

@@ -22,7 +22,7 @@
 
 namespace contender {
 
-/// What one process of a contender measures; the controller passes it as `key=value` arguments.
+/// The measurement of one process of a contender; the controller passes it as `key=value` arguments.
 struct Job {
   std::string contender;
   std::string transport;
@@ -206,7 +206,7 @@ inline std::string row(const Job& job, const std::string& algorithm, std::size_t
 /// Makes the call for (algorithm, data); `data` stays where it is.
 template <class T>
 using Maker = std::function<Call(const std::string& algorithm, std::span<T> data)>;
-/// What is measured, and memory for its longest vector.
+/// The measured collective, and memory for its longest vector.
 template <class T>
 struct Subject {
   Maker<T> make;
@@ -247,7 +247,7 @@ template <class T>
   return *std::max_element(job.bytes.begin(), job.bytes.end()) / sizeof(T);
 }
 
-/// The same in the program's own memory.
+/// The measurement in the program's own memory.
 template <class T>
 void measure(const Job& job, const Ties& ties, const Maker<T>& make, const Sink& sink) {
   std::vector<T> memory(longest_vector<T>(job));

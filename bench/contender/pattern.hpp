@@ -82,7 +82,7 @@ class Pattern final {
     return answer(scale<T>(), index, {0, 0, count, rank});
   }
 
-  /// A rank's memory before the call. What a rank has no say in starts as zero, which no answer contains.
+  /// A rank's memory before the call. Elements that the rank does not provide start as zero, which no answer contains.
   template <class T>
   void ask(std::uint32_t rank, std::span<T> data) const {
     const Answer all{0, 0, data.size()};

@@ -19,8 +19,8 @@
 
 namespace contender {
 
-/// What workers send, and what weights become of it. All numbers are whole and exact in f32. They repeat after a prime
-/// number of elements, so that what lies at a wrong place of a block or a chunk is wrong.
+/// Updates of the workers, and the resulting weights. All numbers are whole and exact in f32. They repeat after a
+/// prime number of elements, so that an element at a wrong place of a block or a chunk has a wrong value.
 class Updates final {
  public:
   explicit Updates(int workers) : workers_(workers), weights_(kPeriod, 0.0F) {}

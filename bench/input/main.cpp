@@ -1,4 +1,4 @@
-// Preparing pictures on one core, beside bare libjpeg-turbo in turn.
+// Prepares pictures on one core, in alternation with plain libjpeg-turbo.
 #include <fmt/format.h>
 #include <jpeglib.h>
 

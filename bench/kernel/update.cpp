@@ -1,4 +1,4 @@
-// Every optimizer's update of one tensor on one thread, by the bytes that its rule moves; beside kernel.cpp's memcpy.
+// Every optimizer's update of one tensor on one thread, by the bytes that its rule moves; compare kernel.cpp's memcpy.
 #include <benchmark/benchmark.h>
 
 #include <string>

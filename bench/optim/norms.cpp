@@ -43,7 +43,7 @@ std::vector<std::size_t> transformer_base() {
   return tensors;
 }
 
-/// The trust ratios of all tensors on rank 0 of so many. What travels is in place: its time is the network's.
+/// The trust ratios of all tensors on rank 0 of `ranks`. Received data are in place: their time is the network's.
 void norms(benchmark::State& state, const std::vector<std::size_t>& sizes) {
   const auto ranks = static_cast<int>(state.range(0));
   const SharedWork work{.shards = Shards(sizes, ranks), .rank = 0, .gather = [](auto, auto) {}};

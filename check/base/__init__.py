@@ -1,1 +1,1 @@
-"""What every check shares: the tree's files, C++ text without comments, functions, findings."""
+"""Code that all checks share: the tree's files, C++ text without comments, functions, findings."""

@@ -18,7 +18,7 @@ def row(parts):
 
 
 def room(path):
-    """What a circle is made of: a folder; of a noun's own folder each file, for what is lowest and highest in it stand there."""
+    """The node of a cycle: a folder, or, in a noun's own folder, each file, because its lowest and highest layers are there."""
     return str(path.parent) if len(path.parts) > 2 else str(path)
 
 

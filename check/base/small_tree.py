@@ -1,4 +1,4 @@
-"""What the tests of the checks stand on: a small tree that lasts as long as one test."""
+"""A small tree for the tests of the checks, which exists for one test."""
 
 import tempfile
 import unittest

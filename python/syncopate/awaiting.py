@@ -19,7 +19,7 @@ def steps(work):
     def ended(error):
         try:
             loop.call_soon_threadsafe(settle, error)
-        except RuntimeError:  # the loop was closed meanwhile: nobody waits
+        except RuntimeError:  # the loop was closed meanwhile: no task waits
             pass
 
     work.then(ended)

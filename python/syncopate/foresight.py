@@ -91,7 +91,7 @@ class Simulation:
 
 @dataclass(frozen=True)
 class Entry:
-    """What can be chosen by name: an entry of one of the catalogue's shelves."""
+    """An entry of the catalogue, which is chosen by its name."""
 
     shelf: str
     name: str
@@ -163,7 +163,7 @@ def _known(kind, row):
 
 
 def _without_zeros(profile_text):
-    """Leave out what a layer does not say."""
+    """Remove the fields that a layer leaves at zero."""
     for layer in profile_text["layers"]:
         if not layer["rows"]:
             del layer["rows"]

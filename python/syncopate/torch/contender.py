@@ -77,7 +77,7 @@ def samples_in(folder):
 
 
 def arguments():
-    """What `bench step` gives, and those options of `syncopate train` that the contenders know."""
+    """The arguments of `bench step`, and the options of `syncopate train` that the contenders accept."""
     parser = argparse.ArgumentParser(prog="contender", description=__doc__, allow_abbrev=False)
     parser.add_argument("--contender", required=True, help=f"NAME or NAME:MIB, the size of DDP's buckets; NAME: {', '.join(CONTENDERS)}")
     parser.add_argument("--codec", default="none", help="of the hook")
@@ -101,7 +101,7 @@ def arguments():
 
 
 def join(given):
-    """The process group of the job's ranks, on the interface that the job says."""
+    """The process group of the job's ranks, on the interface that the job gives."""
     rank, size = int(os.environ.get("SYNCOPATE_RANK", 0)), int(os.environ.get("SYNCOPATE_SIZE", 1))
     if "SYNCOPATE_INTERFACE" in os.environ:
         os.environ["GLOO_SOCKET_IFNAME"] = os.environ["SYNCOPATE_INTERFACE"]

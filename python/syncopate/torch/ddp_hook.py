@@ -71,7 +71,7 @@ class HookState:
             raise syncopate.Misuse("this state has no model; call attach(model) after loading it")
         named = parameters.trained(self._model)
         self._index = {parameter: i for i, (_, parameter) in enumerate(named)}
-        # Of the order in which its operations begin ranks agree only if nobody else uses the group.
+        # Ranks agree on the order of operations only if no other code uses the group.
         self._group = meeting.own_group(self._process_group, self._timeout_s)
         self._combiner = syncopate.Combiner(self._group, parameters.gradients(named), weights=parameters.weights(named),
                                             **self.coding)

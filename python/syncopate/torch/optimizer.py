@@ -45,7 +45,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
             self.synchronizer.ready(i)
 
     def _forget_averages(self):
-        """What was averaged and never applied does not count in the codec's state."""
+        """Averages that were never applied do not count in the codec's state."""
         if self._averaged:
             self._averaged = False
             self.synchronizer.discard_step()
@@ -81,7 +81,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         return loss
 
     def zero_grad(self, set_to_none=True):
-        """Zero the gradients in place, whatever `set_to_none` says: their memory is the exchange's."""
+        """Zero the gradients in place, also with `set_to_none`: the exchange owns their memory."""
         self._forget_averages()
         for view, (_, parameter) in zip(self._views, self._named, strict=True):
             view.zero_()
@@ -113,7 +113,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         return self.optimizer.state_dict()
 
     def load_state_dict(self, state_dict):
-        """Into the wrapped optimizer."""
+        """Load the state into the wrapped optimizer."""
         self.optimizer.load_state_dict(state_dict)
 
     def register_step_pre_hook(self, hook):

@@ -19,7 +19,7 @@ def trained(model):
 
 
 def gradients(parameters):
-    """What a Synchronizer or Combiner takes for these."""
+    """The gradients of these parameters, for a Synchronizer or Combiner."""
     return [syncopate.Gradient(name, tuple(parameter.shape), DTYPES[parameter.dtype]) for name, parameter in parameters]
 
 

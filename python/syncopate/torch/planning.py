@@ -1,4 +1,4 @@
-"""What the library would bring to a model, before anything is changed: layer times of any module, and a plan from them."""
+"""Predicts the gain for an unchanged model: layer times of any module, and a plan from them."""
 
 import statistics
 import time
