@@ -1,4 +1,4 @@
-// Packets that are decoded alone, as a server does: what they say, and what is refused.
+// Packets that are decoded alone, as a server does: decoded values, and refusals.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -17,7 +17,7 @@ std::vector<const Codec*> codecs_alone() {
   return alone;
 }
 
-/// A gradient of some thousand elements as one rank encodes it.
+/// A gradient of some thousand elements, encoded by one rank.
 class Packets : public testing::TestWithParam<const Codec*> {
  protected:
   Packets() : settings_(test::with_residual(std::string(GetParam()->name))), coder_(coder_of(settings_, true)) {
@@ -47,7 +47,7 @@ TEST_P(Packets, SayAboutTheGradientAndWhatTheyLeaveOutIsTheResidual) {
     error += (decoded[i] - gradient_[i]) * (decoded[i] - gradient_[i]);
     whole += gradient_[i] * gradient_[i];
   }
-  EXPECT_LT(error, 2 * whole);  // of stochastic rounding to three levels the variance is about as large as the gradient
+  EXPECT_LT(error, 2 * whole);  // stochastic rounding to three levels: the variance is about as large as the gradient
   if (settings_.feedback.kind == Feedback::Kind::none) return;
   EXPECT_LT(error, whole);
   const auto* const residual = reinterpret_cast<const float*>(next_.data() + next_.size()) - gradient_.size();

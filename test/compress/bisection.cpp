@@ -1,4 +1,4 @@
-// Bisection selects as the corrected Algorithm 1 of CommLib does, and reads the elements as often as it says.
+// Bisection selects as the corrected Algorithm 1 of CommLib, and returns the correct number of reads.
 #include "compress/sparse/bisection.hpp"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ Selected select(std::vector<float> values, std::size_t k, std::uint64_t seed = 9
   return selected;
 }
 
-/// What is not finite reaches every threshold.
+/// Values that are not finite reach every threshold.
 float absolute(float x) { return std::isfinite(x) ? std::fabs(x) : std::numeric_limits<float>::infinity(); }
 
 /// The two thresholds of Algorithm 1, line by line, corrected.
@@ -61,7 +61,7 @@ Thresholds thresholds_by_the_paper(const std::vector<float>& x, std::size_t k, f
   return found;
 }
 
-/// `random(limit)` draws below it.
+/// `random(limit)` draws a number below `limit`.
 template <class Random>
 Selected by_the_paper(const std::vector<float>& x, std::size_t k, Random random) {
   float u = 0;
@@ -104,7 +104,7 @@ INSTANTIATE_TEST_SUITE_P(Of, Bisection,
                                          "denormal", "one_block_is_large", "nan_and_infinity"),
                          [](const auto& of) { return of.param; });
 
-// 13 to 17 trials suffice for what training looks like; the printed algorithm always takes 30.
+// 13 to 17 trials suffice for gradients of training; the printed algorithm always takes 30.
 TEST(Bisection, StopsWhenExactlyKReachTheThreshold) {
   const Selected selected = select(drawn("normal", 200000), 2000);
   EXPECT_GE(selected.reads, 2U + 10U);
@@ -112,7 +112,7 @@ TEST(Bisection, StopsWhenExactlyKReachTheThreshold) {
   EXPECT_EQ(select(drawn("all_equal", 1000), 10).reads, 2U + 30U) << "no threshold lets exactly 10 through";
 }
 
-// From the mean on, as printed, the second half of the selection would be drawn from everything.
+// The printed algorithm starts at the mean; then the second half of the selection would be drawn from all elements.
 TEST(Bisection, FindsThresholdsBelowTheMeanMagnitude) {
   const std::vector<float> values = drawn("normal", 50000);
   const std::size_t k = 40000;

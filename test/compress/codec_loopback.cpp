@@ -1,4 +1,4 @@
-// A codec's conversation with itself: what is sent, what is decoded, and what the next step gets.
+// Codec loopback: what is sent, what is decoded, and the state of the next step.
 #include "syncopate/tooling/codec_loopback.hpp"
 
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ TEST(CodecLoopback, CountsEveryByteOfThePayload) {
   CodecLoopback topk({.codec = "topk:0.05", .elements = 1000});
   const LoopbackStep step = topk.step(gradient);
   EXPECT_EQ(not_zero(gradient), 50);
-  EXPECT_EQ(step.wire_bytes - step.index_bytes, 50U * 4U) << "all but the values say which elements they are";
+  EXPECT_EQ(step.wire_bytes - step.index_bytes, 50U * 4U) << "all other bytes encode indices";
   EXPECT_GT(step.index_bytes, 0U);
   EXPECT_TRUE(topk.selects());
   EXPECT_EQ(topk.density(), 0.05);

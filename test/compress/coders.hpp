@@ -1,4 +1,4 @@
-// Coders: those of several ranks about the same gradients, answered in memory as an exchange would, and what must hold.
+// Coders: runs the coders of several ranks for the same gradients, answers their rounds in memory, and checks laws.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,21 +18,21 @@ namespace syncopate::compress::test {
 using Values = std::vector<float>;
 using Payload = std::vector<std::byte>;
 
-/// A gradient of every rank.
+/// The shape of a gradient, equal on all ranks.
 struct Shape {
   std::size_t rows = 0, columns = 1;
   std::uint64_t key = 1;
   [[nodiscard]] std::size_t count() const { return rows * columns; }
 };
 
-/// Gradients of so many elements, with keys of their own.
+/// Vectors with these numbers of elements and different keys.
 inline std::vector<Shape> vectors_of(const std::vector<std::size_t>& elements) {
   std::vector<Shape> shapes;
   for (const std::size_t count : elements) shapes.push_back({count, 1, 77 + shapes.size()});
   return shapes;
 }
 
-/// The codec by its name and parameter, with a residual if that is sound.
+/// Settings for `name` or `name:parameter`, with residual feedback if it is sound.
 inline Settings with_residual(const std::string& name) {
   Settings settings = settings_of(name);
   if (settings.codec->feedback >= FeedbackUse::sound) settings.feedback.kind = Feedback::Kind::residual;
@@ -45,7 +45,7 @@ inline Values floats_of(base::ConstBytes bytes) {
   return values;
 }
 
-/// What one rank has of a gradient. `kept` counts in the next step, `next` in the one after it.
+/// One rank's vectors of a gradient. The next step reads `kept` and writes `next`.
 struct Vectors {
   Values values, weights;
   Payload kept, next;
@@ -55,7 +55,7 @@ struct Rank {
   std::unique_ptr<Coder> coder;
   std::vector<Vectors> vectors;
   std::vector<Tensor> tensors;
-  std::size_t wire_bytes = 0;  ///< what follows them on the wire is the guard
+  std::size_t wire_bytes = 0;  ///< the guard bytes follow them in `wire`
   Payload wire;
   std::optional<Round> round;
 };
@@ -75,7 +75,7 @@ class Coders final {
   [[nodiscard]] std::size_t size() const { return ranks_.size(); }
   [[nodiscard]] Rank& operator[](std::size_t rank) { return ranks_[rank]; }
   [[nodiscard]] Vectors& at(std::size_t rank, std::size_t tensor = 0) { return ranks_[rank].vectors[tensor]; }
-  /// After a step, of a codec that keeps nothing but residuals.
+  /// The residual after a step, for a codec whose only state is residuals.
   [[nodiscard]] float residual(std::size_t rank, std::size_t tensor, std::size_t i) {
     return floats_of(base::ConstBytes(at(rank, tensor).kept).subspan(i * sizeof(float), sizeof(float)))[0];
   }
@@ -89,7 +89,7 @@ class Coders final {
         for (std::size_t i = 0; i < shapes_[t].count(); ++i) at(rank, t).values[i] = value(rank, t, i);
   }
 
-  /// Says the first round on every rank.
+  /// Starts the first round on every rank.
   void begin() {
     payloads_.clear();
     for (std::size_t rank = 0; rank < size(); ++rank) {
@@ -102,7 +102,7 @@ class Coders final {
     }
     note();
   }
-  /// The answers to the present round, by rank, and in them by sender.
+  /// The answers to the current round, by receiving rank, then by sender.
   [[nodiscard]] std::vector<std::vector<Payload>> answers() const {
     std::vector<std::vector<Payload>> answers(size());
     for (std::size_t sender = 0; sender < size(); ++sender) {
@@ -113,19 +113,19 @@ class Coders final {
     }
     return answers;
   }
-  /// Answers one rank; its round says what follows.
+  /// Answers one rank; its coder returns the next round.
   void answer(std::size_t rank, const std::vector<Payload>& packets) {
     const std::vector<base::ConstBytes> spans(packets.begin(), packets.end());
     ranks_[rank].round = ranks_[rank].coder->next(Answer(std::span<const base::ConstBytes>(spans)));
   }
-  /// Answers the present round on every rank.
+  /// Answers the current round on every rank.
   void answer_all() {
     if (ranks_[0].round->combine == Combine::additive) average();
     const auto all = ranks_[0].round->combine == Combine::mergeable ? merged() : answers();
     for (std::size_t rank = 0; rank < size(); ++rank) answer(rank, all[rank]);
     note();
   }
-  /// All rounds of a step; then what was left out counts.
+  /// Runs all rounds of a step; then `next` becomes `kept`.
   void step() {
     begin();
     while (ranks_[0].round) answer_all();
@@ -134,7 +134,7 @@ class Coders final {
       for (Vectors& vectors : rank.vectors) vectors.kept.swap(vectors.next);
   }
 
-  /// Changes what every rank gets from one where payloads are gathered or merged.
+  /// Damages the payload of a rank before it is gathered or merged.
   std::function<void(std::size_t rank, Payload& payload)> damage;
 
  private:
@@ -161,7 +161,8 @@ class Coders final {
     }
   }
 
-  /// All ranks say the same kind of round, no payload is longer than the codec's law, and none wrote beyond its wire.
+  /// Checks that all ranks start the same kind of round, that no payload exceeds wire_bytes, and that no coder wrote
+  /// beyond its wire.
   void note() {
     std::vector<Payload> said;
     for (const Rank& rank : ranks_) {
@@ -177,7 +178,7 @@ class Coders final {
     if (!said.empty()) payloads_.push_back(std::move(said));
   }
 
-  /// Along a binomial tree, at whose end the first rank's payload is everyone's answer.
+  /// Merges along a binomial tree; the first rank's payload is then every rank's answer.
   std::vector<std::vector<Payload>> merged() {
     std::vector<Payload> have;
     for (const Rank& rank : ranks_) have.push_back(payload_of(*rank.round));
@@ -201,7 +202,7 @@ class Coders final {
     return {part.begin(), part.end()};
   }
 
-  /// Of all payloads, in the order of the ranks, as floats.
+  /// Averages all payloads as floats, in rank order.
   void average() {
     const std::size_t count = ranks_[0].round->payload.count;
     for (const Rank& rank : ranks_) ASSERT_EQ(rank.round->payload.count, count);

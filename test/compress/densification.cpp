@@ -1,5 +1,4 @@
-// Densification: sums of sparse vectors without a shared mask grow denser with every rank that adds its own.
-// ranks.
+// Densification: without a shared mask, sums of sparse vectors become denser with every rank.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +15,7 @@ constexpr int kRanks = 96;
 
 double law(double density, int ranks) { return 1 - std::pow(1 - density, ranks); }
 
-/// Elements that a rank has, each with this probability; the values are 1.
+/// A rank's selection: each element with probability `density`; the values are 1.
 Arrival drawn(double density, std::uint64_t rank) {
   Arrival arrival;
   const base::CounterRandom random{rank, 17};
@@ -33,7 +32,7 @@ Arrival arrival_of(const Selection& selection) {
           {selection.values().begin(), selection.values().end()}};
 }
 
-// What `--gtest_output=json` writes of this test stands in docs/compression.md.
+// docs/compression.md has the numbers that this test writes with `--gtest_output=json`.
 TEST(Densification, FollowsItsLawWithIndependentSelectionsAndStopsWhereSumsAreCut) {
   for (const double density : {0.001, 0.01}) {
     const auto most = static_cast<std::size_t>(density * kElements);

@@ -1,4 +1,4 @@
-// DGC's selection is all that reach a threshold, no fewer than 0.8 k where lowering it helps, and never more than k.
+// DGC selects all elements that reach a threshold, at least 0.8 k if lowering it suffices, and never more than k.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,10 +20,10 @@ using test::with_residual;
 
 constexpr std::size_t kElements = 20000, kWanted = 200;
 
-/// What travels of these elements: the rest is combined as zero.
+/// Indices of the elements that are sent; the others are combined as zero.
 std::vector<std::uint32_t> selected_of(std::vector<float> values, std::uint64_t step = 0) {
   Coders coders(with_residual("dgc:0.01"), vectors_of({values.size()}), 1);
-  for (std::uint64_t before = 0; before < step; ++before) coders.step();  // of zeros
+  for (std::uint64_t before = 0; before < step; ++before) coders.step();  // steps with gradients of zeros
   coders.at(0).values = std::move(values);
   coders.step();
   std::vector<std::uint32_t> indices;
@@ -39,7 +39,7 @@ std::vector<float> drawn(const std::string& distribution, std::uint64_t seed) {
   return values;
 }
 
-/// Whether there is a threshold that these reach, and nothing else that lies before the last of them.
+/// Whether `indices` are all elements that reach some threshold, up to the last index.
 bool are_first_of_a_threshold(const std::vector<float>& values, const std::vector<std::uint32_t>& indices) {
   std::uint32_t least = 0x7fff'ffff;
   for (const std::uint32_t i : indices) least = std::min(least, kernel::magnitude(values[i]));
@@ -63,7 +63,7 @@ TEST(Dgc, SelectsWhatReachesASampledThreshold) {
       const std::vector<float> values = drawn(distribution, step);
       const auto indices = selected_of(values, step);
       ASSERT_LE(indices.size(), kWanted);
-      // A heavy tail's threshold is so wrong at times that ten times 0.8 do not mend it.
+      // With a heavy tail, the sampled threshold can be too high even after ten factors of 0.8.
       if (std::string(distribution) == "normal") {
         ASSERT_GE(indices.size(), kWanted * 8 / 10) << "step " << step;
       }
@@ -76,7 +76,7 @@ TEST(Dgc, SelectsWhatReachesASampledThreshold) {
   EXPECT_GT(reselected, 10U) << "a sample of 200 elements is often wrong by more than 1.3";
 }
 
-// Every threshold lets everything through: the choice among it is exact.
+// All elements reach every threshold; the selection among them is exact.
 TEST(Dgc, ChoosesExactlyAmongFarTooMany) {
   const std::vector<float> equal(kElements, -2.0F);
   const auto indices = selected_of(equal);
@@ -84,7 +84,7 @@ TEST(Dgc, ChoosesExactlyAmongFarTooMany) {
   EXPECT_EQ(indices.back(), kWanted - 1) << "of equal ones those of lower index";
 }
 
-// One element in 200 has magnitude 1. Where the sample has two or more of them, its threshold is 1, which too few
+// One element in 200 has magnitude 1. If the sample has two or more of them, its threshold is 1, which too few elements
 // reach.
 TEST(Dgc, LowersAThresholdThatTooFewReachTenTimesAtMost) {
   const base::CounterRandom random{8};
@@ -104,7 +104,7 @@ TEST(Dgc, LowersAThresholdThatTooFewReachTenTimesAtMost) {
   }
 }
 
-/// A feedback with every law of the sums, clipped to 1.
+/// One feedback for each formula of v, clipped to 1.
 std::vector<Feedback> clipped_feedbacks() {
   return {{.kind = Feedback::Kind::residual, .clip_norm = 1},
           {.kind = Feedback::Kind::momentum, .momentum = 0.9F, .clip_norm = 1},
@@ -130,7 +130,7 @@ TEST(Dgc, SendsAboutTheWantedNumberWhereLocalClippingShortensTheGradient) {
     }
 }
 
-// The sampled, estimated and counted thresholds of all codecs see the elements that feedback forms.
+// The thresholds of all codecs (sampled, estimated, counted) are those of the elements that feedback forms.
 TEST(LocalClipping, SelectsAsIfTheGradientHadBeenShort) {
   for (const std::string codec :
        {"topk:0.01", "mstopk:0.01", "dgc:0.01", "sparse_quantised:0.01,4", "threshold:0.001", "importance:0.001,1,300"})
@@ -138,7 +138,7 @@ TEST(LocalClipping, SelectsAsIfTheGradientHadBeenShort) {
       Settings with = settings_of(codec), without = with;
       with.feedback = without.feedback = feedback;
       without.feedback.clip_norm = 0;
-      constexpr std::size_t kLarge = 70'000;  // above this topk estimates its threshold
+      constexpr std::size_t kLarge = 70'000;  // above this size, topk estimates its threshold
       Coders clipped(with, vectors_of({kLarge}), 1), shortened(without, vectors_of({kLarge}), 1);
       for (std::uint64_t step = 0; step < 5; ++step) {
         const base::CounterRandom random{step};
@@ -156,7 +156,7 @@ TEST(LocalClipping, SelectsAsIfTheGradientHadBeenShort) {
     }
 }
 
-/// A gradient of {3, 4} times a factor under a bound of 5, as the coder gets it.
+/// The formed elements of the gradient {3, 4} times `factor`, clipped to `bound`.
 Values formed(float factor, double bound) {
   Values gradient{3 * factor, 4 * factor}, kept(2), next(2);
   const Feedback feedback{.kind = Feedback::Kind::residual, .clip_norm = bound};
@@ -203,7 +203,7 @@ TEST(Estimate, IsTheElementThatFeedbackForms) {
 }
 
 TEST(Dgc, SamplesMomentumToo) {
-  // Under momentum v = r + m u + g: of a velocity of 1 and gradients of 0.001 the sample's threshold is about m.
+  // With momentum, v = r + m u + g: for a velocity of 1 and gradients of 0.001, the sample's threshold is about m.
   std::vector<float> values(1000, 0.001F);
   std::vector<float> kept(2000), next(2000);
   std::fill(kept.begin() + 1000, kept.end(), 1.0F);

@@ -1,4 +1,4 @@
-// Distributions of elements that selections must bear: of training, and of nobody's training.
+// Distributions of elements for tests of selections: realistic and pathological ones.
 #pragma once
 
 #include <cmath>

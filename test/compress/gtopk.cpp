@@ -1,4 +1,4 @@
-// Global top-k: what arrives and what stays, bit for bit, against a tree of exhaustive merges.
+// Global top-k: averages and residuals, bit for bit, against a tree of exhaustive merges.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -16,7 +16,7 @@ using test::Coders;
 using Sparse = std::map<std::uint32_t, float>;
 using Values = std::vector<float>;
 
-/// The k of the greatest magnitude; of equal ones those of lower index. What is over goes to `rest`.
+/// The k elements of the greatest magnitude; ties go to the lower index. The others go to `rest`.
 Sparse largest(const Sparse& all, std::size_t k, Sparse& rest) {
   std::vector<std::pair<std::uint32_t, float>> order(all.begin(), all.end());
   std::ranges::stable_sort(order,
@@ -27,7 +27,7 @@ Sparse largest(const Sparse& all, std::size_t k, Sparse& rest) {
   return {order.begin(), end};
 }
 
-/// Every rank's elements v, which become its residuals; returns the sum that is left at the end of the tree.
+/// `ranks`: every rank's elements v, which are replaced by its residuals. Returns the sum at the end of the tree.
 Sparse merged(std::vector<Values>& ranks, std::size_t k) {
   std::vector<Sparse> have;
   for (Values& v : ranks) {
@@ -79,7 +79,7 @@ TEST_P(MergesOf, BringTheLargestSumsAndKeepTheRestBitForBit) {
   }
 }
 
-// Without feedback nothing is kept anywhere, and what a merge drops is lost.
+// Without feedback no rank keeps anything, and what a merge drops is lost.
 TEST(Merges, KeepNothingWithoutFeedback) {
   Coders coders(settings_of("gtopk:0.1"), {{20}}, 2);
   coders.fill(
@@ -90,14 +90,14 @@ TEST(Merges, KeepNothingWithoutFeedback) {
   EXPECT_TRUE(coders.at(0).kept.empty());
 }
 
-// Momentum correction: a value that a merge drops waits in the residual; its velocity was given away by its sender.
+// Momentum correction: a value that a merge drops is added to the residual; the sender has already masked its velocity.
 TEST(Merges, ReturnValuesUnderMomentumCorrection) {
   Settings settings = settings_of("gtopk:0.5");
   settings.feedback = {.kind = Feedback::Kind::momentum, .momentum = 0.5F};
   Coders coders(settings, {{2}}, 2);
   coders.fill(
       [](std::size_t rank, std::size_t, std::size_t i) { return rank == i ? 3.0F + static_cast<float>(i) : 1; });
-  coders.step();  // rank 0 selects element 0 (3), rank 1 element 1 (4): the second one arrives
+  coders.step();  // rank 0 selects element 0 (3), rank 1 element 1 (4): the merge keeps element 1
   EXPECT_EQ(coders.at(0).values, (Values{0, 2}));
   EXPECT_EQ(test::floats_of(coders.at(0).kept), (Values{3, 1, 0, 1})) << "r' and u' of rank 0";
   EXPECT_EQ(test::floats_of(coders.at(1).kept), (Values{1, 0, 1, 0})) << "r' and u' of rank 1";

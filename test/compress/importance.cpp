@@ -1,4 +1,4 @@
-// Importance-weighted pruning sends what the drawn ranks' masks say, under its thresholds, and trusts no mask.
+// Importance-weighted pruning sends the union of the drawn ranks' masks, applies its thresholds, and validates masks.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ std::string codec(const Thresholds& thresholds, int masks, int flush = 0, double
                      thresholds.turn);
 }
 
-/// Gradients of every rank, and weights of which some are zero.
+/// Fills every rank's gradients and weights; some weights are zero.
 void fill(Coders& coders, std::size_t tensors, std::uint64_t step) {
   for (std::size_t rank = 0; rank < coders.size(); ++rank)
     for (std::size_t tensor = 0; tensor < tensors; ++tensor) {
@@ -42,14 +42,14 @@ void fill(Coders& coders, std::size_t tensors, std::uint64_t step) {
     }
 }
 
-/// v = fl(g + r) of a rank before the step.
+/// A rank's v = fl(g + r) before the step.
 std::vector<float> formed(Coders& coders, std::size_t rank, std::size_t tensor, std::uint64_t step) {
   std::vector<float> v = coders.at(rank, tensor).values;
   for (std::size_t i = 0; step > 0 && i < v.size(); ++i) v[i] += coders.residual(rank, tensor, i);
   return v;
 }
 
-/// What is above its threshold, by equation 4 as it is corrected.
+/// Elements above their threshold, by the corrected equation 4.
 std::set<std::size_t> important(const std::vector<float>& v, const std::vector<float>& w, const Thresholds& of) {
   std::vector<double> importance;
   for (std::size_t i = 0; i < v.size(); ++i) importance.push_back(std::fabs(v[i]) / (std::fabs(w[i]) + 0.01));
@@ -65,7 +65,7 @@ std::set<std::size_t> important(const std::vector<float>& v, const std::vector<f
   return found;
 }
 
-/// Ranks that proposed something.
+/// Ranks that proposed at least one element.
 std::vector<std::size_t> proposers(const Coders& coders) {
   std::vector<std::size_t> found;
   for (std::size_t rank = 0; rank < coders.payloads(0).size(); ++rank)
@@ -100,7 +100,7 @@ TEST(Importance, SendsOnAllRanksWhatTheDrawnRanksFindImportant) {
 
 TEST(Importance, DrawsItsRanksAnewForEachGradientAndStep) {
   Coders coders(with_residual(codec({0.1}, 2)), vectors_of({50, 50}), 5);
-  std::map<std::size_t, int> first;  // by rank, how often it proposed for the first gradient
+  std::map<std::size_t, int> first;  // by rank: number of its proposals for the first gradient
   int together = 0;
   for (std::uint64_t step = 0; step < 300; ++step) {
     fill(coders, 2, step);
@@ -143,7 +143,7 @@ TEST(Importance, WithoutAnythingImportantKeepsEverything) {
   const std::vector<float> before = coders.at(1, 1).values;
   std::ranges::fill(coders.at(0, 0).values, 0.0F);
   coders.step();
-  EXPECT_EQ(coders.rounds(), 2U) << "the round is said on every rank, or none could go on";
+  EXPECT_EQ(coders.rounds(), 2U) << "every rank must start the round";
   for (std::size_t i = 0; i < 30; ++i) {
     EXPECT_EQ(coders.at(0, 1).values[i], 0);
     EXPECT_EQ(coders.residual(1, 1, i), before[i]);
@@ -154,7 +154,7 @@ TEST(Importance, OfLayersOfZerosIsDefined) {
   for (const double beta : {0.0, 0.5}) {
     Coders coders(with_residual(codec({1, beta, 0.1}, 2)), vectors_of({40, 40}), 2);
     for (std::size_t rank = 0; rank < 2; ++rank) {
-      std::ranges::fill(coders.at(rank, 0).weights, 0.0F);  // a bias at its begin
+      std::ranges::fill(coders.at(rank, 0).weights, 0.0F);  // a bias at initialisation
       std::ranges::fill(coders.at(rank, 0).values, 0.02F);
       std::ranges::fill(coders.at(rank, 1).weights, 0.0F);
       std::ranges::fill(coders.at(rank, 1).values, 0.0F);  // a layer without a gradient
@@ -175,7 +175,7 @@ TEST(Importance, LetsElementsBelowTheThresholdTravelByChanceIfAsked) {
   }
 }
 
-/// Two ranks, of which rank 0 says this where masks are gathered.
+/// Two ranks; rank 0 sends `bytes` as its masks.
 void hear(std::vector<std::byte> bytes) {
   Coders coders(with_residual(codec({1}, 1)), vectors_of({100, 100}), 2);
   fill(coders, 2, 0);

@@ -1,4 +1,4 @@
-// Lossless blocks: every value comes back bit for bit, codes are the shortest, and hostile bytes are refused.
+// Lossless blocks: every value is decoded bit-exactly, codes are optimal, and malicious bytes are refused.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -41,7 +41,7 @@ std::vector<std::byte> written(const Values& values) {
   return block;
 }
 
-/// Also checks that nothing but the block is read.
+/// Reads a block, and checks that only the block is read.
 Values read(std::vector<std::byte> block, std::size_t count) {
   const std::size_t length = block.size();
   block.push_back(std::byte{0x5A});
@@ -84,8 +84,8 @@ TEST(LosslessBlock, IsRawWhereNothingGetsShorterAndNeverLonger) {
   EXPECT_EQ(read(block, kBlock), noise);
 }
 
-// Exponents of normal elements have 2.55 bits of entropy, with three bits of the mantissa 5.5: header and code cost 2
-// %.
+// The exponents of normal elements have 2.55 bits of entropy, or 5.5 with three bits of the mantissa. Header and code
+// cost 2 %.
 TEST(LosslessBlock, TakesAboutTheEntropyOfItsUpperBytes) {
   for (const DType type : {DType::bf16, DType::f16}) {
     const Values values = normal_values(kBlock, type);
@@ -100,7 +100,7 @@ TEST(LosslessBlock, TakesAboutTheEntropyOfItsUpperBytes) {
   }
 }
 
-/// The bits of Huffman's code without a limit.
+/// The total bits of an unlimited Huffman code.
 std::uint64_t huffman_bits(const Counts& counts) {
   std::priority_queue<std::uint64_t, std::vector<std::uint64_t>, std::greater<>> weights;
   for (const std::uint32_t count : counts)
@@ -139,13 +139,14 @@ TEST(PrefixCode, IsHuffmansWhereTheLimitDoesNotBindAndCompleteAlways) {
   }
 }
 
-// Fifteen weights that double: the optimum under the limit, by trying all lengths.
+// Fifteen weights that double: compares with the optimum under the limit, found by trying all lengths.
 TEST(PrefixCode, IsTheBestUnderItsLimit) {
   Counts counts{};
   std::uint32_t weight = 1;
   for (std::size_t symbol = 0; symbol < 15; ++symbol, weight *= 2) counts[symbol] = weight;
   const Lengths lengths = lengths_of(counts);
-  // Without a limit the lightest two have 14 bits. Lengths fall with weights, so all non-increasing ones are tried.
+  // Without a limit the lightest two have 14 bits. Lengths decrease with weights, so all non-increasing lengths
+  // suffice.
   std::uint64_t best = UINT64_MAX;
   const std::function<void(std::size_t, unsigned, unsigned, std::uint64_t)> attempt = [&](std::size_t symbol,
                                                                                           unsigned most, unsigned used,
@@ -244,7 +245,7 @@ INSTANTIATE_TEST_SUITE_P(Of, LosslessCodec,
                          testing::Combine(testing::Values("lossless:bf16", "lossless:fp16"),
                                           testing::Values(1, 2, 3, 7)));
 
-// What rounds to 16 bits is rounded on the way out, then once as the average; integers below 128 are not rounded first.
+// Values are rounded to 16 bits when sent, and the average once more; integers below 128 are exact in 16 bits.
 TEST_P(LosslessCodec, RoundsTheAverageOfExactSumsOnce) {
   const auto& [name, ranks] = GetParam();
   const DType type = std::string_view(name) == "lossless:bf16" ? DType::bf16 : DType::f16;

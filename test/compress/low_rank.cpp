@@ -1,4 +1,4 @@
-// PowerSGD: matrices of low rank come back, the rest is kept, and factors are the same bits on every rank.
+// PowerSGD: low-rank matrices are reconstructed, the residual keeps the rest, and factors are equal on all ranks.
 #include <cmath>
 #include <limits>
 
@@ -26,7 +26,7 @@ double dot(const std::vector<double>& a, const std::vector<double>& b) {
   return sum;
 }
 
-/// Classical textbook, in f64.
+/// Classical Gram-Schmidt in f64.
 Columns orthonormal(Columns columns) {
   for (std::size_t k = 0; k < columns.size(); ++k) {
     for (std::size_t other = 0; other < k; ++other) {
@@ -110,7 +110,7 @@ TEST(LowRank, IsTheStatedIteration) {
     EXPECT_NEAR(kept[i], q[i / shape.columns][i % shape.columns], 1e-5) << "Q is what the next step begins with";
 }
 
-// The iteration goes on: the best approximation of rank 2 has the error of the singular values that are left out.
+// Over steps, the error approaches that of the best rank-2 approximation: the omitted singular values.
 TEST(LowRank, ApproachesTheBestApproximation) {
   const Shape shape{48, 64};
   const std::vector<double> matrix = matrix_of(shape, {4, 3, 1, 0.5});
@@ -127,7 +127,7 @@ TEST(LowRank, ApproachesTheBestApproximation) {
   EXPECT_GT(first, 1.05 * best);
 }
 
-// sum of averages + mean residual = sum of mean gradients: the local approximation accounts for all.
+// sum of averages + mean residual = sum of mean gradients: the local approximations lose nothing.
 TEST(LowRank, KeepsWhatItsOwnFactorsLeaveOut) {
   const std::vector<Shape> shapes{{50, 40, 1}, {64, 147, 2}};
   for (const int ranks : {1, 3}) {
@@ -155,7 +155,7 @@ TEST(LowRank, KeepsWhatItsOwnFactorsLeaveOut) {
   }
 }
 
-// R_n = V_n - P P^T V_n has nothing in the columns of P, which are those of the average: average^T R_n = 0.
+// R_n = V_n - P P^T V_n is orthogonal to the columns of P, which span the average: average^T R_n = 0.
 TEST(LowRank, LeavesNothingOfARankInTheDirectionsThatTravelled) {
   const Shape shape{40, 30};
   Coders coders(with_residual("low_rank:2"), {shape}, 3);
@@ -231,7 +231,7 @@ TEST(LowRank, CodesMatricesThatItMakesSmallerAndTakesTheStatedBytes) {
 TEST(Orthonormal, VectorsStandUprightOnEachOther) {
   constexpr std::size_t kLength = 1000, kRank = 8;
   Values vectors(kRank * kLength);
-  // Nearly parallel: they differ by a thousandth.
+  // Nearly parallel vectors, which differ by a thousandth.
   for (std::size_t i = 0; i < vectors.size(); ++i) vectors[i] = uniform(1, i % kLength) + 1e-3F * uniform(2, i);
   factored::orthonormalise({vectors.data(), kRank, kLength}, kLength);
   for (std::size_t a = 0; a < kRank; ++a)

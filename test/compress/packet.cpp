@@ -1,4 +1,4 @@
-// Sparse packets bring what was selected in about as many bits as its entropy, and damaged ones do no harm.
+// Sparse packets have about as many bits as the entropy of their selection; damaged packets are refused or harmless.
 #include "compress/sparse/packet.hpp"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ std::vector<std::uint32_t> clustered_indices(std::uint32_t elements) {
 void expect_round_trip(const std::vector<std::uint32_t>& indices, std::uint64_t elements) {
   const IndexPlan plan = shortest_coding(indices, elements);
   ASSERT_LE(plan.bytes, most_index_bytes(indices.size(), elements));
-  // One byte behind the end shows whether more is written than the plan says.
+  // A guard byte after the end detects writes beyond plan.bytes.
   std::vector<std::byte> bytes(plan.bytes + 1, std::byte{0xa5});
   encode_indices(plan, indices, elements, bytes);
   EXPECT_EQ(bytes.back(), std::byte{0xa5});
@@ -57,7 +57,7 @@ TEST(IndexCoding, EachOfThemIsTheShortestSomewhere) {
   std::set<IndexCoding> seen;
   seen.insert(shortest_coding(random_indices(100000, 0.01), 100000).coding);
   seen.insert(shortest_coding(random_indices(100000, 0.5), 100000).coding);
-  // A tight cluster in one block: its gaps need few bits, but the way to it many for every parameter that suits them.
+  // A tight cluster and distant elements: no Rice parameter suits both the small and the large gaps.
   std::vector<std::uint32_t> far;
   for (std::uint32_t i = 0; i < 40; ++i) far.push_back(i < 20 ? i * 3 : 900'000'000 + i * 40'000);
   seen.insert(shortest_coding(far, 1'000'000'000).coding);
@@ -65,7 +65,7 @@ TEST(IndexCoding, EachOfThemIsTheShortestSomewhere) {
   EXPECT_TRUE(seen.contains(IndexCoding::bitmap));
 }
 
-// Entropy of a random selection: (H(d) / d) bits an index, 11.4 and 8.1 bits; Golomb-Rice costs about 3 % more.
+// The entropy of a random selection is H(d) / d bits per index: 11.4 and 8.1 bits. Golomb-Rice costs about 3 % more.
 TEST(IndexCoding, OfRandomSelectionsIsNearTheirEntropy) {
   const std::map<double, double> limits{{0.0001, 15.2}, {0.001, 11.8}, {0.01, 8.3}, {0.03, 6.8}};
   for (const auto& [density, most] : limits) {
@@ -97,7 +97,7 @@ TEST(Packet, BringsIndicesAndValuesAsTheSenderKnowsThem) {
       EXPECT_EQ(rest.size(), 3U);
       EXPECT_TRUE(std::ranges::equal(arrival.indices, exact.indices()));
       EXPECT_TRUE(std::ranges::equal(arrival.values, std::as_const(selection).values())) << bits << " bits";
-      // Half a level of the scale, half of f16's last place; of one bit only the sign.
+      // Half a level of the scale, or half a unit in the last place of f16. With one bit, only the sign is checked.
       const double most = bits == 32   ? 0
                           : bits == 16 ? 0.5 * 0x1p-11
                           : bits == 1  ? 0.5
@@ -125,7 +125,7 @@ TEST(Packet, WithAValueThatIsNotFiniteBringsNoFiniteOne) {
   }
 }
 
-/// Reads as a rank does that trusts nobody: Corrupt, or indices that ascend below the number of elements.
+/// Expects Corrupt, or indices that ascend and are below the number of elements.
 void expect_harmless(const ValueCoding& coding, std::uint64_t elements, base::ConstBytes bytes) {
   Arrival arrival;
   try {
@@ -140,7 +140,7 @@ void expect_harmless(const ValueCoding& coding, std::uint64_t elements, base::Co
   }
 }
 
-// A few bytes must not make a rank fill its memory.
+// A few bytes must not make a rank allocate much memory.
 TEST(IndexCoding, TakesNoMemoryForACountThatItsBytesCannotHold) {
   constexpr std::uint64_t kElements = 200'000'000, kCount = 150'000'000;
   for (const IndexCoding coding : {IndexCoding::rice, IndexCoding::blocks16}) {
@@ -169,7 +169,7 @@ TEST(Packet, DamagedOrCutOffIsCorruptOrHarmless) {
       for (int trial = 0; trial < 5000; ++trial) {
         auto damaged = bytes;
         for (std::uint32_t flips = 1 + random.below(3, draw++); flips > 0; --flips) {
-          // The header is a few bytes of many; every second flip hits it.
+          // Half of the flips hit the header, which has only a few bytes.
           const auto size =
               static_cast<std::uint32_t>(trial % 2 == 0 ? std::min<std::size_t>(damaged.size(), 8) : damaged.size());
           damaged[random.below(size, draw)] ^= std::byte(1 + random.below(255, draw + 1));

@@ -1,4 +1,4 @@
-// The rounds of quantising codecs: the same bits on every rank, right on average, and nothing lost that feedback keeps.
+// Rounds of quantising codecs: equal bits on all ranks, unbiased averages, and feedback that keeps all errors.
 #include <map>
 
 #include "compress/quantised/parts.hpp"
@@ -10,7 +10,7 @@ namespace {
 
 using namespace test;
 
-/// Empty, one element, beside every border of groups and blocks, and more parts than groups.
+/// Sizes: 0, 1, next to every boundary of groups and blocks, and fewer groups than parts.
 std::vector<Shape> shapes() {
   std::vector<Shape> shapes;
   std::uint64_t key = 0;
@@ -31,8 +31,8 @@ TEST(Quantised, EndsWithTheSameBitsOnEveryRank) {
     }
 }
 
-// Bounds by the headers' variances, for normal elements: sqrt(2 min(n / s^2, sqrt(n) / s)) of QSGD; u = 2.5 sigma of
-// TernGrad; u / sqrt(12) of int8; sqrt(1 - 2 / pi) of the signs; twice, because two stages round.
+// Bounds from the codecs' variances, for normal elements: sqrt(2 min(n / s^2, sqrt(n) / s)) for QSGD; u = 2.5 sigma for
+// TernGrad; u / sqrt(12) for int8; sqrt(1 - 2 / pi) for signs. Doubled, because two stages round.
 TEST(Quantised, AveragesTheRanks) {
   const std::map<std::string, double> most{{"qsgd:2", 6.8},   {"qsgd:4", 2.6}, {"qsgd:8", 0.26},
                                            {"terngrad", 1.6}, {"int8", 0.013}, {"onebit", 1}};
@@ -89,13 +89,13 @@ TEST(Quantised, DoesNotDependOnWhatTravelsTogether) {
   }
 }
 
-// Expectation: an element's mean over many draws, with two stages that each round by at most a unit, six deviations.
+// The mean of an element over many draws approaches it: two stages each round by at most a unit; six deviations.
 TEST(Stochastic, MeansApproachTheElements) {
   constexpr std::size_t kCount = 2700;
   constexpr int kSteps = 250;
   for (const std::string codec : {"qsgd:2", "qsgd:4", "terngrad"}) {
     Coders coders(settings_of(codec), {{kCount, 1, 5}}, 2);
-    // Uniform within (-1, 1): nothing reaches 2.5 deviations. Some are zero.
+    // Uniform in (-1, 1), so no element reaches 2.5 deviations. Some are zero.
     const auto element = [](std::size_t rank, std::size_t i) {
       const base::CounterRandom random{rank};
       return i % 17 == 0 ? 0.0F : static_cast<float>(2 * random.uniform(i) - 1);
@@ -171,11 +171,11 @@ TEST(DoubleFeedback, OfOneRankIsWhatItsPacketLeavesOutBitForBit) {
     for (Coders* each : {&plain, &coders}) each->fill([](auto, auto, auto i) { return normal(3, i); });
     const Values exact = coders.at(0).values;
     coders.step();
-    // The average of one rank is its packet, decoded: a level again, or a mean again.
+    // With one rank, the average is the decoded packet, which is already a level or a mean.
     plain.step();
     const Values state = floats_of(coders.at(0).kept);
     for (std::size_t i = 0; i < 2000; ++i) {
-      const float decoded = coders.at(0).values[i] + state[i];  // what the owner had to encode
+      const float decoded = coders.at(0).values[i] + state[i];  // the value that the owner encoded
       ASSERT_NEAR(state[2000 + i], exact[i] - decoded, 1e-6) << codec << ", " << i;
     }
   }

@@ -1,4 +1,4 @@
-// Packets of quantising codecs from ranks that lie: Corrupt, or harmless.
+// Malicious packets of quantising codecs: Corrupt, or harmless.
 #include <limits>
 
 #include "base/random.hpp"
@@ -11,7 +11,7 @@ namespace {
 using test::Coders;
 using Packets = std::vector<std::vector<std::byte>>;
 
-/// Two ranks that have said their first round about three groups of 2560, the last one shorter, or twelve of 512.
+/// Two ranks after their first round, with three groups of 2560 (the last one shorter) or twelve of 512.
 Coders begun(const std::string& codec) {
   Coders coders(settings_of(codec), {{6000, 1, 0}}, 2);
   coders.fill([](auto rank, auto, auto i) { return static_cast<float>(i % 7) - 3.0F + static_cast<float>(rank); });

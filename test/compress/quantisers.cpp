@@ -1,4 +1,4 @@
-// What quantising codecs make of a group: the stated levels and means, of every kind of number.
+// Quantisers: a group decodes to the documented levels or means, for every kind of number.
 #include <limits>
 
 #include "compress/quantised/levels.hpp"
@@ -22,7 +22,7 @@ TEST(Qsgd, CountsInPartsOfTheNorm) {
   EXPECT_FLOAT_EQ(unit, 5 / 7.0F);
 }
 
-// Clipping at 2.5 deviations: one far element of many comes as the limit, always.
+// Clipping at 2.5 deviations: a single outlier always decodes to the limit.
 TEST(TernGrad, ClipsAtTwoAndAHalfDeviations) {
   Coders coders(settings_of("terngrad"), {{2560, 1, 5}}, 1);
   coders.fill([](auto, auto, auto i) { return i == 77 ? -1000.0F : (i % 2 == 0 ? 1.0F : -1.0F); });
@@ -43,7 +43,7 @@ TEST(OneBit, SendsTheMeansOfBothSigns) {
   EXPECT_EQ(coders.at(0).values, (Values{3, -1.5F, 3, -1.5F, 3}));
 }
 
-/// Each group's elements by the mean of their sign, in f64.
+/// Each element replaced by its group's mean of its sign, in f64.
 std::vector<double> sign_means(const std::vector<double>& values) {
   std::vector<double> means(values.size());
   for (std::size_t begin = 0; begin < values.size(); begin += 512) {
@@ -108,7 +108,7 @@ double largest(std::span<const float> group, unsigned highest) {
   return double{kernel::peak(group.data(), group.size())} / highest;
 }
 
-// Every group is one that `decode` takes, and its largest elements, which are whole levels, arrive as they are.
+// `decode` accepts every encoded group, and its largest elements, which are whole levels, are exact.
 TEST(Levels, AreValidWhateverIsDrawn) {
   for (const unsigned bits : {0U, 2U, 3U, 4U, 5U, 6U, 7U, 8U}) {
     const auto highest = static_cast<std::uint8_t>(bits == 0 ? 1 : (1U << (bits - 1)) - 1);

@@ -1,4 +1,4 @@
-// Quantising codecs and elements for them: what their tests share.
+// Shared by the tests of quantising codecs: lists of codecs, and elements.
 #pragma once
 
 #include <cmath>
@@ -11,7 +11,7 @@ namespace syncopate::compress::test {
 inline const std::vector<std::string> kQuantising{"qsgd:2", "qsgd:4", "qsgd:8", "terngrad", "int8", "onebit"};
 inline const std::vector<std::string> kSound{"int8", "onebit"};  ///< those with feedback
 
-/// The word of whose group element `index` draws these bits: kernel::drawn backwards.
+/// The group's word for which element `index` draws `bits`: the inverse of kernel::drawn.
 constexpr std::uint64_t word_that_draws(std::uint32_t bits, std::uint32_t index) {
   const auto inverse = [](std::uint32_t odd) {
     std::uint32_t x = odd;
@@ -30,7 +30,7 @@ constexpr std::uint64_t word_that_draws(std::uint32_t bits, std::uint32_t index)
 /// The greatest draws, the least ones, and some between.
 inline constexpr std::uint32_t kExtremeDraws[] = {0x7fffffff, 0x7fffff00, 0x7ffffeff, 0x80000000, 0x800000ff, 0, 1};
 
-/// Normal, of mean 0 and variance 1.
+/// A normally distributed number with mean 0 and variance 1.
 inline float normal(std::uint64_t stream, std::uint64_t i) {
   const base::CounterRandom random{stream};
   return static_cast<float>(std::sqrt(-2 * std::log(1 - random.uniform(2 * i))) *

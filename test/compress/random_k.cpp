@@ -1,4 +1,4 @@
-// Random-k sends the same elements on every rank, each once in so many steps, and brings exactly their average.
+// Random-k: all ranks send the same elements, each once in 1/density steps, and receive their exact average.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Selection keeps exactly the largest elements, whatever their distribution, and feedback keeps the rest.
+// Selection keeps exactly the largest elements for every distribution, and feedback keeps the rest.
 #include "compress/sparse/selection.hpp"
 
 #include <gtest/gtest.h>
@@ -56,7 +56,7 @@ INSTANTIATE_TEST_SUITE_P(Of, Largest,
                                          "denormal", "one_block_is_large", "nan_and_infinity"),
                          [](const auto& of) { return of.param; });
 
-// Where a sample looks, elements are far larger than all others; but they are fewer than are wanted.
+// The sampled elements are far larger than all others, but fewer than k.
 TEST(Selecting, AThresholdThatTheSampleSetTooHighIsLowered) {
   constexpr std::size_t kCount = 200'000, kWanted = 5000, kLarge = 4000;
   const base::CounterRandom random{kCount, kWanted};
@@ -92,7 +92,7 @@ TEST(Selecting, EveryThresholdTakesWhatReachesItAtEveryLength) {
   }
 }
 
-/// A tensor with its state, through steps.
+/// A tensor whose state is kept across steps.
 struct Stateful {
   std::vector<float> values;
   std::vector<std::byte> kept, next;

@@ -1,4 +1,4 @@
-// Every codec that sends selected elements keeps its laws, whatever the elements, and whatever other ranks send.
+// Laws of every codec that sends selected elements, for any elements and any bytes of other ranks.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ using test::kDistributions;
 using test::vectors_of;
 using test::with_residual;
 
-/// Those of the shelf whose packets say which elements they have, with their default parameters and with denser ones.
+/// All codecs whose packets list their elements (FeedbackUse::maskable), with default and with denser parameters.
 std::vector<std::string> sparse_codecs() {
   std::vector<std::string> names;
   for (const Codec* codec : codecs()) {
@@ -61,7 +61,7 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-// The coders themselves check that no payload is longer than the codec's law says.
+// test::Coders checks that no payload exceeds wire_bytes.
 TEST_P(EverySparseCodec, GivesAllRanksTheSameBitsWithinItsSizeLaw) {
   for (const auto& [distribution, draw] : kDistributions) {
     Coders coders(with_residual(GetParam()), vectors_of(kElements), 3);
@@ -76,7 +76,7 @@ TEST_P(EverySparseCodec, GivesAllRanksTheSameBitsWithinItsSizeLaw) {
   }
 }
 
-// Of one rank, what is combined is what was sent: r' = fl(fl(g + r) - sent), and nothing else is lost.
+// With one rank, the average is what was sent: r' = fl(fl(g + r) - sent), and nothing else is lost.
 TEST_P(EverySparseCodec, KeepsWhatItDidNotSendBitForBit) {
   for (const auto& [distribution, draw] : kDistributions) {
     if (distribution == "nan_and_infinity") continue;
@@ -123,7 +123,7 @@ TEST_P(EveryCodecWithADensity, ExpectsAboutTheBytesThatItsRoundsTake) {
   Tensor tensor{.values = Buffer(nullptr, 200000, DType::f32), .rows = 200000};
   const auto expected = rounds_of(settings, {&tensor, 1});
   ASSERT_EQ(expected.size(), coders.rounds());
-  // DGC may send a fifth less than its density says.
+  // DGC may send a fifth less than its density.
   const double least = settings.codec->name == "dgc" ? 0.78 : 0.95;
   for (std::size_t round = 0; round < expected.size(); ++round) {
     const auto bytes = static_cast<double>(coders.payloads(round)[0].size());
@@ -132,7 +132,7 @@ TEST_P(EveryCodecWithADensity, ExpectsAboutTheBytesThatItsRoundsTake) {
   }
 }
 
-// A rank that sends anything at all where packets are gathered: Corrupt, or values of its choice, and no other harm.
+// If a rank sends arbitrary bytes as its packet, the others throw Corrupt or decode values; nothing else happens.
 TEST_P(EverySparseCodec, BearsDamagedPackets) {
   const base::CounterRandom random{6};
   std::uint64_t draw = 0;

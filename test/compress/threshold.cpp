@@ -1,4 +1,4 @@
-// The threshold codec sends plus or minus tau in one bit, keeps the rest, and refuses a tau that is none.
+// The threshold codec sends plus or minus tau in one bit, keeps the rest, and refuses an invalid tau.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -32,7 +32,7 @@ TEST(Threshold, SendsTauAndKeepsTheRest) {
   EXPECT_EQ(coders.at(0).values, (std::vector<float>{0, 0, 0, 0, -0.25F, 0})) << "residuals reach tau in turn";
 }
 
-// Of 80000 elements 1 in 100 travels, in a bit and an index of about 8.2 bits.
+// 1 in 100 of 80000 elements is sent, as one bit and an index of about 8.2 bits.
 TEST(Threshold, TakesOneBitAndAnIndexForEachElement) {
   Coders coders(with_residual("threshold:1"), vectors_of({80000}), 1);
   const base::CounterRandom random{3};
