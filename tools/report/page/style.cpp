@@ -37,7 +37,7 @@ section { margin-top: 44px; }
 section > p, .quiet, figcaption { color: var(--quiet); }
 figure { margin: 0; min-width: 0; }
 figcaption { font-size: 13px; margin: 0 0 6px; }
-.buckets, figure + figure, .pair + figure { margin-top: 26px; }
+.buckets, figure + figure, .pair + figure { margin-top: 26px; } .pair figure + figure { margin-top: 0; }
 .pair { display: grid; grid-template-columns: 1fr 1fr; gap: 40px; }
 .notice { border-left: 4px solid var(--bad); background: var(--bad-ground); padding: 12px 16px; margin: 0 0 24px; }
 .notice p:last-child, .notice ul { margin: 0; }
