@@ -100,8 +100,8 @@ TEST_F(PicturesInFolders, WhoseClassesHaveOtherNamesOnAnotherRankAreAMismatch) {
 }
 
 TEST_F(PicturesInFolders, RefuseACacheThatHasNoPlaceOrNoPictures) {
-  EXPECT_NE(job(1, "--cache-folder " + pictures).error.find("belong together"), std::string::npos);
-  EXPECT_NE(job(1, "--cache-disk 1GiB").error.find("belong together"), std::string::npos);
+  EXPECT_NE(job(1, "--cache-folder " + pictures).error.find("need each other"), std::string::npos);
+  EXPECT_NE(job(1, "--cache-disk 1GiB").error.find("need each other"), std::string::npos);
   EXPECT_EQ(job(1, "--cache many").code, 2);
 }
 
