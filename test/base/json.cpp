@@ -1,4 +1,4 @@
-// JSON: what a file must not say is refused with its place.
+// JSON: errors in a file are reported with their place.
 #include "base/json.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Recipes: what they say, and what of them is refused with its place and what is allowed.
+// Recipes: their values, and errors with the place and the allowed values.
 #include "syncopate/tooling/recipe.hpp"
 
 #include <gtest/gtest.h>

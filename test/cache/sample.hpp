@@ -94,7 +94,7 @@ inline Options of(std::uint64_t memory_bytes, std::string folder = {}, std::uint
       .memory_bytes = memory_bytes, .folder = std::move(folder), .disk_bytes = disk_bytes, .log = {LogLevel::off, {}}};
 }
 
-/// The sums of so many epochs. `source` is that of all ranks.
+/// Runs `epochs` epochs and returns their sums. All ranks read `source`.
 std::vector<Sums> run(const Job& job, const MemorySource& source, std::uint64_t epochs);
 
 /// A folder for this test, removed with it.

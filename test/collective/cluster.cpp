@@ -1,4 +1,4 @@
-// Selection by a cluster: timings decide where they are, laws elsewhere, and all ranks decide as rank 0's file says.
+// Selection by a cluster: timings decide if they exist, else cost laws; all ranks use rank 0's file.
 #include "syncopate/cluster.hpp"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace syncopate {
 namespace {
 
-/// mst is fastest up to about 8 KiB, ring beyond; no law would say either.
+/// mst is fastest up to about 8 KiB, ring above; no cost law predicts either.
 constexpr const char* kOddNetwork = R"({"ranks": 3, "ranks_per_host": 3,
     "links": {"intra": {"alpha_s": 1e-6, "beta_s_per_byte": 1e-9, "gamma_s_per_byte": 1e-10}},
     "costs": {"allreduce": {"ring": {"table": [[1024, 4e-4], [65536, 1e-4]]},
@@ -131,7 +131,7 @@ class ClusterFiles : public testing::Test {
   std::filesystem::path folder_;
 };
 
-/// What rank 0 sends in an all-reduce, in vectors: 2 by mst, 4/3 by what the laws take at this size.
+/// Rank 0's sent bytes in an all-reduce, in vectors: 2 with mst, 4/3 with the algorithm that the laws select here.
 double vectors_sent(Group& group) {
   std::vector<float> values(100'000, 1);
   barrier(group);
@@ -182,7 +182,7 @@ TEST_F(ClusterFiles, HoldForGroupsOfThreadsAndSubGroups) {
                   {.cluster = file(kMstNetwork)});
 }
 
-/// What each rank of a group that cannot agree on costs is told.
+/// Expects the same error on each rank of a group that cannot agree on costs.
 void expect_everywhere(const std::string& cluster, const char* kind, const std::vector<std::string>& words) {
   for (const char* transport : {"tcp", "shm"}) {
     std::string folder = (std::filesystem::temp_directory_path() / "syncopate-XXXXXX").string();

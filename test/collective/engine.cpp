@@ -56,7 +56,7 @@ TEST_P(EveryAct, EndsThoughItsFirstSegmentIsTheLast) {
   std::size_t ended = 0;
   for (; posts.open.size() > 1; ++ended) posts.end(execution, 1);
   EXPECT_FALSE(execution.done());
-  EXPECT_LT(ended, 64U) << "what lies so far behind an unfinished segment could not be told from it";
+  EXPECT_LT(ended, 64U) << "posts so far ahead of an unfinished segment would be ambiguous";
   for (; !posts.open.empty(); ++ended) posts.end(execution, 0);
   EXPECT_TRUE(execution.done());
   EXPECT_EQ(ended, kSegments);

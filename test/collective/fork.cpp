@@ -1,4 +1,4 @@
-// Forked children: what they do with copies of their parent's objects leaves the parent alone.
+// Forked children: their use of copies of the parent's objects does not affect the parent.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// What is called while ranks wait: it may end the wait, and every rank learns why.
+// The callback while ranks wait: it may end the wait, and every rank gets the reason.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -86,7 +86,7 @@ TEST(GroupMemory, ServesGroupsOfWhichNotAllShareIt) {
   constexpr std::size_t kCount = 300'011;
   test::on_ranks(kRanks, [&](int rank) {
     Group& group = *groups[static_cast<std::size_t>(rank)];
-    EXPECT_EQ(group.transport(), "shm+tcp") << "costs follow it, so all say the same";
+    EXPECT_EQ(group.transport(), "shm+tcp") << "costs depend on it, so it is equal on all ranks";
     const auto memory = group.allocate<float>(kCount);
     const auto values = std::span(memory.get(), kCount);
     std::ranges::fill(values, 1.0F);
@@ -108,7 +108,7 @@ TEST(GroupMemory, ServesMessagesBothWays) {
   });
 }
 
-// The choice of algorithm depends on it, so all ranks must agree, and are told if they do not.
+// The choice of algorithm depends on the memory, so all ranks must agree; otherwise all get a Mismatch.
 TEST(GroupMemory, OnOneRankOnlyIsAMismatchThatSaysSo) {
   const auto failures =
       test::outcomes_over("shm", 3,

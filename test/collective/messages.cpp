@@ -126,7 +126,7 @@ TEST(Messages, OfNoElementsAreComparedLikeOthers) {
       }
 }
 
-/// Its header alone tells that a frame is shorter than expected: nothing follows that could wake the receiver.
+/// Only the header shows that a frame is shorter than expected: no later bytes wake the receiver.
 TEST(Messages, AndPartsThatAreShorterAreFoundThoughNothingFollows) {
   std::vector<float> values(500);
   const std::span all(values);

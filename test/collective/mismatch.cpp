@@ -17,7 +17,7 @@ TEST_P(Mismatched, IsAMismatchOnEveryRankThatNamesTheOtherAndLasts) {
       GetParam().call(group);
       barrier(group);
     } catch (const Mismatch& first) {
-      EXPECT_THROW(barrier(group), Mismatch) << "the group says so on every call";
+      EXPECT_THROW(barrier(group), Mismatch) << "every later call throws it";
       throw;
     }
   };
@@ -38,7 +38,7 @@ TEST_P(Mismatched, IsAMismatchOnEveryRankThatNamesTheOtherAndLasts) {
       }
 }
 
-/// Everyone expects 2 elements of everyone, and rank 1 has so many for rank 0.
+/// Every rank expects 2 elements from every rank; rank 1 has `first` elements for rank 0.
 void swap_one(Group& group, std::size_t first) {
   const std::vector<std::size_t> gives{group.rank() == 1 ? first : 2, 2, 2}, gets(3, 2);
   auto values = ones(gives[0] + 4), out = ones(6);

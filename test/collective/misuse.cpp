@@ -44,7 +44,7 @@ Wrong allreduce_with(const char* what, CollectiveOptions options, std::vector<st
 
 const Buffer kTen(nullptr, 10, DType::f32);
 
-/// Refused before it starts; the call's buffers only say how long they are to be.
+/// A call that is refused before it starts; its buffers only give lengths.
 Wrong started(const char* what, const Call& call, std::vector<std::string> words) {
   return {what,
           [call](Group& group) {

@@ -1,4 +1,4 @@
-// Plans: what the proof refuses, what prices and pictures say, and how steps find what they wait for.
+// Plans: refusals of the proof, prices and pictures, and the dependencies of steps.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -103,7 +103,7 @@ TEST(Scope, RanksAreThoseOfTheHostAndOfEqualPlace) {
 TEST(Scope, AcrossHostsARankWithoutCounterpartsReturnsAtOnceAndKeepsItsData) {
   const auto groups = Group::threads(8, kUneven);
   auto values = of_rank(5);
-  allreduce(*groups[5], std::span(values), {.scope = Scope::across});  // nobody else has called it
+  allreduce(*groups[5], std::span(values), {.scope = Scope::across});  // no other rank has called it
   EXPECT_EQ(reduce_scatter(*groups[5], std::span(values), {.scope = Scope::across}).size(), 0U);
   EXPECT_EQ(values, of_rank(5));
 }
@@ -120,7 +120,7 @@ TEST(Scope, LeavesARankThatIsAloneItsData) {
                   {.ranks_per_host = 1});
 }
 
-// What a hierarchical sharded update does, on a vector that ranks reach in each other's memory.
+// A hierarchical sharded update on a vector in memory that the ranks share.
 TEST(Scope, NarrowsAndWidensAVectorOfTheGroupsMemory) {
   test::on_every_transport(
       6,

@@ -144,7 +144,7 @@ TEST(StartedMessages, AllFailWhenOneDiffers) {
     if (group.rank() < 2) {
       works.push_back(start_recv(group, 2, std::span(never).first(5)));
       if (group.rank() == 0) works.push_back(start_recv(group, 1, std::span(never).last(5)));
-      // What is sent may be on its way before the other rank looks at it.
+      // The message may be sent before the other rank receives it.
       if (group.rank() == 0) std::ignore = start_send(group, 1, std::span(values).first(100));
       if (group.rank() == 1) works.push_back(start_recv(group, 0, std::span(values)));
     }

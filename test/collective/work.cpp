@@ -146,7 +146,7 @@ TEST(Start, WithoutAThreadIsASystemFailureAndLeavesTheGroupAsItWas) {
   std::vector<double> here(3, 1), there(3, 2);
   const Work next = start(*pair.groups[0], Collective::allreduce, std::span(here));
   const Work other = start(*pair.groups[1], Collective::allreduce, std::span(there));
-  EXPECT_TRUE(next.wait_for(10s)) << "no ticket is waited for that nobody has";
+  EXPECT_TRUE(next.wait_for(10s)) << "waits for a ticket that no operation has";
   EXPECT_TRUE(other.wait_for(10s));
   EXPECT_EQ(here[2], 3);
   EXPECT_EQ(pair.here[0], 1) << "what was refused is not carried out later";

@@ -15,12 +15,13 @@ namespace syncopate {
 namespace {
 
 using collective::Algorithm;
-using namespace std::chrono_literals;  // timeouts shorter than a test may take: who hangs shall say where
+using namespace std::chrono_literals;  // group timeouts are shorter than the test's, so a hang is reported with its
+                                       // place
 
 class EveryAlgorithmRuns : public testing::TestWithParam<test::Entry> {};
 class EveryAllreduce : public EveryAlgorithmRuns {};
 
-/// Element i that rank r brings: small numbers from 1 on, so that every type holds every sum exactly.
+/// Element i of rank r's input: small numbers from 1, so that every type holds every sum exactly.
 double brought(int rank, std::size_t i) {
   return static_cast<double>((i * 7 + static_cast<std::size_t>(rank) * 3) % 5) + 1;
 }
@@ -78,7 +79,7 @@ std::vector<std::size_t> parts_of(std::size_t count, int ranks) {
   return parts;
 }
 
-/// How much rank `from` has for rank `to` in an alltoall_v: uneven, some of it nothing.
+/// Elements that rank `from` sends to rank `to` in an alltoall_v: uneven, some 0.
 std::size_t sent(const Case& test, int from, int to) {
   const auto weight = static_cast<std::size_t>((from * 5 + to * 3) % 4);
   return weight == 0 ? 0 : weight * test.count / (2 * static_cast<std::size_t>(test.ranks)) + weight;
@@ -90,14 +91,14 @@ std::size_t sent_before(const Case& test, int from, int to) {
   return sum;
 }
 
-/// Element i of what `rank` ends with after an alltoall_v.
+/// Element i of `rank`'s result of an alltoall_v.
 double received(const Case& test, int rank, std::size_t i) {
   int from = 0;
   for (; i >= sent(test, from, rank); ++from) i -= sent(test, from, rank);
   return brought(from, sent_before(test, from, rank) + i);
 }
 
-/// The ranks that brought elements of an all-gather, an all-to-all: rank of each element.
+/// The rank whose input is element i of the result of an all-gather or an all-to-all.
 int bringer_of(const Case& test, std::size_t i) {
   if (test.collective == Collective::alltoall)
     return static_cast<int>(i / (test.count / static_cast<std::size_t>(test.ranks)));
@@ -157,7 +158,7 @@ void check(const Case& test, int rank, const std::byte* bytes) {
   }
 }
 
-/// The lengths of an alltoall_v on `rank`, and vectors as long as they say.
+/// Sets the lengths of an alltoall_v on `rank`, and resizes the vectors accordingly.
 void give_lengths(Call& call, const Case& test, int rank) {
   for (int other = 0; other < test.ranks; ++other) {
     call.parts.push_back(sent(test, rank, other));
@@ -223,8 +224,8 @@ TEST_P(EveryAlgorithmRuns, ComputesWhatTheReferenceDoesInSharedMemory) {
   }
 }
 
-/// Long enough for many frames to be under way, and for tiles; where one rank shares no memory there are none, and more
-/// loans come than are kept.
+/// Long enough for many frames in flight and for tiles. If a rank shares no memory, there are no tiles, and more loans
+/// arrive than are kept.
 constexpr std::size_t kLong = test::kSanitized ? 400'003 : 2'000'003;
 
 TEST_P(EveryAllreduce, OfLongVectorsInTheGroupsMemoryIsRight) {

@@ -1,4 +1,4 @@
-// Laws of every entry: its plans are proved, and its cost law is the time in which they play on an ideal network.
+// Laws of every entry: its plans are proved, and its cost law equals their time on an ideal network.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,9 +28,9 @@ TEST_P(EveryAlgorithm, IsProvedForOneToSixtyFourRanks) {
       }
 }
 
-/// How far the played time may be from the law. Trees: where ranks are few or no power of two some ports idle.
-/// Exchanges that go round (no power of two), and extra_ranks: who is late by a latency makes neighbours wait for each
-/// other.
+/// Tolerance between the simulated time and the law. Trees: with few ranks, or a number that is not a power of two,
+/// some ports idle. Circular exchanges (not a power of two) and extra_ranks: a rank that is late by one latency delays
+/// its neighbours.
 double tolerance(const Entry& entry, int ranks, std::uint32_t blocks) {
   const std::string_view name = entry.first->name;
   const bool is_cube = std::has_single_bit(static_cast<unsigned>(ranks));
@@ -55,7 +55,7 @@ TEST_P(EveryAlgorithm, TakesTheTimeOfItsCostLawOnAnIdealNetwork) {
     }
 }
 
-/// Seconds in which the engines of all ranks carry the request out on a virtual network, and what the law says.
+/// Seconds that the engines of all ranks take for the request on a virtual network, and the law's prediction.
 std::pair<double, double> engine_and_law(const PlanRequest& request, const LinkCost& link) {
   const collective::Choice choice = collective::select::choose(request, link);
   const auto ranks = static_cast<std::size_t>(request.ranks);
@@ -80,7 +80,7 @@ std::pair<double, double> engine_and_law(const PlanRequest& request, const LinkC
   return {test::VirtualNetwork(request.ranks, link).run(programs, data), choice.law_s};
 }
 
-/// A vector of one segment: frames are the messages of the law and of the plans as `price` plays them.
+/// A vector of one segment: frames equal the messages of the law and of the plans in `price`.
 TEST_P(EveryAlgorithm, IsCarriedOutByTheEngineInTheTimeOfItsCostLaw) {
   const auto [algorithm, collective] = GetParam();
   const LinkCost links[] = {{1e-4, 1e-8, 0}, {1e-6, 1e-8, 0}, {1e-3, 1e-10, 0}};
@@ -99,8 +99,8 @@ TEST_P(EveryAlgorithm, IsCarriedOutByTheEngineInTheTimeOfItsCostLaw) {
     }
 }
 
-/// A long one is cut into segments, which are passed on while the rest still arrives: never later than the law says,
-/// never earlier than a port can carry what must pass it.
+/// A long vector is cut into segments, which are forwarded while the rest arrives. The time is at most the law's, and
+/// at least the time that a port needs for its bytes.
 TEST_P(EveryAlgorithm, IsCarriedOutByTheEngineNoSlowerThanItsCostLawWhereLatencyIsNothing) {
   const auto [algorithm, collective] = GetParam();
   if (collective == Collective::barrier) return;
@@ -130,7 +130,7 @@ TEST_P(EveryAlgorithm, IsRankedByItsLaw) {
 
 INSTANTIATE_TEST_SUITE_P(Catalogue, EveryAlgorithm, testing::ValuesIn(test::all_entries()), test::title);
 
-/// A rank's largest number of hops is no more than these for a vector that weighs nothing: latencies alone.
+/// Upper bounds of a rank's hops for a vector without bytes, where only latencies count.
 TEST(Latencies, AreThoseOfTheLiterature) {
   const LinkCost latency{1, 0, 0};
   const auto hops = [&](Collective collective, const char* name, int ranks) {

@@ -1,4 +1,4 @@
-// Loans: what a rank lets its peer write, the peer writes by the very frame for which that rank waits.
+// Loans: memory that a rank lends to its peer is written by exactly the frame for which the rank waits.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,8 +25,8 @@ std::uint32_t partner(const collective::plan::Route& own, const collective::plan
   return facing.steps[static_cast<std::size_t>(std::ranges::find(own.steps, step) - own.steps.begin())];
 }
 
-/// A peer keeps a loan until it posts the frame that returns it; it would keep it for ever if its owner waited for
-/// another one first. `owner` lends by step `send`.
+/// A peer keeps a loan until it posts the frame that returns it. If the owner waited for another frame first, the loan
+/// would never return. `owner` lends by step `send`.
 void expect_returned(const std::vector<collective::plan::Program>& programs, std::uint32_t owner, std::uint32_t send) {
   const std::uint32_t keeper = programs[owner].plan.steps[send].peer;
   const collective::plan::Program &mine = programs[owner], &theirs = programs[keeper];
@@ -34,7 +34,7 @@ void expect_returned(const std::vector<collective::plan::Program>& programs, std
   const collective::plan::Route &their_out = route_of(theirs.outgoing, owner),
                                 &their_in = route_of(theirs.incoming, owner);
   const collective::plan::Return& back = theirs.returns[partner(out, their_in, send)];
-  if (back.step == collective::plan::Return::kNone) return;  // it is read and given back
+  if (back.step == collective::plan::Return::kNone) return;  // the peer reads it and returns it
   const std::uint32_t awaited = partner(their_out, in, back.step);
   const auto& waits = mine.waits[awaited];
   EXPECT_NE(std::ranges::find(waits, send), waits.end())

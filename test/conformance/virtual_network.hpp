@@ -15,16 +15,16 @@
 
 namespace syncopate::test {
 
-/// Every rank has one port to send and one to receive. A frame of n bytes takes one of each for alpha + n beta. An idle
-/// port offers its rank's earliest step to ports that are idle, and these take the offer for their own rank's earliest
-/// step, as in collective/replay. Reducing takes no time.
+/// Every rank has one port to send and one to receive. A frame of n bytes occupies one of each for alpha + n beta. An
+/// idle port offers its rank's earliest step to idle ports, which accept the offer for their own rank's earliest step,
+/// as in collective/replay. Reducing takes no time.
 class VirtualNetwork final {
  public:
   VirtualNetwork(int ranks, const LinkCost& link) : link_(link), sending_(size(ranks)), receiving_(size(ranks)) {
     for (int rank = 0; rank < ranks; ++rank) ends_.push_back(std::make_unique<End>(size(ranks)));
   }
 
-  /// Runs one operation of all ranks to its end: rank r does `programs[r]` on `data[r]`. Seconds.
+  /// Runs one operation on all ranks: rank r runs `programs[r]` on `data[r]`. Returns the seconds.
   double run(const std::vector<collective::plan::Program>& programs,
              const std::vector<collective::engine::Execution::Parameters>& data) {
     std::vector<collective::engine::Execution> engines;
@@ -50,7 +50,7 @@ class VirtualNetwork final {
     [[nodiscard]] std::uint64_t step() const { return token >> 32; }
   };
 
-  /// One rank's transport: what it has posted and what has not begun.
+  /// One rank's transport: its posts that have not begun.
   struct End final : transport::Transport {
     explicit End(std::size_t ranks) : sends(ranks), receives(ranks) {}
     void send(const transport::Frame& frame) override {
@@ -76,7 +76,7 @@ class VirtualNetwork final {
 
   static std::size_t size(int number) { return static_cast<std::size_t>(number); }
 
-  /// To whom an idle port would send now.
+  /// The rank to which an idle port would send now.
   [[nodiscard]] std::optional<std::size_t> offer_of(std::size_t from) const {
     std::optional<std::size_t> best;
     for (std::size_t to = 0; to < ends_.size() && !sending_[from]; ++to) {
@@ -110,7 +110,7 @@ class VirtualNetwork final {
     sending_[from] = receiving_[to] = true;
   }
 
-  /// Everything that ends next; what ends together frees its ports together.
+  /// Ends the frames with the earliest end; frames with equal ends free their ports together.
   void land_next(std::vector<collective::engine::Execution>& engines) {
     now_s_ = std::numeric_limits<double>::infinity();
     for (const Flight& flight : under_way_) now_s_ = std::min(now_s_, flight.end_s);

@@ -23,7 +23,7 @@ ${rows}  };
 }  // namespace syncopate::fuzz
 " @ONLY)
 
-# What targets look at beside the library: sources of the command line and of the training program.
+# Sources that targets need in addition to the library: from the command line and the training program.
 add_library(fuzzed OBJECT ${PROJECT_SOURCE_DIR}/tools/bench/rows.cpp ${PROJECT_SOURCE_DIR}/tools/lab/shape.cpp
   ${PROJECT_SOURCE_DIR}/tools/report/record/run.cpp ${PROJECT_SOURCE_DIR}/tools/report/record/jsonl.cpp
   ${PROJECT_SOURCE_DIR}/tools/report/record/overlap.cpp

@@ -1,4 +1,4 @@
-// Target: a function that gives bytes from outside to one decoder; what it throws beside a refusal is a finding.
+// Target: a function that passes untrusted bytes to one decoder; any exception except a refusal is a finding.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ struct Target {
   return {reinterpret_cast<const char*>(input.data()), input.size()};
 }
 
-/// Runs `decode`, which may refuse by one of these exceptions. Any other goes on to whoever runs the target.
+/// Runs `decode`, which may throw these exceptions to refuse. Any other exception reaches the caller.
 template <class Refusal, class... Others, class Decode>
 void may_refuse(const Decode& decode) {
   try {

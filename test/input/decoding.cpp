@@ -30,7 +30,7 @@ float at(const std::vector<float>& picture, int c, int x, int y) {
   return picture[static_cast<std::size_t>((c * kSide + y) * kSide + x)];
 }
 
-/// Of a drawing(): the middle 7/8, red to the right, green downwards.
+/// Expects the middle 7/8 of a drawing(): red grows to the right, green downwards.
 void expect_drawing(const std::vector<float>& picture, double blue, const char* what) {
   for (const int x : {0, 7, 31})
     for (const int y : {0, 19, 31}) {
@@ -123,7 +123,7 @@ TEST(Decoding, RandomChangesAreTheSamplesOwn) {
 TEST(Decoding, TruncatedFilesAreRefusedAtEveryLength) {
   std::vector<Bytes> files{jpeg_of(drawing(40, 40)), jpeg_of(drawing(40, 40), {.progressive = true}),
                            png_of({PNG_FORMAT_RGB, 40, 40}, drawing(40, 40).rgb.data())};
-  files[2].resize(files[2].size() - 12);  // the end's mark, which nobody reads: every pixel stands before it
+  files[2].resize(files[2].size() - 12);  // the end marker, which the decoder does not need: all pixels precede it
   EXPECT_NO_THROW((void)seen(files[2]));
   for (const Bytes& file : files)
     for (std::size_t length = 0; length < file.size(); ++length)

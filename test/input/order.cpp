@@ -12,7 +12,7 @@ namespace {
 
 using Samples = std::vector<std::uint32_t>;
 
-/// What all ranks take of one step, in the order of the ranks.
+/// The samples that all ranks take in one step, in rank order.
 Samples taken(Order& order, const Progress& at, std::size_t batch, int ranks) {
   Samples all;
   std::size_t total = 0;

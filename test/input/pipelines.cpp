@@ -1,5 +1,4 @@
-// The pipeline gives the same pictures whatever threads and ranks, in mid-epoch too.
-// them.
+// The pipeline gives the same pictures for any number of threads and ranks, also from the middle of an epoch.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <unistd.h>

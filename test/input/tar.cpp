@@ -1,4 +1,4 @@
-// Tar archives: what their headers say, how sets in them equal sets of files, and what is refused.
+// Tar archives: fields of their headers, equality with sets of files, and refusals.
 #include "input/tar.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// What kernel tests share: element bit patterns with every special value, guarded memory, and every instruction set.
+// Shared by kernel tests: element bit patterns with every special value, guarded memory, and every instruction set.
 #pragma once
 
 #include <hwy/targets.h>
@@ -79,8 +79,8 @@ template <class T>
   return bits[static_cast<int>(dtype)];
 }
 
-/// Elements of which a quarter is special (zeros, infinities, NaNs, smallest, largest, one) of either sign, a quarter
-/// any bits, a half numbers of ordinary size, close enough that sums round.
+/// Elements: a quarter special values of either sign (zeros, infinities, NaNs, smallest, largest, one), a quarter
+/// random bits, and half ordinary numbers of similar size, so that sums round.
 [[nodiscard]] inline std::vector<std::byte> any_elements(DType dtype, std::size_t count, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   const std::size_t size = size_of(dtype), bits = 8 * size;

@@ -21,7 +21,7 @@ Values random_values(std::size_t count, std::uint64_t seed) {
   return values;
 }
 
-/// fl(a b), by itself: nothing is fused.
+/// fl(a b), not fused with a sum.
 float product(float a, float b) {
   const volatile float rounded = a * b;
   return rounded;
@@ -34,7 +34,7 @@ T total(T (&sums)[16]) {
   return sums[0];
 }
 
-/// Sizes around every block of rows, columns and vectors; strides leave gaps, which stay as they are.
+/// Sizes around every block of rows, columns and vectors; strides leave gaps, which must not change.
 template <class Check>
 void at_every_size(Check check) {
   testing::on_every_target([&](const std::string& target) {

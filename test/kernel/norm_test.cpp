@@ -24,7 +24,7 @@ double value(DType dtype, const Words& words, std::size_t i) {
   return dtype == DType::f16 ? base::from_f16(word) : base::from_bf16(word);
 }
 
-/// Without the infinities and NaNs, which would hide everything else, and without what overflows when squared.
+/// Elements without infinities, NaNs (which would hide all other errors), and values whose squares overflow.
 Words finite_elements(DType dtype, std::size_t count, std::uint64_t seed) {
   Words words = testing::any_elements(dtype, count, seed);
   const std::size_t size = size_of(dtype);

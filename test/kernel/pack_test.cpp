@@ -1,4 +1,4 @@
-// Packed fields come back, at the places that the header states, on every instruction set; wrong ones are seen.
+// Packed fields are restored and have the documented positions on every instruction set; invalid fields are detected.
 #include "kernel/pack.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Quantising and its inverse are what their header says, to the bit, on every instruction set; dither is uniform.
+// Quantising and its inverse match their documentation bit for bit on every instruction set; dither is uniform.
 #include "kernel/quantize.hpp"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ std::vector<float> finite(std::size_t count, std::uint64_t seed) {
   return values;
 }
 
-/// What the header states; `volatile` keeps products and sums apart.
+/// The field by the header's formula; `volatile` prevents fused operations.
 std::uint8_t stated_field(const LevelScale& scale, float x, std::uint32_t index) {
   if (!(scale.unit > 0)) return scale.highest;
   const float highest = scale.highest, inverse = 1 / scale.unit;
@@ -79,7 +79,7 @@ TEST(Quantize, KeepsWholeLevelsWhateverIsDrawn) {
   });
 }
 
-// All 2^24 draws are equally frequent: where the level changes, counted in draws, is its expectation.
+// All 2^24 draws are equally frequent, so the draw at which the level changes determines the expectation.
 TEST(Quantize, RoundsUpForAsManyDrawsAsTheFractionHas) {
   testing::on_every_target([](const std::string& target) {
     for (const std::uint8_t highest : {1, 7, 127})
@@ -170,7 +170,7 @@ TEST(Peak, IsTheGreatestMagnitudeAndShowsWhatIsNotFinite) {
   });
 }
 
-// Bounds of six standard deviations, as the draws are counted: a million elements, groups of 512, words as coders use.
+// Bounds of six standard deviations: a million elements, groups of 512, words as in coders.
 TEST(Dither, IsUniformAndItsGroupsAndNeighboursAreIndependent) {
   constexpr std::size_t kGroups = 2048, kElements = 512;
   const auto centred = [](std::uint64_t word, std::uint32_t index) { return double{dither(word, index)} - 0.5; };

@@ -10,7 +10,7 @@
 namespace syncopate::kernel {
 namespace {
 
-/// Of any bits: zeros of both signs, infinities and NaNs among them, at an address that no vector is aligned to.
+/// Random bits, including zeros of both signs, infinities and NaNs, at an unaligned address.
 std::vector<float> any_floats(std::size_t count) {
   const auto words = testing::any_elements(DType::f32, count, count + 3);
   std::vector<float> values(count);

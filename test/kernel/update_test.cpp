@@ -152,7 +152,7 @@ TEST(UpdateKernel, WhatIsNotFiniteFollowsIEEEAndEveryNaNIsTheOne) {
       Memory memory = drawn(40);
       const float values[] = {kStrange, kInfinity, -kInfinity, 1e30F, -1e-40F, 0.0F};
       for (std::size_t i = 0; i < std::size(values); ++i) memory[1][i] = memory[1][39 - i] = values[i];
-      // What a law only reads keeps the bits of its NaN.
+      // Memory that a law only reads keeps the bits of its NaN.
       if (std::string(law.name) != "direction") memory[0][20] = kStrange;
       memory[2][21] = kInfinity;
       memory[3][22] = kInfinity;

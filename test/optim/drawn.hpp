@@ -1,4 +1,4 @@
-// What the tests of optimizers share: drawn numbers, and an optimizer over vectors.
+// Shared by the tests of optimizers: random numbers, and an optimizer over vectors.
 #pragma once
 
 #include <bit>

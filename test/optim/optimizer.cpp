@@ -1,4 +1,4 @@
-// The optimizer that users create: its state goes on elsewhere, and what it cannot do is refused by name.
+// The public optimizer: its state can be moved to another one, and unsupported options are refused by name.
 #include "syncopate/optimizer.hpp"
 
 #include <gtest/gtest.h>

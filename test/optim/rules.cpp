@@ -75,7 +75,7 @@ TEST(Rules, ChangeNothingWhereThereIsNothing) {
   }
 }
 
-// A ratio of weights to nothing would be infinite, of nothing to a gradient zero: both would end all learning.
+// Without this, a zero gradient would make the ratio infinite and zero weights would make it zero; both stop learning.
 TEST(Rules, AZeroNormMakesATrustRatioOfOne) {
   const std::vector<float> gradient = normal(100, 7), none(100);
   Tensor lars(none, {.rule = "lars", .hyperparameters = {{"weight_decay", 0.5}}});
@@ -127,7 +127,7 @@ TEST(Rules, AGradientThatIsNotFiniteSpoilsItsOwnWeightAndNoOtherTensor) {
   }
 }
 
-// What the descriptor says of its cost: an update reads and writes weights and gradient, and each state.
+// The descriptor's cost: an update reads and writes the weights, the gradient, and each state.
 TEST(Rules, MoveAtLeastEveryMemoryTwice) {
   for (const optim::Rule* rule : optim::rules()) {
     const std::size_t least = 8 * (2 + rule->state.size());

@@ -14,7 +14,7 @@ namespace {
 constexpr int kRanks = 3;
 const std::vector<std::size_t> kSizes{9 * optim::kBlock + 17, 40, 2 * optim::kBlock, 5000, 70 * optim::kBlock};
 
-/// Where the ranks of a test, which are threads, leave and find what they gather.
+/// Memory through which the ranks of a test, which are threads, gather.
 struct Meeting {
   std::barrier<> all{kRanks};
   std::array<std::span<double>, kRanks> values;
@@ -43,7 +43,7 @@ struct Model {
     optimizer = std::make_unique<Optimizer>(std::move(tensors), options);
   }
 
-  /// Three steps, each in two calls; `mine` says what of a gradient this rank has.
+  /// Three steps, each in two calls; `mine` returns this rank's part of a gradient.
   template <class Mine>
   void train(const Mine& mine) {
     for (std::uint64_t step = 1; step <= 3; ++step) {

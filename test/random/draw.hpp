@@ -11,7 +11,7 @@
 
 namespace syncopate::test {
 
-/// A hash whose bits are all good (splitmix64).
+/// A hash with uniform bits (splitmix64).
 [[nodiscard]] constexpr std::uint64_t mixed(std::uint64_t value) noexcept {
   value += 0x9e3779b97f4a7c15u;
   value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9u;
@@ -44,7 +44,8 @@ class Draw final {
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
-/// So many seeds in a row, from 1 or SYNCOPATE_SEED on; SYNCOPATE_COUNT of them, or one where only a seed is given.
+/// `count` consecutive seeds from 1. SYNCOPATE_SEED sets the first one, and then there is one; SYNCOPATE_COUNT sets the
+/// number.
 [[nodiscard]] inline std::vector<std::uint64_t> seeds(std::size_t count) {
   const std::uint64_t first = number_from("SYNCOPATE_SEED", 1);
   count = number_from("SYNCOPATE_COUNT", std::getenv("SYNCOPATE_SEED") == nullptr ? count : 1);
@@ -53,7 +54,7 @@ class Draw final {
   return all;
 }
 
-/// The command that does it again.
+/// The command that repeats the test with this seed.
 [[nodiscard]] inline std::string replay(const char* program, const char* test, std::uint64_t seed) {
   return fmt::format("again: SYNCOPATE_SEED={} build/release/bin/{} --gtest_filter='{}'", seed, program, test);
 }

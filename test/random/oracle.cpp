@@ -32,7 +32,7 @@ std::vector<std::size_t> even_parts(std::size_t count, std::size_t ranks) {
   return parts;
 }
 
-/// What lies before the part that `from` sends to `to`.
+/// Elements before the part that `from` sends to `to`.
 std::size_t before(const Step& step, int from, int to) {
   std::size_t sum = 0;
   for (int other = 0; other < to; ++other) sum += part_between(step, from, other);

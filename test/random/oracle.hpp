@@ -23,9 +23,9 @@ struct Segment {
   std::size_t source = 0;
 };
 
-/// What is specified of the result, in the vector where the step leaves it.
+/// The specified elements of the result, in the step's result vector.
 [[nodiscard]] std::vector<Segment> segments_of(const Step& step, const Members& members);
-/// How long that vector is, and how long the one that is sent where they are two.
+/// The length of the result vector, and the length of the sent vector if they differ.
 [[nodiscard]] std::size_t result_count(const Step& step, const Members& members);
 [[nodiscard]] std::size_t input_count(const Step& step, const Members& members);
 

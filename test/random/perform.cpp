@@ -109,7 +109,7 @@ void Performance::finish() {
     throw WrongValue(fmt::format("rank {} of {} ({}), {}: {}", group_.rank(), group_.size(), group_.transport(),
                                  text_of(step_), what));
   };
-  if (!in_->is_fenced() || (out_ && !out_->is_fenced())) refuse("bytes beside the vector were written");
+  if (!in_->is_fenced() || (out_ && !out_->is_fenced())) refuse("bytes outside the vector were written");
   const Inputs inputs = inputs_of(step_);
   const bool stays = out_ || !takes_part_ || (step_.kind == Kind::message && group_.rank() != step_.to);
   if (stays && !is_unchanged(in_->buffer(), inputs, group_.rank())) refuse("an input was changed");

@@ -11,7 +11,7 @@
 
 namespace syncopate::test {
 
-/// A result is not what it must be.
+/// A result is wrong.
 class WrongValue final : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -58,14 +58,14 @@ class Performance final {
 /// Receives where a result was, and the hash that all ranks must have there.
 using Ledger = std::function<void(const std::string& place, std::uint64_t digest)>;
 
-/// What is drawn: so many steps for such a group.
+/// A random program: the number of its steps, and the group that runs it.
 struct Script {
   std::uint64_t seed = 0;
   int steps = 1;
   World world;
 };
 
-/// Performs a script; steps that are started are under way until any later time.
+/// Performs a script; a started step is waited for at any later time.
 void perform(Group& group, const Script& script, const Ledger& ledger);
 
 }  // namespace syncopate::test

@@ -39,7 +39,7 @@ struct World {
 [[nodiscard]] std::string text_of(const Step& step);
 
 [[nodiscard]] inline Inputs inputs_of(const Step& step) { return {step.key, step.dtype, step.values}; }
-/// allgather_v: the part of each of so many ranks.
+/// allgather_v: the length of each rank's part.
 [[nodiscard]] std::vector<std::size_t> parts_of(const Step& step, int ranks);
 /// alltoall_v: the length of what `from` sends to `to`.
 [[nodiscard]] std::size_t part_between(const Step& step, int from, int to);

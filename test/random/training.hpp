@@ -27,7 +27,7 @@ struct Training {
 [[nodiscard]] Training draw_training(Draw& draw, int ranks);
 [[nodiscard]] std::string text_of(const Training& training);
 
-/// What a rank adds to a gradient in one micro-batch of a step.
+/// The values that a rank adds to a gradient in one micro-batch of a step.
 struct Backward {
   std::uint64_t seed = 0;
   int step = 0;

@@ -12,7 +12,7 @@ double step_s(std::string_view policy, const Timeline& timeline, const Cost& cos
   return evaluate(timeline, policy_named(policy).partition(timeline, {.cost = cost}), cost).iteration_s;
 }
 
-/// The shortest step over all 2^(L-1) partitions: bit l says whether a bucket begins at layer l+1.
+/// The shortest step over all 2^(L-1) partitions: if bit l is set, a bucket begins at layer l+1.
 double shortest_step_s(const Timeline& timeline, const Cost& cost) {
   const std::size_t layers = timeline.layers.size();
   double shortest = std::numeric_limits<double>::infinity();
@@ -43,7 +43,7 @@ Cost random_affine() {
   return Cost::affine(*rc::gen::inRange(0, 120), static_cast<double>(*rc::gen::inRange(0, 300)) / 100);
 }
 
-/// Any table, rising or not: algorithms that switch by size jump up and down.
+/// A random table that may fall: algorithms that change with the size make jumps.
 Cost random_table() {
   CostInputs inputs;
   double bytes = 0;

@@ -24,7 +24,7 @@ Cluster constant(int ranks, double seconds) {
   return {.ranks = ranks, .costs = {{.table = {{8, seconds}, {3 * kLayerBytes, seconds}}}}};
 }
 
-/// Exchanges take so long for a layer; agreeing takes next to nothing.
+/// The exchange of a layer takes `seconds`; an agreement takes almost no time.
 Cluster by_the_byte(int ranks, double seconds) {
   return {.ranks = ranks, .costs = {{.a_s = 0, .b_s_per_byte = seconds / kLayerBytes}}};
 }

@@ -1,4 +1,4 @@
-// Profile and cluster files: what is right is read, what is wrong is refused by its place.
+// Profile and cluster files: valid files are read; errors name the place in the file.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -10,7 +10,7 @@
 namespace syncopate {
 namespace {
 
-/// The message with which `read` refuses, or "" if it does not.
+/// The message of the error that `read` throws, or "".
 template <class Read>
 std::string refusal(Read read) {
   try {

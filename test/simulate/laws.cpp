@@ -1,4 +1,4 @@
-// An exchange with a codec costs what its legs and its coding add up to.
+// The cost of an exchange with a codec is the sum of its legs and its coding.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -54,7 +54,7 @@ TEST(Publication, GoogLeNetOn64NodesIsAsPrinted) {
   EXPECT_NEAR(ratio(rows, "single", "mg_wfbp"), 1.35, 0.0135) << "printed: 1.35";
   EXPECT_NEAR(ratio(rows, "wfbp", "exact_dp"), 1.91, 0.01) << "what the paper could have printed";
   EXPECT_NEAR(ratio(rows, "single", "exact_dp"), 1.49, 0.01);
-  EXPECT_NEAR(rows.at("mg_wfbp").over_optimum, 0.108, 0.0005) << "the theorem says 0";
+  EXPECT_NEAR(rows.at("mg_wfbp").over_optimum, 0.108, 0.0005) << "0 by the theorem";
   EXPECT_LT(rows.at("online").over_optimum, 0.04);
   expect_ms(rows, {{"wfbp", 704.4}, {"single", 550.1}, {"mg_wfbp", 407.8}, {"exact_dp", 368.0}});
 }

@@ -1,4 +1,4 @@
-// Replays: real exchanges beside sleeping ranks; timelines of simulated steps; profiles that were not measured.
+// Replays: real exchanges while ranks sleep; timelines of simulated steps; profiles that were not measured.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Segments in virtual time: what cutting messages changes, by how much, and where it does not matter.
+// Segments in virtual time: the effect of cutting messages, and the cases without an effect.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,8 +24,8 @@ double exchange_s(const Network& network, const std::string& algorithm, std::uin
   return *std::ranges::max_element(ends);
 }
 
-/// Where each message of a rank waits for the one before, no two latencies overlap, and the engine on virtual links is
-/// the replay of its plans.
+/// If each message of a rank waits for the previous one, latencies do not overlap, and the engine on virtual links
+/// takes the time of the replayed plans.
 TEST(Segments, OfSmallMessagesThatWaitForEachOtherAreTheReplay) {
   const LinkCost link{.alpha_s = 1e-4, .beta_s_per_byte = 8e-9, .gamma_s_per_byte = 1e-9};
   for (const char* name : {"ring", "halving_doubling", "recursive_doubling", "mst"})
@@ -35,7 +35,7 @@ TEST(Segments, OfSmallMessagesThatWaitForEachOtherAreTheReplay) {
     }
 }
 
-/// Without latency there is nothing that segments of one message could overlap with. Parts are even.
+/// Without latency, the segments of a message have nothing to overlap with. Parts are even.
 TEST(Segments, OfARingWithoutLatencyAreTheReplayWhenOneRankCallsLate) {
   const LinkCost link{.alpha_s = 0, .beta_s_per_byte = 8e-9, .gamma_s_per_byte = 1e-9};
   const Exchanger::Call call{.algorithm = "ring", .bytes = 420 * sizeof(float)};

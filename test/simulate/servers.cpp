@@ -1,4 +1,4 @@
-// A parameter server's steps in virtual time take what the ports' bytes say.
+// A parameter server's steps in virtual time take the time of their ports' bytes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -41,8 +41,8 @@ double seconds_of(const Profile& profile, const Cluster& cluster, const std::str
   return simulated(profile, cluster, by(flow), scene).training.iteration_s;
 }
 
-// Of M bytes a host's port sends the worker's (N - 1)/N and its server's answers to N - 1 workers, M/N each: in all
-// 2 (N - 1)/N M, and receives as many.
+// With M bytes, a host's port sends (N - 1)/N M from the worker, and M/N to each of N - 1 workers from its server: in
+// all 2 (N - 1)/N M. It receives as many.
 TEST(ServerSimulation, WithAServerOnEveryHostMovesWhatARingMoves) {
   for (const int ranks : {2, 3, 4, 8}) {
     const double M = 64.0 * ranks * (1 << 16), n = ranks;
@@ -57,9 +57,9 @@ TEST(ServerSimulation, WithAServerOnEveryHostMovesWhatARingMoves) {
   }
 }
 
-// One server on a host of its own: of M bytes N M come in and N M go out. As one message each way (N + 1) M pass one
-// after the other, because the last worker's next push waits for its answer, and the others' overlap the answers behind
-// their own. Layer by layer both directions go on at once.
+// One server on a separate host: N M bytes arrive and N M leave. With one message each way, (N + 1) M pass one after
+// the other: the last worker's next push waits for its answer, and the other workers' pushes overlap later answers.
+// With one message per layer, both directions overlap.
 TEST(ServerSimulation, WithASingleServerWaitsForItsPort) {
   const double M = 64 * (1 << 18);
   const Profile profile = even(64, static_cast<std::uint64_t>(M), 0);
@@ -101,7 +101,7 @@ TEST(ServerSimulation, FollowsTheLoadOfTheFullestServer) {
   EXPECT_EQ(row("uniform").load_variation, 0);
 }
 
-// Streams share a port: a front layer's push does not hold up what the same host owes the other workers.
+// Streams share a port: a front layer's push does not delay the same host's answers to other workers.
 TEST(ServerSimulation, OfWholeTablesKeepsTheFrontLayersFirst) {
   const Profile inception = read_profile(DATA_FOLDER "/profile/inception_v4_gtx1080.json");
   const double uniform_s = seconds_of(inception, wire_of(4), "front_first");
@@ -147,7 +147,7 @@ TEST(ServerSimulation, OfTheThesisReachesItsCeilings) {
   EXPECT_NEAR(speedup(kInception, traditional_s(kInception, false, 0.02)), 3.77, 0.005);
 }
 
-// What overlaps perfectly takes as long as the longer of computing and exchange.
+// With perfect overlap, a step takes the longer of computing and exchange.
 TEST(ServerSimulation, OfTheThesisGainsByOverlapAsMuchAsTheLineAllows) {
   for (const auto& [model, ceiling] : {std::pair(kResNet, 1.85), std::pair(kInception, 1.315)}) {
     const double exchange_s = 1.5 * 4 * model.parameters * kPerByte * 1538 / 1460;
@@ -160,7 +160,7 @@ TEST(ServerSimulation, OfTheThesisGainsByOverlapAsMuchAsTheLineAllows) {
                  front_s = seconds_of(profile, cluster, "front_first");
     EXPECT_LT(fifo_s, step_s);
     EXPECT_LT(front_s, fifo_s * 1.001);
-    EXPECT_GE(front_s, exchange_s * (1 - 1e-5)) << "nobody is faster than the line";
+    EXPECT_GE(front_s, exchange_s * (1 - 1e-5)) << "faster than the line";
     EXPECT_LE(front_s, exchange_s * 1.1);
   }
 }

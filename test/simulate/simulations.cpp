@@ -84,8 +84,8 @@ TEST(Dear, ComputesMoreSlowlyBesideEachHalf) {
   // Backward of the last layer ends at R. Scatter: last [R, R+0.5], first [R+2, R+2.5]; gather: first [.., R+3], last
   // [.., R+3.5]. Forward: first [R+3, R+4], last [R+4, R+5]; backward of the last layer until R+7.
   EXPECT_NEAR(simulate(two_layers(), cluster, "dear").iteration_s, 7, 1e-9);
-  // Half an exchange takes 0.25 s from computing: the first layer's gradient is ready at R+2.25, and its forward pass,
-  // beside which the last layer is gathered, ends at R+2.25+1+1.25.
+  // Half an exchange takes 0.25 s from computing: the first layer's gradient is ready at R+2.25. Its forward pass runs
+  // while the last layer is gathered, and ends at R+2.25+1+1.25.
   cluster.cpu_s_per_byte = 0.5 / (30 << 20);
   EXPECT_NEAR(simulate(two_layers(), cluster, "dear").iteration_s, 7.5, 1e-9);
 }

@@ -1,4 +1,4 @@
-// What a training run left in its folder: its configuration, rows and spans.
+// The record of a training run in its folder: configuration, rows and spans.
 #include <unistd.h>
 
 #include <fstream>

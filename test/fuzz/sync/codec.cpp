@@ -43,7 +43,7 @@ Bytes packet_like(base::ConstBytes own, Fields& fields) {
   return packet;
 }
 
-/// What a round brings: in place of an average, or as packets of three ranks of which the first is this one's.
+/// The answer to a round: in place of an average, or as packets of three ranks; the first is this rank's.
 std::vector<Bytes> answers_to(const compress::Round& round, Fields& fields) {
   const base::Bytes own = round.payload.bytes();
   std::vector<Bytes> answers{{own.begin(), own.end()}};

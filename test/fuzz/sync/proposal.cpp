@@ -1,4 +1,4 @@
-// What rank 0 tells of the job and its plan, beside what this rank understands.
+// Rank 0's proposal of the job and its plan, compared with this rank's own.
 #include "sync/planning/proposal.hpp"
 
 #include "fuzz/target.hpp"

@@ -1,4 +1,4 @@
-// What comes where shared memory is due: no descriptor, one, several, of any kind; and rings.
+// Messages in place of shared memory: no descriptor, one, or several, of any kind; and rings.
 #include "transport/shm/descriptor_passing.hpp"
 
 #include <fcntl.h>
@@ -18,7 +18,7 @@ using namespace transport;
 
 namespace {
 
-/// So many memories: sealed in part, of a length that is near the right one.
+/// `count` memory files: some sealed, with a length near the right one.
 std::vector<socket::Descriptor> memories(Fields& fields, int count) {
   std::vector<socket::Descriptor> made;
   for (int i = 0; i < count; ++i) {

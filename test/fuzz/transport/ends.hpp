@@ -18,7 +18,7 @@ struct Ends {
     tested = transport::socket::Channel(transport::socket::Descriptor(numbers[0]));
     peer = transport::socket::Channel(transport::socket::Descriptor(numbers[1]));
   }
-  /// What the peer sends; false if it does not fit into the socket.
+  /// Sends bytes from the peer; false if they do not fit into the socket.
   [[nodiscard]] bool send(Input bytes) { return bytes.empty() || peer.write(bytes).bytes == bytes.size(); }
 
   transport::socket::Channel tested, peer;

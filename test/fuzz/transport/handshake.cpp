@@ -38,7 +38,7 @@ Hello hello_of(Fields& fields) {
   return hello;
 }
 
-/// Carries bytes between two connections and alters the one at place `at` of what the far end says.
+/// Forwards bytes between two connections and alters the byte at position `at` of the far end's bytes.
 class Wire final {
  public:
   Wire(transport::socket::Channel& near, transport::socket::Channel& far, std::uint8_t change, std::uint8_t at)

@@ -1,4 +1,4 @@
-// What a rank says of itself at the rendezvous, also behind a version that fits.
+// A rank's entry at the rendezvous, also after a valid version.
 #include "transport/connect/peer_info.hpp"
 
 #include "fuzz/target.hpp"

@@ -1,4 +1,4 @@
-// Records: what another process may write into a ring, told by a few bytes each.
+// Records: what another process may write into a ring, derived from a few bytes each.
 #pragma once
 
 #include "fuzz/target.hpp"
@@ -14,7 +14,7 @@ struct RawRecord {
 };
 static_assert(sizeof(RawRecord) == transport::shm::kLineBytes);
 
-/// A record for the position `at`. Of the fields most are right, for else nothing beyond the first check is seen.
+/// A record for the position `at`. Most fields are valid, so that the input passes the first check.
 [[nodiscard]] inline RawRecord record_of(Fields& fields, std::uint64_t at) {
   const auto wrong = fields.take<std::uint8_t>();
   const auto choice = fields.take<std::uint8_t>();
