@@ -1,5 +1,4 @@
-// Arguments: what an option's value may be, and the error texts; the same for syncopate, syncopate-train and
-// syncopate-server.
+// Arguments: checks of option values, and error texts, for syncopate, syncopate-train and syncopate-server.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -1,5 +1,4 @@
-// The distributed data cache: each rank of a job holds a part of a data set, and no record is read twice from its
-// origin.
+// The distributed data cache: each rank holds a part of a data set; no record is read twice from its origin.
 #pragma once
 
 #include <cstdint>

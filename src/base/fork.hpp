@@ -1,5 +1,5 @@
-// Fork: detects objects that a child forked without exec has inherited. The child has copies of its parent's objects
-// but none of their threads, and shares all open descriptors with its parent.
+// Fork: detects objects that a child forked without exec has inherited.
+// The child has copies of its parent's objects but none of their threads, and shares all open descriptors with it.
 #pragma once
 
 #include <string_view>

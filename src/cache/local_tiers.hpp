@@ -1,5 +1,4 @@
-// Local tiers: reads records that this rank holds from memory, else from its disk, else from the origin, and keeps
-// them.
+// Local tiers: reads this rank's records from memory, else from its disk, else from the origin, and keeps them.
 #pragma once
 
 #include <memory>

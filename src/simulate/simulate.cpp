@@ -1,5 +1,4 @@
-// Simulate: selects the ranks that need their own timeline and the timing of their exchanges, and makes a row per
-// policy.
+// Simulate: selects the ranks that need a timeline of their own, times their exchanges, makes a row per policy.
 #include "syncopate/simulate.hpp"
 
 #include <algorithm>

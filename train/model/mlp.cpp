@@ -1,5 +1,4 @@
-// A multilayer perceptron 3072-2048-2048-2048-10: 14,706,698 parameters, little arithmetic: the hardest case for
-// exchange.
+// A multilayer perceptron 3072-2048-2048-2048-10: 14,706,698 parameters and little arithmetic, hard to exchange.
 #include <cmath>
 
 #include "model.hpp"

@@ -1,5 +1,5 @@
-// SIGINT, SIGTERM and SIGHUP during training: the first signal is noted, and the run ends in order. A second SIGINT or
-// SIGTERM ends the process at once.
+// SIGINT, SIGTERM and SIGHUP during training: the first signal is noted, and the run ends in order.
+// A second SIGINT or SIGTERM ends the process at once.
 #pragma once
 
 #include <signal.h>

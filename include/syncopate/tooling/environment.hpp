@@ -1,5 +1,5 @@
-// The environment variables of the library and its programs, for `syncopate info --environment` and
-// docs/environment.md.
+// The environment variables of the library and its programs.
+// `syncopate info --environment` and docs/environment.md list them.
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
-// Hierarchical: reduce within every host, all-reduce between hosts, broadcast within every host; any algorithm for
-// each. CommLib paper section 3 (hierarchical communication); Karonis et al., "Exploiting hierarchy in parallel
+// Hierarchical: reduce within every host, all-reduce between hosts, broadcast within every host, by any algorithm.
+// CommLib paper section 3 (hierarchical communication); Karonis et al., "Exploiting hierarchy in parallel
 // computer networks", IPDPS 2000.
 //
 //   hosts {0 1 2} {3 4}:   inner offers reduce-scatter and all-gather (ring):   0 1 of host A and 3 4 of host B own a

@@ -1,5 +1,5 @@
-// Costs: the network costs by which "auto" chooses. Rank 0 sends its cluster file to every rank, so that all choose
-// alike.
+// Costs: the network costs by which "auto" chooses.
+// Rank 0 sends its cluster file to every rank, so that all choose alike.
 #include <fmt/format.h>
 
 #include "base/json.hpp"

@@ -1,5 +1,5 @@
-// Adam: scales each weight's gradient by its usual size, from decaying means of the gradient and of its square. Kingma
-// & Ba, ICLR 2015, Algorithm 1; weight decay as part of the gradient.
+// Adam: scales each weight's gradient by its usual size, from decaying means of the gradient and of its square.
+// Kingma & Ba, ICLR 2015, Algorithm 1; weight decay as part of the gradient.
 //
 //   g = gradient + lambda w;   m' = beta1 m + (1 - beta1) g;   s' = beta2 s + (1 - beta2) g^2
 //   w' = w - rate (m' / (1 - beta1^t)) / (sqrt(s' / (1 - beta2^t)) + epsilon)

@@ -1,5 +1,5 @@
-// Gradient descent with momentum: the velocity is a decaying sum of all gradients, and weights move against it. Polyak,
-// USSR Computational Mathematics 1964; as Sutskever et al., ICML 2013, equation 1, with the rate outside.
+// Gradient descent with momentum: the velocity is a decaying sum of all gradients; weights move against it.
+// Polyak, USSR Computational Mathematics 1964; as Sutskever et al., ICML 2013, equation 1, with the rate outside.
 //
 //   d = g + lambda w;   v' = m v + d;   w' = w - rate v'
 //   corrected (g already contains momentum: Lin et al., ICLR 2018, section 3.2): d = lambda w;  w' = w - rate (v' + g)

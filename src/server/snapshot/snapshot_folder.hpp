@@ -1,5 +1,4 @@
-// SnapshotFolder: the snapshots of all servers of a job: their names, the kept ones, and the one that a job resumes
-// from.
+// SnapshotFolder: the snapshots of all servers of a job: names, which are kept, and from which a job resumes.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,4 @@
-// GroupState: a rank's view of its group: the first failure, its own operations, the ranks' progress, and departed
-// ranks.
+// GroupState: a rank's view of its group: first failure, own operations, progress of the ranks, departed ranks.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,4 @@
-// Job: servers and workers of a job in virtual time: production's tables, seats and keepers, with the test's event
-// loops.
+// Job: servers and workers of a job in virtual time: production's tables, seats and keepers, the test's event loops.
 #pragma once
 
 #include <map>
