@@ -65,7 +65,7 @@ def blocks(text):
 
 
 def mark_finding(path, block):
-    """What is wrong with how a block is marked, if something is."""
+    """The defect of a block's mark, or None."""
     if not block.language:
         return Finding(path, block.line, "a fence without a language: console and sh are run, text is not")
     if block.mark not in ("", "exact", "lab", "train", "skip"):
@@ -132,7 +132,7 @@ class Shell:
             return 124, process.communicate()[0].splitlines()
 
     def lacks(self, mark):
-        """What a block so marked needs and this machine does not have; empty: nothing."""
+        """The requirement of a block with this mark that this machine lacks; empty: none."""
         if mark == "lab":
             return self._lacks_lab()
         if mark == "train" and self.run("command -v syncopate-train")[0] != 0:
@@ -140,7 +140,7 @@ class Shell:
         return ""
 
     def _lacks_lab(self):
-        """Emulated hosts must be possible, and the lab of the pages, named sync, must replace nobody's."""
+        """Emulated hosts must be possible, and the lab of the pages, named sync, must replace no other lab."""
         if any("lab sync:" in line for line in self.run("syncopate lab status")[1]):
             return "a lab named sync is up"
         code, lines = self.run("syncopate lab up --name commands 1 none && syncopate lab down --name commands")
@@ -156,8 +156,8 @@ def console_findings(path, block, shell):
             continue
         missing, unexpected = differences(expected, printed, block.mark == "exact")
         if missing or unexpected:
-            told = [f"\n  - {line}" for line in missing] + [f"\n  + {line}" for line in unexpected]
-            yield Finding(path, where.line, f"prints something else (- the page, + the program):{''.join(told)}")
+            changes = [f"\n  - {line}" for line in missing] + [f"\n  + {line}" for line in unexpected]
+            yield Finding(path, where.line, f"prints something else (- the page, + the program):{''.join(changes)}")
 
 
 def sh_findings(path, block, shell):

@@ -21,7 +21,7 @@ def link_findings(root):
             if re.match(r"[a-z]+:", target) or not target:
                 continue
             if not (root / path.parent / target).exists():
-                yield Finding(str(path), line_of(text, match.start()), f"there is no {target}: mend the link")
+                yield Finding(str(path), line_of(text, match.start()), f"there is no {target}: fix the link")
 
 
 def example_findings(root):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Line 1 of every file says what it is, and every header compiles alone; --all: private headers too."""
+"""Line 1 of every file describes it, and every header compiles alone; --all: private headers too."""
 
 import re
 import subprocess

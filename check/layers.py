@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Who may include whom: the library's folders form layers, and each foreign library stays in its own room."""
+"""Allowed includes: the library's folders form layers, and each foreign library stays in its own room."""
 
 import re
 import sys
@@ -36,7 +36,7 @@ FOR_USERS = {"syncopate"}
 TOOLING, TOOLING_READERS = "syncopate/tooling", ("src", "tools", "train", "test", "bench")
 # Trees that see the library through its front door only.
 OUTSIDE = ("tools", "train", "bind", "example")
-# What a tree may include of another tree besides its own files, and why.
+# Files of another tree that a tree may include, and why.
 SEAMS = {"tools": {"contender/"},  # the method of measuring is one header, shared with the programs of the contenders
          "train": {"arguments.hpp"}}  # checks of options and their error texts, the same in every program
 # Include of a foreign library -> the only places where it may stand.

@@ -57,7 +57,7 @@ def by_room(mutants_by_name):
 
 
 def run(*command, limit_s=None):
-    """Exit code (None: it took too long) and what it said."""
+    """Exit code (None: it took too long) and output."""
     try:
         done = subprocess.run(command, cwd=TREE, capture_output=True, text=True, errors="replace", timeout=limit_s, check=False)
         return done.returncode, done.stdout + done.stderr
@@ -66,9 +66,9 @@ def run(*command, limit_s=None):
 
 
 def need(*command):
-    code, said = run(*command)
+    code, output = run(*command)
     if code != 0:
-        sys.exit(f"{' '.join(map(str, command))}\n{said[-3000:]}")
+        sys.exit(f"{' '.join(map(str, command))}\n{output[-3000:]}")
 
 
 def prepare():
@@ -95,7 +95,7 @@ def test(mutant):
 
 
 def verdict(mutant):
-    """killed, hangs (killed too), SURVIVES, or why it says nothing."""
+    """killed, hangs (killed too), SURVIVES, or why it has no result."""
     if run("git", "apply", mutant.patch)[0] != 0:
         return "DOES NOT APPLY"
     try:
@@ -110,16 +110,16 @@ def verdict(mutant):
 def prove_sound(chosen):
     """Every program builds, and passes the cases that mutants must fail, as it was committed."""
     for program, cases in sorted({(mutant.program, mutant.cases) for mutant in chosen}):
-        code, said = build(program)
+        code, output = build(program)
         if code != 0:
-            sys.exit(f"{program} does not build\n{said[-3000:]}")
-        code, said = test(Mutant("", Path(), "", program, cases))
+            sys.exit(f"{program} does not build\n{output[-3000:]}")
+        code, output = test(Mutant("", Path(), "", program, cases))
         if code != 0:
-            sys.exit(f"{program} {cases} fails without any mutant\n{said[-3000:]}")
+            sys.exit(f"{program} {cases} fails without any mutant\n{output[-3000:]}")
 
 
 def recorded(text, every, killed):
-    """`text` with rows for all rooms: patches, how many of them `killed` (by room) or else the old row says were killed, and by what."""
+    """`text` with rows for all rooms: patches, how many of them `killed` (by room) or else the count of the old row, and by what."""
     found = list(ROW.finditer(text))
     before = {row[1]: int(row[3]) for row in found if row[1]}
     programs = {room: Counter(mutant.program for mutant in members) for room, members in by_room(every)}

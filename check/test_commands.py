@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Commands: what pages say that a program prints is compared with what it prints."""
+"""Commands: the output that pages show is compared with the program's."""
 
 import contextlib
 import io

@@ -41,7 +41,7 @@ inline void on_groups(int size, const std::function<void(Group&)>& body, const G
   on_ranks(size, [&](int rank) { body(*groups[static_cast<std::size_t>(rank)]); });
 }
 
-/// Ranks that join each other as `options` say, in threads of this process; `own` may change them for each rank.
+/// Ranks that join each other with `options`, in threads of this process; `own` may change them for each rank.
 inline std::vector<std::unique_ptr<Group>> joined(
     int size, GroupOptions options, const std::function<void(GroupOptions&)>& own = [](GroupOptions&) {}) {
   std::string folder = (std::filesystem::temp_directory_path() / "syncopate-XXXXXX").string();

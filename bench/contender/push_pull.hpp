@@ -1,4 +1,5 @@
-// Push and pull: how an exchange of whole vectors with servers is asked, timed and checked, whoever carries the bytes.
+// Push and pull: how an exchange of whole vectors with servers is asked, timed and checked, by whatever carries the
+// bytes.
 //
 // A round: every worker has an update of the whole vector, all wait for each other, then each sends its update and gets
 // an answer as long. It lasts as long as on its slowest worker. Between rounds, untimed, answers are checked and the

@@ -29,7 +29,7 @@ def together(entries):
 
 
 class Batch:
-    """The sources of one list written one after another into folder/batch.cpp, beside a database that compiles it."""
+    """The sources of one list written one after another into folder/batch.cpp, next to a database that compiles it."""
 
     def __init__(self, folder, entries):
         self.files = [str(Path(e["directory"]) / e["file"]) for e in entries]

@@ -12,7 +12,7 @@ CODE_FOLDERS = ("include", "src", "tools", "train", "python", "bind", "test", "b
 
 @dataclass(frozen=True, order=True)
 class Finding:
-    """One thing to mend: where it is and what to do."""
+    """One thing to fix: where it is and what to do."""
 
     path: str
     line: int
@@ -27,7 +27,7 @@ def report(name, findings):
     for finding in sorted(set(findings)):
         print(finding)
     count = len(set(findings))
-    print(f"{name}: {'nothing to mend' if count == 0 else f'{count} to mend'}")
+    print(f"{name}: {'nothing to fix' if count == 0 else f'{count} to fix'}")
     return 0 if count == 0 else 1
 
 

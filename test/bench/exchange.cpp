@@ -1,4 +1,4 @@
-// Laws of exchanges by hand, and rows that put seconds beside them.
+// Laws of exchanges by hand, and rows that compare seconds with them.
 #include <gtest/gtest.h>
 
 #include "bench/exchange/law.hpp"

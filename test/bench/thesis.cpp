@@ -1,4 +1,4 @@
-// Rows of the thesis' replay: merged, compared with the machine alone, and beside what the simulator says.
+// Rows of the thesis' replay: merged, compared with the machine alone, and with the simulator.
 #include "bench/server/thesis.hpp"
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ TEST(ReplayRows, CompareEveryContenderWithTheMachineAlone) {
   EXPECT_EQ(json[1].at("step_seconds").at("n"), 3);
   EXPECT_DOUBLE_EQ(json[1].at("speedup").get<double>(), 4 * 0.08 / 0.16);
   EXPECT_TRUE(json[2].at("speedup").is_null()) << "Inception was not run alone";
-  for (const auto& row : json) EXPECT_EQ(row.at("compute"), "sleep") << "a row that may travel alone says it";
+  for (const auto& row : json) EXPECT_EQ(row.at("compute"), "sleep") << "a row is complete without its neighbours";
 }
 
 TEST(ReplayRows, OfAWrongAnswerSaySo) {

@@ -12,7 +12,7 @@ namespace {
 constexpr LinkCost kLink{.alpha_s = 40e-6, .beta_s_per_byte = 0.8e-9, .gamma_s_per_byte = 0.1e-9};
 constexpr std::uint64_t kSizes[] = {4, 4096, 65536, 1048576};
 
-/// Four hosts of one rank each, whose collectives take what such links say.
+/// Four hosts of one rank each, whose collectives take the times of such links.
 Measured as_the_links_say() {
   Measured measured{.transport = "tcp", .all = {}, .within = {}, .between = {}};
   for (const char* collective : {"allreduce", "allgather", "reduce_scatter"})
@@ -53,7 +53,7 @@ TEST(ClusterFit, NamesTheSizesItMissesByHowMuchAndWhatIsUsedInstead) {
   EXPECT_LT(fit.errors[1].worst, kTolerableLinkError);
   for (const std::size_t jumped : {2, 3}) {
     EXPECT_NEAR(fit.errors[jumped].worst, 0.75, 0.05) << "a quarter of the time";
-    EXPECT_LT(fit.errors[jumped].median, kTolerableLinkError) << "two of three collectives are as the law says";
+    EXPECT_LT(fit.errors[jumped].median, kTolerableLinkError) << "two of three collectives follow the law";
     EXPECT_EQ(fit.errors[jumped].collective, "allreduce");
   }
   EXPECT_LT(fit.median_of_links, kTolerableLinkError);

@@ -65,7 +65,7 @@ TEST(Install, AnotherProjectFindsLinksAndRunsThePackage) {
   EXPECT_NE(threads.output.find("rank 3 of 4: y = 3.0000 x + -1.0000\n"), std::string::npos) << threads.output;
   for (const char* example : {"build/example_allreduce", "build/example_synchronizer"}) {
     const Outcome wrong = run("env SYNCOPATE_LOG=loud " + (folder / example));
-    EXPECT_EQ(WEXITSTATUS(wrong.status), 1) << "an error is told, and ends in no core: " << wrong.output;
+    EXPECT_EQ(WEXITSTATUS(wrong.status), 1) << "an error is reported, without a core dump: " << wrong.output;
     EXPECT_NE(wrong.output.find("loud"), std::string::npos) << wrong.output;
   }
 }

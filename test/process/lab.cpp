@@ -195,7 +195,7 @@ TEST_F(Lab, AUserWithoutRightsHasLabsWhereTheKernelAllows) {
   const std::string as_nobody = "setpriv --reuid 65534 --regid 65534 --clear-groups ";
   const std::string program = "cd / && " + as_nobody + SYNCOPATE_PROGRAM;
   if (std::system((as_nobody + "test -x " SYNCOPATE_PROGRAM).c_str()) != 0)
-    GTEST_SKIP() << "nobody may not read the program";
+    GTEST_SKIP() << "an unprivileged user cannot read the program";
   const std::string named = " --name " + name_ + "-nobody";
   const int up = std::system((program + " lab up 2 1gbit" + named).c_str());
   if (WEXITSTATUS(up) == 1) GTEST_SKIP() << "this kernel does not let users make user namespaces";

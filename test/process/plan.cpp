@@ -198,7 +198,7 @@ TEST_F(PlanPolicies, AreReplayedByRanksThatSleep) {
     const nlohmann::json row = nlohmann::json::parse(line);
     if (row.at("benchmark") != "replay") continue;
     ++policies;
-    EXPECT_EQ(row.at("compute"), "sleep") << "what is emulated is said in every row";
+    EXPECT_EQ(row.at("compute"), "sleep") << "every row marks emulated computing";
     EXPECT_NEAR(row.at("delay_seconds").get<double>(), 2e-4, 1e-12);
     EXPECT_EQ(row.at("dilation"), 2);
     EXPECT_GE(row.at("step_seconds").at("min").get<double>(), 8e-3);

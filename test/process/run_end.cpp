@@ -66,7 +66,7 @@ TEST(RunEnd, AGroupsOwnErrorBlamesTheRankThatFailed) {
 }
 
 TEST(RunEnd, AStoppedRankIsNamedBesideTheFirstThatGaveItUp) {
-  // The name of rank 1's file says its process id; rank 0 gives up when the kernel shows it stopped.
+  // The name of rank 1's file is its process id; rank 0 gives up when the kernel shows it stopped.
   const TemporaryFolder folder;
   const std::string script = "case $SYNCOPATE_RANK in 1) echo $$ > " + folder / "draft" + "; mv " + folder / "draft" +
                              " " + folder / "pid" + "; kill -STOP $$;; 0) while [ ! -e " + folder / "pid" +

@@ -1,4 +1,4 @@
-// What `syncopate run` shows of its ranks: whole lines, prefixes, rows, progress.
+// The output of `syncopate run` for its ranks: whole lines, prefixes, rows, progress.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

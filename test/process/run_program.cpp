@@ -1,4 +1,4 @@
-// Starts the built command line the way a user does, and watches what it says and how it ends.
+// Starts the built command line the way a user does, and records its output and exit code.
 #include "process/run_program.hpp"
 
 #include <fcntl.h>
@@ -48,7 +48,7 @@ bool take(int& file, std::string& text) {
   const ssize_t got = read(file, buffer, sizeof buffer);
   if (got > 0) text.append(buffer, static_cast<std::size_t>(got));
   if (got > 0 || (got < 0 && errno == EINTR)) return true;
-  close(file);  // a terminal whose other end is closed says EIO
+  close(file);  // a terminal whose other end is closed returns EIO
   file = -1;
   return false;
 }

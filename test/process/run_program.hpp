@@ -1,4 +1,4 @@
-// Starts the built command line the way a user does, and watches what it says and how it ends.
+// Starts the built command line the way a user does, and records its output and exit code.
 #pragma once
 
 #include <signal.h>

@@ -1,4 +1,4 @@
-// What the command line says of words it does not know, and how it explains itself.
+// The command line's errors for unknown words, and its help.
 #include <gtest/gtest.h>
 
 #include <fstream>

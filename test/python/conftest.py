@@ -1,4 +1,4 @@
-"""What tests of several ranks share: ranks as threads, and jobs of processes."""
+"""Helpers of tests with several ranks: ranks as threads, and jobs of processes."""
 
 import json
 import os
@@ -53,13 +53,13 @@ class Rank:
     def __init__(self, rank, size, folder, program):
         prelude = f"import json, os, sys, syncopate\nrank, size, meeting = {rank}, {size}, 'file://{folder}'\n" \
             "def join(**more):\n    return syncopate.Group.join(rank=rank, size=size, rendezvous=meeting, **more)\n" \
-            "def say(value):  # in one write: two threads may say\n    os.write(1, (json.dumps(value) + '\\n').encode())\n" \
+            "def say(value):  # in one write: two threads may print\n    os.write(1, (json.dumps(value) + '\\n').encode())\n" \
             "def ask():\n    return json.loads(sys.stdin.readline())\n"
         self.process = subprocess.Popen([sys.executable, "-c", prelude + textwrap.dedent(program)], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=own_environment())
 
     def hear(self):
-        """The next line that it says."""
+        """The next line that it prints."""
         line = self.process.stdout.readline()
         assert line, f"it ended without a word: {self.process.stderr.read()}"
         return json.loads(line)

@@ -1,4 +1,4 @@
-"""Arrays are used in place, whoever owns them; what cannot be is refused by name, and ranks stay in step."""
+"""Arrays of any owner are used in place; unfit arrays are rejected by name, and ranks stay in step."""
 
 import array
 
@@ -58,7 +58,7 @@ def test_words_of_16_bits_are_taken_as_bfloat16(on_ranks):
 
 
 class OnDevice:
-    """An array that says it lies in the memory of a GPU."""
+    """An array that claims to be in the memory of a GPU."""
 
     def __init__(self):
         self.host = numpy.zeros(3, numpy.float32)

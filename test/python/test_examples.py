@@ -12,7 +12,7 @@ EXAMPLES = Path(__file__).parents[2] / "example" / "python"
 
 
 def run(name, ranks):
-    """What the ranks of `syncopate run` print, by rank."""
+    """The output of the ranks of `syncopate run`, by rank."""
     done = subprocess.run([PROGRAM, "run", "-n", str(ranks), "--", sys.executable, str(EXAMPLES / name)], check=False,
                           capture_output=True, text=True, env=own_environment())
     assert done.returncode == 0, done.stderr

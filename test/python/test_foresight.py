@@ -1,4 +1,4 @@
-"""What Python foretells is what the command line prints; and `python -m syncopate` is that command line."""
+"""Predictions from Python equal those of the command line; and `python -m syncopate` is that command line."""
 
 import json
 import subprocess

@@ -2,8 +2,8 @@
 
 import pytest
 
-# What all ranks do before, what rank 0 does then, and its wait, which only rank 1 could end. Rank 1 waits for rank 2, which is
-# silent: what rank 0 had sent for its wait is not what rank 1 meets.
+# For each case: the calls of all ranks before, then rank 0's call and its wait, which only rank 1 could end. Rank 1 waits for
+# rank 2, which is silent, and does not consume the data that rank 0 sent for its wait.
 SYNCHRONIZER = "averages = syncopate.Synchronizer(group, [syncopate.Gradient('w', 3)])"
 WAITS = {
     "collective": ("pass", "pass", "group.allreduce(data)"),

@@ -1,4 +1,4 @@
-"""The contenders of `syncopate bench step` train, and say their steps as the training program does."""
+"""The contenders of `syncopate bench step` train, and print their steps as the training program does."""
 
 import json
 import subprocess

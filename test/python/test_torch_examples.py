@@ -15,7 +15,7 @@ assert torch_job
 
 
 def torchrun(name, *arguments, ranks=2):
-    """What the example prints under torchrun."""
+    """The output of the example under torchrun."""
     done = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(ranks), str(EXAMPLES / name), *arguments],
                           check=False, capture_output=True, text=True, env=own_environment() | {"OMP_NUM_THREADS": "1"})
     assert done.returncode == 0, done.stderr
@@ -23,7 +23,7 @@ def torchrun(name, *arguments, ranks=2):
 
 
 def loss_in(printed, words):
-    """The loss that rank 0 says after these words."""
+    """The loss that rank 0 prints after these words."""
     found = re.search(rf"2 ranks, {words}: loss (\S+) after", printed)
     assert found, printed
     return float(found[1])

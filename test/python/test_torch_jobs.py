@@ -1,4 +1,4 @@
-"""Jobs under torchrun begin again after a failure; Pythons without torch, or with one that is too old, are told so."""
+"""Jobs under torchrun begin again after a failure; Pythons without torch, or with one that is too old, get an error."""
 
 import subprocess
 import sys

@@ -110,7 +110,7 @@ def compared(rank, size, store):
 
 
 def others(rank, size, store):
-    """What Gloo does not have, messages, objects, futures and refusals; returns facts by name."""
+    """Operations that Gloo lacks, messages, objects, futures and errors; returns facts by name."""
     dist.init_process_group("syncopate", init_method=store, rank=rank, world_size=size)
     facts = {}
     scaled = torch.full((3,), float(rank + 1))

@@ -1,4 +1,4 @@
-"""What ranks of torch see when another one dies: its name, in bounded time; and that they go on without it."""
+"""Ranks of torch get the name of a rank that dies, in bounded time, and continue without it."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ import syncopate.torch
 
 
 def survive(rank, size, store):
-    """Rank 1 kills itself in a step; the others say what they got, and go on as a smaller group."""
+    """Rank 1 kills itself in a step; the others print their error and continue as a smaller group."""
     dist.init_process_group("syncopate", init_method=store, rank=rank, world_size=size)
     net = DistributedDataParallel(torch.nn.Linear(4, 4))
     net(torch.ones(2, 4)).sum().backward()

@@ -102,7 +102,7 @@ def half_model(rank, codec):
 
 
 def residuals_in_numpy(rank):
-    """topk of one matrix as the formula says: r + g is sent where it is largest, and the rest kept."""
+    """topk of one matrix by the formula: r + g is sent where it is largest, and the rest kept."""
     width, density = 100, 0.01
     net = nn.Linear(width, width, bias=False)
     nn.init.zeros_(net.weight)
@@ -126,7 +126,7 @@ def residuals_in_numpy(rank):
 
 
 def resumed(rank):
-    """What a pickled state and a model go on to is what they would have gone on to."""
+    """A pickled state and its model continue as the originals do."""
     state = syncopate.torch.HookState(codec="topk:0.01")
     net = wrapped(state)
     optimizer = train(net, rank, range(3))
@@ -164,7 +164,7 @@ def uneven(rank):
 
 
 def refused():
-    """What cannot be done says so."""
+    """Unsupported uses raise errors that name them."""
     texts = []
     for call in (lambda: wrapped(syncopate.torch.HookState(codec="zip")), lambda: wrapped(syncopate.torch.HookState(exchange="barter"))):
         try:

@@ -1,4 +1,4 @@
-"""Jobs of torch: the same program as several ranks, each of which says what it found."""
+"""Jobs of torch: the same program as several ranks, each of which prints its result."""
 
 import os
 import pickle
@@ -28,19 +28,19 @@ class TorchRank:
             text=True)
 
     def found(self):
-        """What its function returned."""
+        """The result of its function."""
         printed, errors = self.process.communicate(timeout=2 * BOUND_S)
         assert self.process.returncode == 0, printed + errors
         return pickle.loads(self.result.read_bytes())
 
 
 def _path(program):
-    """Where ranks find modules: as the test does, and beside their program."""
+    """Where ranks find modules: as the test does, and next to their program."""
     return os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(Path(program).parent))))
 
 
 def run(program, function, size, **environment):
-    """What `function(rank, size, store)` of that file returns on every rank of a job."""
+    """The result of that file's `function(rank, size, store)` on every rank of a job."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(__file__).parent / program
         ranks = [TorchRank(path, function, (rank, size, os.path.join(folder, "store")), environment) for rank in range(size)]

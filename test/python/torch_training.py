@@ -14,7 +14,7 @@ STEPS, BATCH = 4, 8
 
 
 def model():
-    """The same on every rank."""
+    """A network with equal weights on every rank."""
     torch.manual_seed(0)
     return nn.Sequential(nn.Linear(16, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 4)).double()
 

@@ -151,7 +151,7 @@ TEST(Planner, LeavesSmallDriftAlone) {
   EXPECT_FALSE(run.planner.has_drifted());
 }
 
-/// Whether a planner sees drift when its model's layers and exchanges take so many times as long as before.
+/// Whether a planner detects drift when layers and exchanges take `layers` and `exchanges` times as long as before.
 bool drifts(double layers, double exchanges, double bytes_s = 1e-3) {
   Planned run(kExact, model_of(6), Cost::affine(0, bytes_s));
   run.until_planned();

@@ -84,7 +84,7 @@ TEST_F(Checkpoint, ThatIsCutShortOrLongerIsRefused) {
   expect_corrupt(whole + "x", "one byte more");
 }
 
-// Its hash is right: whoever wrote it was wrong.
+// The hash is correct and the header is wrong.
 TEST_F(Checkpoint, WhoseHeaderLiesIsRefused) {
   for (const std::uint64_t claimed : {std::uint64_t{1} << 62, ~std::uint64_t{0}, std::uint64_t{whole.size()}})
     expect_corrupt(with_header(header, claimed), std::to_string(claimed), "its header is longer than the file");

@@ -19,7 +19,7 @@ using Json = nlohmann::json;
 
 class TrainingEnd : public TrainingJobs {
  protected:
-  /// Of a model whose step takes a millisecond.
+  /// Trains a model whose step takes a millisecond.
   [[nodiscard]] std::string train(const std::string& more) const {
     return SYNCOPATE_PROGRAM " train --json --model linear --batch 4 --data " + images + " " + more;
   }

@@ -30,7 +30,7 @@ class TrainingJobs : public testing::Test {
     ASSERT_EQ(syncopate({"data", "draw", "--out", images, "--train", "80", "--test", "10", "--seed", "1"}).code, 0);
   }
 
-  /// On the images and without evaluation, unless `more` says otherwise. `job`: words for `syncopate run`.
+  /// Trains on the images, without evaluation unless `more` has it. `job`: arguments of `syncopate run`.
   [[nodiscard]] Ended train(int ranks, const std::string& more, const std::vector<std::string>& job = {}) const {
     std::vector<std::string> words{"run", "-n", std::to_string(ranks)};
     words.insert(words.end(), job.begin(), job.end());

@@ -1,4 +1,4 @@
-// The models of papers: as many parameters as these say, gradients that teach, images of other resolutions.
+// The models of papers: their published number of parameters, gradients that teach, images of other resolutions.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -13,7 +13,7 @@ struct Published {
   std::uint64_t parameters;
 };
 
-/// Of the papers, as their networks' definitions give them.
+/// The parameter counts of the papers, as their networks' definitions give them.
 class Publication : public TrainingJobs, public testing::WithParamInterface<Published> {
  protected:
   Publication() : TrainingJobs("--warmup 0 --steps 6 --report-every 1") {}

@@ -43,8 +43,8 @@ TEST_F(Optimizers, LearnWhatThereIsToLearn) {
   }
 }
 
-// Of one batch, whose gradient hardly changes at this rate. The mean of squares begins at zero and is a thousandth of
-// the square after one step, five thousandths after five: who forgets which step it is walks ever more slowly.
+// One batch, whose gradient hardly changes at this rate. The mean of squares begins at zero and is a thousandth of
+// the square after one step, five thousandths after five: without the correction for the step, updates shrink.
 TEST_F(Optimizers, AdamsFirstStepsAreEquallyLong) {
   const auto steps = rows(train(1,
                                 "--model linear --batch 80 --steps 6 --warmup 0 --optimizer adam --lr 1e-5 "

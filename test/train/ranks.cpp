@@ -1,4 +1,4 @@
-// What ranks of a training tell one another, by itself: settings that differ, signals, values that are not finite.
+// Exchanges among the ranks of a training, without training: settings that differ, signals, values that are not finite.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -19,7 +19,7 @@ namespace {
 using train::Notices;
 using train::Setting;
 
-/// Runs `body` on each of so many ranks, and returns what each returned.
+/// Runs `body` on every rank and returns the results by rank.
 template <class Body>
 std::vector<std::string> on_ranks(int size, const Body& body) {
   const auto groups = Group::threads(size);

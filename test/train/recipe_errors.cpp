@@ -1,4 +1,4 @@
-// Recipes that cannot be trained: every wrong use is told before the first step, with the part and what is allowed.
+// Recipes that cannot be trained: every wrong use is an error before the first step, with the part and what is allowed.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -130,7 +130,8 @@ TEST_F(Recipes, SayOnceWhatACodecHadLeftOutAndIsLost) {
   const std::string says = "part 2 drops the codec's leftovers of part 1";
   const std::size_t found = changed.error.find(says);
   ASSERT_NE(found, std::string::npos) << changed.error;
-  EXPECT_EQ(changed.error.find(says, found + 1), std::string::npos) << "more than one rank reports it: " << changed.error;
+  EXPECT_EQ(changed.error.find(says, found + 1), std::string::npos)
+      << "more than one rank reports it: " << changed.error;
   EXPECT_EQ(train(2, by(kSparse + "," + kSparse)).error.find(says), std::string::npos);
   EXPECT_EQ(train(2, by(kHalf + "," + kSparse)).error.find(says), std::string::npos);
 }

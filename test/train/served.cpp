@@ -1,4 +1,5 @@
-// Checkpoints where servers hold the weights: a resumed run has the bits of the uninterrupted one, whoever goes on.
+// Checkpoints where servers hold the weights: a resumed run has the bits of the uninterrupted one, with any ranks or
+// workers.
 #include "jobs.hpp"
 
 namespace syncopate::test {
