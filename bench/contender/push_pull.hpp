@@ -1,5 +1,4 @@
-// Push and pull: how an exchange of whole vectors with servers is asked, timed and checked, by whatever carries the
-// bytes.
+// Push and pull: an exchange of whole vectors with servers, timed and checked on any transport.
 //
 // A round: every worker has an update of the whole vector, all wait for each other, then each sends its update and gets
 // an answer as long. It lasts as long as on its slowest worker. Between rounds, untimed, answers are checked and the

@@ -1,5 +1,4 @@
-// Checkpoints where servers hold the weights: a resumed run has the bits of the uninterrupted one, with any ranks or
-// workers.
+// Checkpoints where servers hold the weights: a resumed run has the bits of the uninterrupted one.
 #include "jobs.hpp"
 
 namespace syncopate::test {
