@@ -44,7 +44,7 @@ def variable_findings(root):
     """Every variable that code reads is in the table from which docs/environment.md is generated."""
     table = root / "src/base/variables.cpp"
     known = set(re.findall(r'"(SYNCOPATE_[A-Z_]+)"', table.read_text())) if table.exists() else set()
-    for path in files(root, "src", "tools", "train", "serve", "bind", "python", suffixes={".cpp", ".hpp", ".py"}):
+    for path in files(root, "src", "programs", "bench", "bind", "python", suffixes={".cpp", ".hpp", ".py"}):
         text = (root / path).read_text()
         for match in re.finditer(r'"(SYNCOPATE_[A-Z_]+)"', text):
             if match[1] not in known:

@@ -10,8 +10,9 @@ from pathlib import Path
 from base.tree import CODE_FOLDERS, CPP, ROOT, Finding, files, report, without_comments
 
 SPOKEN = CPP | {".py", ".cmake", ".sh", ""}
-# Tree -> include folders with which its headers compile. Headers of train/ and of the contenders need foreign libraries.
-TREES = {"include": ["include"], "src": ["include", "src"], "tools": ["include", "tools"], "test": ["include", "src", "tools", "test"]}
+# Tree -> include folders with which its headers compile. Headers of programs/train/ and of the contenders need foreign libraries.
+TREES = {"include": ["include"], "src": ["include", "src"], "programs": ["include", "programs", "programs/syncopate"],
+         "test": ["include", "src", "programs", "programs/syncopate", "test"]}
 
 
 def first_line_findings(root):
@@ -41,12 +42,13 @@ def compile_finding(root, path):
     return Finding(str(path), 1, f"does not compile alone: {error.split('error:')[-1].strip()}")
 
 
-def proved_by_the_build(root):
-    """Headers of include/ and src/ that a source of src/ includes before anything else: where it compiles, they do alone."""
-    for path in files(root, "src", suffixes={".cpp"}):
-        first = re.search(r'^[ \t]*#[ \t]*(\w+)[ \t]*"?([^"\n]*)', without_comments((root / path).read_text()), re.MULTILINE)
-        if first and first[1] == "include":
-            yield from (Path(folder) / first[2] for folder in TREES["src"])
+def included_first(root):
+    """Headers that a source includes before anything else: a build with SYNCOPATE_UNITY=OFF compiles them alone."""
+    for tree in ("src", "programs"):
+        for path in files(root, tree, suffixes={".cpp"}):
+            first = re.search(r'^[ \t]*#[ \t]*(\w+)[ \t]*"?([^"\n]*)', without_comments((root / path).read_text()), re.MULTILINE)
+            if first and first[1] == "include":
+                yield from (Path(folder) / first[2] for folder in TREES[tree])
 
 
 def header_findings(root, trees):
@@ -55,7 +57,7 @@ def header_findings(root, trees):
         guards = r"^#pragma once$|HWY_TARGET_TOGGLE"  # the second: Highway includes the header once per instruction set
         if not re.search(guards, (root / path).read_text(), re.MULTILINE):
             yield Finding(str(path), 2, "#pragma once stands on line 2")
-    left = sorted(set(headers) - set(proved_by_the_build(root)))
+    left = sorted(set(headers) - set(included_first(root)))
     with ThreadPoolExecutor(2) as pool:
         yield from filter(None, pool.map(lambda path: compile_finding(root, path), left))
 

@@ -33,15 +33,14 @@ HOMES = {"group": "transport", "collective": "collective", "plan": "collective",
 # Public headers that gather others, for users alone.
 FOR_USERS = {"syncopate"}
 # The part of include/ for this project's own programs: not for users, nor for the headers that users include.
-TOOLING, TOOLING_READERS = "syncopate/tooling", ("src", "tools", "train", "test", "bench")
+TOOLING, TOOLING_READERS = "syncopate/tooling", ("src", "programs", "test", "bench")
 # Trees that see the library through its front door only.
-OUTSIDE = ("tools", "train", "bind", "example")
+OUTSIDE = ("programs", "bind", "example")
 # Files of another tree that a tree may include, and why.
-SEAMS = {"tools": {"contender/"},  # the method of measuring is one header, shared with the programs of the contenders
-         "train": {"arguments.hpp"}}  # checks of options and their error texts, the same in every program
+SEAMS = {"programs": {"contender/"}}  # the method of measuring is one header, shared with the programs of the contenders
 # Include of a foreign library -> the only places where it may stand.
 FOREIGN = [
-    (r"(?:torch|ATen|c10)/", ("train/", "test/train/", "example/own_model.cpp"), "libtorch"),
+    (r"(?:torch|ATen|c10)/", ("programs/train/", "test/train/", "example/own_model.cpp"), "libtorch"),
     (r"(?:grpc|grpcpp|grpc\+\+)/", ("src/server/rpc/", "test/service/", "bench/contender/"), "gRPC"),
     (r"mpi\.h$", ("src/transport/mpi/", "bench/contender/", "test/transport/"), "MPI"),
     (r"uc[pst]/", ("src/transport/ucx/",), "UCX"),
@@ -50,8 +49,8 @@ FOREIGN = [
     (r"gloo/", ("bench/contender/",), "Gloo"),
     (r"hwy/", ("src/kernel/", "test/kernel/"), "Highway"),
     (r"openssl/", ("src/base/", "src/transport/", "src/server/rpc/", "test/transport/"), "OpenSSL"),
-    (r"(?:jpeglib|jerror|png)\.h$", ("src/input/picture/", "test/input/", "tools/dataset/", "bench/input/"), "libjpeg and libpng"),
-    (r"CLI/", ("tools/", "train/", "bench/"), "CLI11"),
+    (r"(?:jpeglib|jerror|png)\.h$", ("src/input/picture/", "test/input/", "programs/syncopate/dataset/", "bench/input/"), "libjpeg and libpng"),
+    (r"CLI/", ("programs/", "bench/"), "CLI11"),
 ]
 
 def layer_of(parts):
@@ -101,11 +100,11 @@ def library_finding(root, path, target):
 
 
 def outside_finding(root, path, target):
-    """A file of tools, train, bind or example includes "target", which is no public header."""
+    """A file of programs, bind or example includes "target", which is no public header."""
     tree = path.parts[0]
     if any(target.startswith(seam) for seam in SEAMS.get(tree, ())):
         return None
-    if (root / tree / target).is_file() or (root / path.parent / target).is_file():
+    if any((root / folder / target).is_file() for folder in path.parents):
         return None
     if (root / "src" / target).is_file():
         return f"{tree}/ knows the library by include/syncopate/ only"

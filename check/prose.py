@@ -112,7 +112,7 @@ def findings(root, *folders):
             blocks = _blocks_of_page((root / path).read_text())
         elif path.suffix in CPP:
             blocks = _blocks_of_code((root / path).read_text(errors="replace"), r"//[/!]?<?")
-        elif path.suffix in CODE and (path.parts[0] in (*CODE_FOLDERS, "serve", "check", "scripts", "cmake", ".ci") or len(path.parts) == 1):
+        elif path.suffix in CODE and (path.parts[0] in (*CODE_FOLDERS, "check", "scripts", "cmake", ".ci") or len(path.parts) == 1):
             blocks = _blocks_of_code((root / path).read_text(errors="replace"), r"(?:^|\s)#(?!!)")
         else:
             continue

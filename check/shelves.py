@@ -10,8 +10,8 @@ from base.tree import ROOT, Finding, bare, files, line_of, report, shelves, with
 # Tree -> the page that must name every entry of its shelves, and how that page is written.
 PAGES = {
     "src": ("docs/catalogue.md", "by `syncopate info --markdown`"),
-    "tools": ("docs/catalogue.md", "by `syncopate info --markdown`"),
-    "train": ("docs/training.md", "by hand"),
+    "programs/syncopate": ("docs/catalogue.md", "by `syncopate info --markdown`"),
+    "programs/train": ("docs/training.md", "by hand"),
 }
 
 
@@ -55,7 +55,7 @@ def visible_findings(path, text):
 
 
 def page_findings(root, shelf, stems):
-    page, how = PAGES[shelf.folder.split("/")[0]]
+    page, how = next(PAGES[tree] for tree in PAGES if shelf.folder.startswith(f"{tree}/"))
     text = (root / page).read_text() if (root / page).is_file() else ""
     for stem in stems:
         if f"`{stem}`" not in text:

@@ -33,17 +33,17 @@ class Layers(Tree):
         self.write("src/base/clock.cpp", '// #include "sync/step.hpp"\n/* #include "sync/step.hpp" */\n')
         self.finds_nothing(layers.findings(self.root))
 
-    def test_tools_may_not_look_inside(self):
+    def test_programs_may_not_look_inside(self):
         self.write("src/base/clock.hpp", "")
-        self.write("tools/main.cpp", '#include "base/clock.hpp"\n')
-        self.finds(layers.findings(self.root), "tools/main.cpp", 1, "include/syncopate/ only")
+        self.write("programs/main.cpp", '#include "base/clock.hpp"\n')
+        self.finds(layers.findings(self.root), "programs/main.cpp", 1, "include/syncopate/ only")
 
     def test_foreign_libraries_stay_in_their_rooms(self):
         self.write("src/sync/step.cpp", "#include <torch/torch.h>\n#include <mpi.h>\n")
         self.finds(layers.findings(self.root), "src/sync/step.cpp", 1, "libtorch")
         self.finds(layers.findings(self.root), "src/sync/step.cpp", 2, "MPI")
         self.write("src/sync/step.cpp", "")
-        self.write("train/loop.cpp", "#include <torch/torch.h>\n")
+        self.write("programs/train/loop.cpp", "#include <torch/torch.h>\n")
         self.finds_nothing(layers.findings(self.root))
 
     def test_a_low_folder_does_not_know_a_high_public_header(self):
@@ -59,7 +59,7 @@ class Layers(Tree):
     def test_headers_for_our_own_programs_are_not_for_users(self):
         self.write("include/syncopate/tooling/predict.hpp", "")
         self.write("include/syncopate/tooling/simulate.hpp", '#include "syncopate/tooling/predict.hpp"\n')
-        for tree in ("tools", "train", "test", "bench"):
+        for tree in ("programs", "test", "bench"):
             self.write(f"{tree}/main.cpp", '#include "syncopate/tooling/predict.hpp"\n')
         self.finds_nothing(layers.findings(self.root))
         for path in ("example/main.cpp", "include/syncopate/group.hpp"):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""clang-tidy finds nothing: by default in changed files as far as 12 s reach; --all: in src, tools, example and bind."""
+"""clang-tidy finds nothing: by default in changed files as far as 12 s reach; --all: in src, programs, example and bind."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from pathlib import Path
 from base.batch import Batch, together
 from base.tree import ROOT, Finding, report
 
-TREES = ("src", "tools", "example", "bind")
+TREES = ("src", "programs", "example", "bind")
 QUICK_SECONDS = 12
 DATABASE = "build/tidy"  # as build/release, but configured to compile each file by itself
 
@@ -44,7 +44,7 @@ def changed(root):
 def diagnostics(root, folder, source):
     """The diagnostics of one source and our headers in it: [(file, line, what), its notes alike ...]; stderr where it failed."""
     command = [program(), "-p", folder, "--quiet", f"--config-file={root / '.clang-tidy'}",
-               f"--header-filter=^{re.escape(str(root))}/(include|src|tools|bind)/", "--extra-arg=-Wno-unknown-warning-option",
+               f"--header-filter=^{re.escape(str(root))}/(include|src|programs|bind)/", "--extra-arg=-Wno-unknown-warning-option",
                "--extra-arg=-ferror-limit=0", str(source)]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
     said = []

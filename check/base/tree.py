@@ -7,7 +7,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 CPP = {".cpp", ".hpp", ".cu", ".h"}
-CODE_FOLDERS = ("include", "src", "tools", "train", "python", "bind", "test", "bench", "example")
+# Where code lives: include/, python/, and every folder that the top CMakeLists.txt adds.
+CODE_FOLDERS = ("include", "python", *re.findall(r"^\s*add_subdirectory\((\w+)\)", (ROOT / "CMakeLists.txt").read_text(), re.MULTILINE))
 
 
 @dataclass(frozen=True, order=True)
@@ -100,9 +101,9 @@ class Shelf:
 
 
 def shelves(root):
-    """Every syncopate_shelf(TARGET FOLDER NAMESPACE TYPE ACCESSOR HEADER) below src, tools and train."""
+    """Every syncopate_shelf(TARGET FOLDER NAMESPACE TYPE ACCESSOR HEADER) below src and programs."""
     found = []
-    for path in files(root, "src", "tools", "train"):
+    for path in files(root, "src", "programs"):
         if path.name != "CMakeLists.txt":
             continue
         for match in re.finditer(r"^\s*syncopate_shelf\(([^)]*)\)", (root / path).read_text(), re.MULTILINE):

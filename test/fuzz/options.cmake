@@ -24,11 +24,11 @@ ${rows}  };
 " @ONLY)
 
 # Sources that targets need in addition to the library: from the command line and the training program.
-add_library(fuzzed OBJECT ${PROJECT_SOURCE_DIR}/tools/bench/rows.cpp ${PROJECT_SOURCE_DIR}/tools/lab/shape.cpp
-  ${PROJECT_SOURCE_DIR}/tools/report/record/run.cpp ${PROJECT_SOURCE_DIR}/tools/report/record/jsonl.cpp
-  ${PROJECT_SOURCE_DIR}/tools/report/record/overlap.cpp
-  ${PROJECT_SOURCE_DIR}/train/record/checkpoint_header.cpp ${PROJECT_SOURCE_DIR}/train/data/files.cpp)
-target_include_directories(fuzzed PUBLIC ${PROJECT_SOURCE_DIR}/tools ${PROJECT_SOURCE_DIR}/train)
+add_library(fuzzed OBJECT ${PROJECT_SOURCE_DIR}/programs/syncopate/bench/rows.cpp ${PROJECT_SOURCE_DIR}/programs/syncopate/lab/shape.cpp
+  ${PROJECT_SOURCE_DIR}/programs/syncopate/report/record/run.cpp ${PROJECT_SOURCE_DIR}/programs/syncopate/report/record/jsonl.cpp
+  ${PROJECT_SOURCE_DIR}/programs/syncopate/report/record/overlap.cpp
+  ${PROJECT_SOURCE_DIR}/programs/train/record/checkpoint_header.cpp ${PROJECT_SOURCE_DIR}/programs/train/data/files.cpp)
+target_include_directories(fuzzed PUBLIC ${PROJECT_SOURCE_DIR}/programs/syncopate ${PROJECT_SOURCE_DIR}/programs ${PROJECT_SOURCE_DIR}/programs/train)
 target_compile_definitions(fuzzed PUBLIC XXH_INLINE_ALL)
 target_link_libraries(fuzzed PUBLIC syncopate syncopate_settings fmt::fmt)
 

@@ -4,6 +4,9 @@ target_compile_definitions(test_process PRIVATE SYNCOPATE_PROGRAM="$<TARGET_FILE
 if(TARGET syncopate-server)
   add_dependencies(test_process syncopate-server)
   target_compile_definitions(test_process PRIVATE SYNCOPATE_HAVE_SERVER)
+  if(SYNCOPATE_BENCHMARKS)
+    add_dependencies(test_process bench_server)
+  endif()
 endif()
 find_package(nlohmann_json QUIET)
 gtest_discover_tests(test_process TEST_PREFIX process/ TEST_FILTER -Lab* TEST_LIST process_tests

@@ -10,10 +10,10 @@ else()  # without gRPC there are no servers
   set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/served.cpp PROPERTIES HEADER_FILE_ONLY ON)
 endif()
 find_package(nlohmann_json REQUIRED)
-file(GLOB ranks CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/train/ranks/*.cpp)  # no tensors: tested by itself too
+file(GLOB ranks CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/programs/train/ranks/*.cpp)  # no tensors: tested by itself too
 target_sources(test_train PRIVATE ${PROJECT_SOURCE_DIR}/test/process/run_program.cpp ${ranks}
-  ${PROJECT_SOURCE_DIR}/train/recipe/part.cpp)
-target_include_directories(test_train PRIVATE ${PROJECT_SOURCE_DIR}/train)
+  ${PROJECT_SOURCE_DIR}/programs/train/recipe/part.cpp)
+target_include_directories(test_train PRIVATE ${PROJECT_SOURCE_DIR}/programs/train)
 target_compile_definitions(test_train PRIVATE SYNCOPATE_PROGRAM="$<TARGET_FILE:syncopate-cli>"
   OWN_MODEL="$<TARGET_FILE:example_own_model>"
   DAWNBENCH="${PROJECT_SOURCE_DIR}/data/recipe/dawnbench.json")

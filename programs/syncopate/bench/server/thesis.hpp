@@ -38,8 +38,8 @@ struct ReplayScene {
 class ReplayRows final {
  public:
   explicit ReplayRows(ReplayScene scene) : scene_(std::move(scene)) {}
-  /// Takes a raw row as a worker prints it (serve/replay.hpp); other lines give false. Throws Corrupt for a raw row
-  /// that lacks something, or is of no contender or model.
+  /// Takes a raw row as a worker prints it (bench/server/replay.hpp); other lines give false. Throws Corrupt for a raw
+  /// row that lacks something, or is of no contender or model.
   bool take(const std::string& line);
   [[nodiscard]] bool empty() const noexcept { return series_.empty(); }
   [[nodiscard]] bool all_correct() const;

@@ -1,4 +1,4 @@
-// The contender of selections, compiled with the optimisation of a user's program (tools/CMakeLists.txt).
+// The contender of selections, compiled with the optimisation of a user's program (CMakeLists.txt of this program).
 #include "bench/codec/nth_element.hpp"
 
 #include <algorithm>

@@ -34,6 +34,7 @@ class Replays final {
         scene_(scene),
         rows_(rows),
         server_(launch::path_of(launch::kServer, session)),
+        worker_(launch::path_of(launch::kBenchServer, session)),
         progress_(session, "bench server"),
         lab_(lab::Lab::start(
             {.hosts = request.workers, .rate = request.lab, .name = fmt::format("bench{}", getpid())})) {}
@@ -58,7 +59,7 @@ class Replays final {
     job.lab = &lab_;
     job.servers = is_alone ? 0 : request_.servers;
     job.server_program = server_;
-    job.program = {server_,
+    job.program = {worker_,
                    "replay",
                    "--architecture=" + model.name,
                    "--contender=" + contender.name,
@@ -85,7 +86,7 @@ class Replays final {
   const Session& session_;
   const ReplayScene& scene_;
   ReplayRows& rows_;
-  const std::string server_;
+  const std::string server_, worker_;  ///< paths of the programs
   Progress progress_;
   lab::Lab lab_;
 };

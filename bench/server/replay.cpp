@@ -1,5 +1,5 @@
 // Replays the steps of a model layer by layer, with its tables on real servers.
-#include "replay.hpp"
+#include "server/replay.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -16,7 +16,7 @@
 #include "syncopate/predict.hpp"
 #include "syncopate/server.hpp"
 
-namespace syncopate::serve {
+namespace syncopate::bench {
 
 namespace {
 
@@ -188,4 +188,4 @@ std::string replay(const Replayed& replayed) {
       .dump();
 }
 
-}  // namespace syncopate::serve
+}  // namespace syncopate::bench

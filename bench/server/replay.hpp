@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace syncopate::serve {
+namespace syncopate::bench {
 
 struct Replayed {
   std::string architecture, contender;
@@ -19,4 +19,4 @@ inline constexpr int kBlockSteps = 6;
 /// Runs as the worker that the environment describes. Returns the raw row on worker 0, else an empty string.
 [[nodiscard]] std::string replay(const Replayed& replayed);
 
-}  // namespace syncopate::serve
+}  // namespace syncopate::bench

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-namespace syncopate::serve {
+namespace syncopate::bench {
 
 struct Measured {
   std::uint64_t bytes = 0;              ///< size of the vector, in whole f32 elements
@@ -17,4 +17,4 @@ struct Measured {
 /// string.
 [[nodiscard]] std::string measure(const Measured& measured);
 
-}  // namespace syncopate::serve
+}  // namespace syncopate::bench

@@ -16,6 +16,8 @@ struct Sibling {
 inline constexpr Sibling kTrainer{
     "syncopate-train", "libtorch; run scripts/install, or configure with -DSYNCOPATE_LIBTORCH=DIR, and build again"};
 inline constexpr Sibling kServer{"syncopate-server", "gRPC; run scripts/install, and build again"};
+/// A worker of `syncopate bench server`.
+inline constexpr Sibling kBenchServer{"bench_server", "gRPC and SYNCOPATE_BENCHMARKS=ON"};
 
 /// Its absolute path. Throws Misuse where it was not built.
 [[nodiscard]] std::string path_of(const Sibling& sibling, const Session& session);

@@ -52,6 +52,7 @@ class ServerRounds final {
         rows_(rows),
         sizes_(sizes_of(request)),
         server_(launch::path_of(launch::kServer, session)),
+        worker_(launch::path_of(launch::kBenchServer, session)),
         progress_(session, "bench server") {
     contenders_ = {kOurs};
     if (request.replicas > 0) contenders_.emplace_back(kReplicated);
@@ -113,7 +114,7 @@ class ServerRounds final {
   }
 
   [[nodiscard]] std::vector<std::string> our_words(std::uint64_t bytes, const std::string& contender) const {
-    return {server_,
+    return {worker_,
             "measure",
             fmt::format("--contender={}", contender),
             fmt::format("--bytes={}", bytes),
@@ -135,8 +136,8 @@ class ServerRounds final {
   const Session& session_;
   ServerRows& rows_;
   const std::vector<std::uint64_t> sizes_;
-  const std::string server_;
-  std::string stream_;  ///< path of the contender; empty: without it
+  const std::string server_, worker_;  ///< paths of the programs
+  std::string stream_;                 ///< path of the contender; empty: without it
   Progress progress_;
   std::vector<std::string> contenders_;
   std::optional<lab::Lab> lab_;

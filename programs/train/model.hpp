@@ -1,4 +1,4 @@
-// The registry of models: the description that each file of train/model registers.
+// The registry of models: the description that each file of model/ registers.
 #pragma once
 
 #include <cstdint>

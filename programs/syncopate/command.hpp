@@ -1,4 +1,4 @@
-// Command: one entry of the command line. A shelf file tools/command/<name>.cpp defines one.
+// Command: one entry of the command line. A shelf file command/<name>.cpp defines one.
 #pragma once
 
 #include <fmt/format.h>

@@ -12,8 +12,6 @@
 #include <thread>
 
 #include "arguments.hpp"
-#include "measure.hpp"
-#include "replay.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/server.hpp"
 #include "syncopate/tooling/json.hpp"
@@ -102,45 +100,6 @@ void define_certificates(CLI::App& app, Words& words) {
   });
 }
 
-/// Internal: `syncopate bench server` starts this subcommand as its workers.
-void define_measure(CLI::App& app, Words& words) {
-  CLI::App* sub = app.add_subcommand("measure", "One worker of a benchmark");
-  sub->group("");
-  const auto measured = std::make_shared<serve::Measured>();
-  sub->add_option("--bytes", measured->bytes)->required()->check(tools::at_least(std::uint64_t{0}));
-  sub->add_option("--contender", measured->contender);
-  sub->add_option("--tables", measured->tables)->check(tools::at_least(1));
-  sub->add_option("--untimed", measured->untimed)->check(tools::at_least(0));
-  sub->add_option("--timed", measured->timed)->check(tools::at_least(1));
-  sub->callback([&words, measured] {
-    words.instead = [measured] {
-      if (const std::string row = serve::measure(*measured); !row.empty()) write_output(fmt::format("{}\n", row));
-    };
-  });
-}
-
-/// Internal: `syncopate bench server --replay` starts this subcommand as its workers.
-void define_replay(CLI::App& app, Words& words) {
-  CLI::App* sub = app.add_subcommand("replay", "One worker of a replay");
-  sub->group("");
-  const auto replayed = std::make_shared<serve::Replayed>();
-  sub->add_option("--architecture", replayed->architecture)->required();
-  sub->add_option("--contender", replayed->contender)->required();
-  for (const auto& [name, value] :
-       {std::pair("--flow", &replayed->flow), std::pair("--consistency", &replayed->consistency),
-        std::pair("--codec", &replayed->codec), std::pair("--answers", &replayed->answers),
-        std::pair("--placement", &replayed->placement)})
-    sub->add_option(name, *value);
-  sub->add_option("--step-seconds", replayed->step_s)->check(tools::not_negative());
-  sub->add_option("--untimed", replayed->untimed)->check(tools::at_least(0));
-  sub->add_option("--blocks", replayed->blocks)->check(tools::at_least(1));
-  sub->callback([&words, replayed] {
-    words.instead = [replayed] {
-      if (const std::string row = serve::replay(*replayed); !row.empty()) write_output(fmt::format("{}\n", row));
-    };
-  });
-}
-
 void define(CLI::App& app, Words& words) {
   app.name("syncopate-server");
   app.set_version_flag("--version", std::string(version()));
@@ -187,8 +146,6 @@ void define(CLI::App& app, Words& words) {
   app.fallthrough();
   define_status(app, words);
   define_certificates(app, words);
-  define_measure(app, words);
-  define_replay(app, words);
 }
 
 /// One thread waits for signals; they are blocked before any other thread starts, so every thread inherits the mask.

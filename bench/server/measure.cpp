@@ -1,5 +1,5 @@
 // Measures a server: synchronous rounds of updates whose resulting weights are known.
-#include "measure.hpp"
+#include "server/measure.hpp"
 
 #include <memory>
 #include <span>
@@ -9,7 +9,7 @@
 #include "syncopate/error.hpp"
 #include "syncopate/server.hpp"
 
-namespace syncopate::serve {
+namespace syncopate::bench {
 
 namespace {
 
@@ -81,4 +81,4 @@ std::string measure(const Measured& measured) {
   return options.worker == 0 ? row : std::string();
 }
 
-}  // namespace syncopate::serve
+}  // namespace syncopate::bench
