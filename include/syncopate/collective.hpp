@@ -3,9 +3,11 @@
 
 #include <chrono>
 #include <compare>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -47,11 +49,12 @@ struct Tuning {
 
 struct CollectiveOptions {
   ReduceOp op = ReduceOp::sum;
-  int root = 0;                    ///< broadcast, reduce, gather and scatter only
-  std::string algorithm = "auto";  ///< a name from the catalogue (`syncopate info`)
-  std::string name;                ///< the tensor, for error messages; must be equal on all ranks
-  Tuning tuning;                   ///< must be equal on all ranks
-  Scope scope = Scope::group;      ///< the ranks that it runs over; must be equal on all ranks
+  int root = 0;                       ///< broadcast, reduce, gather and scatter only
+  std::string algorithm = "auto";     ///< a name from the catalogue (`syncopate info`)
+  std::string name;                   ///< the tensor, for error messages; must be equal on all ranks
+  Tuning tuning;                      ///< must be equal on all ranks
+  Scope scope = Scope::group;         ///< the ranks that it runs over; must be equal on all ranks
+  std::optional<std::int64_t> tag{};  ///< messages only: matched by this number, see `send`
   friend bool operator==(const CollectiveOptions&, const CollectiveOptions&) = default;
 };
 
@@ -133,6 +136,10 @@ void barrier(Group& group, const CollectiveOptions& options = {});
 /// Returns when `data` may be reused. Count, type and `options.name` must equal the receiver's, else Mismatch. A
 /// message that is refused (Misuse) aborts the group if its peer is a rank of it, because that rank may wait for the
 /// message.
+/// A message with `options.tag` matches the earliest receive from its rank with the same tag, whatever the order of
+/// other tags; its name is only for errors. While a receive waits, messages with other tags are kept in memory until
+/// their receives are called: at most 1 GiB, beyond which a Mismatch names the tag. Messages between two ranks with and
+/// without tags must be sent and received in the same order.
 void send(Group& group, int to, Buffer data, const CollectiveOptions& options = {});
 void recv(Group& group, int from, Buffer data, const CollectiveOptions& options = {});
 /// One message, to or from a rank.

@@ -21,6 +21,14 @@ def test_the_entry_point_makes_the_name_known():
     assert torch.distributed.Backend.backend_capability["syncopate"] == ["cpu"]
 
 
+def test_messages_match_by_tag_as_with_gloo():
+    for rank, found in enumerate(torch_job.run("torch_collectives.py", "tagged", 3)):
+        assert found["syncopate"] == found["gloo"]
+        assert found["syncopate"]["started, 1000"][2] == [10 * ((rank - 1) % 3) + 2]
+        assert found.get("blocking", []) == [2, 3, 1] * 3 * (rank == 1)
+        assert all(part in found["sizes"] for part in ("tag 4", "f32 x 3 (12 bytes)", "f32 x 5 (20 bytes)"))
+
+
 def test_what_gloo_does_not_have():
     size = 3
     for rank, facts in enumerate(torch_job.run("torch_collectives.py", "others", size)):

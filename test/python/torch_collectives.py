@@ -155,6 +155,66 @@ def others(rank, size, store):
     return facts
 
 
+def tagged(rank, size, store):
+    """Messages whose receives are called in another order than their sends: facts by name, for each backend."""
+    dist.init_process_group("syncopate", init_method=store, rank=rank, world_size=size)
+    found = {}
+    for backend in ("syncopate", "gloo"):
+        group, facts = dist.new_group(backend=backend), found.setdefault(backend, {})
+        for count in (1, 1000, 1 << 20):
+            facts[f"started, {count}"] = crossing(rank, size, group, count)
+            facts[f"batch, {count}"] = batch(rank, size, group, count)
+    if rank < 2:
+        found["blocking"] = blocking(rank, (1, 1000, 1 << 20))
+    dist.barrier()
+    try:
+        if rank == 0:
+            dist.send(torch.zeros(3), 1, tag=4)
+        elif rank == 1:
+            dist.recv(torch.zeros(5), 0, tag=4)
+        dist.barrier()
+    except syncopate.Mismatch as error:
+        found["sizes"] = str(error)
+    dist.destroy_process_group()
+    return found
+
+
+def crossing(rank, size, group, count):
+    """Every rank sends three tags to its right neighbour and receives them in reverse order, all at the same time."""
+    right, left = (rank + 1) % size, (rank - 1) % size
+    received = {tag: torch.zeros(count) for tag in (3, 2, 1)}
+    works = [dist.isend(torch.full((count,), 10.0 * rank + tag), right, group, tag) for tag in (1, 2, 3)]
+    works += [dist.irecv(tensor, left, group, tag) for tag, tensor in received.items()]
+    for work in works:
+        work.wait()
+    return {tag: tensor.unique().tolist() for tag, tensor in received.items()}
+
+
+def batch(rank, size, group, count):
+    """As crossing, in one batch, with both neighbours."""
+    received = {(left, tag): torch.zeros(count) for tag in (2, 1) for left in ((rank - 1) % size, (rank + 1) % size)}
+    calls = [dist.P2POp(dist.irecv, tensor, peer, group, tag) for (peer, tag), tensor in received.items()]
+    calls += [dist.P2POp(dist.isend, torch.full((count,), 10.0 * rank + tag), peer, group, tag) for peer, tag in reversed(received)]
+    for work in dist.batch_isend_irecv(calls):
+        work.wait()
+    return {key: tensor.unique().tolist() for key, tensor in received.items()}
+
+
+def blocking(rank, counts):
+    """Rank 0 sends tag 1, then tag 2 twice; rank 1 receives tag 2 twice, then tag 1. Gloo waits for ever here."""
+    received = []
+    for count in counts:
+        if rank == 0:
+            for value, tag in ((1.0, 1), (2.0, 2), (3.0, 2)):
+                dist.send(torch.full((count,), value), 1, tag=tag)
+        else:
+            for tag in (2, 2, 1):
+                tensor = torch.zeros(count)
+                dist.recv(tensor, 0, tag=tag)
+                received += tensor.unique().tolist()
+    return received
+
+
 def refusals(rank):
     """Texts of what is refused, by every rank alike."""
     texts = []

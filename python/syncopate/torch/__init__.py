@@ -16,6 +16,7 @@ if not hasattr(torch._C._distributed_c10d, "Backend"):
 
 from syncopate.torch.backend import Backend
 from syncopate.torch.ddp_hook import HookState, hook
+from syncopate.torch.logging_data import name_backends
 from syncopate.torch.optimizer import DistributedOptimizer
 from syncopate.torch.planning import plan, profile
 from syncopate.torch.work import forward_to_python
@@ -28,6 +29,7 @@ def register():
     if "SYNCOPATE" not in torch.distributed.Backend._plugins:
         torch.distributed.Backend.register_backend("syncopate", Backend.create, devices=["cpu"])
         forward_to_python()
+        name_backends()
 
 
 register()

@@ -2,7 +2,7 @@
 
 import functools
 
-from syncopate.torch.memory import Refusal, described
+from syncopate.torch.memory import Refusal, described, exported
 from syncopate.torch.reduction import movable
 from syncopate.torch.work import Ended, Pending
 
@@ -30,11 +30,11 @@ class Calls:
         group = self.group
         if opts is not None and not getattr(opts, "asyncOp", True):
             for name, data, keywords in calls:
-                getattr(group, name)(*([] if data is None else [data]), **keywords)
+                getattr(group, name)(*exported(data), **keywords)
             if finish is not None:
                 finish()
             return Ended(tensors)
-        works = [group.start(name, data, **keywords) for name, data, keywords in calls]
+        works = [group.start(name, *exported(data), **keywords) for name, data, keywords in calls]
         if not works:
             return Ended(tensors)
         return Pending(works, tensors, finish, self._completions)

@@ -1,7 +1,7 @@
 """torch's tensors as the flat vectors that the library works on: in place where their memory allows it, else through a copy."""
 
 import torch
-
+from torch.utils.dlpack import to_dlpack
 
 
 class Refusal(Exception):  # noqa: N818: it becomes Misuse
@@ -37,6 +37,14 @@ def to_fill(tensor):
     """As to_change, as a flat vector."""
     memory, put_back = to_change(tensor)
     return memory.view(-1), put_back
+
+
+def exported(data):
+    """The argument by which the group gets a tensor that memory of this module holds; no argument for None.
+
+    The tensor's method `__dlpack__` does the same in several times the time of a small all-reduce.
+    """
+    return () if data is None else (to_dlpack(data),)
 
 
 def spread(pieces, tensors):

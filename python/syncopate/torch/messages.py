@@ -1,13 +1,13 @@
 """Sending and receiving, as a part of the backend."""
 
 import syncopate
-from syncopate.torch.memory import Refusal, to_fill, to_send
+from syncopate.torch.memory import Refusal, exported, to_fill, to_send
 from syncopate.torch.reduction import movable
 from syncopate.torch.work import Pending
 
 
 class Messages:
-    """Messages of two ranks are matched in the order of the calls; a tag is the message's name, equal on both ranks."""
+    """Messages of two ranks are matched by tag, and those of one tag in the order of the calls."""
 
     def send(self, tensors, to, tag):
         """Start sending; several may be in progress."""
@@ -27,4 +27,4 @@ class Messages:
         except Refusal as refusal:  # the peer may wait for the message
             self.group.abort(str(refusal))
             raise syncopate.Misuse(str(refusal)) from refusal
-        return Pending([start(peer, movable(vector)[0], name=f"tag {tag}")], tensors, put_back, self._completions)
+        return Pending([start(peer, *exported(movable(vector)[0]), tag=tag)], tensors, put_back, self._completions)

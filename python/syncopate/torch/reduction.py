@@ -12,12 +12,16 @@ _BITWISE = {ReduceOp.BAND: torch.bitwise_and, ReduceOp.BOR: torch.bitwise_or, Re
 
 def native_op(op, dtype):
     """The library's name of the operation if it reduces this type itself, else None."""
-    return _OPS.get(op.op) if dtype in NATIVE else None
+    if dtype in NATIVE:
+        for kind, name in _OPS.items():
+            if op == kind:
+                return name
+    return None
 
 
 def premultiplied(op, tensor):
     """The vector to be summed: itself, or times the factor of PREMUL_SUM."""
-    return tensor * op.factor if op.op == ReduceOp.PREMUL_SUM else tensor
+    return tensor * op.factor if op == ReduceOp.PREMUL_SUM else tensor
 
 
 def reduced(op, rows):

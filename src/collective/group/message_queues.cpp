@@ -1,7 +1,7 @@
 // Message queues: every queue runs one message at a time, on an execution of its own over the links they all share.
 #include "collective/group/message_queues.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <xxhash.h>
 
 #include <algorithm>
@@ -15,6 +15,9 @@ namespace {
 
 /// Tokens of an execution have the step in the upper half. Messages have one step, so the upper half holds the queue.
 constexpr int kQueueShift = 32;
+constexpr std::uint64_t kSignatureOfEnvelopes = 0x6567646c6f766e45;
+// Limit of the memory for messages that arrive before their receives: of a group, on one rank.
+constexpr std::size_t kMostUnmatchedBytes = std::size_t{1} << 30;
 
 plan::Program program_of(Act act, int peer) {
   return plan::compile({.chunks = 1, .steps = {{act, static_cast<std::uint32_t>(peer), 0, 1, false}}});
@@ -25,51 +28,154 @@ plan::Program program_of(Act act, int peer) {
 MessageQueues::Queue::Queue(int sender, int receiver, std::size_t index, MessageQueues& queues)
     : from(sender),
       to(receiver),
+      sends(sender == queues.options_.rank),
       first_token(std::uint64_t{index} << kQueueShift),
-      program(sender == queues.options_.rank ? program_of(Act::send, receiver) : program_of(Act::receive, sender)),
+      program(sends ? program_of(Act::send, receiver) : program_of(Act::receive, sender)),
       execution(queues.links_, queues.scratch_) {}
 
 void MessageQueues::add(std::uint64_t id, const Request& request) {
   const bool sends = request.to >= 0, receives = request.from >= 0;
+  const CollectiveOptions& options = request.options;
   legs_left_[id] = static_cast<int>(sends) + static_cast<int>(receives);
-  if (sends) add_leg({options_.rank, request.to}, {id, request.data, request.options.name});
-  if (receives) add_leg({request.from, options_.rank}, {id, sends ? request.out : request.data, request.options.name});
+  if (sends) add_leg({options_.rank, request.to}, {id, request.data, options.name, options.tag});
+  if (receives)
+    add_leg({request.from, options_.rank}, {id, sends ? request.out : request.data, options.name, options.tag});
 }
 
 void MessageQueues::add_leg(std::pair<int, int> way, Leg leg) {
   Queue*& queue = by_way_[way];
   if (queue == nullptr) queue = &queues_.emplace_back(way.first, way.second, queues_.size(), *this);
+  if (take_unmatched(*queue, leg)) return;
   queue->legs.push_back(std::move(leg));
   if (queue->legs.size() > 1) return;
+  queue->deadline = deadline_from_now();
   begin(*queue);
   finish(*queue);
 }
 
 void MessageQueues::begin(Queue& queue) {
   const Leg& leg = queue.legs.front();
-  const std::string text = text_of_message(leg.tensor, {queue.from, queue.to}, leg.data);
+  const std::string text = text_of_message(leg.tensor, leg.tag, {queue.from, queue.to}, leg.data);
   queue.record = {transport::membership::message_number(queue.from, queue.to, ++queue.count),
                   XXH3_64bits(text.data(), text.size()), text};
-  queue.deadline = options_.clock->now() + options_.timeout->load();
   control_.began(queue.record);
-  queue.execution.begin(queue.program, {.data = leg.data,
-                                        .label = {queue.record.number, queue.record.signature, true},
-                                        .first_token = queue.first_token});
+  if (!leg.tag) return post(queue, Phase::whole, leg.data, queue.record.signature);
+  if (queue.sends) queue.wire = Envelope::encode(*leg.tag, leg.data);
+  post(queue, Phase::envelope, base::Bytes(queue.wire), kSignatureOfEnvelopes);
+}
+
+void MessageQueues::post(Queue& queue, Phase phase, const Buffer& data, std::uint64_t signature) {
+  queue.phase = phase;
+  queue.execution.begin(
+      queue.program, {.data = data, .label = {queue.record.number, signature, true}, .first_token = queue.first_token});
   queue.execution.advance();
 }
 
 /// Starts the next message when one has ended.
 void MessageQueues::finish(Queue& queue) {
   while (!queue.legs.empty() && queue.execution.done()) {
-    const auto message = legs_left_.find(queue.legs.front().message);
-    if (--message->second == 0) {
-      over_.push_back(message->first);
-      legs_left_.erase(message);
-    }
-    queue.legs.pop_front();
+    if (queue.phase == Phase::envelope && follow(queue)) continue;
+    if (queue.sends || queue.phase == Phase::whole)
+      end(queue, queue.legs.front().message);
+    else
+      deliver(queue);
     if (!queue.legs.empty()) begin(queue);
   }
 }
+
+/// Begins to move the elements that follow an envelope; false if none follow.
+bool MessageQueues::follow(Queue& queue) {
+  if (queue.sends && queue.legs.front().data.bytes().size() <= Envelope::kRoom) return false;
+  std::byte* const memory = queue.sends ? nullptr : open(queue);
+  const Envelope& envelope = queue.arriving.envelope;
+  if (!queue.sends && envelope.is_whole()) {
+    std::ranges::copy(Envelope::elements_in(queue.wire).first(envelope.bytes()), memory);
+    return false;
+  }
+  const Buffer data = queue.sends ? queue.legs.front().data : Buffer(memory, envelope.count, envelope.dtype);
+  post(queue, Phase::elements, data, Envelope::signature_of(queue.wire));
+  return true;
+}
+
+/// Memory for the elements of the message that the envelope announces: that of its receive, or else new memory.
+std::byte* MessageQueues::open(Queue& queue) {
+  const Envelope envelope = Envelope::decode(queue.wire);
+  queue.arriving = {envelope, nullptr};
+  queue.owner.reset();
+  if (const auto leg = std::ranges::find(queue.legs, envelope.tag, &Leg::tag); leg != queue.legs.end()) {
+    check_length(queue, *leg, envelope);
+    queue.owner = leg->message;
+    return leg->data.bytes().data();
+  }
+  reserve(queue, envelope);
+  queue.arriving.elements = std::make_unique_for_overwrite<std::byte[]>(envelope.bytes());
+  return queue.arriving.elements.get();
+}
+
+/// Ends the receive of a message that has arrived. A message without one is kept, unless its receive was added while it
+/// arrived.
+void MessageQueues::deliver(Queue& queue) {
+  if (queue.owner) return end(queue, *queue.owner);
+  queue.unmatched.push_back(std::move(queue.arriving));
+  const std::int64_t tag = queue.unmatched.back().envelope.tag;
+  const auto leg = std::ranges::find(queue.legs, tag, &Leg::tag);
+  if (leg == queue.legs.end() || !take_unmatched(queue, *leg)) return;
+  queue.legs.erase(leg);
+  queue.deadline = deadline_from_now();
+}
+
+/// Ends a receive whose message has arrived before it.
+bool MessageQueues::take_unmatched(Queue& queue, const Leg& leg) {
+  if (queue.unmatched.empty() || !leg.tag) return false;
+  const auto is_its = [&](const Unmatched& message) { return message.envelope.tag == *leg.tag; };
+  const auto found = std::ranges::find_if(queue.unmatched, is_its);
+  if (found == queue.unmatched.end()) return false;
+  check_length(queue, leg, found->envelope);
+  std::copy_n(found->elements.get(), found->envelope.bytes(), leg.data.bytes().data());
+  release(found->envelope);
+  queue.unmatched.erase(found);
+  end_leg(leg.message);
+  return true;
+}
+
+void MessageQueues::check_length(const Queue& queue, const Leg& leg, const Envelope& sent) const {
+  if (sent.count == leg.data.count && sent.dtype == leg.data.dtype) return;
+  const std::string text = text_of_message(leg.tensor, leg.tag, {queue.from, queue.to}, leg.data);
+  throw Mismatch(
+      fmt::format("message with tag {}: rank {} sent {}; rank {} receives {}", sent.tag, queue.from,
+                  text_of_length(sent.dtype, sent.count), queue.to, text_of_length(leg.data.dtype, leg.data.count)),
+      Where{options_.rank, queue.from, text, leg.tensor});
+}
+
+void MessageQueues::reserve(const Queue& queue, const Envelope& envelope) {
+  if (envelope.bytes() > kMostUnmatchedBytes - std::min(unmatched_bytes_, kMostUnmatchedBytes))
+    throw Mismatch(
+        fmt::format("rank {} keeps {} bytes of messages whose receives are not posted, and the next one, from "
+                    "rank {} with tag {}, has {}; allowed: {} bytes in total, so post receives earlier",
+                    options_.rank, unmatched_bytes_, queue.from, envelope.tag,
+                    text_of_length(envelope.dtype, envelope.count), kMostUnmatchedBytes),
+        Where{options_.rank, queue.from, queue.record.text, {}});
+  unmatched_bytes_ += envelope.bytes() + sizeof(Unmatched);
+}
+
+void MessageQueues::release(const Envelope& envelope) noexcept {
+  unmatched_bytes_ -= envelope.bytes() + sizeof(Unmatched);
+}
+
+void MessageQueues::end(Queue& queue, std::uint64_t message) {
+  queue.legs.erase(std::ranges::find(queue.legs, message, &Leg::message));
+  queue.deadline = deadline_from_now();
+  end_leg(message);
+}
+
+void MessageQueues::end_leg(std::uint64_t message) {
+  const auto left = legs_left_.find(message);
+  if (--left->second > 0) return;
+  over_.push_back(message);
+  legs_left_.erase(left);
+}
+
+base::Time MessageQueues::deadline_from_now() const { return options_.clock->now() + options_.timeout->load(); }
 
 std::vector<std::uint64_t> MessageQueues::wait(transport::Patience patience, base::Time until) {
   if (!over_.empty()) return std::exchange(over_, {});  // an empty message needs no wait
@@ -95,14 +201,29 @@ void MessageQueues::check_deadlines() const {
   for (const Queue& queue : queues_) {
     if (queue.legs.empty() || now < queue.deadline) continue;
     const int peer = queue.execution.awaited_peer();
-    throw Timeout(fmt::format("{} did not finish within the timeout of {:.1f} s; rank {} waits for rank {}",
-                              queue.record.text, base::seconds(options_.timeout->load()), options_.rank, peer),
-                  Where{options_.rank, peer, queue.record.text, queue.legs.front().tensor});
+    throw Timeout(
+        fmt::format("{} did not finish within the timeout of {:.1f} s; rank {} waits for rank {}{}", queue.record.text,
+                    base::seconds(options_.timeout->load()), options_.rank, peer, text_of_unmatched(queue)),
+        Where{options_.rank, peer, queue.record.text, queue.legs.front().tensor});
   }
 }
 
+std::string MessageQueues::text_of_unmatched(const Queue& queue) {
+  constexpr std::size_t kShown = 8;
+  if (queue.unmatched.empty()) return {};
+  std::vector<std::int64_t> tags;
+  for (const Unmatched& message : queue.unmatched)
+    if (tags.size() < kShown) tags.push_back(message.envelope.tag);
+  return fmt::format(", {} of whose messages no receive has taken (tags {}{})", queue.unmatched.size(),
+                     fmt::join(tags, ", "), queue.unmatched.size() > kShown ? " …" : "");
+}
+
 void MessageQueues::clear() noexcept {
-  for (Queue& queue : queues_) queue.legs.clear();
+  for (Queue& queue : queues_) {
+    queue.legs.clear();
+    queue.unmatched.clear();
+  }
+  unmatched_bytes_ = 0;
   legs_left_.clear();
   over_.clear();
 }

@@ -1,12 +1,15 @@
-// Message queues: messages in progress between this rank and others, any number at the same time.
+// Message queues: messages in progress between this rank and others, and arrivals whose receive is not posted yet.
 #pragma once
 
 #include <atomic>
 #include <deque>
 #include <map>
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include "collective/engine/execute.hpp"
+#include "collective/group/envelope.hpp"
 #include "collective/group/request.hpp"
 #include "transport/membership/control.hpp"
 
@@ -15,6 +18,9 @@ namespace syncopate::collective::group {
 /// A queue holds the messages to one peer, or those from it. They run in the order of the calls, so that the k-th
 /// message from one rank to another matches the k-th receive. Queues do not wait for each other. Used by one thread at
 /// a time.
+/// Law of tags: a message with a tag matches the earliest receive with that tag. A queue reads messages in the order in
+/// which they were sent, as long as one of its receives waits. A message whose receive is not posted yet is kept in
+/// memory until it is, so that its sender never waits for the order of the receives.
 class MessageQueues final {
  public:
   struct Options {
@@ -41,24 +47,50 @@ class MessageQueues final {
     std::uint64_t message = 0;
     Buffer data;
     std::string tensor;
+    std::optional<std::int64_t> tag;
   };
+  /// A message that arrived before its receive.
+  struct Unmatched {
+    Envelope envelope;
+    std::unique_ptr<std::byte[]> elements;
+  };
+  /// The bytes that a queue's execution moves: of a message without a tag, or of a part of a message with a tag.
+  enum class Phase : std::uint8_t { whole, envelope, elements };
   struct Queue {
     Queue(int from, int to, std::size_t index, MessageQueues& queues);
     int from, to;
+    bool sends;
     std::uint64_t first_token;
     plan::Program program;
     engine::Execution execution;
     std::uint64_t count = 0;                          ///< messages begun so far
-    std::deque<Leg> legs{};                           ///< the front one is in progress
+    std::deque<Leg> legs{};                           ///< not empty: something is in progress
     transport::membership::OperationRecord record{};  ///< record of the front leg
     base::Time deadline = base::kNever;
+    Phase phase = Phase::whole;
+    Envelope::Wire wire{};               ///< of the message in progress
+    Unmatched arriving{};                ///< receives: its envelope, and its elements if it has no receive
+    std::optional<std::uint64_t> owner;  ///< receives: the message of the leg that it belongs to
+    std::deque<Unmatched> unmatched{};   ///< in the order of arrival
   };
 
   void add_leg(std::pair<int, int> way, Leg leg);
   void begin(Queue& queue);
+  void post(Queue& queue, Phase phase, const Buffer& data, std::uint64_t signature);
   void finish(Queue& queue);
+  [[nodiscard]] bool follow(Queue& queue);
+  [[nodiscard]] std::byte* open(Queue& queue);
+  void deliver(Queue& queue);
+  [[nodiscard]] bool take_unmatched(Queue& queue, const Leg& leg);
+  void check_length(const Queue& queue, const Leg& leg, const Envelope& sent) const;
+  void reserve(const Queue& queue, const Envelope& envelope);
+  void release(const Envelope& envelope) noexcept;
+  void end(Queue& queue, std::uint64_t message);
+  void end_leg(std::uint64_t message);
+  [[nodiscard]] base::Time deadline_from_now() const;
   [[nodiscard]] base::Time first_deadline() const noexcept;
   void check_deadlines() const;
+  [[nodiscard]] static std::string text_of_unmatched(const Queue& queue);
 
   Options options_;
   transport::Transport& links_;
@@ -68,6 +100,7 @@ class MessageQueues final {
   std::map<std::pair<int, int>, Queue*> by_way_;  ///< by sender and receiver
   std::map<std::uint64_t, int> legs_left_;        ///< by message
   std::vector<std::uint64_t> over_;
+  std::size_t unmatched_bytes_ = 0;  ///< of all queues
 };
 
 }  // namespace syncopate::collective::group

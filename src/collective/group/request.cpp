@@ -154,10 +154,12 @@ std::string text_of_parts(const Request& request, int rank) {
                      text_of(request.out_parts));
 }
 
-std::string text_of_message(const std::string& tensor, std::pair<int, int> way, const Buffer& data) {
+std::string text_of_message(const std::string& tensor, std::optional<std::int64_t> tag, std::pair<int, int> way,
+                            const Buffer& data) {
   std::string text =
       fmt::format("message from rank {} to rank {}: {} x {}", way.first, way.second, name_of(data.dtype), data.count);
   if (!tensor.empty()) fmt::format_to(std::back_inserter(text), " '{}'", tensor);
+  if (tag) fmt::format_to(std::back_inserter(text), " with tag {}", *tag);
   return text;
 }
 

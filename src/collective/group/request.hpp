@@ -2,6 +2,7 @@
 #pragma once
 
 #include <bit>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,7 +47,8 @@ void check_choice(const Request& request, const Scopes& scopes);
 /// Text of the lengths that this call gives. Those of allgather_v are equal on all ranks; those of alltoall_v differ.
 [[nodiscard]] std::string text_of_parts(const Request& request, int rank);
 /// Text of a message from one rank to another, equal on both.
-[[nodiscard]] std::string text_of_message(const std::string& tensor, std::pair<int, int> way, const Buffer& data);
+[[nodiscard]] std::string text_of_message(const std::string& tensor, std::optional<std::int64_t> tag,
+                                          std::pair<int, int> way, const Buffer& data);
 
 /// The plan request for this request, on the ranks of `place`.
 [[nodiscard]] PlanRequest plan_request_of(const Request& request, PlanRequest place);
