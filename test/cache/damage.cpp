@@ -76,6 +76,12 @@ TEST(Damage, OfARowLosesItsRecordOnly) {
   const test::Job job{.ranks = 1, .options = [&](int) { return of(0, folder.name(), kPlenty); }};
   test::run(job, source, 1);
   flip(folder.file(0, "index"), disk::kHeaderBytes + 3 * disk::kRowBytes + 9, 64);
+  std::vector<std::string> lines;
+  static_cast<void>(
+      disk::Store({folder.name() + "/rank-0", kPlenty}, source,
+                  {LogLevel::warning, [&](LogLevel, std::string_view line) { lines.emplace_back(line); }}));
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_NE(lines[0].find("has lost 1 index rows"), std::string::npos) << lines[0];
   (void)source.reads();
   test::run(job, source, 2);
   EXPECT_EQ(source.reads(), 1u);

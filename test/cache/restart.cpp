@@ -143,6 +143,42 @@ TEST(Index, BelievesNoRowThatIsLongerThanTheFile) {
   EXPECT_EQ(disk::parse_index(bytes, set, 0).rows.size(), 0U);
 }
 
+TEST(Index, MayHaveNoRowsAndCountsAnIncompleteOneAsDamaged) {
+  const test::MemorySource set(10, 50, 1, true);
+  const disk::ParsedIndex empty = disk::parse_index(disk::index_of(set, {}), set, 0);
+  EXPECT_TRUE(empty.is_of_set);
+  EXPECT_EQ(empty.damaged, 0U);
+  auto bytes = disk::index_of(set, {{.sample = 0, .length = 50, .offset = 0}});
+  for (const auto& [change, rows] : {std::pair{-1, 0U}, {0, 1U}, {1, 1U}}) {
+    std::vector<std::byte> changed = bytes;
+    changed.resize(static_cast<std::size_t>(static_cast<std::ptrdiff_t>(bytes.size()) + change));
+    const disk::ParsedIndex index = disk::parse_index(changed, set, 50);
+    EXPECT_EQ(index.rows.size(), rows) << change;
+    EXPECT_EQ(index.damaged, change == 0 ? 0U : 1U) << change;
+  }
+}
+
+// Gaps of 1 byte at offset 0 and of 4 bytes at offset 11; the records end at 20.
+TEST(FreeSpace, IsTheSmallestGapThatFitsAndThenTheEndUpToTheLimit) {
+  disk::FreeSpace space({{.sample = 0, .length = 10, .offset = 1}, {.sample = 1, .length = 5, .offset = 15}});
+  EXPECT_EQ(space.take(5, 24), std::nullopt);
+  EXPECT_EQ(space.take(5, 25), 20U);
+  EXPECT_EQ(space.take(3, 25), 11U);
+  EXPECT_EQ(space.take(1, 25), 0U);
+  EXPECT_EQ(space.take(1, 25), 14U) << "what the record of 3 bytes left";
+  EXPECT_EQ(space.take(1, 25), std::nullopt);
+  EXPECT_EQ(space.take(0, 25), 25U) << "a record may be empty";
+}
+
+TEST_F(Restart, AnEmptyRecordTakesARow) {
+  const test::MemorySource set(10, 0, 1, true);
+  for (const std::uint64_t budget : {disk::kRowBytes - 1, disk::kRowBytes}) {
+    disk::Store store({folder_.name() + "/rank-0", budget}, set, {});
+    store.retain([](std::uint32_t) { return true; });
+    EXPECT_EQ(store.keep(0, {}), budget == disk::kRowBytes);
+  }
+}
+
 // Two records of 50 bytes and their rows of 32 take 164 bytes.
 TEST_F(Restart, ABudgetIsUsedToItsLastByteAndNotBeyondIt) {
   const test::MemorySource set(10, 50, 1, true);

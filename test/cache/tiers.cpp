@@ -1,5 +1,7 @@
 // Tiers: from the second epoch on, what the ranks hold together comes from them; the bytes are the origin's, always.
 #include "cache/disk/store.hpp"
+#include "cache/memory.hpp"
+#include "cache/partition.hpp"
 #include "cache/sample.hpp"
 #include "syncopate/collective.hpp"
 
@@ -119,6 +121,49 @@ TEST(Tiers, AnErrorOfTheOriginIsItsTakersAloneAndLaterStepsGoOn) {
   });
   EXPECT_EQ(refused, 4) << "once in each epoch";
   EXPECT_EQ(others, 28);
+}
+
+TEST(Memory, IsFilledToItsLastByteAndCopiesGiveWay) {
+  Memory memory(10);
+  const std::vector<std::byte> bytes(10);
+  const auto keep = [&](std::uint32_t sample, std::size_t length, bool is_copy) {
+    memory.keep(sample, std::span(bytes).first(length), is_copy);
+    std::vector<std::byte> into(length);
+    return memory.read(sample, into);
+  };
+  std::vector<std::byte> copy(6);
+  EXPECT_TRUE(keep(0, 6, true));
+  EXPECT_TRUE(keep(1, 4, false));
+  EXPECT_TRUE(memory.read(0, copy)) << "both fit exactly";
+  EXPECT_TRUE(keep(2, 1, false));
+  EXPECT_FALSE(memory.read(0, copy)) << "the copy gave way";
+  EXPECT_FALSE(keep(3, 6, true)) << "5 bytes are free";
+  EXPECT_TRUE(keep(4, 5, true));
+  EXPECT_TRUE(keep(5, 5, false));
+  EXPECT_FALSE(keep(6, 1, false)) << "only records without a copy are left";
+}
+
+TEST(Partition, FillsDiskAndMemoryToTheirLastByte) {
+  const std::uint64_t cost = disk::cost_of(50);
+  for (const Room& room : {Room{.memory = 50}, Room{.disk = cost}}) {
+    Partition partition(2, {room});
+    EXPECT_EQ(partition.holder_of(0, 50, 0), 0);
+    EXPECT_EQ(partition.holder_of(1, 50, 0), kNobody);
+  }
+  Partition smaller(1, {Room{.disk = cost - 1, .memory = 49}});
+  EXPECT_FALSE(smaller.found(0, 50, 0));
+  EXPECT_EQ(smaller.holder_of(0, 50, 0), kNobody);
+  EXPECT_TRUE(Partition(1, {Room{.disk = cost}}).found(0, 50, 0));
+}
+
+TEST(Tiers, AStepBeginsWithinTheSetAndHasASample) {
+  const test::MemorySource source(40, 30, 1, true);
+  syncopate::test::on_groups(1, [&](Group& group) {
+    const auto cache = Cache::form(group, source, 3, of(0));
+    EXPECT_EQ(cache->read({{.sample = 39}, 1}).size(), 1U);
+    EXPECT_THROW((void)cache->read({{.sample = 40}, 1}), Misuse);
+    EXPECT_THROW((void)cache->read({{.sample = 0}, 0}), Misuse);
+  });
 }
 
 TEST(Tiers, RanksThatReadDifferentStepsAreAMismatch) {

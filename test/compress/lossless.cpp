@@ -218,6 +218,51 @@ TEST(LosslessBlock, RefusesACodeThatCannotBe) {
   expect_corrupt(block, 3000, "exceed Kraft's bound");
 }
 
+/// A coded block of one value, whose stream has these bytes; the words of symbols 0 to 2 have these lengths.
+std::vector<std::byte> block_of(std::array<unsigned, 3> lengths, const std::vector<std::uint8_t>& stream) {
+  std::vector<std::byte> block{std::byte{1}, std::byte{0}, std::byte{2}, std::byte(lengths[0] | lengths[1] << 4),
+                               std::byte(lengths[2])};
+  for (std::size_t s = 0; s < 4; ++s) {  // the first stream has the only value
+    block.push_back(std::byte(s == 0 ? stream.size() : 0));
+    block.push_back(std::byte{0});
+  }
+  block.push_back(std::byte{0});  // the value's lower byte
+  for (const std::uint8_t byte : stream) block.push_back(std::byte{byte});
+  return block;
+}
+
+TEST(LosslessBlock, TakesCodesAndStreamsUpToTheirLimits) {
+  EXPECT_EQ(read(block_of({1, 2, 2}, {0}), 1), Values{0}) << "a complete code";
+  EXPECT_EQ(read(block_of({12, 1, 0}, {0}), 1), Values{0x80}) << "the longest word; the shorter one comes first";
+  EXPECT_EQ(read(block_of({12, 1, 0}, {1, 0}), 1), Values{0}) << "a word of 12 bits in two bytes";
+  EXPECT_EQ(read(block_of({8, 1, 0}, {1}), 1), Values{0}) << "a word of 8 bits in one byte";
+  expect_corrupt(block_of({8, 1, 0}, {1, 0}), 1, "do not end with its values");
+  expect_corrupt(block_of({9, 1, 0}, {1}), 1, "do not end with its values");
+  expect_corrupt(block_of({13, 1, 0}, {0}), 1, "a code word is too long");
+  expect_corrupt(block_of({1, 1, 12}, {0}), 1, "exceed Kraft's bound");
+  expect_corrupt(block_of({1, 2, 2}, {0, 0}), 1, "do not end with its values");
+  expect_corrupt(block_of({1, 2, 2}, {0b10000000}), 1, "do not end with its values");
+  expect_corrupt(block_of({1, 2, 2}, {}), 1, "do not end with its values");
+}
+
+TEST(LosslessBlock, MayBeThePacketsLastAndIsRefusedWithOneByteLess) {
+  Values noise(100), into(100);
+  std::iota(noise.begin(), noise.end(), std::uint16_t{0});
+  for (std::uint16_t& value : noise) value = static_cast<std::uint16_t>(value * 40503U);
+  for (const Values& values : {noise, Values(100)}) {
+    const auto block = written(values);
+    EXPECT_EQ(block[0], std::byte(values == noise ? 0 : 1));
+    EXPECT_TRUE(read_block(block, into).empty());
+    EXPECT_EQ(into, values);
+    for (std::size_t length = 0; length < block.size(); ++length) {
+      const std::vector<std::byte> cut(block.begin(), block.begin() + static_cast<std::ptrdiff_t>(length));
+      EXPECT_THROW(std::ignore = read_block(cut, into), Corrupt) << length;
+    }
+  }
+  std::vector<std::byte> room(most_block_bytes(kBlock + 1));
+  EXPECT_THROW(std::ignore = write_block(Values(kBlock + 1), room), Misuse);
+}
+
 TEST(LosslessBlock, RefusesAStreamThatIsLongerThanItsValues) {
   auto block = written(normal_values(3000, DType::bf16));
   const std::size_t symbols = std::to_integer<std::size_t>(block[2]) - std::to_integer<std::size_t>(block[1]) + 1;

@@ -6,9 +6,11 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "base/random.hpp"
+#include "compress/sparse/bits.hpp"
 #include "compress/sparse/index_coding.hpp"
 #include "syncopate/error.hpp"
 
@@ -137,6 +139,119 @@ void expect_harmless(const ValueCoding& coding, std::uint64_t elements, base::Co
   for (std::size_t i = 0; i < arrival.indices.size(); ++i) {
     ASSERT_LT(arrival.indices[i], elements);
     ASSERT_TRUE(i == 0 || arrival.indices[i - 1] < arrival.indices[i]);
+  }
+}
+
+/// The indices of these bytes, as text; or why they are refused.
+std::string decoded(const IndexPlan& plan, const IndexCount& count, const std::vector<std::byte>& bytes) {
+  std::vector<std::uint32_t> indices;
+  try {
+    decode_indices({plan.coding, plan.parameter, bytes.size()}, count, bytes, indices);
+  } catch (const Corrupt& corrupt) {
+    const std::string_view what = corrupt.what();
+    return std::string(what.substr(what.find(": ") + 2));
+  }
+  std::string text;
+  for (const std::uint32_t index : indices) text += (text.empty() ? "" : " ") + std::to_string(index);
+  return text;
+}
+
+/// Fields of a number of bits each.
+std::vector<std::byte> packed(const std::vector<std::pair<std::uint64_t, unsigned>>& fields) {
+  std::vector<std::byte> bytes(8 * fields.size() + 8);
+  BitWriter writer(bytes);
+  std::uint64_t bits = 0;
+  for (const auto& [value, width] : fields) {
+    writer.bits(value, width);
+    bits += width;
+  }
+  writer.finish();
+  bytes.resize(bytes_of_bits(bits));
+  return bytes;
+}
+
+struct Coded {
+  IndexPlan plan;
+  IndexCount count;
+  std::vector<std::byte> bytes;
+  std::string decoded;  ///< indices or refusal
+};
+
+TEST(IndexCoding, TakesTheLastLegalValueAndRefusesTheNextOne) {
+  constexpr IndexPlan kRice{IndexCoding::rice, 0}, kRice1{IndexCoding::rice, 1}, kBitmap{IndexCoding::bitmap},
+      kBlocks{IndexCoding::blocks16};
+  constexpr std::uint64_t kTwoBlocks = 65537;
+  const std::string beyond = "an index lies beyond the tensor",
+                    ones = "a bitmap has an index beyond the tensor or more bits than its count";
+  const std::vector<Coded> all{
+      {kRice, {1, 5}, packed({{0b01111, 5}}), "4"},
+      {kRice, {1, 5}, packed({{0b011111, 6}}), beyond},
+      {kRice, {1, 5}, packed({{0b0111111, 7}}), "a gap is wider than the tensor"},
+      {kRice1, {1, 3}, packed({{0b001, 3}}), "2"},
+      {kRice1, {1, 3}, packed({{0b101, 3}}), beyond},
+      {kRice, {8, 9}, packed({{0, 8}}), "0 1 2 3 4 5 6 7"},
+      {kRice, {9, 10}, packed({{0, 8}}), "there are fewer than their count"},
+      {kRice, {1, 5}, packed({{0, 8}}), "0"},
+      {kRice, {1, 5}, packed({{0, 9}}), "bytes follow their end"},
+      {kRice, {8, 9}, packed({{0, 16}}), "bytes follow their end"},
+      {kRice, {64, 65}, std::vector<std::byte>(9), "bytes follow their end"},
+      {kRice, {1, 5}, packed({{0b10, 8}}), "bytes follow their end"},
+      {{IndexCoding::rice, 31}, {1, 1U << 31}, packed({{0, 1}, {0x7fff'ffff, 31}}), "2147483647"},
+      {{IndexCoding::rice, 32}, {1, 5}, packed({{0, 1}, {0, 32}}), "an unknown parameter"},
+      {kBitmap, {1, 5}, packed({{1 << 4, 8}}), "4"},
+      {kBitmap, {1, 5}, packed({{1 << 5, 8}}), ones},
+      {kBitmap, {1, 5}, packed({{0b11, 8}}), ones},
+      {kBitmap, {2, 5}, packed({{0b01, 8}}), "a bitmap has fewer bits than its count"},
+      {kBitmap, {1, 8}, packed({{1, 16}}), "a bitmap has the wrong length"},
+      {kBitmap, {1, 9}, packed({{1, 8}}), "a bitmap has the wrong length"},
+      {kBlocks, {2, kTwoBlocks}, packed({{1, 17}, {65535, 16}, {1, 17}, {0, 16}}), "65535 65536"},
+      {kBlocks, {1, kTwoBlocks}, packed({{0, 17}, {1, 17}, {1, 16}}), beyond},
+      {kBlocks, {2, 9}, packed({{2, 17}, {3, 16}, {4, 16}}), "3 4"},
+      {kBlocks, {2, 9}, packed({{2, 17}, {3, 16}, {3, 16}}), "indices do not ascend"},
+      {kBlocks, {1, 9}, packed({{2, 17}, {3, 16}, {4, 16}}), "blocks hold more indices than the packet"},
+      {kBlocks, {2, 9}, packed({{1, 17}, {3, 16}}), "blocks hold fewer indices than the packet"},
+      {kRice, {5, 5}, {}, "0 1 2 3 4"},
+      {kRice, {6, 5}, {}, "their count exceeds the tensor's elements"},
+      {kRice, {4, 5}, {}, "there are none"},
+      {kRice, {1, 5}, {}, "there are none"},
+      {kRice, {0, 5}, {}, ""},
+  };
+  for (std::size_t i = 0; i < all.size(); ++i)
+    EXPECT_EQ(decoded(all[i].plan, all[i].count, all[i].bytes), all[i].decoded) << "case " << i;
+}
+
+/// The indices that follow a header of bytes; or why they are refused.
+std::string read(const std::vector<std::uint8_t>& bytes) {
+  std::vector<std::uint32_t> indices;
+  try {
+    const auto rest = read_indices(300, std::as_bytes(std::span(bytes)), indices);
+    return std::to_string(indices.size()) + " and " + std::to_string(rest.size());
+  } catch (const Corrupt& corrupt) {
+    const std::string_view what = corrupt.what();
+    return std::string(what.substr(what.find(": ") + 2));
+  }
+}
+
+// Coding, parameter, count, bytes: 300 elements need no indices, and their count takes two bytes.
+TEST(Packet, HeadersAreTakenUpToTheirLimits) {
+  EXPECT_EQ(read({0, 0, 0, 0}), "0 and 0");
+  EXPECT_EQ(read({2, 0, 0, 0, 9}), "0 and 1") << "the last coding";
+  EXPECT_EQ(read({3, 0, 0, 0}), "its index coding is unknown");
+  EXPECT_EQ(read({0, 0, 0xac, 2, 0}), "300 and 0");
+  EXPECT_EQ(read({0, 0, 1, 1, 0}), "1 and 0");
+  EXPECT_EQ(read({0, 0, 1, 1}), "it is longer than the received bytes");
+  EXPECT_EQ(read({0}), "it ends in its header");
+  EXPECT_EQ(read({0, 0}), "it ends in its header");
+  EXPECT_EQ(read({0, 0, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0, 0}), "0 and 0") << "nine bytes";
+  EXPECT_EQ(read({0, 0, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0, 0}),
+            "a number in its header has no end");
+  for (const std::size_t count : {127, 128, 129, 300}) {  // numbers of one byte and of two
+    std::vector<std::uint32_t> indices(count), found;
+    std::iota(indices.begin(), indices.end(), 0U);
+    std::vector<std::byte> bytes(most_indices_bytes(count, 300));
+    bytes.resize(write_indices(indices, 300, bytes));
+    EXPECT_TRUE(read_indices(300, bytes, found).empty());
+    EXPECT_EQ(found, indices);
   }
 }
 

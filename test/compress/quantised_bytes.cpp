@@ -52,6 +52,23 @@ TEST(QuantisedBytes, WithALevelThatDoesNotExistAreCorrupt) {
     }
 }
 
+TEST(QuantisedBytes, OfFiveTritsAreAtMostTheirLargestSum) {
+  for (const unsigned sum : {242U, 243U}) {  // 3^5 - 1 is five times the digit 2
+    Coders coders = begun("terngrad");
+    Packets packets = coders.answers()[0];
+    packets[1][4] = std::byte(sum);
+    const auto is_taken = [&] {
+      try {
+        coders.answer(0, packets);
+        return true;
+      } catch (const Corrupt&) {
+        return false;
+      }
+    };
+    EXPECT_EQ(is_taken(), sum == 242) << sum;
+  }
+}
+
 TEST(QuantisedBytes, WithAScaleThatNobodySendsAreCorrupt) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
   for (const char* codec : {"qsgd:4", "terngrad", "int8"})

@@ -164,8 +164,23 @@ TEST(Decoding, HugeDeclaredSizesAreRefusedBeforeMemoryIsTaken) {
   EXPECT_THROW((void)seen(jpeg), Corrupt);
   EXPECT_THROW(require_reasonable(1 << 14, 1 << 13), Corrupt);
   EXPECT_THROW(require_reasonable(UINT64_MAX, UINT64_MAX), Corrupt);
-  EXPECT_THROW(require_reasonable(0, 5), Corrupt);
+  for (const auto& [width, height] : {std::pair<std::uint64_t, std::uint64_t>{0, 5}, {5, 0}, {5, 13'421'773}}) {
+    EXPECT_THROW(require_reasonable(width, height), Corrupt) << width << " x " << height;
+    EXPECT_THROW(require_reasonable(height, width), Corrupt) << height << " x " << width;
+  }
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 26;  // 5 x 13 421 773 is one more
   EXPECT_NO_THROW(require_reasonable(1 << 13, 1 << 13));
+  EXPECT_NO_THROW(require_reasonable(kMost, 1));
+  EXPECT_NO_THROW(require_reasonable(1, kMost));
+  EXPECT_THROW(require_reasonable(std::uint64_t{1} << 63, 2), Corrupt) << "the product is 0 in 64 bits";
+  EXPECT_THROW(require_reasonable(2, std::uint64_t{1} << 63), Corrupt);
+}
+
+TEST(Decoding, GivesPicturesOfOnePixelAndMore) {
+  const Bytes file = jpeg_of(drawing(16, 16));
+  float one[3];
+  EXPECT_NO_THROW(photograph_decoder()->decode(file, {.side = 1}, one));
+  EXPECT_THROW(photograph_decoder()->decode(file, {.side = 0}, one), Misuse);
 }
 
 TEST(Exif, GarbageStatesNoOrientation) {
@@ -173,6 +188,10 @@ TEST(Exif, GarbageStatesNoOrientation) {
   EXPECT_EQ(exif_orientation(whole), 6);
   for (std::size_t length = 0; length < 26; ++length)
     EXPECT_EQ(exif_orientation(std::span(whole).first(length)), 1) << length;
+  EXPECT_EQ(exif_orientation(std::span(whole).first(26)), 6) << "its value is the last two bytes";
+  Bytes none = whole;
+  none[14] = std::byte{0};
+  EXPECT_EQ(exif_orientation(none), 1) << "the directory has no entries";
   EXPECT_EQ(exif_orientation(exif_of(0)), 1);
   EXPECT_EQ(exif_orientation(exif_of(9)), 1);
   std::minstd_rand random(2);

@@ -177,16 +177,21 @@ TEST_F(Pipelines, HoldNoMoreStepsThanTheyMayAndEndAtAnyTime) {
   }
 }
 
+/// A CIFAR-10 folder whose six files have these bytes.
+void write_cifar(const fs::path& folder, const std::string& bytes) {
+  fs::create_directories(folder);
+  for (const char* name :
+       {"data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4", "data_batch_5", "test_batch"})
+    std::ofstream(folder / (std::string(name) + ".bin"), std::ios::binary) << bytes;
+}
+
 TEST_F(Pipelines, OfCifar10GiveItsBytesNormalised) {
   std::string bytes;
   for (int i = 0; i < 3; ++i) {
     bytes.push_back(static_cast<char>(i));
     for (int p = 0; p < 3072; ++p) bytes.push_back(static_cast<char>((i * 31 + p * 7) % 256));
   }
-  fs::create_directories(folder / "cifar");
-  for (const char* name :
-       {"data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4", "data_batch_5", "test_batch"})
-    std::ofstream(folder / "cifar" / (std::string(name) + ".bin"), std::ios::binary) << bytes;
+  write_cifar(folder / "cifar", bytes);
   const Dataset set = open_dataset(folder / "cifar");
   EXPECT_EQ(set.format, "cifar10");
   EXPECT_EQ(set.training->records(), 15U);
@@ -202,8 +207,43 @@ TEST_F(Pipelines, OfCifar10GiveItsBytesNormalised) {
   EXPECT_NEAR(sum / 1024, 0, 1e-5);
   EXPECT_NEAR(squares / 1024, 1, 1e-4);
   EXPECT_NEAR((out[1] - out[0]) / (out[2] - out[1]), 1, 1e-4);
-  std::ofstream(folder / "cifar/test_batch.bin", std::ios::binary | std::ios::app) << "x";
-  EXPECT_THROW((void)open_dataset(folder / "cifar"), Corrupt);
+}
+
+TEST_F(Pipelines, OfCifar10TakeLabelsAndLengthsToTheirLimits) {
+  std::string bytes(3 * 3073, '\0');
+  for (std::size_t i = 0; i < 3; ++i) bytes[3073 * i] = static_cast<char>(7 + i);
+  write_cifar(folder / "cifar", bytes);
+  const Dataset set = open_dataset(folder / "cifar");
+  std::vector<std::byte> record(3073);
+  for (std::size_t i = 0; i < 15; ++i) {  // also the first and the last record of each file
+    set.training->read(i, record);
+    EXPECT_EQ(set.training->label(i), static_cast<std::int64_t>(7 + i % 3));
+    EXPECT_EQ(std::to_integer<std::size_t>(record[0]), 7 + i % 3);
+    EXPECT_NE(set.training->name(i).find(std::to_string(3073 * (i % 3))), std::string::npos);
+  }
+  EXPECT_THROW((void)set.training->label(15), std::out_of_range);
+  const fs::path last = folder / "cifar/data_batch_5.bin";
+  for (const std::size_t length : {bytes.size() - 1, bytes.size() + 1}) {
+    fs::resize_file(last, length);
+    EXPECT_THROW((void)open_dataset(folder / "cifar"), Corrupt) << length << " bytes";
+  }
+  fs::resize_file(last, bytes.size() - 1);
+  EXPECT_THROW(set.training->read(14, record), Corrupt) << "the file ends early";
+  EXPECT_NO_THROW(set.training->read(13, record));
+  bytes[0] = 10;
+  write_cifar(folder / "cifar", bytes);
+  EXPECT_THROW((void)open_dataset(folder / "cifar"), Corrupt) << "there are ten classes";
+}
+
+TEST_F(Pipelines, OfFoldersRefuseAPictureWhoseLengthChanged) {
+  const Dataset set = open_dataset(folder);
+  Bytes record(set.training->bytes(0));
+  for (const int change : {-1, 1}) {
+    fs::resize_file(set.training->name(0), record.size() + static_cast<std::size_t>(change));
+    EXPECT_THROW(set.training->read(0, record), Corrupt) << change;
+  }
+  fs::resize_file(set.training->name(0), record.size());
+  EXPECT_NO_THROW(set.training->read(0, record));
 }
 
 TEST_F(Pipelines, AFolderThatCannotBeReadIsNamedWithTheReason) {

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstring>
 #include <filesystem>
+#include <map>
 
 #include "input/pictures.hpp"
 #include "syncopate/error.hpp"
@@ -127,6 +128,39 @@ TEST(Tar, WhatIsDamagedIsRefusedWithItsPlaceAndReason) {
   EXPECT_NE(refusal_of(archive_of({{"pax", "11 size=1x\n", 'x'}})).find("not a number"), std::string::npos);
   EXPECT_NE(refusal_of(archive_of({{"pax", std::string(70'000, 'x'), 'x'}})).find("at most 65536"), std::string::npos);
   EXPECT_NE(refusal_of(archive_of({{"pax", "22 GNU.sparse.major=1\n", 'x'}})).find("sparse"), std::string::npos);
+}
+
+/// An empty file whose header has these bytes as its size.
+std::string with_size(const std::string& field) {
+  std::string header = header_of({"x", ""});
+  header.replace(124, 12, field);
+  seal(header);
+  return header;
+}
+
+TEST(Tar, LimitsAreTakenAndWhatExceedsThemByOneIsRefused) {
+  const std::string zeros(512, '\0'), file = header_of({"x", "abc"}) + "abc";
+  EXPECT_EQ(members_in(header_of({"x", ""})).size(), 1U) << "a header may be the archive's last bytes";
+  EXPECT_EQ(members_in(file).size(), 1U) << "and so may contents";
+  EXPECT_EQ(members_in(header_of({"x", std::string(512, 'a')}) + std::string(512, 'a') + file).size(), 2U);
+  const std::string most_pax = std::to_string(64 << 10) + " comment=", text((64 << 10) - most_pax.size() - 1, 'c');
+  EXPECT_EQ(members_in(archive_of({{"pax", most_pax + text + '\n', 'x'}, {"x", ""}})).size(), 1U);
+  EXPECT_EQ(members_in(archive_of({{"L", std::string(64 << 10, 'n'), 'L'}, {"x", ""}}))[0].name.size(), 64U << 10);
+  using namespace std::string_literals;
+  const std::map<std::string, std::string> refused{
+      {"offset 0: the archive is cut short", header_of({"x", ""}).substr(0, 511)},
+      {"offset 512: data follow", zeros + header_of({"x", ""})},
+      {"3 bytes, but only 2 are left", file.substr(0, 514)},
+      {"18446744073709551615 bytes, but only 0 are left", with_size("\x80\0\0\0"s + std::string(8, '\xff'))},
+      {"beyond 64 bits", with_size("\x80\0\0\1"s + std::string(8, '\0'))},
+      {"header of 65537 bytes", archive_of({{"L", std::string((64 << 10) + 1, 'n'), 'L'}})},
+      {"malformed", archive_of({{"pax", "11 path=ab", 'x'}})},
+      {"header without a value", archive_of({{"pax", "4 a\n", 'x'}})},
+  };
+  for (const auto& [words, bytes] : refused)
+    EXPECT_NE(refusal_of(bytes).find(words), std::string::npos) << words << " in: " << refusal_of(bytes);
+  for (const char* record : {"2 ", "3 \n", "10 path=xy", "11_path=xy\n", "12 path=xy\n", "1"})
+    EXPECT_NE(refusal_of(archive_of({{"pax", record, 'x'}})).find("extended header"), std::string::npos) << record;
 }
 
 /// A folder that goes with the test.

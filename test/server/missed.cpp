@@ -39,5 +39,25 @@ TEST(AServerBlock, TakesRateAndAverageOfThoseThatMissedNoStep) {
   EXPECT_EQ(block.values()[0], -0.5F) << "the average is of one";
 }
 
+/// It is not part of the image either, which would grow by it.
+TEST(AServerBlock, HoldsNoUpdateOfAStepThatEndedWithoutItsWorker) {
+  const server::Setup setup{.tables = {{"table", 4}}, .workers = 2, .optimizer = "sgd"};
+  const Terms terms(setup);
+  ServerBlock block(terms, blocks_of(setup).front(), false);
+  const std::vector<float> zero(4), gradient{1, 2, 3, 4};
+  block.initialise(std::as_bytes(std::span(zero)), 0);
+  const Payload update{nullptr, std::as_bytes(std::span(gradient))};
+  block.leave(1);
+  block.take(0, {.says = Says::push, .last = 1, .least = 1, .rate = 0.5, .body = update});
+  block.come_back(1);
+  ASSERT_EQ(block.least(), 1);
+  const std::size_t bytes = block.image().bytes.size();
+  block.take(1, {.says = Says::push, .last = 1, .least = 1, .rate = 0.5, .body = update});
+  EXPECT_EQ(block.image().bytes.size(), bytes) << "step 0 is complete";
+  block.take(1, {.says = Says::push, .first = 1, .last = 2, .least = 2, .rate = 0.5, .body = update});
+  EXPECT_GT(block.image().bytes.size(), bytes) << "step 1 is not";
+  EXPECT_EQ(block.values()[0], -0.5F);
+}
+
 }  // namespace
 }  // namespace syncopate::server

@@ -1,16 +1,21 @@
 // Bytes from the wire and from disks: each check's last accepted value and first refused one.
+#include "base/wire.hpp"
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
+#include <optional>
 
 #include "server/snapshot/snapshot_file.hpp"
 #include "server/table/record.hpp"
 #include "server/table/server_tables.hpp"
+#include "server/table/shown.hpp"
 #include "server/table/worker_tables.hpp"
 #include "syncopate/error.hpp"
+#include "syncopate/tooling/sealed_file.hpp"
 
 namespace syncopate::server {
 namespace {
@@ -109,6 +114,79 @@ TEST(AnswerPackets, AreTakenUpToTheEndOfTheBody) {
   EXPECT_THROW(static_cast<void>(packets_of(std::as_bytes(std::span(cut)))), Corrupt) << "a length that is cut off";
 }
 
+/// The weights that a server shows, of one table whose answers are coded.
+class ShownOf final {
+ public:
+  ShownOf(std::size_t elements, const std::string& codec)
+      : setup_{.tables = {{"table", elements}}, .answers = codec, .dense_below = 0}, weights_(elements) {
+    advance(1);
+  }
+  void advance(int versions) {
+    for (; versions > 0; --versions) {
+      weights_[0] += 1;
+      shown.changed();
+      shown.advance(weights_);
+    }
+  }
+  /// The number of packets that lead a worker on from this version; empty: it gets all weights.
+  std::optional<std::size_t> packets_from(std::uint64_t version) {
+    Message message;
+    shown.answer(weights_, version, message);
+    if (message.first != 0) return packets_of(message.body.bytes).size();
+    EXPECT_EQ(message.body.bytes.size(), weights_.size() * sizeof(float));
+    return std::nullopt;
+  }
+
+ private:
+  const server::Setup setup_;
+  const Terms terms_{setup_};
+  std::vector<float> weights_;
+
+ public:
+  Shown shown{terms_, blocks_of(setup_).front()};
+};
+
+TEST(AnswerPackets, AreKeptUpToTheirNumber) {
+  constexpr std::size_t kElements = 4000;
+  ShownOf of(kElements, "topk:0.001");
+  of.advance(kMostPackets);
+  EXPECT_EQ(of.packets_from(1), kMostPackets);
+  of.advance(1);
+  const std::uint64_t version = of.shown.version();
+  EXPECT_EQ(of.packets_from(1), std::nullopt);
+  EXPECT_EQ(of.packets_from(2), kMostPackets);
+  EXPECT_EQ(of.packets_from(version), 0U);
+  EXPECT_EQ(of.packets_from(version + 1), std::nullopt);
+
+  base::WireWriter writer;
+  of.shown.write_to(writer);
+  std::string image = writer.take();
+  const auto is_restored = [&] {
+    ShownOf other(kElements, "topk:0.001");
+    base::WireReader reader(image);
+    try {
+      other.shown.read_from(reader);
+      reader.end();
+      return other.packets_from(2) == kMostPackets;
+    } catch (const Corrupt&) {
+      return false;
+    }
+  };
+  EXPECT_TRUE(is_restored());
+  image[8 + 1 + 4 + kElements * sizeof(float)] = kMostPackets + 1;  // their number follows version, flag and weights
+  image.append(4, '\0');
+  EXPECT_FALSE(is_restored()) << "one packet too many";
+}
+
+// A packet of n elements in fp16 takes 2 n bytes and 4 for its length; the weights take 4 n.
+TEST(AnswerPackets, AreShorterThanTheWeights) {
+  ShownOf equal(2, "fp16"), longer(3, "fp16");
+  equal.advance(1);
+  longer.advance(1);
+  EXPECT_EQ(equal.packets_from(1), std::nullopt);
+  EXPECT_EQ(longer.packets_from(1), 1U);
+}
+
 TEST(SetupBytes, AreTakenUpToTheirLimits) {
   const auto is_setup = [](const server::Setup& setup) {
     try {
@@ -202,6 +280,33 @@ TEST(SnapshotFile, IsOfAServerOfItsJobAndOfAStepThatWasMade) {
   EXPECT_FALSE(is_read(2, 1)) << "the job has servers 0 and 1";
   EXPECT_FALSE(is_read(0, 0));
   EXPECT_FALSE(is_read(0, -1));
+  std::filesystem::remove(file);
+}
+
+TEST(SnapshotFile, HasWholeImages) {
+  const std::string file =
+      std::filesystem::temp_directory_path() / fmt::format("syncopate-image-{}.snapshot", getpid());
+  const auto images_of = [&](std::uint64_t length, std::size_t bytes, std::size_t length_bytes = 8) {
+    const server::Setup setup{.tables = {{"table", 4}}};
+    base::WireWriter header;
+    header.number(std::uint64_t{0});
+    header.number(Clock{1});
+    header.text(setup.bytes(), kMostBodyBytes);
+    std::string payload(8, '\0');
+    std::memcpy(payload.data(), &length, sizeof length);
+    payload = payload.substr(0, length_bytes) + std::string(bytes, 'x');
+    const auto part = std::as_bytes(std::span(payload));
+    write_sealed(file, "SYNCSNP1", header.take(), {&part, 1});
+    try {
+      return static_cast<int>(read_snapshot(file).images.size());
+    } catch (const Corrupt&) {
+      return -1;
+    }
+  };
+  EXPECT_EQ(images_of(3, 3), 1);
+  EXPECT_EQ(images_of(4, 3), -1);
+  EXPECT_EQ(images_of(0, 0), 1);
+  EXPECT_EQ(images_of(0, 0, 7), -1);
   std::filesystem::remove(file);
 }
 

@@ -134,8 +134,9 @@ TEST(Combiner, RefusesWhatItCannotDo) {
     EXPECT_THROW(Combiner(group, {}, {}), Misuse);
   });
   std::vector<float> values(128);
-  const PlacedGradient last{4, std::span(values)}, wrong{3, std::span(values)}, none{5, std::span(values)};
-  for (const PlacedGradient& second : {last, wrong, none})
+  const PlacedGradient last{4, std::span(values)}, longer{1, std::span(values).first(8)},
+      shorter{1, std::span(values).first(6)}, none{5, std::span(values)};
+  for (const PlacedGradient& second : {last, longer, shorter, none})
     test::on_groups(1, [&](Group& group) {
       Combiner combiner(group, kForeignModel, {});
       combiner.combine(std::span(&last, 1));

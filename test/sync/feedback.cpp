@@ -57,10 +57,17 @@ TEST(FeedbackOptions, ThatAreNotSoundAreRefusedByName) {
       {"feedback 'echo' is unknown; allowed with codec topk: auto, none, residual, momentum",
        {.codec = "topk", .feedback = {.kind = "echo"}}},
       {"momentum is 1; allowed", {.codec = "topk", .feedback = {.kind = "momentum", .momentum = 1}}},
+      {"momentum is 0; allowed", {.codec = "topk", .feedback = {.kind = "momentum", .momentum = 0}}},
+      {"local clipping to -1; allowed", {.codec = "topk", .feedback = {.clip_norm = -1}}},
+      {"clip_norm is -1; allowed", {.clip_norm = -1}},
+      {"check_every is -1; allowed", {.check_every = -1}},
       {"without feedback", {.codec = "topk", .feedback = {.kind = "none", .clip_norm = 1}}},
       {"averages are velocities; allowed: 0", {.codec = "topk", .feedback = {.kind = "momentum"}, .clip_norm = 1}},
       {"density above 0, at most 1", {.codec = "topk", .feedback = {.warmup_density = 2, .warmup_steps = 3}}},
+      {"from density 1.25", {.codec = "topk", .feedback = {.warmup_density = 1.25, .warmup_steps = 3}}},
+      {"from density -1", {.codec = "topk", .feedback = {.warmup_density = -1}}},
       {"and steps; or neither", {.codec = "topk", .feedback = {.warmup_density = 0.5}}},
+      {"from density 0 in 3", {.codec = "topk", .feedback = {.warmup_steps = 3}}},
       {"codec fp16, which has no density", {.codec = "fp16", .feedback = {.warmup_density = 0.5, .warmup_steps = 3}}},
       {"density is '2'", {.codec = "topk:2"}},
       {"density is '0'", {.codec = "topk:0"}},
@@ -69,6 +76,18 @@ TEST(FeedbackOptions, ThatAreNotSoundAreRefusedByName) {
   };
   for (const auto& [words, options] : refused)
     EXPECT_NE(refusal(options).find(words), std::string::npos) << words << " in: " << refusal(options);
+}
+
+TEST(FeedbackOptions, AreTakenUpToTheirLimits) {
+  const std::vector<SynchronizerOptions> taken{
+      {.codec = "topk", .feedback = {.warmup_density = 1, .warmup_steps = 1}},
+      {.codec = "topk", .feedback = {.kind = "momentum", .momentum = 1e-6}},
+      {.codec = "topk", .feedback = {.kind = "momentum", .momentum = 0.999}},
+      {.codec = "topk:1"},
+      {.clip_norm = 0},
+      {.check_every = 0},
+  };
+  for (const SynchronizerOptions& options : taken) EXPECT_EQ(refusal(options), "");
 }
 
 TEST(FeedbackOptions, ThatDifferBetweenRanksAreRefusedWithBoth) {

@@ -94,8 +94,14 @@ TEST(CodecState, CountsWhenAStepHasEndedAndSurvivesOtherBuckets) {
     other.step({0, 0});
     EXPECT_EQ(other.gradient(0)[1], 8);
     EXPECT_THROW(other.flow.state.restore(saved, "pairs", other.flow.gradients), Misuse);
-    Bench longer(group, kLate, {{"a", 4}, {"b", 5}});
-    EXPECT_THROW(longer.flow.state.restore(saved, "late", longer.flow.gradients), Misuse);
+    for (const std::vector<Gradient>& model : std::vector<std::vector<Gradient>>{{{"a", 4}, {"b", 5}},
+                                                                                 {{"a", 4}, {"b", 3}},
+                                                                                 {{"a", 4}},
+                                                                                 {{"a", 4}, {"b", 4}, {"c", 4}},
+                                                                                 {{"a", 4}, {"c", 4}}}) {
+      Bench unlike(group, kLate, model);
+      EXPECT_THROW(unlike.flow.state.restore(saved, "late", unlike.flow.gradients), Misuse) << model.back().name;
+    }
   });
 }
 
@@ -145,7 +151,11 @@ TEST(Synchronizer, RefusesInItsConstructorWhatAStepCouldNotDo) {
     EXPECT_THROW(Synchronizer(group, model, {.algorithm = "no_such"}), Misuse);
     EXPECT_THROW(Synchronizer(group, whole, {.clip_norm = 1}), Misuse);
     EXPECT_THROW(Synchronizer(group, whole, {.exchange = "hierarchical"}), Misuse) << "two truncations";
-    EXPECT_THROW(Synchronizer(group, {{"w", 8, DType::f32, 3}}, {}), Misuse);
+    for (const std::size_t rows : {3, 7, 9})  // remainders 2, 1 and 8
+      EXPECT_THROW(Synchronizer(group, {{"w", 8, DType::f32, rows}}, {}), Misuse) << rows;
+    for (const std::size_t rows : {0, 1, 8}) EXPECT_NO_THROW(Synchronizer(group, {{"w", 8, DType::f32, rows}}, {}));
+    EXPECT_THROW(Synchronizer(group, {{"w", 0}}, {}), Misuse);
+    EXPECT_NO_THROW(Synchronizer(group, {{"w", 1}}, {}));
     std::vector<float> weights(8);
     EXPECT_THROW(Synchronizer(group, model,
                               {.exchange = "reduce_broadcast",

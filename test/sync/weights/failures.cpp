@@ -100,15 +100,20 @@ TEST(ExchangeInWeights, RefusesWhatDoesNotFit) {
     std::vector<float> memory(10);
     const auto make = [&](const SynchronizerOptions& options) { Synchronizer(group, {{"w", 4}}, options); };
     const auto update = [](std::size_t, std::size_t) {};
-    const std::vector<Buffer> right{std::span(memory).first(4)}, wrong{std::span(memory).first(5)};
+    const std::vector<Buffer> right{std::span(memory).first(4)}, wrong{std::span(memory).first(5)},
+        shorter{std::span(memory).first(3)};
     EXPECT_NO_THROW(make({.exchange = "reduce_broadcast", .weights = right, .update = update}));
     EXPECT_THROW(make({.exchange = "reduce_broadcast", .weights = right}), Misuse);
     EXPECT_THROW(make({.exchange = "reduce_broadcast", .update = update}), Misuse);
     EXPECT_THROW(make({.exchange = "reduce_broadcast", .weights = wrong, .update = update}), Misuse);
+    EXPECT_THROW(make({.exchange = "reduce_broadcast", .weights = shorter, .update = update}), Misuse);
     EXPECT_THROW(make({.exchange = "allreduce", .weights = right, .update = update}), Misuse);
     const SynchronizerOptions never{
         .exchange = "allreduce_broadcast", .weights = right, .update = update, .broadcast_every = 0};
     EXPECT_THROW(make(never), Misuse);
+    SynchronizerOptions always = never;
+    always.broadcast_every = 1;
+    EXPECT_NO_THROW(make(always));
     EXPECT_THROW((void)updater_of("reduce_brodcast"), Misuse);
     EXPECT_EQ(updater_of("reduce_broadcast"), Updater::root);
     EXPECT_EQ(updater_of("allreduce"), Updater::caller);
