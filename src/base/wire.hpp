@@ -6,6 +6,7 @@
 #include <concepts>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <string_view>
 
@@ -26,6 +27,7 @@ class WireWriter final {
   void number(T value) {
     bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
   }
+  void error_kind(ErrorKind kind) { number(static_cast<std::uint8_t>(kind)); }
   /// Writes at most `most` bytes; a longer text is cut off.
   void text(std::string_view value, std::size_t most) {
     value = cut(value, most);
@@ -48,6 +50,11 @@ class WireReader final {
     T value;
     std::memcpy(&value, piece(sizeof value).data(), sizeof value);
     return value;
+  }
+  [[nodiscard]] ErrorKind error_kind() {
+    const auto kind = number<std::uint8_t>();
+    if (kind >= std::size(kErrorKinds)) refuse("its kind of error is unknown");
+    return kErrorKinds[kind];
   }
   [[nodiscard]] std::string text(std::size_t most) {
     const auto size = number<std::uint32_t>();

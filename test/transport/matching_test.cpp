@@ -53,7 +53,7 @@ TEST(Matching, ThreadsAreToldOfAnotherLengthInTheSameWordsAsProcesses) {
   const membership::Failure failure = test::failure_seen(*ranks[1].links, [&] {
     ranks[1].links->receive(0, {1, 1}, wanted, 2);
   });
-  EXPECT_EQ(failure.kind, "Mismatch");
+  EXPECT_EQ(failure.kind, ErrorKind::mismatch);
   EXPECT_EQ(failure.message, "in operation 1 rank 0 sent 4 bytes where 8 were expected by rank 1");
 }
 

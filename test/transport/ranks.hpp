@@ -112,17 +112,17 @@ inline void barrier(Endpoint& me, std::uint64_t operation) {
   finish(*me.links, 2 * (me.size - 1));
 }
 
-/// Makes the calls, then polls until the group fails. Returns the failure; one of kind "" if there is none. The calls
-/// belong to it because the failure may come with any of them.
+/// Makes the calls, then polls until the group fails. Returns the failure; without a failure one of kind Misuse, which
+/// no group reports. The calls belong to it because the failure may come with any of them.
 inline membership::Failure failure_seen(
     Transport& links, const std::function<void()>& calls = [] {}) {
   try {
     calls();
     for (const base::Time end = in(30s); std::chrono::steady_clock::now() < end;) std::ignore = links.poll(end, {});
   } catch (const Error& error) {
-    return {std::string(name_of(error.kind())), error.what(), error.where()};
+    return {error.kind(), error.what(), error.where()};
   }
-  return {};
+  return {ErrorKind::misuse, "no failure within 30 s", {}};
 }
 
 inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }

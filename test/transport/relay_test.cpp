@@ -107,7 +107,7 @@ TEST(Relay, ThatChangesAByteIsNotSeenWithoutTls) {
 
 TEST(Relay, ThatChangesAByteIsAnErrorUnderTls) {
   const Seen seen = sent_through(flip, true);
-  EXPECT_EQ(seen.failure.kind, "Corrupt") << seen.failure.message;
+  EXPECT_EQ(seen.failure.kind, ErrorKind::corrupt) << seen.failure.message;
   // Rank 0 has found it; rank 1, which TLS notifies, may report it first.
   const int peer = seen.failure.where.peer;
   EXPECT_TRUE(peer == 0 || peer == 1) << peer;

@@ -50,8 +50,15 @@ inline std::string heartbeat(std::int32_t rank, std::uint64_t operation, std::st
                      .number(rolling)
                      .progress(rank, operation, called));
 }
-inline std::string failure(std::string_view kind, std::string_view said) {
-  return message(Written().number(std::uint8_t{1}).text(kind).text(said).number(-1).number(-1).text("").text(""));
+inline std::string failure(ErrorKind kind, std::string_view said) {
+  return message(Written()
+                     .number(std::uint8_t{1})
+                     .number(static_cast<std::uint8_t>(kind))
+                     .text(said)
+                     .number(-1)
+                     .number(-1)
+                     .text("")
+                     .text(""));
 }
 inline std::string goodbye(std::int32_t rank, std::uint64_t operation) {
   return message(Written().number(std::uint8_t{2}).number(rank).number(operation).number(std::uint32_t{0}));

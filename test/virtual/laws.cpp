@@ -34,7 +34,7 @@ class Judge final {
            std::ranges::any_of(ranks_, [&](const auto& rank) { return rank->outcome().worked > *victim_.struck(); });
   }
   [[nodiscard]] bool is_fatal_here() const {
-    return kind_after(scenario_.fault) != nullptr && victim_.struck().has_value();
+    return kind_after(scenario_.fault).has_value() && victim_.struck().has_value();
   }
   /// A group cannot form without the victim, nor continue without it while it stays.
   [[nodiscard]] bool must_know() const {
@@ -72,11 +72,11 @@ bool Judge::may_name(const Outcome& who, int named) const {
   const Outcome& other = rank.outcome();
   const auto says = [&](const char* what) { return who.failure.message.find(what) != std::string::npos; };
   if (!is_early() || other.end != End::failed) return false;
-  if (rank.met() > who.ended && (who.failure.kind == "Timeout" || says("cannot be reached"))) return true;
+  if (rank.met() > who.ended && (who.failure.kind == ErrorKind::timeout || says("cannot be reached"))) return true;
   // A stopped rank that continues finds ranks gone that did not wait for it.
   const bool was_stopped = scenario_.fault == Fault::long_stop && says("ended without a word");
   return other.ended < who.ended &&
-         (was_stopped || who.failure.kind == "Timeout" || says("cannot be reached") || says("lost rank"));
+         (was_stopped || who.failure.kind == ErrorKind::timeout || says("cannot be reached") || says("lost rank"));
 }
 
 /// The ranks of "ranks 1, 5 and 7 did not come".
@@ -98,12 +98,12 @@ bool Judge::is_right(const Outcome& outcome) const {
   if (!is_early())
     return failure.kind == kind_after(scenario_.fault) &&
            (scenario_.fault == Fault::other_call || names(failure.where.peer));
-  if (failure.kind == "PeerLost") return names(failure.where.peer);
-  if (failure.kind == "SystemFailure")
+  if (failure.kind == ErrorKind::peer_lost) return names(failure.where.peer);
+  if (failure.kind == ErrorKind::system_failure)
     return scenario_.fault == Fault::no_sockets &&
            (&outcome == &victim_.outcome() || names(failure.where.peer >= 0 ? failure.where.peer : failure.where.rank));
   const std::set<int> missing = missing_in(failure.message);
-  return failure.kind == "Timeout" && !missing.empty() && std::ranges::all_of(missing, names);
+  return failure.kind == ErrorKind::timeout && !missing.empty() && std::ranges::all_of(missing, names);
 }
 
 std::vector<std::string> Judge::judge(int number) {
@@ -116,7 +116,7 @@ std::vector<std::string> Judge::judge(int number) {
   // Failures that the victim reports are not checked.
   if (!broken.empty() || (is_fatal_here() && &rank == &victim_)) return broken;
   if (outcome.end == End::failed && !is_right(outcome))
-    breaks(fmt::format("accuses: {}: {}", outcome.failure.kind, outcome.failure.message));
+    breaks(fmt::format("accuses: {}: {}", name_of(outcome.failure.kind), outcome.failure.message));
   if (must_know() && outcome.end == End::in_order && outcome.ended > known())
     breaks(fmt::format("never learned of the {} of rank {}", text_of(scenario_.fault), scenario_.victim));
   if (victim_.struck() && outcome.end == End::failed && outcome.ended > bound())

@@ -210,7 +210,7 @@ void Rank::work() {
     outcome_.end = Outcome::End::failed;
   } catch (const Error& error) {
     outcome_.end = Outcome::End::failed;
-    outcome_.failure = {std::string(name_of(error.kind())), error.what(), error.where()};
+    outcome_.failure = {error.kind(), error.what(), error.where()};
     if (has_joined_ && !control_->failed()) control_->report(outcome_.failure);
   }
 }

@@ -1,6 +1,7 @@
 // Scenario: the course of one history, drawn from its seed.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "virtual/network.hpp"
@@ -25,20 +26,20 @@ enum class Fault : std::uint8_t {
 [[nodiscard]] constexpr bool is_sudden(Fault fault) noexcept {
   return fault != Fault::gives_up && fault != Fault::other_call;
 }
-/// The error that the others then throw; null: none.
-[[nodiscard]] constexpr const char* kind_after(Fault fault) noexcept {
+/// The error that the others then throw; empty: none.
+[[nodiscard]] constexpr std::optional<ErrorKind> kind_after(Fault fault) noexcept {
   switch (fault) {
     case Fault::kill:
     case Fault::vanish:
     case Fault::long_stop:
     case Fault::cut:
-      return "PeerLost";
+      return ErrorKind::peer_lost;
     case Fault::gives_up:
-      return "RemoteFailure";
+      return ErrorKind::remote_failure;
     case Fault::other_call:
-      return "Mismatch";
+      return ErrorKind::mismatch;
     default:
-      return nullptr;
+      return std::nullopt;
   }
 }
 

@@ -121,7 +121,7 @@ Group::Impl::~Impl() {
 
 void Group::Impl::abort(const std::string& reason, const std::string& tensor) noexcept try {
   if (!endpoint_.control || process_.is_inherited()) return;
-  endpoint_.control->report({"RemoteFailure", fmt::format("rank {} gave up: {}", endpoint_.rank, reason),
+  endpoint_.control->report({ErrorKind::remote_failure, fmt::format("rank {} gave up: {}", endpoint_.rank, reason),
                              Where{endpoint_.rank, endpoint_.rank, "", tensor}});
   if (endpoint_.links) endpoint_.links->wake();
 } catch (...) {  // out of memory during the report: the others will see this process end

@@ -20,7 +20,7 @@ const membership::OperationRecord& called(const Hub& hub, int rank, std::uint64_
 
 membership::Failure disagreement(const membership::OperationRecord& mine, int my_rank,
                                  const membership::OperationRecord& other, int other_rank) {
-  return {"Mismatch",
+  return {ErrorKind::mismatch,
           fmt::format("{}: rank {} called {}; rank {} called {}", membership::text_of_number(mine.number), my_rank,
                       mine.text, other_rank, other.text),
           Where{my_rank, other_rank, mine.text, ""}};

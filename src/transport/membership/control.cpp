@@ -5,6 +5,15 @@
 
 namespace syncopate::transport::membership {
 
+namespace {
+
+/// Errors of the other kinds concern only the rank where they happened: the others see a failed rank.
+constexpr bool concerns_all(ErrorKind kind) noexcept {
+  return kind != ErrorKind::misuse && kind != ErrorKind::unauthorized && kind != ErrorKind::not_finite;
+}
+
+}  // namespace
+
 std::uint64_t message_number(int from, int to, std::uint64_t count) noexcept {
   return std::uint64_t{1} << 63 | static_cast<std::uint64_t>(from) << 48 | static_cast<std::uint64_t>(to) << 32 |
          (count & 0xffffffff);
@@ -17,24 +26,15 @@ std::string text_of_number(std::uint64_t number) {
 }
 
 void raise(const Failure& failure) {
-  if (failure.kind == "PeerLost") throw PeerLost(failure.message, failure.where);
-  if (failure.kind == "Timeout") throw Timeout(failure.message, failure.where);
-  if (failure.kind == "Mismatch") throw Mismatch(failure.message, failure.where);
-  if (failure.kind == "Corrupt") throw Corrupt(failure.message, failure.where);
-  if (failure.kind == "SystemFailure") throw SystemFailure(failure.message, failure.where);
-  throw RemoteFailure(failure.message, failure.where);
+  raise_error(concerns_all(failure.kind) ? failure.kind : ErrorKind::remote_failure, failure.message, failure.where);
 }
 
 Failure failure_of(const std::exception& error, int rank) {
   const auto* known = dynamic_cast<const Error*>(&error);
   Where where = known != nullptr ? known->where() : Where{};
   if (where.rank < 0) where.rank = rank;
-  const std::string_view kind = known != nullptr ? name_of(known->kind()) : "";
-  // Misuse and Unauthorized concern only the rank where they happened: the others see a failed rank.
-  for (const std::string_view travels :
-       {"PeerLost", "Timeout", "Mismatch", "RemoteFailure", "Corrupt", "SystemFailure"})
-    if (kind == travels) return {std::string(kind), error.what(), std::move(where)};
-  return {"RemoteFailure", fmt::format("rank {} failed: {}", rank, error.what()), std::move(where)};
+  if (known != nullptr && concerns_all(known->kind())) return {known->kind(), error.what(), std::move(where)};
+  return {ErrorKind::remote_failure, fmt::format("rank {} failed: {}", rank, error.what()), std::move(where)};
 }
 
 }  // namespace syncopate::transport::membership

@@ -11,14 +11,14 @@
 
 namespace syncopate::transport::membership {
 
-/// A failure as it travels between ranks. `kind` names the exception that every rank throws.
+/// A failure as it travels between ranks. Every rank throws the exception of its kind.
 struct Failure {
-  std::string kind;  ///< "PeerLost", "Timeout", "Mismatch", "RemoteFailure", "Corrupt", "SystemFailure"
+  ErrorKind kind = ErrorKind::remote_failure;
   std::string message;
   Where where;
 };
 
-/// Throws the exception that `failure.kind` names.
+/// Throws the exception of that kind; RemoteFailure for the kinds that concern one rank only.
 [[noreturn]] void raise(const Failure& failure);
 /// The failure on rank `rank` that corresponds to an exception of this library, or any other.
 [[nodiscard]] Failure failure_of(const std::exception& error, int rank);

@@ -41,7 +41,7 @@ Failure mismatch_between(std::uint64_t number, const Progress& mine, const Progr
   std::string message =
       fmt::format("ranks called different operations as {}: {}; {}", number_of(number), first, second);
   if (mine.text == theirs.text) message += " (the difference lies in an operation before this one)";
-  return {"Mismatch", std::move(message), {mine.rank, theirs.rank, mine.text, {}}};
+  return {ErrorKind::mismatch, std::move(message), {mine.rank, theirs.rank, mine.text, {}}};
 }
 
 std::optional<Failure> GroupState::failure() const {
@@ -105,7 +105,7 @@ std::optional<Failure> GroupState::judge_departed(const State& state) const {
   for (const auto& [rank, gone] : state.departed) {
     if (auto wrong = judge(state, gone.last)) return wrong;
     if (gone.number < state.last)
-      return Failure{"PeerLost",
+      return Failure{ErrorKind::peer_lost,
                      fmt::format("rank {} left the group after operation {}", rank, gone.number),
                      {rank_, rank, progress_in(state).text, {}}};
   }

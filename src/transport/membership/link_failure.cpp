@@ -11,15 +11,15 @@ base::Time LinkFailures::report(int peer, const LinkFailure& link_failure, base:
   const Where where{rank_, peer, {}, {}};
   switch (link_failure.kind) {
     case LinkFailure::Kind::corrupt:
-      control_->report({"Corrupt", fmt::format("from rank {}: {}", peer, link_failure.reason), where});
+      control_->report({ErrorKind::corrupt, fmt::format("from rank {}: {}", peer, link_failure.reason), where});
       return at;
     case LinkFailure::Kind::refused:
-      control_->report({"SystemFailure",
+      control_->report({ErrorKind::system_failure,
                         fmt::format("rank {} cannot reach rank {}: {}", rank_, peer, link_failure.reason),
                         {rank_}});
       return at;
     case LinkFailure::Kind::other_length:
-      control_->report({"Mismatch",
+      control_->report({ErrorKind::mismatch,
                         fmt::format("in {} rank {} {} by rank {}", text_of_number(link_failure.operation), peer,
                                     link_failure.reason, rank_),
                         where});
@@ -46,7 +46,7 @@ void LinkFailures::report_lost(int peer, const std::string& reason) {
       control_->has_left(peer)
           ? fmt::format("rank {} left the group while rank {} still exchanged data with it", peer, rank_)
           : fmt::format("rank {} lost rank {}: {}", rank_, peer, reason);
-  control_->report({"PeerLost", message, {rank_, peer, {}, {}}});
+  control_->report({ErrorKind::peer_lost, message, {rank_, peer, {}, {}}});
 }
 
 }  // namespace syncopate::transport::membership

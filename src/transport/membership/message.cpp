@@ -10,7 +10,7 @@ namespace syncopate::transport::membership {
 
 namespace {
 
-constexpr std::size_t kMaxKind = 32, kMaxFailureText = 4096, kMaxWhereText = 1024;
+constexpr std::size_t kMaxFailureText = 4096, kMaxWhereText = 1024;
 
 void write(base::WireWriter& out, const Progress& progress) {
   out.number(progress.rank);
@@ -25,7 +25,7 @@ void write(base::WireWriter& out, const Heartbeat& beat) {
 }
 
 void write(base::WireWriter& out, const Failure& failure) {
-  out.text(failure.kind, kMaxKind);
+  out.error_kind(failure.kind);
   out.text(failure.message, kMaxFailureText);
   out.number(static_cast<std::int32_t>(failure.where.rank));
   out.number(static_cast<std::int32_t>(failure.where.peer));
@@ -73,7 +73,7 @@ void read(base::WireReader& in, Heartbeat& beat) {
 }
 
 void read(base::WireReader& in, Failure& failure) {
-  failure.kind = in.text(kMaxKind);
+  failure.kind = in.error_kind();
   failure.message = in.text(kMaxFailureText);
   failure.where.rank = in.number<std::int32_t>();
   failure.where.peer = in.number<std::int32_t>();

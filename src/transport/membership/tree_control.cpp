@@ -15,7 +15,7 @@ constexpr base::Duration kShortestGrace = std::chrono::milliseconds(300), kLonge
 
 /// If ranks called different operations, or waited too long for each other, no rank failed before the others.
 std::optional<int> culprit_of(const Failure& failure) {
-  if (failure.kind == "Mismatch" || failure.kind == "Timeout") return std::nullopt;
+  if (failure.kind == ErrorKind::mismatch || failure.kind == ErrorKind::timeout) return std::nullopt;
   const int culprit = failure.where.peer >= 0 ? failure.where.peer : failure.where.rank;
   return culprit >= 0 ? std::optional(culprit) : std::nullopt;
 }
@@ -96,8 +96,8 @@ void TreeControl::mismatch(int peer, std::uint64_t number) {
 
 void TreeControl::learn(const Failure& failure, int from) {
   if (!state_.settle(failure)) return;
-  options_.log.write(LogLevel::info,
-                     fmt::format("rank {}: {} (from rank {}): {}", options_.rank, failure.kind, from, failure.message));
+  options_.log.write(LogLevel::info, fmt::format("rank {}: {} (from rank {}): {}", options_.rank, name_of(failure.kind),
+                                                 from, failure.message));
   // To standard error, wherever the program's log goes: `syncopate run` reads it there.
   if (const auto culprit = options_.blames ? culprit_of(failure) : std::nullopt)
     Log().write(LogLevel::error, fmt::format("the first to fail was rank {}", *culprit));
@@ -106,12 +106,12 @@ void TreeControl::learn(const Failure& failure, int from) {
 }
 
 void TreeControl::lost(int rank, const std::string& reason) {
-  learn({"PeerLost", fmt::format("rank {} {}", rank, reason), {options_.rank, rank, {}, {}}}, options_.rank);
+  learn({ErrorKind::peer_lost, fmt::format("rank {} {}", rank, reason), {options_.rank, rank, {}, {}}}, options_.rank);
 }
 
 void TreeControl::ran_out_of_sockets(const std::string& reason) {
   const std::string what = fmt::format("rank {} {}; raise the limit of open files (ulimit -n)", options_.rank, reason);
-  learn({"SystemFailure", what, {options_.rank}}, options_.rank);
+  learn({ErrorKind::system_failure, what, {options_.rank}}, options_.rank);
 }
 
 }  // namespace syncopate::transport::membership

@@ -55,7 +55,7 @@ void TreeControl::age_joining(base::Duration ran) {
   if (has_all_edges_ || joining_for_ < options_.join_time) return;
   std::vector<bool> present(static_cast<std::size_t>(size()), true);
   for (const int rank : awaited) present[static_cast<std::size_t>(rank)] = joined.contains(rank);
-  learn({"Timeout",
+  learn({ErrorKind::timeout,
          fmt::format("{} did not connect to rank {}", connect::rendezvous::missing_ranks(present), options_.rank),
          {.rank = options_.rank}},
         options_.rank);
@@ -162,7 +162,9 @@ void TreeControl::hear(int from, const std::string& bytes) {
     std::visit([&](const auto& message) { take(from, message); }, decode_message(bytes));
   } catch (const Corrupt& corrupt) {
     tree_.detach(from);
-    learn({"Corrupt", fmt::format("rank {} sent nonsense: {}", from, corrupt.what()), {options_.rank, from, {}, {}}},
+    learn({ErrorKind::corrupt,
+           fmt::format("rank {} sent nonsense: {}", from, corrupt.what()),
+           {options_.rank, from, {}, {}}},
           from);
   }
 }

@@ -77,9 +77,10 @@ TEST(TreeControl, AFailureReachesAllRanksAndNamesItsOrigin) {
     std::barrier joined(7);
     with_ranks(7, quiet_options(), [&](Endpoint& me) {
       joined.arrive_and_wait();
-      if (me.rank == origin) me.control->report({"RemoteFailure", "the disk is full", {-1, -1, "load", "fc1"}});
+      if (me.rank == origin)
+        me.control->report({ErrorKind::remote_failure, "the disk is full", {-1, -1, "load", "fc1"}});
       const membership::Failure seen = failure_seen(*me.links);
-      EXPECT_EQ(seen.kind, "RemoteFailure") << "rank " << me.rank;
+      EXPECT_EQ(seen.kind, ErrorKind::remote_failure) << "rank " << me.rank;
       EXPECT_EQ(seen.message, "the disk is full");
       EXPECT_EQ(seen.where.rank, origin);
       EXPECT_EQ(seen.where.tensor, "fc1");
@@ -91,7 +92,7 @@ TEST(TreeControl, AFailureReachesAllRanksAndNamesItsOrigin) {
 TEST(TreeControl, AFailureWhileOthersStillJoinReachesThemToo) {
   for (int round = 0; round < 20; ++round) {
     const auto outcomes = test::outcomes_of_ranks(7, quiet_options(), [](Endpoint& me) {
-      if (me.rank == 0) me.control->report({"RemoteFailure", "the disk is full", {}});
+      if (me.rank == 0) me.control->report({ErrorKind::remote_failure, "the disk is full", {}});
       std::ignore = me.links->poll(test::in(30s), {});
     });
     for (const auto& outcome : outcomes) {
@@ -109,7 +110,7 @@ TEST(TreeControl, AFailureReportedJustBeforeLeavingStillArrives) {
   std::barrier joined(4);
   with_ranks(4, quiet_options(), [&](Endpoint& me) {
     joined.arrive_and_wait();
-    if (me.rank == 3) return me.control->report({"RemoteFailure", "out of memory", {}});
+    if (me.rank == 3) return me.control->report({ErrorKind::remote_failure, "out of memory", {}});
     EXPECT_EQ(failure_seen(*me.links).message, "out of memory") << "rank " << me.rank;
   });
 }
@@ -119,7 +120,7 @@ TEST(TreeControl, ASilentRankIsNamed) {
   options.silence = 400ms;
   test::Pair pair(options);
   const membership::Failure seen = failure_seen(*pair.endpoint.links);
-  EXPECT_EQ(seen.kind, "PeerLost");
+  EXPECT_EQ(seen.kind, ErrorKind::peer_lost);
   EXPECT_TRUE(contains(seen.message, "rank 1 sent no heartbeat for 0.")) << seen.message;
   EXPECT_EQ(seen.where.peer, 1);
 }
@@ -138,7 +139,7 @@ TEST(TreeControl, ARankWhoseConnectionEndsIsLostAtOnce) {
   test::Pair pair;
   pair.control.close();
   const membership::Failure seen = failure_seen(*pair.endpoint.links);
-  EXPECT_EQ(seen.kind, "PeerLost");
+  EXPECT_EQ(seen.kind, ErrorKind::peer_lost);
   EXPECT_TRUE(contains(seen.message, "rank 1")) << seen.message;
 }
 
@@ -146,7 +147,7 @@ TEST(TreeControl, NonsenseOnAControlConnectionIsCorrupt) {
   test::Pair pair;
   const std::uint32_t nonsense[] = {4, 0xffffffff};
   std::ignore = pair.control.write(std::as_bytes(std::span(nonsense)));
-  EXPECT_EQ(failure_seen(*pair.endpoint.links).kind, "Corrupt");
+  EXPECT_EQ(failure_seen(*pair.endpoint.links).kind, ErrorKind::corrupt);
 }
 
 TEST(TreeControl, AMessageTooLongToBeOneIsRefusedBeforeItIsRead) {
@@ -154,7 +155,7 @@ TEST(TreeControl, AMessageTooLongToBeOneIsRefusedBeforeItIsRead) {
   const std::uint32_t huge[] = {0x7fffffff, 0};
   std::ignore = pair.control.write(std::as_bytes(std::span(huge)));
   const membership::Failure seen = failure_seen(*pair.endpoint.links);
-  EXPECT_EQ(seen.kind, "PeerLost");
+  EXPECT_EQ(seen.kind, ErrorKind::peer_lost);
   EXPECT_TRUE(contains(seen.message, "2147483647 bytes")) << seen.message;
 }
 
@@ -166,7 +167,7 @@ TEST(TreeControl, UsingARankThatLeftIsALostPeer) {
       barrier(me, 1);
       me.control->began({2, 1, "allreduce"});
     });
-    EXPECT_EQ(seen.kind, "PeerLost");
+    EXPECT_EQ(seen.kind, ErrorKind::peer_lost);
     EXPECT_TRUE(contains(seen.message, "rank 1 left the group")) << seen.message;
   });
 }
@@ -177,7 +178,7 @@ TEST(TreeControl, WaitingForDataOfARankThatLeftIsALostPeer) {
     if (me.rank == 1) return;
     std::byte into;
     const membership::Failure seen = failure_seen(*me.links, [&] { me.links->receive(1, {2, 1}, {&into, 1}, 1); });
-    EXPECT_EQ(seen.kind, "PeerLost");
+    EXPECT_EQ(seen.kind, ErrorKind::peer_lost);
     EXPECT_TRUE(contains(seen.message, "rank 1 left the group")) << seen.message;
   });
 }
@@ -202,7 +203,7 @@ TEST(TreeControl, AFailureCrossesWhereInnerRanksHaveLeft) {
     while (!me.control->has_left(0) || !me.control->has_left(1) || !me.control->has_left(2))
       std::ignore = me.links->poll(test::in(1ms), {});
     all_know.arrive_and_wait();
-    if (me.rank == 5) me.control->report({"RemoteFailure", "the disk is full", {}});
+    if (me.rank == 5) me.control->report({ErrorKind::remote_failure, "the disk is full", {}});
     EXPECT_EQ(failure_seen(*me.links).message, "the disk is full") << "rank " << me.rank;
   });
 }
@@ -215,7 +216,7 @@ TEST(TreeControl, DifferentOperationsAreFoundWithoutAnyData) {
     me.control->began(
         {2, me.rank == 0 ? 20u : 21u, me.rank == 0 ? "allreduce f32 x 9 sum" : "broadcast f32 x 9 root 0"});
     const membership::Failure seen = failure_seen(*me.links);
-    EXPECT_EQ(seen.kind, "Mismatch");
+    EXPECT_EQ(seen.kind, ErrorKind::mismatch);
     EXPECT_TRUE(
         contains(seen.message, "number 2: rank 0 called allreduce f32 x 9 sum; rank 1 called broadcast f32 x 9 root 0"))
         << seen.message;
@@ -234,7 +235,7 @@ TEST(TreeControl, AFrameThatDoesNotFitNamesBothOperationsOnEveryRank) {
       if (me.rank == 3) me.links->receive(4, {1, 30}, {&byte, 1}, 1);
       if (me.rank == 4) me.links->send({3, {1, 40}, {&byte, 1}, 1});
     });
-    EXPECT_EQ(seen.kind, "Mismatch") << seen.message;
+    EXPECT_EQ(seen.kind, ErrorKind::mismatch) << seen.message;
     EXPECT_TRUE(
         contains(seen.message, "rank 3 called allreduce f32 x 3 sum 'a'; rank 4 called allreduce f32 x 4 sum 'b'"))
         << seen.message;
@@ -275,7 +276,7 @@ TEST(TreeControl, ADataConnectionThatIsRefusedIsALostPeer) {
   peer->stop_listening();
   std::byte byte{1};
   const membership::Failure seen = failure_seen(*me.links, [&] { me.links->send({0, {1, 1}, {&byte, 1}, 1}); });
-  EXPECT_EQ(seen.kind, "PeerLost");
+  EXPECT_EQ(seen.kind, ErrorKind::peer_lost);
   EXPECT_TRUE(contains(seen.message, "rank 0")) << seen.message;
   EXPECT_TRUE(contains(seen.message, "cannot be reached")) << seen.message;
 }

@@ -13,8 +13,8 @@ OperationRecord record(std::uint64_t number, std::uint64_t signature, std::strin
 TEST(GroupState, TheFirstFailureStays) {
   GroupState state(0);
   EXPECT_FALSE(state.failed());
-  EXPECT_TRUE(state.settle({"PeerLost", "first", {}}));
-  EXPECT_FALSE(state.settle({"Timeout", "second", {}}));
+  EXPECT_TRUE(state.settle({ErrorKind::peer_lost, "first", {}}));
+  EXPECT_FALSE(state.settle({ErrorKind::timeout, "second", {}}));
   EXPECT_TRUE(state.failed());
   EXPECT_EQ(state.failure()->message, "first");
 }
@@ -36,7 +36,7 @@ TEST(GroupState, ADifferentOperationIsAMismatchThatNamesBoth) {
   std::ignore = b.began(record(1, 6, "broadcast y"));
   const auto wrong = a.heard(1, b.heartbeat_for(0));
   ASSERT_TRUE(wrong);
-  EXPECT_EQ(wrong->kind, "Mismatch");
+  EXPECT_EQ(wrong->kind, ErrorKind::mismatch);
   EXPECT_NE(wrong->message.find("rank 0 called allreduce x; rank 1 called broadcast y"), std::string::npos)
       << wrong->message;
   EXPECT_EQ(wrong->where.peer, 1);
@@ -90,7 +90,7 @@ TEST(GroupState, ALeaverBreaksOnlyWhatItDidNotBegin) {
   EXPECT_TRUE(state.has_left(3));
   const auto broken = state.began(record(2, 2));
   ASSERT_TRUE(broken);
-  EXPECT_EQ(broken->kind, "PeerLost");
+  EXPECT_EQ(broken->kind, ErrorKind::peer_lost);
   EXPECT_NE(broken->message.find("rank 3 left the group"), std::string::npos);
   EXPECT_TRUE(state.left(4, 1)) << "operation 2 runs without rank 4";
 }
@@ -102,13 +102,13 @@ TEST(GroupState, WhatALeaverCalledLastIsComparedWhenThisRankArrives) {
   ASSERT_FALSE(left.left(1, 1));
   const auto wrong = left.began({1, 17, "allreduce f32 x 9 sum"});
   ASSERT_TRUE(wrong);
-  EXPECT_EQ(wrong->kind, "Mismatch");
+  EXPECT_EQ(wrong->kind, ErrorKind::mismatch);
   EXPECT_EQ(wrong->where.peer, 1);
 }
 
 TEST(Failure, TravelsAsItsOwnKindOrAsRemoteFailure) {
   const Failure lost = failure_of(PeerLost("gone", {-1, 3, {}, {}}), 1);
-  EXPECT_EQ(lost.kind, "PeerLost");
+  EXPECT_EQ(lost.kind, ErrorKind::peer_lost);
   EXPECT_EQ(lost.where.rank, 1);
   EXPECT_THROW(raise(lost), PeerLost);
   EXPECT_THROW(raise(failure_of(Mismatch("m"), 0)), Mismatch);

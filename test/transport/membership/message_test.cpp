@@ -13,8 +13,8 @@ namespace {
 
 std::vector<Message> examples() {
   return {Heartbeat{{2, 17, "allreduce f32 x 4 sum"}, 0xabc, {5, 3, "barrier"}},
-          Failure{"Mismatch", "they differ", {1, 2, "allreduce", "fc1.weight"}}, Goodbye{3, 99, {{1, 250}, {7, 0}}},
-          Question{0, 4, 12}, Reply{4, 0, 12, "broadcast", {4, 13, "reduce"}}};
+          Failure{ErrorKind::mismatch, "they differ", {1, 2, "allreduce", "fc1.weight"}},
+          Goodbye{3, 99, {{1, 250}, {7, 0}}}, Question{0, 4, 12}, Reply{4, 0, 12, "broadcast", {4, 13, "reduce"}}};
 }
 
 TEST(Message, EveryKindSurvivesTheWire) {
@@ -30,7 +30,7 @@ TEST(Message, EveryKindSurvivesTheWire) {
 
 TEST(Message, NoTextMakesItTooLong) {
   const std::string huge(100'000, 'x');
-  EXPECT_LE(encode(Failure{huge, huge, {0, 0, huge, huge}}).size(), kMaxMessage);
+  EXPECT_LE(encode(Failure{{}, huge, {0, 0, huge, huge}}).size(), kMaxMessage);
   EXPECT_LE(encode(Heartbeat{{0, 1, huge}, 0, {0, 1, huge}}).size(), kMaxMessage);
   EXPECT_LE(encode(Reply{0, 0, 0, huge, {0, 0, huge}}).size(), kMaxMessage);
 }
@@ -42,6 +42,15 @@ TEST(Message, EveryTruncationAndEveryAdditionIsCorrupt) {
       EXPECT_THROW(std::ignore = decode_message(whole.substr(0, size)), Corrupt);
     EXPECT_THROW(std::ignore = decode_message(whole + "x"), Corrupt);
   }
+}
+
+TEST(Message, AFailureOfAnUnknownKindIsCorrupt) {
+  std::string bytes = encode(Failure{ErrorKind::system_failure, "the disk is full", {}});
+  EXPECT_EQ(std::get<Failure>(decode_message(bytes)).kind, ErrorKind::system_failure);
+  bytes[1] = static_cast<char>(static_cast<int>(ErrorKind::system_failure) + 1);
+  EXPECT_THROW(std::ignore = decode_message(bytes), Corrupt);
+  bytes[1] = static_cast<char>(0xff);
+  EXPECT_THROW(std::ignore = decode_message(bytes), Corrupt);
 }
 
 TEST(Message, DamageIsDecodedOrCorruptButNothingElse) {

@@ -54,21 +54,21 @@ TEST_F(Neighbour, WithForeignMemoryIsCorrupt) {
   const auto channel = pair_.peer->connect(0, connect::Purpose::memory);
   give_memory(channel, socket::Descriptor(::memfd_create("unsealed", MFD_CLOEXEC)));
   const membership::Failure failure = failure_of_receive();
-  EXPECT_EQ(failure.kind, "Corrupt") << failure.message;
+  EXPECT_EQ(failure.kind, ErrorKind::corrupt) << failure.message;
   EXPECT_EQ(failure.where.peer, 1);
 }
 
 TEST_F(Neighbour, WithoutADescriptorIsCorrupt) {
   auto channel = pair_.peer->connect(0, connect::Purpose::memory);
   shm::ring(channel);
-  EXPECT_EQ(failure_of_receive().kind, "Corrupt");
+  EXPECT_EQ(failure_of_receive().kind, ErrorKind::corrupt);
 }
 
 TEST_F(Neighbour, WhoseHeapCouldShrinkIsCorrupt) {
   const auto channel = pair_.peer->connect(0, connect::Purpose::memory);
   ASSERT_TRUE(shm::send_descriptor(channel.socket(), shm::Region::make().memory()));
   ASSERT_TRUE(shm::send_descriptor(channel.socket(), socket::Descriptor(::memfd_create("unsealed", MFD_CLOEXEC))));
-  EXPECT_EQ(failure_of_receive().kind, "Corrupt");
+  EXPECT_EQ(failure_of_receive().kind, ErrorKind::corrupt);
 }
 
 /// Rank 0's reaction to one record that names its frame's place.
@@ -84,7 +84,7 @@ class Pointing : public Neighbour {
     try {
       finish(*pair_.endpoint.links, 1);
     } catch (const Error&) {
-      return pair_.endpoint.control->failure()->kind;
+      return std::string(name_of(pair_.endpoint.control->failure()->kind));
     }
     return "arrived";
   }
@@ -110,7 +110,7 @@ TEST_F(Pointing, ElsewhereThanWhereAFrameIsAwaitedIsCorrupt) {
   const membership::Failure failure = test::failure_seen(links, [&] {
     links.receive(1, {1, 1}, {memory.get() + 1000, 1000}, 1);
   });
-  EXPECT_EQ(failure.kind, "Corrupt") << failure.message;
+  EXPECT_EQ(failure.kind, ErrorKind::corrupt) << failure.message;
 }
 
 TEST_F(Neighbour, ThatWritesNonsenseIsCorrupt) {
@@ -119,7 +119,7 @@ TEST_F(Neighbour, ThatWritesNonsenseIsCorrupt) {
   give_memory(channel, region.memory());
   std::memset(region.ring(shm::Side::maker), 0xee, 4096);
   const membership::Failure failure = failure_of_receive();
-  EXPECT_EQ(failure.kind, "Corrupt") << failure.message;
+  EXPECT_EQ(failure.kind, ErrorKind::corrupt) << failure.message;
 }
 
 // A ring reads its tail when it seems full: here after as many replies as it has lines.
@@ -141,7 +141,7 @@ TEST_F(Neighbour, ThatGivesBackWhatItCannotHaveReadIsCorrupt) {
       std::atomic_ref(*region.replies(shm::Side::maker)).store(++replies);
     }
   });
-  EXPECT_EQ(failure.kind, "Corrupt") << failure.message;
+  EXPECT_EQ(failure.kind, ErrorKind::corrupt) << failure.message;
   EXPECT_EQ(failure.where.peer, 1);
   EXPECT_EQ(replies, shm::kRingBytes / shm::kLineBytes) << "the last of them did not leave";
 }
@@ -165,12 +165,12 @@ class Referred : public Neighbour {
     ADD_FAILURE() << "the frame did not come";
     return {};
   }
-  void fail() { pair_.endpoint.control->report({"RemoteFailure", "another rank fails", {.rank = 0}}); }
+  void fail() { pair_.endpoint.control->report({ErrorKind::remote_failure, "another rank fails", {.rank = 0}}); }
 };
 
 TEST_F(Referred, CannotBeTouchedOnceItsOwnerKnowsOfAFailure) {
   const shm::Record record = lent();
-  EXPECT_EQ(test::failure_seen(*pair_.endpoint.links, [&] { fail(); }).kind, "RemoteFailure");
+  EXPECT_EQ(test::failure_seen(*pair_.endpoint.links, [&] { fail(); }).kind, ErrorKind::remote_failure);
   EXPECT_FALSE(reader_.hold(record));
 }
 
@@ -184,14 +184,14 @@ TEST_F(Referred, IsLeftBeforeItsOwnerThrows) {
     byte = std::byte{7};
     reader_.give_back(record);
   });
-  EXPECT_EQ(test::failure_seen(*pair_.endpoint.links, [&] { fail(); }).kind, "RemoteFailure");
+  EXPECT_EQ(test::failure_seen(*pair_.endpoint.links, [&] { fail(); }).kind, ErrorKind::remote_failure);
   EXPECT_EQ(byte.load(), std::byte{7});
 }
 
 TEST_F(Referred, DoesNotKeepItsOwnerFromThrowing) {
   const shm::Record record = lent();
   ASSERT_TRUE(reader_.hold(record));
-  EXPECT_EQ(test::failure_seen(*pair_.endpoint.links, [&] { fail(); }).kind, "RemoteFailure");
+  EXPECT_EQ(test::failure_seen(*pair_.endpoint.links, [&] { fail(); }).kind, ErrorKind::remote_failure);
 }
 
 TEST_F(Neighbour, ThatTakesAnOfferBackIsReadNoMore) {
@@ -213,7 +213,7 @@ TEST_F(Neighbour, ThatCannotBeReachedIsLost) {
                                  pair_.endpoint.links->receive(1, {1, 1}, into_, 1);
                                })
                 .kind,
-            "PeerLost");
+            ErrorKind::peer_lost);
 }
 
 TEST_F(Neighbour, AtTheWrongDoorIsTurnedAway) {

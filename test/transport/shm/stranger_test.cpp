@@ -91,7 +91,7 @@ TEST_P(WrongGift, InsteadOfARegionIsCorruptOrRefusedAndClosed) {
     hand_over(channel_, {&gift});
   }
   const membership::Failure seen = failure();
-  EXPECT_EQ(seen.kind, "Corrupt");
+  EXPECT_EQ(seen.kind, ErrorKind::corrupt);
   EXPECT_TRUE(contains(seen.message, GetParam().says)) << seen.message;
   EXPECT_EQ(seen.where.peer, 1);
   EXPECT_LE(open_now(), before);
@@ -103,7 +103,7 @@ TEST_P(WrongGift, InsteadOfAHeapIsCorruptOrRefused) {
   hand_over(channel_, {&region});
   hand_over(channel_, {&gift});
   if (std::string_view(GetParam().name).starts_with("Sealed")) return;  // a heap of any size is one
-  EXPECT_EQ(failure().kind, "Corrupt");
+  EXPECT_EQ(failure().kind, ErrorKind::corrupt);
 }
 
 socket::Descriptor end_of_pipe() {
@@ -132,7 +132,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_F(MemoryStranger, ThatHandsOverNothingIsCorrupt) {
   hand_over(channel_, {});
   const membership::Failure seen = failure();
-  EXPECT_EQ(seen.kind, "Corrupt");
+  EXPECT_EQ(seen.kind, ErrorKind::corrupt);
   EXPECT_TRUE(contains(seen.message, "something else than one descriptor")) << seen.message;
 }
 
@@ -156,7 +156,7 @@ TEST_F(MemoryStranger, ThatHandsOverSeveralThingsIsCorruptAndTheyAreClosed) {
     const membership::Failure seen = test::failure_seen(*pair.endpoint.links, [&] {
       pair.endpoint.links->receive(1, {1, 1}, into_, 1);
     });
-    EXPECT_EQ(seen.kind, "Corrupt");
+    EXPECT_EQ(seen.kind, ErrorKind::corrupt);
     EXPECT_TRUE(contains(seen.message, "something else than one descriptor")) << seen.message;
   }
   EXPECT_EQ(open_now(), before);
@@ -165,7 +165,7 @@ TEST_F(MemoryStranger, ThatHandsOverSeveralThingsIsCorruptAndTheyAreClosed) {
 TEST_F(MemoryStranger, ThatClosesBeforeItsMemoryIsThereIsLost) {
   channel_.close();
   const membership::Failure seen = failure();
-  EXPECT_EQ(seen.kind, "PeerLost");
+  EXPECT_EQ(seen.kind, ErrorKind::peer_lost);
   EXPECT_EQ(seen.where.peer, 1);
 }
 
@@ -173,14 +173,14 @@ TEST_F(MemoryStranger, ThatClosesAfterItsRegionIsLostToo) {
   const socket::Descriptor region = memory(kRegionBytes, kSeals);
   hand_over(channel_, {&region});
   channel_.close();
-  EXPECT_EQ(failure().kind, "PeerLost");
+  EXPECT_EQ(failure().kind, ErrorKind::peer_lost);
 }
 
 // A silent connection for memory blocks no rank: control continues, and a collective has its timeout.
 TEST_F(MemoryStranger, ThatSaysNothingKeepsNobody) {
   pair_.endpoint.links->receive(1, {1, 1}, into_, 1);
   EXPECT_TRUE(pair_.endpoint.links->poll(test::in(50ms), {}).empty());
-  EXPECT_TRUE(test::say(pair_.control, test::control::failure("RemoteFailure", "the end")));
+  EXPECT_TRUE(test::say(pair_.control, test::control::failure(ErrorKind::remote_failure, "the end")));
   EXPECT_EQ(test::failure_seen(*pair_.endpoint.links).message, "the end");
 }
 

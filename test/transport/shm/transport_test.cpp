@@ -142,7 +142,7 @@ TEST(ShmLinks, ARankThatLeavesWhileItIsNeededIsNamed) {
     std::byte byte;
     me.links->receive(2, {2, 1}, {&byte, 1}, 1);
     const membership::Failure failure = test::failure_seen(*me.links);
-    EXPECT_EQ(failure.kind, "PeerLost") << failure.message;
+    EXPECT_EQ(failure.kind, ErrorKind::peer_lost) << failure.message;
     EXPECT_EQ(failure.where.peer, 2);
   });
   for (const auto& failure : failures) EXPECT_FALSE(failure);
@@ -173,7 +173,7 @@ TEST(ShmLinks, AnotherOperationOrLengthIsAMismatch) {
         else
           me.links->receive(0, {1, length ? 5U : 6U}, data, 1);
       });
-      EXPECT_EQ(failure.kind, "Mismatch") << failure.message;
+      EXPECT_EQ(failure.kind, ErrorKind::mismatch) << failure.message;
     });
 }
 

@@ -54,14 +54,14 @@ TEST_F(DataStranger, ThatSendsMoreThanWasExpectedSpoilsNothingThatWas) {
                            pair_.endpoint.links->receive(1, {6, 9}, next, 1);
                          })
                 .kind,
-            "Corrupt");
+            ErrorKind::corrupt);
   EXPECT_EQ(next, (std::array<std::byte, 8>{}));
 }
 
 struct Unfit {
   const char* name;
   FrameFields fields;  ///< `group` is added to the right one
-  const char* kind;
+  ErrorKind kind;
   const char* says;
 };
 
@@ -81,21 +81,22 @@ constexpr auto kBit = std::uint64_t{1};
 
 INSTANTIATE_TEST_SUITE_P(
     Data, Unfitting,
-    testing::Values(Unfit{"Magic", {.magic = 0x4753}, "Corrupt", "begins with 4753"},
-                    Unfit{"Version", {.version = 3}, "Corrupt", "version 3"},
-                    Unfit{"Flags", {.flags = 2}, "Corrupt", "unknown flags 02"},
-                    Unfit{"Checksum", {.damage = 1}, "Corrupt", "does not match its checksum"},
-                    Unfit{"Group", {.group = 1}, "Corrupt", "another group"},
-                    Unfit{"Epoch", {.epoch_and_length = kBit << 48 | 8}, "Corrupt", "another group"},
-                    Unfit{"Longer", {.epoch_and_length = 16}, "Mismatch", "sent 16 bytes where 8 were expected"},
-                    Unfit{"Shorter", {.epoch_and_length = 0}, "Mismatch", "sent 0 bytes where 8 were expected"},
-                    Unfit{"LongestAllowed", {.epoch_and_length = kBit << 40}, "Mismatch", "where 8 were expected"},
-                    Unfit{"BeyondTheLimit", {.epoch_and_length = (kBit << 40) + 1}, "Corrupt", "more than the limit"},
-                    Unfit{"AllOfItsBits", {.epoch_and_length = (kBit << 48) - 1}, "Corrupt", "more than the limit"},
-                    Unfit{"NearTwoToThe64", {.epoch_and_length = ~std::uint64_t{7}}, "Corrupt", "more than the limit"},
-                    Unfit{"LaterOperation", {.operation = 6}, "Mismatch", "rank 1 called something else"},
-                    Unfit{"LastOperation", {.operation = ~std::uint64_t{0}}, "Mismatch", "called something else"},
-                    Unfit{"Signature", {.signature = 8}, "Mismatch", "rank 0 called allreduce f32 x 2 sum"}),
+    testing::Values(
+        Unfit{"Magic", {.magic = 0x4753}, ErrorKind::corrupt, "begins with 4753"},
+        Unfit{"Version", {.version = 3}, ErrorKind::corrupt, "version 3"},
+        Unfit{"Flags", {.flags = 2}, ErrorKind::corrupt, "unknown flags 02"},
+        Unfit{"Checksum", {.damage = 1}, ErrorKind::corrupt, "does not match its checksum"},
+        Unfit{"Group", {.group = 1}, ErrorKind::corrupt, "another group"},
+        Unfit{"Epoch", {.epoch_and_length = kBit << 48 | 8}, ErrorKind::corrupt, "another group"},
+        Unfit{"Longer", {.epoch_and_length = 16}, ErrorKind::mismatch, "sent 16 bytes where 8 were expected"},
+        Unfit{"Shorter", {.epoch_and_length = 0}, ErrorKind::mismatch, "sent 0 bytes where 8 were expected"},
+        Unfit{"LongestAllowed", {.epoch_and_length = kBit << 40}, ErrorKind::mismatch, "where 8 were expected"},
+        Unfit{"BeyondTheLimit", {.epoch_and_length = (kBit << 40) + 1}, ErrorKind::corrupt, "more than the limit"},
+        Unfit{"AllOfItsBits", {.epoch_and_length = (kBit << 48) - 1}, ErrorKind::corrupt, "more than the limit"},
+        Unfit{"NearTwoToThe64", {.epoch_and_length = ~std::uint64_t{7}}, ErrorKind::corrupt, "more than the limit"},
+        Unfit{"LaterOperation", {.operation = 6}, ErrorKind::mismatch, "rank 1 called something else"},
+        Unfit{"LastOperation", {.operation = ~std::uint64_t{0}}, ErrorKind::mismatch, "called something else"},
+        Unfit{"Signature", {.signature = 8}, ErrorKind::mismatch, "rank 0 called allreduce f32 x 2 sum"}),
     [](const auto& one) { return one.param.name; });
 
 TEST_F(DataStranger, ThatDamagesAPayloadOnItsWayIsFound) {
@@ -105,7 +106,7 @@ TEST_F(DataStranger, ThatDamagesAPayloadOnItsWayIsFound) {
   std::string bytes = checked.header() + std::string(kEight);
   bytes.back() ^= 1;
   const membership::Failure failure = after(bytes);
-  EXPECT_EQ(failure.kind, "Corrupt");
+  EXPECT_EQ(failure.kind, ErrorKind::corrupt);
   EXPECT_TRUE(contains(failure.message, "a payload does not match its checksum")) << failure.message;
 }
 
@@ -115,7 +116,7 @@ TEST_F(DataStranger, WhoseOperationIsAnEarlierOneDiffersInThatOne) {
   FrameFields earlier = fields();
   earlier.operation = 4;
   const membership::Failure failure = after(earlier.header() + std::string(kEight));
-  EXPECT_EQ(failure.kind, "Mismatch");
+  EXPECT_EQ(failure.kind, ErrorKind::mismatch);
   EXPECT_TRUE(contains(failure.message, "as number 4: rank 0 called broadcast f32 x 0 root 1")) << failure.message;
 }
 
@@ -123,7 +124,7 @@ TEST_F(DataStranger, ThatSendsGarbageInAnyFormOnlyFailsTheGroup) {
   std::mt19937_64 random(3);
   std::string noise(5000, '\0');
   for (char& byte : noise) byte = static_cast<char>(random());
-  EXPECT_EQ(after(noise).kind, "Corrupt");
+  EXPECT_EQ(after(noise).kind, ErrorKind::corrupt);
 }
 
 TEST_F(DataStranger, ThatClosesItsConnectionIsLostWhereverItStopped) {
@@ -138,7 +139,7 @@ TEST_F(DataStranger, ThatClosesItsConnectionIsLostWhereverItStopped) {
     const membership::Failure failure = failure_seen(*pair.endpoint.links, [&] {
       pair.endpoint.links->receive(1, {5, 9}, into, 1);
     });
-    EXPECT_EQ(failure.kind, "PeerLost") << "after " << length << " bytes";
+    EXPECT_EQ(failure.kind, ErrorKind::peer_lost) << "after " << length << " bytes";
     EXPECT_EQ(failure.where.rank, 0);
     EXPECT_EQ(failure.where.peer, 1);
   }

@@ -82,8 +82,7 @@ bool TcpCaller::try_once(base::Time deadline) {
 }
 
 std::vector<std::string> TcpCaller::conclude(const Answer& answer) const {
-  if (answer.error_kind == "Timeout") throw Timeout(answer.error, {.rank = me_.rank});
-  if (!answer.error_kind.empty()) throw Misuse(answer.error, {.rank = me_.rank});
+  if (answer.error_kind) raise_error(*answer.error_kind, answer.error, {.rank = me_.rank});
   if (answer.texts.size() != static_cast<std::size_t>(me_.size))
     throw Corrupt("rank 0 sent the texts of another number of ranks");
   return answer.texts;

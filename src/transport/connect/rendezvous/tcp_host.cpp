@@ -33,8 +33,9 @@ std::vector<std::string> TcpHost::gather(base::Time deadline) {
     // Ends shortly before the earliest deadline of a guest, so that every guest learns which ranks are missing.
     const base::Time end = std::min(deadline, earliest_deadline_);
     if (now() >= end)
-      fail("Timeout", fmt::format("{} did not come to the rendezvous at {} within {:.3g} s", missing_ranks(present_),
-                                  address_, std::chrono::duration<double>(end - begin).count()));
+      fail(ErrorKind::timeout,
+           fmt::format("{} did not come to the rendezvous at {} within {:.3g} s", missing_ranks(present_), address_,
+                       std::chrono::duration<double>(end - begin).count()));
     step(end);
   }
   answer_all({.error_kind = {}, .error = {}, .texts = texts_});
@@ -55,7 +56,7 @@ void TcpHost::step(base::Time deadline) {
 
 void TcpHost::admit() {
   for (const Refusal& refusal : acceptor_.refusals())
-    fail("Misuse", fmt::format("rank {} cannot join rank 0: {}", refusal.caller, refusal.reason));
+    fail(ErrorKind::misuse, fmt::format("rank {} cannot join rank 0: {}", refusal.caller, refusal.reason));
   for (Connection& connection : acceptor_.connections()) {
     if (connection.hello.purpose != Purpose::rendezvous) continue;
     const std::uint64_t key = next_key_++;
@@ -83,11 +84,13 @@ void TcpHost::accept_request(Guest& guest, const Request& request) {
   const int rank = guest.rank;
   if (guest.told) throw Corrupt("a second request");
   if (request.size != me_.size)
-    fail("Misuse", fmt::format("rank {} has a job of {} ranks, rank 0 one of {}", rank, request.size, me_.size));
-  if (rank < 1 || rank >= me_.size) fail("Misuse", fmt::format("a process joined as rank {} of {}", rank, me_.size));
+    fail(ErrorKind::misuse,
+         fmt::format("rank {} has a job of {} ranks, rank 0 one of {}", rank, request.size, me_.size));
+  if (rank < 1 || rank >= me_.size)
+    fail(ErrorKind::misuse, fmt::format("a process joined as rank {} of {}", rank, me_.size));
   const auto index = static_cast<std::size_t>(rank);
   guest.told = true;
-  if (present_[index]) fail("Misuse", fmt::format("two processes joined as rank {}", rank));
+  if (present_[index]) fail(ErrorKind::misuse, fmt::format("two processes joined as rank {}", rank));
   texts_[index] = request.text;
   present_[index] = true;
   ++count_;
@@ -129,10 +132,9 @@ void TcpHost::answer_all(const Answer& answer) {
   }
 }
 
-void TcpHost::fail(const char* kind, const std::string& message) {
+void TcpHost::fail(ErrorKind kind, const std::string& message) {
   answer_all({.error_kind = kind, .error = message, .texts = {}});
-  if (kind == std::string_view("Timeout")) throw Timeout(message, {.rank = 0});
-  throw Misuse(message, {.rank = 0});
+  raise_error(kind, message, {.rank = 0});
 }
 
 }  // namespace syncopate::transport::connect::rendezvous

@@ -32,7 +32,7 @@ class TcpHost final {
   void dismiss(Guests::iterator guest);
   void answer_all(const Answer& answer);
   [[nodiscard]] base::Time now() const noexcept { return poller_.system().now(); }
-  [[noreturn]] void fail(const char* kind, const std::string& message);
+  [[noreturn]] void fail(ErrorKind kind, const std::string& message);
 
   Member me_;
   std::string address_;

@@ -24,7 +24,8 @@ std::string encode(const Request& request) {
 
 std::string encode(const Answer& answer) {
   base::WireWriter out;
-  out.text(answer.error_kind, kMaxText);
+  out.number(static_cast<std::uint8_t>(answer.error_kind.has_value()));
+  if (answer.error_kind) out.error_kind(*answer.error_kind);
   out.text(answer.error, kMaxText);
   out.number(static_cast<std::uint32_t>(answer.texts.size()));
   for (const std::string& text : answer.texts) out.text(text, kMaxText);
@@ -44,7 +45,9 @@ Request decode_request(std::string_view message) {
 Answer decode_answer(std::string_view message) {
   base::WireReader in(message);
   Answer answer;
-  answer.error_kind = in.text(kMaxText);
+  const auto failed = in.number<std::uint8_t>();
+  if (failed > 1) in.refuse("it neither failed nor succeeded");
+  if (failed == 1) answer.error_kind = in.error_kind();
   answer.error = in.text(kMaxText);
   const auto count = in.number<std::uint32_t>();
   if (count > kMaxRanks) in.refuse("too many ranks");

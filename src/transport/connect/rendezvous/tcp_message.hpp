@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "syncopate/error.hpp"
 
 namespace syncopate::transport::connect::rendezvous {
 
@@ -15,7 +18,7 @@ struct Request {
 };
 
 struct Answer {
-  std::string error_kind;  ///< empty: `texts` holds every rank's text; else "Timeout" or "Misuse"
+  std::optional<ErrorKind> error_kind;  ///< empty: `texts` holds every rank's text
   std::string error;
   std::vector<std::string> texts;
 };
