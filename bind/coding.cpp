@@ -44,7 +44,7 @@ void bind_coding(nb::module_& module) {
           "name"_a, "shape"_a, "dtype"_a = "f32")
       .def_ro("name", &Tensor::name)
       .def_prop_ro("shape", [](const Tensor& self) { return nb::tuple(nb::cast(self.shape.lengths)); });
-  nb::class_<FeedbackOptions>(
+  nb::class_<Feedback>(
       module, "Feedback",
       "Treatment of the elements that a codec leaves out of a packet. kind: \"none\": they are lost; \"residual\": "
       "they "
@@ -55,15 +55,15 @@ void bind_coding(nb::module_& module) {
       "warmup_steps.")
       .def(
           "__init__",
-          [](FeedbackOptions* self, const std::string& kind, double momentum, bool nesterov, double clip_norm,
+          [](Feedback* self, const std::string& kind, double momentum, bool nesterov, double clip_norm,
              double warmup_density, std::uint64_t warmup_steps) {
-            new (self) FeedbackOptions{kind, momentum, nesterov, clip_norm, warmup_density, warmup_steps};
+            new (self) Feedback{kind, {{}, momentum, nesterov, clip_norm, warmup_density, warmup_steps}};
           },
           "kind"_a = "auto", nb::kw_only(), "momentum"_a = 0.9, "nesterov"_a = false, "clip_norm"_a = 0.0,
           "warmup_density"_a = 0.0, "warmup_steps"_a = 0)
-      .def_ro("kind", &FeedbackOptions::kind)
-      .def("__repr__", [](const FeedbackOptions& self) { return "Feedback('" + self.kind + "')"; });
-  nb::implicitly_convertible<nb::str, FeedbackOptions>();
+      .def_ro("kind", &Feedback::kind)
+      .def("__repr__", [](const Feedback& self) { return "Feedback('" + self.kind + "')"; });
+  nb::implicitly_convertible<nb::str, Feedback>();
 }
 
 }  // namespace syncopate::bind

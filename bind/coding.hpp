@@ -12,6 +12,19 @@
 
 namespace syncopate::bind {
 
+/// Feedback as Python gives it. The kind is parsed when it is used, because nanobind turns the Misuse of an implicit
+/// conversion into a TypeError.
+struct Feedback {
+  std::string kind = "auto";
+  FeedbackOptions rest{};
+
+  [[nodiscard]] FeedbackOptions options() const {
+    FeedbackOptions all = rest;
+    all.kind = feedback_named(kind);
+    return all;
+  }
+};
+
 /// One gradient tensor, with the shape that its array has.
 struct Tensor {
   std::string name;

@@ -66,10 +66,10 @@ void bind_combiner(nb::module_& module) {
       .def(
           "__init__",
           [](Combining* self, const Membership& group, const std::vector<Tensor>& gradients, const std::string& codec,
-             const std::string& exchange, const std::string& algorithm, const FeedbackOptions& feedback,
+             const std::string& exchange, const std::string& algorithm, const Feedback& feedback,
              std::size_t dense_below, std::uint64_t seed, const std::vector<nb::object>& weights) {
             SynchronizerOptions options{.codec = codec,
-                                        .feedback = feedback,
+                                        .feedback = feedback.options(),
                                         .dense_below = dense_below,
                                         .exchange = exchange,
                                         .algorithm = algorithm,
@@ -79,7 +79,7 @@ void bind_combiner(nb::module_& module) {
             new (self) Combining(group, gradients, std::move(options), std::move(arrays));
           },
           "group"_a, "gradients"_a, nb::kw_only(), "codec"_a = "none", "exchange"_a = "allreduce",
-          "algorithm"_a = "auto", "feedback"_a = FeedbackOptions{}, "dense_below"_a = 4096, "seed"_a = 0,
+          "algorithm"_a = "auto", "feedback"_a = Feedback{}, "dense_below"_a = 4096, "seed"_a = 0,
           "weights"_a = std::vector<nb::object>{})
       .def("combine", &Combining::combine, "bucket"_a,
            "Return when the arrays of these (index of the gradient, array) hold their average over the ranks.")

@@ -190,14 +190,13 @@ void bind_synchronizer(nb::module_& module) {
   type.def(
       "__init__",
       [](Averaging* self, const Membership& group, std::vector<Tensor> gradients, const std::string& policy,
-         const std::string& codec, const std::string& exchange, const std::string& algorithm,
-         const FeedbackOptions& feedback, std::size_t fusion_bytes, std::size_t dense_below, bool zero_missing,
-         double clip_norm, std::uint64_t seed, const std::vector<nb::object>& weights,
-         const std::optional<nb::callable>& update, int broadcast_every) {
+         const std::string& codec, const std::string& exchange, const std::string& algorithm, const Feedback& feedback,
+         std::size_t fusion_bytes, std::size_t dense_below, bool zero_missing, double clip_norm, std::uint64_t seed,
+         const std::vector<nb::object>& weights, const std::optional<nb::callable>& update, int broadcast_every) {
         SynchronizerOptions options{.policy = policy,
                                     .fusion_bytes = fusion_bytes,
                                     .codec = codec,
-                                    .feedback = feedback,
+                                    .feedback = feedback.options(),
                                     .dense_below = dense_below,
                                     .exchange = exchange,
                                     .algorithm = algorithm,
@@ -211,7 +210,7 @@ void bind_synchronizer(nb::module_& module) {
         new (self) Averaging(group, std::move(gradients), std::move(options), std::move(kept));
       },
       "group"_a, "gradients"_a, nb::kw_only(), "policy"_a = "fusion", "codec"_a = "none", "exchange"_a = "allreduce",
-      "algorithm"_a = "auto", "feedback"_a = FeedbackOptions{}, "fusion_bytes"_a = 0, "dense_below"_a = 4096,
+      "algorithm"_a = "auto", "feedback"_a = Feedback{}, "fusion_bytes"_a = 0, "dense_below"_a = 4096,
       "zero_missing"_a = false, "clip_norm"_a = 0.0, "seed"_a = 0, "weights"_a = std::vector<nb::object>{},
       "update"_a = nb::none(), "broadcast_every"_a = 5, nb::call_policy<RememberedNew>(),
       "`gradients` in the order of the forward pass.");

@@ -28,7 +28,7 @@ LAYERS = {
              "server/consistency", "server/placement", "input", "cache", "sync"},
 }
 # Public header -> the folder that implements it: only folders that may include that folder may include the header.
-HOMES = {"group": "transport", "collective": "collective", "plan": "collective", "synchronizer": "sync", "combiner": "sync", "catalogue": "sync", "cluster": "collective", "predict": "simulate", "simulate": "simulate", "codec_loopback": "compress", "optimizer": "optim", "server": "server",
+HOMES = {"group": "transport", "collective": "collective", "plan": "collective", "synchronizer": "sync", "combiner": "sync", "feedback": "compress", "catalogue": "sync", "cluster": "collective", "predict": "simulate", "simulate": "simulate", "codec_loopback": "compress", "optimizer": "optim", "server": "server",
          "input": "input", "pipeline": "input", "cache": "cache"}
 # Public headers that gather others, for users alone.
 FOR_USERS = {"syncopate"}

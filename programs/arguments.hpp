@@ -50,6 +50,13 @@ template <class Number>
 [[nodiscard]] CLI::Validator input_file();
 /// One of these names; `what` they name stands in the error text.
 [[nodiscard]] CLI::Validator one_of(std::string what, std::vector<std::string_view> names);
+/// The names of enumerators.
+template <class Enum, std::size_t count>
+[[nodiscard]] std::vector<std::string_view> names_of(const Enum (&enumerators)[count]) {
+  std::vector<std::string_view> names;
+  for (const Enum each : enumerators) names.push_back(name_of(each));
+  return names;
+}
 
 /// `unknown_name` for names at hand as strings.
 [[nodiscard]] std::string unknown_word(const std::string& what, const std::string& word,

@@ -65,7 +65,7 @@ inline std::vector<std::unique_ptr<Group>> joined(
 inline std::vector<std::exception_ptr> outcomes_over(const std::string& transport, int size,
                                                      const std::function<void(Group&)>& body,
                                                      GroupOptions options = {}) {
-  options.transport = transport;
+  options.transport = transport_named(transport);
   auto groups = joined(size, options);
   return outcomes(size, [&](int rank) {
     const auto own = std::move(groups[static_cast<std::size_t>(rank)]);

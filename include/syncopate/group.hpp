@@ -15,6 +15,27 @@
 
 namespace syncopate {
 
+/// The links of a group's ranks.
+enum class TransportChoice : std::uint8_t {
+  automatic,  ///< "auto": shared memory within a host, TCP between hosts
+  tcp,
+  shm  ///< all ranks run on one host
+};
+inline constexpr TransportChoice kTransportChoices[] = {TransportChoice::automatic, TransportChoice::tcp,
+                                                        TransportChoice::shm};
+[[nodiscard]] std::string_view name_of(TransportChoice choice) noexcept;
+[[nodiscard]] TransportChoice transport_named(std::string_view name);  ///< throws Misuse, naming the allowed names
+
+/// Whether connections between ranks are encrypted.
+enum class TlsChoice : std::uint8_t {
+  automatic,  ///< "auto": if an address is public
+  on,         ///< needs a secret
+  off
+};
+inline constexpr TlsChoice kTlsChoices[] = {TlsChoice::automatic, TlsChoice::on, TlsChoice::off};
+[[nodiscard]] std::string_view name_of(TlsChoice choice) noexcept;
+[[nodiscard]] TlsChoice tls_named(std::string_view name);  ///< throws Misuse, naming the allowed names
+
 /// Every field is optional. A field that is not set is taken from the environment: from SYNCOPATE_*, then from the
 /// variables of torchrun, Open MPI, MPICH, Slurm and PMI; the log (level info) names the source. If no source sets a
 /// size, the group has one rank. The other fields have the default given after the semicolon. Groups of threads ignore
@@ -24,15 +45,15 @@ struct GroupOptions {
   std::optional<int> size;
   /// "tcp://host:port" (rank 0 listens there), "file:///folder" (empty or new) or "local://name" (one host).
   std::string rendezvous;
-  std::string interface;    ///< name or address to listen on and send from; empty: the one that reaches the tcp://
-                            ///< rendezvous, else loopback
-  std::string secret_file;  ///< the job's secret; required unless every address is loopback
-  std::string tls;          ///< "auto" (encrypt if an address is public; the default), "on" (needs a secret), "off"
+  std::string interface;         ///< name or address to listen on and send from; empty: the one that reaches the tcp://
+                                 ///< rendezvous, else loopback
+  std::string secret_file;       ///< the job's secret; required unless every address is loopback
+  std::optional<TlsChoice> tls;  ///< automatic
   std::optional<std::chrono::milliseconds> timeout;       ///< limit of one collective while all ranks live; 120 s
   std::optional<std::chrono::milliseconds> join_timeout;  ///< limit of joining; 60 s; both at most a year
   /// A rank is lost if no heartbeat arrives from it for this long; it sends eight in this time. 2 s, at least 100 ms.
   std::optional<std::chrono::milliseconds> silence;
-  std::string transport;  ///< "auto" (shared memory within a host, TCP between hosts; the default), "tcp", "shm"
+  std::optional<TransportChoice> transport;        ///< automatic
   std::optional<std::chrono::microseconds> spin;   ///< how long a blocking call polls before it sleeps; 50 us
   std::optional<std::chrono::microseconds> delay;  ///< delays every message, to emulate a slower network; 0
   std::optional<int> streams;                      ///< TCP connections per pair of ranks, 1..16; 1

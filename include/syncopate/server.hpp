@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "syncopate/dtype.hpp"
+#include "syncopate/feedback.hpp"
 #include "syncopate/log.hpp"
 #include "syncopate/server_checkpoint.hpp"
 
@@ -112,8 +113,9 @@ struct WorkerOptions {
   std::string placement = "uniform";  ///< a name from shelf server/placement
   std::string consistency = "bsp";    ///< a name from shelf server/consistency, with its parameter: "ssp:3"
   /// `codec`: codec of the updates, a name from shelf compress/codec with its parameter; each of its packets must be
-  /// decodable without others. `feedback`: "auto", "none" or "residual" (FeedbackOptions::kind).
-  std::string codec = "none", feedback = "auto";
+  /// decodable without others.
+  std::string codec = "none";
+  FeedbackKind feedback = FeedbackKind::automatic;  ///< not momentum
   /// Codec of the servers' answers. All workers decode the same packets; later packets carry what earlier ones left
   /// out. `finish` delivers the exact weights.
   std::string answers = "none";

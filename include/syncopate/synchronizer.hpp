@@ -13,6 +13,7 @@
 
 #include "syncopate/cluster.hpp"
 #include "syncopate/dtype.hpp"
+#include "syncopate/feedback.hpp"
 #include "syncopate/group.hpp"
 #include "syncopate/plan.hpp"
 #include "syncopate/trace.hpp"
@@ -39,19 +40,6 @@ enum class Updater : std::uint8_t {
   servers,  ///< servers, or each worker by itself (server.hpp), without a synchronizer
 };
 [[nodiscard]] Updater updater_of(std::string_view exchange);  ///< throws Misuse, naming the allowed names
-
-/// Treatment of the elements that a codec leaves out of a packet.
-struct FeedbackOptions {
-  /// "none": they are lost; "residual": they are added to the next gradient; "momentum": momentum correction (Lin et
-  /// al., ICLR 2018), in which the synchronizer accumulates the momentum of every gradient, so that the optimizer must
-  /// add none; "auto": residual with the codecs for which it is sound, else none.
-  std::string kind = "auto";
-  double momentum = 0.9;           ///< momentum only: the factor, above 0 and below 1
-  bool nesterov = false;           ///< momentum only
-  double clip_norm = 0;            ///< > 0, not with "none": limit of the L2 norm of every local gradient that is coded
-  double warmup_density = 0;       ///< sparse codecs: the density falls from this to the codec's own...
-  std::uint64_t warmup_steps = 0;  ///< ...during this many steps, by equal ratios; 0: no warm-up
-};
 
 struct SynchronizerOptions {
   /// A name from shelf schedule/policy. Policies that weigh times (mg_wfbp, exact_dp) first measure for nine steps

@@ -51,9 +51,9 @@ void check_optimizer(const Options& o) {
   const bool sgd = o.optimizer == "sgd", resting = o.momentum == 0.0;
   require(!o.nesterov || sgd, "--nesterov with --optimizer {}; allowed: with sgd", o.optimizer);
   require(!o.nesterov || !resting, "--nesterov needs a --momentum above 0");
-  require(o.feedback.kind != "momentum" || sgd, "--feedback momentum with --optimizer {}; allowed: with sgd",
-          o.optimizer);
-  require(o.feedback.kind != "momentum" || !resting,
+  require(o.feedback.kind != FeedbackKind::momentum || sgd,
+          "--feedback momentum with --optimizer {}; allowed: with sgd", o.optimizer);
+  require(o.feedback.kind != FeedbackKind::momentum || !resting,
           "--feedback momentum without momentum; allowed: with a --momentum above 0");
   require_allowed(optimizer_options(o));
   require(!o.share_norms || is_layer_wise(optimizer_options(o).rule),

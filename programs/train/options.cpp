@@ -51,11 +51,12 @@ void add_exchange(CLI::App& app, Options& o, std::string& fusion_bytes) {
   app.add_option("--codec", o.codec, "codec of gradients: NAME, NAME:PARAMETER (`syncopate info`) or auto:A+B")
       ->capture_default_str();
   app.add_flag("--force", o.force, "with --cluster: use the codec even if it is predicted to be slower than none");
-  app.add_option(
-         "--feedback", o.feedback.kind,
+  app.add_option_function<std::string>(
+         "--feedback", [&o](const std::string& name) { o.feedback.kind = feedback_named(name); },
          "treatment of values that a codec leaves out: none, residual, momentum (accumulated before the selection), "
          "or auto (residual where it is sound)")
-      ->capture_default_str();
+      ->check(tools::one_of("feedback", tools::names_of(kFeedbackKinds)))
+      ->default_str("auto");
   app.add_option("--warmup-density", o.feedback.warmup_density,
                  "sparse codecs: density of the first step; needs --warmup-steps")
       ->check(between(0.0, 1.0));

@@ -17,9 +17,9 @@ namespace {
 
 compress::Settings settings_for(const LoopbackOptions& options) {
   compress::Settings settings = compress::settings_of(options.codec);
-  base::require(options.feedback != "momentum",
+  base::require(options.feedback != FeedbackKind::momentum,
                 "codec loopback: feedback momentum is not supported; allowed: auto, none, residual");
-  settings.feedback.kind = compress::feedback_named(options.feedback, *settings.codec);
+  settings.feedback.kind = compress::feedback_with(*settings.codec, options.feedback);
   return settings;
 }
 

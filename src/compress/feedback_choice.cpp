@@ -1,7 +1,20 @@
 // Feedback choice: the kinds that each codec allows, and the reasons in error messages.
 #include "compress/feedback_choice.hpp"
 
-#include "base/require.hpp"
+#include <fmt/format.h>
+
+#include "base/named.hpp"
+
+namespace syncopate {
+
+namespace {
+constexpr std::string_view kNames[] = {"auto", "none", "residual", "momentum"};
+}
+
+std::string_view name_of(FeedbackKind kind) noexcept { return kNames[static_cast<int>(kind)]; }
+FeedbackKind feedback_named(std::string_view name) { return base::value_named<FeedbackKind>("feedback", name, kNames); }
+
+}  // namespace syncopate
 
 namespace syncopate::compress {
 
@@ -27,16 +40,14 @@ const char* reason(FeedbackUse use) {
 
 }  // namespace
 
-Feedback::Kind feedback_named(std::string_view name, const Codec& codec) {
+Feedback::Kind feedback_with(const Codec& codec, FeedbackKind kind) {
   const bool has_residual = codec.feedback == FeedbackUse::sound || codec.feedback == FeedbackUse::maskable;
-  if (name == "auto") return has_residual ? Feedback::Kind::residual : Feedback::Kind::none;
-  if (name == "none") return Feedback::Kind::none;
-  if (name == "residual" && has_residual) return Feedback::Kind::residual;
-  if (name == "momentum" && codec.feedback == FeedbackUse::maskable) return Feedback::Kind::momentum;
-  base::require(name != "residual" && name != "momentum", "feedback {} with codec {}: {}; allowed: {}", name,
-                codec.name, reason(codec.feedback), allowed_with(codec.feedback));
-  throw Misuse(fmt::format("feedback '{}' is unknown; allowed with codec {}: {}", name, codec.name,
-                           allowed_with(codec.feedback)));
+  if (kind == FeedbackKind::automatic) return has_residual ? Feedback::Kind::residual : Feedback::Kind::none;
+  if (kind == FeedbackKind::none) return Feedback::Kind::none;
+  if (kind == FeedbackKind::residual && has_residual) return Feedback::Kind::residual;
+  if (kind == FeedbackKind::momentum && codec.feedback == FeedbackUse::maskable) return Feedback::Kind::momentum;
+  throw Misuse(fmt::format("feedback {} with codec {}: {}; allowed: {}", name_of(kind), codec.name,
+                           reason(codec.feedback), allowed_with(codec.feedback)));
 }
 
 }  // namespace syncopate::compress

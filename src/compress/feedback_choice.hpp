@@ -1,14 +1,13 @@
-// Feedback choice: parses the kind of feedback and checks it against the codec.
+// Feedback choice: the feedback that a codec gets for the kind in the options.
 #pragma once
 
-#include <string_view>
-
 #include "compress/codec.hpp"
+#include "syncopate/feedback.hpp"
 
 namespace syncopate::compress {
 
-/// Parses "none", "residual", "momentum" or "auto" (residual if it is sound with the codec, else none). Throws Misuse
-/// with the allowed kinds and the reason if the codec does not allow `name`.
-[[nodiscard]] Feedback::Kind feedback_named(std::string_view name, const Codec& codec);
+/// The feedback of a codec for which `kind` is set. Throws Misuse with the allowed kinds and the reason if the codec
+/// does not allow it.
+[[nodiscard]] Feedback::Kind feedback_with(const Codec& codec, FeedbackKind kind);
 
 }  // namespace syncopate::compress

@@ -17,7 +17,7 @@ namespace {
 
 using compress::Feedback;
 Feedback feedback_of(const FeedbackOptions& options, const compress::Codec& codec) {
-  Feedback feedback{.kind = compress::feedback_named(options.kind, codec)};
+  Feedback feedback{.kind = compress::feedback_with(codec, options.kind)};
   if (feedback.kind == Feedback::Kind::momentum) {
     base::require(options.momentum > 0 && options.momentum < 1, "momentum is {}; allowed: above 0, below 1",
                   options.momentum);

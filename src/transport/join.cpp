@@ -40,7 +40,7 @@ std::shared_ptr<shm::Heap> make_heap(const GroupOptions& options) try {
 
 /// A listener for ranks that share this one's memory; empty if the system has no shared memory.
 socket::Descriptor listen_for_memory(const GroupOptions& options) {
-  if (options.transport == "tcp" || *options.size == 1) return {};
+  if (options.transport == TransportChoice::tcp || *options.size == 1) return {};
   try {
     if (!shm::register_for_membarrier()) throw SystemFailure("the system has no barriers between processes");
     static_cast<void>(shm::Region::make());
@@ -54,7 +54,7 @@ socket::Descriptor listen_for_memory(const GroupOptions& options) {
 
 void require_protection(const GroupOptions& options, const socket::Address& source, bool has_secret) {
   socket::require_guarded(source, has_secret);
-  base::require(options.tls != "on" || has_secret,
+  base::require(options.tls != TlsChoice::on || has_secret,
                 "SYNCOPATE_TLS=on needs the job's secret, from which its keys are made: name a file with at least 16 "
                 "random bytes, the same on every rank, in SYNCOPATE_SECRET_FILE");
 }
@@ -73,7 +73,7 @@ std::unique_ptr<connect::rendezvous::Rendezvous> rendezvous_of(const GroupOption
   const std::string secret = base::crypto::read_secret(options.secret_file);
   socket::require_guarded(address, !secret.empty());
   return connect::rendezvous::over_tcp(
-      {address, secret, options.log, connect::encrypts(options.tls, address.is_public())});
+      {address, secret, options.log, connect::encrypts(*options.tls, address.is_public())});
 }
 
 /// Lets some of the ranks form a sub-group: with other numbers, and otherwise the same options.
@@ -127,7 +127,8 @@ Endpoint join_processes(const connect::Launch& launch) {
   launch.options.log.write(LogLevel::info, launch.source);
   const auto meeting = rendezvous_of(launch.options);
   Endpoint endpoint = join(launch.options, *meeting, socket::host_identity(), launch.blames);
-  if (endpoint.is_exposed && endpoint.rank == 0 && launch.options.tls == "auto")  // "off" is the user's choice
+  if (endpoint.is_exposed && endpoint.rank == 0 &&
+      launch.options.tls == TlsChoice::automatic)  // "off" is the user's choice
     launch.options.log.write(LogLevel::warning,
                              "traffic between hosts is not encrypted; set SYNCOPATE_TLS=on on every rank");
   return endpoint;

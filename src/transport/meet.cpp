@@ -23,9 +23,9 @@ std::vector<bool> neighbours(const std::vector<connect::PeerInfo>& all, std::siz
   std::vector<bool> near;
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     const connect::PeerInfo& other = all[rank];
-    near.push_back(rank != me && all[0].transport != "tcp" && !mine.memory_socket.empty() &&
+    near.push_back(rank != me && all[0].transport != TransportChoice::tcp && !mine.memory_socket.empty() &&
                    !other.memory_socket.empty() && mine.host == other.host && mine.owner == other.owner);
-    base::require(near.back() || rank == me || all[0].transport != "shm",
+    base::require(near.back() || rank == me || all[0].transport != TransportChoice::shm,
                   "transport shm was asked for, but ranks {} and {} share no memory (another host, another user, or "
                   "their own transport is tcp); allowed here: auto, tcp",
                   me, rank);
@@ -58,10 +58,10 @@ connect::PeerInfo info_of(const Newcomer& me, const std::vector<socket::Descript
           .group = random_name(me.system),
           .streams = static_cast<std::uint32_t>(*options.streams),
           .checksum = *options.checksum,
-          .transport = options.transport,
+          .transport = *options.transport,
           .silence_ms = options.silence->count(),
           .has_cluster = !options.cluster.empty(),
-          .tls = options.tls};
+          .tls = *options.tls};
 }
 
 Met meet(const Newcomer& me, connect::rendezvous::Rendezvous& meeting, const connect::PeerInfo& mine,
@@ -89,13 +89,13 @@ Met meet(const Newcomer& me, connect::rendezvous::Rendezvous& meeting, const con
 /// Computed from the texts of all ranks, not from this rank's own links: the choice of algorithms depends on it and
 /// must be the same on all ranks.
 std::string kind_of(const std::vector<connect::PeerInfo>& all) {
-  const std::string& wanted = all[0].transport;
+  const TransportChoice wanted = all[0].transport;
   std::map<std::pair<std::string, std::string>, std::size_t> ranks;  // that can share memory, by host and owner
   for (const connect::PeerInfo& rank : all)
     if (!rank.memory_socket.empty()) ++ranks[{rank.host, rank.owner}];
   std::size_t most = 0;
   for (const auto& [place, count] : ranks) most = std::max(most, count);
-  if (wanted == "tcp" || (most < 2 && wanted != "shm")) return "tcp";
+  if (wanted == TransportChoice::tcp || (most < 2 && wanted != TransportChoice::shm)) return "tcp";
   return most == all.size() ? "shm" : "shm+tcp";
 }
 

@@ -146,7 +146,8 @@ TEST_F(ClusterFiles, OfRankZeroHoldsOnEveryRank) {
   for (const char* transport : {"tcp", "shm"}) {
     std::string folder = (folder_ / transport).string();
     test::on_ranks(3, [&](int rank) {
-      GroupOptions options{.rank = rank, .size = 3, .rendezvous = "file://" + folder, .transport = transport};
+      GroupOptions options{
+          .rank = rank, .size = 3, .rendezvous = "file://" + folder, .transport = transport_named(transport)};
       options.silence = std::chrono::seconds(10);
       // Rank 1 has none, rank 2 one that does not exist: only rank 0 reads its own.
       options.cluster = rank == 0 ? wanted : rank == 2 ? "/nonexistent/cluster.json" : "";
@@ -188,7 +189,8 @@ void expect_everywhere(const std::string& cluster, const char* kind, const std::
     std::string folder = (std::filesystem::temp_directory_path() / "syncopate-XXXXXX").string();
     ASSERT_NE(::mkdtemp(folder.data()), nullptr);
     const auto ends = test::outcomes(3, [&](int rank) {
-      GroupOptions options{.rank = rank, .size = 3, .rendezvous = "file://" + folder, .transport = transport};
+      GroupOptions options{
+          .rank = rank, .size = 3, .rendezvous = "file://" + folder, .transport = transport_named(transport)};
       options.silence = std::chrono::seconds(10);
       options.cluster = rank == 0 ? cluster : "";
       static_cast<void>(Group::join(options));

@@ -37,7 +37,7 @@ int exit_code_of(const std::function<void()>& body) {
 
 class Fork : public testing::TestWithParam<const char*> {
  protected:
-  std::vector<std::unique_ptr<Group>> groups_ = test::joined(2, {.transport = GetParam()});
+  std::vector<std::unique_ptr<Group>> groups_ = test::joined(2, {.transport = transport_named(GetParam())});
 };
 
 TEST_P(Fork, AChildThatDestroysItsCopiesLeavesTheParentsAsTheyAre) {

@@ -27,7 +27,7 @@ TEST(GroupMemory, IsZeroOnPagesOfItsOwnAndOutlivesTheGroup) {
   });
   std::shared_ptr<std::byte[]> kept;
   {
-    const auto groups = test::joined(2, {.transport = "shm"});
+    const auto groups = test::joined(2, {.transport = TransportChoice::shm});
     kept = groups[0]->allocate(kBytes);
   }
   std::memset(kept.get(), 1, kBytes);
@@ -80,9 +80,10 @@ TEST(GroupMemory, ServesHierarchiesOfHosts) {
 
 TEST(GroupMemory, ServesGroupsOfWhichNotAllShareIt) {
   constexpr int kRanks = 4;
-  const auto groups = test::joined(kRanks, {.timeout = 20s, .transport = "auto"}, [](GroupOptions& mine) {
-    if (mine.rank == kRanks - 1) mine.transport = "tcp";
-  });
+  const auto groups =
+      test::joined(kRanks, {.timeout = 20s, .transport = TransportChoice::automatic}, [](GroupOptions& mine) {
+        if (mine.rank == kRanks - 1) mine.transport = TransportChoice::tcp;
+      });
   constexpr std::size_t kCount = 300'011;
   test::on_ranks(kRanks, [&](int rank) {
     Group& group = *groups[static_cast<std::size_t>(rank)];

@@ -77,8 +77,8 @@ TEST(CodecLoopback, RefusesWhatNoCodecTakes) {
   EXPECT_THROW(CodecLoopback({.codec = "nonsense", .elements = 10}), Misuse);
   EXPECT_THROW(CodecLoopback({.codec = "topk:2", .elements = 10}), Misuse);
   EXPECT_THROW(CodecLoopback({.codec = "topk", .elements = 0}), Misuse);
-  EXPECT_THROW(CodecLoopback({.codec = "topk", .feedback = "momentum", .elements = 10}), Misuse);
-  EXPECT_THROW(CodecLoopback({.codec = "fp16", .feedback = "residual", .elements = 10}), Misuse);
+  EXPECT_THROW(CodecLoopback({.codec = "topk", .feedback = FeedbackKind::momentum, .elements = 10}), Misuse);
+  EXPECT_THROW(CodecLoopback({.codec = "fp16", .feedback = FeedbackKind::residual, .elements = 10}), Misuse);
   CodecLoopback loopback({.codec = "topk", .elements = 10});
   std::vector<float> other(11);
   EXPECT_THROW(loopback.step(other), Misuse);

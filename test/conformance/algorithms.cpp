@@ -212,7 +212,7 @@ TEST_P(EveryAlgorithmRuns, ComputesWhatTheReferenceDoes) {
 TEST_P(EveryAlgorithmRuns, ComputesWhatTheReferenceDoesInSharedMemory) {
   const auto [algorithm, collective] = GetParam();
   for (const int ranks : {2, 3, 5}) {
-    auto groups = test::joined(ranks, {.timeout = 60s, .transport = "shm"});
+    auto groups = test::joined(ranks, {.timeout = 60s, .transport = TransportChoice::shm});
     for (const Memory memory : {Memory::own, Memory::group}) {
       for (const std::size_t count : {0UL, 1UL, 1000UL, 70001UL, 600'001UL}) {
         if (count > 100'000 && (ranks > 2 || test::kSanitized)) continue;
@@ -232,12 +232,12 @@ TEST_P(EveryAllreduce, OfLongVectorsInTheGroupsMemoryIsRight) {
   const auto [algorithm, collective] = GetParam();
   for (const int ranks : {3, 4, 6}) {
     if (test::kSanitized && ranks != 4) continue;
-    auto groups = test::joined(ranks, {.timeout = 60s, .transport = "shm"});
+    auto groups = test::joined(ranks, {.timeout = 60s, .transport = TransportChoice::shm});
     for (const std::size_t count : {300'000UL, kLong})
       run(groups, {algorithm, collective, ranks, count, DType::f32, ReduceOp::sum, 0, Memory::group});
   }
-  auto mixed = test::joined(5, {.timeout = 60s, .transport = "auto"}, [](GroupOptions& mine) {
-    if (mine.rank == 4) mine.transport = "tcp";
+  auto mixed = test::joined(5, {.timeout = 60s, .transport = TransportChoice::automatic}, [](GroupOptions& mine) {
+    if (mine.rank == 4) mine.transport = TransportChoice::tcp;
   });
   run(mixed, {algorithm, collective, 5, kLong + 8, DType::f32, ReduceOp::sum, 0, Memory::group});
 }

@@ -130,7 +130,7 @@ class Job final {
                                       .rendezvous = "file://" + folder_,
                                       .join_timeout = options_.join_timeout,
                                       .silence = options_.silence,
-                                      .transport = options_.transport});
+                                      .transport = transport_named(options_.transport)});
       for (int step = 0; !options_.leaves(life.rank, step); ++step) {
         body(*group, step);
         if (::write(life.progress, "s", 1) != 1) break;

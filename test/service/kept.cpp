@@ -70,7 +70,7 @@ TEST_P(Resumed, InLockstepHasTheBitsOfAnUninterruptedJob) {
   WorkerOptions options{.servers = {},
                         .workers = 3,
                         .codec = way.codec,
-                        .feedback = way.feedback,
+                        .feedback = feedback_named(way.feedback),
                         .dense_below = 1,
                         .optimizer = way.optimizer};
   const std::vector<float> expected = end_of(options, 9);

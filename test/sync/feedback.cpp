@@ -52,17 +52,16 @@ std::string refusal(const SynchronizerOptions& options) {
 
 TEST(FeedbackOptions, ThatAreNotSoundAreRefusedByName) {
   const std::map<std::string, SynchronizerOptions> refused{
-      {"allowed: auto, none", {.codec = "fp16", .feedback = {.kind = "residual"}}},
-      {"its only loss is rounding", {.codec = "none", .feedback = {.kind = "momentum"}}},
-      {"feedback 'echo' is unknown; allowed with codec topk: auto, none, residual, momentum",
-       {.codec = "topk", .feedback = {.kind = "echo"}}},
-      {"momentum is 1; allowed", {.codec = "topk", .feedback = {.kind = "momentum", .momentum = 1}}},
-      {"momentum is 0; allowed", {.codec = "topk", .feedback = {.kind = "momentum", .momentum = 0}}},
+      {"allowed: auto, none", {.codec = "fp16", .feedback = {.kind = FeedbackKind::residual}}},
+      {"its only loss is rounding", {.codec = "none", .feedback = {.kind = FeedbackKind::momentum}}},
+      {"momentum is 1; allowed", {.codec = "topk", .feedback = {.kind = FeedbackKind::momentum, .momentum = 1}}},
+      {"momentum is 0; allowed", {.codec = "topk", .feedback = {.kind = FeedbackKind::momentum, .momentum = 0}}},
       {"local clipping to -1; allowed", {.codec = "topk", .feedback = {.clip_norm = -1}}},
       {"clip_norm is -1; allowed", {.clip_norm = -1}},
       {"check_every is -1; allowed", {.check_every = -1}},
-      {"without feedback", {.codec = "topk", .feedback = {.kind = "none", .clip_norm = 1}}},
-      {"averages are velocities; allowed: 0", {.codec = "topk", .feedback = {.kind = "momentum"}, .clip_norm = 1}},
+      {"without feedback", {.codec = "topk", .feedback = {.kind = FeedbackKind::none, .clip_norm = 1}}},
+      {"averages are velocities; allowed: 0",
+       {.codec = "topk", .feedback = {.kind = FeedbackKind::momentum}, .clip_norm = 1}},
       {"density above 0, at most 1", {.codec = "topk", .feedback = {.warmup_density = 2, .warmup_steps = 3}}},
       {"from density 1.25", {.codec = "topk", .feedback = {.warmup_density = 1.25, .warmup_steps = 3}}},
       {"from density -1", {.codec = "topk", .feedback = {.warmup_density = -1}}},
@@ -81,8 +80,8 @@ TEST(FeedbackOptions, ThatAreNotSoundAreRefusedByName) {
 TEST(FeedbackOptions, AreTakenUpToTheirLimits) {
   const std::vector<SynchronizerOptions> taken{
       {.codec = "topk", .feedback = {.warmup_density = 1, .warmup_steps = 1}},
-      {.codec = "topk", .feedback = {.kind = "momentum", .momentum = 1e-6}},
-      {.codec = "topk", .feedback = {.kind = "momentum", .momentum = 0.999}},
+      {.codec = "topk", .feedback = {.kind = FeedbackKind::momentum, .momentum = 1e-6}},
+      {.codec = "topk", .feedback = {.kind = FeedbackKind::momentum, .momentum = 0.999}},
       {.codec = "topk:1"},
       {.clip_norm = 0},
       {.check_every = 0},
@@ -90,9 +89,19 @@ TEST(FeedbackOptions, AreTakenUpToTheirLimits) {
   for (const SynchronizerOptions& options : taken) EXPECT_EQ(refusal(options), "");
 }
 
+TEST(FeedbackOptions, HaveNamesForEveryKind) {
+  for (const FeedbackKind kind : kFeedbackKinds) EXPECT_EQ(feedback_named(name_of(kind)), kind);
+  try {
+    std::ignore = feedback_named("echo");
+    ADD_FAILURE() << "no error";
+  } catch (const Misuse& misuse) {
+    EXPECT_STREQ(misuse.what(), "feedback 'echo' is unknown; allowed: auto, none, residual, momentum");
+  }
+}
+
 TEST(FeedbackOptions, ThatDifferBetweenRanksAreRefusedWithBoth) {
   test::on_groups(2, [](Group& group) {
-    const std::string kind = group.rank() == 0 ? "residual" : "momentum";
+    const FeedbackKind kind = group.rank() == 0 ? FeedbackKind::residual : FeedbackKind::momentum;
     try {
       const Synchronizer synchronizer(group, kModel, {.codec = "topk", .feedback = {.kind = kind}});
       barrier(group);  // rank 0 may be through before it learns of it
@@ -106,7 +115,7 @@ TEST(FeedbackOptions, ThatDifferBetweenRanksAreRefusedWithBoth) {
 
 TEST(DiscardedStep, LeavesTheStateOfTheStepBefore) {
   test::on_groups(2, [](Group& group) {
-    const SynchronizerOptions options{.codec = "topk:0.02", .feedback = {.kind = "momentum"}};
+    const SynchronizerOptions options{.codec = "topk:0.02", .feedback = {.kind = FeedbackKind::momentum}};
     Synchronizer with(group, kModel, options), without(group, kModel, options);
     EXPECT_THROW(with.discard_step(), Misuse);
     EXPECT_EQ(combined(with, group.rank(), 0), combined(without, group.rank(), 0));
@@ -134,7 +143,8 @@ TEST(MomentumCorrection, ReturnsTheMomentumOfGradientsThatAreSentDense) {
     test::on_groups(2, [&](Group& group) {
       Synchronizer plain(group, kModel),
           corrected(group, kModel,
-                    {.codec = "topk:0.02", .feedback = {.kind = "momentum", .momentum = 0.75, .nesterov = nesterov}});
+                    {.codec = "topk:0.02",
+                     .feedback = {.kind = FeedbackKind::momentum, .momentum = 0.75, .nesterov = nesterov}});
       std::vector<float> velocity(10);
       for (int step = 0; step < 4; ++step) {
         const auto average = combined(plain, group.rank(), step, 1), found = combined(corrected, group.rank(), step, 1);

@@ -181,18 +181,19 @@ TEST(HalfGradients, BelowTheLimitAreSentAsTheyAre) {
 
 // Also where momentum is added to gradients that are sent dense: u' = fl(fl(m u) + g) of an average in f32.
 TEST(HalfGradients, GetMomentumLocalClippingAndWarmupInFloats) {
-  const FeedbackOptions momentum{.kind = "momentum", .momentum = 0.75, .nesterov = true};
-  const FeedbackOptions residual{.kind = "residual", .clip_norm = 0.05, .warmup_density = 0.64, .warmup_steps = 2};
+  const FeedbackOptions momentum{.kind = FeedbackKind::momentum, .momentum = 0.75, .nesterov = true};
+  const FeedbackOptions residual{
+      .kind = FeedbackKind::residual, .clip_norm = 0.05, .warmup_density = 0.64, .warmup_steps = 2};
   for (const DType half : kHalves)
     for (const FeedbackOptions& feedback : {momentum, residual})
       test::on_groups(3, [&](Group& group) {
         Twins twins(group, half, {.policy = "wfbp", .codec = "topk:0.05", .feedback = feedback});
         for (int step = 0; step < 5; ++step) {
           twins.step(step);
-          ASSERT_TRUE(twins.agree_on(kConv) && twins.agree_on(kDense)) << feedback.kind << ", step " << step;
-          ASSERT_TRUE(feedback.kind == "residual" || twins.agree_on(kBias)) << step;
+          ASSERT_TRUE(twins.agree_on(kConv) && twins.agree_on(kDense)) << name_of(feedback.kind) << ", step " << step;
+          ASSERT_TRUE(feedback.kind == FeedbackKind::residual || twins.agree_on(kBias)) << step;
         }
-        EXPECT_EQ(twins.of_halves.save().gradients, twins.of_floats.save().gradients) << feedback.kind;
+        EXPECT_EQ(twins.of_halves.save().gradients, twins.of_floats.save().gradients) << name_of(feedback.kind);
       });
 }
 

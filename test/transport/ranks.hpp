@@ -48,7 +48,8 @@ class Listening final : public connect::rendezvous::Rendezvous {
 inline GroupOptions quiet_options() {
   GroupOptions options;
   options.log.level = LogLevel::off;
-  options.transport = "tcp";
+  options.transport = TransportChoice::tcp;
+  options.tls = TlsChoice::automatic;
   options.join_timeout = 30s;
   options.silence = 8s;  // long enough that only tests about silence reach it on a busy machine
   options.streams = 1;

@@ -68,8 +68,8 @@ Rank::Rank(Network& network, const Scenario& scenario, int number)
   options_.size = scenario.ranks;
   options_.join_timeout = std::chrono::floor<std::chrono::milliseconds>(scenario.join_time);
   options_.silence = std::chrono::floor<std::chrono::milliseconds>(scenario.silence);
-  options_.transport = "tcp";
-  options_.tls = "off";
+  options_.transport = TransportChoice::tcp;
+  options_.tls = TlsChoice::off;
   options_.streams = 1;
   options_.checksum = true;
   const auto note = [this](LogLevel, std::string_view line) {

@@ -8,12 +8,14 @@
 #include <span>
 #include <string>
 
+#include "syncopate/feedback.hpp"
+
 namespace syncopate {
 
 struct LoopbackOptions {
-  std::string codec = "none";     ///< with its parameter
-  std::string feedback = "none";  ///< "none", "residual"
-  std::size_t elements = 0;       ///< of the gradient, f32; codecs of matrices receive the most square one
+  std::string codec = "none";                  ///< with its parameter
+  FeedbackKind feedback = FeedbackKind::none;  ///< not momentum
+  std::size_t elements = 0;                    ///< of the gradient, f32; codecs of matrices receive the most square one
 };
 
 /// Times and bytes of one step.

@@ -160,6 +160,10 @@ Task task_of(const Request& request, int job_ranks) {
   return task;
 }
 
+std::optional<TransportChoice> transport_choice(const std::string& name) {
+  return name.empty() ? std::nullopt : std::optional(transport_named(name));
+}
+
 void declare(CLI::App& app, Request& request) {
   app.add_option("--ranks,-n", request.ranks, "Ranks to start (default 4; inside `syncopate run`: the job's)")
       ->check(between(1, 256));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,9 @@ struct Task {
 
 /// Throws Misuse naming the allowed values. `job_ranks` is the size of the surrounding job, 0 outside one.
 [[nodiscard]] Task task_of(const Request& request, int job_ranks);
+
+/// The choice of that name; empty for no name: the environment has it.
+[[nodiscard]] std::optional<TransportChoice> transport_choice(const std::string& name);
 
 /// Declares the options of one collective's benchmark.
 void declare(CLI::App& app, Request& request);

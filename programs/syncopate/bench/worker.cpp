@@ -175,7 +175,7 @@ int run_worker(const std::vector<std::string>& arguments) {
     return 0;
   }
   GroupOptions options;
-  options.transport = job.transport;
+  options.transport = transport_choice(job.transport);
   const auto group = Group::join(options);
   job.transport = group->transport();
   measure_in_group(*group, job, [&](const std::string& line) {
@@ -193,7 +193,7 @@ void measure_task(Group& group, const Task& task, Rows& rows) {
 
 bool run_in_job(const Task& task, Rows& rows) {
   GroupOptions options;
-  options.transport = task.transport;
+  options.transport = transport_choice(task.transport);
   const auto group = Group::join(options);
   measure_task(*group, task, rows);
   return group->rank() == 0;

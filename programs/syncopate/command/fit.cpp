@@ -71,7 +71,7 @@ fit::Effort effort_of(const Options& options) {
 /// One rank of a job: all collectives by all algorithms; rank 0 writes.
 int measure(const Options& options, const Session& session) {
   const fit::Effort effort = effort_of(options);
-  const auto group = Group::join({.transport = options.transport});
+  const auto group = Group::join({.transport = bench::transport_choice(options.transport)});
   fit::Measured measured = fit::measure(*group, effort);
   measured.codecs = fit::measure_coding(*group, bench::parts_of(options.codecs));
   if (group->rank() == 0) report(measured, options, session);
@@ -123,7 +123,7 @@ void define(CLI::App& app, Session& session) {
       "Codecs whose coding is measured too, comma-separated: topk:0.01,fp16 (a codec with commas: one at a time)");
   app.add_option("--transport", options->transport,
                  "auto (shm within a host, tcp between hosts), tcp, shm; default auto, inside a job the job's")
-      ->check(one_of("transport", {"auto", "tcp", "shm"}));
+      ->check(one_of("transport", names_of(kTransportChoices)));
   app.add_option(
          "--memory", options->memory,
          "Where all ranks share memory: vectors in the group's (Group::allocate, as gradients are), or own ones")

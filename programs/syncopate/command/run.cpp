@@ -12,6 +12,7 @@
 #include "launch/server_options.hpp"
 #include "launch/sibling.hpp"
 #include "syncopate/error.hpp"
+#include "syncopate/group.hpp"
 
 namespace syncopate::tools::command {
 
@@ -109,10 +110,10 @@ void define(CLI::App& app, Session& session) {
   launch::add_server_options(app, words->job);
   app.add_option("--transport", words->job.transport, "SYNCOPATE_TRANSPORT for the ranks")
       ->type_name("T")
-      ->check(one_of("transport", {"auto", "tcp", "shm"}));
+      ->check(one_of("transport", names_of(kTransportChoices)));
   app.add_option("--tls", words->job.tls, "SYNCOPATE_TLS for the ranks: encrypt their connections")
       ->type_name("T")
-      ->check(one_of("tls", {"auto", "on", "off"}));
+      ->check(one_of("tls", names_of(kTlsChoices)));
   app.add_option("--interface", words->job.interface, "Interface or address the ranks use (default: what fits)");
   app.add_option("--rendezvous", words->job.rendezvous, "Where ranks meet, tcp://HOST:PORT (default: a free port)");
   app.add_option("--timeout", words->timeout_s, "Bound of every collective, in seconds")

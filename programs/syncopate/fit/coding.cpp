@@ -19,7 +19,7 @@ constexpr int kSteps = 7;
 
 CodecLoopback loopback_of(const std::string& codec, std::size_t elements) {
   try {
-    return CodecLoopback({.codec = codec, .feedback = "residual", .elements = elements});
+    return CodecLoopback({.codec = codec, .feedback = FeedbackKind::residual, .elements = elements});
   } catch (const Misuse&) {  // not sound for it, or no codec at all: then this throws too
     return CodecLoopback({.codec = codec, .elements = elements});
   }

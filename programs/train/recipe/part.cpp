@@ -15,7 +15,7 @@ Part part_of(const RecipePart& said, const Options& options) {
   o.codec = said.codec;
   o.exchange = said.exchange;
   o.algorithm = said.algorithm;
-  if (!said.feedback.empty()) o.feedback.kind = said.feedback;
+  if (!said.feedback.empty()) o.feedback.kind = feedback_named(said.feedback);
   if (said.warmup_density) std::tie(o.feedback.warmup_density, o.feedback.warmup_steps) = *said.warmup_density;
   if (said.resolution > 0) o.resolution = static_cast<int>(said.resolution);
   if (!said.learning_rate) return part;
@@ -83,7 +83,7 @@ std::string text_of(const Part& part) {
   text += fmt::format("batch {}, ", o.batch);
   if (part.rates) text += "learning rate " + text_of(*part.rates) + ", ";
   text += fmt::format("codec {}, exchange {}", o.codec, o.exchange);
-  if (o.feedback.kind != "auto") text += fmt::format(", feedback {}", o.feedback.kind);
+  if (o.feedback.kind != FeedbackKind::automatic) text += fmt::format(", feedback {}", name_of(o.feedback.kind));
   if (o.feedback.warmup_steps > 0)
     text += fmt::format(", density from {} in {} steps", o.feedback.warmup_density, o.feedback.warmup_steps);
   return o.algorithm == "auto" ? text : text + fmt::format(", algorithm {}", o.algorithm);
@@ -98,7 +98,7 @@ nlohmann::ordered_json row_of(const Part& part) {
   row["codec"] = o.codec;
   row["exchange"] = o.exchange;
   row["algorithm"] = o.algorithm;
-  if (o.feedback.kind != "auto") row["feedback"] = o.feedback.kind;
+  if (o.feedback.kind != FeedbackKind::automatic) row["feedback"] = name_of(o.feedback.kind);
   if (o.feedback.warmup_steps > 0) row["warmup_density"] = {o.feedback.warmup_density, o.feedback.warmup_steps};
   return row;
 }

@@ -17,7 +17,9 @@ namespace syncopate::train {
 namespace {
 
 /// Whether the synchronizer accumulates the momentum of gradients, so that the optimizer adds none.
-bool has_momentum_correction(const Options& o) { return o.feedback.kind == "momentum" && o.exchange != "none"; }
+bool has_momentum_correction(const Options& o) {
+  return o.feedback.kind == FeedbackKind::momentum && o.exchange != "none";
+}
 
 /// The bound on the averaged gradient; 0 with momentum correction, where averages are velocities and gradients are
 /// clipped before.

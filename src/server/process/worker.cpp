@@ -22,7 +22,7 @@ Setup setup_of(const WorkerOptions& options) {
           .placement = options.placement,
           .consistency = options.consistency,
           .codec = options.codec,
-          .feedback = options.feedback,
+          .feedback = std::string(name_of(options.feedback)),
           .answers = options.answers,
           .dense_below = options.dense_below,
           .optimizer = options.optimizer,

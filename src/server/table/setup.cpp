@@ -161,7 +161,7 @@ compress::Settings settings_of(const Setup& setup, const std::string& name, cons
   base::require(codec.decodes_alone,
                 "codec {} does not work with a parameter server, which cannot decode its packets alone; allowed: {}",
                 codec.name, fmt::join(names_alone(), ", "));
-  settings.feedback.kind = compress::feedback_named(feedback, codec);
+  settings.feedback.kind = compress::feedback_with(codec, feedback_named(feedback));
   base::require(settings.feedback.kind != compress::Feedback::Kind::momentum,
                 "feedback momentum does not fit a parameter server; allowed: auto, none, residual");
   settings.dense_below = setup.dense_below;

@@ -165,12 +165,8 @@ void settle_rest(GroupOptions& options, const base::Environment& environment) {
   require(*options.silence >= kShortestSilence,
           "a silence of {} ms is too short for eight heartbeats on a busy machine; allowed: {} ms and more",
           options.silence->count(), kShortestSilence.count());
-  if (options.transport.empty()) options.transport = environment.text("SYNCOPATE_TRANSPORT").value_or("auto");
-  require(options.transport == "auto" || options.transport == "tcp" || options.transport == "shm",
-          "transport '{}' is unknown; allowed: auto, tcp, shm", options.transport);
-  if (options.tls.empty()) options.tls = environment.text("SYNCOPATE_TLS").value_or("auto");
-  require(options.tls == "auto" || options.tls == "on" || options.tls == "off",
-          "SYNCOPATE_TLS={} is unknown; allowed: auto, on, off", options.tls);
+  if (!options.transport) options.transport = transport_named(environment.text("SYNCOPATE_TRANSPORT").value_or("auto"));
+  if (!options.tls) options.tls = tls_named(environment.text("SYNCOPATE_TLS").value_or("auto"));
   const long spin = environment.integer("SYNCOPATE_SPIN_US", 0, kMostSpinUs).value_or(kSpin.count());
   if (!options.spin) options.spin = std::chrono::microseconds(spin);
   require(options.spin->count() >= 0 && options.spin->count() <= kMostSpinUs,

@@ -11,8 +11,18 @@
 namespace syncopate::transport::connect {
 
 namespace {
+
 constexpr std::size_t kMost = 256;
+
+/// Reads an enumerator of one byte.
+template <class Choice>
+Choice choice_of(base::WireReader& in, Choice last) {
+  const auto value = in.number<std::uint8_t>();
+  if (value > static_cast<std::uint8_t>(last)) in.refuse("one of its choices is unknown");
+  return static_cast<Choice>(value);
 }
+
+}  // namespace
 
 std::string encode(const PeerInfo& info) {
   base::WireWriter out;
@@ -25,10 +35,10 @@ std::string encode(const PeerInfo& info) {
   out.number(info.group);
   out.number(info.streams);
   out.number(static_cast<std::uint8_t>(info.checksum));
-  out.text(info.transport, kMost);
+  out.number(static_cast<std::uint8_t>(info.transport));
   out.number(info.silence_ms);
   out.number(static_cast<std::uint8_t>(info.has_cluster));
-  out.text(info.tls, kMost);
+  out.number(static_cast<std::uint8_t>(info.tls));
   return out.take();
 }
 
@@ -46,15 +56,17 @@ PeerInfo decode_peer_info(std::string_view text, int rank) {
   info.group = in.number<std::uint64_t>();
   info.streams = in.number<std::uint32_t>();
   info.checksum = in.number<std::uint8_t>() != 0;
-  info.transport = in.text(kMost);
+  info.transport = choice_of(in, TransportChoice::shm);
   info.silence_ms = in.number<std::int64_t>();
   info.has_cluster = in.number<std::uint8_t>() != 0;
-  info.tls = in.text(kMost);
+  info.tls = choice_of(in, TlsChoice::off);
   in.end();
   return info;
 }
 
-bool encrypts(std::string_view tls, bool is_public) noexcept { return tls == "on" || (tls == "auto" && is_public); }
+bool encrypts(TlsChoice tls, bool is_public) noexcept {
+  return tls == TlsChoice::on || (tls == TlsChoice::automatic && is_public);
+}
 
 bool agreed_tls(const std::vector<PeerInfo>& all) {
   const bool is_public =
@@ -64,7 +76,7 @@ bool agreed_tls(const std::vector<PeerInfo>& all) {
     base::require(wish(all[rank]) == wish(all[0]),
                   "rank {} has SYNCOPATE_TLS={}, rank 0 has SYNCOPATE_TLS={}; set it to on or off, the same on every "
                   "rank",
-                  rank, all[rank].tls, all[0].tls);
+                  rank, name_of(all[rank].tls), name_of(all[0].tls));
   return wish(all[0]);
 }
 

@@ -202,8 +202,9 @@ TEST(Launch, TheRestComesFromTheEnvironmentUnlessGiven) {
   EXPECT_EQ(found.join_timeout->count(), 2000);
   EXPECT_EQ(found.silence->count(), 300);
   EXPECT_EQ(found.streams, 4);
-  EXPECT_EQ(found.transport, "shm");
-  EXPECT_EQ(launched({}).options.transport, "auto");
+  EXPECT_EQ(found.transport, TransportChoice::shm);
+  EXPECT_EQ(launched({}).options.transport, TransportChoice::automatic);
+  EXPECT_EQ(launched({}).options.tls, TlsChoice::automatic);
   EXPECT_EQ(found.cluster, "/c.json");
   EXPECT_EQ(found.spin->count(), 700);
   EXPECT_EQ(found.checksum, true);

@@ -58,7 +58,7 @@ std::vector<std::string> outcomes(const std::function<GroupOptions(int)>& option
 
 class Meeting : public testing::Test {
  protected:
-  [[nodiscard]] GroupOptions with_secret(const std::string& tls = "off") const {
+  [[nodiscard]] GroupOptions with_secret(TlsChoice tls = TlsChoice::off) const {
     GroupOptions options = test::quiet_options();
     options.join_timeout = 1s;
     options.secret_file = secret_;
@@ -75,8 +75,8 @@ class Meeting : public testing::Test {
 };
 
 TEST_F(Meeting, RanksWithTheSecretJoin) {
-  for (const char* tls : {"off", "on", "auto"})
-    EXPECT_EQ(outcomes([&](int) { return with_secret(tls); }, nothing), std::vector<std::string>(2)) << tls;
+  for (const TlsChoice tls : kTlsChoices)
+    EXPECT_EQ(outcomes([&](int) { return with_secret(tls); }, nothing), std::vector<std::string>(2)) << name_of(tls);
 }
 
 TEST_F(Meeting, AChangedTextIsRefused) {
@@ -107,19 +107,20 @@ TEST_F(Meeting, ATextOfAnEarlierJobKeepsRanksFromEachOther) {
 }
 
 TEST_F(Meeting, TlsOnOneSideIsMisuseOnBoth) {
-  const std::pair<const char*, const char*> settings[] = {{"on", "off"}, {"off", "on"}, {"auto", "on"}};
+  const std::pair<TlsChoice, TlsChoice> settings[] = {
+      {TlsChoice::on, TlsChoice::off}, {TlsChoice::off, TlsChoice::on}, {TlsChoice::automatic, TlsChoice::on}};
   for (const auto& [first, second] : settings) {
     const auto failed = outcomes([&](int rank) { return with_secret(rank == 0 ? first : second); }, nothing);
     for (const std::string& failure : failed)
       EXPECT_EQ(failure, fmt::format("Misuse: rank 1 has SYNCOPATE_TLS={}, rank 0 has SYNCOPATE_TLS={}; set it to on "
                                      "or off, the same on every rank",
-                                     second, first));
+                                     name_of(second), name_of(first)));
   }
 }
 
 TEST_F(Meeting, TlsWithoutASecretIsMisuse) {
   GroupOptions options = test::quiet_options();
-  options.tls = "on";
+  options.tls = TlsChoice::on;
   for (const std::string& failure : outcomes([&](int) { return options; }, nothing))
     EXPECT_TRUE(failure.starts_with("Misuse: SYNCOPATE_TLS=on needs the job's secret")) << failure;
 }
@@ -153,31 +154,37 @@ std::string warning_with(const GroupOptions& given) {
   return warnings;
 }
 
-connect::PeerInfo at(const std::string& address, const std::string& tls) {
+connect::PeerInfo at(const std::string& address, TlsChoice tls) {
   return {.version = {}, .address = address, .host = {}, .memory_socket = {}, .owner = {}, .transport = {}, .tls = tls};
 }
 
 TEST_F(Meeting, BeyondLoopbackWithoutTlsIsWarnedOfUnlessItWasChosen) {
-  GroupOptions options = with_secret("auto");
+  GroupOptions options = with_secret(TlsChoice::automatic);
   options.join_timeout = 30s;
   const std::string open = warning_with(options);
   if (open == "skip") GTEST_SKIP() << "this host has loopback only";
   const std::string address = outside_address()->second.text();
-  EXPECT_NE(connect::agreed_tls({at(address, "auto"), at(address, "auto")}), test::contains(open, "not encrypted"))
+  EXPECT_NE(connect::agreed_tls({at(address, TlsChoice::automatic), at(address, TlsChoice::automatic)}),
+            test::contains(open, "not encrypted"))
       << open;
-  for (const char* chosen : {"on", "off"}) {
+  for (const TlsChoice chosen : {TlsChoice::on, TlsChoice::off}) {
     options.tls = chosen;
-    EXPECT_EQ(warning_with(options), "") << chosen;
+    EXPECT_EQ(warning_with(options), "") << name_of(chosen);
   }
 }
 
 TEST(AgreedTls, IsAutomaticWhereAnyAddressIsPublic) {
-  EXPECT_FALSE(connect::agreed_tls({at("127.0.0.1:1", "auto"), at("127.0.0.1:2", "auto")}));
-  EXPECT_FALSE(connect::agreed_tls({at("10.0.0.1:1", "auto"), at("10.0.0.2:1", "auto")}));
-  EXPECT_TRUE(connect::agreed_tls({at("10.0.0.1:1", "auto"), at("8.8.8.8:1", "auto")}));
-  EXPECT_TRUE(connect::agreed_tls({at("10.0.0.1:1", "on"), at("8.8.8.8:1", "auto")})) << "both come to on";
-  EXPECT_THROW(std::ignore = connect::agreed_tls({at("10.0.0.1:1", "on"), at("10.0.0.2:1", "auto")}), Misuse);
-  EXPECT_THROW(std::ignore = connect::agreed_tls({at("10.0.0.1:1", "auto"), at("8.8.8.8:1", "off")}), Misuse);
+  EXPECT_FALSE(connect::agreed_tls({at("127.0.0.1:1", TlsChoice::automatic), at("127.0.0.1:2", TlsChoice::automatic)}));
+  EXPECT_FALSE(connect::agreed_tls({at("10.0.0.1:1", TlsChoice::automatic), at("10.0.0.2:1", TlsChoice::automatic)}));
+  EXPECT_TRUE(connect::agreed_tls({at("10.0.0.1:1", TlsChoice::automatic), at("8.8.8.8:1", TlsChoice::automatic)}));
+  EXPECT_TRUE(connect::agreed_tls({at("10.0.0.1:1", TlsChoice::on), at("8.8.8.8:1", TlsChoice::automatic)}))
+      << "both come to on";
+  EXPECT_THROW(
+      std::ignore = connect::agreed_tls({at("10.0.0.1:1", TlsChoice::on), at("10.0.0.2:1", TlsChoice::automatic)}),
+      Misuse);
+  EXPECT_THROW(
+      std::ignore = connect::agreed_tls({at("10.0.0.1:1", TlsChoice::automatic), at("8.8.8.8:1", TlsChoice::off)}),
+      Misuse);
 }
 
 }  // namespace

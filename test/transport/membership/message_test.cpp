@@ -5,6 +5,7 @@
 
 #include <random>
 
+#include "syncopate/version.hpp"
 #include "transport/connect/peer_info.hpp"
 #include "transport/connect/rendezvous/tcp_message.hpp"
 
@@ -89,6 +90,13 @@ TEST(PeerInfo, SurvivesTheWireAndNamesAnotherVersion) {
   } catch (const Misuse& error) {
     EXPECT_NE(std::string(error.what()).find("rank 4 runs Syncopate 7.7.7"), std::string::npos) << error.what();
   }
+}
+
+TEST(PeerInfo, OfAnUnknownChoiceIsCorrupt) {
+  std::string bytes = encode(connect::PeerInfo{.version = std::string(version()), .tls = TlsChoice::off});
+  EXPECT_EQ(connect::decode_peer_info(bytes, 4).tls, TlsChoice::off);
+  bytes.back() = static_cast<char>(static_cast<int>(TlsChoice::off) + 1);  // tls is its last field
+  EXPECT_THROW(std::ignore = connect::decode_peer_info(bytes, 4), Corrupt);
 }
 
 TEST(PeerInfo, OfAnotherHostsLoopbackIsRefusedWithWhatToDo) {

@@ -23,7 +23,7 @@ class Neighbour : public testing::Test {
  protected:
   test::Pair pair_{[] {
                      GroupOptions options = test::quiet_options();
-                     options.transport = "auto";
+                     options.transport = TransportChoice::automatic;
                      return options;
                    }(),
                    socket::user_identity()};

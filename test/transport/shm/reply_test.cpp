@@ -79,7 +79,7 @@ class Partner final {
 // Many times the ring's size; and waiting ranks sleep.
 TEST(ShmReplies, PassWhileBothRanksHoldFramesForThem) {
   GroupOptions options = test::quiet_options();
-  options.transport = "shm";
+  options.transport = TransportChoice::shm;
   for (const bool in_heap : {false, true})
     for (const std::size_t bytes : {100UL, 512UL, 5'000UL, kMemoryFrames.longest, 250'000UL})
       test::with_ranks(2, options, [&](Endpoint& me) {
@@ -93,7 +93,7 @@ TEST(ShmReplies, PassWhileBothRanksHoldFramesForThem) {
 
 TEST(Replies, ToAnotherHostAreFramesLikeOthers) {
   GroupOptions options = test::quiet_options();
-  options.transport = "auto";
+  options.transport = TransportChoice::automatic;
   const auto host_of = [](int rank) { return rank == 1 ? "another" : "one"; };  // rank 2 shares memory with rank 0
   test::with_ranks(
       3, options,
@@ -114,7 +114,7 @@ TEST(Lending, IsNotOfferedWherePeersReachNoMemory) {
 // The peer may read a frame slowly: other frames of the same link finish before it.
 TEST(ShmReferences, AreGivenBackInAnyOrder) {
   GroupOptions options = test::quiet_options();
-  options.transport = "shm";
+  options.transport = TransportChoice::shm;
   test::with_ranks(2, options, [](Endpoint& me) {
     constexpr std::size_t kBytes = 20'000;
     constexpr Label kLabel{1, 1};

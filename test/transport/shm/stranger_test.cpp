@@ -63,7 +63,7 @@ class MemoryStranger : public testing::Test {
  protected:
   test::Pair pair_{[] {
                      GroupOptions options = test::quiet_options();
-                     options.transport = "auto";
+                     options.transport = TransportChoice::automatic;
                      return options;
                    }(),
                    socket::user_identity()};
@@ -142,7 +142,7 @@ TEST_F(MemoryStranger, ThatHandsOverSeveralThingsIsCorruptAndTheyAreClosed) {
   for (const int round : {2, 9}) {
     test::Pair pair({[] {
                       GroupOptions options = test::quiet_options();
-                      options.transport = "auto";
+                      options.transport = TransportChoice::automatic;
                       return options;
                     }()},
                     socket::user_identity());

@@ -17,7 +17,7 @@ using test::finish;
 using test::in;
 using namespace std::chrono_literals;
 
-GroupOptions options_for(const char* transport) {
+GroupOptions options_for(TransportChoice transport) {
   GroupOptions options = test::quiet_options();
   options.transport = transport;
   return options;
@@ -58,7 +58,7 @@ void exchange(Endpoint& me, std::size_t bytes, std::uint64_t operation) {
 }
 
 TEST(ShmLinks, FramesOfEverySizeCross) {
-  test::with_ranks(3, options_for("shm"), [](Endpoint& me) {
+  test::with_ranks(3, options_for(TransportChoice::shm), [](Endpoint& me) {
     EXPECT_EQ(me.kind, "shm");
     std::uint64_t operation = 0;
     for (const std::size_t bytes :
@@ -70,7 +70,7 @@ TEST(ShmLinks, FramesOfEverySizeCross) {
 TEST(ShmLinks, RanksOfOneHostShareMemoryAndOthersUseSockets) {
   const auto host_of = [](int rank) { return rank < 3 ? "left" : "right"; };
   test::with_ranks(
-      5, options_for("auto"),
+      5, options_for(TransportChoice::automatic),
       [](Endpoint& me) {
         EXPECT_EQ(me.kind, "shm+tcp");
         for (std::uint64_t operation = 1; operation <= 20; ++operation) exchange(me, operation * 3001, operation);
@@ -83,13 +83,13 @@ TEST(ShmLinks, RanksOfOneHostShareMemoryAndOthersUseSockets) {
 
 TEST(ShmLinks, RanksThatShareNoHostUseSockets) {
   test::with_ranks(
-      3, options_for("auto"), [](Endpoint& me) { EXPECT_EQ(me.kind, "tcp"); },
+      3, options_for(TransportChoice::automatic), [](Endpoint& me) { EXPECT_EQ(me.kind, "tcp"); },
       [](int rank) { return fmt::to_string(rank); });
 }
 
 TEST(ShmLinks, AskedForAcrossHostsAreMisuseOnEveryRank) {
   const auto failures = test::outcomes_of_ranks(
-      3, options_for("shm"), [](Endpoint&) {}, [](int rank) { return rank == 2 ? "far" : "near"; });
+      3, options_for(TransportChoice::shm), [](Endpoint&) {}, [](int rank) { return rank == 2 ? "far" : "near"; });
   for (const auto& failure : failures) {
     ASSERT_TRUE(failure);
     EXPECT_THROW(std::rethrow_exception(failure), Misuse);
@@ -97,7 +97,7 @@ TEST(ShmLinks, AskedForAcrossHostsAreMisuseOnEveryRank) {
 }
 
 TEST(ShmLinks, ArrivalsAreLentUntilTheyAreReleased) {
-  test::with_ranks(2, options_for("shm"), [](Endpoint& me) {
+  test::with_ranks(2, options_for(TransportChoice::shm), [](Endpoint& me) {
     constexpr std::size_t kBytes = shm::kRingBytes / 16;
     constexpr std::uint64_t kFrames = 40;  // more than the ring holds
     std::vector<std::byte> memory(kBytes);
@@ -127,7 +127,7 @@ TEST(ShmLinks, ArrivalsAreLentUntilTheyAreReleased) {
 // The messages that open a link may arrive at any point of falling asleep; so may the first frame.
 TEST(ShmLinks, OpenAtAnyMomentOfASleep) {
   for (int round = 0; round < 60; ++round)
-    test::with_ranks(3, options_for("shm"), [&](Endpoint& me) {
+    test::with_ranks(3, options_for(TransportChoice::shm), [&](Endpoint& me) {
       for (const base::Time begin = in(30us * round * me.rank); std::chrono::steady_clock::now() < begin;) {
       }
       exchange(me, 4, 1);
@@ -136,7 +136,7 @@ TEST(ShmLinks, OpenAtAnyMomentOfASleep) {
 }
 
 TEST(ShmLinks, ARankThatLeavesWhileItIsNeededIsNamed) {
-  const auto failures = test::outcomes_of_ranks(3, options_for("shm"), [](Endpoint& me) {
+  const auto failures = test::outcomes_of_ranks(3, options_for(TransportChoice::shm), [](Endpoint& me) {
     exchange(me, 100, 1);
     if (me.rank == 2) return;
     std::byte byte;
@@ -149,7 +149,7 @@ TEST(ShmLinks, ARankThatLeavesWhileItIsNeededIsNamed) {
 }
 
 TEST(ShmLinks, WhatALeavingRankHasSentStillArrives) {
-  test::with_ranks(2, options_for("shm"), [](Endpoint& me) {
+  test::with_ranks(2, options_for(TransportChoice::shm), [](Endpoint& me) {
     exchange(me, 10, 1);
     const auto data = pattern(200'000, 9);
     if (me.rank == 1) {
@@ -164,7 +164,7 @@ TEST(ShmLinks, WhatALeavingRankHasSentStillArrives) {
 
 TEST(ShmLinks, AnotherOperationOrLengthIsAMismatch) {
   for (const bool length : {false, true})
-    test::with_ranks(2, options_for("shm"), [&](Endpoint& me) {
+    test::with_ranks(2, options_for(TransportChoice::shm), [&](Endpoint& me) {
       me.control->began({1, 5, "something"});
       std::vector<std::byte> data(me.rank == 0 && length ? 900 : 1000);
       const membership::Failure failure = test::failure_seen(*me.links, [&] {

@@ -79,10 +79,10 @@ TEST_P(Transports, EveryFrameArrivesWholeAndInOrder) {
   GroupOptions options = quiet_options();
   options.streams = GetParam().streams;
   options.checksum = GetParam().checksum;
-  options.transport = GetParam().transport;
+  options.transport = transport_named(GetParam().transport);
   const test::Folder folder;
   if (GetParam().tls) options.secret_file = test::secret_in(folder, "the secret of this very job");
-  if (GetParam().tls) options.tls = "on";
+  if (GetParam().tls) options.tls = TlsChoice::on;
   const Patience patience{GetParam().spin ? base::Duration(200us) : base::Duration(0)};
   with_ranks(GetParam().ranks, options, [&](Endpoint& me) { everyone_to_everyone(me, patience); });
 }
@@ -106,9 +106,9 @@ class Links : public testing::TestWithParam<const char*> {
   GroupOptions options() const {
     GroupOptions options = quiet_options();
     const bool tls = GetParam() == std::string_view("tls");
-    options.transport = tls ? "tcp" : GetParam();
+    options.transport = transport_named(tls ? "tcp" : GetParam());
     if (tls) options.secret_file = test::secret_in(folder_, "the secret of this very job");
-    if (tls) options.tls = "on";
+    if (tls) options.tls = TlsChoice::on;
     return options;
   }
 

@@ -37,7 +37,7 @@ struct Subject {
 
 Subject ours(const std::string& codec, const CodecRequest& request, std::size_t elements) {
   const auto loopback = std::make_shared<CodecLoopback>(
-      LoopbackOptions{.codec = codec, .feedback = request.feedback, .elements = elements});
+      LoopbackOptions{.codec = codec, .feedback = feedback_named(request.feedback), .elements = elements});
   Subject subject{.series = {.codec = codec, .contender = kOurs, .elements = elements},
                   .selects = loopback->selects(),
                   .step = [loopback](std::span<float> gradient) { return loopback->step(gradient); }};
