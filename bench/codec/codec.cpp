@@ -67,7 +67,7 @@ class Alone final {
       const base::ConstBytes packet = answer_;
       from = cpu_s();
       const bool is_additive = round->combine == compress::Combine::additive;
-      round = coder_->next(is_additive ? compress::Answer() : compress::Answer(std::span(&packet, 1)));
+      round = coder_->next(is_additive ? compress::Answer() : compress::Answer{.packets = std::span(&packet, 1)});
       lap();
     }
     return seconds;

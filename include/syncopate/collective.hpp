@@ -111,15 +111,20 @@ void gather(Group& group, Buffer data, const CollectiveOptions& options = {});
 Range scatter(Group& group, Buffer data, const CollectiveOptions& options = {});
 /// Rank s sends part r of its `in` to rank r, which receives it as part s of its `out`. Both buffers have the same
 /// count, a multiple of the number of ranks; they must not overlap, and `in` stays unchanged.
-void alltoall(Group& group, Buffer in, Buffer out, const CollectiveOptions& options = {});
+void alltoall(Group& group, ConstBuffer in, Buffer out, const CollectiveOptions& options = {});
 /// A vector of consecutive parts, one per rank: part r has lengths[r] elements.
 struct Parts {
   Buffer data;
   std::span<const std::size_t> lengths;  ///< their sum is data.count
 };
+/// Consecutive parts of elements that are only read.
+struct ConstParts {
+  ConstBuffer data;
+  std::span<const std::size_t> lengths;
+};
 /// An alltoall with parts of any lengths. Every rank passes its own lengths. If a sender's length differs from the one
 /// that its receiver expects, both throw Mismatch. The buffers must not overlap, and `in` stays unchanged.
-void alltoall_v(Group& group, const Parts& in, const Parts& out, const CollectiveOptions& options = {});
+void alltoall_v(Group& group, const ConstParts& in, const Parts& out, const CollectiveOptions& options = {});
 /// Returns when every rank has called it. Only `options.algorithm` and `options.scope` are used.
 void barrier(Group& group, const CollectiveOptions& options = {});
 
@@ -140,16 +145,21 @@ void barrier(Group& group, const CollectiveOptions& options = {});
 /// other tags; its name is only for errors. While a receive waits, messages with other tags are kept in memory until
 /// their receives are called: at most 1 GiB, beyond which a Mismatch names the tag. Messages between two ranks with and
 /// without tags must be sent and received in the same order.
-void send(Group& group, int to, Buffer data, const CollectiveOptions& options = {});
+void send(Group& group, int to, ConstBuffer data, const CollectiveOptions& options = {});
 void recv(Group& group, int from, Buffer data, const CollectiveOptions& options = {});
-/// One message, to or from a rank.
+/// A message from a rank.
 struct Message {
   int peer = 0;
   Buffer data;
 };
+/// A message to a rank.
+struct ConstMessage {
+  int peer = 0;
+  ConstBuffer data;
+};
 /// Sends one message and receives another of the same type at the same time, from the same rank or a third one. The
 /// buffers must not overlap.
-void exchange(Group& group, const Message& out, const Message& in, const CollectiveOptions& options = {});
+void exchange(Group& group, const ConstMessage& out, const Message& in, const CollectiveOptions& options = {});
 
 /// The arguments of `start`.
 struct Call {
@@ -164,7 +174,7 @@ struct Call {
 /// messages concurrently.
 [[nodiscard]] Work start(Group& group, Collective collective, Buffer data, const CollectiveOptions& options = {});
 [[nodiscard]] Work start(Group& group, Call call, const CollectiveOptions& options = {});
-[[nodiscard]] Work start_send(Group& group, int to, Buffer data, const CollectiveOptions& options = {});
+[[nodiscard]] Work start_send(Group& group, int to, ConstBuffer data, const CollectiveOptions& options = {});
 [[nodiscard]] Work start_recv(Group& group, int from, Buffer data, const CollectiveOptions& options = {});
 
 }  // namespace syncopate

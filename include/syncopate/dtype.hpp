@@ -59,6 +59,27 @@ struct Buffer {
   }
 };
 
+/// A view of `count` elements that are only read.
+struct ConstBuffer {
+  const void* data = nullptr;
+  std::size_t count = 0;
+  DType dtype = DType::f32;
+
+  ConstBuffer() = default;
+  ConstBuffer(const void* elements, std::size_t element_count, DType type) noexcept
+      : data(elements), count(element_count), dtype(type) {}
+  ConstBuffer(const Buffer& buffer) noexcept  // NOLINT(google-explicit-constructor): a view of a view
+      : data(buffer.data), count(buffer.count), dtype(buffer.dtype) {}
+  template <class T>
+  requires Element<std::remove_const_t<T>> ConstBuffer(std::span<T> elements)
+  noexcept  // NOLINT(google-explicit-constructor): a view of a view
+      : data(elements.data()), count(elements.size()), dtype(dtype_of<std::remove_const_t<T>>()) {}
+
+  [[nodiscard]] std::span<const std::byte> bytes() const noexcept {
+    return {static_cast<const std::byte*>(data), count * size_of(dtype)};
+  }
+};
+
 /// Elements [begin, end) of a vector.
 struct Range {
   std::size_t begin = 0;

@@ -89,7 +89,7 @@ compress::Answer CodecLoopback::State::answer(const compress::Round& round) {
   const auto bytes = round.payload.bytes();
   answered.assign(bytes.begin(), bytes.end());
   arrived = answered;
-  return {std::span(&arrived, 1)};
+  return {.packets = std::span(&arrived, 1)};
 }
 
 CodecLoopback::CodecLoopback(const LoopbackOptions& options) : state_(std::make_unique<State>(options)) {}

@@ -54,7 +54,7 @@ std::size_t feedback_bytes(const Feedback& feedback, const Tensor& tensor) {
 Compensated::Compensated(const Tensor& tensor, const Feedback& feedback)
     : feedback_(feedback),
       size_(tensor.values.count),
-      gradient_(static_cast<const float*>(tensor.values.data)),
+      gradient_(static_cast<float*>(tensor.values.data)),
       formed_(static_cast<float*>(tensor.values.data)) {
   if (feedback.clip_norm > 0) {
     const double norm = std::sqrt(kernel::squared_norm(DType::f32, bytes(gradient_), size_));
@@ -73,7 +73,7 @@ Compensated::Compensated(const Tensor& tensor, const Feedback& feedback)
 void Compensated::form(Range range) const {
   const std::size_t at = range.begin, count = range.size();
   // Clips the gradient in place: the average overwrites it later.
-  if (scale_ != 1) scale(const_cast<float*>(gradient_) + at, count, scale_);
+  if (scale_ != 1) scale(gradient_ + at, count, scale_);
   if (residual_ == nullptr) return;
   if (velocity_ == nullptr) return add(formed_ + at, gradient_ + at, residual_ + at, count);
   float* const velocity = next_velocity_ + at;

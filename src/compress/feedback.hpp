@@ -69,7 +69,7 @@ class Compensated final {
  private:
   const Feedback& feedback_;
   std::size_t size_;
-  const float* gradient_;
+  float* gradient_;                  ///< clipped in place
   const float* residual_ = nullptr;  ///< r; null without feedback
   const float* velocity_ = nullptr;  ///< u; null without momentum
   float* formed_;                    ///< v, then r'

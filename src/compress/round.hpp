@@ -78,12 +78,10 @@ struct Round {
 };
 
 /// The result of a round, valid until the next round. A coder checks the bytes of other ranks before it uses them.
-/// Empty: only other ranks receive the result.
-struct Answer : std::span<const base::ConstBytes> {
-  using span::span;
-  Answer(std::span<const base::ConstBytes> payloads) noexcept
-      : span(payloads) {}  // NOLINT(google-explicit-constructor)
-  bool declined = false;   ///< on every rank: a dense round takes fewer bytes; the coder starts it instead
+/// Without packets: only other ranks receive the result.
+struct Answer {
+  std::span<const base::ConstBytes> packets{};
+  bool declined = false;  ///< on every rank: a dense round takes fewer bytes; the coder starts it instead
 };
 
 /// A codec's rounds for the gradients of one bucket that are coded alike. The coder keeps no state between steps: the

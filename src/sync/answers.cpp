@@ -39,7 +39,10 @@ class ScopedRound final {
       const std::size_t begin = std::accumulate(lengths->begin(), lengths->begin() + rank_, std::size_t{0});
       std::ranges::copy(round.payload.bytes(), all.begin() + static_cast<std::ptrdiff_t>(begin));
     }
-    carry_out({.collective = Collective::allgather_v, .data = bytes_buffer(all), .parts = *lengths});
+    carry_out({.collective = Collective::allgather_v,
+               .data = bytes_buffer(all),
+               .out = bytes_buffer(all),
+               .parts = *lengths});
     return context_.memory.answer();
   }
 
@@ -64,7 +67,8 @@ class ScopedRound final {
   [[nodiscard]] compress::Answer merge(const compress::Round& round) const {
     const Buffer merged = merge_towards_first(round);
     const compress::Answer answer = gather({.combine = compress::Combine::gather, .payload = merged});
-    return answer.empty() ? answer : compress::Answer(answer.first(1));
+    return {.packets = answer.packets.first(std::min<std::size_t>(answer.packets.size(), 1)),
+            .declined = answer.declined};
   }
 
   [[nodiscard]] compress::Answer merge_at_root(const compress::Round& round) const {
@@ -130,18 +134,18 @@ class ScopedRound final {
 
   /// The length travels ahead: only the sender knows it.
   void send(int to, const Buffer& payload) const {
-    std::int64_t length = signed_of(payload.bytes().size());
-    message({.data = Buffer(&length, 1, DType::i64), .to = to});
+    const std::int64_t length = signed_of(payload.bytes().size());
+    message({.data = ConstBuffer(&length, 1, DType::i64), .to = to});
     if (length > 0) message({.data = bytes_buffer(payload.bytes()), .to = to});
   }
 
   [[nodiscard]] base::ConstBytes received(int from, std::size_t most_bytes) const {
     std::int64_t length = 0;
-    message({.data = Buffer(&length, 1, DType::i64), .from = from});
+    message({.data = {}, .out = Buffer(&length, 1, DType::i64), .from = from});
     require_length(length, most_bytes);
     const auto bytes = static_cast<std::size_t>(length);
     const base::Bytes packet = context_.memory.take(context_.group, {&bytes, 1});
-    if (length > 0) message({.data = bytes_buffer(packet), .from = from});
+    if (length > 0) message({.data = {}, .out = bytes_buffer(packet), .from = from});
     return packet;
   }
 
@@ -202,11 +206,7 @@ class ScopedRound final {
     return dense > 0 && packets * static_cast<double>(ranks) > dense_passes * dense;
   }
 
-  [[nodiscard]] static compress::Answer declined() {
-    compress::Answer answer;
-    answer.declined = true;
-    return answer;
-  }
+  [[nodiscard]] static compress::Answer declined() { return {.packets = {}, .declined = true}; }
 
   static constexpr std::int64_t kMostPacket = std::int64_t{1} << 40;
 

@@ -21,7 +21,7 @@ class AnswerMemory final {
  public:
   /// Memory for the given number of bytes of each rank, in the order of ranks. Valid until the next call.
   [[nodiscard]] base::Bytes take(Group& group, std::span<const std::size_t> lengths);
-  [[nodiscard]] compress::Answer answer() const noexcept { return answer_; }
+  [[nodiscard]] compress::Answer answer() const noexcept { return {.packets = answer_}; }
 
  private:
   std::shared_ptr<std::byte[]> memory_;

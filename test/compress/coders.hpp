@@ -116,7 +116,7 @@ class Coders final {
   /// Answers one rank; its coder returns the next round.
   void answer(std::size_t rank, const std::vector<Payload>& packets) {
     const std::vector<base::ConstBytes> spans(packets.begin(), packets.end());
-    ranks_[rank].round = ranks_[rank].coder->next(Answer(std::span<const base::ConstBytes>(spans)));
+    ranks_[rank].round = ranks_[rank].coder->next({.packets = spans});
   }
   /// Answers the current round on every rank.
   void answer_all() {

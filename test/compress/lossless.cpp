@@ -282,7 +282,7 @@ TEST(LosslessPackets, EndWithTheirLastBlock) {
   std::vector<std::byte> packet(round.payload.bytes().begin(), round.payload.bytes().end());
   packet.push_back(std::byte{0});
   const std::array<base::ConstBytes, 1> answer{packet};
-  EXPECT_THROW(std::ignore = coder->next(answer), Corrupt);
+  EXPECT_THROW(std::ignore = coder->next({.packets = answer}), Corrupt);
 }
 
 class LosslessCodec : public testing::TestWithParam<std::tuple<const char*, int>> {};

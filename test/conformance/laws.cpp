@@ -71,11 +71,12 @@ std::pair<double, double> engine_and_law(const PlanRequest& request, const LinkC
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     programs.push_back(collective::plan::compile(collective::build_plan(choice, static_cast<std::uint32_t>(rank))));
     if (two) second[rank].resize(count);
-    data.push_back({.data = Buffer(first[rank].data(), count, DType::f32),
-                    .reduction = {.dtype = DType::f32, .op = ReduceOp::sum, .divisor = 1},
-                    .label = {1, 1},
-                    .second = Buffer(second[rank].data(), second[rank].size(), DType::f32),
-                    .cuts = cuts});
+    data.push_back(
+        {.data = two ? Buffer(second[rank].data(), count, DType::f32) : Buffer(first[rank].data(), count, DType::f32),
+         .source = two ? ConstBuffer(first[rank].data(), count, DType::f32) : ConstBuffer(),
+         .reduction = {.dtype = DType::f32, .op = ReduceOp::sum, .divisor = 1},
+         .label = {1, 1},
+         .cuts = cuts});
   }
   return {test::VirtualNetwork(request.ranks, link).run(programs, data), choice.law_s};
 }

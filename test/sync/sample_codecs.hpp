@@ -56,7 +56,7 @@ class Pairs final : public compress::Coder {
   }
   std::optional<Round> next(Answer answer) override {
     for (const Tensor& tensor : tensors_) std::ranges::fill(floats_of(tensor.values), 0.0F);
-    for (const base::ConstBytes packet : answer)
+    for (const base::ConstBytes packet : answer.packets)
       for (std::size_t at = 0; at < packet.size(); at += 8) {
         std::uint32_t place = 0;
         float value = 0;
@@ -96,7 +96,7 @@ class Scattering final : public compress::Coder {
     auto* sums = reinterpret_cast<float*>(wire_.data());
     const std::size_t count = part(moment_.rank).size();
     std::fill_n(sums, count, 0.0F);
-    for (const base::ConstBytes packet : answer) {
+    for (const base::ConstBytes packet : answer.packets) {
       EXPECT_EQ(packet.size(), count * sizeof(float));
       for (std::size_t i = 0; i < count; ++i) {
         float value = 0;
@@ -109,7 +109,7 @@ class Scattering final : public compress::Coder {
   }
   std::optional<Round> finish(Answer answer) {
     std::size_t at = 0;
-    for (const base::ConstBytes packet : answer) {
+    for (const base::ConstBytes packet : answer.packets) {
       std::memcpy(values_.data() + at, packet.data(), packet.size());
       at += packet.size() / sizeof(float);
     }

@@ -33,20 +33,20 @@ class PlainCoder final : public Coder {
     return {.combine = Combine::gather, .payload = Buffer(wire.data(), packet_bytes_, DType::u8), .ends = true};
   }
 
-  [[nodiscard]] std::optional<Round> next(Answer packets) override {
-    for (const base::ConstBytes packet : packets)  // bytes of other ranks: check before use
+  [[nodiscard]] std::optional<Round> next(Answer answer) override {
+    for (const base::ConstBytes packet : answer.packets)  // bytes of other ranks: check before use
       if (packet.size() != packet_bytes_) throw Corrupt("a packet of codec plain has the wrong length");
     std::size_t offset = 0;
     for (const Tensor& tensor : tensors_) {
       auto* const values = static_cast<float*>(tensor.values.data);
       for (std::size_t i = 0; i < tensor.values.count; ++i, offset += sizeof(float)) {
         double sum = 0;
-        for (const base::ConstBytes packet : packets) {
+        for (const base::ConstBytes packet : answer.packets) {
           float value = 0;
           std::memcpy(&value, packet.data() + offset, sizeof value);
           sum += static_cast<double>(value);
         }
-        values[i] = static_cast<float>(sum / static_cast<double>(packets.size()));
+        values[i] = static_cast<float>(sum / static_cast<double>(answer.packets.size()));
       }
     }
     return std::nullopt;

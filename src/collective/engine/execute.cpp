@@ -30,9 +30,19 @@ std::size_t Execution::Step::prefix_end() const noexcept {
   return finished == segments ? end : begin + std::size_t{finished} * segment;
 }
 
-base::Bytes Execution::Step::bytes_of(std::uint32_t segment_index) const noexcept {
-  const std::size_t from = std::size_t{segment_index} * segment;
-  return {memory + from, std::min(segment, end - begin - from)};
+Range Execution::Step::range_of(std::uint32_t segment_index) const noexcept {
+  const std::size_t first = std::size_t{segment_index} * segment;
+  return {first, std::min(first + segment, end - begin)};
+}
+
+base::ConstBytes Execution::Step::sent(std::uint32_t segment_index) const noexcept {
+  const Range range = range_of(segment_index);
+  return {from + range.begin, range.size()};
+}
+
+base::Bytes Execution::Step::received(std::uint32_t segment_index) const noexcept {
+  const Range range = range_of(segment_index);
+  return {into + range.begin, range.size()};
 }
 
 void Execution::begin(const plan::Program& program, const Parameters& parameters) {
@@ -46,7 +56,7 @@ void Execution::begin(const plan::Program& program, const Parameters& parameters
   landings_.clear();
   lent_.clear();
   waiting_ = unfinished_ = 0;
-  const plan::ChunkLayout layout{parameters_.data.count + parameters_.second.count, program.plan.chunks,
+  const plan::ChunkLayout layout{parameters_.source.count + parameters_.data.count, program.plan.chunks,
                                  parameters_.cuts};
   for (std::uint32_t index = 0; index < steps_.size(); ++index) place(index, layout);
   for (const plan::Route& route : program.outgoing) outgoing_.push_back({&route});
@@ -55,12 +65,15 @@ void Execution::begin(const plan::Program& program, const Parameters& parameters
 
 void Execution::place(std::uint32_t index, const plan::ChunkLayout& layout) {
   const Range range = layout.run(program_->plan.steps[index]);
-  const std::size_t width = size_of(parameters_.data.dtype), first = parameters_.data.bytes().size();
+  const std::size_t width = size_of(parameters_.data.dtype), first = parameters_.source.bytes().size();
   Step& step = steps_[index];
   step.begin = range.begin * width;
   step.end = range.end * width;
-  step.memory = step.begin < first ? parameters_.data.bytes().data() + step.begin
-                                   : parameters_.second.bytes().data() + (step.begin - first);
+  std::byte* const memory = step.begin < first ? nullptr : parameters_.data.bytes().data() + (step.begin - first);
+  if (program_->plan.steps[index].act != Act::send)
+    step.into = memory;
+  else
+    step.from = step.begin < first ? parameters_.source.bytes().data() + step.begin : memory;
   const auto peer = static_cast<int>(program_->plan.steps[index].peer);
   step.segment = segment_bytes(step.end - step.begin, links_.frame_lengths(peer));
   // Empty ranges are not sent if all ranks know all counts, because then both ends skip them.
@@ -113,10 +126,10 @@ transport::Label Execution::label_of(std::uint32_t index) const noexcept {
 
 void Execution::post(std::uint32_t index, std::uint32_t segment) {
   const PlanStep& planned = program_->plan.steps[index];
-  const base::Bytes bytes = steps_[index].bytes_of(segment);
   const int peer = static_cast<int>(planned.peer);
   const std::uint64_t token = parameters_.first_token + token_of(index, segment);
-  if (planned.act == Act::send) return send(index, {peer, label_of(index), bytes, token});
+  if (planned.act == Act::send) return send(index, {peer, label_of(index), steps_[index].sent(segment), token});
+  const base::Bytes bytes = steps_[index].received(segment);
   if (planned.act == Act::receive) return links_.receive(peer, label_of(index), bytes, token);
   // Constructed in place. Copying a struct that was just stored in parts would wait for all stores before it, also for
   // those to the frame that was just sent, whose cache lines the peer now holds.
@@ -159,7 +172,7 @@ void Execution::settle(const transport::Event& event) {
     ++waiting_;
     return;
   }
-  const base::Bytes into = steps_[index].bytes_of(segment);
+  const base::Bytes into = steps_[index].received(segment);
   if (!into.empty() && event.bytes.data() != into.data()) std::memcpy(into.data(), event.bytes.data(), into.size());
   links_.release(event.token);
   finish(index, segment);
@@ -257,14 +270,14 @@ kernel::Reduction Execution::reduction_of(std::uint32_t index) const {
 }
 
 void Execution::reduce(std::uint32_t index, std::uint32_t segment, base::ConstBytes arrived) const {
-  const base::Bytes into = steps_[index].bytes_of(segment);
+  const base::Bytes into = steps_[index].received(segment);
   const kernel::Reduction reduction = reduction_of(index);
   kernel::reduce(reduction, into.data(), arrived.data(), into.size() / size_of(reduction.dtype));
 }
 
 // Writes the sum into the peer's memory first: the transfer of those cache lines then overlaps with the additions.
 void Execution::reduce_over(std::uint32_t index, std::uint32_t segment, base::Bytes back) const {
-  const base::Bytes into = steps_[index].bytes_of(segment);
+  const base::Bytes into = steps_[index].received(segment);
   const kernel::Reduction reduction = reduction_of(index);
   for (std::size_t at = 0; at < into.size(); at += kBlock) {
     const base::Bytes block = into.subspan(at, std::min(kBlock, into.size() - at));

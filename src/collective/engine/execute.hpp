@@ -28,9 +28,9 @@ class Execution final {
  public:
   struct Parameters {
     Buffer data;
-    kernel::Reduction reduction;
-    transport::Label label;
-    Buffer second{};                      ///< an all-to-all's `out`; it continues the vector
+    ConstBuffer source{};  ///< is only sent: an all-to-all's `in`, or a message; `data` continues it as one vector
+    kernel::Reduction reduction{};
+    transport::Label label{};
     transport::Label arrivals{};          ///< label of receives; operation 0: the same as `label` (messages have two)
     std::span<const std::size_t> cuts{};  ///< chunk boundaries in elements; empty: even chunks
     bool has_payload = true;              ///< false: frames have lengths only and nothing is reduced (simulation)
@@ -58,15 +58,18 @@ class Execution final {
 
  private:
   struct Step {
-    std::size_t begin = 0, end = 0;  ///< byte range in the vector
-    std::byte* memory = nullptr;     ///< its first byte
-    std::size_t segment = 0;         ///< bytes per segment
-    std::uint32_t posted = 0;        ///< segments posted
-    std::uint32_t finished = 0;      ///< segments in the finished prefix
-    std::uint64_t overtakers = 0;    ///< bit i: segment finished + i is finished
+    std::size_t begin = 0, end = 0;   ///< byte range in the vector
+    const std::byte* from = nullptr;  ///< a send's first byte
+    std::byte* into = nullptr;        ///< first byte of the others
+    std::size_t segment = 0;          ///< bytes per segment
+    std::uint32_t posted = 0;         ///< segments posted
+    std::uint32_t finished = 0;       ///< segments in the finished prefix
+    std::uint64_t overtakers = 0;     ///< bit i: segment finished + i is finished
     std::uint32_t segments = 0;
     [[nodiscard]] std::size_t prefix_end() const noexcept;
-    [[nodiscard]] base::Bytes bytes_of(std::uint32_t segment_index) const noexcept;
+    [[nodiscard]] Range range_of(std::uint32_t segment_index) const noexcept;  ///< in bytes, from the step's first
+    [[nodiscard]] base::ConstBytes sent(std::uint32_t segment_index) const noexcept;
+    [[nodiscard]] base::Bytes received(std::uint32_t segment_index) const noexcept;
   };
   struct Queue {
     const plan::Route* route;

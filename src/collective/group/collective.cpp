@@ -8,7 +8,7 @@ namespace syncopate {
 namespace {
 
 Group::Impl::Request request_of(Group& group, Collective collective, Buffer data, const CollectiveOptions& options) {
-  return {.collective = collective, .data = data, .options = options, .patience = group.impl().caller_patience()};
+  return collective::group::request_in_place(collective, data, options, group.impl().caller_patience());
 }
 
 void run(Group& group, Collective collective, Buffer data, const CollectiveOptions& options) {
@@ -24,13 +24,14 @@ Range own_part(const Group& group, const Buffer& data, Scope scope) {
 // A peer of -1 would mean a collective; -2 is refused like any other rank outside the group.
 int named_peer(int peer) { return peer == -1 ? -2 : peer; }
 
-Group::Impl::Request send_request(int to, Buffer data, const CollectiveOptions& options, transport::Patience patience) {
+Group::Impl::Request send_request(int to, ConstBuffer data, const CollectiveOptions& options,
+                                  transport::Patience patience) {
   return {.data = data, .options = options, .patience = patience, .to = named_peer(to)};
 }
 
 Group::Impl::Request recv_request(int from, Buffer data, const CollectiveOptions& options,
                                   transport::Patience patience) {
-  return {.data = data, .options = options, .patience = patience, .from = named_peer(from)};
+  return {.data = {}, .options = options, .patience = patience, .out = data, .from = named_peer(from)};
 }
 
 }  // namespace
@@ -71,18 +72,22 @@ Range scatter(Group& group, Buffer data, const CollectiveOptions& options) {
   return own_part(group, data, options.scope);
 }
 
-void alltoall(Group& group, Buffer in, Buffer out, const CollectiveOptions& options) {
-  Group::Impl::Request request = request_of(group, Collective::alltoall, in, options);
-  request.out = out;
-  group.impl().run(request);
+void alltoall(Group& group, ConstBuffer in, Buffer out, const CollectiveOptions& options) {
+  group.impl().run({.collective = Collective::alltoall,
+                    .data = in,
+                    .options = options,
+                    .patience = group.impl().caller_patience(),
+                    .out = out});
 }
 
-void alltoall_v(Group& group, const Parts& in, const Parts& out, const CollectiveOptions& options) {
-  Group::Impl::Request request = request_of(group, Collective::alltoall_v, in.data, options);
-  request.out = out.data;
-  request.parts = {in.lengths.begin(), in.lengths.end()};
-  request.out_parts = {out.lengths.begin(), out.lengths.end()};
-  group.impl().run(request);
+void alltoall_v(Group& group, const ConstParts& in, const Parts& out, const CollectiveOptions& options) {
+  group.impl().run({.collective = Collective::alltoall_v,
+                    .data = in.data,
+                    .options = options,
+                    .patience = group.impl().caller_patience(),
+                    .out = out.data,
+                    .parts = {in.lengths.begin(), in.lengths.end()},
+                    .out_parts = {out.lengths.begin(), out.lengths.end()}});
 }
 
 void barrier(Group& group, const CollectiveOptions& options) {
@@ -91,7 +96,7 @@ void barrier(Group& group, const CollectiveOptions& options) {
 
 void refuse(Group& group, const std::string& reason) { group.impl().refuse(reason); }
 
-void send(Group& group, int to, Buffer data, const CollectiveOptions& options) {
+void send(Group& group, int to, ConstBuffer data, const CollectiveOptions& options) {
   group.impl().run(send_request(to, data, options, group.impl().caller_patience()));
 }
 
@@ -99,7 +104,7 @@ void recv(Group& group, int from, Buffer data, const CollectiveOptions& options)
   group.impl().run(recv_request(from, data, options, group.impl().caller_patience()));
 }
 
-void exchange(Group& group, const Message& out, const Message& in, const CollectiveOptions& options) {
+void exchange(Group& group, const ConstMessage& out, const Message& in, const CollectiveOptions& options) {
   Group::Impl::Request request = send_request(out.peer, out.data, options, group.impl().caller_patience());
   request.out = in.data;
   request.from = named_peer(in.peer);
@@ -111,15 +116,17 @@ Work start(Group& group, Collective collective, Buffer data, const CollectiveOpt
 }
 
 Work start(Group& group, Call call, const CollectiveOptions& options) {
+  // In place, unless a second vector is given; it is refused where the collective takes none.
+  const bool has_out = collective::plan::swaps(call.collective) || call.out.count > 0;
   return group.impl().start({.collective = call.collective,
                              .data = call.data,
                              .options = options,
-                             .out = call.out,
+                             .out = has_out ? call.out : call.data,
                              .parts = std::move(call.parts),
                              .out_parts = std::move(call.out_parts)});
 }
 
-Work start_send(Group& group, int to, Buffer data, const CollectiveOptions& options) {
+Work start_send(Group& group, int to, ConstBuffer data, const CollectiveOptions& options) {
   return group.impl().start(send_request(to, data, options, {}));
 }
 

@@ -25,7 +25,7 @@ void Group::Impl::learn_costs() {
   if (!endpoint_.has_cluster) return;
   std::string message = endpoint_.rank == 0 ? encode(find(options_.cluster)) : std::string();
   const auto spread = [&](Buffer data, const char* name) {
-    run({.collective = Collective::broadcast, .data = data, .options = {.name = name}});
+    run(collective::group::request_in_place(Collective::broadcast, data, {.name = name}));
   };
   auto length = static_cast<std::int64_t>(message.size());
   spread(Buffer(&length, 1, DType::i64), "cluster file: length");

@@ -16,7 +16,7 @@ constexpr std::size_t kTag = 0, kCount = 8, kType = 16, kElements = Envelope::kB
 
 }  // namespace
 
-Envelope::Wire Envelope::encode(std::int64_t tag, const Buffer& data) {
+Envelope::Wire Envelope::encode(std::int64_t tag, const ConstBuffer& data) {
   Wire wire{};
   base::put(wire, kTag, tag);
   base::put(wire, kCount, std::uint64_t{data.count});

@@ -23,7 +23,7 @@ struct Envelope {
   /// Throws Corrupt for a type that does not exist, or for a length beyond the address space.
   [[nodiscard]] static Envelope decode(const Wire& wire);
   /// With the elements, if they fit.
-  [[nodiscard]] static Wire encode(std::int64_t tag, const Buffer& data);
+  [[nodiscard]] static Wire encode(std::int64_t tag, const ConstBuffer& data);
   /// Signature of the frames that follow, which both ranks compute.
   [[nodiscard]] static std::uint64_t signature_of(const Wire& wire) noexcept;
   [[nodiscard]] static base::ConstBytes elements_in(const Wire& wire) noexcept {

@@ -10,7 +10,8 @@ using Request = collective::group::Request;
 std::string text_of(const Request& request, int rank) {
   const bool sends = request.to >= 0;
   return collective::group::text_of_message(request.options.name, request.options.tag,
-                                            {sends ? rank : request.from, sends ? request.to : rank}, request.data);
+                                            {sends ? rank : request.from, sends ? request.to : rank},
+                                            sends ? request.data : ConstBuffer(request.out));
 }
 
 }  // namespace

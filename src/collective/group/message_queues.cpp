@@ -37,9 +37,8 @@ void MessageQueues::add(std::uint64_t id, const Request& request) {
   const bool sends = request.to >= 0, receives = request.from >= 0;
   const CollectiveOptions& options = request.options;
   legs_left_[id] = static_cast<int>(sends) + static_cast<int>(receives);
-  if (sends) add_leg({options_.rank, request.to}, {id, request.data, options.name, options.tag});
-  if (receives)
-    add_leg({request.from, options_.rank}, {id, sends ? request.out : request.data, options.name, options.tag});
+  if (sends) add_leg({options_.rank, request.to}, {id, request.data, {}, options.name, options.tag});
+  if (receives) add_leg({request.from, options_.rank}, {id, {}, request.out, options.name, options.tag});
 }
 
 void MessageQueues::add_leg(std::pair<int, int> way, Leg leg) {
@@ -55,19 +54,25 @@ void MessageQueues::add_leg(std::pair<int, int> way, Leg leg) {
 
 void MessageQueues::begin(Queue& queue) {
   const Leg& leg = queue.legs.front();
-  const std::string text = text_of_message(leg.tensor, leg.tag, {queue.from, queue.to}, leg.data);
+  const std::string text =
+      text_of_message(leg.tensor, leg.tag, {queue.from, queue.to}, queue.sends ? leg.sent : ConstBuffer(leg.received));
   queue.record = {transport::membership::message_number(queue.from, queue.to, ++queue.count),
                   XXH3_64bits(text.data(), text.size()), text};
   control_.began(queue.record);
-  if (!leg.tag) return post(queue, Phase::whole, leg.data, queue.record.signature);
-  if (queue.sends) queue.wire = Envelope::encode(*leg.tag, leg.data);
-  post(queue, Phase::envelope, base::Bytes(queue.wire), kSignatureOfEnvelopes);
+  if (!leg.tag) return post(queue, Phase::whole, leg.sent, leg.received, queue.record.signature);
+  if (queue.sends) queue.wire = Envelope::encode(*leg.tag, leg.sent);
+  const base::Bytes wire(queue.wire);
+  post(queue, Phase::envelope, wire, wire, kSignatureOfEnvelopes);
 }
 
-void MessageQueues::post(Queue& queue, Phase phase, const Buffer& data, std::uint64_t signature) {
+/// Sends `sent`, or receives into `received`, by the queue's direction.
+void MessageQueues::post(Queue& queue, Phase phase, const ConstBuffer& sent, const Buffer& received,
+                         std::uint64_t signature) {
   queue.phase = phase;
-  queue.execution.begin(
-      queue.program, {.data = data, .label = {queue.record.number, signature, true}, .first_token = queue.first_token});
+  queue.execution.begin(queue.program, {.data = queue.sends ? Buffer(nullptr, 0, sent.dtype) : received,
+                                        .source = queue.sends ? sent : ConstBuffer(),
+                                        .label = {queue.record.number, signature, true},
+                                        .first_token = queue.first_token});
   queue.execution.advance();
 }
 
@@ -85,15 +90,15 @@ void MessageQueues::finish(Queue& queue) {
 
 /// Begins to move the elements that follow an envelope; false if none follow.
 bool MessageQueues::follow(Queue& queue) {
-  if (queue.sends && queue.legs.front().data.bytes().size() <= Envelope::kRoom) return false;
+  if (queue.sends && queue.legs.front().sent.bytes().size() <= Envelope::kRoom) return false;
   std::byte* const memory = queue.sends ? nullptr : open(queue);
   const Envelope& envelope = queue.arriving.envelope;
   if (!queue.sends && envelope.is_whole()) {
     std::ranges::copy(Envelope::elements_in(queue.wire).first(envelope.bytes()), memory);
     return false;
   }
-  const Buffer data = queue.sends ? queue.legs.front().data : Buffer(memory, envelope.count, envelope.dtype);
-  post(queue, Phase::elements, data, Envelope::signature_of(queue.wire));
+  post(queue, Phase::elements, queue.legs.front().sent, Buffer(memory, envelope.count, envelope.dtype),
+       Envelope::signature_of(queue.wire));
   return true;
 }
 
@@ -105,7 +110,7 @@ std::byte* MessageQueues::open(Queue& queue) {
   if (const auto leg = std::ranges::find(queue.legs, envelope.tag, &Leg::tag); leg != queue.legs.end()) {
     check_length(queue, *leg, envelope);
     queue.owner = leg->message;
-    return leg->data.bytes().data();
+    return leg->received.bytes().data();
   }
   reserve(queue, envelope);
   queue.arriving.elements = std::make_unique_for_overwrite<std::byte[]>(envelope.bytes());
@@ -131,7 +136,7 @@ bool MessageQueues::take_unmatched(Queue& queue, const Leg& leg) {
   const auto found = std::ranges::find_if(queue.unmatched, is_its);
   if (found == queue.unmatched.end()) return false;
   check_length(queue, leg, found->envelope);
-  std::copy_n(found->elements.get(), found->envelope.bytes(), leg.data.bytes().data());
+  std::copy_n(found->elements.get(), found->envelope.bytes(), leg.received.bytes().data());
   release(found->envelope);
   queue.unmatched.erase(found);
   end_leg(leg.message);
@@ -139,12 +144,12 @@ bool MessageQueues::take_unmatched(Queue& queue, const Leg& leg) {
 }
 
 void MessageQueues::check_length(const Queue& queue, const Leg& leg, const Envelope& sent) const {
-  if (sent.count == leg.data.count && sent.dtype == leg.data.dtype) return;
-  const std::string text = text_of_message(leg.tensor, leg.tag, {queue.from, queue.to}, leg.data);
-  throw Mismatch(
-      fmt::format("message with tag {}: rank {} sent {}; rank {} receives {}", sent.tag, queue.from,
-                  text_of_length(sent.dtype, sent.count), queue.to, text_of_length(leg.data.dtype, leg.data.count)),
-      Where{options_.rank, queue.from, text, leg.tensor});
+  if (sent.count == leg.received.count && sent.dtype == leg.received.dtype) return;
+  const std::string text = text_of_message(leg.tensor, leg.tag, {queue.from, queue.to}, leg.received);
+  throw Mismatch(fmt::format("message with tag {}: rank {} sent {}; rank {} receives {}", sent.tag, queue.from,
+                             text_of_length(sent.dtype, sent.count), queue.to,
+                             text_of_length(leg.received.dtype, leg.received.count)),
+                 Where{options_.rank, queue.from, text, leg.tensor});
 }
 
 void MessageQueues::reserve(const Queue& queue, const Envelope& envelope) {

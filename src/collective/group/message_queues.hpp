@@ -45,7 +45,8 @@ class MessageQueues final {
   /// One direction of a message; an exchange has two.
   struct Leg {
     std::uint64_t message = 0;
-    Buffer data;
+    ConstBuffer sent;  ///< this or `received`
+    Buffer received;
     std::string tensor;
     std::optional<std::int64_t> tag;
   };
@@ -76,7 +77,7 @@ class MessageQueues final {
 
   void add_leg(std::pair<int, int> way, Leg leg);
   void begin(Queue& queue);
-  void post(Queue& queue, Phase phase, const Buffer& data, std::uint64_t signature);
+  void post(Queue& queue, Phase phase, const ConstBuffer& sent, const Buffer& received, std::uint64_t signature);
   void finish(Queue& queue);
   [[nodiscard]] bool follow(Queue& queue);
   [[nodiscard]] std::byte* open(Queue& queue);

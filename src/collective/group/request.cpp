@@ -32,11 +32,11 @@ std::string text_of(Scope scope) {
   return scope == Scope::host ? " within the host" : " across hosts";
 }
 
-void check_memory(const Buffer& buffer, std::string_view what) {
+void check_memory(const ConstBuffer& buffer, std::string_view what) {
   base::require(buffer.count == 0 || buffer.data != nullptr, "{}: {} elements at a null address", what, buffer.count);
 }
 
-void check_apart(const Buffer& a, const Buffer& b, std::string_view what) {
+void check_apart(const ConstBuffer& a, const ConstBuffer& b, std::string_view what) {
   base::require(a.dtype == b.dtype, "{}: two buffers of types {} and {}; allowed: one type", what, name_of(a.dtype),
                 name_of(b.dtype));
   const std::less<const std::byte*> before;
@@ -75,7 +75,8 @@ std::size_t sum_of(const std::vector<std::size_t>& parts) {
   return sum;
 }
 
-void check_parts(const Buffer& data, const std::vector<std::size_t>& parts, std::string_view what, std::size_t size) {
+void check_parts(const ConstBuffer& data, const std::vector<std::size_t>& parts, std::string_view what,
+                 std::size_t size) {
   const std::size_t sum = sum_of(parts);
   base::require(parts.size() == size && sum == data.count && sum != SIZE_MAX,
                 "{}: {} parts with {} elements in total, a vector of {}; allowed: one part for each of {} ranks, with "
@@ -99,7 +100,8 @@ void check_extras(const Request& request, std::string_view what) {
                 request.parts.size());
   base::require(request.collective == Collective::alltoall_v || request.out_parts.empty(),
                 "{}: {} lengths of parts of `out` are given; allowed: for alltoall_v", what, request.out_parts.size());
-  base::require(plan::swaps(request.collective) || request.out.count == 0,
+  const bool in_place = request.out.data == request.data.data && request.out.count == request.data.count;
+  base::require(plan::swaps(request.collective) || in_place,
                 "{}: a second vector of {} elements is given; allowed: for alltoall and alltoall_v", what,
                 request.out.count);
 }
@@ -155,7 +157,7 @@ std::string text_of_parts(const Request& request, int rank) {
 }
 
 std::string text_of_message(const std::string& tensor, std::optional<std::int64_t> tag, std::pair<int, int> way,
-                            const Buffer& data) {
+                            const ConstBuffer& data) {
   std::string text =
       fmt::format("message from rank {} to rank {}: {} x {}", way.first, way.second, name_of(data.dtype), data.count);
   if (!tensor.empty()) fmt::format_to(std::back_inserter(text), " '{}'", tensor);

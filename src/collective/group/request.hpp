@@ -16,13 +16,13 @@ namespace syncopate::collective::group {
 /// A collective, or a message between two ranks if `to` or `from` is a rank.
 struct Request {
   Collective collective = Collective::allreduce;
-  Buffer data;
+  ConstBuffer data;  ///< what this rank contributes
   CollectiveOptions options;
   transport::Patience patience{};
-  Buffer out{};                          ///< alltoall, alltoall_v; the received data of an exchange
+  Buffer out{};                          ///< what it receives; the vector `data`, if the collective works in place
   std::vector<std::size_t> parts{};      ///< lengths in `data`: allgather_v, alltoall_v
   std::vector<std::size_t> out_parts{};  ///< lengths in `out`: alltoall_v
-  int to = -1, from = -1;                ///< `data` goes to `to`; `out` (or, without `to`, `data`) comes from `from`
+  int to = -1, from = -1;                ///< `data` goes to `to`; `out` comes from `from`
 
   [[nodiscard]] bool is_message() const noexcept { return to != -1 || from != -1; }
   /// Whether each call of the collective gives its own lengths.
@@ -37,6 +37,12 @@ struct Request {
   }
 };
 
+/// A collective that works in place on `data`.
+[[nodiscard]] inline Request request_in_place(Collective collective, const Buffer& data, CollectiveOptions options = {},
+                                              transport::Patience patience = {}) {
+  return {.collective = collective, .data = data, .options = std::move(options), .patience = patience, .out = data};
+}
+
 /// Checks vectors, parts, root and peers, which may differ from call to call. Throws Misuse.
 void validate(const Request& request, const Scopes& scopes);
 /// Checks that the requested algorithm and tuning exist and fit; open choices are made later. Throws Misuse.
@@ -48,7 +54,7 @@ void check_choice(const Request& request, const Scopes& scopes);
 [[nodiscard]] std::string text_of_parts(const Request& request, int rank);
 /// Text of a message from one rank to another, equal on both.
 [[nodiscard]] std::string text_of_message(const std::string& tensor, std::optional<std::int64_t> tag,
-                                          std::pair<int, int> way, const Buffer& data);
+                                          std::pair<int, int> way, const ConstBuffer& data);
 
 /// The plan request for this request, on the ranks of `place`.
 [[nodiscard]] PlanRequest plan_request_of(const Request& request, PlanRequest place);

@@ -32,7 +32,7 @@ transport::membership::Failure seen_from(int rank, transport::membership::Failur
 }
 
 /// The range of this rank's part; even parts if no lengths are given.
-Range part_of(const Buffer& buffer, const std::vector<std::size_t>& lengths,
+Range part_of(const ConstBuffer& buffer, const std::vector<std::size_t>& lengths,
               const collective::group::Members& members) {
   const auto rank = static_cast<std::size_t>(members.rank);
   if (lengths.empty()) return even_part(buffer.count, members.ranks.size(), rank);
@@ -76,10 +76,10 @@ void Group::Impl::run_request(const Request& request) {
       .divisor = request.options.op == ReduceOp::average ? size : 1,
   };
   execute(*call.program,
-          {.data = is_barrier ? Buffer(&token, 1, DType::i32) : request.data,
+          {.data = is_barrier ? Buffer(&token, 1, DType::i32) : request.out,
+           .source = collective::plan::swaps(request.collective) ? request.data : ConstBuffer(),
            .reduction = reduction,
            .label = {call.record.number, call.record.signature, request.collective == Collective::alltoall_v},
-           .second = request.out,
            .cuts = call.cuts},
           request, call.record);
 }

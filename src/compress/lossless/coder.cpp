@@ -115,7 +115,7 @@ class LosslessCoder final : public Coder {
   /// Sums this rank's part of all packets and encodes the averages. Returns the bytes of the averages.
   [[nodiscard]] std::size_t add_up(Answer answer) {
     if (elements_ == 0) return 0;
-    std::vector<base::ConstBytes> packets(answer.begin(), answer.end());
+    std::vector<base::ConstBytes> packets(answer.packets.begin(), answer.packets.end());
     sums_.resize(kBlock);
     addend_.resize(kBlock);
     std::size_t written = 0;
@@ -137,7 +137,7 @@ class LosslessCoder final : public Coder {
 
   void take_averages(Answer answer) {
     if (elements_ == 0) return;
-    std::vector<base::ConstBytes> packets(answer.begin(), answer.end());
+    std::vector<base::ConstBytes> packets(answer.packets.begin(), answer.packets.end());
     if (packets.size() != static_cast<std::size_t>(moment_.ranks))
       throw Corrupt("the number of gathered packets is not the number of ranks");
     for (int rank = 0; rank < moment_.ranks; ++rank)

@@ -112,7 +112,7 @@ class ScatteringCoder final : public Coder {
   /// Sums this rank's parts and encodes their averages.
   void add_up(Answer answer) const {
     if (elements_of(tensors_) == 0) return;
-    require_lengths(answer, std::vector(answer.size(), length_of(moment_.rank)));
+    require_lengths(answer, std::vector(answer.packets.size(), length_of(moment_.rank)));
     std::size_t at = 0;
     for (const Tensor& tensor : tensors_) {
       const base::CounterRandom words = random(tensor, moment_.ranks);
@@ -130,8 +130,8 @@ class ScatteringCoder final : public Coder {
 
   /// Averages the group that starts at byte `at` of every packet.
   void add_packets(Answer answer, std::size_t at, std::span<float> average) const {
-    coding_.packets->decode(answer.front().data() + at, average);
-    for (const base::ConstBytes packet : answer.subspan(1)) {
+    coding_.packets->decode(answer.packets.front().data() + at, average);
+    for (const base::ConstBytes packet : answer.packets.subspan(1)) {
       float room[kMostGroup];
       coding_.packets->decode(packet.data() + at, {room, average.size()});
       kernel::reduce({.dtype = DType::f32}, bytes(average.data()), bytes(room), average.size());
@@ -163,7 +163,7 @@ class ScatteringCoder final : public Coder {
     if (elements_of(tensors_) == 0) return;
     require_lengths(answer, lengths_);
     for (int rank = 0; rank < moment_.ranks; ++rank) {
-      const std::byte* from = answer[static_cast<std::size_t>(rank)].data();
+      const std::byte* from = answer.packets[static_cast<std::size_t>(rank)].data();
       for (const Tensor& tensor : tensors_)
         each_group(part(tensor, rank), [&](Range group) {
           coding_.averages->decode(from, {static_cast<float*>(tensor.values.data) + group.begin, group.size()});
@@ -173,12 +173,12 @@ class ScatteringCoder final : public Coder {
   }
 
   void require_lengths(Answer answer, std::span<const std::size_t> lengths) const {
-    if (answer.size() != static_cast<std::size_t>(moment_.ranks))
-      throw Corrupt(fmt::format("{} quantised packets arrived from {} ranks", answer.size(), moment_.ranks));
-    for (std::size_t rank = 0; rank < answer.size(); ++rank)
-      if (answer[rank].size() != lengths[rank])
+    if (answer.packets.size() != static_cast<std::size_t>(moment_.ranks))
+      throw Corrupt(fmt::format("{} quantised packets arrived from {} ranks", answer.packets.size(), moment_.ranks));
+    for (std::size_t rank = 0; rank < answer.packets.size(); ++rank)
+      if (answer.packets[rank].size() != lengths[rank])
         throw Corrupt(fmt::format("the quantised packet of rank {} has {} bytes instead of {}", rank,
-                                  answer[rank].size(), lengths[rank]));
+                                  answer.packets[rank].size(), lengths[rank]));
   }
 
   [[nodiscard]] std::size_t length_of(int rank) const { return lengths_[static_cast<std::size_t>(rank)]; }

@@ -75,7 +75,7 @@ class GatheringCoder final : public Coder {
   /// Averages tensor by tensor; each rank's answer has one packet per tensor, in order.
   void add_up(const Answer& answer) {
     if (elements_of(tensors_) == 0) return;
-    std::vector<base::ConstBytes> packets(answer.begin(), answer.end());
+    std::vector<base::ConstBytes> packets(answer.packets.begin(), answer.packets.end());
     arrivals_.resize(packets.size());
     for (const Tensor& tensor : tensors_) {
       for (std::size_t rank = 0; rank < packets.size(); ++rank)

@@ -58,7 +58,7 @@ class MaskingCoder final : public Coder {
     is_adding_ = true;
     masks_.resize(tensors_.size());
     for (std::size_t i = 0; i < tensors_.size(); ++i) flush(masks_[i], tensors_[i].values.count);
-    for (const base::ConstBytes proposals : answer) unite(proposals);
+    for (const base::ConstBytes proposals : answer.packets) unite(proposals);
     return values_round();
   }
 

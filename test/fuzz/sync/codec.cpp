@@ -72,9 +72,7 @@ void converse(const compress::Settings& settings, Fields fields) {
     while (round) {
       const auto answers = answers_to(*round, fields);
       const std::vector<base::ConstBytes> views(answers.begin(), answers.end());
-      compress::Answer answer(views);
-      answer.declined = declines && round->dense_bytes > 0;
-      round = coder->next(answer);
+      round = coder->next({.packets = views, .declined = declines && round->dense_bytes > 0});
     }
   });
 }
