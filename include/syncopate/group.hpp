@@ -136,11 +136,10 @@ class Group final {
   /// Aborts the group: from now on every call, on every rank, throws RemoteFailure with this text.
   void abort(const std::string& reason, const std::string& tensor = {}) noexcept;
 
-  class Impl;
-  explicit Group(std::unique_ptr<Impl> impl);  ///< for the library only
-  [[nodiscard]] Impl& impl() noexcept { return *impl_; }
-
  private:
+  class Impl;
+  friend class GroupAccess;
+  explicit Group(std::unique_ptr<Impl> impl);
   [[nodiscard]] std::shared_ptr<std::byte[]> allocate_bytes(std::size_t elements, std::size_t width);
   std::unique_ptr<Impl> impl_;
 };

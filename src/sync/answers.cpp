@@ -5,7 +5,7 @@
 #include <numeric>
 #include <optional>
 
-#include "collective/group/impl.hpp"
+#include "collective/group/access.hpp"
 #include "sync/exchange.hpp"
 
 namespace syncopate::sync {
@@ -113,7 +113,7 @@ class ScopedRound final {
 
   void carry_out(collective::group::Request request) const {
     request.options = options_for(request.collective);
-    context_.group.impl().run(request);
+    GroupAccess::run(context_.group, request);
   }
 
   /// Along a binomial tree: where bit b of a rank is its lowest, the rank sends in step b to the one without it, after
@@ -151,7 +151,7 @@ class ScopedRound final {
 
   void message(collective::group::Request request) const {
     request.options.name = context_.name;
-    context_.group.impl().run(request);
+    GroupAccess::run(context_.group, request);
   }
 
   /// A rank's description of its packet, which the other ranks receive before the packet is gathered.

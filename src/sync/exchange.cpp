@@ -4,7 +4,7 @@
 #include "base/named.hpp"
 #include "base/require.hpp"
 #include "collective/algorithm.hpp"
-#include "collective/group/impl.hpp"
+#include "collective/group/access.hpp"
 
 namespace syncopate {
 
@@ -48,7 +48,7 @@ RowShare share_of(const Exchange& exchange, Group& group) {
 }
 
 void run(Group& group, Collective collective, Buffer data, const CollectiveOptions& options) {
-  group.impl().run(collective::group::request_in_place(collective, data, options));
+  GroupAccess::run(group, collective::group::request_in_place(collective, data, options));
 }
 
 std::string algorithm_for(Collective collective, const std::string& algorithm) {

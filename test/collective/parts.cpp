@@ -3,6 +3,7 @@
 
 #include <numeric>
 
+#include "collective/group/access.hpp"
 #include "collective/group/impl.hpp"
 #include "ranks.hpp"
 #include "syncopate/collective.hpp"
@@ -72,7 +73,7 @@ TEST(CallsThatGiveLengths, TakeNoMemoryForEachOfThem) {
       std::vector<std::byte> all(sum_of(there));
       allgather_v(group, std::span(all), there);
     }
-    EXPECT_LE(group.impl().prepared(), 1U + 10U) << "one, and one for each power of two up to 900";
+    EXPECT_LE(GroupAccess::impl(group).prepared(), 1U + 10U) << "one, and one for each power of two up to 900";
   });
 }
 

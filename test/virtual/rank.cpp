@@ -8,6 +8,7 @@
 #include <map>
 #include <stdexcept>
 
+#include "collective/group/access.hpp"
 #include "collective/group/impl.hpp"
 #include "random/perform.hpp"
 #include "syncopate/error.hpp"
@@ -202,7 +203,7 @@ void Rank::work() {
       operate(group, operation);
       if (++outcome_.operations == 1) outcome_.worked = system_.now();
     }
-    stay(*group.impl().endpoint().links);
+    stay(*GroupAccess::impl(group).endpoint().links);
     outcome_.end = Outcome::End::in_order;
   } catch (const Killed&) {
     outcome_.end = Outcome::End::killed;

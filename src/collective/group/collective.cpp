@@ -1,18 +1,23 @@
 // The public functions of collectives.
 #include "syncopate/collective.hpp"
 
+#include "collective/group/access.hpp"
 #include "collective/group/impl.hpp"
 
 namespace syncopate {
 
 namespace {
 
-Group::Impl::Request request_of(Group& group, Collective collective, Buffer data, const CollectiveOptions& options) {
-  return collective::group::request_in_place(collective, data, options, group.impl().caller_patience());
+using collective::group::Request;
+
+auto& impl_of(Group& group) noexcept { return GroupAccess::impl(group); }
+
+Request request_of(Group& group, Collective collective, Buffer data, const CollectiveOptions& options) {
+  return collective::group::request_in_place(collective, data, options, impl_of(group).caller_patience());
 }
 
 void run(Group& group, Collective collective, Buffer data, const CollectiveOptions& options) {
-  group.impl().run(request_of(group, collective, data, options));
+  impl_of(group).run(request_of(group, collective, data, options));
 }
 
 Range own_part(const Group& group, const Buffer& data, Scope scope) {
@@ -24,13 +29,11 @@ Range own_part(const Group& group, const Buffer& data, Scope scope) {
 // A peer of -1 would mean a collective; -2 is refused like any other rank outside the group.
 int named_peer(int peer) { return peer == -1 ? -2 : peer; }
 
-Group::Impl::Request send_request(int to, ConstBuffer data, const CollectiveOptions& options,
-                                  transport::Patience patience) {
+Request send_request(int to, ConstBuffer data, const CollectiveOptions& options, transport::Patience patience) {
   return {.data = data, .options = options, .patience = patience, .to = named_peer(to)};
 }
 
-Group::Impl::Request recv_request(int from, Buffer data, const CollectiveOptions& options,
-                                  transport::Patience patience) {
+Request recv_request(int from, Buffer data, const CollectiveOptions& options, transport::Patience patience) {
   return {.data = {}, .options = options, .patience = patience, .out = data, .from = named_peer(from)};
 }
 
@@ -58,9 +61,9 @@ void reduce(Group& group, Buffer data, const CollectiveOptions& options) {
 }
 
 void allgather_v(Group& group, Buffer data, std::span<const std::size_t> parts, const CollectiveOptions& options) {
-  Group::Impl::Request request = request_of(group, Collective::allgather_v, data, options);
+  Request request = request_of(group, Collective::allgather_v, data, options);
   request.parts = {parts.begin(), parts.end()};
-  group.impl().run(request);
+  impl_of(group).run(request);
 }
 
 void gather(Group& group, Buffer data, const CollectiveOptions& options) {
@@ -73,42 +76,42 @@ Range scatter(Group& group, Buffer data, const CollectiveOptions& options) {
 }
 
 void alltoall(Group& group, ConstBuffer in, Buffer out, const CollectiveOptions& options) {
-  group.impl().run({.collective = Collective::alltoall,
-                    .data = in,
-                    .options = options,
-                    .patience = group.impl().caller_patience(),
-                    .out = out});
+  impl_of(group).run({.collective = Collective::alltoall,
+                      .data = in,
+                      .options = options,
+                      .patience = impl_of(group).caller_patience(),
+                      .out = out});
 }
 
 void alltoall_v(Group& group, const ConstParts& in, const Parts& out, const CollectiveOptions& options) {
-  group.impl().run({.collective = Collective::alltoall_v,
-                    .data = in.data,
-                    .options = options,
-                    .patience = group.impl().caller_patience(),
-                    .out = out.data,
-                    .parts = {in.lengths.begin(), in.lengths.end()},
-                    .out_parts = {out.lengths.begin(), out.lengths.end()}});
+  impl_of(group).run({.collective = Collective::alltoall_v,
+                      .data = in.data,
+                      .options = options,
+                      .patience = impl_of(group).caller_patience(),
+                      .out = out.data,
+                      .parts = {in.lengths.begin(), in.lengths.end()},
+                      .out_parts = {out.lengths.begin(), out.lengths.end()}});
 }
 
 void barrier(Group& group, const CollectiveOptions& options) {
   run(group, Collective::barrier, {}, {.algorithm = options.algorithm, .scope = options.scope});
 }
 
-void refuse(Group& group, const std::string& reason) { group.impl().refuse(reason); }
+void refuse(Group& group, const std::string& reason) { impl_of(group).refuse(reason); }
 
 void send(Group& group, int to, ConstBuffer data, const CollectiveOptions& options) {
-  group.impl().run(send_request(to, data, options, group.impl().caller_patience()));
+  impl_of(group).run(send_request(to, data, options, impl_of(group).caller_patience()));
 }
 
 void recv(Group& group, int from, Buffer data, const CollectiveOptions& options) {
-  group.impl().run(recv_request(from, data, options, group.impl().caller_patience()));
+  impl_of(group).run(recv_request(from, data, options, impl_of(group).caller_patience()));
 }
 
 void exchange(Group& group, const ConstMessage& out, const Message& in, const CollectiveOptions& options) {
-  Group::Impl::Request request = send_request(out.peer, out.data, options, group.impl().caller_patience());
+  Request request = send_request(out.peer, out.data, options, impl_of(group).caller_patience());
   request.out = in.data;
   request.from = named_peer(in.peer);
-  group.impl().run(request);
+  impl_of(group).run(request);
 }
 
 Work start(Group& group, Collective collective, Buffer data, const CollectiveOptions& options) {
@@ -118,20 +121,20 @@ Work start(Group& group, Collective collective, Buffer data, const CollectiveOpt
 Work start(Group& group, Call call, const CollectiveOptions& options) {
   // In place, unless a second vector is given; it is refused where the collective takes none.
   const bool has_out = collective::plan::swaps(call.collective) || call.out.count > 0;
-  return group.impl().start({.collective = call.collective,
-                             .data = call.data,
-                             .options = options,
-                             .out = has_out ? call.out : call.data,
-                             .parts = std::move(call.parts),
-                             .out_parts = std::move(call.out_parts)});
+  return impl_of(group).start({.collective = call.collective,
+                               .data = call.data,
+                               .options = options,
+                               .out = has_out ? call.out : call.data,
+                               .parts = std::move(call.parts),
+                               .out_parts = std::move(call.out_parts)});
 }
 
 Work start_send(Group& group, int to, ConstBuffer data, const CollectiveOptions& options) {
-  return group.impl().start(send_request(to, data, options, {}));
+  return impl_of(group).start(send_request(to, data, options, {}));
 }
 
 Work start_recv(Group& group, int from, Buffer data, const CollectiveOptions& options) {
-  return group.impl().start(recv_request(from, data, options, {}));
+  return impl_of(group).start(recv_request(from, data, options, {}));
 }
 
 }  // namespace syncopate

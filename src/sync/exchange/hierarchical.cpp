@@ -7,7 +7,7 @@
 //   Hosts of unequal size: parts over as many ranks as the smallest has; the others help to reduce and get the result.
 #include <algorithm>
 
-#include "collective/group/impl.hpp"
+#include "collective/group/access.hpp"
 #include "collective/select/select.hpp"
 #include "kernel/norm.hpp"
 #include "sync/parts/packing.hpp"
@@ -24,7 +24,7 @@ struct Hosts {
 };
 
 Hosts hosts_of(Group& group) {
-  const auto hosts = collective::select::hosts_of(group.impl().scopes().of(Scope::group).request);
+  const auto hosts = collective::select::hosts_of(GroupAccess::place(group));
   if (hosts.empty()) return {.count = 1, .places = static_cast<std::size_t>(group.size())};
   std::vector<std::size_t> ranks(*std::ranges::max_element(hosts) + std::size_t{1});
   for (const std::uint32_t host : hosts) ++ranks[host];

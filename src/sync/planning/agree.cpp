@@ -2,7 +2,6 @@
 #include "sync/planning/agree.hpp"
 
 #include "base/require.hpp"
-#include "collective/group/impl.hpp"
 #include "schedule/policy.hpp"
 #include "sync/planning/proposal.hpp"
 

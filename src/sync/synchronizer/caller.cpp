@@ -1,6 +1,6 @@
 // Waiting, and the work between steps: statistics, the plan of the next step, spans of planned buckets.
 #include "base/require.hpp"
-#include "collective/group/impl.hpp"
+#include "collective/group/access.hpp"
 #include "sync/planning/agree.hpp"
 #include "sync/synchronizer/impl.hpp"
 #include "sync/traced.hpp"
@@ -33,7 +33,7 @@ bool Synchronizer::Impl::is_complete(const Progress& progress) const {
          is_here(progress, flow_.updater.ends_in_weights() ? 0 : progress.taken.size() - 1);
 }
 
-void Synchronizer::Impl::look_up() try { flow_.group.impl().look_up(); } catch (const std::exception& error) {
+void Synchronizer::Impl::look_up() try { GroupAccess::look_up(flow_.group); } catch (const std::exception& error) {
   flow_.group.abort(error.what());
   throw;
 }
@@ -41,9 +41,9 @@ void Synchronizer::Impl::look_up() try { flow_.group.impl().look_up(); } catch (
 template <class Ready>
 void Synchronizer::Impl::wait_for(const Ready& is_there) {
   std::exception_ptr failure;
-  const Group::Impl& group = flow_.group.impl();
   while (!progress_.wait_until(
-      group.next_look(base::kNever), [&](const Progress& progress) { return progress.failure || is_there(progress); },
+      GroupAccess::next_look(flow_.group, base::kNever),
+      [&](const Progress& progress) { return progress.failure || is_there(progress); },
       [&](const Progress& progress) { failure = progress.failure; })) {
     look_up();
   }
