@@ -17,7 +17,7 @@ struct Options {
   std::uint64_t memory_bytes = 0;  ///< bytes of records kept in memory
   std::string folder;              ///< on a local disk; rank r writes into FOLDER/rank-r; empty: no disk
   std::uint64_t disk_bytes = 0;    ///< limit of the records and their index on disk
-  Log log = log_from_environment();
+  Log log;
 };
 
 /// Records of one epoch that came from one place. `seconds` is the time that this rank read there, for itself and for

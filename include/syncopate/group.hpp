@@ -60,7 +60,7 @@ struct GroupOptions {
   int ranks_per_host = 0;  ///< treat this many neighbouring ranks as one host (equal on all ranks); 0: the real hosts
   std::string cluster;     ///< cluster file that algorithm "auto" uses; rank 0's is used everywhere; empty: usual costs
   std::optional<bool> checksum;  ///< checksum payloads too (headers always are); false
-  Log log = log_from_environment();
+  Log log;
   /// Called about ten times a second while a collective, a message or Synchronizer::wait waits, on the waiting thread
   /// (for started operations on the group's own thread). An interpreter handles its signals there. A std::exception
   /// that it throws aborts the group and ends the wait. Empty: not called.

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string_view>
 
 namespace syncopate {
@@ -17,14 +18,18 @@ enum class LogLevel : std::uint8_t { error, warning, info, debug, off };
 using LogSink = std::function<void(LogLevel, std::string_view)>;
 
 struct Log {
-  LogLevel level = LogLevel::warning;
+  /// Unset: that of SYNCOPATE_LOG, which a group, a cache, a server and a worker read when they start; else warning.
+  std::optional<LogLevel> level;
   LogSink sink;  ///< empty: stderr
 
-  [[nodiscard]] bool shows(LogLevel wanted) const noexcept { return level != LogLevel::off && wanted <= level; }
+  [[nodiscard]] bool shows(LogLevel wanted) const noexcept {
+    const LogLevel most = level.value_or(LogLevel::warning);
+    return most != LogLevel::off && wanted <= most;
+  }
   void write(LogLevel wanted, std::string_view line) const;
 };
 
-/// stderr at the level named by SYNCOPATE_LOG (default: warning).
-[[nodiscard]] Log log_from_environment();
+/// The same log; one without a level gets that of SYNCOPATE_LOG, or warning. Throws Misuse, naming the allowed levels.
+[[nodiscard]] Log with_environment_level(Log log);
 
 }  // namespace syncopate

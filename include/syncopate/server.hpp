@@ -66,7 +66,7 @@ struct ServerOptions {
   std::string snapshots{};
   std::int64_t snapshot_every = 100;
   JobAccess access{};
-  Log log = log_from_environment();
+  Log log{};
 };
 
 struct ServerStatus {
@@ -127,7 +127,7 @@ struct WorkerOptions {
   /// waits for their answers.
   std::chrono::milliseconds timeout{120'000};
   JobAccess access{};
-  Log log = log_from_environment();
+  Log log{};
 };
 
 /// Reads SYNCOPATE_SERVERS (comma-separated addresses), SYNCOPATE_RANK and _SIZE (the worker's index and the number of

@@ -97,7 +97,7 @@ int run_command_line(int count, char** values) {
   const std::vector<std::string> words = words_of(count, values, wants_json);
   CLI::App app{"", "syncopate"};
   const int parsed = guarded(session, [&] {
-    session.log = log_from_environment();
+    session.log = with_environment_level({});
     define(app, session);
     try {
       app.parse(std::vector<std::string>(words));

@@ -50,9 +50,9 @@ void Log::write(LogLevel wanted, std::string_view line) const {
   write_line(kNames[static_cast<int>(wanted)], line);
 }
 
-Log log_from_environment() {
-  Log log;
-  if (const auto level = base::Environment::of_process().text("SYNCOPATE_LOG")) log.level = log_level_named(*level);
+Log with_environment_level(Log log) {
+  if (!log.level)
+    log.level = log_level_named(base::Environment::of_process().text("SYNCOPATE_LOG").value_or("warning"));
   return log;
 }
 

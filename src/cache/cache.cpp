@@ -30,7 +30,7 @@ struct StepPlan {
 std::unique_ptr<disk::Store> store_of(const Options& options, const input::Source& source, int rank) {
   if (options.folder.empty()) return nullptr;
   return std::make_unique<disk::Store>(disk::Place{fmt::format("{}/rank-{}", options.folder, rank), options.disk_bytes},
-                                       source, options.log);
+                                       source, with_environment_level(options.log));
 }
 
 /// Assigns holders to the records on disks. If several ranks have a record, the one whose disk holds the least is

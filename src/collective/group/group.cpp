@@ -44,8 +44,10 @@ std::unique_ptr<Group> Group::join(const GroupOptions& options) {
   return std::unique_ptr<Group>(new Group(std::move(impl)));
 }
 
-std::vector<std::unique_ptr<Group>> Group::threads(int size, const GroupOptions& options) {
+std::vector<std::unique_ptr<Group>> Group::threads(int size, const GroupOptions& given) {
   base::require(size >= 1 && size <= 1024, "a group of threads has {} ranks; allowed: 1 to 1024", size);
+  GroupOptions options = given;
+  options.log = with_environment_level(std::move(options.log));
   std::optional<Cluster> cluster;
   if (!options.cluster.empty()) cluster = read_cluster(options.cluster);
   std::vector<std::unique_ptr<Group>> groups;

@@ -52,19 +52,24 @@ void require_allowed(const ServerOptions& options) {
   base::require(options.snapshot_every > 0, "a snapshot every {} steps; allowed: 1 or more", options.snapshot_every);
 }
 
+ServerOptions with_log(ServerOptions options) {
+  options.log = with_environment_level(std::move(options.log));
+  return options;
+}
+
 }  // namespace
 
 class Server::Impl {
  public:
   explicit Impl(const ServerOptions& options)
-      : options_(options),
+      : options_(with_log(options)),
         tables_(
             options.index, limit_of(options), [this](Outgoing outgoing) { seats_.send(std::move(outgoing)); },
             to_replica()),
         seats_(options.patience),
         newcomers_(seats_, kLosing * options.access.silence) {
-    rpc::EndOptions end = end_options(options.access, name_of_server(options.index), options.log);
-    if (options.replicas > 0) replica_.emplace(server_before(options), limit_of(options), options.log);
+    rpc::EndOptions end = end_options(options.access, name_of_server(options.index), options_.log);
+    if (options.replicas > 0) replica_.emplace(server_before(options), limit_of(options), options_.log);
     if (!options.snapshots.empty()) go_on();
     if (options.replicas == 0) open();
     listener_ = rpc::listen(options.addresses, end,

@@ -38,14 +38,19 @@ void require_allowed(const WorkerOptions& options) {
   static_cast<void>(Terms(setup_of(options)));
 }
 
+WorkerOptions with_log(WorkerOptions options) {
+  options.log = with_environment_level(std::move(options.log));
+  return options;
+}
+
 }  // namespace
 
 class TableWorker::Impl {
  public:
   explicit Impl(const WorkerOptions& options)
-      : options_(options),
+      : options_(with_log(options)),
         setup_(setup_of(options)),
-        links_(options, [this](std::size_t server, Message message) { take(server, std::move(message)); }) {}
+        links_(options_, [this](std::size_t server, Message message) { take(server, std::move(message)); }) {}
 
   std::size_t create_table(std::string name, Buffer weights, bool spared) {
     base::require(!tables_, "table '{}' comes after start; allowed: before it", name);

@@ -156,6 +156,7 @@ void settle_time(std::optional<milliseconds>& option, const char* name, millisec
 }
 
 void settle_rest(GroupOptions& options, const base::Environment& environment) {
+  if (!options.log.level) options.log.level = log_level_named(environment.text("SYNCOPATE_LOG").value_or("warning"));
   if (options.interface.empty()) options.interface = environment.text("SYNCOPATE_INTERFACE").value_or("");
   if (options.secret_file.empty()) options.secret_file = environment.text("SYNCOPATE_SECRET_FILE").value_or("");
   if (options.cluster.empty()) options.cluster = environment.text("SYNCOPATE_CLUSTER").value_or("");
