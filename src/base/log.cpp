@@ -2,42 +2,28 @@
 #include "syncopate/log.hpp"
 
 #include <fmt/format.h>
-#include <poll.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
-#include <climits>
 
 #include "base/env.hpp"
 #include "base/named.hpp"
+#include "syncopate/tooling/standard_streams.hpp"
 
 namespace syncopate {
 
 namespace {
 constexpr std::string_view kNames[] = {"error", "warning", "info", "debug", "off"};
 
-/// Writes pieces that a pipe accepts at once, and never blocks when there is no reader, because the calling thread may
-/// have to send heartbeats.
-bool wrote(std::string_view text) noexcept {
-  while (!text.empty()) {
-    pollfd ready{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
-    if (::poll(&ready, 1, 0) != 1 || (ready.revents & POLLOUT) == 0 || (ready.revents & POLLERR) != 0) return false;
-    const ssize_t written = ::write(STDERR_FILENO, text.data(), std::min<std::size_t>(text.size(), PIPE_BUF));
-    if (written < 0) return false;
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return true;
-}
-
 std::atomic<std::uint64_t> lines_lost{0};
 
-// One write per line, so that lines of several threads and processes do not mix.
+// Never blocks when there is no reader, because the calling thread may have to send heartbeats. One write per line, so
+// that lines of several threads and processes do not mix.
 void write_line(std::string_view level, std::string_view line) {
   const std::uint64_t lost = lines_lost.exchange(0);
   const std::string before =
       lost == 0 ? "" : fmt::format("syncopate warning: dropped {} lines because standard error was not read\n", lost);
-  if (!wrote(fmt::format("{}syncopate {}: {}\n", before, level, line))) lines_lost += lost + 1;
+  if (!write_at_once(STDERR_FILENO, fmt::format("{}syncopate {}: {}\n", before, level, line))) lines_lost += lost + 1;
 }
 
 }  // namespace

@@ -89,7 +89,7 @@ std::function<Endpoint(int, int, connect::rendezvous::Rendezvous&)> branch_of(co
 }  // namespace
 
 Endpoint join(const GroupOptions& options, connect::rendezvous::Rendezvous& meeting, const std::string& host,
-              bool blames) {
+              std::optional<BlameDescriptor> blame) {
   const socket::Address source = own_address(options);
   const Newcomer me{options, base::crypto::read_secret(options.secret_file), socket::kernel(), host,
                     socket::user_identity()};
@@ -105,7 +105,7 @@ Endpoint join(const GroupOptions& options, connect::rendezvous::Rendezvous& meet
       .rank = *options.rank, .size = *options.size, .kind = kind_of(all), .has_cluster = all[0].has_cluster};
   for (const connect::PeerInfo& rank : all) endpoint.hosts.push_back(rank.host);
   membership::ControlOptions control_options = control_options_of(me, met, deadline);
-  control_options.blames = blames;
+  control_options.blame = blame;
   endpoint.is_exposed = !control_options.tls && std::ranges::any_of(control_options.addresses, [](const auto& address) {
     return !address.loopback();
   });
@@ -126,7 +126,7 @@ Endpoint join_processes(const GroupOptions& options, const base::Environment& en
 Endpoint join_processes(const connect::Launch& launch) {
   launch.options.log.write(LogLevel::info, launch.source);
   const auto meeting = rendezvous_of(launch.options);
-  Endpoint endpoint = join(launch.options, *meeting, socket::host_identity(), launch.blames);
+  Endpoint endpoint = join(launch.options, *meeting, socket::host_identity(), launch.blame);
   if (endpoint.is_exposed && endpoint.rank == 0 &&
       launch.options.tls == TlsChoice::automatic)  // "off" is the user's choice
     launch.options.log.write(LogLevel::warning,

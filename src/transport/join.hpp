@@ -9,9 +9,10 @@
 namespace syncopate::transport {
 
 /// `options.rank` and `options.size` must be set. Rank 0's transport, streams, checksum and silence hold for all ranks.
-/// Ranks with the same `host` share memory, if rank 0's transport allows it and they run as the same user. A rank with
-/// `blames` writes the first failed rank to standard error for `run`.
+/// Ranks with the same `host` share memory, if rank 0's transport allows it and they run as the same user. The
+/// first failed rank is reported to `blame`.
 [[nodiscard]] Endpoint join(const GroupOptions& options, connect::rendezvous::Rendezvous& meeting,
-                            const std::string& host = socket::host_identity(), bool blames = false);
+                            const std::string& host = socket::host_identity(),
+                            std::optional<BlameDescriptor> blame = {});
 
 }  // namespace syncopate::transport

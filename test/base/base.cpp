@@ -6,6 +6,7 @@
 #include "base/wire.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/log.hpp"
+#include "syncopate/tooling/blame.hpp"
 #include "syncopate/tooling/names.hpp"
 #include "syncopate/tooling/units.hpp"
 #include "syncopate/trace.hpp"
@@ -68,6 +69,48 @@ TEST(Wire, CutsTextsBetweenCharacters) {
   EXPECT_EQ(base::cut("weights", 4), "weig");
   EXPECT_EQ(base::cut("a\xc3\xa9", 2), "a") << "not in the middle of a letter";
   EXPECT_EQ(base::cut("\xe2\x82\xac", 2), "");
+}
+
+class BlamePipe : public testing::Test {
+ protected:
+  BlamePipe() { EXPECT_EQ(::pipe(ends_), 0); }
+  ~BlamePipe() override {
+    ::close(ends_[0]);
+    ::close(ends_[1]);
+  }
+  /// Reads the text that is in the pipe.
+  std::string written() {
+    char text[256] = "end";
+    EXPECT_EQ(::write(ends_[1], text, 3), 3);
+    const ssize_t bytes = ::read(ends_[0], text, sizeof text);
+    return {text, static_cast<std::size_t>(bytes) - 3};
+  }
+  int ends_[2]{-1, -1};
+};
+
+TEST_F(BlamePipe, CarriesOneLineThatNamesTheRank) {
+  const BlameDescriptor here = BlameDescriptor::of(ends_[1]);
+  BlameDescriptor::parse(here.text()).report(12);
+  const std::string line = written();
+  ASSERT_TRUE(line.ends_with('\n')) << line;
+  EXPECT_EQ(blamed_in(line.substr(0, line.size() - 1)), 12) << line;
+}
+
+TEST_F(BlamePipe, GetsNothingUnderTheNumberOfAnotherFile) {
+  BlameDescriptor other = BlameDescriptor::of(ends_[1]);
+  ++other.inode;
+  other.report(12);
+  BlameDescriptor{}.report(12);
+  EXPECT_EQ(written(), "");
+}
+
+TEST(Blame, IsParsedAndOtherLinesNameNobody) {
+  for (const char* text : {"", "3", "3:", ":4", "-1:4", "3:4:5", "x:4", "3:x"})
+    EXPECT_THROW(std::ignore = BlameDescriptor::parse(text), Misuse) << text;
+  EXPECT_EQ(BlameDescriptor::parse("3:4").number, 3);
+  for (const char* line : {"", "syncopate: first failed rank ", "syncopate: first failed rank -1",
+                           "syncopate: first failed rank 1x", "the first to fail was rank 1"})
+    EXPECT_EQ(blamed_in(line), std::nullopt) << line;
 }
 
 TEST(Log, DoesNotWaitForWhoeverReadsStandardError) {

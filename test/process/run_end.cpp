@@ -31,25 +31,32 @@ TEST(RunEnd, AKilledRankIs128PlusItsSignalAndTheOthersEndWithTheirOwnError) {
 TEST(RunEnd, TheRankThatTheOthersErrorsBlameIsNamedThoughItEndsLast) {
   const TemporaryFolder folder;
   const std::string gone = folder / "gone";
-  const Ended ended = syncopate(
-      run_script(2,
-                 "if [ $SYNCOPATE_RANK = 0 ]; then echo 'syncopate error: the first to fail was rank 1' >&2; echo own "
-                 "error >&2; (sleep 0.3; touch " +
-                     gone + ") & exit 1; fi; until [ -e " + gone + " ]; do sleep 0.02; done; exit 7"));
+  const Ended ended =
+      syncopate(run_script(2,
+                           "if [ $SYNCOPATE_RANK = 0 ]; then echo 'syncopate: first failed rank 1' "
+                           ">/proc/$$/fd/${SYNCOPATE_BLAME_FD%:*}; echo own "
+                           "error >&2; (sleep 0.3; touch " +
+                               gone + ") & exit 1; fi; until [ -e " + gone + " ]; do sleep 0.02; done; exit 7"));
   EXPECT_EQ(ended.code, 7);
   EXPECT_NE(ended.error.find("rank 1 exited with code 7, the first to fail\n"), std::string::npos) << ended.error;
   EXPECT_NE(ended.error.find("[0] own error\n"), std::string::npos) << ended.error;
-  EXPECT_EQ(ended.error.find("syncopate error"), std::string::npos) << "that line is for `run`: " << ended.error;
+  EXPECT_EQ(ended.error.find("first failed"), std::string::npos) << "that line is for `run`: " << ended.error;
 }
 
 TEST(RunEnd, ABlamedRankThatHadToBeAskedToEndIsNotTheFirstFailure) {
-  const Ended ended =
-      syncopate(run_script(2,
-                           "if [ $SYNCOPATE_RANK = 0 ]; then echo 'syncopate error: the first to fail was rank 1' "
-                           ">&2; exit 4; fi; exec sleep 1000"));
+  const Ended ended = syncopate(run_script(2,
+                                           "if [ $SYNCOPATE_RANK = 0 ]; then echo 'syncopate: first failed rank 1' "
+                                           ">/proc/$$/fd/${SYNCOPATE_BLAME_FD%:*}; exit 4; fi; exec sleep 1000"));
   EXPECT_EQ(ended.code, 4);
   EXPECT_NE(ended.error.find("rank 0 exited with code 4, the first to end in failure"), std::string::npos)
       << ended.error;
+}
+
+TEST(RunEnd, ALineOnStandardErrorBlamesNobody) {
+  const Ended ended = syncopate(
+      run_script(2, "if [ $SYNCOPATE_RANK = 0 ]; then echo 'syncopate: first failed rank 1' >&2; exit 4; fi; exit 0"));
+  EXPECT_EQ(ended.code, 4);
+  EXPECT_NE(ended.error.find("[0] syncopate: first failed rank 1\n"), std::string::npos) << ended.error;
 }
 
 TEST(RunEnd, AGroupsOwnErrorBlamesTheRankThatFailed) {

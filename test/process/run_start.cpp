@@ -190,6 +190,21 @@ TEST_F(OtherHosts, TheSecretIsNeverAnArgumentAndGoesWithTheRank) {
   }
 }
 
+TEST_F(OtherHosts, TheRankThatFailedFirstIsNamedThroughSsh) {
+  // Rank 1 leaves its group while rank 0 still needs it, and ends only when rank 0 has ended.
+  const std::string bench = std::string(SYNCOPATE_PROGRAM) + " bench allreduce --bytes 4KiB --transport tcp";
+  const std::string over = folder_ / "over";
+  const Ended ended =
+      syncopate({"run", "--hosts", "127.0.0.1:2", "--", "sh", "-c",
+                 "if [ $SYNCOPATE_RANK = 1 ]; then " + bench + " --rounds 1 --budget 0.01; until [ -e " + over +
+                     " ]; do sleep 0.02; done; exit 9; fi; " + bench + " --rounds 1000 --budget 10; c=$?; touch " +
+                     over + "; exit $c"},
+                by_stand_in());
+  EXPECT_EQ(ended.code, 9) << ended.error;
+  EXPECT_NE(ended.error.find("rank 1 exited with code 9, the first to fail\n"), std::string::npos) << ended.error;
+  EXPECT_EQ(ended.error.find("syncopate: first failed"), std::string::npos) << ended.error;
+}
+
 TEST_F(OtherHosts, AnEnvironmentOfSeveralLinesArrives) {
   const Ended ended = syncopate(
       {"run", "--hosts", "127.0.0.1", "--env", "NOTE=one\n two\\n\n", "--", "sh", "-c", "printf '%s|\\n' \"$NOTE\""},

@@ -9,6 +9,9 @@ namespace syncopate {
 /// write fails.
 bool write_all(int file, std::string_view bytes) noexcept;
 
+/// Writes `bytes` in pieces that a pipe accepts at once. Returns false where it would have to wait, or has no reader.
+[[nodiscard]] bool write_at_once(int file, std::string_view bytes) noexcept;
+
 /// Writes `text` to standard output, in one write where the system takes it whole. A failure is kept for finish_output.
 void write_output(std::string_view text) noexcept;
 /// Writes `text` to standard error. A failure is ignored: a closed terminal or a full disk must not end a run.

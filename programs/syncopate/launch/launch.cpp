@@ -82,7 +82,8 @@ bool is_set(const JobOptions& options, const char* variable) {
 }
 
 process::Program local_program(const JobOptions& options, int rank, const SecretFile& secret) {
-  process::Program program{.argv = options.program, .environment = rank_environment(options, rank), .input = {}};
+  process::Program program{
+      .argv = options.program, .environment = rank_environment(options, rank), .input = {}, .blames = true};
   program.environment["SYNCOPATE_SECRET_FILE"] = secret.path();
   if (options.lab == nullptr) return program;
   program.argv[0] = process::resolve_program(program.argv[0]);  // here, where a missing program is a Misuse of ours
@@ -96,6 +97,7 @@ process::Program remote_program(const JobOptions& options, int rank, const Secre
   process::Program program{.argv = options.program, .environment = inherited_settings(), .input = {}};
   for (const auto& [name, value] : rank_environment(options, rank)) program.environment[name] = value;
   program.environment.erase("SYNCOPATE_SECRET_FILE");
+  program.environment.erase("SYNCOPATE_BLAME_FD");  // of this process, if another `run` started it
   if (const std::string address = address_of(place); options.interface.empty() && !is_loopback(address))
     program.environment["SYNCOPATE_INTERFACE"] = address;
   return over_ssh(place, program, secret.text());
@@ -112,7 +114,6 @@ std::map<std::string, std::string> rank_environment(const JobOptions& options, i
   if (!options.transport.empty()) environment["SYNCOPATE_TRANSPORT"] = options.transport;
   if (!options.tls.empty()) environment["SYNCOPATE_TLS"] = options.tls;
   if (!options.interface.empty()) environment["SYNCOPATE_INTERFACE"] = options.interface;
-  environment["SYNCOPATE_BLAME"] = "1";
   if (options.supervise.progress && rank == 0) environment["SYNCOPATE_PROGRESS"] = "1";
   return environment;
 }

@@ -21,7 +21,8 @@ namespace {
 
 // POSIX sh on the remote host. Secret and environment come over standard input, because every user can read arguments.
 // The rank replaces this shell (exec), so that its exit code and signals are ssh's. A watcher holds standard input,
-// forwards signals to the session's process group, and cleans up at its end.
+// forwards signals to the session's process group, and cleans up at its end. Descriptors do not pass through ssh: the
+// rank reports the rank that failed first on a copy of its standard error, from which `run` takes the line.
 constexpr std::string_view kRemoteScript = R"(mask=$(umask)
 umask 077
 IFS= read -r secret || exit 1
@@ -44,7 +45,9 @@ watch() {
 watch <&3 >/dev/null 2>&1 &
 exec 3<&-
 umask "$mask"
-exec env SYNCOPATE_SECRET_FILE="$file" "$@")";
+exec 3>&2
+blame=3:$(stat -Lc %i /proc/self/fd/3 2>/dev/null || echo 0)
+exec env SYNCOPATE_SECRET_FILE="$file" SYNCOPATE_BLAME_FD="$blame" "$@")";
 
 std::string in_quotes(std::string_view text) {
   std::string word(1, '\'');

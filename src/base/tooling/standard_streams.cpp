@@ -7,8 +7,10 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <cstring>
 
@@ -47,6 +49,17 @@ bool write_all(int file, std::string_view bytes) noexcept {
     } else if (errno != EINTR) {
       return false;
     }
+  }
+  return true;
+}
+
+bool write_at_once(int file, std::string_view bytes) noexcept {
+  while (!bytes.empty()) {
+    pollfd ready{.fd = file, .events = POLLOUT, .revents = 0};
+    if (::poll(&ready, 1, 0) != 1 || (ready.revents & POLLOUT) == 0 || (ready.revents & POLLERR) != 0) return false;
+    const ssize_t written = ::write(file, bytes.data(), std::min<std::size_t>(bytes.size(), PIPE_BUF));
+    if (written < 0) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(written));
   }
   return true;
 }

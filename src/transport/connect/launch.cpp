@@ -209,7 +209,8 @@ Launch resolve_launch(const GroupOptions& options, const base::Environment& envi
           "a rendezvous is given ({}), but neither rank nor size; set SYNCOPATE_RANK and SYNCOPATE_SIZE", meeting);
   // Blame needs the rank numbers of `run`; other numbers would name other processes.
   const bool numbered_by_run = place.source == kStarters[0].name;
-  launch.blames = environment.integer("SYNCOPATE_BLAME", 0, 1).value_or(0) == 1 && numbered_by_run;
+  if (const auto blame = environment.text("SYNCOPATE_BLAME_FD"); blame && numbered_by_run)
+    launch.blame = BlameDescriptor::parse(*blame);
   launch.source = fmt::format("rank {} of {} (from {})", place.rank, place.size, place.source);
   if (place.size > 1) launch.source += fmt::format(", rendezvous {} (from {})", launch.options.rendezvous, meeting);
   return launch;

@@ -5,6 +5,7 @@
 
 #include "base/env.hpp"
 #include "syncopate/group.hpp"
+#include "syncopate/tooling/blame.hpp"
 
 namespace syncopate::transport::connect {
 
@@ -19,7 +20,8 @@ inline constexpr std::chrono::milliseconds kLongestBound = std::chrono::hours(24
 struct Launch {
   GroupOptions options;  ///< complete: everything optional is set
   std::string source;    ///< the source of each setting, for the log
-  bool blames = false;   ///< SYNCOPATE_BLAME: `syncopate run` started this rank and reads which rank failed first
+  /// SYNCOPATE_BLAME_FD, if `syncopate run` started this rank.
+  std::optional<BlameDescriptor> blame{};
 };
 
 /// Pure. Rank and size come together from the first source that has them: the options, SYNCOPATE_RANK/SIZE, torchrun

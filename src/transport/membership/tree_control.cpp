@@ -98,9 +98,10 @@ void TreeControl::learn(const Failure& failure, int from) {
   if (!state_.settle(failure)) return;
   options_.log.write(LogLevel::info, fmt::format("rank {}: {} (from rank {}): {}", options_.rank, name_of(failure.kind),
                                                  from, failure.message));
-  // To standard error, wherever the program's log goes: `syncopate run` reads it there.
-  if (const auto culprit = options_.blames ? culprit_of(failure) : std::nullopt)
-    Log().write(LogLevel::error, fmt::format("the first to fail was rank {}", *culprit));
+  if (const auto culprit = culprit_of(failure)) {
+    options_.log.write(LogLevel::info, fmt::format("the first to fail was rank {}", *culprit));
+    if (options_.blame) options_.blame->report(*culprit);
+  }
   joined_.change([](auto&) {});
   mailbox_->ring();
 }

@@ -10,6 +10,7 @@
 
 #include "base/guarded.hpp"
 #include "syncopate/log.hpp"
+#include "syncopate/tooling/blame.hpp"
 #include "transport/connect/acceptor.hpp"
 #include "transport/membership/control.hpp"
 #include "transport/membership/control_tree.hpp"
@@ -31,7 +32,7 @@ struct ControlOptions {
   std::uint32_t streams = 1;  ///< data connections per pair
   base::Duration silence = std::chrono::seconds(2);
   Log log;
-  bool blames = false;  ///< writes the first failed rank to standard error for `run`
+  std::optional<BlameDescriptor> blame{};  ///< receives the first failed rank, for `run`
   /// Limit for the edges of the tree to be made, in time during which this process runs.
   base::Duration join_time = std::chrono::hours(24 * 366);
 };

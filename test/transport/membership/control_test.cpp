@@ -89,6 +89,21 @@ TEST(TreeControl, AFailureReachesAllRanksAndNamesItsOrigin) {
   }
 }
 
+TEST(TreeControl, ItsLogNamesTheRankThatFailedFirst) {
+  std::mutex lock;
+  std::vector<std::string> lines;
+  GroupOptions options = quiet_options();
+  options.log = {LogLevel::info, [&](LogLevel, std::string_view line) {
+                   const std::scoped_lock held(lock);
+                   lines.emplace_back(line);
+                 }};
+  with_ranks(3, options, [&](Endpoint& me) {
+    if (me.rank == 2) me.control->report({ErrorKind::remote_failure, "the disk is full", {2, -1, "", ""}});
+    std::ignore = failure_seen(*me.links);
+  });
+  EXPECT_EQ(std::ranges::count(lines, "the first to fail was rank 2"), 3);
+}
+
 TEST(TreeControl, AFailureWhileOthersStillJoinReachesThemToo) {
   for (int round = 0; round < 20; ++round) {
     const auto outcomes = test::outcomes_of_ranks(7, quiet_options(), [](Endpoint& me) {

@@ -20,11 +20,14 @@ void Rank::start() {
   since_ = std::chrono::steady_clock::now();
   process::set_nonblocking(process.output.get());
   process::set_nonblocking(process.error.get());
+  if (process.blame.open()) process::set_nonblocking(process.blame.get());
 }
 
 bool Rank::read(Stream stream, const LineSplitter::Sink& pass) {
-  process::Descriptor& file = stream == Stream::output ? process.output : process.error;
-  LineSplitter& lines = stream == Stream::output ? output : error;
+  process::Descriptor& file = stream == Stream::output  ? process.output
+                              : stream == Stream::error ? process.error
+                                                        : process.blame;
+  LineSplitter& lines = stream == Stream::output ? output : stream == Stream::error ? error : blame;
   std::array<char, 65536> buffer;
   const ssize_t got = ::read(file.get(), buffer.data(), buffer.size());
   if (got > 0) {

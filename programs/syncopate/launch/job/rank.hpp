@@ -28,7 +28,7 @@ struct Rank {
 
   const process::Program& program;
   process::Started process{};
-  LineSplitter output{}, error{};
+  LineSplitter output{}, error{}, blame{};
   std::optional<RankEnd> end{};
   bool was_asked = false;  ///< to end, by a signal from here
 

@@ -12,11 +12,11 @@
 #include <cerrno>
 #include <optional>
 
-#include "launch/job/blame.hpp"
 #include "launch/job/lines.hpp"
 #include "launch/job/rank.hpp"
 #include "launch/process/guardian.hpp"
 #include "launch/process/signals.hpp"
+#include "syncopate/tooling/blame.hpp"
 
 namespace syncopate::tools::launch::job {
 namespace {
@@ -89,11 +89,11 @@ void Supervisor::start(Rank& rank) {
 /// Starts another process in place of one that a signal has killed; first it prints the remaining output of that one.
 void Supervisor::replace(int index, int signal) {
   Rank& rank = ranks_[index];
-  for (const Stream stream : {Stream::output, Stream::error}) {
+  for (const Stream stream : {Stream::output, Stream::error, Stream::blame}) {
     const auto pass = [&](std::string_view text) { pass_on(index, stream, text); };
     while (rank.read(stream, pass)) {
     }
-    (stream == Stream::output ? rank.output : rank.error).finish(pass);
+    (stream == Stream::output ? rank.output : stream == Stream::error ? rank.error : rank.blame).finish(pass);
   }
   rank.kill_group();
   rank.reap();
@@ -156,11 +156,12 @@ int Supervisor::wait_ms() const {
 void Supervisor::poll_once(int timeout_ms) {
   std::vector<pollfd> files{{.fd = signals_.descriptor(), .events = POLLIN, .revents = 0}};
   for (const Rank& rank : ranks_)  // poll skips the closed ones: -1
-    for (const int file : {rank.process.output.get(), rank.process.error.get()})
+    for (const int file : {rank.process.output.get(), rank.process.error.get(), rank.process.blame.get()})
       files.push_back({.fd = file, .events = POLLIN, .revents = 0});
   if (poll(files.data(), files.size(), timeout_ms) <= 0) return;
+  constexpr std::array kStreams{Stream::output, Stream::error, Stream::blame};  // in the order of `files`
   for (std::size_t i = 1; i < files.size(); ++i)
-    if (files[i].revents != 0) read_stream(static_cast<int>((i - 1) / 2), i % 2 == 1 ? Stream::output : Stream::error);
+    if (files[i].revents != 0) read_stream(static_cast<int>((i - 1) / 3), kStreams[(i - 1) % 3]);
 }
 
 void Supervisor::read_stream(int index, Stream stream) {
@@ -172,11 +173,14 @@ void Supervisor::pass_on(int rank, Stream stream, std::string_view text) {
   const std::string_view name = ranks_[static_cast<std::size_t>(rank)].program.name;
   if (stream == Stream::output) return sink_({rank, name, stream, text});
   const std::string_view shown = as_overwritten(text);
-  const std::optional<int> culprit = blamed_in(shown);
+  // Descriptors do not pass through ssh: a rank on another host reports on its standard error.
+  const bool may_blame = stream == Stream::blame || ranks_[static_cast<std::size_t>(rank)].program.signals_by_input;
+  if (const std::optional<int> culprit = may_blame ? blamed_in(shown) : std::nullopt) {
+    if (!blamed_ && static_cast<std::size_t>(*culprit) < ranks_.size()) blamed_ = culprit;
+    return;
+  }
   const bool is_erased = shown.size() < text.size() && shown.find_first_not_of(' ') == std::string_view::npos;
-  if (!culprit && is_erased) return;  // blanks over a progress line
-  if (!culprit) return sink_({rank, name, stream, shown});
-  if (!blamed_ && static_cast<std::size_t>(*culprit) < ranks_.size()) blamed_ = culprit;
+  if (stream == Stream::error && !is_erased) sink_({rank, name, stream, shown});  // no blanks over a progress line
 }
 
 /// An unfinished line with a carriage return is an update in place: only its newest text matters.
@@ -310,6 +314,9 @@ void Supervisor::finish_output() {
   while (open() && std::chrono::steady_clock::now() < deadline) poll_once(50);
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     const int rank = static_cast<int>(i);
+    while (ranks_[i].process.blame.open() &&
+           ranks_[i].read(Stream::blame, [&](std::string_view text) { pass_on(rank, Stream::blame, text); })) {
+    }
     ranks_[i].output.finish([&](std::string_view text) { pass_on(rank, Stream::output, text); });
     ranks_[i].error.finish([&](std::string_view text) { pass_on(rank, Stream::error, text); });
   }

@@ -16,6 +16,7 @@ namespace syncopate::tools::launch::job {
 enum class Stream : std::uint8_t {
   output,
   error,
+  blame,     ///< of a rank: which rank failed first; not passed on
   progress,  ///< rank 0's line in the making, to be overwritten by the next
 };
 

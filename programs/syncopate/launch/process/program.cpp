@@ -16,6 +16,7 @@
 
 #include "launch/process/signals.hpp"
 #include "syncopate/error.hpp"
+#include "syncopate/tooling/blame.hpp"
 
 namespace syncopate::tools::launch::process {
 namespace {
@@ -30,7 +31,8 @@ struct Image {
   std::vector<char*> environment;
 };
 
-Image image_of(const Program& program) {
+Image image_of(Program program, int blame) {
+  if (blame >= 0) program.environment["SYNCOPATE_BLAME_FD"] = BlameDescriptor::of(blame).text();
   Image image{.path = resolve_program(program.argv.at(0)), .words = {}, .arguments = {}, .environment = {}};
   image.words = program.argv;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -47,7 +49,7 @@ Image image_of(const Program& program) {
 }
 
 struct ChildEnds {
-  int input, output, error, refusal;
+  int input, output, error, refusal, blame;
 };
 
 void reset_signals() {
@@ -67,6 +69,7 @@ void reset_signals() {
   dup2(ends.input, STDIN_FILENO);
   dup2(ends.output, STDOUT_FILENO);
   dup2(ends.error, STDERR_FILENO);
+  if (ends.blame >= 0) fcntl(ends.blame, F_SETFD, 0);  // survives exec under its own number
   execve(image.path.c_str(), image.arguments.data(), image.environment.data());
   const int why = errno;
   const ssize_t ignored = write(ends.refusal, &why, sizeof why);
@@ -114,9 +117,10 @@ std::string resolve_program(const std::string& name) {
 }
 
 Started start(const Program& program) {
-  Image image = image_of(program);
   Pipe input = input_of(program), output = make_pipe(), error = make_pipe(), refusal = make_pipe();
-  const ChildEnds ends{input.read.get(), output.write.get(), error.write.get(), refusal.write.get()};
+  Pipe blame = program.blames ? make_pipe() : Pipe();
+  Image image = image_of(program, blame.write.get());
+  const ChildEnds ends{input.read.get(), output.write.get(), error.write.get(), refusal.write.get(), blame.write.get()};
   const pid_t launcher = getpid();
   const pid_t pid = fork();
   if (pid < 0) fail("cannot start a process");
@@ -128,7 +132,7 @@ Started start(const Program& program) {
     waitpid(pid, nullptr, 0);
     throw Misuse(fmt::format("cannot run '{}': {}", image.path, std::strerror(why)));
   }
-  return {pid, std::move(input.write), std::move(output.read), std::move(error.read)};
+  return {pid, std::move(input.write), std::move(output.read), std::move(error.read), std::move(blame.read)};
 }
 
 std::string run_quietly(const Program& program) {

@@ -20,6 +20,7 @@ struct Program {
   std::string input;                               ///< what it finds on its standard input
   /// Its standard input stays open and takes "INT\n", "TERM\n"…: what stands between us and it forwards no signals.
   bool signals_by_input = false;
+  bool blames = false;  ///< it inherits a descriptor on which it may report the rank that failed first (blame.hpp)
 };
 
 struct Started {
@@ -27,6 +28,7 @@ struct Started {
   Descriptor input;
   Descriptor output;
   Descriptor error;
+  Descriptor blame;
 };
 
 /// The file that argv[0] names; throws Misuse if there is none that can be executed.
