@@ -1,8 +1,6 @@
 // Codecs by name and parameter.
 #include "compress/codec.hpp"
 
-#include "base/shelf/parameters.hpp"
-
 namespace syncopate::compress {
 
 namespace {
@@ -81,7 +79,8 @@ std::size_t wire_bytes_of(const Settings& settings, std::span<const Tensor> tens
 Settings settings_of(std::string_view text) {
   auto [codec, parameter] = base::shelf::entry_and_parameter("codec", text, codecs());
   Settings settings{codec, std::move(parameter)};
-  if (codec->check != nullptr) codec->check(settings);
+  settings.numbers =
+      base::shelf::numbers_of({"codec", codec->name, settings.parameter, codec->parameter}, codec->parameters);
   return settings;
 }
 

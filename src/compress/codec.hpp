@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/shelf/parameters.hpp"
 #include "compress/feedback.hpp"
 #include "compress/round.hpp"
 
@@ -33,8 +34,9 @@ struct Codec {
   std::string_view source;
   CombineSet combines;           ///< how its rounds combine payloads
   std::string_view parameter{};  ///< default of PARAMETER in `name:PARAMETER`; empty: no parameter
-  bool decodes_alone = true;     ///< Coder::add: a rank's packet can be decoded without another round
-  bool one_round = true;         ///< the conversation ends with the first answer
+  std::span<const base::shelf::Parameter> parameters{};  ///< numbers in it, separated by commas
+  bool decodes_alone = true;  ///< Coder::add: a rank's packet can be decoded without another round
+  bool one_round = true;      ///< the conversation ends with the first answer
   FeedbackUse feedback = FeedbackUse::pointless;
   bool wants_weights = false;  ///< its coder reads Tensor::weights
   bool has_density = false;    ///< its first parameter is a density, which a warm-up can change
@@ -50,9 +52,10 @@ struct Codec {
   std::size_t (*kept_bytes)(const Settings& settings, const Tensor& tensor, int ranks) = nullptr;
   /// Whether a gradient, given with all its rows, can be coded; otherwise it is sent uncoded. Null: every gradient.
   bool (*codes)(const Settings& settings, const Tensor& whole) = nullptr;
-  /// Throws Misuse if the parameter is not allowed. Null: the codec takes no parameter.
-  void (*check)(const Settings& settings) = nullptr;
 };
+
+/// For Codec::takes.
+[[nodiscard]] constexpr bool takes_f32(DType dtype) { return dtype == DType::f32; }
 
 /// A density that falls geometrically from `density` to the codec's own during the first `steps` steps.
 struct Warmup {
@@ -65,6 +68,7 @@ struct Warmup {
 struct Settings {
   const Codec* codec = nullptr;
   std::string parameter;
+  std::vector<double> numbers{};  ///< of Codec::parameters, in `parameter` or by default
   Feedback feedback{};
   Warmup warmup{};
   /// Gradients with fewer elements are sent uncoded, unless FeedbackUse is `pointless`.

@@ -119,7 +119,7 @@ LoopbackStep CodecLoopback::step(std::span<float> gradient) {
 std::optional<double> CodecLoopback::density() const {
   const compress::Settings& settings = state_->settings;
   if (!settings.codec->has_density) return std::nullopt;
-  return std::strtod(settings.parameter.c_str(), nullptr);
+  return settings.numbers.front();
 }
 
 bool CodecLoopback::selects() const { return state_->settings.codec->feedback == compress::FeedbackUse::maskable; }

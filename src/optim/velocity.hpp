@@ -18,4 +18,17 @@ inline constexpr Hyperparameter kVelocityTakes[] = {momentum(0.9), weight_decay(
 /// Updates weights and velocity for rules that are not layer-wise.
 void descend_with_velocity(const Step& step, const Part& part, kernel::MomentumForm form);
 
+/// Completes an entry of the shelf: momentum and nesterov differ in the form of a step.
+template <bool nesterov>
+[[nodiscard]] constexpr Rule velocity_rule(Rule own) {
+  own.takes = kVelocityTakes;
+  own.state = kVelocity;
+  own.moved_bytes = 24;
+  own.takes_corrected = true;
+  own.update = [](const Step& step, const Part& part) {
+    descend_with_velocity(step, part, {.nesterov = nesterov, .corrected = step.corrected});
+  };
+  return own;
+}
+
 }  // namespace syncopate::optim

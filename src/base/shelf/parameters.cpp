@@ -1,8 +1,9 @@
 // Parameters of shelf entries: parsing and checking.
 #include "base/shelf/parameters.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -22,7 +23,15 @@ std::vector<std::string> fields_of(std::string_view text) {
   return fields;
 }
 
+double index_of(const Written& written, const std::string& field, const Parameter& parameter) {
+  const auto found = std::ranges::find(parameter.names, field);
+  require(found != parameter.names.end(), "{} '{}:{}': {} is '{}'; allowed: {}", written.what, written.name,
+          written.given, parameter.name, field, fmt::join(parameter.names, ", "));
+  return static_cast<double>(found - parameter.names.begin());
+}
+
 double number_of(const Written& written, const std::string& field, const Parameter& parameter) {
+  if (!parameter.names.empty()) return index_of(written, field, parameter);
   double value = 0;
   const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
   const bool is_number = error == std::errc() && end == field.data() + field.size();

@@ -16,7 +16,8 @@ struct Parameter {
   double above = 0;  ///< exclusive
   double most = 0;   ///< inclusive
   bool whole = false;
-  bool or_zero = false;  ///< 0 is also allowed
+  bool or_zero = false;                       ///< 0 is also allowed
+  std::span<const std::string_view> names{};  ///< not empty: it is written as one of these, and its number is the index
 };
 
 /// An entry's parameters as they were written.

@@ -9,34 +9,15 @@
 #include <cmath>
 #include <functional>
 
-#include "base/random.hpp"
-#include "compress/parameters.hpp"
-#include "compress/sparse/coder.hpp"
+#include "compress/sparse/density.hpp"
 #include "kernel/select.hpp"
 
 namespace syncopate::compress::codec {
 
 namespace {
 
-constexpr Parameter kDensity{"density", 0, 1};
 constexpr double kFewest = 0.8, kMost = 1.3;  ///< accepted number of elements, as multiples of k
 constexpr int kTrials = 10;
-
-bool takes(DType dtype) { return dtype == DType::f32; }
-
-double density_of(const Settings& settings) { return parameters_of(settings, {&kDensity, 1})[0]; }
-
-void check(const Settings& settings) { static_cast<void>(density_of(settings)); }
-
-std::size_t wire_bytes(const Settings& settings, std::span<const Tensor> tensors) {
-  const double density = sparse::most_density(settings, density_of(settings));
-  return sparse::gathering_bytes(tensors, {}, [&](std::size_t n) { return sparse::selected_of(density, n); });
-}
-
-std::vector<RoundBytes> rounds(const Settings& settings, std::span<const Tensor> tensors) {
-  const double density = density_of(settings);
-  return sparse::gathering_rounds(tensors, {}, [&](std::size_t n) { return sparse::selected_of(density, n); });
-}
 
 /// The sample's threshold as a finite magnitude above zero, because zeros are not sent.
 std::uint32_t sampled_threshold(const Compensated& tensor, double density, const base::CounterRandom& random) {
@@ -80,30 +61,14 @@ void select(const Compensated& tensor, double density, const base::CounterRandom
     into.keep_first(k);
 }
 
-std::unique_ptr<Coder> coder(const Settings& settings) {
-  const auto select_now = [settings, density = density_of(settings)](const Compensated& tensor, const Tensor& source,
-                                                                     const Moment& moment, sparse::Selection& into) {
-    const base::CounterRandom random{source.key, moment.step, static_cast<std::uint64_t>(moment.rank)};
-    select(tensor, sparse::density_at(settings, density, moment.step), random, into);
-  };
-  return sparse::gathering_coder({.select = select_now, .feedback = settings.feedback});
-}
-
 }  // namespace
 
-extern constinit const Codec dgc{
+extern constinit const Codec dgc = sparse::density_codec({
     .name = "dgc",
     .summary = "Approximately the largest elements, by a threshold from a sample: `dgc:DENSITY`",
     .source = "Lin et al., \"Deep gradient compression\", ICLR 2018",
     .combines = {.gather = true},
-    .parameter = "0.01",
-    .feedback = FeedbackUse::maskable,
-    .has_density = true,
-    .takes = takes,
-    .wire_bytes = wire_bytes,
-    .coder = coder,
-    .rounds = rounds,
-    .check = check,
-};
+    .coder = sparse::density_coder<select>,
+});
 
 }  // namespace syncopate::compress::codec

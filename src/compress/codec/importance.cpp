@@ -15,14 +15,13 @@
 #include <cmath>
 
 #include "base/random.hpp"
-#include "compress/parameters.hpp"
 #include "compress/sparse/masking.hpp"
 
 namespace syncopate::compress::codec {
 
 namespace {
 
-constexpr Parameter kParameters[] = {
+constexpr base::shelf::Parameter kParameters[] = {
     {"alpha", 1e-9, 1e9},          {"masks", 0, 1024, true},      {"flush", 0, 1e9, true, true},
     {"chance", 0, 1, false, true}, {"beta", 0, 1e9, false, true}, {"C", 0, 1e9, false, true},
     {"eps", 1e-12, 1e9},
@@ -37,10 +36,6 @@ struct Rule {
 Rule rule_of(const std::vector<double>& parameters) {
   return {parameters[0], parameters[3], parameters[4], parameters[5], parameters[6]};
 }
-
-bool takes(DType dtype) { return dtype == DType::f32; }
-
-void check(const Settings& settings) { static_cast<void>(parameters_of(settings, kParameters)); }
 
 std::size_t wire_bytes(const Settings& /*settings*/, std::span<const Tensor> tensors) {
   return sparse::masking_bytes(tensors);
@@ -80,7 +75,7 @@ void propose(const Rule& rule, const Layer& layer, const base::CounterRandom& ra
 }
 
 sparse::MaskCoding coding_of(const Settings& settings) {
-  const std::vector<double> parameters = parameters_of(settings, kParameters);
+  const std::vector<double>& parameters = settings.numbers;
   const auto propose_now = [rule = rule_of(parameters)](const Compensated& tensor, const Tensor& source,
                                                         const Moment& moment, sparse::Selection& into) {
     const Layer layer{tensor.elements(), static_cast<const float*>(source.weights.data), tensor.size()};
@@ -108,15 +103,15 @@ extern constinit const Codec importance{
     .source = "Cheng & Xu, importance-weighted pruning, equation 4 and Algorithm 1, errata corrected",
     .combines = {.additive = true, .gather = true},
     .parameter = "3,1,300,0,0,0,0.001",
+    .parameters = kParameters,
     .decodes_alone = false,
     .one_round = false,
     .feedback = FeedbackUse::maskable,
     .wants_weights = true,
-    .takes = takes,
+    .takes = takes_f32,
     .wire_bytes = wire_bytes,
     .coder = coder,
     .rounds = rounds,
-    .check = check,
 };
 
 }  // namespace syncopate::compress::codec

@@ -20,33 +20,13 @@ std::unique_ptr<quantised::Quantiser> quantiser(const Settings& /*settings*/) {
   return quantised::level_quantiser({.highest = 127, .bits = 8, .is_stochastic = false, .unit = unit});
 }
 
-bool takes(DType dtype) { return dtype == DType::f32; }
-
-std::size_t wire_bytes(const Settings& settings, std::span<const Tensor> tensors) {
-  return quantised::scattering_bytes(*quantiser(settings), tensors);
-}
-
-std::unique_ptr<Coder> coder(const Settings& settings) {
-  return quantised::scattering_coder({quantiser(settings), quantiser(settings), settings.feedback});
-}
-
-std::size_t kept_bytes(const Settings& settings, const Tensor& tensor, int ranks) {
-  return quantised::owner_bytes(*quantiser(settings), settings.feedback, tensor, ranks);
-}
-
 }  // namespace
 
-extern constinit const Codec int8{
+extern constinit const Codec int8 = quantised::scattering_codec<quantiser>({
     .name = "int8",
     .summary = "The nearest of 255 levels, scaled by the largest of 512 elements, with a residual",
     .source = "Dettmers, ICLR 2016; Karimireddy et al., ICML 2019",
-    .combines = {.gather = true, .scatter = true},
-    .one_round = false,
     .feedback = FeedbackUse::sound,
-    .takes = takes,
-    .wire_bytes = wire_bytes,
-    .coder = coder,
-    .kept_bytes = kept_bytes,
-};
+});
 
 }  // namespace syncopate::compress::codec

@@ -19,13 +19,10 @@ constexpr double kUsualBf16 = 1.33, kUsualFp16 = 1.71;
 
 bool takes(DType dtype) { return dtype == DType::f32 || dtype == DType::bf16 || dtype == DType::f16; }
 
-DType wire_type(const Settings& settings) {
-  const std::string_view name = settings.parameter.empty() ? "bf16" : std::string_view(settings.parameter);
-  base::require(name == "bf16" || name == "fp16", "codec lossless:{}; allowed: lossless:bf16, lossless:fp16", name);
-  return name == "bf16" ? DType::bf16 : DType::f16;
-}
+constexpr std::string_view kTypes[] = {"bf16", "fp16"};
+constexpr base::shelf::Parameter kType[] = {{.name = "type", .names = kTypes}};
 
-void check(const Settings& settings) { static_cast<void>(wire_type(settings)); }
+DType wire_type(const Settings& settings) { return settings.numbers[0] == 0 ? DType::bf16 : DType::f16; }
 
 std::size_t wire_bytes(const Settings& /*settings*/, std::span<const Tensor> tensors) {
   return lossless::lossless_bytes(tensors);
@@ -50,12 +47,12 @@ extern constinit const Codec lossless{
     .source = "Huffman, Proc. IRE 1952, applied to exponents as in ZipCCL (GPUs)",
     .combines = {.gather = true, .scatter = true},
     .parameter = "bf16",
+    .parameters = kType,
     .one_round = false,
     .takes = takes,
     .wire_bytes = wire_bytes,
     .coder = coder,
     .rounds = rounds,
-    .check = check,
 };
 
 }  // namespace syncopate::compress::codec

@@ -6,20 +6,15 @@
 //   average = P Q'^T;           R_n' = V_n - P Q_n^T, with this rank's own Q_n: the ranks' P Q_n^T sum to N averages
 //   size: per matrix 4 RANK (rows + columns) bytes in two additive rounds; 2 (N - 1)/N of them pass a port
 #include "compress/factored/coder.hpp"
-#include "compress/parameters.hpp"
 #include "kernel/factor.hpp"
 
 namespace syncopate::compress::codec {
 
 namespace {
 
-constexpr Parameter kRank{"rank", 0, kernel::kMostRank, true};
+constexpr base::shelf::Parameter kRank[] = {{"rank", 0, kernel::kMostRank, true}};
 
-std::size_t rank_of(const Settings& settings) {
-  return static_cast<std::size_t>(parameters_of(settings, {&kRank, 1})[0]);
-}
-
-bool takes(DType dtype) { return dtype == DType::f32; }
+std::size_t rank_of(const Settings& settings) { return static_cast<std::size_t>(settings.numbers[0]); }
 
 std::size_t kept_bytes(const Settings& settings, const Tensor& tensor, int /*ranks*/) {
   return factored::q_bytes(rank_of(settings), tensor);
@@ -47,8 +42,6 @@ bool codes(const Settings& settings, const Tensor& whole) {
   return whole.values.count > rank_of(settings) * (whole.rows + whole.columns);
 }
 
-void check(const Settings& settings) { static_cast<void>(rank_of(settings)); }
-
 }  // namespace
 
 extern constinit const Codec low_rank{
@@ -57,16 +50,16 @@ extern constinit const Codec low_rank{
     .source = "Vogels et al., NeurIPS 2019 (PowerSGD)",
     .combines = {.additive = true},
     .parameter = "4",
+    .parameters = kRank,
     .decodes_alone = false,
     .one_round = false,
     .feedback = FeedbackUse::sound,
-    .takes = takes,
+    .takes = takes_f32,
     .wire_bytes = wire_bytes,
     .coder = coder,
     .rounds = rounds,
     .kept_bytes = kept_bytes,
     .codes = codes,
-    .check = check,
 };
 
 }  // namespace syncopate::compress::codec

@@ -78,33 +78,13 @@ std::unique_ptr<quantised::Quantiser> quantiser(const Settings& /*settings*/) {
   return std::make_unique<SignQuantiser>();
 }
 
-bool takes(DType dtype) { return dtype == DType::f32; }
-
-std::size_t wire_bytes(const Settings& settings, std::span<const Tensor> tensors) {
-  return quantised::scattering_bytes(*quantiser(settings), tensors);
-}
-
-std::unique_ptr<Coder> coder(const Settings& settings) {
-  return quantised::scattering_coder({quantiser(settings), quantiser(settings), settings.feedback});
-}
-
-std::size_t kept_bytes(const Settings& settings, const Tensor& tensor, int ranks) {
-  return quantised::owner_bytes(*quantiser(settings), settings.feedback, tensor, ranks);
-}
-
 }  // namespace
 
-extern constinit const Codec onebit{
+extern constinit const Codec onebit = quantised::scattering_codec<quantiser>({
     .name = "onebit",
     .summary = "Signs and two means per 512 elements, with residuals in both rounds: 1.13 bits per element",
     .source = "Seide et al., Interspeech 2014",
-    .combines = {.gather = true, .scatter = true},
-    .one_round = false,
     .feedback = FeedbackUse::sound,
-    .takes = takes,
-    .wire_bytes = wire_bytes,
-    .coder = coder,
-    .kept_bytes = kept_bytes,
-};
+});
 
 }  // namespace syncopate::compress::codec

@@ -8,7 +8,6 @@
 //   elements 8 BITS ceil(n / 64) + 4 ceil(n / 512) bytes; 2 (N - 1)/N of them pass a port
 #include <cmath>
 
-#include "compress/parameters.hpp"
 #include "compress/quantised/coder.hpp"
 #include "compress/quantised/levels.hpp"
 #include "kernel/norm.hpp"
@@ -17,11 +16,7 @@ namespace syncopate::compress::codec {
 
 namespace {
 
-constexpr Parameter kBits{"bits", 1, 8, true};
-
-unsigned bits_of(const Settings& settings) { return static_cast<unsigned>(parameters_of(settings, {&kBits, 1})[0]); }
-
-void check(const Settings& settings) { static_cast<void>(bits_of(settings)); }
+constexpr base::shelf::Parameter kBits[] = {{"bits", 1, 8, true}};
 
 double unit(std::span<const float> group, unsigned highest) {
   const auto* const bytes = reinterpret_cast<const std::byte*>(group.data());
@@ -29,35 +24,20 @@ double unit(std::span<const float> group, unsigned highest) {
 }
 
 std::unique_ptr<quantised::Quantiser> quantiser(const Settings& settings) {
-  const unsigned bits = bits_of(settings);
+  const auto bits = static_cast<unsigned>(settings.numbers[0]);
   const auto highest = static_cast<std::uint8_t>((1U << (bits - 1)) - 1);
   return quantised::level_quantiser({.highest = highest, .bits = bits, .unit = unit});
 }
 
-bool takes(DType dtype) { return dtype == DType::f32; }
-
-std::size_t wire_bytes(const Settings& settings, std::span<const Tensor> tensors) {
-  return quantised::scattering_bytes(*quantiser(settings), tensors);
-}
-
-std::unique_ptr<Coder> coder(const Settings& settings) {
-  return quantised::scattering_coder({quantiser(settings), quantiser(settings), settings.feedback});
-}
-
 }  // namespace
 
-extern constinit const Codec qsgd{
+extern constinit const Codec qsgd = quantised::scattering_codec<quantiser>({
     .name = "qsgd",
     .summary = "Levels of the L2 norm of 512 elements, at random, unbiased for units of at least 2^-100: `qsgd:BITS`",
     .source = "Alistarh et al., NeurIPS 2017",
-    .combines = {.gather = true, .scatter = true},
     .parameter = "4",
-    .one_round = false,
+    .parameters = kBits,
     .feedback = FeedbackUse::unsound,
-    .takes = takes,
-    .wire_bytes = wire_bytes,
-    .coder = coder,
-    .check = check,
-};
+});
 
 }  // namespace syncopate::compress::codec

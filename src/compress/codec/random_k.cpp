@@ -5,22 +5,12 @@
 //   every m steps: uniform in every step, and each element is sent once in m steps
 //   v = g + r;  send v[S];  r'[S] = 0, r' = v elsewhere
 //   size: 32 bits per selected element in an all-reduce: 2 (N - 1)/N of them pass a port (gather: N - 1)
-#include "base/random.hpp"
-#include "compress/parameters.hpp"
-#include "compress/sparse/coder.hpp"
+#include "compress/sparse/density.hpp"
 #include "compress/sparse/sharing.hpp"
 
 namespace syncopate::compress::codec {
 
 namespace {
-
-constexpr Parameter kDensity{"density", 0, 1};
-
-bool takes(DType dtype) { return dtype == DType::f32; }
-
-double density_of(const Settings& settings) { return parameters_of(settings, {&kDensity, 1})[0]; }
-
-void check(const Settings& settings) { static_cast<void>(density_of(settings)); }
 
 std::size_t bytes_at(double density, std::span<const Tensor> tensors) {
   std::size_t selected = 0;
@@ -29,11 +19,11 @@ std::size_t bytes_at(double density, std::span<const Tensor> tensors) {
 }
 
 std::size_t wire_bytes(const Settings& settings, std::span<const Tensor> tensors) {
-  return bytes_at(sparse::most_density(settings, density_of(settings)), tensors);
+  return bytes_at(sparse::most_density(settings), tensors);
 }
 
 std::vector<RoundBytes> rounds(const Settings& settings, std::span<const Tensor> tensors) {
-  return {{Combine::additive, static_cast<double>(bytes_at(density_of(settings), tensors))}};
+  return {{Combine::additive, static_cast<double>(bytes_at(sparse::density_of(settings), tensors))}};
 }
 
 /// The drawn indices depend only on the key, the step and the number of elements, not on the rank.
@@ -49,29 +39,24 @@ void draw(const Tensor& source, double density, std::uint64_t step, std::vector<
 }
 
 std::unique_ptr<Coder> coder(const Settings& settings) {
-  const auto draw_now = [settings, density = density_of(settings)](const Tensor& source, const Moment& moment,
-                                                                   std::vector<std::uint32_t>& into) {
-    draw(source, sparse::density_at(settings, density, moment.step), moment.step, into);
+  const auto draw_now = [settings](const Tensor& source, const Moment& moment, std::vector<std::uint32_t>& into) {
+    draw(source, sparse::density_at(settings, moment.step), moment.step, into);
   };
   return sparse::sharing_coder(draw_now, settings.feedback);
 }
 
 }  // namespace
 
-extern constinit const Codec random_k{
+extern constinit const Codec random_k = sparse::density_codec({
     .name = "random_k",
     .summary = "The same random elements on every rank, without indices: `random_k:DENSITY`",
     .source = "Stich, Cordonnier & Jaggi, NeurIPS 2018, stratified",
     .combines = {.additive = true},
     .parameter = "0.05",
     .decodes_alone = false,
-    .feedback = FeedbackUse::maskable,
-    .has_density = true,
-    .takes = takes,
     .wire_bytes = wire_bytes,
     .coder = coder,
     .rounds = rounds,
-    .check = check,
-};
+});
 
 }  // namespace syncopate::compress::codec

@@ -36,8 +36,6 @@ std::unique_ptr<quantised::Quantiser> quantiser(double (*unit)(std::span<const f
   return quantised::level_quantiser({.group = quantised::kMostGroup, .highest = 1, .bits = 0, .unit = unit});
 }
 
-bool takes(DType dtype) { return dtype == DType::f32; }
-
 std::size_t wire_bytes(const Settings& /*settings*/, std::span<const Tensor> tensors) {
   return quantised::scattering_bytes(*quantiser(clipped_peak), tensors);
 }
@@ -55,7 +53,7 @@ extern constinit const Codec terngrad{
     .combines = {.gather = true, .scatter = true},
     .one_round = false,
     .feedback = FeedbackUse::unsound,
-    .takes = takes,
+    .takes = takes_f32,
     .wire_bytes = wire_bytes,
     .coder = coder,
 };

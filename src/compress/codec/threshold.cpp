@@ -4,7 +4,6 @@
 //   v = g + r;  S = all |v| >= tau;  send (S, sign v[S]);  r'[S] = v[S] - tau sign v[S], r' = v elsewhere
 //   size: 1 bit and the coded index per selected element: at 1 in 100 about 9 bits; N - 1 such packets reach every rank
 //   Choose tau above most elements: the residual of an element that always exceeds tau grows without bound.
-#include "compress/parameters.hpp"
 #include "compress/sparse/coder.hpp"
 #include "kernel/select.hpp"
 
@@ -12,14 +11,10 @@ namespace syncopate::compress::codec {
 
 namespace {
 
-constexpr Parameter kTau{"tau", 1e-30, 1e30};
+constexpr base::shelf::Parameter kTau[] = {{"tau", 1e-30, 1e30}};
 constexpr double kUsualDensity = 0.01;  ///< of the sent elements, if tau suits the gradients
 
-bool takes(DType dtype) { return dtype == DType::f32; }
-
-float tau_of(const Settings& settings) { return static_cast<float>(parameters_of(settings, {&kTau, 1})[0]); }
-
-void check(const Settings& settings) { static_cast<void>(tau_of(settings)); }
+float tau_of(const Settings& settings) { return static_cast<float>(settings.numbers[0]); }
 
 sparse::ValueCoding values_of(const Settings& settings) { return {.bits = 1, .scale = tau_of(settings)}; }
 
@@ -49,12 +44,12 @@ extern constinit const Codec threshold{
     .source = "Strom, Interspeech 2015",
     .combines = {.gather = true},
     .parameter = "0.01",
+    .parameters = kTau,
     .feedback = FeedbackUse::maskable,
-    .takes = takes,
+    .takes = takes_f32,
     .wire_bytes = wire_bytes,
     .coder = coder,
     .rounds = rounds,
-    .check = check,
 };
 
 }  // namespace syncopate::compress::codec

@@ -29,4 +29,22 @@ struct Coding {
 [[nodiscard]] std::size_t owner_bytes(const Quantiser& quantiser, const Feedback& feedback, const Tensor& tensor,
                                       int ranks);
 
+/// Completes an entry of the shelf whose packets and averages have the same quantiser.
+template <std::unique_ptr<Quantiser> (*quantiser)(const Settings& settings)>
+[[nodiscard]] constexpr Codec scattering_codec(Codec own) {
+  own.combines = {.gather = true, .scatter = true};
+  own.one_round = false;
+  own.takes = takes_f32;
+  own.wire_bytes = [](const Settings& settings, std::span<const Tensor> tensors) {
+    return scattering_bytes(*quantiser(settings), tensors);
+  };
+  own.coder = [](const Settings& settings) {
+    return scattering_coder({quantiser(settings), quantiser(settings), settings.feedback});
+  };
+  own.kept_bytes = [](const Settings& settings, const Tensor& tensor, int ranks) {
+    return owner_bytes(*quantiser(settings), settings.feedback, tensor, ranks);
+  };
+  return own;
+}
+
 }  // namespace syncopate::compress::quantised

@@ -145,15 +145,4 @@ std::size_t selected_of(double density, std::size_t elements) noexcept {
   return std::min(exact, elements);
 }
 
-double density_at(const Settings& settings, double density, std::uint64_t step) noexcept {
-  const Warmup& warmup = settings.warmup;
-  if (step >= warmup.steps || warmup.density <= density) return density;
-  const double passed = static_cast<double>(step) / static_cast<double>(warmup.steps);
-  return warmup.density * std::pow(density / warmup.density, passed);
-}
-
-double most_density(const Settings& settings, double density) noexcept {
-  return std::max(density, density_at(settings, density, 0));
-}
-
 }  // namespace syncopate::compress::sparse

@@ -34,9 +34,5 @@ struct SparseCoding {
 
 /// Number of elements that a density selects: at least one, unless `elements` is 0.
 [[nodiscard]] std::size_t selected_of(double density, std::size_t elements) noexcept;
-/// The density in a step: falls geometrically from the warm-up's density to the codec's own.
-[[nodiscard]] double density_at(const Settings& settings, double density, std::uint64_t step) noexcept;
-/// The highest density of all steps.
-[[nodiscard]] double most_density(const Settings& settings, double density) noexcept;
 
 }  // namespace syncopate::compress::sparse

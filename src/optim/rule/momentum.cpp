@@ -8,23 +8,10 @@
 
 namespace syncopate::optim::rule {
 
-namespace {
-
-void update(const Step& step, const Part& part) {
-  descend_with_velocity(step, part, {.nesterov = false, .corrected = step.corrected});
-}
-
-}  // namespace
-
-extern constinit const Rule momentum{
+extern constinit const Rule momentum = velocity_rule<false>({
     .name = "momentum",
     .summary = "Subtracts a decaying sum of all gradients: the velocity",
     .source = "Polyak 1964; Sutskever et al., ICML 2013, equation 1",
-    .takes = kVelocityTakes,
-    .state = kVelocity,
-    .moved_bytes = 24,
-    .takes_corrected = true,
-    .update = update,
-};
+});
 
 }  // namespace syncopate::optim::rule

@@ -9,23 +9,10 @@
 
 namespace syncopate::optim::rule {
 
-namespace {
-
-void update(const Step& step, const Part& part) {
-  descend_with_velocity(step, part, {.nesterov = true, .corrected = step.corrected});
-}
-
-}  // namespace
-
-extern constinit const Rule nesterov{
+extern constinit const Rule nesterov = velocity_rule<true>({
     .name = "nesterov",
     .summary = "Momentum that looks one step ahead",
     .source = "Nesterov 1983; Sutskever et al., ICML 2013, equation 3",
-    .takes = kVelocityTakes,
-    .state = kVelocity,
-    .moved_bytes = 24,
-    .takes_corrected = true,
-    .update = update,
-};
+});
 
 }  // namespace syncopate::optim::rule
