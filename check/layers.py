@@ -23,7 +23,8 @@ LAYERS = {
     "cache": {"base", "transport", "collective", "input", "cache"},
     "server/consistency": {"base", "server/consistency"},
     "server/placement": {"base", "server/placement"},
-    "simulate": {"base", "transport", "collective", "schedule", "server/consistency", "server/placement", "simulate"},
+    # It runs the production server's tables (server/table), so that their protocol is implemented once.
+    "simulate": {"base", "transport", "collective", "schedule", "server", "server/consistency", "server/placement", "simulate"},
     "sync": {"base", "kernel", "transport", "collective", "compress", "schedule", "optim", "server",
              "server/consistency", "server/placement", "input", "cache", "sync"},
 }

@@ -43,7 +43,7 @@ nlohmann::json row_of(const ServerSimulation& row) {
 
 void add_servers(CLI::App& app, ServerChoice& choice) {
   app.add_option("--servers", choice.scene.servers, "Exchange parameter_server: servers (default: one for each host)")
-      ->check(between(1, 65536));
+      ->check(between(1, 4096));
   app.add_option("--server-hosts", choice.hosts, "Where they are: on the workers' hosts in turns, or on their own")
       ->check(one_of("places of servers", {"workers", "own"}))
       ->capture_default_str();

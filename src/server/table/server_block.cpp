@@ -22,7 +22,12 @@ std::byte* bytes_of(float* values) { return reinterpret_cast<std::byte*>(values)
 }  // namespace
 
 ServerBlock::ServerBlock(const Terms& terms, const Block& block, bool spared)
-    : terms_(terms), spared_(spared), weights_(block.elements.size()), seats_(terms.workers), shown_(terms, block) {
+    : terms_(terms),
+      spared_(spared),
+      server_(block.server),
+      weights_(block.elements.size()),
+      seats_(terms.workers),
+      shown_(terms, block) {
   if (block.is_coded) coder_ = compress::coder_of(terms.codec, true);
   complete_ = terms.in_lockstep() ? terms.first_step : 0;
   for (Seat& seat : seats_) seat.applied = seat.clock = terms.first_step;
@@ -36,7 +41,7 @@ void ServerBlock::initialise(base::ConstBytes values, std::uint64_t part) {
   require_length(values);
   require_part(part);
   if (has_weights_) return;
-  std::memcpy(part == 0 ? weights_.data() : state_[part - 1].data(), values.data(), values.size());
+  std::ranges::copy(values, std::as_writable_bytes(std::span(part == 0 ? weights_ : state_[part - 1])).begin());
   has_weights_ = part == 0;
 }
 
@@ -120,7 +125,7 @@ void ServerBlock::apply_step() {
                          .spared = spared_};
   const kernel::Reduction average{.divisor = static_cast<int>(senders.size())};
   const std::size_t length = coder_ ? weights_.size() : kTile;  // a packet is decoded as a whole
-  std::vector<float> sum(length);
+  std::vector<float> sum(std::min(length, weights_.size()));
   for (std::size_t begin = 0; begin < weights_.size(); begin += length) {
     const Range tile{begin, std::min(begin + length, weights_.size())};
     std::fill_n(sum.begin(), tile.size(), 0.0F);
@@ -149,9 +154,11 @@ void ServerBlock::add(base::ConstBytes update, Range range, float* into) {
 std::vector<std::size_t> ServerBlock::answerable() {
   std::vector<std::size_t> workers;
   if (!has_weights_) return workers;
-  for (std::size_t worker = 0; worker < seats_.size(); ++worker) {
+  const Clock least = this->least();
+  for (std::size_t turn = 0; turn < seats_.size(); ++turn) {
+    const std::size_t worker = (server_ + turn) % seats_.size();
     std::optional<Clock>& asks = seats_[worker].asks;
-    if (!asks || *asks > least()) continue;
+    if (!asks || *asks > least) continue;
     asks.reset();
     workers.push_back(worker);
   }

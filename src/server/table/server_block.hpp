@@ -28,7 +28,8 @@ class ServerBlock final {
   void take(std::size_t worker, const Message& push);
   /// The worker waits for weights that hold `fetch.least` steps of every worker.
   void ask(std::size_t worker, const Message& fetch);
-  /// Workers that can be answered; they stop waiting.
+  /// Workers that can be answered; they stop waiting. Each server begins with another worker, so that servers do not
+  /// all answer the same worker first.
   [[nodiscard]] std::vector<std::size_t> answerable();
   [[nodiscard]] Message answer(std::size_t worker);
 
@@ -86,6 +87,7 @@ class ServerBlock final {
 
   const Terms& terms_;
   const bool spared_;
+  const std::size_t server_;
   std::unique_ptr<compress::Coder> coder_;  ///< of updates; null: they are sent uncoded
   bool has_weights_ = false;
   std::vector<float> weights_;

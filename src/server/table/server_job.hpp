@@ -25,7 +25,8 @@ struct ServerTables::Job {
     Clock imaged = 0;  ///< the last step of which its image was taken; under the lock of `kept`
   };
 
-  explicit Job(const Setup& agreed) : setup(agreed), terms(agreed), told(agreed.workers), met(agreed.workers) {}
+  Job(const Setup& agreed, std::optional<NoValues> no_values)
+      : setup(agreed), terms(agreed, no_values), told(agreed.workers), met(agreed.workers) {}
 
   const Setup setup;
   const Terms terms;

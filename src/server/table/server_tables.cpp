@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "base/require.hpp"
 #include "server/table/server_job.hpp"
@@ -17,6 +18,11 @@ std::size_t ServerTables::kept_bytes() const {
 
 ServerTables::ServerTables(std::size_t server, std::size_t memory_bytes, Send send, Forward forward)
     : server_(server), memory_bytes_(memory_bytes), log_(std::move(send), std::move(forward)) {}
+ServerTables::ServerTables(std::size_t server, NoValues no_values, Send send)
+    : server_(server),
+      memory_bytes_(std::numeric_limits<std::size_t>::max()),
+      no_values_(no_values),
+      log_(std::move(send), nullptr) {}
 ServerTables::~ServerTables() = default;
 
 std::shared_ptr<ServerTables::Job> ServerTables::job() const {
@@ -31,7 +37,7 @@ std::shared_ptr<const Setup> ServerTables::setup() const {
 }
 
 std::shared_ptr<ServerTables::Job> ServerTables::create(const Setup& setup) const {
-  auto job = std::make_shared<Job>(setup);
+  auto job = std::make_shared<Job>(setup, no_values_);
   base::require(server_ < setup.servers, "this is server {} and the job has {} servers", server_, setup.servers);
   // Weights, their copy for answers, and the states of rules or the pending updates of workers.
   const std::size_t copies = 2 + (job->terms.in_lockstep() ? job->terms.optimizer.state.size() + setup.workers : 0);
@@ -41,7 +47,7 @@ std::shared_ptr<ServerTables::Job> ServerTables::create(const Setup& setup) cons
   base::require(bytes / static_cast<double>(setup.servers) <= static_cast<double>(memory_bytes_),
                 "the job's tables take {:.0f} MiB on each of {} servers, {} MiB are allowed (--memory)",
                 bytes / static_cast<double>(setup.servers) / (1 << 20), setup.servers, memory_bytes_ >> 20);
-  for (const Block& block : blocks_of(setup))
+  for (const Block& block : kept_blocks_of(setup, job->terms))
     if (block.server == server_)
       job->blocks.push_back(
           std::make_unique<Job::Kept>(block, ServerBlock(job->terms, block, setup.tables[block.table].spared)));

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,6 +24,8 @@ class ServerTables final {
   /// `memory_bytes`: limit of the kept state, including the optimizer's state and held updates. `forward`: to the
   /// replica; null: there is none.
   ServerTables(std::size_t server, std::size_t memory_bytes, Send send, Forward forward = nullptr);
+  /// For simulations: keeps no values.
+  ServerTables(std::size_t server, NoValues no_values, Send send);
   ~ServerTables();
   /// A block's state at a step: ServerBlock::image when it has the updates of that number of steps of every worker.
   struct Image {
@@ -94,6 +97,7 @@ class ServerTables final {
   void meet(Job& job, std::size_t worker, const Message& message) const;
 
   const std::size_t server_, memory_bytes_;
+  const std::optional<NoValues> no_values_{};
   Log log_;
   base::Guarded<std::shared_ptr<Job>> job_;
   std::mutex transferring_;

@@ -175,7 +175,7 @@ compress::Settings settings_of(const Setup& setup, const std::string& name, cons
 
 }  // namespace
 
-Terms::Terms(const Setup& setup)
+Terms::Terms(const Setup& setup, std::optional<NoValues> without)
     : workers(setup.workers),
       consistency(rule_of(setup.consistency)),
       optimizer(optim::rule_named(setup.optimizer)),
@@ -183,7 +183,8 @@ Terms::Terms(const Setup& setup)
       codec(settings_of(setup, setup.codec, setup.feedback)),
       answers(settings_of(setup, setup.answers, "none")),
       seed(setup.seed),
-      first_step(setup.first_step) {
+      first_step(setup.first_step),
+      no_values(without) {
   base::require(first_step >= 0 && static_cast<std::uint64_t>(first_step) <= kMostFirstStep,
                 "the first step is {}; allowed: 0 to {}", first_step, kMostFirstStep);
   base::require(setup.workers >= 1 && setup.workers <= kMostWorkers, "{} workers; allowed: 1 to {}", setup.workers,
@@ -198,6 +199,13 @@ Terms::Terms(const Setup& setup)
 bool Terms::codes(const compress::Settings& settings, std::size_t elements) {
   const compress::Tensor table{.values = Buffer(nullptr, elements, DType::f32), .rows = elements};
   return settings.codec->name != "none" && compress::is_coded(settings, table);
+}
+
+std::vector<Block> kept_blocks_of(const Setup& setup, const Terms& terms) {
+  std::vector<Block> blocks = blocks_of(setup);
+  if (terms.no_values)
+    for (Block& block : blocks) block.elements = {};
+  return blocks;
 }
 
 }  // namespace syncopate::server

@@ -1,6 +1,7 @@
 // Setup: the settings that all workers and servers of a job must share, as a value and as bytes.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -60,6 +61,12 @@ struct Block {
 /// All blocks in the order of tables and elements. Pure: equal on every process. Throws Misuse.
 [[nodiscard]] std::vector<Block> blocks_of(const Setup& setup);
 
+/// Tables without values, for simulations: blocks keep and compute nothing, and messages have no bodies. Clocks,
+/// requests and answers are those of tables with values.
+struct NoValues {
+  double significance = 0;  ///< size of one step's update relative to the weights; steps add up
+};
+
 /// How the blocks of a job are handled: the objects that a setup names.
 struct Terms {
   std::size_t workers = 1;
@@ -70,8 +77,9 @@ struct Terms {
   compress::Settings answers;  ///< without feedback: omitted values remain in the next difference
   std::uint64_t seed = 0;
   Clock first_step = 0;
+  std::optional<NoValues> no_values{};
 
-  explicit Terms(const Setup& setup);  ///< throws Misuse
+  explicit Terms(const Setup& setup, std::optional<NoValues> no_values = {});  ///< throws Misuse
   /// Whether all workers compute each step with the same weights. Then updates are gradients, and a server applies
   /// their average by the optimizer's rule, once a step. Otherwise each worker applies the rule to its own copy, an
   /// update is the resulting change, and a server adds it, divided by the number of workers, on arrival.
@@ -83,5 +91,8 @@ struct Terms {
  private:
   [[nodiscard]] static bool codes(const compress::Settings& settings, std::size_t elements);
 };
+
+/// blocks_of(setup); without values each block has no elements.
+[[nodiscard]] std::vector<Block> kept_blocks_of(const Setup& setup, const Terms& terms);
 
 }  // namespace syncopate::server

@@ -47,7 +47,7 @@ void WorkerBlock::add(std::span<const float> update) {
   if (has_update_)
     add_to(*update_, update);
   else
-    std::memcpy(update_->data(), update.data(), update.size_bytes());
+    std::ranges::copy(update, update_->begin());
   has_update_ = true;
 }
 
@@ -56,7 +56,10 @@ void WorkerBlock::end_step(double rate) noexcept {
   rate_ = rate;
 }
 
-double WorkerBlock::significance() const { return has_update_ ? norm(*update_) / norm(weights_) : 0; }
+double WorkerBlock::significance() const {
+  if (terms_.no_values) return static_cast<double>(own_ - sent_) * terms_.no_values->significance;
+  return has_update_ ? norm(*update_) / norm(weights_) : 0;
+}
 
 Moment WorkerBlock::moment() const noexcept {
   return {.own = own_, .fetched = fetched_, .wanted = wanted_, .sent = sent_};
@@ -154,7 +157,7 @@ void WorkerBlock::restore(base::ConstBytes left_out, std::uint64_t packets) {
 void WorkerBlock::follow(const Message& answer) {
   const std::span<float> known = followed_.empty() ? weights_ : std::span(followed_);
   if (answer.first == 0)
-    std::memcpy(known.data(), answer.body.bytes.data(), known.size_bytes());
+    std::ranges::copy(answer.body.bytes, std::as_writable_bytes(known).begin());
   else
     for (const base::ConstBytes packet : packets_of(answer.body.bytes)) follower_->add(packet, known);
 }

@@ -49,21 +49,29 @@ std::unique_ptr<Optimizer> optimizer_of(const Setup& setup, std::span<const Buff
 }  // namespace
 
 WorkerTables::WorkerTables(const Setup& setup, std::size_t worker, std::vector<Buffer> weights, Send send)
-    : setup_(setup), terms_(setup_), send_(std::move(send)), by_server_(setup.servers) {
-  require_fit(setup_, weights);
+    : WorkerTables(setup, worker, std::move(weights), {}, std::move(send)) {}
+
+WorkerTables::WorkerTables(const Setup& setup, std::size_t worker, NoValues no_values, Send send)
+    : WorkerTables(setup, worker, std::vector<Buffer>(setup.tables.size()), no_values, std::move(send)) {}
+
+WorkerTables::WorkerTables(const Setup& setup, std::size_t worker, std::vector<Buffer> weights,
+                           std::optional<NoValues> no_values, Send send)
+    : setup_(setup), terms_(setup_, no_values), send_(std::move(send)), by_server_(setup.servers) {
+  if (!no_values) require_fit(setup_, weights);
   for (const Buffer& buffer : weights)
     tables_.push_back(
         {.weights = floats(buffer), .begin = tables_.empty() ? 0 : elements(), .blocks = {}, .places = {}});
-  for (const Block& place : in_turns(blocks_of(setup_), setup_.servers, worker)) {
+  for (const Block& place : in_turns(kept_blocks_of(setup_, terms_), setup_.servers, worker)) {
     Table& table = tables_[place.table];
     const auto part = table.weights.subspan(place.elements.begin, place.elements.size());
     table.blocks.push_back(std::make_unique<Shared>(WorkerBlock(terms_, place, part, worker)));
     table.places.push_back(place);
     auto& at_server = by_server_[place.server];
     at_server.resize(std::max<std::size_t>(at_server.size(), place.index + 1));
-    at_server[place.index] = table.blocks.back().get();
+    at_server[place.index] = {table.blocks.back().get(), by_turn_.size()};
+    by_turn_.push_back(table.blocks.back().get());
   }
-  if (terms_.in_lockstep()) return;
+  if (terms_.in_lockstep() || no_values) return;
   optimizer_ = optimizer_of(setup_, weights);
   std::size_t longest = 0;
   for (const Table& table : tables_) longest = std::max(longest, table.weights.size());
@@ -120,7 +128,7 @@ void WorkerTables::update(std::size_t index, std::span<float> gradient, const Up
                 "clock",
                 setup_.tables[index].name, own_);
   std::span<float> update = gradient;
-  if (!terms_.in_lockstep()) {
+  if (optimizer_) {
     add_change(table, index, gradient, at);
     update = {change_.data(), gradient.size()};
   }
@@ -173,10 +181,18 @@ bool WorkerTables::may_read(std::size_t table) {
   });
 }
 
+/// Other blocks have sent what was due when `update` added to them.
 void WorkerTables::demand() {
-  each_block([&](const Block& place, Shared& shared) {
-    send_due(place, shared.with([](WorkerBlock& block) { return block.request(); }));
-  });
+  const Turns changed = changed_.with([](Turns& turns) { return std::exchange(turns, {}); });
+  for (const std::size_t turn : changed) {
+    const auto [place, message] =
+        by_turn_[turn]->with([](WorkerBlock& block) { return std::pair(block.block(), block.request()); });
+    send_due(place, message);
+  }
+}
+
+void WorkerTables::note_change(std::size_t turn) {
+  changed_.with([&](Turns& turns) { turns.insert(turn); });
 }
 
 void WorkerTables::read(std::size_t table) {
@@ -208,18 +224,23 @@ bool WorkerTables::finish() {
 
 void WorkerTables::receive(std::size_t server, Message message) {
   if (message.says == Says::want) {
-    for (Shared* shared : by_server_.at(server)) shared->with([&](WorkerBlock& block) { block.want(message.least); });
+    for (const auto& [shared, turn] : by_server_.at(server)) {
+      shared->with([&](WorkerBlock& block) { block.want(message.least); });
+      note_change(turn);
+    }
     return;
   }
   const auto& blocks = by_server_.at(server);
   if (message.says != Says::weights || message.block >= blocks.size())
     throw Corrupt(fmt::format("server {} sent kind {} for block {} of {}", server, static_cast<int>(message.says),
                               message.block, blocks.size()));
-  blocks[message.block]->with([&](WorkerBlock& block) { block.receive(std::move(message)); });
+  const auto& [shared, turn] = blocks[message.block];
+  shared->with([&](WorkerBlock& block) { block.receive(std::move(message)); });
+  note_change(turn);
 }
 
 void WorkerTables::repeat(std::size_t server) {
-  for (Shared* shared : by_server_.at(server))
+  for (const auto& [shared, turn] : by_server_.at(server))
     shared->with([&](const WorkerBlock& block) {
       if (offers_ && !block.has_weights()) offer(block.block());
       send_due(block.block(), block.under_way());
@@ -229,6 +250,7 @@ void WorkerTables::repeat(std::size_t server) {
 void WorkerTables::catch_up(Clock least) {
   if (least <= own_) return;
   each_block([&](const Block&, Shared& shared) { shared.with([&](WorkerBlock& block) { block.skip_to(least); }); });
+  for (std::size_t turn = 0; turn < by_turn_.size(); ++turn) note_change(turn);
   own_ = least;
 }
 

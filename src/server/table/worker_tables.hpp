@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -43,6 +44,8 @@ class WorkerTables final {
   using Send = std::function<void(Request)>;
   /// `weights`: of every table, in the program's memory; they must outlive this. Throws Misuse.
   WorkerTables(const Setup& setup, std::size_t worker, std::vector<Buffer> weights, Send send);
+  /// For simulations: the tables have no values, and every gradient is empty.
+  WorkerTables(const Setup& setup, std::size_t worker, NoValues no_values, Send send);
   ~WorkerTables();
   WorkerTables(const WorkerTables&) = delete;
   WorkerTables& operator=(const WorkerTables&) = delete;
@@ -98,6 +101,12 @@ class WorkerTables final {
 
  private:
   using Shared = base::Guarded<WorkerBlock>;
+  /// Numbers of the blocks, in the order in which they are sent.
+  using Turns = std::set<std::size_t>;
+  struct Place {
+    Shared* block = nullptr;
+    std::size_t turn = 0;
+  };
   struct Table {
     std::span<float> weights;
     std::size_t begin = 0;  ///< of its elements among those of all tables
@@ -106,6 +115,8 @@ class WorkerTables final {
     bool is_updated = false;  ///< in the current step
   };
 
+  WorkerTables(const Setup& setup, std::size_t worker, std::vector<Buffer> weights, std::optional<NoValues> no_values,
+               Send send);
   void offer(const Block& place) const;
   void offer(const Block& place, std::span<const float> values, std::uint64_t part) const;
   [[nodiscard]] std::size_t elements() const { return tables_.back().begin + tables_.back().weights.size(); }
@@ -113,6 +124,7 @@ class WorkerTables final {
   void end_step(Table& table, double rate);
   void add_change(Table& table, std::size_t index, std::span<float> gradient, const UpdateStep& at);
   void send_due(const Block& place, const std::optional<Message>& message) const;
+  void note_change(std::size_t turn);
   template <class F>
   void each_block(F&& f);
 
@@ -120,7 +132,9 @@ class WorkerTables final {
   const Terms terms_;
   const Send send_;
   std::vector<Table> tables_;
-  std::vector<std::vector<Shared*>> by_server_;  ///< by the index of a server's block
+  std::vector<Shared*> by_turn_;
+  std::vector<std::vector<Place>> by_server_;    ///< by the index of a server's block
+  base::Guarded<Turns> changed_;                 ///< blocks with a message since the last `demand`
   std::unique_ptr<Optimizer> optimizer_;         ///< unless in lockstep: the worker's own
   std::vector<float> before_, change_;           ///< of one table
   std::vector<std::vector<float>> first_state_;  ///< in lockstep, until the first step has ended

@@ -1,10 +1,9 @@
-// Scene: production's placement, cut into blocks like tables.
+// Scene: the production setup of a model's layers, and the bytes of the blocks that follow from it.
 #include "simulate/server/scene.hpp"
 
 #include <algorithm>
-#include <map>
+#include <numeric>
 
-#include "base/named.hpp"
 #include "base/require.hpp"
 #include "server/placement.hpp"
 
@@ -13,10 +12,6 @@ namespace syncopate::simulate::server {
 namespace {
 
 namespace production = syncopate::server;
-
-constexpr std::size_t kGrainBytes = 4;
-/// A block's weights are at most a message's body (server/message).
-constexpr std::size_t kMostBlockBytes = std::size_t{1} << 20;
 
 /// Wire bytes of a layer, relative to its size.
 double share_of(const std::vector<std::uint64_t>& wire, const schedule::Timeline& timeline, std::size_t layer) {
@@ -27,35 +22,47 @@ double share_of(const std::vector<std::uint64_t>& wire, const schedule::Timeline
   return bytes > 0 ? static_cast<double>(wire[layer]) / bytes : 0;
 }
 
-std::vector<Block> blocks_of(const schedule::Timeline& timeline, const ServerScene& asked,
-                             const std::vector<production::Shard>& shards) {
-  std::vector<Block> blocks;
-  for (const production::Shard& shard : shards) {
-    const std::size_t bytes = shard.end - shard.begin;
-    const std::size_t parts = (bytes + kMostBlockBytes - 1) / kMostBlockBytes;
-    const double each = static_cast<double>(bytes) / static_cast<double>(parts);
-    for (std::size_t part = 0; part < parts; ++part)
-      blocks.push_back({.layer = shard.table,
-                        .server = shard.server,
-                        .part = part,
-                        .update_bytes = each * share_of(asked.update_bytes, timeline, shard.table),
-                        .answer_bytes = each * share_of(asked.answer_bytes, timeline, shard.table)});
-  }
-  return blocks;
+void place_hosts(Scene& scene, const Cluster& cluster, const ServerScene& asked) {
+  const auto workers = static_cast<std::size_t>(cluster.ranks);
+  const auto per_host = static_cast<std::size_t>(std::max(cluster.ranks_per_host, 1));
+  const std::size_t worker_hosts = (workers + per_host - 1) / per_host;
+  scene.servers = asked.servers > 0 ? static_cast<std::size_t>(asked.servers) : worker_hosts;
+  scene.hosts = worker_hosts + (asked.own_hosts ? scene.servers : 0);
+  for (std::size_t worker = 0; worker < workers; ++worker) scene.host_of_worker.push_back(worker / per_host);
+  for (std::size_t server = 0; server < scene.servers; ++server)
+    scene.host_of_server.push_back(asked.own_hosts ? worker_hosts + server : server % worker_hosts);
 }
 
-/// One block per server. It leaves after the whole backward pass, and the whole forward pass waits for it.
-std::vector<Block> joined(const std::vector<Block>& blocks) {
-  std::map<std::size_t, Block> whole;
-  for (const Block& block : blocks) {
-    Block& all = whole[block.server];
-    all.server = block.server;
-    all.update_bytes += block.update_bytes;
-    all.answer_bytes += block.answer_bytes;
+/// Returns the loads of the servers.
+std::vector<std::size_t> place_blocks(Scene& scene, const schedule::Timeline& timeline, const ServerScene& asked) {
+  std::vector<std::size_t> loads(scene.servers);
+  scene.bytes.resize(scene.servers);
+  for (const production::Block& block : blocks_of(scene.setup)) {
+    const std::size_t bytes = block.elements.size() * sizeof(float);
+    const auto size = static_cast<double>(bytes);
+    loads[block.server] += bytes;
+    scene.bytes[block.server].push_back({.update = size * share_of(asked.update_bytes, timeline, block.table),
+                                         .answer = size * share_of(asked.answer_bytes, timeline, block.table)});
+    ++scene.blocks;
   }
-  std::vector<Block> result;
-  for (const auto& [server, block] : whole) result.push_back(block);
-  return result;
+  return loads;
+}
+
+/// Joins each server's blocks to one. Servers without a block leave the job.
+void join_blocks(Scene& scene) {
+  std::vector<std::vector<BlockBytes>> joined;
+  std::vector<std::size_t> hosts;
+  for (std::size_t server = 0; server < scene.servers; ++server) {
+    if (scene.bytes[server].empty()) continue;
+    BlockBytes& all = joined.emplace_back(1).front();
+    for (const BlockBytes& block : scene.bytes[server]) all = {all.update + block.update, all.answer + block.answer};
+    hosts.push_back(scene.host_of_server[server]);
+  }
+  scene.blocks = scene.setup.servers = joined.size();
+  scene.setup.placement = "uniform";
+  scene.setup.tables = {{.name = "all", .elements = joined.size()}};
+  scene.bytes = std::move(joined);
+  scene.host_of_server = std::move(hosts);
 }
 
 }  // namespace
@@ -68,29 +75,22 @@ Flow flow_named(std::string_view name) {
 }
 
 Scene scene_of(const schedule::Timeline& timeline, const Cluster& cluster, const ServerScene& asked, Flow flow) {
-  const auto workers = static_cast<std::size_t>(cluster.ranks);
-  const auto per_host = static_cast<std::size_t>(std::max(cluster.ranks_per_host, 1));
-  const std::size_t worker_hosts = (workers + per_host - 1) / per_host;
-  base::require(asked.servers >= 0 && asked.servers <= 65536, "{} servers; allowed: 1 to 65536", asked.servers);
+  base::require(asked.servers >= 0 && asked.servers <= static_cast<int>(production::kMostWorkers),
+                "{} servers; allowed: 1 to {}", asked.servers, production::kMostWorkers);
   base::require(asked.significance >= 0, "a significance of {}; allowed: 0 or more", asked.significance);
-  Scene scene{.flow = flow,
-              .workers = workers,
-              .servers = asked.servers > 0 ? static_cast<std::size_t>(asked.servers) : worker_hosts,
-              .layers = timeline.layers.size(),
-              .rule = production::rule_of(asked.consistency),
-              .significance = asked.significance};
-  scene.hosts = worker_hosts + (asked.own_hosts ? scene.servers : 0);
-  for (std::size_t worker = 0; worker < workers; ++worker) scene.host_of_worker.push_back(worker / per_host);
-  for (std::size_t server = 0; server < scene.servers; ++server)
-    scene.host_of_server.push_back(asked.own_hosts ? worker_hosts + server : server % worker_hosts);
-  std::vector<std::size_t> bytes;
+  Scene scene{.flow = flow, .no_values = {asked.significance}, .layers = timeline.layers.size()};
+  place_hosts(scene, cluster, asked);
+  scene.setup = {.tables = {},
+                 .workers = scene.host_of_worker.size(),
+                 .servers = scene.servers,
+                 .placement = asked.placement,
+                 .consistency = asked.consistency,
+                 .optimizer = "sgd"};
   for (const schedule::Layer& layer : timeline.layers)
-    bytes.push_back((layer.bytes + kGrainBytes - 1) / kGrainBytes * kGrainBytes);
-  const auto shards =
-      production::shards_of(production::placement_named(asked.placement), {bytes, scene.servers, kGrainBytes});
-  scene.load_variation = production::variation_of(production::loads_of(shards, scene.servers));
-  scene.blocks = blocks_of(timeline, asked, shards);
-  if (flow == Flow::traditional) scene.blocks = joined(scene.blocks);
+    scene.setup.tables.push_back({.name = std::to_string(scene.setup.tables.size()),
+                                  .elements = (layer.bytes + sizeof(float) - 1) / sizeof(float)});
+  scene.load_variation = production::variation_of(place_blocks(scene, timeline, asked));
+  if (flow == Flow::traditional) join_blocks(scene);
   return scene;
 }
 

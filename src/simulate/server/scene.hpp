@@ -1,12 +1,11 @@
-// Scene: the hosts of workers and servers, and the blocks that travel between them.
+// Scene: a job of the production server, the hosts of its workers and servers, and the bytes of its messages.
 #pragma once
 
 #include <string_view>
 #include <vector>
 
 #include "schedule/timeline.hpp"
-#include "server/consistency.hpp"
-#include "simulate/server/ports.hpp"
+#include "server/table/setup.hpp"
 #include "syncopate/simulate.hpp"
 
 namespace syncopate::simulate::server {
@@ -20,22 +19,20 @@ enum class Flow : std::uint8_t {
 inline constexpr std::string_view kFlows[] = {"traditional", "wait_free", "front_first"};
 [[nodiscard]] Flow flow_named(std::string_view name);  ///< throws Misuse that lists them
 
-/// The unit that is pushed, stored and answered (server/table). It belongs to `layer`, whose forward pass waits for it
-/// and whose backward pass ends with its update.
-struct Block {
-  std::size_t layer = 0, server = 0;
-  std::size_t part = 0;  ///< index within its layer on its server
-  double update_bytes = 0, answer_bytes = 0;
+/// Bytes of a block's messages.
+struct BlockBytes {
+  double update = 0, answer = 0;
 };
 
 struct Scene {
   Flow flow = Flow::wait_free;
-  std::size_t workers = 1, servers = 1, hosts = 1;
-  std::vector<std::size_t> host_of_worker, host_of_server;
-  std::vector<Block> blocks;  ///< by layer
-  std::size_t layers = 0;
-  syncopate::server::Rule rule;
-  double significance = 0;
+  /// A table for each layer. Flow traditional: one table, of the first layer, which has one block on each server that
+  /// keeps weights. So it leaves after the whole backward pass, and the whole forward pass waits for it.
+  syncopate::server::Setup setup{};
+  syncopate::server::NoValues no_values{};
+  std::vector<std::vector<BlockBytes>> bytes{};  ///< by server and by the index of its block
+  std::vector<std::size_t> host_of_worker{}, host_of_server{};
+  std::size_t servers = 1, hosts = 1, layers = 0, blocks = 0;
   double load_variation = 0;
 };
 

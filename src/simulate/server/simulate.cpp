@@ -5,7 +5,7 @@
 #include "schedule/evaluate.hpp"
 #include "simulate/candidate.hpp"
 #include "simulate/costs/cluster_cost.hpp"
-#include "simulate/server/job.hpp"
+#include "simulate/server/steps.hpp"
 
 namespace syncopate {
 
@@ -17,7 +17,8 @@ using simulate::server::Scene;
 using simulate::server::Travelled;
 
 void check_servers(const Cluster& cluster, const SimulateOptions& options) {
-  base::require(cluster.ranks >= 1 && cluster.ranks <= 65536, "{} ranks; allowed: 1 to 65536", cluster.ranks);
+  constexpr auto kMost = static_cast<int>(syncopate::server::kMostWorkers);
+  base::require(cluster.ranks >= 1 && cluster.ranks <= kMost, "{} ranks; allowed: 1 to {}", cluster.ranks, kMost);
   base::require(options.noise >= 0 && options.noise <= 2, "noise is {}; allowed: 0 to 2", options.noise);
   base::require(options.steps >= 1 && options.steps <= 100000, "steps is {}; allowed: 1 to 100000", options.steps);
   base::require(cluster.inter.has_value(),
@@ -50,7 +51,8 @@ struct Window {
 };
 
 Window window_of(const Scene& scene, const SimulateOptions& options) {
-  const auto period = static_cast<std::size_t>(std::clamp<std::int64_t>(scene.rule.staleness.value_or(0), 0, 100)) + 1;
+  const syncopate::server::Rule rule = syncopate::server::rule_of(scene.setup.consistency);
+  const auto period = static_cast<std::size_t>(std::clamp<std::int64_t>(rule.staleness.value_or(0), 0, 100)) + 1;
   const std::size_t wanted = options.noise > 0 ? static_cast<std::size_t>(options.steps) : 6;
   return {std::max<std::size_t>(3, 2 * period), (wanted + period - 1) / period * period};
 }
@@ -74,7 +76,7 @@ std::vector<ServerSimulation> simulate_servers(const Profile& profile, const Clu
       const Scene scene = scene_of(timeline, here, asked, simulate::server::flow_named(flow));
       const auto [warm_up, counted] = window_of(scene, options);
       const Course course =
-          run_job(scene, workload, links_of(scene, here, options), static_cast<int>(warm_up + counted));
+          run_steps(scene, workload, links_of(scene, here, options), static_cast<int>(warm_up + counted));
       const double steps = static_cast<double>(counted), each = steps * ranks;
       const double seconds = (course.ended_s.back() - course.ended_s[warm_up - 1]) / steps;
       const Travelled &end = course.travelled.back(), &begin = course.travelled[warm_up - 1];
@@ -89,7 +91,7 @@ std::vector<ServerSimulation> simulate_servers(const Profile& profile, const Clu
                       .servers = static_cast<int>(scene.servers),
                       .pushed_bytes = (end.pushed_bytes - begin.pushed_bytes) / each,
                       .pulled_bytes = (end.pulled_bytes - begin.pulled_bytes) / each,
-                      .exchanges = (end.pushes - begin.pushes) / (each * static_cast<double>(scene.blocks.size())),
+                      .exchanges = (end.pushes - begin.pushes) / (each * static_cast<double>(scene.blocks)),
                       .load_variation = scene.load_variation});
     }
   }

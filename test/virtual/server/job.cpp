@@ -36,11 +36,7 @@ Job::Job(std::uint64_t seed, bool prints) : world(seed), setup(setup_of(world)),
   world.prints = prints;
   replicas = setup.servers > 1 && world.happens(60) ? 1 : 0;
   steps = static_cast<Clock>(world.draw(4, 16));
-  servers_stop.resize(setup.servers);
-  workers_stop.resize(setup.workers);
-  servers.resize(setup.servers);
-  for (std::size_t i = 0; i < setup.servers; ++i) servers[i] = std::make_unique<ServerProcess>(*this, i);
-  for (std::size_t i = 0; i < setup.workers; ++i) workers.push_back(std::make_unique<WorkerProcess>(*this, i, steps));
+  make_processes();
   scenario = fmt::format("{} workers, {} servers, {} replicas, {}, {}, codec {}, answers {}, {} tables, {} steps",
                          setup.workers, setup.servers, replicas, setup.consistency, setup.placement, setup.codec,
                          setup.answers, setup.tables.size(), steps);
@@ -53,6 +49,69 @@ Job::Job(std::uint64_t seed, bool prints) : world(seed), setup(setup_of(world)),
              [&worker] { worker->start(); });
   }
   draw_faults();
+}
+
+Job::Job(const JobOptions& stated)
+    : options(stated),
+      world(stated.seed),
+      setup(stated.setup),
+      terms(setup),
+      replicas(stated.kill_every_s > 0 ? 1 : 0),
+      steps(stated.steps),
+      may_give_up(!stated.dies_s.empty()) {
+  make_processes();
+  for (auto& worker : workers) world.in(0ns, [&worker] { worker->start(); });
+  for (std::size_t worker = 0; worker < options.dies_s.size(); ++worker)
+    if (options.dies_s[worker] > 0)
+      world.in(base::from_seconds(options.dies_s[worker]), [this, worker] { workers[worker]->die(); });
+  repeat(options.break_every_s, &Job::break_stream);
+  repeat(options.kill_every_s, &Job::kill_server);
+  if (replicas > 0) repeat(options.break_every_s, &Job::break_replication);
+}
+
+void Job::make_processes() {
+  servers_stop.resize(setup.servers);
+  workers_stop.resize(setup.workers);
+  servers.resize(setup.servers);
+  for (std::size_t i = 0; i < setup.servers; ++i) servers[i] = std::make_unique<ServerProcess>(*this, i);
+  for (std::size_t i = 0; i < setup.workers; ++i) workers.push_back(std::make_unique<WorkerProcess>(*this, i, steps));
+}
+
+void Job::repeat(double every_s, void (Job::*fault)()) {
+  if (every_s <= 0) return;
+  world.in(world.draw(0ns, base::from_seconds(2 * every_s)), [this, every_s, fault] {
+    if (is_over()) return;
+    (this->*fault)();
+    repeat(every_s, fault);
+  });
+}
+
+bool Job::is_over() const {
+  return std::ranges::all_of(workers, [](const auto& worker) { return worker->has_finished || worker->is_dead(); });
+}
+
+void Job::run(Duration bound) {
+  const Time end = world.now() + bound;
+  while (!is_over() && world.go_on(end)) {
+  }
+  const Time rest = world.now() + 3s;  // for messages in flight, and replacements in progress
+  while (world.go_on(rest)) {
+  }
+}
+
+void Job::compute_gradient(std::size_t worker, std::size_t table, std::span<float> gradient) const {
+  if (options.gradient) return options.gradient(worker, clock(worker), table, gradient);
+  for (std::size_t i = worker; i < gradient.size(); i += setup.workers)
+    gradient[i] = -static_cast<float>(setup.workers);
+}
+
+Duration Job::compute_time(std::size_t worker) {
+  if (options.compute_s) return base::from_seconds(options.compute_s(worker, clock(worker)));
+  return world.draw(1ms, Duration(60ms));
+}
+
+void Job::break_replication() {
+  if (auto& server = servers[world.draw(0, servers.size() - 1)]) server->cut_replication();
 }
 
 void Job::break_stream() {
@@ -69,6 +128,7 @@ void Job::kill_server() {
   if (!are_there) return;
   const std::size_t index = world.draw(0, servers.size() - 1);
   world.note("server is killed", index);
+  ++kills;
   servers[index].reset();
   servers_stop[index] = {};
   world.in(world.draw(10ms, Duration(700ms)), [this, index] {
@@ -93,9 +153,7 @@ void Job::draw_faults() {
       case 3:
         if (replicas == 0) break;
         scenario += ", replication breaks";
-        world.in(sometime(), [this] {
-          if (auto& server = servers[world.draw(0, servers.size() - 1)]) server->cut_replication();
-        });
+        world.in(sometime(), [this] { break_replication(); });
         break;
       case 4: {
         const std::size_t who = world.draw(0, workers.size() - 1);

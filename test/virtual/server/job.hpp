@@ -1,6 +1,7 @@
 // Job: servers and workers of a job in virtual time: production's tables, seats and keepers, the test's event loops.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -93,8 +94,35 @@ class WorkerProcess final {
   bool computes_ = false, is_dead_ = false, has_left_ = false;
 };
 
+/// A job that a test states instead of drawing it.
+struct JobOptions {
+  server::Setup setup{};
+  Clock steps = 1;
+  std::uint64_t seed = 1;
+  /// Empty: element i belongs to worker i mod N, whose every step adds 1 to it.
+  std::function<void(std::size_t worker, Clock step, std::size_t table, std::span<float> gradient)> gradient{};
+  std::function<double(std::size_t worker, Clock step)> compute_s{};  ///< empty: 1 to 60 ms
+  double break_every_s = 0, kill_every_s = 0;  ///< mean time between breaks of any stream, and kills of any server
+  double rate = 1;
+  /// Called before a worker computes a step, with its weights.
+  std::function<void(std::size_t worker, Clock step, std::span<const std::vector<float>> weights)> reads{};
+  std::vector<double> dies_s{};  ///< by worker; 0: it does not
+  Duration most_delay = 20ms;
+};
+
 struct Job {
   Job(std::uint64_t seed, bool prints);
+  explicit Job(const JobOptions& stated);
+  /// Until all workers have finished or died, and 3 s longer, but at most to the bound.
+  void run(Duration bound = std::chrono::hours(3));
+  [[nodiscard]] bool has_finished(std::size_t worker) const { return workers[worker]->has_finished; }
+  [[nodiscard]] const std::vector<std::vector<float>>& weights(std::size_t worker) const {
+    return workers[worker]->weights;
+  }
+  [[nodiscard]] Clock clock(std::size_t worker) const { return workers[worker]->tables.clock(); }
+  [[nodiscard]] double now_s() const { return base::seconds(world.now().time_since_epoch()); }
+
+  const JobOptions options;
   World world;
   server::Setup setup;
   server::Terms terms;
@@ -105,14 +133,21 @@ struct Job {
   std::vector<std::unique_ptr<WorkerProcess>> workers;
   std::vector<std::string> broken;
   std::string scenario;
+  std::uint64_t pushes = 0, breaks = 0, kills = 0;
   bool may_give_up = false;                               ///< a fault of this history can outlast the patience
   std::map<Clock, std::vector<std::vector<float>>> seen;  ///< in lockstep: the weights of each step
 
   void draw_faults();
+  void repeat(double every_s, void (Job::*fault)());
+  void compute_gradient(std::size_t worker, std::size_t table, std::span<float> gradient) const;
+  [[nodiscard]] Duration compute_time(std::size_t worker);
+  [[nodiscard]] bool is_over() const;
   void check_read(std::size_t worker);
   void check_end();
   void kill_server();
   void break_stream();
+  void break_replication();
+  void make_processes();
   void law(std::string text) { broken.push_back(std::move(text)); }
 };
 

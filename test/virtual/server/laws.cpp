@@ -99,7 +99,8 @@ void check_weights(Job& job, const Block& block, const ServerBlock& kept) {
 void Job::check_read(std::size_t index) {
   const WorkerProcess& worker = *workers[index];
   const Clock clock = worker.tables.clock();
-  if (may_give_up) return;
+  if (options.reads) options.reads(index, clock, worker.weights);
+  if (may_give_up || options.gradient) return;
   if (terms.in_lockstep()) {
     const auto [first, is_first] = seen.emplace(clock, worker.weights);
     if (!is_first && first->second != worker.weights)
@@ -149,16 +150,8 @@ void Job::check_end() {
 
 ServerHistory server_history_of(std::uint64_t seed, bool prints) {
   Job job(seed, prints);
-  const Time end = job.world.now() + kBound;
-  const auto is_over = [&] {
-    return std::ranges::all_of(job.workers, [](const auto& w) { return w->has_finished || w->is_dead(); });
-  };
   try {
-    while (!is_over() && job.world.go_on(end)) {
-    }
-    const Time rest = job.world.now() + 3s;  // for messages in flight, and replacements in progress
-    while (job.world.go_on(rest)) {
-    }
+    job.run(kBound);
     job.check_end();
   } catch (const std::exception& error) {
     job.law(fmt::format("threw {}", error.what()));

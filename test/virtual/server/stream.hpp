@@ -18,6 +18,7 @@ using namespace std::chrono_literals;
 /// State that two ends share. Priorities are not simulated: no message overtakes another.
 struct Wire {
   World& world;
+  Duration most_delay = 20ms;
   std::array<server::rpc::StreamEvents, 2> events{};
   std::array<const Time*, 2> stopped_until{};  ///< of the processes; they outlive the wire's ends
   std::array<Time, 2> last{};

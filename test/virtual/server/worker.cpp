@@ -47,6 +47,7 @@ void WorkerProcess::cut(std::size_t server) {
   const auto wire = links_[server].wire;
   if (!wire || !std::exchange(wire->is_open, false)) return;
   job_.world.note("stream breaks", index_, server);
+  ++job_.breaks;
   for (const std::size_t at : {0, 1})
     job_.world.in(job_.world.draw(0ns, Duration(100ms)), [wire, at] {
       wire->finish(at, {ErrorKind::peer_lost, "the stream broke"});
@@ -63,7 +64,7 @@ void WorkerProcess::dial(std::size_t server) {
   const std::uint64_t life = ++link.life;
   link.is_welcome = false;
   link.under_way.clear();
-  const auto wire = link.wire = std::make_shared<Wire>(job_.world);
+  const auto wire = link.wire = std::make_shared<Wire>(job_.world, job_.options.most_delay);
   wire->stopped_until = {&job_.workers_stop[index_], &job_.servers_stop[server]};
   link.stream = std::make_shared<End>(wire, 0, "server");
   wire->events[1] = to->accept(index_, std::make_unique<End>(wire, 1, "worker"));
@@ -100,6 +101,7 @@ void WorkerProcess::send(Request request) {
       job_.law(fmt::format("worker {} has {} pending requests of block {}", index_, link.under_way[message.block],
                            message.block));
   job_.world.note("worker sends", index_, static_cast<std::uint64_t>(message.says) << 32 | message.block);
+  job_.pushes += message.says == Says::push ? 1 : 0;
   link.stream->send(request.priority, head_of(message), message.body);
 }
 
@@ -166,19 +168,17 @@ void WorkerProcess::go_on() {
   computes_ = true;
   for (std::size_t table = 0; table < weights.size(); ++table) tables.read(table);
   job_.check_read(index_);
-  job_.world.in(job_.world.draw(1ms, Duration(60ms)), [this] { compute(); });
+  job_.world.in(job_.compute_time(index_), [this] { compute(); });
 }
 
-/// Element i belongs to worker i mod N, whose every step adds 1 to it.
 void WorkerProcess::compute() {
   if (is_dead_) return;
   if (const Time until = job_.workers_stop[index_]; job_.world.now() < until)
     return job_.world.at(until, [this] { compute(); });
-  const UpdateStep at{1, static_cast<std::uint64_t>(tables.clock()) + 1};
+  const UpdateStep at{job_.options.rate, static_cast<std::uint64_t>(tables.clock()) + 1};
   for (std::size_t table = weights.size(); table-- > 0;) {
     std::vector<float> gradient(weights[table].size());
-    for (std::size_t i = index_; i < gradient.size(); i += job_.setup.workers)
-      gradient[i] = -static_cast<float>(job_.setup.workers);
+    job_.compute_gradient(index_, table, gradient);
     tables.update(table, gradient, at);
   }
   tables.end_step(at);

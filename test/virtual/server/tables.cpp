@@ -5,10 +5,11 @@
 #include <numeric>
 
 #include "base/random.hpp"
-#include "server/cluster.hpp"
 #include "syncopate/error.hpp"
+#include "virtual/server/job.hpp"
 
-namespace syncopate::server {
+namespace syncopate::virtual_server {
+using namespace server;
 namespace {
 
 Setup setup_of(const std::string& consistency, std::size_t workers = 3) {
@@ -33,7 +34,7 @@ void draw(std::size_t worker, Clock step, std::size_t table, std::span<float> gr
 }
 
 /// One process that averages the gradients of all workers in their order.
-std::vector<std::vector<float>> trained_alone(const ClusterOptions& options) {
+std::vector<std::vector<float>> trained_alone(const JobOptions& options) {
   const Setup& setup = options.setup;
   std::vector<std::vector<float>> weights;
   std::vector<WeightTensor> tensors;
@@ -58,20 +59,20 @@ class Lockstep : public testing::TestWithParam<std::tuple<const char*, const cha
 
 TEST_P(Lockstep, EndsInTheBitsOfOneProcess) {
   const auto [optimizer, placement, break_every_s] = GetParam();
-  ClusterOptions options{.setup = setup_of("bsp"), .steps = 12, .gradient = draw, .compute_s = uneven};
+  JobOptions options{.setup = setup_of("bsp"), .steps = 12, .gradient = draw, .compute_s = uneven};
   options.setup.optimizer = optimizer;
   options.setup.hyperparameters.clear();
   options.setup.placement = placement;
   options.break_every_s = break_every_s;
   options.rate = 0.1;
-  Cluster cluster(options);
-  cluster.run();
+  Job job(options);
+  job.run();
   const auto expected = trained_alone(options);
   for (std::size_t worker = 0; worker < 3; ++worker) {
-    ASSERT_TRUE(cluster.has_finished(worker));
-    EXPECT_EQ(cluster.weights(worker), expected) << worker;
+    ASSERT_TRUE(job.has_finished(worker));
+    EXPECT_EQ(job.weights(worker), expected) << worker;
   }
-  EXPECT_EQ(cluster.breaks() > 0, break_every_s > 0);
+  EXPECT_EQ(job.breaks > 0, break_every_s > 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Tables, Lockstep,
@@ -100,14 +101,10 @@ Reading reading_of(std::size_t worker, Clock step, std::span<const std::vector<f
 
 class Counted : public testing::TestWithParam<std::tuple<const char*, std::uint64_t>> {
  protected:
-  /// A cluster that counts, with four workers: a power of two, so that every sum is exact.
-  ClusterOptions options(double break_every_s) {
+  /// A job that counts, with four workers: a power of two, so that every sum is exact.
+  JobOptions options(double break_every_s) {
     const auto [consistency, seed] = GetParam();
-    ClusterOptions options{
-        .setup = setup_of(consistency, 4), .steps = 40, .seed = seed, .gradient = {}, .compute_s = {}};
-    options.gradient = [](std::size_t worker, Clock, std::size_t, std::span<float> gradient) {
-      count(worker, 4, gradient);
-    };
+    JobOptions options{.setup = setup_of(consistency, 4), .steps = 40, .seed = seed};
     options.setup.tables[1].elements = 3000;
     options.compute_s = uneven;
     options.break_every_s = break_every_s;
@@ -121,20 +118,21 @@ class Counted : public testing::TestWithParam<std::tuple<const char*, std::uint6
 };
 
 TEST_P(Counted, EveryUpdateIsAppliedOnceWhateverIsSentAgain) {
-  Cluster cluster(options(0.03));
-  cluster.run();
-  EXPECT_GT(cluster.breaks(), 10U);
+  Job job(options(0.03));
+  job.run();
+  EXPECT_EQ(job.broken, std::vector<std::string>{});
+  EXPECT_GT(job.breaks, 10U);
   for (std::size_t worker = 0; worker < 4; ++worker) {
-    ASSERT_TRUE(cluster.has_finished(worker)) << "worker " << worker << " waits at step " << cluster.clock(worker);
-    for (const auto& table : cluster.weights(worker))
+    ASSERT_TRUE(job.has_finished(worker)) << "worker " << worker << " waits at step " << job.clock(worker);
+    for (const auto& table : job.weights(worker))
       EXPECT_TRUE(std::ranges::all_of(table, [](float weight) { return weight == 40; }));
   }
 }
 
 TEST_P(Counted, AStepComputesWithWhatItsModelPromisesAndAllItsOwn) {
-  const ClusterOptions chosen = options(0.2);
-  Cluster cluster(chosen);
-  cluster.run();
+  const JobOptions chosen = options(0.2);
+  Job job(chosen);
+  job.run();
   const auto staleness = rule_of(chosen.setup.consistency).staleness;
   EXPECT_EQ(readings_.size(), 4 * 40U);
   for (const auto& [worker, step, least] : readings_) {
@@ -145,16 +143,16 @@ TEST_P(Counted, AStepComputesWithWhatItsModelPromisesAndAllItsOwn) {
 }
 
 TEST_P(Counted, AWorkerThatDiesIsNotWaitedFor) {
-  ClusterOptions chosen = options(0);
+  JobOptions chosen = options(0);
   chosen.dies_s = {0, 0.7, 0, 0};
-  Cluster cluster(chosen);
-  cluster.run();
+  Job job(chosen);
+  job.run();
   for (const std::size_t worker : {0, 2, 3}) {
-    ASSERT_TRUE(cluster.has_finished(worker)) << "worker " << worker << " waits at step " << cluster.clock(worker);
-    EXPECT_EQ(cluster.weights(worker), cluster.weights(0));
-    EXPECT_EQ(cluster.clock(worker), 40);
+    ASSERT_TRUE(job.has_finished(worker)) << "worker " << worker << " waits at step " << job.clock(worker);
+    EXPECT_EQ(job.weights(worker), job.weights(0));
+    EXPECT_EQ(job.clock(worker), 40);
   }
-  EXPECT_LT(cluster.clock(1), 40);
+  EXPECT_LT(job.clock(1), 40);
 }
 
 std::string name_of_case(const auto& info) {
@@ -175,7 +173,7 @@ class Coded : public testing::TestWithParam<std::tuple<const char*, const char*>
 
 TEST_P(Coded, WhatPacketsLeaveOutArrivesOnceTheGradientsRest) {
   const auto [consistency, codec] = GetParam();
-  ClusterOptions options{.setup = setup_of(consistency, 4), .steps = 60, .gradient = {}, .compute_s = uneven};
+  JobOptions options{.setup = setup_of(consistency, 4), .steps = 60, .compute_s = uneven};
   options.setup.codec = codec;
   options.setup.dense_below = 100;
   options.setup.tables[1].elements = 3000;
@@ -183,11 +181,11 @@ TEST_P(Coded, WhatPacketsLeaveOutArrivesOnceTheGradientsRest) {
   options.gradient = [](std::size_t worker, Clock step, std::size_t, std::span<float> gradient) {
     if (step < 20) count(worker, 4, gradient);
   };
-  Cluster cluster(options);
-  cluster.run();
+  Job job(options);
+  job.run();
   for (std::size_t worker = 0; worker < 4; ++worker) {
-    ASSERT_TRUE(cluster.has_finished(worker)) << "worker " << worker << " waits at step " << cluster.clock(worker);
-    for (const auto& table : cluster.weights(worker))
+    ASSERT_TRUE(job.has_finished(worker)) << "worker " << worker << " waits at step " << job.clock(worker);
+    for (const auto& table : job.weights(worker))
       EXPECT_TRUE(std::ranges::all_of(table, [](float weight) { return weight == 20; }));
   }
 }
@@ -197,14 +195,11 @@ class Answers : public testing::TestWithParam<std::tuple<const char*, const char
 
 TEST_P(Answers, LeadAllWorkersToTheSameWeightsAndInTheEndToTheServers) {
   const auto [consistency, codec] = GetParam();
-  ClusterOptions options{.setup = setup_of(consistency, 4), .steps = 30, .gradient = {}, .compute_s = uneven};
+  JobOptions options{.setup = setup_of(consistency, 4), .steps = 30, .compute_s = uneven};
   options.setup.answers = codec;
   options.setup.dense_below = 100;
   options.setup.tables[1].elements = 3000;
   options.break_every_s = 0.05;
-  options.gradient = [](std::size_t worker, Clock, std::size_t, std::span<float> gradient) {
-    count(worker, 4, gradient);
-  };
   std::map<Clock, std::vector<std::vector<float>>> seen;
   std::size_t different = 0, behind = 0;
   options.reads = [&, lockstep = std::string(consistency) == "bsp"](std::size_t, Clock step, auto weights) {
@@ -212,13 +207,13 @@ TEST_P(Answers, LeadAllWorkersToTheSameWeightsAndInTheEndToTheServers) {
     if (lockstep && !is_new && !std::ranges::equal(first->second, weights)) ++different;
     behind += std::ranges::count_if(weights[1], [&](float weight) { return weight < static_cast<float>(step); });
   };
-  Cluster cluster(options);
-  cluster.run();
+  Job job(options);
+  job.run();
   EXPECT_EQ(different, 0U);
   EXPECT_GT(behind, 0U) << "no value was omitted";
   for (std::size_t worker = 0; worker < 4; ++worker) {
-    ASSERT_TRUE(cluster.has_finished(worker)) << "worker " << worker << " waits at step " << cluster.clock(worker);
-    for (const auto& table : cluster.weights(worker))
+    ASSERT_TRUE(job.has_finished(worker)) << "worker " << worker << " waits at step " << job.clock(worker);
+    for (const auto& table : job.weights(worker))
       EXPECT_TRUE(std::ranges::all_of(table, [](float weight) { return weight == 30; }));
   }
 }
@@ -240,14 +235,14 @@ TEST(Codecs, ThatAServerCannotDecodeAreRefusedByName) {
 }
 
 TEST(StaleSynchronous, WorkersOfEqualSpeedPushOnceInThreeSteps) {
-  ClusterOptions options{.setup = setup_of("ssp:2", 4), .steps = 60, .gradient = {}, .compute_s = {}};
+  JobOptions options{.setup = setup_of("ssp:2", 4), .steps = 60};
   options.gradient = [](auto&&...) {};
   options.compute_s = [](auto&&...) { return 1.0; };
-  Cluster cluster(options);
-  cluster.run();
+  Job job(options);
+  job.run();
   const std::size_t blocks = blocks_of(options.setup).size();
-  EXPECT_EQ(cluster.pushes(), 4 * blocks * 60 / 3);
+  EXPECT_EQ(job.pushes, 4 * blocks * 60 / 3);
 }
 
 }  // namespace
-}  // namespace syncopate::server
+}  // namespace syncopate::virtual_server

@@ -1,8 +1,9 @@
-// Job: workers and servers of a scene in virtual time, under training's consistency rule.
+// Steps: workers and servers of a scene in virtual time, by the production server's tables.
 #pragma once
 
 #include <vector>
 
+#include "simulate/server/ports.hpp"
 #include "simulate/server/scene.hpp"
 #include "simulate/workload.hpp"
 
@@ -18,8 +19,8 @@ struct Course {
   std::vector<Travelled> travelled;  ///< bytes sent by then
 };
 
-/// Runs `steps` steps of every worker, as TableWorker does: at most one request per block is in progress; updates add
-/// up until the rule lets them leave; a worker that waits sends the requests that the rule then demands.
-[[nodiscard]] Course run_job(const Scene& scene, const Workload& workload, const Ports::Links& links, int steps);
+/// Runs `steps` steps of every worker. WorkerTables and ServerTables decide who sends what, and when; a message takes
+/// the time of its bytes on the ports, and a server reduces one update after another. Setting up takes no time.
+[[nodiscard]] Course run_steps(const Scene& scene, const Workload& workload, const Ports::Links& links, int steps);
 
 }  // namespace syncopate::simulate::server

@@ -1,0 +1,183 @@
+// Steps: the passes of the workers, and the messages between production's tables on virtual ports.
+#include "simulate/server/steps.hpp"
+
+#include <algorithm>
+#include <memory>
+
+#include "server/table/server_tables.hpp"
+#include "server/table/worker_tables.hpp"
+
+namespace syncopate::simulate::server {
+
+namespace {
+
+using syncopate::server::Clock;
+using syncopate::server::Message;
+using syncopate::server::Outgoing;
+using syncopate::server::Request;
+using syncopate::server::Says;
+using syncopate::server::ServerTables;
+using syncopate::server::WorkerTables;
+
+/// The worker's next layer. After the last layer of the forward pass the backward pass starts with the same layer.
+struct Worker {
+  std::unique_ptr<WorkerTables> tables{};
+  std::size_t layer = 0;
+  bool is_waiting = false;
+  Work work{};
+};
+
+class Run final {
+ public:
+  Run(const Scene& scene, const Workload& workload, const Ports::Links& links, Clock steps)
+      : scene_(scene),
+        workload_(workload),
+        gamma_s_per_byte_(links.inter.gamma_s_per_byte),
+        steps_(steps),
+        ports_(events_, links),
+        workers_(scene.setup.workers),
+        busy_until_s_(scene.setup.servers, 0) {
+    for (std::size_t server = 0; server < scene.setup.servers; ++server)
+      servers_.push_back(std::make_unique<ServerTables>(
+          server, scene.no_values, [this, server](Outgoing outgoing) { reply(server, std::move(outgoing)); }));
+    for (std::size_t worker = 0; worker < workers_.size(); ++worker)
+      workers_[worker].tables = std::make_unique<WorkerTables>(
+          scene.setup, worker, scene.no_values, [this, worker](Request request) { send(worker, std::move(request)); });
+    course_.ended_s.resize(static_cast<std::size_t>(steps));
+    course_.travelled.resize(static_cast<std::size_t>(steps));
+  }
+
+  Course run() && {
+    set_up();
+    for (std::size_t worker = 0; worker < workers_.size(); ++worker) begin_step(worker);
+    events_.run();
+    return std::move(course_);
+  }
+
+ private:
+  /// Every worker holds the first weights afterwards.
+  void set_up() {
+    const syncopate::server::Payload setup = syncopate::server::payload_of(scene_.setup.bytes());
+    for (std::size_t worker = 0; worker < workers_.size(); ++worker)
+      for (const auto& server : servers_) server->receive(worker, {.says = Says::setup, .last = 1, .body = setup});
+    workers_.front().tables->offer();
+    for (Worker& worker : workers_) worker.tables->begin(0);
+    events_.run();
+    is_set_up_ = true;
+  }
+
+  void begin_step(std::size_t index) {
+    Worker& worker = workers_[index];
+    const Clock step = worker.tables->clock();
+    if (step == steps_) return;
+    worker.work = workload_.of(static_cast<std::uint64_t>(step), static_cast<std::uint32_t>(index));
+    worker.layer = 0;
+    forward(index);
+  }
+
+  [[nodiscard]] bool has_table(std::size_t layer) const { return layer < scene_.setup.tables.size(); }
+
+  void forward(std::size_t index) {
+    Worker& worker = workers_[index];
+    worker.is_waiting = has_table(worker.layer) && !worker.tables->may_read(worker.layer);
+    if (worker.is_waiting) return worker.tables->demand();
+    if (has_table(worker.layer)) worker.tables->read(worker.layer);
+    events_.at(events_.now_s() + worker.work.forward_s[worker.layer], [this, index, &worker] {
+      if (++worker.layer < scene_.layers) return forward(index);
+      backward(index);
+    });
+  }
+
+  void backward(std::size_t index) {
+    Worker& worker = workers_[index];
+    --worker.layer;
+    events_.at(events_.now_s() + worker.work.backward_s[worker.layer], [this, index, &worker] {
+      const auto step = static_cast<std::size_t>(worker.tables->clock());
+      const UpdateStep at{.rate = 1, .step = step + 1};
+      if (has_table(worker.layer)) worker.tables->update(worker.layer, {}, at);
+      if (worker.layer > 0) return backward(index);
+      worker.tables->end_step(at);
+      course_.ended_s[step] = events_.now_s();  // events come in order of time, so the slowest worker's time remains
+      course_.travelled[step] = travelled_;
+      begin_step(index);
+    });
+  }
+
+  void send(std::size_t worker, Request request) {
+    const std::size_t server = request.server;
+    const bool is_push = request.message.says == Says::push;
+    const double bytes = is_push ? scene_.bytes[server][request.message.block].update : 0;
+    travelled_.pushed_bytes += bytes;
+    travelled_.pushes += is_push ? 1 : 0;
+    travel({.from = scene_.host_of_worker[worker],
+            .to = scene_.host_of_server[server],
+            .stream = stream_of(worker, server),
+            .priority = request.priority,
+            .bytes = bytes,
+            .arrives = [this, worker, server, bytes, message = std::move(request.message)] {
+              reduce(server, bytes, [=, this] { servers_[server]->receive(worker, message); });
+            }});
+  }
+
+  void reply(std::size_t server, Outgoing outgoing) {
+    const std::size_t worker = outgoing.worker;
+    if (outgoing.message.says == Says::welcome) return;
+    const bool is_answer = outgoing.message.says == Says::weights;
+    const double bytes = is_answer && is_set_up_ ? scene_.bytes[server][outgoing.message.block].answer : 0;
+    travelled_.pulled_bytes += bytes;
+    travel(
+        {.from = scene_.host_of_server[server],
+         .to = scene_.host_of_worker[worker],
+         .stream = scene_.setup.workers * scene_.setup.servers + stream_of(worker, server),
+         .priority = outgoing.priority,
+         .bytes = bytes,
+         .arrives = [this, worker, server, message = std::move(outgoing.message)] { take(worker, server, message); }});
+  }
+
+  void travel(Parcel parcel) {
+    if (!is_set_up_) return events_.at(events_.now_s(), std::move(parcel.arrives));
+    if (scene_.flow != Flow::front_first) parcel.priority = 0;
+    ports_.send(std::move(parcel));
+  }
+
+  [[nodiscard]] std::size_t stream_of(std::size_t worker, std::size_t server) const {
+    return worker * scene_.setup.servers + server;
+  }
+
+  /// A server reduces one update after another.
+  void reduce(std::size_t server, double bytes, std::function<void()> take) {
+    double& until_s = busy_until_s_[server];
+    until_s = std::max(until_s, events_.now_s()) + bytes * gamma_s_per_byte_;
+    events_.at(until_s, std::move(take));
+  }
+
+  /// A worker that computes sends nothing before the end of its layer.
+  void take(std::size_t index, std::size_t server, const Message& message) {
+    Worker& worker = workers_[index];
+    worker.tables->receive(server, message);
+    if (!worker.is_waiting) return;
+    worker.tables->demand();
+    if (worker.tables->may_read(worker.layer)) forward(index);
+  }
+
+  const Scene& scene_;
+  const Workload& workload_;
+  const double gamma_s_per_byte_;
+  const Clock steps_;
+  Events events_;
+  Ports ports_;
+  std::vector<std::unique_ptr<ServerTables>> servers_;
+  std::vector<Worker> workers_;
+  std::vector<double> busy_until_s_;  ///< by server
+  bool is_set_up_ = false;
+  Travelled travelled_;
+  Course course_;
+};
+
+}  // namespace
+
+Course run_steps(const Scene& scene, const Workload& workload, const Ports::Links& links, int steps) {
+  return Run(scene, workload, links, steps).run();
+}
+
+}  // namespace syncopate::simulate::server
