@@ -77,7 +77,7 @@ TEST(RelayedBytes, AreTakenUpToTheirLimits) {
     }
   };
   for (int value = 0; value < 256; ++value) {
-    EXPECT_EQ(is_relayed(0, value), value >= 1 && value <= 5) << "tells " << value;
+    EXPECT_EQ(is_relayed(0, value), value >= 1 && value <= 6) << "tells " << value;
     EXPECT_EQ(is_relayed(1, value), value >= 1 && value <= 8) << "event " << value;
     EXPECT_EQ(is_relayed(2, value), value <= 1) << "last part: " << value;
     EXPECT_EQ(is_relayed(3, value), value == 0) << "zero: " << value;

@@ -9,8 +9,14 @@
 
 namespace syncopate::server {
 
-ReplicaKeeper::ReplicaKeeper(std::size_t server, std::size_t memory_bytes, syncopate::Log log)
-    : server_(server), memory_bytes_(memory_bytes), log_(std::move(log)), reader_(memory_bytes) {
+ReplicaKeeper::ReplicaKeeper(std::size_t server, std::size_t memory_bytes, base::Duration bound, syncopate::Log log,
+                             std::unique_ptr<base::Clock> clock)
+    : server_(server),
+      memory_bytes_(memory_bytes),
+      bound_(bound),
+      log_(std::move(log)),
+      clock_(std::move(clock)),
+      reader_(memory_bytes) {
   forget();
 }
 
@@ -21,49 +27,85 @@ void ReplicaKeeper::forget() {
 
 rpc::StreamEvents ReplicaKeeper::accept(std::unique_ptr<rpc::Stream> stream) {
   const std::lock_guard lock(mutex_);
-  if (stream_) {
-    stream_->close("the server has opened another stream");
-    retired_.push_back(std::move(stream_));
-  }
-  stream_ = std::move(stream);
-  is_claimed_ = is_due_ = false;
-  reader_ = RecordReader(memory_bytes_);
-  const std::uint64_t life = ++life_;
+  const std::uint64_t life = ++lives_;
+  claimants_[life].stream = std::move(stream);
   return {.received = [this, life](Payload bytes) { receive(life, std::move(bytes)); },
           .ended = [this, life](const rpc::Ending& ending) { lose(life, ending); }};
 }
 
-/// Runs on: gRPC's threads. A replica that cannot follow its owner is useless; the next claim is answered with 0.
+/// Runs on: gRPC's threads.
 void ReplicaKeeper::receive(std::uint64_t life, Payload bytes) {
   const std::lock_guard lock(mutex_);
+  const auto claimant = claimants_.find(life);
+  if (claimant != claimants_.end()) return take_claim(life, claimant->second, relayed_of(std::move(bytes)));
   if (life != life_) return;
   try {
-    Relayed relayed = relayed_of(std::move(bytes));
-    const bool is_empty = relayed.tells == Tells::claim_empty;
-    if (!is_claimed_ && (is_empty || relayed.tells == Tells::claim)) return take_claim(relayed.number, is_empty);
-    if (relayed.tells != Tells::record || !is_claimed_ || is_due_) throw Corrupt("unexpected message from a server");
-    Record record;
-    if (!reader_.take(std::move(relayed), record)) return;
-    has_ = tables_->apply(record);
-    if (has_ > 0) tell(Tells::holds, has_);
+    take_record(relayed_of(std::move(bytes)));
   } catch (...) {
-    if (is_claimed_) forget();
+    forget();  // a replica that cannot follow its owner is useless; the next claim is answered with 0
     throw;
   }
 }
 
-void ReplicaKeeper::take_claim(std::uint64_t process, bool is_empty) {
-  const bool is_owner = owner_ == process || owner_ == 0;
-  if (!is_empty && !is_owner) {
-    log_.write(LogLevel::warning, fmt::format("refused a process that server {} has replaced", server_));
-    tell(Tells::replaced, 0);
-    return stream_->close({});
-  }
-  owner_ = process;
-  is_claimed_ = true;
-  is_due_ = is_empty && has_ > 0;
-  if (is_due_) return;  // `turn` handles it
+void ReplicaKeeper::take_record(Relayed relayed) {
+  if (relayed.tells != Tells::record || is_due_) throw Corrupt("unexpected message from a server");
+  Record record;
+  if (!reader_.take(std::move(relayed), record)) return;
+  has_ = tables_->apply(record);
+  if (has_ == 0) return;
+  is_blank_ = false;
   tell(Tells::holds, has_);
+}
+
+/// A process that comes back replaces its own stream. One with tables precedes an owner that never had any.
+void ReplicaKeeper::take_claim(std::uint64_t life, Claimant& claimant, const Relayed& claim) {
+  const bool is_claim = claim.tells == Tells::claim || claim.tells == Tells::claim_empty;
+  if (!is_claim || claimant.process != 0) throw Corrupt("unexpected message from a server");
+  claimant.process = claim.number;
+  claimant.is_empty = claim.tells == Tells::claim_empty;
+  const bool is_owner = owner_ == 0 || owner_ == claimant.process;
+  if (!is_owner && !claimant.is_empty && !is_blank_) return refuse(claimant, Tells::replaced);
+  claimant.is_waiting = !is_owner && claimant.is_empty && stream_;
+  claimant.deadline = clock_->now() + bound_;
+  if (!claimant.is_waiting) admit(life, claimants_.extract(life).mapped());
+}
+
+void ReplicaKeeper::admit(std::uint64_t life, Claimant claimant) {
+  if (stream_) {
+    stream_->close("the server has opened another stream");
+    retired_.push_back(std::move(stream_));
+  }
+  stream_ = std::move(claimant.stream);
+  life_ = life;
+  reader_ = RecordReader(memory_bytes_);
+  if (owner_ != claimant.process) is_blank_ = claimant.is_empty && has_ == 0;
+  owner_ = claimant.process;
+  is_due_ = claimant.is_empty && has_ > 0;  // `turn` handles it
+  if (!is_due_) tell(Tells::holds, has_);
+}
+
+/// It stays a claimant until its stream has ended.
+void ReplicaKeeper::refuse(Claimant& claimant, Tells why) {
+  log_.write(LogLevel::warning,
+             fmt::format("refused a process that claims to be server {}: {}", server_,
+                         why == Tells::replaced ? "another one has replaced it" : "another one is alive"));
+  claimant.is_waiting = false;
+  claimant.stream->send(0, head_of(Relayed{.tells = why}), {});
+  claimant.stream->close({});
+}
+
+void ReplicaKeeper::consider_waiting() {
+  const base::Time now = clock_->now();
+  for (auto at = claimants_.begin(); at != claimants_.end();) {
+    const auto claimant = at++;
+    if (!claimant->second.is_waiting) continue;
+    if (!stream_) {
+      const std::uint64_t life = claimant->first;
+      admit(life, claimants_.extract(claimant).mapped());
+    } else if (claimant->second.deadline <= now) {
+      refuse(claimant->second, Tells::occupied);
+    }
+  }
 }
 
 void ReplicaKeeper::tell(Tells tells, std::uint64_t number) const {
@@ -72,18 +114,20 @@ void ReplicaKeeper::tell(Tells tells, std::uint64_t number) const {
 
 void ReplicaKeeper::lose(std::uint64_t life, const rpc::Ending& ending) {
   const std::lock_guard lock(mutex_);
+  if (auto claimant = claimants_.extract(life)) return retired_.push_back(std::move(claimant.mapped().stream));
   if (life != life_) return;
   if (ending.failure)
     log_.write(LogLevel::warning, fmt::format("server {}, whose replica is here, is lost: {}", server_, ending.reason));
-  ++life_;
+  life_ = 0;
   retired_.push_back(std::exchange(stream_, nullptr));
-  is_claimed_ = is_due_ = false;
+  is_due_ = false;
 }
 
 void ReplicaKeeper::turn() {
   std::vector<std::shared_ptr<rpc::Stream>> retired;
   {
     const std::lock_guard lock(mutex_);
+    consider_waiting();
     retired.swap(retired_);
     if (std::exchange(is_due_, false)) hand_over();
   }
@@ -98,15 +142,15 @@ void ReplicaKeeper::hand_over() const {
 }
 
 void ReplicaKeeper::end() {
-  std::shared_ptr<rpc::Stream> stream;
+  std::vector<std::shared_ptr<rpc::Stream>> streams;
   {
     const std::lock_guard lock(mutex_);
-    ++life_;
-    stream.swap(stream_);
+    life_ = 0;
+    if (stream_) streams.push_back(std::exchange(stream_, nullptr));
+    for (auto& [life, claimant] : std::exchange(claimants_, {})) streams.push_back(std::move(claimant.stream));
   }
-  if (!stream) return;
-  stream->close({});
-  stream->end();
+  for (const auto& stream : streams) stream->close({});
+  for (const auto& stream : streams) stream->end();
 }
 
 void ReplicaKeeper::count(ServerStatus& status) const {

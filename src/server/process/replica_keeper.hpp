@@ -1,49 +1,72 @@
 // ReplicaKeeper: one server's replica on another server: repeats its records, and hands its state to a successor.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "server/rpc/stream.hpp"
 #include "server/table/server_tables.hpp"
 #include "syncopate/server.hpp"
 
 namespace syncopate::server {
 
-/// Thread-safe. Law: a process without tables that claims to be the server becomes its owner and receives the replica's
-/// state; a process with tables that claims the server afterwards has been replaced, and is refused. Two processes
-/// therefore never both acknowledge updates of one server.
+/// Thread-safe. Laws: a process without tables that claims to be the server becomes its owner and receives the
+/// replica's state, but while the stream of the previous owner lasts it waits, and is refused after a bound. A process
+/// with tables that claims the server afterwards has been replaced, and is refused. Two processes therefore never both
+/// acknowledge updates of one server.
 class ReplicaKeeper final {
  public:
-  /// Keeps the replica of server `server`.
-  ReplicaKeeper(std::size_t server, std::size_t memory_bytes, syncopate::Log log);
+  /// Keeps the replica of server `server`. `bound`: longer than a stream takes to end after its other end falls silent.
+  ReplicaKeeper(std::size_t server, std::size_t memory_bytes, base::Duration bound, syncopate::Log log,
+                std::unique_ptr<base::Clock> clock = std::make_unique<base::SteadyClock>());
 
-  /// Takes a further stream of the server, or of a process that claims to be it; cuts off the previous one.
+  /// Takes a further stream of the server, or of a process that claims to be it. Its claim decides whether it replaces
+  /// the current one.
   [[nodiscard]] rpc::StreamEvents accept(std::unique_ptr<rpc::Stream> stream);
-  /// Call it repeatedly: hands over, and ends streams that are closed, which callbacks must not do.
+  /// Call it repeatedly: admits or refuses who waits, hands over, and ends streams that are closed, which callbacks
+  /// must not do.
   void turn();
-  /// This process ends: ends the stream in order.
+  /// This process ends: ends the streams in order.
   void end();
   void count(ServerStatus& status) const;
 
  private:
+  /// A stream that is not the server's yet, or never will be.
+  struct Claimant {
+    std::shared_ptr<rpc::Stream> stream{};
+    std::uint64_t process = 0;  ///< 0: it has not claimed
+    bool is_empty = false;      ///< it has no tables
+    bool is_waiting = false;    ///< for the end of the current stream, until `deadline`
+    base::Time deadline{};
+  };
   void receive(std::uint64_t life, Payload bytes);
-  void take_claim(std::uint64_t process, bool is_empty);
+  void take_claim(std::uint64_t life, Claimant& claimant, const Relayed& claim);
+  void admit(std::uint64_t life, Claimant claimant);
+  void refuse(Claimant& claimant, Tells why);
+  void consider_waiting();
+  void take_record(Relayed relayed);
   void tell(Tells tells, std::uint64_t number) const;
   void hand_over() const;
   void forget();
   void lose(std::uint64_t life, const rpc::Ending& ending);
 
   const std::size_t server_, memory_bytes_;
+  const base::Duration bound_;
   const syncopate::Log log_;
+  const std::unique_ptr<base::Clock> clock_;
   mutable std::mutex mutex_;
   std::unique_ptr<ServerTables> tables_;
-  std::uint64_t has_ = 0;    ///< the last return value of `apply`
-  std::uint64_t owner_ = 0;  ///< the process that is the server; 0: none yet
-  std::shared_ptr<rpc::Stream> stream_;
-  std::uint64_t life_ = 0;  ///< counts streams
-  bool is_claimed_ = false, is_due_ = false;
+  std::uint64_t has_ = 0;                        ///< the last return value of `apply`
+  std::uint64_t owner_ = 0;                      ///< the process that is the server; 0: none yet
+  bool is_blank_ = false;                        ///< the owner came without tables, and has acknowledged nothing since
+  std::shared_ptr<rpc::Stream> stream_;          ///< the owner's; null: it is away
+  std::uint64_t life_ = 0;                       ///< of `stream_`
+  std::uint64_t lives_ = 0;                      ///< counts streams
+  std::map<std::uint64_t, Claimant> claimants_;  ///< by the number of their stream
+  bool is_due_ = false;                          ///< to hand over
   RecordReader reader_;
   std::vector<std::shared_ptr<rpc::Stream>> retired_;
 };

@@ -87,8 +87,7 @@ bool ReplicaLink::serve_once() {
       });
   if (end.is_over) stream->close({});
   stream->end();  // others may hold it a moment longer
-  if (end.is_replaced)
-    throw Mismatch("another process has taken this server's place and has its tables; only one of the two may go on");
+  if (end.refusal) report(*end.refusal);
   if (end.ending) consider(*end.ending);
   return !end.is_over;
 }
@@ -97,7 +96,8 @@ bool ReplicaLink::serve_once() {
 void ReplicaLink::receive(RecordReader& reader, Payload bytes) {
   Relayed relayed = relayed_of(std::move(bytes));
   const bool is_answered = state_.with([](const State& state) { return state.holds.has_value(); });
-  if (relayed.tells == Tells::replaced) return state_.change([](State& state) { state.is_replaced = true; });
+  if (relayed.tells == Tells::replaced || relayed.tells == Tells::occupied)
+    return state_.change([&](State& state) { state.refusal = relayed.tells; });
   if (relayed.tells == Tells::holds) {
     if (is_answered) return tables_.acknowledge(relayed.number);
     return state_.change([&](State& state) { state.holds = relayed.number; });
@@ -114,6 +114,18 @@ void ReplicaLink::consider(const rpc::Ending& ending) const {
     raise_error(*ending.failure, ending.reason);
   end_.log.write(LogLevel::warning,
                  fmt::format("{}: its replica at {} is out of reach: {}", end_.identity, address_, ending.reason));
+}
+
+void ReplicaLink::report(Tells refusal) const {
+  if (refusal == Tells::replaced)
+    throw Mismatch(
+        fmt::format("another process took the place of {} while this one was silent or disconnected, and "
+                    "has its tables; only one of the two may go on",
+                    end_.identity));
+  throw Mismatch(
+      fmt::format("{} is another live process, whose replica is at {}; give each server of the job its own "
+                  "--index, or end that process first",
+                  end_.identity, address_));
 }
 
 }  // namespace syncopate::server

@@ -69,7 +69,8 @@ class Server::Impl {
         seats_(options.patience),
         newcomers_(seats_, kLosing * options.access.silence) {
     rpc::EndOptions end = end_options(options.access, name_of_server(options.index), options_.log);
-    if (options.replicas > 0) replica_.emplace(server_before(options), limit_of(options), options_.log);
+    if (options.replicas > 0)
+      replica_.emplace(server_before(options), limit_of(options), kLosing * options.access.silence, options_.log);
     if (!options.snapshots.empty()) go_on();
     if (options.replicas == 0) open();
     listener_ = rpc::listen(options.addresses, end,

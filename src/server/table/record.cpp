@@ -30,7 +30,7 @@ Relayed relayed_of(Payload bytes) {
   if (all.size() < kRelayedHeadBytes) throw Corrupt(fmt::format("a message between servers has {} bytes", all.size()));
   const auto tells = static_cast<Tells>(all[0]);
   const auto event = static_cast<Event>(all[kEvent]);
-  const bool is_known = tells >= Tells::claim && tells <= Tells::record && event >= Event::setup &&
+  const bool is_known = tells >= Tells::claim && tells <= Tells::occupied && event >= Event::setup &&
                         event <= Event::show && all[kIsLast] <= std::byte{1} && all[kZero] == std::byte{};
   if (!is_known)
     throw Corrupt(fmt::format("a message between servers has kind {} and event {}", static_cast<int>(all[0]),

@@ -37,6 +37,7 @@ enum class Tells : std::uint8_t {
   replaced,     ///< from the keeper: another process is that server now; the stream ends
   record,       ///< a part of a record, its `number` the sequence; its parts follow each other without other messages
                 ///< between them
+  occupied,     ///< from the keeper: another live process is that server; the stream ends
 };
 
 /// Layout: the kind, the event, whether it is the last part, a zero, the worker, the number, the message.

@@ -35,6 +35,7 @@ class ServerProcess final {
 
   server::ServerTables tables;
   std::optional<server::ReplicaKeeper> keeper;  ///< of the previous server
+  const std::uint64_t process;                  ///< identifies this process
 
  private:
   void turn();
@@ -45,7 +46,6 @@ class ServerProcess final {
 
   Job& job_;
   const std::size_t index_;
-  const std::uint64_t process_;
   server::Seats seats_;
   std::shared_ptr<server::rpc::Stream> link_;  ///< to the keeper; forwards when `current_`
   std::shared_ptr<Wire> link_wire_;

@@ -21,7 +21,7 @@ void keep(Images& images, const Record& record) {
   if (record.event == Event::image) images[record.message.block].assign(bytes.begin(), bytes.end());
 }
 
-/// Takes the tables that a keeper hands over to a process without tables that claims the server.
+/// Takes the tables that a keeper hands over to its owner, which claims the server once more and without tables.
 class Claimant final : public rpc::Stream {
  public:
   explicit Claimant(Images& images) : images_(images) {}
@@ -43,10 +43,10 @@ class Claimant final : public rpc::Stream {
   const std::string peer_ = "server";
 };
 
-Images replica_of(ReplicaKeeper& keeper) {
+Images replica_of(ReplicaKeeper& keeper, std::uint64_t owner) {
   Images images;
   const auto events = keeper.accept(std::make_unique<Claimant>(images));
-  const auto head = head_of(Relayed{.tells = Tells::claim_empty, .number = 1});
+  const auto head = head_of(Relayed{.tells = Tells::claim_empty, .number = owner});
   const auto bytes = std::make_shared<std::vector<std::byte>>(head.begin(), head.end());
   events.received({bytes, base::ConstBytes(*bytes)});
   keeper.turn();
@@ -136,7 +136,7 @@ void Job::check_end() {
     }
     static_cast<void>(servers[s]->tables.hand_over([&](const Record& record) { keep(images, record); }));
     Images replicas_images;
-    if (replicas > 0) replicas_images = replica_of(*servers[(s + 1) % servers.size()]->keeper);
+    if (replicas > 0) replicas_images = replica_of(*servers[(s + 1) % servers.size()]->keeper, servers[s]->process);
     for (const Block& block : blocks_of(setup)) {
       if (block.server != s) continue;
       const ServerBlock kept = restored(*this, block, images);

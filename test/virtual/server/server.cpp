@@ -6,7 +6,7 @@ namespace syncopate::virtual_server {
 using namespace server;
 
 namespace {
-constexpr Duration kTurn = 50ms;
+constexpr Duration kTurn = 50ms, kBound = 3 * kSilence;
 const syncopate::Log kQuiet{.level = LogLevel::off, .sink = {}};
 
 class WorldClock final : public base::Clock {
@@ -26,13 +26,13 @@ ServerProcess::ServerProcess(Job& job, std::size_t index)
             if (!holds_ || !link_) return;
             each_part(record, [&](Relayed part) { link_->send(0, head_of(part), std::move(part.message.body)); });
           }),
+      process(job.world.draw(1, ~std::uint64_t{0} - 1)),
       job_(job),
       index_(index),
-      process_(job.world.draw(1, ~std::uint64_t{0} - 1)),
       seats_(kPatience, std::make_unique<WorldClock>(job.world)) {
   const std::size_t servers = job.setup.servers;
   if (job.replicas > 0)
-    keeper.emplace((index + servers - 1) % servers, kMemory, kQuiet);
+    keeper.emplace((index + servers - 1) % servers, kMemory, kBound, kQuiet, std::make_unique<WorldClock>(job.world));
   else
     open();
   job_.world.in(kTurn, [this, alive = alive_] {
@@ -134,7 +134,7 @@ void ServerProcess::dial() {
                            tables.pause();
                            job_.world.in(kTurn, again);
                          }};
-  link_->send(0, head_of(Relayed{.tells = tables.is_empty() ? Tells::claim_empty : Tells::claim, .number = process_}),
+  link_->send(0, head_of(Relayed{.tells = tables.is_empty() ? Tells::claim_empty : Tells::claim, .number = process}),
               {});
 }
 
@@ -142,6 +142,7 @@ void ServerProcess::dial() {
 void ServerProcess::tell(RecordReader& reader, Payload bytes) {
   Relayed relayed = relayed_of(std::move(bytes));
   if (relayed.tells == Tells::replaced) return job_.law("a live server was refused as replaced");
+  if (relayed.tells == Tells::occupied) return job_.law("a server was refused though the previous one is dead");
   if (relayed.tells == Tells::holds && holds_) return tables.acknowledge(relayed.number);
   if (relayed.tells == Tells::holds) {
     holds_ = true;

@@ -1,0 +1,183 @@
+// The keeper of a replica: which of the processes that claim to be a server is the server.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "server/process/replica_keeper.hpp"
+#include "server/table/setup.hpp"
+#include "syncopate/error.hpp"
+
+namespace syncopate::server {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t kMemory = std::size_t{1} << 20;
+constexpr base::Duration kBound = 6s;
+
+class SetClock final : public base::Clock {
+ public:
+  explicit SetClock(const base::Time& time) : time_(time) {}
+  [[nodiscard]] base::Time now() const override { return time_; }
+
+ private:
+  const base::Time& time_;
+};
+
+/// Everything that the other end of a stream has received.
+struct Received {
+  std::vector<Relayed> all{};
+  bool is_closed = false, has_ended = false;
+
+  [[nodiscard]] bool has(Tells tells) const { return !all.empty() && all.back().tells == tells; }
+};
+
+class Recorder final : public rpc::Stream {
+ public:
+  explicit Recorder(Received& received) : received_(received) {}
+  void end() override { received_.has_ended = true; }
+  void close(std::string_view) override { received_.is_closed = true; }
+  [[nodiscard]] const std::string& peer() const noexcept override { return peer_; }
+  void send(std::uint64_t, base::ConstBytes head, Payload) override {
+    const auto bytes = std::make_shared<std::vector<std::byte>>(head.begin(), head.end());
+    received_.all.push_back(relayed_of({bytes, base::ConstBytes(*bytes)}));
+  }
+
+ private:
+  Received& received_;
+  const std::string peer_ = "server 0";
+};
+
+/// A process that claims to be server 0.
+struct Process {
+  std::uint64_t number = 0;
+  Received received{};
+  rpc::StreamEvents events{};
+
+  void tell(const Relayed& relayed) const {
+    const auto head = head_of(relayed);
+    const auto bytes = std::make_shared<std::vector<std::byte>>(head.begin(), head.end());
+    bytes->insert(bytes->end(), relayed.message.body.bytes.begin(), relayed.message.body.bytes.end());
+    events.received({bytes, base::ConstBytes(*bytes)});
+  }
+  void claim(ReplicaKeeper& keeper, Tells how) {
+    received = {};
+    events = keeper.accept(std::make_unique<Recorder>(received));
+    tell({.tells = how, .number = number});
+  }
+  void die() const { events.ended({ErrorKind::peer_lost, "it died"}); }
+};
+
+class Keeper : public testing::Test {
+ protected:
+  /// The healthy process has tables, of which the keeper has a complete replica.
+  void SetUp() override {
+    healthy.claim(keeper, Tells::claim_empty);
+    ASSERT_TRUE(healthy.received.has(Tells::holds));
+    ServerTables tables(
+        0, kMemory, [](auto&&...) {},
+        [this](const Record& record) { each_part(record, [this](const Relayed& part) { healthy.tell(part); }); });
+    tables.follow(0);
+    const server::Setup setup{
+        .tables = {{"table", 10, false}}, .optimizer = "sgd", .hyperparameters = {{"weight_decay", 0}}};
+    tables.receive(0, {.says = Says::setup, .last = 1, .version = 1, .body = payload_of(setup.bytes())});
+    ASSERT_TRUE(keeps());
+  }
+  [[nodiscard]] bool keeps() const {
+    ServerStatus status;
+    keeper.count(status);
+    return status.keeps_replica;
+  }
+  void turn_after(base::Duration time) {
+    now += time;
+    keeper.turn();
+  }
+  /// The tables of the healthy process are handed over to it.
+  void expect_server(const Process& process) const {
+    EXPECT_TRUE(process.received.has(Tells::holds));
+    EXPECT_GT(process.received.all.size(), 1U);
+    EXPECT_GT(process.received.all.back().number, 0U);
+    EXPECT_FALSE(process.received.is_closed);
+  }
+
+  base::Time now{};
+  ReplicaKeeper keeper{0, kMemory, kBound, {.level = LogLevel::off}, std::make_unique<SetClock>(now)};
+  Process healthy{.number = 1}, other{.number = 2};
+};
+
+TEST_F(Keeper, RefusesAProcessThatClaimsALiveServerAndTheServerNoticesNothing) {
+  other.claim(keeper, Tells::claim_empty);
+  turn_after(kBound - 1ms);
+  EXPECT_TRUE(other.received.all.empty());
+  const std::size_t told = healthy.received.all.size();
+  turn_after(1ms);
+  EXPECT_TRUE(other.received.has(Tells::occupied));
+  EXPECT_TRUE(other.received.is_closed);
+  other.events.ended({});
+  turn_after(kBound);
+  EXPECT_TRUE(other.received.has_ended);
+  EXPECT_EQ(healthy.received.all.size(), told);
+  EXPECT_FALSE(healthy.received.is_closed);
+  EXPECT_TRUE(keeps());
+}
+
+TEST_F(Keeper, AdmitsAProcessThatWaitsAsSoonAsTheServersStreamHasEnded) {
+  other.claim(keeper, Tells::claim_empty);
+  turn_after(1s);
+  healthy.die();
+  turn_after(0s);
+  expect_server(other);
+  turn_after(kBound);
+  expect_server(other);
+}
+
+TEST_F(Keeper, AdmitsAProcessThatComesAfterTheServersStreamHasEnded) {
+  healthy.die();
+  other.claim(keeper, Tells::claim_empty);
+  turn_after(0s);
+  expect_server(other);
+}
+
+TEST_F(Keeper, RefusesTheServerThatItHasReplacedAtOnce) {
+  healthy.die();
+  other.claim(keeper, Tells::claim_empty);
+  turn_after(0s);
+  healthy.claim(keeper, Tells::claim);
+  EXPECT_TRUE(healthy.received.has(Tells::replaced));
+  EXPECT_TRUE(healthy.received.is_closed);
+  expect_server(other);
+}
+
+TEST_F(Keeper, LetsTheServerReplaceItsOwnStreamWhileAnotherProcessWaits) {
+  other.claim(keeper, Tells::claim_empty);
+  Process again{.number = healthy.number};
+  again.claim(keeper, Tells::claim);
+  EXPECT_TRUE(again.received.has(Tells::holds));
+  EXPECT_TRUE(healthy.received.is_closed);
+  healthy.die();
+  turn_after(kBound);
+  EXPECT_TRUE(other.received.has(Tells::occupied));
+  EXPECT_FALSE(again.received.is_closed);
+}
+
+TEST_F(Keeper, WithoutAReplicaPrefersTheProcessThatHasTables) {
+  ReplicaKeeper restarted{0, kMemory, kBound, {.level = LogLevel::off}, std::make_unique<SetClock>(now)};
+  other.claim(restarted, Tells::claim_empty);
+  EXPECT_TRUE(other.received.has(Tells::holds));
+  healthy.claim(restarted, Tells::claim);
+  EXPECT_TRUE(healthy.received.has(Tells::holds));
+  EXPECT_TRUE(other.received.is_closed);
+}
+
+TEST_F(Keeper, EndsTheStreamOfAClaimantThatSendsAnythingElseAndKeepsTheReplica) {
+  other.claim(keeper, Tells::claim_empty);
+  EXPECT_THROW(other.tell({.tells = Tells::claim_empty, .number = 3}), Corrupt);
+  EXPECT_THROW(other.tell({.tells = Tells::record}), Corrupt);
+  EXPECT_TRUE(keeps());
+  EXPECT_FALSE(healthy.received.is_closed);
+}
+
+}  // namespace
+}  // namespace syncopate::server
