@@ -69,6 +69,23 @@ History history_of(std::uint64_t seed, bool prints) {
   return play(world, scenario, seed);
 }
 
+History distant_history(std::uint64_t seed, bool prints) {
+  World world(seed);
+  world.prints = prints;
+  Scenario scenario = draw_scenario(world);
+  scenario.ranks = 48;
+  scenario.seats = 256;
+  scenario.join_time = 20s;
+  scenario.weather.fastest = scenario.weather.slowest = 36ms;
+  scenario.fault = Fault::long_stop;
+  scenario.victim = static_cast<int>(world.draw(0, 47));
+  scenario.leavers = static_cast<int>(world.draw(0, 47));
+  scenario.strikes_early = false;
+  scenario.strike_at = static_cast<int>(world.draw(1, static_cast<std::uint64_t>(scenario.operations)));
+  scenario.stop_for = world.draw(2 * scenario.silence, 4 * scenario.silence);
+  return play(world, scenario, seed);
+}
+
 History calm_history(std::uint64_t seed, int ranks, int operations) {
   World world(seed);
   Scenario scenario;

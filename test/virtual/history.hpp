@@ -17,6 +17,8 @@ struct History {
 
 /// `prints`: prints every event.
 [[nodiscard]] History history_of(std::uint64_t seed, bool prints = false);
+/// 48 ranks that are 36 to 72 ms apart, of which one is stopped for longer than the silence.
+[[nodiscard]] History distant_history(std::uint64_t seed, bool prints = false);
 /// `ranks` ranks that only compute, on a calm network: for measurements.
 [[nodiscard]] History calm_history(std::uint64_t seed, int ranks, int operations);
 
