@@ -81,6 +81,8 @@ void check_effect(const CLI::App& app, const std::vector<const Options*>& parts)
           "--fusion-bytes has no effect with --policy {}; allowed: with --policy fusion", o.policy);
   require(!given("--fusion-bytes") || any([](const Options& part) { return part.exchange != "parameter_server"; }),
           "--fusion-bytes has no effect with --exchange parameter_server; leave it out");
+  require(!given("--check-every") || any([](const Options& part) { return plans_with_times(part.policy); }),
+          "--check-every has no effect with --policy {}, which does not use times; leave it out", o.policy);
   require(
       !given("--broadcast-every") || any([](const Options& part) { return part.exchange == "allreduce_broadcast"; }),
       "--broadcast-every has no effect with --exchange {}; allowed: with --exchange allreduce_broadcast", o.exchange);

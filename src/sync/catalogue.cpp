@@ -33,4 +33,8 @@ std::vector<CatalogueEntry> catalogue() {
   return entries;
 }
 
+bool plans_with_times(std::string_view policy) {
+  return schedule::policy_named(policy).needs == schedule::Needs::times;
+}
+
 }  // namespace syncopate

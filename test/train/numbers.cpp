@@ -16,6 +16,7 @@ TEST_F(TrainingOptions, WithoutEffectAreRefused) {
       {"--exchange parameter_server --fusion-bytes 1MiB", "--fusion-bytes has no effect with --exchange"},
       {"--policy single --fusion-bytes 1MiB", "--fusion-bytes has no effect with --policy single"},
       {"--fusion-bytes 0", "--fusion-bytes: '0' is not allowed; allowed: 1 B or more"},
+      {"--policy wfbp --check-every 4", "--check-every has no effect with --policy wfbp"},
       {"--broadcast-every 2", "--broadcast-every has no effect with --exchange allreduce"},
       {"--origin-rate 0", "--origin-rate: '0' is not allowed; allowed: 1 B or more"},
       {"--slow 9:2", "--slow names rank 9; allowed: 0 to 0"},

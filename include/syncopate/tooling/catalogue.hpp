@@ -17,4 +17,7 @@ struct CatalogueEntry {
 /// Every entry of every shelf of the library, by shelf and name.
 [[nodiscard]] std::vector<CatalogueEntry> catalogue();
 
+/// Whether a policy plans with measured times, and may therefore plan again. Throws Misuse: no such policy.
+[[nodiscard]] bool plans_with_times(std::string_view policy);
+
 }  // namespace syncopate
