@@ -35,9 +35,8 @@ enum class Updater : std::uint8_t {
   every_rank,  ///< the synchronizer calls `SynchronizerOptions::update` on every rank: the exchange ends with weights
   root,  ///< the synchronizer calls `update` on rank 0 only, which holds the optimizer's state; the others receive its
          ///< weights
-  shards,   ///< the synchronizer calls `update` on every rank for that rank's shards (optimizer.hpp); all ranks receive
-            ///< all weights
-  servers,  ///< servers, or each worker by itself (server.hpp), without a synchronizer
+  shards,  ///< the synchronizer calls `update` on every rank for that rank's shards (optimizer.hpp); all ranks receive
+           ///< all weights
 };
 [[nodiscard]] Updater updater_of(std::string_view exchange);  ///< throws Misuse, naming the allowed names
 

@@ -50,7 +50,7 @@ int main(int argc, char** argv) {
     if (!options) return finish_output(), 0;
     GroupOptions joining;
     if (!options->log_level.empty()) joining.log.level = log_level_named(options->log_level);
-    const bool served = options->exchange == "parameter_server" && options->profile.empty();
+    const bool served = options->is_served() && options->profile.empty();
     group = served ? std::move(Group::threads(1).front()) : Group::join(joining);
     const train::Place place = served ? train::place_among_workers() : train::Place{group->rank(), group->size()};
     train::require_equal(*group, options->shared, "start every rank with the same options");

@@ -19,11 +19,12 @@ void require_entry(std::string_view shelf, std::string_view name) {
     if (entry.name == name) return;
     known.push_back(entry.name);
   }
+  if (shelf == "exchange") known.push_back("parameter_server");
   throw Misuse(unknown_name(shelf, name, known));
 }
 
 void check_servers(const Options& o) {
-  if (o.exchange != "parameter_server") {
+  if (!o.is_served()) {
     require(o.consistency == "bsp" && o.placement == "uniform" && o.answers == "none",
             "--consistency, --placement and --answers with --exchange {}; allowed: with parameter_server", o.exchange);
     return;
@@ -33,6 +34,8 @@ void check_servers(const Options& o) {
   require_entry("codec", o.answers.substr(0, o.answers.find(':')));
   require(o.feedback.warmup_steps == 0 && o.feedback.warmup_density == 0 && o.feedback.clip_norm == 0,
           "--warmup-density, --warmup-steps and --local-clip with --exchange parameter_server; allowed: without");
+  require(o.cluster.empty() && codec_ways(o.codec).size() == 1,
+          "--cluster and --codec auto:... with --exchange parameter_server; allowed: without --cluster, one codec");
 }
 
 void check_cache(const Options& o) {
@@ -43,7 +46,7 @@ void check_cache(const Options& o) {
           "--cache, --cache-folder and --origin-rate with --model {}, which trains on text in memory; allowed: with "
           "models of images",
           o.model);
-  require(!caches || updater_of(o.exchange) != Updater::servers,
+  require(!caches || !o.is_served(),
           "--cache and --cache-folder do not work with --exchange parameter_server; leave them out");
 }
 
@@ -58,8 +61,8 @@ void check_optimizer(const Options& o) {
   require_allowed(optimizer_options(o));
   require(!o.share_norms || is_layer_wise(optimizer_options(o).rule),
           "--share-norms with --optimizer {}, which has no norms; allowed: with lars, lamb", o.optimizer);
-  const Updater updater = updater_of(o.exchange);
-  require(!o.share_norms || (o.exchange != "none" && updater != Updater::root && updater != Updater::servers),
+  const bool several_update = o.exchange != "none" && !o.is_served() && updater_of(o.exchange) != Updater::root;
+  require(!o.share_norms || several_update,
           "--share-norms with --exchange {}, where no other rank updates the same weights; allowed: without",
           o.exchange);
   require(sgd || o.learning_rate || !o.profile.empty(),
@@ -75,11 +78,11 @@ void check_effect(const CLI::App& app, const std::vector<const Options*>& parts)
     return std::ranges::any_of(parts, [&](const Options* part) { return holds(*part); });
   };
   const Options& o = *parts.front();
-  require(!given("--policy") || any([](const Options& part) { return part.exchange != "parameter_server"; }),
+  require(!given("--policy") || any([](const Options& part) { return !part.is_served(); }),
           "--policy has no effect with --exchange parameter_server; leave it out");
   require(!given("--fusion-bytes") || o.policy == "fusion",
           "--fusion-bytes has no effect with --policy {}; allowed: with --policy fusion", o.policy);
-  require(!given("--fusion-bytes") || any([](const Options& part) { return part.exchange != "parameter_server"; }),
+  require(!given("--fusion-bytes") || any([](const Options& part) { return !part.is_served(); }),
           "--fusion-bytes has no effect with --exchange parameter_server; leave it out");
   require(!given("--check-every") || any([](const Options& part) { return plans_with_times(part.policy); }),
           "--check-every has no effect with --policy {}, which does not use times; leave it out", o.policy);
@@ -98,7 +101,7 @@ void check(const Options& o) {
           "--steps {} with --profile; allowed: {} or more", o.steps.value_or(0), kProfiledSteps);
   require_entry("policy", o.policy);
   for (const std::string& way : codec_ways(o.codec)) require_entry("codec", way.substr(0, way.find(':')));
-  require_entry("exchange", o.exchange);
+  if (!o.is_served()) require_entry("exchange", o.exchange);
   if (o.algorithm != "auto") require_entry("algorithm", o.algorithm);
   check_optimizer(o);
   check_servers(o);

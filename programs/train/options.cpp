@@ -70,7 +70,9 @@ void add_exchange(CLI::App& app, Options& o, std::string& fusion_bytes) {
   app.add_option("--dense-below", o.dense_below, "gradients with fewer elements are not encoded")
       ->check(at_least(kNone))
       ->capture_default_str();
-  app.add_option("--exchange", o.exchange, "how ranks combine gradients; none: each rank trains alone")
+  app.add_option(
+         "--exchange", o.exchange,
+         "how ranks combine gradients; none: each rank trains alone; parameter_server: servers hold the weights")
       ->capture_default_str();
   app.add_option("--algorithm", o.algorithm, "collective algorithm")->capture_default_str();
   app.add_option("--broadcast-every", o.broadcast_every,

@@ -78,6 +78,9 @@ struct Options {
   std::optional<Slowness> slow;  ///< one rank that is slowed down by sleeping
   std::string command;           ///< the command line, for the run's record
   std::vector<Setting> shared;   ///< settings that must be equal on all ranks
+
+  /// Whether servers hold the weights. Workers are not the ranks of a group: this is not an exchange of the library.
+  [[nodiscard]] bool is_served() const { return exchange == "parameter_server"; }
 };
 
 /// Parses the options and checks them as far as possible without the group and the data. Returns nullopt after it has

@@ -84,7 +84,7 @@ class Training final {
   [[nodiscard]] double learning_rate() const;
   [[nodiscard]] double epochs_trained() const;                              ///< with a fraction
   [[nodiscard]] bool alone() const { return options_.exchange == "none"; }  ///< equal in all parts
-  [[nodiscard]] bool is_served() const { return updater_of(options_.exchange) == Updater::servers; }
+  [[nodiscard]] bool is_served() const { return options_.is_served(); }
   void sleep_as_slow(StepTimes& times);
 
   Group& group_;

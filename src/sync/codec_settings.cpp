@@ -35,7 +35,7 @@ Feedback feedback_of(const FeedbackOptions& options, const compress::Codec& code
 /// Weights are needed where the exchange ends in them or the codec looks at them, and may be given anywhere.
 void require_weights(const std::vector<Gradient>& gradients, const SynchronizerOptions& options,
                      const Exchange& exchange, std::span<const compress::Settings> settings) {
-  const bool ends_in_weights = exchange.updater != Updater::caller;
+  const bool ends_in_weights = exchange.updater() != Updater::caller;
   const auto looks = std::ranges::find_if(settings, [](const auto& each) { return each.codec->wants_weights; });
   if (!ends_in_weights && looks == settings.end()) return;
   const std::string who =
@@ -48,7 +48,7 @@ void require_weights(const std::vector<Gradient>& gradients, const SynchronizerO
     base::require(weights.data != nullptr && weights.count == gradients[i].elements,
                   "gradient '{}' has {} elements, its weights have {}{}", gradients[i].name, gradients[i].elements,
                   weights.count, weights.data == nullptr ? " at a null address" : "");
-    base::require(exchange.gather_weights == nullptr || weights.dtype == gradients[i].dtype,
+    base::require(exchange.updater() != Updater::shards || weights.dtype == gradients[i].dtype,
                   "gradient '{}' is of type {}, its weights are of type {}; exchange {} takes equal types",
                   gradients[i].name, name_of(gradients[i].dtype), name_of(weights.dtype), exchange.name);
     base::require(!settings[i].codec->wants_weights || weights.dtype == DType::f32 || weights.dtype == DType::f16 ||
@@ -114,7 +114,7 @@ std::vector<compress::Settings> checked_settings(const std::vector<Gradient>& gr
     require_fit(exchange, *settings[i].codec, options.algorithm);
     compress::require_taken(settings[i], gradient.name, gradient.dtype);
     base::require(
-        exchange.narrow == nullptr || !is_integer(gradient.dtype),
+        !exchange.narrowing || !is_integer(gradient.dtype),
         "exchange {} averages in two stages, and gradient '{}' has type {}; allowed there: f32, f64, f16, bf16",
         exchange.name, gradient.name, name_of(gradient.dtype));
     base::require(options.clip_norm == 0 || !is_integer(gradient.dtype),

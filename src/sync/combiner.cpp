@@ -15,7 +15,7 @@ namespace {
 
 const SynchronizerOptions& checked(const SynchronizerOptions& options) {
   const sync::Exchange& exchange = sync::exchange_named(options.exchange);
-  base::require(exchange.updater == Updater::caller && !options.update,
+  base::require(exchange.updater() == Updater::caller && !options.update,
                 "a combiner ends with gradients, which exchange {} does not{}; allowed: allreduce, hierarchical, none",
                 exchange.name, options.update ? " with an update" : "");
   base::require(options.clip_norm == 0 && !options.zero_missing,

@@ -22,11 +22,12 @@ bool offers(std::string_view algorithm, Collective collective) {
 
 const Exchange& exchange_named(std::string_view name) { return base::entry_named("exchange", name, exchanges()); }
 
+Updater Exchange::updater() const noexcept {
+  if (const auto* broadcasts = std::get_if<BroadcastsWeights>(&ending)) return broadcasts->updater;
+  return std::holds_alternative<GathersWeights>(ending) ? Updater::shards : Updater::caller;
+}
+
 void require_fit(const Exchange& exchange, const compress::Codec& codec, std::string_view algorithm) {
-  base::require(exchange.updater != Updater::servers,
-                "exchange {} is between workers and servers (syncopate/server.hpp), not among the ranks of a group; a "
-                "Synchronizer takes the other exchanges",
-                exchange.name);
   const auto fits = [&](const compress::Codec& entry) {
     return exchange.serves.includes(entry.combines) && (exchange.answers_everywhere || entry.one_round) &&
            (exchange.codes || entry.name == "none");
@@ -44,7 +45,7 @@ void require_fit(const Exchange& exchange, const compress::Codec& codec, std::st
 }
 
 RowShare share_of(const Exchange& exchange, Group& group) {
-  return exchange.share == nullptr ? RowShare{.rank = group.rank(), .ranks = group.size()} : exchange.share(group);
+  return exchange.narrowing ? exchange.narrowing->share(group) : RowShare{.rank = group.rank(), .ranks = group.size()};
 }
 
 void run(Group& group, Collective collective, Buffer data, const CollectiveOptions& options) {
@@ -57,6 +58,6 @@ std::string algorithm_for(Collective collective, const std::string& algorithm) {
 
 }  // namespace sync
 
-Updater updater_of(std::string_view exchange) { return sync::exchange_named(exchange).updater; }
+Updater updater_of(std::string_view exchange) { return sync::exchange_named(exchange).updater(); }
 
 }  // namespace syncopate

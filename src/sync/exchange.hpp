@@ -1,9 +1,11 @@
 // Exchange: an entry of the shelf exchange/: how it answers the rounds of a codec, and who updates weights.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "compress/codec.hpp"
@@ -57,12 +59,36 @@ struct NarrowedTensors {
   const Cut& cut;
 };
 
-/// An exchange ends with combined gradients (`updater` is the caller) or with updated weights.
+/// An exchange with two stages: gradients are combined outside the codec's rounds too.
+struct Narrowing {
+  /// This rank's share of every gradient.
+  RowShare (*share)(Group& group);
+  /// Before the rounds: combines gradients among the ranks outside the share's rounds; `part` then holds this rank's
+  /// rows.
+  void (*narrow)(const ExchangeContext& context, const NarrowedTensors& gradients);
+  /// After the rounds: every rank gets all rows back.
+  void (*widen)(const ExchangeContext& context, const NarrowedTensors& gradients);
+  Scope over = Scope::host;
+};
+
+/// The exchange ends with combined gradients, which the caller applies.
+struct EndsInGradients {};
+/// Rank kRoot or every rank updates; then the root's weights are sent to all ranks.
+struct BroadcastsWeights {
+  Updater updater;  ///< root or every_rank
+  void (*broadcast)(const ExchangeContext& context, Buffer weights);
+  bool always = true;  ///< in every step; otherwise every `SynchronizerOptions::broadcast_every` steps
+};
+/// Every rank updates its shard; then every rank gets all weights, in place of the gradients of `whole`.
+struct GathersWeights {
+  void (*gather)(const ExchangeContext& context, const NarrowedTensors& weights);
+};
+using Ending = std::variant<EndsInGradients, BroadcastsWeights, GathersWeights>;
+
 struct Exchange {
   std::string_view name;
   std::string_view summary;
   std::string_view source;
-  Updater updater = Updater::caller;
   compress::CombineSet serves;
   /// Every rank gets the answers. Codecs with several rounds need that.
   bool answers_everywhere = true;
@@ -72,20 +98,11 @@ struct Exchange {
   std::span<const Collective> collectives{};
   /// Answers a round: with the average, or with the packets of all ranks; on every rank that updates.
   compress::Answer (*combine)(const ExchangeContext& context, const compress::Round& round);
-  /// Sends the root's `weights` to every rank; null if the exchange ends with gradients.
-  void (*broadcast_weights)(const ExchangeContext& context, Buffer weights) = nullptr;
-  /// Whether weights are sent in every step; otherwise every `SynchronizerOptions::broadcast_every` steps.
-  bool broadcasts_always = true;
-  /// This rank's share of every gradient; null: all rows, in rounds among all ranks of the group.
-  RowShare (*share)(Group& group) = nullptr;
-  /// `narrow` runs before the rounds: it combines gradients among the ranks outside the share's rounds, so that `part`
-  /// holds this rank's rows. `widen` runs after them: every rank gets all rows back. Null if `share` is.
-  void (*narrow)(const ExchangeContext& context, const NarrowedTensors& gradients) = nullptr;
-  void (*widen)(const ExchangeContext& context, const NarrowedTensors& gradients) = nullptr;
-  Scope narrows_over = Scope::host;
-  /// Instead of `broadcast_weights`, where each rank updates its part: every rank gets all weights, in place of the
-  /// gradients of `whole`.
-  void (*gather_weights)(const ExchangeContext& context, const NarrowedTensors& weights) = nullptr;
+  /// None: a rank's share is all rows, in rounds among all ranks of the group.
+  std::optional<Narrowing> narrowing{};
+  Ending ending{};
+
+  [[nodiscard]] Updater updater() const noexcept;
 };
 
 /// Every exchange, by name (generated from the folder exchange/).

@@ -13,7 +13,7 @@ namespace {
 
 using OptionalSpan = std::optional<Traced>;
 
-bool narrows(const StepContext& context) { return context.exchange.narrow != nullptr; }
+bool narrows(const StepContext& context) { return context.exchange.narrowing.has_value(); }
 
 OptionalSpan span_if(bool wanted, const StepContext& context, const char* track, const Bucket& bucket) {
   if (!wanted) return std::nullopt;
@@ -79,10 +79,11 @@ void decode(CodingGroup& group) {
 }
 
 /// The weights of a coding group are cut and packed as its gradients are.
-void gather_weights(CodingGroup& group, const StepContext& context, const ExchangeContext& exchange) {
+void gather_weights(const GathersWeights& ending, CodingGroup& group, const StepContext& context,
+                    const ExchangeContext& exchange) {
   std::vector<compress::Tensor> weights = group.whole;
   for (std::size_t i = 0; i < weights.size(); ++i) weights[i].values = context.updater.weights_of(group.gradients[i]);
-  context.exchange.gather_weights(exchange, {weights, {}, group.packed, group.gradients, context.cut});
+  ending.gather(exchange, {weights, {}, group.packed, group.gradients, context.cut});
 }
 
 }  // namespace
@@ -102,7 +103,8 @@ void prepare(Bucket& bucket, const StepContext& context) {
   const OptionalSpan span = coding_span(context, "encode", bucket);
   for (CodingGroup& group : bucket.groups) {
     upcast(group);
-    if (narrows(context)) context.exchange.narrow(exchange_context(context, bucket, group), narrowed(group, context));
+    if (narrows(context))
+      context.exchange.narrowing->narrow(exchange_context(context, bucket, group), narrowed(group, context));
     encode(group, context);
   }
 }
@@ -118,7 +120,8 @@ void complete(Bucket& bucket, const StepContext& context) {
   const OptionalSpan span = coding_span(context, "decode", bucket);
   for (CodingGroup& group : bucket.groups) {
     decode(group);
-    if (narrows(context)) context.exchange.widen(exchange_context(context, bucket, group), narrowed(group, context));
+    if (narrows(context))
+      context.exchange.narrowing->widen(exchange_context(context, bucket, group), narrowed(group, context));
     downcast(group);
   }
 }
@@ -127,12 +130,13 @@ void deliver(Bucket& bucket, const StepContext& context) {
   context.updater.complete(bucket);
   if (!context.updater.broadcasts()) return;
   const Traced span(context.trace, "broadcast", bucket.name, bytes_of(bucket.weights));
-  if (context.exchange.gather_weights != nullptr) {
-    for (CodingGroup& group : bucket.groups) gather_weights(group, context, exchange_context(context, bucket, group));
-    return;
+  if (const auto* gathers = std::get_if<GathersWeights>(&context.exchange.ending)) {
+    for (CodingGroup& group : bucket.groups)
+      gather_weights(*gathers, group, context, exchange_context(context, bucket, group));
+  } else if (const auto* broadcasts = std::get_if<BroadcastsWeights>(&context.exchange.ending)) {
+    for (const Buffer weights : bucket.weights)
+      broadcasts->broadcast(exchange_context(context, bucket, bucket.groups.front()), weights);
   }
-  for (const Buffer weights : bucket.weights)
-    context.exchange.broadcast_weights(exchange_context(context, bucket, bucket.groups.front()), weights);
 }
 
 }  // namespace syncopate::sync

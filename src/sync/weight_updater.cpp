@@ -69,11 +69,12 @@ std::vector<Buffer> WeightUpdater::weights_of(std::size_t first, std::size_t las
 }
 
 bool WeightUpdater::updates_here() const noexcept {
-  return exchange_.updater != Updater::root || group_.rank() == kRoot;
+  return exchange_.updater() != Updater::root || group_.rank() == kRoot;
 }
 
 bool WeightUpdater::broadcasts() const noexcept {
-  return exchange_.broadcasts_always || (steps_ + 1) % options_.broadcast_every == 0;
+  const auto* ending = std::get_if<BroadcastsWeights>(&exchange_.ending);
+  return ending == nullptr || ending->always || (steps_ + 1) % options_.broadcast_every == 0;
 }
 
 void WeightUpdater::apply(const Bucket& bucket) {
@@ -87,7 +88,7 @@ void WeightUpdater::apply(const Bucket& bucket) {
 
 void WeightUpdater::combined() {
   if (!clips() || !updates_here()) return;
-  norm_ = clip(arena_, options_.clip_norm, exchange_.updater == Updater::shards ? &group_ : nullptr);
+  norm_ = clip(arena_, options_.clip_norm, exchange_.updater() == Updater::shards ? &group_ : nullptr);
 }
 
 void WeightUpdater::complete(const Bucket& bucket) {

@@ -26,7 +26,7 @@ class WeightUpdater final {
   /// weights fit the gradients if the exchange ends in weights. `options`, `arena` and `group` must outlive this.
   WeightUpdater(const Exchange& exchange, Group& group, const SynchronizerOptions& options, const Arena& arena);
 
-  [[nodiscard]] bool ends_in_weights() const noexcept { return exchange_.updater != Updater::caller; }
+  [[nodiscard]] bool ends_in_weights() const noexcept { return exchange_.updater() != Updater::caller; }
   /// Determines, with the other ranks, which weights adjoin in memory on all of them. A collective.
   void agree_on_neighbours();
   [[nodiscard]] Buffer weights_of(std::size_t i) const { return options_.weights[i]; }

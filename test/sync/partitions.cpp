@@ -25,7 +25,7 @@ void run_step(Group& group, const std::vector<Gradient>& model, const Partition&
               SynchronizerOptions options) {
   const sync::Exchange& exchange = sync::exchange_named(options.exchange);
   std::vector<float> weights(10000);
-  if (exchange.updater != Updater::caller) {
+  if (exchange.updater() != Updater::caller) {
     std::size_t offset = 0;
     for (const Gradient& gradient : model) {
       options.weights.emplace_back(weights.data() + offset, gradient.elements, DType::f32);

@@ -22,7 +22,8 @@ class Descent final {
 
   [[nodiscard]] Gradients& gradients() noexcept { return *gradients_; }
   [[nodiscard]] const Gradients& gradients() const noexcept { return *gradients_; }
-  [[nodiscard]] Updater updater() const noexcept { return updater_; }
+  /// None: servers update.
+  [[nodiscard]] std::optional<Updater> updater() const noexcept { return updater_; }
   [[nodiscard]] const ExchangePlan& plan() const noexcept { return plan_; }
   /// Whether a step's exchange continues during the next step's forward pass.
   [[nodiscard]] bool reaches_into_next_step() const noexcept { return updater_ != Updater::caller && !serial_; }
@@ -43,7 +44,7 @@ class Descent final {
 
   const RunContext& run_;
   const ExchangePlan& plan_;
-  const Updater updater_;
+  const std::optional<Updater> updater_;  ///< none: servers
   const bool serial_;
   UpdateStep step_;
   std::optional<Shards> shards_;  ///< of the optimizer's work and state, if ranks divide them

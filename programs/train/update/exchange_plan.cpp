@@ -123,7 +123,7 @@ void weigh(const RunContext& run, const Options& o, ExchangePlan& plan) {
 
 ExchangePlan plan_exchange(const RunContext& run, const Options& options) {
   ExchangePlan plan{.options = synchronizer_options(run, options)};
-  if (updater_of(options.exchange) != Updater::servers) require_possible(run, plan.options);
+  if (!options.is_served()) require_possible(run, plan.options);
   if (chooses_codecs(options.codec)) choose(run, options, plan);
   if (!options.cluster.empty()) weigh(run, options, plan);
   plan.corrected = has_momentum_correction(options) && plan.refused_codec.empty();

@@ -56,7 +56,7 @@ Gradients::Gradients(Group& group, const Network& network, SynchronizerOptions o
       options_(std::move(options)),
       together_(manner.together || options_.clip_norm > 0),
       serial_(manner.serial || (manner.served && options_.clip_norm > 0)),  // clipping needs all gradients
-      ends_in_weights_(updater_of(options_.exchange) != Updater::caller),
+      ends_in_weights_(manner.served || updater_of(options_.exchange) != Updater::caller),
       served_(std::move(manner.served)),
       gradients_(gradients_of(network)) {
   for (std::size_t i = 0; i < manner.codecs.size(); ++i) gradients_[i].codec = manner.codecs[i];

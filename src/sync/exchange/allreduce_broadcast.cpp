@@ -25,12 +25,10 @@ extern constinit const Exchange allreduce_broadcast{
     .name = "allreduce_broadcast",
     .summary = "Averages by an all-reduce; rank 0's weights are broadcast every k steps (broadcast_every)",
     .source = "Linear-pipeline paper, Algorithm 3",
-    .updater = Updater::every_rank,
     .serves = {.additive = true, .gather = true, .scatter = true, .mergeable = true},
     .collectives = kReducing,
     .combine = combine_among_all,
-    .broadcast_weights = broadcast_weights,
-    .broadcasts_always = false,
+    .ending = BroadcastsWeights{.updater = Updater::every_rank, .broadcast = broadcast_weights, .always = false},
 };
 
 }  // namespace syncopate::sync::exchange

@@ -85,9 +85,7 @@ extern constinit const Exchange hierarchical{
     .serves = {.additive = true, .gather = true, .scatter = true, .mergeable = true},
     .collectives = kReducing,
     .combine = combine,
-    .share = share,
-    .narrow = narrow,
-    .widen = widen,
+    .narrowing = Narrowing{.share = share, .narrow = narrow, .widen = widen},
 };
 
 }  // namespace syncopate::sync::exchange

@@ -31,12 +31,11 @@ extern constinit const Exchange reduce_broadcast{
     .name = "reduce_broadcast",
     .summary = "Reduces gradients to rank 0, which updates the weights and broadcasts them",
     .source = "Linear-pipeline paper, Algorithms 1 and 2",
-    .updater = Updater::root,
     .serves = {.additive = true, .gather = true, .mergeable = true},
     .answers_everywhere = false,
     .collectives = kRooted,
     .combine = combine,
-    .broadcast_weights = broadcast_weights,
+    .ending = BroadcastsWeights{.updater = Updater::root, .broadcast = broadcast_weights},
 };
 
 }  // namespace syncopate::sync::exchange

@@ -63,16 +63,12 @@ extern constinit const Exchange sharded{
     .name = "sharded",
     .summary = "Each rank updates its shard of the weights between a reduce-scatter and an all-gather",
     .source = "Rajbhandari et al., SC 2020 (ZeRO); Zhang et al., ICDCS 2023 (DeAR)",
-    .updater = Updater::shards,
     .serves = {.additive = true},
     .codes = false,
     .collectives = kHalves,
     .combine = combine,
-    .share = share,
-    .narrow = narrow,
-    .widen = widen,
-    .narrows_over = Scope::group,
-    .gather_weights = gather_weights,
+    .narrowing = Narrowing{.share = share, .narrow = narrow, .widen = widen, .over = Scope::group},
+    .ending = GathersWeights{gather_weights},
 };
 
 }  // namespace syncopate::sync::exchange

@@ -146,9 +146,9 @@ ExchangeLaw exchange_law(std::span<const Gradient> gradients, const Synchronizer
   ExchangeLaw law;
   if (options.exchange == "none") return {.legs = {{Collective::allreduce, Scope::group, 0}}};
   const int per_host = std::min(cluster.ranks, cluster.ranks_per_host);
-  if (exchange.narrows_over == Scope::group)
+  if (exchange.narrowing && exchange.narrowing->over == Scope::group)
     return {.legs = {{Collective::reduce_scatter, Scope::group}, {Collective::allgather, Scope::group}}};
-  const bool narrows = exchange.narrow != nullptr;
+  const bool narrows = exchange.narrowing.has_value();
   const Rounds rounds{.scope = narrows ? Scope::across : Scope::group,
                       .ranks = narrows ? (cluster.ranks + per_host - 1) / per_host : cluster.ranks,
                       .parts = narrows ? static_cast<std::size_t>(per_host) : 1,
@@ -158,12 +158,11 @@ ExchangeLaw exchange_law(std::span<const Gradient> gradients, const Synchronizer
   if (narrows) law.legs.push_back({Collective::reduce_scatter, Scope::host, share});
   add_rounds(law, gradients, settings, rounds);
   if (narrows) law.legs.push_back({Collective::allgather, Scope::host, share});
-  if (exchange.updater == Updater::root)
+  if (exchange.updater() == Updater::root)
     for (ExchangeLeg& leg : law.legs)
       if (leg.collective == Collective::allreduce) leg.collective = Collective::reduce;
-  if (exchange.broadcast_weights != nullptr)
-    law.legs.push_back(
-        {Collective::broadcast, Scope::group, exchange.broadcasts_always ? 1.0 : 1.0 / options.broadcast_every});
+  if (const auto* ending = std::get_if<sync::BroadcastsWeights>(&exchange.ending))
+    law.legs.push_back({Collective::broadcast, Scope::group, ending->always ? 1.0 : 1.0 / options.broadcast_every});
   add_coding(law, cluster, settings, rounds, share);
   const bool is_plain = settings.codec->name == "none" && options.exchange == "allreduce";
   return is_plain ? ExchangeLaw{} : law;

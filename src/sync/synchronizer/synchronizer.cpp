@@ -47,7 +47,7 @@ sync::planning::PlannerOptions planner_options_of(const SynchronizerOptions& opt
 bool wants_coding_thread(const SynchronizerOptions& options, const sync::Exchange& exchange,
                          const std::vector<compress::Settings>& settings) {
   const bool codes = std::ranges::any_of(settings, [](const auto& each) { return each.codec->name != "none"; });
-  return options.code_ahead && codes && exchange.narrow == nullptr && base::processors() > 1;
+  return options.code_ahead && codes && !exchange.narrowing && base::processors() > 1;
 }
 
 sync::planning::Planner planner_of(Group& group, const std::vector<Gradient>& gradients,
