@@ -5,8 +5,6 @@
 
 #include <vector>
 
-#include "optim/shared_work.hpp"
-
 namespace syncopate::optim {
 namespace {
 

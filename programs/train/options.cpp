@@ -33,21 +33,7 @@ Slowness slowness_of(const std::string& text) {
   return slow;
 }
 
-void add_exchange(CLI::App& app, Options& o, std::string& fusion_bytes) {
-  app.add_option("--policy", o.policy, "how gradients are grouped into buckets (`syncopate info`)")
-      ->capture_default_str();
-  app.add_option("--fusion-bytes", fusion_bytes, "bucket size of the fusion policy")
-      ->type_name("BYTES")
-      ->check(byte_size(1))
-      ->default_str("by model and ranks");
-  app.add_option(
-      "--cluster", o.cluster,
-      "cluster file (`syncopate fit`) with the costs of exchanges, for policies that use them; without it they are "
-      "measured in the first steps");
-  app.add_option("--check-every", o.check_every,
-                 "policies that use times: steps between checks whether times have drifted and to plan again; 0: never")
-      ->capture_default_str()
-      ->check(between(0, 1 << 30));
+void add_codec(CLI::App& app, Options& o) {
   app.add_option("--codec", o.codec, "codec of gradients: NAME, NAME:PARAMETER (`syncopate info`) or auto:A+B")
       ->capture_default_str();
   app.add_flag("--force", o.force, "with --cluster: use the codec even if it is predicted to be slower than none");
@@ -70,6 +56,23 @@ void add_exchange(CLI::App& app, Options& o, std::string& fusion_bytes) {
   app.add_option("--dense-below", o.dense_below, "gradients with fewer elements are not encoded")
       ->check(at_least(kNone))
       ->capture_default_str();
+}
+
+void add_exchange(CLI::App& app, Options& o, std::string& fusion_bytes) {
+  app.add_option("--policy", o.policy, "how gradients are grouped into buckets (`syncopate info`)")
+      ->capture_default_str();
+  app.add_option("--fusion-bytes", fusion_bytes, "bucket size of the fusion policy")
+      ->type_name("BYTES")
+      ->check(byte_size(1))
+      ->default_str("by model and ranks");
+  app.add_option(
+      "--cluster", o.cluster,
+      "cluster file (`syncopate fit`) with the costs of exchanges, for policies that use them; without it they are "
+      "measured in the first steps");
+  app.add_option("--check-every", o.check_every,
+                 "policies that use times: steps between checks whether times have drifted and to plan again; 0: never")
+      ->capture_default_str()
+      ->check(between(0, 1 << 30));
   app.add_option(
          "--exchange", o.exchange,
          "how ranks combine gradients; none: each rank trains alone; parameter_server: servers hold the weights")
@@ -219,6 +222,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
   add_model_options(app, options);
   add_recipe_option(app, options);
   add_exchange(app, options, fusion_bytes);
+  add_codec(app, options);
   add_amounts(app, options);
   add_optimizer(app, options);
   add_results(app, options);

@@ -9,8 +9,8 @@
 #include "base/clock.hpp"
 #include "base/guarded.hpp"
 #include "base/require.hpp"
-#include "cache/agreement.hpp"
 #include "cache/parcels.hpp"
+#include "cache/partition.hpp"
 #include "syncopate/collective.hpp"
 
 namespace syncopate::cache {

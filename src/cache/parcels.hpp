@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/bytes.hpp"
-#include "cache/local_tiers.hpp"
+#include "cache/memory.hpp"
 
 namespace syncopate::cache {
 

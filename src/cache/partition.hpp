@@ -1,9 +1,11 @@
-// Partition: the holder of each record. Every rank computes the same one, because all make the same calls.
+// Partition: the holder of each record, which every rank computes from data that ranks exchange once.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <vector>
+
+#include "syncopate/group.hpp"
 
 namespace syncopate::cache {
 
@@ -33,5 +35,16 @@ class Partition final {
   std::vector<std::int32_t> holders_;
   std::vector<Room> rooms_;
 };
+
+/// The data that one rank contributes to the agreement.
+struct Statement {
+  std::uint64_t version = 0, records = 0, seed = 0;  ///< equal on all ranks
+  Room room;
+  std::vector<std::uint32_t> on_disk;  ///< records that its disk has from an earlier run
+};
+
+/// Gathers every rank's statement on every rank. Throws Mismatch if ranks read different sets or use different seeds
+/// (RemoteFailure on a rank that another rank's exception reaches first).
+[[nodiscard]] std::vector<Statement> agree(Group& group, const Statement& mine);
 
 }  // namespace syncopate::cache

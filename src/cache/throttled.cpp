@@ -8,6 +8,7 @@
 #include "syncopate/cache.hpp"
 
 namespace syncopate::cache {
+
 namespace {
 
 constexpr double kBurstBytes = 64 << 10;

@@ -1,13 +1,30 @@
 // Throttled source: delays the reads of another source by a token bucket.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 
+#include "base/clock.hpp"
 #include "base/guarded.hpp"
-#include "cache/token_bucket.hpp"
 #include "syncopate/input.hpp"
 
 namespace syncopate::cache {
+
+/// The generic cell rate algorithm (ITU-T I.371): it stores one time instead of a fill level. Not thread-safe.
+class TokenBucket final {
+ public:
+  TokenBucket(double bytes_per_second, double burst_bytes) : rate_(bytes_per_second), burst_(burst_bytes / rate_) {}
+
+  /// Uses `bytes` of the rate at `now`; returns the time at which they have passed.
+  [[nodiscard]] base::Time take(double bytes, base::Time now) {
+    due_ = std::max(due_, now) + base::from_seconds(bytes / rate_);
+    return std::max(now, due_ - base::from_seconds(burst_));
+  }
+
+ private:
+  double rate_, burst_;  ///< the burst in seconds
+  base::Time due_{};
+};
 
 class Throttled final : public input::Source {
  public:

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "collective/algorithm.hpp"
-#include "collective/replay/ensemble.hpp"
+#include "collective/replay/price.hpp"
 
 namespace syncopate::collective {
 

@@ -1,9 +1,21 @@
-// Factors of moments, without functions whose rounding differs between C libraries.
+// Velocity and moments: their factors in a step.
 #include "optim/moments.hpp"
 
 #include <cmath>
 
 namespace syncopate::optim {
+
+kernel::Momentum momentum_of(const Step& step) {
+  return {step.rate(), step.decay(), static_cast<float>(step.with.momentum)};
+}
+
+kernel::WithVelocity velocity_of(const Part& part) {
+  return {part.weights.data(), part.gradient.data(), part.state[0]};
+}
+
+void descend_with_velocity(const Step& step, const Part& part, kernel::MomentumForm form) {
+  kernel::descend_with_momentum(momentum_of(step), form, part.size(), velocity_of(part));
+}
 
 namespace {
 

@@ -1,10 +1,13 @@
-// Norms of a tensor in fixed blocks: equal bits, however the blocks are divided over threads or ranks.
+// Norms of a tensor in fixed blocks: equal bits, however blocks are divided over threads or ranks; and how ranks share
+// them.
 #pragma once
 
 #include <cstddef>
 #include <span>
+#include <vector>
 
 #include "optim/rule.hpp"
+#include "syncopate/optimizer.hpp"
 
 namespace syncopate::optim {
 
@@ -27,5 +30,12 @@ struct Squares {
 [[nodiscard]] Norms norms_of(std::span<const Squares> blocks);
 /// The trust ratio: 1 if a norm is zero, NaN if one is NaN.
 [[nodiscard]] double trust_of(const Rule& rule, const Hyperparameters& with, const Norms& norms);
+
+/// Throws Misuse if the shards belong to other tensors, the rank is out of range, or a layer-wise rule has no gather.
+void require_fits(const SharedWork& work, const Rule& rule, std::span<const WeightTensor> tensors);
+
+/// Gathers the squares of all blocks on every rank. `squares[i]` belongs to tensor first + i, in the order of its
+/// blocks, and is empty if not needed; this rank's own are in place.
+void gather_squares(const SharedWork& work, std::size_t first, std::span<std::vector<Squares>> squares);
 
 }  // namespace syncopate::optim

@@ -8,7 +8,6 @@
 #include "base/require.hpp"
 #include "optim/norms.hpp"
 #include "optim/rule.hpp"
-#include "optim/shared_work.hpp"
 
 namespace syncopate {
 

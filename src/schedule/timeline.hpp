@@ -1,10 +1,18 @@
 // Timeline: a model's layers in forward order, with their sizes and, if measured, their times.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
 namespace syncopate::schedule {
+
+/// Needs at least one value; for an even number of values, the mean of the two in the middle.
+[[nodiscard]] inline double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  const std::size_t n = values.size();
+  return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
 
 struct Layer {
   std::string name;

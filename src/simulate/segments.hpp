@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "collective/replay/ensemble.hpp"
+#include "collective/replay/price.hpp"
 #include "simulate/network.hpp"
 
 namespace syncopate::simulate {

@@ -1,7 +1,15 @@
 // CodecState: two copies that are swapped after a step without errors.
 #include "sync/codec_state.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+
 #include "base/require.hpp"
+#include "compress/feedback_choice.hpp"
+#include "sync/exchange.hpp"
 
 namespace syncopate::sync {
 
@@ -42,6 +50,131 @@ void CodecState::restore(const SavedCodecState& saved, const std::string& codec,
   }
   for (std::size_t i = 0; i < slots_.size(); ++i) slots_[i].copies[now_] = saved.gradients[i].second;
   steps_ = saved.steps;
+}
+
+namespace {
+
+using compress::Feedback;
+Feedback feedback_of(const FeedbackOptions& options, const compress::Codec& codec) {
+  Feedback feedback{.kind = compress::feedback_with(codec, options.kind)};
+  if (feedback.kind == Feedback::Kind::momentum) {
+    base::require(options.momentum > 0 && options.momentum < 1, "momentum is {}; allowed: above 0, below 1",
+                  options.momentum);
+    feedback.momentum = static_cast<float>(options.momentum);
+    feedback.nesterov = options.nesterov;
+  }
+  base::require(options.clip_norm >= 0, "local clipping to {}; allowed: 0 (off) and more", options.clip_norm);
+  base::require(options.clip_norm == 0 || feedback.kind != Feedback::Kind::none,
+                "local clipping to {} without feedback; allowed: with feedback residual or momentum",
+                options.clip_norm);
+  feedback.clip_norm = options.clip_norm;
+  return feedback;
+}
+
+/// Weights are needed where the exchange ends in them or the codec looks at them, and may be given anywhere.
+void require_weights(const std::vector<Gradient>& gradients, const SynchronizerOptions& options,
+                     const Exchange& exchange, std::span<const compress::Settings> settings) {
+  const bool ends_in_weights = exchange.updater() != Updater::caller;
+  const auto looks = std::ranges::find_if(settings, [](const auto& each) { return each.codec->wants_weights; });
+  if (!ends_in_weights && looks == settings.end()) return;
+  const std::string who =
+      ends_in_weights ? fmt::format("exchange {}", exchange.name) : fmt::format("codec {}", looks->codec->name);
+  base::require(options.weights.size() == gradients.size(),
+                "{} needs the weights of {} gradients in SynchronizerOptions::weights, it got {}", who,
+                gradients.size(), options.weights.size());
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    const Buffer& weights = options.weights[i];
+    base::require(weights.data != nullptr && weights.count == gradients[i].elements,
+                  "gradient '{}' has {} elements, its weights have {}{}", gradients[i].name, gradients[i].elements,
+                  weights.count, weights.data == nullptr ? " at a null address" : "");
+    base::require(exchange.updater() != Updater::shards || weights.dtype == gradients[i].dtype,
+                  "gradient '{}' is of type {}, its weights are of type {}; exchange {} takes equal types",
+                  gradients[i].name, name_of(gradients[i].dtype), name_of(weights.dtype), exchange.name);
+    base::require(!settings[i].codec->wants_weights || weights.dtype == DType::f32 || weights.dtype == DType::f16 ||
+                      weights.dtype == DType::bf16,
+                  "codec {} does not take the weights of gradient '{}', of type {}; allowed: f32, f16, bf16",
+                  settings[i].codec->name, gradients[i].name, name_of(weights.dtype));
+  }
+}
+
+void require_shape(const Gradient& gradient) {
+  base::require(gradient.elements > 0, "gradient '{}' has no elements", gradient.name);
+  base::require(gradient.rows == 0 || gradient.elements % gradient.rows == 0,
+                "gradient '{}' has {} elements in {} rows; allowed: rows that divide the elements, or 0", gradient.name,
+                gradient.elements, gradient.rows);
+}
+
+}  // namespace
+
+compress::Settings codec_settings(const SynchronizerOptions& options) {
+  compress::Settings settings = compress::settings_of(options.codec);
+  const FeedbackOptions& feedback = options.feedback;
+  settings.feedback = feedback_of(feedback, *settings.codec);
+  // The averages are velocities. Clipping them would remove a part that ranks no longer hold in their residuals.
+  base::require(options.clip_norm == 0 || settings.feedback.kind != Feedback::Kind::momentum,
+                "clip_norm is {} with feedback momentum, whose averages are velocities; allowed: 0, and local clipping "
+                "(FeedbackOptions::clip_norm) instead",
+                options.clip_norm);
+  settings.dense_below = options.dense_below;
+  base::require(feedback.warmup_density >= 0 && feedback.warmup_density <= 1 &&
+                    (feedback.warmup_density > 0) == (feedback.warmup_steps > 0),
+                "warm-up from density {} in {} steps; allowed: a density above 0, at most 1, and steps; or neither",
+                feedback.warmup_density, feedback.warmup_steps);
+  base::require(feedback.warmup_steps == 0 || settings.codec->has_density,
+                "warm-up with codec {}, which has no density; allowed: without warm-up", settings.codec->name);
+  settings.warmup = {feedback.warmup_density, feedback.warmup_steps};
+  return settings;
+}
+
+std::vector<compress::Settings> codec_settings(const SynchronizerOptions& options,
+                                               std::span<const Gradient> gradients) {
+  SynchronizerOptions with = options;
+  std::map<std::string, compress::Settings> known;
+  std::vector<compress::Settings> settings;
+  for (const Gradient& gradient : gradients) {
+    with.codec = gradient.codec.empty() ? options.codec : gradient.codec;
+    const auto [entry, is_first] = known.try_emplace(with.codec);
+    if (is_first) entry->second = codec_settings(with);
+    settings.push_back(entry->second);
+  }
+  return settings;
+}
+
+std::vector<compress::Settings> checked_settings(const std::vector<Gradient>& gradients,
+                                                 const SynchronizerOptions& options) {
+  base::require(!gradients.empty(), "a synchronizer needs at least one gradient");
+  base::require(options.clip_norm >= 0, "clip_norm is {}; allowed: 0 (off) and more", options.clip_norm);
+  base::require(options.check_every >= 0, "check_every is {}; allowed: 0 (never) and more", options.check_every);
+  const Exchange& exchange = exchange_named(options.exchange);
+  std::vector<compress::Settings> settings = codec_settings(options, gradients);
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    const Gradient& gradient = gradients[i];
+    require_shape(gradient);
+    require_fit(exchange, *settings[i].codec, options.algorithm);
+    compress::require_taken(settings[i], gradient.name, gradient.dtype);
+    base::require(
+        !exchange.narrowing || !is_integer(gradient.dtype),
+        "exchange {} averages in two stages, and gradient '{}' has type {}; allowed there: f32, f64, f16, bf16",
+        exchange.name, gradient.name, name_of(gradient.dtype));
+    base::require(options.clip_norm == 0 || !is_integer(gradient.dtype),
+                  "clip_norm is {}, and gradient '{}' has type {}; allowed with clipping: f32, f64, f16, bf16",
+                  options.clip_norm, gradient.name, name_of(gradient.dtype));
+  }
+  require_weights(gradients, options, exchange, settings);
+  return settings;
+}
+
+std::string text_of(std::span<const compress::Settings> settings) {
+  std::vector<std::pair<std::string, std::size_t>> runs;
+  for (const compress::Settings& each : settings) {
+    const std::string text = each.text();
+    if (runs.empty() || runs.back().first != text) runs.emplace_back(text, 0);
+    ++runs.back().second;
+  }
+  if (runs.size() == 1) return runs.front().first;
+  std::vector<std::string> parts;
+  for (const auto& [text, count] : runs) parts.push_back(fmt::format("{} x{}", text, count));
+  return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 }  // namespace syncopate::sync

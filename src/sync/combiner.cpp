@@ -7,7 +7,7 @@
 #include "base/fork.hpp"
 #include "base/require.hpp"
 #include "sync/flow.hpp"
-#include "sync/planning/agree.hpp"
+#include "sync/planning/proposal.hpp"
 
 namespace syncopate {
 

@@ -4,13 +4,32 @@
 #include <string>
 #include <vector>
 
-#include "sync/arena.hpp"
 #include "sync/bucket.hpp"
-#include "sync/codec_settings.hpp"
+#include "sync/codec_state.hpp"
 #include "sync/step.hpp"
 #include "sync/weight_updater.hpp"
+#include "syncopate/trace.hpp"
 
 namespace syncopate::sync {
+
+class Traced final {
+ public:
+  Traced(Trace* trace, const char* track, const std::string& name, std::uint64_t bytes)
+      : trace_(trace != nullptr && trace->running() ? trace : nullptr) {
+    if (trace_ != nullptr) span_ = {track, name, trace_->now_s(), 0, bytes};
+  }
+  ~Traced() {
+    if (trace_ == nullptr) return;
+    span_.end_s = trace_->now_s();
+    trace_->add(std::move(span_));
+  }
+  Traced(const Traced&) = delete;
+  Traced& operator=(const Traced&) = delete;
+
+ private:
+  Trace* trace_;
+  Span span_;
+};
 
 /// The owner of the gradients' memory: the arena, in the group's memory; or the caller, who places them for each
 /// bucket.

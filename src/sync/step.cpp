@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "kernel/cast.hpp"
-#include "sync/traced.hpp"
+#include "sync/flow.hpp"
 #include "syncopate/error.hpp"
 
 namespace syncopate::sync {

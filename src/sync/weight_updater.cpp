@@ -6,7 +6,7 @@
 
 #include "base/require.hpp"
 #include "kernel/norm.hpp"
-#include "sync/traced.hpp"
+#include "sync/flow.hpp"
 
 namespace syncopate::sync {
 

@@ -5,7 +5,6 @@
 #include <span>
 #include <vector>
 
-#include "sync/arena.hpp"
 #include "sync/bucket.hpp"
 #include "sync/exchange.hpp"
 

@@ -10,7 +10,7 @@
 #include "transport/delay.hpp"
 #include "transport/meet.hpp"
 #include "transport/membership/control_thread.hpp"
-#include "transport/shm/membarrier.hpp"
+#include "transport/shm/fence.hpp"
 #include "transport/shm/region.hpp"
 
 namespace syncopate::transport {

@@ -4,7 +4,7 @@
 #include "transport/connect/launch.hpp"
 #include "transport/connect/rendezvous/rendezvous.hpp"
 #include "transport/endpoint.hpp"
-#include "transport/socket/identity.hpp"
+#include "transport/socket/address.hpp"
 
 namespace syncopate::transport {
 

@@ -8,7 +8,7 @@
 #include "base/env.hpp"
 #include "base/require.hpp"
 #include "syncopate/version.hpp"
-#include "transport/connect/seal.hpp"
+#include "transport/connect/handshake.hpp"
 #include "transport/shm/transport.hpp"
 #include "transport/socket/socket.hpp"
 #include "transport/tcp/transport.hpp"

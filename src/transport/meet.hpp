@@ -10,7 +10,7 @@
 #include "transport/connect/rendezvous/rendezvous.hpp"
 #include "transport/membership/tree_control.hpp"
 #include "transport/shm/heap.hpp"
-#include "transport/socket/identity.hpp"
+#include "transport/socket/address.hpp"
 #include "transport/transport.hpp"
 
 namespace syncopate::transport {

@@ -5,7 +5,6 @@
 #include <random>
 
 #include "input/picture/cut.hpp"
-#include "input/picture/exif.hpp"
 #include "input/picture/photograph.hpp"
 #include "input/pictures.hpp"
 #include "sanitized.hpp"

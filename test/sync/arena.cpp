@@ -1,11 +1,10 @@
 // The arena: gradients of one type adjoin, in forward order, and those of other types lie elsewhere.
-#include "sync/arena.hpp"
-
 #include <gtest/gtest.h>
 
 #include <map>
 
 #include "ranks.hpp"
+#include "sync/bucket.hpp"
 
 namespace syncopate {
 namespace {

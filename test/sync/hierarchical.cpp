@@ -3,7 +3,7 @@
 
 #include "ranks.hpp"
 #include "sync/bench.hpp"
-#include "sync/parts/packing.hpp"
+#include "sync/cut.hpp"
 #include "syncopate/error.hpp"
 
 namespace syncopate {

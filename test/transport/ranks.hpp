@@ -15,7 +15,6 @@
 #include "syncopate/version.hpp"
 #include "transport/connect/handshake.hpp"
 #include "transport/connect/peer_info.hpp"
-#include "transport/connect/seal.hpp"
 #include "transport/join.hpp"
 
 namespace syncopate::transport::test {

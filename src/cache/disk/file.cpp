@@ -14,6 +14,7 @@
 #include "syncopate/error.hpp"
 
 namespace syncopate::cache::disk {
+
 namespace {
 
 [[noreturn]] void fail(const char* what, const std::string& name, int error) {

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "cache/disk/file.hpp"
-#include "cache/disk/free_space.hpp"
 #include "syncopate/input.hpp"
 #include "syncopate/log.hpp"
 

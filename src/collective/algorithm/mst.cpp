@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "collective/algorithm.hpp"
-#include "collective/pattern/binomial_tree.hpp"
+#include "collective/pattern/pattern.hpp"
 #include "collective/plan/compose.hpp"
 
 namespace syncopate::collective::algorithm {

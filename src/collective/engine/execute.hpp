@@ -8,8 +8,8 @@
 
 #include "base/bytes.hpp"
 #include "collective/engine/scratch.hpp"
-#include "collective/plan/chunk_layout.hpp"
 #include "collective/plan/program.hpp"
+#include "collective/plan/shape.hpp"
 #include "kernel/reduce.hpp"
 #include "transport/lending.hpp"
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "collective/pattern/tree.hpp"
+#include "collective/pattern/pattern.hpp"
 
 namespace syncopate::collective::pattern {
 

@@ -4,8 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "collective/pattern/binomial_tree.hpp"
-#include "collective/pattern/ring.hpp"
+#include "collective/pattern/pattern.hpp"
 
 namespace syncopate::collective::plan {
 

@@ -3,9 +3,7 @@
 
 #include <vector>
 
-#include "collective/pattern/extra_ranks.hpp"
-#include "collective/pattern/hypercube.hpp"
-#include "collective/pattern/tree.hpp"
+#include "collective/pattern/pattern.hpp"
 #include "collective/plan/shape.hpp"
 
 namespace syncopate::collective::plan {

@@ -1,7 +1,9 @@
-// Shape: everything except the algorithm that a collective's plan depends on; and Load: its bytes and link costs.
+// Shape: everything except the algorithm that a collective's plan depends on; Load: its bytes and link costs;
+// ChunkLayout.
 #pragma once
 
 #include <compare>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -43,5 +45,18 @@ struct Load {
   return collective == Collective::allreduce || collective == Collective::reduce ||
          collective == Collective::reduce_scatter || collective == Collective::barrier;
 }
+
+/// Even parts of `count`, or parts between cut points. An all-to-all's vector is `in` followed by `out`.
+struct ChunkLayout {
+  std::size_t count = 0;
+  std::uint32_t chunks = 1;
+  std::span<const std::size_t> cuts{};  ///< chunks + 1 ascending positions from 0 to count; empty: even parts
+
+  [[nodiscard]] Range run(const PlanStep& step) const {
+    const std::size_t first = step.first_chunk, last = first + step.chunk_count;
+    if (!cuts.empty()) return {cuts[first], cuts[last]};
+    return {even_part(count, chunks, first).begin, even_part(count, chunks, last - 1).end};
+  }
+};
 
 }  // namespace syncopate::collective::plan

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "collective/replay/ensemble.hpp"
+#include "collective/replay/price.hpp"
 
 namespace syncopate::collective::replay {
 

@@ -1,5 +1,5 @@
 // JPEG files by libjpeg-turbo. It reports errors by longjmp; they become exceptions once no C frame is left.
-#include "input/picture/read.hpp"
+#include "input/picture/photograph.hpp"
 #include "syncopate/error.hpp"
 
 #ifdef SYNCOPATE_HAVE_JPEG
@@ -14,8 +14,6 @@
 // clang-format off: its codes depend on the version that jpeglib.h defines
 #include <jerror.h>
 // clang-format on
-
-#include "input/picture/exif.hpp"
 
 namespace syncopate::input {
 namespace {

@@ -1,5 +1,5 @@
 // PNG files by libpng's simplified interface, which checks bounds and returns errors as text.
-#include "input/picture/read.hpp"
+#include "input/picture/photograph.hpp"
 #include "syncopate/error.hpp"
 
 #ifdef SYNCOPATE_HAVE_PNG

@@ -4,7 +4,7 @@
 //   ratio = eta ||w|| / (||g|| + lambda ||w||);   1 where a norm is zero, or the tensor is spared
 //   v' = m v + rate ratio (g + lambda w);   w' = w - v'
 //   moves 32 bytes per weight: reads w and g for the norms; then reads and writes w, g and v
-#include "optim/velocity.hpp"
+#include "optim/moments.hpp"
 
 namespace syncopate::optim::rule {
 

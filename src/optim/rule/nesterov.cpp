@@ -5,7 +5,7 @@
 //   d = g + lambda w;   v' = m v + d;   w' = w - rate (d + m v')
 //   corrected (g already contains momentum: Lin et al., ICLR 2018, section 3.2): d = lambda w;  w' = w - rate (d + m v'
 //   + g) moves 24 bytes per weight: reads and writes w, g and v
-#include "optim/velocity.hpp"
+#include "optim/moments.hpp"
 
 namespace syncopate::optim::rule {
 

@@ -10,7 +10,7 @@
 #include "collective/group/access.hpp"
 #include "collective/select/select.hpp"
 #include "kernel/norm.hpp"
-#include "sync/parts/packing.hpp"
+#include "sync/cut.hpp"
 
 namespace syncopate::sync::exchange {
 

@@ -6,8 +6,7 @@
 //   bytes per port: (N-1)/N n for each half; a rank computes and keeps 1/N of the optimizer's state
 #include <cstring>
 
-#include "sync/parts/cut.hpp"
-#include "sync/parts/packing.hpp"
+#include "sync/cut.hpp"
 
 namespace syncopate::sync::exchange {
 

@@ -5,7 +5,7 @@
 #include <bit>
 
 #include "compress/codec.hpp"
-#include "sync/codec_settings.hpp"
+#include "sync/codec_state.hpp"
 #include "sync/exchange.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/synchronizer.hpp"

@@ -1,4 +1,4 @@
-// Proposal: rank 0's description of the job and its plan, which the other ranks compare before the first step.
+// Proposal: rank 0's description of the job and its plan; every rank compares it and adopts the partition.
 #pragma once
 
 #include <optional>
@@ -39,5 +39,12 @@ struct Difference {
 /// Both throw Corrupt. The partition may be an illegal one.
 [[nodiscard]] Proposal decode_proposal(std::string_view text);
 [[nodiscard]] schedule::Partition decode_partition(std::string_view text);
+
+/// Returns rank 0's plan on every rank. Throws Mismatch naming the first difference from rank 0, with both values: an
+/// option that affects the result, or a gradient.
+[[nodiscard]] AgreedPlan agree(Group& group, const std::vector<Gradient>& gradients, const SynchronizerOptions& options,
+                               const AgreedPlan& mine);
+/// Returns rank 0's partition on every rank; `mine` is used on rank 0 only.
+[[nodiscard]] schedule::Partition agree(Group& group, std::size_t gradients, const schedule::Partition& mine);
 
 }  // namespace syncopate::sync::planning

@@ -1,9 +1,9 @@
 // Waiting, and the work between steps: statistics, the plan of the next step, spans of planned buckets.
 #include "base/require.hpp"
 #include "collective/group/access.hpp"
-#include "sync/planning/agree.hpp"
+#include "sync/flow.hpp"
+#include "sync/planning/proposal.hpp"
 #include "sync/synchronizer/impl.hpp"
-#include "sync/traced.hpp"
 #include "syncopate/collective.hpp"
 
 namespace syncopate {

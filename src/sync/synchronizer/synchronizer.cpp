@@ -5,9 +5,9 @@
 
 #include "base/env.hpp"
 #include "base/require.hpp"
-#include "sync/planning/agree.hpp"
+#include "sync/flow.hpp"
+#include "sync/planning/proposal.hpp"
 #include "sync/synchronizer/impl.hpp"
-#include "sync/traced.hpp"
 #include "syncopate/collective.hpp"
 
 namespace syncopate {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "transport/socket/framed_channel.hpp"
+#include "transport/socket/channel.hpp"
 #include "transport/socket/poller.hpp"
 
 namespace syncopate::transport::membership {

@@ -8,7 +8,7 @@
 
 #include "base/bytes.hpp"
 #include "base/fork.hpp"
-#include "transport/shm/sealed.hpp"
+#include "transport/shm/shared_memory.hpp"
 
 namespace syncopate::transport::shm {
 

@@ -8,8 +8,8 @@
 
 #include "syncopate/error.hpp"
 #include "transport/membership/control.hpp"
-#include "transport/shm/descriptor_passing.hpp"
-#include "transport/shm/membarrier.hpp"
+#include "transport/shm/fence.hpp"
+#include "transport/shm/shared_memory.hpp"
 
 namespace syncopate::transport::shm {
 

@@ -18,7 +18,7 @@ namespace syncopate::transport::shm {
 /// Used by the polling thread only. Opening: the maker sends the region and its heap, the guest maps them and sends its
 /// own heap; until then posts wait. Law of waking: an end that sleeps first sets its word in the region, then looks
 /// once more; an end that changed something reads that word afterwards. The sleeper's barrier covers both
-/// (membarrier.hpp), so at least one of the two sees the other.
+/// (fence.hpp), so at least one of the two sees the other.
 class Link final {
  public:
   using LinkFailure = membership::LinkFailure;

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "syncopate/error.hpp"
-#include "transport/shm/sealed.hpp"
+#include "transport/shm/shared_memory.hpp"
 
 namespace syncopate::transport::shm {
 

@@ -4,8 +4,7 @@
 #include <algorithm>
 
 #include "base/pages.hpp"
-#include "transport/shm/membarrier.hpp"
-#include "transport/shm/pause.hpp"
+#include "transport/shm/fence.hpp"
 
 namespace syncopate::transport::shm {
 

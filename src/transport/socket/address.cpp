@@ -2,19 +2,23 @@
 #include "transport/socket/address.hpp"
 
 #include <arpa/inet.h>
+#include <fmt/format.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstddef>
 #include <cstring>
+#include <fstream>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "base/require.hpp"
@@ -192,5 +196,33 @@ void require_guarded(const Address& address, bool has_secret) {
       "this by itself)",
       address.text());
 }
+
+namespace {
+
+std::string namespace_of(const char* kind) {
+  char space[128] = "";
+  if (::readlink(fmt::format("/proc/thread-self/ns/{}", kind).c_str(), space, sizeof space - 1) < 0) space[0] = '\0';
+  return space;
+}
+
+/// One value for all addresses at which other hosts may reach this one.
+std::uint64_t hash_of_addresses() {
+  std::set<std::string> sorted;
+  for (const auto& [name, address] : interface_addresses())
+    if (!address.loopback()) sorted.insert(address.text());
+  std::string all;
+  for (const std::string& address : sorted) all += address + '\n';
+  return XXH3_64bits(all.data(), all.size());
+}
+
+}  // namespace
+
+std::string host_identity() {
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  return fmt::format("{}/{}/{:016x}", boot, namespace_of("net"), hash_of_addresses());
+}
+
+std::string user_identity() { return fmt::format("{}/{}", namespace_of("user"), ::geteuid()); }
 
 }  // namespace syncopate::transport::socket

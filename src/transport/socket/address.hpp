@@ -49,4 +49,10 @@ class Address final {
 /// Throws Misuse with the remedy unless `address` is loopback or there is a secret.
 void require_guarded(const Address& address, bool has_secret);
 
+/// Equal on two ranks exactly if they share a host: boot id, network namespace and addresses. Machines that were cloned
+/// while they ran have equal boot ids, but different addresses if they can reach each other.
+[[nodiscard]] std::string host_identity();
+/// Equal on two ranks of a host exactly if they run as the same user: user namespace and number.
+[[nodiscard]] std::string user_identity();
+
 }  // namespace syncopate::transport::socket

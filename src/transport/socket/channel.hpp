@@ -1,17 +1,43 @@
-// Channel: the bytes of one connection. All connection input and output passes here, plain or under TLS.
+// Channels: the bytes of one connection, plain or under TLS, and length-prefixed messages over them, never blocking.
 #pragma once
 
 #include <sys/uio.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string>
+#include <string_view>
+#include <vector>
 
-#include "transport/socket/moved.hpp"
 #include "transport/socket/socket.hpp"
 #include "transport/socket/tls.hpp"
 
 namespace syncopate::transport::socket {
+
+struct Moved {
+  enum class Outcome : unsigned char { some, nothing_now, closed };
+  Outcome outcome = Outcome::nothing_now;
+  std::size_t bytes = 0;
+  int error = 0;      ///< why it is closed: an errno, kForged, kCutOff; 0 if the other end closed it in order
+  bool more = false;  ///< the next attempt may move bytes; else a poller event announces when
+};
+
+/// Under TLS: bytes failed authentication here, or the other end reported that ours did.
+inline constexpr int kForged = EBADMSG;
+/// Under TLS: the bytes end without a closing message of the other end.
+inline constexpr int kCutOff = ENODATA;
+
+/// Number of bytes that an attempt requests.
+[[nodiscard]] inline std::size_t bytes_of(std::span<const iovec> pieces) noexcept {
+  std::size_t bytes = 0;
+  for (const iovec& piece : pieces) bytes += piece.iov_len;
+  return bytes;
+}
+
+/// "the connection was closed", or the text of `moved.error`.
+[[nodiscard]] std::string reason_of(const Moved& moved);
 
 class Channel final {
  public:
@@ -54,6 +80,34 @@ class Channel final {
   Descriptor socket_;
   std::unique_ptr<Tls> tls_;  ///< destroyed first: it sends TLS's closing message over the socket
   std::size_t announced_from_ = 1;
+};
+
+/// Each message: u32 length, then that number of bytes.
+class FramedChannel final {
+ public:
+  FramedChannel(Channel channel, std::size_t most_bytes) : channel_(std::move(channel)), most_bytes_(most_bytes) {}
+
+  void queue(std::string_view message);
+  /// Sends what the kernel takes. False: the connection is closed.
+  [[nodiscard]] bool flush();
+  /// Appends the available messages, about 64 KiB at most per call. False: the connection is closed. If an end arrives
+  /// together with messages, the next read reports it, and the poller announces that read: the messages may explain the
+  /// end. Throws Corrupt for a message longer than the limit.
+  [[nodiscard]] bool read(std::vector<std::string>& messages);
+
+  [[nodiscard]] bool idle() const noexcept { return out_.empty(); }  ///< nothing waits to be sent
+  [[nodiscard]] std::size_t waiting_bytes() const noexcept { return out_.size(); }
+  [[nodiscard]] const std::string& reason() const noexcept { return reason_; }
+  [[nodiscard]] const Descriptor& socket() const noexcept { return channel_.socket(); }
+
+ private:
+  void take_messages(std::vector<std::string>& messages);
+
+  Channel channel_;
+  std::size_t most_bytes_;
+  std::string out_;
+  std::string in_;
+  std::string reason_;
 };
 
 }  // namespace syncopate::transport::socket

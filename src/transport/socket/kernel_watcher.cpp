@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "syncopate/error.hpp"
-#include "transport/socket/descriptor.hpp"
+#include "transport/socket/socket.hpp"
 
 namespace syncopate::transport::socket {
 

@@ -14,6 +14,17 @@
 
 namespace syncopate::transport::socket {
 
+Descriptor::Descriptor(int number, System& system) try : number_(number), system_(&system) {
+  if (number >= 0) system.own(number);
+} catch (...) {
+  system.close(number);
+  throw;
+}
+
+Descriptor::~Descriptor() {
+  if (number_ >= 0 && !process_.is_inherited()) system_->close(number_);
+}
+
 namespace {
 
 /// The process and user that opened the other end of a unix socket.

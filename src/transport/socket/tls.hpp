@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/fork.hpp"
-#include "transport/socket/moved.hpp"
+#include "transport/socket/channel.hpp"
 
 extern "C" {
 struct bio_st;

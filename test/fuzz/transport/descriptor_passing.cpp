@@ -1,6 +1,4 @@
 // Messages in place of shared memory: no descriptor, one, or several, of any kind; and rings.
-#include "transport/shm/descriptor_passing.hpp"
-
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -11,6 +9,7 @@
 #include "fuzz/target.hpp"
 #include "fuzz/transport/ends.hpp"
 #include "transport/shm/region.hpp"
+#include "transport/shm/shared_memory.hpp"
 
 namespace syncopate::fuzz::target {
 

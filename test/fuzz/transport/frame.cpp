@@ -1,7 +1,6 @@
 // Headers of frames, most of them with a checksum that fits.
-#include "transport/tcp/frame.hpp"
-
 #include "fuzz/target.hpp"
+#include "transport/tcp/stream.hpp"
 
 namespace syncopate::fuzz::target {
 

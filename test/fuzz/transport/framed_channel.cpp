@@ -1,8 +1,7 @@
 // Messages with their lengths before them, however they are cut on the way.
-#include "transport/socket/framed_channel.hpp"
-
 #include "fuzz/target.hpp"
 #include "fuzz/transport/ends.hpp"
+#include "transport/socket/channel.hpp"
 
 namespace syncopate::fuzz::target {
 

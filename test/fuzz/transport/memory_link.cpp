@@ -2,8 +2,8 @@
 #include "fuzz/target.hpp"
 #include "fuzz/transport/ends.hpp"
 #include "fuzz/transport/records.hpp"
-#include "transport/shm/descriptor_passing.hpp"
 #include "transport/shm/link.hpp"
+#include "transport/shm/shared_memory.hpp"
 
 namespace syncopate::fuzz::target {
 

@@ -1,6 +1,6 @@
 // Files of a rendezvous by folder.
 #include "fuzz/target.hpp"
-#include "transport/connect/rendezvous/folder_text.hpp"
+#include "transport/connect/rendezvous/folder.hpp"
 
 namespace syncopate::fuzz::target {
 

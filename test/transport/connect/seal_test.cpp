@@ -1,9 +1,8 @@
 // Rendezvous texts that the job's secret seals: a text that was changed, or made without the secret, is refused.
-#include "transport/connect/seal.hpp"
-
 #include <gtest/gtest.h>
 
 #include "syncopate/error.hpp"
+#include "transport/connect/handshake.hpp"
 
 namespace syncopate::transport::connect {
 namespace {

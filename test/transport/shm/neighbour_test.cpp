@@ -7,9 +7,9 @@
 #include "transport/connect/hello.hpp"
 #include "transport/lending.hpp"
 #include "transport/ranks.hpp"
-#include "transport/shm/descriptor_passing.hpp"
 #include "transport/shm/heap.hpp"
 #include "transport/shm/ring_buffer.hpp"
+#include "transport/shm/shared_memory.hpp"
 
 namespace syncopate::transport {
 namespace {

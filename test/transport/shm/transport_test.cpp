@@ -7,8 +7,8 @@
 #include <numeric>
 
 #include "transport/ranks.hpp"
-#include "transport/shm/descriptor_passing.hpp"
 #include "transport/shm/region.hpp"
+#include "transport/shm/shared_memory.hpp"
 
 namespace syncopate::transport {
 namespace {

@@ -7,7 +7,6 @@
 #include <thread>
 
 #include "syncopate/error.hpp"
-#include "transport/socket/identity.hpp"
 
 namespace syncopate::transport::socket {
 namespace {

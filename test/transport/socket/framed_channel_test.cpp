@@ -1,12 +1,11 @@
 // Framed messages: they arrive whole and in order, and no connection is read for longer than the others can wait.
-#include "transport/socket/framed_channel.hpp"
-
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
 #include <array>
 
 #include "syncopate/error.hpp"
+#include "transport/socket/channel.hpp"
 
 namespace syncopate::transport::socket {
 namespace {

@@ -5,7 +5,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-#include "transport/socket/framed_channel.hpp"
+#include "transport/socket/channel.hpp"
 #include "transport/socket/poller.hpp"
 #include "transport/socket/tls_pair.hpp"
 

@@ -5,7 +5,7 @@
 #include <xxhash.h>
 
 #include "syncopate/error.hpp"
-#include "transport/tcp/frame.hpp"
+#include "transport/tcp/stream.hpp"
 
 namespace syncopate::transport::tcp {
 namespace {

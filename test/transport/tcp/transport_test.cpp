@@ -6,7 +6,7 @@
 #include <random>
 
 #include "transport/ranks.hpp"
-#include "transport/tcp/frame.hpp"
+#include "transport/tcp/stream.hpp"
 
 namespace syncopate::transport {
 namespace {

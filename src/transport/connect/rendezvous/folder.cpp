@@ -1,8 +1,12 @@
 // Rendezvous in a folder: one file per rank, complete from the moment it has its name.
+#include "transport/connect/rendezvous/folder.hpp"
+
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -11,10 +15,30 @@
 #include <thread>
 
 #include "base/require.hpp"
-#include "transport/connect/rendezvous/folder_text.hpp"
+#include "syncopate/error.hpp"
 #include "transport/connect/rendezvous/rendezvous.hpp"
 
 namespace syncopate::transport::connect::rendezvous {
+
+namespace {
+constexpr std::string_view kBefore = "syncopate rendezvous 1\nsize ";
+}
+
+std::string encode(const FolderText& mine) { return fmt::format("{}{}\n{}", kBefore, mine.size, mine.text); }
+
+FolderText decode_folder_text(std::string_view bytes, const std::string& file) {
+  const auto check = [&](bool fine, const char* what) {
+    if (!fine) throw Corrupt(fmt::format("'{}' {}", file, what));
+  };
+  FolderText found;
+  check(bytes.starts_with(kBefore), "is not a rendezvous file");
+  bytes.remove_prefix(kBefore.size());
+  const auto [end, error] = std::from_chars(bytes.data(), bytes.data() + bytes.size(), found.size);
+  check(error == std::errc{} && end != bytes.data() + bytes.size() && *end == '\n', "is not a rendezvous file");
+  found.text = bytes.substr(static_cast<std::size_t>(end - bytes.data()) + 1);
+  check(found.text.size() <= kMaxText, "is too long");
+  return found;
+}
 
 namespace {
 

@@ -7,7 +7,7 @@
 #include "transport/connect/acceptor.hpp"
 #include "transport/connect/rendezvous/rendezvous.hpp"
 #include "transport/connect/rendezvous/tcp_message.hpp"
-#include "transport/socket/framed_channel.hpp"
+#include "transport/socket/channel.hpp"
 
 namespace syncopate::transport::connect::rendezvous {
 

@@ -1,5 +1,5 @@
 // Membarrier: a memory fence on all threads of both processes, issued by the side that sleeps.
-#include "transport/shm/membarrier.hpp"
+#include "transport/shm/fence.hpp"
 
 #include <linux/membarrier.h>
 #include <sys/syscall.h>

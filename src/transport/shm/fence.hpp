@@ -1,7 +1,15 @@
-// Membarrier: a memory fence on all threads of both processes, issued by the side that sleeps.
+// Fences: hints to the processor that a loop waits for memory, and a fence on all threads of both processes.
 #pragma once
 
 namespace syncopate::transport::shm {
+
+inline void pause() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
 
 // One end writes a record, then checks whether the other sleeps; the other announces its sleep, then looks for records.
 // Each write must be visible before the following read. A fence on both sides would cost the writer of every small
