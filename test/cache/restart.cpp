@@ -170,6 +170,18 @@ TEST(FreeSpace, IsTheSmallestGapThatFitsAndThenTheEndUpToTheLimit) {
   EXPECT_EQ(space.take(0, 25), 25U) << "a record may be empty";
 }
 
+TEST_F(Restart, RowsOfAnEarlierRunAreFoundUpToTheBudget) {
+  const test::MemorySource set(10, 50, 1, true);
+  const disk::Place place{folder_.name() + "/rank-0", kPlenty};
+  {
+    disk::Store store(place, set, {});
+    store.retain([](std::uint32_t) { return true; });
+    for (const std::uint32_t sample : {3U, 4U}) ASSERT_TRUE(store.keep(sample, set.content(sample)));
+  }
+  EXPECT_EQ(disk::Store({place.folder, 164}, set, {}).samples(), (std::vector<std::uint32_t>{3, 4}));
+  EXPECT_EQ(disk::Store({place.folder, 163}, set, {}).samples(), (std::vector<std::uint32_t>{3}));
+}
+
 TEST_F(Restart, AnEmptyRecordTakesARow) {
   const test::MemorySource set(10, 0, 1, true);
   for (const std::uint64_t budget : {disk::kRowBytes - 1, disk::kRowBytes}) {

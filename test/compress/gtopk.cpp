@@ -8,6 +8,7 @@
 #include "compress/coders.hpp"
 #include "compress/distributions.hpp"
 #include "compress/sparse/merging.hpp"
+#include "syncopate/error.hpp"
 
 namespace syncopate::compress {
 namespace {
@@ -80,6 +81,18 @@ TEST_P(MergesOf, BringTheLargestSumsAndKeepTheRestBitForBit) {
 }
 
 // Without feedback no rank keeps anything, and what a merge drops is lost.
+TEST(Merges, RefuseAByteThatFollowsAPacketsLastTensor) {
+  for (const std::size_t bytes : {0, 1}) {
+    Coders coders(settings_of("gtopk:0.1"), {{20}}, 2);
+    coders.fill([](auto, auto, std::size_t i) { return static_cast<float>(i); });
+    coders.damage = [bytes](std::size_t rank, auto& payload) {
+      payload.resize(payload.size() + (rank == 1 ? bytes : 0));
+    };
+    if (bytes == 0) coders.step();
+    if (bytes == 1) EXPECT_THROW(coders.step(), Corrupt);
+  }
+}
+
 TEST(Merges, KeepNothingWithoutFeedback) {
   Coders coders(settings_of("gtopk:0.1"), {{20}}, 2);
   coders.fill(

@@ -245,6 +245,14 @@ TEST(LosslessBlock, TakesCodesAndStreamsUpToTheirLimits) {
   expect_corrupt(block_of({1, 2, 2}, {}), 1, "do not end with its values");
 }
 
+TEST(LosslessBlock, OfNoValuesIsAHeader) {
+  std::vector<std::byte> block(12);
+  block[0] = std::byte{1};  // coded; of symbol 0, without words
+  EXPECT_TRUE(read_block(block, {}).empty());
+  block[1] = std::byte{1};
+  expect_corrupt(block, 0, "it ends in its header");  // the first symbol is behind the last
+}
+
 TEST(LosslessBlock, MayBeThePacketsLastAndIsRefusedWithOneByteLess) {
   Values noise(100), into(100);
   std::iota(noise.begin(), noise.end(), std::uint16_t{0});

@@ -142,14 +142,20 @@ void expect_harmless(const ValueCoding& coding, std::uint64_t elements, base::Co
   }
 }
 
+/// The message without what it is about.
+std::string reason_of(const Corrupt& corrupt) {
+  const std::string what = corrupt.what();
+  const std::size_t colon = what.find(": ");
+  return colon == std::string::npos ? what : what.substr(colon + 2);
+}
+
 /// The indices of these bytes, as text; or why they are refused.
 std::string decoded(const IndexPlan& plan, const IndexCount& count, const std::vector<std::byte>& bytes) {
   std::vector<std::uint32_t> indices;
   try {
     decode_indices({plan.coding, plan.parameter, bytes.size()}, count, bytes, indices);
   } catch (const Corrupt& corrupt) {
-    const std::string_view what = corrupt.what();
-    return std::string(what.substr(what.find(": ") + 2));
+    return reason_of(corrupt);
   }
   std::string text;
   for (const std::uint32_t index : indices) text += (text.empty() ? "" : " ") + std::to_string(index);
@@ -196,6 +202,8 @@ TEST(IndexCoding, TakesTheLastLegalValueAndRefusesTheNextOne) {
       {kRice, {8, 9}, packed({{0, 16}}), "bytes follow their end"},
       {kRice, {64, 65}, std::vector<std::byte>(9), "bytes follow their end"},
       {kRice, {1, 5}, packed({{0b10, 8}}), "bytes follow their end"},
+      {{IndexCoding::rice, 7}, {1, 300}, packed({{0, 1}, {5, 7}}), "5"},
+      {{IndexCoding::rice, 8}, {1, 300}, packed({{0, 1}, {5, 7}}), "a packet ends within a field"},
       {{IndexCoding::rice, 31}, {1, 1U << 31}, packed({{0, 1}, {0x7fff'ffff, 31}}), "2147483647"},
       {{IndexCoding::rice, 32}, {1, 5}, packed({{0, 1}, {0, 32}}), "an unknown parameter"},
       {kBitmap, {1, 5}, packed({{1 << 4, 8}}), "4"},
@@ -227,8 +235,7 @@ std::string read(const std::vector<std::uint8_t>& bytes) {
     const auto rest = read_indices(300, std::as_bytes(std::span(bytes)), indices);
     return std::to_string(indices.size()) + " and " + std::to_string(rest.size());
   } catch (const Corrupt& corrupt) {
-    const std::string_view what = corrupt.what();
-    return std::string(what.substr(what.find(": ") + 2));
+    return reason_of(corrupt);
   }
 }
 
@@ -238,6 +245,7 @@ TEST(Packet, HeadersAreTakenUpToTheirLimits) {
   EXPECT_EQ(read({2, 0, 0, 0, 9}), "0 and 1") << "the last coding";
   EXPECT_EQ(read({3, 0, 0, 0}), "its index coding is unknown");
   EXPECT_EQ(read({0, 0, 0xac, 2, 0}), "300 and 0");
+  EXPECT_EQ(read({0, 0, 0xad, 2, 0}), "their count exceeds the tensor's elements");
   EXPECT_EQ(read({0, 0, 1, 1, 0}), "1 and 0");
   EXPECT_EQ(read({0, 0, 1, 1}), "it is longer than the received bytes");
   EXPECT_EQ(read({0}), "it ends in its header");

@@ -236,6 +236,32 @@ TEST(TarSet, RefusesWhatHasNoClassOfTraining) {
   EXPECT_THROW(static_cast<void>(open_dataset(set.path.string())), Corrupt);
 }
 
+/// Files with holes take no space on the disk.
+TEST(TarSet, AndFolderHavePicturesBelowFourGigabytes) {
+  constexpr std::uint64_t kMost = UINT32_MAX;
+  const Place files("large-files"), archives("large-archives");
+  put(files.path / "val/cat/0.jpeg", picture(1));
+  put(archives.path / "val/0.tar", archive_of({{"cat/0.jpeg", picture(1)}}));
+  const fs::path file = files.path / "train/cat/0.jpeg", archive = archives.path / "train/0.tar";
+  put(file, "");
+  const auto opens = [](const Place& set) {
+    try {
+      return open_dataset(set.path.string()).training->bytes(0) == kMost;
+    } catch (const Corrupt&) {
+      return false;
+    }
+  };
+  for (const std::uint64_t bytes : {kMost, kMost + 1}) {
+    std::string header = header_of({"cat/0.jpeg", ""});
+    header.replace(124, 12, fmt::format("{:011o} ", bytes));
+    seal(header);
+    put(archive, header);
+    fs::resize_file(archive, 512 + bytes);
+    fs::resize_file(file, bytes);
+    for (const Place* set : {&files, &archives}) EXPECT_EQ(opens(*set), bytes == kMost) << set->path << ": " << bytes;
+  }
+}
+
 TEST(TarSet, DoesNotStandBesideFoldersOfClasses) {
   const Place set("both");
   for (const char* part : {"train", "val"}) put(set.path / part / "cat/0.jpeg", picture(1));

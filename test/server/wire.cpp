@@ -7,6 +7,7 @@
 
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <optional>
 
 #include "server/snapshot/snapshot_file.hpp"
@@ -28,13 +29,18 @@ std::string bytes_of(const Message& message, std::size_t body = 0) {
   return std::string(reinterpret_cast<const char*>(head.data()), head.size()) + std::string(body, '\0');
 }
 
-bool is_taken(const std::string& bytes, bool from_worker = true) {
+template <class Call>
+bool is_corrupt(const Call& call) {
   try {
-    static_cast<void>(message_of(payload_of(bytes), from_worker));
-    return true;
-  } catch (const Corrupt&) {
+    call();
     return false;
+  } catch (const Corrupt&) {
+    return true;
   }
+}
+
+bool is_taken(const std::string& bytes, bool from_worker = true) {
+  return !is_corrupt([&] { static_cast<void>(message_of(payload_of(bytes), from_worker)); });
 }
 
 TEST(MessageBytes, AreTakenUpToTheirLimits) {
@@ -214,6 +220,110 @@ TEST(SetupBytes, AreTakenUpToTheirLimits) {
   EXPECT_THROW(static_cast<void>(server::Setup::of(bytes)), Corrupt) << "a byte follows";
   bytes.resize(bytes.size() - 2);
   EXPECT_THROW(static_cast<void>(server::Setup::of(bytes)), Corrupt) << "a byte is missing";
+}
+
+TEST(SetupBytes, HaveTermsUpToTheirLimits) {
+  const auto has_terms = [](std::size_t workers, Clock first_step) {
+    try {
+      return Terms({.tables = {{"table", 4}}, .workers = workers, .first_step = first_step}).workers == workers;
+    } catch (const Misuse&) {
+      return false;
+    }
+  };
+  constexpr Clock kMostFirstStep = Clock{1} << 60;
+  EXPECT_TRUE(has_terms(1, 0));
+  EXPECT_FALSE(has_terms(0, 0));
+  EXPECT_TRUE(has_terms(kMostWorkers, kMostFirstStep));
+  EXPECT_FALSE(has_terms(kMostWorkers + 1, 0));
+  EXPECT_FALSE(has_terms(1, kMostFirstStep + 1));
+  EXPECT_FALSE(has_terms(1, -1));
+}
+
+/// A block of four elements after one step of its only worker.
+class AfterOneStep final {
+ public:
+  explicit AfterOneStep(const server::Setup& setup) : terms_(setup) {
+    block.initialise(std::as_bytes(std::span(values_)), 0);
+    step(0);
+  }
+  void step(Clock first) {
+    block.take(0, {.says = Says::push,
+                   .first = first,
+                   .last = first + 1,
+                   .least = first + 1,
+                   .rate = 1,
+                   .body = {nullptr, std::as_bytes(std::span(values_))}});
+  }
+
+ private:
+  const Terms terms_;
+  const std::vector<float> values_{1, 2, 3, 4};
+
+ public:
+  ServerBlock block{terms_, Block{.elements = {0, 4}}, false};
+};
+
+TEST(BlockImages, ContinueFromTheirStepAndNoOther) {
+  for (const char* consistency : {"bsp", "tap"})
+    for (const Clock step : {0, 1, 2}) {
+      const server::Setup setup{.tables = {{"table", 4}}, .consistency = consistency, .optimizer = "sgd"};
+      AfterOneStep before(setup), after(setup);
+      const Payload image = before.block.image();
+      after.block.restore(image.bytes);
+      const bool is_right = step == 1 || (step == 0 && std::string(consistency) == "tap");
+      EXPECT_EQ(is_corrupt([&] { after.block.begin_again(step); }), !is_right) << consistency << step;
+    }
+}
+
+TEST(BlockImages, HaveTheOptimizersStateFromTheFirstStepOn) {
+  const server::Setup setup{.tables = {{"table", 4}}, .optimizer = "momentum"};
+  AfterOneStep one(setup), other(setup);
+  other.step(1);
+  const Payload image = one.block.image();
+  other.block.restore(image.bytes);
+  one.step(1);
+  other.step(1);
+  EXPECT_TRUE(std::ranges::equal(one.block.values(), other.block.values()));
+}
+
+TEST(BlockParts, AreThoseThatTheOptimizerKeeps) {
+  const std::vector<float> values(4);
+  const std::map<std::string, std::size_t> states{{"sgd", 0}, {"momentum", 1}, {"adam", 2}};
+  for (const auto& [optimizer, kept] : states) {
+    AfterOneStep of({.tables = {{"table", 4}}, .optimizer = optimizer});
+    for (const std::uint64_t part : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{2}, std::uint64_t{3}, kKept}) {
+      const auto initialise = [&] { of.block.initialise(std::as_bytes(std::span(values)), part); };
+      EXPECT_EQ(is_corrupt(initialise), part > kept) << optimizer << part;
+    }
+  }
+}
+
+TEST(Images, AreTakenOnceAStepAndRestoredForAllBlocks) {
+  const server::Setup setup{.tables = {{"front", 4}, {"back", 4}}, .optimizer = "sgd"};
+  const std::vector<float> values(4);
+  std::vector<std::pair<Clock, std::uint32_t>> taken;
+  std::vector<Payload> images;
+  ServerTables tables(0, 1 << 20, [](const Outgoing&) {});
+  tables.take_images(1, [&](ServerTables::Image image) {
+    taken.emplace_back(image.step, image.block);
+    images.push_back(image.bytes);
+  });
+  const Payload body{nullptr, std::as_bytes(std::span(values))};
+  tables.receive(0, {.says = Says::setup, .last = 1, .body = payload_of(setup.bytes())});
+  for (const std::uint32_t block : {0, 1}) {
+    tables.receive(0, {.says = Says::initial, .block = block, .body = body});
+    for (int times = 0; times < 2; ++times)
+      tables.receive(0, {.says = Says::push, .block = block, .last = 1, .least = 1, .rate = 1, .body = body});
+  }
+  using Taken = std::vector<std::pair<Clock, std::uint32_t>>;
+  EXPECT_EQ(taken, (Taken{{1, 0}, {1, 1}}));
+  const auto restore = [&](std::size_t count) {
+    std::vector<Payload> given = images;
+    given.resize(count, images.at(0));
+    ServerTables(0, 1 << 20, [](const Outgoing&) {}).restore(setup, 1, given, "a snapshot");
+  };
+  EXPECT_NO_THROW(restore(2));
+  for (const std::size_t count : {1, 3}) EXPECT_THROW(restore(count), Corrupt) << count;
 }
 
 /// A server's tables that received the setup of two workers and one block of four elements.

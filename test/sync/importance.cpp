@@ -119,6 +119,7 @@ TEST(Importance, NeedsTheWeightsOfEveryGradient) {
     EXPECT_THROW(make("importance", {}), Misuse);
     EXPECT_THROW(make("importance", {all.first(4)}), Misuse);
     EXPECT_THROW(make("importance", {all.first(4), all.last(4)}), Misuse);
+    EXPECT_THROW(make("importance", {all.first(4), all.last(5), all.last(5)}), Misuse);
     EXPECT_THROW(make("importance", {all.first(4), Buffer(nullptr, 5, DType::f32)}), Misuse);
     EXPECT_THROW(make("importance", {std::span(wide), all.last(5)}), Misuse);
   });

@@ -149,7 +149,6 @@ void decode_indices(const IndexPlan& plan, const IndexCount& expected, base::Con
                     std::vector<std::uint32_t>& into) {
   const auto [count, elements] = expected;
   if (count > elements) refuse("their count exceeds the tensor's elements");
-  if (from.size() != plan.bytes) refuse("they are cut off");
   if (count > 0 && count < elements && plan.bytes == 0) refuse("there are none");
   // An index takes at least one bit, so the received bytes bound the memory.
   if (plan.bytes > 0 && count > std::uint64_t{plan.bytes} * 8) refuse("there are fewer than their count");
