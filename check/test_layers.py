@@ -21,11 +21,11 @@ class Layers(Tree):
     def test_a_shelf_that_stands_lower_than_its_folder_is_a_layer_of_its_own(self):
         for path in ("server/message.hpp", "server/consistency.hpp", "server/placement.hpp", "compress/codec.hpp", "base/clock.hpp"):
             self.write(f"src/{path}", "")
-        self.write("src/simulate/training.cpp", '#include "server/consistency.hpp"\n#include "server/message.hpp"\n#include "server/placement.hpp"\n')
+        self.write("src/input/order.cpp", '#include "base/clock.hpp"\n#include "server/message.hpp"\n')
         self.write("src/server/consistency/ssp.cpp", '#include "base/clock.hpp"\n#include "compress/codec.hpp"\n')
         self.write("src/server/client.cpp", '#include "server/consistency.hpp"\n#include "compress/codec.hpp"\n')
         found = list(layers.findings(self.root))
-        self.finds(found, "src/simulate/training.cpp", 2, "simulate/ may not include server/")
+        self.finds(found, "src/input/order.cpp", 2, "input/ may not include server/")
         self.finds(found, "src/server/consistency/ssp.cpp", 2, "server/consistency/ may not include compress/")
         self.assertEqual(len(found), 2)
 

@@ -15,10 +15,10 @@
 namespace {
 
 using Bytes = std::vector<std::byte>;
-using syncopate::input::Look;
+using syncopate::input::PictureTransform;
 
 /// The whole picture at the scale that the cut of `look` allows, into memory that is kept; nothing else.
-std::size_t bare_decode(const Bytes& file, const Look& look, std::vector<unsigned char>& pixels) {
+std::size_t bare_decode(const Bytes& file, const PictureTransform& look, std::vector<unsigned char>& pixels) {
   jpeg_decompress_struct decoder{};
   jpeg_error_mgr errors{};
   decoder.err = jpeg_std_error(&errors);
@@ -69,13 +69,14 @@ int main(int argc, char** argv) try {
     std::vector<double> ours, bare;
     const auto each = [&](const auto& work) {
       for (std::uint32_t i = 0; i < files.size(); ++i)
-        work(files[i], Look{.side = side, .augment = augment, .seed = 1, .sample = i});
+        work(files[i], PictureTransform{.side = side, .augment = augment, .seed = 1, .sample = i});
     };
     for (int round = 0; round < rounds; ++round) {
-      ours.push_back(seconds(
-          [&] { each([&](const Bytes& file, const Look& look) { decoder->decode(file, look, out.data()); }); }));
-      bare.push_back(
-          seconds([&] { each([&](const Bytes& file, const Look& look) { bare_decode(file, look, pixels); }); }));
+      ours.push_back(seconds([&] {
+        each([&](const Bytes& file, const PictureTransform& look) { decoder->decode(file, look, out.data()); });
+      }));
+      bare.push_back(seconds(
+          [&] { each([&](const Bytes& file, const PictureTransform& look) { bare_decode(file, look, pixels); }); }));
     }
     const auto n = static_cast<double>(files.size());
     fmt::print("{} at {}: {:.0f} pictures/s, bare decoding {:.0f}/s, share {:.3f} (medians of {} rounds in turn)\n",

@@ -55,7 +55,8 @@ void norms(benchmark::State& state, const std::vector<std::size_t>& sizes) {
   for (auto _ : state) {
     std::size_t offset = 0;
     for (std::size_t i = 0; i < sizes.size(); offset += sizes[i++]) {
-      const Part tensor{std::span(weights).subspan(offset, sizes[i]), std::span(gradients).subspan(offset, sizes[i])};
+      const TensorSlice tensor{std::span(weights).subspan(offset, sizes[i]),
+                               std::span(gradients).subspan(offset, sizes[i])};
       const Range mine = work.shards.of(i, 0);
       for (std::size_t at = mine.begin; at < mine.end; at += kBlock)
         squares[i][at / kBlock] = squares_of(tensor.cut({at, std::min(mine.end, at + kBlock)}));

@@ -17,7 +17,7 @@ struct Progress {
 };
 
 /// The samples of one step: this rank's (`mine`), and the number for all ranks (`total`). A rank may have none.
-struct Share {
+struct SampleShare {
   std::vector<std::uint32_t> mine;
   std::size_t total = 0;
 };
@@ -30,7 +30,7 @@ class Order final {
 
   /// The samples of `rank` among the next `batch` samples (fewer at the epoch's end). If they do not divide evenly, the
   /// first ranks receive one more. `at.sample` must be below samples().
-  [[nodiscard]] Share share(const Progress& at, std::size_t batch, int rank, int ranks);
+  [[nodiscard]] SampleShare share(const Progress& at, std::size_t batch, int rank, int ranks);
   [[nodiscard]] std::size_t samples() const noexcept { return samples_; }
 
  private:

@@ -16,7 +16,7 @@
 namespace syncopate::input {
 
 /// How a picture is prepared. Random changes depend only on (seed, epoch, sample), so they are equal on every rank.
-struct Look {
+struct PictureTransform {
   int side = 0;          ///< pixels of the result, each way
   bool augment = false;  ///< random crop and mirroring; otherwise the centre crop
   std::uint64_t seed = 0;
@@ -31,7 +31,7 @@ class Decoder {
   /// Writes f32 [3, side, side], red first, normalised. Throws Corrupt with the reason and the position in the record.
   /// A record that declares more than 67 million pixels is refused before memory is allocated. Throws Misuse if this
   /// build lacks the library that reads the record.
-  virtual void decode(std::span<const std::byte> record, const Look& look, float* out) = 0;
+  virtual void decode(std::span<const std::byte> record, const PictureTransform& look, float* out) = 0;
 };
 
 /// A set of pictures with labels, in two parts.
@@ -49,14 +49,14 @@ struct Dataset {
 [[nodiscard]] Dataset open_dataset(const std::string& path);
 
 /// The rank that reads, the number of ranks, and the seed of the order.
-struct Seat {
+struct ReaderRank {
   int rank = 0;
   int ranks = 1;
   std::uint64_t seed = 0;
 };
 
 /// Returns a reader of this rank's records directly from `source`, which must outlive it.
-[[nodiscard]] std::unique_ptr<Reader> direct_reader(const Source& source, const Seat& seat);
+[[nodiscard]] std::unique_ptr<Reader> direct_reader(const Source& source, const ReaderRank& reader);
 
 /// Treatment of a picture that cannot be decoded. `skip`: the next sample by index that can be decoded replaces it,
 /// with its own label and changes, and the batch names the picture. `stop`: its step throws Corrupt.

@@ -85,7 +85,7 @@ struct PlanPrice {
 };
 
 /// An algorithm with its cost by law and its measured cost, for the requested size.
-struct PlanRank {
+struct RankedAlgorithm {
   std::string algorithm;
   double law_s = 0;
   std::optional<double> measured_s{};
@@ -106,7 +106,7 @@ struct PlanRank {
 [[nodiscard]] PlanPrice price_plans(const PlanRequest& request, const NetworkCost& cost = {});
 /// All algorithms that offer the collective and suit the request, in the order in which "auto" prefers them: first
 /// those with measured times for that number of ranks, then the others by their cost laws.
-[[nodiscard]] std::vector<PlanRank> rank_algorithms(const PlanRequest& request, const NetworkCost& cost = {});
+[[nodiscard]] std::vector<RankedAlgorithm> sort_algorithms(const PlanRequest& request, const NetworkCost& cost = {});
 /// The plans as text: one row per rank, one column per round.
 [[nodiscard]] std::string draw_plans(const PlanRequest& request, const NetworkCost& cost = {});
 

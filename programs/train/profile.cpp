@@ -55,7 +55,7 @@ class Profiler final {
     parameters_ = gather_in_one_memory(network_.parameters);
     std::tie(input_, target_) = made_up_batch(model_, options);
     gradients_ = std::make_unique<Gradients>(group, network_, SynchronizerOptions{.exchange = "none", .trace = &trace_},
-                                             Gradients::Manner{});
+                                             Gradients::Mode{});
     optimizer_ = optimizer_for(network_, optimizer_options(options));
     for (const auto& [name, value] : network_.parameters) {
       if (layers_.empty() || layers_.back().name != layer_of(name)) layers_.push_back({layer_of(name), 0, 0, {}});

@@ -42,7 +42,7 @@ class Timed final {
 }  // namespace
 
 StepRow Training::step() {
-  const input::Share share = order_->share(state_.progress, samples_per_step(), place_.rank, place_.ranks);
+  const input::SampleShare share = order_->share(state_.progress, samples_per_step(), place_.rank, place_.ranks);
   StepRow row;
   row.step = state_.progress.step + 1;
   row.part = options_.recipe ? part_->number : 0;

@@ -57,7 +57,7 @@ class Training final {
   struct MicroBatch {
     const Batch& samples;  ///< without tensors if the rank has none
     std::size_t count;
-    const input::Share& share;
+    const input::SampleShare& share;
     bool first, last;
   };
   void micro_batch(const MicroBatch& batch, StepRow& row, Losses& losses);

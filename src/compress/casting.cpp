@@ -18,7 +18,7 @@ class CastingCoder final : public Coder {
  public:
   explicit CastingCoder(DType wire_type) : wire_type_(wire_type) {}
 
-  [[nodiscard]] Round begin(std::span<const Tensor> tensors, const Moment& /*moment*/, base::Bytes wire) override {
+  [[nodiscard]] Round begin(std::span<const Tensor> tensors, const StepInfo& /*info*/, base::Bytes wire) override {
     tensors_ = tensors;
     wire_ = wire.data();
     std::byte* into = wire_;

@@ -12,9 +12,9 @@ class MomentumAfterwards final : public Coder {
   explicit MomentumAfterwards(const Feedback& feedback)
       : feedback_(feedback), plain_(settings_of("none").codec->coder(settings_of("none"))) {}
 
-  [[nodiscard]] Round begin(std::span<const Tensor> tensors, const Moment& moment, base::Bytes wire) override {
+  [[nodiscard]] Round begin(std::span<const Tensor> tensors, const StepInfo& info, base::Bytes wire) override {
     tensors_ = tensors;
-    return plain_->begin(tensors, moment, wire);
+    return plain_->begin(tensors, info, wire);
   }
 
   [[nodiscard]] std::optional<Round> next(Answer answer) override {

@@ -46,7 +46,7 @@ struct Tensor {
 }
 
 /// The step of a conversation and its ranks. The average is over `ranks`.
-struct Moment {
+struct StepInfo {
   std::uint64_t step = 0;
   int rank = 0, ranks = 1;
 };
@@ -90,11 +90,11 @@ class Coder {
  public:
   virtual ~Coder() = default;
   /// Returns the first round for these tensors. `wire` has Codec::wire_bytes bytes and holds the payloads.
-  [[nodiscard]] virtual Round begin(std::span<const Tensor> tensors, const Moment& moment, base::Bytes wire) = 0;
+  [[nodiscard]] virtual Round begin(std::span<const Tensor> tensors, const StepInfo& info, base::Bytes wire) = 0;
   /// Returns the next round; nullopt when the values hold the average. Throws Corrupt for an invalid answer.
   [[nodiscard]] virtual std::optional<Round> next(Answer answer) = 0;
   /// Decodes a packet outside a conversation and adds its values to `into`, the elements of one tensor. The packet is
-  /// the payload of `begin` for only that tensor and one rank (`Moment::ranks` = 1). Throws Corrupt for other bytes
+  /// the payload of `begin` for only that tensor and one rank (`StepInfo::ranks` = 1). Throws Corrupt for other bytes
   /// (`into` is then undefined), and Misuse if packets cannot be decoded alone (Codec::decodes_alone).
   virtual void add(base::ConstBytes packet, std::span<float> into) const;
 };

@@ -12,12 +12,12 @@ namespace {
 
 class DirectReader final : public Reader {
  public:
-  DirectReader(const Source& source, const Seat& seat)
-      : source_(source), seat_(seat), order_(source.records(), seat.seed) {}
+  DirectReader(const Source& source, const ReaderRank& reader)
+      : source_(source), reader_(reader), order_(source.records(), reader.seed) {}
 
   std::vector<Record> read(const Step& step) override {
     std::vector<Record> records;
-    for (const std::uint32_t sample : order_.share(step.at, step.batch, seat_.rank, seat_.ranks).mine) {
+    for (const std::uint32_t sample : order_.share(step.at, step.batch, reader_.rank, reader_.ranks).mine) {
       Record& record = records.emplace_back(Record{sample, std::vector<std::byte>(source_.bytes(sample))});
       source_.read(sample, record.bytes);
     }
@@ -26,7 +26,7 @@ class DirectReader final : public Reader {
 
  private:
   const Source& source_;
-  const Seat seat_;
+  const ReaderRank reader_;
   Order order_;
 };
 
@@ -68,8 +68,8 @@ Dataset open_dataset(const std::string& path) {
       path));
 }
 
-std::unique_ptr<Reader> direct_reader(const Source& source, const Seat& seat) {
-  return std::make_unique<DirectReader>(source, seat);
+std::unique_ptr<Reader> direct_reader(const Source& source, const ReaderRank& reader) {
+  return std::make_unique<DirectReader>(source, reader);
 }
 
 }  // namespace syncopate::input

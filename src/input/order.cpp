@@ -21,7 +21,7 @@ void Order::shuffle(std::uint64_t epoch) {
   shuffled_epoch_ = epoch;
 }
 
-Share Order::share(const Progress& at, std::size_t batch, int rank, int ranks) {
+SampleShare Order::share(const Progress& at, std::size_t batch, int rank, int ranks) {
   if (order_.empty() || shuffled_epoch_ != at.epoch) shuffle(at.epoch);
   const std::size_t total = std::min<std::size_t>(batch, samples_ - at.sample);
   const Range part = even_part(total, static_cast<std::size_t>(ranks), static_cast<std::size_t>(rank));

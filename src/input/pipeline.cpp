@@ -196,7 +196,7 @@ class Pipeline::Work final {
     record.bytes = {};
   }
 
-  [[nodiscard]] Look look_at(const PictureBatch& batch, std::uint32_t sample) const {
+  [[nodiscard]] PictureTransform look_at(const PictureBatch& batch, std::uint32_t sample) const {
     return {.side = batch.side,
             .augment = options_.augment,
             .seed = options_.seed,

@@ -9,11 +9,11 @@ kernel::Momentum momentum_of(const Step& step) {
   return {step.rate(), step.decay(), static_cast<float>(step.with.momentum)};
 }
 
-kernel::WithVelocity velocity_of(const Part& part) {
+kernel::WithVelocity velocity_of(const TensorSlice& part) {
   return {part.weights.data(), part.gradient.data(), part.state[0]};
 }
 
-void descend_with_velocity(const Step& step, const Part& part, kernel::MomentumForm form) {
+void descend_with_velocity(const Step& step, const TensorSlice& part, kernel::MomentumForm form) {
   kernel::descend_with_momentum(momentum_of(step), form, part.size(), velocity_of(part));
 }
 
@@ -43,7 +43,7 @@ kernel::Moments moments_of(const Step& step) {
           .epsilon = static_cast<float>(step.with.epsilon)};
 }
 
-kernel::WithMoments memory_of(const Part& part) {
+kernel::WithMoments memory_of(const TensorSlice& part) {
   return {part.weights.data(), part.gradient.data(), part.state[0], part.state[1]};
 }
 

@@ -13,10 +13,10 @@ inline constexpr std::string_view kVelocity[] = {"velocity"};
 inline constexpr Hyperparameter kVelocityTakes[] = {momentum(0.9), weight_decay(1e-4)};
 
 [[nodiscard]] kernel::Momentum momentum_of(const Step& step);
-[[nodiscard]] kernel::WithVelocity velocity_of(const Part& part);
+[[nodiscard]] kernel::WithVelocity velocity_of(const TensorSlice& part);
 
 /// Updates weights and velocity for rules that are not layer-wise.
-void descend_with_velocity(const Step& step, const Part& part, kernel::MomentumForm form);
+void descend_with_velocity(const Step& step, const TensorSlice& part, kernel::MomentumForm form);
 
 /// Completes an entry of the shelf: momentum and nesterov differ in the form of a step.
 template <bool nesterov>
@@ -25,7 +25,7 @@ template <bool nesterov>
   own.state = kVelocity;
   own.moved_bytes = 24;
   own.takes_corrected = true;
-  own.update = [](const Step& step, const Part& part) {
+  own.update = [](const Step& step, const TensorSlice& part) {
     descend_with_velocity(step, part, {.nesterov = nesterov, .corrected = step.corrected});
   };
   return own;
@@ -36,6 +36,6 @@ inline constexpr std::string_view kMoments[] = {"mean", "square"};
 /// With the bias of the first steps corrected: mean_factor = 1 / (1 - beta1^t), root_factor = 1 / sqrt(1 - beta2^t).
 /// Computed in f64 and rounded once.
 [[nodiscard]] kernel::Moments moments_of(const Step& step);
-[[nodiscard]] kernel::WithMoments memory_of(const Part& part);
+[[nodiscard]] kernel::WithMoments memory_of(const TensorSlice& part);
 
 }  // namespace syncopate::optim

@@ -16,7 +16,7 @@ double squared(std::span<const float> values) {
 
 }  // namespace
 
-Squares squares_of(const Part& block) { return {squared(block.weights), squared(block.gradient)}; }
+Squares squares_of(const TensorSlice& block) { return {squared(block.weights), squared(block.gradient)}; }
 
 Norms norms_of(std::span<const Squares> blocks) {
   Squares sum;

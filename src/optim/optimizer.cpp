@@ -71,7 +71,7 @@ class Optimizer::Impl {
     if (rule_.trust != nullptr) trusts = trusts_of(first, gradients, at);
     for (std::size_t i = 0; i < gradients.size(); ++i) {
       const Step step{with_, at, corrected_, tensors_[first + i].spared, trusts[i]};
-      const Part mine = part_of(first + i, gradients[i]);
+      const TensorSlice mine = part_of(first + i, gradients[i]);
       in_pieces(mine.size(), [&](Range piece) { rule_.update(step, mine.cut(piece)); });
     }
   }
@@ -108,11 +108,11 @@ class Optimizer::Impl {
   }
 
   /// This rank's part of tensor i.
-  Part part_of(std::size_t i, std::span<float> gradient) {
+  TensorSlice part_of(std::size_t i, std::span<float> gradient) {
     allocate();
     const Buffer& weights = tensors_[i].weights;
     const Range mine = updated(i);
-    Part part = Part{{static_cast<float*>(weights.data), weights.count}, gradient}.cut(mine);
+    TensorSlice part = TensorSlice{{static_cast<float*>(weights.data), weights.count}, gradient}.cut(mine);
     for (std::size_t s = 0; s < rule_.state.size(); ++s) part.state[s] = state_[s].data() + offsets_[i];
     return part;
   }
@@ -139,14 +139,14 @@ class Optimizer::Impl {
   /// Computes directions block by block, and sums this rank's squares of each block while it is in the cache. Returns
   /// the squares of all blocks, 0 for those of other ranks; empty for a spared tensor.
   std::vector<Squares> prepared(const Step& step, std::size_t i, std::span<float> gradient) {
-    const Part mine = part_of(i, gradient);
+    const TensorSlice mine = part_of(i, gradient);
     const Range updates = updated(i), sums = step.spared ? Range{} : summed(i);
     std::vector<Squares> squares(step.spared ? 0 : blocks_of(gradient.size()));
     const Range visited = rule_.prepare != nullptr ? updates : sums;
     in_pieces(visited.size(), [&](Range piece) {
       for (std::size_t at = visited.begin + piece.begin; at < visited.begin + piece.end; at += kBlock) {
         const std::size_t end = std::min(visited.end, at + kBlock);
-        const Part block = mine.cut({at - updates.begin, end - updates.begin});
+        const TensorSlice block = mine.cut({at - updates.begin, end - updates.begin});
         if (rule_.prepare != nullptr) rule_.prepare(step, block);
         if (at >= sums.begin && at < sums.end) squares[at / kBlock] = squares_of(block);
       }

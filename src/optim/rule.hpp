@@ -62,14 +62,14 @@ constexpr Hyperparameter trust(double usual) {
 inline constexpr std::size_t kMostStates = 2;
 
 /// A contiguous part of one tensor, f32: weights, gradient and each state have the same length and do not overlap.
-struct Part {
+struct TensorSlice {
   std::span<float> weights, gradient;
   std::array<float*, kMostStates> state{};
 
   [[nodiscard]] std::size_t size() const noexcept { return weights.size(); }
   /// Elements [begin, end) of this part.
-  [[nodiscard]] Part cut(Range range) const {
-    Part part{weights.subspan(range.begin, range.size()), gradient.subspan(range.begin, range.size())};
+  [[nodiscard]] TensorSlice cut(Range range) const {
+    TensorSlice part{weights.subspan(range.begin, range.size()), gradient.subspan(range.begin, range.size())};
     for (std::size_t i = 0; i < kMostStates; ++i) part.state[i] = state[i] ? state[i] + range.begin : nullptr;
     return part;
   }
@@ -103,14 +103,14 @@ struct Rule {
   std::size_t moved_bytes = 0;   ///< physical limit: bytes per weight that one update moves between memory and caches
   bool takes_corrected = false;  ///< it can use gradients that already contain momentum
   /// Updates weights and state and sets the gradient to zero.
-  void (*update)(const Step& step, const Part& part);
+  void (*update)(const Step& step, const TensorSlice& part);
 
   // Layer-wise rules: a trust ratio for each tensor, from the norms of its weights and of its direction.
 
   /// The trust ratio of norms above zero. Null: the rule is not layer-wise.
   double (*trust)(const Hyperparameters& with, const Norms& norms) = nullptr;
   /// Called before norms and update; replaces the gradient by the direction. Null: the gradient is the direction.
-  void (*prepare)(const Step& step, const Part& part) = nullptr;
+  void (*prepare)(const Step& step, const TensorSlice& part) = nullptr;
 };
 
 /// Every rule, by name (generated from the folder rule/).

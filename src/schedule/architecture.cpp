@@ -26,7 +26,7 @@ Volume Window::over(const Volume& input) const {
           (input.width + 2 * left - width + slack) / stride + 1};
 }
 
-Volume Notebook::convolve(const std::string& name, const Volume& input, const Convolution& convolution) {
+Volume TensorTable::convolve(const std::string& name, const Volume& input, const Convolution& convolution) {
   const Window& window = convolution.window;
   Volume output = window.over(input);
   output.channels = convolution.channels;
@@ -37,19 +37,20 @@ Volume Notebook::convolve(const std::string& name, const Volume& input, const Co
   return output;
 }
 
-void Notebook::normalise(const std::string& name, const Volume& volume) {
+void TensorTable::normalise(const std::string& name, const Volume& volume) {
   const double flops = 2.0 * static_cast<double>(volume.elements());
   tensors_.push_back({name + ".weight", volume.channels, flops});
   tensors_.push_back({name + ".bias", volume.channels, flops});
 }
 
-Volume Notebook::convolve_and_normalise(const std::string& name, const Volume& input, const Convolution& convolution) {
+Volume TensorTable::convolve_and_normalise(const std::string& name, const Volume& input,
+                                           const Convolution& convolution) {
   const Volume output = convolve(name + ".conv", input, convolution);
   normalise(name + ".bn", output);
   return output;
 }
 
-void Notebook::linear(const std::string& name, const Linear& linear) {
+void TensorTable::linear(const std::string& name, const Linear& linear) {
   const std::uint64_t weights = linear.inputs * linear.outputs;
   tensors_.push_back(
       {name + ".weight", weights, 2.0 * static_cast<double>(weights * linear.times) + linear.more_flops});
@@ -57,13 +58,13 @@ void Notebook::linear(const std::string& name, const Linear& linear) {
     tensors_.push_back({name + ".bias", linear.outputs, static_cast<double>(linear.outputs * linear.times)});
 }
 
-void Notebook::layer_norm(const std::string& name, std::uint64_t width, std::uint64_t tokens) {
+void TensorTable::layer_norm(const std::string& name, std::uint64_t width, std::uint64_t tokens) {
   const double flops = 4.0 * static_cast<double>(width * tokens);
   tensors_.push_back({name + ".weight", width, flops});
   tensors_.push_back({name + ".bias", width, flops});
 }
 
-void Notebook::embed(const std::string& name, std::uint64_t words, std::uint64_t width, double flops) {
+void TensorTable::embed(const std::string& name, std::uint64_t words, std::uint64_t width, double flops) {
   tensors_.push_back({name + ".weight", words * width, flops});
 }
 

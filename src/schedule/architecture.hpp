@@ -51,7 +51,7 @@ struct Window {
 };
 
 /// Records an architecture, tensor by tensor.
-class Notebook final {
+class TensorTable final {
  public:
   struct Convolution {
     std::uint64_t channels = 0;

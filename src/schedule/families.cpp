@@ -11,7 +11,7 @@ struct Inception {
   std::uint64_t one, reduce_three, three, reduce_five, five, projection;
 };
 
-Volume inception(Notebook& notebook, const Volume& input, const Inception& sizes) {
+Volume inception(TensorTable& notebook, const Volume& input, const Inception& sizes) {
   const std::string prefix = std::string("inception_") + sizes.name + "/";
   const auto branch = [&](const char* name, const Volume& from, std::uint64_t channels, std::uint64_t side) {
     return notebook.convolve(prefix + name, from, {channels, Window(side, 1, side / 2), true});
@@ -29,7 +29,7 @@ Window caffe_pool(std::uint64_t side, std::uint64_t stride) {
   return window;
 }
 
-void auxiliary_classifier(Notebook& notebook, const Volume& input, const std::string& name) {
+void auxiliary_classifier(TensorTable& notebook, const Volume& input, const std::string& name) {
   const Volume pooled = caffe_pool(5, 3).over(input);
   const Volume output = notebook.convolve(name + "/conv", pooled, {128, Window(1, 1, 0), true});
   notebook.linear(name + "/fc", {output.elements(), 1024});
@@ -40,7 +40,7 @@ void auxiliary_classifier(Notebook& notebook, const Volume& input, const std::st
 
 // He et al., CVPR 2016, section 4.2, shortcuts without parameters (option A).
 std::vector<Tensor> cifar_resnet(std::uint64_t blocks_a_stage) {
-  Notebook notebook;
+  TensorTable notebook;
   Volume volume = notebook.convolve("conv1", {3, 32, 32}, {16, Window(3, 1, 1)});
   notebook.normalise("bn1", volume);
   for (std::uint64_t stage = 0; stage < 3; ++stage)
@@ -58,7 +58,7 @@ std::vector<Tensor> cifar_resnet(std::uint64_t blocks_a_stage) {
 
 // Simonyan & Zisserman, ICLR 2015.
 std::vector<Tensor> vgg(std::span<const std::uint64_t> channels) {
-  Notebook notebook;
+  TensorTable notebook;
   Volume volume{3, 224, 224};
   int index = 0;
   for (const std::uint64_t count : channels) {
@@ -75,7 +75,7 @@ std::vector<Tensor> vgg(std::span<const std::uint64_t> channels) {
 
 // Szegedy et al., CVPR 2015, as BVLC's train_val.prototxt has it: biases, no batch normalisation.
 std::vector<Tensor> bvlc_googlenet(bool with_auxiliary_classifiers) {
-  Notebook notebook;
+  TensorTable notebook;
   Volume volume = notebook.convolve("conv1/7x7_s2", {3, 224, 224}, {64, Window(7, 2, 3), true});
   volume = caffe_pool(3, 2).over(volume);
   volume = notebook.convolve("conv2/3x3_reduce", volume, {64, Window(1, 1, 0), true});

@@ -5,17 +5,17 @@
 
 namespace syncopate::server {
 
-bool must_fetch(const Rule& rule, const Moment& moment) noexcept {
-  return rule.staleness && moment.fetched < moment.own - *rule.staleness;
+bool must_fetch(const Rule& rule, const ClockView& clocks) noexcept {
+  return rule.staleness && clocks.fetched < clocks.own - *rule.staleness;
 }
 
-bool may_go_on(const Rule& rule, const Moment& moment) noexcept {
-  return !rule.staleness || moment.least >= moment.own - *rule.staleness;
+bool may_go_on(const Rule& rule, const ClockView& clocks) noexcept {
+  return !rule.staleness || clocks.least >= clocks.own - *rule.staleness;
 }
 
-bool travels(const Rule& rule, const Moment& moment) {
-  if (must_fetch(rule, moment) || moment.sent < moment.wanted) return true;
-  return rule.travels_early && rule.travels_early(moment);
+bool travels(const Rule& rule, const ClockView& clocks) {
+  if (must_fetch(rule, clocks) || clocks.sent < clocks.wanted) return true;
+  return rule.travels_early && rule.travels_early(clocks);
 }
 
 Rule rule_of(std::string_view text) {

@@ -13,7 +13,7 @@ namespace syncopate::server {
 using Clock = std::int64_t;
 
 /// State of one shard at the time of a decision.
-struct Moment {
+struct ClockView {
   Clock own = 0;      ///< of the worker
   Clock least = 0;    ///< the server has every update of all workers' first `least` steps
   Clock fetched = 0;  ///< `least` of the server when it sent the worker's copy
@@ -29,16 +29,16 @@ struct Moment {
 struct Rule {
   std::optional<Clock> staleness = 0;  ///< s; empty: unbounded
   /// Whether an accumulated update is sent before any worker requires it. Null: it is not.
-  std::function<bool(const Moment&)> travels_early{};
+  std::function<bool(const ClockView&)> travels_early{};
 };
 
 /// The worker's copy is too old for its next step, so it waits for another. (fetched < own - s)
-[[nodiscard]] bool must_fetch(const Rule& rule, const Moment& moment) noexcept;
+[[nodiscard]] bool must_fetch(const Rule& rule, const ClockView& clocks) noexcept;
 /// The server may answer a worker that must fetch; until then it holds the answer. (least >= own - s)
-[[nodiscard]] bool may_go_on(const Rule& rule, const Moment& moment) noexcept;
+[[nodiscard]] bool may_go_on(const Rule& rule, const ClockView& clocks) noexcept;
 /// Whether the worker sends its accumulated update at the end of a step, and requests the weights in the same message:
 /// at the latest when it must fetch, or when another worker waits for the withheld updates.
-[[nodiscard]] bool travels(const Rule& rule, const Moment& moment);
+[[nodiscard]] bool travels(const Rule& rule, const ClockView& clocks);
 
 struct Consistency {
   std::string_view name;

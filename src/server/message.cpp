@@ -22,15 +22,16 @@ Clock clock_at(base::ConstBytes bytes, std::size_t offset) {
   return clock;
 }
 
-bool is_known(Says says, bool from_worker) {
-  return from_worker ? says >= Says::setup && says <= Says::finish : says >= Says::welcome && says <= Says::status;
+bool is_known(MessageKind kind, bool from_worker) {
+  return from_worker ? kind >= MessageKind::setup && kind <= MessageKind::finish
+                     : kind >= MessageKind::welcome && kind <= MessageKind::status;
 }
 
 }  // namespace
 
 std::array<std::byte, kHeadBytes> head_of(const Message& message) {
   std::array<std::byte, kHeadBytes> head{};
-  head[0] = static_cast<std::byte>(message.says);
+  head[0] = static_cast<std::byte>(message.kind);
   base::put(head, kBlock, message.block);
   base::put(head, kFirst, message.first);
   base::put(head, kLast, message.last);
@@ -45,11 +46,11 @@ Message message_of(Payload bytes, bool from_worker) {
   if (all.size() < kHeadBytes || all.size() > kHeadBytes + kMostBodyBytes)
     throw Corrupt(
         fmt::format("a message has {} bytes; allowed: {} to {}", all.size(), kHeadBytes, kHeadBytes + kMostBodyBytes));
-  const auto says = static_cast<Says>(all[0]);
-  if (!is_known(says, from_worker) || all[1] != std::byte{} || base::get<std::uint16_t>(all, 2) != 0)
+  const auto kind = static_cast<MessageKind>(all[0]);
+  if (!is_known(kind, from_worker) || all[1] != std::byte{} || base::get<std::uint16_t>(all, 2) != 0)
     throw Corrupt(
         fmt::format("a message of kind {} from a {}", static_cast<int>(all[0]), from_worker ? "worker" : "server"));
-  Message message{.says = says,
+  Message message{.kind = kind,
                   .block = base::get<std::uint32_t>(all, kBlock),
                   .first = clock_at(all, kFirst),
                   .last = clock_at(all, kLast),

@@ -16,7 +16,7 @@ namespace syncopate::server {
 inline constexpr std::size_t kMostBodyBytes = std::size_t{1} << 20;
 inline constexpr std::size_t kHeadBytes = 48;
 
-enum class Says : std::uint8_t {
+enum class MessageKind : std::uint8_t {
   // From a worker:
   setup = 1,  ///< body: the job's setup; the first message of a stream. `last`: 1 if this process has sent nothing
               ///< before; `first`: the first step that it takes part in. `version`: identifies the process, drawn at
@@ -35,7 +35,7 @@ enum class Says : std::uint8_t {
 };
 
 struct Message {
-  Says says = Says::setup;
+  MessageKind kind = MessageKind::setup;
   std::uint32_t block = 0;    ///< of the server that sends or receives the message
   Clock first = 0, last = 0;  ///< push: the steps of the update
   Clock least = 0;            ///< push, fetch: answered when the server has this number of every worker's steps

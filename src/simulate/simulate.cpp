@@ -180,8 +180,8 @@ std::vector<Simulation> simulate_training(const Profile& profile, const Cluster&
                                 .cpu_s_per_byte = seen.cpu_s_per_byte};
     for (const std::string& label : labels_of(options)) {
       if (options.progress) options.progress(label, ranks);
-      simulate::Diary diary;
-      training.diary = options.timeline ? &diary : nullptr;
+      simulate::SpanRecorder recorder;
+      training.recorder = options.timeline ? &recorder : nullptr;
       const double seconds = step_s(label, training, seen, options);
       rows.push_back({.policy = label,
                       .ranks = ranks,
@@ -190,7 +190,7 @@ std::vector<Simulation> simulate_training(const Profile& profile, const Cluster&
                       .compute_s = compute_s,
                       .exposed_s = seconds - compute_s,
                       .speedup = ranks * compute_s / seconds,
-                      .timeline = diary.last_step()});
+                      .timeline = recorder.last_step()});
     }
   }
   return rows;

@@ -10,9 +10,9 @@ namespace syncopate::simulate {
 
 namespace {
 
-/// Adds a span of rank 0 to the diary, if there is one.
+/// Adds a span of rank 0 to the recorder, if there is one.
 void note(const Training& training, std::size_t rank, const Span& span) {
-  if (training.diary != nullptr && rank == 0) training.diary->add(span);
+  if (training.recorder != nullptr && rank == 0) training.recorder->add(span);
 }
 
 /// All ranks during one step. Earlier exchanges have slowed computing on every rank (schedule/evaluate).
@@ -92,7 +92,7 @@ double at_once(std::size_t /*rank*/) { return 0; }
 
 /// Forward passes that do not wait for communication.
 std::vector<double> forward_done(const Training& training, std::uint64_t number, std::vector<double> now_s) {
-  if (training.diary != nullptr) training.diary->begin_step(last_of(now_s));
+  if (training.recorder != nullptr) training.recorder->begin_step(last_of(now_s));
   for (std::uint32_t rank = 0; rank < training.ranks; ++rank) {
     const double begin_s = now_s[rank];
     for (const double seconds : training.workload.of(number, rank).forward_s) now_s[rank] += seconds;
@@ -149,7 +149,7 @@ std::vector<double> run_steps(const Training& training, int steps, const std::fu
     exchange_all(step);
     now_s = step.ends_s();
     ends.push_back(last_of(now_s));
-    if (training.diary != nullptr) training.diary->end_step(ends.back());
+    if (training.recorder != nullptr) training.recorder->end_step(ends.back());
   }
   return ends;
 }
@@ -177,7 +177,7 @@ std::vector<double> forward_behind(const Training& training, const schedule::Par
 
 }  // namespace
 
-std::vector<Span> Diary::last_step() const {
+std::vector<Span> SpanRecorder::last_step() const {
   std::vector<Span> spans;
   for (Span span : spans_) {
     if (span.end_s <= begin_s_ || span.begin_s >= end_s_) continue;
@@ -203,13 +203,13 @@ std::vector<double> run_dear(const Training& training, const schedule::Partition
   std::vector<std::vector<double>> gathered_s(partition.size(), std::vector<double>(training.ranks, 0));
   for (int number = 0; number < steps; ++number) {
     const auto index = static_cast<std::uint64_t>(number);
-    if (training.diary != nullptr) training.diary->begin_step(ends.empty() ? 0 : ends.back());
+    if (training.recorder != nullptr) training.recorder->begin_step(ends.empty() ? 0 : ends.back());
     Step step(training, index, forward_behind(training, partition, index, gathered_s));
     for (const schedule::Bucket& bucket : partition) step.exchange(Collective::reduce_scatter, bucket, at_once);
     double end_s = 0;
     for (std::size_t rank = 0; rank < training.ranks; ++rank) end_s = std::max(end_s, step.computed_s(rank));
     ends.push_back(end_s);
-    if (training.diary != nullptr) training.diary->end_step(end_s);
+    if (training.recorder != nullptr) training.recorder->end_step(end_s);
     for (std::size_t bucket = partition.size(); bucket-- > 0;) {
       step.exchange(Collective::allgather, partition[bucket], at_once);
       for (std::size_t rank = 0; rank < training.ranks; ++rank)

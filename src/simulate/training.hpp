@@ -17,7 +17,7 @@ using Channel =
 using Agreement = std::function<std::vector<double>(const std::vector<double>& entered_s)>;
 
 /// Records rank 0's spans of each step; computing is recorded without the delay that exchanges cause.
-class Diary final {
+class SpanRecorder final {
  public:
   void begin_step(double at_s) { begin_s_ = at_s; }
   void end_step(double at_s) { end_s_ = at_s; }
@@ -34,10 +34,10 @@ struct Training {
   const schedule::Timeline& timeline;
   const Workload& workload;
   const Channel& channel;
-  const Agreement& agreement;  ///< an agreement on one number (online)
-  std::size_t ranks = 1;       ///< timelines; the channel may stand for more ranks
-  double cpu_s_per_byte = 0;   ///< CPU time per byte that an all-reduce takes from computing
-  Diary* diary = nullptr;      ///< optional
+  const Agreement& agreement;        ///< an agreement on one number (online)
+  std::size_t ranks = 1;             ///< timelines; the channel may stand for more ranks
+  double cpu_s_per_byte = 0;         ///< CPU time per byte that an all-reduce takes from computing
+  SpanRecorder* recorder = nullptr;  ///< optional
 };
 
 /// The time at which the slowest rank ends each of `steps` steps.

@@ -53,8 +53,8 @@ void encode(CodingGroup& group, const StepContext& context) {
     group.part[i].kept = context.state.kept(group.gradients[i]);
     group.part[i].next = context.state.next(group.gradients[i]);
   }
-  const compress::Moment moment{context.state.steps(), context.share.rank, context.share.ranks};
-  group.round = group.coder->begin(group.part, moment, {group.wire.get(), group.wire_bytes});
+  const compress::StepInfo info{context.state.steps(), context.share.rank, context.share.ranks};
+  group.round = group.coder->begin(group.part, info, {group.wire.get(), group.wire_bytes});
 }
 
 /// Answers rounds. The answer of a round that ends the conversation is kept for `decode`.

@@ -91,20 +91,20 @@ std::function<Endpoint(int, int, connect::rendezvous::Rendezvous&)> branch_of(co
 Endpoint join(const GroupOptions& options, connect::rendezvous::Rendezvous& meeting, const std::string& host,
               std::optional<BlameDescriptor> blame) {
   const socket::Address source = own_address(options);
-  const Newcomer me{options, base::crypto::read_secret(options.secret_file), socket::kernel(), host,
-                    socket::user_identity()};
+  const JoiningRank me{options, base::crypto::read_secret(options.secret_file), socket::kernel(), host,
+                       socket::user_identity()};
   if (*options.size > 1) require_protection(options, source, !me.secret.empty());
   std::vector<socket::Descriptor> listeners;
   listeners.push_back(socket::listen_on(source, me.system));
   if (socket::Descriptor listener = listen_for_memory(options)) listeners.push_back(std::move(listener));
   const std::shared_ptr<shm::Heap> heap = make_heap(options);
   const base::Time deadline = me.system.now() + *options.join_timeout;
-  const Met met = meet(me, meeting, info_of(me, listeners, heap != nullptr), deadline);
-  const std::vector<connect::PeerInfo>& all = met.all;
+  const Meeting result = meet(me, meeting, info_of(me, listeners, heap != nullptr), deadline);
+  const std::vector<connect::PeerInfo>& all = result.all;
   Endpoint endpoint{
       .rank = *options.rank, .size = *options.size, .kind = kind_of(all), .has_cluster = all[0].has_cluster};
   for (const connect::PeerInfo& rank : all) endpoint.hosts.push_back(rank.host);
-  membership::ControlOptions control_options = control_options_of(me, met, deadline);
+  membership::ControlOptions control_options = control_options_of(me, result, deadline);
   control_options.blame = blame;
   endpoint.is_exposed = !control_options.tls && std::ranges::any_of(control_options.addresses, [](const auto& address) {
     return !address.loopback();

@@ -47,7 +47,7 @@ std::uint64_t random_name(socket::System& system) {
   return base::get<std::uint64_t>(drawn, 0);
 }
 
-connect::PeerInfo info_of(const Newcomer& me, const std::vector<socket::Descriptor>& listeners, bool lends) {
+connect::PeerInfo info_of(const JoiningRank& me, const std::vector<socket::Descriptor>& listeners, bool lends) {
   const GroupOptions& options = me.options;
   return {.version = std::string(version()),
           .address = socket::local_address(listeners[0]).text(),
@@ -64,26 +64,26 @@ connect::PeerInfo info_of(const Newcomer& me, const std::vector<socket::Descript
           .tls = *options.tls};
 }
 
-Met meet(const Newcomer& me, connect::rendezvous::Rendezvous& meeting, const connect::PeerInfo& mine,
-         base::Time deadline) {
+Meeting meet(const JoiningRank& me, connect::rendezvous::Rendezvous& meeting, const connect::PeerInfo& mine,
+             base::Time deadline) {
   const int rank = *me.options.rank, size = *me.options.size;
   const std::string sealed = connect::seal(encode(mine), {rank, size}, me.secret);
   const auto texts = meeting.exchange({rank, size}, sealed, deadline);
   if (texts.at(static_cast<std::size_t>(rank)) != sealed)
     throw Unauthorized("another process has replaced this rank's text at the rendezvous", {.rank = rank});
-  Met met{.all = {}, .digest = base::crypto::digest_of(texts)};
+  Meeting result{.all = {}, .digest = base::crypto::digest_of(texts)};
   for (int other = 0; other < size; ++other) {
     const std::string text = connect::unseal(texts[static_cast<std::size_t>(other)], {other, size}, me.secret);
-    met.all.push_back(connect::decode_peer_info(text, other));
+    result.all.push_back(connect::decode_peer_info(text, other));
     // Tests give ranks other host names; they still run here, so loopback reaches them.
-    if (mine.host != met.all.back().host && mine.host == socket::host_identity())
-      connect::require_reachable(mine, met.all.back(), other);
+    if (mine.host != result.all.back().host && mine.host == socket::host_identity())
+      connect::require_reachable(mine, result.all.back(), other);
   }
-  const connect::PeerInfo& leader = met.all.front();
+  const connect::PeerInfo& leader = result.all.front();
   base::require(leader.streams >= 1 && leader.streams <= 16 && leader.silence_ms >= connect::kShortestSilence.count(),
                 "rank 0 wants {} streams and {} ms of silence; allowed: 1 to 16, and {} ms and more", leader.streams,
                 leader.silence_ms, connect::kShortestSilence.count());
-  return met;
+  return result;
 }
 
 /// Computed from the texts of all ranks, not from this rank's own links: the choice of algorithms depends on it and
@@ -99,15 +99,15 @@ std::string kind_of(const std::vector<connect::PeerInfo>& all) {
   return most == all.size() ? "shm" : "shm+tcp";
 }
 
-membership::ControlOptions control_options_of(const Newcomer& newcomer, const Met& met, base::Time deadline) {
+membership::ControlOptions control_options_of(const JoiningRank& newcomer, const Meeting& result, base::Time deadline) {
   const GroupOptions& options = newcomer.options;
-  const std::vector<connect::PeerInfo>& all = met.all;
+  const std::vector<connect::PeerInfo>& all = result.all;
   const auto me = static_cast<std::size_t>(*options.rank);
   membership::ControlOptions made{.rank = *options.rank,
                                   .source = socket::Address::parse(all[me].address).with_port(0),
                                   .group = all[0].group,
                                   .secret = newcomer.secret,
-                                  .meeting = met.digest,
+                                  .meeting = result.digest,
                                   .tls = connect::agreed_tls(all),
                                   .streams = all[0].streams,
                                   .silence = std::chrono::milliseconds(all[0].silence_ms),
@@ -121,7 +121,7 @@ membership::ControlOptions control_options_of(const Newcomer& newcomer, const Me
   return made;
 }
 
-std::unique_ptr<Transport> links_of(const Newcomer& newcomer, const std::vector<connect::PeerInfo>& all,
+std::unique_ptr<Transport> links_of(const JoiningRank& newcomer, const std::vector<connect::PeerInfo>& all,
                                     const LinkParts& parts) {
   const GroupOptions& options = newcomer.options;
   const tcp::TransportOptions by_socket{.rank = *options.rank,

@@ -8,7 +8,7 @@
 #include "transport/connect/launch.hpp"
 #include "transport/connect/peer_info.hpp"
 #include "transport/connect/rendezvous/rendezvous.hpp"
-#include "transport/membership/tree_control.hpp"
+#include "transport/membership/control_protocol.hpp"
 #include "transport/shm/heap.hpp"
 #include "transport/socket/address.hpp"
 #include "transport/transport.hpp"
@@ -16,7 +16,7 @@
 namespace syncopate::transport {
 
 /// A rank that joins.
-struct Newcomer {
+struct JoiningRank {
   const GroupOptions& options;  ///< `rank` and `size` are set
   std::string secret;           ///< empty: none
   socket::System& system;
@@ -25,7 +25,7 @@ struct Newcomer {
 };
 
 /// The result of the rendezvous for this rank.
-struct Met {
+struct Meeting {
   std::vector<connect::PeerInfo> all;
   connect::Digest digest{};  ///< of all texts: handshakes succeed only between ranks that received the same texts
 };
@@ -35,26 +35,27 @@ struct Met {
 
 /// The text of this rank. It lets ranks in at the first of its listeners; at the second, if any, ranks that share
 /// memory. `lends`: such ranks reach vectors in its memory.
-[[nodiscard]] connect::PeerInfo info_of(const Newcomer& me, const std::vector<socket::Descriptor>& listeners,
+[[nodiscard]] connect::PeerInfo info_of(const JoiningRank& me, const std::vector<socket::Descriptor>& listeners,
                                         bool lends);
 /// Sends `mine` to all ranks and checks their texts: seals, versions, hosts. Throws as `Rendezvous::exchange`, and
 /// Unauthorized, Misuse or Corrupt for a text that does not fit.
-[[nodiscard]] Met meet(const Newcomer& me, connect::rendezvous::Rendezvous& meeting, const connect::PeerInfo& mine,
-                       base::Time deadline);
+[[nodiscard]] Meeting meet(const JoiningRank& me, connect::rendezvous::Rendezvous& meeting,
+                           const connect::PeerInfo& mine, base::Time deadline);
 
 /// The group's kind of transport: "tcp", "shm" or "shm+tcp".
 [[nodiscard]] std::string kind_of(const std::vector<connect::PeerInfo>& all);
 /// Throws Misuse if the ranks' settings conflict. `deadline` is that of joining. If the rendezvous, which all ranks
 /// have reached, took until close to it, the ranks still get the agreed silence to connect.
-[[nodiscard]] membership::ControlOptions control_options_of(const Newcomer& me, const Met& met, base::Time deadline);
+[[nodiscard]] membership::ControlOptions control_options_of(const JoiningRank& me, const Meeting& result,
+                                                            base::Time deadline);
 
 /// The parts that links are made of.
 struct LinkParts {
-  std::shared_ptr<membership::TreeControl> control;
+  std::shared_ptr<membership::ControlProtocol> control;
   std::shared_ptr<membership::Mailbox> mailbox;
   std::shared_ptr<shm::Heap> heap;
 };
-[[nodiscard]] std::unique_ptr<Transport> links_of(const Newcomer& me, const std::vector<connect::PeerInfo>& all,
+[[nodiscard]] std::unique_ptr<Transport> links_of(const JoiningRank& me, const std::vector<connect::PeerInfo>& all,
                                                   const LinkParts& parts);
 
 }  // namespace syncopate::transport

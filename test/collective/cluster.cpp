@@ -23,11 +23,11 @@ constexpr const char* kOddNetwork = R"({"ranks": 3, "ranks_per_host": 3,
 NetworkCost odd_network() { return cost_of(parse_cluster(kOddNetwork, "odd.json")); }
 
 std::string fastest(const PlanRequest& request, const NetworkCost& cost) {
-  return rank_algorithms(request, cost).front().algorithm;
+  return sort_algorithms(request, cost).front().algorithm;
 }
 
 double measured(const char* algorithm, std::uint64_t bytes) {
-  for (const PlanRank& entry : rank_algorithms({.ranks = 3, .bytes = bytes}, odd_network()))
+  for (const RankedAlgorithm& entry : sort_algorithms({.ranks = 3, .bytes = bytes}, odd_network()))
     if (entry.algorithm == algorithm) return entry.measured_s.value_or(-1);
   return -2;
 }
@@ -49,7 +49,7 @@ TEST(Selection, InterpolatesInTheLogarithmsOfSizeAndTime) {
 
 TEST(Selection, FollowsTheLawsBeyondTheEndsOfATable) {
   const auto law = [](const char* algorithm, std::uint64_t bytes) {
-    for (const PlanRank& entry : rank_algorithms({.ranks = 3, .bytes = bytes}, odd_network()))
+    for (const RankedAlgorithm& entry : sort_algorithms({.ranks = 3, .bytes = bytes}, odd_network()))
       if (entry.algorithm == algorithm) return entry.law_s;
     return 0.0;
   };
@@ -61,9 +61,9 @@ TEST(Selection, FollowsTheLawsBeyondTheEndsOfATable) {
 }
 
 TEST(Selection, LetsWhatWasNotMeasuredStandBehind) {
-  const auto ranking = rank_algorithms({.ranks = 3, .bytes = 1 << 20}, odd_network());
+  const auto ranking = sort_algorithms({.ranks = 3, .bytes = 1 << 20}, odd_network());
   bool is_measured = true;
-  for (const PlanRank& entry : ranking) {
+  for (const RankedAlgorithm& entry : ranking) {
     EXPECT_TRUE(is_measured || !entry.measured_s) << entry.algorithm;
     is_measured = entry.measured_s.has_value();
   }
@@ -72,8 +72,8 @@ TEST(Selection, LetsWhatWasNotMeasuredStandBehind) {
 
 TEST(Selection, GoesByLawsForOtherRanksHostsAndCollectives) {
   const auto is_by_law = [](const PlanRequest& request) {
-    const auto of_links = rank_algorithms(request, NetworkCost(odd_network().inter, odd_network().intra));
-    const auto found = rank_algorithms(request, odd_network());
+    const auto of_links = sort_algorithms(request, NetworkCost(odd_network().inter, odd_network().intra));
+    const auto found = sort_algorithms(request, odd_network());
     for (std::size_t i = 0; i < found.size(); ++i)
       if (found[i].measured_s || found[i].algorithm != of_links[i].algorithm) return false;
     return found.size() == of_links.size();

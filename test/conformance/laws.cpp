@@ -120,11 +120,11 @@ TEST_P(EveryAlgorithm, IsRankedByItsLaw) {
   const auto [algorithm, collective] = GetParam();
   for (const std::uint64_t bytes : {std::uint64_t{64}, std::uint64_t{1} << 24}) {
     const PlanRequest request{.collective = collective, .ranks = 8, .bytes = bytes, .ranks_per_host = 4};
-    const auto ranking = rank_algorithms(request);
+    const auto ranking = sort_algorithms(request);
     ASSERT_FALSE(ranking.empty());
     EXPECT_EQ(price_plans(request).algorithm, ranking[0].algorithm);
-    for (const PlanRank& rank : ranking) EXPECT_GE(rank.law_s * 1.15, ranking[0].law_s) << rank.algorithm;
-    const auto found = std::ranges::find(ranking, algorithm->name, &PlanRank::algorithm);
+    for (const RankedAlgorithm& rank : ranking) EXPECT_GE(rank.law_s * 1.15, ranking[0].law_s) << rank.algorithm;
+    const auto found = std::ranges::find(ranking, algorithm->name, &RankedAlgorithm::algorithm);
     EXPECT_NE(found, ranking.end()) << "on 2 hosts of 4 ranks everything makes sense";
   }
 }

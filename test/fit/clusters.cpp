@@ -77,7 +77,7 @@ TEST(ClusterFit, ThatMissesKeepsTheTablesWhichPlannersPreferAndMarksTheLinks) {
   }
   PlanRequest request{.collective = Collective::allreduce, .ranks = 4, .bytes = 65536};
   request.hosts = {0, 1, 2, 3};
-  const PlanRank best = rank_algorithms(request, cost_of(cluster)).front();
+  const RankedAlgorithm best = sort_algorithms(request, cost_of(cluster)).front();
   ASSERT_TRUE(best.measured_s);
   EXPECT_NEAR(*best.measured_s, measured.all[2].seconds, 1e-12);
   EXPECT_EQ(doubt_of_links(cluster, 4), "");

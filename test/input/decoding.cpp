@@ -16,7 +16,7 @@ namespace {
 constexpr int kSide = 32;
 
 /// The result in colours from 0 to 1.
-std::vector<float> seen(const Bytes& file, Look look = {.side = kSide}) {
+std::vector<float> seen(const Bytes& file, PictureTransform look = {.side = kSide}) {
   const auto plane = static_cast<std::size_t>(look.side) * static_cast<std::size_t>(look.side);
   std::vector<float> out(3 * plane, NAN);
   photograph_decoder()->decode(file, look, out.data());
@@ -94,14 +94,14 @@ TEST(Decoding, PngOfAnyDepthPaletteAndTransparency) {
 
 TEST(Decoding, RandomChangesAreTheSamplesOwn) {
   const Bytes file = jpeg_of(drawing(300, 200));
-  const Look look{.side = 32, .augment = true, .seed = 3, .epoch = 2, .sample = 7};
-  Look other = look;
+  const PictureTransform look{.side = 32, .augment = true, .seed = 3, .epoch = 2, .sample = 7};
+  PictureTransform other = look;
   other.epoch = 3;
   EXPECT_EQ(seen(file, look), seen(file, look));
   EXPECT_NE(seen(file, look), seen(file, other));
   int mirrored = 0;
   for (std::uint32_t sample = 0; sample < 1000; ++sample) {
-    const Look one{.side = 32, .augment = true, .seed = 3, .epoch = 2, .sample = sample};
+    const PictureTransform one{.side = 32, .augment = true, .seed = 3, .epoch = 2, .sample = sample};
     const Box box = box_of({300, 200}, one);
     EXPECT_GE(box.x, 0);
     EXPECT_GE(box.y, 0);

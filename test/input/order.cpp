@@ -17,7 +17,7 @@ Samples taken(Order& order, const Progress& at, std::size_t batch, int ranks) {
   Samples all;
   std::size_t total = 0;
   for (int rank = 0; rank < ranks; ++rank) {
-    const Share share = order.share(at, batch, rank, ranks);
+    const SampleShare share = order.share(at, batch, rank, ranks);
     all.insert(all.end(), share.mine.begin(), share.mine.end());
     total = share.total;
   }

@@ -39,7 +39,7 @@ struct Divided {
   std::vector<float> weights = normal(kCount, 1), gradient;
   std::vector<float> state[optim::kMostStates] = {std::vector<float>(kCount), std::vector<float>(kCount)};
 
-  [[nodiscard]] optim::Part whole() {
+  [[nodiscard]] optim::TensorSlice whole() {
     return {std::span(weights), std::span(gradient), {state[0].data(), state[1].data()}};
   }
 };
@@ -53,7 +53,7 @@ void update_divided(const optim::Rule& rule, Divided& tensor, const std::vector<
   for (const Range& cut : cuts) {
     if (rule.trust == nullptr) break;
     for (std::size_t at = cut.begin; at < cut.end; at += optim::kBlock) {
-      const optim::Part block = tensor.whole().cut({at, std::min(cut.end, at + optim::kBlock)});
+      const optim::TensorSlice block = tensor.whole().cut({at, std::min(cut.end, at + optim::kBlock)});
       if (rule.prepare != nullptr) rule.prepare(step, block);
       gathered.push_back(optim::squares_of(block));
     }

@@ -17,10 +17,11 @@ class Told : public testing::Test {
  protected:
   void tell(std::size_t worker, Message message) { tables_.receive(worker, message); }
   void introduce(std::size_t worker, Clock from = 0) {
-    tell(worker, {.says = Says::setup, .first = from, .last = 1, .body = {nullptr, std::as_bytes(std::span(bytes_))}});
+    tell(worker,
+         {.kind = MessageKind::setup, .first = from, .last = 1, .body = {nullptr, std::as_bytes(std::span(bytes_))}});
   }
   void push(std::size_t worker, Clock step) {
-    tell(worker, {.says = Says::push,
+    tell(worker, {.kind = MessageKind::push,
                   .first = step,
                   .last = step + 1,
                   .least = step + 1,
@@ -29,7 +30,7 @@ class Told : public testing::Test {
   }
   [[nodiscard]] std::ptrdiff_t weights_for(std::size_t worker) const {
     return std::ranges::count_if(sent_, [&](const Outgoing& outgoing) {
-      return outgoing.worker == worker && outgoing.message.says == Says::weights;
+      return outgoing.worker == worker && outgoing.message.kind == MessageKind::weights;
     });
   }
 
@@ -43,7 +44,7 @@ class Told : public testing::Test {
 TEST_F(Told, ThatAnotherProcessTakesAPlaceAServerAnswersWhoWaitedForTheOneBefore) {
   introduce(0);
   introduce(1);
-  tell(0, {.says = Says::initial, .body = {nullptr, std::as_bytes(std::span(gradient_))}});
+  tell(0, {.kind = MessageKind::initial, .body = {nullptr, std::as_bytes(std::span(gradient_))}});
   push(1, 0);
   EXPECT_EQ(weights_for(1), 0);
   introduce(0, 1);
@@ -52,7 +53,7 @@ TEST_F(Told, ThatAnotherProcessTakesAPlaceAServerAnswersWhoWaitedForTheOneBefore
 
 /// An update of the fixture's block of steps [first, last).
 Message update_of(Clock first, Clock last, const std::vector<float>& gradient, double rate = 1) {
-  return {.says = Says::push,
+  return {.kind = MessageKind::push,
           .first = first,
           .last = last,
           .least = last,
@@ -63,7 +64,7 @@ Message update_of(Clock first, Clock last, const std::vector<float>& gradient, d
 TEST_F(Told, AServerRejectsAnUpdateWhoseFirstStepIsNotTheNextOne) {
   introduce(0);
   introduce(1);
-  tell(0, {.says = Says::initial, .body = {nullptr, std::as_bytes(std::span(gradient_))}});
+  tell(0, {.kind = MessageKind::initial, .body = {nullptr, std::as_bytes(std::span(gradient_))}});
   EXPECT_THROW(tell(0, update_of(1, 2, gradient_)), Mismatch) << "step 0 is missing";
   push(0, 0);
   EXPECT_THROW(tell(0, update_of(2, 3, gradient_)), Mismatch) << "step 1 is missing";
@@ -78,7 +79,7 @@ TEST_F(Told, AServerRejectsAnUpdateWhoseFirstStepIsNotTheNextOne) {
 TEST_F(Told, AServerRejectsUpdatesOfOneStepWithDifferentLearningRates) {
   introduce(0);
   introduce(1);
-  tell(0, {.says = Says::initial, .body = {nullptr, std::as_bytes(std::span(gradient_))}});
+  tell(0, {.kind = MessageKind::initial, .body = {nullptr, std::as_bytes(std::span(gradient_))}});
   tell(0, update_of(0, 1, gradient_, 0.1));
   for (const double other : {std::nextafter(0.1, 0.0), std::nextafter(0.1, 1.0), 0.2, 0.0})
     EXPECT_THROW(tell(1, update_of(0, 1, gradient_, other)), Mismatch) << other;
@@ -96,11 +97,11 @@ TEST_F(Told, AServerRejectsWhatDoesNotFitTheBlock) {
   introduce(1);
   for (const std::size_t elements : {0, 3, 5}) {
     const std::vector<float> other(elements, 1.0F);
-    EXPECT_THROW(tell(0, {.says = Says::initial, .body = {nullptr, std::as_bytes(std::span(other))}}), Corrupt);
+    EXPECT_THROW(tell(0, {.kind = MessageKind::initial, .body = {nullptr, std::as_bytes(std::span(other))}}), Corrupt);
     if (elements == 0) continue;  // an update of zeros
     EXPECT_THROW(tell(0, update_of(0, 1, other)), Corrupt) << elements;
   }
-  Message message{.says = Says::initial, .body = {nullptr, std::as_bytes(std::span(gradient_))}};
+  Message message{.kind = MessageKind::initial, .body = {nullptr, std::as_bytes(std::span(gradient_))}};
   message.version = 1;
   EXPECT_THROW(tell(0, message), Corrupt) << "sgd keeps no state";
   message.version = 0;
@@ -117,14 +118,16 @@ class Asked : public testing::Test {
   /// An answer with the block's part of this version, full of `value`.
   Message answer_of(std::uint64_t version, float value, Clock last = 0) {
     values_.assign(4, value);
-    return {
-        .says = Says::weights, .last = last, .version = version, .body = {nullptr, std::as_bytes(std::span(values_))}};
+    return {.kind = MessageKind::weights,
+            .last = last,
+            .version = version,
+            .body = {nullptr, std::as_bytes(std::span(values_))}};
   }
 
   const server::Setup setup_{.tables = {{"table", 4}}};
-  const Terms terms_{setup_};
+  const JobRules rules_{setup_};
   std::vector<float> weights_{1, 2, 3, 4}, values_, first_ = std::vector<float>(4), second_ = first_;
-  WorkerBlock block_{terms_, blocks_of(setup_).front(), weights_, 0};
+  WorkerBlock block_{rules_, blocks_of(setup_).front(), weights_, 0};
 };
 
 TEST_F(Asked, AWorkerIgnoresAnAnswerWithAnotherPartThanItAskedFor) {

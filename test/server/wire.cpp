@@ -11,9 +11,9 @@
 #include <optional>
 
 #include "server/snapshot/snapshot_file.hpp"
+#include "server/table/answer_stream.hpp"
 #include "server/table/record.hpp"
 #include "server/table/server_tables.hpp"
-#include "server/table/shown.hpp"
 #include "server/table/worker_tables.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/tooling/sealed_file.hpp"
@@ -44,19 +44,20 @@ bool is_taken(const std::string& bytes, bool from_worker = true) {
 }
 
 TEST(MessageBytes, AreTakenUpToTheirLimits) {
-  EXPECT_TRUE(is_taken(bytes_of({.says = Says::push})));
-  EXPECT_FALSE(is_taken(bytes_of({.says = Says::push}).substr(0, kHeadBytes - 1)));
+  EXPECT_TRUE(is_taken(bytes_of({.kind = MessageKind::push})));
+  EXPECT_FALSE(is_taken(bytes_of({.kind = MessageKind::push}).substr(0, kHeadBytes - 1)));
   EXPECT_FALSE(is_taken(""));
-  EXPECT_TRUE(is_taken(bytes_of({.says = Says::push}, kMostBodyBytes)));
-  EXPECT_FALSE(is_taken(bytes_of({.says = Says::push}, kMostBodyBytes + 1)));
-  EXPECT_TRUE(is_taken(bytes_of({.says = Says::push, .first = kMostClock, .last = kMostClock, .least = kMostClock})));
+  EXPECT_TRUE(is_taken(bytes_of({.kind = MessageKind::push}, kMostBodyBytes)));
+  EXPECT_FALSE(is_taken(bytes_of({.kind = MessageKind::push}, kMostBodyBytes + 1)));
+  EXPECT_TRUE(
+      is_taken(bytes_of({.kind = MessageKind::push, .first = kMostClock, .last = kMostClock, .least = kMostClock})));
   for (const Clock clock : {kMostClock + 1, Clock{-1}}) {
-    EXPECT_FALSE(is_taken(bytes_of({.says = Says::push, .first = clock}))) << clock;
-    EXPECT_FALSE(is_taken(bytes_of({.says = Says::push, .last = clock}))) << clock;
-    EXPECT_FALSE(is_taken(bytes_of({.says = Says::push, .least = clock}))) << clock;
+    EXPECT_FALSE(is_taken(bytes_of({.kind = MessageKind::push, .first = clock}))) << clock;
+    EXPECT_FALSE(is_taken(bytes_of({.kind = MessageKind::push, .last = clock}))) << clock;
+    EXPECT_FALSE(is_taken(bytes_of({.kind = MessageKind::push, .least = clock}))) << clock;
   }
   for (const std::size_t zero : {1, 2, 3}) {
-    std::string bytes = bytes_of({.says = Says::push});
+    std::string bytes = bytes_of({.kind = MessageKind::push});
     bytes[zero] = 1;
     EXPECT_FALSE(is_taken(bytes)) << "byte " << zero;
   }
@@ -64,7 +65,7 @@ TEST(MessageBytes, AreTakenUpToTheirLimits) {
 
 TEST(MessageBytes, AreOfAKindThatTheSenderHas) {
   for (int kind = 0; kind < 256; ++kind) {
-    const std::string bytes = bytes_of({.says = static_cast<Says>(kind)});
+    const std::string bytes = bytes_of({.kind = static_cast<MessageKind>(kind)});
     EXPECT_EQ(is_taken(bytes, true), kind >= 1 && kind <= 5) << kind << " from a worker";
     EXPECT_EQ(is_taken(bytes, false), kind >= 6 && kind <= 10) << kind << " from a server";
   }
@@ -72,7 +73,7 @@ TEST(MessageBytes, AreOfAKindThatTheSenderHas) {
 
 TEST(RelayedBytes, AreTakenUpToTheirLimits) {
   const auto is_relayed = [](std::size_t at, int value, std::size_t length = kRelayedHeadBytes) {
-    const auto head = head_of(Relayed{.tells = Tells::record, .message = {.says = Says::push}});
+    const auto head = head_of(Relayed{.kind = RelayKind::record, .message = {.kind = MessageKind::push}});
     std::string bytes(reinterpret_cast<const char*>(head.data()), head.size());
     bytes[at] = static_cast<char>(value);
     try {
@@ -94,7 +95,7 @@ TEST(RelayedBytes, AreTakenUpToTheirLimits) {
 TEST(RecordParts, AreJoinedUpToTheBytesOfARecord) {
   const auto part_of = [](std::size_t bytes, bool is_last) {
     return Relayed{
-        .tells = Tells::record, .is_last = is_last, .message = {.body = payload_of(std::string(bytes, 'x'))}};
+        .kind = RelayKind::record, .is_last = is_last, .message = {.body = payload_of(std::string(bytes, 'x'))}};
   };
   Record record;
   RecordReader reader(10);
@@ -145,11 +146,11 @@ class ShownOf final {
 
  private:
   const server::Setup setup_;
-  const Terms terms_{setup_};
+  const JobRules rules_{setup_};
   std::vector<float> weights_;
 
  public:
-  Shown shown{terms_, blocks_of(setup_).front()};
+  AnswerStream shown{rules_, blocks_of(setup_).front()};
 };
 
 TEST(AnswerPackets, AreKeptUpToTheirNumber) {
@@ -225,7 +226,7 @@ TEST(SetupBytes, AreTakenUpToTheirLimits) {
 TEST(SetupBytes, HaveTermsUpToTheirLimits) {
   const auto has_terms = [](std::size_t workers, Clock first_step) {
     try {
-      return Terms({.tables = {{"table", 4}}, .workers = workers, .first_step = first_step}).workers == workers;
+      return JobRules({.tables = {{"table", 4}}, .workers = workers, .first_step = first_step}).workers == workers;
     } catch (const Misuse&) {
       return false;
     }
@@ -242,12 +243,12 @@ TEST(SetupBytes, HaveTermsUpToTheirLimits) {
 /// A block of four elements after one step of its only worker.
 class AfterOneStep final {
  public:
-  explicit AfterOneStep(const server::Setup& setup) : terms_(setup) {
+  explicit AfterOneStep(const server::Setup& setup) : rules_(setup) {
     block.initialise(std::as_bytes(std::span(values_)), 0);
     step(0);
   }
   void step(Clock first) {
-    block.take(0, {.says = Says::push,
+    block.take(0, {.kind = MessageKind::push,
                    .first = first,
                    .last = first + 1,
                    .least = first + 1,
@@ -256,11 +257,11 @@ class AfterOneStep final {
   }
 
  private:
-  const Terms terms_;
+  const JobRules rules_;
   const std::vector<float> values_{1, 2, 3, 4};
 
  public:
-  ServerBlock block{terms_, Block{.elements = {0, 4}}, false};
+  ServerBlock block{rules_, Block{.elements = {0, 4}}, false};
 };
 
 TEST(BlockImages, ContinueFromTheirStepAndNoOther) {
@@ -309,11 +310,11 @@ TEST(Images, AreTakenOnceAStepAndRestoredForAllBlocks) {
     images.push_back(image.bytes);
   });
   const Payload body{nullptr, std::as_bytes(std::span(values))};
-  tables.receive(0, {.says = Says::setup, .last = 1, .body = payload_of(setup.bytes())});
+  tables.receive(0, {.kind = MessageKind::setup, .last = 1, .body = payload_of(setup.bytes())});
   for (const std::uint32_t block : {0, 1}) {
-    tables.receive(0, {.says = Says::initial, .block = block, .body = body});
+    tables.receive(0, {.kind = MessageKind::initial, .block = block, .body = body});
     for (int times = 0; times < 2; ++times)
-      tables.receive(0, {.says = Says::push, .block = block, .last = 1, .least = 1, .rate = 1, .body = body});
+      tables.receive(0, {.kind = MessageKind::push, .block = block, .last = 1, .least = 1, .rate = 1, .body = body});
   }
   using Taken = std::vector<std::pair<Clock, std::uint32_t>>;
   EXPECT_EQ(taken, (Taken{{1, 0}, {1, 1}}));
@@ -331,7 +332,7 @@ class Replica : public testing::Test {
  protected:
   Replica() {
     apply({.sequence = 1, .event = Event::setup, .message = {.body = payload_of(setup_.bytes())}});
-    source_.receive(0, {.says = Says::setup, .last = 1, .body = payload_of(setup_.bytes())});
+    source_.receive(0, {.kind = MessageKind::setup, .last = 1, .body = payload_of(setup_.bytes())});
     static_cast<void>(source_.hand_over([&](const Record& record) {
       if (record.event != Event::image) return;
       Record image = record;
@@ -363,8 +364,8 @@ TEST_F(Replica, TakesImagesOfItsBlocksLengthOnly) {
     const server::Setup setup{.tables = {{"table", elements}}, .workers = 2, .optimizer = "sgd"};
     const std::vector<float> weights(elements, 1.0F);
     ServerTables tables(0, 1 << 20, [](const Outgoing&) {});
-    tables.receive(0, {.says = Says::setup, .last = 1, .body = payload_of(setup.bytes())});
-    tables.receive(0, {.says = Says::initial, .body = {nullptr, std::as_bytes(std::span(weights))}});
+    tables.receive(0, {.kind = MessageKind::setup, .last = 1, .body = payload_of(setup.bytes())});
+    tables.receive(0, {.kind = MessageKind::initial, .body = {nullptr, std::as_bytes(std::span(weights))}});
     Record image;
     static_cast<void>(tables.hand_over([&](const Record& record) {
       if (record.event == Event::image) image = record;
@@ -422,7 +423,7 @@ TEST(SnapshotFile, HasWholeImages) {
 
 TEST(Job, IsTakenByAServerThatItHasRoomFor) {
   const server::Setup setup{.tables = {{"table", 1000}}, .workers = 2, .servers = 2, .optimizer = "sgd"};
-  const Message hello{.says = Says::setup, .last = 1, .body = payload_of(setup.bytes())};
+  const Message hello{.kind = MessageKind::setup, .last = 1, .body = payload_of(setup.bytes())};
   // Weights, their copy, and an update of each of two workers: 4 copies of 1000 elements on two servers.
   constexpr std::size_t kNeeded = 4 * 4 * 1000 / 2;
   const auto receive = [&](std::size_t server, std::size_t memory_bytes, std::size_t worker) {
@@ -440,13 +441,13 @@ TEST(WorkerMessages, ThatNoServerSendsAreRefused) {
   std::vector<float> weights(4);
   WorkerTables tables(setup, 0, {Buffer(std::span(weights))}, [](const auto&) {});
   tables.begin(0);
-  const auto answer = [](Says says, std::uint32_t block) {
-    return Message{.says = says, .block = block, .body = payload_of(std::string(16, '\0'))};
+  const auto answer = [](MessageKind kind, std::uint32_t block) {
+    return Message{.kind = says, .block = block, .body = payload_of(std::string(16, '\0'))};
   };
-  EXPECT_THROW(tables.receive(0, answer(Says::weights, 1)), Corrupt) << "there is one block";
-  for (const Says says : {Says::welcome, Says::push, Says::refuse, Says::status})
+  EXPECT_THROW(tables.receive(0, answer(MessageKind::weights, 1)), Corrupt) << "there is one block";
+  for (const MessageKind kind : {MessageKind::welcome, MessageKind::push, MessageKind::refuse, MessageKind::status})
     EXPECT_THROW(tables.receive(0, answer(says, 0)), Corrupt) << static_cast<int>(says);
-  EXPECT_NO_THROW(tables.receive(0, answer(Says::weights, 0)));
+  EXPECT_NO_THROW(tables.receive(0, answer(MessageKind::weights, 0)));
 }
 
 }  // namespace

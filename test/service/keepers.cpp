@@ -31,7 +31,7 @@ struct Received {
   std::vector<Relayed> all{};
   bool is_closed = false, has_ended = false;
 
-  [[nodiscard]] bool has(Tells tells) const { return !all.empty() && all.back().tells == tells; }
+  [[nodiscard]] bool has(RelayKind kind) const { return !all.empty() && all.back().kind == tells; }
 };
 
 class Recorder final : public rpc::Stream {
@@ -62,10 +62,10 @@ struct Process {
     bytes->insert(bytes->end(), relayed.message.body.bytes.begin(), relayed.message.body.bytes.end());
     events.received({bytes, base::ConstBytes(*bytes)});
   }
-  void claim(ReplicaKeeper& keeper, Tells how) {
+  void claim(ReplicaKeeper& keeper, RelayKind how) {
     received = {};
     events = keeper.accept(std::make_unique<Recorder>(received));
-    tell({.tells = how, .number = number});
+    tell({.kind = how, .number = number});
   }
   void die() const { events.ended({ErrorKind::peer_lost, "it died"}); }
 };
@@ -74,15 +74,15 @@ class Keeper : public testing::Test {
  protected:
   /// The healthy process has tables, of which the keeper has a complete replica.
   void SetUp() override {
-    healthy.claim(keeper, Tells::claim_empty);
-    ASSERT_TRUE(healthy.received.has(Tells::holds));
+    healthy.claim(keeper, RelayKind::claim_empty);
+    ASSERT_TRUE(healthy.received.has(RelayKind::holds));
     ServerTables tables(
         0, kMemory, [](auto&&...) {},
         [this](const Record& record) { each_part(record, [this](const Relayed& part) { healthy.tell(part); }); });
     tables.follow(0);
     const server::Setup setup{
         .tables = {{"table", 10, false}}, .optimizer = "sgd", .hyperparameters = {{"weight_decay", 0}}};
-    tables.receive(0, {.says = Says::setup, .last = 1, .version = 1, .body = payload_of(setup.bytes())});
+    tables.receive(0, {.kind = MessageKind::setup, .last = 1, .version = 1, .body = payload_of(setup.bytes())});
     ASSERT_TRUE(keeps());
   }
   [[nodiscard]] bool keeps() const {
@@ -96,7 +96,7 @@ class Keeper : public testing::Test {
   }
   /// The tables of the healthy process are handed over to it.
   void expect_server(const Process& process) const {
-    EXPECT_TRUE(process.received.has(Tells::holds));
+    EXPECT_TRUE(process.received.has(RelayKind::holds));
     EXPECT_GT(process.received.all.size(), 1U);
     EXPECT_GT(process.received.all.back().number, 0U);
     EXPECT_FALSE(process.received.is_closed);
@@ -108,12 +108,12 @@ class Keeper : public testing::Test {
 };
 
 TEST_F(Keeper, RefusesAProcessThatClaimsALiveServerAndTheServerNoticesNothing) {
-  other.claim(keeper, Tells::claim_empty);
+  other.claim(keeper, RelayKind::claim_empty);
   turn_after(kBound - 1ms);
   EXPECT_TRUE(other.received.all.empty());
   const std::size_t told = healthy.received.all.size();
   turn_after(1ms);
-  EXPECT_TRUE(other.received.has(Tells::occupied));
+  EXPECT_TRUE(other.received.has(RelayKind::occupied));
   EXPECT_TRUE(other.received.is_closed);
   other.events.ended({});
   turn_after(kBound);
@@ -124,7 +124,7 @@ TEST_F(Keeper, RefusesAProcessThatClaimsALiveServerAndTheServerNoticesNothing) {
 }
 
 TEST_F(Keeper, AdmitsAProcessThatWaitsAsSoonAsTheServersStreamHasEnded) {
-  other.claim(keeper, Tells::claim_empty);
+  other.claim(keeper, RelayKind::claim_empty);
   turn_after(1s);
   healthy.die();
   turn_after(0s);
@@ -135,46 +135,46 @@ TEST_F(Keeper, AdmitsAProcessThatWaitsAsSoonAsTheServersStreamHasEnded) {
 
 TEST_F(Keeper, AdmitsAProcessThatComesAfterTheServersStreamHasEnded) {
   healthy.die();
-  other.claim(keeper, Tells::claim_empty);
+  other.claim(keeper, RelayKind::claim_empty);
   turn_after(0s);
   expect_server(other);
 }
 
 TEST_F(Keeper, RefusesTheServerThatItHasReplacedAtOnce) {
   healthy.die();
-  other.claim(keeper, Tells::claim_empty);
+  other.claim(keeper, RelayKind::claim_empty);
   turn_after(0s);
-  healthy.claim(keeper, Tells::claim);
-  EXPECT_TRUE(healthy.received.has(Tells::replaced));
+  healthy.claim(keeper, RelayKind::claim);
+  EXPECT_TRUE(healthy.received.has(RelayKind::replaced));
   EXPECT_TRUE(healthy.received.is_closed);
   expect_server(other);
 }
 
 TEST_F(Keeper, LetsTheServerReplaceItsOwnStreamWhileAnotherProcessWaits) {
-  other.claim(keeper, Tells::claim_empty);
+  other.claim(keeper, RelayKind::claim_empty);
   Process again{.number = healthy.number};
-  again.claim(keeper, Tells::claim);
-  EXPECT_TRUE(again.received.has(Tells::holds));
+  again.claim(keeper, RelayKind::claim);
+  EXPECT_TRUE(again.received.has(RelayKind::holds));
   EXPECT_TRUE(healthy.received.is_closed);
   healthy.die();
   turn_after(kBound);
-  EXPECT_TRUE(other.received.has(Tells::occupied));
+  EXPECT_TRUE(other.received.has(RelayKind::occupied));
   EXPECT_FALSE(again.received.is_closed);
 }
 
 TEST_F(Keeper, WithoutAReplicaPrefersTheProcessThatHasTables) {
   ReplicaKeeper restarted{0, kMemory, kBound, {.level = LogLevel::off}, std::make_unique<SetClock>(now)};
-  other.claim(restarted, Tells::claim_empty);
-  EXPECT_TRUE(other.received.has(Tells::holds));
-  healthy.claim(restarted, Tells::claim);
-  EXPECT_TRUE(healthy.received.has(Tells::holds));
+  other.claim(restarted, RelayKind::claim_empty);
+  EXPECT_TRUE(other.received.has(RelayKind::holds));
+  healthy.claim(restarted, RelayKind::claim);
+  EXPECT_TRUE(healthy.received.has(RelayKind::holds));
   EXPECT_TRUE(other.received.is_closed);
 }
 
 TEST_F(Keeper, EndsTheStreamOfAClaimantThatSendsAnythingElseAndKeepsTheReplica) {
-  other.claim(keeper, Tells::claim_empty);
-  EXPECT_THROW(other.tell({.tells = Tells::claim_empty, .number = 3}), Corrupt);
-  EXPECT_THROW(other.tell({.tells = Tells::record}), Corrupt);
+  other.claim(keeper, RelayKind::claim_empty);
+  EXPECT_THROW(other.tell({.kind = RelayKind::claim_empty, .number = 3}), Corrupt);
+  EXPECT_THROW(other.tell({.kind = RelayKind::record}), Corrupt);
   EXPECT_TRUE(keeps());
   EXPECT_FALSE(healthy.received.is_closed);
 }

@@ -14,9 +14,9 @@ namespace syncopate::test {
 
 using compress::Answer;
 using compress::Combine;
-using compress::Moment;
 using compress::Round;
 using compress::Settings;
+using compress::StepInfo;
 using compress::Tensor;
 
 /// Codecs of the shelf that leave out nothing but rounding: what they combine is near the average in every step.
@@ -127,7 +127,7 @@ class Scattering final : public compress::Coder {
 /// Two additive rounds with arithmetic between: the average, then the average of twice the average.
 class TwoSums final : public compress::Coder {
  public:
-  Round begin(std::span<const Tensor> tensors, const Moment& /*moment*/, base::Bytes /*wire*/) override {
+  Round begin(std::span<const Tensor> tensors, const Moment& /*info*/, base::Bytes /*wire*/) override {
     values_ = tensors.front().values;
     return {Combine::additive, values_};
   }
@@ -145,7 +145,7 @@ class TwoSums final : public compress::Coder {
 /// Sends what was kept and keeps the gradient: each step's result is the step's before. Its tensors adjoin.
 class OneStepLate final : public compress::Coder {
  public:
-  Round begin(std::span<const Tensor> tensors, const Moment& /*moment*/, base::Bytes /*wire*/) override {
+  Round begin(std::span<const Tensor> tensors, const Moment& /*info*/, base::Bytes /*wire*/) override {
     for (const Tensor& tensor : tensors) {
       std::ranges::copy(tensor.values.bytes(), tensor.next.begin());
       std::ranges::copy(tensor.kept, tensor.values.bytes().begin());

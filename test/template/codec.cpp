@@ -22,7 +22,7 @@ std::size_t wire_bytes(const Settings& /*settings*/, std::span<const Tensor> ten
 /// One gather round. A codec with several rounds returns the next one from `next`.
 class PlainCoder final : public Coder {
  public:
-  [[nodiscard]] Round begin(std::span<const Tensor> tensors, const Moment& /*moment*/, base::Bytes wire) override {
+  [[nodiscard]] Round begin(std::span<const Tensor> tensors, const StepInfo& /*info*/, base::Bytes wire) override {
     tensors_ = tensors;
     std::byte* into = wire.data();
     for (const Tensor& tensor : tensors) {

@@ -101,11 +101,11 @@ Endpoint Rank::join() {
   listeners.push_back(socket::listen_on(address_of(number_, 0), system_));
   const Time deadline = system_.now() + *options_.join_timeout;
   const auto meeting = connect::rendezvous::over_tcp({meeting_place(), kSecret, options_.log, false, &system_});
-  const Met met = meet(me, *meeting, info_of(me, listeners, false), deadline);
+  const Meeting met = meet(me, *meeting, info_of(me, listeners, false), deadline);
   met_ = system_.now();
   system_.on_watcher = control_runner_;
-  control_ =
-      std::make_shared<membership::TreeControl>(control_options_of(me, met, deadline), std::move(listeners), mailbox_);
+  control_ = std::make_shared<membership::ControlProtocol>(control_options_of(me, met, deadline), std::move(listeners),
+                                                           mailbox_);
   control_runner_->ask(system_.now());
   while (!control_->has_joined()) sleep(kNever);
   has_joined_ = true;

@@ -63,7 +63,7 @@ class Rank final {
   const int number_;
   VirtualSystem system_;
   std::shared_ptr<transport::membership::Mailbox> mailbox_;
-  std::shared_ptr<transport::membership::TreeControl> control_;
+  std::shared_ptr<transport::membership::ControlProtocol> control_;
   GroupOptions options_;
   std::unique_ptr<Fiber> program_;
   std::shared_ptr<Runner> program_runner_, control_runner_;

@@ -34,7 +34,7 @@ std::vector<std::string> sensible(Collective collective, int ranks, const std::v
   PlanRequest request{.collective = collective, .ranks = ranks};
   request.hosts = hosts;
   std::vector<std::string> names;
-  for (const PlanRank& entry : rank_algorithms(request)) names.push_back(entry.algorithm);
+  for (const RankedAlgorithm& entry : sort_algorithms(request)) names.push_back(entry.algorithm);
   return names;
 }
 

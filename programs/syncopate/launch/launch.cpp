@@ -21,19 +21,19 @@ namespace {
 constexpr int kLabPort = 29'500;
 constexpr int kFirstRemotePort = 20'000, kRemotePorts = 10'000;  // below the range that systems hand out by themselves
 
-struct Seat {
+struct ProcessSlot {
   std::size_t place = 0;  ///< index into JobOptions::hosts, or the lab's host
   int local_rank = 0;
 };
 
-Seat seat_of(const JobOptions& options, int rank) {
+ProcessSlot seat_of(const JobOptions& options, int rank) {
   if (options.lab != nullptr)
     return {.place = static_cast<std::size_t>(rank / options.ranks_per_host),
             .local_rank = rank % options.ranks_per_host};
   if (options.hosts.empty()) return {.place = 0, .local_rank = rank};
-  Seat seat{.place = 0, .local_rank = rank};
-  while (seat.local_rank >= options.hosts[seat.place].slots) seat.local_rank -= options.hosts[seat.place++].slots;
-  return seat;
+  ProcessSlot slot{.place = 0, .local_rank = rank};
+  while (slot.local_rank >= options.hosts[slot.place].slots) slot.local_rank -= options.hosts[slot.place++].slots;
+  return slot;
 }
 
 void check(const JobOptions& options) {

@@ -64,9 +64,9 @@ Question question_of(const Options& options) {
 }
 
 /// One algorithm after the other, as `auto` prefers them.
-nlohmann::json alternatives_of(const std::vector<PlanRank>& ranking) {
+nlohmann::json alternatives_of(const std::vector<RankedAlgorithm>& ranking) {
   nlohmann::json rows = nlohmann::json::array();
-  for (const PlanRank& entry : ranking) {
+  for (const RankedAlgorithm& entry : ranking) {
     rows.push_back({{"algorithm", entry.algorithm}, {"law_s", entry.law_s}});
     if (entry.measured_s) rows.back()["measured_s"] = *entry.measured_s;
   }
@@ -75,7 +75,7 @@ nlohmann::json alternatives_of(const std::vector<PlanRank>& ranking) {
 
 struct Answer {
   PlanPrice price;
-  std::vector<PlanRank> ranking;
+  std::vector<RankedAlgorithm> ranking;
   std::string picture;
 };
 
@@ -105,7 +105,7 @@ void print_answer(const PlanRequest& request, const LinkCost& link, const Answer
   const bool measured = !answer.ranking.empty() && answer.ranking.front().measured_s;
   if (request.ranks > 1)
     print_text("  by {}, in the order in which auto prefers them\n", measured ? "cost law | as measured" : "cost law");
-  for (const PlanRank& entry : answer.ranking)
+  for (const RankedAlgorithm& entry : answer.ranking)
     print_text("    {:<24} {}{}\n", entry.algorithm, format_seconds(entry.law_s),
                entry.measured_s ? " | " + format_seconds(*entry.measured_s) : "");
   if (!answer.picture.empty()) print_text("\n{}", answer.picture);
@@ -121,7 +121,7 @@ int price_collective(const Options& options, const Session& session) {
   if (!flaw.empty()) throw Corrupt(fmt::format("the plan of {} is wrong: {}", request.algorithm, flaw));
   progress.show(fmt::format("playing the plans of {} ranks in time", request.ranks));
   const Answer answer{price_plans(request, cost),
-                      request.ranks > 1 ? rank_algorithms(request, cost) : std::vector<PlanRank>(),
+                      request.ranks > 1 ? sort_algorithms(request, cost) : std::vector<RankedAlgorithm>(),
                       options.draw ? draw_plans(request, cost) : std::string()};
   progress.clear();
   if (request.collective == Collective::barrier) request.bytes = kBarrierBytes;

@@ -35,9 +35,9 @@ class Batches {
 };
 
 /// The steps of a run.
-struct Course {
+struct RunSteps {
   Group& group;  ///< ranks that may share a cache
-  input::Seat seat;
+  input::ReaderRank reader;
   input::Progress from;
   input::Pipeline::Plan plan;  ///< plan of each step, equal on all ranks; called by any thread
 };
@@ -60,7 +60,7 @@ class Data {
   [[nodiscard]] virtual std::size_t training_samples() const = 0;
   [[nodiscard]] virtual std::size_t evaluation_samples() const = 0;
   /// The batches of this rank, one for each step. A collective. `*this` outlives them.
-  [[nodiscard]] virtual std::unique_ptr<Batches> training(const Course& course) const = 0;
+  [[nodiscard]] virtual std::unique_ptr<Batches> training(const RunSteps& steps) const = 0;
   [[nodiscard]] virtual std::unique_ptr<Batches> evaluation(const HeldOut& held_out) const = 0;
 };
 

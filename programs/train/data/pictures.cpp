@@ -72,12 +72,12 @@ class Pictures final : public Data {
   std::size_t training_samples() const override { return set_.training->records(); }
   std::size_t evaluation_samples() const override { return set_.evaluation->records(); }
 
-  std::unique_ptr<Batches> training(const Course& course) const override {
+  std::unique_ptr<Batches> training(const RunSteps& steps) const override {
     input::PipelineOptions options = options_;
-    options.seed = course.seat.seed;
+    options.seed = steps.reader.seed;
     auto batches =
-        std::make_unique<Prepared>(set_, reader_of(course.group, *set_.training, course.seat, words_), options);
-    batches->start(course.from, course.plan);
+        std::make_unique<Prepared>(set_, reader_of(steps.group, *set_.training, steps.reader, words_), options);
+    batches->start(steps.from, steps.plan);
     return batches;
   }
 

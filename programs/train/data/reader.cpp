@@ -6,15 +6,15 @@ namespace {
 
 class Read final : public SampleReader {
  public:
-  Read(Group& group, const input::Source& source, const input::Seat& seat, const Options& o)
+  Read(Group& group, const input::Source& source, const input::ReaderRank& reader, const Options& o)
       : slow_(o.origin_rate > 0 ? cache::throttled(source, static_cast<double>(o.origin_rate)) : nullptr) {
     const input::Source& origin = slow_ ? *slow_ : source;
     if (o.cache_bytes > 0 || !o.cache_folder.empty())
       cache_ = cache::Cache::form(
-          group, origin, seat.seed,
+          group, origin, reader.seed,
           {.memory_bytes = o.cache_bytes, .folder = o.cache_folder, .disk_bytes = o.cache_disk_bytes});
     else
-      direct_ = input::direct_reader(origin, seat);
+      direct_ = input::direct_reader(origin, reader);
   }
 
   std::vector<input::Record> read(const input::Step& step) override {
@@ -32,9 +32,9 @@ class Read final : public SampleReader {
 
 }  // namespace
 
-std::unique_ptr<SampleReader> reader_of(Group& group, const input::Source& source, const input::Seat& seat,
+std::unique_ptr<SampleReader> reader_of(Group& group, const input::Source& source, const input::ReaderRank& reader,
                                         const Options& options) {
-  return std::make_unique<Read>(group, source, seat, options);
+  return std::make_unique<Read>(group, source, reader, options);
 }
 
 }  // namespace syncopate::train

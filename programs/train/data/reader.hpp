@@ -21,6 +21,6 @@ class SampleReader : public input::Reader {
 /// this is a collective over a subgroup of its own, so another thread may use `group` meanwhile. `source` outlives the
 /// reader. Throws what cache::Cache::form throws.
 [[nodiscard]] std::unique_ptr<SampleReader> reader_of(Group& group, const input::Source& source,
-                                                      const input::Seat& seat, const Options& options);
+                                                      const input::ReaderRank& reader, const Options& options);
 
 }  // namespace syncopate::train

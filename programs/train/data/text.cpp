@@ -21,7 +21,7 @@ class Text final : public Data {
   std::span<const std::string> class_names() const override { return {}; }
   std::size_t training_samples() const override { return training_; }
   std::size_t evaluation_samples() const override { return held_out_; }
-  std::unique_ptr<Batches> training(const Course& course) const override;
+  std::unique_ptr<Batches> training(const RunSteps& steps) const override;
   std::unique_ptr<Batches> evaluation(const HeldOut& held_out) const override;
 
   Batch batch(std::span<const std::uint32_t> samples, std::size_t first) const {
@@ -44,20 +44,20 @@ class Text final : public Data {
 
 class TrainingText final : public Batches {
  public:
-  TrainingText(const Text& text, const Course& course)
-      : text_(text), course_(course), at_(course.from), order_(text.training_samples(), course.seat.seed) {}
+  TrainingText(const Text& text, const RunSteps& steps)
+      : text_(text), steps_(steps), at_(steps.from), order_(text.training_samples(), steps.reader.seed) {}
   Batch next() override {
-    const auto& [rank, ranks, seed] = course_.seat;
-    const std::size_t batch = course_.plan(at_).value_or(input::StepPlan{}).batch;
+    const auto& [rank, ranks, seed] = steps_.reader;
+    const std::size_t batch = steps_.plan(at_).value_or(input::StepPlan{}).batch;
     require(batch > 0, "this run has no step {}", at_.step + 1);
-    const input::Share share = order_.share(at_, batch, rank, ranks);
+    const input::SampleShare share = order_.share(at_, batch, rank, ranks);
     input::advance(at_, share.total, order_.samples());
     return text_.batch(share.mine, 0);
   }
 
  private:
   const Text& text_;
-  const Course course_;
+  const RunSteps steps_;
   input::Progress at_;
   input::Order order_;
 };
@@ -79,8 +79,8 @@ class HeldOutText final : public Batches {
   std::size_t taken_ = 0;
 };
 
-std::unique_ptr<Batches> Text::training(const Course& course) const {
-  return std::make_unique<TrainingText>(*this, course);
+std::unique_ptr<Batches> Text::training(const RunSteps& steps) const {
+  return std::make_unique<TrainingText>(*this, steps);
 }
 std::unique_ptr<Batches> Text::evaluation(const HeldOut& held_out) const {
   return std::make_unique<HeldOutText>(*this, held_out);

@@ -38,7 +38,7 @@ Descent::Descent(const RunContext& run, const Options& options, const ExchangePl
   std::unique_ptr<ServedWeights> served = updater_ ? nullptr : serve(run.network, options, earlier);
   gradients_ = std::make_unique<Gradients>(
       run.group, run.network, std::move(exchange),
-      Gradients::Manner{options.serial, options.share_norms, std::move(served), plan.codecs.by_gradient()});
+      Gradients::Mode{options.serial, options.share_norms, std::move(served), plan.codecs.by_gradient()});
 }
 
 Descent::~Descent() = default;

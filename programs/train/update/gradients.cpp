@@ -50,16 +50,16 @@ class Gradients::Hook final : public torch::autograd::PostAccumulateGradHook {
   std::size_t index_;
 };
 
-Gradients::Gradients(Group& group, const Network& network, SynchronizerOptions options, Manner manner)
+Gradients::Gradients(Group& group, const Network& network, SynchronizerOptions options, Mode mode)
     : group_(group),
       network_(network),
       options_(std::move(options)),
-      together_(manner.together || options_.clip_norm > 0),
-      serial_(manner.serial || (manner.served && options_.clip_norm > 0)),  // clipping needs all gradients
-      ends_in_weights_(manner.served || updater_of(options_.exchange) != Updater::caller),
-      served_(std::move(manner.served)),
+      together_(mode.together || options_.clip_norm > 0),
+      serial_(mode.serial || (mode.served && options_.clip_norm > 0)),  // clipping needs all gradients
+      ends_in_weights_(mode.served || updater_of(options_.exchange) != Updater::caller),
+      served_(std::move(mode.served)),
       gradients_(gradients_of(network)) {
-  for (std::size_t i = 0; i < manner.codecs.size(); ++i) gradients_[i].codec = manner.codecs[i];
+  for (std::size_t i = 0; i < mode.codecs.size(); ++i) gradients_[i].codec = mode.codecs[i];
   for (const Gradient& gradient : gradients_) {
     offsets_.push_back(elements_);
     elements_ += gradient.elements;

@@ -22,13 +22,13 @@ class Gradients final {
  public:
   /// `options` lack `weights`, which are the network's; `options.trace` is required. `serial`: buckets leave after the
   /// backward pass, and weights arrive before the forward pass. `network` must outlive this.
-  struct Manner {
+  struct Mode {
     bool serial = false;
     bool together = false;                    ///< averages are used when all have arrived, not bucket by bucket
     std::unique_ptr<ServedWeights> served{};  ///< replaces the synchronizer if the exchange is by servers
     std::vector<std::string> codecs{};        ///< one per gradient; empty: that of the options
   };
-  Gradients(Group& group, const Network& network, SynchronizerOptions options, Manner manner);
+  Gradients(Group& group, const Network& network, SynchronizerOptions options, Mode mode);
   ~Gradients();
   Gradients(const Gradients&) = delete;
   Gradients& operator=(const Gradients&) = delete;

@@ -37,7 +37,7 @@ Form form_of(const Shape& shape, const Algorithm& inner) {
 /// The vector is cut among the first `parts` ranks of each host; the host's other ranks are their extra ranks.
 Plan build_cut(const Shape& shape, const HostTopology& topology, const Form& form) {
   const std::uint32_t parts = topology.smallest(), hosts = topology.hosts(), at = topology.place();
-  const Part between{shape.outer, Collective::allreduce, hosts, 0, shape.outer_blocks};
+  const SubPlan between{shape.outer, Collective::allreduce, hosts, 0, shape.outer_blocks};
   const std::uint32_t fine = hosts == 1 ? 1 : plan_of(between, 0).chunks;
   Plan plan{.chunks = parts * fine, .steps = {}};
   const pattern::ExtraRanks extras{parts, static_cast<std::uint32_t>(topology.local().size())};
@@ -47,9 +47,10 @@ Plan build_cut(const Shape& shape, const HostTopology& topology, const Form& for
   plan::unfold_extra_ranks(unfold, extras, at);
   plan::embed(plan, fold, local);
   if (!is_extra) {
-    add_part(plan, {form.first_by, form.first, parts, 0, shape.blocks}, at, local);
-    add_part(plan, between, topology.own_host(), {.ranks = topology.peers_at(at), .first = at * fine, .scale = fine});
-    add_part(plan, {form.last_by, form.last, parts, 0, shape.blocks}, at, local);
+    add_sub_plan(plan, {form.first_by, form.first, parts, 0, shape.blocks}, at, local);
+    add_sub_plan(plan, between, topology.own_host(),
+                 {.ranks = topology.peers_at(at), .first = at * fine, .scale = fine});
+    add_sub_plan(plan, {form.last_by, form.last, parts, 0, shape.blocks}, at, local);
   }
   plan::embed(plan, unfold, local);
   return plan;
@@ -57,16 +58,16 @@ Plan build_cut(const Shape& shape, const HostTopology& topology, const Form& for
 
 Plan build_leaders(const Shape& shape, const HostTopology& topology, const Form& form) {
   const auto size = static_cast<std::uint32_t>(topology.local().size());
-  const Part between{shape.outer, shape.collective, topology.hosts(), topology.root_host(), shape.outer_blocks};
-  const Part first{form.first_by, form.first, size, topology.local_leader(), shape.blocks};
-  const Part last{form.last_by, form.last, size, topology.local_leader(), shape.blocks};
+  const SubPlan between{shape.outer, shape.collective, topology.hosts(), topology.root_host(), shape.outer_blocks};
+  const SubPlan first{form.first_by, form.first, size, topology.local_leader(), shape.blocks};
+  const SubPlan last{form.last_by, form.last, size, topology.local_leader(), shape.blocks};
   Plan plan{.chunks = common_chunks(topology, between, {first, last}), .steps = {}};
   const plan::Embedding local{.ranks = topology.local(), .scale = plan.chunks, .completes = topology.hosts() == 1};
-  if (shape.collective != Collective::broadcast) add_part(plan, first, topology.place(), local);
+  if (shape.collective != Collective::broadcast) add_sub_plan(plan, first, topology.place(), local);
   if (topology.is_leader())
-    add_part(plan, between, topology.own_host(), {.ranks = topology.leaders(), .scale = plan.chunks});
+    add_sub_plan(plan, between, topology.own_host(), {.ranks = topology.leaders(), .scale = plan.chunks});
   const bool has_all = topology.hosts() == 1 && form.first == Collective::allreduce;
-  if (shape.collective != Collective::reduce && !has_all) add_part(plan, last, topology.place(), local);
+  if (shape.collective != Collective::reduce && !has_all) add_sub_plan(plan, last, topology.place(), local);
   return plan;
 }
 

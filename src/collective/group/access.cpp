@@ -8,6 +8,6 @@ namespace syncopate {
 void GroupAccess::run(Group& group, const collective::group::Request& request) { impl(group).run(request); }
 const PlanRequest& GroupAccess::place(Group& group) { return impl(group).scopes().of(Scope::group).request; }
 base::Time GroupAccess::next_look(Group& group, base::Time deadline) { return impl(group).next_look(deadline); }
-void GroupAccess::look_up(Group& group) { impl(group).look_up(); }
+void GroupAccess::poll_callback(Group& group) { impl(group).poll_callback(); }
 
 }  // namespace syncopate

@@ -16,10 +16,10 @@ class GroupAccess final {
   static void run(Group& group, const collective::group::Request& request);
   /// Ranks and hosts of the group; the other fields are unset.
   [[nodiscard]] static const PlanRequest& place(Group& group);
-  /// The end of a wait until `deadline`, or the time before it at which to call `look_up`.
+  /// The end of a wait until `deadline`, or the time before it at which to call `poll_callback`.
   [[nodiscard]] static base::Time next_look(Group& group, base::Time deadline);
   /// Calls GroupOptions::while_waiting; throws what it throws.
-  static void look_up(Group& group);
+  static void poll_callback(Group& group);
 };
 
 }  // namespace syncopate

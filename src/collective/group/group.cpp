@@ -134,7 +134,7 @@ base::Time Group::Impl::next_look(base::Time deadline) const {
   return options_.while_waiting ? std::min(deadline, endpoint_.clock->now() + kBetweenLooks) : deadline;
 }
 
-void Group::Impl::look_up() const {
+void Group::Impl::poll_callback() const {
   if (options_.while_waiting) options_.while_waiting();
 }
 

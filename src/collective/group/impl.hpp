@@ -46,10 +46,10 @@ class Group::Impl final {
   [[nodiscard]] const collective::group::Scopes& scopes() const noexcept { return scopes_; }
   /// Polling and sleeping of calls that wait.
   [[nodiscard]] transport::Patience caller_patience() const noexcept { return caller_; }
-  /// The end of a wait until `deadline`, or the time before it at which to call `look_up`.
+  /// The end of a wait until `deadline`, or the time before it at which to call `poll_callback`.
   [[nodiscard]] base::Time next_look(base::Time deadline) const;
   /// Calls GroupOptions::while_waiting; throws what it throws.
-  void look_up() const;
+  void poll_callback() const;
   /// Every rank calls it after joining. From then on rank 0's cluster file, if it has one, determines the costs. Throws
   /// Misuse or SystemFailure, equally on every rank, if the file is invalid or cannot be read.
   void learn_costs();

@@ -21,7 +21,7 @@ void Group::Impl::run_message(const Request& request) {
     check_health();
     queues_->add(0, request);
     while (!queues_->empty())
-      if (queues_->wait(request.patience, next_look(base::kNever)).empty()) look_up();
+      if (queues_->wait(request.patience, next_look(base::kNever)).empty()) poll_callback();
   } catch (const std::exception& error) {
     give_up(error);
     raise_failure(text_of(request, endpoint_.rank), request.options.name);

@@ -175,7 +175,7 @@ void Group::Impl::drive(const Request& request, const transport::membership::Ope
     const auto events = endpoint_.links->poll(next_look(deadline), request.patience);
     execution_->take(events);
     if (!events.empty()) continue;
-    look_up();
+    poll_callback();
     if (endpoint_.clock->now() >= deadline) time_out(request, record);
   }
 }

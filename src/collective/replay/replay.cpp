@@ -158,7 +158,7 @@ class Stage final {
     ++sender.begun[offer.route];
     sender.sends = receiver.receives = true;
     events_.emplace(end, replay_.transfers.size());
-    replay_.moments.push_back({replay_.transfers.size(), false});
+    replay_.events.push_back({replay_.transfers.size(), false});
     replay_.transfers.push_back({offer.from, offer.to, offer.send_step, offer.receive_step, now_, end});
   }
 
@@ -186,7 +186,7 @@ class Stage final {
         ++i;
         continue;
       }
-      replay_.moments.push_back({held[i], true});
+      replay_.events.push_back({held[i], true});
       held.erase(held.begin() + static_cast<std::ptrdiff_t>(i));
       finish(index, step);
       i = 0;

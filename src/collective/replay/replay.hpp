@@ -20,14 +20,14 @@ struct Transfer {
 };
 
 /// An event of a transfer. Its chunks are read when it begins, and the receiver's chunks change when it lands.
-struct Moment {
+struct Event {
   std::size_t transfer = 0;
   bool lands = false;
 };
 
 struct Replay {
   std::vector<Transfer> transfers;  ///< in the order in which they begin
-  std::vector<Moment> moments;      ///< in the order of time
+  std::vector<Event> events;        ///< in the order of time
   std::vector<double> ended;        ///< by program: end of its last step
   double makespan = 0;
   std::string stuck;  ///< empty if every step ran; otherwise names a rank that waits, and its step

@@ -133,12 +133,12 @@ class Proof final {
   /// Returns the flaw; empty if the plans are correct.
   std::string run(const Replay& replay) {
     travelling_.resize(replay.transfers.size());
-    for (const Moment& moment : replay.moments) {
-      const Transfer& transfer = replay.transfers[moment.transfer];
-      if (!moment.lands)
-        depart(transfer, moment.transfer);
+    for (const Event& event : replay.events) {
+      const Transfer& transfer = replay.transfers[event.transfer];
+      if (!event.lands)
+        depart(transfer, event.transfer);
       else
-        land(transfer, std::exchange(travelling_[moment.transfer], {}));
+        land(transfer, std::exchange(travelling_[event.transfer], {}));
       if (!flaw_.empty()) return flaw_;
     }
     return missing();

@@ -38,11 +38,11 @@ std::vector<std::pair<double, double>> table_of(const JsonPlace& place) {
   return table;
 }
 
-/// Runs `look_up`; a Misuse that it throws also names the place in the file.
+/// Runs `poll_callback`; a Misuse that it throws also names the place in the file.
 template <class LookUp>
-auto found_at(const JsonPlace& place, LookUp look_up) {
+auto found_at(const JsonPlace& place, LookUp poll_callback) {
   try {
-    return look_up();
+    return poll_callback();
   } catch (const Misuse& misuse) {
     place.refuse(misuse.what());
   }

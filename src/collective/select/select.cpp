@@ -11,8 +11,8 @@
 
 namespace syncopate {
 
-std::vector<PlanRank> rank_algorithms(const PlanRequest& request, const NetworkCost& cost) {
-  std::vector<PlanRank> ranked;
+std::vector<RankedAlgorithm> sort_algorithms(const PlanRequest& request, const NetworkCost& cost) {
+  std::vector<RankedAlgorithm> ranked;
   for (const collective::Choice& choice :
        collective::select::rank_choices(collective::select::request_of_largest_part(request), cost))
     ranked.push_back({std::string(choice.algorithm->name), choice.law_s, choice.measured_s});

@@ -77,9 +77,9 @@ void propose(const Rule& rule, const Layer& layer, const base::CounterRandom& ra
 sparse::MaskCoding coding_of(const Settings& settings) {
   const std::vector<double>& parameters = settings.numbers;
   const auto propose_now = [rule = rule_of(parameters)](const Compensated& tensor, const Tensor& source,
-                                                        const Moment& moment, sparse::Selection& into) {
+                                                        const StepInfo& info, sparse::Selection& into) {
     const Layer layer{tensor.elements(), static_cast<const float*>(source.weights.data), tensor.size()};
-    propose(rule, layer, {source.key, moment.step, static_cast<std::uint64_t>(moment.rank)}, into);
+    propose(rule, layer, {source.key, info.step, static_cast<std::uint64_t>(info.rank)}, into);
   };
   return {.propose = propose_now,
           .proposers = static_cast<int>(parameters[1]),

@@ -25,7 +25,7 @@ bool adjoin(std::span<const Tensor> tensors) {
 
 class InPlace final : public Coder {
  public:
-  [[nodiscard]] Round begin(std::span<const Tensor> tensors, const Moment& /*moment*/, base::Bytes wire) override {
+  [[nodiscard]] Round begin(std::span<const Tensor> tensors, const StepInfo& /*info*/, base::Bytes wire) override {
     tensors_ = tensors;
     packed_ = adjoin(tensors) ? nullptr : wire.data();
     each([](std::byte* packed, base::Bytes values) { std::memcpy(packed, values.data(), values.size()); });

@@ -39,8 +39,8 @@ void draw(const Tensor& source, double density, std::uint64_t step, std::vector<
 }
 
 std::unique_ptr<Coder> coder(const Settings& settings) {
-  const auto draw_now = [settings](const Tensor& source, const Moment& moment, std::vector<std::uint32_t>& into) {
-    draw(source, sparse::density_at(settings, moment.step), moment.step, into);
+  const auto draw_now = [settings](const Tensor& source, const StepInfo& info, std::vector<std::uint32_t>& into) {
+    draw(source, sparse::density_at(settings, info.step), info.step, into);
   };
   return sparse::sharing_coder(draw_now, settings.feedback);
 }

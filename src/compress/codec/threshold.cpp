@@ -29,7 +29,7 @@ std::vector<RoundBytes> rounds(const Settings& settings, std::span<const Tensor>
 
 std::unique_ptr<Coder> coder(const Settings& settings) {
   const auto select = [least = kernel::magnitude(tau_of(settings))](const Compensated& tensor, const Tensor& /*source*/,
-                                                                    const Moment& /*moment*/, sparse::Selection& into) {
+                                                                    const StepInfo& /*info*/, sparse::Selection& into) {
     into.clear();
     sparse::each_chunk(tensor.size(), [&](Range chunk) { into.add_at_least(least, tensor.formed(chunk), chunk); });
   };

@@ -20,7 +20,7 @@ class FactoredCoder final : public Coder {
  public:
   FactoredCoder(std::size_t rank, const Feedback& feedback) : rank_(rank), feedback_(feedback) {}
 
-  [[nodiscard]] Round begin(std::span<const Tensor> tensors, const Moment& moment, base::Bytes wire) override {
+  [[nodiscard]] Round begin(std::span<const Tensor> tensors, const StepInfo& info, base::Bytes wire) override {
     terms_.clear();
     is_multiplied_ = false;
     auto* next = reinterpret_cast<float*>(wire.data());
@@ -34,7 +34,7 @@ class FactoredCoder final : public Coder {
       const std::size_t columns = term.tensor.rows == 0 ? 0 : term.tensor.columns;
       term.q = {next, rank_, columns};
       next += rank_ * columns;
-      multiply(term, moment.step);
+      multiply(term, info.step);
     }
     end_ = next;
     return {Combine::additive, Buffer(p_, static_cast<std::size_t>(q_ - p_), DType::f32)};

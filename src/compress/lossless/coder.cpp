@@ -38,16 +38,16 @@ class LosslessCoder final : public Coder {
  public:
   explicit LosslessCoder(DType wire_type) : wire_type_(wire_type) {}
 
-  [[nodiscard]] Round begin(std::span<const Tensor> tensors, const Moment& moment, base::Bytes wire) override {
+  [[nodiscard]] Round begin(std::span<const Tensor> tensors, const StepInfo& info, base::Bytes wire) override {
     tensors_ = tensors;
-    moment_ = moment;
+    info_ = info;
     wire_ = wire;
     elements_ = elements_of(tensors);
     travels_ = tensors.empty() || size_of(tensors.front().values.dtype) > 2 ? wire_type_ : tensors.front().values.dtype;
     is_gathered_ = false;
     lengths_.clear();
     std::size_t written = 0;
-    for (int rank = 0; rank < moment.ranks; ++rank) {
+    for (int rank = 0; rank < info.ranks; ++rank) {
       const std::size_t before = written;
       each_block(part(rank), [&](Range block) { written += write_block(values_of(block), wire_.subspan(written)); });
       lengths_.push_back(written - before);
@@ -83,7 +83,7 @@ class LosslessCoder final : public Coder {
   /// The elements that a rank owns, as whole blocks.
   [[nodiscard]] Range part(int rank) const {
     const Range blocks =
-        even_part(blocks_of(elements_), static_cast<std::size_t>(moment_.ranks), static_cast<std::size_t>(rank));
+        even_part(blocks_of(elements_), static_cast<std::size_t>(info_.ranks), static_cast<std::size_t>(rank));
     return {std::min(blocks.begin * kBlock, elements_), std::min(blocks.end * kBlock, elements_)};
   }
 
@@ -119,7 +119,7 @@ class LosslessCoder final : public Coder {
     sums_.resize(kBlock);
     addend_.resize(kBlock);
     std::size_t written = 0;
-    each_block(part(moment_.rank), [&](Range block) {
+    each_block(part(info_.rank), [&](Range block) {
       const std::span values = std::span(values_).first(block.size());
       for (std::size_t rank = 0; rank < packets.size(); ++rank) {
         packets[rank] = read_block(packets[rank], values);
@@ -127,7 +127,7 @@ class LosslessCoder final : public Coder {
         kernel::cast({travels_, DType::f32}, bytes(values_), bytes(into), block.size());
         if (rank > 0) kernel::reduce({}, bytes(sums_), bytes(addend_), block.size());
       }
-      kernel::finish({.op = ReduceOp::average, .divisor = moment_.ranks}, bytes(sums_), block.size());
+      kernel::finish({.op = ReduceOp::average, .divisor = info_.ranks}, bytes(sums_), block.size());
       kernel::cast({DType::f32, travels_}, bytes(sums_), bytes(values_), block.size());
       written += write_block(values, wire_.subspan(written));
     });
@@ -138,9 +138,9 @@ class LosslessCoder final : public Coder {
   void take_averages(Answer answer) {
     if (elements_ == 0) return;
     std::vector<base::ConstBytes> packets(answer.packets.begin(), answer.packets.end());
-    if (packets.size() != static_cast<std::size_t>(moment_.ranks))
+    if (packets.size() != static_cast<std::size_t>(info_.ranks))
       throw Corrupt("the number of gathered packets is not the number of ranks");
-    for (int rank = 0; rank < moment_.ranks; ++rank)
+    for (int rank = 0; rank < info_.ranks; ++rank)
       each_block(part(rank), [&](Range block) {
         base::ConstBytes& packet = packets[static_cast<std::size_t>(rank)];
         packet = read_block(packet, std::span(values_).first(block.size()));
@@ -157,7 +157,7 @@ class LosslessCoder final : public Coder {
   const DType wire_type_;
   DType travels_ = DType::bf16;
   std::span<const Tensor> tensors_;
-  Moment moment_;
+  StepInfo info_;
   base::Bytes wire_;
   std::size_t elements_ = 0;
   bool is_gathered_ = false;

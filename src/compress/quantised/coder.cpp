@@ -23,16 +23,16 @@ class ScatteringCoder final : public Coder {
  public:
   explicit ScatteringCoder(Coding coding) : coding_(std::move(coding)) {}
 
-  [[nodiscard]] Round begin(std::span<const Tensor> tensors, const Moment& moment, base::Bytes wire) override {
+  [[nodiscard]] Round begin(std::span<const Tensor> tensors, const StepInfo& info, base::Bytes wire) override {
     tensors_ = tensors;
-    moment_ = moment;
+    info_ = info;
     wire_ = wire;
     is_gathered_ = false;
     lengths_.clear();
     std::vector<Compensated> compensated;
     for (const Tensor& tensor : tensors_) compensated.emplace_back(tensor, coding_.feedback);
     std::byte* into = wire.data();
-    for (int rank = 0; rank < moment.ranks; ++rank) {
+    for (int rank = 0; rank < info.ranks; ++rank) {
       const std::byte* const begin = into;
       for (std::size_t i = 0; i < tensors_.size(); ++i) into = encode(tensors_[i], compensated[i], rank, into);
       lengths_.push_back(static_cast<std::size_t>(into - begin));
@@ -48,7 +48,7 @@ class ScatteringCoder final : public Coder {
     }
     add_up(answer);
     return Round{.combine = Combine::gather,
-                 .payload = Buffer(wire_.data(), length_of(moment_.rank), DType::u8),
+                 .payload = Buffer(wire_.data(), length_of(info_.rank), DType::u8),
                  .lengths = lengths_,
                  .ends = true};
   }
@@ -68,7 +68,7 @@ class ScatteringCoder final : public Coder {
 
  private:
   [[nodiscard]] Range part(const Tensor& tensor, int rank) const {
-    return part_of(tensor, coding_.packets->group(), {.rank = rank, .ranks = moment_.ranks});
+    return part_of(tensor, coding_.packets->group(), {.rank = rank, .ranks = info_.ranks});
   }
 
   /// Calls work(group) for each group of a range that begins at a group boundary.
@@ -79,7 +79,7 @@ class ScatteringCoder final : public Coder {
   }
 
   [[nodiscard]] base::CounterRandom random(const Tensor& tensor, int rank) const {
-    return {tensor.key, moment_.step, static_cast<std::uint64_t>(rank)};
+    return {tensor.key, info_.step, static_cast<std::uint64_t>(rank)};
   }
 
   /// Prefetches the next group while this one is encoded in several passes; this saves a quarter of the time.
@@ -93,7 +93,7 @@ class ScatteringCoder final : public Coder {
   [[nodiscard]] std::byte* encode(const Tensor& tensor, const Compensated& compensated, int rank,
                                   std::byte* into) const {
     const Quantiser& quantiser = *coding_.packets;
-    const base::CounterRandom words = random(tensor, moment_.rank);
+    const base::CounterRandom words = random(tensor, info_.rank);
     each_group(part(tensor, rank), [&](Range group) {
       fetch(tensor, {group.end, std::min(group.end + group.size(), tensor.values.count)});
       compensated.form(group);
@@ -112,11 +112,11 @@ class ScatteringCoder final : public Coder {
   /// Sums this rank's parts and encodes their averages.
   void add_up(Answer answer) const {
     if (elements_of(tensors_) == 0) return;
-    require_lengths(answer, std::vector(answer.packets.size(), length_of(moment_.rank)));
+    require_lengths(answer, std::vector(answer.packets.size(), length_of(info_.rank)));
     std::size_t at = 0;
     for (const Tensor& tensor : tensors_) {
-      const base::CounterRandom words = random(tensor, moment_.ranks);
-      const Range owned = part(tensor, moment_.rank);
+      const base::CounterRandom words = random(tensor, info_.ranks);
+      const Range owned = part(tensor, info_.rank);
       each_group(owned, [&](Range group) {
         float room[kMostGroup];
         const std::span average(room, group.size());
@@ -136,7 +136,7 @@ class ScatteringCoder final : public Coder {
       coding_.packets->decode(packet.data() + at, {room, average.size()});
       kernel::reduce({.dtype = DType::f32}, bytes(average.data()), bytes(room), average.size());
     }
-    kernel::finish({.dtype = DType::f32, .op = ReduceOp::average, .divisor = moment_.ranks}, bytes(average.data()),
+    kernel::finish({.dtype = DType::f32, .op = ReduceOp::average, .divisor = info_.ranks}, bytes(average.data()),
                    average.size());
   }
 
@@ -162,7 +162,7 @@ class ScatteringCoder final : public Coder {
   void take_averages(Answer answer) const {
     if (elements_of(tensors_) == 0) return;
     require_lengths(answer, lengths_);
-    for (int rank = 0; rank < moment_.ranks; ++rank) {
+    for (int rank = 0; rank < info_.ranks; ++rank) {
       const std::byte* from = answer.packets[static_cast<std::size_t>(rank)].data();
       for (const Tensor& tensor : tensors_)
         each_group(part(tensor, rank), [&](Range group) {
@@ -173,8 +173,8 @@ class ScatteringCoder final : public Coder {
   }
 
   void require_lengths(Answer answer, std::span<const std::size_t> lengths) const {
-    if (answer.packets.size() != static_cast<std::size_t>(moment_.ranks))
-      throw Corrupt(fmt::format("{} quantised packets arrived from {} ranks", answer.packets.size(), moment_.ranks));
+    if (answer.packets.size() != static_cast<std::size_t>(info_.ranks))
+      throw Corrupt(fmt::format("{} quantised packets arrived from {} ranks", answer.packets.size(), info_.ranks));
     for (std::size_t rank = 0; rank < answer.packets.size(); ++rank)
       if (answer.packets[rank].size() != lengths[rank])
         throw Corrupt(fmt::format("the quantised packet of rank {} has {} bytes instead of {}", rank,
@@ -186,7 +186,7 @@ class ScatteringCoder final : public Coder {
 
   const Coding coding_;
   std::span<const Tensor> tensors_;
-  Moment moment_;
+  StepInfo info_;
   base::Bytes wire_;
   std::vector<std::size_t> lengths_;  ///< of every rank's parts
   bool is_gathered_ = false;          ///< the gather round was returned

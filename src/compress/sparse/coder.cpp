@@ -20,16 +20,16 @@ class GatheringCoder final : public Coder {
   explicit GatheringCoder(SparseCoding coding)
       : coding_(std::move(coding)), dense_(settings_of("none").codec->coder(settings_of("none"))) {}
 
-  [[nodiscard]] Round begin(std::span<const Tensor> tensors, const Moment& moment, base::Bytes wire) override {
+  [[nodiscard]] Round begin(std::span<const Tensor> tensors, const StepInfo& info, base::Bytes wire) override {
     tensors_ = tensors;
-    moment_ = moment;
+    info_ = info;
     wire_ = wire;
     is_dense_ = false;
     selections_.resize(tensors.size());
     std::size_t written = 0, index_bytes = 0;
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       const Compensated tensor(tensors[i], coding_.feedback);
-      coding_.select(tensor, tensors[i], moment, selections_[i]);
+      coding_.select(tensor, tensors[i], info, selections_[i]);
       const base::Bytes packet = wire.subspan(written);
       written += write_packet(coding_.values, selections_[i], tensor.size(), packet);
       index_bytes += index_bytes_of(packet);
@@ -69,7 +69,7 @@ class GatheringCoder final : public Coder {
       const std::span<const float> values = std::as_const(selections_[i]).values();
       for (std::size_t j = 0; j < indices.size(); ++j) floats(tensors_[i])[indices[j]] = values[j];
     }
-    return dense_->begin(tensors_, moment_, wire_);
+    return dense_->begin(tensors_, info_, wire_);
   }
 
   /// Averages tensor by tensor; each rank's answer has one packet per tensor, in order.
@@ -100,7 +100,7 @@ class GatheringCoder final : public Coder {
 
   void add_to(float* tile, Range range, std::size_t rank) {
     const Arrival& arrival = arrivals_[rank];
-    const auto ranks = static_cast<float>(moment_.ranks);
+    const auto ranks = static_cast<float>(info_.ranks);
     std::size_t& i = next_[rank];
     for (; i < arrival.indices.size() && arrival.indices[i] < range.end; ++i)
       tile[arrival.indices[i] - range.begin] += arrival.values[i] / ranks;
@@ -109,7 +109,7 @@ class GatheringCoder final : public Coder {
   const SparseCoding coding_;
   const std::unique_ptr<Coder> dense_;
   std::span<const Tensor> tensors_;
-  Moment moment_;
+  StepInfo info_;
   base::Bytes wire_;
   bool is_dense_ = false;
   std::vector<Selection> selections_;  ///< by tensor

@@ -11,7 +11,7 @@ namespace syncopate::compress::sparse {
 
 /// Forms all elements of the tensor and selects the elements to send.
 using Select =
-    std::function<void(const Compensated& tensor, const Tensor& source, const Moment& moment, Selection& into)>;
+    std::function<void(const Compensated& tensor, const Tensor& source, const StepInfo& info, Selection& into)>;
 
 struct SparseCoding {
   Select select;

@@ -33,10 +33,10 @@ void select_largest_share(const Compensated& tensor, double density, const base:
 }
 
 SparseCoding density_coding(const Settings& settings, SelectShare select) {
-  const auto select_now = [settings, select](const Compensated& tensor, const Tensor& source, const Moment& moment,
+  const auto select_now = [settings, select](const Compensated& tensor, const Tensor& source, const StepInfo& info,
                                              Selection& into) {
-    const base::CounterRandom random{source.key, moment.step, static_cast<std::uint64_t>(moment.rank)};
-    select(tensor, density_at(settings, moment.step), random, into);
+    const base::CounterRandom random{source.key, info.step, static_cast<std::uint64_t>(info.rank)};
+    select(tensor, density_at(settings, info.step), random, into);
   };
   return {.select = select_now, .values = values_of(settings), .feedback = settings.feedback};
 }

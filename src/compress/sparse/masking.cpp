@@ -21,14 +21,14 @@ namespace {
 using Place = std::uint32_t;  ///< position of a tensor in the bucket
 
 /// Whether this rank is one of the `proposers` ranks that are drawn for the tensor in this step.
-bool is_drawn(const Tensor& tensor, const Moment& moment, int proposers) {
-  const base::CounterRandom random{tensor.key, moment.step};
-  std::vector<int> ranks(static_cast<std::size_t>(moment.ranks));
+bool is_drawn(const Tensor& tensor, const StepInfo& info, int proposers) {
+  const base::CounterRandom random{tensor.key, info.step};
+  std::vector<int> ranks(static_cast<std::size_t>(info.ranks));
   std::iota(ranks.begin(), ranks.end(), 0);
   const auto drawn = std::min(static_cast<std::size_t>(proposers), ranks.size());
   for (std::size_t i = 0; i < drawn; ++i)
     std::swap(ranks[i], ranks[i + random.below(static_cast<std::uint32_t>(ranks.size() - i), i)]);
-  return std::ranges::find(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(drawn), moment.rank) !=
+  return std::ranges::find(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(drawn), info.rank) !=
          ranks.begin() + static_cast<std::ptrdiff_t>(drawn);
 }
 
@@ -36,9 +36,9 @@ class MaskingCoder final : public Coder {
  public:
   explicit MaskingCoder(MaskCoding coding) : coding_(std::move(coding)) {}
 
-  [[nodiscard]] Round begin(std::span<const Tensor> tensors, const Moment& moment, base::Bytes wire) override {
+  [[nodiscard]] Round begin(std::span<const Tensor> tensors, const StepInfo& info, base::Bytes wire) override {
     tensors_ = tensors;
-    moment_ = moment;
+    info_ = info;
     wire_ = wire;
     is_adding_ = false;
     formed_.clear();
@@ -67,8 +67,8 @@ class MaskingCoder final : public Coder {
   void propose(const Compensated& tensor, const Tensor& source) {
     const std::uint32_t largest = form_all(tensor);
     proposed_.clear();
-    if (is_drawn(source, moment_, coding_.proposers))
-      coding_.propose(tensor, source, moment_, proposed_);
+    if (is_drawn(source, info_, coding_.proposers))
+      coding_.propose(tensor, source, info_, proposed_);
     else if (largest >= kernel::kNotFinite)
       proposed_.add_at_least(kernel::kNotFinite, tensor.elements(), {0, tensor.size()});
   }
@@ -83,7 +83,7 @@ class MaskingCoder final : public Coder {
   void flush(std::vector<std::uint32_t>& mask, std::size_t elements) const {
     mask.clear();
     if (coding_.flush_in == 0) return;
-    const Range part = even_part(elements, coding_.flush_in, moment_.step % coding_.flush_in);
+    const Range part = even_part(elements, coding_.flush_in, info_.step % coding_.flush_in);
     mask.resize(part.size());
     std::iota(mask.begin(), mask.end(), static_cast<std::uint32_t>(part.begin));
   }
@@ -116,7 +116,7 @@ class MaskingCoder final : public Coder {
 
   const MaskCoding coding_;
   std::span<const Tensor> tensors_;
-  Moment moment_;
+  StepInfo info_;
   base::Bytes wire_;
   bool is_adding_ = false;  ///< the additive round was returned
   // One entry per tensor:

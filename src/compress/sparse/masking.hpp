@@ -11,7 +11,7 @@ namespace syncopate::compress::sparse {
 
 /// Adds the elements of a formed tensor that are to be sent.
 using Propose =
-    std::function<void(const Compensated& tensor, const Tensor& source, const Moment& moment, Selection& into)>;
+    std::function<void(const Compensated& tensor, const Tensor& source, const StepInfo& info, Selection& into)>;
 
 struct MaskCoding {
   Propose propose;

@@ -14,11 +14,11 @@ class MergingCoder final : public Coder, public Merger {
   MergingCoder(SparseCoding coding, MostSelected most)
       : most_(std::move(most)), feedback_(coding.feedback), gathering_(gathering_coder(std::move(coding))) {}
 
-  [[nodiscard]] Round begin(std::span<const Tensor> tensors, const Moment& moment, base::Bytes wire) override {
+  [[nodiscard]] Round begin(std::span<const Tensor> tensors, const StepInfo& info, base::Bytes wire) override {
     tensors_ = tensors;
-    step_ = moment.step;
+    step_ = info.step;
     wire_ = wire;
-    Round round = gathering_->begin(tensors, moment, wire);
+    Round round = gathering_->begin(tensors, info, wire);
     payload_ = round.payload.bytes();
     round.combine = Combine::mergeable;
     round.dense_bytes = 0;

@@ -15,11 +15,11 @@ class SharingCoder final : public Coder {
  public:
   SharingCoder(Draw draw, Feedback feedback) : draw_(std::move(draw)), feedback_(feedback) {}
 
-  [[nodiscard]] Round begin(std::span<const Tensor> tensors, const Moment& moment, base::Bytes wire) override {
+  [[nodiscard]] Round begin(std::span<const Tensor> tensors, const StepInfo& info, base::Bytes wire) override {
     tensors_ = tensors;
     wire_ = wire;
     selections_.resize(tensors.size());
-    for (std::size_t i = 0; i < tensors.size(); ++i) select(tensors[i], moment, selections_[i]);
+    for (std::size_t i = 0; i < tensors.size(); ++i) select(tensors[i], info, selections_[i]);
     return packed_round(selections_, wire);
   }
 
@@ -29,10 +29,10 @@ class SharingCoder final : public Coder {
   }
 
  private:
-  void select(const Tensor& source, const Moment& moment, Selection& into) {
+  void select(const Tensor& source, const StepInfo& info, Selection& into) {
     const Compensated tensor(source, feedback_);
     const bool finite = form_all(tensor) < kernel::kNotFinite;
-    draw_(source, moment, indices_);
+    draw_(source, info, indices_);
     into.clear();
     for (const std::uint32_t i : indices_)
       into.add(i, finite ? tensor.elements()[i] : std::numeric_limits<float>::quiet_NaN());

@@ -10,7 +10,7 @@
 namespace syncopate::compress::sparse {
 
 /// Draws ascending indices below `source.values.count` from the gradient's key and the step, which all ranks know.
-using Draw = std::function<void(const Tensor& source, const Moment& moment, std::vector<std::uint32_t>& into)>;
+using Draw = std::function<void(const Tensor& source, const StepInfo& info, std::vector<std::uint32_t>& into)>;
 
 /// One additive round of the drawn elements of all tensors. The result is the all-reduce average of these elements, and
 /// zero elsewhere. If any element of a tensor is not finite, all its drawn elements are sent as NaN, so that every rank

@@ -24,7 +24,7 @@ fs::path folder_of(const fs::path& path) {
 }
 
 /// Consecutive files. Labels are held; pixels are read on demand.
-class Part final : public Source {
+class CifarFiles final : public Source {
  public:
   void append(const fs::path& path, PlaneMoments& moments) {
     std::error_code ignored;
@@ -78,7 +78,7 @@ bool recognises(const std::string& path) { return !folder_of(path).empty(); }
 
 Dataset open(const std::string& path) {
   const fs::path folder = folder_of(path);
-  const auto training = std::make_shared<Part>(), evaluation = std::make_shared<Part>();
+  const auto training = std::make_shared<CifarFiles>(), evaluation = std::make_shared<CifarFiles>();
   PlaneMoments moments, ignored;
   for (int i = 1; i <= 5; ++i) training->append(folder / fmt::format("data_batch_{}.bin", i), moments);
   evaluation->append(folder / "test_batch.bin", ignored);

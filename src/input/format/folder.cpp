@@ -41,9 +41,9 @@ bool is_class(const fs::directory_entry& entry) {
 
 bool is_picture(const fs::directory_entry& entry) { return is_photograph(entry.path().filename().string()); }
 
-class Part final : public Source {
+class PictureFiles final : public Source {
  public:
-  Part(fs::path folder, const std::vector<std::string>& classes) : folder_(std::move(folder)) {
+  PictureFiles(fs::path folder, const std::vector<std::string>& classes) : folder_(std::move(folder)) {
     for (const std::string& name : names_in(folder_, is_class)) {
       const auto found = std::ranges::lower_bound(classes, name);
       base::require(found != classes.end() && *found == name, "{} has no class of that name in train/",
@@ -103,8 +103,8 @@ Dataset open(const std::string& path) {
   set.classes = names_in(folder / "train", is_class);
   base::require(!set.classes.empty(), "{} has no class folders; allowed: one folder per class",
                 (folder / "train").string());
-  set.training = std::make_shared<Part>(folder / "train", set.classes);
-  set.evaluation = std::make_shared<Part>(folder / "val", set.classes);
+  set.training = std::make_shared<PictureFiles>(folder / "train", set.classes);
+  set.evaluation = std::make_shared<PictureFiles>(folder / "val", set.classes);
   set.decoder = photograph_decoder;
   return set;
 }

@@ -18,7 +18,7 @@ constexpr std::uint64_t kCutDraws = 0x63757473;  ///< "cuts"
 constexpr int kAttempts = 10;
 constexpr double kLeastArea = 0.08, kMostRatio = 4.0 / 3;
 
-base::CounterRandom random_of(const Look& look) { return {look.seed, kCutDraws, look.epoch, look.sample}; }
+base::CounterRandom random_of(const PictureTransform& look) { return {look.seed, kCutDraws, look.epoch, look.sample}; }
 
 Box middle(const Size& picture, double width, double height) {
   return {(picture.width - width) / 2, (picture.height - height) / 2, width, height};
@@ -31,7 +31,7 @@ void require_reasonable(std::uint64_t width, std::uint64_t height) {
     throw Corrupt(fmt::format("declares {} x {} pixels; allowed: 1 to {} in total", width, height, kMostPixels));
 }
 
-Box box_of(const Size& picture, const Look& look) {
+Box box_of(const Size& picture, const PictureTransform& look) {
   const double shorter = std::min(picture.width, picture.height);
   if (!look.augment) return middle(picture, shorter * 7 / 8, shorter * 7 / 8);
   const base::CounterRandom random = random_of(look);
@@ -50,7 +50,7 @@ Box box_of(const Size& picture, const Look& look) {
                 std::min<double>(picture.height, picture.width * kMostRatio));
 }
 
-bool is_mirrored(const Look& look) { return look.augment && (random_of(look).bits(0) >> 63) != 0; }
+bool is_mirrored(const PictureTransform& look) { return look.augment && (random_of(look).bits(0) >> 63) != 0; }
 
 int eighths_for(const Box& box, int side) {
   for (const int eighths : {1, 2, 4})

@@ -137,7 +137,7 @@ class Jpeg final {
 
 }  // namespace
 
-void read_jpeg(std::span<const std::byte> file, const Look& look, Cut& cut) {
+void read_jpeg(std::span<const std::byte> file, const PictureTransform& look, Cut& cut) {
   Jpeg jpeg(file);
   const auto [width, height] = jpeg.size();
   require_reasonable(static_cast<std::uint64_t>(width), static_cast<std::uint64_t>(height));
@@ -165,7 +165,7 @@ void read_jpeg(std::span<const std::byte> file, const Look& look, Cut& cut) {
 #else
 namespace syncopate::input {
 
-void read_jpeg(std::span<const std::byte>, const Look&, Cut&) {
+void read_jpeg(std::span<const std::byte>, const PictureTransform&, Cut&) {
   throw Misuse("this build cannot read JPEG: install libjpeg-turbo (Debian: libjpeg62-turbo-dev) and rebuild");
 }
 

@@ -76,7 +76,7 @@ class Photographs final : public Decoder {
     }
   }
 
-  void decode(std::span<const std::byte> record, const Look& look, float* out) override {
+  void decode(std::span<const std::byte> record, const PictureTransform& look, float* out) override {
     base::require(look.side >= 1, "a picture of {} pixels each way; allowed: at least 1", look.side);
     const auto begins = [&](const auto& magic) {
       return record.size() > magic.size() && std::equal(magic.begin(), magic.end(), record.begin());

@@ -22,7 +22,7 @@ struct Change {
   bool flip = false;
 };
 
-Change change_of(const Look& look) {
+Change change_of(const PictureTransform& look) {
   if (!look.augment) return {};
   const base::CounterRandom random{look.seed, kPlaneDraws, look.epoch, look.sample};
   const auto shift = [&](std::uint64_t draw) {
@@ -35,7 +35,7 @@ class Planes final : public Decoder {
  public:
   explicit Planes(const PlaneNormaliser& normaliser) : normaliser_(normaliser) {}
 
-  void decode(std::span<const std::byte> record, const Look& look, float* out) override {
+  void decode(std::span<const std::byte> record, const PictureTransform& look, float* out) override {
     base::require(look.side >= 1, "a picture of {} pixels each way; allowed: at least 1", look.side);
     if (record.size() != 1 + 3 * kPlane) throw Corrupt("is not a record of 1 + 3 x 32 x 32 bytes");
     if (look.side == kSide) return write(record.subspan(1), change_of(look), out);

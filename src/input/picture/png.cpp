@@ -40,7 +40,7 @@ void put_over_white(std::vector<std::uint8_t>& pixels) {
 
 }  // namespace
 
-void read_png(std::span<const std::byte> file, const Look& look, Cut& cut) {
+void read_png(std::span<const std::byte> file, const PictureTransform& look, Cut& cut) {
   Png png(file);
   require_reasonable(png.image().width, png.image().height);
   cut.size = {static_cast<int>(png.image().width), static_cast<int>(png.image().height)};
@@ -54,7 +54,7 @@ void read_png(std::span<const std::byte> file, const Look& look, Cut& cut) {
 #else
 namespace syncopate::input {
 
-void read_png(std::span<const std::byte>, const Look&, Cut&) {
+void read_png(std::span<const std::byte>, const PictureTransform&, Cut&) {
   throw Misuse("this build cannot read PNG: install libpng (Debian: libpng-dev) and rebuild");
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr Hyperparameter kTakes[] = {beta1(0.9), beta2(0.999), epsilon(1e-8), weight_decay(0.01)};
 
-void update(const Step& step, const Part& part) {
+void update(const Step& step, const TensorSlice& part) {
   kernel::descend_by_moments_decoupled({step.rate(), step.decay()}, moments_of(step), part.size(), memory_of(part));
 }
 

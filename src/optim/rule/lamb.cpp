@@ -14,13 +14,13 @@ namespace {
 
 constexpr Hyperparameter kTakes[] = {beta1(0.9), beta2(0.999), epsilon(1e-6), weight_decay(0.01)};
 
-void prepare(const Step& step, const Part& part) {
+void prepare(const Step& step, const TensorSlice& part) {
   kernel::direction_of_moments(step.decay(), moments_of(step), part.size(), memory_of(part));
 }
 
 double ratio(const Hyperparameters& /*with*/, const Norms& norms) { return norms.weights / norms.direction; }
 
-void update(const Step& step, const Part& part) {
+void update(const Step& step, const TensorSlice& part) {
   kernel::descend({step.rate(), 0}, part.size(), part.weights.data(), part.gradient.data());
 }
 

@@ -16,7 +16,7 @@ double ratio(const Hyperparameters& with, const Norms& norms) {
   return with.trust * norms.weights / (norms.direction + with.weight_decay * norms.weights);
 }
 
-void update(const Step& step, const Part& part) {
+void update(const Step& step, const TensorSlice& part) {
   kernel::descend_with_scaled_momentum(momentum_of(step), part.size(), velocity_of(part));
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr Hyperparameter kTakes[] = {weight_decay(1e-4)};
 
-void update(const Step& step, const Part& part) {
+void update(const Step& step, const TensorSlice& part) {
   kernel::descend({step.rate(), step.decay()}, part.size(), part.weights.data(), part.gradient.data());
 }
 

@@ -6,7 +6,7 @@ namespace syncopate::schedule::architecture {
 namespace {
 
 std::vector<Tensor> tensors() {
-  Notebook notebook;
+  TensorTable notebook;
   const Window pool(3, 2, 0);
   Volume volume = pool.over(notebook.convolve("conv1", {3, 227, 227}, {96, Window(11, 4, 0), true}));
   volume = pool.over(notebook.convolve("conv2", volume, {256, Window(5, 1, 2), true, 2}));

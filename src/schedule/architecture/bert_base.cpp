@@ -8,7 +8,7 @@ namespace {
 constexpr std::uint64_t kWidth = 768, kInner = 3072, kTokens = 128;
 
 std::vector<Tensor> tensors() {
-  Notebook notebook;
+  TensorTable notebook;
   const double lookup = kWidth * kTokens;
   notebook.embed("emb.word", 30522, kWidth, lookup);
   notebook.embed("emb.pos", 512, kWidth, lookup);

@@ -53,7 +53,7 @@ class Net final {
     return notebook_.convolve_and_normalise(name, from, {link.channels, window});
   }
 
-  Notebook notebook_;
+  TensorTable notebook_;
   Volume volume_{3, 299, 299};
 };
 

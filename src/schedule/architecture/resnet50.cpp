@@ -11,8 +11,8 @@ struct Block {
 };
 
 /// 1x1 down, 3x3, 1x1 up.
-Volume bottleneck(Notebook& notebook, const Volume& input, const Block& block) {
-  const auto step = [&](const char* number, const Volume& from, const Notebook::Convolution& convolution) {
+Volume bottleneck(TensorTable& notebook, const Volume& input, const Block& block) {
+  const auto step = [&](const char* number, const Volume& from, const TensorTable::Convolution& convolution) {
     const Volume volume = notebook.convolve(block.name + ".conv" + number, from, convolution);
     notebook.normalise(block.name + ".bn" + number, volume);
     return volume;
@@ -23,7 +23,7 @@ Volume bottleneck(Notebook& notebook, const Volume& input, const Block& block) {
 }
 
 std::vector<Tensor> tensors() {
-  Notebook notebook;
+  TensorTable notebook;
   Volume volume = notebook.convolve("conv1", {3, 224, 224}, {64, Window(7, 2, 3)});
   notebook.normalise("bn1", volume);
   volume = Window(3, 2, 1).over(volume);

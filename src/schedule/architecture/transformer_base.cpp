@@ -7,19 +7,19 @@ namespace {
 
 constexpr std::uint64_t kWidth = 512, kInner = 2048, kTokens = 256, kWords = 37000;
 
-void attention(Notebook& notebook, const std::string& name) {
+void attention(TensorTable& notebook, const std::string& name) {
   for (const char* part : {".q", ".k", ".v"}) notebook.linear(name + part, {kWidth, kWidth, false, kTokens});
   const double scores = 4.0 * kTokens * kTokens * kWidth;  // queries with keys, weights with values
   notebook.linear(name + ".o", {kWidth, kWidth, false, kTokens, scores});
 }
 
-void feed_forward(Notebook& notebook, const std::string& name) {
+void feed_forward(TensorTable& notebook, const std::string& name) {
   notebook.linear(name + ".ff1", {kWidth, kInner, true, kTokens});
   notebook.linear(name + ".ff2", {kInner, kWidth, true, kTokens});
 }
 
 std::vector<Tensor> tensors() {
-  Notebook notebook;
+  TensorTable notebook;
   const double tied = 2.0 * kWidth * kWords * kTokens;  // the output layer multiplies by the embedding
   notebook.embed("embed", kWords, kWidth, 2.0 * kWidth * kTokens + tied);
   for (int layer = 0; layer < 6; ++layer) {

@@ -20,7 +20,7 @@ constexpr std::string_view kUsual = "0.01,5";
 Rule rule(std::string_view parameter) {
   const auto numbers = base::shelf::numbers_of({"consistency", "adaptive", parameter, kUsual}, kParameters);
   return {.staleness = static_cast<Clock>(numbers[1]),
-          .travels_early = [theta = numbers[0]](const Moment& moment) { return !(moment.significance <= theta); }};
+          .travels_early = [theta = numbers[0]](const ClockView& clocks) { return !(clocks.significance <= theta); }};
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace syncopate::server::consistency {
 namespace {
 
 Rule rule(std::string_view /*parameter*/) {
-  return {.staleness = std::nullopt, .travels_early = [](const Moment& /*moment*/) { return true; }};
+  return {.staleness = std::nullopt, .travels_early = [](const ClockView& /*clocks*/) { return true; }};
 }
 
 }  // namespace

@@ -75,7 +75,7 @@ void Links::dial(std::size_t server, std::chrono::milliseconds patience) {
 /// The setup carries the step from which this worker begins. After all servers have welcomed it, it only resumes (0).
 void Links::greet(std::size_t server) {
   std::shared_ptr<rpc::Stream> stream;
-  Message setup{.says = Says::setup, .version = process_};
+  Message setup{.kind = MessageKind::setup, .version = process_};
   {
     const std::lock_guard lock(mutex_);
     stream = links_[server].stream;
@@ -139,7 +139,7 @@ void Links::leave() {
     has_left_ = true;
   }
   for (std::size_t server = 0; server < links_.size(); ++server) {
-    send({server, ~std::uint64_t{0}, {.says = Says::finish}});
+    send({server, ~std::uint64_t{0}, {.kind = MessageKind::finish}});
     std::shared_ptr<rpc::Stream> stream;
     {
       const std::lock_guard lock(mutex_);
@@ -153,13 +153,13 @@ void Links::leave() {
 void Links::receive(std::size_t server, std::uint64_t life, Payload bytes) {
   const std::size_t length = bytes.bytes.size();
   Message message = message_of(std::move(bytes), false);
-  if (message.says == Says::refuse) {
+  if (message.kind == MessageKind::refuse) {
     const auto kind = message.block <= static_cast<std::uint32_t>(ErrorKind::system_failure)
                           ? static_cast<ErrorKind>(message.block)
                           : ErrorKind::remote_failure;
     return fail(error_of(kind, fmt::format("{}: {}", where(server), text_of(message.body))));
   }
-  const bool is_welcome = message.says == Says::welcome;
+  const bool is_welcome = message.kind == MessageKind::welcome;
   std::function<void(std::size_t)> renewed;
   {
     const std::lock_guard lock(mutex_);

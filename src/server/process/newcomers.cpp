@@ -1,4 +1,4 @@
-// Newcomers: streams of processes that claim to be a worker, until they get its seat or are refused.
+// Newcomers: streams of processes that claim to be a worker, until they get its slot or are refused.
 #include "server/process/newcomers.hpp"
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 namespace syncopate::server {
 
 std::shared_ptr<Newcomer> Newcomers::arrive(std::size_t worker, std::unique_ptr<rpc::Stream> stream) {
-  seats_.expect(worker, 1);
+  slots_.expect(worker, 1);
   return std::make_shared<Newcomer>(Newcomer{.worker = worker, .stream = std::move(stream)});
 }
 
@@ -24,18 +24,18 @@ bool Newcomers::is_refused(const Newcomer& newcomer) const {
 std::optional<std::uint64_t> Newcomers::offer(const std::shared_ptr<Newcomer>& newcomer, const Message& first) {
   const std::lock_guard lock(mutex_);
   newcomer->first = first;
-  if (seat(*newcomer)) return newcomer->life;
+  if (admit(*newcomer)) return newcomer->life;
   newcomer->deadline = clock_.now() + bound_;
   waiting_.push_back(newcomer);
   return std::nullopt;
 }
 
-bool Newcomers::seat(Newcomer& newcomer) {
+bool Newcomers::admit(Newcomer& newcomer) {
   if (!newcomer.stream) return false;
-  newcomer.life = seats_.take_free(newcomer.worker, newcomer.stream, newcomer.first.version);
+  newcomer.life = slots_.take_free(newcomer.worker, newcomer.stream, newcomer.first.version);
   if (!newcomer.life) return false;
   newcomer.stream.reset();
-  seats_.expect(newcomer.worker, -1);
+  slots_.expect(newcomer.worker, -1);
   return true;
 }
 
@@ -51,8 +51,8 @@ std::optional<std::uint64_t> Newcomers::leave(Newcomer& newcomer) {
   const std::lock_guard lock(mutex_);
   std::erase_if(waiting_, [&](const auto& waiting) { return waiting.get() == &newcomer; });
   if (!newcomer.stream) return newcomer.life;
-  seats_.retire(std::move(newcomer.stream));
-  seats_.expect(newcomer.worker, -1);
+  slots_.retire(std::move(newcomer.stream));
+  slots_.expect(newcomer.worker, -1);
   return std::nullopt;
 }
 
@@ -61,10 +61,10 @@ Newcomers::Due Newcomers::due() {
   Due due;
   const base::Time now = clock_.now();
   std::erase_if(waiting_, [&](const auto& newcomer) {
-    const bool is_seated = seat(*newcomer), is_late = !is_seated && newcomer->deadline <= now;
-    if (is_seated) due.seated.push_back(newcomer);
+    const bool is_admitted = admit(*newcomer), is_late = !is_admitted && newcomer->deadline <= now;
+    if (is_admitted) due.seated.push_back(newcomer);
     if (is_late) due.refused.push_back(newcomer);
-    return is_seated || is_late;
+    return is_admitted || is_late;
   });
   return due;
 }

@@ -1,4 +1,4 @@
-// Newcomers: streams of processes that claim to be a worker, until they get its seat or are refused.
+// Newcomers: streams of processes that claim to be a worker, until they get its slot or are refused.
 #pragma once
 
 #include <memory>
@@ -6,35 +6,35 @@
 #include <optional>
 #include <vector>
 
-#include "server/process/seats.hpp"
+#include "server/process/worker_slots.hpp"
 
 namespace syncopate::server {
 
 struct Newcomer {
   std::size_t worker = 0;                 ///< as claimed
-  std::shared_ptr<rpc::Stream> stream{};  ///< null: it has the seat, or has left
-  std::optional<std::uint64_t> life{};    ///< of the stream, once it has the seat
-  Message first{};                        ///< while it waits for the seat
-  base::Time deadline{};                  ///< while it waits for the seat
+  std::shared_ptr<rpc::Stream> stream{};  ///< null: it has the slot, or has left
+  std::optional<std::uint64_t> life{};    ///< of the stream, once it has the slot
+  Message first{};                        ///< while it waits for the slot
+  base::Time deadline{};                  ///< while it waits for the slot
   bool is_refused = false;
 };
 
-/// Thread-safe. A process does not end the stream of another live process: it waits for the seat until the other has
+/// Thread-safe. A process does not end the stream of another live process: it waits for the slot until the other has
 /// been silent long enough to be lost, and is refused otherwise.
 class Newcomers final {
  public:
   /// `bound`: longer than a stream takes to end after its other end falls silent.
-  Newcomers(Seats& seats, base::Duration bound) : seats_(seats), bound_(bound) {}
+  Newcomers(WorkerSlots& slots, base::Duration bound) : slots_(slots), bound_(bound) {}
 
   [[nodiscard]] std::shared_ptr<Newcomer> arrive(std::size_t worker, std::unique_ptr<rpc::Stream> stream);
   [[nodiscard]] std::optional<std::uint64_t> life_of(const Newcomer& newcomer) const;
   [[nodiscard]] bool is_refused(const Newcomer& newcomer) const;
-  /// Handles a first message that fits the job: the newcomer gets the seat, and its stream's number is returned, or it
+  /// Handles a first message that fits the job: the newcomer gets the slot, and its stream's number is returned, or it
   /// waits.
   [[nodiscard]] std::optional<std::uint64_t> offer(const std::shared_ptr<Newcomer>& newcomer, const Message& first);
   /// Sends it the refusal, and closes its stream.
   void refuse(Newcomer& newcomer, const Message& refusal);
-  /// Its stream has ended. Returns the stream's number if it had the seat.
+  /// Its stream has ended. Returns the stream's number if it had the slot.
   [[nodiscard]] std::optional<std::uint64_t> leave(Newcomer& newcomer);
 
   struct Due {
@@ -44,9 +44,9 @@ class Newcomers final {
   [[nodiscard]] Due due();
 
  private:
-  [[nodiscard]] bool seat(Newcomer& newcomer);
+  [[nodiscard]] bool admit(Newcomer& newcomer);
 
-  Seats& seats_;
+  WorkerSlots& slots_;
   const base::Duration bound_;
   const base::SteadyClock clock_;
   mutable std::mutex mutex_;

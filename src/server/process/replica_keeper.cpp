@@ -48,23 +48,23 @@ void ReplicaKeeper::receive(std::uint64_t life, Payload bytes) {
 }
 
 void ReplicaKeeper::take_record(Relayed relayed) {
-  if (relayed.tells != Tells::record || is_due_) throw Corrupt("unexpected message from a server");
+  if (relayed.kind != RelayKind::record || is_due_) throw Corrupt("unexpected message from a server");
   Record record;
   if (!reader_.take(std::move(relayed), record)) return;
   has_ = tables_->apply(record);
   if (has_ == 0) return;
   is_blank_ = false;
-  tell(Tells::holds, has_);
+  tell(RelayKind::holds, has_);
 }
 
 /// A process that comes back replaces its own stream. One with tables precedes an owner that never had any.
 void ReplicaKeeper::take_claim(std::uint64_t life, Claimant& claimant, const Relayed& claim) {
-  const bool is_claim = claim.tells == Tells::claim || claim.tells == Tells::claim_empty;
+  const bool is_claim = claim.kind == RelayKind::claim || claim.kind == RelayKind::claim_empty;
   if (!is_claim || claimant.process != 0) throw Corrupt("unexpected message from a server");
   claimant.process = claim.number;
-  claimant.is_empty = claim.tells == Tells::claim_empty;
+  claimant.is_empty = claim.kind == RelayKind::claim_empty;
   const bool is_owner = owner_ == 0 || owner_ == claimant.process;
-  if (!is_owner && !claimant.is_empty && !is_blank_) return refuse(claimant, Tells::replaced);
+  if (!is_owner && !claimant.is_empty && !is_blank_) return refuse(claimant, RelayKind::replaced);
   claimant.is_waiting = !is_owner && claimant.is_empty && stream_;
   claimant.deadline = clock_->now() + bound_;
   if (!claimant.is_waiting) admit(life, claimants_.extract(life).mapped());
@@ -81,16 +81,16 @@ void ReplicaKeeper::admit(std::uint64_t life, Claimant claimant) {
   if (owner_ != claimant.process) is_blank_ = claimant.is_empty && has_ == 0;
   owner_ = claimant.process;
   is_due_ = claimant.is_empty && has_ > 0;  // `turn` handles it
-  if (!is_due_) tell(Tells::holds, has_);
+  if (!is_due_) tell(RelayKind::holds, has_);
 }
 
 /// It stays a claimant until its stream has ended.
-void ReplicaKeeper::refuse(Claimant& claimant, Tells why) {
+void ReplicaKeeper::refuse(Claimant& claimant, RelayKind why) {
   log_.write(LogLevel::warning,
              fmt::format("refused a process that claims to be server {}: {}", server_,
-                         why == Tells::replaced ? "another one has replaced it" : "another one is alive"));
+                         why == RelayKind::replaced ? "another one has replaced it" : "another one is alive"));
   claimant.is_waiting = false;
-  claimant.stream->send(0, head_of(Relayed{.tells = why}), {});
+  claimant.stream->send(0, head_of(Relayed{.kind = why}), {});
   claimant.stream->close({});
 }
 
@@ -103,13 +103,13 @@ void ReplicaKeeper::consider_waiting() {
       const std::uint64_t life = claimant->first;
       admit(life, claimants_.extract(claimant).mapped());
     } else if (claimant->second.deadline <= now) {
-      refuse(claimant->second, Tells::occupied);
+      refuse(claimant->second, RelayKind::occupied);
     }
   }
 }
 
-void ReplicaKeeper::tell(Tells tells, std::uint64_t number) const {
-  stream_->send(0, head_of(Relayed{.tells = tells, .number = number}), {});
+void ReplicaKeeper::tell(RelayKind kind, std::uint64_t number) const {
+  stream_->send(0, head_of(Relayed{.kind = kind, .number = number}), {});
 }
 
 void ReplicaKeeper::lose(std::uint64_t life, const rpc::Ending& ending) {
@@ -138,7 +138,7 @@ void ReplicaKeeper::hand_over() const {
   log_.write(LogLevel::warning, fmt::format("server {} restores its tables from their replica here", server_));
   const auto send = [this](Relayed part) { stream_->send(0, head_of(part), std::move(part.message.body)); };
   static_cast<void>(tables_->hand_over([&](const Record& record) { each_part(record, send); }));
-  tell(Tells::holds, has_);
+  tell(RelayKind::holds, has_);
 }
 
 void ReplicaKeeper::end() {

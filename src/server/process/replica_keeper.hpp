@@ -45,10 +45,10 @@ class ReplicaKeeper final {
   void receive(std::uint64_t life, Payload bytes);
   void take_claim(std::uint64_t life, Claimant& claimant, const Relayed& claim);
   void admit(std::uint64_t life, Claimant claimant);
-  void refuse(Claimant& claimant, Tells why);
+  void refuse(Claimant& claimant, RelayKind why);
   void consider_waiting();
   void take_record(Relayed relayed);
-  void tell(Tells tells, std::uint64_t number) const;
+  void tell(RelayKind kind, std::uint64_t number) const;
   void hand_over() const;
   void forget();
   void lose(std::uint64_t life, const rpc::Ending& ending);

@@ -65,8 +65,8 @@ bool ReplicaLink::serve_once() {
   } catch (const PeerLost&) {
     return state_.with([](const State& state) { return !state.is_over; });
   }
-  const Tells claim = tables_.is_empty() ? Tells::claim_empty : Tells::claim;
-  stream->send(0, head_of(Relayed{.tells = claim, .number = process_}), {});
+  const RelayKind claim = tables_.is_empty() ? RelayKind::claim_empty : RelayKind::claim;
+  stream->send(0, head_of(Relayed{.kind = claim, .number = process_}), {});
   std::optional<std::uint64_t> holds;
   state_.wait_until(
       base::kNever, [](const State& state) { return state.holds || state.ending || state.is_over; },
@@ -96,13 +96,13 @@ bool ReplicaLink::serve_once() {
 void ReplicaLink::receive(RecordReader& reader, Payload bytes) {
   Relayed relayed = relayed_of(std::move(bytes));
   const bool is_answered = state_.with([](const State& state) { return state.holds.has_value(); });
-  if (relayed.tells == Tells::replaced || relayed.tells == Tells::occupied)
-    return state_.change([&](State& state) { state.refusal = relayed.tells; });
-  if (relayed.tells == Tells::holds) {
+  if (relayed.kind == RelayKind::replaced || relayed.kind == RelayKind::occupied)
+    return state_.change([&](State& state) { state.refusal = relayed.kind; });
+  if (relayed.kind == RelayKind::holds) {
     if (is_answered) return tables_.acknowledge(relayed.number);
     return state_.change([&](State& state) { state.holds = relayed.number; });
   }
-  if (relayed.tells != Tells::record || is_answered) throw Corrupt("unexpected message from a replica's keeper");
+  if (relayed.kind != RelayKind::record || is_answered) throw Corrupt("unexpected message from a replica's keeper");
   Record record;
   if (reader.take(std::move(relayed), record)) static_cast<void>(tables_.apply(record));
 }
@@ -116,8 +116,8 @@ void ReplicaLink::consider(const rpc::Ending& ending) const {
                  fmt::format("{}: its replica at {} is out of reach: {}", end_.identity, address_, ending.reason));
 }
 
-void ReplicaLink::report(Tells refusal) const {
-  if (refusal == Tells::replaced)
+void ReplicaLink::report(RelayKind refusal) const {
+  if (refusal == RelayKind::replaced)
     throw Mismatch(
         fmt::format("another process took the place of {} while this one was silent or disconnected, and "
                     "has its tables; only one of the two may go on",

@@ -42,15 +42,15 @@ class ReplicaLink final {
     std::shared_ptr<rpc::Stream> stream{};  ///< the current one; null: none, or not dialled yet
     std::optional<std::uint64_t> holds{};   ///< the keeper's answer to the claim
     std::optional<rpc::Ending> ending{};
-    std::optional<Tells> refusal{};  ///< the keeper's answer, if it refuses the claim
-    bool is_over = false;            ///< this object
+    std::optional<RelayKind> refusal{};  ///< the keeper's answer, if it refuses the claim
+    bool is_over = false;                ///< this object
   };
 
   void run();
   [[nodiscard]] bool serve_once();
   void receive(RecordReader& reader, Payload bytes);
   void consider(const rpc::Ending& ending) const;
-  [[noreturn]] void report(Tells refusal) const;
+  [[noreturn]] void report(RelayKind refusal) const;
 
   const std::string address_;
   const rpc::EndOptions end_;

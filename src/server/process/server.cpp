@@ -12,8 +12,8 @@
 #include "server/process/newcomers.hpp"
 #include "server/process/replica_keeper.hpp"
 #include "server/process/replica_link.hpp"
-#include "server/process/seats.hpp"
 #include "server/process/status.hpp"
+#include "server/process/worker_slots.hpp"
 #include "server/rpc/listener.hpp"
 #include "server/snapshot/snapshot_writer.hpp"
 #include "server/table/server_tables.hpp"
@@ -64,10 +64,10 @@ class Server::Impl {
   explicit Impl(const ServerOptions& options)
       : options_(with_log(options)),
         tables_(
-            options.index, limit_of(options), [this](Outgoing outgoing) { seats_.send(std::move(outgoing)); },
+            options.index, limit_of(options), [this](Outgoing outgoing) { slots_.send(std::move(outgoing)); },
             to_replica()),
-        seats_(options.patience),
-        newcomers_(seats_, kLosing * options.access.silence) {
+        slots_(options.patience),
+        newcomers_(slots_, kLosing * options.access.silence) {
     rpc::EndOptions end = end_options(options.access, name_of_server(options.index), options_.log);
     if (options.replicas > 0)
       replica_.emplace(server_before(options), limit_of(options), kLosing * options.access.silence, options_.log);
@@ -82,7 +82,7 @@ class Server::Impl {
   ~Impl() {
     if (link_) link_->end();
     keeper_.request_stop();
-    seats_.wake();
+    slots_.wake();
     keeper_.join();
     if (replica_) replica_->end();
     listener_.reset();  // no callback comes after this
@@ -96,12 +96,12 @@ class Server::Impl {
     status.kept_bytes = tables_.kept_bytes();
     if (replica_) replica_->count(status);
     status.processor_seconds = processor_seconds();
-    seats_.count(status);
+    slots_.count(status);
     return status;
   }
 
   bool wait_for_end(std::chrono::milliseconds time) {
-    return seats_.wait_for_end(time, [this] { return workers(); });
+    return slots_.wait_for_end(time, [this] { return workers(); });
   }
 
  private:
@@ -133,7 +133,7 @@ class Server::Impl {
     link_ = std::make_unique<ReplicaLink>(
         options_.servers[(options_.index + 1) % options_.servers.size()], std::move(end), tables_,
         ReplicaLink::Events{.joined = [this] { open(); },
-                            .failed = [this](std::exception_ptr why) { seats_.fail(std::move(why)); }});
+                            .failed = [this](std::exception_ptr why) { slots_.fail(std::move(why)); }});
     link_->begin();
   }
 
@@ -152,14 +152,14 @@ class Server::Impl {
   }
 
   rpc::StreamEvents tell_status(std::unique_ptr<rpc::Stream> stream) {
-    stream->send(0, head_of({.says = Says::status}), payload_of(bytes_of(status())));
+    stream->send(0, head_of({.kind = MessageKind::status}), payload_of(bytes_of(status())));
     return dismiss(std::move(stream), {});
   }
 
   /// Ends the stream of a caller that takes no part. `why` empty: it has received its answer.
   rpc::StreamEvents dismiss(std::unique_ptr<rpc::Stream> stream, const std::string& why) {
     stream->close(why);
-    seats_.retire(std::move(stream));
+    slots_.retire(std::move(stream));
     return {.received = [](Payload) {}, .ended = [](const rpc::Ending&) {}};
   }
 
@@ -169,7 +169,7 @@ class Server::Impl {
     Message message = message_of(std::move(bytes), true);
     std::optional<std::uint64_t> life = newcomers_.life_of(*from);
     if (!life) life = meet(from, message);
-    if (life && seats_.admit(from->worker, *life, length, message)) take(from->worker, *life, message);
+    if (life && slots_.admit(from->worker, *life, length, message)) take(from->worker, *life, message);
   }
 
   /// A worker that does not fit the job is refused with the reason, and changes nothing.
@@ -190,28 +190,30 @@ class Server::Impl {
   void take(std::size_t worker, std::uint64_t life, const Message& message) {
     try {
       tables_.receive(worker, message);
-      if (message.says == Says::finish) seats_.mark_finished(worker);
+      if (message.kind == MessageKind::finish) slots_.mark_finished(worker);
     } catch (const Error& error) {
-      seats_.turn_away(worker, life, refusal(worker, error));
+      slots_.turn_away(worker, life, refusal(worker, error));
     }
   }
 
   /// The tables are here. Workers that came before are answered now; requests to the replaced server are not repeated.
   void open() {
-    for (const std::size_t worker : tables_.departed()) seats_.give_up(worker);
-    for (const auto& [worker, message] : seats_.open()) take(worker, seats_.life_of(worker), message);
+    for (const std::size_t worker : tables_.departed()) slots_.give_up(worker);
+    for (const auto& [worker, message] : slots_.open()) take(worker, slots_.life_of(worker), message);
   }
 
   /// The worker reports the reason of its refusal; the server only logs it.
   [[nodiscard]] Message refusal(std::size_t worker, const Error& error) const {
     options_.log.write(error.kind() == ErrorKind::mismatch ? LogLevel::info : LogLevel::warning,
                        fmt::format("server {}: refused worker {}: {}", options_.index, worker, error.what()));
-    return {.says = Says::refuse, .block = static_cast<std::uint32_t>(error.kind()), .body = payload_of(error.what())};
+    return {.kind = MessageKind::refuse,
+            .block = static_cast<std::uint32_t>(error.kind()),
+            .body = payload_of(error.what())};
   }
 
   void lose(Newcomer& newcomer, const rpc::Ending& ending) {
     const auto life = newcomers_.leave(newcomer);
-    if (!life || !seats_.lose(newcomer.worker, *life)) return;
+    if (!life || !slots_.lose(newcomer.worker, *life)) return;
     options_.log.write(LogLevel::warning, fmt::format("server {}: worker {} disconnected; waiting {:g} s for it: {}",
                                                       options_.index, newcomer.worker, base::seconds(options_.patience),
                                                       ending.reason.empty() ? "it left" : ending.reason));
@@ -223,7 +225,7 @@ class Server::Impl {
       Message first = newcomer->first;
       tables_.renew(newcomer->worker);
       const std::size_t length = kHeadBytes + first.body.bytes.size();
-      if (seats_.admit(newcomer->worker, *newcomer->life, length, first))
+      if (slots_.admit(newcomer->worker, *newcomer->life, length, first))
         take(newcomer->worker, *newcomer->life, first);
     }
     for (const auto& newcomer : due.refused)
@@ -237,7 +239,7 @@ class Server::Impl {
   /// Runs on: `keeper_`.
   void keep(const std::stop_token& stop) {
     while (!stop.stop_requested()) {
-      for (const std::size_t worker : seats_.turn(workers())) {
+      for (const std::size_t worker : slots_.turn(workers())) {
         options_.log.write(LogLevel::warning, fmt::format("server {}: gave up worker {} after {:g} s; others continue",
                                                           options_.index, worker, base::seconds(options_.patience)));
         tables_.leave(worker);
@@ -250,7 +252,7 @@ class Server::Impl {
   const ServerOptions options_;
   std::optional<SnapshotWriter> snapshots_;  ///< destroyed after the tables
   ServerTables tables_;
-  Seats seats_;
+  WorkerSlots slots_;
   Newcomers newcomers_;
   std::optional<ReplicaKeeper> replica_;  ///< of the previous server
   std::unique_ptr<ReplicaLink> link_;     ///< to this server's replica

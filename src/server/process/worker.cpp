@@ -35,7 +35,7 @@ void require_allowed(const WorkerOptions& options) {
   base::require(options.worker < options.workers, "worker {} of {}; allowed: 0 to {}", options.worker, options.workers,
                 options.workers - 1);
   base::require(options.timeout.count() > 0, "a timeout of {} ms; allowed: more than 0", options.timeout.count());
-  static_cast<void>(Terms(setup_of(options)));
+  static_cast<void>(JobRules(setup_of(options)));
 }
 
 WorkerOptions with_log(WorkerOptions options) {

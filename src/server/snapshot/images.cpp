@@ -19,7 +19,7 @@ void ServerTables::take_image(std::size_t index, const ServerBlock& block) {
   const auto job = this->job();
   const Clock least = block.least(), step = least / image_every_ * image_every_;
   Clock& imaged = job->blocks[index]->imaged;
-  if (step <= std::max(imaged, job->setup.first_step) || (job->terms.in_lockstep() && least != step)) return;
+  if (step <= std::max(imaged, job->setup.first_step) || (job->rules.in_lockstep() && least != step)) return;
   imaged = step;
   image_taken_({job->setup, step, job->blocks.size(), static_cast<std::uint32_t>(index), block.image()});
 }

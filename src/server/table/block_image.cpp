@@ -24,22 +24,22 @@ void read(base::WireReader& reader, std::vector<float>& values) {
 
 }  // namespace
 
-void Shown::write_to(base::WireWriter& writer) const {
+void AnswerStream::write_to(base::WireWriter& writer) const {
   writer.number(version_);
   writer.number(static_cast<std::uint8_t>(is_current_));
   if (version_ == 0) return;
-  write(writer, std::as_bytes(std::span(shown_)));
+  write(writer, std::as_bytes(std::span(answers_)));
   writer.number(static_cast<std::uint32_t>(packets_.size()));
   for (const auto& packet : packets_) write(writer, packet);
 }
 
-void Shown::read_from(base::WireReader& reader) {
+void AnswerStream::read_from(base::WireReader& reader) {
   version_ = reader.number<std::uint64_t>();
   is_current_ = reader.number<std::uint8_t>() != 0 && coder_;
   if (version_ == 0) return;
   if (!coder_) reader.refuse("an image has answer packets, but answers are not coded");
-  shown_.resize(elements_);
-  read(reader, shown_);
+  answers_.resize(elements_);
+  read(reader, answers_);
   const auto count = reader.number<std::uint32_t>();
   if (count > kMostPackets) reader.refuse("an image has too many packets");
   packets_.clear();
@@ -56,17 +56,17 @@ Payload ServerBlock::image() const {
   if (has_weights_) write(writer, std::as_bytes(std::span(weights_)));
   if (complete_ > 0)  // before the first step all state is zero
     for (const auto& state : state_) write(writer, std::as_bytes(std::span(state)));
-  for (const Seat& seat : seats_) {
-    writer.number(static_cast<std::uint8_t>(seat.takes_part));
-    writer.number(seat.applied);
-    writer.number(seat.clock);
-    writer.number(static_cast<std::uint8_t>(seat.held.has_value()));
-    if (!seat.held) continue;
-    writer.number(seat.held_for);
-    writer.number(std::bit_cast<std::uint64_t>(seat.rate));
-    write(writer, seat.held->bytes);
+  for (const WorkerState& worker_state : workers_) {
+    writer.number(static_cast<std::uint8_t>(worker_state.takes_part));
+    writer.number(worker_state.applied);
+    writer.number(worker_state.clock);
+    writer.number(static_cast<std::uint8_t>(worker_state.held.has_value()));
+    if (!worker_state.held) continue;
+    writer.number(worker_state.held_for);
+    writer.number(std::bit_cast<std::uint64_t>(worker_state.rate));
+    write(writer, worker_state.held->bytes);
   }
-  shown_.write_to(writer);
+  answers_.write_to(writer);
   return payload_of(writer.take());
 }
 
@@ -77,27 +77,27 @@ void ServerBlock::restore(base::ConstBytes image) {
   if (has_weights_) read(reader, weights_);
   if (complete_ > 0)
     for (auto& state : state_) read(reader, state);
-  for (Seat& seat : seats_) {
-    seat = {};
-    seat.takes_part = reader.number<std::uint8_t>() != 0;
-    seat.applied = reader.number<Clock>();
-    seat.clock = reader.number<Clock>();
+  for (WorkerState& worker_state : workers_) {
+    worker_state = {};
+    worker_state.takes_part = reader.number<std::uint8_t>() != 0;
+    worker_state.applied = reader.number<Clock>();
+    worker_state.clock = reader.number<Clock>();
     if (reader.number<std::uint8_t>() == 0) continue;
-    seat.held_for = reader.number<Clock>();
-    seat.rate = std::bit_cast<double>(reader.number<std::uint64_t>());
-    seat.held = payload_of(reader.text(kMostFieldBytes));
-    require_sound(seat.held->bytes);
+    worker_state.held_for = reader.number<Clock>();
+    worker_state.rate = std::bit_cast<double>(reader.number<std::uint64_t>());
+    worker_state.held = payload_of(reader.text(kMostFieldBytes));
+    require_sound(worker_state.held->bytes);
   }
-  shown_.read_from(reader);
+  answers_.read_from(reader);
   reader.end();
 }
 
 void ServerBlock::begin_again(Clock step) {
-  if (!has_weights_ || least() < step || (terms_.in_lockstep() && complete_ != step))
+  if (!has_weights_ || least() < step || (rules_.in_lockstep() && complete_ != step))
     throw Corrupt(fmt::format("an image of a block is not at step {}", step));
-  for (Seat& seat : seats_) {
-    seat = {};
-    seat.applied = seat.clock = step;
+  for (WorkerState& worker_state : workers_) {
+    worker_state = {};
+    worker_state.applied = worker_state.clock = step;
   }
 }
 

@@ -16,7 +16,7 @@ constexpr std::size_t kEvent = 1, kIsLast = 2, kZero = 3, kWorker = 4, kNumber =
 
 std::array<std::byte, kRelayedHeadBytes> head_of(const Relayed& relayed) {
   std::array<std::byte, kRelayedHeadBytes> head{};
-  head[0] = static_cast<std::byte>(relayed.tells);
+  head[0] = static_cast<std::byte>(relayed.kind);
   head[kEvent] = static_cast<std::byte>(relayed.event);
   head[kIsLast] = static_cast<std::byte>(relayed.is_last);
   base::put(head, kWorker, relayed.worker);
@@ -28,14 +28,14 @@ std::array<std::byte, kRelayedHeadBytes> head_of(const Relayed& relayed) {
 Relayed relayed_of(Payload bytes) {
   const base::ConstBytes all = bytes.bytes;
   if (all.size() < kRelayedHeadBytes) throw Corrupt(fmt::format("a message between servers has {} bytes", all.size()));
-  const auto tells = static_cast<Tells>(all[0]);
+  const auto kind = static_cast<RelayKind>(all[0]);
   const auto event = static_cast<Event>(all[kEvent]);
-  const bool is_known = tells >= Tells::claim && tells <= Tells::occupied && event >= Event::setup &&
+  const bool is_known = kind >= RelayKind::claim && kind <= RelayKind::occupied && event >= Event::setup &&
                         event <= Event::show && all[kIsLast] <= std::byte{1} && all[kZero] == std::byte{};
   if (!is_known)
     throw Corrupt(fmt::format("a message between servers has kind {} and event {}", static_cast<int>(all[0]),
                               static_cast<int>(all[kEvent])));
-  Relayed relayed{.tells = tells,
+  Relayed relayed{.kind = kind,
                   .event = event,
                   .is_last = all[kIsLast] == std::byte{1},
                   .worker = base::get<std::uint32_t>(all, kWorker),
@@ -45,7 +45,7 @@ Relayed relayed_of(Payload bytes) {
 }
 
 void each_part(const Record& record, const std::function<void(Relayed)>& take) {
-  Relayed part{.tells = Tells::record,
+  Relayed part{.kind = RelayKind::record,
                .event = record.event,
                .worker = static_cast<std::uint32_t>(record.worker),
                .number = record.sequence,

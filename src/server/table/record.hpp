@@ -30,7 +30,7 @@ struct Record {
 };
 
 /// Kinds of messages between a server and the keeper of its replica.
-enum class Tells : std::uint8_t {
+enum class RelayKind : std::uint8_t {
   claim = 1,    ///< from the server, first on a stream: `number` identifies its process, drawn at random
   claim_empty,  ///< a claim by a server without tables
   holds,        ///< from the keeper: the replica has all records up to `number`; 0: it must be rebuilt
@@ -42,7 +42,7 @@ enum class Tells : std::uint8_t {
 
 /// Layout: the kind, the event, whether it is the last part, a zero, the worker, the number, the message.
 struct Relayed {
-  Tells tells = Tells::claim;
+  RelayKind kind = RelayKind::claim;
   Event event = Event::setup;
   bool is_last = true;
   std::uint32_t worker = 0;

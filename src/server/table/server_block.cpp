@@ -21,18 +21,18 @@ std::byte* bytes_of(float* values) { return reinterpret_cast<std::byte*>(values)
 
 }  // namespace
 
-ServerBlock::ServerBlock(const Terms& terms, const Block& block, bool spared)
-    : terms_(terms),
+ServerBlock::ServerBlock(const JobRules& rules, const Block& block, bool spared)
+    : rules_(rules),
       spared_(spared),
       server_(block.server),
       weights_(block.elements.size()),
-      seats_(terms.workers),
-      shown_(terms, block) {
-  if (block.is_coded) coder_ = compress::coder_of(terms.codec, true);
-  complete_ = terms.in_lockstep() ? terms.first_step : 0;
-  for (Seat& seat : seats_) seat.applied = seat.clock = terms.first_step;
-  if (!terms.in_lockstep()) return;
-  for (std::size_t s = 0; s < terms.optimizer.state.size(); ++s) state_[s].resize(weights_.size());
+      workers_(rules.workers),
+      answers_(rules, block) {
+  if (block.is_coded) coder_ = compress::coder_of(rules.codec, true);
+  complete_ = rules.in_lockstep() ? rules.first_step : 0;
+  for (WorkerState& worker_state : workers_) worker_state.applied = worker_state.clock = rules.first_step;
+  if (!rules.in_lockstep()) return;
+  for (std::size_t s = 0; s < rules.optimizer.state.size(); ++s) state_[s].resize(weights_.size());
 }
 
 static_assert(kMostKeptParts >= 1 + optim::kMostStates);
@@ -64,14 +64,14 @@ void ServerBlock::require_sound(base::ConstBytes update) const {
 }
 
 void ServerBlock::take(std::size_t worker, const Message& push) {
-  Seat& seat = seats_[worker];
+  WorkerState& worker_state = workers_[worker];
   if (const auto part = kept_part(push.version)) require_part(*part);
-  if (push.last > seat.applied) {
+  if (push.last > worker_state.applied) {
     require_next(worker, push);
-    seat.applied = push.last;
-    seat.clock = std::max(seat.clock, push.last);
-    if (terms_.in_lockstep())
-      hold(seat, push);
+    worker_state.applied = push.last;
+    worker_state.clock = std::max(worker_state.clock, push.last);
+    if (rules_.in_lockstep())
+      hold(worker_state, push);
     else
       add(push.body.bytes, {0, weights_.size()}, weights_.data());
   }
@@ -79,48 +79,50 @@ void ServerBlock::take(std::size_t worker, const Message& push) {
 }
 
 void ServerBlock::require_next(std::size_t worker, const Message& push) const {
-  if (push.first != seats_[worker].applied)
+  if (push.first != workers_[worker].applied)
     throw Mismatch(fmt::format("worker {} sent the update of steps {} to {}, where step {} is next", worker, push.first,
-                               push.last, seats_[worker].applied));
+                               push.last, workers_[worker].applied));
   require_sound(push.body.bytes);
   if (push.rate == kMissed && push.body.bytes.empty()) return;
   if (!std::isfinite(push.rate) || push.rate < 0) throw Corrupt(fmt::format("a learning rate of {}", push.rate));
-  for (const Seat& other : seats_)
+  for (const WorkerState& other : workers_)
     if (other.held && other.held_for == push.last - 1 && other.rate != push.rate)
       throw Mismatch(fmt::format("worker {} updates step {} with a learning rate of {}, another one with {}", worker,
                                  push.last - 1, push.rate, other.rate));
 }
 
 /// The worker missed the steps of a push before its last one. A step that ended without the worker is not repeated.
-void ServerBlock::hold(Seat& seat, const Message& push) {
+void ServerBlock::hold(WorkerState& worker_state, const Message& push) {
   if (push.last > complete_ && push.rate != kMissed) {
-    seat.held = push.body;
-    seat.held_for = push.last - 1;
-    seat.rate = push.rate;
+    worker_state.held = push.body;
+    worker_state.held_for = push.last - 1;
+    worker_state.rate = push.rate;
   }
   complete_steps();
 }
 
 void ServerBlock::ask(std::size_t worker, const Message& fetch) {
   if (const auto part = kept_part(fetch.version)) require_part(*part);
-  seats_[worker].asks = fetch.least;
-  seats_[worker].version = fetch.version;
+  workers_[worker].asks = fetch.least;
+  workers_[worker].version = fetch.version;
 }
 
 /// A step is complete when every worker that takes part has sent its message of it.
 void ServerBlock::complete_steps() {
-  const auto lags = [&](const Seat& seat) { return seat.takes_part && seat.clock <= complete_; };
-  while (std::ranges::any_of(seats_, &Seat::takes_part) && std::ranges::none_of(seats_, lags)) apply_step();
+  const auto lags = [&](const WorkerState& worker_state) {
+    return worker_state.takes_part && worker_state.clock <= complete_;
+  };
+  while (std::ranges::any_of(workers_, &WorkerState::takes_part) && std::ranges::none_of(workers_, lags)) apply_step();
 }
 
 /// The average is over the workers that have sent an update, added up in their order: equal bits from run to run.
 void ServerBlock::apply_step() {
-  std::vector<Seat*> senders;
-  for (Seat& seat : seats_)
-    if (seat.held && seat.held_for == complete_) senders.push_back(&seat);
+  std::vector<WorkerState*> senders;
+  for (WorkerState& worker_state : workers_)
+    if (worker_state.held && worker_state.held_for == complete_) senders.push_back(&worker_state);
   ++complete_;
   if (senders.empty()) return;
-  const optim::Step step{.with = terms_.with,
+  const optim::Step step{.with = rules_.with,
                          .at = {.rate = senders.front()->rate, .step = static_cast<std::uint64_t>(complete_)},
                          .spared = spared_};
   const kernel::Reduction average{.divisor = static_cast<int>(senders.size())};
@@ -129,23 +131,23 @@ void ServerBlock::apply_step() {
   for (std::size_t begin = 0; begin < weights_.size(); begin += length) {
     const Range tile{begin, std::min(begin + length, weights_.size())};
     std::fill_n(sum.begin(), tile.size(), 0.0F);
-    for (const Seat* seat : senders) add(seat->held->bytes, tile, sum.data());
+    for (const WorkerState* worker_state : senders) add(worker_state->held->bytes, tile, sum.data());
     kernel::finish(average, bytes_of(sum.data()), tile.size());
     step_rule(step, tile, {sum.data(), tile.size()});
   }
-  for (Seat* seat : senders) seat->held.reset();
-  shown_.changed();
+  for (WorkerState* worker_state : senders) worker_state->held.reset();
+  answers_.changed();
 }
 
 void ServerBlock::step_rule(const optim::Step& step, Range tile, std::span<float> gradient) {
-  optim::Part part{std::span(weights_).subspan(tile.begin, tile.size()), gradient};
+  optim::TensorSlice part{std::span(weights_).subspan(tile.begin, tile.size()), gradient};
   for (std::size_t s = 0; s < state_.size(); ++s)
     part.state[s] = state_[s].empty() ? nullptr : state_[s].data() + tile.begin;
-  terms_.optimizer.update(step, part);
+  rules_.optimizer.update(step, part);
 }
 
 void ServerBlock::add(base::ConstBytes update, Range range, float* into) {
-  shown_.changed();
+  answers_.changed();
   if (update.empty()) return;
   if (coder_) return coder_->add(update, {into, range.size()});
   kernel::reduce({}, bytes_of(into), update.data() + range.begin * sizeof(float), range.size());
@@ -155,9 +157,9 @@ std::vector<std::size_t> ServerBlock::answerable() {
   std::vector<std::size_t> workers;
   if (!has_weights_) return workers;
   const Clock least = this->least();
-  for (std::size_t turn = 0; turn < seats_.size(); ++turn) {
-    const std::size_t worker = (server_ + turn) % seats_.size();
-    std::optional<Clock>& asks = seats_[worker].asks;
+  for (std::size_t turn = 0; turn < workers_.size(); ++turn) {
+    const std::size_t worker = (server_ + turn) % workers_.size();
+    std::optional<Clock>& asks = workers_[worker].asks;
     if (!asks || *asks > least) continue;
     asks.reset();
     workers.push_back(worker);
@@ -166,58 +168,58 @@ std::vector<std::size_t> ServerBlock::answerable() {
 }
 
 Message ServerBlock::answer(std::size_t worker) {
-  Message message{.says = Says::weights, .last = seats_[worker].applied, .least = least()};
-  const std::uint64_t version = seats_[worker].version;
+  Message message{.kind = MessageKind::weights, .last = workers_[worker].applied, .least = least()};
+  const std::uint64_t version = workers_[worker].version;
   if (const auto index = kept_part(version)) {
     auto copy = std::make_shared<const std::vector<float>>(part(*index));
     const auto bytes = std::as_bytes(std::span(*copy));
     message.version = version;
     message.body = {std::move(copy), bytes};
   } else {
-    shown_.answer(weights_, version, message);
+    answers_.answer(weights_, version, message);
   }
   return message;
 }
 
 void ServerBlock::leave(std::size_t worker) {
-  seats_[worker].takes_part = false;
-  seats_[worker].asks.reset();
-  if (terms_.in_lockstep()) complete_steps();
+  workers_[worker].takes_part = false;
+  workers_[worker].asks.reset();
+  if (rules_.in_lockstep()) complete_steps();
 }
 
 void ServerBlock::join(std::size_t worker, Clock from) {
-  Seat& seat = seats_[worker];
-  seat.applied = std::max({seat.applied, from, complete_});
-  seat.clock = seat.applied;
-  seat.asks.reset();
-  seat.takes_part = true;
-  if (terms_.in_lockstep()) complete_steps();  // others may have waited for an update that was never sent
+  WorkerState& worker_state = workers_[worker];
+  worker_state.applied = std::max({worker_state.applied, from, complete_});
+  worker_state.clock = worker_state.applied;
+  worker_state.asks.reset();
+  worker_state.takes_part = true;
+  if (rules_.in_lockstep()) complete_steps();  // others may have waited for an update that was never sent
 }
 
 void ServerBlock::come_back(std::size_t worker) {
-  Seat& seat = seats_[worker];
-  seat.asks.reset();
-  if (seat.takes_part) return;
-  seat.clock = std::max(seat.clock, least());
-  seat.takes_part = true;
+  WorkerState& worker_state = workers_[worker];
+  worker_state.asks.reset();
+  if (worker_state.takes_part) return;
+  worker_state.clock = std::max(worker_state.clock, least());
+  worker_state.takes_part = true;
   // It may be the first to take part again, and its update of the step that is open may have come before it left.
-  if (terms_.in_lockstep()) complete_steps();
+  if (rules_.in_lockstep()) complete_steps();
 }
 
 Clock ServerBlock::least() const noexcept {
-  if (terms_.in_lockstep()) return complete_;
+  if (rules_.in_lockstep()) return complete_;
   std::optional<Clock> least;
   Clock most = 0;
-  for (const Seat& seat : seats_) {
-    most = std::max(most, seat.clock);
-    if (seat.takes_part) least = std::min(least.value_or(seat.clock), seat.clock);
+  for (const WorkerState& worker_state : workers_) {
+    most = std::max(most, worker_state.clock);
+    if (worker_state.takes_part) least = std::min(least.value_or(worker_state.clock), worker_state.clock);
   }
   return least.value_or(most);
 }
 
 Clock ServerBlock::wanted() const noexcept {
   Clock wanted = 0;
-  for (const Seat& seat : seats_) wanted = std::max(wanted, seat.asks.value_or(0));
+  for (const WorkerState& worker_state : workers_) wanted = std::max(wanted, worker_state.asks.value_or(0));
   return wanted;
 }
 

@@ -8,7 +8,7 @@
 
 #include "optim/rule.hpp"
 #include "server/message.hpp"
-#include "server/table/shown.hpp"
+#include "server/table/answer_stream.hpp"
 
 namespace syncopate::server {
 
@@ -18,7 +18,7 @@ namespace syncopate::server {
 class ServerBlock final {
  public:
   /// `terms` must outlive this.
-  ServerBlock(const Terms& terms, const Block& block, bool spared);
+  ServerBlock(const JobRules& rules, const Block& block, bool spared);
 
   /// Part `part` (kept_part) of the first values, from worker 0: the optimizer's state, unless it is zero, then the
   /// weights. Parts after the weights are ignored. Throws Corrupt for another length or part.
@@ -42,8 +42,8 @@ class ServerBlock final {
   void join(std::size_t worker, Clock from);
 
   /// The change that `answer` makes to the block itself. `version` counts it.
-  void show() { shown_.advance(weights_); }
-  [[nodiscard]] std::uint64_t version() const noexcept { return shown_.version(); }
+  void show() { answers_.advance(weights_); }
+  [[nodiscard]] std::uint64_t version() const noexcept { return answers_.version(); }
   /// The complete state except the waiting workers, which ask again: a block of the same terms that is restored from it
   /// continues with the same bits. Throws Corrupt for malformed bytes; the block is then unusable.
   [[nodiscard]] Payload image() const;
@@ -53,15 +53,15 @@ class ServerBlock final {
   void begin_again(Clock step);
 
   [[nodiscard]] Clock least() const noexcept;  ///< all updates of this number of steps are applied
-  [[nodiscard]] Clock clock_of(std::size_t worker) const noexcept { return seats_[worker].clock; }
-  [[nodiscard]] Clock applied_of(std::size_t worker) const noexcept { return seats_[worker].applied; }
+  [[nodiscard]] Clock clock_of(std::size_t worker) const noexcept { return workers_[worker].clock; }
+  [[nodiscard]] Clock applied_of(std::size_t worker) const noexcept { return workers_[worker].applied; }
   /// The number of every worker's steps that a worker waits for; 0: no worker waits.
   [[nodiscard]] Clock wanted() const noexcept;
-  [[nodiscard]] bool takes_part(std::size_t worker) const noexcept { return seats_[worker].takes_part; }
+  [[nodiscard]] bool takes_part(std::size_t worker) const noexcept { return workers_[worker].takes_part; }
   [[nodiscard]] std::span<const float> values() const noexcept { return weights_; }
 
  private:
-  struct Seat {
+  struct WorkerState {
     bool takes_part = true;
     Clock applied = 0;              ///< number of its first updates that have come
     Clock clock = 0;                ///< others wait for it beyond this step; more than `applied` if it was away
@@ -79,22 +79,22 @@ class ServerBlock final {
   }
   void require_sound(base::ConstBytes update) const;
   void require_next(std::size_t worker, const Message& push) const;
-  void hold(Seat& seat, const Message& push);
+  void hold(WorkerState& worker_state, const Message& push);
   void complete_steps();
   void apply_step();
   void step_rule(const optim::Step& step, Range tile, std::span<float> gradient);
   void add(base::ConstBytes update, Range range, float* into);
 
-  const Terms& terms_;
+  const JobRules& rules_;
   const bool spared_;
   const std::size_t server_;
   std::unique_ptr<compress::Coder> coder_;  ///< of updates; null: they are sent uncoded
   bool has_weights_ = false;
   std::vector<float> weights_;
   std::array<std::vector<float>, optim::kMostStates> state_;
-  std::vector<Seat> seats_;
+  std::vector<WorkerState> workers_;
   Clock complete_ = 0;  ///< in lockstep: number of applied steps
-  Shown shown_;
+  AnswerStream answers_;
 };
 
 }  // namespace syncopate::server

@@ -26,10 +26,10 @@ struct ServerTables::Job {
   };
 
   Job(const Setup& agreed, std::optional<NoValues> no_values)
-      : setup(agreed), terms(agreed, no_values), told(agreed.workers), met(agreed.workers) {}
+      : setup(agreed), rules(agreed, no_values), told(agreed.workers), met(agreed.workers) {}
 
   const Setup setup;
-  const Terms terms;
+  const JobRules rules;
   std::vector<std::unique_ptr<Kept>> blocks;
   std::atomic<std::size_t> missing = 0;  ///< blocks of a replica whose image has not come
   std::vector<std::atomic<Clock>> told;  ///< the largest `wanted` that was sent to each worker

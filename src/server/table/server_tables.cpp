@@ -40,22 +40,22 @@ std::shared_ptr<ServerTables::Job> ServerTables::create(const Setup& setup) cons
   auto job = std::make_shared<Job>(setup, no_values_);
   base::require(server_ < setup.servers, "this is server {} and the job has {} servers", server_, setup.servers);
   // Weights, their copy for answers, and the states of rules or the pending updates of workers.
-  const std::size_t copies = 2 + (job->terms.in_lockstep() ? job->terms.optimizer.state.size() + setup.workers : 0);
+  const std::size_t copies = 2 + (job->rules.in_lockstep() ? job->rules.optimizer.state.size() + setup.workers : 0);
   double bytes = 0;
   for (const TableShape& table : setup.tables)
     bytes += static_cast<double>(copies * sizeof(float)) * static_cast<double>(table.elements);
   base::require(bytes / static_cast<double>(setup.servers) <= static_cast<double>(memory_bytes_),
                 "the job's tables take {:.0f} MiB on each of {} servers, {} MiB are allowed (--memory)",
                 bytes / static_cast<double>(setup.servers) / (1 << 20), setup.servers, memory_bytes_ >> 20);
-  for (const Block& block : kept_blocks_of(setup, job->terms))
+  for (const Block& block : kept_blocks_of(setup, job->rules))
     if (block.server == server_)
       job->blocks.push_back(
-          std::make_unique<Job::Kept>(block, ServerBlock(job->terms, block, setup.tables[block.table].spared)));
+          std::make_unique<Job::Kept>(block, ServerBlock(job->rules, block, setup.tables[block.table].spared)));
   return job;
 }
 
 void ServerTables::require_fitting(std::size_t worker, const Message& first) const {
-  if (first.says != Says::setup) throw Corrupt("a worker's first message is not a setup");
+  if (first.kind != MessageKind::setup) throw Corrupt("a worker's first message is not a setup");
   const Setup setup = Setup::of(text_of(first.body));
   if (const std::shared_ptr<Job> job = this->job()) require_fitting(*job, worker, setup);
 }
@@ -84,7 +84,7 @@ void ServerTables::set_up(std::size_t worker, const Message& message) {
   require_fitting(*job, worker, setup);
   meet(*job, worker, message);
   renew(worker);  // once more: its previous stream may have asked until now
-  Message welcome{.says = Says::welcome};
+  Message welcome{.kind = MessageKind::welcome};
   for (std::size_t index = 0; index < job->blocks.size(); ++index)
     job->blocks[index]->kept.with([&](ServerBlock& block) {
       if (message.last == 0) change(index, block, {.event = Event::come_back, .worker = worker});
@@ -95,22 +95,24 @@ void ServerTables::set_up(std::size_t worker, const Message& message) {
       answer(*job, index, block);
     });
   log_.send({worker, 0, welcome});
-  if (const Clock told = job->told[worker]; told > 0) log_.send({worker, 0, {.says = Says::want, .least = told}});
+  if (const Clock told = job->told[worker]; told > 0)
+    log_.send({worker, 0, {.kind = MessageKind::want, .least = told}});
 }
 
 void ServerTables::receive(std::size_t worker, const Message& message) {
-  if (message.says == Says::setup) return set_up(worker, message);
+  if (message.kind == MessageKind::setup) return set_up(worker, message);
   const std::shared_ptr<Job> job = this->job();
   if (!job || worker >= job->setup.workers) throw Corrupt("a worker's first message is not a setup");
-  if (message.says == Says::finish) return leave(worker);
+  if (message.kind == MessageKind::finish) return leave(worker);
   if (message.block >= job->blocks.size())
     throw Corrupt("a worker names block " + std::to_string(message.block) + " of " +
                   std::to_string(job->blocks.size()));
   job->blocks[message.block]->kept.with([&](ServerBlock& block) {
-    if (message.says == Says::initial) change(message.block, block, {.event = Event::initial, .message = message});
-    if (message.says == Says::push)
+    if (message.kind == MessageKind::initial)
+      change(message.block, block, {.event = Event::initial, .message = message});
+    if (message.kind == MessageKind::push)
       change(message.block, block, {.event = Event::push, .worker = worker, .message = message});
-    if (message.says == Says::fetch) block.ask(worker, message);
+    if (message.kind == MessageKind::fetch) block.ask(worker, message);
     answer(*job, message.block, block);
   });
 }
@@ -125,13 +127,13 @@ void ServerTables::answer(Job& job, std::size_t index, ServerBlock& block) {
     log_.send({worker, 1 + job.blocks[index]->block.table, std::move(message)});
   }
   const Clock wanted = block.wanted();
-  if (job.terms.in_lockstep() || wanted == 0) return;  // in lockstep every worker sends every step
+  if (job.rules.in_lockstep() || wanted == 0) return;  // in lockstep every worker sends every step
   for (std::size_t worker = 0; worker < job.told.size(); ++worker) {
     if (!block.takes_part(worker) || block.clock_of(worker) >= wanted) continue;
     Clock told = job.told[worker];
     while (told < wanted && !job.told[worker].compare_exchange_weak(told, wanted)) {
     }
-    if (told < wanted) log_.send({worker, 0, {.says = Says::want, .least = wanted}});
+    if (told < wanted) log_.send({worker, 0, {.kind = MessageKind::want, .least = wanted}});
   }
 }
 

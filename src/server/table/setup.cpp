@@ -131,7 +131,7 @@ std::string difference(const Setup& one, const Setup& other) {
 std::vector<Block> blocks_of(const Setup& setup) {
   std::vector<std::size_t> bytes;
   for (const TableShape& table : setup.tables) bytes.push_back(table.elements * sizeof(float));
-  const Terms terms(setup);
+  const JobRules rules(setup);
   std::vector<Block> blocks;
   std::vector<std::uint32_t> next(setup.servers);
   for (const auto& [table, begin, end, server] :
@@ -143,8 +143,8 @@ std::vector<Block> blocks_of(const Setup& setup) {
       blocks.push_back({.table = table,
                         .elements = {first + range.begin, first + range.end},
                         .server = server,
-                        .is_coded = terms.codes(setup.tables[table].elements),
-                        .answers_are_coded = terms.codes_answers(setup.tables[table].elements),
+                        .is_coded = rules.codes(setup.tables[table].elements),
+                        .answers_are_coded = rules.codes_answers(setup.tables[table].elements),
                         .key = base::mixed(setup.seed ^ base::mixed(blocks.size() + 1)),
                         .index = next[server]++});
     }
@@ -175,7 +175,7 @@ compress::Settings settings_of(const Setup& setup, const std::string& name, cons
 
 }  // namespace
 
-Terms::Terms(const Setup& setup, std::optional<NoValues> without)
+JobRules::JobRules(const Setup& setup, std::optional<NoValues> without)
     : workers(setup.workers),
       consistency(rule_of(setup.consistency)),
       optimizer(optim::rule_named(setup.optimizer)),
@@ -196,14 +196,14 @@ Terms::Terms(const Setup& setup, std::optional<NoValues> without)
       setup.optimizer, setup.consistency);
 }
 
-bool Terms::codes(const compress::Settings& settings, std::size_t elements) {
+bool JobRules::codes(const compress::Settings& settings, std::size_t elements) {
   const compress::Tensor table{.values = Buffer(nullptr, elements, DType::f32), .rows = elements};
   return settings.codec->name != "none" && compress::is_coded(settings, table);
 }
 
-std::vector<Block> kept_blocks_of(const Setup& setup, const Terms& terms) {
+std::vector<Block> kept_blocks_of(const Setup& setup, const JobRules& rules) {
   std::vector<Block> blocks = blocks_of(setup);
-  if (terms.no_values)
+  if (rules.no_values)
     for (Block& block : blocks) block.elements = {};
   return blocks;
 }

@@ -68,7 +68,7 @@ struct NoValues {
 };
 
 /// How the blocks of a job are handled: the objects that a setup names.
-struct Terms {
+struct JobRules {
   std::size_t workers = 1;
   Rule consistency{};
   const optim::Rule& optimizer;
@@ -79,7 +79,7 @@ struct Terms {
   Clock first_step = 0;
   std::optional<NoValues> no_values{};
 
-  explicit Terms(const Setup& setup, std::optional<NoValues> no_values = {});  ///< throws Misuse
+  explicit JobRules(const Setup& setup, std::optional<NoValues> no_values = {});  ///< throws Misuse
   /// Whether all workers compute each step with the same weights. Then updates are gradients, and a server applies
   /// their average by the optimizer's rule, once a step. Otherwise each worker applies the rule to its own copy, an
   /// update is the resulting change, and a server adds it, divided by the number of workers, on arrival.
@@ -93,6 +93,6 @@ struct Terms {
 };
 
 /// blocks_of(setup); without values each block has no elements.
-[[nodiscard]] std::vector<Block> kept_blocks_of(const Setup& setup, const Terms& terms);
+[[nodiscard]] std::vector<Block> kept_blocks_of(const Setup& setup, const JobRules& rules);
 
 }  // namespace syncopate::server

@@ -9,7 +9,7 @@
 
 #include "kernel/norm.hpp"
 #include "kernel/reduce.hpp"
-#include "server/table/shown.hpp"
+#include "server/table/answer_stream.hpp"
 #include "syncopate/error.hpp"
 
 namespace syncopate::server {
@@ -26,20 +26,20 @@ void add_to(std::span<float> values, std::span<const float> more) {
 
 }  // namespace
 
-WorkerBlock::WorkerBlock(const Terms& terms, const Block& block, std::span<float> weights, std::size_t worker)
-    : terms_(terms), block_(block), weights_(weights), worker_(worker) {
+WorkerBlock::WorkerBlock(const JobRules& rules, const Block& block, std::span<float> weights, std::size_t worker)
+    : rules_(rules), block_(block), weights_(weights), worker_(worker) {
   for (auto* memory : {&update_, &travelling_}) *memory = std::make_shared<std::vector<float>>(weights.size());
-  if (block.answers_are_coded) follower_ = compress::coder_of(terms.answers, true);
-  if (follower_ && !terms.in_lockstep()) followed_.resize(weights.size());
+  if (block.answers_are_coded) follower_ = compress::coder_of(rules.answers, true);
+  if (follower_ && !rules.in_lockstep()) followed_.resize(weights.size());
   if (!block.is_coded) return;
-  coder_ = compress::coder_of(terms.codec, true);
+  coder_ = compress::coder_of(rules.codec, true);
   const compress::Tensor tensor{.values = Buffer(std::span(*update_)), .rows = weights.size()};
-  for (auto* state : {&kept_, &next_}) state->resize(compress::state_bytes(terms.codec, tensor, true, 1));
+  for (auto* state : {&kept_, &next_}) state->resize(compress::state_bytes(rules.codec, tensor, true, 1));
 }
 
 Message WorkerBlock::first_request(Clock from) {
   own_ = sent_ = from;
-  const Clock staleness = terms_.consistency.staleness.value_or(from);
+  const Clock staleness = rules_.consistency.staleness.value_or(from);
   return make_request(std::max<Clock>(0, from - staleness), version_);
 }
 
@@ -57,22 +57,22 @@ void WorkerBlock::end_step(double rate) noexcept {
 }
 
 double WorkerBlock::significance() const {
-  if (terms_.no_values) return static_cast<double>(own_ - sent_) * terms_.no_values->significance;
+  if (rules_.no_values) return static_cast<double>(own_ - sent_) * rules_.no_values->significance;
   return has_update_ ? norm(*update_) / norm(weights_) : 0;
 }
 
-Moment WorkerBlock::moment() const noexcept {
+ClockView WorkerBlock::clock_view() const noexcept {
   return {.own = own_, .fetched = fetched_, .wanted = wanted_, .sent = sent_};
 }
 
 std::optional<Message> WorkerBlock::request() {
   if (request_) return std::nullopt;
-  Moment now = moment();
-  const bool must = must_fetch(terms_.consistency, now);
+  ClockView now = clock_view();
+  const bool must = must_fetch(rules_.consistency, now);
   if (!must && sent_ == own_) return std::nullopt;
-  if (terms_.consistency.travels_early) now.significance = significance();
-  if (!travels(terms_.consistency, now)) return std::nullopt;
-  return make_request(must ? own_ - *terms_.consistency.staleness : 0, version_);
+  if (rules_.consistency.travels_early) now.significance = significance();
+  if (!travels(rules_.consistency, now)) return std::nullopt;
+  return make_request(must ? own_ - *rules_.consistency.staleness : 0, version_);
 }
 
 std::optional<Message> WorkerBlock::last_request() {
@@ -81,7 +81,7 @@ std::optional<Message> WorkerBlock::last_request() {
 }
 
 Message WorkerBlock::make_request(Clock least, std::uint64_t version) {
-  Message request{.says = sent_ == own_ ? Says::fetch : Says::push,
+  Message request{.kind = sent_ == own_ ? MessageKind::fetch : MessageKind::push,
                   .block = block_.index,
                   .first = sent_,
                   .last = own_,
@@ -104,9 +104,9 @@ Payload WorkerBlock::take_update() {
                                 .next = next_,
                                 .rows = weights_.size(),
                                 .key = block_.key};
-  auto wire = std::make_shared<std::vector<std::byte>>(compress::wire_bytes_of(terms_.codec, {&tensor, 1}, true));
-  const compress::Moment moment{.step = packets_++, .rank = static_cast<int>(worker_), .ranks = 1};
-  const compress::Round round = coder_->begin({&tensor, 1}, moment, *wire);
+  auto wire = std::make_shared<std::vector<std::byte>>(compress::wire_bytes_of(rules_.codec, {&tensor, 1}, true));
+  const compress::StepInfo info{.step = packets_++, .rank = static_cast<int>(worker_), .ranks = 1};
+  const compress::Round round = coder_->begin({&tensor, 1}, info, *wire);
   kept_.swap(next_);
   const base::ConstBytes packet = round.payload.bytes();
   return {std::move(wire), packet};
@@ -125,7 +125,7 @@ void WorkerBlock::receive(Message answer) {
   version_ = answer.version;
   arrived_ = std::move(answer);
   has_weights_ = true;
-  if (terms_.in_lockstep()) settle();
+  if (rules_.in_lockstep()) settle();
 }
 
 void WorkerBlock::gather(std::vector<std::span<float>> parts) {
@@ -168,7 +168,7 @@ void WorkerBlock::settle() {
   if (!arrived_) return;
   follow(*arrived_);
   arrived_.reset();
-  if (terms_.in_lockstep()) return;
+  if (rules_.in_lockstep()) return;
   if (!followed_.empty()) std::ranges::copy(followed_, weights_.begin());
   if (request_ && !request_->body.bytes.empty()) add_to(weights_, *travelling_);
   if (has_update_) add_to(weights_, *update_);

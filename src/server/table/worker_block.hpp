@@ -19,7 +19,7 @@ class WorkerBlock final {
   /// `weights` is the program's own memory. `settle` writes it, and in lockstep `receive` too, when no computation may
   /// use it. `terms` must outlive this.
   /// `worker`: for codecs that use random numbers.
-  WorkerBlock(const Terms& terms, const Block& block, std::span<float> weights, std::size_t worker);
+  WorkerBlock(const JobRules& rules, const Block& block, std::span<float> weights, std::size_t worker);
 
   /// Requests the first weights of a worker that participates from step `from` on.
   [[nodiscard]] Message first_request(Clock from);
@@ -61,7 +61,9 @@ class WorkerBlock final {
   void settle();
 
   [[nodiscard]] bool has_weights() const noexcept { return has_weights_; }
-  [[nodiscard]] bool may_compute() const noexcept { return has_weights_ && !must_fetch(terms_.consistency, moment()); }
+  [[nodiscard]] bool may_compute() const noexcept {
+    return has_weights_ && !must_fetch(rules_.consistency, clock_view());
+  }
   /// Whether every worker's updates of this worker's steps are in the weights, or have come.
   [[nodiscard]] bool is_finished() const noexcept {
     return !request_ && sent_ == own_ && fetched_ >= own_ && (!follower_ || version_ == 0);
@@ -70,14 +72,14 @@ class WorkerBlock final {
   [[nodiscard]] const Block& block() const noexcept { return block_; }
 
  private:
-  [[nodiscard]] Moment moment() const noexcept;
+  [[nodiscard]] ClockView clock_view() const noexcept;
   [[nodiscard]] double significance() const;
   [[nodiscard]] Message make_request(Clock least, std::uint64_t version);
   [[nodiscard]] Payload take_update();
   void follow(const Message& answer);
   void take_part_of(const Message& answer);
 
-  const Terms& terms_;
+  const JobRules& rules_;
   const Block block_;
   const std::span<float> weights_;
   Clock own_ = 0, fetched_ = 0, sent_ = 0, wanted_ = 0;

@@ -15,13 +15,13 @@ void WorkerTables::begin_with(std::string_view optimizer,
   if (optimizer_) return optimizer_->restore(optimizer, saved);
   base::require(optimizer == setup_.optimizer, "the saved state is of optimizer {}, this one is {}", optimizer,
                 setup_.optimizer);
-  base::require(state.size() == terms_.optimizer.state.size(), "optimizer {} keeps {} vectors, {} were saved",
-                optimizer, terms_.optimizer.state.size(), state.size());
+  base::require(state.size() == rules_.optimizer.state.size(), "optimizer {} keeps {} vectors, {} were saved",
+                optimizer, rules_.optimizer.state.size(), state.size());
   for (std::size_t s = 0; s < state.size(); ++s) {
     auto& [name, values] = state[s];
-    base::require(name == terms_.optimizer.state[s] && values.size() == elements(),
+    base::require(name == rules_.optimizer.state[s] && values.size() == elements(),
                   "the saved state {} is '{}' of {} elements; allowed: '{}' of {}", s, name, values.size(),
-                  terms_.optimizer.state[s], elements());
+                  rules_.optimizer.state[s], elements());
     first_state_.push_back(std::move(values));
   }
 }
@@ -61,7 +61,7 @@ std::vector<std::pair<std::string, std::vector<float>>> WorkerTables::optimizer_
     for (const auto& [name, values] : optimizer_->state())
       state.emplace_back(name, std::vector(values.begin(), values.end()));
   else
-    for (const std::string_view name : terms_.optimizer.state) state.emplace_back(name, std::vector<float>(elements()));
+    for (const std::string_view name : rules_.optimizer.state) state.emplace_back(name, std::vector<float>(elements()));
   return state;
 }
 

@@ -56,22 +56,22 @@ WorkerTables::WorkerTables(const Setup& setup, std::size_t worker, NoValues no_v
 
 WorkerTables::WorkerTables(const Setup& setup, std::size_t worker, std::vector<Buffer> weights,
                            std::optional<NoValues> no_values, Send send)
-    : setup_(setup), terms_(setup_, no_values), send_(std::move(send)), by_server_(setup.servers) {
+    : setup_(setup), rules_(setup_, no_values), send_(std::move(send)), by_server_(setup.servers) {
   if (!no_values) require_fit(setup_, weights);
   for (const Buffer& buffer : weights)
     tables_.push_back(
         {.weights = floats(buffer), .begin = tables_.empty() ? 0 : elements(), .blocks = {}, .places = {}});
-  for (const Block& place : in_turns(kept_blocks_of(setup_, terms_), setup_.servers, worker)) {
+  for (const Block& place : in_turns(kept_blocks_of(setup_, rules_), setup_.servers, worker)) {
     Table& table = tables_[place.table];
     const auto part = table.weights.subspan(place.elements.begin, place.elements.size());
-    table.blocks.push_back(std::make_unique<Shared>(WorkerBlock(terms_, place, part, worker)));
+    table.blocks.push_back(std::make_unique<Shared>(WorkerBlock(rules_, place, part, worker)));
     table.places.push_back(place);
     auto& at_server = by_server_[place.server];
     at_server.resize(std::max<std::size_t>(at_server.size(), place.index + 1));
     at_server[place.index] = {table.blocks.back().get(), by_turn_.size()};
     by_turn_.push_back(table.blocks.back().get());
   }
-  if (terms_.in_lockstep() || no_values) return;
+  if (rules_.in_lockstep() || no_values) return;
   optimizer_ = optimizer_of(setup_, weights);
   std::size_t longest = 0;
   for (const Table& table : tables_) longest = std::max(longest, table.weights.size());
@@ -103,7 +103,7 @@ void WorkerTables::offer(const Block& place, std::span<const float> values, std:
   const auto bytes = std::as_bytes(std::span(*copy));
   send_({place.server,
          0,
-         {.says = Says::initial, .block = place.index, .version = part, .body = {std::move(copy), bytes}}});
+         {.kind = MessageKind::initial, .block = place.index, .version = part, .body = {std::move(copy), bytes}}});
 }
 
 void WorkerTables::offer() {
@@ -223,7 +223,7 @@ bool WorkerTables::finish() {
 }
 
 void WorkerTables::receive(std::size_t server, Message message) {
-  if (message.says == Says::want) {
+  if (message.kind == MessageKind::want) {
     for (const auto& [shared, turn] : by_server_.at(server)) {
       shared->with([&](WorkerBlock& block) { block.want(message.least); });
       note_change(turn);
@@ -231,8 +231,8 @@ void WorkerTables::receive(std::size_t server, Message message) {
     return;
   }
   const auto& blocks = by_server_.at(server);
-  if (message.says != Says::weights || message.block >= blocks.size())
-    throw Corrupt(fmt::format("server {} sent kind {} for block {} of {}", server, static_cast<int>(message.says),
+  if (message.kind != MessageKind::weights || message.block >= blocks.size())
+    throw Corrupt(fmt::format("server {} sent kind {} for block {} of {}", server, static_cast<int>(message.kind),
                               message.block, blocks.size()));
   const auto& [shared, turn] = blocks[message.block];
   shared->with([&](WorkerBlock& block) { block.receive(std::move(message)); });

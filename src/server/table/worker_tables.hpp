@@ -97,7 +97,7 @@ class WorkerTables final {
 
   [[nodiscard]] Clock clock() const noexcept { return own_; }
   [[nodiscard]] Staleness staleness() const noexcept;
-  [[nodiscard]] bool in_lockstep() const noexcept { return terms_.in_lockstep(); }
+  [[nodiscard]] bool in_lockstep() const noexcept { return rules_.in_lockstep(); }
 
  private:
   using Shared = base::Guarded<WorkerBlock>;
@@ -129,7 +129,7 @@ class WorkerTables final {
   void each_block(F&& f);
 
   const Setup setup_;
-  const Terms terms_;
+  const JobRules rules_;
   const Send send_;
   std::vector<Table> tables_;
   std::vector<Shared*> by_turn_;

@@ -11,8 +11,8 @@ namespace syncopate {
 
 namespace {
 
-using simulate::server::Course;
 using simulate::server::Ports;
+using simulate::server::RunTimes;
 using simulate::server::Scene;
 using simulate::server::Travelled;
 
@@ -75,11 +75,11 @@ std::vector<ServerSimulation> simulate_servers(const Profile& profile, const Clu
       if (options.progress) options.progress(flow, ranks);
       const Scene scene = scene_of(timeline, here, asked, simulate::server::flow_named(flow));
       const auto [warm_up, counted] = window_of(scene, options);
-      const Course course =
+      const RunTimes times =
           run_steps(scene, workload, links_of(scene, here, options), static_cast<int>(warm_up + counted));
       const double steps = static_cast<double>(counted), each = steps * ranks;
-      const double seconds = (course.ended_s.back() - course.ended_s[warm_up - 1]) / steps;
-      const Travelled &end = course.travelled.back(), &begin = course.travelled[warm_up - 1];
+      const double seconds = (times.ended_s.back() - times.ended_s[warm_up - 1]) / steps;
+      const Travelled &end = times.travelled.back(), &begin = times.travelled[warm_up - 1];
       rows.push_back({.training = {.policy = flow,
                                    .ranks = ranks,
                                    .algorithm = "parameter_server",

@@ -13,9 +13,9 @@ namespace {
 
 using syncopate::server::Clock;
 using syncopate::server::Message;
+using syncopate::server::MessageKind;
 using syncopate::server::Outgoing;
 using syncopate::server::Request;
-using syncopate::server::Says;
 using syncopate::server::ServerTables;
 using syncopate::server::WorkerTables;
 
@@ -43,15 +43,15 @@ class Run final {
     for (std::size_t worker = 0; worker < workers_.size(); ++worker)
       workers_[worker].tables = std::make_unique<WorkerTables>(
           scene.setup, worker, scene.no_values, [this, worker](Request request) { send(worker, std::move(request)); });
-    course_.ended_s.resize(static_cast<std::size_t>(steps));
-    course_.travelled.resize(static_cast<std::size_t>(steps));
+    times_.ended_s.resize(static_cast<std::size_t>(steps));
+    times_.travelled.resize(static_cast<std::size_t>(steps));
   }
 
-  Course run() && {
+  RunTimes run() && {
     set_up();
     for (std::size_t worker = 0; worker < workers_.size(); ++worker) begin_step(worker);
     events_.run();
-    return std::move(course_);
+    return std::move(times_);
   }
 
  private:
@@ -59,7 +59,8 @@ class Run final {
   void set_up() {
     const syncopate::server::Payload setup = syncopate::server::payload_of(scene_.setup.bytes());
     for (std::size_t worker = 0; worker < workers_.size(); ++worker)
-      for (const auto& server : servers_) server->receive(worker, {.says = Says::setup, .last = 1, .body = setup});
+      for (const auto& server : servers_)
+        server->receive(worker, {.kind = MessageKind::setup, .last = 1, .body = setup});
     workers_.front().tables->offer();
     for (Worker& worker : workers_) worker.tables->begin(0);
     events_.run();
@@ -97,15 +98,15 @@ class Run final {
       if (has_table(worker.layer)) worker.tables->update(worker.layer, {}, at);
       if (worker.layer > 0) return backward(index);
       worker.tables->end_step(at);
-      course_.ended_s[step] = events_.now_s();  // events come in order of time, so the slowest worker's time remains
-      course_.travelled[step] = travelled_;
+      times_.ended_s[step] = events_.now_s();  // events come in order of time, so the slowest worker's time remains
+      times_.travelled[step] = travelled_;
       begin_step(index);
     });
   }
 
   void send(std::size_t worker, Request request) {
     const std::size_t server = request.server;
-    const bool is_push = request.message.says == Says::push;
+    const bool is_push = request.message.kind == MessageKind::push;
     const double bytes = is_push ? scene_.bytes[server][request.message.block].update : 0;
     travelled_.pushed_bytes += bytes;
     travelled_.pushes += is_push ? 1 : 0;
@@ -121,8 +122,8 @@ class Run final {
 
   void reply(std::size_t server, Outgoing outgoing) {
     const std::size_t worker = outgoing.worker;
-    if (outgoing.message.says == Says::welcome) return;
-    const bool is_answer = outgoing.message.says == Says::weights;
+    if (outgoing.message.kind == MessageKind::welcome) return;
+    const bool is_answer = outgoing.message.kind == MessageKind::weights;
     const double bytes = is_answer && is_set_up_ ? scene_.bytes[server][outgoing.message.block].answer : 0;
     travelled_.pulled_bytes += bytes;
     travel(
@@ -171,12 +172,12 @@ class Run final {
   std::vector<double> busy_until_s_;  ///< by server
   bool is_set_up_ = false;
   Travelled travelled_;
-  Course course_;
+  RunTimes times_;
 };
 
 }  // namespace
 
-Course run_steps(const Scene& scene, const Workload& workload, const Ports::Links& links, int steps) {
+RunTimes run_steps(const Scene& scene, const Workload& workload, const Ports::Links& links, int steps) {
   return Run(scene, workload, links, steps).run();
 }
 

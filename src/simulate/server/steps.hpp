@@ -14,13 +14,13 @@ struct Travelled {
   double pushes = 0;
 };
 
-struct Course {
+struct RunTimes {
   std::vector<double> ended_s;       ///< by step: the time at which the slowest worker ended its backward pass
   std::vector<Travelled> travelled;  ///< bytes sent by then
 };
 
 /// Runs `steps` steps of every worker. WorkerTables and ServerTables decide who sends what, and when; a message takes
 /// the time of its bytes on the ports, and a server reduces one update after another. Setting up takes no time.
-[[nodiscard]] Course run_steps(const Scene& scene, const Workload& workload, const Ports::Links& links, int steps);
+[[nodiscard]] RunTimes run_steps(const Scene& scene, const Workload& workload, const Ports::Links& links, int steps);
 
 }  // namespace syncopate::simulate::server

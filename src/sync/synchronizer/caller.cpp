@@ -33,7 +33,9 @@ bool Synchronizer::Impl::is_complete(const Progress& progress) const {
          is_here(progress, flow_.updater.ends_in_weights() ? 0 : progress.taken.size() - 1);
 }
 
-void Synchronizer::Impl::look_up() try { GroupAccess::look_up(flow_.group); } catch (const std::exception& error) {
+void Synchronizer::Impl::poll_callback() try {
+  GroupAccess::poll_callback(flow_.group);
+} catch (const std::exception& error) {
   flow_.group.abort(error.what());
   throw;
 }
@@ -45,7 +47,7 @@ void Synchronizer::Impl::wait_for(const Ready& is_there) {
       GroupAccess::next_look(flow_.group, base::kNever),
       [&](const Progress& progress) { return progress.failure || is_there(progress); },
       [&](const Progress& progress) { failure = progress.failure; })) {
-    look_up();
+    poll_callback();
   }
   if (failure) std::rethrow_exception(failure);
 }

@@ -83,7 +83,7 @@ class Synchronizer::Impl final {
 
   // Run on the caller's thread.
   void require_ready(std::size_t first, std::size_t last);
-  void look_up();
+  void poll_callback();
   template <class Ready>
   void wait_for(const Ready& is_there);
   [[nodiscard]] bool is_here(const Progress& progress, std::size_t bucket) const;

@@ -9,7 +9,7 @@ namespace syncopate::transport::membership {
 
 ControlThread::ControlThread(ControlOptions options, std::vector<socket::Descriptor> listeners,
                              std::shared_ptr<Mailbox> mailbox)
-    : TreeControl(std::move(options), std::move(listeners), std::move(mailbox)) {
+    : ControlProtocol(std::move(options), std::move(listeners), std::move(mailbox)) {
   if (size() > 1) begin();
 }
 

@@ -5,15 +5,15 @@
 #include <thread>
 #include <vector>
 
-#include "transport/membership/tree_control.hpp"
+#include "transport/membership/control_protocol.hpp"
 
 namespace syncopate::transport::membership {
 
-class ControlThread final : public TreeControl {
+class ControlThread final : public ControlProtocol {
  public:
   /// Starts the thread (not for a group of one rank).
   ControlThread(ControlOptions options, std::vector<socket::Descriptor> listeners, std::shared_ptr<Mailbox> mailbox);
-  /// Leaves the group; `TreeControl::leave` bounds the time.
+  /// Leaves the group; `ControlProtocol::leave` bounds the time.
   ~ControlThread() override;
 
   /// Waits until every edge of the tree that ends here exists; throws Timeout or the failure.

@@ -56,7 +56,7 @@ class ShmTransport::Wait final {
 };
 
 ShmTransport::ShmTransport(ShmOptions options, std::unique_ptr<tcp::TcpTransport> far,
-                           std::shared_ptr<membership::TreeControl> control,
+                           std::shared_ptr<membership::ControlProtocol> control,
                            std::shared_ptr<membership::Mailbox> mailbox)
     : options_(std::move(options)),
       far_(std::move(far)),

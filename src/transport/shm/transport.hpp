@@ -23,7 +23,7 @@ struct ShmOptions {
 class ShmTransport final : public Transport, private Lending {
  public:
   ShmTransport(ShmOptions options, std::unique_ptr<tcp::TcpTransport> far,
-               std::shared_ptr<membership::TreeControl> control, std::shared_ptr<membership::Mailbox> mailbox);
+               std::shared_ptr<membership::ControlProtocol> control, std::shared_ptr<membership::Mailbox> mailbox);
 
   [[nodiscard]] FrameLengths frame_lengths(int peer) const noexcept override;
   [[nodiscard]] Lending* lending() noexcept override { return this; }
@@ -57,7 +57,7 @@ class ShmTransport final : public Transport, private Lending {
 
   const ShmOptions options_;
   std::unique_ptr<tcp::TcpTransport> far_;
-  std::shared_ptr<membership::TreeControl> control_;
+  std::shared_ptr<membership::ControlProtocol> control_;
   std::shared_ptr<membership::Mailbox> mailbox_;
   membership::LinkFailures link_failures_;
   Backoff backoff_;

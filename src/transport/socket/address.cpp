@@ -52,7 +52,7 @@ HostPort split(std::string_view text) {
 using Found = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
 /// The first address of a host, or null with the reason.
-std::pair<Found, int> look_up(const HostPort& where, int flags) {
+std::pair<Found, int> poll_callback(const HostPort& where, int flags) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = flags | AI_NUMERICSERV;
@@ -80,13 +80,13 @@ Address::Address(const sockaddr* raw, socklen_t size) : size_(size) {
 }
 
 Address Address::parse(std::string_view text) {
-  const auto [found, code] = look_up(split(text), AI_NUMERICHOST);
+  const auto [found, code] = poll_callback(split(text), AI_NUMERICHOST);
   base::require(found != nullptr, "'{}' is not a numeric address; allowed: 127.0.0.1:29500, [::1]:29500", text);
   return {found->ai_addr, found->ai_addrlen};
 }
 
 Address Address::resolve(std::string_view text) {
-  const auto [found, code] = look_up(split(text), 0);
+  const auto [found, code] = poll_callback(split(text), 0);
   if (!found) throw SystemFailure(fmt::format("cannot find the host of '{}': {}", text, gai_strerror(code)));
   return {found->ai_addr, found->ai_addrlen};
 }
@@ -165,7 +165,7 @@ std::vector<std::pair<std::string, Address>> interface_addresses() {
 Address interface_address(std::string_view interface) {
   base::require(interface != "0.0.0.0" && interface != "::",
                 "interface '{}' is not a single address; peers need one address of this rank", interface);
-  if (const auto [found, code] = look_up({std::string(interface), "0"}, AI_NUMERICHOST); found)
+  if (const auto [found, code] = poll_callback({std::string(interface), "0"}, AI_NUMERICHOST); found)
     return {found->ai_addr, found->ai_addrlen};
   Address chosen;
   std::vector<std::string> present;

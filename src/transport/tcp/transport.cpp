@@ -18,7 +18,7 @@ constexpr std::size_t kWorthWaitingAwake = 16 << 10;
 
 }  // namespace
 
-TcpTransport::TcpTransport(const TransportOptions& options, std::shared_ptr<membership::TreeControl> control,
+TcpTransport::TcpTransport(const TransportOptions& options, std::shared_ptr<membership::ControlProtocol> control,
                            std::shared_ptr<membership::Mailbox> mailbox)
     : options_(options),
       control_(std::move(control)),

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "transport/backoff.hpp"
+#include "transport/membership/control_protocol.hpp"
 #include "transport/membership/mailbox.hpp"
-#include "transport/membership/tree_control.hpp"
 #include "transport/tcp/stream.hpp"
 #include "transport/transport.hpp"
 
@@ -24,7 +24,7 @@ struct TransportOptions {
 /// pair connects, at its first post (send or receive); the lower waits for it.
 class TcpTransport final : public Transport {
  public:
-  TcpTransport(const TransportOptions& options, std::shared_ptr<membership::TreeControl> control,
+  TcpTransport(const TransportOptions& options, std::shared_ptr<membership::ControlProtocol> control,
                std::shared_ptr<membership::Mailbox> mailbox);
 
   void send(const transport::Frame& frame) override;
@@ -59,7 +59,7 @@ class TcpTransport final : public Transport {
   void sleep(base::Time deadline);
 
   const TransportOptions options_;
-  std::shared_ptr<membership::TreeControl> control_;
+  std::shared_ptr<membership::ControlProtocol> control_;
   std::shared_ptr<membership::Mailbox> mailbox_;
   std::vector<Peer> peers_;
   std::vector<Stream*> active_;  ///< with unfinished posts

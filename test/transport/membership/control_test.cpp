@@ -72,7 +72,7 @@ TEST(TreeShape, AnEdgeChangesOnlyWhenOneOfItsEndsLeaves) {
   }
 }
 
-TEST(TreeControl, AFailureReachesAllRanksAndNamesItsOrigin) {
+TEST(ControlProtocol, AFailureReachesAllRanksAndNamesItsOrigin) {
   for (const int origin : {0, 4, 6}) {
     std::barrier joined(7);
     with_ranks(7, quiet_options(), [&](Endpoint& me) {
@@ -89,7 +89,7 @@ TEST(TreeControl, AFailureReachesAllRanksAndNamesItsOrigin) {
   }
 }
 
-TEST(TreeControl, ItsLogNamesTheRankThatFailedFirst) {
+TEST(ControlProtocol, ItsLogNamesTheRankThatFailedFirst) {
   std::mutex lock;
   std::vector<std::string> lines;
   GroupOptions options = quiet_options();
@@ -104,7 +104,7 @@ TEST(TreeControl, ItsLogNamesTheRankThatFailedFirst) {
   EXPECT_EQ(std::ranges::count(lines, "the first to fail was rank 2"), 3);
 }
 
-TEST(TreeControl, AFailureWhileOthersStillJoinReachesThemToo) {
+TEST(ControlProtocol, AFailureWhileOthersStillJoinReachesThemToo) {
   for (int round = 0; round < 20; ++round) {
     const auto outcomes = test::outcomes_of_ranks(7, quiet_options(), [](Endpoint& me) {
       if (me.rank == 0) me.control->report({ErrorKind::remote_failure, "the disk is full", {}});
@@ -121,7 +121,7 @@ TEST(TreeControl, AFailureWhileOthersStillJoinReachesThemToo) {
   }
 }
 
-TEST(TreeControl, AFailureReportedJustBeforeLeavingStillArrives) {
+TEST(ControlProtocol, AFailureReportedJustBeforeLeavingStillArrives) {
   std::barrier joined(4);
   with_ranks(4, quiet_options(), [&](Endpoint& me) {
     joined.arrive_and_wait();
@@ -130,7 +130,7 @@ TEST(TreeControl, AFailureReportedJustBeforeLeavingStillArrives) {
   });
 }
 
-TEST(TreeControl, ASilentRankIsNamed) {
+TEST(ControlProtocol, ASilentRankIsNamed) {
   GroupOptions options = quiet_options();
   options.silence = 400ms;
   test::Pair pair(options);
@@ -140,7 +140,7 @@ TEST(TreeControl, ASilentRankIsNamed) {
   EXPECT_EQ(seen.where.peer, 1);
 }
 
-TEST(TreeControl, HeartbeatsKeepIdleRanksAlive) {
+TEST(ControlProtocol, HeartbeatsKeepIdleRanksAlive) {
   GroupOptions options = quiet_options();
   options.silence = 1s;
   with_ranks(3, options, [](Endpoint& me) {
@@ -150,7 +150,7 @@ TEST(TreeControl, HeartbeatsKeepIdleRanksAlive) {
   });
 }
 
-TEST(TreeControl, ARankWhoseConnectionEndsIsLostAtOnce) {
+TEST(ControlProtocol, ARankWhoseConnectionEndsIsLostAtOnce) {
   test::Pair pair;
   pair.control.close();
   const membership::Failure seen = failure_seen(*pair.endpoint.links);
@@ -158,14 +158,14 @@ TEST(TreeControl, ARankWhoseConnectionEndsIsLostAtOnce) {
   EXPECT_TRUE(contains(seen.message, "rank 1")) << seen.message;
 }
 
-TEST(TreeControl, NonsenseOnAControlConnectionIsCorrupt) {
+TEST(ControlProtocol, NonsenseOnAControlConnectionIsCorrupt) {
   test::Pair pair;
   const std::uint32_t nonsense[] = {4, 0xffffffff};
   std::ignore = pair.control.write(std::as_bytes(std::span(nonsense)));
   EXPECT_EQ(failure_seen(*pair.endpoint.links).kind, ErrorKind::corrupt);
 }
 
-TEST(TreeControl, AMessageTooLongToBeOneIsRefusedBeforeItIsRead) {
+TEST(ControlProtocol, AMessageTooLongToBeOneIsRefusedBeforeItIsRead) {
   test::Pair pair;
   const std::uint32_t huge[] = {0x7fffffff, 0};
   std::ignore = pair.control.write(std::as_bytes(std::span(huge)));
@@ -174,7 +174,7 @@ TEST(TreeControl, AMessageTooLongToBeOneIsRefusedBeforeItIsRead) {
   EXPECT_TRUE(contains(seen.message, "2147483647 bytes")) << seen.message;
 }
 
-TEST(TreeControl, UsingARankThatLeftIsALostPeer) {
+TEST(ControlProtocol, UsingARankThatLeftIsALostPeer) {
   with_ranks(3, quiet_options(), [](Endpoint& me) {
     me.control->began({1, 1, "barrier"});
     if (me.rank == 1) return barrier(me, 1);
@@ -187,7 +187,7 @@ TEST(TreeControl, UsingARankThatLeftIsALostPeer) {
   });
 }
 
-TEST(TreeControl, WaitingForDataOfARankThatLeftIsALostPeer) {
+TEST(ControlProtocol, WaitingForDataOfARankThatLeftIsALostPeer) {
   with_ranks(2, quiet_options(), [](Endpoint& me) {
     barrier(me, 1);
     if (me.rank == 1) return;
@@ -198,7 +198,7 @@ TEST(TreeControl, WaitingForDataOfARankThatLeftIsALostPeer) {
   });
 }
 
-TEST(TreeControl, LeavingInOrderIsNoFailure) {
+TEST(ControlProtocol, LeavingInOrderIsNoFailure) {
   with_ranks(6, quiet_options(), [](Endpoint& me) {
     me.control->began({1, 1, "barrier"});
     barrier(me, 1);
@@ -210,7 +210,7 @@ TEST(TreeControl, LeavingInOrderIsNoFailure) {
 }
 
 // Also while new edges are being made: the ranks wait only until they know which ranks have left.
-TEST(TreeControl, AFailureCrossesWhereInnerRanksHaveLeft) {
+TEST(ControlProtocol, AFailureCrossesWhereInnerRanksHaveLeft) {
   std::barrier all_know(4);
   with_ranks(7, quiet_options(), [&](Endpoint& me) {
     barrier(me, 1);
@@ -223,7 +223,7 @@ TEST(TreeControl, AFailureCrossesWhereInnerRanksHaveLeft) {
   });
 }
 
-TEST(TreeControl, DifferentOperationsAreFoundWithoutAnyData) {
+TEST(ControlProtocol, DifferentOperationsAreFoundWithoutAnyData) {
   GroupOptions options = quiet_options();
   options.silence = 2s;
   with_ranks(2, options, [](Endpoint& me) {
@@ -238,7 +238,7 @@ TEST(TreeControl, DifferentOperationsAreFoundWithoutAnyData) {
   });
 }
 
-TEST(TreeControl, AFrameThatDoesNotFitNamesBothOperationsOnEveryRank) {
+TEST(ControlProtocol, AFrameThatDoesNotFitNamesBothOperationsOnEveryRank) {
   std::latch joined(5);  // a rank that still joins would get the failure there
   with_ranks(5, quiet_options(), [&](Endpoint& me) {
     joined.arrive_and_wait();
@@ -257,7 +257,7 @@ TEST(TreeControl, AFrameThatDoesNotFitNamesBothOperationsOnEveryRank) {
   });
 }
 
-TEST(TreeControl, LaggardsAreNamedAcrossTheTree) {
+TEST(ControlProtocol, LaggardsAreNamedAcrossTheTree) {
   GroupOptions options = quiet_options();
   options.silence = 2s;
   with_ranks(4, options, [](Endpoint& me) {
@@ -275,7 +275,7 @@ TEST(TreeControl, LaggardsAreNamedAcrossTheTree) {
   });
 }
 
-TEST(TreeControl, ADataConnectionThatIsRefusedIsALostPeer) {
+TEST(ControlProtocol, ADataConnectionThatIsRefusedIsALostPeer) {
   const auto board = connect::rendezvous::make_board();
   Endpoint me;
   std::jthread joining([&] {

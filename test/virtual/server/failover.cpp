@@ -172,9 +172,10 @@ std::vector<Record> transferred() {
   const std::string bytes = setup.bytes();
   const std::vector<float> weights{1, 2, 3, 4};
   ServerTables tables(0, 1 << 20, [](auto&&...) {});
-  tables.receive(0, {.says = Says::setup, .last = 1, .body = {nullptr, std::as_bytes(std::span(bytes))}});
-  tables.receive(0, {.says = Says::initial, .body = {nullptr, std::as_bytes(std::span(weights))}});
-  tables.receive(0, {.says = Says::push, .last = 1, .rate = 1, .body = {nullptr, std::as_bytes(std::span(weights))}});
+  tables.receive(0, {.kind = MessageKind::setup, .last = 1, .body = {nullptr, std::as_bytes(std::span(bytes))}});
+  tables.receive(0, {.kind = MessageKind::initial, .body = {nullptr, std::as_bytes(std::span(weights))}});
+  tables.receive(
+      0, {.kind = MessageKind::push, .last = 1, .rate = 1, .body = {nullptr, std::as_bytes(std::span(weights))}});
   std::vector<Record> records;
   EXPECT_TRUE(tables.hand_over([&](const Record& record) { records.push_back(record); }));
   return records;

@@ -32,7 +32,7 @@ Setup setup_of(World& world) {
 
 }  // namespace
 
-Job::Job(std::uint64_t seed, bool prints) : world(seed), setup(setup_of(world)), terms(setup) {
+Job::Job(std::uint64_t seed, bool prints) : world(seed), setup(setup_of(world)), rules(setup) {
   world.prints = prints;
   replicas = setup.servers > 1 && world.happens(60) ? 1 : 0;
   steps = static_cast<Clock>(world.draw(4, 16));
@@ -55,7 +55,7 @@ Job::Job(const JobOptions& stated)
     : options(stated),
       world(stated.seed),
       setup(stated.setup),
-      terms(setup),
+      rules(setup),
       replicas(stated.kill_every_s > 0 ? 1 : 0),
       steps(stated.steps),
       may_give_up(!stated.dies_s.empty()) {

@@ -1,4 +1,4 @@
-// Job: servers and workers of a job in virtual time: production's tables, seats and keepers, the test's event loops.
+// Job: servers and workers of a job in virtual time: production's tables, slots and keepers, the test's event loops.
 #pragma once
 
 #include <functional>
@@ -9,14 +9,14 @@
 #include <vector>
 
 #include "server/process/replica_keeper.hpp"
-#include "server/process/seats.hpp"
+#include "server/process/worker_slots.hpp"
 #include "server/table/server_tables.hpp"
 #include "server/table/worker_tables.hpp"
 #include "virtual/server/stream.hpp"
 
 namespace syncopate::virtual_server {
 
-using server::Clock, server::Message, server::Says;
+using server::Clock, server::Message, server::MessageKind;
 
 inline constexpr std::size_t kMemory = std::size_t{1} << 26;
 inline constexpr std::chrono::milliseconds kPatience{1000};  ///< of servers with workers that are away
@@ -46,7 +46,7 @@ class ServerProcess final {
 
   Job& job_;
   const std::size_t index_;
-  server::Seats seats_;
+  server::WorkerSlots slots_;
   std::shared_ptr<server::rpc::Stream> link_;  ///< to the keeper; forwards when `current_`
   std::shared_ptr<Wire> link_wire_;
   bool holds_ = false, has_joined_ = false;
@@ -125,7 +125,7 @@ struct Job {
   const JobOptions options;
   World world;
   server::Setup setup;
-  server::Terms terms;
+  server::JobRules rules;
   int replicas = 0;
   Clock steps = 0;
   std::vector<Time> servers_stop, workers_stop;

@@ -34,7 +34,7 @@ class Claimant final : public rpc::Stream {
     const base::ConstBytes all(*bytes);
     Relayed relayed = relayed_of({bytes, all});
     Record record;
-    if (relayed.tells == Tells::record && reader_.take(std::move(relayed), record)) keep(images_, record);
+    if (relayed.kind == RelayKind::record && reader_.take(std::move(relayed), record)) keep(images_, record);
   }
 
  private:
@@ -46,7 +46,7 @@ class Claimant final : public rpc::Stream {
 Images replica_of(ReplicaKeeper& keeper, std::uint64_t owner) {
   Images images;
   const auto events = keeper.accept(std::make_unique<Claimant>(images));
-  const auto head = head_of(Relayed{.tells = Tells::claim_empty, .number = owner});
+  const auto head = head_of(Relayed{.kind = RelayKind::claim_empty, .number = owner});
   const auto bytes = std::make_shared<std::vector<std::byte>>(head.begin(), head.end());
   events.received({bytes, base::ConstBytes(*bytes)});
   keeper.turn();
@@ -54,7 +54,7 @@ Images replica_of(ReplicaKeeper& keeper, std::uint64_t owner) {
 }
 
 ServerBlock restored(Job& job, const Block& block, const Images& images) {
-  ServerBlock kept(job.terms, block, job.setup.tables[block.table].spared);
+  ServerBlock kept(job.rules, block, job.setup.tables[block.table].spared);
   const auto image = images.find(block.index);
   if (image == images.end())
     job.law(fmt::format("server {} or its replica lacks block {}", block.server, block.index));
@@ -76,7 +76,7 @@ double left_out_of(const Job& job, const Block& block, std::size_t i) {
     const auto kept = worker->tables.left_out();
     float value = 0;
     std::memcpy(&value, kept[block.table].data() + (block.elements.begin + i) * sizeof(float), sizeof value);
-    sum += job.terms.in_lockstep() ? -value / static_cast<double>(job.setup.workers) : value;
+    sum += job.rules.in_lockstep() ? -value / static_cast<double>(job.setup.workers) : value;
   }
   return sum;
 }
@@ -101,17 +101,17 @@ void Job::check_read(std::size_t index) {
   const Clock clock = worker.tables.clock();
   if (options.reads) options.reads(index, clock, worker.weights);
   if (may_give_up || options.gradient) return;
-  if (terms.in_lockstep()) {
+  if (rules.in_lockstep()) {
     const auto [first, is_first] = seen.emplace(clock, worker.weights);
     if (!is_first && first->second != worker.weights)
       law(fmt::format("worker {} computes step {} with other weights", index, clock));
   }
-  if (setup.codec != "none" || setup.answers != "none" || !terms.consistency.staleness) return;
+  if (setup.codec != "none" || setup.answers != "none" || !rules.consistency.staleness) return;
   for (const auto& table : worker.weights)
     for (std::size_t i = 0; i < table.size(); ++i) {
       const std::size_t owner = i % setup.workers;
-      const auto least = static_cast<float>(owner == index ? clock : clock - *terms.consistency.staleness);
-      const auto most = static_cast<float>(terms.in_lockstep() ? clock : workers[owner]->made);
+      const auto least = static_cast<float>(owner == index ? clock : clock - *rules.consistency.staleness);
+      const auto most = static_cast<float>(rules.in_lockstep() ? clock : workers[owner]->made);
       if (table[i] < least || table[i] > most)
         return law(fmt::format("worker {} computes step {} with {} of worker {}'s updates; allowed: {} to {}", index,
                                clock, table[i], owner, least, most));
@@ -142,7 +142,7 @@ void Job::check_end() {
       const ServerBlock kept = restored(*this, block, images);
       if (replicas > 0 && !are_equal(kept, restored(*this, block, replicas_images)))
         law(fmt::format("block {} of server {} and of its replica differ", block.index, s));
-      if (terms.in_lockstep() && may_give_up) continue;  // a step that ended without a worker averages over the others
+      if (rules.in_lockstep() && may_give_up) continue;  // a step that ended without a worker averages over the others
       check_weights(*this, block, kept);
     }
   }

@@ -1,4 +1,4 @@
-// A virtual server: the production tables, seats and keeper of a replica, driven by events.
+// A virtual server: the production tables, slots and keeper of a replica, driven by events.
 #include "virtual/server/job.hpp"
 
 namespace syncopate::virtual_server {
@@ -21,7 +21,7 @@ class WorldClock final : public base::Clock {
 
 ServerProcess::ServerProcess(Job& job, std::size_t index)
     : tables(
-          index, kMemory, [this](Outgoing outgoing) { seats_.send(std::move(outgoing)); },
+          index, kMemory, [this](Outgoing outgoing) { slots_.send(std::move(outgoing)); },
           job.replicas == 0 ? ServerTables::Forward() : [this](const Record& record) {
             if (!holds_ || !link_) return;
             each_part(record, [&](Relayed part) { link_->send(0, head_of(part), std::move(part.message.body)); });
@@ -29,7 +29,7 @@ ServerProcess::ServerProcess(Job& job, std::size_t index)
       process(job.world.draw(1, ~std::uint64_t{0} - 1)),
       job_(job),
       index_(index),
-      seats_(kPatience, std::make_unique<WorldClock>(job.world)) {
+      slots_(kPatience, std::make_unique<WorldClock>(job.world)) {
   const std::size_t servers = job.setup.servers;
   if (job.replicas > 0)
     keeper.emplace((index + servers - 1) % servers, kMemory, kBound, kQuiet, std::make_unique<WorldClock>(job.world));
@@ -57,7 +57,7 @@ void ServerProcess::turn() {
   const Time until = job_.servers_stop[index_];
   if (job_.world.now() >= until) {
     const auto setup = tables.setup();
-    for (const std::size_t worker : seats_.due(setup ? setup->workers : 0)) {
+    for (const std::size_t worker : slots_.due(setup ? setup->workers : 0)) {
       job_.world.note("given up", worker, index_);
       tables.leave(worker);
     }
@@ -69,35 +69,35 @@ void ServerProcess::turn() {
 }
 
 rpc::StreamEvents ServerProcess::accept(std::size_t worker, std::unique_ptr<rpc::Stream> stream) {
-  const std::uint64_t life = seats_.take(worker, std::move(stream));
+  const std::uint64_t life = slots_.take(worker, std::move(stream));
   tables.renew(worker);
   return {.received =
               [this, worker, life](Payload bytes) {
                 const std::size_t length = bytes.bytes.size();
                 Message message = message_of(std::move(bytes), true);
-                job_.world.note("server takes", worker, static_cast<std::uint64_t>(message.says) << 32 | message.block);
-                if (seats_.admit(worker, life, length, message)) take(worker, message);
+                job_.world.note("server takes", worker, static_cast<std::uint64_t>(message.kind) << 32 | message.block);
+                if (slots_.admit(worker, life, length, message)) take(worker, message);
               },
-          .ended = [this, worker, life](const rpc::Ending&) { static_cast<void>(seats_.lose(worker, life)); }};
+          .ended = [this, worker, life](const rpc::Ending&) { static_cast<void>(slots_.lose(worker, life)); }};
 }
 
 void ServerProcess::take(std::size_t worker, const Message& message) {
   try {
     tables.receive(worker, message);
-    if (message.says == Says::finish) seats_.mark_finished(worker);
+    if (message.kind == MessageKind::finish) slots_.mark_finished(worker);
   } catch (const Error& error) {
-    seats_.send({worker, 0, {.says = Says::refuse, .block = 0, .body = payload_of(error.what())}});
+    slots_.send({worker, 0, {.kind = MessageKind::refuse, .block = 0, .body = payload_of(error.what())}});
     throw;
   }
 }
 
 void ServerProcess::open() {
-  for (const std::size_t worker : tables.departed()) seats_.give_up(worker);
-  for (const auto& [worker, message] : seats_.open()) {
+  for (const std::size_t worker : tables.departed()) slots_.give_up(worker);
+  for (const auto& [worker, message] : slots_.open()) {
     try {
       take(worker, message);
     } catch (const Error& error) {
-      seats_.cut_off(worker, error.what());
+      slots_.cut_off(worker, error.what());
     }
   }
 }
@@ -134,23 +134,24 @@ void ServerProcess::dial() {
                            tables.pause();
                            job_.world.in(kTurn, again);
                          }};
-  link_->send(0, head_of(Relayed{.tells = tables.is_empty() ? Tells::claim_empty : Tells::claim, .number = process}),
-              {});
+  link_->send(
+      0, head_of(Relayed{.kind = tables.is_empty() ? RelayKind::claim_empty : RelayKind::claim, .number = process}),
+      {});
 }
 
 /// ReplicaLink::receive.
 void ServerProcess::tell(RecordReader& reader, Payload bytes) {
   Relayed relayed = relayed_of(std::move(bytes));
-  if (relayed.tells == Tells::replaced) return job_.law("a live server was refused as replaced");
-  if (relayed.tells == Tells::occupied) return job_.law("a server was refused though the previous one is dead");
-  if (relayed.tells == Tells::holds && holds_) return tables.acknowledge(relayed.number);
-  if (relayed.tells == Tells::holds) {
+  if (relayed.kind == RelayKind::replaced) return job_.law("a live server was refused as replaced");
+  if (relayed.kind == RelayKind::occupied) return job_.law("a server was refused though the previous one is dead");
+  if (relayed.kind == RelayKind::holds && holds_) return tables.acknowledge(relayed.number);
+  if (relayed.kind == RelayKind::holds) {
     holds_ = true;
     tables.follow(relayed.number);
     if (!std::exchange(has_joined_, true)) open();
     return;
   }
-  if (relayed.tells != Tells::record || holds_) throw Corrupt("unexpected message from a replica's keeper");
+  if (relayed.kind != RelayKind::record || holds_) throw Corrupt("unexpected message from a replica's keeper");
   Record record;
   if (reader.take(std::move(relayed), record)) static_cast<void>(tables.apply(record));
 }

@@ -88,7 +88,7 @@ void WorkerProcess::greet(std::size_t server) {
   Link& link = links_[server];
   link.welcome.reset();
   if (!link.stream) return;
-  const Message setup{.says = Says::setup, .first = has_begun ? 0 : from_, .last = has_begun ? 0 : 1};
+  const Message setup{.kind = MessageKind::setup, .first = has_begun ? 0 : from_, .last = has_begun ? 0 : 1};
   link.stream->send(0, head_of(setup), payload_of(job_.setup.bytes()));
 }
 
@@ -96,12 +96,12 @@ void WorkerProcess::send(Request request) {
   Link& link = links_[request.server];
   if (is_dead_ || !link.stream || !link.is_welcome) return;
   const Message& message = request.message;
-  if (message.says == Says::push || message.says == Says::fetch)
+  if (message.kind == MessageKind::push || message.kind == MessageKind::fetch)
     if (++link.under_way[message.block] > 1)
       job_.law(fmt::format("worker {} has {} pending requests of block {}", index_, link.under_way[message.block],
                            message.block));
-  job_.world.note("worker sends", index_, static_cast<std::uint64_t>(message.says) << 32 | message.block);
-  job_.pushes += message.says == Says::push ? 1 : 0;
+  job_.world.note("worker sends", index_, static_cast<std::uint64_t>(message.kind) << 32 | message.block);
+  job_.pushes += message.kind == MessageKind::push ? 1 : 0;
   link.stream->send(request.priority, head_of(message), message.body);
 }
 
@@ -110,12 +110,12 @@ void WorkerProcess::receive(std::size_t server, std::uint64_t life, Payload byte
   Message message = message_of(std::move(bytes), false);
   Link& link = links_[server];
   if (link.life != life || is_dead_) return;
-  job_.world.note("worker hears", index_, static_cast<std::uint64_t>(message.says) << 32 | message.block);
-  if (message.says == Says::refuse) {
+  job_.world.note("worker hears", index_, static_cast<std::uint64_t>(message.kind) << 32 | message.block);
+  if (message.kind == MessageKind::refuse) {
     failure = std::string(reinterpret_cast<const char*>(message.body.bytes.data()), message.body.bytes.size());
     return;
   }
-  if (message.says == Says::welcome) {
+  if (message.kind == MessageKind::welcome) {
     link.is_welcome = true;
     link.welcome = message;
     newest_ = std::max(newest_, message.least);
@@ -124,7 +124,7 @@ void WorkerProcess::receive(std::size_t server, std::uint64_t life, Payload byte
     else
       return welcomed();
   } else if (link.is_welcome) {
-    if (message.says == Says::weights) link.under_way[message.block] = 0;
+    if (message.kind == MessageKind::weights) link.under_way[message.block] = 0;
     tables.receive(server, std::move(message));
   }
   if (has_begun) go_on();
@@ -157,7 +157,7 @@ void WorkerProcess::go_on() {
     has_finished = has_left_ = true;
     job_.world.note("finished", index_);
     for (std::size_t server = 0; server < links_.size(); ++server) {
-      send({server, ~std::uint64_t{0}, {.says = Says::finish}});
+      send({server, ~std::uint64_t{0}, {.kind = MessageKind::finish}});
       if (links_[server].stream) links_[server].stream->close({});
     }
     return;

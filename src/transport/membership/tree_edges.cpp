@@ -1,5 +1,5 @@
-// ControlTree: this rank's edges of the control tree, existing and expected.
-#include "transport/membership/control_tree.hpp"
+// TreeEdges: this rank's edges of the control tree, existing and expected.
+#include "transport/membership/tree_edges.hpp"
 
 #include <fmt/format.h>
 
@@ -15,49 +15,49 @@ namespace {
 constexpr std::size_t kMostWaiting = std::size_t{4} << 20;
 }  // namespace
 
-bool ControlTree::attach(int rank, socket::Channel channel) {
+bool TreeEdges::attach(int rank, socket::Channel channel) {
   const auto [edge, fresh] = edges_.try_emplace(rank, Edge{socket::FramedChannel(std::move(channel), kMaxMessage)});
   expect_no_more(rank);
   if (fresh) poller_.add(edge->second.channel.socket(), static_cast<std::uint64_t>(rank), EPOLLIN);
   return fresh;
 }
 
-void ControlTree::detach(int rank) {
+void TreeEdges::detach(int rank) {
   const auto edge = edges_.find(rank);
   if (edge == edges_.end()) return;
   poller_.remove(edge->second.channel.socket());
   edges_.erase(edge);
 }
 
-void ControlTree::part(int rank, const std::string& last) {
+void TreeEdges::part(int rank, const std::string& last) {
   const auto edge = edges_.find(rank);
   if (edge == edges_.end() || edge->second.is_parting) return;
   edge->second.channel.queue(last);
   edge->second.is_parting = true;
 }
 
-ControlTree::Edges::iterator ControlTree::drop(Edges::iterator edge, std::string reason) {
+TreeEdges::Edges::iterator TreeEdges::drop(Edges::iterator edge, std::string reason) {
   lost_.push_back({edge->first, std::move(reason)});
   poller_.remove(edge->second.channel.socket());
   return edges_.erase(edge);
 }
 
-void ControlTree::send(int rank, const std::string& message) {
+void TreeEdges::send(int rank, const std::string& message) {
   const auto edge = edges_.find(rank);
   if (edge != edges_.end() && !edge->second.is_parting) edge->second.channel.queue(message);
 }
 
-void ControlTree::flood(const std::string& message, int except) {
+void TreeEdges::flood(const std::string& message, int except) {
   for (auto& [rank, edge] : edges_)
     if (rank != except && !edge.is_parting) edge.channel.queue(message);
 }
 
-void ControlTree::send_if_idle(int rank, const std::string& message) {
+void TreeEdges::send_if_idle(int rank, const std::string& message) {
   const auto edge = edges_.find(rank);
   if (edge != edges_.end() && edge->second.channel.idle()) send(rank, message);
 }
 
-void ControlTree::on_ready(const socket::Ready& ready) {
+void TreeEdges::on_ready(const socket::Ready& ready) {
   const auto edge = edges_.find(static_cast<int>(ready.key));
   if (edge == edges_.end() || (ready.events & ~std::uint32_t{EPOLLOUT}) == 0) return;
   std::vector<std::string> messages;
@@ -73,7 +73,7 @@ void ControlTree::on_ready(const socket::Ready& ready) {
   if (!reason.empty()) drop(edge, std::move(reason));
 }
 
-void ControlTree::flush() {
+void TreeEdges::flush() {
   for (auto edge = edges_.begin(); edge != edges_.end();) {
     socket::FramedChannel& channel = edge->second.channel;
     // Reading detects a broken edge, and also returns the messages that the neighbour sent before.
@@ -91,13 +91,13 @@ void ControlTree::flush() {
   }
 }
 
-bool ControlTree::idle() const noexcept {
+bool TreeEdges::idle() const noexcept {
   for (const auto& [rank, edge] : edges_)
     if (!edge.channel.idle()) return false;
   return true;
 }
 
-void ControlTree::age(base::Duration ran, base::Duration limit) {
+void TreeEdges::age(base::Duration ran, base::Duration limit) {
   for (auto edge = edges_.begin(); edge != edges_.end();) {
     edge->second.silent += ran;
     if (edge->second.silent < limit) {
@@ -121,29 +121,29 @@ void ControlTree::age(base::Duration ran, base::Duration limit) {
   });
 }
 
-void ControlTree::expect(int rank, base::Duration most) {
+void TreeEdges::expect(int rank, base::Duration most) {
   const auto known = elsewhere_.extract(rank);
   expected_.try_emplace(rank, known.empty() ? base::Duration(0) : std::min(known.mapped(), most));
 }
 
-void ControlTree::expect_no_more(int rank) {
+void TreeEdges::expect_no_more(int rank) {
   expected_.erase(rank);
   elsewhere_.erase(rank);
 }
 
-void ControlTree::note_silence(int rank, base::Duration silent) {
+void TreeEdges::note_silence(int rank, base::Duration silent) {
   if (edges_.contains(rank) || expected_.contains(rank)) return;
   const auto [known, fresh] = elsewhere_.try_emplace(rank, silent);
   known->second = std::min(known->second, silent);
 }
 
-std::map<int, base::Duration> ControlTree::silences() const {
+std::map<int, base::Duration> TreeEdges::silences() const {
   std::map<int, base::Duration> all = expected_;
   for (const auto& [rank, edge] : edges_) all.emplace(rank, edge.silent);
   return all;
 }
 
-base::Duration ControlTree::longest_silence() const noexcept {
+base::Duration TreeEdges::longest_silence() const noexcept {
   base::Duration longest{0};
   for (const auto& [rank, edge] : edges_) longest = std::max(longest, edge.silent);
   if (is_patient_) return longest;
@@ -151,13 +151,13 @@ base::Duration ControlTree::longest_silence() const noexcept {
   return longest;
 }
 
-std::set<int> ControlTree::ranks() const {
+std::set<int> TreeEdges::ranks() const {
   std::set<int> all;
   for (const auto& [rank, edge] : edges_) all.insert(rank);
   return all;
 }
 
-std::set<int> ControlTree::expected() const {
+std::set<int> TreeEdges::expected() const {
   std::set<int> all;
   for (const auto& [rank, since] : expected_) all.insert(rank);
   return all;

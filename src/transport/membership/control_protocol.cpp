@@ -1,5 +1,5 @@
-// TreeControl, the calls of other threads: orders go to the feeding thread, questions to the group state.
-#include "transport/membership/tree_control.hpp"
+// ControlProtocol, the calls of other threads: orders go to the feeding thread, questions to the group state.
+#include "transport/membership/control_protocol.hpp"
 
 #include <fmt/format.h>
 
@@ -22,8 +22,8 @@ std::optional<int> culprit_of(const Failure& failure) {
 
 }  // namespace
 
-TreeControl::TreeControl(ControlOptions options, std::vector<socket::Descriptor> listeners,
-                         std::shared_ptr<Mailbox> mailbox)
+ControlProtocol::ControlProtocol(ControlOptions options, std::vector<socket::Descriptor> listeners,
+                                 std::shared_ptr<Mailbox> mailbox)
     : options_(std::move(options)),
       beat_(std::max<base::Duration>(options_.silence / 8, kShortestBeat)),
       mailbox_(std::move(mailbox)),
@@ -42,59 +42,59 @@ TreeControl::TreeControl(ControlOptions options, std::vector<socket::Descriptor>
   last_run_ = next_beat_ = now();
 }
 
-bool TreeControl::has_joined() const {
+bool ControlProtocol::has_joined() const {
   if (const auto failure = state_.failure()) raise(*failure);
   const std::set<int> awaited = neighbours_of(options_.rank, size());
   return joined_.with([&](const std::set<int>& joined) { return std::ranges::includes(joined, awaited); });
 }
 
-void TreeControl::await_joined() {
+void ControlProtocol::await_joined() {
   const std::set<int> awaited = neighbours_of(options_.rank, size());
   const auto complete = [&](const std::set<int>& joined) { return failed() || std::ranges::includes(joined, awaited); };
   joined_.wait_until(base::kNever, complete, [](const auto&) {});
 }
 
 /// A failure crosses the tree edge by edge. If ranks are far apart, that takes longer than closing links.
-base::Duration TreeControl::grace() const {
+base::Duration ControlProtocol::grace() const {
   return std::clamp<base::Duration>(options_.silence / 2, kShortestGrace, kLongestGrace);
 }
 
-connect::Hello TreeControl::hello(connect::Purpose purpose, int to, std::uint32_t stream) const {
+connect::Hello ControlProtocol::hello(connect::Purpose purpose, int to, std::uint32_t stream) const {
   return {
       .version = {}, .purpose = purpose, .group = options_.group, .from = options_.rank, .to = to, .stream = stream};
 }
 
-void TreeControl::call(int rank) {
+void ControlProtocol::call(int rank) {
   acceptor_.call(options_.addresses[static_cast<std::size_t>(rank)], options_.source,
                  hello(connect::Purpose::control, rank, 0));
 }
 
-void TreeControl::connect_data(int peer) {
+void ControlProtocol::connect_data(int peer) {
   orders_.with([&](auto& orders) { orders.push_back({Order::Kind::connect_data, peer, 0}); });
   poller_.wake();
 }
 
-void TreeControl::connect_memory(int peer) {
+void ControlProtocol::connect_memory(int peer) {
   orders_.with([&](auto& orders) { orders.push_back({Order::Kind::connect_memory, peer, 0}); });
   poller_.wake();
 }
 
-void TreeControl::report(Failure failure) {
+void ControlProtocol::report(Failure failure) {
   if (failure.where.rank < 0) failure.where.rank = options_.rank;
   learn(failure, options_.rank);
   poller_.wake();
 }
 
-void TreeControl::began(const OperationRecord& record) {
+void ControlProtocol::began(const OperationRecord& record) {
   if (const auto wrong = state_.began(record)) report(*wrong);
 }
 
-void TreeControl::mismatch(int peer, std::uint64_t number) {
+void ControlProtocol::mismatch(int peer, std::uint64_t number) {
   orders_.with([&](auto& orders) { orders.push_back({Order::Kind::ask, peer, number}); });
   poller_.wake();
 }
 
-void TreeControl::learn(const Failure& failure, int from) {
+void ControlProtocol::learn(const Failure& failure, int from) {
   if (!state_.settle(failure)) return;
   options_.log.write(LogLevel::info, fmt::format("rank {}: {} (from rank {}): {}", options_.rank, name_of(failure.kind),
                                                  from, failure.message));
@@ -106,11 +106,11 @@ void TreeControl::learn(const Failure& failure, int from) {
   mailbox_->ring();
 }
 
-void TreeControl::lost(int rank, const std::string& reason) {
+void ControlProtocol::lost(int rank, const std::string& reason) {
   learn({ErrorKind::peer_lost, fmt::format("rank {} {}", rank, reason), {options_.rank, rank, {}, {}}}, options_.rank);
 }
 
-void TreeControl::ran_out_of_sockets(const std::string& reason) {
+void ControlProtocol::ran_out_of_sockets(const std::string& reason) {
   const std::string what = fmt::format("rank {} {}; raise the limit of open files (ulimit -n)", options_.rank, reason);
   learn({ErrorKind::system_failure, what, {options_.rank}}, options_.rank);
 }

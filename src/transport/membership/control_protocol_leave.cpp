@@ -1,8 +1,8 @@
-// TreeControl, when ranks leave: farewells, the edges that replace those of departed ranks, and its own end.
+// ControlProtocol, when ranks leave: farewells, the edges that replace those of departed ranks, and its own end.
 #include <algorithm>
 #include <utility>
 
-#include "transport/membership/tree_control.hpp"
+#include "transport/membership/control_protocol.hpp"
 
 namespace syncopate::transport::membership {
 
@@ -11,7 +11,7 @@ constexpr auto kLastWords = std::chrono::milliseconds(200);  // time for new edg
 constexpr auto kFarewell = std::chrono::seconds(1);          // limit of waiting until live neighbours have regrouped
 }  // namespace
 
-void TreeControl::take(int from, const Goodbye& goodbye) {
+void ControlProtocol::take(int from, const Goodbye& goodbye) {
   if (goodbye.rank < 0 || goodbye.rank >= size() || goodbye.rank == options_.rank || state_.has_left(goodbye.rank))
     return;
   tree_.flood(encode(goodbye), from);
@@ -25,7 +25,7 @@ void TreeControl::take(int from, const Goodbye& goodbye) {
 
 /// Makes the edges that are missing since a rank has left, and then closes the edge to that rank: until then it relays,
 /// so that the tree is never cut.
-void TreeControl::regroup() {
+void ControlProtocol::regroup() {
   std::set<int> departed;
   for (const auto& [rank, number] : state_.departed()) departed.insert(rank);
   for (const int rank : departed) tree_.expect_no_more(rank);
@@ -44,7 +44,7 @@ void TreeControl::regroup() {
 /// ranks that left before it, as others do. If two ranks leave, the one without another edge closes first, because it
 /// has nothing left to relay; a rank that may still connect counts as an edge. When all ranks leave, no relay is
 /// needed.
-void TreeControl::withdraw(const std::set<int>& departed) {
+void ControlProtocol::withdraw(const std::set<int>& departed) {
   const std::set<int> edges = tree_.ranks();
   const bool is_relay = edges.size() + tree_.expected().size() > 1 && std::cmp_less(departed.size() + 1, size());
   if (!is_relay)
@@ -53,27 +53,27 @@ void TreeControl::withdraw(const std::set<int>& departed) {
     part_from(departed_before_);
 }
 
-void TreeControl::part_from(const std::set<int>& departed) {
+void ControlProtocol::part_from(const std::set<int>& departed) {
   spread_failure(-1);  // a parted edge carries no further message
   for (const int rank : tree_.ranks())
     if (departed.contains(rank)) tree_.part(rank, encode(Regrouped{}));
 }
 
-void TreeControl::take(int from, const Regrouped& /*regrouped*/) {
+void ControlProtocol::take(int from, const Regrouped& /*regrouped*/) {
   if (leaves()) tree_.detach(from);
 }
 
 /// A failure must be passed on soon; a slow neighbour gets as much time as a rank that waits for the cause of a lost
 /// link. A silent neighbour may be gone without any other rank knowing it: the leaving rank stays until the neighbour
 /// sends again, or is lost.
-void TreeControl::settle_end() {
+void ControlProtocol::settle_end() {
   if (state_.failed())
     go_at_ = std::min(go_at_, now() + (tree_.idle() ? base::Duration(kLastWords) : grace()));
   else if (now() >= go_at_ && tree_.longest_silence() > 2 * beat_)
     go_at_ = now() + beat_;
 }
 
-void TreeControl::leave() {
+void ControlProtocol::leave() {
   spread_failure(-1);
   go_at_ = now() + kFarewell;
   if (!state_.failed()) {
@@ -87,7 +87,7 @@ void TreeControl::leave() {
   settle_end();
 }
 
-Goodbye TreeControl::own_goodbye() const {
+Goodbye ControlProtocol::own_goodbye() const {
   Goodbye goodbye{.rank = options_.rank, .number = state_.progress().number};
   // the tree's times are from that run
   const base::Duration since = std::min<base::Duration>(now() - last_run_, 2 * beat_);
@@ -99,17 +99,17 @@ Goodbye TreeControl::own_goodbye() const {
   return goodbye;
 }
 
-bool TreeControl::is_gone() const { return leaves() && (may_go() || now() >= go_at_); }
+bool ControlProtocol::is_gone() const { return leaves() && (may_go() || now() >= go_at_); }
 
 /// The kernel drops unsent output when a socket with unread input is closed, so the input is read first. No new
 /// connection is accepted: a rank with this rank's proof would take its end for a loss.
-void TreeControl::hear_out(std::span<const socket::Ready> ready) {
+void ControlProtocol::hear_out(std::span<const socket::Ready> ready) {
   for (const socket::Ready& one : ready)
     if (one.key < connect::Acceptor::kFirstKey) tree_.on_ready(one);
 }
 
 /// A rank that has just connected would take a silent end for a loss.
-bool TreeControl::may_go() const {
+bool ControlProtocol::may_go() const {
   if (acceptor_.busy()) return false;
   if (!state_.failed()) return tree_.ranks().empty();
   // A failure must also reach neighbours whose connections are still being made, while ranks join or regroup.

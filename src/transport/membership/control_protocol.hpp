@@ -1,4 +1,4 @@
-// TreeControl: keeps the control tree, accepts data connections, and spreads failures. It is fed, and never waits.
+// ControlProtocol: keeps the control tree, accepts data connections, and spreads failures. It is fed, and never waits.
 #pragma once
 
 #include <memory>
@@ -13,9 +13,9 @@
 #include "syncopate/tooling/blame.hpp"
 #include "transport/connect/acceptor.hpp"
 #include "transport/membership/control.hpp"
-#include "transport/membership/control_tree.hpp"
 #include "transport/membership/group_state.hpp"
 #include "transport/membership/mailbox.hpp"
+#include "transport/membership/tree_edges.hpp"
 #include "transport/membership/tree_shape.hpp"
 
 namespace syncopate::transport::membership {
@@ -41,13 +41,13 @@ struct ControlOptions {
 /// touches tree, acceptor and questions; others reach it through `orders_` and its poller's wake. The group state
 /// answers questions of any thread. Data connections leave through the mailbox. If it is destroyed without `leave`, the
 /// other ranks see a lost rank.
-class TreeControl : public Control {
+class ControlProtocol : public Control {
  public:
   /// Begins the tree (not for a group of one rank). The first of the listeners is at addresses[rank], the second, if
   /// there is one, at memory_sockets[rank].
-  TreeControl(ControlOptions options, std::vector<socket::Descriptor> listeners, std::shared_ptr<Mailbox> mailbox);
-  TreeControl(const TreeControl&) = delete;
-  TreeControl& operator=(const TreeControl&) = delete;
+  ControlProtocol(ControlOptions options, std::vector<socket::Descriptor> listeners, std::shared_ptr<Mailbox> mailbox);
+  ControlProtocol(const ControlProtocol&) = delete;
+  ControlProtocol& operator=(const ControlProtocol&) = delete;
 
   // All functions until `is_gone` are for the feeding thread.
 
@@ -148,7 +148,7 @@ class TreeControl : public Control {
   base::Guarded<std::set<int>> joined_;  ///< neighbours whose edge exists
   socket::Poller poller_;
   connect::Acceptor acceptor_;
-  ControlTree tree_;
+  TreeEdges tree_;
   std::vector<OpenQuestion> questions_;
   std::set<std::pair<int, std::uint32_t>> data_links_;  ///< (peer, stream) that were delivered
   std::set<int> memory_links_;                          ///< peers that were delivered

@@ -1,10 +1,10 @@
-// TreeControl, the steps of `feed`: connections, heartbeats, failures and questions.
+// ControlProtocol, the steps of `feed`: connections, heartbeats, failures and questions.
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "transport/connect/rendezvous/rendezvous.hpp"
-#include "transport/membership/tree_control.hpp"
+#include "transport/membership/control_protocol.hpp"
 
 namespace syncopate::transport::membership {
 
@@ -14,7 +14,7 @@ constexpr std::size_t kMostRelayed = 1 << 16;  // ranks ask only when they are a
 constexpr auto kBetweenCalls = std::chrono::milliseconds(10);
 }  // namespace
 
-void TreeControl::feed(std::span<const socket::Ready> ready) {
+void ControlProtocol::feed(std::span<const socket::Ready> ready) {
   // Time during which this process was stopped does not count as the others' silence.
   const base::Time woke = now();
   const base::Duration ran = std::min<base::Duration>(woke - last_run_, 2 * beat_);
@@ -37,7 +37,7 @@ void TreeControl::feed(std::span<const socket::Ready> ready) {
 
 /// Includes the moment of a rank's silence, not only beats: when a host vanishes, all its neighbours must report it
 /// before one of them sees links closed by ranks that already know.
-base::Time TreeControl::next_deadline() const {
+base::Time ControlProtocol::next_deadline() const {
   const base::Time missed = last_run_ + (options_.silence - tree_.longest_silence());
   base::Time next = std::min({next_beat_, acceptor_.next_deadline(), call_again_at_, go_at_, missed});
   if (is_joining()) next = std::min(next, last_run_ + (options_.join_time - joining_for_));
@@ -47,7 +47,7 @@ base::Time TreeControl::next_deadline() const {
 
 /// Only time in which this process ran counts: while it was stopped, its neighbours' calls waited for it. The failure
 /// goes to all ranks, because those that have joined wait for this one.
-void TreeControl::age_joining(base::Duration ran) {
+void ControlProtocol::age_joining(base::Duration ran) {
   const std::set<int> awaited = neighbours_of(options_.rank, size());
   const std::set<int> joined = joined_.with([](const std::set<int>& ranks) { return ranks; });
   has_all_edges_ = std::ranges::includes(joined, awaited);
@@ -61,7 +61,7 @@ void TreeControl::age_joining(base::Duration ran) {
         options_.rank);
 }
 
-void TreeControl::dispatch(std::span<const socket::Ready> ready) {
+void ControlProtocol::dispatch(std::span<const socket::Ready> ready) {
   for (const socket::Ready& one : ready) {
     if (one.key >= connect::Acceptor::kFirstKey)
       acceptor_.on_ready(one);
@@ -70,7 +70,7 @@ void TreeControl::dispatch(std::span<const socket::Ready> ready) {
   }
 }
 
-void TreeControl::run_orders() {
+void ControlProtocol::run_orders() {
   for (const Order& order : orders_.with([](auto& orders) { return std::exchange(orders, {}); })) {
     if (order.kind == Order::Kind::connect_data) {
       for (std::uint32_t stream = 0; stream < options_.streams; ++stream)
@@ -86,12 +86,12 @@ void TreeControl::run_orders() {
   }
 }
 
-void TreeControl::take_connections() {
+void ControlProtocol::take_connections() {
   for (connect::Connection& connection : acceptor_.connections()) take(std::move(connection));
   for (const connect::Refusal& refusal : acceptor_.refusals()) take(refusal);
 }
 
-void TreeControl::take(const connect::Refusal& refusal) {
+void ControlProtocol::take(const connect::Refusal& refusal) {
   if (refusal.caller >= 0) return;  // settings are equal since the rendezvous: it is not trusted, and will be missed
   const connect::Hello& mine = refusal.mine;
   if (mine.purpose == connect::Purpose::control && state_.has_left(mine.to)) return;
@@ -108,14 +108,14 @@ void TreeControl::take(const connect::Refusal& refusal) {
   lost(mine.to, "cannot be reached at " + refusal.reason);
 }
 
-void TreeControl::take(connect::Connection connection) {
+void ControlProtocol::take(connect::Connection connection) {
   if (assign(connection)) return;
   options_.log.write(LogLevel::info, fmt::format("rank {} closed a needless connection from rank {}", options_.rank,
                                                  connection.hello.from));
 }
 
 /// Gives a connection to the tree or the mailbox; false if this rank does not need it.
-bool TreeControl::assign(connect::Connection& connection) {
+bool ControlProtocol::assign(connect::Connection& connection) {
   const connect::Hello& hello = connection.hello;
   const int rank = hello.from;
   const bool known = rank >= 0 && rank < size() && rank != options_.rank;
@@ -142,7 +142,7 @@ bool TreeControl::assign(connect::Connection& connection) {
 }
 
 /// Sends a new neighbour the farewells and the failure that crossed the tree before its edge existed.
-void TreeControl::catch_up(int rank) {
+void ControlProtocol::catch_up(int rank) {
   for (const auto& [gone, number] : state_.departed()) tree_.send(rank, encode(Goodbye{gone, number}));
   if (spread_)
     tree_.send(rank, encode(*state_.failure()));
@@ -151,13 +151,13 @@ void TreeControl::catch_up(int rank) {
   joined_.change([&](auto& joined) { joined.insert(rank); });
 }
 
-void TreeControl::read_tree() {
-  for (const ControlTree::Heard& heard : tree_.heard()) hear(heard.rank, heard.message);
-  for (const ControlTree::Lost& gone : tree_.lost())
+void ControlProtocol::read_tree() {
+  for (const TreeEdges::Heard& heard : tree_.heard()) hear(heard.rank, heard.message);
+  for (const TreeEdges::Lost& gone : tree_.lost())
     if (!state_.has_left(gone.rank)) lost(gone.rank, gone.reason);
 }
 
-void TreeControl::hear(int from, const std::string& bytes) {
+void ControlProtocol::hear(int from, const std::string& bytes) {
   try {
     std::visit([&](const auto& message) { take(from, message); }, decode_message(bytes));
   } catch (const Corrupt& corrupt) {
@@ -169,30 +169,30 @@ void TreeControl::hear(int from, const std::string& bytes) {
   }
 }
 
-void TreeControl::take(int from, const Heartbeat& beat) {
+void ControlProtocol::take(int from, const Heartbeat& beat) {
   Heartbeat heard = beat;
   heard.mine.rank = from;  // a neighbour reports only for itself
   if (const auto wrong = state_.heard(from, heard)) learn(*wrong, options_.rank);
 }
 
-void TreeControl::take(int from, const Failure& failure) {
+void ControlProtocol::take(int from, const Failure& failure) {
   learn(failure, from);
   spread_failure(from);
 }
 
-void TreeControl::repeat_calls() {
+void ControlProtocol::repeat_calls() {
   call_again_at_ = base::kNever;
   for (const int rank : std::exchange(call_again_, {}))
     if (tree_.expected().contains(rank)) call(rank);
 }
 
-void TreeControl::take(int from, const Question& question) {
+void ControlProtocol::take(int from, const Question& question) {
   if (question.to != options_.rank) return relay(from, question);
   tree_.flood(
       encode(Reply{options_.rank, question.from, question.number, state_.text_of(question.number), state_.progress()}));
 }
 
-void TreeControl::take(int from, const Reply& reply) {
+void ControlProtocol::take(int from, const Reply& reply) {
   if (reply.to != options_.rank) return relay(from, reply);
   const auto asked = std::find_if(questions_.begin(), questions_.end(), [&](const OpenQuestion& question) {
     return question.peer == reply.from && question.number == reply.number;
@@ -206,13 +206,13 @@ void TreeControl::take(int from, const Reply& reply) {
         options_.rank);
 }
 
-void TreeControl::relay(int from, const Message& message) {
+void ControlProtocol::relay(int from, const Message& message) {
   if (relayed_.size() == kMostRelayed) throw Corrupt(fmt::format("questions without an end, {}", kMostRelayed));
   const std::string bytes = encode(message);
   if (relayed_.insert(bytes).second) tree_.flood(bytes, from);
 }
 
-void TreeControl::expire_questions(base::Time at) {
+void ControlProtocol::expire_questions(base::Time at) {
   std::erase_if(questions_, [&](const OpenQuestion& question) {
     if (question.deadline > at) return false;
     const Progress mine{options_.rank, question.number, state_.text_of(question.number)};
@@ -223,14 +223,14 @@ void TreeControl::expire_questions(base::Time at) {
   });
 }
 
-void TreeControl::tick(base::Time at) {
+void ControlProtocol::tick(base::Time at) {
   next_beat_ = at + beat_;
   if (const auto wrong = state_.compare()) learn(*wrong, options_.rank);
   spread_failure(-1);
   for (const int rank : tree_.ranks()) tree_.send_if_idle(rank, encode(state_.heartbeat_for(rank)));
 }
 
-void TreeControl::spread_failure(int except) {
+void ControlProtocol::spread_failure(int except) {
   if (spread_ || !state_.failed()) return;
   spread_ = true;
   tree_.flood(encode(*state_.failure()), except);

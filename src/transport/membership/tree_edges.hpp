@@ -1,4 +1,4 @@
-// ControlTree: this rank's edges of the control tree, existing and expected.
+// TreeEdges: this rank's edges of the control tree, existing and expected.
 #pragma once
 
 #include <map>
@@ -13,9 +13,9 @@
 namespace syncopate::transport::membership {
 
 /// Used by the control thread only. Keys in its poller are ranks.
-class ControlTree final {
+class TreeEdges final {
  public:
-  explicit ControlTree(socket::Poller& poller) : poller_(poller) {}
+  explicit TreeEdges(socket::Poller& poller) : poller_(poller) {}
 
   struct Lost {
     int rank = -1;

@@ -1,5 +1,5 @@
 // Answers of a server: copies of its weights, or packets that lead from version to version.
-#include "server/table/shown.hpp"
+#include "server/table/answer_stream.hpp"
 
 #include <algorithm>
 
@@ -13,14 +13,14 @@ constexpr std::size_t kLengthBytes = 4;
 
 }  // namespace
 
-Shown::Shown(const Terms& terms, const Block& block)
-    : elements_(block.elements.size()), terms_(terms), key_(block.key) {
+AnswerStream::AnswerStream(const JobRules& rules, const Block& block)
+    : elements_(block.elements.size()), rules_(rules), key_(block.key) {
   if (!block.answers_are_coded) return;
-  coder_ = compress::coder_of(terms.answers, true);
+  coder_ = compress::coder_of(rules.answers, true);
   difference_.resize(elements_);
 }
 
-bool Shown::follows(std::uint64_t version) const noexcept {
+bool AnswerStream::follows(std::uint64_t version) const noexcept {
   if (!coder_ || version == 0 || version > version_ || version_ - version > packets_.size()) return false;
   std::size_t bytes = 0;
   for (std::size_t i = packets_.size() - (version_ - version); i < packets_.size(); ++i)
@@ -28,7 +28,7 @@ bool Shown::follows(std::uint64_t version) const noexcept {
   return bytes < elements_ * sizeof(float);
 }
 
-void Shown::answer(std::span<const float> weights, std::uint64_t version, Message& message) {
+void AnswerStream::answer(std::span<const float> weights, std::uint64_t version, Message& message) {
   if (!coder_ || version == kExact) {
     if (!is_current_ || coder_) show(weights);
     message.body = {copy_, std::as_bytes(std::span(*copy_))};
@@ -53,18 +53,18 @@ void Shown::answer(std::span<const float> weights, std::uint64_t version, Messag
   message.body = {std::move(body), bytes};
 }
 
-void Shown::advance(std::span<const float> weights) {
+void AnswerStream::advance(std::span<const float> weights) {
   if (coder_ && !is_current_) encode(weights);
 }
 
 /// A copy that no answer holds any more is reused.
-void Shown::show(std::span<const float> weights) {
+void AnswerStream::show(std::span<const float> weights) {
   if (!copy_ || copy_.use_count() > 1) copy_ = std::make_shared<std::vector<float>>(elements_);
   std::ranges::copy(weights, copy_->begin());
   is_current_ = is_current_ || !coder_;
 }
 
-void Shown::encode(std::span<const float> weights) {
+void AnswerStream::encode(std::span<const float> weights) {
   is_current_ = true;
   if (version_++ == 0) {
     shown_.assign(weights.begin(), weights.end());
@@ -72,7 +72,7 @@ void Shown::encode(std::span<const float> weights) {
   }
   for (std::size_t i = 0; i < elements_; ++i) difference_[i] = weights[i] - shown_[i];
   const compress::Tensor tensor{.values = Buffer(std::span(difference_)), .rows = elements_, .key = key_};
-  std::vector<std::byte> wire(compress::wire_bytes_of(terms_.answers, {&tensor, 1}, true));
+  std::vector<std::byte> wire(compress::wire_bytes_of(rules_.answers, {&tensor, 1}, true));
   const compress::Round round = coder_->begin({&tensor, 1}, {.step = version_, .rank = 0, .ranks = 1}, wire);
   const base::ConstBytes packet = round.payload.bytes();
   coder_->add(packet, shown_);

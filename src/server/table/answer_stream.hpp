@@ -1,4 +1,4 @@
-// Shown: the state of a block that a server has sent its workers, and the packets from which they follow it.
+// AnswerStream: the state of a block that a server has sent its workers, and the packets from which they follow it.
 #pragma once
 
 #include <cstdint>
@@ -24,9 +24,9 @@ inline constexpr std::size_t kMostPackets = 64;
 /// packets. Each packet codes the difference between the weights and the shown state; values that it omits stay in that
 /// difference, so that the server's residual is weights - shown, one for all workers. (One per worker would keep and
 /// encode a copy for each.) Used by one thread at a time.
-class Shown final {
+class AnswerStream final {
  public:
-  Shown(const Terms& terms, const Block& block);
+  AnswerStream(const JobRules& rules, const Block& block);
 
   /// The weights have changed since they were last shown.
   void changed() noexcept { is_current_ = false; }
@@ -45,7 +45,7 @@ class Shown final {
   [[nodiscard]] bool follows(std::uint64_t version) const noexcept;
 
   const std::size_t elements_;
-  const Terms& terms_;
+  const JobRules& rules_;
   const std::uint64_t key_;
   std::unique_ptr<compress::Coder> coder_;  ///< null: answers hold the weights themselves
   bool is_current_ = false;

@@ -1,4 +1,4 @@
-// Seats: a server's workers: the stream of each, which are away and since when, and which have ended.
+// WorkerSlots: a server's workers: the stream of each, which are away and since when, and which have ended.
 #pragma once
 
 #include <chrono>
@@ -20,10 +20,10 @@
 namespace syncopate::server {
 
 /// Thread-safe. Workers that never came count as away since `begin`.
-class Seats final {
+class WorkerSlots final {
  public:
-  explicit Seats(std::chrono::milliseconds patience,
-                 std::unique_ptr<base::Clock> clock = std::make_unique<base::SteadyClock>())
+  explicit WorkerSlots(std::chrono::milliseconds patience,
+                       std::unique_ptr<base::Clock> clock = std::make_unique<base::SteadyClock>())
       : patience_(patience), clock_(std::move(clock)) {}
 
   /// Makes `stream` the worker's; cuts off its previous one. Returns the stream's number.
@@ -31,7 +31,7 @@ class Seats final {
   /// As `take`, if the worker is away or `process` already has its stream. Empty: another process has it.
   [[nodiscard]] std::optional<std::uint64_t> take_free(std::size_t worker, std::shared_ptr<rpc::Stream> stream,
                                                        std::uint64_t process);
-  /// Counts streams of that worker that have not taken its seat yet; while there are any it is not given up.
+  /// Counts streams of that worker that have not taken its slot yet; while there are any it is not given up.
   void expect(std::size_t worker, int change);
   /// A message of `bytes` bytes has arrived. False if it came late, on an earlier stream. Before `open` the message is
   /// kept instead; a worker sends only one before it is answered.
@@ -66,23 +66,23 @@ class Seats final {
   void count(ServerStatus& status) const;
 
  private:
-  struct Seat {
+  struct WorkerSlot {
     std::shared_ptr<rpc::Stream> stream{};  ///< the current one; null: the worker is away
     std::uint64_t life = 0;                 ///< counts streams
     std::uint64_t process = 0;              ///< of `stream`, as claimed; 0: unknown
-    int expected = 0;                       ///< streams that have not taken the seat
+    int expected = 0;                       ///< streams that have not taken the slot
     base::Time away_since{};
     bool is_given_up = false, has_finished = false;
     std::optional<Message> first{};  ///< arrived before `open`
   };
-  [[nodiscard]] std::uint64_t seat_on(Seat& seat, std::shared_ptr<rpc::Stream> stream, std::uint64_t process);
+  [[nodiscard]] std::uint64_t occupy(WorkerSlot& slot, std::shared_ptr<rpc::Stream> stream, std::uint64_t process);
   [[nodiscard]] std::vector<std::size_t> overdue(std::size_t workers);
 
   const std::chrono::milliseconds patience_;
   const std::unique_ptr<base::Clock> clock_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<std::size_t, Seat> seats_;  ///< by worker
+  std::map<std::size_t, WorkerSlot> slots_;  ///< by worker
   std::vector<std::shared_ptr<rpc::Stream>> retired_;
   std::optional<base::Time> began_;
   bool is_open_ = false, is_woken_ = false;

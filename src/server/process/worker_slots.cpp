@@ -1,0 +1,200 @@
+// The workers of a server: the state of their streams.
+#include "server/process/worker_slots.hpp"
+
+#include <algorithm>
+
+namespace syncopate::server {
+
+namespace {
+constexpr std::chrono::milliseconds kTurn{50};
+}  // namespace
+
+std::uint64_t WorkerSlots::take(std::size_t worker, std::shared_ptr<rpc::Stream> stream) {
+  const std::lock_guard lock(mutex_);
+  return occupy(slots_[worker], std::move(stream), 0);
+}
+
+std::optional<std::uint64_t> WorkerSlots::take_free(std::size_t worker, std::shared_ptr<rpc::Stream> stream,
+                                                    std::uint64_t process) {
+  const std::lock_guard lock(mutex_);
+  WorkerSlot& slot = slots_[worker];
+  if (slot.stream && slot.process != process) return std::nullopt;
+  return occupy(slot, std::move(stream), process);
+}
+
+std::uint64_t WorkerSlots::occupy(WorkerSlot& slot, std::shared_ptr<rpc::Stream> stream, std::uint64_t process) {
+  if (slot.stream) {
+    slot.stream->close("the worker has opened another stream");
+    retired_.push_back(std::move(slot.stream));
+  }
+  slot.stream = std::move(stream);
+  slot.process = process;
+  slot.is_given_up = false;
+  slot.first.reset();
+  changed_.notify_all();
+  return ++slot.life;
+}
+
+void WorkerSlots::expect(std::size_t worker, int change) {
+  const std::lock_guard lock(mutex_);
+  WorkerSlot& slot = slots_[worker];
+  slot.expected += change;
+  if (slot.expected == 0 && !slot.stream) slot.away_since = clock_->now();
+}
+
+bool WorkerSlots::admit(std::size_t worker, std::uint64_t life, std::size_t bytes, Message& message) {
+  const std::lock_guard lock(mutex_);
+  WorkerSlot& slot = slots_[worker];
+  if (slot.life != life) return false;
+  received_bytes_ += bytes;
+  if (!is_open_) slot.first = std::move(message);
+  return is_open_;
+}
+
+std::vector<std::pair<std::size_t, Message>> WorkerSlots::open() {
+  const std::lock_guard lock(mutex_);
+  is_open_ = true;
+  std::vector<std::pair<std::size_t, Message>> kept;
+  for (auto& [worker, slot] : slots_)
+    if (auto first = std::exchange(slot.first, std::nullopt)) kept.emplace_back(worker, std::move(*first));
+  return kept;
+}
+
+void WorkerSlots::send(Outgoing outgoing) {
+  std::shared_ptr<rpc::Stream> stream;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto slot = slots_.find(outgoing.worker);
+    if (slot == slots_.end() || !slot->second.stream) return;
+    stream = slot->second.stream;
+    sent_bytes_ += outgoing.message.body.bytes.size();
+  }
+  stream->send(outgoing.priority, head_of(outgoing.message), std::move(outgoing.message.body));
+}
+
+void WorkerSlots::cut_off(std::size_t worker, std::string_view why) {
+  const std::lock_guard lock(mutex_);
+  if (const WorkerSlot& slot = slots_[worker]; slot.stream) slot.stream->close(why);
+}
+
+std::uint64_t WorkerSlots::life_of(std::size_t worker) const {
+  const std::lock_guard lock(mutex_);
+  const auto slot = slots_.find(worker);
+  return slot == slots_.end() ? 0 : slot->second.life;
+}
+
+void WorkerSlots::turn_away(std::size_t worker, std::uint64_t life, const Message& refusal) {
+  const std::lock_guard lock(mutex_);
+  WorkerSlot& slot = slots_[worker];
+  if (slot.life != life || !slot.stream) return;
+  ++slot.life;
+  slot.stream->send(0, head_of(refusal), refusal.body);
+  slot.stream->close({});
+  retired_.push_back(std::move(slot.stream));
+  slot.away_since = clock_->now();
+  changed_.notify_all();
+}
+
+void WorkerSlots::mark_finished(std::size_t worker) {
+  const std::lock_guard lock(mutex_);
+  slots_[worker].has_finished = true;
+  changed_.notify_all();
+}
+
+void WorkerSlots::give_up(std::size_t worker) {
+  const std::lock_guard lock(mutex_);
+  WorkerSlot& slot = slots_[worker];
+  slot.is_given_up = !slot.stream;
+  changed_.notify_all();
+}
+
+bool WorkerSlots::lose(std::size_t worker, std::uint64_t life) {
+  const std::lock_guard lock(mutex_);
+  WorkerSlot& slot = slots_[worker];
+  if (slot.life != life) return false;
+  retired_.push_back(std::move(slot.stream));
+  slot.away_since = clock_->now();
+  changed_.notify_all();
+  return !slot.has_finished;
+}
+
+void WorkerSlots::retire(std::shared_ptr<rpc::Stream> stream) {
+  const std::lock_guard lock(mutex_);
+  retired_.push_back(std::move(stream));
+  changed_.notify_all();
+}
+
+std::vector<std::size_t> WorkerSlots::turn(std::size_t workers) {
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, kTurn, [&] { return is_woken_ || !retired_.empty(); });
+    is_woken_ = false;
+  }
+  return due(workers);
+}
+
+std::vector<std::size_t> WorkerSlots::due(std::size_t workers) {
+  std::vector<std::shared_ptr<rpc::Stream>> retired;
+  std::unique_lock lock(mutex_);
+  retired.swap(retired_);
+  std::vector<std::size_t> given_up = overdue(workers);
+  lock.unlock();
+  for (const auto& stream : retired) stream->end();
+  return given_up;
+}
+
+std::vector<std::size_t> WorkerSlots::overdue(std::size_t workers) {
+  std::vector<std::size_t> given_up;
+  if (workers == 0) return given_up;
+  const base::Time now = clock_->now();
+  if (!began_) began_ = now;
+  for (std::size_t worker = 0; worker < workers; ++worker) {
+    const bool is_known = slots_.contains(worker);
+    WorkerSlot& slot = slots_[worker];
+    if (!is_known) slot.away_since = *began_;
+    if (slot.stream || slot.expected > 0 || slot.is_given_up || slot.has_finished || now - slot.away_since < patience_)
+      continue;
+    slot.is_given_up = true;
+    given_up.push_back(worker);
+  }
+  if (!given_up.empty()) changed_.notify_all();
+  return given_up;
+}
+
+void WorkerSlots::wake() {
+  const std::lock_guard lock(mutex_);
+  is_woken_ = true;
+  changed_.notify_all();
+}
+
+void WorkerSlots::fail(std::exception_ptr failure) {
+  const std::lock_guard lock(mutex_);
+  failure_ = std::move(failure);
+  changed_.notify_all();
+}
+
+bool WorkerSlots::wait_for_end(std::chrono::milliseconds time, const std::function<std::size_t()>& workers) {
+  const base::Time deadline = clock_->now() + time;
+  std::unique_lock lock(mutex_);
+  const auto have_all_ended = [&] {
+    const std::size_t count = workers();
+    return count > 0 && slots_.size() >= count && std::ranges::all_of(slots_, [](const auto& entry) {
+             return entry.second.has_finished || entry.second.is_given_up;
+           });
+  };
+  changed_.wait_until(lock, deadline, [&] { return failure_ || have_all_ended(); });
+  if (failure_) std::rethrow_exception(failure_);
+  return have_all_ended();
+}
+
+void WorkerSlots::count(ServerStatus& status) const {
+  const std::lock_guard lock(mutex_);
+  status.received_bytes = received_bytes_;
+  status.sent_bytes = sent_bytes_;
+  for (const auto& [worker, slot] : slots_) {
+    status.connected += slot.stream || slot.expected > 0 ? 1 : 0;
+    status.finished += slot.has_finished ? 1 : 0;
+  }
+}
+
+}  // namespace syncopate::server
