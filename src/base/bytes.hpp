@@ -6,10 +6,19 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
+#include <new>
 #include <span>
 #include <string>
 
 namespace syncopate::base {
+
+[[nodiscard]] inline std::shared_ptr<std::byte[]> zeroed_pages(std::size_t bytes) {
+  constexpr std::align_val_t kPage{4096};
+  auto* memory = static_cast<std::byte*>(::operator new(bytes, kPage));
+  std::memset(memory, 0, bytes);
+  return {memory, [](std::byte* pages) { ::operator delete(pages, kPage); }};
+}
 
 using Bytes = std::span<std::byte>;
 using ConstBytes = std::span<const std::byte>;

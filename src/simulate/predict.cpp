@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "simulate/candidate.hpp"
-#include "simulate/costs/law_cost.hpp"
+#include "simulate/costs.hpp"
 
 namespace syncopate {
 

@@ -8,7 +8,7 @@
 #include "schedule/dispatch.hpp"
 #include "schedule/timeline.hpp"
 #include "simulate/candidate.hpp"
-#include "simulate/costs/cluster_cost.hpp"
+#include "simulate/costs.hpp"
 #include "syncopate/collective.hpp"
 #include "syncopate/simulate.hpp"
 

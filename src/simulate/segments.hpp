@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "collective/replay/price.hpp"
-#include "simulate/network.hpp"
+#include "simulate/exchange.hpp"
 
 namespace syncopate::simulate {
 

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "base/require.hpp"
-#include "simulate/costs/cluster_cost.hpp"
+#include "simulate/costs.hpp"
 #include "simulate/exchange.hpp"
 #include "simulate/training.hpp"
 

@@ -5,7 +5,7 @@
 #include <deque>
 #include <memory>
 
-#include "transport/lending.hpp"
+#include "transport/transport.hpp"
 
 namespace syncopate::transport {
 

@@ -7,7 +7,7 @@
 #include <random>
 #include <tuple>
 
-#include "collective/group/envelope.hpp"
+#include "collective/group/message_queues.hpp"
 #include "ranks.hpp"
 #include "syncopate/collective.hpp"
 #include "syncopate/error.hpp"

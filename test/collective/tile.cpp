@@ -1,8 +1,7 @@
 // Tiles: a plan cut into tiles is still a correct plan, in the order that keeps ranks busy.
-#include "collective/plan/tile.hpp"
-
 #include <gtest/gtest.h>
 
+#include "collective/plan/program.hpp"
 #include "collective/select/select.hpp"
 
 namespace syncopate::collective {

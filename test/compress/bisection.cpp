@@ -1,6 +1,4 @@
 // Bisection selects as the corrected Algorithm 1 of CommLib, and returns the correct number of reads.
-#include "compress/sparse/bisection.hpp"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -8,6 +6,7 @@
 #include <set>
 
 #include "compress/distributions.hpp"
+#include "compress/sparse/selection.hpp"
 #include "kernel/select.hpp"
 
 namespace syncopate::compress::sparse {

@@ -14,7 +14,6 @@
 #include "compress/coders.hpp"
 #include "compress/lossless/block.hpp"
 #include "compress/lossless/coder.hpp"
-#include "compress/lossless/prefix_code.hpp"
 #include "kernel/cast.hpp"
 #include "syncopate/error.hpp"
 

@@ -4,7 +4,7 @@
 
 #include "base/random.hpp"
 #include "compress/coders.hpp"
-#include "compress/factored/orthonormal.hpp"
+#include "compress/factored/coder.hpp"
 
 namespace syncopate::compress {
 namespace {

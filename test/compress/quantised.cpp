@@ -1,8 +1,7 @@
 // Rounds of quantising codecs: equal bits on all ranks, unbiased averages, and feedback that keeps all errors.
 #include <map>
 
-#include "compress/quantised/parts.hpp"
-#include "compress/quantised/quantiser.hpp"
+#include "compress/quantised/levels.hpp"
 #include "compress/quantising.hpp"
 
 namespace syncopate::compress {

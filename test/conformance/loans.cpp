@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "collective/plan/program.hpp"
-#include "collective/plan/tile.hpp"
 #include "conformance/entries.hpp"
 
 namespace syncopate {

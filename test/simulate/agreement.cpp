@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "simulate/costs/cluster_cost.hpp"
+#include "simulate/costs.hpp"
 #include "simulate/training.hpp"
 #include "syncopate/simulate.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "simulate/costs/collective_cost.hpp"
+#include "simulate/costs.hpp"
 #include "syncopate/error.hpp"
 
 namespace syncopate::simulate {

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "simulate/costs/cluster_cost.hpp"
+#include "simulate/costs.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/predict.hpp"
 

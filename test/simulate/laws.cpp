@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "simulate/costs/law_cost.hpp"
+#include "simulate/costs.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/simulate.hpp"
 #include "syncopate/synchronizer.hpp"

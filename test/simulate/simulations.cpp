@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "simulate/candidate.hpp"
-#include "simulate/workload.hpp"
+#include "simulate/training.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/simulate.hpp"
 

@@ -6,8 +6,7 @@
 #include <mutex>
 
 #include "base/random.hpp"
-#include "compress/quantised/parts.hpp"
-#include "compress/quantised/quantiser.hpp"
+#include "compress/quantised/levels.hpp"
 #include "ranks.hpp"
 #include "sanitized.hpp"
 #include "sync/bucket.hpp"

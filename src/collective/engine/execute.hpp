@@ -11,7 +11,7 @@
 #include "collective/plan/program.hpp"
 #include "collective/plan/shape.hpp"
 #include "kernel/reduce.hpp"
-#include "transport/lending.hpp"
+#include "transport/transport.hpp"
 
 namespace syncopate::collective::engine {
 

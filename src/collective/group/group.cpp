@@ -3,11 +3,11 @@
 
 #include <algorithm>
 
-#include "base/pages.hpp"
+#include "base/bytes.hpp"
 #include "base/require.hpp"
 #include "collective/group/impl.hpp"
 #include "transport/connect/launch.hpp"
-#include "transport/lending.hpp"
+#include "transport/transport.hpp"
 
 namespace syncopate {
 

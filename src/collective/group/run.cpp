@@ -7,9 +7,9 @@
 
 #include "base/require.hpp"
 #include "collective/group/impl.hpp"
-#include "collective/plan/tile.hpp"
+#include "collective/plan/program.hpp"
 #include "collective/select/scope.hpp"
-#include "transport/lending.hpp"
+#include "transport/transport.hpp"
 
 namespace syncopate {
 

@@ -4,8 +4,8 @@
 //   v = g + r;  S = all |v| >= t1 and a run of those with t2 <= |v| < t1, ceil(d n) in all;  send (S, v[S]);  r'[S] = 0
 //   size:  as for topk: at d = 0.01 about 8.1 + 32 bits per selected element; N - 1 such packets reach every rank
 //   reads: 2, and one for each of up to 30 trials; about 16 on normal gradients (topk: little more than 1)
-#include "compress/sparse/bisection.hpp"
 #include "compress/sparse/density.hpp"
+#include "compress/sparse/selection.hpp"
 
 namespace syncopate::compress::codec {
 

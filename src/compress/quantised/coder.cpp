@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "compress/quantised/parts.hpp"
+#include "compress/quantised/levels.hpp"
 #include "kernel/reduce.hpp"
 #include "syncopate/error.hpp"
 

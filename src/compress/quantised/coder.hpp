@@ -2,7 +2,7 @@
 #pragma once
 
 #include "compress/codec.hpp"
-#include "compress/quantised/quantiser.hpp"
+#include "compress/quantised/levels.hpp"
 
 namespace syncopate::compress::quantised {
 

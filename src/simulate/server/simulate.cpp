@@ -4,7 +4,7 @@
 #include "base/require.hpp"
 #include "schedule/evaluate.hpp"
 #include "simulate/candidate.hpp"
-#include "simulate/costs/cluster_cost.hpp"
+#include "simulate/costs.hpp"
 #include "simulate/server/steps.hpp"
 
 namespace syncopate {

@@ -5,7 +5,7 @@
 
 #include "simulate/server/ports.hpp"
 #include "simulate/server/scene.hpp"
-#include "simulate/workload.hpp"
+#include "simulate/training.hpp"
 
 namespace syncopate::simulate::server {
 

@@ -16,7 +16,6 @@
 #include "transport/membership/group_state.hpp"
 #include "transport/membership/mailbox.hpp"
 #include "transport/membership/tree_edges.hpp"
-#include "transport/membership/tree_shape.hpp"
 
 namespace syncopate::transport::membership {
 

@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "syncopate/error.hpp"
-#include "transport/lending.hpp"
 #include "transport/membership/link_failure.hpp"
 #include "transport/shm/heap.hpp"
 #include "transport/shm/ring_buffer.hpp"
 #include "transport/socket/channel.hpp"
 #include "transport/traffic.hpp"
+#include "transport/transport.hpp"
 
 namespace syncopate::transport::shm {
 

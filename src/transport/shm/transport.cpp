@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "base/pages.hpp"
+#include "base/bytes.hpp"
 #include "transport/shm/fence.hpp"
 
 namespace syncopate::transport::shm {

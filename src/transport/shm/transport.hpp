@@ -5,9 +5,9 @@
 #include <memory>
 #include <vector>
 
-#include "transport/lending.hpp"
 #include "transport/shm/link.hpp"
 #include "transport/tcp/transport.hpp"
+#include "transport/transport.hpp"
 
 namespace syncopate::transport::shm {
 

@@ -1,6 +1,5 @@
 // Rank 0's cluster file on its way to the other ranks.
-#include "collective/group/cluster_text.hpp"
-
+#include "collective/group/costs.hpp"
 #include "fuzz/target.hpp"
 
 namespace syncopate::fuzz::target {

@@ -9,7 +9,7 @@
 #include <set>
 
 #include "transport/membership/message.hpp"
-#include "transport/membership/tree_shape.hpp"
+#include "transport/membership/tree_edges.hpp"
 #include "transport/ranks.hpp"
 
 namespace syncopate::transport {

@@ -5,11 +5,11 @@
 #include <atomic>
 
 #include "transport/connect/hello.hpp"
-#include "transport/lending.hpp"
 #include "transport/ranks.hpp"
 #include "transport/shm/heap.hpp"
 #include "transport/shm/ring_buffer.hpp"
 #include "transport/shm/shared_memory.hpp"
+#include "transport/transport.hpp"
 
 namespace syncopate::transport {
 namespace {

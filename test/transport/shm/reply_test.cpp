@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <set>
 
-#include "base/pages.hpp"
-#include "transport/lending.hpp"
+#include "base/bytes.hpp"
 #include "transport/ranks.hpp"
+#include "transport/transport.hpp"
 
 namespace syncopate::transport {
 namespace {

@@ -1,4 +1,4 @@
-// ClusterText: the message by which rank 0 sends its cluster file to every rank.
+// Costs: the message by which rank 0 sends its cluster file to every rank.
 #pragma once
 
 #include <string>

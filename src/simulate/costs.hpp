@@ -1,13 +1,25 @@
-// Cluster cost: the cost of an all-reduce on a cluster: measured costs if the file has them, else its links.
+// Costs: of exchanges with a codec, of collective algorithms by law or by replay, and of an all-reduce on a cluster.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
+#include "collective/select/select.hpp"
 #include "schedule/cost.hpp"
 #include "syncopate/predict.hpp"
 
 namespace syncopate::simulate::costs {
+
+/// The cost of exchanging up to `bytes` bytes of gradients by that law: its legs one after the other, then coding.
+/// cost_of_cluster gives the cost of an all-reduce over the whole group; other legs use the links of the ranks that run
+/// them. Throws Misuse if the cluster lacks a link that a leg needs.
+[[nodiscard]] schedule::Cost cost_of_law(const Cluster& cluster, const ExchangeLaw& law, std::uint64_t bytes,
+                                         const Change& change = {});
+
+/// T(M) of a collective on `request.ranks` ranks with such links, exact to 1e-4 up to `request.bytes`. "auto" is, for
+/// every size, the algorithm that a group would choose. Throws Misuse if the algorithm does not offer the collective.
+[[nodiscard]] schedule::Cost cost_of_collective(const PlanRequest& request, const LinkCost& link);
 
 /// Bytes of an agreement before a bucket leaves (policy online): the number of a gradient.
 inline constexpr std::uint64_t kAgreedBytes = sizeof(std::int64_t);
