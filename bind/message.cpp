@@ -8,9 +8,12 @@ namespace {
 
 using namespace nb::literals;
 
-using Blocking = void (*)(Group& group, int peer, Buffer data, const CollectiveOptions& options);
 using Tag = std::optional<std::int64_t>;
-using Starting = Work (*)(Group& group, int peer, Buffer data, const CollectiveOptions& options);
+/// Sending takes a ConstBuffer, receiving a Buffer.
+template <class Data>
+using Blocking = void (*)(Group& group, int peer, Data data, const CollectiveOptions& options);
+template <class Data>
+using Starting = Work (*)(Group& group, int peer, Data data, const CollectiveOptions& options);
 
 /// A message that cannot be made may be awaited already.
 Array array_or_abort(Membership& self, nb::handle data, const TypeName& dtype) try {
@@ -26,7 +29,8 @@ struct Names {
   const char* doc;
 };
 
-void define(GroupClass& type, const Names& names, Blocking blocking, Starting starting) {
+template <class Data>
+void define(GroupClass& type, const Names& names, Blocking<Data> blocking, Starting<Data> starting) {
   type.def(
       names.method,
       [blocking, starting](Membership& self, int peer, nb::handle data, const std::string& tensor,
@@ -40,7 +44,8 @@ void define(GroupClass& type, const Names& names, Blocking blocking, Starting st
       names.doc);
 }
 
-void define_start(GroupClass& type, const Names& names, Starting starting) {
+template <class Data>
+void define_start(GroupClass& type, const Names& names, Starting<Data> starting) {
   type.def(
       names.method,
       [starting](Membership& self, int peer, nb::handle data, const std::string& tensor, const TypeName& dtype,
@@ -57,21 +62,23 @@ void define_start(GroupClass& type, const Names& names, Starting starting) {
 }  // namespace
 
 void bind_messages(GroupClass& group) {
-  define(group,
-         {"send", "to",
-          "Return when `data` may be reused. Length, type and name must equal the receiver's, else Mismatch. Messages "
-          "arrive in the order in which they were sent, also relative to collectives. Two `send` calls must not cross: "
-          "use `start_send` and `start_recv`. A message with a `tag` matches the earliest receive with the same tag, "
-          "and its name is only for errors; messages that arrive before their receives are kept in memory, at most "
-          "1 GiB."},
-         send, start_send);
-  define(group,
-         {"recv", "from_", "Return when the next message of that rank (with that `tag`, if it is given) is in `data`."},
-         recv, start_recv);
-  define_start(group,
-               {"start_send", "to", "Start sending, without waiting. `data` stays unchanged until it has ended."},
-               start_send);
-  define_start(group, {"start_recv", "from_", "Start receiving, without waiting."}, start_recv);
+  define<ConstBuffer>(
+      group,
+      {"send", "to",
+       "Return when `data` may be reused. Length, type and name must equal the receiver's, else Mismatch. Messages "
+       "arrive in the order in which they were sent, also relative to collectives. Two `send` calls must not cross: "
+       "use `start_send` and `start_recv`. A message with a `tag` matches the earliest receive with the same tag, "
+       "and its name is only for errors; messages that arrive before their receives are kept in memory, at most "
+       "1 GiB."},
+      send, start_send);
+  define<Buffer>(
+      group,
+      {"recv", "from_", "Return when the next message of that rank (with that `tag`, if it is given) is in `data`."},
+      recv, start_recv);
+  define_start<ConstBuffer>(
+      group, {"start_send", "to", "Start sending, without waiting. `data` stays unchanged until it has ended."},
+      start_send);
+  define_start<Buffer>(group, {"start_recv", "from_", "Start receiving, without waiting."}, start_recv);
 }
 
 }  // namespace syncopate::bind

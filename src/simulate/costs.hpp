@@ -11,6 +11,11 @@
 
 namespace syncopate::simulate::costs {
 
+/// A change of the network: factors for the start-up cost and for the cost per sent byte.
+struct Change {
+  double startup = 1, per_byte = 1;
+};
+
 /// The cost of exchanging up to `bytes` bytes of gradients by that law: its legs one after the other, then coding.
 /// cost_of_cluster gives the cost of an all-reduce over the whole group; other legs use the links of the ranks that run
 /// them. Throws Misuse if the cluster lacks a link that a leg needs.
@@ -23,11 +28,6 @@ namespace syncopate::simulate::costs {
 
 /// Bytes of an agreement before a bucket leaves (policy online): the number of a gradient.
 inline constexpr std::uint64_t kAgreedBytes = sizeof(std::int64_t);
-
-/// A change of the network: factors for the start-up cost and for the cost per sent byte.
-struct Change {
-  double startup = 1, per_byte = 1;
-};
 
 /// The cost with T(0) scaled as start-up, and the rest scaled per byte.
 [[nodiscard]] schedule::Cost changed(const schedule::Cost& cost, const Change& change);

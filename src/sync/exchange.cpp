@@ -45,7 +45,7 @@ void require_fit(const Exchange& exchange, const compress::Codec& codec, std::st
 }
 
 RowShare share_of(const Exchange& exchange, Group& group) {
-  return exchange.narrowing ? exchange.narrowing->share(group) : RowShare{.rank = group.rank(), .ranks = group.size()};
+  return exchange.share == nullptr ? RowShare{.rank = group.rank(), .ranks = group.size()} : exchange.share(group);
 }
 
 void run(Group& group, Collective collective, Buffer data, const CollectiveOptions& options) {

@@ -61,8 +61,6 @@ struct NarrowedTensors {
 
 /// An exchange with two stages: gradients are combined outside the codec's rounds too.
 struct Narrowing {
-  /// This rank's share of every gradient.
-  RowShare (*share)(Group& group);
   /// Before the rounds: combines gradients among the ranks outside the share's rounds; `part` then holds this rank's
   /// rows.
   void (*narrow)(const ExchangeContext& context, const NarrowedTensors& gradients);
@@ -98,7 +96,8 @@ struct Exchange {
   std::span<const Collective> collectives{};
   /// Answers a round: with the average, or with the packets of all ranks; on every rank that updates.
   compress::Answer (*combine)(const ExchangeContext& context, const compress::Round& round);
-  /// None: a rank's share is all rows, in rounds among all ranks of the group.
+  /// This rank's share of every gradient; null: all rows, in rounds among all ranks of the group.
+  RowShare (*share)(Group& group) = nullptr;
   std::optional<Narrowing> narrowing{};
   Ending ending{};
 

@@ -64,7 +64,8 @@ TEST(CodecLoopback, CountsMasksAsIndices) {
 
 TEST(CodecLoopback, WhatAStepLeavesOutJoinsTheNextWithFeedbackOnly) {
   for (const bool keeps : {false, true}) {
-    CodecLoopback loopback({.codec = "topk:0.5", .feedback = keeps ? "residual" : "none", .elements = 2});
+    CodecLoopback loopback(
+        {.codec = "topk:0.5", .feedback = keeps ? FeedbackKind::residual : FeedbackKind::none, .elements = 2});
     std::vector<float> first{4, 3}, second{4, 3};
     loopback.step(first);
     loopback.step(second);

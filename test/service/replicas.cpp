@@ -175,6 +175,7 @@ TEST(AServer, ThatWasSilentIsReplacedAndMayNotGoOn) {
   silent.stop();
   options.addresses = {job + "0-twin"};
   options.index = 0;
+  options.patience = 1h;  // it does not give up the worker, which cannot reach it
   const auto twin = Server::start(options);
   await_tables(*twin);
   silent.signal(SIGCONT);

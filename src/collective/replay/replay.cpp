@@ -43,7 +43,7 @@ struct Offer {
 
 /// An entry of the event queue: a transfer arrives; from index `kCall` on, a player calls.
 constexpr std::size_t kCall = std::numeric_limits<std::size_t>::max() / 2;
-using Event = std::pair<double, std::size_t>;
+using Ending = std::pair<double, std::size_t>;
 // Times that differ only by rounding count as equal; otherwise rounding would decide which message gets a port.
 constexpr double kSameTime = 1 + 1e-12;
 
@@ -210,7 +210,7 @@ class Stage final {
   const Conditions& conditions_;
   std::vector<Player> players_;
   std::vector<std::uint32_t> stirred_;
-  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  std::priority_queue<Ending, std::vector<Ending>, std::greater<>> events_;
   double now_ = 0;
   Replay replay_;
 };

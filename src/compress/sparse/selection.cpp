@@ -139,7 +139,6 @@ void select_largest(const Compensated& tensor, std::size_t k, Selection& into) {
 namespace {
 
 constexpr std::size_t kTrials = 30;
-constexpr std::uint32_t kAboveAll = 0x8000'0000;
 constexpr std::uint32_t kLeast = 1;  ///< zeros are not selected
 
 /// Thresholds as magnitudes (kernel/select.hpp), which have the order of |v|.

@@ -28,7 +28,7 @@ void AnswerStream::write_to(base::WireWriter& writer) const {
   writer.number(version_);
   writer.number(static_cast<std::uint8_t>(is_current_));
   if (version_ == 0) return;
-  write(writer, std::as_bytes(std::span(answers_)));
+  write(writer, std::as_bytes(std::span(shown_)));
   writer.number(static_cast<std::uint32_t>(packets_.size()));
   for (const auto& packet : packets_) write(writer, packet);
 }
@@ -38,8 +38,8 @@ void AnswerStream::read_from(base::WireReader& reader) {
   is_current_ = reader.number<std::uint8_t>() != 0 && coder_;
   if (version_ == 0) return;
   if (!coder_) reader.refuse("an image has answer packets, but answers are not coded");
-  answers_.resize(elements_);
-  read(reader, answers_);
+  shown_.resize(elements_);
+  read(reader, shown_);
   const auto count = reader.number<std::uint32_t>();
   if (count > kMostPackets) reader.refuse("an image has too many packets");
   packets_.clear();

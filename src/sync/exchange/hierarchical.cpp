@@ -85,7 +85,8 @@ extern constinit const Exchange hierarchical{
     .serves = {.additive = true, .gather = true, .scatter = true, .mergeable = true},
     .collectives = kReducing,
     .combine = combine,
-    .narrowing = Narrowing{.share = share, .narrow = narrow, .widen = widen},
+    .share = share,
+    .narrowing = Narrowing{.narrow = narrow, .widen = widen},
 };
 
 }  // namespace syncopate::sync::exchange

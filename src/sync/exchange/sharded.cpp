@@ -66,7 +66,8 @@ extern constinit const Exchange sharded{
     .codes = false,
     .collectives = kHalves,
     .combine = combine,
-    .narrowing = Narrowing{.share = share, .narrow = narrow, .widen = widen, .over = Scope::group},
+    .share = share,
+    .narrowing = Narrowing{.narrow = narrow, .widen = widen, .over = Scope::group},
     .ending = GathersWeights{gather_weights},
 };
 

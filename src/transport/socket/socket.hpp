@@ -1,6 +1,11 @@
 // Sockets and descriptors: how the transport opens, tunes and closes them; every socket is non-blocking.
 #pragma once
 
+#include <sys/uio.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <span>
 #include <utility>
 
 #include "base/fork.hpp"
@@ -58,5 +63,26 @@ void tune(const Descriptor& socket) noexcept;
 [[nodiscard]] int peer_process(int descriptor) noexcept;
 /// Whether the other end of a unix socket was opened by this process's user.
 [[nodiscard]] bool same_user(const Descriptor& socket) noexcept;
+
+/// The result of one attempt to move bytes over a connection.
+struct Moved {
+  enum class Outcome : unsigned char { some, nothing_now, closed };
+  Outcome outcome = Outcome::nothing_now;
+  std::size_t bytes = 0;
+  int error = 0;      ///< why it is closed: an errno, kForged, kCutOff; 0 if the other end closed it in order
+  bool more = false;  ///< the next attempt may move bytes; else a poller event announces when
+};
+
+/// Under TLS: bytes failed authentication here, or the other end reported that ours did.
+inline constexpr int kForged = EBADMSG;
+/// Under TLS: the bytes end without a closing message of the other end.
+inline constexpr int kCutOff = ENODATA;
+
+/// Number of bytes that an attempt requests.
+[[nodiscard]] inline std::size_t bytes_of(std::span<const iovec> pieces) noexcept {
+  std::size_t bytes = 0;
+  for (const iovec& piece : pieces) bytes += piece.iov_len;
+  return bytes;
+}
 
 }  // namespace syncopate::transport::socket

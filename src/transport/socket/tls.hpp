@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/fork.hpp"
-#include "transport/socket/channel.hpp"
+#include "transport/socket/socket.hpp"
 
 extern "C" {
 struct bio_st;
