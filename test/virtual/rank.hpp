@@ -43,6 +43,7 @@ class Rank final {
   [[nodiscard]] int cut_from() const noexcept { return cut_from_; }
   [[nodiscard]] Time met() const noexcept { return met_; }                  ///< when it finished the rendezvous
   [[nodiscard]] bool was_leaving() const noexcept { return was_leaving_; }  ///< when it was struck
+  [[nodiscard]] bool is_leaving() const noexcept { return is_leaving_; }    ///< at its end
 
  private:
   [[nodiscard]] transport::Endpoint join();
