@@ -442,11 +442,11 @@ TEST(WorkerMessages, ThatNoServerSendsAreRefused) {
   WorkerTables tables(setup, 0, {Buffer(std::span(weights))}, [](const auto&) {});
   tables.begin(0);
   const auto answer = [](MessageKind kind, std::uint32_t block) {
-    return Message{.kind = says, .block = block, .body = payload_of(std::string(16, '\0'))};
+    return Message{.kind = kind, .block = block, .body = payload_of(std::string(16, '\0'))};
   };
   EXPECT_THROW(tables.receive(0, answer(MessageKind::weights, 1)), Corrupt) << "there is one block";
   for (const MessageKind kind : {MessageKind::welcome, MessageKind::push, MessageKind::refuse, MessageKind::status})
-    EXPECT_THROW(tables.receive(0, answer(says, 0)), Corrupt) << static_cast<int>(says);
+    EXPECT_THROW(tables.receive(0, answer(kind, 0)), Corrupt) << static_cast<int>(kind);
   EXPECT_NO_THROW(tables.receive(0, answer(MessageKind::weights, 0)));
 }
 

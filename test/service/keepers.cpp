@@ -31,7 +31,7 @@ struct Received {
   std::vector<Relayed> all{};
   bool is_closed = false, has_ended = false;
 
-  [[nodiscard]] bool has(RelayKind kind) const { return !all.empty() && all.back().kind == tells; }
+  [[nodiscard]] bool has(RelayKind kind) const { return !all.empty() && all.back().kind == kind; }
 };
 
 class Recorder final : public rpc::Stream {

@@ -38,9 +38,9 @@ inline std::size_t twice_the_floats(const Settings& /*settings*/, std::span<cons
 /// Sends (index, value) of the elements that are not zero: packets of unequal lengths, gathered.
 class Pairs final : public compress::Coder {
  public:
-  Round begin(std::span<const Tensor> tensors, const Moment& moment, base::Bytes wire) override {
+  Round begin(std::span<const Tensor> tensors, const StepInfo& info, base::Bytes wire) override {
     tensors_ = tensors;
-    ranks_ = moment.ranks;
+    ranks_ = info.ranks;
     std::size_t used = 0;
     for (const Tensor& tensor : tensors_)
       for (std::uint32_t i = 0; i < tensor.values.count; ++i) {
@@ -75,12 +75,12 @@ class Pairs final : public compress::Coder {
 /// Sends to each rank its part, which it sums and gathers: two rounds, of known lengths.
 class Scattering final : public compress::Coder {
  public:
-  Round begin(std::span<const Tensor> tensors, const Moment& moment, base::Bytes wire) override {
+  Round begin(std::span<const Tensor> tensors, const StepInfo& info, base::Bytes wire) override {
     values_ = floats_of(tensors.front().values);
-    moment_ = moment;
+    info_ = info;
     wire_ = wire;
     lengths_.clear();
-    for (int rank = 0; rank < moment.ranks; ++rank) lengths_.push_back(part(rank).size() * sizeof(float));
+    for (int rank = 0; rank < info.ranks; ++rank) lengths_.push_back(part(rank).size() * sizeof(float));
     std::memcpy(wire.data(), values_.data(), values_.size_bytes());
     return {Combine::scatter, Buffer(wire.data(), values_.size_bytes(), DType::u8), lengths_};
   }
@@ -90,11 +90,11 @@ class Scattering final : public compress::Coder {
 
  private:
   [[nodiscard]] Range part(int rank) const {
-    return even_part(values_.size(), static_cast<std::size_t>(moment_.ranks), static_cast<std::size_t>(rank));
+    return even_part(values_.size(), static_cast<std::size_t>(info_.ranks), static_cast<std::size_t>(rank));
   }
   std::optional<Round> gather(Answer answer) {
     auto* sums = reinterpret_cast<float*>(wire_.data());
-    const std::size_t count = part(moment_.rank).size();
+    const std::size_t count = part(info_.rank).size();
     std::fill_n(sums, count, 0.0F);
     for (const base::ConstBytes packet : answer.packets) {
       EXPECT_EQ(packet.size(), count * sizeof(float));
@@ -104,7 +104,7 @@ class Scattering final : public compress::Coder {
         sums[i] += value;
       }
     }
-    for (std::size_t i = 0; i < count; ++i) sums[i] /= static_cast<float>(moment_.ranks);
+    for (std::size_t i = 0; i < count; ++i) sums[i] /= static_cast<float>(info_.ranks);
     return Round{Combine::gather, Buffer(sums, count * sizeof(float), DType::u8), lengths_};
   }
   std::optional<Round> finish(Answer answer) {
@@ -118,7 +118,7 @@ class Scattering final : public compress::Coder {
   }
 
   std::span<float> values_;
-  Moment moment_;
+  StepInfo info_;
   base::Bytes wire_;
   std::vector<std::size_t> lengths_;
   bool scattered_ = false;
@@ -127,7 +127,7 @@ class Scattering final : public compress::Coder {
 /// Two additive rounds with arithmetic between: the average, then the average of twice the average.
 class TwoSums final : public compress::Coder {
  public:
-  Round begin(std::span<const Tensor> tensors, const Moment& /*info*/, base::Bytes /*wire*/) override {
+  Round begin(std::span<const Tensor> tensors, const StepInfo& /*info*/, base::Bytes /*wire*/) override {
     values_ = tensors.front().values;
     return {Combine::additive, values_};
   }
@@ -145,7 +145,7 @@ class TwoSums final : public compress::Coder {
 /// Sends what was kept and keeps the gradient: each step's result is the step's before. Its tensors adjoin.
 class OneStepLate final : public compress::Coder {
  public:
-  Round begin(std::span<const Tensor> tensors, const Moment& /*info*/, base::Bytes /*wire*/) override {
+  Round begin(std::span<const Tensor> tensors, const StepInfo& /*info*/, base::Bytes /*wire*/) override {
     for (const Tensor& tensor : tensors) {
       std::ranges::copy(tensor.values.bytes(), tensor.next.begin());
       std::ranges::copy(tensor.kept, tensor.values.bytes().begin());
