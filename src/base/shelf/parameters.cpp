@@ -15,6 +15,7 @@ namespace {
 
 std::vector<std::string> fields_of(std::string_view text) {
   std::vector<std::string> fields;
+  if (text.empty()) return fields;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t comma = std::min(text.find(',', begin), text.size());
     fields.emplace_back(text.substr(begin, comma - begin));
