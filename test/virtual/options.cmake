@@ -8,4 +8,4 @@ endif()
 # One test case runs many histories, which takes long under sanitizers.
 gtest_discover_tests(test_virtual TEST_PREFIX virtual/ DISCOVERY_TIMEOUT 60 PROPERTIES LABELS virtual TIMEOUT 600)
 # The streams of a parameter server's workers and replicas, without gRPC.
-target_sources(test_virtual PRIVATE ${PROJECT_SOURCE_DIR}/src/server/process/replica_keeper.cpp ${PROJECT_SOURCE_DIR}/src/server/process/slots.cpp)
+target_sources(test_virtual PRIVATE ${PROJECT_SOURCE_DIR}/src/server/process/replica_keeper.cpp ${PROJECT_SOURCE_DIR}/src/server/process/worker_slots.cpp)

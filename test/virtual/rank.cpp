@@ -96,7 +96,7 @@ void Rank::start() {
 
 /// As `transport::join`, but control is fed instead of having a thread.
 Endpoint Rank::join() {
-  const Newcomer me{options_, kSecret, system_, "here", "nobody"};
+  const JoiningRank me{options_, kSecret, system_, "here", "nobody"};
   std::vector<socket::Descriptor> listeners;
   listeners.push_back(socket::listen_on(address_of(number_, 0), system_));
   const Time deadline = system_.now() + *options_.join_timeout;
@@ -192,7 +192,7 @@ GroupOptions Rank::group_options() const {
 void Rank::work() {
   World& world = system_.world();
   try {
-    Group group(std::make_unique<Group::Impl>(join(), group_options()));
+    const std::unique_ptr<Group> group = GroupAccess::group_on(join(), group_options());
     for (int operation = 0;; ++operation) {
       if (is_victim() && !scenario_.strikes_early && operation == scenario_.strike_at && is_sudden(scenario_.fault))
         world.in(scenario_.strike_after, [this] {
@@ -200,10 +200,10 @@ void Rank::work() {
         });
       if (operation == scenario_.operations) break;
       if (scenario_.longest_pause > Duration{0}) pause(world.draw(Duration{0}, scenario_.longest_pause));
-      operate(group, operation);
+      operate(*group, operation);
       if (++outcome_.operations == 1) outcome_.worked = system_.now();
     }
-    stay(*GroupAccess::impl(group).endpoint().links);
+    stay(*GroupAccess::impl(*group).endpoint().links);
     outcome_.end = Outcome::End::in_order;
   } catch (const Killed&) {
     outcome_.end = Outcome::End::killed;

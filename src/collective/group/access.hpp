@@ -4,6 +4,7 @@
 #include "base/clock.hpp"
 #include "collective/group/request.hpp"
 #include "syncopate/group.hpp"
+#include "transport/endpoint.hpp"
 
 namespace syncopate {
 
@@ -11,6 +12,9 @@ class GroupAccess final {
  public:
   /// For the files of collective/group, which include its definition, and for tests.
   [[nodiscard]] static Group::Impl& impl(Group& group) noexcept { return *group.impl_; }
+
+  /// A group on an endpoint that is already joined.
+  [[nodiscard]] static std::unique_ptr<Group> group_on(transport::Endpoint endpoint, const GroupOptions& options);
 
   /// Runs a request on this thread, after the group's earlier ones.
   static void run(Group& group, const collective::group::Request& request);

@@ -12,7 +12,7 @@ using namespace server;
 
 namespace {
 
-constexpr Duration kBound = 30s;  ///< virtual time for all workers to finish: longer than all stops
+constexpr Duration kJobTime = 30s;  ///< virtual time for all workers to finish: longer than all stops
 
 using Images = std::map<std::uint32_t, std::vector<std::byte>>;
 
@@ -151,7 +151,7 @@ void Job::check_end() {
 ServerHistory server_history_of(std::uint64_t seed, bool prints) {
   Job job(seed, prints);
   try {
-    job.run(kBound);
+    job.run(kJobTime);
     job.check_end();
   } catch (const std::exception& error) {
     job.law(fmt::format("threw {}", error.what()));
