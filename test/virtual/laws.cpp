@@ -75,9 +75,7 @@ bool Judge::may_name(const Outcome& who, int named) const {
   // waits in vain for the ranks of that side to connect.
   const bool splits = scenario_.fault == Fault::cut && victim_.cut_from() >= 0 &&
                       (victim_.was_leaving() || ranks_[static_cast<std::size_t>(victim_.cut_from())]->is_leaving());
-  if (splits && other.end == End::failed && other.ended < who.ended &&
-      says("did not connect after a rank between them had left"))
-    return true;
+  if (splits && other.ended < who.ended && says("did not connect after a rank between them had left")) return true;
   if (!is_early() || other.end != End::failed) return false;
   if (rank.met() > who.ended && (who.failure.kind == ErrorKind::timeout || says("cannot be reached"))) return true;
   // A stopped rank that continues finds ranks gone that did not wait for it.
