@@ -1,5 +1,4 @@
-// Norms of a tensor in fixed blocks: equal bits, however blocks are divided over threads or ranks; and how ranks share
-// them.
+// Norms of a tensor in fixed blocks: equal bits, however blocks are divided over threads or ranks, which share them.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,4 @@
-// Cut: which rows of each gradient lie in which part where an exchange narrows gradients; Packing: parts laid out in
-// memory.
+// Cut: which rows of each gradient lie in which part where an exchange narrows; Packing: the parts in memory.
 #pragma once
 
 #include <optional>

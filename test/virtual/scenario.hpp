@@ -1,9 +1,11 @@
 // Scenario: the course of one history, drawn from its seed.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
+#include "syncopate/error.hpp"
 #include "virtual/network.hpp"
 
 namespace syncopate::virtual_world {

@@ -1,5 +1,4 @@
-// Shape: everything except the algorithm that a collective's plan depends on; Load: its bytes and link costs;
-// ChunkLayout.
+// Shape: everything except the algorithm that a collective's plan depends on, with its load and chunk layout.
 #pragma once
 
 #include <compare>
