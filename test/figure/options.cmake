@@ -4,4 +4,4 @@ file(GLOB figure_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/programs/syncop
 target_sources(test_figure PRIVATE ${figure_sources})
 set_source_files_properties(${figure_sources} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)  # files of one shape use the same names
 target_include_directories(test_figure PRIVATE ${PROJECT_SOURCE_DIR}/programs/syncopate ${PROJECT_SOURCE_DIR}/programs)
-gtest_discover_tests(test_figure TEST_PREFIX figure/ DISCOVERY_TIMEOUT 60 PROPERTIES LABELS figure TIMEOUT 120)
+gtest_discover_tests(test_figure TEST_PREFIX figure/ DISCOVERY_TIMEOUT 60 PROPERTIES LABELS figure TIMEOUT 600)

@@ -21,7 +21,7 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-constexpr int kMutations = test::kSanitized ? 4000 : 40'000;
+constexpr int kMutations = test::kSanitized ? 1000 : 10'000;
 
 std::vector<Bytes> corpus_of(std::string_view target) {
   std::vector<std::filesystem::path> files;

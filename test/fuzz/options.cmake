@@ -35,7 +35,7 @@ target_link_libraries(fuzzed PUBLIC syncopate syncopate_settings fmt::fmt)
 target_sources(test_fuzz PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/fuzz_targets.cpp)
 target_link_libraries(test_fuzz PRIVATE fuzzed)
 target_compile_definitions(test_fuzz PRIVATE CORPUS_FOLDER="${folder}/corpus")
-gtest_discover_tests(test_fuzz TEST_PREFIX fuzz/ DISCOVERY_TIMEOUT 60 PROPERTIES LABELS fuzz TIMEOUT 120)
+gtest_discover_tests(test_fuzz TEST_PREFIX fuzz/ DISCOVERY_TIMEOUT 60 PROPERTIES LABELS fuzz TIMEOUT 600)
 
 if(SYNCOPATE_FUZZ)
   add_custom_target(fuzz)

@@ -9,4 +9,4 @@ if(TARGET syncopate-train)
 endif()
 target_compile_definitions(test_install PRIVATE CMAKE_PROGRAM="${CMAKE_COMMAND}" BUILD_FOLDER="${PROJECT_BINARY_DIR}"
   EXAMPLE_FOLDER="${PROJECT_SOURCE_DIR}/example" PROJECT_VERSION="${PROJECT_VERSION}")
-gtest_discover_tests(test_install TEST_PREFIX install/ PROPERTIES LABELS install TIMEOUT 300)
+gtest_discover_tests(test_install TEST_PREFIX install/ PROPERTIES LABELS install TIMEOUT 600)

@@ -42,9 +42,12 @@ inline std::size_t expect_refusals(const std::vector<std::string>& command) {
     for (const std::string& part : {option.name + ": ", "'" + value + "'", std::string("; allowed: ")})
       EXPECT_NE(ended.error.find(part), std::string::npos) << option.name << ' ' << value << ": " << ended.error;
   };
+  bool has_integer = false;
   for (const NumericOption& option : options) {
     expect_refusal(option, "-1");
-    if (option.type == "INT" || option.type == "UINT") expect_refusal(option, "99999999999999999999999");
+    if (has_integer || (option.type != "INT" && option.type != "UINT")) continue;
+    has_integer = true;  // all integers have one parser
+    expect_refusal(option, "99999999999999999999999");
   }
   return options.size();
 }

@@ -10,6 +10,6 @@ if(TARGET syncopate-server)
 endif()
 find_package(nlohmann_json QUIET)
 gtest_discover_tests(test_process TEST_PREFIX process/ TEST_FILTER -Lab* TEST_LIST process_tests
-  DISCOVERY_TIMEOUT 60 PROPERTIES LABELS process TIMEOUT 120)
+  DISCOVERY_TIMEOUT 60 PROPERTIES LABELS process TIMEOUT 600)
 gtest_discover_tests(test_process TEST_PREFIX process/ TEST_FILTER Lab* TEST_LIST process_lab_tests
-  DISCOVERY_TIMEOUT 60 PROPERTIES LABELS process TIMEOUT 120 RUN_SERIAL TRUE)
+  DISCOVERY_TIMEOUT 60 PROPERTIES LABELS process TIMEOUT 600 RUN_SERIAL TRUE)

@@ -108,7 +108,7 @@ Ended Running::end() {
   while (read_some()) {
   }
   int status = 0;
-  if (output_ >= 0 || error_ >= 0) kill(pid_, SIGKILL);  // the minute has passed
+  if (output_ >= 0 || error_ >= 0) kill(pid_, SIGKILL);  // the deadline has passed
   waitpid(pid_, &status, 0);
   pid_ = -1;
   for (const int file : {output_, error_})

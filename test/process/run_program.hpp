@@ -42,12 +42,12 @@ class Running final {
   [[nodiscard]] const std::string& output() const noexcept { return ended_.output; }
 
  private:
-  bool read_some();  ///< false at the end of both streams, or of the minute
+  bool read_some();  ///< false at the end of both streams, or at the deadline
 
   pid_t pid_ = -1;
   int output_ = -1, error_ = -1;
   Ended ended_;
-  std::chrono::steady_clock::time_point deadline_ = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  std::chrono::steady_clock::time_point deadline_ = std::chrono::steady_clock::now() + std::chrono::minutes(5);
 };
 
 [[nodiscard]] inline Ended syncopate(const std::vector<std::string>& arguments, const StartOptions& options = {}) {

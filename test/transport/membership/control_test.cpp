@@ -97,7 +97,9 @@ TEST(ControlProtocol, ItsLogNamesTheRankThatFailedFirst) {
                    const std::scoped_lock held(lock);
                    lines.emplace_back(line);
                  }};
+  std::barrier joined(3);
   with_ranks(3, options, [&](Endpoint& me) {
+    joined.arrive_and_wait();
     if (me.rank == 2) me.control->report({ErrorKind::remote_failure, "the disk is full", {2, -1, "", ""}});
     std::ignore = failure_seen(*me.links);
   });
