@@ -17,6 +17,7 @@ LAYERS = {
     "collective": {"base", "kernel", "transport", "collective"},
     "compress": {"base", "kernel", "compress"},
     "schedule": {"base", "schedule"},
+    "network": {"base", "network"},
     "optim": {"base", "kernel", "optim"},
     "server": {"base", "kernel", "compress", "optim", "server", "server/consistency", "server/placement"},
     "input": {"base", "input"},
@@ -24,8 +25,8 @@ LAYERS = {
     "server/consistency": {"base", "server/consistency"},
     "server/placement": {"base", "server/placement"},
     # It runs the production server's tables (server/table), so that their protocol is implemented once.
-    "simulate": {"base", "transport", "collective", "schedule", "server", "server/consistency", "server/placement", "simulate"},
-    "sync": {"base", "kernel", "transport", "collective", "compress", "schedule", "optim", "server",
+    "simulate": {"base", "transport", "collective", "network", "schedule", "server", "server/consistency", "server/placement", "simulate"},
+    "sync": {"base", "kernel", "transport", "collective", "compress", "network", "schedule", "optim", "server",
              "server/consistency", "server/placement", "input", "cache", "sync"},
 }
 # Public header -> the folder that implements it: only folders that may include that folder may include the header.

@@ -3,7 +3,7 @@
 
 #include "base/json.hpp"
 #include "base/require.hpp"
-#include "schedule/architecture.hpp"
+#include "network/architecture.hpp"
 #include "syncopate/predict.hpp"
 
 namespace syncopate {
@@ -44,7 +44,7 @@ Profile read_profile(const std::string& file) { return parse_profile(base::text_
 
 std::vector<LayerWork> layers_of_architecture(const std::string& architecture) {
   std::vector<LayerWork> layers;
-  for (schedule::Tensor& layer : layers_of(schedule::architecture_named(architecture).tensors()))
+  for (network::Tensor& layer : layers_of(network::architecture_named(architecture).tensors()))
     layers.push_back({std::move(layer.name), layer.elements, layer.flops});
   return layers;
 }

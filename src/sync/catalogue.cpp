@@ -5,8 +5,8 @@
 #include "collective/algorithm.hpp"
 #include "compress/codec.hpp"
 #include "input/format.hpp"
+#include "network/architecture.hpp"
 #include "optim/rule.hpp"
-#include "schedule/architecture.hpp"
 #include "schedule/cost.hpp"
 #include "schedule/policy.hpp"
 #include "server/consistency.hpp"
@@ -24,7 +24,7 @@ std::vector<CatalogueEntry> catalogue() {
   add("codec", compress::codecs());
   add("policy", schedule::policies());
   add("cost", schedule::cost_models());
-  add("architecture", schedule::architectures());
+  add("architecture", network::architectures());
   add("placement", server::placements());
   add("consistency", server::consistencies());
   add("exchange", sync::exchanges());

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "network/architecture.hpp"
 #include "property.hpp"
-#include "schedule/architecture.hpp"
 #include "server/placement.hpp"
 #include "syncopate/error.hpp"
 
@@ -34,7 +34,7 @@ std::size_t optimum(const Sizes& tables, std::size_t servers) {
 /// Bytes of an architecture's tensors: the variables that TensorFlow places.
 Sizes tensors_of(std::string_view architecture) {
   Sizes bytes;
-  for (const auto& tensor : schedule::architecture_named(architecture).tensors()) bytes.push_back(4 * tensor.elements);
+  for (const auto& tensor : network::architecture_named(architecture).tensors()) bytes.push_back(4 * tensor.elements);
   return bytes;
 }
 

@@ -1,7 +1,8 @@
-// The models of papers: their published number of parameters, gradients that teach, images of other resolutions.
+// The models of papers: their published layers, gradients that teach, images of other resolutions.
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "train/jobs.hpp"
 
@@ -14,29 +15,55 @@ struct Published {
 };
 
 /// The parameter counts of the papers, as their networks' definitions give them.
+/// Elements of each layer, in forward order, of a JSON file with an array "layers". The tensors of a layer, such as
+/// "fc.weight" and "fc.bias", count together.
+std::vector<std::uint64_t> layers_in(const std::string& file) {
+  const auto document = nlohmann::json::parse(std::ifstream(file));
+  std::vector<std::uint64_t> elements;
+  std::string last;
+  for (const auto& tensor : document.at("layers")) {
+    const auto name = tensor.at("name").get<std::string>();
+    const std::string layer =
+        name.ends_with(".weight") || name.ends_with(".bias") ? name.substr(0, name.rfind('.')) : name;
+    if (layer != last) elements.push_back(0);
+    elements.back() += tensor.at("elements").get<std::uint64_t>();
+    last = layer;
+  }
+  return elements;
+}
+
 class Publication : public TrainingJobs, public testing::WithParamInterface<Published> {
  protected:
   Publication() : TrainingJobs("--warmup 0 --steps 6 --report-every 1") {}
 };
 
-TEST_P(Publication, HasItsParametersAndLearnsFiveSamples) {
+TEST_P(Publication, HasItsLayersAndLearnsFiveSamples) {
   const auto& [words, parameters] = GetParam();
-  const std::string text = folder / "text";
+  const std::string text = folder / "text", run = folder / "run", profile = folder / "profile.json";
   std::ofstream(text) << std::string(80, 'a') << std::string(80, 'b');
   ASSERT_EQ(syncopate({"data", "draw", "--out", images, "--train", "5", "--test", "5", "--force"}).code, 0);
   const bool reads = std::string(words).find("transformer") != std::string::npos;
-  const Ended ended =
-      train(1, std::string("--model ") + words + " --batch 5 --evaluate-every 6" + (reads ? " --data " + text : ""));
+  const Ended ended = train(1, std::string("--model ") + words + " --batch 5 --evaluate-every 6 --out " + run +
+                                   (reads ? " --data " + text : ""));
   ASSERT_EQ(ended.code, 0) << ended.error;
   EXPECT_EQ(rows(ended, "begin").at(0).at("gradient_bytes"), 4 * parameters);
   const auto steps = rows(ended, "step");
   ASSERT_EQ(steps.size(), 6U);
   EXPECT_LT(steps.back().at("loss").get<double>(), 0.8 * steps.front().at("loss").get<double>());
   EXPECT_EQ(rows(ended, "epoch").size(), 1U) << "it was not evaluated";
+
+  const std::string model(words, std::string_view(words).find(' '));
+  const bool auxiliary = std::string_view(words).ends_with("--auxiliary");
+  const Ended derived = syncopate(
+      {"profile", "--architecture", model + (auxiliary ? "_aux" : ""), "--throughput-gflops", "100", "--out", profile});
+  ASSERT_EQ(derived.code, 0) << derived.error;
+  EXPECT_EQ(layers_in(run + "/run.json"), layers_in(profile)) << "src/network/ lists other layers";
 }
 
 INSTANTIATE_TEST_SUITE_P(Networks, Publication,
-                         testing::Values(Published{"resnet50 --resolution 64 --lr 0.01", 25'557'032},
+                         testing::Values(Published{"resnet20 --lr 0.01", 269'722},
+                                         Published{"resnet110 --lr 0.01", 1'727'962},
+                                         Published{"resnet50 --resolution 64 --lr 0.01", 25'557'032},
                                          Published{"alexnet --resolution 67", 60'965'224},
                                          Published{"vgg16 --lr 0.0002", 138'357'544},
                                          Published{"googlenet --resolution 64", 6'998'552},

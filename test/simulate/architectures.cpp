@@ -4,10 +4,10 @@
 #include <map>
 #include <set>
 
-#include "schedule/architecture.hpp"
+#include "network/architecture.hpp"
 #include "syncopate/error.hpp"
 
-namespace syncopate::schedule {
+namespace syncopate::network {
 namespace {
 
 struct Published {
@@ -68,4 +68,4 @@ TEST(Architecture, KnowsWhereTheWeightIs) {
 }
 
 }  // namespace
-}  // namespace syncopate::schedule
+}  // namespace syncopate::network

@@ -1,8 +1,7 @@
 // Inception-v4: the stem and 4 + 7 + 3 blocks between reductions; a batch normalisation after every convolution.
-#include "schedule/architecture.hpp"
+#include "network/architecture.hpp"
 
-namespace syncopate::schedule::architecture {
-
+namespace syncopate::network {
 namespace {
 
 /// One convolution of a branch. Sides other than 1 are padded to keep the size, unless `valid`.
@@ -41,8 +40,8 @@ class Net final {
     volume_.channels = channels;
   }
   std::vector<Tensor> classify() && {
-    notebook_.linear("last_linear", {volume_.channels, 1000});
-    return std::move(notebook_).tensors();
+    table_.linear("last_linear", {volume_.channels, 1000});
+    return std::move(table_).tensors();
   }
 
  private:
@@ -50,14 +49,14 @@ class Net final {
     Window window(1, link.stride, 0);
     window.height = link.height, window.width = link.width;
     if (!link.valid) window.above = link.height / 2, window.left = link.width / 2;
-    return notebook_.convolve_and_normalise(name, from, {link.channels, window});
+    return table_.convolve_and_normalise(name, from, {link.channels, window});
   }
 
-  TensorTable notebook_;
+  TensorTable table_;
   Volume volume_{3, 299, 299};
 };
 
-std::vector<Tensor> tensors() {
+std::vector<Tensor> inception_v4_tensors() {
   Net net;
   const Link halves{96, 3, 3, 2, true};
   net.block("1a", {{{32, 3, 3, 2, true}}});
@@ -79,13 +78,38 @@ std::vector<Tensor> tensors() {
   return std::move(net).classify();
 }
 
+constexpr std::uint64_t kClasses = 1000;
+
+/// As TF-slim trains it: normalisations without scales, and an additional background class.
+std::vector<Tensor> slim_tensors() {
+  std::vector<Tensor> slim;
+  for (Tensor tensor : inception_v4_tensors()) {
+    const std::string_view name = tensor.name;
+    if (name.ends_with(".bn.weight")) continue;
+    if (name.starts_with("last_linear.")) {
+      tensor.elements += tensor.elements / kClasses;
+      tensor.flops += tensor.flops / kClasses;
+    }
+    slim.push_back(std::move(tensor));
+  }
+  return slim;
+}
+
 }  // namespace
 
 extern constinit const Architecture inception_v4{
     .name = "inception_v4",
     .summary = "Inception-v4: 42 679 816 parameters in 449 tensors",
     .source = "Szegedy et al., AAAI 2017",
-    .tensors = tensors,
+    .tensors = inception_v4_tensors,
 };
 
-}  // namespace syncopate::schedule::architecture
+extern constinit const Architecture inception_v4_slim{
+    .name = "inception_v4_slim",
+    .summary =
+        "Inception-v4 of TF-slim: 42 649 769 parameters in 300 tensors, normalisations without scales, 1001 classes",
+    .source = "tensorflow/models, research/slim/nets/inception_v4.py",
+    .tensors = slim_tensors,
+};
+
+}  // namespace syncopate::network

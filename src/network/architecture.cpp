@@ -1,9 +1,19 @@
-// Architecture: counts the parameters and the operations of layers.
-#include "schedule/architecture.hpp"
+// Architecture: the list of networks, and the parameters and operations of their layers.
+#include "network/architecture.hpp"
 
 #include "base/named.hpp"
 
-namespace syncopate::schedule {
+namespace syncopate::network {
+
+extern const Architecture alexnet, bert_base, googlenet, googlenet_aux, inception_v4, inception_v4_slim, resnet110,
+    resnet20, resnet50, transformer_base, vgg16, vgg19;
+
+std::span<const Architecture* const> architectures() {
+  static constexpr const Architecture* kByName[] = {&alexnet,      &bert_base,         &googlenet, &googlenet_aux,
+                                                    &inception_v4, &inception_v4_slim, &resnet110, &resnet20,
+                                                    &resnet50,     &transformer_base,  &vgg16,     &vgg19};
+  return kByName;
+}
 
 const Architecture& architecture_named(std::string_view name) {
   return base::entry_named("architecture", name, architectures());
@@ -68,4 +78,4 @@ void TensorTable::embed(const std::string& name, std::uint64_t words, std::uint6
   tensors_.push_back({name + ".weight", words * width, flops});
 }
 
-}  // namespace syncopate::schedule
+}  // namespace syncopate::network

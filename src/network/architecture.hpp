@@ -1,4 +1,4 @@
-// Architecture: an entry of the shelf architecture/: a published network's learnable tensors and their operations.
+// Architecture: the learnable tensors of a published network and their operations.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace syncopate::schedule {
+namespace syncopate::network {
 
 /// FLOPs of the forward pass per sample: two per multiply-add of a convolution, a linear layer or an attention matrix
 /// (attention counts with the projection that follows it), one per element for a bias, four for a batch normalisation
@@ -25,7 +25,7 @@ struct Architecture {
   std::vector<Tensor> (*tensors)();  ///< in forward order
 };
 
-/// Every architecture, by name (generated from the folder architecture/).
+/// Every architecture, by name.
 [[nodiscard]] std::span<const Architecture* const> architectures();
 [[nodiscard]] const Architecture& architecture_named(std::string_view name);  ///< throws Misuse that lists them
 
@@ -80,11 +80,4 @@ class TensorTable final {
   std::vector<Tensor> tensors_;
 };
 
-// Families of architectures with several entries.
-
-[[nodiscard]] std::vector<Tensor> cifar_resnet(std::uint64_t blocks_a_stage);
-/// Channels of 3x3 convolutions; 0 stands for a pooling.
-[[nodiscard]] std::vector<Tensor> vgg(std::span<const std::uint64_t> channels);
-[[nodiscard]] std::vector<Tensor> bvlc_googlenet(bool with_auxiliary_classifiers);
-
-}  // namespace syncopate::schedule
+}  // namespace syncopate::network
