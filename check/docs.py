@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The pages hold together: every relative link leads somewhere, and what pages show of examples is in their files."""
+"""The pages hold together: links and names of files lead somewhere, and what pages show of examples is in their files."""
 
 import re
 import sys
 
-from base.tree import ROOT, Finding, files, line_of, report
+from base.tree import CPP, ROOT, Finding, files, line_of, report, without_comments
 
 EXAMPLE = "example/allreduce.cpp"
 # Page -> the sources that its cpp blocks are parts of.
@@ -22,6 +22,34 @@ def link_findings(root):
                 continue
             if not (root / path.parent / target).exists():
                 yield Finding(str(path), line_of(text, match.start()), f"there is no {target}: fix the link")
+
+
+def source_findings(root):
+    """Every C++ file that a page or a C++ comment names exists, in any folder that has the named path."""
+    paths = files(root)
+    ends = {"/".join(path.parts[i:]) for path in paths if path.suffix in CPP for i in range(len(path.parts))}
+    for path in paths:
+        if path.suffix not in CPP | {".md"}:
+            continue
+        text = (root / path).read_text()
+        code = without_comments(text) if path.suffix in CPP else ""
+        for match in re.finditer(r"(?<![\w./<>~-])(?:\.\.?/)*(\w[\w./-]*\.[ch]pp)\b", text):
+            is_code = code[match.start():match.end()] == match[0]
+            if not is_code and match[1] not in ends:
+                yield Finding(str(path), line_of(text, match.start()), f"there is no {match[1]}: name the file that has it now")
+
+
+def table_findings(root):
+    """The first column of a table of files in a folder's README names files or folders of that folder."""
+    for path in files(root, "src", "programs", suffixes={".md"}):
+        is_listing = False
+        for number, line in enumerate((root / path).read_text().splitlines(), 1):
+            cell = line.split("|")[1].strip() if line.startswith("|") else ""
+            is_listing = line.startswith("|") and (is_listing or cell in ("file", "folder", "header"))
+            for name in re.findall(r"`([\w./]+)`", cell) if is_listing else ():
+                target = root / path.parent / name
+                if not target.exists() and not any(target.parent.glob(f"{target.name}.*")):
+                    yield Finding(str(path), number, f"there is no {name}: name a file or folder that is here")
 
 
 def example_findings(root):
@@ -52,7 +80,8 @@ def variable_findings(root):
 
 
 def findings(root):
-    return [*variable_findings(root), *link_findings(root), *example_findings(root), *excerpt_findings(root)]
+    return [*variable_findings(root), *link_findings(root), *source_findings(root), *table_findings(root), *example_findings(root),
+            *excerpt_findings(root)]
 
 
 if __name__ == "__main__":

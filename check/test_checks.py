@@ -177,6 +177,22 @@ class Docs(Tree):
         self.write("src/README.md", "\n[gone](gone.md)\n")
         self.finds(docs.findings(self.root), "src/README.md", 2, "there is no gone.md")
 
+    def test_a_renamed_source_in_a_page_or_a_comment_is_found(self):
+        self.write("src/sync/step.cpp", '// Steps; see sync/step.hpp.\n#include "sync/gone.hpp"\n// As in gone/\n// other.cpp.\n')
+        self.write("src/sync/step.hpp", "// Steps.\n#pragma once\n")
+        self.write("src/README.md", "Read `sync/step.cpp` and step.hpp, in every `.cpp`.\n\nThen `sync/moment.hpp`.\n")
+        found = [str(f) for f in docs.findings(self.root)]
+        self.assertEqual(2, len(found), found)
+        self.finds(docs.findings(self.root), "src/README.md", 3, "there is no sync/moment.hpp")
+        self.finds(docs.findings(self.root), "src/sync/step.cpp", 4, "there is no other.cpp")
+
+    def test_a_row_of_a_file_that_is_gone_is_found(self):
+        self.write("src/sync/step.cpp", "// Steps.\n")
+        self.write("src/sync/README.md", "| kind | use |\n|---|---|\n| `sum` | x |\n\n| file | use |\n|---|---|\n| `step`, `../sync/` | x |\n| `gone` | x |\n")
+        found = [str(f) for f in docs.findings(self.root)]
+        self.assertEqual(1, len(found), found)
+        self.finds(docs.findings(self.root), "src/sync/README.md", 8, "there is no gone")
+
     def test_another_example_is_found(self):
         self.write("example/allreduce.cpp", "int main() { return 0; }\n")
         self.finds(docs.findings(self.root), "README.md", 1, "copy it again")

@@ -28,7 +28,7 @@ struct Algorithm {
   /// Every rank sends to one peer only and receives from one peer only. Cost laws do not show the advantage: TCP
   /// connections keep their congestion windows, and no two ranks compete for a port. See choice.hpp.
   bool steady = false;
-  /// Whether an all-reduce by it can be cut into tiles (tile.hpp): all of a rank's n-th messages to its peers come
+  /// Whether an all-reduce by it can be cut into tiles (program.hpp): all of a rank's n-th messages to its peers come
   /// before its (n+1)-th. Null: never.
   bool (*tiles)(const Shape& shape) = nullptr;
   /// It is composed of other algorithms, and cannot be part of one.

@@ -63,9 +63,9 @@ struct Training {
 /// The time at which the slowest rank ends each of `steps` steps.
 [[nodiscard]] std::vector<double> run_partition(const Training& training, const schedule::Partition& partition,
                                                 int steps);
-/// The event rule as the synchronizer runs it (sync/communicate), with the production dispatch on every rank. A rank
-/// whose channel is free enters the agreement as soon as one more gradient is ready than has left. The bucket holds the
-/// gradients that all ranks had ready when they entered.
+/// The event rule as the synchronizer runs it (sync/synchronizer/communication_thread.cpp), with the production
+/// dispatch on every rank. A rank whose channel is free enters the agreement as soon as one more gradient is ready than
+/// has left. The bucket holds the gradients that all ranks had ready when they entered.
 [[nodiscard]] std::vector<double> run_online(const Training& training, int steps);
 /// DeAR (Zhang et al., ICDCS 2023): reduce-scatter of each bucket during the backward pass, all-gather during the next
 /// forward pass, first layers first. A step ends with its backward pass, because its exchange ends in the next step.

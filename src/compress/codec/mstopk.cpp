@@ -1,5 +1,5 @@
 // MSTopK: sends approximately the k largest elements, found by counting the elements above trial thresholds.
-// CommLib (Shi et al., MLSys 2021) Algorithm 1, with the corrections in sparse/bisection.hpp.
+// CommLib (Shi et al., MLSys 2021) Algorithm 1, with the corrections in sparse/selection.hpp.
 //
 //   v = g + r;  S = all |v| >= t1 and a run of those with t2 <= |v| < t1, ceil(d n) in all;  send (S, v[S]);  r'[S] = 0
 //   size:  as for topk: at d = 0.01 about 8.1 + 32 bits per selected element; N - 1 such packets reach every rank

@@ -47,7 +47,7 @@ class ServerProcess final {
   Job& job_;
   const std::size_t index_;
   server::WorkerSlots slots_;
-  std::shared_ptr<server::rpc::Stream> link_;  ///< to the keeper; forwards when `current_`
+  std::shared_ptr<server::rpc::Stream> link_;  ///< to the keeper; forwards while `holds_`
   std::shared_ptr<Wire> link_wire_;
   bool holds_ = false, has_joined_ = false;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
