@@ -7,6 +7,7 @@ import sys
 from base.tree import CPP, ROOT, Finding, files, line_of, report, without_comments
 
 EXAMPLE = "example/allreduce.cpp"
+TOUR = "docs/tour.md"
 # Page -> the sources that its cpp blocks are parts of.
 EXCERPTS = {"docs/use.md": ["example/own_model.cpp"],
             "docs/extending.md": [f"test/template/{kind}.cpp" for kind in ("codec", "algorithm", "policy", "placement")]}
@@ -52,6 +53,19 @@ def table_findings(root):
                     yield Finding(str(path), number, f"there is no {name}: name a file or folder that is here")
 
 
+def tour_findings(root):
+    """The tour names functions and types that are in the files which it links to."""
+    page = root / TOUR
+    if not page.exists():
+        return
+    text = page.read_text()
+    targets = [page.parent / target for target in re.findall(r"\]\(([^)\s#]+)\)", text)]
+    words = {word for target in targets if target.is_file() for word in re.findall(r"\w+", target.read_text())}
+    for match in re.finditer(r"`(?:\w+::)*(\w+)`", text):
+        if match[1] not in words:
+            yield Finding(TOUR, line_of(text, match.start()), f"no linked file has {match[1]}: name what it is called now")
+
+
 def example_findings(root):
     code = (root / EXAMPLE).read_text()
     if code not in (root / "README.md").read_text():
@@ -80,8 +94,8 @@ def variable_findings(root):
 
 
 def findings(root):
-    return [*variable_findings(root), *link_findings(root), *source_findings(root), *table_findings(root), *example_findings(root),
-            *excerpt_findings(root)]
+    return [*variable_findings(root), *link_findings(root), *source_findings(root), *table_findings(root), *tour_findings(root),
+            *example_findings(root), *excerpt_findings(root)]
 
 
 if __name__ == "__main__":

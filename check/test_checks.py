@@ -193,6 +193,13 @@ class Docs(Tree):
         self.assertEqual(1, len(found), found)
         self.finds(docs.findings(self.root), "src/sync/README.md", 8, "there is no gone")
 
+    def test_a_function_of_the_tour_that_is_gone_is_found(self):
+        self.write("src/sync/step.cpp", "// Steps.\nvoid Step::run_bucket();\n")
+        self.write("docs/tour.md", "`Step::run_bucket` ([step](../src/sync/step.cpp)),\nand `converse`.\n")
+        found = [str(f) for f in docs.findings(self.root)]
+        self.assertEqual(1, len(found), found)
+        self.finds(docs.findings(self.root), "docs/tour.md", 2, "no linked file has converse")
+
     def test_another_example_is_found(self):
         self.write("example/allreduce.cpp", "int main() { return 0; }\n")
         self.finds(docs.findings(self.root), "README.md", 1, "copy it again")
