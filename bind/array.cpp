@@ -46,7 +46,7 @@ nb::ndarray<> writable(nb::handle object, const char* role) {
     throw Misuse(fmt::format("{} ({}) is read-only, and the result is written into it; pass a writable copy", role,
                              type_text(object)));
   throw Misuse(
-      fmt::format("{} ({}) is no array; allowed: what offers DLPack (NumPy, PyTorch, JAX, CuPy) or the buffer "
+      fmt::format("{} ({}) is not an array; allowed: what offers DLPack (NumPy, PyTorch, JAX, CuPy) or the buffer "
                   "protocol (array.array, bytearray, memoryview)",
                   role, type_text(object)));
 }

@@ -87,7 +87,7 @@ def public_finding(root, path, target):
 
 
 def library_finding(root, path, target):
-    """A file of src/ includes "target", which is no public header."""
+    """A file of src/ includes "target", which is not a public header."""
     layer = layer_of(path.parts[1:])
     if len(path.parts) < 3 or layer not in LAYERS:
         return f"every file of src/ lives in one of the folders {', '.join(LAYERS)}"
@@ -102,7 +102,7 @@ def library_finding(root, path, target):
 
 
 def outside_finding(root, path, target):
-    """A file of programs, bind or example includes "target", which is no public header."""
+    """A file of programs, bind or example includes "target", which is not a public header."""
     tree = path.parts[0]
     if any(target.startswith(seam) for seam in SEAMS.get(tree, ())):
         return None

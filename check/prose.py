@@ -13,7 +13,7 @@ WORDS = {
     r"anew": "write: again, or restarts",
     r"whoever": "name the subject: a rank that ...",
     r"nobody": "name the subject: no rank, no thread, no caller",
-    r"(?:is|are|was|were) no (?!longer\b|more\b|less\b|other\b|different\b)\w": "write: is not a",
+    r"(?<!there )(?:is|are|was|were) no (?!longer\b|more\b|less\b|other\b|different\b)\w+": "write: is not a",
     r"(?:says?|said|tells?|told|hears?|heard)": "data and code do not speak: states, reports, sends, receives, prints",
     r"foretells?|foretold": "write: predicts, predicted",
     r"mend(?:s|ed|ing)?": "write: fix",

@@ -60,6 +60,10 @@ class Prose(Tree):
         self.assertEqual(2, len(self.found("src/base/fork.cpp", 'throw Misuse("the server says nothing");\n')))
         self.assertEqual(3, len(self.found("docs/a.md", "Text.\n\n- The server tells its state.\n")))
 
+    def test_no_instead_of_not_a_is_found(self):
+        self.assertEqual(1, len(self.found("src/base/log.cpp", 'throw Misuse("the text is no number");\n')))
+        self.assertEqual([], self.found("src/base/log.cpp", 'throw Misuse("there is no rank that waits");\n')))
+
     def test_code_is_no_prose(self):
         self.assertEqual([], self.found("src/base/log.cpp", "Says says = tells(anew);  // reads `says`, a field\n"))
         self.assertEqual([], self.found("docs/a.md", "```sh\necho anew\n```\nRead `says` and [this](beside.md).\n"))

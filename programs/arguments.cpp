@@ -1,4 +1,4 @@
-// Arguments: checks of values, and the error texts for words that are no option and no subcommand.
+// Arguments: checks of values, and the error texts for words that are not an option or a subcommand.
 #include "arguments.hpp"
 
 #include <fmt/format.h>

@@ -64,7 +64,7 @@ template <class Enum, std::size_t count>
 /// By name, without those that are not for people.
 [[nodiscard]] std::vector<std::string> subcommands_of(const CLI::App& app);
 
-/// The error text for `error`, which `app` threw while it parsed: for a word that is no option or subcommand the
+/// The error text for `error`, which `app` threw while it parsed: for a word that is not an option or subcommand the
 /// allowed ones or the nearest, for an option that is given twice or without a value its name, else CLI11's own text.
 [[nodiscard]] std::string refusal_of(const CLI::App& app, const CLI::ParseError& error);
 

@@ -41,7 +41,7 @@ void print_error(fmt::format_string<Values...> format, Values&&... values) {
 void print_row(const nlohmann::json& row);
 
 /// The user's own program behind the options of a command declared with `app.prefix_command()`: everything from the
-/// first word that is no option of ours, or from behind the first "--".
+/// first word that is not an option of ours, or from after the first "--".
 [[nodiscard]] std::vector<std::string> program_behind(const CLI::App& app);
 /// How main() marks the user's first "--", so that nothing behind it is taken for an option of ours.
 inline constexpr const char* kDivider = "\x1f--";

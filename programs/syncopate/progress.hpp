@@ -8,7 +8,7 @@
 
 namespace syncopate::tools {
 
-/// Nothing where stderr is no terminal, or with --json. The line is gone when the object is.
+/// Nothing where stderr is not a terminal, or with --json. The line is gone when the object is.
 class Progress final {
  public:
   Progress(const Session& session, std::string_view command);

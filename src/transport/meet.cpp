@@ -26,7 +26,7 @@ std::vector<bool> neighbours(const std::vector<connect::PeerInfo>& all, std::siz
     near.push_back(rank != me && all[0].transport != TransportChoice::tcp && !mine.memory_socket.empty() &&
                    !other.memory_socket.empty() && mine.host == other.host && mine.owner == other.owner);
     base::require(near.back() || rank == me || all[0].transport != TransportChoice::shm,
-                  "transport shm was asked for, but ranks {} and {} share no memory (another host, another user, or "
+                  "transport shm is requested, but ranks {} and {} share no memory (another host, another user, or "
                   "their own transport is tcp); allowed here: auto, tcp",
                   me, rank);
   }

@@ -57,7 +57,7 @@ TEST_F(ProfileCommand, DerivesTimesOfAPublishedNetwork) {
 TEST_F(ProfileCommand, NamesFileAndLineOfADamagedTable) {
   const std::pair<const char*, const char*> damages[] = {
       {"name,elements,flops\na,1000\n", "net.csv:2: 2 cells; the header has 3"},
-      {"name,elements,flops\na,many,1\n", "net.csv:2: 'many' is no number"},
+      {"name,elements,flops\na,many,1\n", "net.csv:2: 'many' is not a number"},
       {"name,elements,flops\na,0,1\n", "net.csv:2: a layer without elements"},
       {"name,elements\na,1\n", "net.csv:1: no column \"flops\""},
       {"name,elements,flops\n", "net.csv: no layers"}};

@@ -134,7 +134,7 @@ TEST(RunStart, TheLogLevelIsAlsoTheRanks) {
 TEST(RunStart, AHostWithoutRoomForARankIsToldFromNoHost) {
   EXPECT_NE(syncopate({"run", "--hosts", "a:0", "true"}).error.find("'a:0' lacks a number of ranks"),
             std::string::npos);
-  EXPECT_NE(syncopate({"run", "--hosts", "-x:2", "true"}).error.find("'-x:2' is no host"), std::string::npos);
+  EXPECT_NE(syncopate({"run", "--hosts", "-x:2", "true"}).error.find("'-x:2' is not a host"), std::string::npos);
 }
 
 /// A stand-in for ssh that runs the command here and writes down how it was called.

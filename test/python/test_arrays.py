@@ -88,7 +88,7 @@ def read_only():
     (lambda: b"1234", "read-only"),
     (lambda: numpy.zeros(3, numpy.complex64), "complex64; allowed: f32"),
     (lambda: numpy.zeros(3, bool), "bool8; allowed: f32"),
-    (lambda: [1.0, 2.0], "is no array"),
+    (lambda: [1.0, 2.0], "is not an array"),
     (OnDevice, "memory of a device"),
 ])
 def test_what_cannot_be_used_in_place_is_refused_by_name(make, says):
@@ -124,7 +124,7 @@ def test_ranks_that_were_not_refused_learn_the_reason():
 
     results = outcomes(groups, body)
     assert isinstance(results[0], syncopate.Mismatch)
-    assert "is no array" in str(results[0])
+    assert "is not an array" in str(results[0])
 
 
 def test_memory_of_the_group_outlives_it():

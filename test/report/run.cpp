@@ -40,7 +40,7 @@ TEST(Run, ReadsWhatEveryRankWrote) {
 TEST(Run, AFolderWithoutRunJsonIsMisuse) {
   const SampleFolder folder(1);
   folder.remove("run.json");
-  EXPECT_TRUE(holds(refusal<Misuse>(folder), "is no run"));
+  EXPECT_TRUE(holds(refusal<Misuse>(folder), "is not a run"));
   EXPECT_THROW((void)read_run(folder.path() / "absent"), Misuse);
 }
 

@@ -63,10 +63,10 @@ std::vector<std::uint64_t> sizes_of(const Request& request, const Task& task) {
   for (const std::string& text : parts_of(request.bytes)) {
     const std::uint64_t bytes = parse_bytes(text);
     require(bytes > 0 && bytes % size_of(dtype) == 0,
-            "--bytes {} is no whole number of {} elements; allowed: multiples of {} bytes above 0", text,
+            "--bytes {} is not a whole number of {} elements; allowed: multiples of {} bytes above 0", text,
             name_of(dtype), size_of(dtype));
     require(bytes % (parts * size_of(dtype)) == 0,
-            "--bytes {} is no equal part for each of {} ranks; allowed for alltoall: multiples of {} bytes", text,
+            "--bytes {} cannot be divided equally among {} ranks; allowed for alltoall: multiples of {} bytes", text,
             parts, parts * size_of(dtype));
     sizes.push_back(bytes);
   }

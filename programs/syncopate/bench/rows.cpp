@@ -34,7 +34,7 @@ std::string aligned(const std::vector<std::vector<std::string>>& lines) {
 
 std::uint64_t count_of(const nlohmann::json& row, const char* key) {
   const nlohmann::json& value = row.at(key);
-  if (!value.is_number_unsigned()) throw Corrupt(fmt::format("\"{}\" is no whole number", key));
+  if (!value.is_number_unsigned()) throw Corrupt(fmt::format("\"{}\" is not a whole number", key));
   return value.get<std::uint64_t>();
 }
 

@@ -46,7 +46,7 @@ std::string jpeg_of(const Picture& picture, int quality) {
 namespace syncopate::tools::dataset {
 
 std::string jpeg_of(const Picture&, int) {
-  throw Misuse("this build writes no JPEG: install libjpeg-turbo (Debian: libjpeg62-turbo-dev) and build again");
+  throw Misuse("this build cannot write JPEG: install libjpeg-turbo (Debian: libjpeg62-turbo-dev) and rebuild");
 }
 
 }  // namespace syncopate::tools::dataset

@@ -83,7 +83,7 @@ Place parse_place(std::string_view given) {
   // A leading '-' would be an option of ssh.
   if (place.host.empty() || place.host.front() == '-')
     throw Misuse(
-        fmt::format("--hosts: '{}' is no host; allowed: a comma-separated list of HOST or HOST:RANKS, e.g. "
+        fmt::format("--hosts: '{}' is not a host; allowed: a comma-separated list of HOST or HOST:RANKS, e.g. "
                     "a,b:2 (an IPv6 address in brackets)",
                     given));
   return place;

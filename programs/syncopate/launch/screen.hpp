@@ -10,14 +10,14 @@ namespace syncopate::tools::launch {
 
 class Screen final {
  public:
-  /// `json`: a line on stdout that is no JSON object becomes {"rank", "line"}, so that stdout holds nothing else.
+  /// `json`: a line on stdout that is not a JSON object becomes {"rank", "line"}, so that stdout holds nothing else.
   explicit Screen(bool json);
   ~Screen();  ///< erases the last progress line
   Screen(const Screen&) = delete;
   Screen& operator=(const Screen&) = delete;
 
   void show(const job::Line& line);
-  /// Draws `text` over the previous progress line; nothing where stderr is no terminal.
+  /// Draws `text` over the previous progress line; nothing where stderr is not a terminal.
   void progress(std::string_view text);
   [[nodiscard]] bool is_terminal() const noexcept { return error_is_terminal_; }
 

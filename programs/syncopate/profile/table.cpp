@@ -43,7 +43,7 @@ struct Line {
     const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
     const bool whole = error == std::errc{} && end == cell.data() + cell.size();
     if (!whole || !std::isfinite(value) || value < 0 || value > 1e18)
-      refuse(fmt::format("'{}' is no number of at least 0", cell));
+      refuse(fmt::format("'{}' is not a number of at least 0", cell));
     return value;
   }
 };

@@ -25,7 +25,7 @@ class Backend(Reductions, Moves, Messages, c10d.Backend):
         try:
             super().__init__(rank, size)
         except TypeError as error:
-            raise syncopate.Misuse(f"torch {torch.__version__} does not let Python implement a backend ({error}); take torch 2.15, or another "
+            raise syncopate.Misuse(f"torch {torch.__version__} does not let Python implement a backend ({error}); use torch 2.15, or another "
                                    "backend with syncopate.torch.hook or DistributedOptimizer") from error
         self._timeout = timeout
         store = meeting.generation(store, rank)

@@ -1,6 +1,6 @@
 // Bidirectional exchange: the two halves of a group exchange data in both directions at once, then the halves of those.
 // Linear-pipeline paper section 2, "BE"; Barnett, Shuler, van de Geijn, Gupta, Payne & Watts, "Interprocessor
-// collective communication library", SHPCC 1994; Bruck et al., IEEE TPDS 8(11), 1997, where N is no power of two.
+// collective communication library", SHPCC 1994; Bruck et al., IEEE TPDS 8(11), 1997, where N is not a power of two.
 //
 //   reduce-scatter, N = 4:   0 <-> 2, 1 <-> 3 exchange halves;  0 <-> 1, 2 <-> 3 quarters; all-gather: backwards
 //   N = 5, no power of two:  rank r sends to r + 4, r + 2 and r + 1 the chunks (1, 2, 1) of those ranks and of the
@@ -89,7 +89,7 @@ Plan build(const Shape& shape) {
 }
 
 // Each half: ceil(log2 N) alpha + (N-1)/N n beta, and (N-1)/N n gamma to reduce; the ring of a broadcast: (N-1) alpha.
-// If N is no power of two, an arc that wraps around the vector's end takes two messages. Through ring
+// If N is not a power of two, an arc that wraps around the vector's end takes two messages. Through ring
 // buffers of shared memory one core copies in both directions. That counts for collectives with a root, where the
 // competing trees use one direction.
 double seconds(const Shape& shape, const Load& load) {

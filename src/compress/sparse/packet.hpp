@@ -41,8 +41,13 @@ std::size_t write_indices(std::span<const std::uint32_t> indices, std::uint64_t 
 [[nodiscard]] double expected_packet_bytes(const ValueCoding& coding, std::size_t selected, std::uint64_t elements);
 
 /// Writes the indices and values of a selection from a tensor with `elements` elements, and replaces the selection's
-/// values by the decoded values. Returns the number of bytes written. If a value is not finite, all quantised values
-/// are NaN, so that every rank detects it.
+/// values by the decoded values.
+///
+///   write_indices | values: 4 bytes (f32) or 2 bytes (f16) each;
+///                   with 1 to 8 bits: 4 bytes unit (f32) | per value 1 bit sign, the other bits its level | zero bits
+///
+/// Returns the number of bytes written. If a value is not finite, all quantised values are NaN, so that every rank
+/// detects it.
 std::size_t write_packet(const ValueCoding& coding, Selection& selection, std::uint64_t elements, base::Bytes into);
 
 /// Bytes of a packet from write_packet that are not values.

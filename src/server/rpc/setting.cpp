@@ -41,7 +41,7 @@ std::string read_pem(const std::string& path, const char* what) {
   std::ifstream file(path, std::ios::binary);
   base::require(file.good(), "cannot read the {} '{}': {}", what, path, std::strerror(errno));
   std::string text{std::istreambuf_iterator<char>(file), {}};
-  base::require(text.find("-----BEGIN ") != std::string::npos, "'{}' is no {} in PEM form", path, what);
+  base::require(text.find("-----BEGIN ") != std::string::npos, "'{}' has no {} in PEM form", path, what);
   return text;
 }
 

@@ -207,7 +207,8 @@ void ControlProtocol::take(int from, const Reply& reply) {
 }
 
 void ControlProtocol::relay(int from, const Message& message) {
-  if (relayed_.size() == kMostRelayed) throw Corrupt(fmt::format("questions without an end, {}", kMostRelayed));
+  if (relayed_.size() == kMostRelayed)
+    throw Corrupt(fmt::format("more than {} relayed control messages", kMostRelayed));
   const std::string bytes = encode(message);
   if (relayed_.insert(bytes).second) tree_.flood(bytes, from);
 }

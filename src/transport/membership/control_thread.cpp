@@ -16,7 +16,7 @@ ControlThread::ControlThread(ControlOptions options, std::vector<socket::Descrip
 void ControlThread::begin() try {
   thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
 } catch (const std::system_error& error) {
-  throw SystemFailure(fmt::format("rank {} got no thread to watch over the group: {}; raise the limit of threads",
+  throw SystemFailure(fmt::format("rank {} cannot create its control thread: {}; raise the limit of threads",
                                   options().rank, error.what()),
                       {.rank = options().rank});
 }

@@ -38,7 +38,7 @@ base::Bytes Link::frame_elsewhere(const Record& record) {
   if (record.kind == Kind::reply) return writer_->replied(record.place, record.frame.bytes);
   const base::Bytes wanted = in_.front().into.first(std::min<std::size_t>(record.frame.bytes, in_.front().into.size()));
   if (heap_.place_of(wanted) != record.place)
-    throw Corrupt(fmt::format("a frame lies at {} of this rank's heap, where no reply is awaited", record.place));
+    throw Corrupt(fmt::format("a frame is at {} of this rank's heap, where this rank expects no reply", record.place));
   return wanted;
 }
 

@@ -52,7 +52,7 @@ bool RingWriter::has_room(std::size_t bytes) {
   if (kRingBytes - (head_ - tail_) >= bytes) return true;
   const std::uint64_t tail = std::atomic_ref(*tail_word_).load(std::memory_order_acquire);
   if (tail < tail_ || tail > head_ || tail % kLineBytes != 0)
-    throw Corrupt(fmt::format("the reader of a ring gave back {} bytes of {}", tail, head_));
+    throw Corrupt(fmt::format("the reader of a ring released {} bytes, of {} written", tail, head_));
   tail_ = tail;
   return kRingBytes - (head_ - tail_) >= bytes;
 }
@@ -119,7 +119,7 @@ std::optional<Record> RingReader::look() const {
   if (fields.piece_bytes > most || fields.kind >= kKinds || (!is_piece && fields.piece_bytes != most))
     throw Corrupt(
         fmt::format("a record of kind {} has {} of {} bytes", fields.kind, fields.piece_bytes, fields.frame_bytes));
-  if (next_ + bytes + kLineBytes - tail_ > kRingBytes) throw Corrupt("a record lies over bytes that are in use");
+  if (next_ + bytes + kLineBytes - tail_ > kRingBytes) throw Corrupt("a record overlaps bytes that are in use");
   Record found{{{fields.operation, fields.signature}, fields.frame_bytes},
                kind,
                {record + place_of_piece(fields.piece_bytes), fields.piece_bytes},

@@ -99,7 +99,7 @@ std::optional<socket::Descriptor> receive_descriptor(const socket::Descriptor& s
   if (count == 0 && (message.header.msg_flags & MSG_CTRUNC) != 0)
     throw SystemFailure("cannot receive shared memory: too many open files; raise the limit (ulimit -n)");
   if (count != 1 || (message.header.msg_flags & MSG_CTRUNC) != 0)
-    throw Corrupt("something else than one descriptor of shared memory arrived");
+    throw Corrupt("expected one descriptor of shared memory, received something else");
   return taken;
 }
 

@@ -177,7 +177,7 @@ TEST_F(BetweenTwo, WhoAsksAndDoesNotReadTheAnswersIsLost) {
 // Relayed messages are recorded, so that they do not circulate.
 TEST_F(BetweenTwo, WhoAsksOthersWithoutAnEndIsCorrupt) {
   const std::jthread asking([&] { ask_without_end(stranger_, 2); });
-  const auto told = [](const std::string& heard) { return contains(heard, "questions without an end"); };
+  const auto told = [](const std::string& heard) { return contains(heard, "relayed control messages"); };
   EXPECT_TRUE(told(test::hear(honest_, told)));
   const membership::Failure failure = failure_seen(*endpoint_.links);
   EXPECT_EQ(failure.kind, ErrorKind::corrupt) << failure.message;

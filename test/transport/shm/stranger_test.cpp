@@ -133,7 +133,7 @@ TEST_F(MemoryStranger, ThatHandsOverNothingIsCorrupt) {
   hand_over(channel_, {});
   const membership::Failure seen = failure();
   EXPECT_EQ(seen.kind, ErrorKind::corrupt);
-  EXPECT_TRUE(contains(seen.message, "something else than one descriptor")) << seen.message;
+  EXPECT_TRUE(contains(seen.message, "expected one descriptor")) << seen.message;
 }
 
 // The kernel cuts off descriptors beyond the receiver's room; neither those nor the others stay open.
@@ -157,7 +157,7 @@ TEST_F(MemoryStranger, ThatHandsOverSeveralThingsIsCorruptAndTheyAreClosed) {
       pair.endpoint.links->receive(1, {1, 1}, into_, 1);
     });
     EXPECT_EQ(seen.kind, ErrorKind::corrupt);
-    EXPECT_TRUE(contains(seen.message, "something else than one descriptor")) << seen.message;
+    EXPECT_TRUE(contains(seen.message, "expected one descriptor")) << seen.message;
   }
   EXPECT_EQ(open_now(), before);
 }

@@ -197,7 +197,7 @@ TEST(Tls, AFlippedByteIsFoundAndWhatCameBeforeItIsGiven) {
 
 TEST(Tls, GarbageBetweenRecordsIsFound) {
   Two two(kKey);
-  const std::string nonsense = "this is no record of TLS, whatever it may be";
+  const std::string nonsense = "this is not a record of TLS, whatever it may be";
   ASSERT_EQ(::send(two.client.number(), nonsense.data(), nonsense.size(), 0), static_cast<ssize_t>(nonsense.size()));
   EXPECT_EQ(end_of(two.server).error, kForged);
 }

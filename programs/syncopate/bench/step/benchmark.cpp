@@ -149,7 +149,7 @@ void check(const StepRequest& request) {
                              request.ranks_per_host, request.ranks));
   if (request.words.empty())
     throw Misuse(
-        "bench step: what to train is missing; allowed: options of `syncopate train` behind --, as "
+        "bench step: what to train is missing; allowed: options of `syncopate train` after --, as "
         "-- --model vgg11 --data FOLDER --batch 16");
   for (const char* option : {"--policy", "--codec", "--exchange"})
     for (const std::string& word : request.words)

@@ -31,7 +31,7 @@ const Contender& contender_of(const std::string& text) {
   const bool has_size = colon != std::string::npos;
   if (has_size && (name == "ddp-gloo-powersgd" || parse_bytes(text.substr(colon + 1) + "MiB") == 0))
     throw Misuse(
-        fmt::format("--contenders {}; allowed behind a colon: MiB of DDP's buckets, from 1, and none for "
+        fmt::format("--contenders {}; allowed after a colon: MiB of DDP's buckets, from 1, and none for "
                     "ddp-gloo-powersgd, which has one bucket",
                     text));
   const auto* const found = std::ranges::find(kPytorch, name, &Contender::name);

@@ -23,7 +23,7 @@ class Steps final {
  public:
   explicit Steps(int warmup) : warmup_(warmup) {}  ///< steps of a round that do not count
   void begin_round() { rates_.push_back(0); }
-  /// Takes a line of a rank's output; what is no row of a step or of an end is ignored.
+  /// Takes a line of a rank's output; a line that is not a row of a step or of an end is ignored.
   void take(const std::string& line, int rank);
 
   /// Over all ranks: the sum of 1 / (a rank's median step); the median over the rounds. If ranks share cores some are

@@ -22,7 +22,7 @@ enum class Stream : std::uint8_t {
 
 struct Line {
   int rank = 0;
-  std::string_view name;  ///< of a program that is no rank; else empty
+  std::string_view name;  ///< of a program that is not a rank; else empty
   Stream stream = Stream::output;
   std::string_view text;  ///< without '\n'; valid during the call
 };

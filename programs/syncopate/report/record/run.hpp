@@ -130,7 +130,7 @@ struct Run {
 };
 
 /// Reads a run's folder. Throws Misuse where `folder` is none, Corrupt naming file and line for what cannot be read.
-/// Missing files of single ranks, missing end rows and torn last rows are no error: they show in the result.
+/// Missing files of single ranks, missing end rows and torn last rows are not errors: they show in the result.
 [[nodiscard]] Run read_run(const std::filesystem::path& folder);
 
 }  // namespace syncopate::tools::report::record
