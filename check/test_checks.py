@@ -62,7 +62,7 @@ class Prose(Tree):
 
     def test_no_instead_of_not_a_is_found(self):
         self.assertEqual(1, len(self.found("src/base/log.cpp", 'throw Misuse("the text is no number");\n')))
-        self.assertEqual([], self.found("src/base/log.cpp", 'throw Misuse("there is no rank that waits");\n')))
+        self.assertEqual([], self.found("src/base/log.cpp", 'throw Misuse("there is no rank that waits");\n'))
 
     def test_code_is_no_prose(self):
         self.assertEqual([], self.found("src/base/log.cpp", "Says says = tells(anew);  // reads `says`, a field\n"))
