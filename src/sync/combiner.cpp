@@ -52,7 +52,7 @@ class Combiner::Impl final {
   }
 
   void end_step() {
-    base::require(!has_failed_, "this step failed, and its codec state is invalid; join another group");
+    base::require(!has_failed_, "this step failed, and its codec state was discarded; join another group");
     for (std::size_t i = 0; i < is_combined_.size(); ++i)
       if (!is_combined_[i]) std::ranges::copy(flow_.state.kept(i), flow_.state.next(i).begin());
     flow_.state.commit();

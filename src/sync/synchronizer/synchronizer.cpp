@@ -82,8 +82,9 @@ void Synchronizer::Impl::begin_threads() try {
   communication_ = std::jthread([this](const std::stop_token& stop) { communicate(stop); });
   if (has_coding_thread_) coding_ = std::jthread([this](const std::stop_token& stop) { code(stop); });
 } catch (const std::system_error& error) {
-  const std::string what = fmt::format("rank {} cannot create the communication thread: {}; raise the limit of threads",
-                                       flow_.group.rank(), error.what());
+  const std::string what =
+      fmt::format("rank {} cannot create a thread of the synchronizer: {}; raise the limit of threads",
+                  flow_.group.rank(), error.what());
   flow_.group.abort(what);
   throw SystemFailure(what, {.rank = flow_.group.rank()});
 }

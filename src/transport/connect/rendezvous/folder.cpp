@@ -76,7 +76,7 @@ void publish(const fs::path& folder, const Member& me, const std::string& text) 
 void require_own(const fs::path& folder) {
   struct stat found {};
   if (::stat(folder.c_str(), &found) != 0)
-    throw SystemFailure(fmt::format("cannot read the folder '{}': {}", folder.string(), std::strerror(errno)));
+    throw SystemFailure(fmt::format("cannot inspect the folder '{}': {}", folder.string(), std::strerror(errno)));
   base::require(found.st_uid == ::geteuid(),
                 "the rendezvous folder '{}' belongs to user {}, this rank runs as user {}; allowed: your own "
                 "folder, the same user on every rank",
