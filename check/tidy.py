@@ -46,7 +46,7 @@ def diagnostics(root, folder, source):
     """The diagnostics of one source and our headers in it: [(file, line, what), its notes alike ...]; stderr where it failed."""
     command = [program(), "-p", folder, "--quiet", f"--config-file={root / '.clang-tidy'}",
                f"--header-filter=^{re.escape(str(root))}/(include|src|programs|bind)/", "--extra-arg=-Wno-unknown-warning-option",
-               "--extra-arg=-ferror-limit=0", str(source)]
+               "--extra-arg=-ferror-limit=0", "--extra-arg=-Wthread-safety", str(source)]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
     said = []
     for match in re.finditer(r"^(/[^\n:]+):(\d+):\d+: (warning|error|note): ([^\n]*)$", done.stdout, re.MULTILINE):

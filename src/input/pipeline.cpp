@@ -7,15 +7,14 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <cstdlib>
 #include <deque>
 #include <exception>
-#include <mutex>
 #include <new>
 #include <set>
 #include <thread>
 
+#include "base/mutex.hpp"
 #include "base/require.hpp"
 
 namespace syncopate::input {
@@ -36,7 +35,7 @@ struct Refusal {
   std::string why;
 };
 
-/// One step in progress. The lock protects `left`, `next`, `error` and `refused`.
+/// One step in progress. The lock of the pipeline guards `left`, `next`, `failed_at`, `error` and `refused`.
 struct Job {
   PictureBatch batch;
   std::vector<Record> records;
@@ -60,11 +59,10 @@ class Pipeline::Work final {
 
   ~Work() {
     {
-      const std::lock_guard lock(mutex_);
+      const base::Lock lock(mutex_);
       ends_ = true;
     }
     changed_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
   }
 
   void start(const Progress& from, Plan plan) {
@@ -74,10 +72,11 @@ class Pipeline::Work final {
   }
 
   PictureBatch next() {
-    const auto begin = std::chrono::steady_clock::now();
-    std::unique_lock lock(mutex_);
     base::require(!threads_.empty(), "the pipeline has not started; allowed: next after start");
-    changed_.wait(lock, [&] { return (!jobs_.empty() && jobs_.front()->left == 0) || (jobs_.empty() && finished_); });
+    const auto begin = std::chrono::steady_clock::now();
+    base::Lock lock(mutex_);
+    while (!is_first_whole() && !(jobs_.empty() && finished_))
+      if (!changed_.wait_until(lock, begin + options_.timeout) && !is_first_whole()) throw_timeout();
     base::require(!jobs_.empty(), "a step after the last one of the plan");
     if (jobs_.front()->error) std::rethrow_exception(jobs_.front()->error);
     const std::shared_ptr<Job> job = jobs_.front();
@@ -106,7 +105,7 @@ class Pipeline::Work final {
       }
       if (!append(job)) return;
     }
-    const std::lock_guard lock(mutex_);
+    const base::Lock lock(mutex_);
     finished_ = true;
     changed_.notify_all();
   }
@@ -123,8 +122,8 @@ class Pipeline::Work final {
   }
 
   [[nodiscard]] bool has_room() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return ends_ || jobs_.size() < options_.ahead; });
+    base::Lock lock(mutex_);
+    while (!ends_ && jobs_.size() >= options_.ahead) changed_.wait(lock);
     return !ends_;
   }
 
@@ -132,7 +131,7 @@ class Pipeline::Work final {
   [[nodiscard]] bool append(const std::shared_ptr<Job>& job) {
     const bool failed = job->error != nullptr;
     {
-      const std::lock_guard lock(mutex_);
+      const base::Lock lock(mutex_);
       jobs_.push_back(job);
     }
     changed_.notify_all();
@@ -142,9 +141,9 @@ class Pipeline::Work final {
   void decode_pictures() {
     std::unique_ptr<Decoder> decoder;
     while (true) {
-      std::unique_lock lock(mutex_);
+      base::Lock lock(mutex_);
       std::shared_ptr<Job> job;
-      changed_.wait(lock, [&] { return ends_ || (job = first_with_work()) != nullptr; });
+      while (!ends_ && (job = first_with_work()) == nullptr) changed_.wait(lock);
       if (ends_) return;
       const std::size_t i = job->next++;
       lock.unlock();
@@ -166,7 +165,16 @@ class Pipeline::Work final {
     }
   }
 
-  [[nodiscard]] std::shared_ptr<Job> first_with_work() const {
+  [[nodiscard]] bool is_first_whole() const SYNCOPATE_REQUIRES(mutex_) {
+    return !jobs_.empty() && jobs_.front()->left == 0;
+  }
+  [[noreturn]] void throw_timeout() const SYNCOPATE_REQUIRES(mutex_) {
+    const std::string done = jobs_.empty() ? "its records are not read"
+                                           : fmt::format("{} of its {} pictures are not decoded", jobs_.front()->left,
+                                                         jobs_.front()->batch.count());
+    throw Timeout(fmt::format("the pictures of a step are not ready after {} ms: {}", options_.timeout.count(), done));
+  }
+  [[nodiscard]] std::shared_ptr<Job> first_with_work() const SYNCOPATE_REQUIRES(mutex_) {
     for (const auto& job : jobs_)
       if (job->next < job->records.size()) return job;
     return nullptr;
@@ -208,13 +216,13 @@ class Pipeline::Work final {
   const std::shared_ptr<const Source> source_;
   const std::unique_ptr<Reader> reader_;  ///< used by the reading thread
   const PipelineOptions options_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<std::shared_ptr<Job>> jobs_;
-  std::set<std::uint32_t> named_;  ///< refused samples that were reported
-  bool finished_ = false;          ///< no step follows those in jobs_
-  bool ends_ = false;
-  std::vector<std::thread> threads_;
+  base::Mutex mutex_;
+  base::Condition changed_;
+  std::deque<std::shared_ptr<Job>> jobs_ SYNCOPATE_GUARDED_BY(mutex_);
+  std::set<std::uint32_t> named_ SYNCOPATE_GUARDED_BY(mutex_);  ///< refused samples that were reported
+  bool finished_ SYNCOPATE_GUARDED_BY(mutex_) = false;          ///< no step follows those in jobs_
+  bool ends_ SYNCOPATE_GUARDED_BY(mutex_) = false;  ///< the threads wait until it is set: they end with *this
+  std::vector<std::jthread> threads_;               ///< the last member: joined before what they use is destroyed
 };
 
 Pipeline::Pipeline(const Dataset& set, std::shared_ptr<const Source> source, std::unique_ptr<Reader> reader,

@@ -145,12 +145,12 @@ std::shared_ptr<inproc::Hub> branch_of(inproc::Hub& parent, const connect::rende
                                        base::Duration patience, connect::rendezvous::Rendezvous& meeting) {
   std::string text;
   if (me.rank == 0) {
-    std::lock_guard lock(parent.mutex);
+    const base::Lock lock(parent.mutex);
     text = std::to_string(parent.next_branch);
     parent.branches[parent.next_branch++] = {std::make_shared<inproc::Hub>(me.size), me.size};
   }
   const auto texts = meeting.exchange(me, text, std::chrono::steady_clock::now() + patience);
-  std::lock_guard lock(parent.mutex);
+  const base::Lock lock(parent.mutex);
   const auto found = parent.branches.find(std::stoull(texts.at(0)));
   std::shared_ptr<inproc::Hub> hub = found->second.first;
   if (--found->second.second == 0) parent.branches.erase(found);

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstring>
 #include <filesystem>
+#include <future>
 #include <map>
 
 #include "input/pictures.hpp"
@@ -162,6 +163,38 @@ class CountingReader final : public Reader {
   std::unique_ptr<Reader> reader_;
   std::atomic<int>& steps_;
 };
+
+/// A source whose reads wait until `released`.
+class StuckReader final : public Reader {
+ public:
+  StuckReader(std::unique_ptr<Reader> inner, std::shared_future<void> released)
+      : inner_(std::move(inner)), released_(std::move(released)) {}
+  [[nodiscard]] std::vector<Record> read(const Step& step) override {
+    released_.wait();
+    return inner_->read(step);
+  }
+
+ private:
+  std::unique_ptr<Reader> inner_;
+  std::shared_future<void> released_;
+};
+
+TEST_F(Pipelines, WhoseSourceDoesNotReturnEndWithATimeout) {
+  const Dataset set = open_dataset(folder);
+  std::promise<void> release;
+  Pipeline pipeline(
+      set, set.training,
+      std::make_unique<StuckReader>(direct_reader(*set.training, {0, 1, 5}), release.get_future().share()),
+      {.timeout = std::chrono::milliseconds(20)});
+  pipeline.start({}, [](const Progress&) { return std::optional(StepPlan{6, kPixels}); });
+  try {
+    (void)pipeline.next();
+    ADD_FAILURE() << "no timeout";
+  } catch (const Timeout& error) {
+    EXPECT_STREQ(error.what(), "the pictures of a step are not ready after 20 ms: its records are not read");
+  }
+  release.set_value();
+}
 
 TEST_F(Pipelines, HoldNoMoreStepsThanTheyMayAndEndAtAnyTime) {
   const Dataset set = open_dataset(folder);

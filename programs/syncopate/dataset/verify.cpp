@@ -24,9 +24,9 @@ class Check final {
   Check(const input::Dataset& set, const input::Source& source) : set_(set), source_(source) {}
 
   void run(int threads) {
-    std::vector<std::thread> others;
+    std::vector<std::jthread> others;
     for (int i = 0; i < threads; ++i) others.emplace_back([this] { work(); });
-    for (std::thread& thread : others) thread.join();
+    others.clear();  // joins them
     if (failure_) std::rethrow_exception(failure_);
   }
   void append_to(std::vector<std::string>& texts) const {

@@ -29,17 +29,20 @@ std::string text_of(const Payload& payload) {
 
 Links::Links(const WorkerOptions& options, Take take)
     : options_(options), take_(std::move(take)), process_(drawn_process()), links_(options.servers.size()) {
-  for (std::size_t server = 0; server < links_.size(); ++server) dial(server, options.timeout);
+  for (std::size_t server = 0; server < servers(); ++server) dial(server, options.timeout);
   keeper_ = std::jthread([this](const std::stop_token& stop) { keep(stop); });
 }
 
 Links::~Links() {
-  keeper_.request_stop();
+  {
+    const base::Lock lock(mutex_);
+    keeper_.request_stop();
+  }
   changed_.notify_all();
   if (keeper_.joinable()) keeper_.join();
   std::vector<std::shared_ptr<rpc::Stream>> streams;
   {
-    const std::lock_guard lock(mutex_);
+    const base::Lock lock(mutex_);
     streams.swap(retired_);
     for (Link& link : links_) streams.push_back(std::exchange(link.stream, nullptr));
   }
@@ -54,7 +57,7 @@ std::string Links::where(std::size_t server) const {
 void Links::dial(std::size_t server, std::chrono::milliseconds patience) {
   std::uint64_t life = 0;
   {
-    const std::lock_guard lock(mutex_);
+    const base::Lock lock(mutex_);
     life = ++links_[server].life;
     links_[server].is_welcome = false;
   }
@@ -64,7 +67,7 @@ void Links::dial(std::size_t server, std::chrono::milliseconds patience) {
       rpc::dial(options_.servers[server], end,
                 {.received = [this, server, life](Payload bytes) { receive(server, life, std::move(bytes)); },
                  .ended = [this, server, life](const rpc::Ending& ending) { lose(server, life, ending); }});
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   Link& link = links_[server];
   if (link.life == life)
     link.stream = std::move(stream);
@@ -76,20 +79,22 @@ void Links::dial(std::size_t server, std::chrono::milliseconds patience) {
 void Links::greet(std::size_t server) {
   std::shared_ptr<rpc::Stream> stream;
   Message setup{.kind = MessageKind::setup, .version = process_};
+  Payload body;
   {
-    const std::lock_guard lock(mutex_);
+    const base::Lock lock(mutex_);
     stream = links_[server].stream;
+    body = payload_of(setup_);
     links_[server].welcome.reset();
     setup.first = renewed_ ? 0 : from_;
     setup.last = renewed_ ? 0 : 1;
   }
   if (!stream) return;
-  stream->send(0, head_of(setup), payload_of(setup_));
+  stream->send(0, head_of(setup), std::move(body));
 }
 
 Clock Links::introduce(const Setup& setup) {
   {
-    const std::lock_guard lock(mutex_);
+    const base::Lock lock(mutex_);
     setup_ = setup.bytes();
   }
   Clock told = 0, from = greet_all(told);
@@ -100,23 +105,26 @@ Clock Links::introduce(const Setup& setup) {
 /// The newest step that any worker has ended, as reported by the servers, or `from` if it is later.
 Clock Links::greet_all(Clock from) {
   {
-    const std::lock_guard lock(mutex_);
+    const base::Lock lock(mutex_);
     from_ = from;
   }
-  for (std::size_t server = 0; server < links_.size(); ++server) greet(server);
-  std::unique_lock lock(mutex_);
-  const auto is_answered = [&] {
-    return failure_ || std::ranges::all_of(links_, [](const Link& link) { return link.welcome.has_value(); });
-  };
-  const bool all = changed_.wait_for(lock, options_.timeout, is_answered);
+  for (std::size_t server = 0; server < servers(); ++server) greet(server);
+  base::Lock lock(mutex_);
+  const base::Time deadline = clock_.now() + options_.timeout;
+  while (!failure_ && !is_answered() && changed_.wait_until(lock, deadline)) continue;
   if (failure_) std::rethrow_exception(failure_);
-  if (!all) throw Timeout(fmt::format("not all servers have accepted the job within {} ms", options_.timeout.count()));
+  if (!is_answered())
+    throw Timeout(fmt::format("not all servers have accepted the job within {} ms", options_.timeout.count()));
   for (const Link& link : links_) from = std::max({from, link.welcome->least, link.welcome->last});
   return from;
 }
 
+bool Links::is_answered() const {
+  return std::ranges::all_of(links_, [](const Link& link) { return link.welcome.has_value(); });
+}
+
 void Links::open(std::function<void(std::size_t)> renewed) {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   renewed_ = std::move(renewed);
   changed_.notify_all();
 }
@@ -124,7 +132,7 @@ void Links::open(std::function<void(std::size_t)> renewed) {
 void Links::send(Request request) {
   std::shared_ptr<rpc::Stream> stream;
   {
-    const std::lock_guard lock(mutex_);
+    const base::Lock lock(mutex_);
     const Link& link = links_[request.server];
     if (!link.stream || !link.is_welcome) return;
     stream = link.stream;
@@ -135,14 +143,14 @@ void Links::send(Request request) {
 
 void Links::leave() {
   {
-    const std::lock_guard lock(mutex_);
+    const base::Lock lock(mutex_);
     has_left_ = true;
   }
-  for (std::size_t server = 0; server < links_.size(); ++server) {
+  for (std::size_t server = 0; server < servers(); ++server) {
     send({server, ~std::uint64_t{0}, {.kind = MessageKind::finish}});
     std::shared_ptr<rpc::Stream> stream;
     {
-      const std::lock_guard lock(mutex_);
+      const base::Lock lock(mutex_);
       stream = links_[server].stream;
     }
     if (stream) stream->close({});
@@ -162,7 +170,7 @@ void Links::receive(std::size_t server, std::uint64_t life, Payload bytes) {
   const bool is_welcome = message.kind == MessageKind::welcome;
   std::function<void(std::size_t)> renewed;
   {
-    const std::lock_guard lock(mutex_);
+    const base::Lock lock(mutex_);
     Link& link = links_[server];
     if (link.life != life) return;
     if (!is_welcome && !link.is_welcome)
@@ -177,7 +185,7 @@ void Links::receive(std::size_t server, std::uint64_t life, Payload bytes) {
   }
   if (!is_welcome) take_(server, std::move(message));
   if (renewed) renewed(server);
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   ++arrivals_;
   changed_.notify_all();
 }
@@ -186,7 +194,7 @@ void Links::receive(std::size_t server, std::uint64_t life, Payload bytes) {
 void Links::lose(std::size_t server, std::uint64_t life, const rpc::Ending& ending) {
   if (ending.failure && *ending.failure != ErrorKind::peer_lost)
     fail(error_of(*ending.failure, fmt::format("{}: {}", where(server), ending.reason)));
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   Link& link = links_[server];
   if (link.life != life) return;
   ++link.life;
@@ -200,13 +208,14 @@ void Links::lose(std::size_t server, std::uint64_t life, const rpc::Ending& endi
 
 /// Runs on: `keeper_`. Streams are destroyed and dialled here, because callbacks must not.
 void Links::keep(const std::stop_token& stop) {
-  std::vector<std::optional<base::Time>> lost_since(links_.size());
+  std::vector<std::optional<base::Time>> lost_since(servers());
   while (!stop.stop_requested()) {
     std::vector<std::shared_ptr<rpc::Stream>> retired;
     std::vector<std::size_t> broken;
     {
-      std::unique_lock lock(mutex_);
-      changed_.wait_for(lock, kTurn, [&] { return stop.stop_requested() || !retired_.empty(); });
+      base::Lock lock(mutex_);
+      const base::Time turn_end = clock_.now() + kTurn;
+      while (!stop.stop_requested() && retired_.empty() && changed_.wait_until(lock, turn_end)) continue;
       retired.swap(retired_);
       for (std::size_t server = 0; server < links_.size(); ++server)
         if (!setup_.empty() && !has_left_ && !failure_ && !links_[server].stream) broken.push_back(server);
@@ -227,7 +236,7 @@ bool Links::redial(std::size_t server, base::Duration lost) {
   try {
     dial(server, kAttempt);
     greet(server);
-    const std::lock_guard lock(mutex_);
+    const base::Lock lock(mutex_);
     ++statistics_.reconnections;
     return true;
   } catch (const PeerLost& error) {
@@ -241,21 +250,21 @@ bool Links::redial(std::size_t server, base::Duration lost) {
 }
 
 void Links::fail(std::exception_ptr failure) {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   if (!failure_ && !has_left_) failure_ = std::move(failure);
   changed_.notify_all();
 }
 
 std::uint64_t Links::arrivals() const {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   return arrivals_;
 }
 
 std::uint64_t Links::wait_beyond(std::uint64_t seen, base::Time deadline, std::string_view for_what) {
-  std::unique_lock lock(mutex_);
-  const bool came = changed_.wait_until(lock, deadline, [&] { return failure_ || arrivals_ > seen; });
+  base::Lock lock(mutex_);
+  while (!failure_ && arrivals_ <= seen && changed_.wait_until(lock, deadline)) continue;
   if (failure_) std::rethrow_exception(failure_);
-  if (came) return arrivals_;
+  if (arrivals_ > seen) return arrivals_;
   std::string broken;
   for (std::size_t server = 0; server < links_.size(); ++server)
     if (!links_[server].stream)
@@ -266,17 +275,17 @@ std::uint64_t Links::wait_beyond(std::uint64_t seen, base::Time deadline, std::s
 }
 
 void Links::require_whole() const {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   if (failure_) std::rethrow_exception(failure_);
 }
 
 Clock Links::newest() const {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   return newest_;
 }
 
 WorkerStatistics Links::statistics() const {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   return statistics_;
 }
 

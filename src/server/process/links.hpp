@@ -1,16 +1,15 @@
 // Links: a worker's streams to all servers, which are dialled again when they break.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/mutex.hpp"
 #include "server/message.hpp"
 #include "server/process/access.hpp"
 #include "server/table/worker_tables.hpp"
@@ -65,23 +64,25 @@ class Links final {
   void keep(const std::stop_token& stop);
   void fail(std::exception_ptr failure);
   [[nodiscard]] std::string where(std::size_t server) const;
+  [[nodiscard]] std::size_t servers() const noexcept { return options_.servers.size(); }
+  [[nodiscard]] bool is_answered() const SYNCOPATE_REQUIRES(mutex_);
 
   const WorkerOptions options_;
   const Take take_;
   const base::SteadyClock clock_;
   const std::uint64_t process_;  ///< random; identifies this process
-  mutable std::mutex mutex_;
-  mutable std::condition_variable changed_;
-  std::vector<Link> links_;
-  std::vector<std::shared_ptr<rpc::Stream>> retired_;
-  std::function<void(std::size_t)> renewed_;
-  std::string setup_;  ///< as bytes; empty before `introduce`
-  Clock from_ = 0;     ///< it participates from this step on, as far as it has reported
-  std::uint64_t arrivals_ = 0;
-  Clock newest_ = 0;
-  bool has_left_ = false;
-  std::exception_ptr failure_;
-  WorkerStatistics statistics_;
+  mutable base::Mutex mutex_;
+  base::Condition changed_;
+  std::vector<Link> links_ SYNCOPATE_GUARDED_BY(mutex_);  ///< one per server
+  std::vector<std::shared_ptr<rpc::Stream>> retired_ SYNCOPATE_GUARDED_BY(mutex_);
+  std::function<void(std::size_t)> renewed_ SYNCOPATE_GUARDED_BY(mutex_);
+  std::string setup_ SYNCOPATE_GUARDED_BY(mutex_);  ///< as bytes; empty before `introduce`
+  Clock from_ SYNCOPATE_GUARDED_BY(mutex_) = 0;     ///< it participates from this step on, as far as it has reported
+  std::uint64_t arrivals_ SYNCOPATE_GUARDED_BY(mutex_) = 0;
+  Clock newest_ SYNCOPATE_GUARDED_BY(mutex_) = 0;
+  bool has_left_ SYNCOPATE_GUARDED_BY(mutex_) = false;
+  std::exception_ptr failure_ SYNCOPATE_GUARDED_BY(mutex_);
+  WorkerStatistics statistics_ SYNCOPATE_GUARDED_BY(mutex_);
   std::jthread keeper_;
 };
 

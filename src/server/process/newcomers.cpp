@@ -12,17 +12,17 @@ std::shared_ptr<Newcomer> Newcomers::arrive(std::size_t worker, std::unique_ptr<
 }
 
 std::optional<std::uint64_t> Newcomers::life_of(const Newcomer& newcomer) const {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   return newcomer.life;
 }
 
 bool Newcomers::is_refused(const Newcomer& newcomer) const {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   return newcomer.is_refused;
 }
 
 std::optional<std::uint64_t> Newcomers::offer(const std::shared_ptr<Newcomer>& newcomer, const Message& first) {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   newcomer->first = first;
   if (admit(*newcomer)) return newcomer->life;
   newcomer->deadline = clock_.now() + bound_;
@@ -40,7 +40,7 @@ bool Newcomers::admit(Newcomer& newcomer) {
 }
 
 void Newcomers::refuse(Newcomer& newcomer, const Message& refusal) {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   newcomer.is_refused = true;
   if (!newcomer.stream) return;
   newcomer.stream->send(0, head_of(refusal), refusal.body);
@@ -48,7 +48,7 @@ void Newcomers::refuse(Newcomer& newcomer, const Message& refusal) {
 }
 
 std::optional<std::uint64_t> Newcomers::leave(Newcomer& newcomer) {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   std::erase_if(waiting_, [&](const auto& waiting) { return waiting.get() == &newcomer; });
   if (!newcomer.stream) return newcomer.life;
   slots_.retire(std::move(newcomer.stream));
@@ -57,10 +57,10 @@ std::optional<std::uint64_t> Newcomers::leave(Newcomer& newcomer) {
 }
 
 Newcomers::Due Newcomers::due() {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   Due due;
   const base::Time now = clock_.now();
-  std::erase_if(waiting_, [&](const auto& newcomer) {
+  std::erase_if(waiting_, [&](const auto& newcomer) SYNCOPATE_REQUIRES(mutex_) {
     const bool is_admitted = admit(*newcomer), is_late = !is_admitted && newcomer->deadline <= now;
     if (is_admitted) due.seated.push_back(newcomer);
     if (is_late) due.refused.push_back(newcomer);

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
+#include "base/mutex.hpp"
 #include "server/process/worker_slots.hpp"
 
 namespace syncopate::server {
@@ -44,13 +44,13 @@ class Newcomers final {
   [[nodiscard]] Due due();
 
  private:
-  [[nodiscard]] bool admit(Newcomer& newcomer);
+  [[nodiscard]] bool admit(Newcomer& newcomer) SYNCOPATE_REQUIRES(mutex_);
 
   WorkerSlots& slots_;
   const base::Duration bound_;
   const base::SteadyClock clock_;
-  mutable std::mutex mutex_;
-  std::vector<std::shared_ptr<Newcomer>> waiting_;
+  mutable base::Mutex mutex_;  ///< also guards the members of all newcomers but `worker`
+  std::vector<std::shared_ptr<Newcomer>> waiting_ SYNCOPATE_GUARDED_BY(mutex_);
 };
 
 }  // namespace syncopate::server

@@ -26,7 +26,7 @@ void ReplicaKeeper::forget() {
 }
 
 rpc::StreamEvents ReplicaKeeper::accept(std::unique_ptr<rpc::Stream> stream) {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   const std::uint64_t life = ++lives_;
   claimants_[life].stream = std::move(stream);
   return {.received = [this, life](Payload bytes) { receive(life, std::move(bytes)); },
@@ -35,7 +35,7 @@ rpc::StreamEvents ReplicaKeeper::accept(std::unique_ptr<rpc::Stream> stream) {
 
 /// Runs on: gRPC's threads.
 void ReplicaKeeper::receive(std::uint64_t life, Payload bytes) {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   const auto claimant = claimants_.find(life);
   if (claimant != claimants_.end()) return take_claim(life, claimant->second, relayed_of(std::move(bytes)));
   if (life != life_) return;
@@ -113,7 +113,7 @@ void ReplicaKeeper::tell(RelayKind kind, std::uint64_t number) const {
 }
 
 void ReplicaKeeper::lose(std::uint64_t life, const rpc::Ending& ending) {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   if (auto claimant = claimants_.extract(life)) return retired_.push_back(std::move(claimant.mapped().stream));
   if (life != life_) return;
   if (ending.failure)
@@ -126,7 +126,7 @@ void ReplicaKeeper::lose(std::uint64_t life, const rpc::Ending& ending) {
 void ReplicaKeeper::turn() {
   std::vector<std::shared_ptr<rpc::Stream>> retired;
   {
-    const std::lock_guard lock(mutex_);
+    const base::Lock lock(mutex_);
     consider_waiting();
     retired.swap(retired_);
     if (std::exchange(is_due_, false)) hand_over();
@@ -136,7 +136,8 @@ void ReplicaKeeper::turn() {
 
 void ReplicaKeeper::hand_over() const {
   log_.write(LogLevel::warning, fmt::format("server {} restores its tables from their replica here", server_));
-  const auto send = [this](Relayed part) { stream_->send(0, head_of(part), std::move(part.message.body)); };
+  const auto send = [this](Relayed part)
+                        SYNCOPATE_REQUIRES(mutex_) { stream_->send(0, head_of(part), std::move(part.message.body)); };
   static_cast<void>(tables_->hand_over([&](const Record& record) { each_part(record, send); }));
   tell(RelayKind::holds, has_);
 }
@@ -144,7 +145,7 @@ void ReplicaKeeper::hand_over() const {
 void ReplicaKeeper::end() {
   std::vector<std::shared_ptr<rpc::Stream>> streams;
   {
-    const std::lock_guard lock(mutex_);
+    const base::Lock lock(mutex_);
     life_ = 0;
     if (stream_) streams.push_back(std::exchange(stream_, nullptr));
     for (auto& [life, claimant] : std::exchange(claimants_, {})) streams.push_back(std::move(claimant.stream));
@@ -154,7 +155,7 @@ void ReplicaKeeper::end() {
 }
 
 void ReplicaKeeper::count(ServerStatus& status) const {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   status.replica_bytes = tables_->kept_bytes();
   status.keeps_replica = has_ > 0;
 }

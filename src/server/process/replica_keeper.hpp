@@ -3,10 +3,10 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/mutex.hpp"
 #include "server/rpc/stream.hpp"
 #include "server/table/server_tables.hpp"
 #include "syncopate/server.hpp"
@@ -43,32 +43,33 @@ class ReplicaKeeper final {
     base::Time deadline{};
   };
   void receive(std::uint64_t life, Payload bytes);
-  void take_claim(std::uint64_t life, Claimant& claimant, const Relayed& claim);
-  void admit(std::uint64_t life, Claimant claimant);
-  void refuse(Claimant& claimant, RelayKind why);
-  void consider_waiting();
-  void take_record(Relayed relayed);
-  void tell(RelayKind kind, std::uint64_t number) const;
-  void hand_over() const;
-  void forget();
+  void take_claim(std::uint64_t life, Claimant& claimant, const Relayed& claim) SYNCOPATE_REQUIRES(mutex_);
+  void admit(std::uint64_t life, Claimant claimant) SYNCOPATE_REQUIRES(mutex_);
+  void refuse(Claimant& claimant, RelayKind why) SYNCOPATE_REQUIRES(mutex_);
+  void consider_waiting() SYNCOPATE_REQUIRES(mutex_);
+  void take_record(Relayed relayed) SYNCOPATE_REQUIRES(mutex_);
+  void tell(RelayKind kind, std::uint64_t number) const SYNCOPATE_REQUIRES(mutex_);
+  void hand_over() const SYNCOPATE_REQUIRES(mutex_);
+  void forget() SYNCOPATE_REQUIRES(mutex_);
   void lose(std::uint64_t life, const rpc::Ending& ending);
 
   const std::size_t server_, memory_bytes_;
   const base::Duration bound_;
   const syncopate::Log log_;
   const std::unique_ptr<base::Clock> clock_;
-  mutable std::mutex mutex_;
-  std::unique_ptr<ServerTables> tables_;
-  std::uint64_t has_ = 0;                        ///< the last return value of `apply`
-  std::uint64_t owner_ = 0;                      ///< the process that is the server; 0: none yet
-  bool is_blank_ = false;                        ///< the owner came without tables, and has acknowledged nothing since
-  std::shared_ptr<rpc::Stream> stream_;          ///< the owner's; null: it is away
-  std::uint64_t life_ = 0;                       ///< of `stream_`
-  std::uint64_t lives_ = 0;                      ///< counts streams
-  std::map<std::uint64_t, Claimant> claimants_;  ///< by the number of their stream
-  bool is_due_ = false;                          ///< to hand over
-  RecordReader reader_;
-  std::vector<std::shared_ptr<rpc::Stream>> retired_;
+  mutable base::Mutex mutex_;
+  std::unique_ptr<ServerTables> tables_ SYNCOPATE_GUARDED_BY(mutex_);
+  std::uint64_t has_ SYNCOPATE_GUARDED_BY(mutex_) = 0;    ///< the last return value of `apply`
+  std::uint64_t owner_ SYNCOPATE_GUARDED_BY(mutex_) = 0;  ///< the process that is the server; 0: none yet
+  bool is_blank_ SYNCOPATE_GUARDED_BY(mutex_) =
+      false;  ///< the owner came without tables, and has acknowledged nothing since
+  std::shared_ptr<rpc::Stream> stream_ SYNCOPATE_GUARDED_BY(mutex_);          ///< the owner's; null: it is away
+  std::uint64_t life_ SYNCOPATE_GUARDED_BY(mutex_) = 0;                       ///< of `stream_`
+  std::uint64_t lives_ SYNCOPATE_GUARDED_BY(mutex_) = 0;                      ///< counts streams
+  std::map<std::uint64_t, Claimant> claimants_ SYNCOPATE_GUARDED_BY(mutex_);  ///< by the number of their stream
+  bool is_due_ SYNCOPATE_GUARDED_BY(mutex_) = false;                          ///< to hand over
+  RecordReader reader_ SYNCOPATE_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<rpc::Stream>> retired_ SYNCOPATE_GUARDED_BY(mutex_);
 };
 
 }  // namespace syncopate::server

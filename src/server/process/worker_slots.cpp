@@ -10,13 +10,13 @@ constexpr std::chrono::milliseconds kTurn{50};
 }  // namespace
 
 std::uint64_t WorkerSlots::take(std::size_t worker, std::shared_ptr<rpc::Stream> stream) {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   return occupy(slots_[worker], std::move(stream), 0);
 }
 
 std::optional<std::uint64_t> WorkerSlots::take_free(std::size_t worker, std::shared_ptr<rpc::Stream> stream,
                                                     std::uint64_t process) {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   WorkerSlot& slot = slots_[worker];
   if (slot.stream && slot.process != process) return std::nullopt;
   return occupy(slot, std::move(stream), process);
@@ -36,14 +36,14 @@ std::uint64_t WorkerSlots::occupy(WorkerSlot& slot, std::shared_ptr<rpc::Stream>
 }
 
 void WorkerSlots::expect(std::size_t worker, int change) {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   WorkerSlot& slot = slots_[worker];
   slot.expected += change;
   if (slot.expected == 0 && !slot.stream) slot.away_since = clock_->now();
 }
 
 bool WorkerSlots::admit(std::size_t worker, std::uint64_t life, std::size_t bytes, Message& message) {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   WorkerSlot& slot = slots_[worker];
   if (slot.life != life) return false;
   received_bytes_ += bytes;
@@ -52,7 +52,7 @@ bool WorkerSlots::admit(std::size_t worker, std::uint64_t life, std::size_t byte
 }
 
 std::vector<std::pair<std::size_t, Message>> WorkerSlots::open() {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   is_open_ = true;
   std::vector<std::pair<std::size_t, Message>> kept;
   for (auto& [worker, slot] : slots_)
@@ -63,7 +63,7 @@ std::vector<std::pair<std::size_t, Message>> WorkerSlots::open() {
 void WorkerSlots::send(Outgoing outgoing) {
   std::shared_ptr<rpc::Stream> stream;
   {
-    const std::lock_guard lock(mutex_);
+    const base::Lock lock(mutex_);
     const auto slot = slots_.find(outgoing.worker);
     if (slot == slots_.end() || !slot->second.stream) return;
     stream = slot->second.stream;
@@ -73,18 +73,18 @@ void WorkerSlots::send(Outgoing outgoing) {
 }
 
 void WorkerSlots::cut_off(std::size_t worker, std::string_view why) {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   if (const WorkerSlot& slot = slots_[worker]; slot.stream) slot.stream->close(why);
 }
 
 std::uint64_t WorkerSlots::life_of(std::size_t worker) const {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   const auto slot = slots_.find(worker);
   return slot == slots_.end() ? 0 : slot->second.life;
 }
 
 void WorkerSlots::turn_away(std::size_t worker, std::uint64_t life, const Message& refusal) {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   WorkerSlot& slot = slots_[worker];
   if (slot.life != life || !slot.stream) return;
   ++slot.life;
@@ -96,20 +96,20 @@ void WorkerSlots::turn_away(std::size_t worker, std::uint64_t life, const Messag
 }
 
 void WorkerSlots::mark_finished(std::size_t worker) {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   slots_[worker].has_finished = true;
   changed_.notify_all();
 }
 
 void WorkerSlots::give_up(std::size_t worker) {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   WorkerSlot& slot = slots_[worker];
   slot.is_given_up = !slot.stream;
   changed_.notify_all();
 }
 
 bool WorkerSlots::lose(std::size_t worker, std::uint64_t life) {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   WorkerSlot& slot = slots_[worker];
   if (slot.life != life) return false;
   retired_.push_back(std::move(slot.stream));
@@ -119,15 +119,16 @@ bool WorkerSlots::lose(std::size_t worker, std::uint64_t life) {
 }
 
 void WorkerSlots::retire(std::shared_ptr<rpc::Stream> stream) {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   retired_.push_back(std::move(stream));
   changed_.notify_all();
 }
 
 std::vector<std::size_t> WorkerSlots::turn(std::size_t workers) {
   {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, kTurn, [&] { return is_woken_ || !retired_.empty(); });
+    base::Lock lock(mutex_);
+    const base::Time turn_end = base::SteadyClock().now() + kTurn;
+    while (!is_woken_ && retired_.empty() && changed_.wait_until(lock, turn_end)) continue;
     is_woken_ = false;
   }
   return due(workers);
@@ -135,7 +136,7 @@ std::vector<std::size_t> WorkerSlots::turn(std::size_t workers) {
 
 std::vector<std::size_t> WorkerSlots::due(std::size_t workers) {
   std::vector<std::shared_ptr<rpc::Stream>> retired;
-  std::unique_lock lock(mutex_);
+  base::Lock lock(mutex_);
   retired.swap(retired_);
   std::vector<std::size_t> given_up = overdue(workers);
   lock.unlock();
@@ -162,33 +163,33 @@ std::vector<std::size_t> WorkerSlots::overdue(std::size_t workers) {
 }
 
 void WorkerSlots::wake() {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   is_woken_ = true;
   changed_.notify_all();
 }
 
 void WorkerSlots::fail(std::exception_ptr failure) {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   failure_ = std::move(failure);
   changed_.notify_all();
 }
 
 bool WorkerSlots::wait_for_end(std::chrono::milliseconds time, const std::function<std::size_t()>& workers) {
   const base::Time deadline = clock_->now() + time;
-  std::unique_lock lock(mutex_);
-  const auto have_all_ended = [&] {
-    const std::size_t count = workers();
-    return count > 0 && slots_.size() >= count && std::ranges::all_of(slots_, [](const auto& entry) {
-             return entry.second.has_finished || entry.second.is_given_up;
-           });
-  };
-  changed_.wait_until(lock, deadline, [&] { return failure_ || have_all_ended(); });
+  base::Lock lock(mutex_);
+  while (!failure_ && !have_all_ended(workers()) && changed_.wait_until(lock, deadline)) continue;
   if (failure_) std::rethrow_exception(failure_);
-  return have_all_ended();
+  return have_all_ended(workers());
+}
+
+bool WorkerSlots::have_all_ended(std::size_t workers) const {
+  return workers > 0 && slots_.size() >= workers && std::ranges::all_of(slots_, [](const auto& entry) {
+           return entry.second.has_finished || entry.second.is_given_up;
+         });
 }
 
 void WorkerSlots::count(ServerStatus& status) const {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   status.received_bytes = received_bytes_;
   status.sent_bytes = sent_bytes_;
   for (const auto& [worker, slot] : slots_) {

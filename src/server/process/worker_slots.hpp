@@ -2,17 +2,16 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <exception>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/mutex.hpp"
 #include "server/rpc/stream.hpp"
 #include "server/table/log.hpp"
 #include "syncopate/server.hpp"
@@ -75,19 +74,21 @@ class WorkerSlots final {
     bool is_given_up = false, has_finished = false;
     std::optional<Message> first{};  ///< arrived before `open`
   };
-  [[nodiscard]] std::uint64_t occupy(WorkerSlot& slot, std::shared_ptr<rpc::Stream> stream, std::uint64_t process);
-  [[nodiscard]] std::vector<std::size_t> overdue(std::size_t workers);
+  [[nodiscard]] std::uint64_t occupy(WorkerSlot& slot, std::shared_ptr<rpc::Stream> stream, std::uint64_t process)
+      SYNCOPATE_REQUIRES(mutex_);
+  [[nodiscard]] std::vector<std::size_t> overdue(std::size_t workers) SYNCOPATE_REQUIRES(mutex_);
+  [[nodiscard]] bool have_all_ended(std::size_t workers) const SYNCOPATE_REQUIRES(mutex_);
 
   const std::chrono::milliseconds patience_;
   const std::unique_ptr<base::Clock> clock_;
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::map<std::size_t, WorkerSlot> slots_;  ///< by worker
-  std::vector<std::shared_ptr<rpc::Stream>> retired_;
-  std::optional<base::Time> began_;
-  bool is_open_ = false, is_woken_ = false;
-  std::exception_ptr failure_;
-  std::uint64_t received_bytes_ = 0, sent_bytes_ = 0;
+  mutable base::Mutex mutex_;
+  base::Condition changed_;
+  std::map<std::size_t, WorkerSlot> slots_ SYNCOPATE_GUARDED_BY(mutex_);  ///< by worker
+  std::vector<std::shared_ptr<rpc::Stream>> retired_ SYNCOPATE_GUARDED_BY(mutex_);
+  std::optional<base::Time> began_ SYNCOPATE_GUARDED_BY(mutex_);
+  bool is_open_ SYNCOPATE_GUARDED_BY(mutex_) = false, is_woken_ SYNCOPATE_GUARDED_BY(mutex_) = false;
+  std::exception_ptr failure_ SYNCOPATE_GUARDED_BY(mutex_);
+  std::uint64_t received_bytes_ SYNCOPATE_GUARDED_BY(mutex_) = 0, sent_bytes_ SYNCOPATE_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace syncopate::server

@@ -21,12 +21,15 @@ SnapshotWriter::SnapshotWriter(SnapshotFolder folder, std::size_t server, syncop
 }
 
 SnapshotWriter::~SnapshotWriter() {
-  thread_.request_stop();
-  thread_.join();
+  {
+    const base::Lock lock(mutex_);
+    thread_.request_stop();
+  }
+  due_.notify_all();
 }
 
 void SnapshotWriter::take(ServerTables::Image image) {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   auto [at, is_new] = gathered_.try_emplace(image.step);
   Gathered& gathered = at->second;
   if (is_new) gathered = {{.server = server_, .step = image.step, .setup = image.setup, .images = {}}, image.blocks};
@@ -45,8 +48,8 @@ void SnapshotWriter::run(const std::stop_token& stop) {
   for (;;) {
     std::optional<Snapshot> snapshot;
     {
-      std::unique_lock lock(mutex_);
-      due_.wait(lock, stop, [&] { return waiting_.has_value(); });
+      base::Lock lock(mutex_);
+      while (!waiting_ && !stop.stop_requested()) due_.wait(lock);
       snapshot = std::exchange(waiting_, std::nullopt);
     }
     if (!snapshot) return;  // stopped, and nothing waits

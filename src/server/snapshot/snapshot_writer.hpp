@@ -1,12 +1,11 @@
 // SnapshotWriter: gathers the images of a server's blocks, and writes them on its own thread.
 #pragma once
 
-#include <condition_variable>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <thread>
 
+#include "base/mutex.hpp"
 #include "server/snapshot/snapshot_folder.hpp"
 #include "server/table/server_tables.hpp"
 
@@ -35,11 +34,11 @@ class SnapshotWriter final {
   SnapshotFolder folder_;
   const std::size_t server_;
   const syncopate::Log log_;
-  std::mutex mutex_;
-  std::condition_variable_any due_;
-  std::map<Clock, Gathered> gathered_;
-  std::optional<Snapshot> waiting_;
-  bool has_failed_ = false;
+  base::Mutex mutex_;
+  base::Condition due_;
+  std::map<Clock, Gathered> gathered_ SYNCOPATE_GUARDED_BY(mutex_);
+  std::optional<Snapshot> waiting_ SYNCOPATE_GUARDED_BY(mutex_);
+  bool has_failed_ = false;  ///< of `thread_`
   std::jthread thread_;
 };
 

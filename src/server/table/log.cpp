@@ -9,7 +9,7 @@ namespace syncopate::server {
 /// A transfer begins with its setup: without it the replica could not interpret a record.
 void Log::append(Record record) {
   if (!forward_) return;
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   record.sequence = ++made_;
   if (record.event == Event::setup && replica_ == Reach::waiting) replica_ = Reach::following;
   if (replica_ == Reach::following) forward_(record);
@@ -18,18 +18,18 @@ void Log::append(Record record) {
 
 void Log::send(Outgoing outgoing) {
   if (!forward_) return send_(std::move(outgoing));
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   if (acknowledged_ == made_) return send_(std::move(outgoing));
   held_.push_back({made_, std::move(outgoing)});
 }
 
 void Log::forget(std::size_t worker) {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   std::erase_if(held_, [&](const Held& held) { return held.outgoing.worker == worker; });
 }
 
 void Log::acknowledge(std::uint64_t sequence) {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   release(std::min(sequence, made_));
 }
 
@@ -41,12 +41,12 @@ void Log::release(std::uint64_t sequence) {
 }
 
 void Log::pause() {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   replica_ = Reach::away;
 }
 
 bool Log::resume(std::uint64_t sequence) {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   replica_ = Reach::waiting;
   if (sequence < acknowledged_ || sequence > made_ || sequence == 0) return false;
   replica_ = Reach::following;
@@ -56,17 +56,17 @@ bool Log::resume(std::uint64_t sequence) {
 }
 
 bool Log::awaits_transfer() const {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   return replica_ == Reach::waiting;
 }
 
 std::uint64_t Log::sequence() const {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   return made_;
 }
 
 void Log::continue_from(std::uint64_t sequence) {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   made_ = acknowledged_ = std::max(made_, sequence);
 }
 

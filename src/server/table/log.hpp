@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <mutex>
 
+#include "base/mutex.hpp"
 #include "server/table/record.hpp"
 
 namespace syncopate::server {
@@ -55,15 +55,15 @@ class Log final {
     std::uint64_t needs = 0;
     Outgoing outgoing{};
   };
-  void release(std::uint64_t sequence);
+  void release(std::uint64_t sequence) SYNCOPATE_REQUIRES(mutex_);
 
   const Send send_;
   const Forward forward_;
-  mutable std::mutex mutex_;
-  Reach replica_ = Reach::away;
-  std::uint64_t made_ = 0, acknowledged_ = 0;
-  std::deque<Record> kept_;  ///< not acknowledged; without images, which are made again
-  std::deque<Held> held_;
+  mutable base::Mutex mutex_;
+  Reach replica_ SYNCOPATE_GUARDED_BY(mutex_) = Reach::away;
+  std::uint64_t made_ SYNCOPATE_GUARDED_BY(mutex_) = 0, acknowledged_ SYNCOPATE_GUARDED_BY(mutex_) = 0;
+  std::deque<Record> kept_ SYNCOPATE_GUARDED_BY(mutex_);  ///< not acknowledged; without images, which are made again
+  std::deque<Held> held_ SYNCOPATE_GUARDED_BY(mutex_);
 };
 
 }  // namespace syncopate::server

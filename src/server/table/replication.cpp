@@ -52,7 +52,7 @@ void ServerTables::transfer(const Job& job, const Log::Forward& to) {
 
 /// One at a time, and one for each stream: a second transfer would discard the replica's state.
 void ServerTables::begin_transfer(const Job& job) {
-  const std::lock_guard lock(transferring_);
+  const base::Lock lock(transferring_);
   if (!log_.awaits_transfer()) return;
   transfer(job, [this](Record record) { log_.append(std::move(record)); });
 }

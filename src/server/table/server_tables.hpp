@@ -3,7 +3,6 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -100,8 +99,8 @@ class ServerTables final {
   const std::optional<NoValues> no_values_{};
   Log log_;
   base::Guarded<std::shared_ptr<Job>> job_;
-  std::mutex transferring_;
-  Clock image_every_ = 0;  ///< 0: never
+  base::Mutex transferring_;  ///< held while everything is transferred: one transfer at a time
+  Clock image_every_ = 0;     ///< 0: never
   std::function<void(Image)> image_taken_;
 };
 

@@ -12,7 +12,8 @@ namespace {
 constexpr std::size_t kAgreements = 1024, kMessages = 64;
 
 /// The call of a rank under that number. For a message that it has not begun: its last operation.
-const membership::OperationRecord& called(const Hub& hub, int rank, std::uint64_t number) {
+const membership::OperationRecord& called(const Hub& hub, int rank, std::uint64_t number)
+    SYNCOPATE_REQUIRES(hub.mutex) {
   const auto& messages = hub.messages[static_cast<std::size_t>(rank)];
   const auto found = std::ranges::find(messages, number, &membership::OperationRecord::number);
   return found != messages.end() ? *found : hub.begun[static_cast<std::size_t>(rank)];
@@ -29,13 +30,13 @@ membership::Failure disagreement(const membership::OperationRecord& mine, int my
 }  // namespace
 
 std::optional<membership::Failure> InprocControl::failure() const {
-  std::lock_guard lock(hub_->mutex);
+  const base::Lock lock(hub_->mutex);
   return hub_->failure;
 }
 
 void InprocControl::report(membership::Failure failure) {
   {
-    std::lock_guard lock(hub_->mutex);
+    const base::Lock lock(hub_->mutex);
     if (hub_->failure) return;
     hub_->failure = std::move(failure);
     hub_->failed.store(true, std::memory_order_release);
@@ -46,7 +47,7 @@ void InprocControl::report(membership::Failure failure) {
 void InprocControl::began(const membership::OperationRecord& record) {
   std::optional<membership::Failure> found;
   {
-    std::lock_guard lock(hub_->mutex);
+    const base::Lock lock(hub_->mutex);
     if (membership::is_message(record.number)) {
       auto& latest = hub_->messages[static_cast<std::size_t>(rank_)];
       latest.push_back(record);
@@ -65,7 +66,7 @@ void InprocControl::began(const membership::OperationRecord& record) {
 void InprocControl::mismatch(int peer, std::uint64_t number) {
   membership::OperationRecord mine, other;
   {
-    std::lock_guard lock(hub_->mutex);
+    const base::Lock lock(hub_->mutex);
     mine = called(*hub_, rank_, number);
     other = called(*hub_, peer, number);
   }
@@ -74,7 +75,7 @@ void InprocControl::mismatch(int peer, std::uint64_t number) {
 }
 
 std::string InprocControl::laggards(std::uint64_t number) const {
-  std::lock_guard lock(hub_->mutex);
+  const base::Lock lock(hub_->mutex);
   std::string text;
   if (membership::is_message(number)) return text;
   for (std::size_t rank = 0; rank < hub_->begun.size(); ++rank) {

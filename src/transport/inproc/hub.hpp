@@ -2,14 +2,13 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
+#include "base/mutex.hpp"
 #include "transport/membership/control.hpp"
 #include "transport/transport.hpp"
 
@@ -25,16 +24,18 @@ struct Offer {
 /// The inbox of one rank, filled by the others. `signals` grows with every change, so that its owner can spin without a
 /// lock.
 struct Mailbox {
-  std::mutex mutex;
-  std::condition_variable changed;
+  base::Mutex mutex;
+  base::Condition changed;
   std::atomic<std::uint64_t> signals{0};
-  std::vector<std::deque<Offer>> offers;  ///< by sender
-  std::vector<std::uint64_t> sent;        ///< tokens of this rank's frames whose bytes were given back
+  std::vector<std::deque<Offer>> offers SYNCOPATE_GUARDED_BY(mutex);  ///< by sender
+  std::vector<std::uint64_t> sent
+      SYNCOPATE_GUARDED_BY(mutex);  ///< tokens of this rank's frames whose bytes were given back
 
+  /// `f` is called with the lock held, which clang cannot relate to the argument of `f`.
   template <class F>
-  void change(F&& f) {
+  void change(F&& f) SYNCOPATE_UNCHECKED {
     {
-      std::lock_guard lock(mutex);
+      const base::Lock lock(mutex);
       f(*this);
       signals.fetch_add(1, std::memory_order_release);
     }
@@ -59,15 +60,16 @@ struct Hub {
 
   std::vector<Mailbox> mailboxes;
   std::atomic<bool> failed{false};
-  mutable std::mutex mutex;  ///< guards all members below
-  std::optional<membership::Failure> failure;
-  std::map<std::uint64_t, Agreement> agreements;                  ///< a limited number of the latest
-  std::vector<membership::OperationRecord> begun;                 ///< by rank: the last operation it began
-  std::vector<std::deque<membership::OperationRecord>> messages;  ///< by rank: a limited number of its latest
+  mutable base::Mutex mutex;
+  std::optional<membership::Failure> failure SYNCOPATE_GUARDED_BY(mutex);
+  std::map<std::uint64_t, Agreement> agreements SYNCOPATE_GUARDED_BY(mutex);   ///< a limited number of the latest
+  std::vector<membership::OperationRecord> begun SYNCOPATE_GUARDED_BY(mutex);  ///< by rank: the last operation it began
+  std::vector<std::deque<membership::OperationRecord>> messages
+      SYNCOPATE_GUARDED_BY(mutex);  ///< by rank: a limited number of its latest
   /// Hubs of sub-groups that wait for their members, by number, with the number of members that have not fetched
   /// theirs.
-  std::map<std::uint64_t, std::pair<std::shared_ptr<Hub>, int>> branches;
-  std::uint64_t next_branch = 0;
+  std::map<std::uint64_t, std::pair<std::shared_ptr<Hub>, int>> branches SYNCOPATE_GUARDED_BY(mutex);
+  std::uint64_t next_branch SYNCOPATE_GUARDED_BY(mutex) = 0;
 };
 
 }  // namespace syncopate::transport::inproc

@@ -22,7 +22,7 @@ InprocTransport::~InprocTransport() { withdraw(); }
 void InprocTransport::send(const Frame& frame) {
   ++in_flight_;
   traffic_.sent.add(frame.bytes.size());
-  mailbox_of(static_cast<std::size_t>(frame.peer)).change([&](Mailbox& mailbox) {
+  mailbox_of(static_cast<std::size_t>(frame.peer)).change([&](Mailbox& mailbox) SYNCOPATE_REQUIRES(mailbox.mutex) {
     mailbox.offers[static_cast<std::size_t>(rank_)].push_back({frame.label, frame.bytes, frame.token});
   });
 }
@@ -38,7 +38,9 @@ void InprocTransport::release(std::uint64_t token) {
 }
 
 void InprocTransport::give_back(const Borrowed& borrowed) {
-  mailbox_of(borrowed.sender).change([&](Mailbox& mailbox) { mailbox.sent.push_back(borrowed.sender_token); });
+  mailbox_of(borrowed.sender).change([&](Mailbox& mailbox) SYNCOPATE_REQUIRES(mailbox.mutex) {
+    mailbox.sent.push_back(borrowed.sender_token);
+  });
 }
 
 std::span<const Event> InprocTransport::poll(base::Time deadline, Patience patience) {
@@ -58,7 +60,7 @@ std::span<const Event> InprocTransport::poll(base::Time deadline, Patience patie
 }
 
 void InprocTransport::collect() {
-  std::lock_guard lock(mine().mutex);
+  const base::Lock lock(mine().mutex);
   for (const std::uint64_t token : mine().sent) events_.push_back({token, false, {}});
   in_flight_ -= mine().sent.size();
   mine().sent.clear();
@@ -87,8 +89,8 @@ void InprocTransport::wait_for_signal(std::uint64_t seen, base::Time deadline, P
   const base::SteadyClock clock;
   const base::Time awake_until = std::min(deadline, clock.now() + patience.spin);
   while (!changed() && clock.now() < awake_until) sched_yield();  // threads may outnumber cores
-  std::unique_lock lock(mine().mutex);
-  mine().changed.wait_until(lock, deadline, changed);
+  base::Lock lock(mine().mutex);
+  while (!changed() && mine().changed.wait_until(lock, deadline)) continue;
 }
 
 // After a failure callers get their memory back at once, so no other rank may keep reading it. Every rank first gives
@@ -99,13 +101,13 @@ void InprocTransport::withdraw() noexcept {
   borrowed_.clear();
   for (auto& expected : expected_) expected.clear();
   for (Mailbox& mailbox : hub_->mailboxes) {
-    std::lock_guard lock(mailbox.mutex);
+    const base::Lock lock(mailbox.mutex);
     auto& offers = mailbox.offers[static_cast<std::size_t>(rank_)];
     in_flight_ -= offers.size();
     offers.clear();
   }
-  std::unique_lock lock(mine().mutex);
-  mine().changed.wait(lock, [&] { return mine().sent.size() >= in_flight_; });
+  base::Lock lock(mine().mutex);
+  while (mine().sent.size() < in_flight_) mine().changed.wait(lock);
   in_flight_ = 0;
   mine().sent.clear();
 }

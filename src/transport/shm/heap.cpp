@@ -62,7 +62,7 @@ std::shared_ptr<std::byte[]> Heap::allocate(std::size_t bytes) {
 }
 
 std::optional<std::uint64_t> Heap::reserve(std::uint64_t bytes) {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   const auto found = std::ranges::find_if(free_, [&](const auto& run) { return run.second >= bytes; });
   if (found == free_.end()) return std::nullopt;
   const auto [place, length] = *found;
@@ -75,7 +75,7 @@ void Heap::give_back(std::uint64_t place, std::uint64_t bytes) noexcept {
   if (process_.is_inherited()) return;  // a forked child's copy of the owner: the pages are its parent's
   std::byte* pages = mapping_.bytes().data() + place;
   if (::madvise(pages, bytes, MADV_REMOVE) != 0) std::memset(pages, 0, bytes);
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   auto run = free_.emplace(place, bytes).first;
   if (const auto next = std::next(run); next != free_.end() && place + bytes == next->first) {
     run->second += next->second;

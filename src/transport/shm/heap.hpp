@@ -3,11 +3,11 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 
 #include "base/bytes.hpp"
 #include "base/fork.hpp"
+#include "base/mutex.hpp"
 #include "transport/shm/shared_memory.hpp"
 
 namespace syncopate::transport::shm {
@@ -61,8 +61,8 @@ class Heap final : public std::enable_shared_from_this<Heap> {
 
   socket::Descriptor memory_;
   Mapping mapping_;
-  std::mutex mutex_;
-  std::map<std::uint64_t, std::uint64_t> free_;  ///< bytes by offset; no two entries touch
+  base::Mutex mutex_;
+  std::map<std::uint64_t, std::uint64_t> free_ SYNCOPATE_GUARDED_BY(mutex_);  ///< bytes by offset; no two entries touch
   base::OwnProcess process_;
 };
 

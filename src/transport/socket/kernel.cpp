@@ -7,9 +7,9 @@
 
 #include <chrono>
 #include <cstdint>
-#include <mutex>
 #include <set>
 
+#include "base/mutex.hpp"
 #include "syncopate/error.hpp"
 #include "transport/socket/kernel_watcher.hpp"
 #include "transport/socket/system.hpp"
@@ -29,32 +29,34 @@ msghdr message_of(std::span<iovec> pieces) noexcept {
 class OpenFiles final {
  public:
   OpenFiles() {
-    ::pthread_atfork([] { of_process().mutex_.lock(); }, [] { of_process().mutex_.unlock(); },
-                     [] { of_process().close_in_child(); });
+    // The lock is held from the first to the second or the third.
+    ::pthread_atfork([]() SYNCOPATE_UNCHECKED { of_process().mutex_.lock(); },
+                     []() SYNCOPATE_UNCHECKED { of_process().mutex_.unlock(); },
+                     []() SYNCOPATE_UNCHECKED { of_process().close_in_child(); });
   }
   static OpenFiles& of_process() {
     static OpenFiles& files = *new OpenFiles;  // never destroyed: descriptors may outlive every static object
     return files;
   }
   void add(int number) {
-    const std::lock_guard lock(mutex_);
+    const base::Lock lock(mutex_);
     numbers_.insert(number);
   }
   void close(int number) noexcept {
-    const std::lock_guard lock(mutex_);
+    const base::Lock lock(mutex_);
     numbers_.erase(number);
     ::close(number);
   }
 
  private:
-  void close_in_child() noexcept {
+  void close_in_child() noexcept SYNCOPATE_THREAD_SAFETY(release_capability(mutex_)) {
     for (const int number : numbers_) ::close(number);
     numbers_.clear();
     mutex_.unlock();
   }
 
-  std::mutex mutex_;
-  std::set<int> numbers_;
+  base::Mutex mutex_;
+  std::set<int> numbers_ SYNCOPATE_GUARDED_BY(mutex_);
 };
 
 class Kernel final : public System {

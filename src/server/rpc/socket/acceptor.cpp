@@ -69,7 +69,7 @@ void Acceptor::open(Enter enter) {
 
 void Acceptor::admit(const std::string& peer) {
   const std::string name = decoded_peer(peer);
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   const auto guest = std::ranges::find_if(
       guests_, [&](const auto& entry) { return entry.second.is_inside && entry.second.peer == name; });
   if (guest == guests_.end()) return;
@@ -84,7 +84,7 @@ void Acceptor::run(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     bool is_idle = false;
     {
-      const std::lock_guard lock(mutex_);
+      const base::Lock lock(mutex_);
       is_idle = guests_.empty() && resting_until_ == base::kNever;
     }
     const int count = ::epoll_wait(epoll_.number(), events.data(), kMostAtOnce, is_idle ? -1 : kTurnMs);
@@ -107,7 +107,7 @@ void Acceptor::accept_all(std::size_t address) {
     const int error = errno;
     if (error == EINTR || error == ECONNABORTED) continue;
     if (error != EMFILE && error != ENFILE && error != ENOBUFS && error != ENOMEM) return;
-    const std::lock_guard lock(mutex_);
+    const base::Lock lock(mutex_);
     say(fmt::format("cannot accept connections for now: {}", std::strerror(error)));
     if (!drop_oldest([](const Guest&) { return true; })) return rest();
   }
@@ -117,7 +117,7 @@ void Acceptor::greet(std::size_t address, Socket socket) {
   std::string peer = peer_name(socket);
   if (peer.empty() && !is_of_this_user(socket))
     return log_.write(LogLevel::info, fmt::format("{}: no connection from a process of another user", name_));
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   if (waiting_ >= most_waiting_) {
     say(fmt::format("{} connections have sent nothing: for each new one the oldest is closed", waiting_));
     drop_oldest([](const Guest& guest) { return !guest.is_inside; });
@@ -132,7 +132,7 @@ void Acceptor::on_ready(std::uint64_t key) {
   std::size_t address = 0;
   int socket = -1;
   {
-    const std::lock_guard lock(mutex_);
+    const base::Lock lock(mutex_);
     const auto guest = guests_.find(key);
     if (guest == guests_.end()) return;
     address = guest->second.address;
@@ -187,7 +187,7 @@ void Acceptor::drop(Guests::iterator guest) {
 }
 
 void Acceptor::expire() {
-  const std::lock_guard lock(mutex_);
+  const base::Lock lock(mutex_);
   const base::Time at = now();
   while (!guests_.empty() && guests_.begin()->second.deadline <= at) drop(guests_.begin());
   if (resting_until_ == base::kNever || at < resting_until_) return;

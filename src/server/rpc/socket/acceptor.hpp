@@ -4,12 +4,12 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/mutex.hpp"
 #include "server/rpc/socket/sockets.hpp"
 #include "syncopate/log.hpp"
 
@@ -57,16 +57,16 @@ class Acceptor final {
   void greet(std::size_t address, Socket socket);
   void on_ready(std::uint64_t key);
   /// The descriptor for gRPC; -1 if the guest left, or has sent nothing yet.
-  [[nodiscard]] int take_in(std::uint64_t key);
+  [[nodiscard]] int take_in(std::uint64_t key) SYNCOPATE_REQUIRES(mutex_);
   /// Closes the oldest guest among those inside, those that wait, or all. False if there is none.
   template <class Is>
-  bool drop_oldest(Is is);
-  void drop(Guests::iterator guest);
+  bool drop_oldest(Is is) SYNCOPATE_REQUIRES(mutex_);
+  void drop(Guests::iterator guest) SYNCOPATE_REQUIRES(mutex_);
   void expire();
-  void rest();
+  void rest() SYNCOPATE_REQUIRES(mutex_);
   void watch(int socket, std::uint64_t key, std::uint32_t events) const;
   void forget(int socket) const;
-  void say(const std::string& what);
+  void say(const std::string& what) SYNCOPATE_REQUIRES(mutex_);
 
   const std::string name_;
   const base::Duration patience_;
@@ -76,12 +76,13 @@ class Acceptor final {
   std::vector<Socket> listeners_;
   Socket epoll_, wake_;
   Enter enter_;
-  std::mutex mutex_;
-  Guests guests_;  ///< keys grow with time
-  std::size_t waiting_ = 0, inside_ = 0;
-  std::uint64_t next_key_;
-  base::Time resting_until_ = base::kNever;  ///< the system was out of descriptors, and no guest could be closed
-  base::Time said_at_ = {};
+  base::Mutex mutex_;
+  Guests guests_ SYNCOPATE_GUARDED_BY(mutex_);  ///< keys grow with time
+  std::size_t waiting_ SYNCOPATE_GUARDED_BY(mutex_) = 0, inside_ SYNCOPATE_GUARDED_BY(mutex_) = 0;
+  std::uint64_t next_key_ SYNCOPATE_GUARDED_BY(mutex_);
+  base::Time resting_until_ SYNCOPATE_GUARDED_BY(mutex_) =
+      base::kNever;  ///< the system was out of descriptors, and no guest could be closed
+  base::Time said_at_ SYNCOPATE_GUARDED_BY(mutex_) = {};
   std::jthread thread_;
 };
 
