@@ -18,6 +18,12 @@ AnswerStream::AnswerStream(const JobRules& rules, const Block& block)
   if (!block.answers_are_coded) return;
   coder_ = compress::coder_of(rules.answers, true);
   difference_.resize(elements_);
+  const compress::Tensor tensor = difference();
+  wire_.resize(compress::wire_bytes_of(rules_.answers, {&tensor, 1}, true));
+}
+
+compress::Tensor AnswerStream::difference() noexcept {
+  return {.values = Buffer(std::span(difference_)), .rows = elements_, .key = key_};
 }
 
 bool AnswerStream::follows(std::uint64_t version) const noexcept {
@@ -71,9 +77,8 @@ void AnswerStream::encode(std::span<const float> weights) {
     return;
   }
   for (std::size_t i = 0; i < elements_; ++i) difference_[i] = weights[i] - shown_[i];
-  const compress::Tensor tensor{.values = Buffer(std::span(difference_)), .rows = elements_, .key = key_};
-  std::vector<std::byte> wire(compress::wire_bytes_of(rules_.answers, {&tensor, 1}, true));
-  const compress::Round round = coder_->begin({&tensor, 1}, {.step = version_, .rank = 0, .ranks = 1}, wire);
+  const compress::Tensor tensor = difference();
+  const compress::Round round = coder_->begin({&tensor, 1}, {.step = version_, .rank = 0, .ranks = 1}, wire_);
   const base::ConstBytes packet = round.payload.bytes();
   coder_->add(packet, shown_);
   packets_.emplace_back(packet.begin(), packet.end());

@@ -42,6 +42,7 @@ class AnswerStream final {
  private:
   void show(std::span<const float> weights);
   void encode(std::span<const float> weights);
+  [[nodiscard]] compress::Tensor difference() noexcept;
   [[nodiscard]] bool follows(std::uint64_t version) const noexcept;
 
   const std::size_t elements_;
@@ -51,6 +52,7 @@ class AnswerStream final {
   bool is_current_ = false;
   std::shared_ptr<std::vector<float>> copy_;    ///< of the shown state; answers share it
   std::vector<float> shown_, difference_;       ///< with a coder
+  std::vector<std::byte> wire_;                 ///< with a coder: memory in which a packet is made
   std::uint64_t version_ = 0;                   ///< of the shown state
   std::deque<std::vector<std::byte>> packets_;  ///< the newest last: to version_
 };

@@ -31,7 +31,10 @@ ServerBlock::ServerBlock(const JobRules& rules, const Block& block, bool spared)
   if (block.is_coded) coder_ = compress::coder_of(rules.codec, true);
   complete_ = rules.in_lockstep() ? rules.first_step : 0;
   for (WorkerState& worker_state : workers_) worker_state.applied = worker_state.clock = rules.first_step;
+  // A packet is decoded as a whole.
+  if (coder_ || rules.in_lockstep()) scratch_.resize(coder_ ? weights_.size() : std::min(kTile, weights_.size()));
   if (!rules.in_lockstep()) return;
+  senders_.reserve(workers_.size());
   for (std::size_t s = 0; s < rules.optimizer.state.size(); ++s) state_[s].resize(weights_.size());
 }
 
@@ -55,12 +58,16 @@ void ServerBlock::require_length(base::ConstBytes values) const {
     throw Corrupt(fmt::format("{} bytes for a block of {} elements", values.size(), weights_.size()));
 }
 
-/// A held update must not fail later, after the others have come, so it is checked on arrival.
-void ServerBlock::require_sound(base::ConstBytes update) const {
+/// A held update must not fail later, after the others have come, so it is checked on arrival. A coded one that is not
+/// held is decoded once: it is added to a copy of the weights, which replaces them in `add_checked`.
+void ServerBlock::require_sound(base::ConstBytes update) {
   if (update.empty()) return;
   if (!coder_) return require_length(update);
-  std::vector<float> decoded(weights_.size());
-  coder_->add(update, decoded);
+  if (rules_.in_lockstep())
+    std::ranges::fill(scratch_, 0.0F);
+  else
+    std::ranges::copy(weights_, scratch_.begin());
+  coder_->add(update, scratch_);
 }
 
 void ServerBlock::take(std::size_t worker, const Message& push) {
@@ -73,12 +80,12 @@ void ServerBlock::take(std::size_t worker, const Message& push) {
     if (rules_.in_lockstep())
       hold(worker_state, push);
     else
-      add(push.body.bytes, {0, weights_.size()}, weights_.data());
+      add_checked(push.body.bytes);
   }
   ask(worker, push);
 }
 
-void ServerBlock::require_next(std::size_t worker, const Message& push) const {
+void ServerBlock::require_next(std::size_t worker, const Message& push) {
   if (push.first != workers_[worker].applied)
     throw Mismatch(fmt::format("worker {} sent the update of steps {} to {}, where step {} is next", worker, push.first,
                                push.last, workers_[worker].applied));
@@ -117,25 +124,24 @@ void ServerBlock::complete_steps() {
 
 /// The average is over the workers that have sent an update, added up in their order: equal bits from run to run.
 void ServerBlock::apply_step() {
-  std::vector<WorkerState*> senders;
+  senders_.clear();
   for (WorkerState& worker_state : workers_)
-    if (worker_state.held && worker_state.held_for == complete_) senders.push_back(&worker_state);
+    if (worker_state.held && worker_state.held_for == complete_) senders_.push_back(&worker_state);
   ++complete_;
-  if (senders.empty()) return;
+  if (senders_.empty()) return;
   const optim::Step step{.with = rules_.with,
-                         .at = {.rate = senders.front()->rate, .step = static_cast<std::uint64_t>(complete_)},
+                         .at = {.rate = senders_.front()->rate, .step = static_cast<std::uint64_t>(complete_)},
                          .spared = spared_};
-  const kernel::Reduction average{.divisor = static_cast<int>(senders.size())};
-  const std::size_t length = coder_ ? weights_.size() : kTile;  // a packet is decoded as a whole
-  std::vector<float> sum(std::min(length, weights_.size()));
-  for (std::size_t begin = 0; begin < weights_.size(); begin += length) {
-    const Range tile{begin, std::min(begin + length, weights_.size())};
-    std::fill_n(sum.begin(), tile.size(), 0.0F);
-    for (const WorkerState* worker_state : senders) add(worker_state->held->bytes, tile, sum.data());
+  const kernel::Reduction average{.divisor = static_cast<int>(senders_.size())};
+  for (std::size_t begin = 0; begin < weights_.size(); begin += scratch_.size()) {
+    const Range tile{begin, std::min(begin + scratch_.size(), weights_.size())};
+    const std::span<float> sum = std::span(scratch_).first(tile.size());
+    std::ranges::fill(sum, 0.0F);
+    for (const WorkerState* worker_state : senders_) add(worker_state->held->bytes, tile, sum.data());
     kernel::finish(average, bytes_of(sum.data()), tile.size());
-    step_rule(step, tile, {sum.data(), tile.size()});
+    step_rule(step, tile, sum);
   }
-  for (WorkerState* worker_state : senders) worker_state->held.reset();
+  for (WorkerState* worker_state : senders_) worker_state->held.reset();
   answers_.changed();
 }
 
@@ -144,6 +150,12 @@ void ServerBlock::step_rule(const optim::Step& step, Range tile, std::span<float
   for (std::size_t s = 0; s < state_.size(); ++s)
     part.state[s] = state_[s].empty() ? nullptr : state_[s].data() + tile.begin;
   rules_.optimizer.update(step, part);
+}
+
+void ServerBlock::add_checked(base::ConstBytes update) {
+  if (!coder_ || update.empty()) return add(update, {0, weights_.size()}, weights_.data());
+  answers_.changed();
+  weights_.swap(scratch_);
 }
 
 void ServerBlock::add(base::ConstBytes update, Range range, float* into) {

@@ -77,12 +77,13 @@ class ServerBlock final {
   [[nodiscard]] const std::vector<float>& part(std::size_t index) const {
     return index == 0 ? weights_ : state_[index - 1];
   }
-  void require_sound(base::ConstBytes update) const;
-  void require_next(std::size_t worker, const Message& push) const;
+  void require_sound(base::ConstBytes update);
+  void require_next(std::size_t worker, const Message& push);
   void hold(WorkerState& worker_state, const Message& push);
   void complete_steps();
   void apply_step();
   void step_rule(const optim::Step& step, Range tile, std::span<float> gradient);
+  void add_checked(base::ConstBytes update);
   void add(base::ConstBytes update, Range range, float* into);
 
   const JobRules& rules_;
@@ -93,7 +94,11 @@ class ServerBlock final {
   std::vector<float> weights_;
   std::array<std::vector<float>, optim::kMostStates> state_;
   std::vector<WorkerState> workers_;
-  Clock complete_ = 0;  ///< in lockstep: number of applied steps
+  /// In lockstep: the sum of a tile, or of the block if it is coded. Else, if coded: the weights with the checked
+  /// update.
+  std::vector<float> scratch_;
+  std::vector<WorkerState*> senders_;  ///< of the step that is applied
+  Clock complete_ = 0;                 ///< in lockstep: number of applied steps
   AnswerStream answers_;
 };
 
