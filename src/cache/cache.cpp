@@ -25,6 +25,14 @@ struct StepPlan {
   std::vector<Item> direct;         ///< records of it that no rank holds
   Lists out, in;                    ///< by peer
   std::size_t moves = 0;            ///< records that travel between any two ranks; equal on all ranks
+
+  /// Keeps the memory.
+  void clear() {
+    for (std::vector<Item>* list : {&here, &direct}) list->clear();
+    for (Lists* lists : {&out, &in})
+      for (std::vector<Item>& list : *lists) list.clear();
+    moves = 0;
+  }
 };
 
 std::unique_ptr<disk::Store> store_of(const Options& options, const input::Source& source, int rank) {
@@ -72,6 +80,8 @@ class Cache::Impl {
  public:
   Impl(std::unique_ptr<Group> group, const input::Source& source, std::uint64_t seed, const Options& options)
       : group_(std::move(group)), source_(source), order_(source.records(), seed), partition_(0, {}) {
+    plan_.out.resize(static_cast<std::size_t>(group_->size()));
+    plan_.in.resize(static_cast<std::size_t>(group_->size()));
     auto store = open_store(options, source);
     const Room room{store ? options.disk_bytes : 0, options.memory_bytes};
     partition_ = partition_of(agree(*group_, {source.version(), source.records(), seed, room,
@@ -98,7 +108,7 @@ class Cache::Impl {
     group_->abort(error.what());
     throw;
   }
-  [[nodiscard]] StepPlan plan(const input::Step& step);
+  void plan(const input::Step& step);
   void fill(Parcels& out, Counters& row);
   void take(const Item& item, input::Record& into, Counters& row);
   void take_direct(const Item& item, input::Record& into, Counters& row);
@@ -110,33 +120,31 @@ class Cache::Impl {
   input::Order order_;
   Partition partition_;
   std::optional<LocalTiers> tiers_;
+  StepPlan plan_;  ///< of the present step; its memory is kept for the next one
+  Parcels out_, in_;
   base::Guarded<std::map<std::uint64_t, Counters>> rows_;
 };
 
-StepPlan Cache::Impl::plan(const input::Step& step) {
+void Cache::Impl::plan(const input::Step& step) {
   const int ranks = group_->size(), me = group_->rank();
-  StepPlan plan{.mine = {},
-                .here = {},
-                .direct = {},
-                .out = Lists(static_cast<std::size_t>(ranks)),
-                .in = Lists(static_cast<std::size_t>(ranks)),
-                .moves = 0};
+  plan_.clear();
+  const std::vector<std::uint32_t> all = order_.share(step.at, step.batch, 0, 1).mine;
   for (int taker = 0; taker < ranks; ++taker) {
-    const std::vector<std::uint32_t> share = order_.share(step.at, step.batch, taker, ranks).mine;
+    const Range part = even_part(all.size(), static_cast<std::size_t>(ranks), static_cast<std::size_t>(taker));
+    const auto share = std::span(all).subspan(part.begin, part.size());
     for (std::size_t place = 0; place < share.size(); ++place) {
       const Item item{share[place], place, source_.bytes(share[place])};
       const int holder = partition_.holder_of(item.sample, item.bytes, taker);
-      plan.moves += holder != taker && holder != kNobody;
-      if (taker != me && holder == me) plan.out[static_cast<std::size_t>(taker)].push_back(item);
+      plan_.moves += holder != taker && holder != kNobody;
+      if (taker != me && holder == me) plan_.out[static_cast<std::size_t>(taker)].push_back(item);
       if (taker != me) continue;
       if (holder == kNobody)
-        plan.direct.push_back(item);
+        plan_.direct.push_back(item);
       else
-        (holder == me ? plan.here : plan.in[static_cast<std::size_t>(holder)]).push_back(item);
+        (holder == me ? plan_.here : plan_.in[static_cast<std::size_t>(holder)]).push_back(item);
     }
-    if (taker == me) plan.mine = share;
+    if (taker == me) plan_.mine.assign(share.begin(), share.end());
   }
-  return plan;
 }
 
 /// Marks a record that this rank cannot read as lost. The rank that uses it then reads it itself and receives the
@@ -181,26 +189,27 @@ std::vector<input::Record> Cache::Impl::read(const input::Step& step) {
   base::require(step.at.sample < source_.records() && step.batch > 0,
                 "a step of {} samples from sample {} of {}; allowed: at least one sample, from one within the set",
                 step.batch, step.at.sample, source_.records());
-  const StepPlan plan = this->plan(step);
+  plan(step);
   std::vector<input::Record> records;
-  for (const std::uint32_t sample : plan.mine)
+  for (const std::uint32_t sample : plan_.mine)
     records.push_back({sample, std::vector<std::byte>(source_.bytes(sample))});
 
   Counters row;
   row.epoch = step.at.epoch;
   const std::uint64_t damaged = tiers_->damaged();
-  Parcels out(plan.out), in(plan.in);
-  fill(out, row);
-  if (plan.moves > 0) {  // otherwise no rank calls it
+  out_.lay_out(plan_.out);
+  in_.lay_out(plan_.in);
+  fill(out_, row);
+  if (plan_.moves > 0) {  // otherwise no rank calls it
     const base::Time begin = now();
-    alltoall_v(*group_, {out.bytes(), out.lengths()}, {in.bytes(), in.lengths()},
+    alltoall_v(*group_, {out_.bytes(), out_.lengths()}, {in_.bytes(), in_.lengths()},
                {.name = fmt::format("records of epoch {} from {} by {}", step.at.epoch, step.at.sample, step.batch)});
     row.peers.seconds += base::seconds(now() - begin);
   }
   // A failure from here on affects only this rank: the others have their records.
-  for (const Item& item : plan.here) take(item, records[item.place], row);
-  unpack(in, records, row);
-  for (const Item& item : plan.direct) take_direct(item, records[item.place], row);
+  for (const Item& item : plan_.here) take(item, records[item.place], row);
+  unpack(in_, records, row);
+  for (const Item& item : plan_.direct) take_direct(item, records[item.place], row);
   row.damaged = tiers_->damaged() - damaged;
   count(row);
   return records;

@@ -1,6 +1,7 @@
 // Parcels: the records that one rank sends to or receives from each other rank in one step, as parts of one vector.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "base/bytes.hpp"
@@ -19,7 +20,10 @@ struct Item {
 /// can compute them.
 class Parcels final {
  public:
-  explicit Parcels(const std::vector<std::vector<Item>>& by_rank) : by_rank_(by_rank) {
+  /// Lays out the parts of a step; keeps the memory of earlier steps. `by_rank` must outlive their use.
+  void lay_out(std::span<const std::vector<Item>> by_rank) {
+    by_rank_ = by_rank;
+    lengths_.clear();
     std::size_t total = 0;
     for (const std::vector<Item>& items : by_rank_) {
       std::size_t length = items.size();
@@ -48,7 +52,7 @@ class Parcels final {
   }
 
  private:
-  std::vector<std::vector<Item>> by_rank_;
+  std::span<const std::vector<Item>> by_rank_;
   std::vector<std::size_t> lengths_;
   std::vector<std::byte> bytes_;
 };
