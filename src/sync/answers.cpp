@@ -28,7 +28,7 @@ class ScopedRound final {
   void average(const Buffer& payload) const {
     CollectiveOptions options = options_for(Collective::allreduce);
     options.op = ReduceOp::average;
-    run(context_.group, Collective::allreduce, payload, options);
+    run(context_.group, Collective::allreduce, payload, std::move(options));
   }
 
   [[nodiscard]] compress::Answer gather(const compress::Round& round) const {
@@ -108,7 +108,9 @@ class ScopedRound final {
   }
 
   [[nodiscard]] CollectiveOptions options_for(Collective collective) const {
-    return {.algorithm = algorithm_for(collective, context_.algorithm), .name = context_.name, .scope = scope_};
+    return {.algorithm = std::string(algorithm_for(collective, context_.algorithm)),
+            .name = context_.name,
+            .scope = scope_};
   }
 
   void carry_out(collective::group::Request request) const {

@@ -48,11 +48,11 @@ RowShare share_of(const Exchange& exchange, Group& group) {
   return exchange.share == nullptr ? RowShare{.rank = group.rank(), .ranks = group.size()} : exchange.share(group);
 }
 
-void run(Group& group, Collective collective, Buffer data, const CollectiveOptions& options) {
-  GroupAccess::run(group, collective::group::request_in_place(collective, data, options));
+void run(Group& group, Collective collective, Buffer data, CollectiveOptions options) {
+  GroupAccess::run(group, collective::group::request_in_place(collective, data, std::move(options)));
 }
 
-std::string algorithm_for(Collective collective, const std::string& algorithm) {
+std::string_view algorithm_for(Collective collective, std::string_view algorithm) {
   return offers(algorithm, collective) ? algorithm : "auto";
 }
 

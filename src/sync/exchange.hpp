@@ -35,7 +35,7 @@ class AnswerMemory final {
 struct ExchangeContext {
   Group& group;
   const std::string& algorithm;  ///< for its collectives
-  std::string name;              ///< the bucket's name, for error messages
+  const std::string& name;       ///< the bucket's name, for error messages
   AnswerMemory& memory;
 };
 
@@ -115,9 +115,9 @@ void require_fit(const Exchange& exchange, const compress::Codec& codec, std::st
 // Building blocks of exchanges. All run on the communication thread and sleep while they wait, because the backward
 // pass needs the core.
 
-void run(Group& group, Collective collective, Buffer data, const CollectiveOptions& options);
+void run(Group& group, Collective collective, Buffer data, CollectiveOptions options);
 /// The named algorithm if it offers the collective, else "auto".
-[[nodiscard]] std::string algorithm_for(Collective collective, const std::string& algorithm);
+[[nodiscard]] std::string_view algorithm_for(Collective collective, std::string_view algorithm);
 /// Answers rounds among the ranks of a scope: additive rounds by an all-reduce, gather rounds by an all-gather of
 /// uneven parts, scatter rounds by an uneven all-to-all, mergeable ones by messages along a tree. The answers of a rank
 /// outside the scope are empty.

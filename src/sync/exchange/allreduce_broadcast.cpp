@@ -16,7 +16,9 @@ constexpr Collective kReducing[] = {Collective::allreduce};
 /// `algorithm` was chosen for the all-reduce; if it offers no broadcast, "auto" is used.
 void broadcast_weights(const ExchangeContext& context, Buffer weights) {
   run(context.group, Collective::broadcast, weights,
-      {.root = kRoot, .algorithm = algorithm_for(Collective::broadcast, context.algorithm), .name = context.name});
+      {.root = kRoot,
+       .algorithm = std::string(algorithm_for(Collective::broadcast, context.algorithm)),
+       .name = context.name});
 }
 
 }  // namespace
