@@ -239,6 +239,19 @@ class Tidy(Tree):
         self.database("src/base/log.cpp")
         self.finds(tidy.findings(self.root, everything=True), "src/base/log.cpp", 1, "WrongName")
 
+    def test_an_access_without_the_lock_is_found(self):
+        project = Path(__file__).resolve().parents[1]
+        self.write(".clang-tidy", (project / ".clang-tidy").read_text())
+        for header in ("mutex.hpp", "clock.hpp"):
+            self.write(f"include/base/{header}", (project / "src/base" / header).read_text())
+        self.write("src/base/count.cpp", "#include \"base/mutex.hpp\"\nclass Count {\n public:\n  int get() {\n"
+                   "    syncopate::base::Lock lock(mutex_);\n    return value_;\n  }\n  int peek() { return value_; }\n"
+                   " private:\n  syncopate::base::Mutex mutex_;\n  int value_ SYNCOPATE_GUARDED_BY(mutex_) = 0;\n};\n")
+        self.database("src/base/count.cpp")
+        found = list(tidy.findings(self.root, everything=True))
+        self.finds(found, "src/base/count.cpp", 8, "requires holding mutex 'mutex_'")
+        self.assertEqual(1, len(found), found)
+
     def test_files_looked_at_together_keep_their_findings_and_lines(self):
         self.write(".clang-tidy", (Path(__file__).resolve().parents[1] / ".clang-tidy").read_text())
         self.write("include/names.hpp", "#pragma once\nstruct wrong_type {};\n")

@@ -4,7 +4,6 @@
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -22,7 +21,8 @@ DATABASE = "build/tidy"  # as build/release, but configured to compile each file
 
 
 def program():
-    return shutil.which("clang-tidy-19")  # the first of Debian 12 that knows all of C++20 the code uses
+    path = ROOT / "build/clang-tidy/clang_tidy/data/bin/clang-tidy"  # where scripts/install --checks puts it
+    return str(path) if path.is_file() else None
 
 
 def compiled(root, database):
@@ -106,7 +106,7 @@ def quick_findings(root, entries):
 def findings(root, everything, database=None):
     database = database or root / DATABASE
     if not program():
-        return [Finding("check/tidy.py", 1, "clang-tidy-19 is not installed: scripts/install --checks")]
+        return [Finding("check/tidy.py", 1, "clang-tidy is not installed: scripts/install --checks")]
     if (root / "CMakeLists.txt").is_file():  # each time: files may have come since
         made = subprocess.run(["cmake", "--preset", "release", "-B", str(database), "-DSYNCOPATE_UNITY=OFF", "-DSYNCOPATE_TESTS=OFF",
                                "-DSYNCOPATE_BENCHMARKS=OFF"], cwd=root, capture_output=True, text=True, check=False)
