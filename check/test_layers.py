@@ -43,7 +43,7 @@ class Layers(Tree):
         self.finds(layers.findings(self.root), "src/sync/step.cpp", 1, "libtorch")
         self.finds(layers.findings(self.root), "src/sync/step.cpp", 2, "MPI")
         self.write("src/sync/step.cpp", "")
-        self.write("programs/train/loop.cpp", "#include <torch/torch.h>\n")
+        self.write("programs/train/training.cpp", "#include <torch/torch.h>\n")
         self.finds_nothing(layers.findings(self.root))
 
     def test_a_low_folder_does_not_know_a_high_public_header(self):

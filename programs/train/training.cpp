@@ -1,181 +1,198 @@
-// The start of a rank's training, from its options, its data and rank 0's state.
+// The training loop: how a rank starts, the work between steps, and how it ends.
 #include "training.hpp"
 
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
+#include <xxhash.h>
 
-#include <array>
+#include <algorithm>
+#include <cstdlib>
 
+#include "evaluation.hpp"
 #include "ranks/equal.hpp"
 #include "require.hpp"
 #include "syncopate/collective.hpp"
-#include "syncopate/tooling/sealed_file.hpp"
+#include "syncopate/tooling/units.hpp"
 
 namespace syncopate::train {
 namespace {
 
-/// Name that `simulate` gives to the order of pushes: each gradient when it is ready, front layers first.
-constexpr const char* kServedPolicy = "front_first";
-
-RateSchedule schedule_of(const Options& o, const Model& model) {
-  return {.learning_rate = o.learning_rate.value_or(model.learning_rate),
-          .warmup = o.warmup.value_or(model.warmup),
-          .milestones = o.milestones,
-          .decay = o.decay};
-}
-
-/// One setting per class, so that the error names the first class that differs: ranks must number classes alike.
-std::vector<Setting> settings_of(const Data& data) {
-  std::vector<Setting> settings{{"the number of training samples in --data", std::to_string(data.training_samples())},
-                                {"the number of held-out samples in --data", std::to_string(data.evaluation_samples())},
-                                {"the number of classes in --data", std::to_string(data.class_names().size())}};
-  for (const std::string& name : data.class_names())
-    settings.push_back({fmt::format("the class of label {} in --data", settings.size() - 3), name});
-  return settings;
+std::string digest_of(const at::Tensor& parameters) {
+  return fmt::format("{:016x}",
+                     XXH3_64bits(parameters.const_data_ptr<float>(), 4 * static_cast<std::size_t>(parameters.numel())));
 }
 
 }  // namespace
 
 Training::Training(Group& group, const Place& place, const Options& options)
-    : group_(group),
-      place_(place),
-      options_(options),
-      model_(model_named(options.model)),
-      schedule_(schedule_of(options, model_)),
-      parts_(parts_of(options)),
-      output_(options, place.rank, place.ranks),
-      context_{group_, place_, model_, network_, trace_, output_},
-      part_(&parts_.front()),
-      notices_(group, options.exchange == "none") {
-  at::set_num_threads(options.threads);
-  at::set_num_interop_threads(1);
-  require(options.global_batch == 0 || options.global_batch >= static_cast<std::uint64_t>(place.ranks),
-          "--global-batch {} is smaller than the number of ranks, {}", options.global_batch, place.ranks);
-  require(!options.slow || options.slow->rank < place.ranks, "--slow names rank {}; allowed: 0 to {}",
-          options.slow ? options.slow->rank : 0, place.ranks - 1);
-  data_ = open_data(model_, options);
-  require_possible_sides();
-  require_equal(group, settings_of(*data_), "give every rank the same data");
-  state_ = {.model = options.model,
-            .sizes = options.sizes,
-            .seed = options.seed.value_or(1),
-            .training_samples = data_->training_samples(),
-            .progress = {}};
-  if (!options.checkpoint.empty() && place.rank == 0) require_writable(options.checkpoint);
-  share_initial_state();
-  require(!options.trace_step || (*options.trace_step > state_.progress.step && *options.trace_step <= last_step()),
-          "--trace-step {}: this run trains steps {} to {}", options.trace_step.value_or(0), state_.progress.step + 1,
-          last_step());
-  order_ = std::make_unique<input::Order>(data_->training_samples(), state_.seed);
-  plan_exchanges();
-  if (is_served() && place_.rank == 0) output_.clear_folder();  // before any other worker can begin
+    : run_(group, place, options), checkpoints_(run_), state_(initial_state(run_, checkpoints_.loaded())) {
+  const std::uint64_t before = state_.progress.step;
+  require(!options.trace_step || (*options.trace_step > before && *options.trace_step <= last_step()),
+          "--trace-step {}: this run trains steps {} to {}", options.trace_step.value_or(0), before + 1, last_step());
+  for (const Part& part : run_.parts)  // all, so that an impossible part is an error before the first step
+    in_part(part, [&] { plans_.push_back(plan_exchange(run_, state_.network, part.options)); });
+  if (run_.is_served() && place.rank == 0) run_.output.clear_folder();  // before any other worker can begin
   warn_about_data();
-  begin_descent(goes_on_ ? std::optional(std::move(resumed_.kept)) : std::nullopt);
-  resumed_ = {};
+  begin_part(state_.resumed ? std::optional(checkpoints_.take_kept()) : std::nullopt);
   go_on_with_servers();
-  if (goes_on_) find_codec_state();
-}
-
-void Training::require_possible_sides() const {
-  for (const Part& part : parts_)
-    in_part(part, [&] { require_side(model_, data_->side(part.options.resolution), part.options.resolution); });
-}
-
-/// Plans all parts, so that an impossible part is an error before the first step.
-void Training::plan_exchanges() {
-  for (const Part& part : parts_) in_part(part, [&] { plans_.push_back(plan_exchange(context_, part.options)); });
-}
-
-/// Seed and position precede the network, because the seed decides its initial values; tensors follow it.
-void Training::share_initial_state() {
-  state_.sizes.classes = data_->classes() > 0 ? data_->classes() : model_.classes;
-  const bool first = place_.rank == 0 || is_served();  // workers are not a group and cannot share the state
-  goes_on_ = !options_.resume.empty() && first;
-  if (goes_on_) {
-    resumed_ = load_checkpoint(options_.resume);
-    require(!options_.seed || *options_.seed == resumed_.state.seed, "--seed {} differs from the checkpoint's, {}",
-            options_.seed.value_or(0), resumed_.state.seed);
-    state_.seed = resumed_.state.seed;
-    state_.progress = resumed_.state.progress;
-  }
-  input::Progress& at = state_.progress;
-  std::uint64_t goes_on = goes_on_ ? 1 : 0;
-  std::array<std::int64_t, 5> words{};
-  const std::array<std::uint64_t*, 5> fields{&state_.seed, &at.step, &at.epoch, &at.sample, &goes_on};
-  for (std::size_t i = 0; i < fields.size(); ++i) words[i] = static_cast<std::int64_t>(*fields[i]);
-  broadcast(group_, std::span<std::int64_t>(words), {.name = "run state"});
-  for (std::size_t i = 0; i < fields.size(); ++i) *fields[i] = static_cast<std::uint64_t>(words[i]);
-  goes_on_ = goes_on != 0;
-  part_ = &part_at(parts_, at.epoch);
-
-  Builder builder(state_.seed);
-  network_ = model_.build(builder, state_.sizes);
-  parameters_ = gather_in_one_memory(network_.parameters);
-  buffers_ = gather_in_one_memory(network_.buffers);
-  if (goes_on_ && first) {
-    require_fits(resumed_, state_, network_);
-    parameters_.copy_(resumed_.parameters);
-    buffers_.copy_(resumed_.buffers);
-  }
-  std::vector<Buffer> state{view_of(parameters_)};
-  if (buffers_.numel() > 0) state.push_back(view_of(buffers_));
-  broadcast_all(group_, state);
+  if (state_.resumed) checkpoints_.restore_codec_state(state_, part_->gradients());
 }
 
 void Training::warn_about_data() {
-  if (place_.rank != 0) return;
-  if (goes_on_) output_.note(fmt::format("resumes from step {} of {}", state_.progress.step, options_.resume));
-  const std::size_t samples = data_->training_samples(), classes = data_->class_names().size();
-  for (const Part& part : parts_)
-    if (const std::size_t wanted = train::samples_per_step(part, place_.ranks); wanted > samples)
-      output_.warn(fmt::format("a step of {} samples is more than the {} of --data: each step has {}", wanted, samples,
-                               samples));
-  if (classes > 0 && static_cast<std::size_t>(state_.sizes.classes) != classes)
-    output_.warn(fmt::format("model {} has {} classes, --data has {}", options_.model, state_.sizes.classes, classes));
+  if (run_.place.rank != 0) return;
+  const Options& o = run_.options;
+  if (state_.resumed) run_.output.note(fmt::format("resumes from step {} of {}", state_.progress.step, o.resume));
+  const std::size_t samples = run_.data->training_samples(), classes = run_.data->class_names().size();
+  for (const Part& part : run_.parts)
+    if (const std::size_t wanted = run_.samples_per_step(part); wanted > samples)
+      run_.output.warn(fmt::format("a step of {} samples is more than the {} of --data: each step has {}", wanted,
+                                   samples, samples));
+  if (classes > 0 && static_cast<std::size_t>(run_.sizes.classes) != classes)
+    run_.output.warn(fmt::format("model {} has {} classes, --data has {}", o.model, run_.sizes.classes, classes));
 }
 
-Json Training::description() const {
-  const Options& now = part_->options;
-  const ExchangePlan& plan = descent_->plan();
-  Json layers = Json::array(), buckets = Json::array();
-  for (const auto& [name, value] : network_.parameters) layers.push_back({{"name", name}, {"elements", value.numel()}});
-  for (const BucketInfo& bucket : descent_->gradients().buckets())
-    buckets.push_back({{"first", bucket.first}, {"last", bucket.last}, {"bytes", bucket.bytes}});
-  plan.codecs.describe(buckets);
-  Json run{{"model", options_.model},
-           {"data", options_.data},
-           {"ranks", place_.ranks},
-           {"transport", is_served() ? "grpc" : group_.transport()},
-           {"policy", is_served() ? kServedPolicy : options_.policy},
-           {"codec", plan.refused_codec.empty() ? now.codec : "none"},
-           {"exchange", now.exchange},
-           {"optimizer", descent_->rule()},
-           {"algorithm", now.algorithm},
-           {"serial", options_.serial},
-           {"batch", samples_per_step() / static_cast<std::size_t>(place_.ranks)},
-           {"global_batch", samples_per_step()},
-           {"accumulate", options_.accumulate},
-           {"steps", last_step()},
-           {"threads", options_.threads},
-           {"seed", state_.seed},
-           {"training_samples", data_->training_samples()},
-           {"evaluation_samples", data_->evaluation_samples()},
-           {"parameters", parameters_.numel()},
-           {"gradient_bytes", descent_->gradients().bytes()},
-           {"command", options_.command},
-           {"layers", layers},
-           {"buckets", buckets}};
-  if (!plan.refused_codec.empty()) run["refused_codec"] = plan.refused_codec;
-  if (!plan.codecs.unused().empty()) run["unused_codecs"] = plan.codecs.unused();
-  if (options_.origin_rate > 0) run["origin_rate"] = options_.origin_rate;
-  if (is_served()) run["consistency"] = options_.consistency;
-  if (is_served()) run["placement"] = options_.placement;
-  if (descent_->updater() == Updater::every_rank) run["broadcast_every"] = options_.broadcast_every;
-  if (!options_.recipe) return run;
-  run["recipe"] = options_.recipe_file;
-  run["part"] = part_->number;
-  for (const Part& part : parts_) run["parts"].push_back(row_of(part));
-  return run;
+void Training::begin_part(std::optional<Kept> earlier) {
+  const Part& part = part_at(run_.parts, state_.progress.epoch);
+  part_.emplace(run_, state_, part, plans_[part.number - 1], std::move(earlier));
+}
+
+void Training::enter_next_part() {
+  PartState left = part_->leave();
+  part_.reset();
+  begin_part(std::move(left.kept));
+  part_->carry_codec_state(left.codecs);
+  run_.output.part(part_->part(), run_.parts.size(), state_.progress.step);
+}
+
+/// Servers restored from snapshots are ahead of this run, so the run takes up its samples at their step.
+void Training::go_on_with_servers() {
+  const std::uint64_t step = run_.is_served() ? part_->gradients().served()->steps() : 0;
+  input::Progress& at = state_.progress;
+  if (step <= at.step) return;
+  require(!run_.options.recipe,
+          "the servers resume from step {} of a snapshot, but --recipe starts from the beginning; allowed: --resume "
+          "with a checkpoint and servers without --snapshots, or an empty folder",
+          step);
+  while (at.step < step) {
+    const std::size_t samples = state_.order.samples();
+    input::advance(at, std::min<std::size_t>(run_.samples_per_step(part_->part()), samples - at.sample), samples);
+  }
+  if (run_.place.rank == 0) run_.output.note(fmt::format("the servers and the workers resume from step {}", step));
+}
+
+int Training::run() {
+  begin_run();
+  run_.interrupt.emplace();
+  const std::uint64_t last = last_step();
+  EndRow end;
+  while (!done() && run_.notices.signal() == 0) {
+    if (&part_at(run_.parts, state_.progress.epoch) != &part_->part()) enter_next_part();
+    end.rows.push_back(part_->step(*batches_));
+    run_.last_step_s = end.rows.back().times.step_s;
+    run_.output.step(end.rows.back(), last);
+    after_step();
+  }
+  finish_run(end);
+  return end.signal;
+}
+
+void Training::begin_run() {
+  const Options& o = run_.options;
+  const Place& place = run_.place;
+  if (place.rank == 0 && !run_.is_served()) run_.output.clear_folder();
+  barrier(run_.group);
+  run_.output.open_folder();
+  run_.output.begin(part_->record());
+  const std::uint64_t first = state_.progress.step + 1, last = last_step();
+  const std::uint64_t followed = part_->descent().reaches_into_next_step() && last > first ? last - 1 : last;
+  run_.traced_step = o.out.empty() ? 0 : o.trace_step.value_or(std::min(first + 9, followed));
+  if (done() && place.rank == 0)
+    run_.output.warn(
+        fmt::format("nothing left to train: already at step {} and epoch {}; --steps and --epochs count from the first "
+                    "step of the training",
+                    state_.progress.step, state_.progress.epoch));
+  if (!run_.is_served() && place.rank == 0 && std::getenv("SYNCOPATE_SERVERS") != nullptr)
+    run_.output.warn(
+        "the servers of this job (SYNCOPATE_SERVERS, `syncopate run --servers`) are not used: give --exchange "
+        "parameter_server, or leave out --servers");
+  if (o.origin_rate > 0 && place.rank == 0)
+    run_.output.warn(fmt::format("each rank reads at most {} a second from --data: --origin-rate limits it",
+                                 format_bytes(static_cast<double>(o.origin_rate))));
+  batches_ =
+      run_.data->training({run_.group, {place.rank, place.ranks, state_.seed}, state_.progress, plan_of_steps(last)});
+  if (o.recipe && !done()) run_.output.part(part_->part(), run_.parts.size(), state_.progress.step);
+}
+
+/// Prepares the steps of the next part while the last steps of this part train.
+input::Pipeline::Plan Training::plan_of_steps(std::uint64_t last) const {
+  return [this, last](const input::Progress& at) -> std::optional<input::StepPlan> {
+    if (at.step >= last) return std::nullopt;
+    const Part& part = part_at(run_.parts, at.epoch);
+    return input::StepPlan{run_.samples_per_step(part), run_.data->side(part.options.resolution)};
+  };
+}
+
+void Training::after_step() {
+  const input::Progress& at = state_.progress;
+  const Options& o = run_.options;
+  evaluation_.reset();
+  const std::uint64_t every = o.checkpoint_every;
+  if (every > 0 && at.step % every == 0 && !done()) {  // the last checkpoint is written at the end
+    save();
+    if (checkpoints_.unsaved())
+      run_.output.warn(fmt::format("{}; training goes on; the next checkpoint is at step {}",
+                                   checkpoints_.unsaved()->what(), std::min(at.step + every, last_step())));
+  }
+  const bool epoch_ended = at.sample == 0;
+  if (epoch_ended) note_tiers(at.epoch - 1);
+  const bool due = o.evaluate_every ? *o.evaluate_every > 0 && at.step % *o.evaluate_every == 0 : epoch_ended;
+  if (due) report_evaluation();
+  static_cast<void>(part_->gradients().take_waited_s());  // waits of evaluation and checkpoints belong to no step
+}
+
+/// Rank 0's samples by tier. The pipeline is ahead of training and has read all of them.
+void Training::note_tiers(std::uint64_t epoch) {
+  if (run_.place.rank != 0) return;
+  for (const cache::Counters& row : batches_->tiers())
+    if (row.epoch == epoch) run_.output.note(text_of(row));
+}
+
+/// Workers have no common step at which all could evaluate; worker 0 evaluates.
+void Training::report_evaluation() {
+  if (run_.is_served() && run_.place.rank != 0) return;
+  part_->settle();
+  evaluation_ = evaluate(run_, state_, part_->part().options.resolution);
+  run_.output.epoch(run_.epochs_trained(state_.progress), state_.progress.step, *evaluation_);
+}
+
+void Training::save() {
+  part_->settle();
+  checkpoints_.save(state_, part_->descent());
+}
+
+/// Saves the checkpoint first: a second signal, or a launcher's timeout, may end this process at any time.
+void Training::finish_run(EndRow& end) {
+  const bool saves = !run_.options.checkpoint.empty(), served = run_.is_served();
+  part_->settle();
+  if (served && saves) save();  // the servers run until the last worker has finished
+  if (served) end.served = part_->gradients().finish_served();
+  run_.exchange_notices();
+  end.signal = done() ? 0 : run_.notices.signal();
+  part_->share_weights();
+  if (!served && saves) save();
+  if (end.signal == 0 && !evaluation_ && run_.options.evaluate_every != 0u) report_evaluation();
+  barrier(run_.group);
+  end.steps = state_.progress.step;
+  end.evaluation = evaluation_;
+  end.tiers = batches_->tiers();
+  end.digest = digest_of(state_.parameters);
+  run_.output.end(end);
+  run_.output.record(part_->record());  // with the run's duration
+  if (!run_.alone())
+    require_equal(run_.group, {{{"the digest of all parameters", end.digest}}},
+                  "the ranks have trained different models; compare their data and their processors");
+  barrier(run_.group);  // no rank leaves or fails while another may still need it
+  if (checkpoints_.unsaved()) throw SystemFailure(*checkpoints_.unsaved());
+  if (run_.output.unwritten()) throw SystemFailure(*run_.output.unwritten());
 }
 
 }  // namespace syncopate::train

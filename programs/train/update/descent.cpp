@@ -19,7 +19,8 @@ void require_same_rule(const Kept& kept, const Options& o) {
 
 }  // namespace
 
-Descent::Descent(const RunContext& run, const Options& options, const ExchangePlan& plan, const Earlier& earlier)
+Descent::Descent(const Run& run, const Network& network, const Options& options, const ExchangePlan& plan,
+                 const Earlier& earlier)
     : run_(run),
       plan_(plan),
       updater_(options.is_served() ? std::nullopt : std::optional(updater_of(options.exchange))),
@@ -27,17 +28,17 @@ Descent::Descent(const RunContext& run, const Options& options, const ExchangePl
   OptimizerOptions work = optimizer_options(options);
   work.corrected = plan.corrected;
   const bool is_sharded = updater_ == Updater::shards;
-  if (is_sharded || options.share_norms) work.shared = shared_work(run.group, run.network, is_sharded);
+  if (is_sharded || options.share_norms) work.shared = shared_work(run.group, network, is_sharded);
   if (is_sharded) shards_ = work.shared->shards;
-  optimizer_ = optimizer_for(run.network, std::move(work));
+  optimizer_ = optimizer_for(network, std::move(work));
   if (earlier.kept && !earlier.kept->optimizer.empty()) require_same_rule(*earlier.kept, options);
   if (earlier.kept && updater_) take(*earlier.kept);
   SynchronizerOptions exchange = plan.options;
   if (updater_ != Updater::caller)
     exchange.update = [this](std::size_t first, std::size_t last) { update(first, last); };
-  std::unique_ptr<ServedWeights> served = updater_ ? nullptr : serve(run.network, options, earlier);
+  std::unique_ptr<ServedWeights> served = updater_ ? nullptr : serve(network, options, earlier);
   gradients_ = std::make_unique<Gradients>(
-      run.group, run.network, std::move(exchange),
+      run.group, network, std::move(exchange),
       Gradients::Mode{options.serial, options.share_norms, std::move(served), plan.codecs.by_gradient()});
 }
 

@@ -14,8 +14,9 @@ namespace syncopate::train {
 class Descent final {
  public:
   /// `earlier`: the position of the run and the optimizer's earlier state, on all ranks or none; rank 0's is used. A
-  /// collective. `run`, `options` and `plan` outlive it. Throws Misuse if the state is of another optimizer.
-  Descent(const RunContext& run, const Options& options, const ExchangePlan& plan, const Earlier& earlier);
+  /// collective. All other arguments outlive it. Throws Misuse if the state is of another optimizer.
+  Descent(const Run& run, const Network& network, const Options& options, const ExchangePlan& plan,
+          const Earlier& earlier);
   ~Descent();
   Descent(const Descent&) = delete;
   Descent& operator=(const Descent&) = delete;
@@ -42,7 +43,7 @@ class Descent final {
  private:
   void take(const Kept& earlier);
 
-  const RunContext& run_;
+  const Run& run_;
   const ExchangePlan& plan_;
   const std::optional<Updater> updater_;  ///< none: servers
   const bool serial_;

@@ -39,7 +39,7 @@ FeedbackOptions feedback_options(const Options& o, const Model& model, int ranks
   return feedback;
 }
 
-SynchronizerOptions synchronizer_options(const RunContext& run, const Options& o) {
+SynchronizerOptions synchronizer_options(Run& run, const Options& o) {
   return {.policy = o.policy,
           .cost = {},
           .check_every = o.check_every,
@@ -60,16 +60,16 @@ SynchronizerOptions synchronizer_options(const RunContext& run, const Options& o
 }
 
 /// Throws now the errors that the synchronizer would throw when the part begins.
-void require_possible(const RunContext& run, SynchronizerOptions exchange) {
+void require_possible(const Run& run, const std::vector<Gradient>& gradients, SynchronizerOptions exchange) {
   const Cluster here{.ranks = run.place.ranks};
   for (const std::string& way : codec_ways(exchange.codec)) {
     exchange.codec = way;
-    static_cast<void>(exchange_law(gradients_of(run.network), exchange, here));
+    static_cast<void>(exchange_law(gradients, exchange, here));
   }
 }
 
 /// Chooses for every bucket the cheapest allowed codec, by rank 0's cluster file.
-void choose(const RunContext& run, const Options& o, ExchangePlan& plan) {
+void choose(Run& run, const std::vector<Gradient>& gradients, const Options& o, ExchangePlan& plan) {
   require(!o.cluster.empty(),
           "--codec {} without --cluster; allowed: with the file of `syncopate fit --codec {}`, which has the costs of "
           "codecs",
@@ -80,16 +80,14 @@ void choose(const RunContext& run, const Options& o, ExchangePlan& plan) {
   };
   cluster.ranks = run.place.ranks;
   cluster.ranks_per_host = std::min(cluster.ranks_per_host, run.place.ranks);
-  plan.codecs = ChosenCodecs(run.group, codec_ways(o.codec),
-                             choose_codecs(gradients_of(run.network), plan.options, cluster, cost_of));
+  plan.codecs = ChosenCodecs(run.group, codec_ways(o.codec), choose_codecs(gradients, plan.options, cluster, cost_of));
   plan.options.codec = "none";
   if (run.place.rank == 0 && !plan.codecs.unused().empty())
     run.output.warn(fmt::format("not chosen for any bucket: codec {}", plan.codecs.unused()));
 }
 
 /// Takes the costs of exchanges from the cluster file. A codec that is slower than none by rank 0's file is not used.
-void weigh(const RunContext& run, const Options& o, ExchangePlan& plan) {
-  const std::vector<Gradient> gradients = gradients_of(run.network);
+void weigh(Run& run, const std::vector<Gradient>& gradients, const Options& o, ExchangePlan& plan) {
   std::uint64_t bytes = 0;
   for (const Gradient& gradient : gradients) bytes += 4 * gradient.elements;
   Cluster cluster = read_cluster(o.cluster);
@@ -121,11 +119,12 @@ void weigh(const RunContext& run, const Options& o, ExchangePlan& plan) {
 
 }  // namespace
 
-ExchangePlan plan_exchange(const RunContext& run, const Options& options) {
+ExchangePlan plan_exchange(Run& run, const Network& network, const Options& options) {
+  const std::vector<Gradient> gradients = gradients_of(network);
   ExchangePlan plan{.options = synchronizer_options(run, options)};
-  if (!options.is_served()) require_possible(run, plan.options);
-  if (chooses_codecs(options.codec)) choose(run, options, plan);
-  if (!options.cluster.empty()) weigh(run, options, plan);
+  if (!options.is_served()) require_possible(run, gradients, plan.options);
+  if (chooses_codecs(options.codec)) choose(run, gradients, options, plan);
+  if (!options.cluster.empty()) weigh(run, gradients, options, plan);
   plan.corrected = has_momentum_correction(options) && plan.refused_codec.empty();
   return plan;
 }

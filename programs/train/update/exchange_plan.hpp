@@ -3,27 +3,13 @@
 
 #include <string>
 
-#include "model.hpp"
 #include "network/network.hpp"
 #include "options.hpp"
-#include "record/output.hpp"
-#include "syncopate/group.hpp"
+#include "run.hpp"
 #include "syncopate/synchronizer.hpp"
-#include "syncopate/trace.hpp"
 #include "update/codec_choice.hpp"
-#include "update/served.hpp"
 
 namespace syncopate::train {
-
-/// Context that all parts of a training share. All of it outlives them.
-struct RunContext {
-  Group& group;
-  const Place& place;
-  const Model& model;
-  const Network& network;
-  Trace& trace;
-  Output& output;
-};
 
 struct ExchangePlan {
   SynchronizerOptions options;  ///< without `weights` and `update`
@@ -32,9 +18,9 @@ struct ExchangePlan {
   bool corrected = false;       ///< gradients come with their momentum, and the optimizer adds none
 };
 
-/// Plans the exchange. With a cluster file it uses its costs: every bucket gets the cheapest allowed codec, and no
-/// codec that is predicted to be slower, which rank 0 logs. A collective. Throws Misuse if codec, exchange and
-/// algorithm do not fit.
-[[nodiscard]] ExchangePlan plan_exchange(const RunContext& run, const Options& options);
+/// Plans the exchange of a part with these options. With a cluster file it uses its costs: every bucket gets the
+/// cheapest allowed codec, and no codec that is predicted to be slower, which rank 0 logs. A collective. Throws Misuse
+/// if codec, exchange and algorithm do not fit.
+[[nodiscard]] ExchangePlan plan_exchange(Run& run, const Network& network, const Options& options);
 
 }  // namespace syncopate::train

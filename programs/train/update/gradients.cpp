@@ -192,6 +192,13 @@ Served Gradients::finish_served() {
   return served_->served();
 }
 
+void Gradients::begin_codecs(std::uint64_t step) {
+  SavedCodecState fresh = codec_state();
+  if (fresh.gradients.empty()) return;  // no synchronizer
+  fresh.steps = step;
+  restore(fresh);
+}
+
 double Gradients::take_waited_s() { return std::exchange(waited_s_, 0); }
 
 /// A layer may use its parameters in any order, so this waits for all parameters up to this one.

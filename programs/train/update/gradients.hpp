@@ -72,6 +72,9 @@ class Gradients final {
     return synchronizer_ ? synchronizer_->save() : SavedCodecState{};
   }
   void restore(const SavedCodecState& state) { served_ ? served_->restore(state) : synchronizer_->restore(state); }
+  /// Sets the step of codecs before their first step. It counts the steps of the whole training, so random draws and
+  /// warm-up do not depend on where a run was interrupted or a part began.
+  void begin_codecs(std::uint64_t step);
   /// Statistics of the last completed step; empty without a synchronizer.
   [[nodiscard]] StepStatistics statistics() const {
     return synchronizer_ ? synchronizer_->statistics() : StepStatistics{};

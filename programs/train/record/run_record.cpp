@@ -1,0 +1,57 @@
+// The settings, the sizes, and the buckets of a run, as one JSON object.
+#include "record/run_record.hpp"
+
+namespace syncopate::train {
+namespace {
+
+/// Name that `simulate` gives to the order of pushes: each gradient when it is ready, front layers first.
+constexpr const char* kServedPolicy = "front_first";
+
+}  // namespace
+
+Json run_record(const Run& run, const TrainingState& state, const Part& part, const Descent& descent) {
+  const Options &o = run.options, &now = part.options;
+  const ExchangePlan& plan = descent.plan();
+  Json layers = Json::array(), buckets = Json::array();
+  for (const auto& [name, value] : state.network.parameters)
+    layers.push_back({{"name", name}, {"elements", value.numel()}});
+  for (const BucketInfo& bucket : descent.gradients().buckets())
+    buckets.push_back({{"first", bucket.first}, {"last", bucket.last}, {"bytes", bucket.bytes}});
+  plan.codecs.describe(buckets);
+  Json record{{"model", o.model},
+              {"data", o.data},
+              {"ranks", run.place.ranks},
+              {"transport", run.is_served() ? "grpc" : run.group.transport()},
+              {"policy", run.is_served() ? kServedPolicy : o.policy},
+              {"codec", plan.refused_codec.empty() ? now.codec : "none"},
+              {"exchange", now.exchange},
+              {"optimizer", descent.rule()},
+              {"algorithm", now.algorithm},
+              {"serial", o.serial},
+              {"batch", run.samples_per_step(part) / static_cast<std::size_t>(run.place.ranks)},
+              {"global_batch", run.samples_per_step(part)},
+              {"accumulate", o.accumulate},
+              {"steps", run.last_step(state.progress)},
+              {"threads", o.threads},
+              {"seed", state.seed},
+              {"training_samples", run.data->training_samples()},
+              {"evaluation_samples", run.data->evaluation_samples()},
+              {"parameters", state.parameters.numel()},
+              {"gradient_bytes", descent.gradients().bytes()},
+              {"command", o.command},
+              {"layers", layers},
+              {"buckets", buckets}};
+  if (!plan.refused_codec.empty()) record["refused_codec"] = plan.refused_codec;
+  if (!plan.codecs.unused().empty()) record["unused_codecs"] = plan.codecs.unused();
+  if (o.origin_rate > 0) record["origin_rate"] = o.origin_rate;
+  if (run.is_served()) record["consistency"] = o.consistency;
+  if (run.is_served()) record["placement"] = o.placement;
+  if (descent.updater() == Updater::every_rank) record["broadcast_every"] = o.broadcast_every;
+  if (!o.recipe) return record;
+  record["recipe"] = o.recipe_file;
+  record["part"] = part.number;
+  for (const Part& each : run.parts) record["parts"].push_back(row_of(each));
+  return record;
+}
+
+}  // namespace syncopate::train
