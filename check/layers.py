@@ -52,6 +52,7 @@ FOREIGN = [
     (r"hwy/", ("src/kernel/", "test/kernel/"), "Highway"),
     (r"openssl/", ("src/base/", "src/transport/", "src/server/rpc/", "test/transport/"), "OpenSSL"),
     (r"(?:jpeglib|jerror|png)\.h$", ("src/input/picture/", "test/input/", "programs/syncopate/dataset/", "bench/input/"), "libjpeg and libpng"),
+    (r"zlib\.h$", ("src/input/", "test/input/"), "zlib"),
     (r"CLI/", ("programs/", "bench/"), "CLI11"),
 ]
 

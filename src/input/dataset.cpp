@@ -63,8 +63,9 @@ Dataset open_dataset(const std::string& path) {
   }
   throw Misuse(fmt::format(
       "{} holds no pictures; allowed: a folder with train/CLASS/PICTURE.jpeg and val/CLASS/PICTURE.jpeg (or .jpg, "
-      ".png), one with such CLASS/PICTURE.jpeg in train/*.tar and val/*.tar, or one with CIFAR-10's data_batch_1.bin "
-      "to data_batch_5.bin and test_batch.bin",
+      ".png), one with such CLASS/PICTURE.jpeg in train/*.tar and val/*.tar, one with CIFAR-10's data_batch_1.bin to "
+      "data_batch_5.bin and test_batch.bin, or one with MNIST's train-images-idx3-ubyte, train-labels-idx1-ubyte, "
+      "t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte (or .gz)",
       path));
 }
 

@@ -14,7 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kPlane = 32 * 32, kRecord = 1 + 3 * kPlane;
+constexpr PlaneLayout kLayout{.side = 32, .planes = 3, .head = 1};
+constexpr std::size_t kRecord = 1 + 3 * 32 * 32;
 
 fs::path folder_of(const fs::path& path) {
   std::error_code ignored;
@@ -41,7 +42,7 @@ class CifarFiles final : public Source {
       const auto label = std::to_integer<std::uint8_t>(record[0]);
       if (label > 9) throw Corrupt(fmt::format("{}: label {} at offset {} is not one of 0..9", file.path(), label, at));
       labels_.push_back(label);
-      moments.add(std::span(record).subspan(1));
+      moments.add(record);
     }
     ends_.push_back(labels_.size());
     const std::string facts = fmt::format("{}/{}/{}", path.filename().string(), file.bytes(), file.changed_ns());
@@ -79,15 +80,15 @@ bool recognises(const std::string& path) { return !folder_of(path).empty(); }
 Dataset open(const std::string& path) {
   const fs::path folder = folder_of(path);
   const auto training = std::make_shared<CifarFiles>(), evaluation = std::make_shared<CifarFiles>();
-  PlaneMoments moments, ignored;
+  PlaneMoments moments(kLayout), ignored(kLayout);
   for (int i = 1; i <= 5; ++i) training->append(folder / fmt::format("data_batch_{}.bin", i), moments);
   evaluation->append(folder / "test_batch.bin", ignored);
   Dataset set;
   set.classes = {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"};
-  set.side = 32;
+  set.side = kLayout.side;
   set.training = training;
   set.evaluation = evaluation;
-  set.decoder = [map = moments.normaliser()] { return plane_decoder(map); };
+  set.decoder = [map = moments.normaliser()] { return plane_decoder(kLayout, map); };
   return set;
 }
 

@@ -1,5 +1,7 @@
-// Decodes CIFAR-10's records to normalised pixels.
+// Decodes records of planes to normalised pixels.
 #include "input/picture/planes.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -12,8 +14,6 @@
 namespace syncopate::input {
 namespace {
 
-constexpr int kSide = 32;
-constexpr std::size_t kPlane = kSide * kSide;
 constexpr int kMargin = 4;  ///< pixels of zero around a picture from which the random crop is taken
 constexpr std::uint64_t kPlaneDraws = 0x61756767;  ///< "augg"
 
@@ -31,24 +31,32 @@ Change change_of(const PictureTransform& look) {
   return {shift(0), shift(1), (random.bits(2) & 1) != 0};
 }
 
+std::span<const std::byte> planes_of(const PlaneLayout& layout, std::span<const std::byte> record) {
+  if (record.size() != layout.bytes())
+    throw Corrupt(fmt::format("has {} bytes; a record has {} + {} x {} x {}", record.size(), layout.head, layout.planes,
+                              layout.side, layout.side));
+  return record.subspan(layout.head);
+}
+
 class Planes final : public Decoder {
  public:
-  explicit Planes(const PlaneNormaliser& normaliser) : normaliser_(normaliser) {}
+  Planes(const PlaneLayout& layout, const PlaneNormaliser& normaliser) : layout_(layout), normaliser_(normaliser) {}
 
   void decode(std::span<const std::byte> record, const PictureTransform& look, float* out) override {
     base::require(look.side >= 1, "a picture of {} pixels each way; allowed: at least 1", look.side);
-    if (record.size() != 1 + 3 * kPlane) throw Corrupt("is not a record of 1 + 3 x 32 x 32 bytes");
-    if (look.side == kSide) return write(record.subspan(1), change_of(look), out);
-    whole_.resize(3 * kPlane);
-    write(record.subspan(1), change_of(look), whole_.data());
-    resizer_.resize_planes(whole_.data(), kSide, look.side, out);
+    const std::span<const std::byte> planes = planes_of(layout_, record);
+    if (look.side == layout_.side) return write(planes, change_of(look), out);
+    whole_.resize(3 * layout_.plane_bytes());
+    write(planes, change_of(look), whole_.data());
+    resizer_.resize_planes(whole_.data(), layout_.side, look.side, out);
   }
 
  private:
   void write(std::span<const std::byte> planes, const Change& change, float* out) const {
+    const std::size_t plane = layout_.plane_bytes();
     for (std::size_t c = 0; c < 3; ++c)
-      for (int y = 0; y < kSide; ++y)
-        write_row({planes.subspan(c * kPlane, kPlane), normaliser_[c], y}, change, out + c * kPlane);
+      for (int y = 0; y < layout_.side; ++y)
+        write_row({planes.subspan(c % layout_.planes * plane, plane), normaliser_[c], y}, change, out + c * plane);
   }
 
   struct Row {
@@ -57,16 +65,18 @@ class Planes final : public Decoder {
     int y;
   };
 
-  static void write_row(const Row& row, const Change& change, float* out_plane) {
-    const int from_y = row.y + change.dy;
-    for (int x = 0; x < kSide; ++x) {
-      const int from_x = (change.flip ? kSide - 1 - x : x) + change.dx;
-      const bool inside = from_y >= 0 && from_y < kSide && from_x >= 0 && from_x < kSide;
-      const auto at = static_cast<std::size_t>(from_y) * kSide + static_cast<std::size_t>(from_x);
-      out_plane[row.y * kSide + x] = inside ? row.map[std::to_integer<std::size_t>(row.plane[at])] : 0.0F;
+  void write_row(const Row& row, const Change& change, float* out_plane) const {
+    const int side = layout_.side, from_y = row.y + change.dy;
+    for (int x = 0; x < side; ++x) {
+      const int from_x = (change.flip ? side - 1 - x : x) + change.dx;
+      const bool inside = from_y >= 0 && from_y < side && from_x >= 0 && from_x < side;
+      out_plane[row.y * side + x] =
+          inside ? row.map[std::to_integer<std::size_t>(row.plane[static_cast<std::size_t>(from_y * side + from_x)])]
+                 : 0.0F;
     }
   }
 
+  const PlaneLayout layout_;
   const PlaneNormaliser normaliser_;
   std::vector<float> whole_;
   Resizer resizer_;
@@ -74,17 +84,19 @@ class Planes final : public Decoder {
 
 }  // namespace
 
-void PlaneMoments::add(std::span<const std::byte> planes) {
-  const std::size_t plane = planes.size() / 3;
+void PlaneMoments::add(std::span<const std::byte> record) {
+  const std::span<const std::byte> planes = planes_of(layout_, record);
+  const std::size_t plane = layout_.plane_bytes();
   for (std::size_t i = 0; i < planes.size(); ++i) ++histogram_[i / plane][std::to_integer<std::size_t>(planes[i])];
 }
 
 PlaneNormaliser PlaneMoments::normaliser() const {
   PlaneNormaliser result{};
   for (std::size_t c = 0; c < 3; ++c) {
+    const std::array<std::uint64_t, 256>& histogram = histogram_[c % layout_.planes];
     double count = 0, sum = 0, squares = 0;
     for (std::size_t v = 0; v < 256; ++v) {
-      const auto n = static_cast<double>(histogram_[c][v]), value = static_cast<double>(v);
+      const auto n = static_cast<double>(histogram[v]), value = static_cast<double>(v);
       count += n, sum += n * value, squares += n * value * value;
     }
     const double mean = sum / count, deviation = std::sqrt(std::max(squares / count - mean * mean, 1.0));
@@ -94,8 +106,8 @@ PlaneNormaliser PlaneMoments::normaliser() const {
   return result;
 }
 
-std::unique_ptr<Decoder> plane_decoder(const PlaneNormaliser& normaliser) {
-  return std::make_unique<Planes>(normaliser);
+std::unique_ptr<Decoder> plane_decoder(const PlaneLayout& layout, const PlaneNormaliser& normaliser) {
+  return std::make_unique<Planes>(layout, normaliser);
 }
 
 }  // namespace syncopate::input
