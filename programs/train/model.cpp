@@ -23,8 +23,9 @@ void require_side(const Model& model, int side, int resolution) {
           resolution, model.name);
   if (model.input == DataKind::text) return;
   require(side >= model.least_side && (model.most_side == 0 || side <= model.most_side),
-          "model {} takes images of {} pixels each way{}, and these have {}: give {} resolution", model.name,
-          model.least_side, model.most_side == 0 ? " and more" : "", side, resolution > 0 ? "another" : "a");
+          "model {} takes images of {}{} pixels each way{}, and these have {}: give {} resolution", model.name,
+          model.least_side, model.most_side == 0 ? "" : fmt::format(" to {}", model.most_side),
+          model.most_side == 0 ? " and more" : "", side, resolution > 0 ? "another" : "a");
 }
 
 }  // namespace syncopate::train

@@ -12,15 +12,16 @@ class Builder;
 
 enum class DataKind : std::uint8_t { images, text };
 
-/// Options of models: sizes of the transformers, GoogLeNet's auxiliary classifiers, and the number of classes of an
-/// image model.
+/// Options of models: sizes of the transformers and of mlp, GoogLeNet's auxiliary classifiers, and the number of
+/// classes and the size of the images of an image model.
 struct ModelOptions {
   int layers = 4;
-  int width = 256;
+  int width = 0;  ///< 0: the model's own
   int heads = 4;
   int context = 128;
   bool auxiliary = false;
   int classes = 0;  ///< from the data; 0: the model's own
+  int side = 0;     ///< pixels of the images each way, from the data; 0: text
 };
 
 struct Model {
@@ -30,6 +31,7 @@ struct Model {
   int side = 32;               ///< pixels of the images in its paper
   int least_side = 32;         ///< smallest images that it accepts
   int most_side = 0;           ///< 0: any
+  bool one_side = false;       ///< its weights depend on the side, so all parts of a recipe have the same
   int classes = 10;            ///< number of classes, unless the data state it
   double learning_rate = 0.1;  ///< default of --lr, for a global batch of about 128
   std::uint64_t warmup = 0;    ///< default of --warmup

@@ -36,7 +36,10 @@ void add_cache_options(CLI::App& app, Options& o) {
 
 void add_model_options(CLI::App& app, Options& o) {
   app.add_option("--model", o.model, model_names())->required();
-  app.add_option("--data", o.data, "folder of images (`syncopate info format`), or a text file or folder");
+  app.add_option(
+      "--data", o.data,
+      "folder of images (`syncopate info format`), fashion-mnist (installed by scripts/install --data), or a "
+      "text file or folder");
   app.add_option(
          "--resolution", o.resolution,
          "images are scaled to this many pixels each way (default: the images' own size; if they differ, and for "
@@ -53,8 +56,8 @@ void add_model_options(CLI::App& app, Options& o) {
   app.add_option("--layers", o.sizes.layers, "transformer: blocks")
       ->capture_default_str()
       ->check(tools::between(1, 1000));
-  app.add_option("--width", o.sizes.width, "transformer: width")
-      ->capture_default_str()
+  app.add_option("--width", o.sizes.width,
+                 "transformer: width (default 256); mlp: width of the hidden layers (default 2048)")
       ->check(tools::between(1, 65536));
   app.add_option("--heads", o.sizes.heads, "transformer: attention heads")
       ->capture_default_str()

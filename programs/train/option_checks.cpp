@@ -96,7 +96,8 @@ void check_effect(const CLI::App& app, const std::vector<const Options*>& parts)
 
 void check(const Options& o) {
   (void)model_named(o.model);
-  require(!o.data.empty() || !o.profile.empty(), "--data is required: a folder of images, or a text file or folder");
+  require(!o.data.empty() || !o.profile.empty(),
+          "--data is required: a folder of images, fashion-mnist, or a text file or folder");
   require(o.profile.empty() || o.steps.value_or(kProfiledSteps) >= kProfiledSteps,
           "--steps {} with --profile; allowed: {} or more", o.steps.value_or(0), kProfiledSteps);
   require_entry("policy", o.policy);

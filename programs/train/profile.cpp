@@ -34,9 +34,13 @@ struct Layer {
 
 std::string layer_of(const std::string& parameter) { return parameter.substr(0, parameter.rfind('.')); }
 
+int side_of(const Model& model, const Options& options) {
+  return options.resolution > 0 ? options.resolution : model.side;
+}
+
 std::pair<at::Tensor, at::Tensor> made_up_batch(const Model& model, const Options& options) {
   const auto batch = static_cast<std::int64_t>(options.batch);
-  const int side = options.resolution > 0 ? options.resolution : model.side;
+  const int side = side_of(model, options);
   require_side(model, side, options.resolution);
   if (model.input == DataKind::images)
     return {at::randn({batch, 3, side, side}), at::randint(model.classes, {batch}, at::kLong)};
@@ -51,6 +55,7 @@ class Profiler final {
     Builder builder(options.seed.value_or(1));
     ModelOptions sizes = options.sizes;
     sizes.classes = model_.classes;
+    sizes.side = side_of(model_, options);
     network_ = model_.build(builder, sizes);
     parameters_ = gather_in_one_memory(network_.parameters);
     std::tie(input_, target_) = made_up_batch(model_, options);

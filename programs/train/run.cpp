@@ -51,11 +51,20 @@ Run::Run(Group& joined, const Place& here, const Options& given)
   require_possible_sides();
   require_equal(group, settings_of(*data), "give every rank the same data");
   sizes.classes = data->classes() > 0 ? data->classes() : model.classes;
+  sizes.side = data->side(parts.front().options.resolution);
 }
 
 void Run::require_possible_sides() const {
+  const int first = data->side(parts.front().options.resolution);
   for (const Part& part : parts)
-    in_part(part, [&] { require_side(model, data->side(part.options.resolution), part.options.resolution); });
+    in_part(part, [&] {
+      const int side = data->side(part.options.resolution);
+      require_side(model, side, part.options.resolution);
+      require(!model.one_side || side == first,
+              "model {} has images of {} pixels each way here and of {} in the first part; its weights depend on the "
+              "number of pixels: give all parts the same resolution",
+              model.name, side, first);
+    });
 }
 
 bool Run::done(const input::Progress& at) const {

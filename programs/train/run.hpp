@@ -50,7 +50,7 @@ struct Run {
   Output output;
   Trace trace;
   std::unique_ptr<Data> data;
-  ModelOptions sizes;  ///< with the number of classes of the data
+  ModelOptions sizes;  ///< with the number of classes and pixels of the data
   Notices notices;
   std::optional<Interrupt> interrupt;  ///< from the first step on
   double last_step_s = 0;

@@ -93,7 +93,7 @@ TEST_F(Resolution, ThatAModelCannotTakeIsRefusedByName) {
   for (const auto& [words, why] :
        {std::pair{"--model alexnet",
                   "takes images of 67 pixels each way and more, and these have 32: give a resolution"},
-        std::pair{"--model mlp --resolution 40", "takes images of 32 pixels each way, and these have 40"},
+        std::pair{"--model mlp --resolution 40", "takes images of 28 to 32 pixels each way, and these have 40"},
         std::pair{"--model transformer --context 8 --resolution 40", "which reads text"}}) {
     const bool reads = std::string(words).find("transformer") != std::string::npos;
     const Ended ended = train(1, words + (reads ? " --data " + text : ""));

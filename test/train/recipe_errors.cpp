@@ -52,7 +52,7 @@ TEST_F(RecipeErrors, APartThatCannotBeIsToldBeforeTheFirstStep) {
       {R"("exchange": "sharded", "codec": "fp16")", "allowed: codec 'none' only"},
       {R"("exchange": "sharded", "algorithm": "mst")", "reduce_scatter algorithm 'mst' is unknown"},
       {R"("codec": "auto:topk:0.1+none")", "without --cluster"},
-      {R"("resolution": 16)", "takes images of 32 pixels each way and more, and these have 16: give another"},
+      {R"("resolution": 16)", "takes images of 28 pixels each way and more, and these have 16: give another"},
       {R"("exchange": "none")", "exchange none in a recipe of 2 parts"},
       {R"("exchange": "parameter_server")", "exchange parameter_server in a recipe of 2 parts"},
   };

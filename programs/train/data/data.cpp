@@ -6,6 +6,21 @@
 #include "require.hpp"
 
 namespace syncopate::train {
+namespace {
+
+/// The path of --data.
+std::string path_of(const std::string& data) {
+  constexpr const char* kPackaged = "/usr/share/datasets/fashion-mnist";  // by Debian's dataset-fashion-mnist
+  std::error_code ignored;
+  if (data != "fashion-mnist" || std::filesystem::exists(data, ignored)) return data;
+  require(std::filesystem::exists(kPackaged, ignored),
+          "--data fashion-mnist: {} is missing: run scripts/install --data, or apt-get install dataset-fashion-mnist; "
+          "also allowed: --data FOLDER with its four files",
+          kPackaged);
+  return kPackaged;
+}
+
+}  // namespace
 
 Batch part_of(const Batch& batch, const Range& samples) {
   const std::int64_t n = batch.input.size(0), answers = n > 0 ? batch.target.size(0) / n : 0;
@@ -14,7 +29,7 @@ Batch part_of(const Batch& batch, const Range& samples) {
 }
 
 std::unique_ptr<Data> open_data(const Model& model, const Options& options) {
-  const std::string& path = options.data;
+  const std::string path = path_of(options.data);
   const bool pictures = input::is_dataset(path);
   std::error_code ignored;
   require(std::filesystem::exists(path, ignored), "--data {}: there is no such file or folder", path);
@@ -23,7 +38,7 @@ std::unique_ptr<Data> open_data(const Model& model, const Options& options) {
             "--data {} holds no images (`syncopate info format` lists the layouts), and {} trains on images (text "
             "trains --model transformer; `syncopate data draw` makes images)",
             path, model.name);
-    return open_pictures(model, options);
+    return open_pictures(model, options, path);
   }
   require(!pictures, "--data {} holds images, and {} trains on text (images train resnet20, resnet110, vgg11, mlp)",
           path, model.name);

@@ -64,13 +64,15 @@ class Data {
   [[nodiscard]] virtual std::unique_ptr<Batches> evaluation(const HeldOut& held_out) const = 0;
 };
 
-/// Images in one of the library's formats (`syncopate info format`). Their size is --resolution, or else their own; if
-/// sizes differ, the model's. Throws Misuse, Corrupt, SystemFailure.
-[[nodiscard]] std::unique_ptr<Data> open_pictures(const Model& model, const Options& options);
+/// Images of a folder in one of the library's formats (`syncopate info format`). Their size is --resolution, or else
+/// their own; if sizes differ, the model's. Throws Misuse, Corrupt, SystemFailure.
+[[nodiscard]] std::unique_ptr<Data> open_pictures(const Model& model, const Options& options,
+                                                  const std::string& folder);
 /// One file, or all files below a folder, as one text of bytes. A sample is `context` bytes and their successors. The
 /// last 5 % of the samples are held out for evaluation. Throws Misuse (no text, or too little), SystemFailure.
 [[nodiscard]] std::unique_ptr<Data> open_text(const std::string& path, int context);
-/// The data that `model` trains on. Throws Misuse if --data holds the other kind.
+/// The data that `model` trains on. --data is a path or, if there is no such file or folder, the name of a data set
+/// that Debian packages. Throws Misuse if --data holds the other kind.
 [[nodiscard]] std::unique_ptr<Data> open_data(const Model& model, const Options& options);
 
 }  // namespace syncopate::train

@@ -102,8 +102,8 @@ class Pictures final : public Data {
 
 }  // namespace
 
-std::unique_ptr<Data> open_pictures(const Model& model, const Options& options) {
-  input::Dataset set = input::open_dataset(options.data);
+std::unique_ptr<Data> open_pictures(const Model& model, const Options& options, const std::string& folder) {
+  input::Dataset set = input::open_dataset(folder);
   const int own_side = set.side > 0 ? set.side : model.side;
   return std::make_unique<Pictures>(std::move(set), options, own_side);
 }

@@ -1,4 +1,4 @@
-// A linear classifier 3072-10: a baseline of what is learnt from pixels without shapes.
+// A linear classifier, 3072-10 for 32x32 images: a baseline of what is learnt from pixels without shapes.
 #include "model.hpp"
 #include "network/network.hpp"
 
@@ -6,7 +6,7 @@ namespace syncopate::train::model {
 namespace {
 
 Network build(Builder& builder, const ModelOptions& options) {
-  const Linear fc = builder.linear("fc", 3072, options.classes);
+  const Linear fc = builder.linear("fc", 3 * options.side * options.side, options.classes);
   return builder.finish([=](const at::Tensor& images, bool) { return fc(images.flatten(1)); });
 }
 
@@ -16,7 +16,9 @@ extern constinit const Model linear;
 const Model linear{.name = "linear",
                    .summary = "linear classifier 3072-10, 123 kB of gradients",
                    .input = DataKind::images,
+                   .least_side = 28,
                    .most_side = 32,
+                   .one_side = true,
                    .learning_rate = 0.01,
                    .warmup = 0,
                    .build = build};

@@ -14,6 +14,7 @@ extern constinit const Model resnet110;
 const Model resnet110{.name = "resnet110",
                       .summary = "residual network of depth 110 for 32x32 images, 1,727,962 parameters",
                       .input = DataKind::images,
+                      .least_side = 28,
                       .learning_rate = 0.1,
                       .warmup = 100,
                       .build = build};

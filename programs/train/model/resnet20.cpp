@@ -14,6 +14,7 @@ extern constinit const Model resnet20;
 const Model resnet20{.name = "resnet20",
                      .summary = "residual network of depth 20 for 32x32 images, 269,722 parameters",
                      .input = DataKind::images,
+                     .least_side = 28,
                      .learning_rate = 0.1,
                      .warmup = 20,
                      .build = build};

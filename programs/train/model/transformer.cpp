@@ -43,7 +43,9 @@ Block build_block(Builder& builder, const std::string& name, const ModelOptions&
   return block;
 }
 
-Network build(Builder& builder, const ModelOptions& options) {
+Network build(Builder& builder, const ModelOptions& given) {
+  ModelOptions options = given;
+  if (options.width == 0) options.width = 256;
   require(options.width % options.heads == 0, "--width {} is not a multiple of --heads {}", options.width,
           options.heads);
   const Parameter bytes = builder.table("bytes", 256, options.width, 0.5);
