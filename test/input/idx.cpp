@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint32_t kSide = 6, kPixels = kSide * kSide;
+constexpr std::uint32_t kIdxSide = 6, kIdxPixels = kIdxSide * kIdxSide;
 
 std::string idx_of(std::initializer_list<std::uint32_t> sizes, const std::string& values) {
   std::string bytes{'\0', '\0', '\x08', static_cast<char>(sizes.size())};
@@ -44,7 +44,7 @@ std::string zipped(const std::string& bytes) {
 /// The pixels of `pictures` pictures; all bytes occur.
 std::string pixels_of(std::uint32_t pictures) {
   std::string pixels;
-  for (std::uint32_t i = 0; i < pictures * kPixels; ++i) pixels.push_back(static_cast<char>(7 * i));
+  for (std::uint32_t i = 0; i < pictures * kIdxPixels; ++i) pixels.push_back(static_cast<char>(7 * i));
   return pixels;
 }
 
@@ -67,9 +67,9 @@ class Idx : public testing::Test {
     folder = name;
     std::string labels;
     for (char i = 0; i < 20; ++i) labels.push_back(static_cast<char>(i % 10));
-    write("train-images-idx3-ubyte", idx_of({20, kSide, kSide}, pixels_of(20)));
+    write("train-images-idx3-ubyte", idx_of({20, kIdxSide, kIdxSide}, pixels_of(20)));
     write("train-labels-idx1-ubyte", idx_of({20}, labels));
-    write("t10k-images-idx3-ubyte.gz", zipped(idx_of({3, kSide, kSide}, pixels_of(3))));
+    write("t10k-images-idx3-ubyte.gz", zipped(idx_of({3, kIdxSide, kIdxSide}, pixels_of(3))));
     write("t10k-labels-idx1-ubyte.gz", zipped(idx_of({3}, {9, 0, 5})));
   }
   void TearDown() override { fs::remove_all(folder); }
@@ -102,9 +102,10 @@ TEST_F(Idx, GivesPicturesAndLabelsAsStoredPlainOrGzipped) {
   const std::string pixels = pixels_of(20);
   for (const auto& source : {set.training, set.evaluation}) {
     std::vector<std::byte> record(source->bytes(2));
-    ASSERT_EQ(record.size(), kPixels);
+    ASSERT_EQ(record.size(), kIdxPixels);
     source->read(2, record);
-    EXPECT_EQ(std::string(reinterpret_cast<const char*>(record.data()), kPixels), pixels.substr(2 * kPixels, kPixels));
+    EXPECT_EQ(std::string(reinterpret_cast<const char*>(record.data()), kIdxPixels),
+              pixels.substr(2 * kIdxPixels, kIdxPixels));
   }
   EXPECT_EQ(set.training->name(2), "picture 2 of " + (folder / "train-images-idx3-ubyte").string());
 }
@@ -112,23 +113,23 @@ TEST_F(Idx, GivesPicturesAndLabelsAsStoredPlainOrGzipped) {
 TEST_F(Idx, RepeatsGreyInThreeChannelsNormalisedByTheTrainingPart) {
   const Dataset set = open_dataset(folder);
   double sum = 0, squares = 0;
-  std::vector<float> out(3 * kPixels);
+  std::vector<float> out(3 * kIdxPixels);
   for (std::size_t record = 0; record < 20; ++record) {
-    std::vector<std::byte> bytes(kPixels);
+    std::vector<std::byte> bytes(kIdxPixels);
     set.training->read(record, bytes);
     set.decoder()->decode(bytes, {.side = 6}, out.data());
-    for (std::size_t i = 0; i < kPixels; ++i) {
-      EXPECT_EQ(out[i], out[kPixels + i]);
-      EXPECT_EQ(out[i], out[2 * kPixels + i]);
+    for (std::size_t i = 0; i < kIdxPixels; ++i) {
+      EXPECT_EQ(out[i], out[kIdxPixels + i]);
+      EXPECT_EQ(out[i], out[2 * kIdxPixels + i]);
       sum += out[i], squares += static_cast<double>(out[i]) * out[i];
     }
   }
-  EXPECT_NEAR(sum / (20 * kPixels), 0, 1e-5);
-  EXPECT_NEAR(squares / (20 * kPixels), 1, 1e-4);
+  EXPECT_NEAR(sum / (20 * kIdxPixels), 0, 1e-5);
+  EXPECT_NEAR(squares / (20 * kIdxPixels), 1, 1e-4);
   std::vector<float> large(3 * 64);
-  std::vector<std::byte> bytes(kPixels);
+  std::vector<std::byte> bytes(kIdxPixels);
   set.decoder()->decode(bytes, {.side = 8, .augment = true, .seed = 1}, large.data());
-  EXPECT_THROW(set.decoder()->decode(std::span(bytes).first(kPixels - 1), {.side = 6}, out.data()), Corrupt);
+  EXPECT_THROW(set.decoder()->decode(std::span(bytes).first(kIdxPixels - 1), {.side = 6}, out.data()), Corrupt);
 }
 
 TEST_F(Idx, NamesAFileThatIsMissing) {
@@ -140,9 +141,9 @@ TEST_F(Idx, RefusesAWrongHeader) {
   const std::string file = "train-images-idx3-ubyte", pixels = pixels_of(20);
   write(file, idx_of({20}, pixels));
   EXPECT_EQ(refusal(), file + " begins with 00000801; allowed: 00000803 (idx, unsigned bytes, dimensions: 3)");
-  write(file, std::string("\0\0\x0d\3", 4) + idx_of({20, kSide, kSide}, pixels).substr(4));
+  write(file, std::string("\0\0\x0d\3", 4) + idx_of({20, kIdxSide, kIdxSide}, pixels).substr(4));
   EXPECT_EQ(refusal(), file + " begins with 00000d03; allowed: 00000803 (idx, unsigned bytes, dimensions: 3)");
-  write(file, idx_of({20, kSide, kSide}, "").substr(0, 15));
+  write(file, idx_of({20, kIdxSide, kIdxSide}, "").substr(0, 15));
   EXPECT_EQ(refusal(), file + " ends at byte 15 of its idx header of 16");
   write(file, "");
   EXPECT_EQ(refusal(), file + " ends at byte 0 of its idx header of 16");
@@ -150,9 +151,9 @@ TEST_F(Idx, RefusesAWrongHeader) {
 
 TEST_F(Idx, RefusesSizesThatDoNotMatchTheContents) {
   const std::string file = "train-images-idx3-ubyte", pixels = pixels_of(20);
-  write(file, idx_of({20, kSide, kSide}, pixels.substr(1)));
+  write(file, idx_of({20, kIdxSide, kIdxSide}, pixels.substr(1)));
   EXPECT_EQ(refusal(), file + " has 735 bytes; allowed: the 736 that its header declares (20 x 6 x 6)");
-  write(file, idx_of({20, kSide, kSide}, pixels + "x"));
+  write(file, idx_of({20, kIdxSide, kIdxSide}, pixels + "x"));
   EXPECT_EQ(refusal(), file + " has 737 bytes; allowed: the 736 that its header declares (20 x 6 x 6)");
   write(file, idx_of({~0U, ~0U, ~0U}, pixels));
   EXPECT_EQ(refusal(),
@@ -175,13 +176,13 @@ TEST_F(Idx, RefusesALabelThatIsNoClass) {
 }
 
 TEST_F(Idx, OfNoPicturesIsRefused) {
-  write("train-images-idx3-ubyte", idx_of({0, kSide, kSide}, ""));
+  write("train-images-idx3-ubyte", idx_of({0, kIdxSide, kIdxSide}, ""));
   write("train-labels-idx1-ubyte", idx_of({0}, ""));
   EXPECT_NE(refusal().find("no pictures to train on"), std::string::npos) << refusal();
 }
 
 TEST_F(Idx, RefusesBrokenGzipData) {
-  const std::string file = "t10k-images-idx3-ubyte.gz", contents = idx_of({3, kSide, kSide}, pixels_of(3));
+  const std::string file = "t10k-images-idx3-ubyte.gz", contents = idx_of({3, kIdxSide, kIdxSide}, pixels_of(3));
   const std::string whole = zipped(contents);
   for (std::size_t length = 2; length < whole.size(); ++length) {
     write(file, whole.substr(0, length));
