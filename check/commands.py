@@ -8,7 +8,7 @@
 
 A comment on the line before a block says what is special: <!-- run: exact --> compares times and rates too,
 <!-- run: lab --> needs emulated hosts, <!-- run: train --> the training program, <!-- run: skip, REASON --> is not run (it takes minutes, or several hosts).
-Blocks of a page run in their order in one scratch folder, which also shows data/ and example/.
+Blocks of a page run in their order in one scratch folder, which also shows data/, example/ and docs/figures/.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from pathlib import Path
 from base.tree import ROOT, Finding, files, report
 
 LIMIT_S = 120  # of one command on a loaded machine: what takes longer belongs to no check
-SHOWN = ("data", "example")  # folders of the tree that a command may name
+SHOWN = ("data", "example", "docs/figures")  # folders of the tree that a command may name
 RUN = ("console", "sh")
 
 _FENCE = re.compile(r"^```(\S*)\s*$")
@@ -178,11 +178,17 @@ def block_findings(path, block, shell):
     return list((console_findings if block.language == "console" else sh_findings)(path, block, shell))
 
 
+def shown(root, folder):
+    """Makes the folders that commands may name visible in a scratch folder."""
+    for name in SHOWN:
+        if (root / name).is_dir():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).symlink_to(root / name)
+
+
 def page_findings(root, path, programs):
     with tempfile.TemporaryDirectory(prefix="syncopate-commands-") as folder:
-        for name in SHOWN:
-            if (root / name).is_dir():
-                (Path(folder) / name).symlink_to(root / name)
+        shown(root, Path(folder))
         shell = Shell(folder, programs)
         for block in blocks((root / path).read_text()):
             yield from block_findings(str(path), block, shell)
