@@ -16,6 +16,7 @@ from base.functions import functions
 from base.small_tree import Tree
 from test_commands import Commands  # run together with those below
 from test_layers import Layers, Rooms  # run together with those below
+from test_reproduce import Reproduce  # run together with those below
 
 
 class Sizes(Tree):
