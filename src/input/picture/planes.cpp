@@ -67,12 +67,13 @@ class Planes final : public Decoder {
 
   void write_row(const Row& row, const Change& change, float* out_plane) const {
     const int side = layout_.side, from_y = row.y + change.dy;
+    const auto at = [side](int y, int x) {
+      return static_cast<std::size_t>(y) * static_cast<std::size_t>(side) + static_cast<std::size_t>(x);
+    };
     for (int x = 0; x < side; ++x) {
       const int from_x = (change.flip ? side - 1 - x : x) + change.dx;
       const bool inside = from_y >= 0 && from_y < side && from_x >= 0 && from_x < side;
-      out_plane[row.y * side + x] =
-          inside ? row.map[std::to_integer<std::size_t>(row.plane[static_cast<std::size_t>(from_y * side + from_x)])]
-                 : 0.0F;
+      out_plane[at(row.y, x)] = inside ? row.map[std::to_integer<std::size_t>(row.plane[at(from_y, from_x)])] : 0.0F;
     }
   }
 

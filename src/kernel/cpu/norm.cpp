@@ -1,6 +1,7 @@
 // The squared norm in 32 partial sums, and scaling, on the processor's widest vectors.
 #include "kernel/norm.hpp"
 
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -118,7 +119,7 @@ double squared_norm(DType dtype, const std::byte* in, std::size_t count) {
   }
   for (std::size_t width = sums_count / 2; width > 0; width /= 2)
     for (std::size_t j = 0; j < width; ++j) sums[j] += sums[j + width];
-  return sums[0] == sums[0] ? sums[0] : std::numeric_limits<double>::quiet_NaN();
+  return std::isnan(sums[0]) ? std::numeric_limits<double>::quiet_NaN() : sums[0];
 }
 
 void scale(DType dtype, std::byte* into, std::size_t count, double factor) {
