@@ -1,5 +1,4 @@
-// MNIST's files: pictures and labels as stored, plain or gzipped; hostile bytes are refused with file, place and
-// reason.
+// Format idx: whole files give their pictures and labels, plain or gzipped, and damaged files are refused by name.
 #include "input/idx.hpp"
 
 #include <gtest/gtest.h>
