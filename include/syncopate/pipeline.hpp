@@ -75,7 +75,7 @@ struct PipelineOptions {
   bool augment = false;
   std::uint64_t seed = 0;
   OnCorrupt on_corrupt = OnCorrupt::skip;
-  std::chrono::milliseconds timeout{600'000};  ///< limit of `next`: a source that does not return is an error
+  std::chrono::milliseconds timeout{600'000};  ///< limit of `next`: a read that hangs is an error
 };
 
 /// This rank's pictures of one step.
@@ -106,7 +106,7 @@ class Pipeline final {
   /// Starts with the step at `from`, at any epoch and sample. Call it once.
   void start(const Progress& from, Plan plan);
   /// Returns the next step's pictures. Throws what reading or decoding that step threw, also in all later calls; Misuse
-  /// after the last step; Timeout. Called by one thread.
+  /// after the last step; SystemFailure after PipelineOptions::timeout. Called by one thread.
   [[nodiscard]] PictureBatch next();
 
  private:

@@ -18,23 +18,6 @@ namespace {
 
 using Lists = std::vector<std::vector<Item>>;
 
-/// This rank's work in one step.
-struct StepPlan {
-  std::vector<std::uint32_t> mine;  ///< this rank's share
-  std::vector<Item> here;           ///< records of it that this rank holds
-  std::vector<Item> direct;         ///< records of it that no rank holds
-  Lists out, in;                    ///< by peer
-  std::size_t moves = 0;            ///< records that travel between any two ranks; equal on all ranks
-
-  /// Keeps the memory.
-  void clear() {
-    for (std::vector<Item>* list : {&here, &direct}) list->clear();
-    for (Lists* lists : {&out, &in})
-      for (std::vector<Item>& list : *lists) list.clear();
-    moves = 0;
-  }
-};
-
 std::unique_ptr<disk::Store> store_of(const Options& options, const input::Source& source, int rank) {
   if (options.folder.empty()) return nullptr;
   return std::make_unique<disk::Store>(disk::Place{fmt::format("{}/rank-{}", options.folder, rank), options.disk_bytes},
@@ -101,6 +84,23 @@ class Cache::Impl {
   }
 
  private:
+  /// This rank's work in one step.
+  struct StepPlan {
+    std::vector<std::uint32_t> mine;  ///< this rank's share
+    std::vector<Item> here;           ///< records of it that this rank holds
+    std::vector<Item> direct;         ///< records of it that no rank holds
+    Lists out, in;                    ///< by peer
+    std::size_t moves = 0;            ///< records that travel between any two ranks; equal on all ranks
+
+    /// Keeps the memory.
+    void clear() {
+      mine.clear(), here.clear(), direct.clear();
+      for (Lists* lists : {&out, &in})
+        for (std::vector<Item>& list : *lists) list.clear();
+      moves = 0;
+    }
+  };
+
   /// The other ranks read why it failed, and not only that this rank has left the group.
   std::unique_ptr<disk::Store> open_store(const Options& options, const input::Source& source) try {
     return store_of(options, source, group_->rank());

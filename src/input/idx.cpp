@@ -2,6 +2,8 @@
 #include "input/idx.hpp"
 
 #include <fmt/format.h>
+
+#define ZLIB_CONST  // zlib only reads its input
 #include <zlib.h>
 
 #include <algorithm>
@@ -78,7 +80,7 @@ class Unzipper final {
   std::size_t inflate_some(base::Bytes into) {
     constexpr std::size_t kMost = 1U << 30;  // zlib counts in 32 bits
     const std::size_t in = std::min(rest_.size(), kMost), out = std::min(into.size(), kMost);
-    stream_.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(rest_.data()));
+    stream_.next_in = reinterpret_cast<const Bytef*>(rest_.data());
     stream_.avail_in = static_cast<uInt>(in);
     stream_.next_out = reinterpret_cast<Bytef*>(into.data());
     stream_.avail_out = static_cast<uInt>(out);

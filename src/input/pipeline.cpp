@@ -29,22 +29,6 @@ std::shared_ptr<float> floats(std::size_t count) {
   return {memory, [](float* p) { ::operator delete (p, std::align_val_t{kAlignment}); }};
 }
 
-/// A picture that cannot be decoded.
-struct Refusal {
-  std::uint32_t sample = 0;
-  std::string why;
-};
-
-/// One step in progress. The lock of the pipeline guards `left`, `next`, `failed_at`, `error` and `refused`.
-struct Job {
-  PictureBatch batch;
-  std::vector<Record> records;
-  std::size_t next = 0, left = 0;  ///< pictures: the first that no thread has taken, and the number not ready
-  std::size_t failed_at = SIZE_MAX;
-  std::exception_ptr error;  ///< error of the first picture in order that has one
-  std::vector<Refusal> refused;
-};
-
 }  // namespace
 
 class Pipeline::Work final {
@@ -76,7 +60,7 @@ class Pipeline::Work final {
     const auto begin = std::chrono::steady_clock::now();
     base::Lock lock(mutex_);
     while (!is_first_whole() && !(jobs_.empty() && finished_))
-      if (!changed_.wait_until(lock, begin + options_.timeout) && !is_first_whole()) throw_timeout();
+      if (!changed_.wait_until(lock, begin + options_.timeout) && !is_first_whole()) throw_stuck();
     base::require(!jobs_.empty(), "a step after the last one of the plan");
     if (jobs_.front()->error) std::rethrow_exception(jobs_.front()->error);
     const std::shared_ptr<Job> job = jobs_.front();
@@ -90,6 +74,22 @@ class Pipeline::Work final {
   }
 
  private:
+  /// A picture that cannot be decoded.
+  struct Refusal {
+    std::uint32_t sample = 0;
+    std::string why;
+  };
+
+  /// One step in progress. `mutex_` guards `left`, `next`, `failed_at`, `error` and `refused`.
+  struct Job {
+    PictureBatch batch;
+    std::vector<Record> records;
+    std::size_t next = 0, left = 0;  ///< pictures: the first that no thread has taken, and the number not ready
+    std::size_t failed_at = SIZE_MAX;
+    std::exception_ptr error;  ///< error of the first picture in order that has one
+    std::vector<Refusal> refused;
+  };
+
   void read_steps(Progress at, const Plan& plan) {
     while (has_room()) {
       auto job = std::make_shared<Job>();
@@ -168,11 +168,12 @@ class Pipeline::Work final {
   [[nodiscard]] bool is_first_whole() const SYNCOPATE_REQUIRES(mutex_) {
     return !jobs_.empty() && jobs_.front()->left == 0;
   }
-  [[noreturn]] void throw_timeout() const SYNCOPATE_REQUIRES(mutex_) {
+  [[noreturn]] void throw_stuck() const SYNCOPATE_REQUIRES(mutex_) {
     const std::string done = jobs_.empty() ? "its records are not read"
                                            : fmt::format("{} of its {} pictures are not decoded", jobs_.front()->left,
                                                          jobs_.front()->batch.count());
-    throw Timeout(fmt::format("the pictures of a step are not ready after {} ms: {}", options_.timeout.count(), done));
+    throw SystemFailure(
+        fmt::format("the pictures of a step are not ready after {} ms: {}", options_.timeout.count(), done));
   }
   [[nodiscard]] std::shared_ptr<Job> first_with_work() const SYNCOPATE_REQUIRES(mutex_) {
     for (const auto& job : jobs_)
