@@ -40,7 +40,7 @@ std::unique_ptr<Data> open_data(const Model& model, const Options& options) {
             path, model.name);
     return open_pictures(model, options, path);
   }
-  require(!pictures, "--data {} holds images, and {} trains on text (images train resnet20, resnet110, vgg11, mlp)",
+  require(!pictures, "--data {} holds images, and {} trains on text (images train lenet, resnet20, vgg11 and others)",
           path, model.name);
   return open_text(path, options.sizes.context);
 }

@@ -28,8 +28,8 @@ struct Mailbox {
   base::Condition changed;
   std::atomic<std::uint64_t> signals{0};
   std::vector<std::deque<Offer>> offers SYNCOPATE_GUARDED_BY(mutex);  ///< by sender
-  std::vector<std::uint64_t> sent
-      SYNCOPATE_GUARDED_BY(mutex);  ///< tokens of this rank's frames whose bytes were given back
+  /// Tokens of this rank's frames whose bytes were given back.
+  std::vector<std::uint64_t> sent SYNCOPATE_GUARDED_BY(mutex);
 
   /// `f` is called with the lock held, which clang cannot relate to the argument of `f`.
   template <class F>
@@ -64,8 +64,8 @@ struct Hub {
   std::optional<membership::Failure> failure SYNCOPATE_GUARDED_BY(mutex);
   std::map<std::uint64_t, Agreement> agreements SYNCOPATE_GUARDED_BY(mutex);   ///< a limited number of the latest
   std::vector<membership::OperationRecord> begun SYNCOPATE_GUARDED_BY(mutex);  ///< by rank: the last operation it began
-  std::vector<std::deque<membership::OperationRecord>> messages
-      SYNCOPATE_GUARDED_BY(mutex);  ///< by rank: a limited number of its latest
+  /// By rank: a limited number of its latest.
+  std::vector<std::deque<membership::OperationRecord>> messages SYNCOPATE_GUARDED_BY(mutex);
   /// Hubs of sub-groups that wait for their members, by number, with the number of members that have not fetched
   /// theirs.
   std::map<std::uint64_t, std::pair<std::shared_ptr<Hub>, int>> branches SYNCOPATE_GUARDED_BY(mutex);

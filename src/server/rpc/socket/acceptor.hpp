@@ -80,8 +80,8 @@ class Acceptor final {
   Guests guests_ SYNCOPATE_GUARDED_BY(mutex_);  ///< keys grow with time
   std::size_t waiting_ SYNCOPATE_GUARDED_BY(mutex_) = 0, inside_ SYNCOPATE_GUARDED_BY(mutex_) = 0;
   std::uint64_t next_key_ SYNCOPATE_GUARDED_BY(mutex_);
-  base::Time resting_until_ SYNCOPATE_GUARDED_BY(mutex_) =
-      base::kNever;  ///< the system was out of descriptors, and no guest could be closed
+  /// The system was out of descriptors, and no guest could be closed.
+  base::Time resting_until_ SYNCOPATE_GUARDED_BY(mutex_) = base::kNever;
   base::Time said_at_ SYNCOPATE_GUARDED_BY(mutex_) = {};
   std::jthread thread_;
 };
