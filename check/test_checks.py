@@ -15,6 +15,7 @@ import tidy
 from base.functions import functions
 from base.small_tree import Tree
 from test_commands import Commands  # run together with those below
+from test_convergence import Convergence  # run together with those below
 from test_layers import Layers, Rooms  # run together with those below
 from test_reproduce import Reproduce  # run together with those below
 

@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""Tables of scripts/convergence: confidence intervals, pairs of seeds, and cells that lack data."""
+
+import importlib.machinery
+import importlib.util
+import sys
+import unittest
+
+from base.tree import ROOT
+
+_loader = importlib.machinery.SourceFileLoader("convergence", str(ROOT / "scripts/convergence"))
+convergence = importlib.util.module_from_spec(importlib.util.spec_from_loader("convergence", _loader))
+sys.modules["convergence"] = convergence  # where its dataclass looks for its own module
+_loader.exec_module(convergence)
+
+SETUP = "--lr 0.05"
+
+
+def run(codec, seed, final, curve=None, wire=1000, **more):
+    return {"model": "mlp", "codec": codec, "seed": seed, "options": f"{SETUP} --codec {codec}", "data": "d", "ranks": 4,
+            "steps": 40, "metric": "accuracy", "final": final, "wire_bytes_per_step": wire, "gradient_bytes": 4000,
+            "curve": curve or [[20, final - 0.1], [40, final]], **more}
+
+
+def measured(codec, rate, seconds):
+    return {"model": "mlp", "codec": codec, "rate": rate, "options": f"{SETUP} --codec {codec}", "step_seconds": {"median": seconds}}
+
+
+def cells(runs, steps=()):
+    """The cells of each line of the table, by codec."""
+    lines = [line for line in convergence.Table("mlp", SETUP, runs, steps).text().splitlines() if line.startswith("| `")]
+    return {line.split("`")[1]: [cell.strip() for cell in line.split("|")[2:-1]] for line in lines}
+
+
+class Convergence(unittest.TestCase):
+    def test_an_interval_is_students(self):
+        mean, half = convergence.interval([1, 2, 3, 4, 5])
+        self.assertEqual(mean, 3)
+        self.assertAlmostEqual(half, 2.776 * (2.5 / 5) ** 0.5)  # the variance of the sample, four degrees of freedom
+        self.assertAlmostEqual(convergence.interval([1, 2])[1], 12.706 * 0.5)
+        self.assertAlmostEqual(convergence.interval([0, 1] * 20)[1], 2.228 * (10 / 39 / 40) ** 0.5)  # beyond the list
+        self.assertEqual(convergence.interval([7]), (7, None))
+
+    def test_pairs_have_the_same_seed(self):
+        dense = [run("none", seed, final) for seed, final in ((1, 0.90), (2, 0.80))]
+        rows = [run("bf16", seed, final) for seed, final in ((3, 0.1), (2, 0.79), (1, 0.91))]
+        low, high = sorted(convergence.paired(rows, dense))
+        self.assertAlmostEqual(low, -0.01)
+        self.assertAlmostEqual(high, 0.01)
+
+    def test_a_goal_is_open_while_the_interval_has_both_sides_of_it(self):
+        for differences, metric, wanted in (([-0.001, -0.001], "accuracy", "met"), ([0.01, 0.01], "accuracy", "met"),
+                                            ([-0.004, -0.004], "accuracy", "missed"), ([-0.001, -0.003], "accuracy", "open"),
+                                            ([0.004, 0.004], "loss", "missed"), ([-0.004, -0.004], "loss", "met"),
+                                            ([0.0], "loss", "–"), ([], "loss", "–")):
+            self.assertEqual(convergence.verdict(differences, metric, 0.003), wanted, (differences, metric))
+
+    def test_a_line_compares_pairs_only_and_counts_seeds(self):
+        dense = [run("none", 1, 0.90), run("none", 2, 0.80)]
+        found = cells(dense + [run("bf16", 1, 0.89, wire=500), run("bf16", 2, 0.79, wire=500), run("bf16", 3, 0.1, wire=500)])
+        self.assertEqual(found["none"], ["2", "85.00 (80.00 to 90.00)", "–", "–", "1", "1.0", "30", "–", "–"])
+        self.assertEqual(found["bf16"], ["3", "59.33 (10.00 to 89.00)", "-1.00 ± 0.00 (2 pairs)", "missed", "0", "2.0", "1 of 3 seeds", "–", "–"])
+        self.assertEqual(cells(dense + [run("int8", 1, 0.91)])["int8"][1:4], ["91.00", "+1.00 (1 pair)", "–"])
+        self.assertEqual(cells(dense + [run("int8", 7, 0.91)])["int8"][2], "no pair")
+
+    def test_a_seed_counts_once(self):
+        self.assertEqual(cells([run("none", 1, 0.5), run("none", 1, 0.9)])["none"][:2], ["1", "90.00"])
+
+    def test_the_ratio_of_payloads_is_shown_where_it_is_on_record(self):
+        found = cells([run("none", 1, 0.9), run("bf16", 1, 0.9, payload_bytes_per_step=2000)])
+        self.assertEqual((found["none"][6], found["bf16"][6]), ("–", "2.0"))
+
+    def test_minutes_are_of_each_rate_and_warm_up_steps_are_not_faster_than_dense_ones(self):
+        warm = "topk --warmup-density 0.25 --warmup-steps 10"
+        steps = [measured(codec, rate, seconds) for codec, rate, seconds in
+                 (("none", "200mbit", 30), ("none", "1gbit", 6), (warm, "200mbit", 3), ("bf16", "1gbit", 3))]
+        found = cells([run("none", 1, 0.9), run(warm, 1, 0.9), run("bf16", 1, 0.9)], steps)
+        self.assertEqual(found["none"][-2:], ["20.0", "4.0"])
+        self.assertEqual(found[warm][-2:], ["6.5", "–"])
+        self.assertEqual(found["bf16"][-2:], ["–", "2.0"])
+
+    def test_runs_of_other_setups_have_their_own_table(self):
+        old = dict(run("none", 1, 0.9), options="--lr 0.1 --codec none")
+        convergence.rows_of = lambda file: [run("none", 1, 0.9), old] if file == convergence.RUNS else []
+        self.assertEqual([(table.setup, len(table.rows)) for table in convergence.tables()], [(SETUP, 1), ("--lr 0.1", 1)])
+
+
+if __name__ == "__main__":
+    unittest.main()
