@@ -79,6 +79,17 @@ class Convergence(unittest.TestCase):
         self.assertEqual(found[warm][-2:], ["6.5", "–"])
         self.assertEqual(found["bf16"][-2:], ["–", "2.0"])
 
+    def test_peers_have_their_own_block_and_dense_run_but_the_target_of_all(self):
+        runs = [run("none", 1, 0.90), run("ddp", 1, 0.80, wire=None), run("ddp", 2, 0.70, wire=None), run("ddp_fp16", 2, 0.71, wire=None)]
+        steps = [dict(measured(codec, "1gbit", 3), wire_bytes_per_step=sent) for codec, sent in (("ddp", 4096), ("ddp_fp16", 2048))]
+        text = convergence.Table("mlp", SETUP, runs, steps).text()
+        ours, peers = text.split("DistributedDataParallel")
+        self.assertEqual(("`none`" in ours, "`none`" in peers, "`ddp" in ours), (True, False, False))
+        self.assertEqual((ours.count("steps to 70.0 %"), peers.count("steps to 70.0 %")), (1, 1))
+        self.assertEqual(cells(runs, steps)["ddp_fp16"], ["1", "71.00", "+1.00 (1 pair)", "–", "2", "2.0", "40", "–", "2.0"])
+        self.assertEqual(cells(runs)["ddp_fp16"][4:6], ["–", "–"])  # not measured
+        self.assertNotIn("`ddp", convergence.Table("mlp", SETUP, [run("none", 1, 0.9), run("ddp_fp16", 1, 0.9)], []).text())
+
     def test_runs_of_other_setups_have_their_own_table(self):
         old = dict(run("none", 1, 0.9), options="--lr 0.1 --codec none")
         convergence.rows_of = lambda file: [run("none", 1, 0.9), old] if file == convergence.RUNS else []
