@@ -124,8 +124,14 @@ void bind_values(nb::module_& module) {
       .def_ro("first", &BucketInfo::first)
       .def_ro("last", &BucketInfo::last)
       .def_ro("bytes", &BucketInfo::bytes);
+  nb::class_<SentShare>(module, "SentShare", "What a codec that selects elements sent of one gradient, since the beginning.")
+      .def_ro("sent", &SentShare::sent, "Elements sent, in all steps.")
+      .def_ro("elements", &SentShare::elements, "Elements of the gradient times the steps; sent / elements is the density.")
+      .def_ro("threshold", &SentShare::threshold, "Threshold of the last step; 0: the codec has none.")
+      .def_ro("spread", &SentShare::spread, "Variance over mean of the importance; 0: not known.");
   nb::class_<StepStatistics>(module, "StepStatistics", "Costs of the last step on this rank.")
       .def_ro("wire_bytes", &StepStatistics::wire_bytes, "Bytes sent, headers included.")
+      .def_ro("payload_bytes", &StepStatistics::payload_bytes, "Bytes that codecs encoded, each counted once.")
       .def_ro("wait_s", &StepStatistics::wait_s, "Seconds that `wait` blocked.")
       .def_ro("gradient_norm", &StepStatistics::gradient_norm, "Global L2 norm before clipping; 0 without clip_norm.")
       .def_ro("predicted_s", &StepStatistics::predicted_s, "Seconds predicted for the step before it began; 0: none.")
@@ -178,6 +184,9 @@ void bind_step(nb::class_<Averaging>& type) {
       .def(
           "buckets", [](const Averaging& self) { return self.own().buckets(); },
           "Buckets in the order of exchange: of the last step, or the planned ones before the first.")
+      .def(
+          "sent_shares", [](const Averaging& self) { return self.own().sent_shares(); },
+          "What codecs that select elements sent of each gradient; call it between steps.")
       .def(
           "statistics", [](const Averaging& self) { return self.own().statistics(); }, "Costs of the last step.");
 }

@@ -106,16 +106,25 @@ using ExchangeCostOf = std::function<ExchangeCost(const ExchangeLaw& law, std::u
 
 /// Costs of the last step.
 struct StepStatistics {
-  std::uint64_t wire_bytes = 0;  ///< sent by this rank, headers included
+  std::uint64_t wire_bytes = 0;     ///< sent by this rank, headers included
+  std::uint64_t payload_bytes = 0;  ///< what this rank's codecs encoded: values, indices and masks, each counted once
   double wait_s = 0;             ///< time `wait` blocked its caller
   double gradient_norm = 0;      ///< global L2 norm before clipping; 0 without clip_norm, and where no update runs
   double predicted_s = 0;        ///< the step's time, predicted before it began; 0: not predicted yet
   bool measuring = false;        ///< the step ran under a temporary partition for measuring
 };
 
+/// What a codec that selects elements sent of one gradient since the synchronizer was created; zeros for other codecs.
+struct SentShare {
+  std::uint64_t sent = 0, elements = 0;  ///< sums over the steps; sent / elements is the density
+  double threshold = 0;  ///< of the last step, of codecs that agree on one (importance); for beta > 0 alpha alone
+  /// Variance over mean of the importance when this rank last proposed a mask (codec importance); 0: it did not yet.
+  double spread = 0;
+};
+
 /// A codec's state between steps on this rank (residuals, momenta), by gradient: for checkpoints.
 struct SavedCodecState {
-  std::string codec;  ///< with its parameter
+  std::string codec;  ///< its name and the kind of feedback, which must be the same where the state is restored
   std::uint64_t steps = 0;
   std::vector<std::pair<std::string, std::vector<std::byte>>> gradients{};  ///< name, bytes; forward order
 };
@@ -171,6 +180,8 @@ class Synchronizer final {
   /// policy that decides during the step plans none.
   [[nodiscard]] std::vector<BucketInfo> buckets() const;
   [[nodiscard]] StepStatistics statistics() const noexcept;
+  /// By gradient. Call it between steps.
+  [[nodiscard]] std::vector<SentShare> sent_shares() const;
 
   /// Discards what the last step changed in the codec's state: the next step starts from the same state, for example
   /// because the caller skips the update after an infinite gradient. Every rank calls it, between steps, once per step.
@@ -179,6 +190,7 @@ class Synchronizer final {
   /// steps.
   [[nodiscard]] SavedCodecState save() const;
   /// Loads a state that was saved by a synchronizer with the same codec, gradients and ranks; otherwise throws Misuse.
+  /// The codec's parameters and its warm-up may differ.
   void restore(const SavedCodecState& saved);
 
  private:

@@ -77,6 +77,7 @@ StepRow PartTraining::step(Batches& batches) {
   if (losses.samples > 0) row.loss = losses.sum / static_cast<double>(losses.samples);
   row.wire_bytes = gradients().wire_bytes();
   const StepStatistics statistics = gradients().statistics();
+  row.payload_bytes = statistics.payload_bytes;
   if (statistics.predicted_s > 0) row.predicted_s = statistics.predicted_s;
   row.measuring = statistics.measuring;
   row.samples_per_second = static_cast<double>(share.total) / row.times.step_s;

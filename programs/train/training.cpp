@@ -161,7 +161,8 @@ void Training::report_evaluation() {
   if (run_.is_served() && run_.place.rank != 0) return;
   part_->settle();
   evaluation_ = evaluate(run_, state_, part_->part().options.resolution);
-  run_.output.epoch(run_.epochs_trained(state_.progress), state_.progress.step, *evaluation_);
+  run_.output.epoch(run_.epochs_trained(state_.progress), state_.progress.step, *evaluation_,
+                    part_->gradients().take_sent());
 }
 
 void Training::save() {

@@ -53,6 +53,14 @@ std::string Settings::text() const {
   return text;
 }
 
+std::string Settings::owner() const {
+  std::string text(codec->name);
+  if (feedback.kind != Feedback::Kind::none)
+    text += feedback.kind == Feedback::Kind::residual ? ", feedback residual" : ", feedback momentum";
+  if (codec->feedback != FeedbackUse::pointless) text += fmt::format(", dense below {} elements", dense_below);
+  return text;
+}
+
 bool is_coded(const Settings& settings, const Tensor& whole) {
   if (settings.codec->codes != nullptr && !settings.codec->codes(settings, whole)) return false;
   return settings.codec->feedback == FeedbackUse::pointless || whole.values.count >= settings.dense_below;

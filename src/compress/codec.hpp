@@ -39,7 +39,8 @@ struct Codec {
   bool one_round = true;      ///< the conversation ends with the first answer
   FeedbackUse feedback = FeedbackUse::pointless;
   bool wants_weights = false;  ///< its coder reads Tensor::weights
-  bool has_density = false;    ///< its first parameter is a density, which a warm-up can change
+  bool has_density = false;    ///< its first parameter is a density
+  bool warms_up = false;       ///< its density can fall from that of a warm-up
   bool (*takes)(DType dtype);  ///< whether its coder takes gradients of this type without conversion; see coding_type
   /// Upper bound of the bytes of these tensors' payload in any round.
   std::size_t (*wire_bytes)(const Settings& settings, std::span<const Tensor> tensors);
@@ -75,6 +76,8 @@ struct Settings {
   std::size_t dense_below = 0;
   /// A name without a parameter gives the same text as the name with its default parameter.
   [[nodiscard]] std::string text() const;
+  /// What state between steps depends on: the codec's name, the kind of feedback, and which gradients are coded.
+  [[nodiscard]] std::string owner() const;
 };
 
 /// Every codec, by name (generated from the folder codec/).

@@ -29,6 +29,18 @@ struct CombineSet {
   }
 };
 
+/// What a coder that selects elements sent of a tensor, in all steps.
+struct SelectionReport {
+  std::uint64_t sent = 0, elements = 0;  ///< sums over the steps; sent / elements is the density
+  double threshold = 0;                  ///< of the last step, if the codec has one
+  double spread = 0;                     ///< variance over mean of the importance when this rank last proposed a mask
+
+  void add(std::size_t selected, std::size_t of) noexcept {
+    sent += selected;
+    elements += of;
+  }
+};
+
 /// A gradient, or this rank's rows of it.
 struct Tensor {
   Buffer values;       ///< the gradient; after the last round, its average
@@ -37,6 +49,7 @@ struct Tensor {
   base::Bytes next{};  ///< state for the next step, as long as `kept`; becomes `kept` if this step succeeds
   std::size_t rows = 0, columns = 1;  ///< values.count = rows * columns
   std::uint64_t key = 0;              ///< of the gradient, for counter-based random numbers
+  SelectionReport* report = nullptr;  ///< coders that select elements add what they sent; null: nobody asks
 };
 
 [[nodiscard]] inline std::size_t elements_of(std::span<const Tensor> tensors) noexcept {

@@ -120,7 +120,7 @@ compress::Settings codec_settings(const SynchronizerOptions& options) {
                     (feedback.warmup_density > 0) == (feedback.warmup_steps > 0),
                 "warm-up from density {} in {} steps; allowed: a density above 0, at most 1, and steps; or neither",
                 feedback.warmup_density, feedback.warmup_steps);
-  base::require(feedback.warmup_steps == 0 || settings.codec->has_density,
+  base::require(feedback.warmup_steps == 0 || settings.codec->warms_up,
                 "warm-up with codec {}, which has no density; allowed: without warm-up", settings.codec->name);
   settings.warmup = {feedback.warmup_density, feedback.warmup_steps};
   return settings;
@@ -164,10 +164,13 @@ std::vector<compress::Settings> checked_settings(const std::vector<Gradient>& gr
   return settings;
 }
 
-std::string text_of(std::span<const compress::Settings> settings) {
+namespace {
+
+template <class TextOf>
+std::string joined(std::span<const compress::Settings> settings, TextOf text_of_one) {
   std::vector<std::pair<std::string, std::size_t>> runs;
   for (const compress::Settings& each : settings) {
-    const std::string text = each.text();
+    const std::string text = text_of_one(each);
     if (runs.empty() || runs.back().first != text) runs.emplace_back(text, 0);
     ++runs.back().second;
   }
@@ -175,6 +178,16 @@ std::string text_of(std::span<const compress::Settings> settings) {
   std::vector<std::string> parts;
   for (const auto& [text, count] : runs) parts.push_back(fmt::format("{} x{}", text, count));
   return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+}  // namespace
+
+std::string text_of(std::span<const compress::Settings> settings) {
+  return joined(settings, [](const compress::Settings& each) { return each.text(); });
+}
+
+std::string owner_of(std::span<const compress::Settings> settings) {
+  return joined(settings, [](const compress::Settings& each) { return each.owner(); });
 }
 
 }  // namespace syncopate::sync

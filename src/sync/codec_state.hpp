@@ -24,7 +24,8 @@ class CodecState final {
   void undo();
   [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }  ///< number of commits
 
-  /// For checkpoints. `restore` throws Misuse, and changes nothing, if a gradient has another name or length here.
+  /// For checkpoints. `codec` is what owner_of returns. `restore` throws Misuse, and changes nothing, if a gradient has
+  /// another name or length here.
   [[nodiscard]] SavedCodecState save(const std::string& codec, std::span<const Gradient> gradients) const;
   void restore(const SavedCodecState& saved, const std::string& codec, std::span<const Gradient> gradients);
 
@@ -38,6 +39,12 @@ class CodecState final {
   bool can_undo_ = false;
 };
 
+/// What coders sent, in all steps. Used as CodecState is.
+struct CodecReports {
+  std::vector<compress::SelectionReport> selections;  ///< of every gradient
+  std::uint64_t payload_bytes = 0;                    ///< the payloads of all rounds
+};
+
 /// Throws Misuse for unknown names, and for feedback that is not sound for the codec or has values out of range.
 [[nodiscard]] compress::Settings codec_settings(const SynchronizerOptions& options);
 
@@ -49,5 +56,8 @@ class CodecState final {
                                                                const SynchronizerOptions& options);
 /// One codec's text; of several "A x3, B x2": how many gradients in forward order have which.
 [[nodiscard]] std::string text_of(std::span<const compress::Settings> settings);
+/// What the state between steps depends on, as text_of writes it: the codecs' names and their kinds of feedback, without
+/// parameters, so that parameters can change while residuals and velocities stay.
+[[nodiscard]] std::string owner_of(std::span<const compress::Settings> settings);
 
 }  // namespace syncopate::sync

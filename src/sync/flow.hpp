@@ -52,8 +52,8 @@ struct Flow {
   Flow(const Flow&) = delete;
   Flow& operator=(const Flow&) = delete;
 
-  [[nodiscard]] SavedCodecState save() const { return state.save(text_of(codecs), gradients); }
-  void restore(const SavedCodecState& saved) { state.restore(saved, text_of(codecs), gradients); }
+  [[nodiscard]] SavedCodecState save() const { return state.save(owner_of(codecs), gradients); }
+  void restore(const SavedCodecState& saved) { state.restore(saved, owner_of(codecs), gradients); }
 
   Group& group;
   const std::vector<Gradient> gradients;
@@ -66,7 +66,8 @@ struct Flow {
   WeightUpdater updater;
   const BucketInputs inputs{group, gradients, arena, codecs, share, cut, options.seed, options.weights};
   CodecState state;  ///< used by the threads of a step, and between steps by the caller's
-  const StepContext context{exchange, group, options.algorithm, share, cut, state, updater, options.trace};
+  CodecReports reports{.selections = std::vector<compress::SelectionReport>(gradients.size())};  ///< used as `state` is
+  const StepContext context{exchange, group, options.algorithm, share, cut, state, reports, updater, options.trace};
 };
 
 }  // namespace syncopate::sync

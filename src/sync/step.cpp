@@ -52,6 +52,7 @@ void encode(CodingGroup& group, const StepContext& context) {
   for (std::size_t i = 0; i < group.part.size(); ++i) {
     group.part[i].kept = context.state.kept(group.gradients[i]);
     group.part[i].next = context.state.next(group.gradients[i]);
+    group.part[i].report = &context.reports.selections[group.gradients[i]];
   }
   const compress::StepInfo info{context.state.steps(), context.share.rank, context.share.ranks};
   group.round = group.coder->begin(group.part, info, {group.wire.get(), group.wire_bytes});
@@ -61,6 +62,7 @@ void encode(CodingGroup& group, const StepContext& context) {
 void combine(CodingGroup& group, const StepContext& context, const ExchangeContext& exchange) {
   while (group.round) {
     const bool ends = group.round->ends;
+    context.reports.payload_bytes += group.round->payload.bytes().size();
     const compress::Answer answer = context.exchange.combine(exchange, *group.round);
     if (ends && !answer.declined) {
       group.round.reset();

@@ -16,6 +16,7 @@ struct StepContext {
   const RowShare& share;
   const Cut& cut;
   CodecState& state;
+  CodecReports& reports;
   WeightUpdater& updater;
   Trace* trace = nullptr;
 };

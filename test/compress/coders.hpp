@@ -75,9 +75,10 @@ class Coders final {
   [[nodiscard]] std::size_t size() const { return ranks_.size(); }
   [[nodiscard]] Rank& operator[](std::size_t rank) { return ranks_[rank]; }
   [[nodiscard]] Vectors& at(std::size_t rank, std::size_t tensor = 0) { return ranks_[rank].vectors[tensor]; }
-  /// The residual after a step, for a codec whose only state is residuals.
+  /// The residual after a step, with feedback `residual`. It follows the codec's own state.
   [[nodiscard]] float residual(std::size_t rank, std::size_t tensor, std::size_t i) {
-    return floats_of(base::ConstBytes(at(rank, tensor).kept).subspan(i * sizeof(float), sizeof(float)))[0];
+    const base::ConstBytes residuals = base::ConstBytes(at(rank, tensor).kept).last(shapes_[tensor].count() * sizeof(float));
+    return floats_of(residuals.subspan(i * sizeof(float), sizeof(float)))[0];
   }
   /// Every rank's payload of a round of the last step.
   [[nodiscard]] const std::vector<Payload>& payloads(std::size_t round) const { return payloads_[round]; }
@@ -134,6 +135,8 @@ class Coders final {
       for (Vectors& vectors : rank.vectors) vectors.kept.swap(vectors.next);
   }
 
+  /// What rank 0 sent of the first gradient is added here.
+  SelectionReport* report = nullptr;
   /// Damages the payload of a rank before it is gathered or merged.
   std::function<void(std::size_t rank, Payload& payload)> damage;
 
@@ -157,6 +160,7 @@ class Coders final {
       vectors.next.resize(vectors.kept.size());
       tensor.kept = vectors.kept;
       tensor.next = vectors.next;
+      if (i == 0 && &of == &ranks_[0]) tensor.report = report;
       of.tensors.push_back(tensor);
     }
   }

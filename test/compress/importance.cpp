@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "base/random.hpp"
@@ -111,7 +112,7 @@ TEST(Importance, DrawsItsRanksAnewForEachGradientAndStep) {
       while (!bytes.empty()) {
         of[std::to_integer<std::size_t>(bytes[0])].insert(rank);
         std::vector<std::uint32_t> indices;
-        bytes = sparse::read_indices(50, bytes.subspan(4), indices);
+        bytes = sparse::read_indices(50, bytes.subspan(8), indices);
       }
     }
     ASSERT_EQ(of[0].size(), 2U);
@@ -186,9 +187,9 @@ void hear(std::vector<std::byte> bytes) {
 }
 
 std::vector<std::byte> mask_of(std::uint32_t place, const std::vector<std::uint32_t>& indices, std::uint64_t elements) {
-  std::vector<std::byte> bytes(4 + sparse::most_indices_bytes(indices.size(), elements));
-  std::memcpy(bytes.data(), &place, 4);
-  bytes.resize(4 + sparse::write_indices(indices, elements, base::Bytes(bytes).subspan(4)));
+  std::vector<std::byte> bytes(8 + sparse::most_indices_bytes(indices.size(), elements));
+  std::memcpy(bytes.data(), &place, 4);  // the threshold that follows it is 0
+  bytes.resize(8 + sparse::write_indices(indices, elements, base::Bytes(bytes).subspan(8)));
   return bytes;
 }
 
@@ -210,11 +211,79 @@ TEST(Importance, RefusesMasksThatNobodyWrites) {
     EXPECT_THROW(hear({first.begin(), first.begin() + static_cast<std::ptrdiff_t>(length)}), Corrupt) << length;
 }
 
+/// The density of a tensor's union of masks in each step, on 4 ranks with gradients and weights from a normal
+/// distribution.
+std::vector<double> densities(Settings settings, std::size_t elements, std::uint64_t steps) {
+  settings.feedback.kind = Feedback::Kind::residual;
+  Coders coders(settings, vectors_of({elements}), 4);
+  std::vector<double> found;
+  for (std::uint64_t step = 0; step < steps; ++step) {
+    fill(coders, 1, step);
+    coders.step();
+    const auto sent = std::ranges::count_if(coders.at(0).values, [](float x) { return x != 0; });
+    found.push_back(static_cast<double>(sent) / static_cast<double>(elements));
+    const auto threshold = [&](std::size_t rank) { return test::floats_of(coders.at(rank).kept).front(); };
+    for (std::size_t rank = 1; rank < 4; ++rank) EXPECT_EQ(threshold(rank), threshold(0)) << "step " << step;
+  }
+  return found;
+}
+
+double mean_of(const std::vector<double>& values, std::size_t from) {
+  return std::accumulate(values.begin() + static_cast<std::ptrdiff_t>(from), values.end(), 0.0) /
+         static_cast<double>(values.size() - from);
+}
+
+TEST(Importance, FollowsATargetDensity) {
+  for (const double target : {0.01, 0.1})
+    for (const int masks : {1, 3}) {
+      const auto found = densities(settings_of(fmt::format("importance:auto:{},{},0", target, masks)), 4000, 120);
+      EXPECT_LT(found[0], (masks + 0.5) * target) << "the first threshold is a quantile on each proposer";
+      EXPECT_NEAR(mean_of(found, 40), target, target / 10) << masks << " masks";
+      EXPECT_LT(*std::ranges::max_element(found), 10 * target) << "residuals grow fast in the first steps";
+    }
+}
+
+TEST(Importance, FollowsATargetDensityOfAFewElements) {
+  EXPECT_NEAR(mean_of(densities(settings_of("importance:auto:0.02,1,0"), 10, 1500), 100), 0.02, 0.01)
+      << "one element in five steps";
+}
+
+TEST(Importance, WarmsUpFromAHighDensity) {
+  Settings target = settings_of("importance:auto:0.01,1,0"), fixed = settings_of("importance:3,1,0");
+  target.warmup = fixed.warmup = {.density = 0.5, .steps = 600};
+  const auto with_target = densities(target, 1000, 800), with_alpha = densities(fixed, 1000, 800);
+  const auto without = densities(settings_of("importance:3,1,0"), 1000, 800);
+  EXPECT_NEAR(with_target[0], 0.5, 0.02);
+  const std::vector<double> middle(with_target.begin() + 280, with_target.begin() + 320);
+  EXPECT_NEAR(mean_of(middle, 0), std::sqrt(0.5 * 0.01), 0.02);
+  EXPECT_NEAR(mean_of(with_target, 700), 0.01, 0.002);
+  EXPECT_NEAR(with_alpha[0], 0.5, 0.02);
+  EXPECT_NEAR(mean_of(with_alpha, 700), mean_of(without, 700), 0.02) << "alpha is fixed after the warm-up";
+}
+
+TEST(Importance, ReportsWhatItSent) {
+  Coders coders(with_residual("importance:auto:0.05,1,0"), vectors_of({2000}), 1);
+  SelectionReport report;
+  coders.report = &report;
+  std::uint64_t sent = 0;
+  for (std::uint64_t step = 0; step < 20; ++step) {
+    fill(coders, 1, step);
+    coders.step();
+    sent += static_cast<std::uint64_t>(std::ranges::count_if(coders.at(0).values, [](float x) { return x != 0; }));
+  }
+  EXPECT_EQ(report.sent, sent);
+  EXPECT_EQ(report.elements, 20U * 2000);
+  EXPECT_GT(report.threshold, 0);
+  EXPECT_GT(report.spread, 0);
+}
+
 TEST(Importance, RefusesParametersThatMeanNothing) {
   for (const char* parameter : {"0", "-1", "1,0", "1,1.5", "1,1,-1", "1,1,0.5", "1,1,300,2", "1,1,300,0,-1",
-                                "1,1,300,0,0,0,0", "1,1,300,0,0,0,1,1", "nan"})
+                                "1,1,300,0,0,0,0", "1,1,300,0,0,0,1,1", "nan", "auto:0", "auto:1.5", "auto:", "auto",
+                                "auto:-0.1", "1,auto:0.5", "auto:auto:0.5"})
     EXPECT_THROW(std::ignore = settings_of(std::string("importance:") + parameter), Misuse) << parameter;
   EXPECT_NO_THROW(std::ignore = settings_of("importance:0.05,4,0,0,0.5,0.1,1e-6"));
+  EXPECT_NO_THROW(std::ignore = settings_of("importance:auto:0.017,4,0,0,0.5,0.1,1e-6"));
 }
 
 }  // namespace

@@ -137,6 +137,23 @@ TEST(SavedFeedback, GoesOnWhereItEnded) {
   });
 }
 
+TEST(SavedFeedback, BelongsToTheCodecWithAnyParameters) {
+  test::on_groups(2, [](Group& group) {
+    const SynchronizerOptions options{.codec = "topk:0.02"};
+    Synchronizer first(group, kModel, options);
+    for (int step = 0; step < 3; ++step) static_cast<void>(combined(first, group.rank(), step));
+    const SavedCodecState saved = first.save();
+    Synchronizer denser(group, kModel, {.codec = "topk:0.05", .feedback = {.warmup_density = 0.5, .warmup_steps = 9}});
+    denser.restore(saved);
+    EXPECT_EQ(denser.save().gradients, saved.gradients);
+    EXPECT_NE(combined(denser, group.rank(), 3), combined(first, group.rank(), 3));
+    Synchronizer other(group, kModel, {.codec = "dgc:0.02"});
+    EXPECT_THROW(other.restore(saved), Misuse);
+    Synchronizer momentum(group, kModel, {.codec = "topk:0.02", .feedback = {.kind = FeedbackKind::momentum}});
+    EXPECT_THROW(momentum.restore(saved), Misuse);
+  });
+}
+
 // u' = m u + g with g = the average: of gradients that are too small to be coded too.
 TEST(MomentumCorrection, ReturnsTheMomentumOfGradientsThatAreSentDense) {
   for (const bool nesterov : {false, true})

@@ -28,7 +28,7 @@ class Output final {
   void record(const Json& run);                                        ///< run.json again, with the time since `begin`
   void part(const Part& part, std::size_t parts, std::uint64_t step);  ///< `step`: number of steps before the part
   void step(const StepRow& row, std::uint64_t last_step);
-  void epoch(double epoch, std::uint64_t step, const Evaluation& evaluation);
+  void epoch(double epoch, std::uint64_t step, const Evaluation& evaluation, const std::vector<SentRow>& sent);
   void note(const std::string& line);
   void warn(const std::string& line);  ///< from any rank, on stderr
   void trace(const std::vector<Span>& spans);

@@ -40,17 +40,19 @@ Json row_of(const cache::Counters& row) {
 }
 
 void add_medians(Json& row, const std::vector<StepRow>& rows) {
-  std::vector<double> step_s, input_s, forward_s, wire_bytes;
+  std::vector<double> step_s, input_s, forward_s, wire_bytes, payload_bytes;
   for (const StepRow* step : typical(rows)) {
     step_s.push_back(step->times.step_s);
     input_s.push_back(step->times.input_s);
     forward_s.push_back(step->times.forward_s);
     wire_bytes.push_back(static_cast<double>(step->wire_bytes));
+    payload_bytes.push_back(static_cast<double>(step->payload_bytes));
   }
   row["step_seconds"] = summary_of(step_s);
   row["input_seconds"] = median_of(input_s);
   row["forward_seconds"] = median_of(forward_s);
   row["wire_bytes_per_step"] = static_cast<std::uint64_t>(median_of(wire_bytes));
+  row["payload_bytes_per_step"] = static_cast<std::uint64_t>(median_of(payload_bytes));
 }
 
 /// Rows of the recipe's parts that this run trained; none without a recipe.
@@ -105,11 +107,19 @@ Json row_of(const StepRow& row) {
               {"backward_s", t.backward_s},
               {"wait_s", t.wait_s},
               {"wire_bytes", row.wire_bytes},
+              {"payload_bytes", row.payload_bytes},
               {"optimizer_s", t.optimizer_s}};
   if (row.part > 0) result["part"] = row.part;
   if (row.predicted_s) result["predicted_s"] = *row.predicted_s;
   if (row.measuring) result["measuring"] = true;
   if (t.slept_s > 0) result["slept_s"] = t.slept_s;
+  return result;
+}
+
+Json row_of(const SentRow& row) {
+  Json result{{"gradient", row.gradient}, {"density", row.density}};
+  if (row.threshold > 0) result["threshold"] = row.threshold;
+  if (row.spread > 0) result["spread"] = row.spread;
   return result;
 }
 

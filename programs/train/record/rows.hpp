@@ -29,6 +29,7 @@ struct StepRow {
   double samples_per_second = 0;  ///< of all ranks
   StepTimes times;
   std::uint64_t wire_bytes = 0;
+  std::uint64_t payload_bytes = 0;  ///< 0: none was encoded
   std::optional<double> predicted_s;  ///< the time of the step, as predicted before it began
   bool measuring = false;             ///< the step ran under a partition that only measures
 };
@@ -36,6 +37,14 @@ struct StepRow {
 struct Evaluation {
   double loss = 0;                 ///< mean over held-out samples (text: nats per byte)
   std::optional<double> accuracy;  ///< images only
+};
+
+/// What a codec that selects elements sent of a gradient, in the steps since the last evaluation.
+struct SentRow {
+  std::string gradient;
+  double density = 0;    ///< mean share of the elements
+  double threshold = 0;  ///< of the last step; 0: the codec has none
+  double spread = 0;     ///< variance over mean of the importance; 0: not known
 };
 
 struct EndRow {
@@ -56,6 +65,7 @@ struct EndRow {
 [[nodiscard]] std::string text_of(const Evaluation& evaluation);
 
 [[nodiscard]] Json row_of(const StepRow& row);
+[[nodiscard]] Json row_of(const SentRow& row);
 [[nodiscard]] Json row_of(const EndRow& end, int rank);
 
 }  // namespace syncopate::train

@@ -199,6 +199,21 @@ void Gradients::begin_codecs(std::uint64_t step) {
   restore(fresh);
 }
 
+std::vector<SentRow> Gradients::take_sent() {
+  std::vector<SentRow> taken;
+  if (!synchronizer_) return taken;
+  const std::vector<SentShare> now = synchronizer_->sent_shares();
+  shares_before_.resize(now.size());
+  for (std::size_t i = 0; i < now.size(); ++i) {
+    const std::uint64_t elements = now[i].elements - shares_before_[i].elements;
+    if (elements == 0) continue;
+    const auto sent = static_cast<double>(now[i].sent - shares_before_[i].sent);
+    taken.push_back({gradients_[i].name, sent / static_cast<double>(elements), now[i].threshold, now[i].spread});
+  }
+  shares_before_ = now;
+  return taken;
+}
+
 double Gradients::take_waited_s() { return std::exchange(waited_s_, 0); }
 
 /// A layer may use its parameters in any order, so this waits for all parameters up to this one.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "network/network.hpp"
+#include "record/rows.hpp"
 #include "syncopate/synchronizer.hpp"
 #include "update/served.hpp"
 
@@ -75,6 +76,8 @@ class Gradients final {
   /// Sets the step of codecs before their first step. It counts the steps of the whole training, so random draws and
   /// warm-up do not depend on where a run was interrupted or a part began.
   void begin_codecs(std::uint64_t step);
+  /// By gradient, since the last call; only of codecs that select elements.
+  [[nodiscard]] std::vector<SentRow> take_sent();
   /// Statistics of the last completed step; empty without a synchronizer.
   [[nodiscard]] StepStatistics statistics() const {
     return synchronizer_ ? synchronizer_->statistics() : StepStatistics{};
@@ -113,6 +116,7 @@ class Gradients final {
   double waited_s_ = 0;
   std::function<void(const std::string&)> found_not_finite_;
   std::uint64_t sent_before_ = 0, wire_bytes_ = 0;
+  std::vector<SentShare> shares_before_;
   double backward_since_s_ = 0;  ///< time on the trace's clock at which the backward pass began the next gradient
 };
 

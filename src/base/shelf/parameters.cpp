@@ -33,15 +33,19 @@ double index_of(const Written& written, const std::string& field, const Paramete
 
 double number_of(const Written& written, const std::string& field, const Parameter& parameter) {
   if (!parameter.names.empty()) return index_of(written, field, parameter);
+  constexpr std::string_view kAuto = "auto:";
+  if (parameter.or_auto && field.starts_with(kAuto))
+    return -number_of(written, field.substr(kAuto.size()), {.name = parameter.name, .most = 1});
   double value = 0;
   const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
   const bool is_number = error == std::errc() && end == field.data() + field.size();
   const bool is_within = value > parameter.above && value <= parameter.most;
   const bool is_allowed = is_number && ((parameter.or_zero && value == 0) ||
                                         (is_within && (!parameter.whole || value == std::floor(value))));
-  require(is_allowed, "{} '{}:{}': {} is '{}'; allowed: {}{} above {}, at most {}", written.what, written.name,
+  require(is_allowed, "{} '{}:{}': {} is '{}'; allowed: {}{} above {}, at most {}{}", written.what, written.name,
           written.given, parameter.name, field, parameter.or_zero ? "0, and " : "",
-          parameter.whole ? "whole numbers" : "numbers", parameter.above, parameter.most);
+          parameter.whole ? "whole numbers" : "numbers", parameter.above, parameter.most,
+          parameter.or_auto ? ", or auto:DENSITY" : "");
   return value;
 }
 

@@ -18,6 +18,7 @@ struct Parameter {
   bool whole = false;
   bool or_zero = false;                       ///< 0 is also allowed
   std::span<const std::string_view> names{};  ///< not empty: it is written as one of these, and its number is the index
+  bool or_auto = false;  ///< `auto:D` is also allowed, with D above 0 and at most 1, and its number is -D
 };
 
 /// An entry's parameters as they were written.

@@ -4,6 +4,8 @@
 //
 //   v = g + r;  I = |v| / (|w| + eps);  R = var(I) / mean(I) of the gradient, 0 if mean(I) = 0
 //   thr = alpha + beta R if R > C, else alpha - beta R, but at least alpha / 10;  beta = 0: one threshold for all
+//   alpha = auto:D: each gradient's alpha follows the density D: alpha' = alpha (1 + (d / D - 1) / 10), where d is the
+//   share of its elements in the union of all masks, and one step at most halves or doubles it
 //   on MASKS ranks, drawn for each gradient and step: mask = I > thr, or with probability chance * min(1, I / thr)
 //   M = union of all masks and, in turn, 1/FLUSH of the gradient;  average v[M];  r'[M] = 0, r' = v elsewhere
 //   size: gathered masks of MASKS ranks, about 7.3 bits per element of a mask of density 0.017; 32 bits per element
@@ -12,9 +14,12 @@
 // `chance` is 0 by default: it enlarges M by up to 30 %, and the importance of an unsent element grows anyway, because
 // v grows. FLUSH bounds the delay: every element is sent at least once in FLUSH steps. eps keeps I finite where w is 0,
 // such as for biases at initialisation.
+#include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "base/random.hpp"
+#include "compress/sparse/density.hpp"
 #include "compress/sparse/masking.hpp"
 
 namespace syncopate::compress::codec {
@@ -22,19 +27,44 @@ namespace syncopate::compress::codec {
 namespace {
 
 constexpr base::shelf::Parameter kParameters[] = {
-    {"alpha", 1e-9, 1e9},          {"masks", 0, 1024, true},      {"flush", 0, 1e9, true, true},
-    {"chance", 0, 1, false, true}, {"beta", 0, 1e9, false, true}, {"C", 0, 1e9, false, true},
+    {.name = "alpha", .above = 1e-9, .most = 1e9, .or_auto = true},
+    {"masks", 0, 1024, true},
+    {"flush", 0, 1e9, true, true},
+    {"chance", 0, 1, false, true},
+    {"beta", 0, 1e9, false, true},
+    {"C", 0, 1e9, false, true},
     {"eps", 1e-12, 1e9},
 };
 
 constexpr double kUsualDensity = 0.015;  ///< of a mask, if alpha suits the model and its learning rate
+constexpr double kGain = 0.1;            ///< share of the deviation from the target that one step corrects
+constexpr float kMostChange = 2;         ///< of the threshold in one step
+constexpr std::uint64_t kReportIn = 16;  ///< steps between reports of the spread, which costs a pass over all elements
 
 struct Rule {
-  double alpha, chance, beta, turn, eps;
+  std::optional<double> alpha;  ///< empty: found for `target`
+  double target;                ///< density, if alpha is to be found, and after a warm-up
+  Warmup warmup;
+  double chance, beta, turn, eps;
 };
 
-Rule rule_of(const std::vector<double>& parameters) {
-  return {parameters[0], parameters[3], parameters[4], parameters[5], parameters[6]};
+Rule rule_of(const Settings& settings) {
+  const std::vector<double>& parameters = settings.numbers;
+  const bool is_auto = parameters[0] < 0;
+  return {.alpha = is_auto ? std::nullopt : std::optional(parameters[0]),
+          .target = is_auto ? -parameters[0] : kUsualDensity,
+          .warmup = settings.warmup,
+          .chance = parameters[3],
+          .beta = parameters[4],
+          .turn = parameters[5],
+          .eps = parameters[6]};
+}
+
+/// The density that alpha is to give in a step; empty: alpha is fixed. A warm-up to a fixed alpha falls to the usual
+/// density.
+std::optional<double> target_at(const Rule& rule, std::uint64_t step) {
+  if (rule.alpha && step >= rule.warmup.steps) return std::nullopt;
+  return sparse::density_at(rule.warmup, rule.target, step);
 }
 
 std::size_t wire_bytes(const Settings& /*settings*/, std::span<const Tensor> tensors) {
@@ -49,22 +79,51 @@ struct Layer {
   [[nodiscard]] double importance(std::size_t i, double eps) const { return std::fabs(v[i]) / (std::fabs(w[i]) + eps); }
 };
 
-double threshold_of(const Rule& rule, const Layer& layer) {
-  if (rule.beta == 0) return rule.alpha;
+/// The threshold that this share of the elements exceeds, at least one; 0 if they are all zero.
+float quantile(const Layer& layer, double density, double eps) {
+  std::vector<float> importance(layer.size);
+  for (std::size_t i = 0; i < layer.size; ++i) importance[i] = static_cast<float>(layer.importance(i, eps));
+  const std::size_t selected = sparse::selected_of(density, layer.size);
+  if (selected == 0) return 0;
+  const auto last = importance.begin() + static_cast<std::ptrdiff_t>(selected - 1);
+  std::ranges::nth_element(importance, last, std::greater());
+  return std::isfinite(*last) ? std::nextafter(*last, 0.0F) : 0;
+}
+
+/// Alpha in this step, from that which the last step left.
+float alpha_of(const Rule& rule, const Layer& layer, float before, std::uint64_t step) {
+  const std::optional<double> target = target_at(rule, step);
+  if (!target) return static_cast<float>(*rule.alpha);
+  return before > 0 ? before : quantile(layer, *target, rule.eps);
+}
+
+float alpha_after(const Rule& rule, float alpha, double density, const StepInfo& info) {
+  const std::optional<double> target = target_at(rule, info.step);
+  if (!target) return static_cast<float>(*rule.alpha);
+  const auto factor = static_cast<float>(1 + kGain * (density / *target - 1));
+  const float next = alpha * std::clamp(factor, 1 / kMostChange, kMostChange);
+  return rule.alpha ? std::min(next, static_cast<float>(*rule.alpha)) : next;
+}
+
+/// Variance over mean of the importance; not finite if all elements are zero or one is not finite.
+double spread_of(const Layer& layer, double eps) {
   double sum = 0, squares = 0;
   for (std::size_t i = 0; i < layer.size; ++i) {
-    const double importance = layer.importance(i, rule.eps);
+    const double importance = layer.importance(i, eps);
     sum += importance;
     squares += importance * importance;
   }
   const double mean = sum / static_cast<double>(layer.size);
-  const double ratio = (squares / static_cast<double>(layer.size) - mean * mean) / mean;
-  if (!std::isfinite(ratio)) return rule.alpha;  // all elements are zero, or one is not finite
-  return std::max(rule.alpha + (ratio > rule.turn ? rule.beta : -rule.beta) * ratio, rule.alpha / 10);
+  return (squares / static_cast<double>(layer.size) - mean * mean) / mean;
 }
 
-void propose(const Rule& rule, const Layer& layer, const base::CounterRandom& random, sparse::Selection& into) {
-  const double threshold = threshold_of(rule, layer);
+double threshold_of(const Rule& rule, double alpha, double spread) {
+  if (rule.beta == 0 || !std::isfinite(spread)) return alpha;
+  return std::max(alpha + (spread > rule.turn ? rule.beta : -rule.beta) * spread, alpha / 10);
+}
+
+void propose(const Rule& rule, const Layer& layer, double threshold, const base::CounterRandom& random,
+             sparse::Selection& into) {
   sparse::each_chunk(layer.size, [&](Range chunk) {
     into.add_where(layer.v, chunk, [&](std::size_t i) {
       const double limit = threshold * (std::fabs(layer.w[i]) + rule.eps);
@@ -76,19 +135,29 @@ void propose(const Rule& rule, const Layer& layer, const base::CounterRandom& ra
 
 sparse::MaskCoding coding_of(const Settings& settings) {
   const std::vector<double>& parameters = settings.numbers;
-  const auto propose_now = [rule = rule_of(parameters)](const Compensated& tensor, const Tensor& source,
-                                                        const StepInfo& info, sparse::Selection& into) {
+  const Rule rule = rule_of(settings);
+  const auto propose_now = [rule](const Compensated& tensor, const Tensor& source, const StepInfo& info, float before,
+                                  sparse::Selection& into) -> sparse::Proposal {
     const Layer layer{tensor.elements(), static_cast<const float*>(source.weights.data), tensor.size()};
-    propose(rule, layer, {source.key, info.step, static_cast<std::uint64_t>(info.rank)}, into);
+    const float alpha = alpha_of(rule, layer, before, info.step);
+    const bool is_spread_used = rule.beta > 0 || (source.report != nullptr && info.step % kReportIn == 0);
+    const double spread = is_spread_used ? spread_of(layer, rule.eps) : 0;
+    propose(rule, layer, threshold_of(rule, alpha, spread),
+            {source.key, info.step, static_cast<std::uint64_t>(info.rank)}, into);
+    return {alpha, spread};
+  };
+  const auto next_alpha = [rule](float alpha, double density, const StepInfo& info) {
+    return alpha_after(rule, alpha, density, info);
   };
   return {.propose = propose_now,
+          .next_threshold = next_alpha,
           .proposers = static_cast<int>(parameters[1]),
           .flush_in = static_cast<std::uint64_t>(parameters[2]),
           .feedback = settings.feedback};
 }
 
 std::vector<RoundBytes> rounds(const Settings& settings, std::span<const Tensor> tensors) {
-  return sparse::masking_rounds(coding_of(settings), kUsualDensity, tensors);
+  return sparse::masking_rounds(coding_of(settings), rule_of(settings).target, tensors);
 }
 
 std::unique_ptr<Coder> coder(const Settings& settings) { return sparse::masking_coder(coding_of(settings)); }
@@ -99,7 +168,7 @@ extern constinit const Codec importance{
     .name = "importance",
     .summary =
         "Elements that change their weights most, selected by a few ranks for all: "
-        "`importance:ALPHA,MASKS,FLUSH,CHANCE,BETA,C,EPS`",
+        "`importance:ALPHA,MASKS,FLUSH,CHANCE,BETA,C,EPS` or `importance:auto:DENSITY,MASKS,...`",
     .source = "Cheng & Xu, importance-weighted pruning, equation 4 and Algorithm 1, errata corrected",
     .combines = {.additive = true, .gather = true},
     .parameter = "3,1,300,0,0,0,0.001",
@@ -108,10 +177,12 @@ extern constinit const Codec importance{
     .one_round = false,
     .feedback = FeedbackUse::maskable,
     .wants_weights = true,
+    .warms_up = true,
     .takes = takes_f32,
     .wire_bytes = wire_bytes,
     .coder = coder,
     .rounds = rounds,
+    .kept_bytes = sparse::masking_state_bytes,
 };
 
 }  // namespace syncopate::compress::codec

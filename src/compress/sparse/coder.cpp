@@ -33,6 +33,7 @@ class GatheringCoder final : public Coder {
       const base::Bytes packet = wire.subspan(written);
       written += write_packet(coding_.values, selections_[i], tensor.size(), packet);
       index_bytes += index_bytes_of(packet);
+      if (tensors[i].report != nullptr) tensors[i].report->add(selections_[i].size(), tensor.size());
       if (coding_.values.bits == 32)
         tensor.sent(selections_[i].indices());
       else

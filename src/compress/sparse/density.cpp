@@ -17,12 +17,14 @@ ValueCoding values_of(const Settings& settings) {
 
 }  // namespace
 
-double density_at(const Settings& settings, std::uint64_t step) {
-  const Warmup& warmup = settings.warmup;
-  const double density = density_of(settings);
+double density_at(const Warmup& warmup, double density, std::uint64_t step) {
   if (step >= warmup.steps || warmup.density <= density) return density;
   const double passed = static_cast<double>(step) / static_cast<double>(warmup.steps);
   return warmup.density * std::pow(density / warmup.density, passed);
+}
+
+double density_at(const Settings& settings, std::uint64_t step) {
+  return density_at(settings.warmup, density_of(settings), step);
 }
 
 double most_density(const Settings& settings) { return std::max(density_of(settings), density_at(settings, 0)); }

@@ -15,7 +15,9 @@ inline constexpr base::shelf::Parameter kDensity[] = {{"density", 0, 1}};
 
 /// The codec's own density, after the warm-up.
 [[nodiscard]] inline double density_of(const Settings& settings) { return settings.numbers[0]; }
-/// The density in a step: falls geometrically from the warm-up's density to the codec's own.
+/// The density in a step: falls geometrically from the warm-up's density to `density`.
+[[nodiscard]] double density_at(const Warmup& warmup, double density, std::uint64_t step);
+/// The same for the codec's own density.
 [[nodiscard]] double density_at(const Settings& settings, std::uint64_t step);
 /// The highest density of all steps.
 [[nodiscard]] double most_density(const Settings& settings);
@@ -42,6 +44,7 @@ template <SelectShare select>
   if (own.parameters.empty()) own.parameters = kDensity;
   own.feedback = FeedbackUse::maskable;
   own.has_density = true;
+  own.warms_up = true;
   own.takes = takes_f32;
   if (own.wire_bytes == nullptr) own.wire_bytes = density_bytes;
   if (own.rounds == nullptr) own.rounds = density_rounds;

@@ -20,6 +20,19 @@ namespace {
 
 using Place = std::uint32_t;  ///< position of a tensor in the bucket
 
+/// Precedes the indices of a tensor's proposed elements.
+struct Header {
+  Place place = 0;
+  float threshold = 0;
+};
+static_assert(sizeof(Header) == 8);
+
+float threshold_in(base::ConstBytes state) {
+  float threshold = 0;
+  std::memcpy(&threshold, state.data(), sizeof threshold);
+  return threshold;
+}
+
 /// Whether this rank is one of the `proposers` ranks that are drawn for the tensor in this step.
 bool is_drawn(const Tensor& tensor, const StepInfo& info, int proposers) {
   const base::CounterRandom random{tensor.key, info.step};
@@ -43,6 +56,7 @@ class MaskingCoder final : public Coder {
     is_adding_ = false;
     formed_.clear();
     std::size_t written = 0;
+    thresholds_.clear();
     for (const Tensor& tensor : tensors) {
       propose(formed_.emplace_back(tensor, coding_.feedback), tensor);
       if (proposed_.size() > 0) written += write_mask(wire.subspan(written));
@@ -57,8 +71,14 @@ class MaskingCoder final : public Coder {
     }
     is_adding_ = true;
     masks_.resize(tensors_.size());
-    for (std::size_t i = 0; i < tensors_.size(); ++i) flush(masks_[i], tensors_[i].values.count);
+    for (std::vector<std::uint32_t>& mask : masks_) mask.clear();
+    agreed_.assign(tensors_.size(), 0);
     for (const base::ConstBytes proposals : answer.packets) unite(proposals);
+    for (std::size_t i = 0; i < tensors_.size(); ++i) {
+      adapt(i);
+      flush(masks_[i], tensors_[i].values.count);
+      if (tensors_[i].report != nullptr) tensors_[i].report->add(masks_[i].size(), tensors_[i].values.count);
+    }
     return values_round();
   }
 
@@ -67,39 +87,60 @@ class MaskingCoder final : public Coder {
   void propose(const Compensated& tensor, const Tensor& source) {
     const std::uint32_t largest = form_all(tensor);
     proposed_.clear();
-    if (is_drawn(source, info_, coding_.proposers))
-      coding_.propose(tensor, source, info_, proposed_);
-    else if (largest >= kernel::kNotFinite)
+    float& threshold = thresholds_.emplace_back(threshold_in(source.kept));
+    if (is_drawn(source, info_, coding_.proposers)) {
+      const Proposal made = coding_.propose(tensor, source, info_, threshold, proposed_);
+      threshold = made.threshold;
+      if (source.report != nullptr && made.spread > 0) source.report->spread = made.spread;
+    } else if (largest >= kernel::kNotFinite) {
       proposed_.add_at_least(kernel::kNotFinite, tensor.elements(), {0, tensor.size()});
+    }
   }
 
   /// Writes the mask of the tensor that was formed last.
   std::size_t write_mask(base::Bytes into) const {
-    const auto place = static_cast<Place>(formed_.size() - 1);
-    std::memcpy(into.data(), &place, sizeof place);
-    return sizeof place + write_indices(proposed_.indices(), formed_.back().size(), into.subspan(sizeof place));
+    const Header header{static_cast<Place>(formed_.size() - 1), thresholds_.back()};
+    std::memcpy(into.data(), &header, sizeof header);
+    return sizeof header + write_indices(proposed_.indices(), formed_.back().size(), into.subspan(sizeof header));
   }
 
-  void flush(std::vector<std::uint32_t>& mask, std::size_t elements) const {
-    mask.clear();
+  /// Keeps the threshold of the next step, the same on all ranks.
+  void adapt(std::size_t i) {
+    if (tensors_[i].values.count == 0) return;
+    const float used = agreed_[i] > 0 ? agreed_[i] : threshold_in(tensors_[i].kept);
+    const double density = static_cast<double>(masks_[i].size()) / static_cast<double>(tensors_[i].values.count);
+    const float next = coding_.next_threshold(used, density, info_);
+    std::memcpy(tensors_[i].next.data(), &next, sizeof next);
+    if (tensors_[i].report != nullptr) tensors_[i].report->threshold = used;
+  }
+
+  void flush(std::vector<std::uint32_t>& mask, std::size_t elements) {
     if (coding_.flush_in == 0) return;
     const Range part = even_part(elements, coding_.flush_in, info_.step % coding_.flush_in);
-    mask.resize(part.size());
-    std::iota(mask.begin(), mask.end(), static_cast<std::uint32_t>(part.begin));
+    arrived_.resize(part.size());
+    std::iota(arrived_.begin(), arrived_.end(), static_cast<std::uint32_t>(part.begin));
+    add(mask, arrived_);
+  }
+
+  /// mask = union of mask and indices.
+  void add(std::vector<std::uint32_t>& mask, const std::vector<std::uint32_t>& indices) {
+    united_.clear();
+    std::ranges::set_union(mask, indices, std::back_inserter(united_));
+    mask.swap(united_);
   }
 
   /// Adds a rank's proposals to the masks.
   void unite(base::ConstBytes proposals) {
     for (std::size_t least = 0; !proposals.empty();) {
-      Place place = 0;
-      if (proposals.size() < sizeof place) throw Corrupt("a mask ends in its header");
-      std::memcpy(&place, proposals.data(), sizeof place);
+      Header header;
+      if (proposals.size() < sizeof header) throw Corrupt("a mask ends in its header");
+      std::memcpy(&header, proposals.data(), sizeof header);
+      const Place place = header.place;
       if (place < least || place >= tensors_.size()) throw Corrupt("a mask names an unknown tensor or is out of order");
       least = place + std::size_t{1};
-      proposals = read_indices(tensors_[place].values.count, proposals.subspan(sizeof place), arrived_);
-      united_.clear();
-      std::ranges::set_union(masks_[place], arrived_, std::back_inserter(united_));
-      masks_[place].swap(united_);
+      if (agreed_[place] == 0 && std::isfinite(header.threshold)) agreed_[place] = header.threshold;
+      proposals = read_indices(tensors_[place].values.count, proposals.subspan(sizeof header), arrived_);
+      add(masks_[place], arrived_);
     }
   }
 
@@ -122,6 +163,8 @@ class MaskingCoder final : public Coder {
   // One entry per tensor:
   std::vector<Compensated> formed_;
   std::vector<std::vector<std::uint32_t>> masks_;
+  std::vector<float> thresholds_;  ///< this rank's
+  std::vector<float> agreed_;      ///< that of the first proposal; 0: no rank proposed elements
   std::vector<Selection> selections_;
   // For the current tensor:
   Selection proposed_;
@@ -135,8 +178,12 @@ std::unique_ptr<Coder> masking_coder(MaskCoding coding) { return std::make_uniqu
 std::size_t masking_bytes(std::span<const Tensor> tensors) {
   std::size_t masks = 0;
   for (const Tensor& tensor : tensors)
-    masks += sizeof(Place) + most_indices_bytes(tensor.values.count, tensor.values.count);
+    masks += sizeof(Header) + most_indices_bytes(tensor.values.count, tensor.values.count);
   return std::max(masks, elements_of(tensors) * sizeof(float));
+}
+
+std::size_t masking_state_bytes(const Settings& /*settings*/, const Tensor& /*tensor*/, int /*ranks*/) {
+  return sizeof(float);
 }
 
 std::vector<RoundBytes> masking_rounds(const MaskCoding& coding, double density, std::span<const Tensor> tensors) {
@@ -145,7 +192,7 @@ std::vector<RoundBytes> masking_rounds(const MaskCoding& coding, double density,
   double masks = 0;
   for (const Tensor& tensor : tensors) {
     const std::size_t elements = tensor.values.count;
-    masks += sizeof(Place) + expected_indices_bytes(selected_of(density, elements), elements);
+    masks += sizeof(Header) + expected_indices_bytes(selected_of(density, elements), elements);
   }
   return {{Combine::gather, masks, coding.proposers},
           {Combine::additive, travels * static_cast<double>(elements_of(tensors)) * sizeof(float)}};

@@ -9,12 +9,22 @@
 
 namespace syncopate::compress::sparse {
 
-/// Adds the elements of a formed tensor that are to be sent.
-using Propose =
-    std::function<void(const Compensated& tensor, const Tensor& source, const StepInfo& info, Selection& into)>;
+/// What a proposer found in a tensor.
+struct Proposal {
+  float threshold = 0;  ///< the one that it used; equal on all proposers, except in the first step
+  double spread = 0;    ///< variance over mean of the measure that the threshold applies to; 0: not computed
+};
+
+/// Adds the elements of a formed tensor that are to be sent. `threshold`: what `next_threshold` returned in the last
+/// step that succeeded; 0 before.
+using Propose = std::function<Proposal(const Compensated& tensor, const Tensor& source, const StepInfo& info,
+                                       float threshold, Selection& into)>;
+/// The threshold of the next step, from that of this step and the share of the elements in the union of all masks.
+using NextThreshold = std::function<float(float threshold, double density, const StepInfo& info)>;
 
 struct MaskCoding {
   Propose propose;
+  NextThreshold next_threshold;
   int proposers = 1;           ///< ranks that propose, drawn for every tensor and step; all ranks if there are fewer
   std::uint64_t flush_in = 0;  ///< step t also sends the elements of even part t mod `flush_in`; 0: no flush
   Feedback feedback{};
@@ -24,10 +34,13 @@ struct MaskCoding {
 /// of the union of all masks and the flushed part. A rank with elements that are not finite proposes them even if it is
 /// not a proposer, so that every rank detects them.
 ///
-/// A proposal, for each tensor with proposed elements: 4 bytes position in the bucket | indices (packet.hpp)
+/// A proposal, for each tensor with proposed elements: 4 bytes position in the bucket | f32 threshold | indices
+/// (packet.hpp). The threshold of the first proposal is that of all ranks in the next step, so that ranks agree on it.
 [[nodiscard]] std::unique_ptr<Coder> masking_coder(MaskCoding coding);
 /// For Codec::wire_bytes: the larger of the largest mask and all values.
 [[nodiscard]] std::size_t masking_bytes(std::span<const Tensor> tensors);
+/// For Codec::kept_bytes: the threshold.
+[[nodiscard]] std::size_t masking_state_bytes(const Settings& settings, const Tensor& tensor, int ranks);
 /// For Codec::rounds, if each proposer proposes about the share `density` of the elements.
 [[nodiscard]] std::vector<RoundBytes> masking_rounds(const MaskCoding& coding, double density,
                                                      std::span<const Tensor> tensors);

@@ -37,6 +37,7 @@ class SharingCoder final : public Coder {
     for (const std::uint32_t i : indices_)
       into.add(i, finite ? tensor.elements()[i] : std::numeric_limits<float>::quiet_NaN());
     tensor.sent(into.indices(), std::as_const(into).values());
+    if (source.report != nullptr) source.report->add(into.size(), tensor.size());
   }
 
   const Draw draw_;

@@ -117,7 +117,16 @@ void Synchronizer::Impl::finish_step(double waited_s) {
   const std::uint64_t sent = flow_.group.traffic().sent_bytes;
   statistics_.wire_bytes = sent - sent_before_;
   sent_before_ = sent;
+  statistics_.payload_bytes = flow_.reports.payload_bytes - encoded_before_;
+  encoded_before_ = flow_.reports.payload_bytes;
   step_begin_s_ = clock_s_();
+}
+
+std::vector<SentShare> Synchronizer::Impl::sent_shares() const {
+  std::vector<SentShare> shares;
+  for (const compress::SelectionReport& of : flow_.reports.selections)
+    shares.push_back({of.sent, of.elements, of.threshold, of.spread});
+  return shares;
 }
 
 // Between steps no rank has an operation in progress, so the ranks communicate here.

@@ -34,6 +34,7 @@ class Synchronizer::Impl final {
   [[nodiscard]] const StepStatistics& statistics() const noexcept { return statistics_; }
   [[nodiscard]] std::size_t count() const noexcept { return flow_.gradients.size(); }
   [[nodiscard]] SavedCodecState save() const { return flow_.save(); }
+  [[nodiscard]] std::vector<SentShare> sent_shares() const;
   void discard_step() { flow_.state.undo(); }
   void restore(const SavedCodecState& saved) { flow_.restore(saved); }
 
@@ -101,6 +102,7 @@ class Synchronizer::Impl final {
   std::vector<BucketInfo> infos_;
   StepStatistics statistics_;
   std::uint64_t sent_before_ = 0;
+  std::uint64_t encoded_before_ = 0;
   double step_begin_s_ = 0;  ///< changes only between steps
   base::Guarded<Progress> progress_;
   const base::OwnProcess process_;

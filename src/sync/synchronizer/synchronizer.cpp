@@ -167,6 +167,7 @@ std::optional<BucketInfo> Synchronizer::next_bucket() { return impl_->next_bucke
 void Synchronizer::accumulate(bool on) { impl_->accumulate(on); }
 std::vector<BucketInfo> Synchronizer::buckets() const { return impl_->infos(); }
 StepStatistics Synchronizer::statistics() const noexcept { return impl_->statistics(); }
+std::vector<SentShare> Synchronizer::sent_shares() const { return impl_->sent_shares(); }
 SavedCodecState Synchronizer::save() const { return impl_->save(); }
 void Synchronizer::discard_step() { impl_->discard_step(); }
 void Synchronizer::restore(const SavedCodecState& saved) { impl_->restore(saved); }
