@@ -124,9 +124,11 @@ void bind_values(nb::module_& module) {
       .def_ro("first", &BucketInfo::first)
       .def_ro("last", &BucketInfo::last)
       .def_ro("bytes", &BucketInfo::bytes);
-  nb::class_<SentShare>(module, "SentShare", "What a codec that selects elements sent of one gradient, since the beginning.")
+  nb::class_<SentShare>(module, "SentShare",
+                        "The elements of one gradient that its codec sent, since the synchronizer was created.")
       .def_ro("sent", &SentShare::sent, "Elements sent, in all steps.")
-      .def_ro("elements", &SentShare::elements, "Elements of the gradient times the steps; sent / elements is the density.")
+      .def_ro("elements", &SentShare::elements,
+              "Elements of the gradient times the steps; sent / elements is the density.")
       .def_ro("threshold", &SentShare::threshold, "Threshold of the last step; 0: the codec has none.")
       .def_ro("spread", &SentShare::spread, "Variance over mean of the importance; 0: not known.");
   nb::class_<StepStatistics>(module, "StepStatistics", "Costs of the last step on this rank.")
@@ -186,7 +188,7 @@ void bind_step(nb::class_<Averaging>& type) {
           "Buckets in the order of exchange: of the last step, or the planned ones before the first.")
       .def(
           "sent_shares", [](const Averaging& self) { return self.own().sent_shares(); },
-          "What codecs that select elements sent of each gradient; call it between steps.")
+          "The elements that codecs sent of each gradient; zeros for codecs that send all. Call it between steps.")
       .def(
           "statistics", [](const Averaging& self) { return self.own().statistics(); }, "Costs of the last step.");
 }

@@ -4,9 +4,10 @@
 A file mutants/AREA/NAME.patch begins with a line that says what is wrong in it and a line "kills: PROGRAM [FILTER]": the
 GoogleTest program, and the cases in it, that must fail with it; behind them is a patch for `git apply`.
 
-usage: check/mutants.py [--write] [NAME ...]   those whose path contains one of the names; without names all. It works on a copy
+usage: check/mutants.py [--write | --applies] [NAME ...]   those whose path contains one of the names; without names all. It works on a copy
 of the last commit in build/mutants, and takes about half a minute for each. With --write the table of docs/verification.md counts the patches
-anew, and says what became of the folders that were run whole; `--write -` counts and runs nothing.
+anew, and says what became of the folders that were run whole; `--write -` counts and runs nothing. With --applies it only
+checks that each patch applies to the sources as they are.
 """
 
 import argparse
@@ -138,9 +139,20 @@ def strike(mutant):
     return outcome in ("killed", "hangs")
 
 
-def main(words, write):
+def applies(mutant):
+    done = subprocess.run(["git", "apply", "--check", mutant.patch], cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        print(f"{mutant.name}: {done.stderr.strip().splitlines()[-1]}; write the patch again for the sources as they are")
+    return done.returncode == 0
+
+
+def main(words, write, only_applies):
     every = mutants(FOLDER)
     chosen = [mutant for mutant in every if not words or any(word in mutant.name for word in words)]
+    if only_applies:
+        count = sum([applies(mutant) for mutant in chosen])
+        print(f"mutants: {count} of {len(chosen)} apply")
+        return 0 if count == len(chosen) else 1
     if not LIBTORCH.exists():
         print(f"left out, since {LIBTORCH} is missing: those of test_train")
         chosen = [mutant for mutant in chosen if mutant.program != "test_train"]
@@ -160,5 +172,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--applies", action="store_true")
     given = parser.parse_args()
-    sys.exit(main(given.names, given.write))
+    sys.exit(main(given.names, given.write, given.applies))

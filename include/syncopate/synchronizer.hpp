@@ -107,14 +107,14 @@ using ExchangeCostOf = std::function<ExchangeCost(const ExchangeLaw& law, std::u
 /// Costs of the last step.
 struct StepStatistics {
   std::uint64_t wire_bytes = 0;     ///< sent by this rank, headers included
-  std::uint64_t payload_bytes = 0;  ///< what this rank's codecs encoded: values, indices and masks, each counted once
-  double wait_s = 0;             ///< time `wait` blocked its caller
-  double gradient_norm = 0;      ///< global L2 norm before clipping; 0 without clip_norm, and where no update runs
-  double predicted_s = 0;        ///< the step's time, predicted before it began; 0: not predicted yet
-  bool measuring = false;        ///< the step ran under a temporary partition for measuring
+  std::uint64_t payload_bytes = 0;  ///< encoded by this rank's codecs: values, indices and masks, each counted once
+  double wait_s = 0;                ///< time `wait` blocked its caller
+  double gradient_norm = 0;         ///< global L2 norm before clipping; 0 without clip_norm, and where no update runs
+  double predicted_s = 0;           ///< the step's time, predicted before it began; 0: not predicted yet
+  bool measuring = false;           ///< the step ran under a temporary partition for measuring
 };
 
-/// What a codec that selects elements sent of one gradient since the synchronizer was created; zeros for other codecs.
+/// The elements of one gradient that its codec sent, since the synchronizer was created; zeros if it sends all.
 struct SentShare {
   std::uint64_t sent = 0, elements = 0;  ///< sums over the steps; sent / elements is the density
   double threshold = 0;  ///< of the last step, of codecs that agree on one (importance); for beta > 0 alpha alone

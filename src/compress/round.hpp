@@ -29,7 +29,7 @@ struct CombineSet {
   }
 };
 
-/// What a coder that selects elements sent of a tensor, in all steps.
+/// The elements that a coder selected from a tensor, in all steps.
 struct SelectionReport {
   std::uint64_t sent = 0, elements = 0;  ///< sums over the steps; sent / elements is the density
   double threshold = 0;                  ///< of the last step, if the codec has one
@@ -49,7 +49,7 @@ struct Tensor {
   base::Bytes next{};  ///< state for the next step, as long as `kept`; becomes `kept` if this step succeeds
   std::size_t rows = 0, columns = 1;  ///< values.count = rows * columns
   std::uint64_t key = 0;              ///< of the gradient, for counter-based random numbers
-  SelectionReport* report = nullptr;  ///< coders that select elements add what they sent; null: nobody asks
+  SelectionReport* report = nullptr;  ///< coders that select elements add what they sent; null: not wanted
 };
 
 [[nodiscard]] inline std::size_t elements_of(std::span<const Tensor> tensors) noexcept {

@@ -39,7 +39,7 @@ class CodecState final {
   bool can_undo_ = false;
 };
 
-/// What coders sent, in all steps. Used as CodecState is.
+/// The elements and bytes that coders sent, in all steps. Used as CodecState is.
 struct CodecReports {
   std::vector<compress::SelectionReport> selections;  ///< of every gradient
   std::uint64_t payload_bytes = 0;                    ///< the payloads of all rounds
@@ -56,8 +56,8 @@ struct CodecReports {
                                                                const SynchronizerOptions& options);
 /// One codec's text; of several "A x3, B x2": how many gradients in forward order have which.
 [[nodiscard]] std::string text_of(std::span<const compress::Settings> settings);
-/// What the state between steps depends on, as text_of writes it: the codecs' names and their kinds of feedback, without
-/// parameters, so that parameters can change while residuals and velocities stay.
+/// The owner of the state between steps, in the form of text_of: the codecs' names and their kinds of feedback,
+/// without parameters, so that parameters can change while residuals and velocities stay.
 [[nodiscard]] std::string owner_of(std::span<const compress::Settings> settings);
 
 }  // namespace syncopate::sync

@@ -77,7 +77,8 @@ class Coders final {
   [[nodiscard]] Vectors& at(std::size_t rank, std::size_t tensor = 0) { return ranks_[rank].vectors[tensor]; }
   /// The residual after a step, with feedback `residual`. It follows the codec's own state.
   [[nodiscard]] float residual(std::size_t rank, std::size_t tensor, std::size_t i) {
-    const base::ConstBytes residuals = base::ConstBytes(at(rank, tensor).kept).last(shapes_[tensor].count() * sizeof(float));
+    const base::ConstBytes residuals =
+        base::ConstBytes(at(rank, tensor).kept).last(shapes_[tensor].count() * sizeof(float));
     return floats_of(residuals.subspan(i * sizeof(float), sizeof(float)))[0];
   }
   /// Every rank's payload of a round of the last step.
@@ -135,7 +136,7 @@ class Coders final {
       for (Vectors& vectors : rank.vectors) vectors.kept.swap(vectors.next);
   }
 
-  /// What rank 0 sent of the first gradient is added here.
+  /// Receives the elements that rank 0 sent of the first gradient.
   SelectionReport* report = nullptr;
   /// Damages the payload of a rank before it is gathered or merged.
   std::function<void(std::size_t rank, Payload& payload)> damage;

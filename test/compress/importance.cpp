@@ -278,9 +278,9 @@ TEST(Importance, ReportsWhatItSent) {
 }
 
 TEST(Importance, RefusesParametersThatMeanNothing) {
-  for (const char* parameter : {"0", "-1", "1,0", "1,1.5", "1,1,-1", "1,1,0.5", "1,1,300,2", "1,1,300,0,-1",
-                                "1,1,300,0,0,0,0", "1,1,300,0,0,0,1,1", "nan", "auto:0", "auto:1.5", "auto:", "auto",
-                                "auto:-0.1", "1,auto:0.5", "auto:auto:0.5"})
+  for (const char* parameter :
+       {"0", "-1", "1,0", "1,1.5", "1,1,-1", "1,1,0.5", "1,1,300,2", "1,1,300,0,-1", "1,1,300,0,0,0,0",
+        "1,1,300,0,0,0,1,1", "nan", "auto:0", "auto:1.5", "auto:", "auto", "auto:-0.1", "1,auto:0.5", "auto:auto:0.5"})
     EXPECT_THROW(std::ignore = settings_of(std::string("importance:") + parameter), Misuse) << parameter;
   EXPECT_NO_THROW(std::ignore = settings_of("importance:0.05,4,0,0,0.5,0.1,1e-6"));
   EXPECT_NO_THROW(std::ignore = settings_of("importance:auto:0.017,4,0,0,0.5,0.1,1e-6"));

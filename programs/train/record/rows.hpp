@@ -29,7 +29,7 @@ struct StepRow {
   double samples_per_second = 0;  ///< of all ranks
   StepTimes times;
   std::uint64_t wire_bytes = 0;
-  std::uint64_t payload_bytes = 0;  ///< 0: none was encoded
+  std::uint64_t payload_bytes = 0;    ///< 0: none was encoded
   std::optional<double> predicted_s;  ///< the time of the step, as predicted before it began
   bool measuring = false;             ///< the step ran under a partition that only measures
 };
@@ -39,7 +39,7 @@ struct Evaluation {
   std::optional<double> accuracy;  ///< images only
 };
 
-/// What a codec that selects elements sent of a gradient, in the steps since the last evaluation.
+/// The share of a gradient that its codec sent in the steps since the last evaluation.
 struct SentRow {
   std::string gradient;
   double density = 0;    ///< mean share of the elements

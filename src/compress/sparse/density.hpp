@@ -17,7 +17,7 @@ inline constexpr base::shelf::Parameter kDensity[] = {{"density", 0, 1}};
 [[nodiscard]] inline double density_of(const Settings& settings) { return settings.numbers[0]; }
 /// The density in a step: falls geometrically from the warm-up's density to `density`.
 [[nodiscard]] double density_at(const Warmup& warmup, double density, std::uint64_t step);
-/// The same for the codec's own density.
+/// The density in a step that ends with the codec's own.
 [[nodiscard]] double density_at(const Settings& settings, std::uint64_t step);
 /// The highest density of all steps.
 [[nodiscard]] double most_density(const Settings& settings);

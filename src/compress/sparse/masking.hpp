@@ -9,7 +9,7 @@
 
 namespace syncopate::compress::sparse {
 
-/// What a proposer found in a tensor.
+/// The result of a proposer for one tensor.
 struct Proposal {
   float threshold = 0;  ///< the one that it used; equal on all proposers, except in the first step
   double spread = 0;    ///< variance over mean of the measure that the threshold applies to; 0: not computed
