@@ -76,7 +76,8 @@ struct Settings {
   std::size_t dense_below = 0;
   /// A name without a parameter gives the same text as the name with its default parameter.
   [[nodiscard]] std::string text() const;
-  /// State between steps is kept while this text is equal: the codec's name, the kind of feedback, and which gradients are coded.
+  /// State between steps is kept while this text is equal: the codec's name, the kind of feedback, and which gradients
+  /// are coded.
   [[nodiscard]] std::string owner() const;
 };
 
