@@ -7,11 +7,18 @@ from pathlib import Path
 
 import pytest
 import torch_job
-from conftest import own_environment
+from conftest import BOUND_S, own_environment
 from syncopate.command import PROGRAM
 
 EXAMPLES = Path(__file__).parents[2] / "example" / "python"
 assert torch_job
+
+
+def accuracy_in(printed):
+    """The accuracy that rank 0 of two prints."""
+    found = re.search(r"2 ranks: accuracy (\S+)", printed)
+    assert found, printed
+    return float(found[1])
 
 
 def torchrun(name, *arguments, ranks=2):
@@ -62,3 +69,26 @@ def test_two_emulated_hosts_train(tmp_path):
         pytest.skip("this kernel makes no namespaces")
     assert done.returncode == 0, done.stderr
     assert "2 ranks, fp16: loss" in done.stdout
+
+
+def test_a_horovod_script_learns_under_torchrun():
+    assert accuracy_in(torchrun("horovod_mnist.py")) > 0.9
+
+
+def test_a_horovod_script_learns_under_syncopate_run():
+    done = subprocess.run([PROGRAM, "run", "-n", "2", "--", sys.executable, str(EXAMPLES / "horovod_mnist.py")], check=False,
+                          capture_output=True, text=True, env=own_environment() | {"OMP_NUM_THREADS": "1"})
+    assert done.returncode == 0, done.stderr
+    assert accuracy_in(done.stdout) > 0.9
+
+
+def test_a_horovod_script_learns_with_variables_of_open_mpi_that_have_no_address():
+    def environment(rank):
+        places = {"RANK": rank, "SIZE": 2, "LOCAL_RANK": rank, "LOCAL_SIZE": 2}
+        return {f"OMPI_COMM_WORLD_{name}": str(value) for name, value in places.items()}
+
+    ranks = [subprocess.Popen([sys.executable, str(EXAMPLES / "horovod_mnist.py")], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True, env=own_environment() | {"OMP_NUM_THREADS": "1"} | environment(rank)) for rank in range(2)]
+    ends = [rank.communicate(timeout=BOUND_S) for rank in ranks]
+    assert [rank.returncode for rank in ranks] == [0, 0], ends
+    assert accuracy_in(ends[0][0]) > 0.9

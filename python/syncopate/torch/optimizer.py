@@ -22,17 +22,21 @@ class DistributedOptimizer(torch.optim.Optimizer):
 
     # Not called: Optimizer.__init__, because state and groups of parameters are the wrapped optimizer's.
     def __init__(self, optimizer, model, *, group=None, weights=True, **options):
-        self.optimizer = optimizer
-        self._named = _of_model(optimizer, model)
-        self.group = group or meeting.own_group()
+        self._attach(optimizer, _of_model(optimizer, model), group or meeting.own_group(), weights, options)
+        _become_those_of_rank_0(self.group, model)
+
+    def _attach(self, optimizer, named, group, weights, options):
+        """Make the synchronizer of these parameters, whose backward passes use it from now on."""
+        self.optimizer, self._named, self.group = optimizer, named, group
         values = parameters.weights(self._named) if weights else []
         self.synchronizer = syncopate.Synchronizer(self.group, parameters.gradients(self._named), weights=values, **options)
         self._views = [torch.from_dlpack(self.synchronizer.gradient(i)) for i in range(len(self._named))]
         self._ready, self._averaged, self._accumulates = set(), False, False
-        _become_those_of_rank_0(self.group, model)
+        self._hooks = []
         for i, (_, parameter) in enumerate(self._named):
             parameter.grad = self._views[i]
-            parameter.register_post_accumulate_grad_hook(lambda parameter, i=i: self._accumulated(i, parameter))
+            hook = parameter.register_post_accumulate_grad_hook(lambda parameter, i=i: self._accumulated(i, parameter))
+            self._hooks.append(hook)
 
     def _accumulated(self, i, parameter):
         if not self._ready and not self._accumulates:
@@ -41,8 +45,12 @@ class DistributedOptimizer(torch.optim.Optimizer):
             self._views[i].copy_(parameter.grad)
             parameter.grad = self._views[i]
         if not self._accumulates:
-            self._ready.add(i)
-            self.synchronizer.ready(i)
+            self._send(i)
+
+    def _send(self, i):
+        """Gradient i of this step is complete."""
+        self._ready.add(i)
+        self.synchronizer.ready(i)
 
     def _forget_averages(self):
         """Averages that were never applied do not count in the codec's state."""

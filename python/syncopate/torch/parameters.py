@@ -10,12 +10,16 @@ DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16", torc
 def trained(model):
     """(name, parameter) of those that get a gradient; DistributedDataParallel's wrapping does not change names."""
     inner = model.module if isinstance(model, torch.nn.parallel.DistributedDataParallel) else model
-    found = [(name, parameter) for name, parameter in inner.named_parameters() if parameter.requires_grad]
-    for name, parameter in found:
+    return usable([(name, parameter) for name, parameter in inner.named_parameters() if parameter.requires_grad])
+
+
+def usable(named):
+    """These (name, parameter). Raises Misuse if the library cannot reduce the gradient of one."""
+    for name, parameter in named:
         if parameter.dtype not in DTYPES or parameter.device.type != "cpu":
             raise syncopate.Misuse(f"parameter {name} is of {parameter.dtype} on {parameter.device}; allowed: "
                                    f"{', '.join(map(str, DTYPES))} on the CPU")
-    return found
+    return named
 
 
 def gradients(parameters):
@@ -25,5 +29,5 @@ def gradients(parameters):
 
 def weights(parameters):
     """The values of these, for codecs that look at them; empty if one cannot be used in place."""
-    usable = all(parameter.is_contiguous() for _, parameter in parameters)
-    return [parameter.detach() for _, parameter in parameters] if usable else []
+    in_place = all(parameter.is_contiguous() for _, parameter in parameters)
+    return [parameter.detach() for _, parameter in parameters] if in_place else []

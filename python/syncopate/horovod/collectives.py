@@ -1,0 +1,72 @@
+"""Collectives of one process set: those of the backend of torch.distributed, with names, on a group of the library."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+
+from syncopate.torch.moves import Moves
+from syncopate.torch.reducing import Reductions
+
+_SYNCHRONIZING = {"allreduce", "allgather", "allgather_v", "barrier"}  # they end after every rank has begun them
+_REPEATED = ("op", "root", "parts", "name")  # arguments that a joined rank needs
+
+
+class Collectives(Reductions, Moves):
+    """The calls of one group. With a journal, ranks that have joined take part in them."""
+
+    def __init__(self, group, journal=None):
+        self.group, self.journal = group, journal
+        self._completions = ThreadPoolExecutor(1, thread_name_prefix="syncopate.horovod")
+        self._called = 0
+        self._lock, self._name = threading.RLock(), ""  # the lock guards the name and the order of calls
+
+    def rank(self):
+        """This rank among those of the set."""
+        return self.group.rank
+
+    def size(self):
+        """The number of ranks of the set."""
+        return self.group.size
+
+    def call(self, method, name, *arguments, blocking=False, **options):
+        """Begin the backend's collective; all ranks give the same name. Returns the backend's work."""
+        with self._lock:
+            self._name = name or ""
+            return getattr(self, method)(*arguments, SimpleNamespace(asyncOp=not blocking, **options))
+
+    def split(self, color):
+        """A group of the ranks with this colour, for calls at the same time; None for a negative one."""
+        if self.journal is None:
+            return self.group.split(color, self.rank())
+        number = self.journal.add(("split",))
+        group = self.group.split(color, self.rank())
+        self.journal.ended(number)
+        return group
+
+    def close(self):
+        """End what was started, and leave the group."""
+        self.group.close()
+        self._completions.shutdown(wait=False)
+
+    def _run(self, calls, tensors, opts=None, finish=None):
+        calls = [(kind, data, keywords if kind == "barrier" else keywords | {"name": self._name})
+                 for kind, data, keywords in calls]
+        if self.journal is None:
+            return super()._run(calls, tensors, opts, finish)
+        number = None
+        for kind, data, keywords in calls:
+            begun = self.journal.add(("collective", kind, None if data is None else (data.numel(), data.dtype),
+                                      {key: keywords[key] for key in _REPEATED if key in keywords}))
+            number = begun if kind in _SYNCHRONIZING else number
+        work = super()._run(calls, tensors, opts, finish)
+        if number is not None and not opts.asyncOp:
+            self.journal.ended(number)
+        elif number is not None:
+            work.journaled = number
+        return work
+
+    def wait(self, work):
+        """Wait for a work of `call`."""
+        work.wait()
+        if self.journal is not None and hasattr(work, "journaled"):
+            self.journal.ended(work.journaled)

@@ -1,0 +1,257 @@
+"""The job: init and shutdown, ranks, process sets, and join."""
+
+import atexit
+import collections
+import os
+import sys
+import weakref
+
+import torch
+
+import syncopate
+import syncopate.ending  # noqa: F401: its function at the end of the program must run after the one of this module
+from syncopate.horovod.collectives import Collectives
+from syncopate.horovod.journal import Journal
+
+_TIMEOUT_S = 1800  # of a collective, unless SYNCOPATE_TIMEOUT_MS is set: ranks may evaluate or save for minutes
+_ONE_HOST = "tcp://127.0.0.1:29500"
+
+
+class ProcessSet:
+    """Ranks of the job that call collectives among themselves: every one of them, in the same order."""
+
+    def __init__(self, ranks):
+        if not isinstance(ranks, (list, tuple, range, set)) or not all(isinstance(rank, int) for rank in ranks):
+            raise syncopate.Misuse(f"ProcessSet({ranks!r}): allowed: a list of ranks of the job; communicators of "
+                                   "mpi4py are not supported")
+        self.ranks, self.process_set_id = sorted(set(ranks)), None
+        self._collectives = None
+
+    def included(self):
+        """Whether this rank belongs to it."""
+        return self._known().ranks.count(rank()) == 1
+
+    def rank(self):
+        """This rank's index in the set."""
+        return self.collectives().rank()
+
+    def size(self):
+        """The number of its ranks."""
+        return len(self._known().ranks)
+
+    def collectives(self):
+        """Its calls. Raises Misuse on a rank that is not in it."""
+        if self._known()._collectives is None:
+            raise syncopate.Misuse(
+                f"rank {rank()} is not in the process set of the ranks {self.ranks}; allowed: calls by its ranks; "
+                "ask process_set.included()")
+        return self._collectives
+
+    def index(self, root_rank):
+        """The index of a rank of the job in the set."""
+        if root_rank not in self._known().ranks:
+            raise syncopate.Misuse(
+                f"root_rank={root_rank!r} is not in the process set; allowed: its ranks {self.ranks}")
+        return self.ranks.index(root_rank)
+
+    def _known(self):
+        _running()
+        if self.process_set_id is None:
+            raise syncopate.Misuse(
+                f"the process set of the ranks {self.ranks} is not part of the job; call hvd.add_process_set on every "
+                "rank first, or give it to hvd.init(process_sets=[...])")
+        return self
+
+    def __repr__(self):
+        return f"ProcessSet(process_set_id={self.process_set_id}, ranks={self.ranks})"
+
+
+global_process_set = ProcessSet([])
+
+
+class _Job:
+    """The result of init: the group of all ranks, the journal, and the process sets by their ids."""
+
+    def __init__(self):
+        timeout = {} if "SYNCOPATE_TIMEOUT_MS" in os.environ else {"timeout_s": _TIMEOUT_S}
+        self.group = syncopate.Group.join(rendezvous=_rendezvous(os.environ), **timeout)
+        self.journal = Journal(self.group.split(0, self.group.rank))
+        self.sets, self.added = {0: global_process_set}, 1
+        self.optimizers, self.wrapped = weakref.WeakValueDictionary(), collections.Counter()
+        global_process_set.ranks, global_process_set.process_set_id = list(range(self.group.size)), 0
+        global_process_set._collectives = Collectives(self.group, self.journal)
+
+    def close(self):
+        """Leave: optimizers, process sets, and the group."""
+        for optimizer in list(self.optimizers.values()):
+            optimizer.close()
+        self.journal.close()
+        for process_set in reversed(self.sets.values()):
+            _forget(process_set)
+
+
+_job = None
+
+
+def _rendezvous(environment):
+    """Loopback if Open MPI's variables name no job and no address, and all ranks are on this host.
+
+    Otherwise "": the library finds it (docs/run.md).
+    """
+    named = ("SYNCOPATE_RANK", "SYNCOPATE_RENDEZVOUS", "RANK", "MASTER_ADDR", "PMIX_NAMESPACE", "OMPI_MCA_orte_hnp_uri")
+    size = environment.get("OMPI_COMM_WORLD_SIZE")
+    is_one_host = size is not None and size == environment.get("OMPI_COMM_WORLD_LOCAL_SIZE")
+    return _ONE_HOST if is_one_host and not any(name in environment for name in named) else ""
+
+
+def init(comm=None, process_sets=None):
+    """Join the job that the environment describes, with these process sets; again without effect."""
+    global _job
+    if comm is not None:
+        raise syncopate.Misuse(f"init(comm={comm!r}): allowed: None; ranks come from the environment, and parts of the "
+                               "job are process sets")
+    if _job is not None:
+        return
+    _job = _Job()
+    for process_set in [] if process_sets in (None, "dynamic") else process_sets:
+        add_process_set(process_set)
+
+
+def shutdown():
+    """Leave the job when all ranks do; `init` may follow."""
+    global _job
+    if _job is not None:
+        _job.close()
+        _job = None
+
+
+@atexit.register
+def _leave():
+    """As shutdown, unless an exception ends the program: then syncopate.ending aborts the groups with it."""
+    if getattr(sys, "last_value", None) is None:
+        shutdown()
+
+
+def _running():
+    if _job is None:
+        raise syncopate.Misuse("syncopate.horovod is not initialized; call hvd.init() first")
+    return _job
+
+
+def is_initialized():
+    """Whether `init` was called, and `shutdown` not since then."""
+    return _job is not None
+
+
+def rank():
+    """This rank of the job."""
+    return _running().group.rank
+
+
+def size():
+    """The number of ranks of the job."""
+    return _running().group.size
+
+
+def _of_host():
+    """The ranks of this rank's host."""
+    hosts = _running().group.hosts
+    return [other for other, host in enumerate(hosts) if host == hosts[rank()]]
+
+
+def _across():
+    """The ranks with this rank's place on their hosts."""
+    hosts, place = _running().group.hosts, local_rank()
+    members = [[other for other, on in enumerate(hosts) if on == host] for host in sorted(set(hosts))]
+    return [ranks[place] for ranks in members if len(ranks) > place]
+
+
+def local_rank():
+    """This rank's place among the ranks of its host."""
+    return _of_host().index(rank())
+
+
+def local_size():
+    """The number of ranks of this host."""
+    return len(_of_host())
+
+
+def cross_rank():
+    """This rank's index among the ranks of equal place on every host."""
+    return _across().index(rank())
+
+
+def cross_size():
+    """The number of hosts that have a rank of this place."""
+    return len(_across())
+
+
+def is_homogeneous():
+    """Whether every host has the same number of ranks."""
+    hosts = _running().group.hosts
+    return len({hosts.count(host) for host in hosts}) == 1
+
+
+def add_process_set(process_set):
+    """Make a ProcessSet, or a list of ranks, part of the job. Every rank calls it; returns the ProcessSet."""
+    job = _running()
+    made = process_set if isinstance(process_set, ProcessSet) else ProcessSet(process_set)
+    if not made.ranks or not set(made.ranks) <= set(range(size())):
+        raise syncopate.Misuse(
+            f"a process set of the ranks {made.ranks}; allowed: at least one, from 0 to {size() - 1}")
+    if any(made.ranks == other.ranks for other in job.sets.values()):
+        raise syncopate.Misuse(
+            f"a process set of the ranks {made.ranks} is already part of the job; allowed: one for the same ranks")
+    group = global_process_set.collectives().split(0 if rank() in made.ranks else -1)
+    made.process_set_id, made._collectives = job.added, None if group is None else Collectives(group)
+    job.sets[job.added] = made
+    job.added += 1
+    return made
+
+
+def remove_process_set(process_set):
+    """Remove a process set from the job. Every rank calls it; returns whether it was part of the job."""
+    number = process_set.process_set_id
+    if number in (None, 0) or _running().sets.get(number) is not process_set:
+        return False
+    del _job.sets[number]
+    _forget(process_set)
+    return True
+
+
+def _forget(process_set):
+    collectives, process_set.process_set_id, process_set._collectives = process_set._collectives, None, None
+    if collectives is not None:
+        collectives.close()
+
+
+def wrapped(optimizer, process_set):
+    """Register an optimizer; returns its key, equal on all ranks, by which those that have joined find theirs."""
+    job, number = _running(), process_set.process_set_id
+    key = (number, job.wrapped[number])
+    job.wrapped[number] += 1
+    job.optimizers[key] = optimizer
+    return key
+
+
+def join(device=-1):
+    """Take part in the others' collectives with zeros until every rank has called it; returns the last rank."""
+    return _running().journal.join(_repeat)
+
+
+def _repeat(call):
+    """Take part in another rank's call."""
+    if call[0] == "step":
+        _job.optimizers[call[1]].contribute_zeros()
+        return
+    own = global_process_set.collectives()
+    if call[0] == "split":
+        own.group.refuse(f"rank {own.rank()} has called join; allowed until all have called it: no new process set or "
+                         "DistributedOptimizer")
+    _, kind, vector, keywords = call
+    if kind.startswith("alltoall") or kind == "broadcast" and keywords["root"] == own.rank():
+        own.group.refuse(
+            f"{kind} needs data of rank {own.rank()}, which has called join; allowed until all have called it: "
+            "allreduce, allgather, reducescatter, barrier, DistributedOptimizer, and broadcast from another rank")
+    data = () if vector is None else (torch.zeros(vector[0], dtype=vector[1]),)
+    getattr(own.group, kind)(*data, **keywords)

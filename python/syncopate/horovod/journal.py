@@ -1,0 +1,132 @@
+"""The calls that a rank has begun, for ranks that have joined: they repeat the calls of the others with zeros.
+
+A call costs one entry in a list until it ends. Only when a rank joins are entries sent: it notifies every rank of its
+number of calls, and each of them sends it its own calls from that number on, until it joins itself. The journal has
+connections of its own, so that a rank which waits in a collective can answer.
+"""
+
+import collections
+import pickle
+import threading
+
+import torch
+
+import syncopate
+
+_NOTICE, _ENTRY = 0, 1  # tags of messages
+_LEAVES = -1  # the round in the notice of a rank that leaves the job
+_NO_BOUND_S = 3e7
+
+
+class Journal:
+    """One rank's calls. A round ends when all ranks have joined. The group is used by the journal only."""
+
+    def __init__(self, group):
+        self._group = group
+        group.set_timeout(_NO_BOUND_S)  # a notice may come at any time, or never
+        self._others = [other for other in range(group.size) if other != group.rank]
+        self._changed = threading.Condition()  # guards what follows
+        self._begun = 0
+        self._open = collections.deque()  # (number, call) of calls that some rank may not have begun
+        self._round, self._joined = 0, collections.defaultdict(
+            dict)  # by round: the number of calls of ranks that have joined
+        self._last = None  # what ends the calls of this rank in this round
+        self._left, self._failure = 0, None
+        for other in self._others:
+            self._expect(other)
+
+    def add(self, call):
+        """Note a call before it begins; returns its number."""
+        with self._changed:
+            number = self._begun
+            self._begun += 1
+            self._open.append((number, call))
+            for other, begun in self._joined[self._round].items():
+                if number >= begun:  # a root may end its broadcast, and join, before others begin it
+                    self._send(other, call)
+            return number
+
+    def ended(self, number):
+        """Every rank has begun this call, and those before it."""
+        with self._changed:
+            while self._open and self._open[0][0] <= number:
+                self._open.popleft()
+
+    def join(self, repeat):
+        """Repeat the others' calls by `repeat(call)` until all ranks have joined; returns the rank that joined last."""
+        with self._changed:
+            number = self._begun
+            self._end_with(("joined", number), (self._round, number))
+        ends, active = {self._group.rank: number}, list(self._others)
+        while active:
+            calls = {other: self._receive(other) for other in active}
+            ends |= {other: call[1] for other, call in calls.items() if call[0] == "joined"}
+            active = [other for other in active if other not in ends]
+            if active:
+                repeat(calls[active[0]])
+                number += 1
+        with self._changed:
+            # Each of them needs the end of this rank's calls, which is sent when its notice arrives.
+            self._changed.wait_for(lambda: self._failure or len(self._joined[self._round]) == len(self._others))
+            if self._failure:
+                raise self._failure
+            del self._joined[self._round]
+            self._round += 1
+            self._begun, self._last = number, None
+            self._open.clear()
+        return max(ends, key=lambda rank: (ends[rank], rank))
+
+    def close(self):
+        """Leave; it returns when all ranks leave, or one has failed."""
+        with self._changed:
+            self._end_with(("left", self._group.rank), (_LEAVES, 0))
+            self._changed.wait_for(lambda: self._failure or self._left == len(self._others))
+        self._group.close()
+
+    def _end_with(self, last, notice):
+        self._last = last
+        for other in self._others:
+            self._group.start_send(other, torch.tensor(notice), tag=_NOTICE)
+        for other in self._joined[self._round]:
+            self._send(other, last)
+
+    def _expect(self, other):
+        notice = torch.zeros(2, dtype=torch.int64)
+        self._group.start_recv(other, notice, tag=_NOTICE).then(lambda error: self._noticed(other, notice, error))
+
+    def _noticed(self, other, notice, error):
+        with self._changed:
+            joined_in, begun = notice.tolist()
+            if error is not None:
+                self._failure = error
+            elif joined_in == _LEAVES:
+                self._left += 1
+            else:
+                self._joined[joined_in][other] = begun
+                if joined_in == self._round:
+                    self._catch_up(other, begun)
+                self._expect(other)
+            self._changed.notify_all()
+
+    def _catch_up(self, other, begun):
+        for number, call in self._open:
+            if number >= begun:
+                self._send(other, call)
+        if self._last is not None:
+            self._send(other, self._last)
+
+    def _send(self, other, call):
+        body = bytearray(pickle.dumps(call))
+        self._group.start_send(other, torch.tensor([len(body)]), tag=_ENTRY)
+        self._group.start_send(other, torch.frombuffer(body, dtype=torch.uint8), tag=_ENTRY)
+
+    def _receive(self, other):
+        length = torch.zeros(1, dtype=torch.int64)
+        self._group.recv(other, length, tag=_ENTRY)
+        body = torch.empty(length.item(), dtype=torch.uint8)
+        self._group.recv(other, body, tag=_ENTRY)
+        call = pickle.loads(body.numpy().tobytes())
+        if call[0] == "left":
+            raise syncopate.Misuse(
+                f"join: rank {other} has left the job without joining; call hvd.join() on every rank")
+        return call

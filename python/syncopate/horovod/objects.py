@@ -1,0 +1,85 @@
+"""Objects, parameters and the state of optimizers, from one rank to all."""
+
+import io
+import pickle
+
+import torch
+
+import syncopate
+from syncopate.horovod.job import global_process_set
+from syncopate.horovod.operations import allgather, broadcast_, broadcast_async_
+
+
+class _Pickler(pickle.Pickler):
+    """Leaves tensors out: they are broadcast as they are."""
+
+    def __init__(self, file):
+        super().__init__(file)
+        self.tensors = []
+
+    def persistent_id(self, one):
+        """The type and shape of a tensor on the CPU; None for other objects."""
+        if type(one) is not torch.Tensor or one.device.type != "cpu" or one.layout is not torch.strided:
+            return None
+        self.tensors.append(one.detach())
+        return one.dtype, tuple(one.shape)
+
+
+class _Unpickler(pickle.Unpickler):
+    """Makes the tensors that were left out."""
+
+    def __init__(self, file):
+        super().__init__(file)
+        self.tensors = []
+
+    def persistent_load(self, described):
+        """A tensor of that type and shape."""
+        dtype, shape = described
+        self.tensors.append(torch.empty(shape, dtype=dtype))
+        return self.tensors[-1]
+
+
+def broadcast_object(obj, root_rank=0, name=None, process_set=global_process_set):
+    """The object of that rank, on every rank. It is pickled, but its tensors are sent as they are."""
+    is_root = process_set.index(root_rank) == process_set.rank()
+    file = io.BytesIO()
+    if is_root:
+        pickler = _Pickler(file)
+        pickler.dump(obj)
+    length = broadcast_(torch.tensor([len(file.getvalue())]), root_rank, name, process_set)
+    body = torch.frombuffer(bytearray(file.getvalue()), dtype=torch.uint8) if is_root else torch.empty(
+        length.item(), dtype=torch.uint8)
+    broadcast_(body, root_rank, name, process_set)
+    if not is_root:
+        pickler = _Unpickler(io.BytesIO(body.numpy().tobytes()))
+        obj = pickler.load()
+    for tensor in pickler.tensors:
+        broadcast_(tensor, root_rank, name, process_set)
+    return obj
+
+
+def allgather_object(obj, name=None, process_set=global_process_set):
+    """A list of the objects of all ranks, which are pickled."""
+    body = torch.frombuffer(bytearray(pickle.dumps(obj)), dtype=torch.uint8)
+    lengths = allgather(torch.tensor([len(body)]), name, process_set)
+    return [
+        pickle.loads(piece.numpy().tobytes()) for piece in allgather(body, name, process_set).split(lengths.tolist())
+    ]
+
+
+def broadcast_parameters(params, root_rank, process_set=global_process_set):
+    """Copy that rank's values into every rank's: of a state_dict, or of pairs of name and tensor."""
+    named = sorted(params.items()) if isinstance(params, dict) else list(params)
+    if any(not isinstance(pair, tuple) or not isinstance(pair[1], torch.Tensor) for pair in named):
+        raise syncopate.Misuse(
+            "broadcast_parameters: allowed: a dict of tensors, or pairs of a name and a tensor; broadcast_object moves "
+            "other objects")
+    for handle in [broadcast_async_(tensor, root_rank, name, process_set) for name, tensor in named]:
+        handle.wait()
+
+
+def broadcast_optimizer_state(optimizer, root_rank, process_set=global_process_set):
+    """Load that rank's state, learning rates included, into every rank's optimizer."""
+    state = broadcast_object(optimizer.state_dict(), root_rank, "optimizer state", process_set)
+    if process_set.rank() != process_set.index(root_rank):
+        optimizer.load_state_dict(state)

@@ -1,0 +1,297 @@
+"""Horovod's collectives: each as a call that waits, one that returns a handle, and one that works in place."""
+
+import torch
+
+import syncopate
+from syncopate.horovod.compression import Compression
+from syncopate.horovod.job import global_process_set
+from syncopate.horovod.reductions import Average, Sum, as_torch, checked, chosen, scaled
+
+
+class Handle:
+    """An operation in progress; `synchronize` returns its result."""
+
+    def __init__(self, collectives, work, result):
+        self._collectives, self._work, self._result = collectives, work, result
+
+    def ended(self):
+        """Whether it has ended, well or not."""
+        return self._work is None or self._work.is_completed()
+
+    def wait(self):
+        """The result. Raises what the operation failed with."""
+        if self._work is not None:
+            self._collectives.wait(self._work)
+            self._work, self._result = None, self._result()
+        return self._result
+
+
+def synchronize(handle):
+    """Wait for an operation and return its result."""
+    if not isinstance(handle, Handle):
+        raise syncopate.Misuse(f"synchronize({handle!r}): allowed: what a call whose name has `_async` returned")
+    return handle.wait()
+
+
+def poll(handle):
+    """Whether an operation has ended."""
+    return handle.ended()
+
+
+class _Differentiable(torch.autograd.Function):
+    """A collective whose backward pass is another; gradients are those of the sum of all ranks' losses."""
+
+    @staticmethod
+    def forward(context, tensor, forward, backward):
+        """Run the collective."""
+        context.backward_call = backward
+        return forward(tensor)
+
+    @staticmethod
+    def backward(context, gradient):
+        """Run the other collective on the gradient."""
+        return context.backward_call(gradient), None, None
+
+
+def _differentiable(call, process_set, tensor, forward, backward):
+    _usable(call, process_set, tensor)
+    if torch.is_grad_enabled() and tensor.requires_grad:
+        return _Differentiable.apply(tensor, forward, backward)
+    return forward(tensor)
+
+
+def _usable(call, process_set, *tensors):
+    """The calls of the process set, if they take the tensors."""
+    collectives = process_set.collectives()
+    for tensor in tensors:
+        if not isinstance(tensor, torch.Tensor):
+            collectives.group.refuse(
+                f"{call}: got {type(tensor).__name__}; allowed: torch.Tensor; broadcast_object moves other objects")
+        if tensor.device.type != "cpu":
+            collectives.group.refuse(
+                f"{call}: got a tensor on {tensor.device}; allowed: tensors on the CPU; pass tensor.cpu() and copy "
+                "the result back")
+        if tensor.is_sparse:
+            collectives.group.refuse(f"{call}: got a sparse tensor; pass tensor.to_dense()")
+    return collectives
+
+
+def _copied(tensor):
+    """Memory for a result; what is not a tensor is refused later."""
+    return tensor.detach().clone() if isinstance(tensor, torch.Tensor) else tensor
+
+
+def _with_rows(call, process_set, tensor):
+    """As _usable, for a tensor that has rows."""
+    collectives = _usable(call, process_set, tensor)
+    if tensor.dim() == 0:
+        collectives.group.refuse(
+            f"{call}: got a tensor without dimensions; allowed: one or more; pass tensor.reshape(1)")
+    return collectives
+
+
+def grouped_allreduce_async_(tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
+                             process_set=global_process_set, blocking=False):
+    """Start the reduction of every tensor over the ranks, in place."""
+    op, collectives = chosen(average, op), _usable("allreduce", process_set, *tensors)
+    vectors = [tensor.detach() for tensor in tensors]
+    for vector in vectors if prescale_factor != 1 else ():
+        vector.copy_(scaled(vector, prescale_factor))
+
+    def result():
+        for vector in vectors if postscale_factor != 1 else ():
+            vector.copy_(scaled(vector, postscale_factor))
+        return tensors
+
+    return Handle(collectives,
+                  collectives.call("allreduce_coalesced", name, vectors, blocking=blocking, reduceOp=as_torch(op)),
+                  result)
+
+
+def grouped_allreduce_(tensors, *arguments, **keywords):
+    """Reduce every tensor over the ranks, in place; arguments are those of grouped_allreduce_async_."""
+    return grouped_allreduce_async_(tensors, *arguments, blocking=True, **keywords).wait()
+
+
+def grouped_allreduce_async(tensors, *arguments, **keywords):
+    """Start a reduction into new tensors; arguments are those of grouped_allreduce_async_."""
+    return grouped_allreduce_async_([_copied(tensor) for tensor in tensors], *arguments, **keywords)
+
+
+def grouped_allreduce(tensors, average=None, name=None, compression=Compression.none, op=None, prescale_factor=1.0,
+                      postscale_factor=1.0, process_set=global_process_set):
+    """The reduction of every tensor, as new tensors."""
+    return [
+        allreduce(tensor, average, name, compression, op, prescale_factor, postscale_factor, process_set)
+        for tensor in tensors
+    ]
+
+
+def allreduce_async_(tensor, *arguments, **keywords):
+    """Start the reduction of a tensor, in place; arguments are those of grouped_allreduce_async_."""
+    return _only(grouped_allreduce_async_([tensor], *arguments, **keywords))
+
+
+def allreduce_(tensor, *arguments, **keywords):
+    """Reduce a tensor in place and return it; arguments are those of grouped_allreduce_async_."""
+    return allreduce_async_(tensor, *arguments, blocking=True, **keywords).wait()
+
+
+def allreduce_async(tensor, *arguments, **keywords):
+    """Start a reduction into a new tensor; arguments are those of grouped_allreduce_async_."""
+    return _only(grouped_allreduce_async([tensor], *arguments, **keywords))
+
+
+def _only(handle):
+    whole = handle._result
+    handle._result = lambda: whole()[0]
+    return handle
+
+
+def allreduce(tensor, average=None, name=None, compression=Compression.none, op=None, prescale_factor=1.0,
+              postscale_factor=1.0, process_set=global_process_set):
+    """The reduction of a tensor over the ranks, as a new tensor."""
+    op = chosen(average, op)
+
+    def reduced(own):
+        packed, context = compression.compress(own.detach())
+        packed = packed.clone() if packed.data_ptr() == own.data_ptr() else packed
+        return compression.decompress(
+            allreduce_(packed, None, name, op, prescale_factor, postscale_factor, process_set), context)
+
+    return _differentiable("allreduce", process_set, tensor, reduced, reduced)
+
+
+def _gathering(tensor, name, process_set, blocking):
+    """The handle, and the numbers of rows of all ranks."""
+    collectives = _with_rows("allgather", process_set, tensor)
+    counts = torch.zeros(collectives.size(), dtype=torch.int64)
+    collectives.call("all_gather_single", name, counts, torch.tensor([len(tensor)]), blocking=True)
+    whole = tensor.new_empty((sum(counts.tolist()), *tensor.shape[1:]))
+    work = collectives.call("allgather", name, [list(whole.split(counts.tolist()))], [tensor], blocking=blocking)
+    return Handle(collectives, work, lambda: whole), counts
+
+
+def allgather_async(tensor, name=None, process_set=global_process_set):
+    """Start gathering the rows of all ranks; it waits until all have called it, because their numbers may differ."""
+    return _gathering(tensor, name, process_set, False)[0]
+
+
+def allgather(tensor, name=None, process_set=global_process_set):
+    """The rows of all ranks, in the order of ranks; the first dimension may differ."""
+    own_rows = []
+
+    def forward(own):
+        handle, counts = _gathering(own.detach(), name, process_set, True)
+        begin = sum(counts.tolist()[:process_set.rank()])
+        own_rows.append(slice(begin, begin + len(own)))
+        return handle.wait()
+
+    def backward(gradient):
+        return allreduce(gradient, name=name, op=Sum, process_set=process_set)[own_rows[0]]
+
+    return _differentiable("allgather", process_set, tensor, forward, backward)
+
+
+def broadcast_async_(tensor, root_rank, name=None, process_set=global_process_set, blocking=False):
+    """Start copying the tensor of that rank of the job into every rank's."""
+    collectives = _usable("broadcast", process_set, tensor)
+    work = collectives.call("broadcast", name, [tensor.detach()], blocking=blocking,
+                            rootRank=process_set.index(root_rank))
+    return Handle(collectives, work, lambda: tensor)
+
+
+def broadcast_(tensor, root_rank, name=None, process_set=global_process_set):
+    """Copy the tensor of that rank of the job into every rank's, and return it."""
+    return broadcast_async_(tensor, root_rank, name, process_set, blocking=True).wait()
+
+
+def broadcast_async(tensor, root_rank, name=None, process_set=global_process_set):
+    """Start copying the tensor of that rank of the job into a new one."""
+    return broadcast_async_(_copied(tensor), root_rank, name, process_set)
+
+
+def broadcast(tensor, root_rank, name=None, process_set=global_process_set):
+    """The tensor of that rank of the job, as a new one."""
+    def backward(gradient):
+        total = allreduce(gradient, name=name, op=Sum, process_set=process_set)
+        return total if process_set.rank() == process_set.index(root_rank) else torch.zeros_like(total)
+
+    def forward(own):
+        return broadcast_(own.detach().clone(), root_rank, name, process_set)
+
+    return _differentiable("broadcast", process_set, tensor, forward, backward)
+
+
+def _exchanging(tensor, splits, name, process_set, blocking):
+    """The handle, and the numbers of rows that come from each rank."""
+    collectives = _with_rows("alltoall", process_set, tensor)
+    ranks, rows = collectives.size(), len(tensor)
+    if splits is None and rows % ranks:
+        collectives.group.refuse(
+            f"alltoall: {rows} rows for {ranks} ranks without splits; allowed: a multiple of {ranks} rows, or splits")
+    given = torch.full((ranks,), rows // ranks) if splits is None else torch.as_tensor(splits, dtype=torch.int64)
+    if given.shape != (ranks,) or given.sum() != rows or given.min() < 0:
+        collectives.group.refuse(
+            f"alltoall: splits {given.tolist()} of {rows} rows; allowed: {ranks} numbers of rows, one for each rank, "
+            f"whose sum is {rows}")
+    received = torch.empty_like(given)
+    collectives.call("all_to_all_single", name, received, given, [], [], blocking=True)
+    output = tensor.new_empty((received.sum(), *tensor.shape[1:]))
+    work = collectives.call("all_to_all_single", name, output, tensor, received.tolist(), given.tolist(),
+                            blocking=blocking)
+    return Handle(collectives, work, lambda: output if splits is None else (output, received)), received
+
+
+def alltoall_async(tensor, splits=None, name=None, process_set=global_process_set):
+    """Start sending part r of the rows to rank r; it waits until all have called it, because parts may differ."""
+    return _exchanging(tensor, splits, name, process_set, False)[0]
+
+
+def alltoall(tensor, splits=None, name=None, process_set=global_process_set):
+    """The rows that all ranks sent to this one; with splits, also how many came from each rank."""
+    counts = []
+
+    def forward(own):
+        handle, received = _exchanging(own.detach(), splits, name, process_set, True)
+        counts.append(received)
+        return handle.wait() if splits is None else handle.wait()[0]
+
+    def backward(gradient):
+        return alltoall(gradient, counts[0], name, process_set)[0]
+
+    output = _differentiable("alltoall", process_set, tensor, forward, backward)
+    return output if splits is None else (output, counts[0])
+
+
+def reducescatter_async(tensor, name=None, op=Average, process_set=global_process_set, prescale_factor=1.0,
+                        postscale_factor=1.0, blocking=False):
+    """Start the reduction of a tensor; this rank gets its part of the rows, as torch.tensor_split divides them."""
+    collectives, op = _with_rows("reducescatter", process_set, tensor), checked(op)
+    parts = list(scaled(tensor.detach(), prescale_factor).tensor_split(collectives.size()))
+    output = torch.empty_like(parts[collectives.rank()], memory_format=torch.contiguous_format)
+    work = collectives.call("reduce_scatter", name, [output], [parts], blocking=blocking, reduceOp=as_torch(op))
+    return Handle(collectives, work, lambda: scaled(output, postscale_factor))
+
+
+def reducescatter(tensor, name=None, compression=Compression.none, op=Average, process_set=global_process_set,
+                  prescale_factor=1.0, postscale_factor=1.0):
+    """This rank's part of the rows of the reduction."""
+    factor = prescale_factor * postscale_factor / (process_set.size() if op == Average else 1)
+
+    def forward(own):
+        packed, context = compression.compress(own.detach())
+        return compression.decompress(
+            reducescatter_async(packed, name, op, process_set, prescale_factor, postscale_factor, blocking=True).wait(),
+            context)
+
+    def backward(gradient):
+        return scaled(allgather(gradient, name, process_set), factor)
+
+    return _differentiable("reducescatter", process_set, tensor, forward, backward)
+
+
+def barrier(process_set=global_process_set):
+    """Return when every rank has called it."""
+    collectives = process_set.collectives()
+    collectives.wait(collectives.call("barrier", None, blocking=True))

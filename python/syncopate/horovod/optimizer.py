@@ -1,0 +1,142 @@
+"""Horovod's DistributedOptimizer, on that of syncopate.torch."""
+
+import contextlib
+
+import syncopate
+import syncopate.torch
+from syncopate.horovod import job
+from syncopate.horovod.compression import Compression
+from syncopate.horovod.reductions import Average, Sum, checked
+from syncopate.torch import parameters
+
+
+class DistributedOptimizer(syncopate.torch.DistributedOptimizer):
+    """Wraps an optimizer of torch: its step uses gradients that were reduced over the ranks during the backward pass.
+
+    named_parameters: as of the model; without it parameters have numbers. compression: of Compression, or the name of a
+    codec of the library. backward_passes_per_step: gradients of this number of backward passes add up before they are
+    sent. gradient_predivide_factor: gradients are divided by it before the sum and multiplied after it. num_groups and
+    groups have no effect: the library merges gradients by its policy. Every rank of the process set makes it, with
+    equal arguments.
+    """
+
+    def __init__(self, optimizer, named_parameters=None, compression=Compression.none, backward_passes_per_step=1,
+                 op=Average, gradient_predivide_factor=1.0, num_groups=0, groups=None, sparse_as_dense=False,
+                 process_set=job.global_process_set):
+        op = checked(op, (Average, Sum))
+        if op == Sum and gradient_predivide_factor != 1:
+            raise syncopate.Misuse(f"gradient_predivide_factor={gradient_predivide_factor} with op=hvd.Sum; allowed: "
+                                   "op=hvd.Average, or 1.0")
+        collectives = process_set.collectives()
+        named, codec = _named(optimizer, named_parameters), _codec(compression)
+        self._before = 1 / gradient_predivide_factor
+        self._after = collectives.size() if op == Sum else gradient_predivide_factor
+        self._sparse_as_dense, self._journal, self._number = sparse_as_dense, collectives.journal, None
+        self._passes = [0] * len(named)
+        self.set_backward_passes_per_step(backward_passes_per_step)
+        # Its own group: exchanges run at the same time as other collectives.
+        group = collectives.split(0)
+        self._attach(optimizer, named, group, True, {"codec": codec})
+        self._key = job.wrapped(self, process_set)
+
+    def set_backward_passes_per_step(self, passes):
+        """Change how many backward passes add up before gradients are sent."""
+        if not isinstance(passes, int) or passes < 1:
+            raise syncopate.Misuse(f"backward_passes_per_step={passes!r}; allowed: a whole number from 1")
+        self.backward_passes_per_step = passes
+
+    def _accumulated(self, i, parameter):
+        if parameter.grad.is_sparse:
+            if not self._sparse_as_dense:
+                raise syncopate.Misuse(
+                    f"the gradient of parameter {self._named[i][0]} is sparse; pass sparse_as_dense=True")
+            parameter.grad = parameter.grad.to_dense()
+        self._passes[i] += 1
+        if self._passes[i] > self.backward_passes_per_step:
+            raise syncopate.Misuse(
+                f"parameter {self._named[i][0]} got gradients from {self._passes[i]} backward passes before a step; "
+                f"allowed: backward_passes_per_step={self.backward_passes_per_step}, then step() or synchronize()")
+        self._accumulates = self._passes[i] < self.backward_passes_per_step
+        super()._accumulated(i, parameter)
+
+    def _send(self, i):
+        self._begin_step()
+        if self._before != 1:
+            self._views[i].mul_(self._before)
+        super()._send(i)
+
+    def _begin_step(self):
+        if self._journal is not None and self._number is None:
+            self._number = self._journal.add(("step", self._key))
+
+    def synchronize(self):
+        """Return when the gradients are reduced; `step` does it too. Gradients without a backward pass are sent too."""
+        if self._averaged and not self._ready:
+            return
+        for i in range(len(self._named)):
+            if i not in self._ready:
+                self._send(i)
+        super().synchronize()
+        if self._number is not None:
+            self._journal.ended(self._number)
+        self._number, self._passes = None, [0] * len(self._named)
+        for view in self._views if self._after != 1 else ():
+            view.mul_(self._after)
+
+    @contextlib.contextmanager
+    def skip_synchronize(self):
+        """For a step after synchronize(). It has no effect: a step uses gradients that are reduced already."""
+        yield
+
+    def zero_grad(self, set_to_none=True):
+        """Zero the gradients, in place; refused while they are sent."""
+        if any(self._passes):
+            raise syncopate.Misuse(
+                "zero_grad() after a backward pass and before its step; allowed: after step() or synchronize()")
+        super().zero_grad(set_to_none)
+
+    def contribute_zeros(self):
+        """Take part in a step of the ranks that have not joined."""
+        for i, view in enumerate(self._views):
+            view.zero_()
+            self.synchronizer.ready(i)
+        self.synchronizer.wait()
+
+    def close(self):
+        """Leave its group; gradients of later backward passes stay local."""
+        for hook in self._hooks:
+            hook.remove()
+        self.synchronizer.close()
+        self.group.close()
+
+
+def _named(optimizer, named_parameters):
+    """(name, parameter) of those that the optimizer updates, in the order given."""
+    updated = [
+        parameter for group in optimizer.param_groups for parameter in group["params"] if parameter.requires_grad
+    ]
+    if named_parameters is None:
+        return parameters.usable([(f"parameter.{i}", parameter) for i, parameter in enumerate(updated)])
+    given = list(named_parameters)
+    names = [name for name, _ in given]
+    if len(set(names)) < len(names):
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        raise syncopate.Misuse(f"named_parameters has {repeated} twice; allowed: each name once")
+    wanted = set(updated)
+    named = [(name, parameter) for name, parameter in given if parameter in wanted]
+    if len(named) < len(updated):
+        raise syncopate.Misuse(
+            f"the optimizer updates {len(updated)} parameters, of which named_parameters has {len(named)}; allowed: "
+            "all of them, as model.named_parameters() gives them")
+    return parameters.usable(named)
+
+
+def _codec(compression):
+    """The library's codec for a compressor."""
+    if isinstance(compression, str):
+        return compression
+    if compression is Compression.none or compression is Compression.fp16:
+        return "none" if compression is Compression.none else "fp16"
+    raise syncopate.Misuse(
+        f"compression={compression!r}; allowed: hvd.Compression.none, hvd.Compression.fp16, or the name of a codec, as "
+        '"topk:0.01" (syncopate info)')

@@ -1,0 +1,21 @@
+"""Names of Horovod's interface that are not supported; using one raises Misuse with the alternative."""
+
+import syncopate
+
+
+class Rejected:
+    """Raises when it is called, when an attribute of it is read, and as a reduction."""
+
+    def __init__(self, name, alternative):
+        self._text = f"syncopate.horovod does not have {name}; use {alternative}"
+
+    def refuse(self, *_, **__):
+        """Raise Misuse with the name and the alternative."""
+        raise syncopate.Misuse(self._text)
+
+    __call__ = refuse
+
+    def __getattr__(self, attribute):
+        if attribute.startswith("__"):  # Python itself asks, as copy and inspect do
+            raise AttributeError(attribute)
+        return self.refuse()
