@@ -54,7 +54,9 @@ TEST(Cost, OfATableGoesThroughItsPointsAndOnWithTheLastSlope) {
 TEST(Cost, OfATableNeverFallsForEver) {
   const Cost cost = make("table", {.points = {{0, 1.0}, {100, 4.0}, {200, 3.0}}});
   EXPECT_DOUBLE_EQ(cost(150), 3.5);
-  EXPECT_DOUBLE_EQ(cost(1e9), 3.0);
+  EXPECT_DOUBLE_EQ(cost(300), 6.0) << "the slope of the last line that rises";
+  const Cost falling = make("table", {.points = {{0, 3.0}, {100, 2.0}, {200, 1.0}}});
+  EXPECT_DOUBLE_EQ(falling(1e9), 1.0) << "no line rises";
 }
 
 TEST(Cost, OfOnePointIsThatTimeForAllSizes) { EXPECT_DOUBLE_EQ(make("table", {.points = {{64, 0.5}}})(1e6), 0.5); }

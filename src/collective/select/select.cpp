@@ -70,16 +70,34 @@ std::optional<double> measured_seconds(const NetworkCost& cost, const Asked& ask
 
 namespace syncopate {
 
+namespace {
+
+/// Where the last time of a table is below the one before, a sentence that says so.
+std::string fall_of(const MeasuredCost& entry) {
+  if (entry.table.size() < 2) return {};
+  const auto& [bytes, seconds] = entry.table.back();
+  const auto& [bytes_before, seconds_before] = *(entry.table.end() - 2);
+  if (seconds >= seconds_before) return {};
+  return fmt::format("; the times{} fall from {} at {} to {} at {}, so larger sizes are uncertain",
+                     entry.algorithm.empty() ? "" : " of " + entry.algorithm, format_seconds(seconds_before),
+                     format_bytes(bytes_before), format_seconds(seconds), format_bytes(bytes));
+}
+
+}  // namespace
+
 std::string doubt_of_size(const NetworkCost& cost, int ranks, Collective collective, double bytes) {
   double last = 0;
-  for (const MeasuredCost& entry : cost.measured)
-    if (entry.collective == collective && !entry.table.empty()) last = std::max(last, entry.table.back().first);
+  std::string falls;
+  for (const MeasuredCost& entry : cost.measured) {
+    if (entry.collective != collective || entry.table.empty()) continue;
+    last = std::max(last, entry.table.back().first);
+    falls += fall_of(entry);
+  }
   if (last == 0 || bytes <= last || ranks != cost.measured_ranks) return {};
   return fmt::format(
-      "{} of {} exceeds the measured sizes: the timings end at {}; `syncopate fit --bytes` with larger sizes "
-      "measures "
-      "them",
-      name_of(collective), format_bytes(bytes), format_bytes(last));
+      "{} of {} exceeds the measured sizes: the timings end at {}{}; `syncopate fit --bytes` with larger sizes "
+      "measures them",
+      name_of(collective), format_bytes(bytes), format_bytes(last), falls);
 }
 
 std::vector<RankedAlgorithm> sort_algorithms(const PlanRequest& request, const NetworkCost& cost) {

@@ -2,7 +2,7 @@
 // For all-reduces that are not affine: MPI libraries switch algorithms by size, with jumps of up to 4x.
 //
 //   T |          .---'      below the first point: its time (a start-up time does not shrink)
-//     |     .--'            beyond the last point: the last line continues
+//     |     .--'            beyond the last point: the slope of the last line that rises
 //     |____'
 //     '---------------- M
 #include <algorithm>
@@ -28,8 +28,9 @@ Cost join(const CostInputs& inputs) {
                   points[i].bytes);
     pieces.back().seconds_per_byte = (points[i + 1].seconds - points[i].seconds) / step;
   }
-  // The last line continues beyond the last point, but never downwards: noise may tilt it.
-  if (points.size() > 1) pieces.back().seconds_per_byte = std::max(0.0, pieces[pieces.size() - 2].seconds_per_byte);
+  // More bytes take longer, so a last line that falls is noise, or a change of algorithm: it does not continue.
+  for (std::size_t i = pieces.size() - 1; i > 0 && pieces.back().seconds_per_byte <= 0; --i)
+    pieces.back().seconds_per_byte = std::max(0.0, pieces[i - 1].seconds_per_byte);
   return Cost(std::move(pieces));
 }
 
@@ -37,7 +38,7 @@ Cost join(const CostInputs& inputs) {
 
 extern constinit const CostModel table{
     .name = "table",
-    .summary = "Measured points joined by lines; the first time below them, the last slope beyond",
+    .summary = "Measured points joined by lines; the first time below them, the last rising slope beyond",
     .source = "measured all-reduces are not affine",
     .cost = join,
 };
