@@ -67,6 +67,7 @@ struct ExchangeLeg {
   double share = 1;
   double fixed_bytes = 0;
   int messages = 0;  ///< 0: a collective
+  int at_once = 1;   ///< ranks of a host that run this leg across hosts at the same time, through one port
   friend bool operator==(const ExchangeLeg&, const ExchangeLeg&) = default;
 };
 

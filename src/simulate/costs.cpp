@@ -17,6 +17,69 @@ namespace syncopate::simulate::costs {
 
 namespace {
 
+constexpr double kStep = 1.25;  // ratio of a table's sizes: interpolation is off by less than 2 % (a test)
+
+/// Ascending sizes in whole floats, except the last. Steps too small to add a float give the same size once.
+std::vector<std::uint64_t> sizes_up_to(std::uint64_t bytes, std::uint64_t least) {
+  std::vector<std::uint64_t> sizes;
+  for (double size = static_cast<double>(least); size < static_cast<double>(bytes); size *= kStep) {
+    const std::uint64_t whole = static_cast<std::uint64_t>(size) / 4 * 4;
+    if (sizes.empty() || whole > sizes.back()) sizes.push_back(whole);
+  }
+  sizes.push_back(std::max(bytes, least));
+  return sizes;
+}
+
+schedule::Cost cost_of(const MeasuredCost& measured) {
+  if (measured.table.empty()) return schedule::Cost::affine(measured.a_s, measured.b_s_per_byte);
+  schedule::CostInputs inputs;
+  for (const auto& [bytes, seconds] : measured.table) inputs.points.push_back({bytes, seconds});
+  return schedule::cost_model_named("table").cost(inputs);
+}
+
+[[noreturn]] void refuse(const Cluster& cluster) {
+  std::vector<std::string> known;
+  for (const MeasuredCost& cost : cluster.costs)
+    if (cost.collective == Collective::allreduce) known.push_back(cost.algorithm.empty() ? "auto" : cost.algorithm);
+  throw Misuse(fmt::format(
+      "the cluster has neither links nor a cost of an all-reduce by {}; {}", cluster.algorithm,
+      known.empty() ? std::string("add \"links\", or measure a cluster file with `syncopate fit`")
+                    : fmt::format("allowed: {}, or any algorithm once it has \"links\"", fmt::join(known, ", "))));
+}
+
+const LinkCost& link_of(const Cluster& cluster) {
+  const bool within = cluster.ranks <= cluster.ranks_per_host;
+  if (within && cluster.intra) return *cluster.intra;
+  if (cluster.inter) return *cluster.inter;
+  if (!cluster.intra) refuse(cluster);
+  throw Misuse(
+      fmt::format("the cluster has only a link within hosts (intra), for {} ranks with {} per host; add \"inter\", or "
+                  "use at most {} ranks",
+                  cluster.ranks, cluster.ranks_per_host, cluster.ranks_per_host));
+}
+
+/// The cost of a collective of all ranks by the links. If ranks of a host share its port, the plans are replayed on
+/// ports; a ring is not, because one rank of each host sends to another host, and its law is exact.
+schedule::Cost cost_by_links(const Cluster& cluster, PlanRequest request) {
+  request.ranks = cluster.ranks;
+  const LinkCost& link = link_of(cluster);
+  if (cluster.ranks_per_host == 1 || cluster.ranks <= cluster.ranks_per_host || request.algorithm == "ring")
+    return cost_of_collective(request, link);
+  const Network network = network_of(cluster);
+  Exchanger exchanger(network);
+  request.ranks_per_host = static_cast<std::uint32_t>(cluster.ranks_per_host);
+  MeasuredCost cost;
+  for (const std::uint64_t size : sizes_up_to(request.bytes, sizeof(float))) {
+    request.bytes = size;
+    const collective::Choice choice = collective::select::choose(request, {network.inter, network.intra});
+    const bool is_ring = choice.algorithm->name == "ring";
+    cost.table.emplace_back(
+        static_cast<double>(size),
+        is_ring ? choice.law_s : exchanger.run_together({request.collective, request.algorithm, size}));
+  }
+  return cost_of(cost);
+}
+
 /// The ranks of one set of a scope, and the link between them.
 Cluster set_of(const Cluster& cluster, Scope scope) {
   Cluster set = cluster;
@@ -36,10 +99,15 @@ schedule::Cost cost_of_leg(const Cluster& cluster, const ExchangeLeg& leg, std::
   if (is_whole) return cost_of_cluster(cluster, bytes);
   const Cluster set = set_of(cluster, leg.scope);
   if (set.ranks == 1) return {};
+  if (leg.scope == Scope::group && leg.messages == 0)
+    return cost_by_links(set, {.collective = leg.collective,
+                               .algorithm = algorithm_of_half(cluster.algorithm, leg.collective),
+                               .bytes = bytes});
   const bool within = set.ranks <= set.ranks_per_host;
-  const std::optional<LinkCost>& link = within && cluster.intra ? cluster.intra : cluster.inter;
+  std::optional<LinkCost> link = within && cluster.intra ? cluster.intra : cluster.inter;
   base::require(link.has_value(), "the cluster has no link for a leg of the exchange ({} over scope {}); add \"{}\"",
                 name_of(leg.collective), name_of(leg.scope), within ? "intra" : "inter");
+  link->beta_s_per_byte *= leg.at_once;  // the port of a host passes the bytes of all its ranks
   if (leg.messages > 0)
     return schedule::Cost::affine(leg.messages * link->alpha_s, leg.messages * link->beta_s_per_byte);
   return cost_of_collective({.collective = leg.collective, .ranks = set.ranks, .bytes = bytes}, *link);
@@ -73,13 +141,14 @@ namespace syncopate {
 
 namespace {
 
-/// The pieces of a cost as rows; an extra row at the end gives the slope after the start of the last piece.
+/// The pieces of a cost as rows; the last row is that of `bytes`, or the start of the last piece.
 std::vector<std::pair<double, double>> table_of(const schedule::Cost& cost, std::uint64_t bytes) {
   std::vector<std::pair<double, double>> table;
   for (const schedule::Piece& piece : cost.pieces()) table.emplace_back(piece.begin_bytes, piece.seconds);
   const schedule::Piece& last = cost.pieces().back();
-  const double beyond = std::max(2 * last.begin_bytes, static_cast<double>(std::max<std::uint64_t>(bytes, 1)));
-  table.emplace_back(beyond, last.seconds + (beyond - last.begin_bytes) * last.seconds_per_byte);
+  const auto most = static_cast<double>(std::max<std::uint64_t>(bytes, 1));
+  if (most > last.begin_bytes)
+    table.emplace_back(most, last.seconds + (most - last.begin_bytes) * last.seconds_per_byte);
   return table;
 }
 
@@ -126,13 +195,6 @@ schedule::Cost cost_of_collective(const PlanRequest& request, const LinkCost& li
 
 namespace {
 
-schedule::Cost cost_of(const MeasuredCost& measured) {
-  if (measured.table.empty()) return schedule::Cost::affine(measured.a_s, measured.b_s_per_byte);
-  schedule::CostInputs inputs;
-  for (const auto& [bytes, seconds] : measured.table) inputs.points.push_back({bytes, seconds});
-  return schedule::cost_model_named("table").cost(inputs);
-}
-
 schedule::Cost least_of(const std::vector<schedule::Cost>& costs, double largest_bytes) {
   if (costs.size() == 1) return costs.front();
   const auto least = [&](double bytes) {
@@ -155,27 +217,6 @@ std::vector<schedule::Cost> measured_costs(const Cluster& cluster, Collective co
   return whichever.empty() ? named : whichever;
 }
 
-[[noreturn]] void refuse(const Cluster& cluster) {
-  std::vector<std::string> known;
-  for (const MeasuredCost& cost : cluster.costs)
-    if (cost.collective == Collective::allreduce) known.push_back(cost.algorithm.empty() ? "auto" : cost.algorithm);
-  throw Misuse(fmt::format(
-      "the cluster has neither links nor a cost of an all-reduce by {}; {}", cluster.algorithm,
-      known.empty() ? std::string("add \"links\", or measure a cluster file with `syncopate fit`")
-                    : fmt::format("allowed: {}, or any algorithm once it has \"links\"", fmt::join(known, ", "))));
-}
-
-const LinkCost& link_of(const Cluster& cluster) {
-  const bool within = cluster.ranks <= cluster.ranks_per_host;
-  if (within && cluster.intra) return *cluster.intra;
-  if (cluster.inter) return *cluster.inter;
-  if (!cluster.intra) refuse(cluster);
-  throw Misuse(
-      fmt::format("the cluster has only a link within hosts (intra), for {} ranks with {} per host; add \"inter\", or "
-                  "use at most {} ranks",
-                  cluster.ranks, cluster.ranks_per_host, cluster.ranks_per_host));
-}
-
 }  // namespace
 
 schedule::Cost changed(const schedule::Cost& cost, const Change& change) {
@@ -194,10 +235,13 @@ schedule::Cost cost_of_cluster(const Cluster& cluster, std::uint64_t bytes, cons
   if (!measured.empty()) {
     cost = changed(least_of(measured, static_cast<double>(std::max<std::uint64_t>(bytes, 1))), change);
   } else {
-    LinkCost link = link_of(cluster);
-    link.alpha_s *= change.startup;
-    link.beta_s_per_byte *= change.per_byte;
-    cost = cost_of_collective({.algorithm = cluster.algorithm, .ranks = cluster.ranks, .bytes = bytes}, link);
+    Cluster here = cluster;
+    for (std::optional<LinkCost>* link : {&here.inter, &here.intra}) {
+      if (!link->has_value()) continue;
+      (*link)->alpha_s *= change.startup;
+      (*link)->beta_s_per_byte *= change.per_byte;
+    }
+    cost = cost_by_links(here, {.algorithm = cluster.algorithm, .bytes = bytes});
   }
   cost.cpu_s_per_byte = cluster.cpu_s_per_byte;
   return cost;
@@ -227,11 +271,8 @@ schedule::Cost cost_of_half(const Cluster& cluster, Collective half, std::uint64
   else if (is_measured(cluster))
     cost = changed(cost_of_cluster(cluster, bytes), {.startup = 0.5, .per_byte = 0.5});
   else
-    cost = cost_of_collective({.collective = half,
-                               .algorithm = algorithm_of_half(cluster.algorithm, half),
-                               .ranks = cluster.ranks,
-                               .bytes = bytes},
-                              link_of(cluster));
+    cost = cost_by_links(cluster,
+                         {.collective = half, .algorithm = algorithm_of_half(cluster.algorithm, half), .bytes = bytes});
   cost.cpu_s_per_byte = cluster.cpu_s_per_byte / 2;
   return cost;
 }
@@ -240,42 +281,17 @@ schedule::Cost cost_of_half(const Cluster& cluster, Collective half, std::uint64
 
 namespace syncopate {
 
-namespace {
-
-constexpr double kStep = 1.25;  // ratio of a table's sizes: interpolation is off by less than 2 % (a test)
-
-/// Ascending sizes in whole floats, except the last. Steps too small to add a float give the same size once.
-std::vector<std::uint64_t> sizes_up_to(std::uint64_t bytes, std::uint64_t least) {
-  std::vector<std::uint64_t> sizes;
-  for (double size = static_cast<double>(least); size < static_cast<double>(bytes); size *= kStep) {
-    const std::uint64_t whole = static_cast<std::uint64_t>(size) / 4 * 4;
-    if (sizes.empty() || whole > sizes.back()) sizes.push_back(whole);
-  }
-  sizes.push_back(std::max(bytes, least));
-  return sizes;
-}
-
-}  // namespace
-
 std::vector<MeasuredCost> simulate_costs(const Cluster& cluster, std::uint64_t bytes) {
-  base::require(cluster.inter.has_value(), "costs are simulated on links, but the cluster has none; add \"inter\"");
-  const simulate::Network network{.ranks = cluster.ranks,
-                                  .ranks_per_host = cluster.ranks_per_host,
-                                  .inter = *cluster.inter,
-                                  .intra = cluster.intra.value_or(*cluster.inter),
-                                  .slowness = {}};
-  simulate::Exchanger exchanger(network, simulate::Exchanger::Messages::segments);
-  const std::vector<double> together(static_cast<std::size_t>(cluster.ranks), 0.0);
+  simulate::Exchanger exchanger(simulate::network_of(cluster), simulate::Exchanger::Messages::segments);
   std::vector<MeasuredCost> costs;
   for (const Collective collective : {Collective::allreduce, Collective::reduce_scatter, Collective::allgather}) {
     const bool is_whole = collective == Collective::allreduce;
     const std::string algorithm =
         is_whole ? cluster.algorithm : simulate::costs::algorithm_of_half(cluster.algorithm, collective);
     MeasuredCost cost{.collective = collective, .algorithm = algorithm == "auto" ? "" : algorithm};
-    for (const std::uint64_t size : sizes_up_to(bytes, 4 * static_cast<std::uint64_t>(cluster.ranks))) {
-      const auto ends = exchanger.run({collective, algorithm, size}, together);
-      cost.table.emplace_back(static_cast<double>(size), *std::ranges::max_element(ends));
-    }
+    for (const std::uint64_t size :
+         simulate::costs::sizes_up_to(bytes, sizeof(float) * static_cast<std::uint64_t>(cluster.ranks)))
+      cost.table.emplace_back(static_cast<double>(size), exchanger.run_together({collective, algorithm, size}));
     costs.push_back(std::move(cost));
   }
   return costs;

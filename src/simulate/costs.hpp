@@ -33,7 +33,7 @@ inline constexpr std::uint64_t kAgreedBytes = sizeof(std::int64_t);
 [[nodiscard]] schedule::Cost changed(const schedule::Cost& cost, const Change& change);
 /// The cost of an all-reduce of up to `bytes` bytes. Measured costs of the cluster's algorithm come first; for "auto"
 /// the one without an algorithm's name, or the least of all. Otherwise the links: `intra` if all ranks share one host,
-/// else `inter`, as if every rank had its own port. Throws Misuse if the cluster has no usable costs.
+/// else the plans on ports that the ranks of a host share. Throws Misuse if the cluster has no usable costs.
 [[nodiscard]] schedule::Cost cost_of_cluster(const Cluster& cluster, std::uint64_t bytes, const Change& change = {});
 /// Seconds of one agreement of the ranks on the next bucket (policy online), as the synchronizer does it: an all-reduce
 /// of one number by the algorithm that is fastest for it, measured or by the links. 0 for one rank.

@@ -10,6 +10,16 @@
 
 namespace syncopate::simulate {
 
+Network network_of(const Cluster& cluster) {
+  base::require(cluster.inter.has_value(),
+                "messages need a link between hosts, but the cluster has none; add \"inter\"");
+  return {.ranks = cluster.ranks,
+          .ranks_per_host = cluster.ranks_per_host,
+          .inter = *cluster.inter,
+          .intra = cluster.intra.value_or(*cluster.inter),
+          .slowness = {}};
+}
+
 std::vector<double> run_replay(const Network& network, const collective::replay::Ensemble& ensemble,
                                std::uint64_t bytes, const std::vector<double>& called_s) {
   Ports ports(network);
@@ -69,6 +79,10 @@ std::vector<double> Exchanger::run(const Call& call, const std::vector<double>& 
   std::vector<double> left_s(called_s.size(), *last);
   for (std::size_t rank = 0; rank < left_s.size(); ++rank) left_s[rank] += ends_s[is_one ? 0 : rank];
   return left_s;
+}
+
+double Exchanger::run_together(const Call& call) {
+  return std::ranges::max(run(call, std::vector<double>(static_cast<std::size_t>(network_.ranks), 0.0)));
 }
 
 }  // namespace syncopate::simulate

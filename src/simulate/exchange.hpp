@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "collective/select/select.hpp"
+#include "syncopate/cluster.hpp"
 #include "syncopate/collective.hpp"
 #include "syncopate/plan.hpp"
 
@@ -34,6 +35,9 @@ struct Network {
     return slowness.empty() ? 1 : std::max(slowness[out], slowness[in]);
   }
 };
+
+/// Without `intra`, ranks of one host use the link between hosts. Throws Misuse if the cluster has no such link.
+[[nodiscard]] Network network_of(const Cluster& cluster);
 
 /// The outgoing and incoming port of every host. A message between hosts holds one of each.
 class Ports final {
@@ -72,6 +76,8 @@ class Exchanger final {
   };
   /// When each rank finishes, given when each calls. Throws Misuse if the algorithm does not offer the collective.
   [[nodiscard]] std::vector<double> run(const Call& call, const std::vector<double>& called_s);
+  /// When the last rank finishes, if all call at 0.
+  [[nodiscard]] double run_together(const Call& call);
 
  private:
   /// The cached data of one shape.

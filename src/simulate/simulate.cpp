@@ -2,6 +2,7 @@
 #include "syncopate/simulate.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 
 #include "base/require.hpp"
@@ -90,11 +91,7 @@ Scene by_cost(const Clusters& clusters, std::uint64_t bytes, std::size_t timelin
 }
 
 Scene by_messages(const Cluster& cluster, const SimulateOptions& options) {
-  simulate::Network network{.ranks = cluster.ranks,
-                            .ranks_per_host = cluster.ranks_per_host,
-                            .inter = *cluster.inter,
-                            .intra = cluster.intra.value_or(*cluster.inter),
-                            .slowness = {}};
+  simulate::Network network = simulate::network_of(cluster);
   if (!options.slow_hosts.empty()) network.slowness.assign(network.hosts(), 1);
   for (const Handicap& slow : options.slow_hosts) network.slowness[static_cast<std::size_t>(slow.which)] *= slow.factor;
   using enum simulate::Exchanger::Messages;
@@ -125,6 +122,12 @@ Scene scene_of(const Clusters& clusters, std::uint64_t bytes, const SimulateOpti
   if (simulate::costs::is_measured(cluster) || !cluster.inter)
     return by_cost({cluster, cluster}, bytes, static_cast<std::size_t>(cluster.ranks));
   return by_messages(cluster, options);
+}
+
+/// The part of a step that is not computing. Sums in another order leave a residue of rounding, which counts as 0.
+double exposed_s(double seconds, double compute_s) {
+  const double exposed = seconds - compute_s;
+  return std::abs(exposed) < 1e-12 * seconds ? 0 : exposed;
 }
 
 /// Mean length of the steps after the first `warm_up` ones.
@@ -188,7 +191,7 @@ std::vector<Simulation> simulate_training(const Profile& profile, const Cluster&
                       .algorithm = algorithm_of(label, here),
                       .iteration_s = seconds,
                       .compute_s = compute_s,
-                      .exposed_s = seconds - compute_s,
+                      .exposed_s = exposed_s(seconds, compute_s),
                       .speedup = ranks * compute_s / seconds,
                       .timeline = recorder.last_step()});
     }

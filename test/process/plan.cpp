@@ -130,6 +130,27 @@ TEST_F(PlanPolicies, WarnsOfLinksThatMissedWhatWasMeasuredWhereTheyAreAllThereIs
   EXPECT_EQ(simulated.error.find("on 4 ranks costs"), std::string::npos) << simulated.error;
 }
 
+TEST_F(PlanPolicies, SaysThatMeasuredTimesFallAtTheEndOfTheirTable) {
+  std::ofstream(cluster_) << R"({"ranks": 4, "costs": {"allreduce": {"table": [[4, 0.5], [1024, 3], [2048, 2]]}}})";
+  const std::string fall = "the timings end at 2 KiB; the times fall from 3.00 s at 1 KiB to 2.00 s at 2 KiB";
+  const Ended planned = plan({"--policy", "single"});
+  EXPECT_NE(planned.error.find(fall), std::string::npos) << planned.error;
+  const Ended simulated = syncopate({"simulate", profile_, "--cluster", cluster_, "--policy", "single"});
+  EXPECT_NE(simulated.error.find(fall), std::string::npos) << simulated.error;
+}
+
+TEST_F(PlanPolicies, ExposesNothingOnOneRankAndRefusesAnAlgorithmThatTheExchangeCannotUse) {
+  std::ofstream(cluster_) << R"({"ranks": 4, "links": {"inter": {"alpha_s": 1, "beta_s_per_byte": 1}}})";
+  const auto simulated = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"simulate", profile_, "--cluster", cluster_, "--policy", "single"});
+    return syncopate(more);
+  };
+  EXPECT_NE(simulated({"--ranks", "1"}).output.find("  0 us"), std::string::npos) << simulated({"--ranks", "1"}).output;
+  EXPECT_EQ(simulated({"--exchange", "reduce_broadcast", "--algorithm", "halving_doubling"}).code, 2);
+  EXPECT_NE(simulated({"--exchange", "reduce_broadcast", "--algorithm", "linear_pipeline"}).output,
+            simulated({"--exchange", "reduce_broadcast", "--algorithm", "mst"}).output);
+}
+
 TEST_F(PlanPolicies, RefusesWhatDoesNotExist) {
   EXPECT_EQ(plan({"--policy", "best"}).code, 2);
   EXPECT_EQ(plan({"--export", "csv"}).code, 2);

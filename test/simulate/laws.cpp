@@ -77,11 +77,15 @@ TEST(ExchangeLaw, OfMergedPacketsKnowsTheLinksOfEachLevel) {
       << "all-gather of lengths and packet, but one broadcast of weights";
 }
 
-// Two hosts of two ranks: every rank codes half of the gradient, which crosses the network once.
-TEST(ExchangeLaw, OfHierarchicalTopKCrossesTheNetworkOncePerHost) {
-  const Cluster cluster = cluster_of(4, 2);
-  const double expected_s = 49'950 * (4 + 8.1 / 8) * kBeta + 2 * 0.5 * kBytes * 0.1e-9;
-  EXPECT_NEAR(cost_s(cluster, law_of("topk:0.01", "hierarchical", cluster)), expected_s, 0.1 * expected_s + 1e-3);
+// Two hosts: every rank codes its part of the gradient, and the packets of a host's ranks leave through one port.
+TEST(ExchangeLaw, OfHierarchicalExchangesCrossesTheNetworkOncePerHost) {
+  const double packet = 99'900 * (4 + 8.1 / 8);
+  for (const double per_host : {1, 2, 8}) {
+    const Cluster cluster = cluster_of(2 * static_cast<int>(per_host), static_cast<int>(per_host));
+    const double within_s = 2 * (1 - 1 / per_host) * kBytes * 0.1e-9;
+    EXPECT_NEAR(cost_s(cluster, law_of("topk:0.01", "hierarchical", cluster)), packet * kBeta + within_s, 1e-3);
+    EXPECT_NEAR(cost_s(cluster, law_of("none", "hierarchical", cluster)), kBytes * kBeta + within_s, 1e-3) << per_host;
+  }
 }
 
 TEST(ExchangeLaw, CountsCodingPerPacketThatIsDecoded) {
@@ -90,6 +94,18 @@ TEST(ExchangeLaw, CountsCodingPerPacketThatIsDecoded) {
   const double without_s = cost_s(cluster_of(4), law_of("topk:0.01", "allreduce", cluster_of(4)));
   const double with_s = cost_s(cluster, law_of("topk:0.01", "allreduce", cluster));
   EXPECT_NEAR(with_s - without_s, kBytes * (1e-9 + 4 * 2e-10), 1e-6);
+}
+
+// A ring's reduce-scatter and all-gather on 16 ranks have 15 start-up times each; other algorithms have fewer.
+TEST(ExchangeLaw, GoesByTheNamedAlgorithm) {
+  Cluster cluster = cluster_of(16);
+  const auto startup_s = [&](const char* algorithm, const char* exchange) {
+    cluster.algorithm = algorithm;
+    return simulate::costs::cost_of_law(cluster, law_of("none", exchange, cluster), kBytes).startup_s();
+  };
+  EXPECT_NEAR(startup_s("ring", "sharded"), 30 * kAlpha, kAlpha);
+  EXPECT_LT(startup_s("auto", "sharded"), 15 * kAlpha);
+  EXPECT_NE(startup_s("mst", "reduce_broadcast"), startup_s("linear_pipeline", "reduce_broadcast"));
 }
 
 TEST(ExchangeLaw, RefusesWhatDoesNotFit) {
@@ -132,6 +148,15 @@ TEST(Predictions, OfPlanAndSimulateAreEqualWithACodec) {
   const auto simulated = simulate_training(profile, cluster, {.policies = policies, .law = law});
   for (std::size_t i = 0; i < policies.size(); ++i)
     EXPECT_NEAR(simulated[i].iteration_s, planned[i].iteration_s, 1e-6) << policies[i];
+}
+
+// Ranks that share ports have costs in many pieces; the last one begins in the upper half of the sizes.
+TEST(ExchangeCost, EndsWithTheTimeOfAllBytes) {
+  Cluster cluster = cluster_of(16, 4);
+  cluster.algorithm = "recursive_doubling";
+  const ExchangeCost cost = exchange_cost(cluster, 16, kBytes);
+  EXPECT_EQ(cost.table.back().first, kBytes);
+  EXPECT_DOUBLE_EQ(cost.table.back().second, cost_s(cluster, {}));
 }
 
 TEST(ClusterFiles, HoldWhatCodingTakes) {

@@ -47,6 +47,11 @@ TEST(Simulation, OfEqualRanksIsThePrediction) {
   }
 }
 
+TEST(Simulation, OfOneRankExposesExactlyNothing) {
+  const std::vector<Simulation> rows = simulate_training(resnet50(), k80(1));
+  for (const Simulation& row : rows) EXPECT_EQ(row.exposed_s, 0) << row.policy;
+}
+
 TEST(Simulation, MessageByMessageIsTheCostLaw) {
   // A handicap of factor 1 changes nothing but gives each rank its own timeline, and runs the plans.
   for (const char* algorithm : {"ring", "halving_doubling", "mst"})
@@ -140,6 +145,40 @@ TEST(SharedPort, CostsAnAlgorithmThatCrossesItWithSeveralRanksAtOnce) {
   Cluster ring = cluster;
   ring.algorithm = "ring";
   EXPECT_LT(simulate(googlenet(), ring, "single").exposed_s, 0.5 * shared);
+}
+
+/// 16 ranks on four hosts; work within hosts and reducing take no time.
+Cluster four_hosts(const std::string& algorithm) {
+  Cluster cluster = k80(16);
+  cluster.ranks_per_host = 4;
+  cluster.algorithm = algorithm;
+  cluster.inter->gamma_s_per_byte = 0;
+  cluster.intra = LinkCost{.alpha_s = 0, .beta_s_per_byte = 0, .gamma_s_per_byte = 0};
+  return cluster;
+}
+
+Prediction predict(const Profile& profile, const Cluster& cluster, const std::string& policy) {
+  return predict_policies(profile, cluster, {.policies = {policy}}).at(0);
+}
+
+TEST(SharedPort, PassesTheBytesOfAllRanksOfItsHostInAPlanToo) {
+  double bytes = 0;
+  for (const ProfileLayer& layer : googlenet().layers) bytes += static_cast<double>(layer.bytes);
+  const Cluster cluster = four_hosts("recursive_doubling");
+  const double expected_s = 2 * 4 * bytes * cluster.inter->beta_s_per_byte;  // two rounds of four ranks cross hosts
+  EXPECT_NEAR(predict(googlenet(), cluster, "single").exposed_s, expected_s, 0.01 * expected_s);
+}
+
+TEST(SharedPort, CostsTheSameInPlanAndInSimulate) {
+  for (const char* algorithm : {"auto", "double_binary_tree", "hierarchical", "recursive_doubling", "ring"}) {
+    const Cluster cluster = four_hosts(algorithm);
+    const double planned_s = predict(googlenet(), cluster, "single").exposed_s;
+    EXPECT_NEAR(simulate(googlenet(), cluster, "single").exposed_s, planned_s, 1e-6 * planned_s) << algorithm;
+    for (const char* policy : {"fusion", "exact_dp"}) {  // a simulated rank does not wait for others between buckets
+      const double step_s = predict(googlenet(), cluster, policy).iteration_s;
+      EXPECT_NEAR(simulate(googlenet(), cluster, policy).iteration_s, step_s, 0.07 * step_s) << algorithm << policy;
+    }
+  }
 }
 
 TEST(Noise, HasTheMeanAndTheSpreadThatWereAskedForAndNoOtherState) {

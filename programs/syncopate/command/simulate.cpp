@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "arguments.hpp"
@@ -11,6 +12,7 @@
 #include "plan/servers.hpp"
 #include "progress.hpp"
 #include "syncopate/error.hpp"
+#include "syncopate/predict.hpp"
 #include "syncopate/tooling/units.hpp"
 
 namespace syncopate::tools::command {
@@ -72,6 +74,20 @@ void run_servers(const Options& options, const Session& session, const Profile& 
   tools::plan::print_servers(profile, simulate_servers(profile, cluster, options.simulate, scene), session.json);
 }
 
+/// The warning where a bucket is larger than the measured sizes.
+std::string doubt_of_buckets(const Profile& profile, const Cluster& cluster, const SimulateOptions& options) {
+  const bool is_at_hand =
+      options.ranks.empty() || std::ranges::find(options.ranks, cluster.ranks) != options.ranks.end();
+  PredictOptions predict{.policies = options.policies, .fusion_bytes = options.fusion_bytes, .law = options.law};
+  std::erase(predict.policies, "dear");
+  if (cluster.costs.empty() || !is_at_hand || predict.policies.empty() != options.policies.empty()) return {};
+  double largest = 0;
+  for (const Prediction& prediction : predict_policies(profile, cluster, predict))
+    for (const PredictedBucket& bucket : prediction.buckets)
+      largest = std::max(largest, static_cast<double>(bucket.bytes));
+  return doubt_of_size(cost_of(cluster), cluster.ranks, Collective::allreduce, largest);
+}
+
 int run(Options options, const Session& session) {
   const Profile profile = read_profile(options.profile);
   Cluster cluster = read_cluster(options.cluster);
@@ -83,7 +99,8 @@ int run(Options options, const Session& session) {
     options.simulate.slow_hosts.push_back(handicap_of("slow-host", text));
   if (options.exchange.exchange == tools::plan::kParameterServer)
     return run_servers(options, session, profile, cluster), 0;
-  options.simulate.law = tools::plan::law_of(options.exchange, profile, cluster);
+  options.simulate.law =
+      tools::plan::law_of(options.exchange, profile, cluster, options.algorithm.empty() ? "auto" : options.algorithm);
   if (const std::string doubt = tools::plan::doubt_of_coding(options.exchange, options.simulate.law); !doubt.empty())
     session.log.write(LogLevel::warning, doubt);
   const Progress progress(session, "simulate");
@@ -96,6 +113,8 @@ int run(Options options, const Session& session) {
     const std::string doubt = doubt_of_links(cluster, ranks);
     if (!doubt.empty()) session.log.write(LogLevel::warning, doubt);
   }
+  if (const std::string doubt = doubt_of_buckets(profile, cluster, options.simulate); !doubt.empty())
+    session.log.write(LogLevel::warning, doubt);
   if (!session.json) {
     print_table(profile, options, cluster.algorithm, rows);
     return 0;

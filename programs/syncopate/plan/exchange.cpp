@@ -27,14 +27,15 @@ void add_exchange(CLI::App& app, ExchangeChoice& choice) {
   app.add_option("--exchange", choice.exchange, "How ranks combine them (`syncopate info`)")->capture_default_str();
 }
 
-ExchangeLawOf law_of(const ExchangeChoice& choice, const Profile& profile, const Cluster& cluster) {
+ExchangeLawOf law_of(const ExchangeChoice& choice, const Profile& profile, const Cluster& cluster,
+                     const std::string& algorithm) {
   if (choice.is_plain()) return {};
   std::vector<Gradient> gradients;
   for (const ProfileLayer& layer : profile.layers) {
     const std::size_t elements = layer.bytes / sizeof(float);
     gradients.push_back({.name = layer.name, .elements = elements, .rows = rows_of(layer, elements)});
   }
-  const SynchronizerOptions options{.codec = choice.codec, .exchange = choice.exchange};
+  const SynchronizerOptions options{.codec = choice.codec, .exchange = choice.exchange, .algorithm = algorithm};
   const auto law = [gradients, options, cluster](int ranks, int ranks_per_host) {
     Cluster here = cluster;
     here.ranks = ranks;

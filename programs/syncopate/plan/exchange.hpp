@@ -14,8 +14,9 @@ struct ExchangeChoice {
 
 void add_exchange(CLI::App& app, ExchangeChoice& choice);
 /// The law of the choice for the profile's gradients; empty for a plain all-reduce. A layer of unknown shape counts as
-/// the most square matrix. Throws Misuse for unknown names.
-[[nodiscard]] ExchangeLawOf law_of(const ExchangeChoice& choice, const Profile& profile, const Cluster& cluster);
+/// the most square matrix. Throws Misuse for unknown names, and for an algorithm that the exchange cannot use.
+[[nodiscard]] ExchangeLawOf law_of(const ExchangeChoice& choice, const Profile& profile, const Cluster& cluster,
+                                   const std::string& algorithm = "auto");
 /// The warning where the cluster does not know how long the codec takes; else empty.
 [[nodiscard]] std::string doubt_of_coding(const ExchangeChoice& choice, const ExchangeLawOf& law);
 

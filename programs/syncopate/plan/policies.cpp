@@ -55,7 +55,8 @@ Question question_of(const Options& options) {
   }
   PredictOptions predict{.policies = options.policies,
                          .fusion_bytes = parse_bytes(options.fusion_bytes),
-                         .law = law_of(options.exchange, question.profile, question.cluster)};
+                         .law = law_of(options.exchange, question.profile, question.cluster,
+                                       options.algorithm.empty() ? "auto" : options.algorithm)};
   question.exchange = options.exchange;
   doubt(doubt_of_coding(options.exchange, predict.law));
   if (!options.format.empty() && predict.policies.empty()) predict.policies = {"exact_dp"};

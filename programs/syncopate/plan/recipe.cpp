@@ -108,13 +108,13 @@ PartTime time_of(const RecipePart& part, std::uint64_t samples, const Profile& p
   const Profile step = scaled(profile, time.compute_s - part.update_s);
   Cluster here = cluster;
   if (part.algorithm != "auto") here.algorithm = part.algorithm;
-  const PredictOptions options{.policies = {"fusion"},
-                               .law = law_of({.codec = part.codec, .exchange = part.exchange}, step, here)};
-  time.step_s = predict_policies(step, here, options).front().iteration_s + part.update_s;
-  std::uint64_t bytes = 0;
-  for (const ProfileLayer& layer : step.layers) bytes += layer.bytes;
-  const ExchangeLaw law = options.law ? options.law(here.ranks, here.ranks_per_host) : ExchangeLaw{};
-  time.serial_s = time.compute_s + exchange_cost(here, here.ranks, bytes, law).table.back().second;
+  const PredictOptions options{
+      .policies = {"fusion", "single"},
+      .law = law_of({.codec = part.codec, .exchange = part.exchange}, step, here, part.algorithm)};
+  const std::vector<Prediction> predictions = predict_policies(step, here, options);
+  time.step_s = predictions.front().iteration_s + part.update_s;
+  const PredictedBucket& all = predictions.back().buckets.front();
+  time.serial_s = time.compute_s + all.end_s - all.begin_s;
   return time;
 }
 

@@ -157,6 +157,8 @@ ExchangeLaw exchange_law(std::span<const Gradient> gradients, const Synchronizer
   const double share = coding_share(gradients, settings);
   if (narrows) law.legs.push_back({Collective::reduce_scatter, Scope::host, share});
   add_rounds(law, gradients, settings, rounds);
+  for (ExchangeLeg& leg : law.legs)
+    if (narrows && leg.scope == Scope::across) leg.at_once = per_host;  // every rank of a host exchanges its part
   if (narrows) law.legs.push_back({Collective::allgather, Scope::host, share});
   if (exchange.updater() == Updater::root)
     for (ExchangeLeg& leg : law.legs)
