@@ -72,7 +72,7 @@ namespace syncopate {
 
 namespace {
 
-/// Where the last time of a table is below the one before, a sentence that says so.
+/// Where the last time of a table is below the one before, the text that reports it.
 std::string fall_of(const MeasuredCost& entry) {
   if (entry.table.size() < 2) return {};
   const auto& [bytes, seconds] = entry.table.back();
