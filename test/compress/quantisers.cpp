@@ -13,13 +13,13 @@ using namespace test;
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-TEST(Qsgd, CountsInPartsOfTheNorm) {
+TEST(Qsgd, CountsInPartsOfTheLargest) {
   Coders coders(settings_of("qsgd:4"), {{512, 1, 5}}, 1);
   coders.fill([](auto, auto, auto i) { return i == 3 ? 3.0F : i == 400 ? -4.0F : 0.0F; });
   coders.begin();
   float unit = 0;
   std::memcpy(&unit, coders[0].round->payload.bytes().data(), sizeof unit);
-  EXPECT_FLOAT_EQ(unit, 5 / 7.0F);
+  EXPECT_FLOAT_EQ(unit, 4 / 7.0F);
 }
 
 // Clipping at 2.5 deviations: a single outlier always decodes to the limit.
@@ -33,7 +33,7 @@ TEST(TernGrad, ClipsAtTwoAndAHalfDeviations) {
   EXPECT_NEAR(unit, 2.5 * sigma, 1e-4);
   coders.answer_all();
   coders.answer_all();
-  EXPECT_EQ(coders.at(0).values[77], -unit) << "the average is not clipped again";
+  EXPECT_NEAR(coders.at(0).values[77], -unit, 1e-4) << "the average is not clipped again";
 }
 
 TEST(OneBit, SendsTheMeansOfBothSigns) {
@@ -128,7 +128,7 @@ TEST(Levels, AreValidWhateverIsDrawn) {
 // These keys make rank 0 draw the greatest and the least dither for its first element in step 0. The largest magnitude
 // makes every unit 1 or 16.
 TEST(Quantised, BringsElementsOfTheLargestMagnitudeWhateverIsDrawn) {
-  const std::vector<std::pair<std::string, float>> largest{{"terngrad", 16},
+  const std::vector<std::pair<std::string, float>> largest{{"terngrad", 14},
                                                            {"qsgd:2", 1},
                                                            {"qsgd:3", 3},
                                                            {"qsgd:4", 7},
@@ -146,7 +146,7 @@ TEST(Quantised, BringsElementsOfTheLargestMagnitudeWhateverIsDrawn) {
     ASSERT_EQ(draw, key == 26907199 ? 0x7fffffU : 0x800000U);
     for (const auto& [codec, magnitude] : largest)
       for (const float value : {magnitude, -magnitude}) {
-        const bool is_alone = codec.starts_with("qsgd");  // the norm of one element is its magnitude
+        const bool is_alone = codec.starts_with("qsgd");
         Values sent(512, is_alone ? 0.0F : value);
         sent[0] = value;
         Coders coders(settings_of(codec), {{512, 1, key}}, 1);

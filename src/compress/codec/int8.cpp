@@ -16,13 +16,16 @@ double unit(std::span<const float> group, unsigned highest) {
   return double{kernel::peak(group.data(), group.size())} / highest;
 }
 
-std::unique_ptr<quantised::Quantiser> quantiser(const Settings& /*settings*/) {
-  return quantised::level_quantiser({.highest = 127, .bits = 8, .is_stochastic = false, .unit = unit});
+quantised::Coding coding(const Settings& settings) {
+  const auto quantiser = [] {
+    return quantised::level_quantiser({.highest = 127, .bits = 8, .is_stochastic = false, .unit = unit});
+  };
+  return {quantiser(), quantiser(), settings.feedback};
 }
 
 }  // namespace
 
-extern constinit const Codec int8 = quantised::scattering_codec<quantiser>({
+extern constinit const Codec int8 = quantised::scattering_codec<coding>({
     .name = "int8",
     .summary = "The nearest of 255 levels, scaled by the largest of 512 elements, with a residual",
     .source = "Dettmers, ICLR 2016; Karimireddy et al., ICML 2019",

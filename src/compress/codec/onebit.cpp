@@ -74,13 +74,13 @@ class SignQuantiser final : public quantised::Quantiser {
   }
 };
 
-std::unique_ptr<quantised::Quantiser> quantiser(const Settings& /*settings*/) {
-  return std::make_unique<SignQuantiser>();
+quantised::Coding coding(const Settings& settings) {
+  return {std::make_unique<SignQuantiser>(), std::make_unique<SignQuantiser>(), settings.feedback};
 }
 
 }  // namespace
 
-extern constinit const Codec onebit = quantised::scattering_codec<quantiser>({
+extern constinit const Codec onebit = quantised::scattering_codec<coding>({
     .name = "onebit",
     .summary = "Signs and two means per 512 elements, with residuals in both rounds: 1.13 bits per element",
     .source = "Seide et al., Interspeech 2014",

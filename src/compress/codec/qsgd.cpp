@@ -1,16 +1,14 @@
-// QSGD: rounds each element stochastically to a level of its group's L2 norm; the expectation is the element.
-// Alistarh et al., "QSGD: communication-efficient SGD via gradient quantization and encoding", NeurIPS 2017,
-// equation 4.
+// QSGD: rounds each element stochastically to a level of its group's largest element; the expectation is the element.
+// Alistarh et al., "QSGD: communication-efficient SGD via gradient quantization and encoding", NeurIPS 2017, equation
+// 4, scaled by the maximum as in their experiments (section 5), not by the L2 norm, whose levels few elements reach.
 //
-//   s = 2^(BITS - 1) - 1,  u = ||x|| / s over a group of 512;  level = x / u, rounded up or down at random;  E[level u]
-//   = x Limit: a group with u below 2^-100 (8e-31) is sent as zeros, which is biased. variance of a group: at most
-//   min(n / s^2, sqrt(n) / s) ||x||^2; the second round adds the same bound for the average size: per tensor of n
-//   elements 8 BITS ceil(n / 64) + 4 ceil(n / 512) bytes; 2 (N - 1)/N of them pass a port
-#include <cmath>
-
+//   s = 2^(BITS - 1) - 1,  u = max |x| / s over a group of 512;  level = x / u, rounded up or down at random
+//   E[level u] = x; the variance of an element is at most u^2 / 4, and the second round adds as much for the average
+//   limit: a group with u below 2^-100 (8e-31) is sent as zeros, which is biased
+//   size: per tensor of n elements 8 BITS ceil(n / 64) + 4 ceil(n / 512) bytes; 2 (N - 1)/N of them pass a port
 #include "compress/quantised/coder.hpp"
 #include "compress/quantised/levels.hpp"
-#include "kernel/norm.hpp"
+#include "kernel/quantize.hpp"
 
 namespace syncopate::compress::codec {
 
@@ -19,21 +17,21 @@ namespace {
 constexpr base::shelf::Parameter kBits[] = {{"bits", 1, 8, true}};
 
 double unit(std::span<const float> group, unsigned highest) {
-  const auto* const bytes = reinterpret_cast<const std::byte*>(group.data());
-  return std::sqrt(kernel::squared_norm(DType::f32, bytes, group.size())) / highest;
+  return double{kernel::peak(group.data(), group.size())} / highest;
 }
 
-std::unique_ptr<quantised::Quantiser> quantiser(const Settings& settings) {
+quantised::Coding coding(const Settings& settings) {
   const auto bits = static_cast<unsigned>(settings.numbers[0]);
   const auto highest = static_cast<std::uint8_t>((1U << (bits - 1)) - 1);
-  return quantised::level_quantiser({.highest = highest, .bits = bits, .unit = unit});
+  const auto quantiser = [&] { return quantised::level_quantiser({.highest = highest, .bits = bits, .unit = unit}); };
+  return {quantiser(), quantiser(), settings.feedback};
 }
 
 }  // namespace
 
-extern constinit const Codec qsgd = quantised::scattering_codec<quantiser>({
+extern constinit const Codec qsgd = quantised::scattering_codec<coding>({
     .name = "qsgd",
-    .summary = "Levels of the L2 norm of 512 elements, at random, unbiased for units of at least 2^-100: `qsgd:BITS`",
+    .summary = "Levels of the largest of 512 elements, at random, unbiased for units of at least 2^-100: `qsgd:BITS`",
     .source = "Alistarh et al., NeurIPS 2017",
     .parameter = "4",
     .parameters = kBits,

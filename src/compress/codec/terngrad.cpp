@@ -1,12 +1,14 @@
 // TernGrad: each element becomes -1, 0 or 1 times its group's scale, at random and unbiased except for clipping.
 // Wen et al., "TernGrad: ternary gradients to reduce communication in distributed deep learning", NeurIPS 2017,
 // section 3. Groups of 2560 elements replace layers: the scale fits the elements better, and memory is read once.
-// Averages are encoded again without clipping, which would cut a value that only one rank has sent.
+// Averages are encoded in 15 levels and without clipping, which would cut a value that only one rank has sent. The
+// paper sends sums of N ternary values exactly; three levels would add more error to the average than all ranks
+// together.
 //
 //   c = 2.5 sigma, sigma the root mean square of the group;  u = min(max |x|, c)
-//   P(level = sign x) = min(|x|, c) / u, else 0
-//   size: five levels in a byte: per tensor of n elements 64 ceil(n / 320) + 4 ceil(n / 2560) bytes, of which
-//         2 (N - 1)/N pass a port
+//   P(level = sign x) = min(|x|, c) / u, else 0;  averages: u = max |x| / 7, rounded up or down at random
+//   size: five levels in a byte, averages in 4 bits: per tensor of n elements 64 ceil(n / 320) + 4 ceil(n / 2560) bytes
+//         and 32 ceil(n / 64) + 4 ceil(n / 2560) bytes, of which (N - 1)/N pass a port
 #include <algorithm>
 #include <cmath>
 
@@ -21,8 +23,8 @@ namespace {
 
 constexpr double kClip = 2.5;  ///< times sigma
 
-double peak(std::span<const float> group, unsigned /*highest*/) {
-  return double{kernel::peak(group.data(), group.size())};
+double peak(std::span<const float> group, unsigned highest) {
+  return double{kernel::peak(group.data(), group.size())} / highest;
 }
 
 double clipped_peak(std::span<const float> group, unsigned highest) {
@@ -32,30 +34,19 @@ double clipped_peak(std::span<const float> group, unsigned highest) {
   return std::isfinite(clip) ? std::min(clip, peak(group, highest)) : clip;
 }
 
-std::unique_ptr<quantised::Quantiser> quantiser(double (*unit)(std::span<const float> group, unsigned highest)) {
-  return quantised::level_quantiser({.group = quantised::kMostGroup, .highest = 1, .bits = 0, .unit = unit});
-}
-
-std::size_t wire_bytes(const Settings& /*settings*/, std::span<const Tensor> tensors) {
-  return quantised::scattering_bytes(*quantiser(clipped_peak), tensors);
-}
-
-std::unique_ptr<Coder> coder(const Settings& settings) {
-  return quantised::scattering_coder({quantiser(clipped_peak), quantiser(peak), settings.feedback});
+quantised::Coding coding(const Settings& settings) {
+  constexpr std::size_t group = quantised::kMostGroup;
+  return {quantised::level_quantiser({.group = group, .highest = 1, .bits = 0, .unit = clipped_peak}),
+          quantised::level_quantiser({.group = group, .highest = 7, .bits = 4, .unit = peak}), settings.feedback};
 }
 
 }  // namespace
 
-extern constinit const Codec terngrad{
+extern constinit const Codec terngrad = quantised::scattering_codec<coding>({
     .name = "terngrad",
-    .summary = "Minus one, zero or one times a scale, at random: 1.6 bits per element",
+    .summary = "Minus one, zero or one times a scale, at random: 1.6 bits per element, averages 4 bits",
     .source = "Wen et al., NeurIPS 2017",
-    .combines = {.gather = true, .scatter = true},
-    .one_round = false,
     .feedback = FeedbackUse::unsound,
-    .takes = takes_f32,
-    .wire_bytes = wire_bytes,
-    .coder = coder,
-};
+});
 
 }  // namespace syncopate::compress::codec

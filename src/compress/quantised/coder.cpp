@@ -29,6 +29,7 @@ class ScatteringCoder final : public Coder {
     wire_ = wire;
     is_gathered_ = false;
     lengths_.clear();
+    average_lengths_.clear();
     std::vector<Compensated> compensated;
     for (const Tensor& tensor : tensors_) compensated.emplace_back(tensor, coding_.feedback);
     std::byte* into = wire.data();
@@ -36,6 +37,7 @@ class ScatteringCoder final : public Coder {
       const std::byte* const begin = into;
       for (std::size_t i = 0; i < tensors_.size(); ++i) into = encode(tensors_[i], compensated[i], rank, into);
       lengths_.push_back(static_cast<std::size_t>(into - begin));
+      average_lengths_.push_back(length_of_averages(rank));
     }
     const auto written = static_cast<std::size_t>(into - wire.data());
     return {Combine::scatter, Buffer(wire.data(), written, DType::u8), lengths_};
@@ -46,10 +48,12 @@ class ScatteringCoder final : public Coder {
       take_averages(answer);
       return std::nullopt;
     }
-    add_up(answer);
+    // Not in place: averages may be longer than the packets, and this rank's own packet is still in the wire.
+    const base::Bytes averages = wire_.last(average_lengths_[static_cast<std::size_t>(info_.rank)]);
+    add_up(answer, averages);
     return Round{.combine = Combine::gather,
-                 .payload = Buffer(wire_.data(), length_of(info_.rank), DType::u8),
-                 .lengths = lengths_,
+                 .payload = Buffer(averages.data(), averages.size(), DType::u8),
+                 .lengths = average_lengths_,
                  .ends = true};
   }
 
@@ -110,10 +114,10 @@ class ScatteringCoder final : public Coder {
   }
 
   /// Sums this rank's parts and encodes their averages.
-  void add_up(Answer answer) const {
+  void add_up(Answer answer, base::Bytes into) const {
     if (elements_of(tensors_) == 0) return;
-    require_lengths(answer, std::vector(answer.packets.size(), length_of(info_.rank)));
-    std::size_t at = 0;
+    require_lengths(answer, std::vector(answer.packets.size(), lengths_[static_cast<std::size_t>(info_.rank)]));
+    std::size_t at = 0, written = 0;
     for (const Tensor& tensor : tensors_) {
       const base::CounterRandom words = random(tensor, info_.ranks);
       const Range owned = part(tensor, info_.rank);
@@ -122,8 +126,9 @@ class ScatteringCoder final : public Coder {
         const std::span average(room, group.size());
         add_packets(answer, at, average);
         encode_average(average, {.tensor = tensor, .at = group.begin - owned.begin, .word = words.bits(group.begin)},
-                       wire_.data() + at);
+                       into.data() + written);
         at += coding_.packets->bytes(group.size());
+        written += coding_.averages->bytes(group.size());
       });
     }
   }
@@ -161,7 +166,7 @@ class ScatteringCoder final : public Coder {
   /// Decodes the averages of all ranks' parts, including this rank's own.
   void take_averages(Answer answer) const {
     if (elements_of(tensors_) == 0) return;
-    require_lengths(answer, lengths_);
+    require_lengths(answer, average_lengths_);
     for (int rank = 0; rank < info_.ranks; ++rank) {
       const std::byte* from = answer.packets[static_cast<std::size_t>(rank)].data();
       for (const Tensor& tensor : tensors_)
@@ -181,25 +186,43 @@ class ScatteringCoder final : public Coder {
                                   answer.packets[rank].size(), lengths[rank]));
   }
 
-  [[nodiscard]] std::size_t length_of(int rank) const { return lengths_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] std::size_t length_of_averages(int rank) const {
+    std::size_t length = 0;
+    for (const Tensor& tensor : tensors_) length += bytes_of(*coding_.averages, part(tensor, rank).size());
+    return length;
+  }
   [[nodiscard]] bool keeps() const { return coding_.feedback.kind != Feedback::Kind::none; }
 
   const Coding coding_;
   std::span<const Tensor> tensors_;
   StepInfo info_;
   base::Bytes wire_;
-  std::vector<std::size_t> lengths_;  ///< of every rank's parts
-  bool is_gathered_ = false;          ///< the gather round was returned
+  std::vector<std::size_t> lengths_;          ///< of every rank's parts
+  std::vector<std::size_t> average_lengths_;  ///< of their averages
+  bool is_gathered_ = false;                  ///< the gather round was returned
 };
 
 }  // namespace
 
 std::unique_ptr<Coder> scattering_coder(Coding coding) { return std::make_unique<ScatteringCoder>(std::move(coding)); }
 
-std::size_t scattering_bytes(const Quantiser& quantiser, std::span<const Tensor> tensors) {
+namespace {
+
+std::size_t bytes_of_all(const Quantiser& quantiser, std::span<const Tensor> tensors) {
   std::size_t bytes = 0;
   for (const Tensor& tensor : tensors) bytes += bytes_of(quantiser, tensor.values.count);
   return bytes;
+}
+
+}  // namespace
+
+std::size_t scattering_bytes(const Coding& coding, std::span<const Tensor> tensors) {
+  return bytes_of_all(*coding.packets, tensors) + bytes_of_all(*coding.averages, tensors);
+}
+
+std::vector<RoundBytes> scattering_rounds(const Coding& coding, std::span<const Tensor> tensors) {
+  return {{Combine::scatter, static_cast<double>(bytes_of_all(*coding.packets, tensors))},
+          {Combine::gather, static_cast<double>(bytes_of_all(*coding.averages, tensors)), 1}};
 }
 
 std::size_t owner_bytes(const Quantiser& quantiser, const Feedback& feedback, const Tensor& tensor, int ranks) {

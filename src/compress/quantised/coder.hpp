@@ -8,7 +8,7 @@ namespace syncopate::compress::quantised {
 
 struct Coding {
   std::unique_ptr<Quantiser> packets;   ///< Q: encodes a rank's gradient
-  std::unique_ptr<Quantiser> averages;  ///< P: encodes the owner's averages; same groups and bytes as `packets`
+  std::unique_ptr<Quantiser> averages;  ///< P: encodes the owner's averages; same groups as `packets`
   Feedback feedback{};
 };
 
@@ -23,26 +23,29 @@ struct Coding {
 /// be unbiased: they draw random numbers from the tensor's key, the step and the rank; an owner uses N as its rank.
 [[nodiscard]] std::unique_ptr<Coder> scattering_coder(Coding coding);
 
-/// For Codec::wire_bytes: exact for the first round; in the second round, a rank sends only its part of these bytes.
-[[nodiscard]] std::size_t scattering_bytes(const Quantiser& quantiser, std::span<const Tensor> tensors);
+/// For Codec::wire_bytes: room for all packets of a rank and, behind them, the averages of its part.
+[[nodiscard]] std::size_t scattering_bytes(const Coding& coding, std::span<const Tensor> tensors);
+/// For Codec::rounds: exact. All gathered parts together count as one payload.
+[[nodiscard]] std::vector<RoundBytes> scattering_rounds(const Coding& coding, std::span<const Tensor> tensors);
 /// For Codec::kept_bytes: one float for each element of the largest part.
 [[nodiscard]] std::size_t owner_bytes(const Quantiser& quantiser, const Feedback& feedback, const Tensor& tensor,
                                       int ranks);
 
-/// Completes an entry of the shelf whose packets and averages have the same quantiser.
-template <std::unique_ptr<Quantiser> (*quantiser)(const Settings& settings)>
+/// Completes an entry of the shelf.
+template <Coding (*coding)(const Settings& settings)>
 [[nodiscard]] constexpr Codec scattering_codec(Codec own) {
   own.combines = {.gather = true, .scatter = true};
   own.one_round = false;
   own.takes = takes_f32;
   own.wire_bytes = [](const Settings& settings, std::span<const Tensor> tensors) {
-    return scattering_bytes(*quantiser(settings), tensors);
+    return scattering_bytes(coding(settings), tensors);
   };
-  own.coder = [](const Settings& settings) {
-    return scattering_coder({quantiser(settings), quantiser(settings), settings.feedback});
+  own.rounds = [](const Settings& settings, std::span<const Tensor> tensors) {
+    return scattering_rounds(coding(settings), tensors);
   };
+  own.coder = [](const Settings& settings) { return scattering_coder(coding(settings)); };
   own.kept_bytes = [](const Settings& settings, const Tensor& tensor, int ranks) {
-    return owner_bytes(*quantiser(settings), settings.feedback, tensor, ranks);
+    return owner_bytes(*coding(settings).packets, settings.feedback, tensor, ranks);
   };
   return own;
 }
