@@ -78,8 +78,8 @@ def broadcast_parameters(params, root_rank, process_set=global_process_set):
         handle.wait()
 
 
-def broadcast_optimizer_state(optimizer, root_rank, process_set=global_process_set):
-    """Load that rank's state, learning rates included, into every rank's optimizer."""
+def broadcast_optimizer_state(optimizer, root_rank, model=None, process_set=global_process_set):
+    """Load that rank's state, learning rates included, into every rank's optimizer; the model is not needed."""
     state = broadcast_object(optimizer.state_dict(), root_rank, "optimizer state", process_set)
     if process_set.rank() != process_set.index(root_rank):
         optimizer.load_state_dict(state)
