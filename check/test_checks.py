@@ -18,6 +18,7 @@ from test_commands import Commands  # run together with those below
 from test_convergence import Convergence  # run together with those below
 from test_layers import Layers, Rooms  # run together with those below
 from test_reproduce import Reproduce  # run together with those below
+from test_staleness import Staleness  # run together with those below
 
 
 class Sizes(Tree):
