@@ -11,14 +11,22 @@ namespace syncopate::kernel {
 // All results are the same bits on every instruction set. No alignment needed; what is read must not overlap what is
 // written. Safe from any thread; nothing allocates.
 
-/// Random bits of element `index` of a group: two rounds of multiply and xor-shift (Wellons' lowbias32) of the counter,
-/// with half of the group's word before the first round and half before the second, so that two words give no streams
-/// that are shifted copies of each other. This is the definition; the lanes compute the same.
+/// Random bits of element `index` of a group. Elements with equal index mod 16 share a stream, a linear congruential
+/// generator (multiplier: Steele and Vigna, "Computationally easy, spectrally good multipliers", 2022), so 16 or more
+/// lanes advance by one product and one sum. Each stream begins with two rounds of multiply and xor-shift (Wellons'
+/// lowbias32) of its number, with half of the group's word before the first round and half before the second, so that
+/// two words give no streams that are shifted copies of each other. This is the definition; the lanes compute the same.
+struct Draws {
+  static constexpr std::uint32_t kStreams = 16, kMultiplier = 0x93d765dd, kIncrement = 0x9e3779b9;
+  [[nodiscard]] static constexpr std::uint32_t next(std::uint32_t x) noexcept { return x * kMultiplier + kIncrement; }
+};
 [[nodiscard]] constexpr std::uint32_t drawn(std::uint64_t word, std::uint32_t index) noexcept {
-  std::uint32_t x = index + static_cast<std::uint32_t>(word);
+  std::uint32_t x = index % Draws::kStreams + static_cast<std::uint32_t>(word);
   x = (x ^ (x >> 16)) * 0x21f0aaad;
   x = (x ^ (x >> 15) ^ static_cast<std::uint32_t>(word >> 32)) * 0xd35a2d97;
-  return x ^ (x >> 15);
+  x ^= x >> 15;
+  for (std::uint32_t turn = index / Draws::kStreams; turn > 0; --turn) x = Draws::next(x);
+  return x;
 }
 
 /// Uniform in [0, 1): a multiple of 2^-24.
@@ -28,7 +36,7 @@ namespace syncopate::kernel {
 
 /// Maps a group's elements to levels: whole numbers in [-highest, highest], in multiples of `unit`.
 struct LevelScale {
-  float unit = 0;            ///< NaN, 0, or at least 2^-126
+  float unit = 0;            ///< NaN, 0, or at least 2^-100
   std::uint8_t highest = 1;  ///< at most 127
   bool is_dithered = false;  ///< stochastic rounding with `word`
   std::uint64_t word = 0;    ///< random bits of the group
@@ -66,5 +74,8 @@ void choose(const Choice& choice, const std::uint8_t* fields, std::size_t count,
 
 /// The greatest |x|, by the order of magnitudes (select.hpp): NaN if an element is NaN. 0 for no elements.
 [[nodiscard]] float peak(const float* in, std::size_t count);
+/// Sum of fl(x_i factor)^2 in f32: the square of element i is added to partial sum i mod 32, in order of i; then the 32
+/// are added pairwise (j and j + 16, ... j + 1). With 1 / peak as factor nothing overflows in groups of elements.
+[[nodiscard]] float scaled_squares(const float* in, std::size_t count, float factor);
 
 }  // namespace syncopate::kernel

@@ -5,6 +5,7 @@
 
 #include "base/random.hpp"
 #include "compress/coders.hpp"
+#include "kernel/quantize.hpp"
 
 namespace syncopate::compress::test {
 
@@ -23,8 +24,12 @@ constexpr std::uint64_t word_that_draws(std::uint32_t bits, std::uint32_t index)
     for (int i = 0; i < 32; ++i) x = y ^ (x >> shift);
     return x;
   };
-  const std::uint32_t second = unshifted(bits, 15) * inverse(0xd35a2d97);
-  return unshifted(unshifted(second, 15) * inverse(0x21f0aaad), 16) - index;  // its upper half is zero
+  std::uint32_t start = bits;
+  for (std::uint32_t turn = index / kernel::Draws::kStreams; turn > 0; --turn)
+    start = (start - kernel::Draws::kIncrement) * inverse(kernel::Draws::kMultiplier);
+  const std::uint32_t second = unshifted(start, 15) * inverse(0xd35a2d97);
+  return unshifted(unshifted(second, 15) * inverse(0x21f0aaad), 16) -
+         index % kernel::Draws::kStreams;  // its upper half is zero
 }
 
 /// The greatest draws, the least ones, and some between.

@@ -5,7 +5,7 @@
 // paper sends sums of N ternary values exactly; three levels would add more error to the average than all ranks
 // together.
 //
-//   c = 2.5 sigma, sigma the root mean square of the group;  u = min(max |x|, c)
+//   c = 2.5 sigma, sigma the root mean square of the group (summed in f32);  u = min(max |x|, c)
 //   P(level = sign x) = min(|x|, c) / u, else 0;  averages: u = max |x| / 7, rounded up or down at random
 //   size: five levels in a byte, averages in 4 bits: per tensor of n elements 64 ceil(n / 320) + 4 ceil(n / 2560) bytes
 //         and 32 ceil(n / 64) + 4 ceil(n / 2560) bytes, of which (N - 1)/N pass a port
@@ -14,7 +14,6 @@
 
 #include "compress/quantised/coder.hpp"
 #include "compress/quantised/levels.hpp"
-#include "kernel/norm.hpp"
 #include "kernel/quantize.hpp"
 
 namespace syncopate::compress::codec {
@@ -27,11 +26,13 @@ double peak(std::span<const float> group, unsigned highest) {
   return double{kernel::peak(group.data(), group.size())} / highest;
 }
 
-double clipped_peak(std::span<const float> group, unsigned highest) {
-  const auto* const bytes = reinterpret_cast<const std::byte*>(group.data());
-  const double sum = kernel::squared_norm(DType::f32, bytes, group.size());
-  const double clip = kClip * std::sqrt(sum / static_cast<double>(group.size()));
-  return std::isfinite(clip) ? std::min(clip, peak(group, highest)) : clip;
+/// The squares are those of x / max |x|, so they can be summed in f32. If the peak is too small for a unit, or not
+/// finite, the unit is it.
+double clipped_peak(std::span<const float> group, unsigned) {
+  const float most = kernel::peak(group.data(), group.size());
+  if (!(most >= 0x1p-100F && std::isfinite(most))) return most;
+  const double sum = kernel::scaled_squares(group.data(), group.size(), 1 / most);
+  return most * std::min(1.0, kClip * std::sqrt(sum / static_cast<double>(group.size())));
 }
 
 quantised::Coding coding(const Settings& settings) {

@@ -17,53 +17,148 @@ using Field = hn::Rebind<std::uint8_t, F32>;  ///< one field per lane of an F32
 /// 1.5 * 2^23: a sum with it is rounded to a whole number, to nearest even, which its lowest bits hold.
 constexpr float kWhole = 12582912.0F;
 
-/// 2^24 times kernel::dither of the indices from `first` on.
-HWY_INLINE hn::Vec<I32> dithers(std::uint64_t word, std::size_t first) {
-  const U32 u;
-  const I32 s;
+using Wide = hn::CappedTag<float, Draws::kStreams>;  ///< the streams are whole vectors
+using Level = hn::RebindToSigned<Wide>;
+using Draw = hn::RebindToUnsigned<Wide>;
+constexpr std::size_t kStep = 2 * Draws::kStreams;  ///< elements of one turn of the loop: two or more vectors
+
+/// 2^8 times 2^24 times kernel::dither of the elements from `first` on, which begin their streams.
+HWY_INLINE hn::Vec<Draw> first_draws(std::uint64_t word, std::size_t first) {
+  const Draw u;
   const auto low = hn::Set(u, static_cast<std::uint32_t>(word) + static_cast<std::uint32_t>(first));
   auto x = hn::Add(hn::Iota(u, 0), low);
   x = hn::Mul(hn::Xor(x, hn::ShiftRight<16>(x)), hn::Set(u, 0x21f0aaad));
   x = hn::Xor(hn::Xor(x, hn::ShiftRight<15>(x)), hn::Set(u, static_cast<std::uint32_t>(word >> 32)));
   x = hn::Mul(x, hn::Set(u, 0xd35a2d97));
-  x = hn::Xor(x, hn::ShiftRight<15>(x));
-  return hn::BitCast(s, hn::Xor(hn::ShiftRight<8>(x), hn::Set(u, 0x800000)));
+  // Advancing keeps the changed highest bit: an odd multiple of 2^31 is 2^31.
+  return hn::Xor(hn::Xor(x, hn::ShiftRight<15>(x)), hn::Set(u, 0x80000000U));
 }
 
-struct Quantize {
-  const LevelScale& scale;
-  float inverse;
-  /// The fields of the elements from `first` on.
-  HWY_INLINE hn::Vec<Field> operator()(hn::Vec<F32> x, std::size_t first) const {
-    const F32 d;
-    const I32 s;
-    const auto highest = hn::Set(d, static_cast<float>(scale.highest));
-    auto level = hn::Mul(x, hn::Set(d, inverse));
-    level = hn::Min(hn::Max(level, hn::Neg(highest)), highest);
-    if (scale.is_dithered) {
-      // At most 127 * 2^24 + 2^24 - 1, the largest number that fits.
-      const auto fine = hn::NearestInt(hn::Mul(level, hn::Set(d, 0x1p24F)));
-      const auto whole = hn::ShiftRight<24>(hn::Add(fine, dithers(scale.word, first)));
-      return hn::DemoteTo(Field(), hn::Add(whole, hn::Set(s, scale.highest)));
+/// x -> product x + sum: `turns` turns of a stream.
+struct Turns {
+  std::uint32_t product = 1, sum = 0;
+  explicit Turns(std::size_t turns) {
+    for (; turns > 0; --turns) {
+      product *= Draws::kMultiplier;
+      sum = Draws::next(sum);
     }
-    const auto bits = hn::BitCast(s, hn::Add(level, hn::Set(d, kWhole)));
-    const std::int32_t zero = std::bit_cast<std::int32_t>(kWhole) - scale.highest;
-    return hn::DemoteTo(Field(), hn::Sub(bits, hn::Set(s, zero)));
+  }
+  HWY_INLINE hn::Vec<Draw> operator()(hn::Vec<Draw> x) const {
+    const Draw u;
+    return hn::Add(hn::Mul(x, hn::Set(u, product)), hn::Set(u, sum));
   }
 };
 
+/// The draws of one step; taking them turns their streams to the next step.
+class StepDraws {
+ public:
+  explicit StepDraws(std::uint64_t word) {
+    const std::size_t lanes = hn::Lanes(Draw());
+    for (std::size_t i = 0; i < Draws::kStreams; i += lanes) hn::StoreU(first_draws(word, i), Draw(), draws_ + i);
+    const Turns once(1);
+    for (std::size_t i = Draws::kStreams; i < kStep; i += lanes)
+      hn::StoreU(once(hn::LoadU(Draw(), draws_ + i - Draws::kStreams)), Draw(), draws_ + i);
+  }
+  HWY_INLINE hn::Vec<Draw> take(std::size_t i) {
+    const auto draws = hn::LoadU(Draw(), draws_ + i);
+    hn::StoreU(turns_(draws), Draw(), draws_ + i);
+    return draws;
+  }
+
+ private:
+  const Turns turns_{kStep / Draws::kStreams};
+  std::uint32_t draws_[kStep];
+};
+
+/// Stores level + highest of two vectors.
+HWY_INLINE void store_fields(hn::Vec<Level> a, hn::Vec<Level> b, std::uint8_t highest, std::uint8_t* into) {
+  const hn::Rebind<std::uint8_t, Level> field;
+#if HWY_HAVE_SCALABLE || HWY_TARGET == HWY_SCALAR
+  const auto zero = hn::Set(Level(), highest);
+  hn::StoreU(hn::DemoteTo(field, hn::Add(a, zero)), field, into);
+  hn::StoreU(hn::DemoteTo(field, hn::Add(b, zero)), field, into + hn::Lanes(field));
+#else
+  const hn::Repartition<std::int16_t, Level> half;
+  const hn::Rebind<std::uint8_t, decltype(half)> fields;
+  const auto levels = hn::Add(hn::ReorderDemote2To(half, a, b), hn::Set(half, highest));
+  auto narrow = hn::DemoteTo(fields, levels);
+  if constexpr (hn::MaxLanes(field) > 4) {
+    // Every block of 128 bits was narrowed by itself: four of a, four of b, the next four of a, ...
+    const hn::Repartition<std::uint32_t, decltype(fields)> fours;
+    alignas(16) static constexpr std::uint32_t kOrders[2][8] = {{0, 2, 1, 3}, {0, 2, 4, 6, 1, 3, 5, 7}};
+    const auto order = hn::SetTableIndices(fours, kOrders[hn::MaxLanes(field) / 16]);
+    narrow = hn::BitCast(fields, hn::TableLookupLanes(hn::BitCast(fours, narrow), order));
+  }
+  hn::StoreU(narrow, fields, into);
+#endif
+}
+
+/// Levels of elements: in units, clipped, and rounded.
+struct Levels {
+  float per_unit, most;
+  explicit Levels(const LevelScale& scale) {
+    const float fine = scale.is_dithered ? 0x1p24F : 1;
+    per_unit = 1 / scale.unit * fine;
+    most = static_cast<float>(scale.highest) * fine;
+  }
+  HWY_INLINE hn::Vec<Wide> clipped(const float* in) const {
+    const Wide d;
+    const auto most_units = hn::Set(d, most);
+    const auto units = hn::Mul(hn::LoadU(d, in), hn::Set(d, per_unit));
+    return hn::Min(hn::Max(units, hn::Neg(most_units)), most_units);
+  }
+  HWY_INLINE hn::Vec<Level> nearest(const float* in) const {
+    const Level s;
+    const auto bits = hn::BitCast(s, hn::Add(clipped(in), hn::Set(Wide(), kWhole)));
+    return hn::Sub(bits, hn::Set(s, std::bit_cast<std::int32_t>(kWhole)));
+  }
+  /// At most 127 * 2^24 + 2^24 - 1 before the shift, the largest number that fits.
+  HWY_INLINE hn::Vec<Level> dithered(const float* in, hn::Vec<Draw> draws) const {
+    const auto dither = hn::BitCast(Level(), hn::ShiftRight<8>(draws));
+    return hn::ShiftRight<24>(hn::Add(hn::NearestInt(clipped(in)), dither));
+  }
+};
+
+/// Rounds a vector of elements, the first of which has this place in its step.
+struct Nearest {
+  const Levels& levels;
+  HWY_INLINE hn::Vec<Level> operator()(const float* in, std::size_t) const { return levels.nearest(in); }
+};
+struct Dithered {
+  const Levels& levels;
+  StepDraws& draws;
+  HWY_INLINE hn::Vec<Level> operator()(const float* in, std::size_t place) const {
+    return levels.dithered(in, draws.take(place));
+  }
+};
+
+template <class Round>
+HWY_INLINE void quantize_step(const Round& round, std::uint8_t highest, const float* in, std::uint8_t* fields) {
+  const std::size_t lanes = hn::Lanes(Wide());
+  for (std::size_t i = 0; i < kStep; i += 2 * lanes) {
+    const auto a = round(in + i, i), b = round(in + i + lanes, i + lanes);
+    store_fields(a, b, highest, fields + i);
+  }
+}
+
+template <class Round>
+HWY_INLINE void quantize_steps(const Round& round, std::uint8_t highest, const float* in, std::size_t count,
+                               std::uint8_t* fields) {
+  const std::size_t rest = count % kStep, whole = count - rest;
+  for (std::size_t i = 0; i < whole; i += kStep) quantize_step(round, highest, in + i, fields + i);
+  if (rest == 0) return;
+  float last[kStep] = {};
+  std::uint8_t quantized[kStep];
+  std::memcpy(last, in + whole, rest * sizeof(float));
+  quantize_step(round, highest, last, quantized);
+  std::memcpy(fields + whole, quantized, rest);
+}
+
 void quantize_lanes(const LevelScale& scale, const float* in, std::size_t count, std::uint8_t* fields) {
-  const Quantize f{scale, 1 / scale.unit};
-  const F32 d;
-  const Field into;
-  const std::size_t lanes = hn::Lanes(d);
-  std::size_t i = 0;
-  for (; i + lanes <= count; i += lanes) hn::StoreU(f(hn::LoadU(d, in + i), i), into, fields + i);
-  if (i == count) return;
-  const Room last(reinterpret_cast<const std::byte*>(in + i), (count - i) * sizeof(float));
-  Room quantized;
-  store(f(load(d, last.bytes), i), into, quantized.bytes);
-  std::memcpy(fields + i, quantized.bytes, count - i);
+  const Levels levels(scale);
+  if (!scale.is_dithered) return quantize_steps(Nearest{levels}, scale.highest, in, count, fields);
+  StepDraws draws(scale.word);
+  quantize_steps(Dithered{levels, draws}, scale.highest, in, count, fields);
 }
 
 struct Dequantize {
@@ -182,6 +277,49 @@ float peak_lanes(const float* in, std::size_t count) {
   return std::bit_cast<float>(hn::GetLane(hn::MaxOfLanes(s, hn::Max(most, also))));
 }
 
+constexpr std::size_t kSquares = 32;  ///< partial sums; fixed by quantize.hpp
+
+/// Adds `rows` x 32 squares, four vectors at a time: four sums hide the addition's latency.
+HWY_INLINE void add_squares(const float* in, std::size_t rows, float factor, float* sums) {
+  const hn::CappedTag<float, kSquares / 4> d;
+  const std::size_t lanes = hn::Lanes(d);
+  const auto by = hn::Set(d, factor);
+  const auto squares = [&](const float* from) HWY_ATTR {
+    const auto x = hn::Mul(hn::LoadU(d, from), by);
+    return hn::Mul(x, x);
+  };
+  for (std::size_t group = 0; group < kSquares; group += 4 * lanes) {
+    float* const at = sums + group;
+    auto s0 = hn::LoadU(d, at), s1 = hn::LoadU(d, at + lanes);
+    auto s2 = hn::LoadU(d, at + 2 * lanes), s3 = hn::LoadU(d, at + 3 * lanes);
+    for (std::size_t row = 0; row < rows; ++row) {
+      const float* const from = in + row * kSquares + group;
+      s0 = hn::Add(s0, squares(from));
+      s1 = hn::Add(s1, squares(from + lanes));
+      s2 = hn::Add(s2, squares(from + 2 * lanes));
+      s3 = hn::Add(s3, squares(from + 3 * lanes));
+    }
+    hn::StoreU(s0, d, at);
+    hn::StoreU(s1, d, at + lanes);
+    hn::StoreU(s2, d, at + 2 * lanes);
+    hn::StoreU(s3, d, at + 3 * lanes);
+  }
+}
+
+float scaled_squares_lanes(const float* in, std::size_t count, float factor) {
+  float sums[kSquares] = {};
+  const std::size_t rows = count / kSquares, rest = count % kSquares;
+  add_squares(in, rows, factor, sums);
+  if (rest > 0) {
+    float last[kSquares] = {};
+    std::memcpy(last, in + rows * kSquares, rest * sizeof(float));
+    add_squares(last, 1, factor, sums);
+  }
+  for (std::size_t width = kSquares / 2; width > 0; width /= 2)
+    for (std::size_t j = 0; j < width; ++j) sums[j] += sums[j + width];
+  return sums[0];
+}
+
 }  // namespace syncopate::kernel::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -194,6 +332,7 @@ HWY_EXPORT(sign_fields_lanes);
 HWY_EXPORT(choose_lanes);
 HWY_EXPORT(sign_sums_lanes);
 HWY_EXPORT(peak_lanes);
+HWY_EXPORT(scaled_squares_lanes);
 
 void quantize(const LevelScale& scale, const float* in, std::size_t count, std::uint8_t* fields) {
   if (scale.unit > 0) return HWY_DYNAMIC_DISPATCH(quantize_lanes)(scale, in, count, fields);
@@ -210,6 +349,9 @@ void choose(const Choice& choice, const std::uint8_t* fields, std::size_t count,
   HWY_DYNAMIC_DISPATCH(choose_lanes)(choice, fields, count, out);
 }
 float peak(const float* in, std::size_t count) { return HWY_DYNAMIC_DISPATCH(peak_lanes)(in, count); }
+float scaled_squares(const float* in, std::size_t count, float factor) {
+  return HWY_DYNAMIC_DISPATCH(scaled_squares_lanes)(in, count, factor);
+}
 
 }  // namespace syncopate::kernel
 #endif  // HWY_ONCE
