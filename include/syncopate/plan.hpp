@@ -75,6 +75,7 @@ struct ExchangeLeg {
 struct ExchangeLaw {
   std::vector<ExchangeLeg> legs;  ///< empty: an all-reduce of the gradients as they are
   bool coding_is_known = true;    ///< false: 0 s are assumed
+  bool density_is_known = true;   ///< false: the codec has a threshold, and a usual density is assumed
   double coding_s_per_byte = 0;   ///< encoding this rank's packet and decoding what arrives, per byte of gradients
 };
 

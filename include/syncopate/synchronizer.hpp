@@ -27,6 +27,9 @@ struct Gradient {
   DType dtype = DType::f32;
   std::size_t rows = 0;  ///< rows of the tensor as a matrix, for codecs that use it; 0: a vector of `elements` rows
   std::string codec{};   ///< the gradient's own; empty: SynchronizerOptions::codec
+  /// For predictions only: the share of its elements that a codec with a fixed threshold sends, such as a run's
+  /// Synchronizer::sent_shares; 0: not known.
+  double density = 0;
 };
 
 /// Where combined gradients are applied to the weights. The exchange determines it.

@@ -41,6 +41,8 @@ struct Codec {
   bool wants_weights = false;  ///< its coder reads Tensor::weights
   bool has_density = false;    ///< its first parameter is a density
   bool warms_up = false;       ///< its density can fall from that of a warm-up
+  /// Whether its density depends on the gradients, because its threshold is fixed. Null: no.
+  bool (*has_open_density)(const Settings& settings) = nullptr;
   bool (*takes)(DType dtype);  ///< whether its coder takes gradients of this type without conversion; see coding_type
   /// Upper bound of the bytes of these tensors' payload in any round.
   std::size_t (*wire_bytes)(const Settings& settings, std::span<const Tensor> tensors);

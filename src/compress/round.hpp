@@ -49,6 +49,7 @@ struct Tensor {
   base::Bytes next{};  ///< state for the next step, as long as `kept`; becomes `kept` if this step succeeds
   std::size_t rows = 0, columns = 1;  ///< values.count = rows * columns
   std::uint64_t key = 0;              ///< of the gradient, for counter-based random numbers
+  double density = 0;                 ///< for Codec::rounds: the expected share of sent elements, if that is known
   SelectionReport* report = nullptr;  ///< coders that select elements add what they sent; null: not wanted
 };
 

@@ -95,6 +95,25 @@ TEST_F(PlanPolicies, ARecipeIsTheSumOfItsPartsSteps) {
   EXPECT_NE(plan_of({}).error.find("has no samples_per_second"), std::string::npos);
 }
 
+TEST_F(PlanPolicies, TakesTheDensityOfACodecFromANumberOrARun) {
+  const std::string run = folder_ / "rows.jsonl";
+  std::ofstream(run) << R"({"event": "epoch", "sent": [{"gradient": "head.weight", "elements": 10, "density": 0.9}]})"
+                        "\n"
+                     << R"({"event": "epoch", "sent": [{"gradient": "head.weight", "elements": 90, "density": 0.3},)"
+                     << R"( {"gradient": "head.bias", "elements": 10, "density": 0.2}]})"
+                        "\n";
+  const auto step_s = [&](std::vector<std::string> more) {
+    more.insert(more.end(), {"--policy", "single", "--codec", "threshold:0.1"});
+    return rows(more).at(0).at("iteration_s").get<double>();
+  };
+  EXPECT_GT(step_s({"--density", "0.3"}), step_s({"--density", "0.03"}));
+  EXPECT_NEAR(step_s({"--density", run}), step_s({"--density", "0.29"}), 1e-3 * step_s({"--density", "0.29"}));
+  EXPECT_NE(plan({"--codec", "threshold:0.1"}).error.find("--density"), std::string::npos) << "it is assumed";
+  EXPECT_EQ(plan({"--codec", "threshold:0.1", "--density", "0.1"}).error.find("--density"), std::string::npos);
+  for (const auto& [wrong, code] : {std::pair(std::string("0"), 2), {"1.5", 2}, {profile_, 1}, {folder_ / "no", 1}})
+    EXPECT_EQ(plan({"--codec", "threshold:0.1", "--density", wrong}).code, code) << wrong;
+}
+
 TEST_F(PlanPolicies, PrintsATableForPeople) {
   const Ended ended = plan({});
   ASSERT_EQ(ended.code, 0) << ended.error;

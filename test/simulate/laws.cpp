@@ -1,4 +1,5 @@
 // The cost of an exchange with a codec is the sum of its legs and its coding.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -53,6 +54,39 @@ TEST(ExchangeLaw, OfTopKIsAGatherOfPacketsThatGrowsWithTheRanks) {
     const double packet = 99'900 * (4 + 8.1 / 8), expected_s = (ranks - 1) * packet * kBeta;
     EXPECT_NEAR(cost_s(cluster, law_of("topk:0.01", "allreduce", cluster)), expected_s, 0.05 * expected_s + 1e-3)
         << ranks;
+  }
+}
+
+double cost_with_density(const std::string& codec, double density) {
+  std::vector<Gradient> model = kModel;
+  for (Gradient& gradient : model) gradient.density = density;
+  const Cluster cluster = cluster_of(4);
+  return cost_s(cluster, exchange_law(model, {.codec = codec}, cluster));
+}
+
+// Of the elements 1/300 is flushed; values take 1.5 x 4 bytes a rank, and the mask about a byte.
+TEST(ExchangeLaw, OfImportanceGoesByTheTargetOrTheMeasuredDensity) {
+  for (const double density : {0.01, 0.1}) {
+    const double all = 1 - (1 - density) * (1 - 1.0 / 300);
+    const double expected_s = 9'990'000 * (all * 6 + density * 0.9) * kBeta;
+    EXPECT_NEAR(cost_with_density(fmt::format("importance:auto:{}", density), 0), expected_s, 0.1 * expected_s);
+    EXPECT_NEAR(cost_with_density("importance:1", all),
+                cost_with_density(fmt::format("importance:auto:{}", density), 0), 1e-3 * expected_s);
+  }
+  EXPECT_EQ(cost_with_density("importance:auto:0.01", 0.5), cost_with_density("importance:auto:0.01", 0))
+      << "the target counts";
+  EXPECT_GT(cost_with_density("threshold:0.1", 0.05), 3 * cost_with_density("threshold:0.1", 0.01));
+}
+
+TEST(ExchangeLaw, SaysWhetherTheDensityIsKnown) {
+  const Cluster cluster = cluster_of(4);
+  for (const std::string codec : {"none", "topk:0.01", "importance:auto:0.01"})
+    EXPECT_TRUE(law_of(codec, "allreduce", cluster).density_is_known) << codec;
+  for (const std::string codec : {"importance:1", "threshold:0.1"}) {
+    EXPECT_FALSE(law_of(codec, "allreduce", cluster).density_is_known) << codec;
+    std::vector<Gradient> known = kModel;
+    for (Gradient& gradient : known) gradient.density = 0.02;
+    EXPECT_TRUE(exchange_law(known, {.codec = codec}, cluster).density_is_known) << codec;
   }
 }
 

@@ -55,10 +55,9 @@ nlohmann::json row_of(const Simulation& row, const Span& span) {
 
 void print_table(const Profile& profile, const Options& options, const std::string& algorithm,
                  const std::vector<Simulation>& rows) {
-  const auto& [codec, exchange] = options.exchange;
   print_text("{}\ncomputing {} a step; exchange {}, codec {}\n\n{:>6}  {:<14}{:>12}{:>12}{:>10}{:>12}\n", profile.model,
-             format_seconds(rows.front().compute_s), exchange, codec, "ranks", "policy", "step", "exposed", "speed-up",
-             "efficiency");
+             format_seconds(rows.front().compute_s), options.exchange.exchange, options.exchange.codec, "ranks",
+             "policy", "step", "exposed", "speed-up", "efficiency");
   for (const Simulation& row : rows)
     print_text("{:>6}  {:<14}{:>12}{:>12}{:>10.2f}{:>10.1f} %\n", row.ranks, row.policy,
                format_seconds(row.iteration_s), format_seconds(row.exposed_s), row.speedup,
@@ -101,7 +100,7 @@ int run(Options options, const Session& session) {
     return run_servers(options, session, profile, cluster), 0;
   options.simulate.law =
       tools::plan::law_of(options.exchange, profile, cluster, options.algorithm.empty() ? "auto" : options.algorithm);
-  if (const std::string doubt = tools::plan::doubt_of_coding(options.exchange, options.simulate.law); !doubt.empty())
+  for (const std::string& doubt : tools::plan::doubts_of(options.exchange, options.simulate.law))
     session.log.write(LogLevel::warning, doubt);
   const Progress progress(session, "simulate");
   options.simulate.progress = [&](std::string_view policy, int ranks) {

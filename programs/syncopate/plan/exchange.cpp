@@ -4,8 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <functional>
 
+#include "report/record/jsonl.hpp"
+#include "syncopate/error.hpp"
 #include "syncopate/synchronizer.hpp"
 
 namespace syncopate::tools::plan {
@@ -19,21 +23,74 @@ std::size_t rows_of(const ProfileLayer& layer, std::size_t elements) {
   return rows > 1 ? rows : elements;
 }
 
+/// The densities that a run's last evaluation reported: elements and those sent, by gradient.
+struct Sent {
+  std::string gradient;
+  double elements = 0, density = 0;
+};
+
+std::vector<Sent> sent_in(const std::string& file) {
+  std::vector<Sent> sent;
+  report::record::read_rows(file, [&](const nlohmann::json& row) {
+    if (!row.contains("sent")) return;
+    sent.clear();
+    for (const nlohmann::json& of : row.at("sent"))
+      sent.push_back(
+          {of.at("gradient").get<std::string>(), of.at("elements").get<double>(), of.at("density").get<double>()});
+  });
+  if (sent.empty())
+    throw Misuse(
+        fmt::format("--density: {} has no row with densities; allowed: the rows of a `syncopate train` run "
+                    "with a codec that selects elements (rows.jsonl of --out, or --json) that evaluated once",
+                    file));
+  return sent;
+}
+
+/// Of the gradients of a layer: the one of its name, or "LAYER.weight" and "LAYER.bias".
+double density_of(const std::string& layer, const std::vector<Sent>& sent) {
+  double elements = 0, travelled = 0;
+  for (const Sent& of : sent) {
+    if (of.gradient != layer && of.gradient.substr(0, of.gradient.rfind('.')) != layer) continue;
+    elements += of.elements;
+    travelled += of.elements * of.density;
+  }
+  return elements == 0 ? 0 : travelled / elements;
+}
+
+/// By layer of the profile; 0: not known.
+std::function<double(const std::string& layer)> densities_of(const std::string& text) {
+  if (text.empty()) return [](const std::string&) { return 0.0; };
+  double all = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), all);
+  if (error != std::errc() || end != text.data() + text.size())
+    return [sent = sent_in(text)](const std::string& layer) { return density_of(layer, sent); };
+  if (!(all > 0 && all <= 1))
+    throw Misuse(fmt::format("--density {}; allowed: above 0, at most 1, or the rows of a run", text));
+  return [all](const std::string&) { return all; };
+}
+
 }  // namespace
 
 void add_exchange(CLI::App& app, ExchangeChoice& choice) {
   app.add_option("--codec", choice.codec, "How gradients are encoded: NAME or NAME:PARAMETER (`syncopate info`)")
       ->capture_default_str();
+  app.add_option(
+         "--density", choice.density,
+         "Share of the elements that a codec with a fixed threshold sends: a number, or FILE, the rows of a run "
+         "(rows.jsonl of its --out), with the share of each gradient")
+      ->type_name("SHARE|FILE");
   app.add_option("--exchange", choice.exchange, "How ranks combine them (`syncopate info`)")->capture_default_str();
 }
 
 ExchangeLawOf law_of(const ExchangeChoice& choice, const Profile& profile, const Cluster& cluster,
                      const std::string& algorithm) {
   if (choice.is_plain()) return {};
+  const auto density = densities_of(choice.density);
   std::vector<Gradient> gradients;
   for (const ProfileLayer& layer : profile.layers) {
     const std::size_t elements = layer.bytes / sizeof(float);
-    gradients.push_back({.name = layer.name, .elements = elements, .rows = rows_of(layer, elements)});
+    gradients.push_back(
+        {.name = layer.name, .elements = elements, .rows = rows_of(layer, elements), .density = density(layer.name)});
   }
   const SynchronizerOptions options{.codec = choice.codec, .exchange = choice.exchange, .algorithm = algorithm};
   const auto law = [gradients, options, cluster](int ranks, int ranks_per_host) {
@@ -46,12 +103,21 @@ ExchangeLawOf law_of(const ExchangeChoice& choice, const Profile& profile, const
   return law;
 }
 
-std::string doubt_of_coding(const ExchangeChoice& choice, const ExchangeLawOf& law) {
-  if (!law || law(1, 1).coding_is_known) return {};
-  return fmt::format(
-      "the cluster file has no times of codec {}, and 0 s are assumed; `syncopate fit --codec {}` "
-      "measures it",
-      choice.codec, choice.codec);
+std::vector<std::string> doubts_of(const ExchangeChoice& choice, const ExchangeLawOf& law) {
+  std::vector<std::string> doubts;
+  if (!law) return doubts;
+  const ExchangeLaw of_one = law(1, 1);
+  if (!of_one.coding_is_known)
+    doubts.push_back(fmt::format(
+        "the cluster file has no times of codec {}, and 0 s are assumed; `syncopate fit --codec {}` measures it",
+        choice.codec, choice.codec));
+  if (!of_one.density_is_known)
+    doubts.push_back(
+        fmt::format("the share of elements that codec {} sends depends on the gradients, and 1 to 1.5 % are assumed; "
+                    "give the share "
+                    "or the rows of a run by --density",
+                    choice.codec));
+  return doubts;
 }
 
 }  // namespace syncopate::tools::plan

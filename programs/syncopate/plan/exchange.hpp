@@ -9,6 +9,7 @@ namespace syncopate::tools::plan {
 
 struct ExchangeChoice {
   std::string codec = "none", exchange = "allreduce";
+  std::string density{};  ///< a number, or the rows of a run that sent it; empty: not known
   [[nodiscard]] bool is_plain() const { return codec == "none" && exchange == "allreduce"; }
 };
 
@@ -17,7 +18,7 @@ void add_exchange(CLI::App& app, ExchangeChoice& choice);
 /// the most square matrix. Throws Misuse for unknown names, and for an algorithm that the exchange cannot use.
 [[nodiscard]] ExchangeLawOf law_of(const ExchangeChoice& choice, const Profile& profile, const Cluster& cluster,
                                    const std::string& algorithm = "auto");
-/// The warning where the cluster does not know how long the codec takes; else empty.
-[[nodiscard]] std::string doubt_of_coding(const ExchangeChoice& choice, const ExchangeLawOf& law);
+/// Warnings where the cluster does not know how long the codec takes, or how many elements it sends is assumed.
+[[nodiscard]] std::vector<std::string> doubts_of(const ExchangeChoice& choice, const ExchangeLawOf& law);
 
 }  // namespace syncopate::tools::plan

@@ -58,7 +58,7 @@ Question question_of(const Options& options) {
                          .law = law_of(options.exchange, question.profile, question.cluster,
                                        options.algorithm.empty() ? "auto" : options.algorithm)};
   question.exchange = options.exchange;
-  doubt(doubt_of_coding(options.exchange, predict.law));
+  for (const std::string& text : doubts_of(options.exchange, predict.law)) doubt(text);
   if (!options.format.empty() && predict.policies.empty()) predict.policies = {"exact_dp"};
   question.predictions = predict_policies(question.profile, question.cluster, predict);
   doubt(doubt_of_size(cost_of(question.cluster), question.cluster.ranks, Collective::allreduce,

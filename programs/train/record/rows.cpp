@@ -117,7 +117,7 @@ Json row_of(const StepRow& row) {
 }
 
 Json row_of(const SentRow& row) {
-  Json result{{"gradient", row.gradient}, {"density", row.density}};
+  Json result{{"gradient", row.gradient}, {"elements", row.elements}, {"density", row.density}};
   if (row.threshold > 0) result["threshold"] = row.threshold;
   if (row.spread > 0) result["spread"] = row.spread;
   return result;

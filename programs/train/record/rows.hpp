@@ -42,6 +42,7 @@ struct Evaluation {
 /// The share of a gradient that its codec sent in the steps since the last evaluation.
 struct SentRow {
   std::string gradient;
+  std::size_t elements = 0;
   double density = 0;    ///< mean share of the elements
   double threshold = 0;  ///< of the last step; 0: the codec has none
   double spread = 0;     ///< variance over mean of the importance; 0: not known

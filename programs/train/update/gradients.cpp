@@ -208,7 +208,11 @@ std::vector<SentRow> Gradients::take_sent() {
     const std::uint64_t elements = now[i].elements - shares_before_[i].elements;
     if (elements == 0) continue;
     const auto sent = static_cast<double>(now[i].sent - shares_before_[i].sent);
-    taken.push_back({gradients_[i].name, sent / static_cast<double>(elements), now[i].threshold, now[i].spread});
+    taken.push_back({.gradient = gradients_[i].name,
+                     .elements = gradients_[i].elements,
+                     .density = sent / static_cast<double>(elements),
+                     .threshold = now[i].threshold,
+                     .spread = now[i].spread});
   }
   shares_before_ = now;
   return taken;

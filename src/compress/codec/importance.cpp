@@ -36,7 +36,7 @@ constexpr base::shelf::Parameter kParameters[] = {
     {"eps", 1e-12, 1e9},
 };
 
-constexpr double kUsualDensity = 0.015;  ///< of a mask, if alpha suits the model and its learning rate
+constexpr double kUsualDensity = 0.015;  ///< of the union of the masks, if alpha suits the model and its learning rate
 constexpr double kGain = 0.1;            ///< share of the deviation from the target that one step corrects
 constexpr float kMostChange = 2;         ///< of the threshold in one step
 constexpr std::uint64_t kReportIn = 16;  ///< steps between reports of the spread, which costs a pass over all elements
@@ -157,7 +157,9 @@ sparse::MaskCoding coding_of(const Settings& settings) {
 }
 
 std::vector<RoundBytes> rounds(const Settings& settings, std::span<const Tensor> tensors) {
-  return sparse::masking_rounds(coding_of(settings), rule_of(settings).target, tensors);
+  const Rule rule = rule_of(settings);
+  return sparse::masking_rounds(coding_of(settings), {.density = rule.target, .is_measured = rule.alpha.has_value()},
+                                tensors);
 }
 
 std::unique_ptr<Coder> coder(const Settings& settings) { return sparse::masking_coder(coding_of(settings)); }
@@ -178,6 +180,7 @@ extern constinit const Codec importance{
     .feedback = FeedbackUse::maskable,
     .wants_weights = true,
     .warms_up = true,
+    .has_open_density = [](const Settings& settings) { return settings.numbers[0] > 0; },
     .takes = takes_f32,
     .wire_bytes = wire_bytes,
     .coder = coder,

@@ -23,8 +23,14 @@ std::size_t wire_bytes(const Settings& settings, std::span<const Tensor> tensors
 }
 
 std::vector<RoundBytes> rounds(const Settings& settings, std::span<const Tensor> tensors) {
-  return sparse::gathering_rounds(tensors, values_of(settings),
-                                  [](std::size_t n) { return sparse::selected_of(kUsualDensity, n); });
+  double bytes = 0;
+  for (const Tensor& tensor : tensors) {
+    const std::size_t selected =
+        sparse::selected_of(tensor.density > 0 ? tensor.density : kUsualDensity, tensor.values.count);
+    bytes +=
+        sparse::gathering_rounds({&tensor, 1}, values_of(settings), [&](std::size_t) { return selected; })[0].bytes;
+  }
+  return {{Combine::gather, bytes}};
 }
 
 std::unique_ptr<Coder> coder(const Settings& settings) {
@@ -46,6 +52,7 @@ extern constinit const Codec threshold{
     .parameter = "0.01",
     .parameters = kTau,
     .feedback = FeedbackUse::maskable,
+    .has_open_density = [](const Settings& /*settings*/) { return true; },
     .takes = takes_f32,
     .wire_bytes = wire_bytes,
     .coder = coder,

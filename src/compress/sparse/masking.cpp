@@ -186,16 +186,20 @@ std::size_t masking_state_bytes(const Settings& /*settings*/, const Tensor& /*te
   return sizeof(float);
 }
 
-std::vector<RoundBytes> masking_rounds(const MaskCoding& coding, double density, std::span<const Tensor> tensors) {
+std::vector<RoundBytes> masking_rounds(const MaskCoding& coding, const MaskDensity& expected,
+                                       std::span<const Tensor> tensors) {
   const double flushed = coding.flush_in == 0 ? 0 : 1 / static_cast<double>(coding.flush_in);
-  const double travels = 1 - std::pow(1 - density, coding.proposers) * (1 - flushed);
-  double masks = 0;
+  double masks = 0, values = 0;
   for (const Tensor& tensor : tensors) {
+    const bool is_known = expected.is_measured && tensor.density > 0;
+    const double travels = is_known ? tensor.density : 1 - (1 - expected.density) * (1 - flushed);
+    const double united = is_known ? std::max(0.0, 1 - (1 - travels) / (1 - flushed)) : expected.density;
+    const double proposed = 1 - std::pow(1 - united, 1.0 / coding.proposers);  // if masks were independent
     const std::size_t elements = tensor.values.count;
-    masks += sizeof(Header) + expected_indices_bytes(selected_of(density, elements), elements);
+    masks += sizeof(Header) + expected_indices_bytes(selected_of(proposed, elements), elements);
+    values += travels * static_cast<double>(elements) * sizeof(float);
   }
-  return {{Combine::gather, masks, coding.proposers},
-          {Combine::additive, travels * static_cast<double>(elements_of(tensors)) * sizeof(float)}};
+  return {{Combine::gather, masks, coding.proposers}, {Combine::additive, values}};
 }
 
 }  // namespace syncopate::compress::sparse

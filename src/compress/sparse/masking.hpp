@@ -41,8 +41,13 @@ struct MaskCoding {
 [[nodiscard]] std::size_t masking_bytes(std::span<const Tensor> tensors);
 /// For Codec::kept_bytes: the threshold.
 [[nodiscard]] std::size_t masking_state_bytes(const Settings& settings, const Tensor& tensor, int ranks);
-/// For Codec::rounds, if each proposer proposes about the share `density` of the elements.
-[[nodiscard]] std::vector<RoundBytes> masking_rounds(const MaskCoding& coding, double density,
+/// The share of the elements in the union of all masks, without the flushed part.
+struct MaskDensity {
+  double density = 0;        ///< for tensors whose density is not known
+  bool is_measured = false;  ///< use Tensor::density where it is known, which includes the flushed part
+};
+/// For Codec::rounds.
+[[nodiscard]] std::vector<RoundBytes> masking_rounds(const MaskCoding& coding, const MaskDensity& expected,
                                                      std::span<const Tensor> tensors);
 
 }  // namespace syncopate::compress::sparse

@@ -28,7 +28,10 @@ struct Rounds {
 compress::Tensor tensor_of(const Gradient& gradient, std::size_t parts = 1) {
   const std::size_t rows = gradient.rows == 0 ? gradient.elements : gradient.rows;
   const std::size_t columns = gradient.elements / rows, mine = (rows + parts - 1) / parts;
-  return {.values = Buffer(nullptr, mine * columns, gradient.dtype), .rows = mine, .columns = columns};
+  return {.values = Buffer(nullptr, mine * columns, gradient.dtype),
+          .rows = mine,
+          .columns = columns,
+          .density = gradient.density};
 }
 
 bool is_coded(const Gradient& gradient, const compress::Settings& settings) {
@@ -113,6 +116,13 @@ void add_rounds(ExchangeLaw& law, std::span<const Gradient> gradients, const com
   }
 }
 
+bool density_is_known(std::span<const Gradient> gradients, const compress::Settings& settings) {
+  const auto is_open = settings.codec->has_open_density;
+  return is_open == nullptr || !is_open(settings) || std::ranges::all_of(gradients, [&](const Gradient& gradient) {
+           return gradient.density > 0 || !is_coded(gradient, settings);
+         });
+}
+
 /// The cluster's entry for the codec, whether or not its parameter is written out there.
 const CodingCost* coding_of(const Cluster& cluster, const compress::Settings& settings) {
   for (const CodingCost& coding : cluster.codecs) {
@@ -166,6 +176,7 @@ ExchangeLaw exchange_law(std::span<const Gradient> gradients, const Synchronizer
   if (const auto* ending = std::get_if<sync::BroadcastsWeights>(&exchange.ending))
     law.legs.push_back({Collective::broadcast, Scope::group, ending->always ? 1.0 : 1.0 / options.broadcast_every});
   add_coding(law, cluster, settings, rounds, share);
+  law.density_is_known = density_is_known(gradients, settings);
   const bool is_plain = settings.codec->name == "none" && options.exchange == "allreduce";
   return is_plain ? ExchangeLaw{} : law;
 }
