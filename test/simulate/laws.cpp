@@ -64,7 +64,7 @@ double cost_with_density(const std::string& codec, double density) {
   return cost_s(cluster, exchange_law(model, {.codec = codec}, cluster));
 }
 
-// Of the elements 1/300 is flushed; values take 1.5 x 4 bytes a rank, and the mask about a byte.
+// 1/300 of the elements is flushed; values take 1.5 x 4 bytes a rank, and the mask about a byte.
 TEST(ExchangeLaw, OfImportanceGoesByTheTargetOrTheMeasuredDensity) {
   for (const double density : {0.01, 0.1}) {
     const double all = 1 - (1 - density) * (1 - 1.0 / 300);

@@ -46,7 +46,7 @@ std::vector<Sent> sent_in(const std::string& file) {
   return sent;
 }
 
-/// Of the gradients of a layer: the one of its name, or "LAYER.weight" and "LAYER.bias".
+/// Takes the gradient of the layer's name, or "LAYER.weight" and "LAYER.bias".
 double density_of(const std::string& layer, const std::vector<Sent>& sent) {
   double elements = 0, travelled = 0;
   for (const Sent& of : sent) {
