@@ -63,6 +63,15 @@ TEST(Install, AnotherProjectFindsLinksAndRunsThePackage) {
   const Outcome threads = run(folder / "build/example_synchronizer");
   EXPECT_EQ(threads.status, 0) << threads.output;
   EXPECT_NE(threads.output.find("rank 3 of 4: y = 3.0000 x + -1.0000\n"), std::string::npos) << threads.output;
+  if (HAS_SERVER) {
+    const Outcome served = run(folder / "build/example_server");
+    EXPECT_EQ(served.status, 0) << served.output;
+    EXPECT_NE(served.output.find("worker 2 of 3: y = 3.00 x + -1.00\n"), std::string::npos) << served.output;
+    const Outcome job = run((folder / "prefix/bin/syncopate") + " run -n 3 --servers 2 -- " +
+                            (folder / "build/example_server"));
+    EXPECT_EQ(job.status, 0) << job.output;
+    EXPECT_NE(job.output.find("worker 2 of 3: y = 3.00 x + -1.00\n"), std::string::npos) << job.output;
+  }
   for (const char* example : {"build/example_allreduce", "build/example_synchronizer"}) {
     const Outcome wrong = run("env SYNCOPATE_LOG=loud " + (folder / example));
     EXPECT_EQ(WEXITSTATUS(wrong.status), 1) << "an error is reported, without a core dump: " << wrong.output;

@@ -7,6 +7,9 @@ add_dependencies(test_install syncopate syncopate-cli)
 if(TARGET syncopate-train)
   add_dependencies(test_install syncopate-train)
 endif()
-target_compile_definitions(test_install PRIVATE CMAKE_PROGRAM="${CMAKE_COMMAND}" BUILD_FOLDER="${PROJECT_BINARY_DIR}"
+if(TARGET syncopate-server)
+  add_dependencies(test_install syncopate-server)
+endif()
+target_compile_definitions(test_install PRIVATE HAS_SERVER=$<TARGET_EXISTS:syncopate-server> CMAKE_PROGRAM="${CMAKE_COMMAND}" BUILD_FOLDER="${PROJECT_BINARY_DIR}"
   EXAMPLE_FOLDER="${PROJECT_SOURCE_DIR}/example" PROJECT_VERSION="${PROJECT_VERSION}")
 gtest_discover_tests(test_install TEST_PREFIX install/ PROPERTIES LABELS install TIMEOUT 600)
