@@ -1,4 +1,6 @@
 // Fits a line through a parameter server: each worker has its own points, and computes at its own pace.
+#include "syncopate/server.hpp"
+
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -6,8 +8,6 @@
 #include <memory>
 #include <thread>
 #include <vector>
-
-#include "syncopate/server.hpp"
 
 namespace {
 

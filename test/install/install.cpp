@@ -67,8 +67,8 @@ TEST(Install, AnotherProjectFindsLinksAndRunsThePackage) {
     const Outcome served = run(folder / "build/example_server");
     EXPECT_EQ(served.status, 0) << served.output;
     EXPECT_NE(served.output.find("worker 2 of 3: y = 3.00 x + -1.00\n"), std::string::npos) << served.output;
-    const Outcome job = run((folder / "prefix/bin/syncopate") + " run -n 3 --servers 2 -- " +
-                            (folder / "build/example_server"));
+    const Outcome job =
+        run((folder / "prefix/bin/syncopate") + " run -n 3 --servers 2 -- " + (folder / "build/example_server"));
     EXPECT_EQ(job.status, 0) << job.output;
     EXPECT_NE(job.output.find("worker 2 of 3: y = 3.00 x + -1.00\n"), std::string::npos) << job.output;
   }
