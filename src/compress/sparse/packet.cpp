@@ -8,7 +8,6 @@
 
 #include "compress/sparse/bits.hpp"
 #include "compress/sparse/index_coding.hpp"
-#include "kernel/cast.hpp"
 #include "kernel/quantize.hpp"
 #include "syncopate/error.hpp"
 
@@ -95,18 +94,13 @@ void read_quantised(const ValueCoding& coding, base::ConstBytes from, std::span<
 void write_values(const ValueCoding& coding, std::span<float> values, base::Bytes into) {
   if (values.empty()) return;
   if (is_quantised(coding)) return write_quantised(coding, values, into);
-  auto* const bytes = reinterpret_cast<std::byte*>(values.data());
-  if (coding.bits == 32) return static_cast<void>(std::memcpy(into.data(), bytes, values.size_bytes()));
-  kernel::cast({DType::f32, DType::f16}, bytes, into.data(), values.size());
-  kernel::cast({DType::f16, DType::f32}, into.data(), bytes, values.size());
+  std::memcpy(into.data(), values.data(), values.size_bytes());
 }
 
 void read_values(const ValueCoding& coding, base::ConstBytes from, std::span<float> values) {
   if (values.empty()) return;
   if (is_quantised(coding)) return read_quantised(coding, from, values);
-  auto* const bytes = reinterpret_cast<std::byte*>(values.data());
-  if (coding.bits == 32) return static_cast<void>(std::memcpy(bytes, from.data(), values.size_bytes()));
-  kernel::cast({DType::f16, DType::f32}, from.data(), bytes, values.size());
+  std::memcpy(values.data(), from.data(), values.size_bytes());
 }
 
 }  // namespace

@@ -6,9 +6,9 @@
 
 namespace syncopate::compress::sparse {
 
-/// How a packet encodes values: 32 bits (f32), 16 bits (f16), or 1 to 8 bits: a sign and a level of a scale in the
-/// packet. With b bits, the levels are 0 to 2^(b-1) - 1 and the highest level is the largest magnitude. With 1 bit,
-/// every value is plus or minus the mean magnitude, or plus or minus `scale` if it is set.
+/// How a packet encodes values: 32 bits (f32), or 1 to 8 bits: a sign and a level of a scale in the packet. With b
+/// bits, the levels are 0 to 2^(b-1) - 1 and the highest level is the largest magnitude. With 1 bit, every value is
+/// plus or minus the mean magnitude, or plus or minus `scale` if it is set.
 struct ValueCoding {
   unsigned bits = 32;
   float scale = 0;
@@ -43,7 +43,7 @@ std::size_t write_indices(std::span<const std::uint32_t> indices, std::uint64_t 
 /// Writes the indices and values of a selection from a tensor with `elements` elements, and replaces the selection's
 /// values by the decoded values.
 ///
-///   write_indices | values: 4 bytes (f32) or 2 bytes (f16) each;
+///   write_indices | values: 4 bytes (f32) each;
 ///                   with 1 to 8 bits: 4 bytes unit (f32) | per value 1 bit sign, the other bits its level | zero bits
 ///
 /// Returns the number of bytes written. If a value is not finite, all quantised values are NaN, so that every rank

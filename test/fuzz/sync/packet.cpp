@@ -35,7 +35,7 @@ std::vector<std::byte> packet_of(const ValueCoding& coding, std::uint64_t elemen
 
 void packet(Input input) {
   Fields fields(input);
-  const ValueCoding coding{.bits = std::array{1U, 2U, 4U, 8U, 16U, 32U}[fields.take<std::uint8_t>() % 6]};
+  const ValueCoding coding{.bits = std::array{1U, 2U, 4U, 8U, 6U, 32U}[fields.take<std::uint8_t>() % 6]};
   const std::uint64_t elements = 1 + fields.take<std::uint16_t>() % 2000;
   const bool is_noise = fields.take<std::uint8_t>() % 2 == 0;
   std::vector<std::byte> bytes;
