@@ -136,6 +136,19 @@ TEST(Page, RunsOfServersHaveASectionOnThemAndWholeStepsOfStaleness) {
   EXPECT_EQ(html.substr(clocks, html.find("</figure>", clocks) - clocks).find(">0.5<"), std::string::npos);
 }
 
+TEST(Page, ShowsWhatACodecSentOfEachGradient) {
+  auto run = record::sample_run(2, 10);
+  EXPECT_FALSE(holds(page_of(run), "<h2>Codec<"));
+  run.ranks[0].evaluations = {{5, 1, 0.9, 0.5, {{"fc.weight", 3000, 0.25}, {"fc.bias", 1000, 0.01}}},
+                              {10, 2, 0.9, 0.5, {{"fc.weight", 3000, 0.02, 1.5, 0.75}, {"fc.bias", 1000, 0.01}}}};
+  const std::string html = page_of(run);
+  EXPECT_TRUE(holds(html, "<h2>Codec<"));
+  const auto row = html.find("<td class=\"t\">fc.weight</td>");
+  ASSERT_NE(row, std::string::npos);
+  const std::string cells = html.substr(row, html.find("</tr>", row) - row);
+  for (const char* cell : {">3,000<", ">25", ">2.0", ">1.500<", ">0.75<"}) EXPECT_TRUE(holds(cells, cell)) << cells;
+}
+
 TEST(Markup, TimesOfOneFamilyHaveOneUnitAndEnoughDigits) {
   EXPECT_EQ(time_range(0.15, 0.152, time_unit(0.15)), "150 to 152 ms");
   EXPECT_EQ(time_range(0.1501, 0.1503, time_unit(0.15)), "150.1 to 150.3 ms");

@@ -198,6 +198,30 @@ std::string servers(const record::Run& run) {
       server_table(run) + clocks + "<figure>" + worker_table(run) + "</figure>\n");
 }
 
+/// The share of all elements of coded gradients that was sent before an evaluation.
+double density_of(const std::vector<record::SentGradient>& gradients) {
+  double elements = 0, sent = 0;
+  for (const record::SentGradient& of : gradients) elements += of.elements, sent += of.elements * of.density;
+  return sent / elements;
+}
+
+std::string codec(const record::Run& run) {
+  if (run.ranks.empty()) return {};
+  std::vector<record::Point> densities;
+  for (const record::Evaluation& evaluation : run.ranks.front().evaluations)
+    if (!evaluation.sent.empty()) densities.push_back({evaluation.step, density_of(evaluation.sent)});
+  if (densities.empty()) return {};
+  ChartOptions options = over_steps_of(run, "Share of the elements sent, over steps");
+  options.height = 190, options.low = 0, options.percent = true;
+  return section(
+      "Codec",
+      "The share of each gradient's elements that rank 0 sent, mean over the steps before an evaluation. The "
+      "threshold is that of the last step; variance / mean is of the importance, where the codec computes it.",
+      figure("All coded gradients together, at each evaluation",
+             chart(options, {{"share sent", "dots orange", densities}})) +
+          sent_table(run));
+}
+
 std::string when(const record::Run& run) {
   if (!std::isfinite(run.start_time)) return {};
   const std::string duration = std::isfinite(run.duration_s) ? ", took " + lasted(run.duration_s) : "";
@@ -228,7 +252,7 @@ std::string render(const record::Run& run, const record::Summary& summary, const
       when(run), escaped(title), escaped(lead(run, summary)));
   html += notices(run, summary) + key_figures(run, summary) + budget_bar(summary);
   html += learning(run) + throughput(run) + one_step(run, summary) + plan_section(run, summary);
-  html += traffic(run, summary) + servers(run) + input(summary) + parts(run);
+  html += traffic(run, summary) + codec(run) + servers(run) + input(summary) + parts(run);
   html += section("Ranks",
                   "Times without the first 3 steps; waiting: share of the time of all steps, blocked on "
                   "communication; hidden: share of the traced exchange that overlapped computing.",

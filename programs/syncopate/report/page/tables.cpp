@@ -271,6 +271,29 @@ std::string worker_table(const record::Run& run) {
   return table.html();
 }
 
+std::string sent_table(const record::Run& run) {
+  Table table{{{"gradient", "t", 30},
+               {"elements", "n", 16},
+               {"sent at first", "n", 14},
+               {"sent at last", "n", 14},
+               {"threshold", "n", 13},
+               {"variance / mean", "n", 13}},
+              {},
+              "sent"};
+  const std::vector<record::Evaluation>& evaluations = run.ranks.front().evaluations;
+  const auto has_some = [](const record::Evaluation& one) { return !one.sent.empty(); };
+  const auto first = std::ranges::find_if(evaluations, has_some);
+  const auto last = std::ranges::find_if(evaluations.rbegin(), evaluations.rend(), has_some);
+  if (first == evaluations.end()) return "";
+  for (const record::SentGradient& sent : last->sent) {
+    const auto before = std::ranges::find(first->sent, sent.gradient, &record::SentGradient::gradient);
+    table.rows.push_back({escaped(sent.gradient), decimal(sent.elements),
+                          percent_fine(before == first->sent.end() ? record::kUnknown : before->density),
+                          percent_fine(sent.density), decimal(sent.threshold, 3), decimal(sent.spread, 2)});
+  }
+  return fmt::format("<figure>{}</figure>\n", table.html());
+}
+
 std::string part_table(const record::Run& run) {
   Table table{{{"part", "n", 5},
                {"epochs", "n", 9},

@@ -21,6 +21,8 @@ namespace syncopate::tools::report::page {
 [[nodiscard]] std::string server_table(const record::Run& run);
 /// Workers of a parameter server: staleness, and bytes both ways.
 [[nodiscard]] std::string worker_table(const record::Run& run);
+/// Gradients of which a codec sent a share: the share before the first and before the last evaluation.
+[[nodiscard]] std::string sent_table(const record::Run& run);
 /// Settings of a recipe's parts, and the times of their steps: medians over the steps of all ranks.
 [[nodiscard]] std::string part_table(const record::Run& run);
 [[nodiscard]] std::string configuration_table(const record::Run& run);

@@ -143,6 +143,16 @@ End end_of(const json& row) {
   return end;
 }
 
+std::vector<SentGradient> sent_of(const json& row) {
+  std::vector<SentGradient> sent;
+  for (const json& of : list(row, "sent")) {
+    if (!of.is_object()) throw Corrupt("\"sent\" must be an array of objects");
+    sent.push_back({text(of, "gradient"), number(of, "elements"), number(of, "density"), number(of, "threshold"),
+                    number(of, "spread")});
+  }
+  return sent;
+}
+
 /// A run that ends within an epoch is evaluated at its end, without an epoch row. If nothing was evaluated, the end
 /// row repeats the loss of the last step.
 void add_last_evaluation(RankRecord& rank) {
@@ -163,8 +173,8 @@ void read_row(const json& row, RankRecord& rank) {
   } else if (event == "epoch") {
     const double reached = rank.steps.empty() ? 0 : rank.steps.back().step;
     const double given = number(row, "step");
-    rank.evaluations.push_back(
-        {std::isnan(given) ? reached : given, number(row, "epoch"), number(row, "accuracy"), number(row, "loss")});
+    rank.evaluations.push_back({std::isnan(given) ? reached : given, number(row, "epoch"), number(row, "accuracy"),
+                                number(row, "loss"), sent_of(row)});
   } else if (event == "end") {
     rank.end = end_of(row);
     add_last_evaluation(rank);

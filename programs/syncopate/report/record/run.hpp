@@ -50,9 +50,17 @@ struct Step {
   bool measuring = false;         ///< it ran under a partition that only measures
 };
 
+/// The share of a gradient that a codec sent in the steps since the evaluation before.
+struct SentGradient {
+  std::string gradient;
+  double elements = 0, density = kUnknown;
+  double threshold = kUnknown, spread = kUnknown;  ///< of codecs that select by importance
+};
+
 /// One evaluation; `step` is the last step before it.
 struct Evaluation {
   double step = 0, epoch = kUnknown, accuracy = kUnknown, loss = kUnknown;
+  std::vector<SentGradient> sent{};  ///< of codecs that select elements
 };
 
 /// Seconds over `n` steps.
