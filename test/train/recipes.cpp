@@ -134,6 +134,9 @@ TEST_F(Recipes, SayOnceWhatACodecHadLeftOutAndIsLost) {
       << "more than one rank reports it: " << changed.error;
   EXPECT_EQ(train(2, by(kSparse + "," + kSparse)).error.find(says), std::string::npos);
   EXPECT_EQ(train(2, by(kHalf + "," + kSparse)).error.find(says), std::string::npos);
+  std::string denser = kSparse;
+  denser.replace(denser.find("topk:0.1"), 8, "topk:0.25");
+  EXPECT_EQ(train(2, by(kSparse + "," + denser)).error.find(says), std::string::npos) << "it belongs to the name";
 }
 
 // A codec keeps its own rows under the exchange hierarchical, all of them under the other.
