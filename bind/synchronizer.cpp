@@ -129,7 +129,7 @@ void bind_values(nb::module_& module) {
       .def_ro("sent", &SentShare::sent, "Elements sent, in all steps.")
       .def_ro("elements", &SentShare::elements,
               "Elements of the gradient times the steps; sent / elements is the density.")
-      .def_ro("threshold", &SentShare::threshold, "Threshold of the last step; 0: the codec has none.")
+      .def_ro("threshold", &SentShare::threshold, "importance: alpha in the last step; 0 for other codecs.")
       .def_ro("spread", &SentShare::spread, "Variance over mean of the importance; 0: not known.");
   nb::class_<StepStatistics>(module, "StepStatistics", "Costs of the last step on this rank.")
       .def_ro("wire_bytes", &StepStatistics::wire_bytes, "Bytes sent, headers included.")

@@ -96,7 +96,7 @@ TEST_F(PlanPolicies, ARecipeIsTheSumOfItsPartsSteps) {
 }
 
 TEST_F(PlanPolicies, TakesTheDensityOfACodecFromANumberOrARun) {
-  const std::string run = folder_ / "rows.jsonl";
+  const std::string run = folder_ / "rank-0.jsonl";
   std::ofstream(run) << R"({"event": "epoch", "sent": [{"gradient": "head.weight", "elements": 10, "density": 0.9}]})"
                         "\n"
                      << R"({"event": "epoch", "sent": [{"gradient": "head.weight", "elements": 90, "density": 0.3},)"
@@ -206,9 +206,9 @@ TEST_F(PlanPolicies, SimulateTellsWhatRankZeroDoesAndFigureDrawsIt) {
   EXPECT_EQ(tracks[""], 3) << "a row per policy";
   EXPECT_GE(tracks["backward"], 6) << "two layers each take time, the third none";
   EXPECT_GE(tracks["exchange"], 3 + 1 + 2);
-  std::ofstream(folder_ / "rows.jsonl") << ended.output;
+  std::ofstream(folder_ / "rank-0.jsonl") << ended.output;
   const Ended drawn =
-      syncopate({"figure", folder_ / "rows.jsonl", "--lanes", "--by", "policy", "-o", folder_ / "figure.svg"});
+      syncopate({"figure", folder_ / "rank-0.jsonl", "--lanes", "--by", "policy", "-o", folder_ / "figure.svg"});
   EXPECT_EQ(drawn.code, 0) << drawn.error;
   EXPECT_NE(file_text(folder_ / "figure.svg").find(">mg_wfbp</text>"), std::string::npos);
 }

@@ -9,11 +9,14 @@
 #include <functional>
 
 #include "report/record/jsonl.hpp"
+#include "report/record/run.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/synchronizer.hpp"
 
 namespace syncopate::tools::plan {
 namespace {
+
+using report::record::SentGradient;
 
 /// The divisor of `elements` that is nearest to their root from below, or `elements` of a prime.
 std::size_t rows_of(const ProfileLayer& layer, std::size_t elements) {
@@ -23,38 +26,27 @@ std::size_t rows_of(const ProfileLayer& layer, std::size_t elements) {
   return rows > 1 ? rows : elements;
 }
 
-/// The densities that a run's last evaluation reported: elements and those sent, by gradient.
-struct Sent {
-  std::string gradient;
-  double elements = 0, density = 0;
-};
-
-std::vector<Sent> sent_in(const std::string& file) {
-  std::vector<Sent> sent;
+/// The gradients that the last evaluation of a run lists.
+std::vector<SentGradient> sent_in(const std::string& file) {
+  std::vector<SentGradient> sent;
   report::record::read_rows(file, [&](const nlohmann::json& row) {
-    if (!row.contains("sent")) return;
-    sent.clear();
-    for (const nlohmann::json& of : row.at("sent"))
-      sent.push_back(
-          {of.at("gradient").get<std::string>(), of.at("elements").get<double>(), of.at("density").get<double>()});
+    if (row.contains("sent")) sent = report::record::sent_of(row);
   });
   if (sent.empty())
     throw Misuse(
         fmt::format("--density: {} has no row with densities; allowed: the rows of a `syncopate train` run "
-                    "with a codec that selects elements (rows.jsonl of --out, or --json) that evaluated once",
+                    "with a codec that selects elements (rank-0.jsonl of --out, or the output of --json) that "
+                    "evaluated once",
                     file));
   return sent;
 }
 
-/// Takes the gradient of the layer's name, or "LAYER.weight" and "LAYER.bias".
-double density_of(const std::string& layer, const std::vector<Sent>& sent) {
-  double elements = 0, travelled = 0;
-  for (const Sent& of : sent) {
-    if (of.gradient != layer && of.gradient.substr(0, of.gradient.rfind('.')) != layer) continue;
-    elements += of.elements;
-    travelled += of.elements * of.density;
-  }
-  return elements == 0 ? 0 : travelled / elements;
+/// The share of the gradient of the layer's name, or of "LAYER.weight" and "LAYER.bias"; 0: not known.
+double density_of(const std::string& layer, std::vector<SentGradient> sent) {
+  std::erase_if(sent, [&](const SentGradient& of) {
+    return of.gradient != layer && of.gradient.substr(0, of.gradient.rfind('.')) != layer;
+  });
+  return sent.empty() ? 0 : report::record::density_of(sent);
 }
 
 /// By layer of the profile; 0: not known.
@@ -77,7 +69,7 @@ void add_exchange(CLI::App& app, ExchangeChoice& choice) {
   app.add_option(
          "--density", choice.density,
          "Share of the elements that a codec with a fixed threshold sends: a number, or FILE, the rows of a run "
-         "(rows.jsonl of its --out), with the share of each gradient")
+         "(rank-0.jsonl of its --out), with the share of each gradient")
       ->type_name("SHARE|FILE");
   app.add_option("--exchange", choice.exchange, "How ranks combine them (`syncopate info`)")->capture_default_str();
 }
@@ -114,8 +106,7 @@ std::vector<std::string> doubts_of(const ExchangeChoice& choice, const ExchangeL
   if (!of_one.density_is_known)
     doubts.push_back(
         fmt::format("the share of elements that codec {} sends depends on the gradients, and 1 to 1.5 % are assumed; "
-                    "give the share "
-                    "or the rows of a run by --density",
+                    "give the share or the rows of a run by --density",
                     choice.codec));
   return doubts;
 }

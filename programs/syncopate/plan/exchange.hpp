@@ -9,7 +9,7 @@ namespace syncopate::tools::plan {
 
 struct ExchangeChoice {
   std::string codec = "none", exchange = "allreduce";
-  std::string density{};  ///< a number, or the rows of a run that sent it; empty: not known
+  std::string density{};  ///< a number, or the file with the rows of a run; empty: not known
   [[nodiscard]] bool is_plain() const { return codec == "none" && exchange == "allreduce"; }
 };
 

@@ -60,8 +60,8 @@ SyncBatchNorm = Rejected("SyncBatchNorm", "torch.nn.GroupNorm, or batch statisti
 elastic = Rejected("elastic", "checkpoints, and torchrun --max-restarts, which starts all ranks again after a failure")
 run = Rejected("run", "`syncopate run -n N -- python script.py`, torchrun or mpirun")
 sparse_allreduce_async = Rejected("sparse_allreduce_async", "allreduce_async(tensor.to_dense())")
-start_timeline = Rejected("start_timeline", "torch.profiler, or `syncopate train --report`")
-stop_timeline = Rejected("stop_timeline", "torch.profiler, or `syncopate train --report`")
+start_timeline = Rejected("start_timeline", "torch.profiler")
+stop_timeline = Rejected("stop_timeline", "torch.profiler")
 
 
 def _not_built():

@@ -26,8 +26,8 @@ double peak(std::span<const float> group, unsigned highest) {
   return double{kernel::peak(group.data(), group.size())} / highest;
 }
 
-/// The squares are those of x / max |x|, so they can be summed in f32. If the peak is too small for a unit, or not
-/// finite, the unit is it.
+/// The squares are those of x / max |x|, so they can be summed in f32. A peak that is too small for a unit or not
+/// finite is the unit itself.
 double clipped_peak(std::span<const float> group, unsigned) {
   const float most = kernel::peak(group.data(), group.size());
   if (!(most >= 0x1p-100F && std::isfinite(most))) return most;

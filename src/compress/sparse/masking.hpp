@@ -35,7 +35,7 @@ struct MaskCoding {
 /// not a proposer, so that every rank detects them.
 ///
 /// A proposal, for each tensor with proposed elements: 4 bytes position in the bucket | f32 threshold | indices
-/// (packet.hpp). The threshold of the first proposal is that of all ranks in the next step, so that ranks agree on it.
+/// (packet.hpp). All ranks derive the threshold of the next step from that of the first proposal, so they agree on it.
 [[nodiscard]] std::unique_ptr<Coder> masking_coder(MaskCoding coding);
 /// For Codec::wire_bytes: the larger of the largest mask and all values.
 [[nodiscard]] std::size_t masking_bytes(std::span<const Tensor> tensors);

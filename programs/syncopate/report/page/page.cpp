@@ -198,18 +198,11 @@ std::string servers(const record::Run& run) {
       server_table(run) + clocks + "<figure>" + worker_table(run) + "</figure>\n");
 }
 
-/// The share of all elements of coded gradients that was sent before an evaluation.
-double density_of(const std::vector<record::SentGradient>& gradients) {
-  double elements = 0, sent = 0;
-  for (const record::SentGradient& of : gradients) elements += of.elements, sent += of.elements * of.density;
-  return sent / elements;
-}
-
 std::string codec(const record::Run& run) {
   if (run.ranks.empty()) return {};
   std::vector<record::Point> densities;
   for (const record::Evaluation& evaluation : run.ranks.front().evaluations)
-    if (!evaluation.sent.empty()) densities.push_back({evaluation.step, density_of(evaluation.sent)});
+    if (!evaluation.sent.empty()) densities.push_back({evaluation.step, record::density_of(evaluation.sent)});
   if (densities.empty()) return {};
   ChartOptions options = over_steps_of(run, "Share of the elements sent, over steps");
   options.height = 190, options.low = 0, options.percent = true;

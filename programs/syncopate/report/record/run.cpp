@@ -143,16 +143,6 @@ End end_of(const json& row) {
   return end;
 }
 
-std::vector<SentGradient> sent_of(const json& row) {
-  std::vector<SentGradient> sent;
-  for (const json& of : list(row, "sent")) {
-    if (!of.is_object()) throw Corrupt("\"sent\" must be an array of objects");
-    sent.push_back({text(of, "gradient"), number(of, "elements"), number(of, "density"), number(of, "threshold"),
-                    number(of, "spread")});
-  }
-  return sent;
-}
-
 /// A run that ends within an epoch is evaluated at its end, without an epoch row. If nothing was evaluated, the end
 /// row repeats the loss of the last step.
 void add_last_evaluation(RankRecord& rank) {
@@ -196,6 +186,22 @@ void add(RankRecord& rank, Span span) {
 }
 
 }  // namespace
+
+std::vector<SentGradient> sent_of(const json& row) {
+  std::vector<SentGradient> sent;
+  for (const json& of : list(row, "sent")) {
+    if (!of.is_object()) throw Corrupt("\"sent\" must be an array of objects");
+    sent.push_back({text(of, "gradient"), number(of, "elements"), number(of, "density"), number(of, "threshold"),
+                    number(of, "spread")});
+  }
+  return sent;
+}
+
+double density_of(const std::vector<SentGradient>& gradients) {
+  double elements = 0, sent = 0;
+  for (const SentGradient& of : gradients) elements += of.elements, sent += of.elements * of.density;
+  return elements > 0 ? sent / elements : kUnknown;
+}
 
 Run read_run(const fs::path& folder) {
   const fs::path configuration = folder / "run.json";

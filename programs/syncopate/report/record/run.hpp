@@ -56,6 +56,10 @@ struct SentGradient {
   double elements = 0, density = kUnknown;
   double threshold = kUnknown, spread = kUnknown;  ///< of codecs that select by importance
 };
+/// The gradients that an evaluation's row lists; none if its codec sends all elements.
+[[nodiscard]] std::vector<SentGradient> sent_of(const nlohmann::json& row);
+/// The share of all elements of these gradients that was sent; kUnknown of none.
+[[nodiscard]] double density_of(const std::vector<SentGradient>& gradients);
 
 /// One evaluation; `step` is the last step before it.
 struct Evaluation {
