@@ -248,6 +248,11 @@ TEST(Importance, FollowsATargetDensityOfAFewElements) {
       << "one element in five steps";
 }
 
+TEST(Importance, FlushesBesideItsTargetDensity) {
+  const auto found = densities(settings_of("importance:auto:0.1,1,5"), 4000, 150);
+  EXPECT_NEAR(mean_of(found, 50), 1 - (1 - 0.1) * (1 - 0.2), 0.03) << "a fifth is flushed, and a tenth is important";
+}
+
 TEST(Importance, WarmsUpFromAHighDensity) {
   Settings target = settings_of("importance:auto:0.01,1,0"), fixed = settings_of("importance:3,1,0");
   target.warmup = fixed.warmup = {.density = 0.5, .steps = 600};
