@@ -35,7 +35,7 @@ double number_of(const Written& written, const std::string& field, const Paramet
   if (!parameter.names.empty()) return index_of(written, field, parameter);
   constexpr std::string_view kAuto = "auto:";
   if (parameter.or_auto && field.starts_with(kAuto))
-    return -number_of(written, field.substr(kAuto.size()), {.name = parameter.name, .most = 1});
+    return -number_of(written, field.substr(kAuto.size()), {.name = "density", .most = 1});
   double value = 0;
   const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
   const bool is_number = error == std::errc() && end == field.data() + field.size();
