@@ -28,7 +28,8 @@ def contender(name, images, meeting, *more):
 
 
 @pytest.mark.parametrize("name, codec", [("ddp-gloo", "none"), ("ddp-gloo-fp16", "fp16"), ("ddp-gloo-powersgd", "low_rank:1"),
-                                         ("ddp-syncopate", "none"), ("ddp-syncopate-hook", "topk:0.1")])
+                                         ("ddp-syncopate", "none"), ("ddp-syncopate-hook", "topk:0.1"),
+                                         ("syncopate-ddp", "topk:0.1")])
 def test_each_says_its_steps(name, codec, images, tmp_path):
     done = contender(name, images, tmp_path / "meeting", "--codec", codec)
     assert done.returncode == 0, done.stderr

@@ -46,6 +46,10 @@ def test_ddp_learns_from_one_gradient_in_a_hundred_and_goes_on_from_checkpoints(
     assert loss_in(torchrun("ddp_topk.py", "--checkpoints", str(tmp_path)), "topk:0.01") < first < 2.3
 
 
+def test_ddp_chooses_a_codec():
+    assert loss_in(torchrun("ddp_auto.py", "--codec", "auto:topk:0.01"), "topk:0.01") < 2.3
+
+
 def test_ddp_learns_images_in_cifar10s_format(tmp_path):
     subprocess.run([PROGRAM, "data", "draw", "--out", str(tmp_path), "--train", "640", "--test", "100", "--seed", "1"], check=True,
                    capture_output=True)

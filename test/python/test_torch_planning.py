@@ -1,5 +1,8 @@
 """A model of torch is measured and planned, and stays as it was; the plan's buckets are DDP's."""
 
+import warnings
+
+import pytest
 import torch_job  # skips where there is no torch
 import torch
 import torch.distributed as dist
@@ -35,6 +38,15 @@ def test_a_plan_weighs_policies_and_codecs():
     assert len(found) == 6
     assert [one.iteration_s for one in found] == sorted(one.iteration_s for one in found)
     assert found[0].codec.startswith("topk") and found[0].iteration_s < found[-1].iteration_s / 2
+
+
+def test_a_plan_warns_where_the_network_is_fast_enough():
+    links = {"alpha_s": 1e-9, "beta_s_per_byte": 1e-13, "gamma_s_per_byte": 0}
+    with pytest.warns(UserWarning, match="fast enough"):
+        syncopate.torch.plan(model(), torch.randn(16, 64), {"ranks": 4, "links": {"inter": links}})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        syncopate.torch.plan(model(), torch.randn(16, 64), CLUSTER)
 
 
 def test_ddp_forms_the_buckets_of_the_plan(tmp_path):

@@ -16,12 +16,13 @@ if not hasattr(torch._C._distributed_c10d, "Backend"):
 
 from syncopate.torch.backend import Backend
 from syncopate.torch.ddp_hook import HookState, hook
+from syncopate.torch.distributed import DistributedDataParallel
 from syncopate.torch.logging_data import name_backends
 from syncopate.torch.optimizer import DistributedOptimizer
 from syncopate.torch.planning import plan, profile
 from syncopate.torch.work import forward_to_python
 
-__all__ = ["Backend", "DistributedOptimizer", "HookState", "hook", "plan", "profile", "register"]
+__all__ = ["Backend", "DistributedDataParallel", "DistributedOptimizer", "HookState", "hook", "plan", "profile", "register"]
 
 
 def register():

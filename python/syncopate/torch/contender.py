@@ -30,6 +30,7 @@ def power_sgd(codec):
     return powerSGD_hook.PowerSGDState(None, int(codec.removeprefix("low_rank:")), start_powerSGD_iter=2)
 
 
+OWN_CLASS = "syncopate-ddp"  # the library's DistributedDataParallel, which has buckets and a hook of its own
 # Name -> backend of torch.distributed, and the hook that it registers.
 CONTENDERS = {
     "ddp-gloo": ("gloo", None),
@@ -37,6 +38,7 @@ CONTENDERS = {
     "ddp-gloo-powersgd": ("gloo", lambda net, codec: (power_sgd(codec), powerSGD_hook.powerSGD_hook)),
     "ddp-syncopate": ("syncopate", None),
     "ddp-syncopate-hook": ("syncopate", lambda net, codec: (syncopate.torch.HookState(net, codec=codec), syncopate.torch.hook)),
+    OWN_CLASS: ("syncopate", None),
 }
 
 
@@ -119,6 +121,19 @@ def say(**row):
     sys.stdout.flush()
 
 
+def wrapped(model, given):
+    """The model as the contender distributes it, and the state of its hook."""
+    if given.contender == OWN_CLASS:
+        net = syncopate.torch.DistributedDataParallel(model, codec=given.codec, **given.buckets)
+        return net, net.hook_state
+    net = DistributedDataParallel(model, **given.buckets)
+    if not CONTENDERS[given.contender][1]:
+        return net, None
+    state, hook = CONTENDERS[given.contender][1](net, given.codec)
+    net.register_comm_hook(state, hook)
+    return net, state
+
+
 def main():
     """Train for --steps steps."""
     given = arguments()
@@ -126,11 +141,7 @@ def main():
     images, labels = samples_in(given.data)
     rank, size = join(given)
     torch.manual_seed(given.seed)
-    net = DistributedDataParallel(MODELS[given.model](), **given.buckets)
-    state, hook = None, None
-    if CONTENDERS[given.contender][1]:
-        state, hook = CONTENDERS[given.contender][1](net, given.codec)
-        net.register_comm_hook(state, hook)
+    net, state = wrapped(MODELS[given.model](), given)
     optimizer = torch.optim.SGD(net.parameters(), lr=given.lr, momentum=0.9)
     drawn = torch.Generator().manual_seed(given.seed * size + rank)
     say(event="begin", gradient_bytes=sum(p.numel() * p.element_size() for p in net.parameters()))

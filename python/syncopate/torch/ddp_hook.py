@@ -1,11 +1,12 @@
 """The communication hook for DistributedDataParallel: any codec with feedback, on DDP's own buckets in place."""
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import torch
 
 import syncopate
-from syncopate.torch import meeting, parameters
+from syncopate.torch import choosing, meeting, parameters
 
 
 class HookState:
@@ -14,12 +15,15 @@ class HookState:
     codec, exchange, algorithm: names from `syncopate info`; exchange ends with gradients. feedback: a kind, or a
     syncopate.Feedback. Every rank gives the same. The state can be pickled, as can `state_dict()`; it differs from rank to
     rank, and belongs to parameters by name, so that DDP may form other buckets. A loaded one needs `attach(model)`.
+
+    codec="auto:A+B": the first steps are uncoded; then each codec is timed on copies of the buckets, `choice` has the one
+    that makes the step shortest and why, and it is used from then on, after loading too.
     """
 
     def __init__(self, model=None, process_group=None, *, timeout_s=1800, **coding):
         self.coding, self._timeout_s = coding, timeout_s
-        self._model = self._process_group = self._combiner = self._saved = None
-        self._thread = None
+        self._model = self._process_group = self._group = self._combiner = self._thread = self._saved = None
+        self.choice, self.timeline, self._copies = None, choosing.Timeline(), []
         if model is not None:
             self.attach(model, process_group)
 
@@ -28,32 +32,51 @@ class HookState:
         if self._combiner is not None:
             raise syncopate.Misuse("this state serves a model already; make another HookState")
         self._model, self._process_group = model, process_group
+        named = parameters.trained(model)
+        self._index = {parameter: i for i, (_, parameter) in enumerate(named)}
+        self._gradients, self._weights = parameters.gradients(named), parameters.weights(named)
+        choosing.require_codecs(self._gradients, self._weights, self.coding)
+
+    @property
+    def group(self):
+        """The syncopate.Group of this state; all ranks meet when it is first asked for."""
+        if self._group is None:
+            self._group = meeting.own_group(self._process_group, self._timeout_s)
+        return self._group
 
     def state_dict(self):
         """This rank's state after the last step, for a checkpoint of this rank's own."""
-        saved = self._saved if self._combiner is None else self._thread.submit(self._combiner.save).result()
-        return {"coding": dict(self.coding), "saved": saved}
+        choice, saved = self._kept() if self._combiner is None else self._thread.submit(self._kept).result()
+        return {"coding": dict(self.coding), "choice": choice and vars(choice), "saved": saved}
+
+    def _kept(self):
+        return self.choice, self._saved if self._combiner is None else self._combiner.save()
 
     def load_state_dict(self, state):
         """Load what `state_dict()` gave; the coding must be the same."""
         if state["coding"] != self.coding:
             raise syncopate.Misuse(f"the saved state is of {state['coding']}; this one is of {self.coding}")
-        self._saved = state["saved"]
-        if self._combiner is not None and self._saved is not None:
-            self._thread.submit(self._combiner.restore, *self._saved).result()
+        self._take(state)
+        if self._combiner is not None:
+            self._thread.submit(self._make_combiner).result()
+
+    def _take(self, state):
+        choice = state.get("choice")
+        self.choice, self._saved = choice and choosing.Choice(**choice), state["saved"]
 
     def __getstate__(self):
         return {"timeout_s": self._timeout_s, **self.state_dict()}
 
     def __setstate__(self, state):
         self.__init__(timeout_s=state["timeout_s"], **state["coding"])
-        self._saved = state["saved"]
+        self._take(state)
 
     def close(self):
         """Leave the group of this state; buckets that are under way end first."""
         if self._combiner is not None:
             self._thread.shutdown()
             self._combiner.close()
+        if self._group is not None:
             self._group.close()
 
     def combine(self, bucket):
@@ -63,30 +86,59 @@ class HookState:
         placed = [(self._index[parameter], gradient.detach())
                   for parameter, gradient in zip(bucket.parameters(), bucket.gradients(), strict=True)]
         future = torch.futures.Future()
-        self._thread.submit(self._carry_out, placed, bucket.buffer(), bucket.is_last(), future)
+        self._thread.submit(self._carry_out, placed, time.perf_counter(), bucket.buffer(), bucket.is_last(), future)
         return future
 
     def _begin(self):
         if self._model is None:
             raise syncopate.Misuse("this state has no model; call attach(model) after loading it")
-        named = parameters.trained(self._model)
-        self._index = {parameter: i for i, (_, parameter) in enumerate(named)}
-        # Ranks agree on the order of operations only if no other code uses the group.
-        self._group = meeting.own_group(self._process_group, self._timeout_s)
-        self._combiner = syncopate.Combiner(self._group, parameters.gradients(named), weights=parameters.weights(named),
-                                            **self.coding)
-        if self._saved is not None:
-            self._combiner.restore(*self._saved)
+        self._make_combiner()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="syncopate hook")
 
-    def _carry_out(self, placed, buffer, is_last, future):
+    def _make_combiner(self):
+        """Begin with the codec that is given or chosen, in the state that was saved."""
+        if self._combiner is not None:
+            self._combiner.close()
+        coding = self.coding | ({"codec": self.choice.codec if self.choice else "none"} if self._candidates() else {})
+        # Ranks agree on the order of operations only if no other code uses the group.
+        self._combiner = syncopate.Combiner(self.group, self._gradients, weights=self._weights, **coding)
+        if self._saved is not None:
+            self._combiner.restore(*self._saved)
+
+    def _candidates(self):
+        return choosing.candidates(self.coding.get("codec", "none"))
+
+    def _carry_out(self, placed, ready_s, buffer, is_last, future):
         try:
+            if self._is_choosing():
+                self._copies.append([(i, gradient.clone()) for i, gradient in placed])
+            self.timeline.bucket(ready_s, buffer.nbytes)
             self._combiner.combine(placed)
             if is_last:
-                self._combiner.end_step()
+                self._end_step()
             future.set_result(buffer)
         except Exception as error:  # noqa: BLE001: DDP raises it where the backward pass ends
             future.set_exception(error)
+
+    def _is_choosing(self):
+        return self.choice is None and bool(self._candidates())
+
+    def _end_step(self):
+        self._combiner.end_step()
+        self.timeline.end_step()
+        if self._is_choosing() and self.timeline.is_complete:
+            self._choose()
+            self.timeline.restart()
+        self._copies = []
+
+    def _choose(self):
+        """Time every codec on this step's gradients, which are averaged already, and go on with the best one."""
+        cost_s = choosing.costs(self.group, self._gradients, self._copies, self._candidates(), self._weights, self.coding)
+        self.choice = choosing.choose(self.group, self.timeline.ready_s(), cost_s)
+        if self.group.rank == 0:
+            choosing.report(self.choice)
+        self._saved = None
+        self._make_combiner()
 
 
 def hook(state, bucket):

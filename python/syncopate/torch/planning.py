@@ -2,11 +2,14 @@
 
 import statistics
 import time
+import warnings
 
 import torch
 
 from syncopate import foresight
 from syncopate.torch import parameters
+
+WORTH = 0.05  # of a step: less is lost in the differences between steps
 
 
 def profile(model, sample, *, loss=None, steps=7, name=None):
@@ -31,11 +34,22 @@ def plan(model, sample, cluster, *, codecs=("none",), loss=None, **options):
     """Predict a step under each policy and codec, best first: a list of Prediction. Nothing is exchanged or changed.
 
     cluster: a dict or the path of a file that `syncopate fit` wrote on the network. Other options are those of
-    `syncopate.plan`: policies, exchange, algorithm, ranks. Coding counts as far as the cluster says what it costs.
+    `syncopate.plan`: policies, exchange, algorithm, ranks. Coding counts as far as the cluster says what it costs. A warning
+    says when the exchange of uncoded gradients is so short under every policy that nothing can help.
     """
     measured = profile(model, sample, loss=loss)
     found = [one for codec in codecs for one in foresight.plan(measured, cluster, codec=codec, **options)]
+    uncoded = [one for one in found if one.codec == "none"]
+    if uncoded:
+        _warn_if_nothing_helps(max(uncoded, key=lambda one: one.iteration_s))
     return sorted(found, key=lambda one: one.iteration_s)
+
+
+def _warn_if_nothing_helps(worst):
+    gain_s = worst.iteration_s - worst.compute_s
+    if gain_s < WORTH * worst.iteration_s:
+        warnings.warn(f"the network is fast enough: under policy {worst.policy} uncoded gradients delay a step of "
+                      f"{1e3 * worst.iteration_s:.1f} ms by {1e3 * gain_s:.1f} ms, and no policy or codec can save more", stacklevel=3)
 
 
 def _sum(output):

@@ -1,0 +1,51 @@
+"""The library's DistributedDataParallel: buckets for the network, a codec if it shortens the step, and checkpoints."""
+
+import argparse
+import logging
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from ddp import network, samples_of
+from torch import nn
+
+from syncopate.torch import DistributedDataParallel
+
+
+def main():
+    """Train, resume from this rank's checkpoint if there is one, and print rank 0's result."""
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("--codec", default="auto:topk:0.01+none", help="a codec of `syncopate info codec`, or auto:A+B")
+    arguments.add_argument("--steps", type=int, default=20)
+    arguments.add_argument("--batch", type=int, default=32, help="samples of each rank")
+    arguments.add_argument("--checkpoints", type=Path, help="folder with a file of each rank")
+    given = arguments.parse_args()
+    logging.basicConfig(level=logging.INFO, format="%(message)s")  # shows the choice and its reason
+
+    dist.init_process_group("syncopate")
+    net = DistributedDataParallel(network(), codec=given.codec)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.02)
+    file = given.checkpoints / f"rank-{dist.get_rank()}.pt" if given.checkpoints else None
+    if file and file.exists():
+        saved = torch.load(file, weights_only=False)
+        net.load_state_dict(saved["model"])
+        net.load_codec_state(saved["codec"])  # what this rank has not sent yet
+    images, labels = samples_of(dist.get_rank(), given.steps * given.batch)
+    for step in range(given.steps):
+        share = slice(step * given.batch, (step + 1) * given.batch)
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(net(images[share]), labels[share])
+        loss.backward()
+        optimizer.step()
+    if file:
+        given.checkpoints.mkdir(parents=True, exist_ok=True)
+        torch.save({"model": net.state_dict(), "codec": net.codec_state()}, file)
+    dist.all_reduce(loss.detach(), op=dist.ReduceOp.AVG)
+    if dist.get_rank() == 0:
+        chosen = net.choice.codec if net.choice else given.codec
+        print(f"{dist.get_world_size()} ranks, {chosen}: loss {loss.item():.3f} after {given.steps} steps")
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,180 @@
+"""Measures the exchange on the job itself: a law of its time, and the codec that makes the step shortest."""
+
+import itertools
+import logging
+import math
+import statistics
+import time
+from dataclasses import dataclass
+
+import torch
+
+import syncopate
+from syncopate.torch.planning import WORTH
+
+STEPS = 5  # of which the medians count
+PROBES = (32 << 10, 4 << 20)  # bytes, with more elements than `dense_below` has by default
+REPEATS = 3  # of which the first one allocates
+_log = logging.getLogger("syncopate")
+
+
+@dataclass(frozen=True)
+class Law:
+    """Seconds of coding and exchanging m bytes: start_s + s_per_byte * m."""
+
+    start_s: float
+    s_per_byte: float
+
+    def seconds(self, size):
+        """The time of one bucket of `size` bytes."""
+        return self.start_s + self.s_per_byte * size
+
+    def bucket_bytes(self, total):
+        """The size of buckets of `total` bytes of gradients, a power of two.
+
+        With buckets of M bytes of S, the exposed time is S / M start-up times a plus the last bucket's b M, which is least
+        for M = sqrt(S a / b). At a factor of sqrt(2) it is 6 % more; so rounding costs little, and runs on one network
+        have the same buckets.
+        """
+        return 2 ** round(math.log2(math.sqrt(total * self.start_s / self.s_per_byte)))
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The codec of `auto:A+B`; predicted_s: a step with each of them; reason: a sentence."""
+
+    codec: str
+    predicted_s: dict
+    reason: str
+
+
+class Timeline:
+    """When buckets are complete, in seconds after the end of the step before: STEPS steps with the same buckets."""
+
+    def __init__(self):
+        self.sizes, self._steps = (), []
+        self._begin, self._ready = None, []
+
+    def bucket(self, ready_s, size):
+        """A bucket of this many bytes was complete at that time of `time.perf_counter`."""
+        self._ready.append((ready_s, size))
+
+    def end_step(self):
+        """The step's last average has arrived."""
+        sizes = tuple(size for _, size in self._ready)
+        if sizes != self.sizes:  # DDP forms other buckets after the first step
+            self.sizes, self._steps = sizes, []
+        elif self._begin is not None and not self.is_complete:
+            self._steps.append([ready_s - self._begin for ready_s, _ in self._ready])
+        self.restart()
+
+    def restart(self):
+        """Leave out the time that has passed since the last end."""
+        self._begin, self._ready = time.perf_counter(), []
+
+    @property
+    def is_complete(self):
+        """On all ranks in the same step, because their buckets are the same."""
+        return len(self._steps) == STEPS
+
+    def ready_s(self):
+        """Each bucket's median."""
+        return [statistics.median(column) for column in zip(*self._steps, strict=True)]
+
+
+def finish_s(ready_s, cost_s):
+    """When the last bucket's average is there, if each bucket waits until it is complete and those before it have ended."""
+    end = 0
+    for ready, cost in zip(ready_s, cost_s, strict=True):
+        end = max(end, ready) + cost
+    return end
+
+
+def buckets(sizes, limit):
+    """The bytes of each bucket by the rule of the policy `fusion`: it closes before it would exceed the limit."""
+    filled = []
+    for size in sizes:
+        if filled and filled[-1] + size <= limit:
+            filled[-1] += size
+        else:
+            filled.append(size)
+    return filled
+
+
+def candidates(codec):
+    """A and B of "auto:A+B"; nothing of other texts."""
+    return codec.removeprefix("auto:").split("+") if codec.startswith("auto:") else []
+
+
+def require_codecs(gradients, weights, coding):
+    """Raise Misuse for an unknown codec of "auto:A+B" at once, and not after the first steps."""
+    (alone,) = syncopate.Group.threads(1)
+    for codec in candidates(coding.get("codec", "none")):
+        syncopate.Combiner(alone, gradients, weights=weights, **(coding | {"codec": codec})).close()
+    alone.close()
+
+
+def law(group, **coding):
+    """Measure the Law of these options of a Combiner on this group: all ranks call it and get the same."""
+    seconds = []
+    for size in PROBES:
+        gradient = torch.randn(size // 4096, 1024)
+        combiner = syncopate.Combiner(group, [syncopate.Gradient("probe", tuple(gradient.shape))], weights=[gradient.clone()], **coding)
+        seconds.append(min(_timed(combiner, [[(0, gradient.clone())]])[0] for _ in range(REPEATS)))
+        combiner.close()
+    small, large = _slowest(group, seconds)
+    s_per_byte = max(large - small, 1e-9) / (PROBES[1] - PROBES[0])
+    return Law(max(small - s_per_byte * PROBES[0], 1e-7), s_per_byte)
+
+
+def choose(group, ready_s, cost_s):
+    """The Choice from the buckets' times and, by codec, their costs; the same on all ranks."""
+    slowest = _slowest(group, itertools.chain(ready_s, *cost_s.values()))
+    count = len(ready_s)
+    ready_s, *rows = (slowest[i:i + count] for i in range(0, len(slowest), count))
+    return _choice(ready_s, dict(zip(cost_s, rows, strict=True)))
+
+
+def costs(group, gradients, bucket_copies, codecs, weights, coding):
+    """For each codec the seconds of each bucket on this rank: encoding, exchange and decoding of the job's gradients."""
+    found = {}
+    for codec in codecs:
+        combiner = syncopate.Combiner(group, gradients, weights=weights, **(coding | {"codec": codec}))
+        rounds = [_timed(combiner, [[(i, values.clone()) for i, values in bucket] for bucket in bucket_copies]) for _ in range(REPEATS)]
+        found[codec] = [statistics.median(column) for column in zip(*rounds[1:], strict=True)]
+        combiner.close()
+    return found
+
+
+def _choice(ready_s, cost_s):
+    predicted = {codec: finish_s(ready_s, cost) for codec, cost in cost_s.items()}
+    best = min(predicted, key=predicted.get)
+    if "none" in predicted and predicted[best] > (1 - WORTH) * predicted["none"]:
+        best = "none"
+    steps = ", ".join(f"{1e3 * seconds:.1f} ms with {codec}" for codec, seconds in predicted.items())
+    rest = f"a step takes {steps}; the backward pass ends after {1e3 * ready_s[-1]:.1f} ms"
+    rule = f"a codec must shorten the step by {WORTH:.0%}" if best == "none" else "the shortest step counts"
+    return Choice(best, predicted, f"{rest}; {rule}")
+
+
+def report(choice):
+    """Log the choice and its reason."""
+    _log.info("codec %s: %s", choice.codec, choice.reason)
+
+
+def _timed(combiner, step):
+    """The seconds of each bucket of a step."""
+    seconds = []
+    for bucket in step:
+        begin = time.perf_counter()
+        combiner.combine(bucket)
+        seconds.append(time.perf_counter() - begin)
+    combiner.end_step()
+    return seconds
+
+
+def _slowest(group, seconds):
+    """Each time on the rank where it is longest."""
+    agreed = torch.tensor(list(seconds), dtype=torch.float64)
+    group.allreduce(agreed, op="max", name="seconds")
+    return agreed.tolist()

@@ -1,0 +1,105 @@
+"""DistributedDataParallel with buckets for the network, a codec, and its state: torch's own, with one import changed."""
+
+import inspect
+import warnings
+
+import torch
+
+from syncopate.torch import choosing, parameters
+from syncopate.torch.ddp_hook import HookState, hook
+
+_CODING = ("dense_below", "exchange", "algorithm", "seed")
+_ARGUMENTS = inspect.signature(torch.nn.parallel.DistributedDataParallel)
+_BUCKETS = ("bucket_cap_mb", "bucket_cap_mb_list")
+
+
+class DistributedDataParallel(torch.nn.parallel.DistributedDataParallel):
+    """torch's DistributedDataParallel, with its arguments; `hook` averages the gradients, in a group of its own.
+
+    codec, feedback, dense_below, exchange, algorithm, seed: those of HookState, equal on all ranks. codec="auto:A+B"
+    chooses after a few steps; `choice` says which and why, and so does the logger "syncopate".
+
+    Without `bucket_cap_mb` or `bucket_cap_mb_list` the constructor exchanges vectors of two sizes, and buckets follow from
+    their times, the number of ranks and the model. A warning says when the exchange is so short that nothing can help.
+
+    `state_dict()` is torch's. `codec_state()` has what the codec keeps of the gradients, which is this rank's own. A pickle
+    has both, and is loaded into the process group that exists then.
+    """
+
+    def __init__(self, module, *args, codec="none", feedback="auto", **options):
+        coding = {"codec": codec, "feedback": feedback} | {name: options.pop(name) for name in _CODING if name in options}
+        given = _ARGUMENTS.bind(module, *args, **options).arguments
+        state = HookState(**coding)
+        state.attach(module, _process_group(given))
+        named = parameters.trained(module)
+        dense, coded = _laws(state.group, coding)
+        if dense and not any(given.get(name) for name in _BUCKETS):
+            options |= _buckets(named, coded)
+        super().__init__(module, *args, **options)
+        self._dense_law, self._is_judged = dense, False
+        self._use(state)
+
+    def _use(self, state):
+        self.hook_state = state
+        self._comm_hooks = []
+        self.register_comm_hook(state, hook)
+
+    @property
+    def choice(self):
+        """The Choice of `codec="auto:A+B"`: codec, predicted_s, reason; None before it is made."""
+        return self.hook_state.choice
+
+    def codec_state(self):
+        """The codec's state on this rank after the last step, for a checkpoint of this rank's own."""
+        return self.hook_state.state_dict()
+
+    def load_codec_state(self, state):
+        """Load what `codec_state()` gave; codec and feedback must be the same."""
+        self.hook_state.load_state_dict(state)
+
+    def forward(self, *inputs, **kwargs):
+        """The module's output."""
+        if not self._is_judged and self.hook_state.timeline.is_complete:
+            self._is_judged = True
+            self._judge()
+        return super().forward(*inputs, **kwargs)
+
+    def _judge(self):
+        """Warn if uncoded gradients, too, would arrive with the end of the backward pass."""
+        timeline = self.hook_state.timeline
+        if self._dense_law is None or self.hook_state.group.rank != 0:
+            return
+        ready_s = timeline.ready_s()
+        step_s = choosing.finish_s(ready_s, [self._dense_law.seconds(size) for size in timeline.sizes])
+        exposed_s = step_s - ready_s[-1]
+        if exposed_s < choosing.WORTH * step_s:
+            warnings.warn(f"the network is fast enough: uncoded gradients delay a step of {1e3 * step_s:.1f} ms by {1e3 * exposed_s:.1f} ms, "
+                          "and no codec or size of buckets can save more", stacklevel=3)
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        self.hook_state.attach(self)
+        self._use(self.hook_state)
+
+
+def _process_group(given):
+    mesh = given.get("device_mesh")
+    return given.get("process_group") or (mesh.get_group(mesh_dim=0) if mesh is not None else None)
+
+
+def _laws(group, coding):
+    """Those of uncoded gradients and of these; nothing for one rank."""
+    if group.size == 1:
+        return None, None
+    dense = choosing.law(group, **(coding | {"codec": "none"}))
+    is_dense = coding["codec"] == "none" or choosing.candidates(coding["codec"])
+    return dense, dense if is_dense else choosing.law(group, **coding)
+
+
+def _buckets(named, law):
+    """The sizes in MiB: each bucket's, or one, if this torch accepts no list."""
+    sizes = [parameter.numel() * parameter.element_size() for _, parameter in reversed(named)]
+    limit = law.bucket_bytes(sum(sizes))
+    if "bucket_cap_mb_list" not in _ARGUMENTS.parameters:
+        return {"bucket_cap_mb": limit / (1 << 20)}
+    return {"bucket_cap_mb_list": [size / (1 << 20) for size in choosing.buckets(sizes, limit)]}

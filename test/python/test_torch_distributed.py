@@ -1,0 +1,43 @@
+"""The library's DistributedDataParallel chooses buckets and codecs by costs, and its state goes on."""
+
+import pytest
+import torch_job
+
+from syncopate.torch import choosing
+
+
+def test_it_is_torchs_with_buckets_a_codec_and_state():
+    assert torch_job.run("torch_distributed.py", "everything", 2) == [{}] * 2
+
+
+def test_buckets_close_before_they_exceed_the_limit():
+    assert choosing.buckets([3, 4, 9, 1, 1], 7) == [7, 9, 2]
+
+
+def test_the_size_of_buckets_grows_with_start_up_times_and_is_a_power_of_two():
+    law = choosing.Law(start_s=1e-3, s_per_byte=1e-8)
+    assert law.bucket_bytes(10 << 20) == 1 << 20  # the root of 10 MiB * 100 kB is 1.02e6
+    assert choosing.Law(16e-3, 1e-8).bucket_bytes(10 << 20) == 4 << 20
+
+
+def test_a_bucket_waits_for_its_gradients_and_for_the_buckets_before():
+    assert choosing.finish_s([1, 2, 9], [4, 1, 2]) == 11
+    assert choosing.finish_s([1, 2, 3], [4, 1, 2]) == 8
+
+
+@pytest.mark.parametrize(("none_s", "chosen"), [(2.0, "fp16"), (0.1, "none"), (1.02, "none")])
+def test_a_codec_must_shorten_the_step_and_not_only_the_exchange(none_s, chosen):
+    choice = choosing._choice([5.0, 10.0], {"none": [4.0, none_s], "fp16": [1.0, 0.6], "topk:0.1": [1.0, 0.9]})
+    assert choice.codec == chosen and choice.predicted_s["none"] == 10 + none_s
+
+
+def test_times_of_other_buckets_do_not_count(monkeypatch):
+    now = iter(range(0, 1000, 100))
+    monkeypatch.setattr(choosing.time, "perf_counter", lambda: next(now))
+    timeline = choosing.Timeline()
+    for step in range(choosing.STEPS + 2):  # the first has one bucket; the second is the first of these
+        assert not timeline.is_complete
+        for at, size in [(1, 10)] if step == 0 else [(1, 4), (2, 6)]:
+            timeline.bucket(100 * (step - 1) + at, size)
+        timeline.end_step()
+    assert timeline.is_complete and timeline.sizes == (4, 6) and timeline.ready_s() == [1, 2]

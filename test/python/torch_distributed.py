@@ -1,0 +1,133 @@
+"""The library's DistributedDataParallel in jobs of two ranks: buckets, codecs that it chooses, and state that goes on."""
+
+import logging
+import pickle
+import warnings
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel as Plain
+
+import syncopate
+import syncopate.torch
+from syncopate.torch import choosing
+from syncopate.torch.distributed import DistributedDataParallel
+from torch_hook import backward, bits, model, train
+
+STEPS = choosing.STEPS + 4  # the first two form buckets
+
+
+def same_bits_as_plain_ddp(rank):
+    plain, ours = Plain(model()), DistributedDataParallel(model())
+    for net in (plain, ours):
+        train(net, rank, range(3))
+    same = bits(plain) == bits(ours) and plain.state_dict().keys() == ours.state_dict().keys()
+    return [] if same and isinstance(ours, Plain) else ["it is not torch's"]
+
+
+def buckets_of_the_network(rank):
+    """Ranks have the same, of all bytes; the user's size counts if there is one."""
+    chosen, given = DistributedDataParallel(model()), DistributedDataParallel(model(), bucket_cap_mb=3)
+    everywhere = [None] * dist.get_world_size()
+    dist.all_gather_object(everywhere, chosen.bucket_bytes_cap_list)
+    whole = sum(4 * p.numel() for p in chosen.parameters())
+    right = everywhere[0] == everywhere[1] and sum(everywhere[0]) == whole and given.bucket_bytes_cap == 3 << 20
+    return [] if right else [f"{everywhere} of {whole}"]
+
+
+def chooses_after_some_steps(rank):
+    """Both ranks choose the same codec, log it once, and go on with equal weights."""
+    lines = []
+    handler = logging.Handler()
+    handler.emit = lambda record: lines.append(record.getMessage())
+    logging.getLogger("syncopate").addHandler(handler)
+    logging.getLogger("syncopate").setLevel(logging.INFO)
+    net = DistributedDataParallel(model(), codec="auto:topk:0.01+none")
+    before = []
+    for step in range(STEPS):
+        before.append(net.choice)
+        train(net, rank, [step])
+    everywhere = [None] * dist.get_world_size()
+    dist.all_gather_object(everywhere, (net.choice, bits(net)))
+    choice = net.choice
+    wrong = [] if everywhere[0] == everywhere[1] else ["ranks differ"]
+    wrong += [] if before[:choosing.STEPS] == [None] * choosing.STEPS and choice else ["not after some steps"]
+    wrong += [] if choice and set(choice.predicted_s) == {"topk:0.01", "none"} and choice.codec in choice.predicted_s else [str(choice)]
+    wrong += [] if lines == [f"codec {choice.codec}: {choice.reason}"] * (rank == 0) else [str(lines)]
+    return wrong
+
+
+def uses_what_it_chose(rank):
+    """From the choice on, the only codec that is allowed gives the averages of a hook that begins with it."""
+    net = DistributedDataParallel(model(), codec="auto:topk:0.01")
+    steps = 0
+    while net.choice is None:
+        train(net, rank, [steps])
+        steps += 1
+    twin = model()
+    twin.load_state_dict(net.module.state_dict())
+    twin = DistributedDataParallel(twin, codec="topk:0.01")
+    for one in (net, twin):
+        train(one, rank, range(steps, steps + 3))
+    return [] if bits(net) == bits(twin) else ["other averages than those of topk"]
+
+
+def warns_on_a_fast_network(rank):
+    net = DistributedDataParallel(model())
+    train(net, rank, range(STEPS))
+    wrong = []
+    for name, law, wanted in (("fast", choosing.Law(0, 1e-15), rank == 0), ("slow", choosing.Law(1, 0), False)):
+        net._dense_law, net._is_judged = law, False
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            backward(net, rank, 0)
+            backward(net, rank, 0)
+        wrong += [] if len([w for w in heard if "fast enough" in str(w.message)]) == wanted else [name]
+    return wrong
+
+
+def refuses_unknown_codecs(rank):
+    """A codec of `auto` is refused by the constructor, with the names that are allowed."""
+    for codec in ("zip", "auto:zip+none", "auto:"):
+        try:
+            DistributedDataParallel(model(), codec=codec)
+        except syncopate.Misuse as error:
+            if "allowed" in str(error):
+                continue
+        return [codec]
+    return []
+
+
+def goes_on_in_a_new_process_group(rank, size, store):
+    """By pickle, and by state_dict with codec_state; without the codec's state the weights become others."""
+    kept, made = {}, {}
+    net = DistributedDataParallel(model(), codec="auto:topk:0.01")
+    steps = range(STEPS, STEPS + 3)
+    train(net, rank, range(STEPS))
+    kept = pickle.dumps({"pickled": net, "weights": net.state_dict(), "codec": net.codec_state()})
+    train(net, rank, steps)
+    wanted = bits(net)
+    dist.destroy_process_group()
+    dist.init_process_group("gloo", init_method=store + "-again", rank=rank, world_size=size)
+    loaded = pickle.loads(kept)
+    made["pickled"] = loaded["pickled"]
+    for name in ("loaded", "forgotten"):
+        made[name] = DistributedDataParallel(model(), codec="auto:topk:0.01")
+        made[name].load_state_dict(loaded["weights"])
+    made["loaded"].load_codec_state(loaded["codec"])
+    wrong = []
+    for name, other in made.items():
+        train(other, rank, steps)
+        wrong += [] if (bits(other) == wanted) == (name != "forgotten") else [name]
+    return wrong
+
+
+def everything(rank, size, store):
+    """Returns what is wrong, by name."""
+    dist.init_process_group("gloo", init_method=store, rank=rank, world_size=size)
+    wrong = {claim.__name__: claim(rank) for claim in (same_bits_as_plain_ddp, buckets_of_the_network, chooses_after_some_steps,
+                                                       uses_what_it_chose, warns_on_a_fast_network, refuses_unknown_codecs)}
+    wrong["goes on"] = goes_on_in_a_new_process_group(rank, size, store)
+    dist.destroy_process_group()
+    return {name: what for name, what in wrong.items() if what}
