@@ -5,9 +5,10 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <future>
 #include <thread>
 
+#include "remembered.hpp"
+#include "seconds.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/group.hpp"
 
@@ -16,7 +17,6 @@ namespace syncopate::bind {
 namespace {
 
 using namespace nb::literals;
-using Seconds = std::optional<double>;
 
 constexpr const char* kDoc =
     "One rank's membership in a group. Every rank calls the same collectives in the same order.\n\n"
@@ -46,13 +46,6 @@ constexpr const char* kJoinDoc =
     "real hosts.\n\n"
     "Raises Misuse, Timeout (naming the ranks that are missing), Unauthorized, SystemFailure.";
 
-std::optional<std::chrono::milliseconds> milliseconds(Seconds seconds, const char* name) {
-  if (!seconds) return std::nullopt;
-  if (!(*seconds > 0) || *seconds > 1e9)
-    throw Misuse(std::string(name) + " is out of range; allowed: above 0 to 1e9 seconds");
-  return std::chrono::milliseconds(std::max<std::int64_t>(1, static_cast<std::int64_t>(*seconds * 1e3)));
-}
-
 /// Leaving waits for operations that were started, and so it needs the GIL free and a thread that is not the group's.
 std::shared_ptr<Group> shared(std::unique_ptr<Group> group, const Origin& origin) {
   return {group.release(), [calling = origin.calling](Group* left) {
@@ -62,30 +55,6 @@ std::shared_ptr<Group> shared(std::unique_ptr<Group> group, const Origin& origin
             delete left;
           }};
 }
-
-/// Joining cannot be interrupted, so it has a thread of its own; if a handler of signals raises, that thread is left to
-/// end within the limit of joining.
-std::unique_ptr<Group> join(const GroupOptions& options) {
-  std::promise<std::unique_ptr<Group>> promise;
-  auto joined = promise.get_future();
-  std::thread([options, made = std::move(promise)]() mutable {
-    try {
-      made.set_value(Group::join(options));
-    } catch (...) {
-      made.set_exception(std::current_exception());
-    }
-  }).detach();
-  wait_in_pieces([&](std::chrono::milliseconds bound) { return joined.wait_for(bound) == std::future_status::ready; });
-  return joined.get();
-}
-
-/// Groups that Python code has made are left before the interpreter ends.
-struct Remembered {
-  static void precall(PyObject** /*arguments*/, std::size_t /*count*/, nb::detail::cleanup_list* /*cleanup*/) {}
-  static void postcall(PyObject** /*arguments*/, std::size_t /*count*/, nb::handle made) {
-    nb::module_::import_("syncopate.ending").attr("remember")(made);
-  }
-};
 
 std::shared_ptr<Signals> hear(GroupOptions& options) {
   auto signals = std::make_shared<Signals>();
@@ -115,7 +84,7 @@ void bind_joining(GroupClass& group) {
                              .cluster = cluster,
                              .checksum = checksum};
         auto signals = hear(options);
-        return Membership(join(options), std::move(signals));
+        return Membership(made_on_own_thread([options] { return Group::join(options); }), std::move(signals));
       },
       nb::kw_only(), "rank"_a = nb::none(), "size"_a = nb::none(), "rendezvous"_a = "", "interface"_a = "",
       "secret_file"_a = "", "tls"_a = "", "transport"_a = "", "timeout_s"_a = nb::none(),

@@ -6,8 +6,11 @@
 #include <chrono>
 #include <exception>
 #include <functional>
+#include <future>
 #include <memory>
 #include <optional>
+#include <thread>
+#include <type_traits>
 #include <utility>
 
 namespace syncopate::bind {
@@ -44,6 +47,23 @@ class Signals final {
 /// Waits until `is_over(bound)`, which waits at most `bound`, without the GIL; between calls handlers run. Throws what
 /// a handler raised.
 void wait_in_pieces(const std::function<bool(std::chrono::milliseconds bound)>& is_over);
+
+/// The result of `make`, which cannot be interrupted and so runs on a thread of its own; if a handler of signals
+/// raises, that thread is left to end within the limit of `make`.
+template <class Make>
+auto made_on_own_thread(Make make) {
+  std::promise<std::invoke_result_t<Make&>> promise;
+  auto made = promise.get_future();
+  std::thread([make = std::move(make), promise = std::move(promise)]() mutable {
+    try {
+      promise.set_value(make());
+    } catch (...) {
+      promise.set_exception(std::current_exception());
+    }
+  }).detach();
+  wait_in_pieces([&](std::chrono::milliseconds bound) { return made.wait_for(bound) == std::future_status::ready; });
+  return made.get();
+}
 
 /// Holds something of Python's for a thread of the library, and lets it go with the GIL; in an interpreter that has
 /// ended it is left alone.

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -128,6 +129,10 @@ struct WorkerOptions {
   std::chrono::milliseconds timeout{120'000};
   JobAccess access{};
   Log log{};
+  /// Called about ten times a second while a call of TableWorker waits for servers, on the waiting thread; not during
+  /// `connect`. An interpreter handles its signals there. An exception that it throws ends the wait; the same call may
+  /// be repeated, except `start`. Empty: not called.
+  std::function<void()> while_waiting{};
 };
 
 /// Reads SYNCOPATE_SERVERS (comma-separated addresses), SYNCOPATE_RANK and _SIZE (the worker's index and the number of

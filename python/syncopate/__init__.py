@@ -7,7 +7,9 @@
         group.allreduce(gradient, op="average", name="gradient")
 """
 
-from syncopate import _core
+from typing import TYPE_CHECKING
+
+from syncopate import _core, serving
 from syncopate._core import (
     Bucket,
     Combiner,
@@ -44,9 +46,34 @@ from syncopate.foresight import (
     simulate,
 )
 
+if TYPE_CHECKING:
+    from syncopate._server import (
+        JobAccess as JobAccess,
+        KeptTables as KeptTables,
+        Server as Server,
+        ServerStatus as ServerStatus,
+        TableWorker as TableWorker,
+        WorkerStatistics as WorkerStatistics,
+        access_from_environment as access_from_environment,
+        make_certificates as make_certificates,
+        status_of as status_of,
+    )
+
 for _class in vars(_core).values():
     if isinstance(_class, type):
         _class.__module__ = __name__  # where users find it, and what messages show
+
+
+def __getattr__(name):
+    if name not in serving.NAMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = serving.load(name)
+    return globals()[name]
+
+
+def __dir__():
+    return sorted({*globals(), *serving.NAMES})
+
 
 __version__ = _core.__version__
 __all__ = [

@@ -4,14 +4,14 @@ import atexit
 import sys
 import weakref
 
-_groups, _synchronizers = weakref.WeakSet(), weakref.WeakSet()
+_groups, _others = weakref.WeakSet(), weakref.WeakSet()
 
 
 def remember(made):
-    """Take note of what was made: a group, a list of groups, a synchronizer, or None."""
+    """Take note of what was made: a group, a list of groups, a synchronizer, a server or its worker, or None."""
     for one in made if isinstance(made, list) else [made]:
         if one is not None:
-            (_groups if hasattr(one, "abort") else _synchronizers).add(one)
+            (_groups if hasattr(one, "abort") else _others).add(one)
 
 
 @atexit.register
@@ -22,5 +22,5 @@ def leave():
     if failure is not None:
         for group in groups:
             group.abort(repr(failure))
-    for one in [*_synchronizers, *groups]:
+    for one in [*_others, *groups]:
         one.close()

@@ -12,6 +12,7 @@ namespace syncopate::server {
 namespace {
 
 constexpr std::chrono::milliseconds kTurn{50};
+constexpr std::chrono::milliseconds kBetweenLooks{100};  // calls of WorkerOptions::while_waiting
 
 std::exception_ptr error_of(ErrorKind kind, const std::string& text) {
   try {
@@ -37,6 +38,7 @@ Links::~Links() {
   {
     const base::Lock lock(mutex_);
     keeper_.request_stop();
+    has_left_ = true;  // the ends of the streams below are not reported
   }
   changed_.notify_all();
   if (keeper_.joinable()) keeper_.join();
@@ -111,7 +113,7 @@ Clock Links::greet_all(Clock from) {
   for (std::size_t server = 0; server < servers(); ++server) greet(server);
   base::Lock lock(mutex_);
   const base::Time deadline = clock_.now() + options_.timeout;
-  while (!failure_ && !is_answered() && changed_.wait_until(lock, deadline)) continue;
+  while (!failure_ && !is_answered() && wait_for_change(lock, deadline)) continue;
   if (failure_) std::rethrow_exception(failure_);
   if (!is_answered())
     throw Timeout(fmt::format("not all servers have accepted the job within {} ms", options_.timeout.count()));
@@ -262,7 +264,7 @@ std::uint64_t Links::arrivals() const {
 
 std::uint64_t Links::wait_beyond(std::uint64_t seen, base::Time deadline, std::string_view for_what) {
   base::Lock lock(mutex_);
-  while (!failure_ && arrivals_ <= seen && changed_.wait_until(lock, deadline)) continue;
+  while (!failure_ && arrivals_ <= seen && wait_for_change(lock, deadline)) continue;
   if (failure_) std::rethrow_exception(failure_);
   if (arrivals_ > seen) return arrivals_;
   std::string broken;
@@ -272,6 +274,15 @@ std::uint64_t Links::wait_beyond(std::uint64_t seen, base::Time deadline, std::s
   throw Timeout(
       fmt::format("the weights of '{}' did not come within {} ms{}", for_what, options_.timeout.count(), broken),
       {.rank = static_cast<int>(options_.worker), .operation = "sync", .tensor = std::string(for_what)});
+}
+
+bool Links::wait_for_change(base::Lock& lock, base::Time deadline) {
+  if (!options_.while_waiting) return changed_.wait_until(lock, deadline);
+  if (changed_.wait_until(lock, std::min<base::Time>(deadline, clock_.now() + kBetweenLooks))) return true;
+  lock.unlock();
+  options_.while_waiting();
+  lock.lock();
+  return clock_.now() < deadline;
 }
 
 void Links::require_whole() const {

@@ -66,6 +66,9 @@ class Links final {
   [[nodiscard]] std::string where(std::size_t server) const;
   [[nodiscard]] std::size_t servers() const noexcept { return options_.servers.size(); }
   [[nodiscard]] bool is_answered() const SYNCOPATE_REQUIRES(mutex_);
+  /// Waits for a change, and calls WorkerOptions::while_waiting without the lock. Returns whether time is left.
+  /// Unchecked: clang does not see that `lock` holds `mutex_`.
+  bool wait_for_change(base::Lock& lock, base::Time deadline) SYNCOPATE_REQUIRES(mutex_) SYNCOPATE_UNCHECKED;
 
   const WorkerOptions options_;
   const Take take_;

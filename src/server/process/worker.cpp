@@ -166,7 +166,7 @@ class TableWorker::Impl {
     tables_->gather(parts);
     try {
       wait([&] { return tables_->has_gathered(); }, "all tables");
-    } catch (const Error&) {
+    } catch (...) {
       tables_->gather({});  // late arrivals must not be written to memory that is freed
       throw;
     }

@@ -1,0 +1,63 @@
+// The state of a job's tables between steps, for checkpoints in Python.
+#include <nanobind/stl/string.h>
+
+#include "array.hpp"
+#include "parts.hpp"
+#include "syncopate/error.hpp"
+#include "syncopate/server_checkpoint.hpp"
+
+namespace syncopate::bind {
+
+namespace {
+
+using namespace nb::literals;
+using Arrays = nb::typed<nb::dict, std::string, OwnArray>;
+
+std::vector<float> floats_of(nb::handle object, const std::string& name) {
+  const Array array = array_of(object, {}, name.c_str());
+  if (array.buffer.dtype != DType::f32)
+    throw Misuse(name + " has elements of " + std::string(name_of(array.buffer.dtype)) + "; allowed: f32");
+  const auto* const begin = static_cast<const float*>(array.buffer.data);
+  return {begin, begin + array.buffer.count};
+}
+
+OwnArray array_in(nb::handle self, std::vector<float>& values) {
+  return array_over(values.data(), {{values.size()}, DType::f32}, self);
+}
+
+Arrays state_of(nb::handle self) {
+  nb::dict state;
+  for (auto& [name, values] : nb::cast<KeptTables&>(self).state)
+    state[nb::str(name.c_str())] = nb::cast(array_in(self, values));
+  return nb::borrow<Arrays>(state);
+}
+
+}  // namespace
+
+void bind_kept(nb::module_& module) {
+  nb::class_<KeptTables>(
+      module, "KeptTables",
+      "The state of all tables between steps, from TableWorker.gather, for TableWorker.start. Arrays hold the tables "
+      "one after another in the order of creation.\n\n"
+      "step: number of steps whose updates of all workers are included. optimizer: the rule whose state it is. state: "
+      "arrays of float32 by name, which are copied; empty: zero.")
+      .def(
+          "__init__",
+          [](KeptTables* self, std::int64_t step, const std::string& optimizer, const nb::dict& state) {
+            KeptTables kept{.step = step, .optimizer = optimizer};
+            for (const auto& [key, values] : state) {
+              const auto name = nb::cast<std::string>(key);
+              kept.state.emplace_back(name, floats_of(values, "state '" + name + "'"));
+            }
+            new (self) KeptTables(std::move(kept));
+          },
+          "step"_a, "optimizer"_a = "", "state"_a = nb::dict())
+      .def_ro("step", &KeptTables::step)
+      .def_prop_ro(
+          "weights", [](nb::handle self) { return array_in(self, nb::cast<KeptTables&>(self).weights); },
+          "The servers' exact weights, in this object's memory; `start` ignores them.")
+      .def_ro("optimizer", &KeptTables::optimizer)
+      .def_prop_ro("state", state_of, "Arrays by name, in this object's memory.");
+}
+
+}  // namespace syncopate::bind

@@ -1,0 +1,237 @@
+// One worker of a parameter-server job, as an object of Python: its tables are arrays of any framework, in place.
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "parts.hpp"
+#include "remembered.hpp"
+#include "seconds.hpp"
+#include "server/closable.hpp"
+#include "signals.hpp"
+#include "syncopate/server.hpp"
+
+namespace syncopate::bind {
+
+namespace {
+
+using namespace nb::literals;
+
+constexpr const char* kDoc =
+    "One worker of a parameter-server job, and its copies of the tables, from TableWorker.connect. A worker at clock c "
+    "has completed c steps:\n\n"
+    "    for each table, front to back: sync(table), forward\n"
+    "    for each table, back to front: backward, update(table, gradient, rate)\n"
+    "    clock(rate)\n\n"
+    "Under a model with staleness s a step computes with the updates of all workers' first c - s steps and with all "
+    "its own. A failure is raised by the call that detects it and by all later calls. Used by one thread at a time. "
+    "Ctrl-C ends a wait; afterwards the same call may be repeated. Used as a context manager it is closed at the end, "
+    "without `finish`.";
+constexpr const char* kConnectDoc =
+    "Connect to every server of the job.\n\n"
+    "servers: all addresses in the order of indices; worker: of workers. Without servers all three come from "
+    "SYNCOPATE_SERVERS, _RANK and _SIZE, which `syncopate run --servers` sets, and the timeout from _TIMEOUT_MS. "
+    "placement, consistency, codec, answers, optimizer: names from `syncopate info`, with their parameters "
+    "(\"ssp:3\"); codec codes the updates, answers the servers' answers. feedback: \"auto\", \"none\" or \"residual\". "
+    "dense_below: smaller tables are not coded. seed: for codecs that use random numbers. hyperparameters: of the "
+    "optimizer, by name. timeout_s: how long servers may be unreachable before a call raises PeerLost, and how long a "
+    "call waits for their answers (120). access: by default access_from_environment().\n\n"
+    "Raises Misuse, PeerLost, Unauthorized, Mismatch.";
+
+/// One thread's call.
+class Turn final {
+ public:
+  explicit Turn(bool& is_called) : is_called_(is_called) {
+    if (is_called_) throw Misuse("another thread uses this worker; allowed: one thread at a time");
+    is_called_ = true;
+  }
+  ~Turn() { is_called_ = false; }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  bool& is_called_;
+};
+
+/// Created, used and destroyed with the GIL.
+class Working final : public Closable<TableWorker> {
+ public:
+  Working(std::unique_ptr<TableWorker> worker, std::shared_ptr<Signals> signals)
+      : Closable(std::move(worker), "worker"), signals_(std::move(signals)) {}
+
+  template <class Call>
+  auto call(Call&& call) const {
+    const auto used = own();
+    const Turn turn(used->is_called);
+    return signals_->without_gil([&] { return std::forward<Call>(call)(*used->object); });
+  }
+  std::size_t create_table(const std::string& name, nb::handle weights, bool spared) {
+    const Array array = array_of(weights, {}, "weights");
+    if (array.buffer.dtype != DType::f32)
+      throw Misuse("the weights of table '" + name + "' are of type " + std::string(name_of(array.buffer.dtype)) +
+                   "; allowed: f32");
+    const std::size_t table =
+        call([&](TableWorker& worker) { return worker.create_table(name, array.buffer, spared); });
+    own()->arrays.push_back(array);
+    return table;
+  }
+
+ private:
+  std::shared_ptr<Signals> signals_;
+};
+
+using SavedTables = std::pair<std::uint64_t, std::vector<nb::bytes>>;
+
+SavedTables saved_tables(const Working& self) {
+  const KeptByCodec kept = self.call([](TableWorker& worker) { return worker.kept_by_codec(); });
+  SavedTables saved{kept.packets, {}};
+  for (const auto& table : kept.tables) saved.second.emplace_back(table.data(), table.size());
+  return saved;
+}
+
+void restore_tables(const Working& self, std::uint64_t packets, const std::vector<nb::bytes>& tables) {
+  KeptByCodec kept{.packets = packets};
+  for (const nb::bytes& table : tables) {
+    const auto* const begin = static_cast<const std::byte*>(table.data());
+    kept.tables.emplace_back(begin, begin + table.size());
+  }
+  self.call([&](TableWorker& worker) { worker.restore(kept); });
+}
+
+WorkerOptions options_of(const std::optional<std::vector<std::string>>& servers, std::optional<std::size_t> worker,
+                         std::optional<std::size_t> workers, const std::optional<JobAccess>& access) {
+  WorkerOptions options;
+  if (servers) {
+    options.servers = *servers;
+    options.access = access ? *access : access_from_environment();
+  } else {
+    options = worker_from_environment();
+    if (access) options.access = *access;
+  }
+  options.worker = worker.value_or(options.worker);
+  options.workers = workers.value_or(options.workers);
+  return options;
+}
+
+void bind_connect(nb::class_<Working>& type) {
+  const WorkerOptions usual;
+  type.def_static(
+      "connect",
+      [](const std::optional<std::vector<std::string>>& servers, std::optional<std::size_t> worker,
+         std::optional<std::size_t> workers, const std::string& placement, const std::string& consistency,
+         const std::string& codec, const std::string& feedback, const std::string& answers, std::size_t dense_below,
+         std::uint64_t seed, const std::string& optimizer, const nb::typed<nb::dict, std::string, double>& rule_options,
+         Seconds timeout_s, const std::optional<JobAccess>& access) {
+        WorkerOptions options = options_of(servers, worker, workers, access);
+        options.placement = placement;
+        options.consistency = consistency;
+        options.codec = codec;
+        options.feedback = feedback_named(feedback);
+        options.answers = answers;
+        options.dense_below = dense_below;
+        options.seed = seed;
+        options.optimizer = optimizer;
+        for (const auto& [name, value] : rule_options)
+          options.hyperparameters.emplace_back(nb::cast<std::string>(name), nb::cast<double>(value));
+        if (const auto timeout = milliseconds(timeout_s, "timeout_s")) options.timeout = *timeout;
+        auto signals = std::make_shared<Signals>();
+        options.while_waiting = [signals] { signals->look(); };
+        return Working(made_on_own_thread([options] { return TableWorker::connect(options); }), std::move(signals));
+      },
+      nb::kw_only(), "servers"_a = nb::none(), "worker"_a = nb::none(), "workers"_a = nb::none(),
+      "placement"_a = usual.placement, "consistency"_a = usual.consistency, "codec"_a = usual.codec,
+      "feedback"_a = std::string(name_of(usual.feedback)), "answers"_a = usual.answers,
+      "dense_below"_a = usual.dense_below, "seed"_a = usual.seed, "optimizer"_a = usual.optimizer,
+      "hyperparameters"_a = nb::dict(), "timeout_s"_a = nb::none(), "access"_a = nb::none(),
+      nb::call_policy<Remembered>(), kConnectDoc);
+}
+
+void bind_tables(nb::class_<Working>& type) {
+  type.def("create_table", &Working::create_table, "name"_a, "weights"_a, nb::kw_only(), "spared"_a = false,
+           "Create a table for these weights, an array of float32 that is used in place, and return its index. The "
+           "worker reads and writes the array in `start`, `update` and `sync`; in lockstep (staleness 0) also between "
+           "`update` and the return of `sync`. Every worker creates the same tables in the same order. spared: layer-"
+           "wise rules neither scale nor decay this table. Raises Misuse after `start`.")
+      .def(
+          "start",
+          [](const Working& self, const std::optional<KeptTables>& earlier) {
+            self.call([&](TableWorker& worker) { worker.start(earlier.value_or(KeptTables{})); });
+          },
+          "earlier"_a = nb::none(),
+          "Every worker calls it. The servers adopt worker 0's weights; all workers hold them afterwards. A worker "
+          "that "
+          "starts later than the others continues from their current state. earlier: the result of `gather` in an "
+          "earlier run, passed by every worker; the first step is then its `step`. Raises Mismatch if workers differ "
+          "in "
+          "tables, options or steps, Misuse for the state of another optimizer.")
+      .def(
+          "update",
+          [](const Working& self, std::size_t table, nb::handle gradient, double rate) {
+            const Array array = array_of(gradient, {}, "gradient");
+            self.call([&](TableWorker& worker) { worker.update(table, array.buffer, rate); });
+          },
+          "table"_a, "gradient"_a, "rate"_a,
+          "Add this worker's gradient of the current step to the table, with this learning rate; once a step. Does not "
+          "wait for a server. Sets the gradient to zero.")
+      .def(
+          "clock", [](const Working& self, double rate) { self.call([&](TableWorker& own) { own.clock(rate); }); },
+          "rate"_a,
+          "End the step. A table without a call of `update` has no gradient in this step; `rate` applies to it.")
+      .def(
+          "is_ready",
+          [](const Working& self, std::size_t table) {
+            return self.call([&](TableWorker& worker) { return worker.is_ready(table); });
+          },
+          "table"_a, "Whether `sync` would return at once.")
+      .def(
+          "sync",
+          [](const Working& self, std::size_t table) { self.call([&](TableWorker& worker) { worker.sync(table); }); },
+          "table"_a,
+          "Wait until the table's weights are as fresh as the consistency model requires, and update the array. Raises "
+          "PeerLost, Timeout.")
+      .def(
+          "finish", [](const Working& self) { self.call([](TableWorker& worker) { worker.finish(); }); },
+          "End the worker: send pending updates, and wait until every table holds all workers' updates of the same "
+          "number of steps. Workers with the same number of steps end with bitwise equal weights.");
+}
+
+void bind_checkpoints(nb::class_<Working>& type) {
+  type.def(
+          "flush", [](const Working& self) { self.call([](TableWorker& worker) { worker.flush(); }); },
+          "Call it between steps. Send pending updates, and wait until the servers have all workers' updates of the "
+          "same number of steps.")
+      .def(
+          "gather", [](const Working& self) { return self.call([](TableWorker& own) { return own.gather(); }); },
+          "Call `flush` and return the servers' state as KeptTables. Without lockstep the optimizer's state is this "
+          "worker's own, and the weights may include updates of later steps. Raises PeerLost if the other workers did "
+          "not wait.")
+      .def("kept_by_codec", saved_tables,
+           "After `flush`: what the worker's packets so far have left out, as (packets, [bytes of each table]).")
+      .def("restore", restore_tables, "packets"_a, "tables"_a,
+           "After `start`, load what `kept_by_codec` returned: `restore(*kept)`. Raises Misuse for other lengths.");
+}
+
+}  // namespace
+
+void bind_worker(nb::module_& module) {
+  nb::class_<WorkerStatistics>(module, "WorkerStatistics", "Counts of a worker since it connected.")
+      .def_ro("pushed_bytes", &WorkerStatistics::pushed_bytes, "Message bodies.")
+      .def_ro("pulled_bytes", &WorkerStatistics::pulled_bytes, "Message bodies.")
+      .def_ro("stalest", &WorkerStatistics::stalest,
+              "In steps: its clock minus the steps of all workers that its weights contain.")
+      .def_ro("mean_staleness", &WorkerStatistics::mean_staleness)
+      .def_ro("reconnections", &WorkerStatistics::reconnections);
+  nb::class_<Working> type(module, "TableWorker", nb::is_weak_referenceable(), kDoc);
+  bind_connect(type);
+  bind_tables(type);
+  bind_checkpoints(type);
+  type.def_prop_ro(
+          "steps", [](const Working& self) { return self.call([](TableWorker& worker) { return worker.steps(); }); },
+          "Completed, or missed because it started late.")
+      .def(
+          "statistics",
+          [](const Working& self) { return self.call([](TableWorker& worker) { return worker.statistics(); }); },
+          "Counts since it connected.");
+  define_closing(type, "Disconnect. Without `finish`, servers wait for the worker until their patience ends.");
+}
+
+}  // namespace syncopate::bind

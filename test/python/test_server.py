@@ -1,0 +1,263 @@
+"""Servers and workers of Python: tables in place, averages that are exact, and named errors when one of them is lost."""
+
+import subprocess
+import sys
+import threading
+
+import numpy
+import pytest
+
+import syncopate
+from conftest import own_environment
+from syncopate.command import PROGRAM
+
+
+def connect(server, worker, workers, **options):
+    return syncopate.TableWorker.connect(**{"servers": server.addresses, "worker": worker, "workers": workers,
+                                            "optimizer": "sgd", "hyperparameters": {"weight_decay": 0}, "timeout_s": 20} | options)
+
+
+def start(own):
+    own.create_table("w", numpy.ones(3, numpy.float32))
+    own.start()
+
+
+def on_threads(size, body):
+    """Return what `body(index)` returns, or raises, on each of `size` threads."""
+    results = [None] * size
+
+    def run(index):
+        try:
+            results[index] = body(index)
+        except BaseException as error:  # noqa: BLE001: the test looks at it
+            results[index] = error
+
+    threads = [threading.Thread(target=run, args=(index,)) for index in range(size)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results
+
+
+@pytest.fixture
+def server():
+    with syncopate.Server.start(["127.0.0.1:0"]) as started:
+        yield started
+
+
+def gradient_of(worker, step, like):
+    """Small whole numbers, whose averages over two and four workers are exact."""
+    return (numpy.arange(like.size, dtype=numpy.float32).reshape(like.shape) % 5 + worker * 4 + step).astype(numpy.float32)
+
+
+def test_weights_are_those_of_one_process_that_averages(server):
+    def train(worker):
+        # Several blocks, and a table of two dimensions; worker 0's weights are those of all.
+        tables = [numpy.full((300, 1000), 1.0 + worker, numpy.float32), numpy.full(3, 2.0 + worker, numpy.float32)]
+        with connect(server, worker, 2) as own:
+            names = [own.create_table(f"table {i}", table) for i, table in enumerate(tables)]
+            own.start()
+            for step in range(4):
+                for i in names:
+                    own.sync(i)
+                for i in reversed(names):
+                    gradient = gradient_of(worker, step, tables[i])
+                    own.update(i, gradient, 0.5)
+                    assert not gradient.any()
+                own.clock(0.5)
+            own.finish()
+            assert own.steps == 4 and own.statistics().stalest == 0 and own.statistics().pushed_bytes > 4 * tables[0].nbytes
+        assert own.closed
+        return tables
+
+    alone = [numpy.full((300, 1000), 1.0, numpy.float32), numpy.full(3, 2.0, numpy.float32)]
+    for step in range(4):
+        for table in alone:
+            table -= numpy.float32(0.5) * (gradient_of(0, step, table) + gradient_of(1, step, table)) / 2
+    for tables in on_threads(2, train):
+        assert not isinstance(tables, BaseException), tables
+        assert all(numpy.array_equal(mine, theirs) for mine, theirs in zip(tables, alone, strict=True))
+    assert server.wait_for_end(20)
+    status = syncopate.status_of(server.addresses[0])
+    assert (status.workers, status.finished, status.kept_bytes) == (2, 2, sum(table.nbytes for table in alone))
+
+
+def test_a_job_goes_on_from_what_was_gathered(server):
+    def steps(own, weights, count):
+        for _ in range(count):
+            own.sync(0)
+            own.update(0, weights * 2, 0.1)
+            own.clock(0.1)
+
+    def begin(at, earlier=None, **options):
+        weights = numpy.ones(10_000, numpy.float32)
+        own = connect(at, 0, 1, optimizer="momentum", hyperparameters={"momentum": 0.5}, codec="topk:0.1", **options)
+        own.create_table("w", weights)
+        if earlier:
+            weights[:] = numpy.from_dlpack(earlier[0].weights)
+        own.start(earlier[0] if earlier else None)
+        if earlier:
+            own.restore(*earlier[1])
+        return own, weights
+
+    own, weights = begin(server)
+    steps(own, weights, 3)
+    own.flush()
+    kept, by_codec = own.gather(), own.kept_by_codec()
+    assert kept.step == 3 and kept.optimizer == "momentum" and kept.state
+    copied = syncopate.KeptTables(kept.step, kept.optimizer, {name: numpy.from_dlpack(array) for name, array in kept.state.items()})
+    assert copied.state.keys() == kept.state.keys() and numpy.from_dlpack(copied.weights).size == 0
+    steps(own, weights, 3)
+    own.finish()
+    with syncopate.Server.start(["127.0.0.1:0"]) as other:
+        later, resumed = begin(other, (kept, by_codec))
+        assert later.steps == 3
+        steps(later, resumed, 3)
+        later.finish()
+    assert numpy.array_equal(resumed, weights) and not numpy.array_equal(weights, numpy.ones_like(weights))
+
+
+def test_wrong_arrays_names_and_uses_are_refused(server):
+    with connect(server, 0, 1) as own:
+        with pytest.raises(syncopate.Misuse, match="allowed: f32"):
+            own.create_table("w", numpy.ones(3))
+        with pytest.raises(syncopate.Misuse, match="not contiguous"):
+            own.create_table("w", numpy.ones((4, 4), numpy.float32)[:, 1])
+        with pytest.raises(syncopate.Misuse, match="has not started"):
+            own.sync(0)
+    with pytest.raises(syncopate.Misuse, match="was closed"):
+        own.sync(0)
+    for wrong in ({"consistency": "none"}, {"codec": "none:1"}, {"optimizer": "no"}, {"placement": "no"},
+                  {"feedback": "no"}, {"hyperparameters": {"no": 1}}, {"servers": []}, {"timeout_s": 0}):
+        with pytest.raises(syncopate.Misuse, match="allowed|it takes"):
+            start(connect(server, 0, 1, **wrong))
+    with pytest.raises(syncopate.Misuse, match="SYNCOPATE_SERVERS"):
+        syncopate.TableWorker.connect(worker=0, workers=1)
+    with pytest.raises(syncopate.Misuse, match="secret"):
+        syncopate.Server.start(["0.0.0.0:0"])
+
+
+def test_one_thread_at_a_time_uses_a_worker(server):
+    with connect(server, 0, 2, timeout_s=1) as own:
+        start(own)
+        own.clock(1.0)
+        outcome = on_threads(2, lambda _: own.sync(0))  # worker 1 never comes: one of both waits, the other is refused
+    assert sorted(type(one).__name__ for one in outcome) == ["Misuse", "Timeout"], outcome
+
+
+def test_certificates_are_made_for_every_host(tmp_path):
+    syncopate.make_certificates(str(tmp_path / "job"), {"a": ["127.0.0.1"], "b": ["localhost", "127.0.0.2"]}, days=2)
+    assert {path.name for path in (tmp_path / "job").iterdir()} == {"authority.pem", "a.pem", "a-key.pem", "b.pem", "b-key.pem"}
+    access = syncopate.JobAccess(job="mine", secret_file="secret", silence_s=0.5)
+    assert (access.job, access.secret_file, access.silence_s) == ("mine", "secret", 0.5)
+    assert syncopate.access_from_environment().job == "syncopate"
+
+
+class Child:
+    """A Python process that prints a line when it is ready, and goes on when it is given one."""
+
+    def __init__(self, program):
+        self.process = subprocess.Popen([sys.executable, "-c", "import numpy, sys, syncopate\n" + program], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True, env=own_environment())
+
+    def line(self):
+        line = self.process.stdout.readline().strip()
+        assert line, f"it ended with {self.process.wait()}"
+        return line
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.communicate()
+
+
+SERVER = "with syncopate.Server.start(['127.0.0.1:0']) as server:\n    print(server.addresses[0], flush=True)\n    sys.stdin.readline()"
+WORKER = """
+own = syncopate.TableWorker.connect(servers=[{address!r}], worker={worker}, workers=2, optimizer="sgd", timeout_s=60,
+                                     hyperparameters={{"weight_decay": 0}})
+weights = numpy.ones(8, numpy.float32)
+own.create_table("w", weights)
+own.start()
+print("started", flush=True)
+"""
+
+
+def test_a_killed_server_is_named(server):
+    with Child(SERVER) as child:
+        weights = numpy.ones(8, numpy.float32)
+        own = syncopate.TableWorker.connect(servers=[child.line()], optimizer="sgd", timeout_s=0.5)
+        own.create_table("w", weights)
+        own.start()
+        child.process.kill()
+        with pytest.raises((syncopate.PeerLost, syncopate.Timeout), match="server 0 at 127.0.0.1"):
+            for _ in range(2):  # the first may be answered
+                own.update(0, weights, 1.0)
+                own.clock(1.0)
+                own.sync(0)
+        own.close()
+
+
+def test_a_killed_worker_is_given_up_and_the_other_goes_on():
+    with syncopate.Server.start(["127.0.0.1:0"], patience_s=0.3) as server:
+        weights = numpy.ones(8, numpy.float32)
+        with Child(WORKER.format(address=server.addresses[0], worker=1)) as other, connect(server, 0, 2) as own:
+            own.create_table("w", weights)
+            own.start()
+            assert other.line() == "started"
+            other.process.kill()
+            own.update(0, numpy.ones(8, numpy.float32), 0.5)
+            own.clock(0.5)
+            own.sync(0)
+            own.finish()
+        assert weights.tolist() == [0.5] * 8  # the average is that of the workers which are left
+        assert server.wait_for_end() and server.status().finished == 1
+
+
+def test_an_interrupt_ends_a_wait_and_the_call_may_be_repeated(server):
+    program = WORKER.format(address=server.addresses[0], worker=0) + """
+own.update(0, numpy.ones(8, numpy.float32), 1.0)
+own.clock(1.0)
+import threading
+sys.setswitchinterval(1000)  # the second thread gets the GIL when the first lets go of it, and that is in its wait
+may_say = threading.Lock()
+may_say.acquire()
+threading.Thread(target=lambda: (may_say.acquire(), print("waiting", flush=True))).start()
+try:
+    may_say.release(); own.sync(0)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+own.sync(0)
+print(weights.tolist(), flush=True)
+"""
+    with Child(program) as other, connect(server, 1, 2) as own:
+        own.create_table("w", numpy.ones(8, numpy.float32))
+        own.start()
+        assert [other.line(), other.line()] == ["started", "waiting"]
+        other.process.send_signal(2)
+        assert other.line() == "interrupted"
+        own.update(0, numpy.full(8, 3, numpy.float32), 1.0)
+        own.clock(1.0)
+        assert other.line() == str([-1.0] * 8)
+
+
+def test_workers_of_syncopate_run_find_their_servers():
+    program = "import numpy, syncopate\nown = syncopate.TableWorker.connect(optimizer='sgd')\nw = numpy.zeros(4, numpy.float32)\n" \
+        "own.create_table('w', w)\nown.start()\nown.update(0, numpy.ones(4, numpy.float32), 1.0)\nown.clock(1.0)\nown.finish()\nprint(own.steps, own.closed)"
+    done = subprocess.run([PROGRAM, "run", "-n", "3", "--servers", "2", "--", sys.executable, "-c", program], check=False, text=True,
+                          capture_output=True, env=own_environment())
+    assert done.returncode == 0 and all(f"[{rank}] 1 False\n" in done.stdout for rank in range(3)), done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("absent", "words"), [
+    ("sys.modules['syncopate._server'] = None", "libgrpc++-dev"),
+    ("import importlib.machinery as machinery; made = machinery.ExtensionFileLoader.create_module\n"
+     "def create(self, spec):\n    if spec.name.endswith('_server'): raise ImportError('libgrpc++.so.1: cannot open shared object file')\n"
+     "    return made(self, spec)\nmachinery.ExtensionFileLoader.create_module = create", "libgrpc++.so.1"),
+])
+def test_what_is_missing_is_named(absent, words):
+    program = f"import sys\n{absent}\nimport syncopate\nfrom syncopate import *\nsyncopate.Server"
+    done = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True)
+    assert done.returncode == 1 and words in done.stderr.splitlines()[-1] and "ImportError: syncopate.Server needs gRPC" in done.stderr
