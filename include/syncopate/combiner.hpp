@@ -24,9 +24,9 @@ struct PlacedGradient {
 /// returns a group without other operations.
 class Combiner final {
  public:
-  /// Uses only these options: codec, feedback, dense_below, exchange, algorithm, seed, weights, trace. `exchange` must
-  /// end with gradients. `clip_norm` and `zero_missing` must be off, because they need all gradients. Throws as
-  /// Synchronizer does.
+  /// Uses only these options: catalogue, codec, feedback, dense_below, exchange, algorithm, seed, weights, trace.
+  /// `exchange` must end with gradients. `clip_norm` and `zero_missing` must be off, because they need all gradients.
+  /// Throws as Synchronizer does.
   Combiner(Group& group, std::vector<Gradient> gradients, const SynchronizerOptions& options = {});
   ~Combiner();
   Combiner(const Combiner&) = delete;

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "syncopate/catalogue.hpp"
 #include "syncopate/dtype.hpp"
 
 namespace syncopate {
@@ -79,13 +80,14 @@ struct OptimizerOptions {
   bool corrected = false;
   ParallelFor parallel{};  ///< used for large tensors; empty: the calling thread. The result does not depend on it.
   std::optional<SharedWork> shared{};  ///< empty: this rank does all the work
+  Catalogue catalogue{};               ///< where `rule` is looked up
 };
 
 /// Throws Misuse: an unknown rule, a hyperparameter that the rule does not have, a value out of range, or `corrected`
 /// under a rule that cannot use such gradients.
 void require_allowed(const OptimizerOptions& options);
 /// Whether the rule scales each tensor's update by a trust ratio of its norms (LARS, LAMB). Throws Misuse.
-[[nodiscard]] bool is_layer_wise(std::string_view rule);
+[[nodiscard]] bool is_layer_wise(std::string_view rule, const Catalogue& catalogue = {});
 
 /// One named part of an optimizer's state: a float for each weight that it updates, tensor after tensor.
 struct OptimizerState {

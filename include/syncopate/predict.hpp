@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "syncopate/catalogue.hpp"
 #include "syncopate/cluster.hpp"
 #include "syncopate/plan.hpp"
 
@@ -66,6 +67,7 @@ struct PredictOptions {
   std::vector<std::string> policies;
   std::uint64_t fusion_bytes = 0;  ///< size for `fusion` without a size of its own; 0: from model and ranks
   ExchangeLawOf law{};             ///< empty: an all-reduce of the gradients as they are
+  Catalogue catalogue{};           ///< where `policies` are looked up
 };
 
 /// Layers [first, last], which travel together; times count from the start of the step.

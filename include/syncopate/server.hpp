@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "syncopate/catalogue.hpp"
 #include "syncopate/dtype.hpp"
 #include "syncopate/feedback.hpp"
 #include "syncopate/log.hpp"
@@ -66,6 +67,7 @@ struct ServerOptions {
   /// step that all servers have. Excludes replicas.
   std::string snapshots{};
   std::int64_t snapshot_every = 100;
+  Catalogue catalogue{};  ///< must have the entries that the workers name
   JobAccess access{};
   Log log{};
 };
@@ -109,6 +111,8 @@ class Server final {
 };
 
 struct WorkerOptions {
+  /// Where placement, consistency, codecs and optimizer are looked up. Workers and servers need the same entries.
+  Catalogue catalogue{};
   std::vector<std::string> servers;  ///< all addresses in the order of indices
   std::size_t worker = 0, workers = 1;
   std::string placement = "uniform";  ///< a name from shelf server/placement

@@ -35,6 +35,7 @@ struct SimulateOptions {
   bool segments = false;
   bool timeline = false;  ///< fill Simulation::timeline with rank 0's last step
   ExchangeLawOf law{};    ///< empty: an all-reduce of the gradients as they are; not with `segments` or slow hosts
+  Catalogue catalogue{};  ///< where `policies` are looked up
   std::function<void(std::string_view policy, int ranks)> progress{};  ///< called before each row is computed
 };
 inline constexpr int kMostSegmentedRanks = 128;

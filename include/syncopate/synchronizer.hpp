@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "syncopate/catalogue.hpp"
 #include "syncopate/cluster.hpp"
 #include "syncopate/dtype.hpp"
 #include "syncopate/feedback.hpp"
@@ -44,6 +45,7 @@ enum class Updater : std::uint8_t {
 [[nodiscard]] Updater updater_of(std::string_view exchange);  ///< throws Misuse, naming the allowed names
 
 struct SynchronizerOptions {
+  Catalogue catalogue{};  ///< where `policy` and the codecs are looked up; every rank needs the same entries
   /// A name from shelf schedule/policy. Policies that weigh times (mg_wfbp, exact_dp) first measure for nine steps
   /// under temporary partitions; then rank 0 plans, and every rank adopts its plan.
   std::string policy = "fusion";

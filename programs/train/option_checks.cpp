@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "require.hpp"
-#include "syncopate/tooling/catalogue.hpp"
 #include "syncopate/tooling/names.hpp"
+#include "syncopate/tooling/shelves.hpp"
 #include "update/optimizer.hpp"
 
 namespace syncopate::train {
@@ -14,7 +14,7 @@ namespace {
 
 void require_entry(std::string_view shelf, std::string_view name) {
   std::vector<std::string_view> known;
-  for (const CatalogueEntry& entry : catalogue()) {
+  for (const ShelfEntry& entry : shelf_entries()) {
     if (entry.shelf != shelf) continue;
     if (entry.name == name) return;
     known.push_back(entry.name);

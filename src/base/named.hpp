@@ -30,4 +30,24 @@ template <class Entry>
   throw Misuse(unknown_name(what, name, names));
 }
 
+/// For Catalogue: adds an entry. Throws Misuse for a name that is not allowed, or that one of `all` entries has.
+template <class Entry>
+void add_entry(std::string_view what, std::vector<const Entry*>& added, const Entry& mine,
+               std::span<const Entry* const> all) {
+  require(!mine.name.empty() && mine.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == mine.name.npos,
+          "a {} is named '{}'; allowed: a name of a-z, 0-9 and _", what, mine.name);
+  require(std::ranges::find(all, mine.name, [](const Entry* entry) { return entry->name; }) == all.end(),
+          "the catalogue already has a {} '{}'; allowed: another name", what, mine.name);
+  added.push_back(&mine);
+}
+
+/// For Catalogue: the library's entries, then the added ones.
+template <class Entry>
+[[nodiscard]] std::vector<const Entry*> joined(std::span<const Entry* const> shelf,
+                                               const std::vector<const Entry*>& added) {
+  std::vector<const Entry*> all(shelf.begin(), shelf.end());
+  all.insert(all.end(), added.begin(), added.end());
+  return all;
+}
+
 }  // namespace syncopate::base

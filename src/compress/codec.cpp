@@ -1,6 +1,21 @@
 // Codecs by name and parameter.
 #include "compress/codec.hpp"
 
+namespace syncopate {
+
+std::vector<const compress::Codec*> Catalogue::codecs() const { return base::joined(compress::codecs(), codecs_); }
+
+Catalogue Catalogue::with(const compress::Codec& mine) const {
+  Catalogue more = *this;
+  base::add_entry<compress::Codec>("codec", more.codecs_, mine, codecs());
+  base::require(mine.wire_bytes != nullptr && mine.coder != nullptr,
+                "codec {} lacks a function; allowed: with wire_bytes and coder", mine.name);
+  base::shelf::require_usual({"codec", mine.name, mine.parameter, mine.parameter}, mine.parameters);
+  return more;
+}
+
+}  // namespace syncopate
+
 namespace syncopate::compress {
 
 namespace {
@@ -45,19 +60,24 @@ void Coder::add(base::ConstBytes /*packet*/, std::span<float> /*into*/) const {
   throw Misuse("packets of this codec cannot be decoded without another round");
 }
 
-std::string Settings::text() const {
-  std::string text = parameter.empty() ? std::string(codec->name) : fmt::format("{}:{}", codec->name, parameter);
-  if (feedback.kind != Feedback::Kind::none) text += ", feedback " + feedback.text();
-  if (warmup.steps > 0) text += fmt::format(", from density {} in {} steps", warmup.density, warmup.steps);
-  if (codec->feedback != FeedbackUse::pointless) text += fmt::format(", dense below {} elements", dense_below);
+std::string text_of(const Settings& settings) {
+  const Codec& codec = *settings.codec;
+  std::string text =
+      settings.parameter.empty() ? std::string(codec.name) : fmt::format("{}:{}", codec.name, settings.parameter);
+  if (settings.feedback.kind != Feedback::Kind::none) text += ", feedback " + text_of(settings.feedback);
+  if (settings.warmup.steps > 0)
+    text += fmt::format(", from density {} in {} steps", settings.warmup.density, settings.warmup.steps);
+  if (codec.feedback != FeedbackUse::pointless) text += fmt::format(", dense below {} elements", settings.dense_below);
   return text;
 }
 
-std::string Settings::owner() const {
-  std::string text(codec->name);
-  if (feedback.kind != Feedback::Kind::none)
-    text += feedback.kind == Feedback::Kind::residual ? ", feedback residual" : ", feedback momentum";
-  if (codec->feedback != FeedbackUse::pointless) text += fmt::format(", dense below {} elements", dense_below);
+std::string owner_of(const Settings& settings) {
+  const Feedback::Kind kind = settings.feedback.kind;
+  std::string text(settings.codec->name);
+  if (kind != Feedback::Kind::none)
+    text += kind == Feedback::Kind::residual ? ", feedback residual" : ", feedback momentum";
+  if (settings.codec->feedback != FeedbackUse::pointless)
+    text += fmt::format(", dense below {} elements", settings.dense_below);
   return text;
 }
 
@@ -84,8 +104,8 @@ std::size_t wire_bytes_of(const Settings& settings, std::span<const Tensor> tens
   return (coded ? settings : plain).codec->wire_bytes(coded ? settings : plain, tensors);
 }
 
-Settings settings_of(std::string_view text) {
-  auto [codec, parameter] = base::shelf::entry_and_parameter("codec", text, codecs());
+Settings settings_of(std::string_view text, const Catalogue& catalogue) {
+  auto [codec, parameter] = base::shelf::entry_and_parameter<Codec>("codec", text, catalogue.codecs());
   Settings settings{codec, std::move(parameter)};
   settings.numbers =
       base::shelf::numbers_of({"codec", codec->name, settings.parameter, codec->parameter}, codec->parameters);

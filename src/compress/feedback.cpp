@@ -1,15 +1,15 @@
 // Feedback: forms the elements to encode, and keeps what was not sent.
-#include "compress/feedback.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
+#include "compress/codec.hpp"
 #include "kernel/norm.hpp"
 #include "kernel/reduce.hpp"
 #include "kernel/stream.hpp"
+#include "syncopate/codec_feedback.hpp"
 
 namespace syncopate::compress {
 
@@ -39,11 +39,12 @@ void scale(float* into, std::size_t count, float factor) { kernel::scale(DType::
 
 }  // namespace
 
-std::string Feedback::text() const {
-  if (kind == Kind::none) return "none";
-  std::string text = kind == Kind::residual ? "residual" : fmt::format("momentum {}", momentum);
-  if (nesterov) text += " nesterov";
-  if (clip_norm > 0) text += fmt::format(", clipped to {}", clip_norm);
+std::string text_of(const Feedback& feedback) {
+  if (feedback.kind == Feedback::Kind::none) return "none";
+  std::string text =
+      feedback.kind == Feedback::Kind::residual ? "residual" : fmt::format("momentum {}", feedback.momentum);
+  if (feedback.nesterov) text += " nesterov";
+  if (feedback.clip_norm > 0) text += fmt::format(", clipped to {}", feedback.clip_norm);
   return text;
 }
 

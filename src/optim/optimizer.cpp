@@ -23,7 +23,7 @@ void in_turn(std::size_t count, const std::function<void(std::size_t)>& body) {
 }
 
 Hyperparameters allowed(const OptimizerOptions& options) {
-  const Rule& rule = rule_named(options.rule);
+  const Rule& rule = rule_named(options.rule, options.catalogue);
   base::require(!options.corrected || rule.takes_corrected,
                 "optimizer {} cannot use gradients that already contain momentum; allowed: momentum, nesterov",
                 rule.name);
@@ -44,12 +44,14 @@ void require_usable(std::span<const WeightTensor> tensors) {
 
 void require_allowed(const OptimizerOptions& options) { static_cast<void>(allowed(options)); }
 
-bool is_layer_wise(std::string_view rule) { return rule_named(rule).trust != nullptr; }
+bool is_layer_wise(std::string_view rule, const Catalogue& catalogue) {
+  return rule_named(rule, catalogue).trust != nullptr;
+}
 
 class Optimizer::Impl {
  public:
   Impl(std::vector<WeightTensor> tensors, const OptimizerOptions& options)
-      : rule_(rule_named(options.rule)),
+      : rule_(rule_named(options.rule, options.catalogue)),
         with_(allowed(options)),
         corrected_(options.corrected),
         parallel_(options.parallel ? options.parallel : in_turn),

@@ -10,6 +10,21 @@
 #include "base/named.hpp"
 #include "base/require.hpp"
 
+namespace syncopate {
+
+std::vector<const optim::Rule*> Catalogue::rules() const { return base::joined(optim::rules(), rules_); }
+
+Catalogue Catalogue::with(const optim::Rule& mine) const {
+  Catalogue more = *this;
+  base::add_entry<optim::Rule>("optimizer", more.rules_, mine, rules());
+  base::require(mine.update != nullptr && mine.state.size() <= optim::kMostStates,
+                "optimizer {} has {} states and {} update; allowed: at most {} states, and an update", mine.name,
+                mine.state.size(), mine.update == nullptr ? "no" : "an", optim::kMostStates);
+  return more;
+}
+
+}  // namespace syncopate
+
 namespace syncopate::optim {
 
 namespace {
@@ -50,7 +65,9 @@ Hyperparameters hyperparameters_of(const Rule& rule, std::span<const std::pair<s
   return result;
 }
 
-const Rule& rule_named(std::string_view name) { return base::entry_named("optimizer", name, rules()); }
+const Rule& rule_named(std::string_view name, const Catalogue& catalogue) {
+  return base::entry_named<Rule>("optimizer", name, catalogue.rules());
+}
 
 float Step::rate() const {
   const double product = at.rate * trust;

@@ -1,4 +1,4 @@
-// Cost: the time of an exchange as a function of its bytes; and the shelf cost/, the models that produce one.
+// CostModel: an entry of the shelf cost/: it makes the cost of an exchange from measured or known numbers.
 #pragma once
 
 #include <functional>
@@ -7,42 +7,14 @@
 #include <string_view>
 #include <vector>
 
+#include "syncopate/policy.hpp"
+
 namespace syncopate::schedule {
 
 /// A measured exchange.
 struct Point {
   double bytes = 0, seconds = 0;
   friend bool operator==(const Point&, const Point&) = default;
-};
-
-/// A straight line, valid from begin_bytes to the start of the next piece.
-struct Piece {
-  double begin_bytes = 0, seconds = 0, seconds_per_byte = 0;
-  friend bool operator==(const Piece&, const Piece&) = default;
-};
-
-/// T(M): seconds that an exchange of M bytes occupies the channel. Piecewise linear; the last piece has no end.
-class Cost final {
- public:
-  Cost() : pieces_(1) {}  ///< every exchange takes no time
-  /// Pieces ascend from 0 bytes. Throws Misuse otherwise, or if a time is not a finite number of at least 0.
-  explicit Cost(std::vector<Piece> pieces);
-  static Cost affine(double a_s, double b_s_per_byte) { return Cost({{0, a_s, b_s_per_byte}}); }
-
-  [[nodiscard]] double operator()(double bytes) const noexcept;
-  /// The start-up time of a message: a in a + b M.
-  [[nodiscard]] double startup_s() const noexcept { return pieces_.front().seconds; }
-  [[nodiscard]] std::span<const Piece> pieces() const noexcept { return pieces_; }
-
-  /// CPU seconds per exchanged byte that computing on the same rank loses. No exchange is shorter than this.
-  double cpu_s_per_byte = 0;
-  /// Seconds that the ranks need to agree on a bucket before it leaves, whatever its size (policy online).
-  double agreement_s = 0;
-
-  friend bool operator==(const Cost&, const Cost&) = default;
-
- private:
-  std::vector<Piece> pieces_;
 };
 
 /// A line fitted through points, and its errors.

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "schedule/timeline.hpp"
+#include "syncopate/policy.hpp"
 
 namespace syncopate::schedule {
 

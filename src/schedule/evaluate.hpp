@@ -2,7 +2,6 @@
 #pragma once
 
 #include "schedule/cost.hpp"
-#include "schedule/timeline.hpp"
 
 namespace syncopate::schedule {
 

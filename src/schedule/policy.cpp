@@ -7,9 +7,34 @@
 
 #include "base/named.hpp"
 
+namespace syncopate {
+
+std::vector<const schedule::Policy*> Catalogue::policies() const {
+  return base::joined(schedule::policies(), policies_);
+}
+
+Catalogue Catalogue::with(const schedule::Policy& mine) const {
+  Catalogue more = *this;
+  base::add_entry<schedule::Policy>("policy", more.policies_, mine, policies());
+  base::require(mine.partition != nullptr, "policy {} has no partition; allowed: with one", mine.name);
+  return more;
+}
+
+}  // namespace syncopate
+
 namespace syncopate::schedule {
 
-const Policy& policy_named(std::string_view name) { return base::entry_named("policy", name, policies()); }
+const Policy& policy_named(std::string_view name, const Catalogue& catalogue) {
+  return base::entry_named<Policy>("policy", name, catalogue.policies());
+}
+
+Partition partition_by(const Policy& policy, const Timeline& timeline, const PolicyOptions& options) {
+  Partition partition = policy.partition(timeline, options);
+  const std::string flaw = illegal(partition, timeline.layers.size());
+  base::require(flaw.empty(), "policy {}: {}; allowed: every layer in one bucket, the last layer first", policy.name,
+                flaw);
+  return partition;
+}
 
 const Cost& required_cost(std::string_view policy, const Timeline& timeline, const PolicyOptions& options) {
   const bool timed = std::ranges::any_of(timeline.layers, [](const Layer& layer) { return layer.backward_s > 0; });

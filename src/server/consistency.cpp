@@ -3,6 +3,22 @@
 
 #include "base/shelf/parameters.hpp"
 
+namespace syncopate {
+
+std::vector<const server::Consistency*> Catalogue::consistencies() const {
+  return base::joined(server::consistencies(), consistencies_);
+}
+
+Catalogue Catalogue::with(const server::Consistency& mine) const {
+  Catalogue more = *this;
+  base::add_entry<server::Consistency>("consistency", more.consistencies_, mine, consistencies());
+  base::require(mine.rule != nullptr, "consistency {} has no rule; allowed: with one", mine.name);
+  base::shelf::require_usual({"consistency", mine.name, mine.parameter, mine.parameter}, mine.parameters);
+  return more;
+}
+
+}  // namespace syncopate
+
 namespace syncopate::server {
 
 bool must_fetch(const Rule& rule, const ClockView& clocks) noexcept {
@@ -18,9 +34,11 @@ bool travels(const Rule& rule, const ClockView& clocks) {
   return rule.travels_early && rule.travels_early(clocks);
 }
 
-Rule rule_of(std::string_view text) {
-  const auto [entry, parameter] = base::shelf::entry_and_parameter("consistency", text, consistencies());
-  return entry->rule(parameter);
+Rule rule_of(std::string_view text, const Catalogue& catalogue) {
+  const auto [entry, parameter] =
+      base::shelf::entry_and_parameter<Consistency>("consistency", text, catalogue.consistencies());
+  return entry->rule(
+      base::shelf::numbers_of({"consistency", entry->name, parameter, entry->parameter}, entry->parameters));
 }
 
 }  // namespace syncopate::server

@@ -8,6 +8,22 @@
 
 #include "base/named.hpp"
 
+namespace syncopate {
+
+std::vector<const server::Placement*> Catalogue::placements() const {
+  return base::joined(server::placements(), placements_);
+}
+
+Catalogue Catalogue::with(const server::Placement& mine) const {
+  Catalogue more = *this;
+  base::add_entry<server::Placement>("placement", more.placements_, mine, placements());
+  base::require(mine.place != nullptr && mine.most_bytes != nullptr,
+                "placement {} lacks a function; allowed: with place and most_bytes", mine.name);
+  return more;
+}
+
+}  // namespace syncopate
+
 namespace syncopate::server {
 
 namespace {
@@ -24,7 +40,9 @@ std::string misplaced_within(const Shard& shard, const Demand& demand) {
 
 }  // namespace
 
-const Placement& placement_named(std::string_view name) { return base::entry_named("placement", name, placements()); }
+const Placement& placement_named(std::string_view name, const Catalogue& catalogue) {
+  return base::entry_named<Placement>("placement", name, catalogue.placements());
+}
 
 std::vector<Shard> shards_of(const Placement& placement, const Demand& demand) {
   base::require(demand.servers >= 1, "placement {} has {} servers; allowed: at least 1", placement.name,
@@ -34,7 +52,11 @@ std::vector<Shard> shards_of(const Placement& placement, const Demand& demand) {
     base::require(demand.table_bytes[table] % demand.grain_bytes == 0,
                   "table {} has {} bytes; allowed: multiples of the grain of {} bytes", table,
                   demand.table_bytes[table], demand.grain_bytes);
-  return placement.place(demand);
+  std::vector<Shard> shards = placement.place(demand);
+  const std::string flaw = misplaced(shards, demand);
+  base::require(flaw.empty(), "placement {}: {}; allowed: every byte in one shard, by table and range", placement.name,
+                flaw);
+  return shards;
 }
 
 std::vector<std::size_t> loads_of(std::span<const Shard> shards, std::size_t servers) {

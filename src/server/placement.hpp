@@ -1,45 +1,22 @@
-// Placement: an entry of the shelf placement/: assigns the parts of tables to servers.
+// Placements by name, the shards of a demand, and the loads that result.
 #pragma once
 
-#include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "syncopate/catalogue.hpp"
+#include "syncopate/placement.hpp"
+
 namespace syncopate::server {
 
-/// The tables to place, in the order of their creation: the forward order of their layers.
-struct Demand {
-  std::span<const std::size_t> table_bytes;  ///< each a multiple of grain_bytes; a table of 0 bytes gets no shard
-  std::size_t servers = 1;                   ///< at least 1
-  std::size_t grain_bytes = 4;               ///< a table is divided only at multiples of it; at least 1
-};
-
-/// The bytes [begin, end) of a table, which one server keeps.
-struct Shard {
-  std::size_t table = 0, begin = 0, end = 0;
-  std::size_t server = 0;
-  friend bool operator==(const Shard&, const Shard&) = default;
-};
-
-struct Placement {
-  std::string_view name;
-  std::string_view summary;
-  std::string_view source;
-  /// Shards by table, then by range: each byte in exactly one, none empty. `demand` is allowed (see
-  /// `shards_of`).
-  std::vector<Shard> (*place)(const Demand& demand);
-  /// The law: no server keeps more bytes than this, whatever the tables.
-  double (*most_bytes)(const Demand& demand);
-};
-
-/// Every placement, by name (generated from the folder placement/).
+/// The library's placements, by name (generated from the folder placement/).
 [[nodiscard]] std::span<const Placement* const> placements();
-[[nodiscard]] const Placement& placement_named(std::string_view name);  ///< throws Misuse that lists them
+[[nodiscard]] const Placement& placement_named(std::string_view name, const Catalogue& catalogue = {});  ///< or Misuse
 
-/// The shards of `demand` under `placement`. Pure: equal on every process. Throws Misuse if there is no server, or a
-/// table is not a multiple of the grain.
+/// The shards of `demand` under `placement`. Pure: equal on every process. Throws Misuse if there is no server, a table
+/// is not a multiple of the grain, or the placement breaks its laws.
 [[nodiscard]] std::vector<Shard> shards_of(const Placement& placement, const Demand& demand);
 
 /// The bytes that each server keeps.

@@ -11,12 +11,12 @@ namespace syncopate::simulate {
 schedule::Partition Candidate::partition(const schedule::Timeline& timeline, const schedule::Cost& cost) const {
   schedule::PolicyOptions with_cost = options;
   with_cost.cost = cost;
-  return policy->partition(timeline, with_cost);
+  return partition_by(*policy, timeline, with_cost);
 }
 
-Candidate candidate_of(const std::string& label, const schedule::PolicyOptions& options) {
+Candidate candidate_of(const std::string& label, const schedule::PolicyOptions& options, const Catalogue& catalogue) {
   const std::size_t colon = label.find(':');
-  Candidate candidate{&schedule::policy_named(label.substr(0, colon)), options};
+  Candidate candidate{&schedule::policy_named(label.substr(0, colon), catalogue), options};
   if (colon != std::string::npos) {
     base::require(candidate.policy->name == "fusion", "policy '{}': only fusion takes a size, as in fusion:64MiB",
                   label);

@@ -19,7 +19,8 @@ struct Candidate {
 };
 
 /// Parses "online", "fusion", "fusion:64MiB", "fusion:ddp". Throws Misuse.
-[[nodiscard]] Candidate candidate_of(const std::string& label, const schedule::PolicyOptions& options);
+[[nodiscard]] Candidate candidate_of(const std::string& label, const schedule::PolicyOptions& options,
+                                     const Catalogue& catalogue = {});
 /// Throws Misuse if the profile has no layers.
 [[nodiscard]] schedule::Timeline timeline_of(const Profile& profile);
 

@@ -37,7 +37,7 @@ Prices prices_of(const Question& question, const simulate::costs::Change& change
 std::vector<std::string> labels_of(const PredictOptions& options) {
   if (!options.policies.empty()) return options.policies;
   std::vector<std::string> labels;
-  for (const schedule::Policy* policy : schedule::policies()) {
+  for (const schedule::Policy* policy : options.catalogue.policies()) {
     labels.emplace_back(policy->name);
     if (policy->name == "fusion") labels.insert(labels.end(), {"fusion:ddp", "fusion:64MiB", "fusion:128MiB"});
   }
@@ -83,8 +83,9 @@ std::vector<Prediction> predict_policies(const Profile& profile, const Cluster& 
   std::vector<Prediction> predictions;
   for (const std::string& label : labels_of(options)) {
     Prediction prediction =
-        predict(simulate::candidate_of(label, {.fusion_bytes = options.fusion_bytes, .ranks = cluster.ranks}), timeline,
-                network);
+        predict(simulate::candidate_of(label, {.fusion_bytes = options.fusion_bytes, .ranks = cluster.ranks},
+                                       options.catalogue),
+                timeline, network);
     prediction.policy = label;
     prediction.with_merging_s = optimum_s;
     prediction.over_optimum = std::max(0.0, prediction.iteration_s / optimum_s - 1);  // rounding may give -1e-16

@@ -6,7 +6,7 @@
 #include "base/clock.hpp"
 #include "base/require.hpp"
 #include "schedule/dispatch.hpp"
-#include "schedule/timeline.hpp"
+#include "schedule/median.hpp"
 #include "simulate/candidate.hpp"
 #include "simulate/costs.hpp"
 #include "syncopate/collective.hpp"

@@ -22,7 +22,7 @@ constexpr std::string_view kDear = "dear";
 std::vector<std::string> labels_of(const SimulateOptions& options) {
   if (!options.policies.empty()) return options.policies;
   std::vector<std::string> labels;
-  for (const schedule::Policy* policy : schedule::policies()) labels.emplace_back(policy->name);
+  for (const schedule::Policy* policy : options.catalogue.policies()) labels.emplace_back(policy->name);
   labels.emplace_back("fusion:ddp");
   labels.emplace_back(kDear);
   return labels;
@@ -154,7 +154,7 @@ double step_s(const std::string& label, const simulate::Training& training, cons
     return mean_step_s(run_dear(training, fused, steps + 2), 2);  // the first step has no all-gather
   }
   const simulate::Candidate candidate =
-      simulate::candidate_of(label, {.fusion_bytes = options.fusion_bytes, .ranks = cluster.ranks});
+      simulate::candidate_of(label, {.fusion_bytes = options.fusion_bytes, .ranks = cluster.ranks}, options.catalogue);
   if (candidate.decides_late()) return mean_step_s(run_online(training, steps), 0);
   return mean_step_s(run_partition(training, candidate.partition(training.timeline, cost), steps), 0);
 }

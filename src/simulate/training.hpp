@@ -5,7 +5,6 @@
 #include <functional>
 #include <vector>
 
-#include "schedule/timeline.hpp"
 #include "simulate/candidate.hpp"
 #include "syncopate/simulate.hpp"
 #include "syncopate/trace.hpp"

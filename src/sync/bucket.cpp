@@ -158,7 +158,7 @@ Bucket bucket_of(const BucketInputs& inputs, std::span<const std::size_t> gradie
   for (const std::size_t i : gradients) {
     const compress::Tensor whole = whole_tensor(inputs, i);
     const bool coded = compress::is_coded(inputs.settings[i], whole);
-    CodingGroup& group = groups[{whole.values.dtype, coded, coded ? inputs.settings[i].text() : ""}];
+    CodingGroup& group = groups[{whole.values.dtype, coded, coded ? compress::text_of(inputs.settings[i]) : ""}];
     group.gradients.push_back(i);
     group.whole.push_back(whole);
     group.part.push_back(part_tensor(inputs, i));

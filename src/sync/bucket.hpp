@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "schedule/timeline.hpp"
 #include "sync/codec_state.hpp"
 #include "sync/cut.hpp"
 #include "sync/exchange.hpp"
+#include "syncopate/policy.hpp"
 #include "syncopate/synchronizer.hpp"
 
 namespace syncopate::sync {

@@ -107,7 +107,7 @@ void require_shape(const Gradient& gradient) {
 }  // namespace
 
 compress::Settings codec_settings(const SynchronizerOptions& options) {
-  compress::Settings settings = compress::settings_of(options.codec);
+  compress::Settings settings = compress::settings_of(options.codec, options.catalogue);
   const FeedbackOptions& feedback = options.feedback;
   settings.feedback = feedback_of(feedback, *settings.codec);
   // The averages are velocities. Clipping them would remove a part that ranks no longer hold in their residuals.
@@ -150,7 +150,7 @@ std::vector<compress::Settings> checked_settings(const std::vector<Gradient>& gr
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     const Gradient& gradient = gradients[i];
     require_shape(gradient);
-    require_fit(exchange, *settings[i].codec, options.algorithm);
+    require_fit(exchange, *settings[i].codec, options.algorithm, options.catalogue);
     compress::require_taken(settings[i], gradient.name, gradient.dtype);
     base::require(
         !exchange.narrowing || !is_integer(gradient.dtype),
@@ -183,11 +183,11 @@ std::string joined(std::span<const compress::Settings> settings, TextOf text_of_
 }  // namespace
 
 std::string text_of(std::span<const compress::Settings> settings) {
-  return joined(settings, [](const compress::Settings& each) { return each.text(); });
+  return joined(settings, [](const compress::Settings& each) { return compress::text_of(each); });
 }
 
 std::string owner_of(std::span<const compress::Settings> settings) {
-  return joined(settings, [](const compress::Settings& each) { return each.owner(); });
+  return joined(settings, [](const compress::Settings& each) { return compress::owner_of(each); });
 }
 
 }  // namespace syncopate::sync

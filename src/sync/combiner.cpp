@@ -34,7 +34,7 @@ void agree(Group& group, const std::vector<Gradient>& gradients, const Synchroni
 class Combiner::Impl final {
  public:
   Impl(Group& group, std::vector<Gradient> gradients, const SynchronizerOptions& options)
-      : flow_(group, gradients, options, sync::checked_settings(gradients, checked(options)),
+      : flow_(group, gradients, options, sync::planning::compared_settings(group, gradients, checked(options)),
               sync::GradientMemory::caller),
         is_combined_(gradients.size()) {
     if (communicates()) agree(group, gradients, options);

@@ -27,14 +27,15 @@ Updater Exchange::updater() const noexcept {
   return std::holds_alternative<GathersWeights>(ending) ? Updater::shards : Updater::caller;
 }
 
-void require_fit(const Exchange& exchange, const compress::Codec& codec, std::string_view algorithm) {
+void require_fit(const Exchange& exchange, const compress::Codec& codec, std::string_view algorithm,
+                 const Catalogue& catalogue) {
   const auto fits = [&](const compress::Codec& entry) {
     return exchange.serves.includes(entry.combines) && (exchange.answers_everywhere || entry.one_round) &&
            (exchange.codes || entry.name == "none");
   };
   if (!fits(codec)) {
     std::vector<std::string> names;
-    for (const compress::Codec* entry : compress::codecs())
+    for (const compress::Codec* entry : catalogue.codecs())
       if (fits(*entry)) names.push_back(fmt::format("'{}'", entry->name));
     throw Misuse(fmt::format("exchange {} does not work with codec {}; allowed: codec {}{}", exchange.name, codec.name,
                              fmt::join(names, ", "), names.size() == 1 ? " only" : ""));

@@ -109,7 +109,8 @@ struct Exchange {
 [[nodiscard]] const Exchange& exchange_named(std::string_view name);  ///< throws Misuse that lists them
 /// Throws Misuse where the codec needs rounds that the exchange does not serve, or the algorithm (a name, or "auto")
 /// does not offer the exchange's collectives.
-void require_fit(const Exchange& exchange, const compress::Codec& codec, std::string_view algorithm);
+void require_fit(const Exchange& exchange, const compress::Codec& codec, std::string_view algorithm,
+                 const Catalogue& catalogue = {});
 [[nodiscard]] RowShare share_of(const Exchange& exchange, Group& group);
 
 // Building blocks of exchanges. All run on the communication thread and sleep while they wait, because the backward

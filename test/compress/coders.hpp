@@ -178,7 +178,7 @@ class Coders final {
       said.push_back(payload_of(*rank.round));
       const std::byte* const begin = rank.round->payload.bytes().data();
       if (begin < rank.wire.data() || begin >= rank.wire.data() + rank.wire.size()) continue;
-      ASSERT_LE(begin + said.back().size(), rank.wire.data() + rank.wire_bytes) << settings_.text();
+      ASSERT_LE(begin + said.back().size(), rank.wire.data() + rank.wire_bytes) << compress::text_of(settings_);
     }
     if (!said.empty()) payloads_.push_back(std::move(said));
   }

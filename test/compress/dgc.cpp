@@ -124,7 +124,7 @@ TEST(Dgc, SendsAboutTheWantedNumberWhereLocalClippingShortensTheGradient) {
         for (float& value : coders.at(0).values) value *= static_cast<float>(ratio / std::sqrt(squares));
         coders.step();
         const auto zeros = static_cast<std::size_t>(std::ranges::count(coders.at(0).values, 0.0F));
-        EXPECT_GE(kElements - zeros, kWanted * 8 / 10) << feedback.text() << ", " << ratio << ", step " << step;
+        EXPECT_GE(kElements - zeros, kWanted * 8 / 10) << text_of(feedback) << ", " << ratio << ", step " << step;
         EXPECT_LE(kElements - zeros, kWanted);
       }
     }
@@ -151,7 +151,7 @@ TEST(LocalClipping, SelectsAsIfTheGradientHadBeenShort) {
         for (float& value : shortened.at(0).values) value *= scale;
         clipped.step();
         shortened.step();
-        ASSERT_EQ(values, shortened.at(0).values) << codec << ", " << feedback.text() << ", step " << step;
+        ASSERT_EQ(values, shortened.at(0).values) << codec << ", " << text_of(feedback) << ", step " << step;
       }
     }
 }
@@ -198,7 +198,7 @@ TEST(Estimate, IsTheElementThatFeedbackForms) {
       Values estimates;
       for (std::size_t i = 0; i < 1000; ++i) estimates.push_back(tensor.estimate(i));
       tensor.form({0, 1000});
-      for (std::size_t i = 0; i < 1000; ++i) ASSERT_NEAR(estimates[i], tensor.elements()[i], 4e-6) << with.text();
+      for (std::size_t i = 0; i < 1000; ++i) ASSERT_NEAR(estimates[i], tensor.elements()[i], 4e-6) << text_of(with);
     }
 }
 

@@ -103,7 +103,7 @@ class Keeper : public testing::Test {
   }
 
   base::Time now{};
-  ReplicaKeeper keeper{0, kMemory, kBound, {.level = LogLevel::off}, std::make_unique<SetClock>(now)};
+  ReplicaKeeper keeper{0, kMemory, kBound, {.level = LogLevel::off}, {}, std::make_unique<SetClock>(now)};
   Process healthy{.number = 1}, other{.number = 2};
 };
 
@@ -163,7 +163,7 @@ TEST_F(Keeper, LetsTheServerReplaceItsOwnStreamWhileAnotherProcessWaits) {
 }
 
 TEST_F(Keeper, WithoutAReplicaPrefersTheProcessThatHasTables) {
-  ReplicaKeeper restarted{0, kMemory, kBound, {.level = LogLevel::off}, std::make_unique<SetClock>(now)};
+  ReplicaKeeper restarted{0, kMemory, kBound, {.level = LogLevel::off}, {}, std::make_unique<SetClock>(now)};
   other.claim(restarted, RelayKind::claim_empty);
   EXPECT_TRUE(other.received.has(RelayKind::holds));
   healthy.claim(restarted, RelayKind::claim);

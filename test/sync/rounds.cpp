@@ -139,7 +139,7 @@ TEST(CodecState, ForgetsOneStepOnRequestAndNoMore) {
 }
 
 TEST(Settings, ParametersStandInTheName) {
-  EXPECT_EQ(compress::settings_of("fp16").text(), "fp16");
+  EXPECT_EQ(text_of(compress::settings_of("fp16")), "fp16");
   EXPECT_THROW(std::ignore = compress::settings_of("fp16:3"), Misuse);
   EXPECT_THROW(std::ignore = compress::settings_of("fp17"), Misuse);
 }

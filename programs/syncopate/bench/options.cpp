@@ -13,8 +13,8 @@
 #include "syncopate/cluster.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/plan.hpp"
-#include "syncopate/tooling/catalogue.hpp"
 #include "syncopate/tooling/names.hpp"
+#include "syncopate/tooling/shelves.hpp"
 #include "syncopate/tooling/units.hpp"
 
 namespace syncopate::tools::bench {
@@ -28,7 +28,7 @@ void require(bool condition, fmt::format_string<Args...> message, Args&&... args
 /// Every algorithm of the catalogue that offers the collective for `ranks` ranks.
 std::vector<std::string> offering(Collective collective, int ranks) {
   std::vector<std::string> names;
-  for (const CatalogueEntry& entry : catalogue()) {
+  for (const ShelfEntry& entry : shelf_entries()) {
     if (entry.shelf != "algorithm") continue;
     try {
       (void)plan_collective({.collective = collective, .algorithm = std::string(entry.name), .ranks = ranks});

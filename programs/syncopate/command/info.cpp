@@ -6,9 +6,9 @@
 
 #include "command.hpp"
 #include "syncopate/error.hpp"
-#include "syncopate/tooling/catalogue.hpp"
 #include "syncopate/tooling/environment.hpp"
 #include "syncopate/tooling/names.hpp"
+#include "syncopate/tooling/shelves.hpp"
 #include "syncopate/version.hpp"
 
 namespace syncopate::tools::command {
@@ -16,22 +16,22 @@ namespace syncopate::tools::command {
 namespace {
 
 /// All, or those of that name, or of the shelf of that name.
-std::vector<CatalogueEntry> entries(const std::string& name) {
-  std::vector<CatalogueEntry> all = catalogue();
+std::vector<ShelfEntry> entries(const std::string& name) {
+  std::vector<ShelfEntry> all = shelf_entries();
   for (const Command* command : commands()) all.push_back({"command", command->name, command->summary, ""});
   if (name.empty()) return all;
   std::vector<std::string_view> known;
-  for (const CatalogueEntry& entry : all) {
+  for (const ShelfEntry& entry : all) {
     if (std::ranges::find(known, entry.shelf) == known.end()) known.push_back(entry.shelf);
     if (std::ranges::find(known, entry.name) == known.end()) known.push_back(entry.name);
   }
-  std::erase_if(all, [&](const CatalogueEntry& entry) { return entry.name != name && entry.shelf != name; });
+  std::erase_if(all, [&](const ShelfEntry& entry) { return entry.name != name && entry.shelf != name; });
   if (all.empty()) throw Misuse(unknown_name("name", name, known));
   return all;
 }
 
-void print_rows(const std::vector<CatalogueEntry>& all) {
-  for (const CatalogueEntry& entry : all)
+void print_rows(const std::vector<ShelfEntry>& all) {
+  for (const ShelfEntry& entry : all)
     print_row({{"shelf", entry.shelf}, {"name", entry.name}, {"summary", entry.summary}, {"source", entry.source}});
 }
 
@@ -41,9 +41,9 @@ std::string escaped(std::string_view text) {
   return cell;
 }
 
-void print_markdown(const std::vector<CatalogueEntry>& all) {
+void print_markdown(const std::vector<ShelfEntry>& all) {
   std::string_view shelf;
-  for (const CatalogueEntry& entry : all) {
+  for (const ShelfEntry& entry : all) {
     if (entry.shelf != shelf) {
       print_text("{}## {}\n\n| name | what it is | source |\n|---|---|---|\n", shelf.empty() ? "" : "\n", entry.shelf);
       shelf = entry.shelf;
@@ -52,11 +52,11 @@ void print_markdown(const std::vector<CatalogueEntry>& all) {
   }
 }
 
-void print_table(const std::vector<CatalogueEntry>& all) {
+void print_table(const std::vector<ShelfEntry>& all) {
   std::size_t width = 0;
-  for (const CatalogueEntry& entry : all) width = std::max(width, entry.name.size());
+  for (const ShelfEntry& entry : all) width = std::max(width, entry.name.size());
   std::string_view shelf;
-  for (const CatalogueEntry& entry : all) {
+  for (const ShelfEntry& entry : all) {
     if (entry.shelf != shelf) print_text("{}{}\n", shelf.empty() ? "" : "\n", entry.shelf);
     shelf = entry.shelf;
     print_text("  {:<{}}  {}\n", entry.name, width, entry.summary);

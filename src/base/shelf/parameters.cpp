@@ -62,6 +62,14 @@ std::vector<double> numbers_of(const Written& written, std::span<const Parameter
   return values;
 }
 
+void require_usual(const Written& written, std::span<const Parameter> parameters) {
+  const std::size_t values = fields_of(written.usual).size();
+  require(parameters.empty() || values == parameters.size(),
+          "the default '{}' of {} {} has {} values; allowed: one for each of its {} parameters", written.usual,
+          written.what, written.name, values, parameters.size());
+  static_cast<void>(numbers_of(written, parameters));
+}
+
 void require_parameter(const Written& written, std::string_view text) {
   require(!written.usual.empty(), "{} '{}': {} takes no parameter; allowed: {}", written.what, text, written.name,
           written.name);

@@ -1,4 +1,4 @@
-// Parameters of shelf entries: the numbers after the colon of `name:0.01,4`, and their limits.
+// Parameters of shelf entries: parses the numbers after the colon of `name:0.01,4`, and checks their limits.
 #pragma once
 
 #include <span>
@@ -8,18 +8,9 @@
 #include <vector>
 
 #include "base/named.hpp"
+#include "syncopate/parameter.hpp"
 
 namespace syncopate::base::shelf {
-
-struct Parameter {
-  std::string_view name;
-  double above = 0;  ///< exclusive
-  double most = 0;   ///< inclusive
-  bool whole = false;
-  bool or_zero = false;                       ///< 0 is also allowed
-  std::span<const std::string_view> names{};  ///< not empty: it is written as one of these, and its number is the index
-  bool or_auto = false;  ///< `auto:D` is also allowed, with D above 0 and at most 1, and its number is -D
-};
 
 /// An entry's parameters as they were written.
 struct Written {
@@ -32,6 +23,9 @@ struct Written {
 /// The numbers of `written.given`, separated by commas; missing ones at the end have the default. Throws Misuse that
 /// names the parameter, its value and the allowed values.
 [[nodiscard]] std::vector<double> numbers_of(const Written& written, std::span<const Parameter> parameters);
+
+/// Throws Misuse unless the default gives each parameter an allowed value.
+void require_usual(const Written& written, std::span<const Parameter> parameters);
 
 /// Throws Misuse unless `text`, "name:parameter", gives a parameter to an entry that takes one.
 void require_parameter(const Written& written, std::string_view text);

@@ -26,7 +26,7 @@ namespace syncopate::compress::codec {
 
 namespace {
 
-constexpr base::shelf::Parameter kParameters[] = {
+constexpr Parameter kParameters[] = {
     {.name = "alpha", .above = 1e-9, .most = 1e9, .or_auto = true},
     {"masks", 0, 1024, true},
     {"flush", 0, 1e9, true, true},

@@ -20,7 +20,7 @@ constexpr double kUsualBf16 = 1.33, kUsualFp16 = 1.71;
 bool takes(DType dtype) { return dtype == DType::f32 || dtype == DType::bf16 || dtype == DType::f16; }
 
 constexpr std::string_view kTypes[] = {"bf16", "fp16"};
-constexpr base::shelf::Parameter kType[] = {{.name = "type", .names = kTypes}};
+constexpr Parameter kType[] = {{.name = "type", .names = kTypes}};
 
 DType wire_type(const Settings& settings) { return settings.numbers[0] == 0 ? DType::bf16 : DType::f16; }
 

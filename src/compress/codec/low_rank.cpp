@@ -12,7 +12,7 @@ namespace syncopate::compress::codec {
 
 namespace {
 
-constexpr base::shelf::Parameter kRank[] = {{"rank", 0, kernel::kMostRank, true}};
+constexpr Parameter kRank[] = {{"rank", 0, kernel::kMostRank, true}};
 
 std::size_t rank_of(const Settings& settings) { return static_cast<std::size_t>(settings.numbers[0]); }
 

@@ -14,7 +14,7 @@ namespace syncopate::compress::codec {
 
 namespace {
 
-constexpr base::shelf::Parameter kBits[] = {{"bits", 1, 8, true}};
+constexpr Parameter kBits[] = {{"bits", 1, 8, true}};
 
 double unit(std::span<const float> group, unsigned highest) {
   return double{kernel::peak(group.data(), group.size())} / highest;

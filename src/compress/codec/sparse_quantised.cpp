@@ -10,7 +10,7 @@ namespace syncopate::compress::codec {
 
 namespace {
 
-constexpr base::shelf::Parameter kParameters[] = {sparse::kDensity[0], {"bits", 1, 8, true}};
+constexpr Parameter kParameters[] = {sparse::kDensity[0], {"bits", 1, 8, true}};
 
 }  // namespace
 

@@ -11,7 +11,7 @@ namespace syncopate::compress::codec {
 
 namespace {
 
-constexpr base::shelf::Parameter kTau[] = {{"tau", 1e-30, 1e30}};
+constexpr Parameter kTau[] = {{"tau", 1e-30, 1e30}};
 constexpr double kUsualDensity = 0.01;  ///< of the sent elements, if tau suits the gradients
 
 float tau_of(const Settings& settings) { return static_cast<float>(settings.numbers[0]); }

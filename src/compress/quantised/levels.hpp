@@ -7,7 +7,7 @@
 #include <span>
 
 #include "base/bytes.hpp"
-#include "compress/round.hpp"
+#include "syncopate/codec.hpp"
 
 namespace syncopate::compress::quantised {
 

@@ -11,7 +11,7 @@
 namespace syncopate::compress::sparse {
 
 /// The first parameter of these codecs. The second, if there is one, is the number of bits of a value.
-inline constexpr base::shelf::Parameter kDensity[] = {{"density", 0, 1}};
+inline constexpr Parameter kDensity[] = {{"density", 0, 1}};
 
 /// The codec's own density, after the warm-up.
 [[nodiscard]] inline double density_of(const Settings& settings) { return settings.numbers[0]; }

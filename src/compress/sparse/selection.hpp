@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "compress/feedback.hpp"
+#include "syncopate/codec_feedback.hpp"
 
 namespace syncopate::compress::sparse {
 

@@ -10,7 +10,7 @@
 
 #include "base/require.hpp"
 #include "schedule/cost.hpp"
-#include "schedule/timeline.hpp"
+#include "schedule/median.hpp"
 
 namespace syncopate::schedule::cost {
 

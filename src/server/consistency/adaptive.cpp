@@ -6,19 +6,15 @@
 //
 // Traffic: between that of ssp:S (no update is significant) and that of bsp (each is). A significance that is NaN, for
 // example with weights that are all zero, counts as significant.
-#include "base/shelf/parameters.hpp"
 #include "server/consistency.hpp"
 
 namespace syncopate::server::consistency {
 
 namespace {
 
-constexpr base::shelf::Parameter kParameters[] = {{"significance", 0, 1e6, false, true},
-                                                  {"staleness", 0, 1'000'000, true, true}};
-constexpr std::string_view kUsual = "0.01,5";
+constexpr Parameter kParameters[] = {{"significance", 0, 1e6, false, true}, {"staleness", 0, 1'000'000, true, true}};
 
-Rule rule(std::string_view parameter) {
-  const auto numbers = base::shelf::numbers_of({"consistency", "adaptive", parameter, kUsual}, kParameters);
+Rule rule(std::span<const double> numbers) {
   return {.staleness = static_cast<Clock>(numbers[1]),
           .travels_early = [theta = numbers[0]](const ClockView& clocks) { return !(clocks.significance <= theta); }};
 }
@@ -29,7 +25,8 @@ extern constinit const Consistency adaptive{
     .name = "adaptive",
     .summary = "Updates travel when their size over the weights' exceeds THETA, within staleness S: `adaptive:THETA,S`",
     .source = "Hsieh et al., NSDI 2017 (Gaia); modular parameter server thesis, section 2.3.2",
-    .parameter = kUsual,
+    .parameter = "0.01,5",
+    .parameters = kParameters,
     .rule = rule,
 };
 

@@ -11,7 +11,7 @@ namespace syncopate::server::consistency {
 
 namespace {
 
-Rule rule(std::string_view /*parameter*/) { return {.staleness = 0}; }
+Rule rule(std::span<const double> /*numbers*/) { return {.staleness = 0}; }
 
 }  // namespace
 

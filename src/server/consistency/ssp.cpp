@@ -7,20 +7,15 @@
 //
 // Traffic: workers of equal speed exchange once in s + 1 steps. Others wait for a worker that is s steps behind; it
 // then exchanges as often as they wait.
-#include "base/shelf/parameters.hpp"
 #include "server/consistency.hpp"
 
 namespace syncopate::server::consistency {
 
 namespace {
 
-constexpr base::shelf::Parameter kStaleness{"staleness", 0, 1'000'000, true, true};
-constexpr std::string_view kUsual = "3";
+constexpr Parameter kStaleness[] = {{"staleness", 0, 1'000'000, true, true}};
 
-Rule rule(std::string_view parameter) {
-  const auto numbers = base::shelf::numbers_of({"consistency", "ssp", parameter, kUsual}, {&kStaleness, 1});
-  return {.staleness = static_cast<Clock>(numbers[0])};
-}
+Rule rule(std::span<const double> numbers) { return {.staleness = static_cast<Clock>(numbers[0])}; }
 
 }  // namespace
 
@@ -28,7 +23,8 @@ extern constinit const Consistency ssp{
     .name = "ssp",
     .summary = "Weights miss at most the last S steps; updates add up meanwhile: `ssp:S`",
     .source = "Ho et al., NIPS 2013; modular parameter server thesis, code 4.4",
-    .parameter = kUsual,
+    .parameter = "3",
+    .parameters = kStaleness,
     .rule = rule,
 };
 

@@ -10,18 +10,20 @@
 namespace syncopate::server {
 
 ReplicaKeeper::ReplicaKeeper(std::size_t server, std::size_t memory_bytes, base::Duration bound, syncopate::Log log,
-                             std::unique_ptr<base::Clock> clock)
+                             const Catalogue& catalogue, std::unique_ptr<base::Clock> clock)
     : server_(server),
       memory_bytes_(memory_bytes),
       bound_(bound),
       log_(std::move(log)),
+      catalogue_(catalogue),
       clock_(std::move(clock)),
       reader_(memory_bytes) {
   forget();
 }
 
 void ReplicaKeeper::forget() {
-  tables_ = std::make_unique<ServerTables>(server_, memory_bytes_, [](auto&&...) {});
+  tables_ = std::make_unique<ServerTables>(
+      server_, memory_bytes_, [](auto&&...) {}, nullptr, catalogue_);
   has_ = 0;
 }
 

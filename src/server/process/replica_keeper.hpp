@@ -21,6 +21,7 @@ class ReplicaKeeper final {
  public:
   /// Keeps the replica of server `server`. `bound`: longer than a stream takes to end after its other end falls silent.
   ReplicaKeeper(std::size_t server, std::size_t memory_bytes, base::Duration bound, syncopate::Log log,
+                const Catalogue& catalogue = {},
                 std::unique_ptr<base::Clock> clock = std::make_unique<base::SteadyClock>());
 
   /// Takes a further stream of the server, or of a process that claims to be it. Its claim decides whether it replaces
@@ -56,6 +57,7 @@ class ReplicaKeeper final {
   const std::size_t server_, memory_bytes_;
   const base::Duration bound_;
   const syncopate::Log log_;
+  const Catalogue catalogue_;
   const std::unique_ptr<base::Clock> clock_;
   mutable base::Mutex mutex_;
   std::unique_ptr<ServerTables> tables_ SYNCOPATE_GUARDED_BY(mutex_);

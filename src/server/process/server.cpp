@@ -65,12 +65,13 @@ class Server::Impl {
       : options_(with_log(options)),
         tables_(
             options.index, limit_of(options), [this](Outgoing outgoing) { slots_.send(std::move(outgoing)); },
-            to_replica()),
+            to_replica(), options.catalogue),
         slots_(options.patience),
         newcomers_(slots_, kLosing * options.access.silence) {
     rpc::EndOptions end = end_options(options.access, name_of_server(options.index), options_.log);
     if (options.replicas > 0)
-      replica_.emplace(server_before(options), limit_of(options), kLosing * options.access.silence, options_.log);
+      replica_.emplace(server_before(options), limit_of(options), kLosing * options.access.silence, options_.log,
+                       options.catalogue);
     if (!options.snapshots.empty()) go_on();
     if (options.replicas == 0) open();
     listener_ = rpc::listen(options.addresses, end,

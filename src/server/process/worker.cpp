@@ -27,7 +27,8 @@ Setup setup_of(const WorkerOptions& options) {
           .dense_below = options.dense_below,
           .optimizer = options.optimizer,
           .hyperparameters = options.hyperparameters,
-          .seed = options.seed};
+          .seed = options.seed,
+          .catalogue = options.catalogue};
 }
 
 void require_allowed(const WorkerOptions& options) {

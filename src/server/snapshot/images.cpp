@@ -25,7 +25,9 @@ void ServerTables::take_image(std::size_t index, const ServerBlock& block) {
 }
 
 void ServerTables::restore(const Setup& setup, Clock step, std::span<const Payload> images, const std::string& from) {
-  const auto made = create(setup);
+  Setup agreed = setup;
+  agreed.catalogue = catalogue_;
+  const auto made = create(agreed);
   if (images.size() != made->blocks.size())
     throw Corrupt(fmt::format("{} has {} blocks instead of {}", from, images.size(), made->blocks.size()));
   for (std::size_t index = 0; index < images.size(); ++index) {

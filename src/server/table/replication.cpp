@@ -77,7 +77,7 @@ bool ServerTables::hand_over(const Forward& to) {
 std::uint64_t ServerTables::apply(const Record& record) {
   const Message& message = record.message;
   if (record.event == Event::setup) {
-    const auto made = create(Setup::of(text_of(message.body)));
+    const auto made = create(Setup::of(text_of(message.body), catalogue_));
     made->missing = made->blocks.size();
     for (const auto& kept : made->blocks) kept->is_missing = true;
     job_.with([&](auto& job) { job = made; });

@@ -16,11 +16,13 @@ std::size_t ServerTables::kept_bytes() const {
   return bytes;
 }
 
-ServerTables::ServerTables(std::size_t server, std::size_t memory_bytes, Send send, Forward forward)
-    : server_(server), memory_bytes_(memory_bytes), log_(std::move(send), std::move(forward)) {}
-ServerTables::ServerTables(std::size_t server, NoValues no_values, Send send)
+ServerTables::ServerTables(std::size_t server, std::size_t memory_bytes, Send send, Forward forward,
+                           const Catalogue& catalogue)
+    : server_(server), memory_bytes_(memory_bytes), catalogue_(catalogue), log_(std::move(send), std::move(forward)) {}
+ServerTables::ServerTables(std::size_t server, NoValues no_values, Send send, const Catalogue& catalogue)
     : server_(server),
       memory_bytes_(std::numeric_limits<std::size_t>::max()),
+      catalogue_(catalogue),
       no_values_(no_values),
       log_(std::move(send), nullptr) {}
 ServerTables::~ServerTables() = default;
@@ -37,6 +39,9 @@ std::shared_ptr<const Setup> ServerTables::setup() const {
 }
 
 std::shared_ptr<ServerTables::Job> ServerTables::create(const Setup& setup) const {
+  if (const std::string missing = missing_name(setup); !missing.empty())
+    throw Mismatch(fmt::format("server {} lacks {}, which the workers use; give servers and workers the same catalogue",
+                               server_, missing));
   auto job = std::make_shared<Job>(setup, no_values_);
   base::require(server_ < setup.servers, "this is server {} and the job has {} servers", server_, setup.servers);
   // Weights, their copy for answers, and the states of rules or the pending updates of workers.
@@ -56,7 +61,7 @@ std::shared_ptr<ServerTables::Job> ServerTables::create(const Setup& setup) cons
 
 void ServerTables::require_fitting(std::size_t worker, const Message& first) const {
   if (first.kind != MessageKind::setup) throw Corrupt("a worker's first message is not a setup");
-  const Setup setup = Setup::of(text_of(first.body));
+  const Setup setup = Setup::of(text_of(first.body), catalogue_);
   if (const std::shared_ptr<Job> job = this->job()) require_fitting(*job, worker, setup);
 }
 
@@ -67,7 +72,7 @@ void ServerTables::require_fitting(const Job& job, std::size_t worker, const Set
 }
 
 void ServerTables::set_up(std::size_t worker, const Message& message) {
-  const Setup setup = Setup::of(text_of(message.body));
+  const Setup setup = Setup::of(text_of(message.body), catalogue_);
   base::require(worker < setup.workers, "worker {} is outside a job of {} workers", worker, setup.workers);
   bool is_first = false;
   std::shared_ptr<Job> job = job_.with([&](auto& kept) {

@@ -22,9 +22,11 @@ class ServerTables final {
   using Forward = Log::Forward;
   /// `memory_bytes`: limit of the kept state, including the optimizer's state and held updates. `forward`: to the
   /// replica; null: there is none.
-  ServerTables(std::size_t server, std::size_t memory_bytes, Send send, Forward forward = nullptr);
+  /// `catalogue`: where the names in setups are looked up.
+  ServerTables(std::size_t server, std::size_t memory_bytes, Send send, Forward forward = nullptr,
+               const Catalogue& catalogue = {});
   /// For simulations: keeps no values.
-  ServerTables(std::size_t server, NoValues no_values, Send send);
+  ServerTables(std::size_t server, NoValues no_values, Send send, const Catalogue& catalogue = {});
   ~ServerTables();
   /// A block's state at a step: ServerBlock::image when it has the updates of that number of steps of every worker.
   struct Image {
@@ -44,9 +46,9 @@ class ServerTables final {
   ServerTables& operator=(const ServerTables&) = delete;
 
   /// Takes a worker's message, and sends the resulting messages. Throws the error that the worker must receive:
-  /// Mismatch for another setup than the first worker's or missing updates, PeerLost for a worker that was here before
-  /// this server's state, Misuse for a setup that is not allowed or takes too much memory, Corrupt for any other
-  /// invalid message. Nothing has changed then.
+  /// Mismatch for another setup than the first worker's, a name that this server's catalogue lacks, or missing updates,
+  /// PeerLost for a worker that was here before this server's state, Misuse for a setup that is not allowed or takes
+  /// too much memory, Corrupt for any other invalid message. Nothing has changed then.
   void receive(std::size_t worker, const Message& message);
   /// Throws the errors that the job makes `receive` throw for a worker's first message. Changes nothing.
   void require_fitting(std::size_t worker, const Message& first) const;
@@ -96,6 +98,7 @@ class ServerTables final {
   void meet(Job& job, std::size_t worker, const Message& message) const;
 
   const std::size_t server_, memory_bytes_;
+  const Catalogue catalogue_;
   const std::optional<NoValues> no_values_{};
   Log log_;
   base::Guarded<std::shared_ptr<Job>> job_;

@@ -32,9 +32,9 @@ std::size_t count(base::WireReader& reader, std::uint64_t most) {
   return value;
 }
 
-std::vector<std::string_view> names_alone() {
+std::vector<std::string_view> names_alone(const Catalogue& catalogue) {
   std::vector<std::string_view> names;
-  for (const compress::Codec* codec : compress::codecs())
+  for (const compress::Codec* codec : catalogue.codecs())
     if (codec->decodes_alone) names.push_back(codec->name);
   return names;
 }
@@ -78,9 +78,9 @@ std::string Setup::bytes() const {
   return result;
 }
 
-Setup Setup::of(std::string_view bytes) {
+Setup Setup::of(std::string_view bytes, const Catalogue& catalogue) {
   base::WireReader reader(bytes);
-  Setup setup;
+  Setup setup{.catalogue = catalogue};
   setup.workers = count(reader, kMostWorkers);
   setup.servers = count(reader, kMostWorkers);
   setup.seed = reader.number<std::uint64_t>();
@@ -101,6 +101,22 @@ Setup Setup::of(std::string_view bytes) {
   }
   reader.end();
   return setup;
+}
+
+std::string missing_name(const Setup& setup) {
+  const auto missing = [](std::string_view what, const std::string& text, const auto& entries) {
+    const std::string name = text.substr(0, text.find(':'));
+    const bool is_there = std::ranges::any_of(entries, [&](const auto* entry) { return entry->name == name; });
+    return is_there ? std::string{} : fmt::format("{} '{}'", what, name);
+  };
+  const Catalogue& catalogue = setup.catalogue;
+  for (std::string text :
+       {missing("placement", setup.placement, catalogue.placements()),
+        missing("consistency", setup.consistency, catalogue.consistencies()),
+        missing("codec", setup.codec, catalogue.codecs()), missing("codec", setup.answers, catalogue.codecs()),
+        missing("optimizer", setup.optimizer, catalogue.rules())})
+    if (!text.empty()) return text;
+  return {};
 }
 
 std::string difference(const Setup& one, const Setup& other) {
@@ -135,7 +151,7 @@ std::vector<Block> blocks_of(const Setup& setup) {
   std::vector<Block> blocks;
   std::vector<std::uint32_t> next(setup.servers);
   for (const auto& [table, begin, end, server] :
-       shards_of(placement_named(setup.placement), {bytes, setup.servers, sizeof(float)})) {
+       shards_of(placement_named(setup.placement, setup.catalogue), {bytes, setup.servers, sizeof(float)})) {
     const std::size_t first = begin / sizeof(float), elements = end / sizeof(float) - first;
     const std::size_t parts = (elements + kMostElements - 1) / kMostElements;
     for (std::size_t part = 0; part < parts; ++part) {
@@ -156,11 +172,11 @@ namespace {
 
 /// A server decodes each worker's packets separately, and a packet of a block must fit into a message.
 compress::Settings settings_of(const Setup& setup, const std::string& name, const std::string& feedback) {
-  compress::Settings settings = compress::settings_of(name);
+  compress::Settings settings = compress::settings_of(name, setup.catalogue);
   const compress::Codec& codec = *settings.codec;
   base::require(codec.decodes_alone,
                 "codec {} does not work with a parameter server, which cannot decode its packets alone; allowed: {}",
-                codec.name, fmt::join(names_alone(), ", "));
+                codec.name, fmt::join(names_alone(setup.catalogue), ", "));
   settings.feedback.kind = compress::feedback_with(codec, feedback_named(feedback));
   base::require(settings.feedback.kind != compress::Feedback::Kind::momentum,
                 "feedback momentum does not fit a parameter server; allowed: auto, none, residual");
@@ -177,8 +193,8 @@ compress::Settings settings_of(const Setup& setup, const std::string& name, cons
 
 JobRules::JobRules(const Setup& setup, std::optional<NoValues> without)
     : workers(setup.workers),
-      consistency(rule_of(setup.consistency)),
-      optimizer(optim::rule_named(setup.optimizer)),
+      consistency(rule_of(setup.consistency, setup.catalogue)),
+      optimizer(optim::rule_named(setup.optimizer, setup.catalogue)),
       with(optim::hyperparameters_of(optimizer, setup.hyperparameters)),
       codec(settings_of(setup, setup.codec, setup.feedback)),
       answers(settings_of(setup, setup.answers, "none")),

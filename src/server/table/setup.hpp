@@ -36,12 +36,16 @@ struct Setup {
   std::vector<std::pair<std::string, double>> hyperparameters{};
   std::uint64_t seed = 0;  ///< of codecs that use random numbers
   Clock first_step = 0;    ///< number of steps that an earlier run of the job made
+  Catalogue catalogue{};   ///< of this process: where the names above are looked up; not part of the bytes
 
   /// At most kMostBodyBytes; throws Misuse if the names take more.
   [[nodiscard]] std::string bytes() const;
   /// Throws Corrupt if `bytes` cannot have written them. Does not check names.
-  [[nodiscard]] static Setup of(std::string_view bytes);
+  [[nodiscard]] static Setup of(std::string_view bytes, const Catalogue& catalogue = {});
 };
+
+/// The first name in a setup that its catalogue lacks, with its kind: "codec 'mine'"; empty: none.
+[[nodiscard]] std::string missing_name(const Setup& setup);
 
 /// The first difference between two setups, with both values; empty: none.
 [[nodiscard]] std::string difference(const Setup& one, const Setup& other);

@@ -42,8 +42,9 @@ std::unique_ptr<Optimizer> optimizer_of(const Setup& setup, std::span<const Buff
   std::vector<WeightTensor> tensors;
   for (std::size_t i = 0; i < weights.size(); ++i)
     tensors.push_back({setup.tables[i].name, weights[i], setup.tables[i].spared});
-  return std::make_unique<Optimizer>(
-      std::move(tensors), OptimizerOptions{.rule = setup.optimizer, .hyperparameters = setup.hyperparameters});
+  return std::make_unique<Optimizer>(std::move(tensors), OptimizerOptions{.rule = setup.optimizer,
+                                                                          .hyperparameters = setup.hyperparameters,
+                                                                          .catalogue = setup.catalogue});
 }
 
 }  // namespace

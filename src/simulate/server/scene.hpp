@@ -4,8 +4,8 @@
 #include <string_view>
 #include <vector>
 
-#include "schedule/timeline.hpp"
 #include "server/table/setup.hpp"
+#include "syncopate/policy.hpp"
 #include "syncopate/simulate.hpp"
 
 namespace syncopate::simulate::server {

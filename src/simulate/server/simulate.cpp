@@ -51,7 +51,7 @@ struct Window {
 };
 
 Window window_of(const Scene& scene, const SimulateOptions& options) {
-  const syncopate::server::Rule rule = syncopate::server::rule_of(scene.setup.consistency);
+  const syncopate::server::Rule rule = syncopate::server::rule_of(scene.setup.consistency, scene.setup.catalogue);
   const auto period = static_cast<std::size_t>(std::clamp<std::int64_t>(rule.staleness.value_or(0), 0, 100)) + 1;
   const std::size_t wanted = options.noise > 0 ? static_cast<std::size_t>(options.steps) : 6;
   return {std::max<std::size_t>(3, 2 * period), (wanted + period - 1) / period * period};

@@ -13,9 +13,9 @@ constexpr std::string_view kAuto = "auto:";
 
 /// The buckets of a policy that goes by sizes, in forward order.
 schedule::Partition partition_of(std::span<const Gradient> gradients, const SynchronizerOptions& options, int ranks) {
-  const schedule::Policy& policy = schedule::policy_named(options.policy);
+  const schedule::Policy& policy = schedule::policy_named(options.policy, options.catalogue);
   std::vector<std::string_view> allowed;
-  for (const schedule::Policy* each : schedule::policies())
+  for (const schedule::Policy* each : options.catalogue.policies())
     if (each->needs == schedule::Needs::sizes) allowed.push_back(each->name);
   base::require(policy.needs == schedule::Needs::sizes,
                 "a choice among codecs with policy {}, whose buckets depend on what exchanges take; allowed: {}",
@@ -24,7 +24,8 @@ schedule::Partition partition_of(std::span<const Gradient> gradients, const Sync
   for (const Gradient& gradient : gradients)
     sizes.layers.push_back({gradient.name, gradient.elements * size_of(gradient.dtype), 0});
   const schedule::PolicyOptions details{.fusion_bytes = options.fusion_bytes, .ranks = ranks};
-  schedule::Partition partition = sync::planning::Planner(sizes, {options.policy, false, 0}, details).partition();
+  schedule::Partition partition =
+      sync::planning::Planner(sizes, {options.policy, false, 0, options.catalogue}, details).partition();
   std::ranges::sort(partition, {}, &schedule::Bucket::first);
   return partition;
 }

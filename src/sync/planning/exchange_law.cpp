@@ -124,21 +124,20 @@ bool density_is_known(std::span<const Gradient> gradients, const compress::Setti
 }
 
 /// The cluster's entry for the codec, whether or not its parameter is written out there.
-const CodingCost* coding_of(const Cluster& cluster, const compress::Settings& settings) {
+const CodingCost* coding_of(const Cluster& cluster, const compress::Settings& settings, const Catalogue& catalogue) {
   for (const CodingCost& coding : cluster.codecs) {
     try {
-      const compress::Settings known = compress::settings_of(coding.codec);
+      const compress::Settings known = compress::settings_of(coding.codec, catalogue);
       if (known.codec == settings.codec && known.parameter == settings.parameter) return &coding;
-    } catch (const Misuse&) {  // a codec that this version does not know
+    } catch (const Misuse&) {  // a codec that the catalogue does not have
     }
   }
   return nullptr;
 }
 
 /// With a gather every rank decodes the packets of all. `share`: as coding_share gives it.
-void add_coding(ExchangeLaw& law, const Cluster& cluster, const compress::Settings& settings, const Rounds& rounds,
+void add_coding(ExchangeLaw& law, const CodingCost* coding, const compress::Settings& settings, const Rounds& rounds,
                 double share) {
-  const CodingCost* const coding = coding_of(cluster, settings);
   law.coding_is_known = coding != nullptr || settings.codec->name == "none";
   if (coding == nullptr) return;
   const double packets = settings.codec->combines.gather && !settings.codec->combines.scatter ? rounds.ranks : 1;
@@ -152,7 +151,7 @@ ExchangeLaw exchange_law(std::span<const Gradient> gradients, const Synchronizer
                          const Cluster& cluster) {
   const sync::Exchange& exchange = sync::exchange_named(options.exchange);
   const compress::Settings settings = sync::codec_settings(options);
-  sync::require_fit(exchange, *settings.codec, options.algorithm);
+  sync::require_fit(exchange, *settings.codec, options.algorithm, options.catalogue);
   ExchangeLaw law;
   if (options.exchange == "none") return {.legs = {{Collective::allreduce, Scope::group, 0}}};
   const int per_host = std::min(cluster.ranks, cluster.ranks_per_host);
@@ -175,7 +174,7 @@ ExchangeLaw exchange_law(std::span<const Gradient> gradients, const Synchronizer
       if (leg.collective == Collective::allreduce) leg.collective = Collective::reduce;
   if (const auto* ending = std::get_if<sync::BroadcastsWeights>(&exchange.ending))
     law.legs.push_back({Collective::broadcast, Scope::group, ending->always ? 1.0 : 1.0 / options.broadcast_every});
-  add_coding(law, cluster, settings, rounds, share);
+  add_coding(law, coding_of(cluster, settings, options.catalogue), settings, rounds, share);
   law.density_is_known = density_is_known(gradients, settings);
   const bool is_plain = settings.codec->name == "none" && options.exchange == "allreduce";
   return is_plain ? ExchangeLaw{} : law;

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "schedule/timeline.hpp"
+#include "schedule/median.hpp"
 #include "syncopate/collective.hpp"
 
 namespace syncopate::sync::planning {
@@ -87,7 +87,7 @@ bool differs(double now, double then, double noticeable) {
 
 Planner::Planner(schedule::Timeline sizes, const PlannerOptions& planner, schedule::PolicyOptions options)
     : sizes_(std::move(sizes)),
-      policy_(schedule::policy_named(planner.policy)),
+      policy_(schedule::policy_named(planner.policy, planner.catalogue)),
       planner_options_(planner),
       options_(std::move(options)),
       weighs_times_(policy_.needs == schedule::Needs::times),
@@ -96,7 +96,7 @@ Planner::Planner(schedule::Timeline sizes, const PlannerOptions& planner, schedu
 }
 
 schedule::Partition Planner::by(std::string_view policy) const {
-  return schedule::policy_named(policy).partition(sizes_, options_);
+  return partition_by(schedule::policy_named(policy, planner_options_.catalogue), sizes_, options_);
 }
 
 void Planner::enter(Stage stage) {
@@ -149,7 +149,7 @@ schedule::Partition Planner::plan() {
   timeline_ = timed(sizes_, measurements_.front().ready_s);
   if (!planner_options_.cost_is_given || !options_.cost) options_.cost = observed_cost();
   if (policy_.needs == schedule::Needs::sizes) return partition_;
-  schedule::Partition best = policy_.partition(timeline_, options_);
+  schedule::Partition best = partition_by(policy_, timeline_, options_);
   if (planned_.empty() || !weighs_times_) return best;
   const double as_it_is_s = evaluate(timeline_, planned_, *options_.cost).iteration_s;
   const double at_best_s = evaluate(timeline_, best, *options_.cost).iteration_s;

@@ -8,6 +8,7 @@
 
 #include "schedule/evaluate.hpp"
 #include "schedule/policy.hpp"
+#include "syncopate/catalogue.hpp"
 #include "syncopate/group.hpp"
 
 namespace syncopate::sync::planning {
@@ -38,7 +39,8 @@ void combine(Group& group, Measurement& mine);
 struct PlannerOptions {
   std::string policy;
   bool cost_is_given = false;
-  int check_every = 0;  ///< steps; 0: never
+  int check_every = 0;    ///< steps; 0: never
+  Catalogue catalogue{};  ///< of this rank: where `policy` is looked up
 };
 
 /// A predicted step. Seconds since the previous step ended.

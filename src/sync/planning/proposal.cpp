@@ -20,10 +20,29 @@ std::string describe(const Gradient& gradient) {
   return fmt::format("'{}' {} x {}{}{}", gradient.name, name_of(gradient.dtype), gradient.elements, rows, codec);
 }
 
-std::vector<std::string> describe(const SynchronizerOptions& options) {
-  return {fmt::format("exchange {}", options.exchange),   fmt::format("codec {}", codec_settings(options).text()),
-          fmt::format("algorithm {}", options.algorithm), fmt::format("seed {}", options.seed),
-          fmt::format("clip_norm {}", options.clip_norm), fmt::format("broadcast_every {}", options.broadcast_every)};
+/// The first name in the options that this rank's catalogue lacks, with its kind; empty: none.
+std::string missing_name(const SynchronizerOptions& options, std::span<const Gradient> gradients) {
+  const auto missing = [](std::string_view what, std::string_view text, const auto& entries) {
+    const std::string_view name = text.substr(0, text.find(':'));
+    const bool is_there = std::ranges::any_of(entries, [&](const auto* entry) { return entry->name == name; });
+    return is_there ? std::string{} : fmt::format("{} '{}'", what, name);
+  };
+  const auto codecs = options.catalogue.codecs();
+  std::string found = missing("codec", options.codec, codecs);
+  for (const Gradient& gradient : gradients)
+    if (found.empty() && !gradient.codec.empty()) found = missing("codec", gradient.codec, codecs);
+  return found.empty() ? missing("policy", options.policy, options.catalogue.policies()) : found;
+}
+
+std::vector<std::string> describe(const SynchronizerOptions& options, std::span<const Gradient> gradients) {
+  const std::string missing = missing_name(options, gradients);
+  return {missing.empty() ? "a catalogue with all names" : fmt::format("a catalogue without {}", missing),
+          fmt::format("exchange {}", options.exchange),
+          fmt::format("codec {}", missing.empty() ? compress::text_of(codec_settings(options)) : options.codec),
+          fmt::format("algorithm {}", options.algorithm),
+          fmt::format("seed {}", options.seed),
+          fmt::format("clip_norm {}", options.clip_norm),
+          fmt::format("broadcast_every {}", options.broadcast_every)};
 }
 
 using Texts = std::vector<std::string>;
@@ -59,7 +78,7 @@ schedule::Partition read_partition(base::WireReader& in) {
 }  // namespace
 
 Proposal proposal(const std::vector<Gradient>& gradients, const SynchronizerOptions& options, const AgreedPlan& plan) {
-  Proposal made{describe(options), {}, plan};
+  Proposal made{describe(options, gradients), {}, plan};
   for (const Gradient& gradient : gradients) made.gradients.push_back(describe(gradient));
   return made;
 }
@@ -140,6 +159,18 @@ schedule::Partition checked(Group& group, std::size_t gradients, schedule::Parti
   return partition;
 }
 
+/// Rank 0's policy, which this rank runs too.
+const schedule::Policy& policy_of(Group& group, const PlannerOptions& planner) {
+  try {
+    return schedule::policy_named(planner.policy, planner.catalogue);
+  } catch (const Misuse& error) {
+    refuse(
+        group,
+        fmt::format("rank {} lacks rank 0's policy: {}; give all ranks the same catalogue", group.rank(), error.what()),
+        "");
+  }
+}
+
 }  // namespace
 
 AgreedPlan agree(Group& group, const std::vector<Gradient>& gradients, const SynchronizerOptions& options,
@@ -148,9 +179,17 @@ AgreedPlan agree(Group& group, const std::vector<Gradient>& gradients, const Syn
   Proposal theirs = decode_proposal(share(group, group.rank() == 0 ? encode(own) : std::string()));
   if (const auto difference = difference_of(own, theirs, group.rank()))
     refuse(group, difference->what, difference->gradient ? gradients[*difference->gradient].name : "");
-  const bool step_decides = schedule::policy_named(theirs.plan.planner.policy).needs == schedule::Needs::events;
+  theirs.plan.planner.catalogue = options.catalogue;
+  const bool step_decides = policy_of(group, theirs.plan.planner).needs == schedule::Needs::events;
   if (!step_decides) theirs.plan.partition = checked(group, gradients.size(), std::move(theirs.plan.partition));
   return std::move(theirs.plan);
+}
+
+std::vector<compress::Settings> compared_settings(Group& group, const std::vector<Gradient>& gradients,
+                                                  const SynchronizerOptions& options) {
+  if (options.exchange != "none" && !gradients.empty() && !missing_name(options, gradients).empty())
+    static_cast<void>(agree(group, gradients, options, {{.policy = "single"}, {{0, gradients.size() - 1}}}));
+  return checked_settings(gradients, options);
 }
 
 schedule::Partition agree(Group& group, std::size_t gradients, const schedule::Partition& mine) {

@@ -6,8 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "schedule/timeline.hpp"
+#include "sync/codec_state.hpp"
 #include "sync/planning/planner.hpp"
+#include "syncopate/policy.hpp"
 #include "syncopate/synchronizer.hpp"
 
 namespace syncopate::sync::planning {
@@ -41,9 +42,13 @@ struct Difference {
 [[nodiscard]] schedule::Partition decode_partition(std::string_view text);
 
 /// Returns rank 0's plan on every rank. Throws Mismatch naming the first difference from rank 0, with both values: an
-/// option that affects the result, or a gradient.
+/// option that affects the result, or a gradient; or rank 0's policy if this rank's catalogue lacks it.
 [[nodiscard]] AgreedPlan agree(Group& group, const std::vector<Gradient>& gradients, const SynchronizerOptions& options,
                                const AgreedPlan& mine);
+/// checked_settings, which throws Misuse. If this rank's catalogue lacks a name, it first takes part in `agree`, where
+/// the ranks that have all names are, so that the difference is a Mismatch.
+[[nodiscard]] std::vector<compress::Settings> compared_settings(Group& group, const std::vector<Gradient>& gradients,
+                                                                const SynchronizerOptions& options);
 /// Returns rank 0's partition on every rank; `mine` is used on rank 0 only.
 [[nodiscard]] schedule::Partition agree(Group& group, std::size_t gradients, const schedule::Partition& mine);
 

@@ -38,9 +38,9 @@ schedule::PolicyOptions policy_options(const SynchronizerOptions& options, int r
 
 /// Without an exchange there is nothing to plan and no rank to agree with.
 sync::planning::PlannerOptions planner_options_of(const SynchronizerOptions& options) {
-  const schedule::Policy& policy = schedule::policy_named(options.policy);
+  const schedule::Policy& policy = schedule::policy_named(options.policy, options.catalogue);
   const bool alone = options.exchange == "none" && policy.needs != schedule::Needs::sizes;
-  return {alone ? "single" : options.policy, options.cost.has_value(), options.check_every};
+  return {alone ? "single" : options.policy, options.cost.has_value(), options.check_every, options.catalogue};
 }
 
 /// A coding thread needs a second core, and gradients that need not be narrowed with other ranks first.
@@ -65,7 +65,8 @@ sync::planning::Planner planner_of(Group& group, const std::vector<Gradient>& gr
 }  // namespace
 
 Synchronizer::Impl::Impl(Group& group, std::vector<Gradient> gradients, const SynchronizerOptions& options)
-    : flow_(group, gradients, options, sync::checked_settings(gradients, options), sync::GradientMemory::arena),
+    : flow_(group, gradients, options, sync::planning::compared_settings(group, gradients, options),
+            sync::GradientMemory::arena),
       clock_s_(clock_of(options)),
       planner_(planner_of(group, gradients, options)),
       buckets_(flow_.inputs, flow_.updater),

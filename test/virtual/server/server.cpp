@@ -32,7 +32,8 @@ ServerProcess::ServerProcess(Job& job, std::size_t index)
       slots_(kPatience, std::make_unique<WorldClock>(job.world)) {
   const std::size_t servers = job.setup.servers;
   if (job.replicas > 0)
-    keeper.emplace((index + servers - 1) % servers, kMemory, kBound, kQuiet, std::make_unique<WorldClock>(job.world));
+    keeper.emplace((index + servers - 1) % servers, kMemory, kBound, kQuiet, job.setup.catalogue,
+                   std::make_unique<WorldClock>(job.world));
   else
     open();
   job_.world.in(kTurn, [this, alive = alive_] {

@@ -18,7 +18,7 @@
 #include "bench/rows.hpp"
 #include "progress.hpp"
 #include "syncopate/error.hpp"
-#include "syncopate/tooling/catalogue.hpp"
+#include "syncopate/tooling/shelves.hpp"
 #include "syncopate/tooling/units.hpp"
 
 namespace syncopate::tools::bench {
@@ -69,7 +69,7 @@ std::vector<std::string> contenders_of(const CodecRequest& request) {
 /// The shelf, with the two densities that papers quote of top-k.
 std::vector<std::string> whole_shelf() {
   std::vector<std::string> names;
-  for (const CatalogueEntry& entry : catalogue()) {
+  for (const ShelfEntry& entry : shelf_entries()) {
     if (entry.shelf != "codec") continue;
     if (entry.name == "topk") names.emplace_back("topk:0.001");
     names.emplace_back(entry.name == "topk" ? "topk:0.01" : entry.name);

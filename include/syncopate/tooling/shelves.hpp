@@ -1,4 +1,5 @@
-// The catalogues: components that can be chosen by name, for `syncopate info`, error messages, tests and documentation.
+// The shelves: the components that can be chosen by name, for `syncopate info`, error messages, tests and docs.
+// documentation.
 #pragma once
 
 #include <string_view>
@@ -6,7 +7,7 @@
 
 namespace syncopate {
 
-struct CatalogueEntry {
+struct ShelfEntry {
   /// "algorithm", "codec", "policy", "cost", "placement", "consistency", "exchange", "optimizer"
   std::string_view shelf;
   std::string_view name;
@@ -15,7 +16,7 @@ struct CatalogueEntry {
 };
 
 /// Every entry of every shelf of the library, by shelf and name.
-[[nodiscard]] std::vector<CatalogueEntry> catalogue();
+[[nodiscard]] std::vector<ShelfEntry> shelf_entries();
 
 /// Whether a policy plans with measured times, and may therefore plan again. Throws Misuse: no such policy.
 [[nodiscard]] bool plans_with_times(std::string_view policy);

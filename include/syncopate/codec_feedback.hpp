@@ -1,27 +1,11 @@
-// Feedback: keeps what a codec's packets leave out of a gradient, and adds it to the next gradient.
+// Error feedback for codecs: keeps what packets leave out of a gradient, and adds it to the next gradient.
 #pragma once
 
 #include <array>
-#include <string>
 
-#include "compress/round.hpp"
+#include "syncopate/codec.hpp"
 
 namespace syncopate::compress {
-
-struct Feedback {
-  enum class Kind : std::uint8_t {
-    none,      ///< nothing is kept
-    residual,  ///< what a packet leaves out is added to the next gradient
-    momentum,  ///< momentum correction: momentum is accumulated before the selection instead of in the optimizer
-  };
-  Kind kind = Kind::none;
-  float momentum = 0;     ///< momentum correction: m, in (0, 1)
-  bool nesterov = false;  ///< momentum correction: Nesterov's rule
-  double clip_norm = 0;   ///< > 0: each gradient is clipped to this L2 norm before it is accumulated
-
-  [[nodiscard]] std::string text() const;  ///< "residual"; "momentum 0.9 nesterov, clipped to 1"
-  friend bool operator==(const Feedback&, const Feedback&) = default;
-};
 
 /// Bytes that feedback keeps for a tensor between steps: the residual, and with momentum correction the velocity. They
 /// follow the codec's own state.

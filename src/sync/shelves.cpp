@@ -1,5 +1,5 @@
 // The entries of all shelves in one list.
-#include "syncopate/tooling/catalogue.hpp"
+#include "syncopate/tooling/shelves.hpp"
 
 #include "base/named.hpp"
 #include "collective/algorithm.hpp"
@@ -15,8 +15,8 @@
 
 namespace syncopate {
 
-std::vector<CatalogueEntry> catalogue() {
-  std::vector<CatalogueEntry> entries;
+std::vector<ShelfEntry> shelf_entries() {
+  std::vector<ShelfEntry> entries;
   const auto add = [&](std::string_view shelf, auto table) {
     for (const auto* entry : table) entries.push_back({shelf, entry->name, entry->summary, entry->source});
   };

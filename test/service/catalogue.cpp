@@ -1,0 +1,99 @@
+// Catalogues of workers and servers: a job's own components, and a server that lacks one.
+#include "syncopate/catalogue.hpp"
+
+#include <gtest/gtest.h>
+
+#include "service/job.hpp"
+#include "syncopate/consistency.hpp"
+#include "syncopate/error.hpp"
+#include "syncopate/placement.hpp"
+#include "syncopate/rule.hpp"
+
+namespace syncopate {
+namespace {
+
+using namespace test;
+
+/// All tables on the last server.
+constexpr server::Placement kLast{
+    .name = "last",
+    .place =
+        [](const server::Demand& demand) {
+          std::vector<server::Shard> shards;
+          for (std::size_t table = 0; table < demand.table_bytes.size(); ++table)
+            if (demand.table_bytes[table] > 0)
+              shards.push_back({table, 0, demand.table_bytes[table], demand.servers - 1});
+          return shards;
+        },
+    .most_bytes =
+        [](const server::Demand& demand) {
+          double bytes = 0;
+          for (const std::size_t table : demand.table_bytes) bytes += static_cast<double>(table);
+          return bytes;
+        },
+};
+
+/// Nowhere: breaks the law of placements.
+constexpr server::Placement kNowhere{.name = "nowhere",
+                                     .place = [](const server::Demand&) { return std::vector<server::Shard>{}; },
+                                     .most_bytes = [](const server::Demand&) { return 0.0; }};
+
+constexpr Parameter kSteps[] = {{"steps", 0, 100, true}};
+constexpr server::Consistency kLate{
+    .name = "late", .parameter = "1", .parameters = kSteps, .rule = [](std::span<const double> numbers) {
+      return server::Rule{.staleness = static_cast<server::Clock>(numbers[0])};
+    }};
+
+constexpr optim::Rule kSign{
+    .name = "sign", .takes = {}, .update = [](const optim::Step& step, const optim::TensorSlice& part) {
+      for (std::size_t i = 0; i < part.size(); ++i) {
+        part.weights[i] -= part.gradient[i] > 0 ? step.rate() : -step.rate();
+        part.gradient[i] = 0;
+      }
+    }};
+
+TEST(ServerCatalogue, GivesAJobItsOwnComponents) {
+  const Catalogue mine = Catalogue::standard().with(kLast).with(kLate).with(kSign);
+  for (const char* consistency : {"bsp", "late:2"}) {
+    Servers servers(2, {.catalogue = mine});
+    const auto all = programs(
+        servers,
+        {.catalogue = mine, .workers = 2, .placement = "last", .consistency = consistency, .optimizer = "sign"});
+    run_all(all, 6);
+    EXPECT_EQ(all[1]->weights(1), all[0]->weights(1)) << consistency;
+    EXPECT_EQ(servers[0].status().kept_bytes, 0U) << consistency;
+    EXPECT_EQ(servers[1].status().kept_bytes, (37 + 700'000) * sizeof(float)) << consistency;
+  }
+}
+
+/// The Mismatch of a worker whose servers have the standard catalogue.
+std::string refusal_of(const WorkerOptions& options) {
+  const Servers servers(2);
+  try {
+    Program(servers, options).start();
+  } catch (const Mismatch& error) {
+    return error.what();
+  }
+  return "it was accepted";
+}
+
+TEST(ServerCatalogue, AComponentThatAServerLacksIsAMismatchThatNamesIt) {
+  const Catalogue mine = Catalogue::standard().with(kLast).with(kLate).with(kSign);
+  for (const auto& [options, name] : {std::pair(WorkerOptions{.catalogue = mine, .placement = "last"}, "'last'"),
+                                      std::pair(WorkerOptions{.catalogue = mine, .consistency = "late:3"}, "'late'"),
+                                      std::pair(WorkerOptions{.catalogue = mine, .optimizer = "sign"}, "'sign'")}) {
+    const std::string refusal = refusal_of(options);
+    EXPECT_NE(refusal.find(name), std::string::npos) << refusal;
+    EXPECT_NE(refusal.find("server "), std::string::npos) << refusal;
+  }
+}
+
+TEST(ServerCatalogue, APlacementThatBreaksItsLawsIsAMisuse) {
+  const Catalogue mine = Catalogue::standard().with(kNowhere);
+  const Servers servers(1, {.catalogue = mine});
+  Program program(servers, {.catalogue = mine, .placement = "nowhere"});
+  EXPECT_THROW(program.start(), Misuse);
+}
+
+}  // namespace
+}  // namespace syncopate
