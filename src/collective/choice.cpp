@@ -68,13 +68,17 @@ const Algorithm& entry_named(std::string_view name) {
   return **std::ranges::find(algorithms(), name, [](auto* entry) { return entry->name; });
 }
 
-Choice settled(const Algorithm& algorithm, const Shape& shape, const Tuning& tuning, const Load& load) {
+Choice settled(const Algorithm& algorithm, const Shape& shape, const Tuning& tuning, const Load& load,
+               PortSharing& sharing) {
   Choice choice{.algorithm = &algorithm, .shape = shape};
   choice.shape.hosts.clear();
   if (shape.size == 1) return choice;
   choice.shape.hosts = shape.hosts;  // only `settle` needs it, unless it keeps it
   if (algorithm.settle != nullptr) algorithm.settle(choice.shape, tuning, load);
-  choice.law_s = algorithm.seconds(choice.shape, load);
+  Load shared = load;
+  if (load.link.beta_s_per_byte > 0)
+    shared.link.beta_s_per_byte *= sharing.factor(algorithm, choice.shape, shape.hosts);
+  choice.law_s = algorithm.seconds(choice.shape, shared);
   if (choice.shape.inner.empty()) choice.shape.hosts.clear();
   return choice;
 }
@@ -83,11 +87,12 @@ void sort_by_preference(std::vector<Choice>& choices, const LinkCost& link) {
   std::ranges::stable_sort(choices, Before(link));
 }
 
-std::vector<Choice> ranked(const Shape& shape, const Tuning& tuning, const Load& load, Composed composed) {
+std::vector<Choice> ranked(const Shape& shape, const Tuning& tuning, const Load& load, Composed composed,
+                           PortSharing& sharing) {
   std::vector<Choice> choices;
   for (const Algorithm* entry : offering(shape.collective)) {
     if (entry->composed && composed == Composed::without) continue;
-    Choice choice = settled(*entry, shape, tuning, load);
+    Choice choice = settled(*entry, shape, tuning, load, sharing);
     if (entry->sensible == nullptr || shape.size == 1 || entry->sensible(choice.shape))
       choices.push_back(std::move(choice));
   }
@@ -106,11 +111,12 @@ replay::Plans plans_of(const Choice& choice) {
 }
 
 Choice choose_part(std::string_view name, const Shape& shape, const Tuning& tuning, const Load& load) {
-  if (name == "auto") return ranked(shape, tuning, load, Composed::without).front();
+  PortSharing sharing;  // a part's ranks have ports of their own, or share one host
+  if (name == "auto") return ranked(shape, tuning, load, Composed::without, sharing).front();
   const Algorithm& algorithm = algorithm_named(name, shape.collective);
   base::require(!algorithm.composed, "'{}' cannot be part of another algorithm; allowed: any that is not composed",
                 name);
-  return settled(algorithm, shape, tuning, load);
+  return settled(algorithm, shape, tuning, load, sharing);
 }
 
 }  // namespace syncopate::collective

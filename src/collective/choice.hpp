@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "collective/algorithm.hpp"
+#include "collective/port_sharing.hpp"
 #include "collective/replay/price.hpp"
 
 namespace syncopate::collective {
@@ -18,11 +19,14 @@ struct Choice {
   std::optional<double> measured_s{};
 };
 
-/// The algorithm with the shape completed by the tuning and by its own `settle`. A group of one rank settles nothing.
-[[nodiscard]] Choice settled(const Algorithm& algorithm, const Shape& shape, const Tuning& tuning, const Load& load);
+/// The algorithm with the shape completed by the tuning and by its own `settle`, and its law where the ranks of a host
+/// share its port. A group of one rank settles nothing.
+[[nodiscard]] Choice settled(const Algorithm& algorithm, const Shape& shape, const Tuning& tuning, const Load& load,
+                             PortSharing& sharing);
 enum class Composed : std::uint8_t { with, without };
 /// All algorithms that offer the collective and suit the shape, in the order of their cost laws.
-[[nodiscard]] std::vector<Choice> ranked(const Shape& shape, const Tuning& tuning, const Load& load, Composed composed);
+[[nodiscard]] std::vector<Choice> ranked(const Shape& shape, const Tuning& tuning, const Load& load, Composed composed,
+                                         PortSharing& sharing);
 /// Sorts by the preference of "auto": first the measured ones by time, then the others by cost law, where a steady
 /// algorithm may be up to 15 % slower (5 % if bytes are copied through memory).
 void sort_by_preference(std::vector<Choice>& choices, const LinkCost& link);

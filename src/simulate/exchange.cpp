@@ -45,7 +45,7 @@ Exchanger::Cast& Exchanger::cast_of(const Call& call) {
                             .ranks = network_.ranks,
                             .bytes = call.bytes,
                             .ranks_per_host = static_cast<std::uint32_t>(network_.ranks_per_host)};
-  const collective::Choice choice = collective::select::choose(request, {network_.inter, network_.intra});
+  const collective::Choice choice = collective::select::choose(request, {network_.inter, network_.intra}, sharing_);
   const auto [known, is_first] = casts_.try_emplace({choice.algorithm->name, choice.shape});
   if (!is_first) return known->second;
   const bool may_rotate = messages_ == Messages::whole && network_.is_uniform();

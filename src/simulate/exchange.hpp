@@ -92,6 +92,7 @@ class Exchanger final {
 
   Network network_;
   Messages messages_;
+  collective::PortSharing sharing_;
   std::map<std::pair<std::string_view, collective::plan::Shape>, Cast> casts_;
 };
 

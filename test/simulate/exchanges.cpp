@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 
 #include "collective/select/select.hpp"
 #include "simulate/exchange.hpp"
@@ -53,6 +54,22 @@ TEST(Exchange, BeginsForEachRankWhenItCalls) {
   const std::vector<double> left = Exchanger(flat(8)).run({.algorithm = "ring", .bytes = 1 << 20}, called);
   for (const double left_s : left) EXPECT_GT(left_s, 5) << "all wait for the last one";
   EXPECT_LT(last_of(left), 5 + exchange_s(flat(8), "ring", 1 << 20) + 1e-9);
+}
+
+TEST(Exchange, ByAutoIsNearlyTheFastestWhereRanksShareAPort) {
+  const LinkCost inter{.alpha_s = 5e-5, .beta_s_per_byte = 8e-9, .gamma_s_per_byte = 0};
+  const LinkCost intra{.alpha_s = 2e-6, .beta_s_per_byte = 1e-10, .gamma_s_per_byte = 0};
+  const Network network{.ranks = 32, .ranks_per_host = 8, .inter = inter, .intra = intra, .slowness = {}};
+  for (const Collective collective : {Collective::allgather, Collective::allreduce, Collective::reduce_scatter})
+    for (const std::uint64_t bytes : {64U << 10, 1U << 20, 16U << 20}) {
+      const auto seconds_by = [&](std::string_view name) {
+        return Exchanger(network).run_together({collective, std::string(name), bytes});
+      };
+      double least = std::numeric_limits<double>::infinity();
+      for (const collective::Algorithm* entry : collective::algorithms())
+        if (entry->offers(collective)) least = std::min(least, seconds_by(entry->name));
+      EXPECT_LE(seconds_by("auto"), 1.3 * least) << name_of(collective) << ' ' << bytes;
+    }
 }
 
 TEST(Exchange, OfRanksThatShareAPortTakesTurnsThere) {

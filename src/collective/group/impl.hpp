@@ -167,6 +167,7 @@ class Group::Impl final {
   // Owned by the holder of the current ticket.
   std::uint64_t operations_ = 0;
   bool doubted_ = false;  ///< the warning about a collective larger than all measured ones was logged
+  collective::PortSharing sharing_;
   std::map<PlanKey, collective::plan::Program> programs_;
   std::unordered_multimap<std::size_t, Prepared> prepared_;
   Prepared* latest_ = nullptr;  ///< the last collective's entry of prepared_

@@ -201,7 +201,7 @@ const collective::plan::Program& Group::Impl::program_of(const Request& request,
   const collective::group::Members& members = scopes_.of(request.options.scope);
   const PlanRequest wanted = collective::group::plan_request_of(request, members.request);
   const NetworkCost& cost = memory == Memory::group ? cost_in_group_memory_ : cost_;
-  const collective::Choice choice = collective::select::choose(wanted, cost);
+  const collective::Choice choice = collective::select::choose(wanted, cost, sharing_);
   doubt(wanted, cost);
   const bool tiles_well = request.collective == Collective::allreduce && choice.algorithm->tiles != nullptr &&
                           choice.algorithm->tiles(choice.shape) && members.shares_memory;

@@ -140,14 +140,15 @@ collective::Load load_of(const PlanRequest& request, const collective::Shape& sh
   return {static_cast<double>(bytes), shape.hosts.empty() ? cost.intra : cost.inter, cost.intra};
 }
 
-std::vector<Choice> ranked(const PlanRequest& request, const Tuning& tuning, const NetworkCost& cost) {
+std::vector<Choice> ranked(const PlanRequest& request, const Tuning& tuning, const NetworkCost& cost,
+                           PortSharing& sharing) {
   const collective::Shape shape = shape_of(request);
   const collective::Load load = load_of(request, shape, cost);
-  std::vector<Choice> choices = ranked(shape, tuning, load, Composed::with);
+  std::vector<Choice> choices = ranked(shape, tuning, load, Composed::with, sharing);
   if (shape.size > 1 && covers(cost, shape)) {
     for (Choice& choice : choices) {
       const Law law = [&](double bytes) {
-        return settled(*choice.algorithm, shape, tuning, {bytes, load.link, load.local}).law_s;
+        return settled(*choice.algorithm, shape, tuning, {bytes, load.link, load.local}, sharing).law_s;
       };
       choice.measured_s = measured_seconds(cost, {shape.collective, choice.algorithm->name, load.bytes}, law);
     }
@@ -176,17 +177,23 @@ std::vector<std::uint32_t> hosts_of(const PlanRequest& request) {
   return numbers.size() > 1 ? hosts : std::vector<std::uint32_t>{};
 }
 
-Choice choose(const PlanRequest& request, const NetworkCost& cost) {
+Choice choose(const PlanRequest& request, const NetworkCost& cost, PortSharing& sharing) {
   check(request, cost);
-  if (request.algorithm == "auto") return ranked(request, request.tuning, cost).front();
+  if (request.algorithm == "auto") return ranked(request, request.tuning, cost, sharing).front();
   const collective::Shape shape = shape_of(request);
   const collective::Load load = load_of(request, shape, cost);
-  return settled(algorithm_named(request.algorithm, request.collective), shape, request.tuning, load);
+  return settled(algorithm_named(request.algorithm, request.collective), shape, request.tuning, load, sharing);
+}
+
+Choice choose(const PlanRequest& request, const NetworkCost& cost) {
+  PortSharing sharing;
+  return choose(request, cost, sharing);
 }
 
 std::vector<Choice> rank_choices(const PlanRequest& request, const NetworkCost& cost) {
   check(request, cost);
-  return ranked(request, {}, cost);
+  PortSharing sharing;
+  return ranked(request, {}, cost, sharing);
 }
 
 }  // namespace syncopate::collective::select

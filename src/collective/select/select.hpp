@@ -34,7 +34,8 @@ void check_ranks(const PlanRequest& request);
 /// The algorithm that the request names, or the fastest one. If any were measured on such ranks and hosts,
 /// it is the one with the least measured time. Otherwise it is the one with the lowest cost law, or a steady algorithm
 /// that is predicted at most 15 % slower (5 % if bytes are copied through memory). Throws Misuse for an invalid
-/// request.
+/// request. `sharing` keeps what it counts for the next call.
+[[nodiscard]] Choice choose(const PlanRequest& request, const NetworkCost& cost, PortSharing& sharing);
 [[nodiscard]] Choice choose(const PlanRequest& request, const NetworkCost& cost);
 /// All algorithms that offer the collective and suit the request, in this order of preference.
 [[nodiscard]] std::vector<Choice> rank_choices(const PlanRequest& request, const NetworkCost& cost);
