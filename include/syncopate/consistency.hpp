@@ -1,6 +1,7 @@
 // Consistency: the allowed age of the weights that a parameter server's worker computes with.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -14,24 +15,37 @@ namespace syncopate::server {
 /// A clock counts ended steps. A worker at clock c has ended the steps 0 to c - 1 and computes step c.
 using Clock = std::int64_t;
 
-/// State of one shard at the time of a decision.
+/// A worker's copy of one shard, when the worker decides whether to wait and to send.
 struct ClockView {
   Clock own = 0;      ///< of the worker
   Clock least = 0;    ///< the server has every update of all workers' first `least` steps
   Clock fetched = 0;  ///< `least` of the server when it sent the worker's copy
+  Clock allowed = 0;  ///< Rule::last_step of the server when it sent the worker's copy; 0: the rule has none
   Clock wanted = 0;   ///< another worker waits for all updates of the first `wanted` steps
   Clock sent = 0;     ///< the server has this worker's updates of its first `sent` steps
   /// Size of the update that the worker has accumulated and not sent yet, over the size of the weights.
   double significance = 0;
 };
 
-/// A model's guarantee, and how eagerly it sends. Laws: with any `travels_early`, a worker at clock c computes with all
-/// updates of every worker's first c - staleness steps, and with all its own (read my writes); no worker waits forever
-/// while the others continue to compute.
+/// One shard on its server, when the server decides whether a worker may go on.
+struct ServerView {
+  std::span<const Clock> clocks;  ///< of every worker that takes part: the steps whose updates are here
+  std::size_t worker = 0;         ///< the index of its clock among them
+  Clock least = 0;                ///< the smallest of them
+  std::size_t table = 0;          ///< in the order of their creation
+};
+
+/// The guarantee of a model, and the steps that it allows beyond it. Laws: a worker at clock c waits until the server
+/// has all updates of every worker's first c - staleness steps, or `last_step` allows step c; with or without other
+/// hooks it computes with all its own updates (read my writes); no worker waits forever while the others continue to
+/// compute.
 struct Rule {
   std::optional<Clock> staleness = 0;  ///< s; empty: unbounded
   /// Whether an accumulated update is sent before any worker requires it. Null: it is not.
   std::function<bool(const ClockView&)> travels_early{};
+  /// The last step that the worker may compute with the present weights, beyond least + s. Null: none beyond. With it
+  /// servers apply each update on arrival, also if s is 0. Called on the server's threads, under a lock.
+  std::function<Clock(const ServerView&)> last_step{};
 };
 
 /// An entry of a catalogue. `rule` gets the numbers of `name:PARAMETER`, within the limits of `parameters`.

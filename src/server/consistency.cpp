@@ -1,6 +1,8 @@
 // Consistency models by name, and the decisions that follow from a rule.
 #include "server/consistency.hpp"
 
+#include <algorithm>
+
 #include "base/shelf/parameters.hpp"
 
 namespace syncopate {
@@ -22,11 +24,11 @@ Catalogue Catalogue::with(const server::Consistency& mine) const {
 namespace syncopate::server {
 
 bool must_fetch(const Rule& rule, const ClockView& clocks) noexcept {
-  return rule.staleness && clocks.fetched < clocks.own - *rule.staleness;
+  return rule.staleness && clocks.fetched < clocks.own - *rule.staleness && clocks.allowed < clocks.own;
 }
 
-bool may_go_on(const Rule& rule, const ClockView& clocks) noexcept {
-  return !rule.staleness || clocks.least >= clocks.own - *rule.staleness;
+Clock last_step_of(const Rule& rule, const ServerView& view) {
+  return rule.last_step ? std::clamp<Clock>(rule.last_step(view), 0, kMostClock) : 0;
 }
 
 bool travels(const Rule& rule, const ClockView& clocks) {

@@ -9,10 +9,13 @@
 
 namespace syncopate::server {
 
-/// The worker's copy is too old for its next step, so it waits for another. (fetched < own - s)
+/// Limit of a clock in messages: sums and differences of two clocks do not overflow.
+inline constexpr Clock kMostClock = Clock{1} << 62;
+
+/// The worker's copy is too old for its next step, so it waits for another. (fetched < own - s, allowed < own)
 [[nodiscard]] bool must_fetch(const Rule& rule, const ClockView& clocks) noexcept;
-/// The server may answer a worker that must fetch; until then it holds the answer. (least >= own - s)
-[[nodiscard]] bool may_go_on(const Rule& rule, const ClockView& clocks) noexcept;
+/// Rule::last_step within the limits of a clock; 0 without it.
+[[nodiscard]] Clock last_step_of(const Rule& rule, const ServerView& view);
 /// Whether the worker sends its accumulated update at the end of a step, and requests the weights in the same message:
 /// at the latest when it must fetch, or when another worker waits for the withheld updates.
 [[nodiscard]] bool travels(const Rule& rule, const ClockView& clocks);

@@ -1,4 +1,4 @@
-// Messages as bytes: a kind byte, seven bytes that are zero or hold the block, five numbers of eight bytes, the body.
+// Messages as bytes: a kind byte, seven bytes that are zero or hold the block, six numbers of eight bytes, the body.
 #include "server/message.hpp"
 
 #include <fmt/format.h>
@@ -11,10 +11,7 @@ namespace syncopate::server {
 
 namespace {
 
-constexpr std::size_t kBlock = 4, kFirst = 8, kLast = 16, kLeast = 24, kRate = 32, kVersion = 40;
-
-/// Limit of a clock: sums and differences of two clocks do not overflow.
-constexpr Clock kMostClock = Clock{1} << 62;
+constexpr std::size_t kBlock = 4, kFirst = 8, kLast = 16, kLeast = 24, kRate = 32, kVersion = 40, kStep = 48;
 
 Clock clock_at(base::ConstBytes bytes, std::size_t offset) {
   const auto clock = base::get<Clock>(bytes, offset);
@@ -38,6 +35,7 @@ std::array<std::byte, kHeadBytes> head_of(const Message& message) {
   base::put(head, kLeast, message.least);
   base::put(head, kRate, std::bit_cast<std::uint64_t>(message.rate));
   base::put(head, kVersion, message.version);
+  base::put(head, kStep, message.step);
   return head;
 }
 
@@ -56,7 +54,8 @@ Message message_of(Payload bytes, bool from_worker) {
                   .last = clock_at(all, kLast),
                   .least = clock_at(all, kLeast),
                   .rate = std::bit_cast<double>(base::get<std::uint64_t>(all, kRate)),
-                  .version = base::get<std::uint64_t>(all, kVersion)};
+                  .version = base::get<std::uint64_t>(all, kVersion),
+                  .step = clock_at(all, kStep)};
   message.body = {std::move(bytes.owner), all.subspan(kHeadBytes)};
   return message;
 }

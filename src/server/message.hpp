@@ -14,7 +14,7 @@ namespace syncopate::server {
 
 /// Limit of a message's body, and of a block's weights: a block is the unit of transfer.
 inline constexpr std::size_t kMostBodyBytes = std::size_t{1} << 20;
-inline constexpr std::size_t kHeadBytes = 48;
+inline constexpr std::size_t kHeadBytes = 56;
 
 enum class MessageKind : std::uint8_t {
   // From a worker:
@@ -42,6 +42,8 @@ struct Message {
   double rate = 0;            ///< push, if the server runs the rule: the learning rate; or kMissed
   /// push, fetch: the version of the block that the worker holds. weights: the version that it then holds. See kExact.
   std::uint64_t version = 0;
+  /// push, fetch: answered also when Rule::last_step allows this step; 0: no. weights: the step that it allows.
+  Clock step = 0;
   Payload body{};
 };
 

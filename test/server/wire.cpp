@@ -21,8 +21,6 @@
 namespace syncopate::server {
 namespace {
 
-constexpr Clock kMostClock = Clock{1} << 62;
-
 /// A message's bytes, followed by `body` zeros.
 std::string bytes_of(const Message& message, std::size_t body = 0) {
   const auto head = head_of(message);
@@ -49,12 +47,13 @@ TEST(MessageBytes, AreTakenUpToTheirLimits) {
   EXPECT_FALSE(is_taken(""));
   EXPECT_TRUE(is_taken(bytes_of({.kind = MessageKind::push}, kMostBodyBytes)));
   EXPECT_FALSE(is_taken(bytes_of({.kind = MessageKind::push}, kMostBodyBytes + 1)));
-  EXPECT_TRUE(
-      is_taken(bytes_of({.kind = MessageKind::push, .first = kMostClock, .last = kMostClock, .least = kMostClock})));
+  EXPECT_TRUE(is_taken(bytes_of(
+      {.kind = MessageKind::push, .first = kMostClock, .last = kMostClock, .least = kMostClock, .step = kMostClock})));
   for (const Clock clock : {kMostClock + 1, Clock{-1}}) {
     EXPECT_FALSE(is_taken(bytes_of({.kind = MessageKind::push, .first = clock}))) << clock;
     EXPECT_FALSE(is_taken(bytes_of({.kind = MessageKind::push, .last = clock}))) << clock;
     EXPECT_FALSE(is_taken(bytes_of({.kind = MessageKind::push, .least = clock}))) << clock;
+    EXPECT_FALSE(is_taken(bytes_of({.kind = MessageKind::push, .step = clock}))) << clock;
   }
   for (const std::size_t zero : {1, 2, 3}) {
     std::string bytes = bytes_of({.kind = MessageKind::push});

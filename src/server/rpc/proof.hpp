@@ -14,7 +14,7 @@
 
 namespace syncopate::server::rpc {
 
-inline constexpr std::uint16_t kProtocol = 1;
+inline constexpr std::uint16_t kProtocol = 2;
 inline constexpr std::size_t kMostNameBytes = 64;
 
 /// The sender. Magic, protocol and version keep their offsets in every future protocol.

@@ -25,6 +25,7 @@ ServerBlock::ServerBlock(const JobRules& rules, const Block& block, bool spared)
     : rules_(rules),
       spared_(spared),
       server_(block.server),
+      table_(block.table),
       weights_(block.elements.size()),
       workers_(rules.workers),
       answers_(rules, block) {
@@ -112,6 +113,7 @@ void ServerBlock::ask(std::size_t worker, const Message& fetch) {
   if (const auto part = kept_part(fetch.version)) require_part(*part);
   workers_[worker].asks = fetch.least;
   workers_[worker].version = fetch.version;
+  workers_[worker].step = fetch.step;
 }
 
 /// A step is complete when every worker that takes part has sent its message of it.
@@ -165,22 +167,43 @@ void ServerBlock::add(base::ConstBytes update, Range range, float* into) {
   kernel::reduce({}, bytes_of(into), update.data() + range.begin * sizeof(float), range.size());
 }
 
+Clock ServerBlock::last_step_for(const WorkerState& worker_state, Clock least) const {
+  if (!rules_.consistency.last_step) return 0;
+  std::vector<Clock> clocks;
+  ServerView view{.least = least, .table = table_};
+  for (const WorkerState& other : workers_) {
+    if (&other == &worker_state) view.worker = clocks.size();
+    if (other.takes_part || &other == &worker_state) clocks.push_back(other.clock);
+  }
+  view.clocks = clocks;
+  return last_step_of(rules_.consistency, view);
+}
+
+bool ServerBlock::may_answer(const WorkerState& worker_state, Clock least) const {
+  if (!worker_state.asks) return false;
+  return *worker_state.asks <= least ||
+         (worker_state.step > 0 && last_step_for(worker_state, least) >= worker_state.step);
+}
+
 std::vector<std::size_t> ServerBlock::answerable() {
   std::vector<std::size_t> workers;
   if (!has_weights_) return workers;
   const Clock least = this->least();
   for (std::size_t turn = 0; turn < workers_.size(); ++turn) {
     const std::size_t worker = (server_ + turn) % workers_.size();
-    std::optional<Clock>& asks = workers_[worker].asks;
-    if (!asks || *asks > least) continue;
-    asks.reset();
+    if (!may_answer(workers_[worker], least)) continue;
+    workers_[worker].asks.reset();
     workers.push_back(worker);
   }
   return workers;
 }
 
 Message ServerBlock::answer(std::size_t worker) {
-  Message message{.kind = MessageKind::weights, .last = workers_[worker].applied, .least = least()};
+  const Clock least = this->least();
+  Message message{.kind = MessageKind::weights,
+                  .last = workers_[worker].applied,
+                  .least = least,
+                  .step = last_step_for(workers_[worker], least)};
   const std::uint64_t version = workers_[worker].version;
   if (const auto index = kept_part(version)) {
     auto copy = std::make_shared<const std::vector<float>>(part(*index));

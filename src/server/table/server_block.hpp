@@ -65,13 +65,16 @@ class ServerBlock final {
     bool takes_part = true;
     Clock applied = 0;              ///< number of its first updates that have come
     Clock clock = 0;                ///< others wait for it beyond this step; more than `applied` if it was away
-    std::optional<Clock> asks{};    ///< it waits for weights with this number of steps
+    std::optional<Clock> asks{};    ///< it waits for weights with this number of every worker's steps...
+    Clock step = 0;                 ///< ...or until this step is allowed; 0: no step is
     std::uint64_t version = 0;      ///< Message::version of its request
     std::optional<Payload> held{};  ///< in lockstep: its update of a step that is not complete; empty: zero
     Clock held_for = 0;
     double rate = 0;
   };
 
+  [[nodiscard]] bool may_answer(const WorkerState& worker_state, Clock least) const;
+  [[nodiscard]] Clock last_step_for(const WorkerState& worker_state, Clock least) const;
   void require_length(base::ConstBytes values) const;
   void require_part(std::uint64_t part) const;
   [[nodiscard]] const std::vector<float>& part(std::size_t index) const {
@@ -88,7 +91,7 @@ class ServerBlock final {
 
   const JobRules& rules_;
   const bool spared_;
-  const std::size_t server_;
+  const std::size_t server_, table_;
   std::unique_ptr<compress::Coder> coder_;  ///< of updates; null: they are sent uncoded
   bool has_weights_ = false;
   std::vector<float> weights_;

@@ -87,7 +87,7 @@ struct JobRules {
   /// Whether all workers compute each step with the same weights. Then updates are gradients, and a server applies
   /// their average by the optimizer's rule, once a step. Otherwise each worker applies the rule to its own copy, an
   /// update is the resulting change, and a server adds it, divided by the number of workers, on arrival.
-  [[nodiscard]] bool in_lockstep() const noexcept { return consistency.staleness == 0; }
+  [[nodiscard]] bool in_lockstep() const noexcept { return consistency.staleness == 0 && !consistency.last_step; }
   /// Whether updates of a table with this number of elements, or answers about it, are coded.
   [[nodiscard]] bool codes(std::size_t elements) const { return codes(codec, elements); }
   [[nodiscard]] bool codes_answers(std::size_t elements) const { return codes(answers, elements); }

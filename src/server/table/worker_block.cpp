@@ -40,7 +40,7 @@ WorkerBlock::WorkerBlock(const JobRules& rules, const Block& block, std::span<fl
 Message WorkerBlock::first_request(Clock from) {
   own_ = sent_ = from;
   const Clock staleness = rules_.consistency.staleness.value_or(from);
-  return make_request(std::max<Clock>(0, from - staleness), version_);
+  return make_request(std::max<Clock>(0, from - staleness), version_, step_to_ask());
 }
 
 void WorkerBlock::add(std::span<const float> update) {
@@ -62,7 +62,7 @@ double WorkerBlock::significance() const {
 }
 
 ClockView WorkerBlock::clock_view() const noexcept {
-  return {.own = own_, .fetched = fetched_, .wanted = wanted_, .sent = sent_};
+  return {.own = own_, .fetched = fetched_, .allowed = allowed_, .wanted = wanted_, .sent = sent_};
 }
 
 std::optional<Message> WorkerBlock::request() {
@@ -72,7 +72,7 @@ std::optional<Message> WorkerBlock::request() {
   if (!must && sent_ == own_) return std::nullopt;
   if (rules_.consistency.travels_early) now.significance = significance();
   if (!travels(rules_.consistency, now)) return std::nullopt;
-  return make_request(must ? own_ - *rules_.consistency.staleness : 0, version_);
+  return make_request(must ? own_ - *rules_.consistency.staleness : 0, version_, step_to_ask());
 }
 
 std::optional<Message> WorkerBlock::last_request() {
@@ -80,14 +80,17 @@ std::optional<Message> WorkerBlock::last_request() {
   return make_request(own_, kExact);
 }
 
-Message WorkerBlock::make_request(Clock least, std::uint64_t version) {
+Clock WorkerBlock::step_to_ask() const noexcept { return rules_.consistency.last_step ? own_ : 0; }
+
+Message WorkerBlock::make_request(Clock least, std::uint64_t version, Clock step) {
   Message request{.kind = sent_ == own_ ? MessageKind::fetch : MessageKind::push,
                   .block = block_.index,
                   .first = sent_,
                   .last = own_,
                   .least = least,
                   .rate = has_update_ || ended_ == own_ ? rate_ : kMissed,
-                  .version = version};
+                  .version = version,
+                  .step = step};
   if (has_update_) request.body = take_update();
   has_update_ = false;
   sent_ = own_;
@@ -121,6 +124,7 @@ void WorkerBlock::receive(Message answer) {
   request_.reset();
   if (kept_part(answer.version)) return take_part_of(answer);
   fetched_ = std::max(fetched_, answer.least);
+  allowed_ = std::max(allowed_, answer.step);
   if (arrived_ && is_coded) follow(*arrived_);  // packets lead from one version to the next
   version_ = answer.version;
   arrived_ = std::move(answer);

@@ -73,8 +73,9 @@ class WorkerBlock final {
 
  private:
   [[nodiscard]] ClockView clock_view() const noexcept;
+  [[nodiscard]] Clock step_to_ask() const noexcept;  ///< Message::step of a request
   [[nodiscard]] double significance() const;
-  [[nodiscard]] Message make_request(Clock least, std::uint64_t version);
+  [[nodiscard]] Message make_request(Clock least, std::uint64_t version, Clock step = 0);
   [[nodiscard]] Payload take_update();
   void follow(const Message& answer);
   void take_part_of(const Message& answer);
@@ -82,7 +83,7 @@ class WorkerBlock final {
   const JobRules& rules_;
   const Block block_;
   const std::span<float> weights_;
-  Clock own_ = 0, fetched_ = 0, sent_ = 0, wanted_ = 0;
+  Clock own_ = 0, fetched_ = 0, allowed_ = 0, sent_ = 0, wanted_ = 0;
   Clock ended_ = 0;  ///< the clock after the last step that it made itself
   double rate_ = 0;
   bool has_weights_ = false;

@@ -1,7 +1,9 @@
 // Consistency models in histories of the production tables: they keep the bound, end, and cut the traffic.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "base/random.hpp"
 #include "virtual/server/job.hpp"
@@ -122,6 +124,60 @@ TEST(Consistency, OfEveryEntryBoundsStalenessReadsItsWritesAndNeverLocksUp) {
             << name << " seed " << seed << ": worker " << worker;
       }
     }
+}
+
+/// The last step that K of the workers have ended, and at most S beyond the slowest.
+Rule quorum_rule(std::span<const double> numbers) {
+  const auto k = static_cast<std::size_t>(numbers[0]);
+  return {.last_step = [k, most = static_cast<Clock>(numbers[1])](const ServerView& view) {
+    std::vector<Clock> clocks(view.clocks.begin(), view.clocks.end());
+    std::ranges::sort(clocks, std::greater());
+    return std::min(clocks[std::min(k, clocks.size()) - 1], view.least + most);
+  }};
+}
+constexpr Parameter kQuorumParameters[] = {{"workers", 0, 100, true}, {"steps", 0, 1000, true}};
+constexpr Consistency kQuorum{
+    .name = "quorum", .parameter = "2,5", .parameters = kQuorumParameters, .rule = quorum_rule};
+
+JobOptions with_quorum(JobOptions options) {
+  options.setup.catalogue = Catalogue::standard().with(kQuorum);
+  return options;
+}
+
+TEST(LastStep, HoldsAWorkerUntilKOfNAreThereAndNeverLocksUp) {
+  for (const std::size_t k : {1, 2, 3})
+    for (std::uint64_t seed = 0; seed < 30; ++seed) {
+      const JobOptions options = with_quorum(drawn(fmt::format("quorum:{},5", k), seed));
+      for (const auto& [worker, step, time_s, least, most] : played(options).seen) {
+        EXPECT_EQ(least[worker], step) << "it reads its own writes: seed " << seed;
+        EXPECT_GE(*std::ranges::min_element(least), step - 5) << "seed " << seed;
+        if (options.setup.servers > 1) continue;  // each block may have another quorum
+        const auto there = std::ranges::count_if(least, [now = step](Clock steps) { return steps >= now; });
+        EXPECT_GE(there, std::min(static_cast<std::ptrdiff_t>(k), std::ssize(least))) << "seed " << seed;
+      }
+    }
+}
+
+TEST(LastStep, OfAllWorkersIsABarrierAndOfTwoDoesNotWaitForTheSlowest) {
+  const auto seconds = [](std::string_view model) {
+    return played(with_quorum(paced(model, 4, 50, [](std::size_t worker, Clock) { return worker == 3 ? 3.0 : 1.0; })))
+        .took_s[0];
+  };
+  EXPECT_NEAR(seconds("quorum:4,1000"), seconds("bsp"), 4) << "a barrier";
+  EXPECT_LT(seconds("quorum:2,1000"), 52);
+  EXPECT_GT(seconds("quorum:2,5"), 3 * (50 - 5 - 2)) << "at most five steps beyond the slowest";
+}
+
+TEST(LastStep, MayDependOnTheTable) {
+  static constexpr Consistency kByTable{
+      .name = "by_table", .rule = [](std::span<const double>) {
+        return Rule{.last_step = [](const ServerView& view) { return view.least + (view.table == 0 ? 6 : 0); }};
+      }};
+  JobOptions options = paced("by_table", 2, 30, [](std::size_t worker, Clock) { return worker == 0 ? 1.0 : 3.0; });
+  options.setup.catalogue = Catalogue::standard().with(kByTable);
+  EXPECT_LT(played(options).took_s[0], 3 * (30 - 5)) << "six steps beyond the slow worker";
+  options.setup.tables.push_back({"strict", 16});
+  EXPECT_GT(played(options).took_s[0], 3 * (30 - 2)) << "its other table waits for the slow worker";
 }
 
 TEST(Bsp, ComputesEachStepWithExactlyTheStepsBeforeIt) {

@@ -25,7 +25,8 @@ ServerProcess::ServerProcess(Job& job, std::size_t index)
           job.replicas == 0 ? ServerTables::Forward() : [this](const Record& record) {
             if (!holds_ || !link_) return;
             each_part(record, [&](Relayed part) { link_->send(0, head_of(part), std::move(part.message.body)); });
-          }),
+          },
+          job.setup.catalogue),
       process(job.world.draw(1, ~std::uint64_t{0} - 1)),
       job_(job),
       index_(index),
