@@ -10,7 +10,7 @@ EXAMPLE = "example/allreduce.cpp"
 TOUR = "docs/tour.md"
 # Page -> the sources that its cpp blocks are parts of.
 EXCERPTS = {"docs/use.md": ["example/own_model.cpp"],
-            "docs/extending.md": [f"test/template/{kind}.cpp" for kind in ("codec", "algorithm", "policy", "placement")]}
+            "docs/extending.md": [f"test/template/{kind}.cpp" for kind in ("codec", "algorithm", "policy", "placement")] + ["example/own/rule.cpp", "example/own/consistency.cpp"]}
 
 
 def link_findings(root):

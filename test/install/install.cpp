@@ -49,6 +49,12 @@ void expect_success(const std::string& command) {
   EXPECT_EQ(outcome.status, 0) << command << "\n" << outcome.output;
 }
 
+void expect_output(const std::string& command, const std::string& part) {
+  const Outcome outcome = run(command);
+  EXPECT_EQ(outcome.status, 0) << command << "\n" << outcome.output;
+  EXPECT_NE(outcome.output.find(part), std::string::npos) << command << "\n" << outcome.output;
+}
+
 TEST(Install, AnotherProjectFindsLinksAndRunsThePackage) {
   const Folder folder;
   const std::string cmake = CMAKE_PROGRAM;
@@ -57,20 +63,16 @@ TEST(Install, AnotherProjectFindsLinksAndRunsThePackage) {
   expect_success(cmake + " -G Ninja -DCMAKE_BUILD_TYPE=Release -S " + (folder / "project") + " -B " +
                  (folder / "build") + " -DCMAKE_PREFIX_PATH=" + (folder / "prefix"));
   expect_success(cmake + " --build " + (folder / "build"));
-  const Outcome alone = run(folder / "build/example_allreduce");
-  EXPECT_EQ(alone.status, 0) << alone.output;
-  EXPECT_NE(alone.output.find("rank 0 of 1: average 0\n"), std::string::npos) << alone.output;
-  const Outcome threads = run(folder / "build/example_synchronizer");
-  EXPECT_EQ(threads.status, 0) << threads.output;
-  EXPECT_NE(threads.output.find("rank 3 of 4: y = 3.0000 x + -1.0000\n"), std::string::npos) << threads.output;
+  expect_output(folder / "build/example_allreduce", "rank 0 of 1: average 0\n");
+  expect_output(folder / "build/example_synchronizer", "rank 3 of 4: y = 3.0000 x + -1.0000\n");
+  expect_output(folder / "build/example_own_codec", "rank 3 of 4: weights 1.5\n");
+  expect_output(folder / "build/example_own_rule", "rank 3 of 4: weights 1.5\n");
   if (HAS_SERVER) {
-    const Outcome served = run(folder / "build/example_server");
-    EXPECT_EQ(served.status, 0) << served.output;
-    EXPECT_NE(served.output.find("worker 2 of 3: y = 3.00 x + -1.00\n"), std::string::npos) << served.output;
-    const Outcome job =
-        run((folder / "prefix/bin/syncopate") + " run -n 3 --servers 2 -- " + (folder / "build/example_server"));
-    EXPECT_EQ(job.status, 0) << job.output;
-    EXPECT_NE(job.output.find("worker 2 of 3: y = 3.00 x + -1.00\n"), std::string::npos) << job.output;
+    expect_output(folder / "build/example_own_placement", "server 0 keeps 144 bytes\nserver 1 keeps 296 bytes\n");
+    expect_output(folder / "build/example_own_consistency", "worker 2 of 3: weights 1.0\n");
+    expect_output(folder / "build/example_server", "worker 2 of 3: y = 3.00 x + -1.00\n");
+    expect_output((folder / "prefix/bin/syncopate") + " run -n 3 --servers 2 -- " + (folder / "build/example_server"),
+                  "worker 2 of 3: y = 3.00 x + -1.00\n");
   }
   for (const char* example : {"build/example_allreduce", "build/example_synchronizer"}) {
     const Outcome wrong = run("env SYNCOPATE_LOG=loud " + (folder / example));

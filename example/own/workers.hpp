@@ -1,0 +1,61 @@
+// Trains a small model on two servers and three workers in this process: the programs of this folder share it.
+#pragma once
+
+#include <cmath>
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "syncopate/server.hpp"
+
+/// Worker w pulls two tables of weights towards w, so that training ends at the mean of the workers: 1. The servers
+/// have the same catalogue as the workers. Returns an exit status.
+inline int train_on_workers(syncopate::WorkerOptions options) {
+  std::vector<std::unique_ptr<syncopate::Server>> servers;
+  for (std::size_t index = 0; index < 2; ++index) {
+    servers.push_back(
+        syncopate::Server::start({.addresses = {"127.0.0.1:0"}, .index = index, .catalogue = options.catalogue}));
+    options.servers.push_back(servers.back()->addresses().front());
+  }
+  options.workers = 3;
+  const auto train = [](const syncopate::WorkerOptions& own) {
+    constexpr double kRate = 0.01;
+    std::vector<float> weights[] = {std::vector<float>(10), std::vector<float>(100)};
+    const auto worker = syncopate::TableWorker::connect(own);
+    worker->create_table("small", std::span(weights[0]));
+    worker->create_table("large", std::span(weights[1]));
+    worker->start();
+    for (int step = 0; step < 1000; ++step) {
+      for (std::size_t table = 0; table < 2; ++table) {
+        worker->sync(table);
+        std::vector<float> gradient = weights[table];
+        for (float& value : gradient) value -= static_cast<float>(own.worker);
+        worker->update(table, std::span(gradient), kRate);
+      }
+      worker->clock(kRate);
+    }
+    worker->finish();
+    std::printf("worker %zu of %zu: weights %.1f\n", own.worker, own.workers, weights[0].front());
+    for (const auto& table : weights)
+      for (const float weight : table)
+        if (std::abs(weight - 1) > 0.2F) return 1;
+    return 0;
+  };
+  std::vector<int> status(options.workers, 1);
+  std::vector<std::thread> workers;
+  for (std::size_t worker = 0; worker < options.workers; ++worker)
+    workers.emplace_back([&, own = options, worker]() mutable {
+      own.worker = worker;
+      try {
+        status[worker] = train(own);
+      } catch (const std::exception& error) {
+        std::fprintf(stderr, "worker %zu: %s\n", worker, error.what());
+      }
+    });
+  for (std::thread& worker : workers) worker.join();
+  for (std::size_t index = 0; index < 2; ++index)
+    std::printf("server %zu keeps %zu bytes\n", index, static_cast<std::size_t>(servers[index]->status().kept_bytes));
+  return status[0] + status[1] + status[2] > 0 ? 1 : 0;
+}
