@@ -55,8 +55,14 @@ class Turn final {
 /// Created, used and destroyed with the GIL.
 class Working final : public Closable<TableWorker> {
  public:
-  Working(std::unique_ptr<TableWorker> worker, std::shared_ptr<Signals> signals)
-      : Closable(std::move(worker), "worker"), signals_(std::move(signals)) {}
+  Working(std::unique_ptr<TableWorker> worker, const WorkerOptions& options, std::shared_ptr<Signals> signals)
+      : Closable(std::move(worker), "worker"),
+        worker_(options.worker),
+        workers_(options.workers),
+        signals_(std::move(signals)) {}
+
+  [[nodiscard]] std::size_t worker() const noexcept { return worker_; }
+  [[nodiscard]] std::size_t workers() const noexcept { return workers_; }
 
   template <class Call>
   auto call(Call&& call) const {
@@ -76,6 +82,7 @@ class Working final : public Closable<TableWorker> {
   }
 
  private:
+  std::size_t worker_, workers_;
   std::shared_ptr<Signals> signals_;
 };
 
@@ -135,7 +142,8 @@ void bind_connect(nb::class_<Working>& type) {
         if (const auto timeout = milliseconds(timeout_s, "timeout_s")) options.timeout = *timeout;
         auto signals = std::make_shared<Signals>();
         options.while_waiting = [signals] { signals->look(); };
-        return Working(made_on_own_thread([options] { return TableWorker::connect(options); }), std::move(signals));
+        auto connected = made_on_own_thread([options] { return TableWorker::connect(options); });
+        return Working(std::move(connected), options, std::move(signals));
       },
       nb::kw_only(), "servers"_a = nb::none(), "worker"_a = nb::none(), "workers"_a = nb::none(),
       "placement"_a = usual.placement, "consistency"_a = usual.consistency, "codec"_a = usual.codec,
@@ -224,7 +232,9 @@ void bind_worker(nb::module_& module) {
   bind_connect(type);
   bind_tables(type);
   bind_checkpoints(type);
-  type.def_prop_ro(
+  type.def_prop_ro("worker", &Working::worker, "Its index: 0 to workers - 1.")
+      .def_prop_ro("workers", &Working::workers, "How many workers the job has.")
+      .def_prop_ro(
           "steps", [](const Working& self) { return self.call([](TableWorker& worker) { return worker.steps(); }); },
           "Completed, or missed because it started late.")
       .def(

@@ -58,6 +58,18 @@ def test_ddp_learns_images_in_cifar10s_format(tmp_path):
     assert len(losses) == 5 and losses[-1] < losses[0] - 0.1, printed
 
 
+def test_a_parameter_server_trains_and_goes_on_from_a_checkpoint(tmp_path):
+    def served(*arguments):
+        command = [PROGRAM, "run", "-n", "2", "--servers", "2", "--", sys.executable, str(EXAMPLES / "served.py"), *arguments]
+        done = subprocess.run(command, check=False, capture_output=True, text=True, env=own_environment() | {"OMP_NUM_THREADS": "1"})
+        assert done.returncode == 0, done.stderr
+        return float(re.search(r"2 workers, \S+: loss (\S+) after", done.stdout)[1])
+
+    file = str(tmp_path / "checkpoint")
+    first = served("--consistency", "bsp", "--checkpoint", file)
+    assert served("--consistency", "ssp:2", "--codec", "fp16", "--steps", "10", "--checkpoint", file) < max(first, 0.5) < 1.5
+
+
 def test_a_sharded_transformer_learns_letters():
     assert loss_in(torchrun("fsdp_transformer.py"), "syncopate") < 3.5
 

@@ -6,9 +6,10 @@ import torch
 
 import syncopate
 from syncopate.torch import meeting, parameters
+from syncopate.torch.wrapping import Wrapping
 
 
-class DistributedOptimizer(torch.optim.Optimizer):
+class DistributedOptimizer(Wrapping):
     """Wraps an optimizer of torch: its step uses gradients averaged over the ranks, which lie in the group's memory.
 
     model: whose parameters get the gradients; they and its buffers become rank 0's. group: a syncopate.Group; by default
@@ -20,14 +21,14 @@ class DistributedOptimizer(torch.optim.Optimizer):
     applied, on any rank, as when GradScaler finds an infinity, the codec's state is as before.
     """
 
-    # Not called: Optimizer.__init__, because state and groups of parameters are the wrapped optimizer's.
     def __init__(self, optimizer, model, *, group=None, weights=True, **options):
-        self._attach(optimizer, _of_model(optimizer, model), group or meeting.own_group(), weights, options)
+        self._attach(optimizer, parameters.updated(optimizer, model), group or meeting.own_group(), weights, options)
         _become_those_of_rank_0(self.group, model)
 
     def _attach(self, optimizer, named, group, weights, options):
         """Make the synchronizer of these parameters, whose backward passes use it from now on."""
-        self.optimizer, self._named, self.group = optimizer, named, group
+        super().__init__(optimizer)
+        self._named, self.group = named, group
         values = parameters.weights(self._named) if weights else []
         self.synchronizer = syncopate.Synchronizer(self.group, parameters.gradients(self._named), weights=values, **options)
         self._views = [torch.from_dlpack(self.synchronizer.gradient(i)) for i in range(len(self._named))]
@@ -102,20 +103,6 @@ class DistributedOptimizer(torch.optim.Optimizer):
             self.synchronize()
         return self.optimizer.param_groups
 
-    @property
-    def state(self):
-        """The wrapped optimizer's."""
-        return self.optimizer.state
-
-    @property
-    def defaults(self):
-        """The wrapped optimizer's."""
-        return self.optimizer.defaults
-
-    def add_param_group(self, param_group):
-        """Refused: what is exchanged is fixed; add groups to the optimizer before it is wrapped."""
-        raise syncopate.Misuse("add groups of parameters to the optimizer before DistributedOptimizer wraps it")
-
     def state_dict(self):
         """The wrapped optimizer's, equal on all ranks; what the codec keeps is `synchronizer.save()`, this rank's own."""
         return self.optimizer.state_dict()
@@ -132,37 +119,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
         """Called by the wrapped optimizer's step."""
         return self.optimizer.register_step_post_hook(hook)
 
-    def register_state_dict_pre_hook(self, hook, prepend=False):
-        """Called by the wrapped optimizer's `state_dict`."""
-        return self.optimizer.register_state_dict_pre_hook(hook, prepend)
-
-    def register_state_dict_post_hook(self, hook, prepend=False):
-        """Called by the wrapped optimizer's `state_dict`."""
-        return self.optimizer.register_state_dict_post_hook(hook, prepend)
-
-    def register_load_state_dict_pre_hook(self, hook, prepend=False):
-        """Called by the wrapped optimizer's `load_state_dict`."""
-        return self.optimizer.register_load_state_dict_pre_hook(hook, prepend)
-
-    def register_load_state_dict_post_hook(self, hook, prepend=False):
-        """Called by the wrapped optimizer's `load_state_dict`."""
-        return self.optimizer.register_load_state_dict_post_hook(hook, prepend)
-
     def __getstate__(self):
         raise syncopate.Misuse("a DistributedOptimizer belongs to its group; save state_dict() and synchronizer.save()")
-
-    def __repr__(self):
-        return f"DistributedOptimizer({self.optimizer!r})"
-
-
-def _of_model(optimizer, model):
-    """The model's parameters that the optimizer updates, by name, in forward order."""
-    updated = {parameter for group in optimizer.param_groups for parameter in group["params"] if parameter.requires_grad}
-    named = [(name, parameter) for name, parameter in parameters.trained(model) if parameter in updated]
-    if len(named) < len(updated):
-        raise syncopate.Misuse(f"the optimizer updates {len(updated)} parameters, of which the model has {len(named)}; "
-                               "give the model that has all of them")
-    return named
 
 
 def _become_those_of_rank_0(group, model):

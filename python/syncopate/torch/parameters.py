@@ -22,6 +22,16 @@ def usable(named):
     return named
 
 
+def updated(optimizer, model):
+    """The model's parameters that the optimizer updates, by name, in forward order."""
+    updated = {parameter for group in optimizer.param_groups for parameter in group["params"] if parameter.requires_grad}
+    named = [(name, parameter) for name, parameter in trained(model) if parameter in updated]
+    if len(named) < len(updated):
+        raise syncopate.Misuse(f"the optimizer updates {len(updated)} parameters, of which the model has {len(named)}; "
+                               "give the model that has all of them")
+    return named
+
+
 def gradients(parameters):
     """The gradients of these parameters, for a Synchronizer or Combiner."""
     return [syncopate.Gradient(name, tuple(parameter.shape), DTYPES[parameter.dtype]) for name, parameter in parameters]

@@ -1,0 +1,65 @@
+"""Optimizers of torch as rules of the library, which servers apply: SGD, Adam and AdamW, their options and their state."""
+
+import torch
+
+import syncopate
+
+ALLOWED = "allowed: torch.optim.SGD, Adam, AdamW"
+# Rule -> its vectors, by the library's name and by torch's.
+STATE = {"sgd": {}, "momentum": {"velocity": "momentum_buffer"}, "nesterov": {"velocity": "momentum_buffer"},
+         "adam": {"mean": "exp_avg", "square": "exp_avg_sq"}, "adamw": {"mean": "exp_avg", "square": "exp_avg_sq"}}
+
+
+def rule_of(optimizer):
+    """(rule, hyperparameters) of an optimizer. Raises Misuse for one that no rule computes; rates may differ by group."""
+    found = {_of_group(optimizer, group) for group in optimizer.param_groups}
+    if len(found) > 1:
+        raise syncopate.Misuse("groups of parameters differ in more than their rate, and servers apply one rule to all; allowed: "
+                               "equal momentum, betas, eps, weight_decay")
+    rule, hyperparameters = found.pop()
+    return rule, dict(hyperparameters)
+
+
+def _of_group(optimizer, group):
+    refused = [name for name in ("maximize", "amsgrad", "differentiable", "dampening") if group.get(name)]
+    if refused:
+        raise syncopate.Misuse(f"{type(optimizer).__name__} with {refused[0]}={group[refused[0]]}; allowed: without it")
+    decay = ("weight_decay", group.get("weight_decay", 0))
+    if type(optimizer) is torch.optim.SGD:
+        if not group["momentum"]:
+            return "sgd", (decay,)
+        return "nesterov" if group["nesterov"] else "momentum", (decay, ("momentum", group["momentum"]))
+    if type(optimizer) in (torch.optim.Adam, torch.optim.AdamW):
+        decoupled = type(optimizer) is torch.optim.AdamW or group.get("decoupled_weight_decay", False)
+        moments = (("beta1", float(group["betas"][0])), ("beta2", float(group["betas"][1])), ("epsilon", group["eps"]))
+        return "adamw" if decoupled else "adam", (decay, *moments)
+    raise syncopate.Misuse(f"servers cannot apply {type(optimizer).__name__}; {ALLOWED}")
+
+
+def put_state(optimizer, named, kept):
+    """Give torch's optimizer the state of all tables, in the memory of `kept`."""
+    lengths = [parameter.numel() for _, parameter in named]
+    vectors = {STATE[kept.optimizer][name]: torch.from_dlpack(array).split(lengths) for name, array in kept.state.items()}
+    for i, (_, parameter) in enumerate(named):
+        state = {name: parts[i].view_as(parameter) for name, parts in vectors.items()}
+        if kept.optimizer.startswith("adam"):
+            state["step"] = torch.tensor(float(kept.step))
+        if state:
+            optimizer.state[parameter] = state
+
+
+def taken_state(optimizer, named, rule):
+    """(steps, vectors by the library's names) from torch's optimizer, which has none afterwards; absent parts are zero."""
+    states = [optimizer.state.get(parameter, {}) for _, parameter in named]
+    steps = max((int(state.get("step", 0)) for state in states), default=0)
+    vectors = {}
+    if any(states):
+        for name, theirs in STATE[rule].items():
+            parts = [_vector(state.get(theirs), parameter) for state, (_, parameter) in zip(states, named, strict=True)]
+            vectors[name] = torch.cat(parts)
+    optimizer.state.clear()
+    return steps, vectors
+
+
+def _vector(part, parameter):
+    return torch.zeros(parameter.numel()) if part is None else part.detach().reshape(-1).float()

@@ -1,0 +1,205 @@
+"""An optimizer whose steps the parameter server makes: updates leave during the backward pass, weights arrive during the forward pass."""
+
+import contextlib
+
+import torch
+
+import syncopate
+from syncopate.torch import parameters, rules
+from syncopate.torch.wrapping import Wrapping
+
+
+class ServedOptimizer(Wrapping):
+    """Wraps torch's SGD, Adam or AdamW: servers keep the weights of `net`, a table for each parameter, and apply its rule.
+
+    An update leaves when its gradient is ready; a layer waits for its weights in its forward pre-hook; `step` ends the step
+    of this worker and does not wait. Options are those of TableWorker.connect (consistency, placement, codec, feedback,
+    answers, timeout_s ...), equal on all workers; servers and place come from the environment that `syncopate run
+    --servers K` sets. The job starts with worker 0's weights, in the first forward pass; buffers stay each worker's own.
+
+    Parameters are float32, contiguous, on the CPU. Their memory changes between the backward and the forward pass: call
+    `synchronize` before weights are read otherwise than by layers of `net`; its `state_dict` does so itself. Raises as
+    TableWorker does, also from the backward and the forward pass.
+    """
+
+    def __init__(self, optimizer, net, **options):
+        super().__init__(optimizer)
+        rule, hyperparameters = rules.rule_of(optimizer)
+        self._named = _tables(parameters.updated(optimizer, net))
+        self.worker = syncopate.TableWorker.connect(optimizer=rule, hyperparameters=hyperparameters, **options)
+        for name, parameter in self._named:
+            self.worker.create_table(name, parameter.detach())
+        self._rule, self._earlier, self._residuals = (rule, hyperparameters), None, None
+        self._take_groups()
+        self._started = self._finished = self._accumulates = False
+        self._sent, self._waited = set(), set()  # tables in this step: updated; fresh enough to compute with
+        self._early = set()  # tables that layers use without a call of the module which owns them
+        self._steps = 0  # since the start
+        self._hooks = list(self._hooked(net))
+
+    def _take_groups(self):
+        groups = {parameter: group for group in self.optimizer.param_groups for parameter in group["params"]}
+        self._groups = [groups[parameter] for _, parameter in self._named]
+
+    def _hooked(self, net):
+        index = {parameter: i for i, (_, parameter) in enumerate(self._named)}
+        yield net.register_forward_pre_hook(lambda *_: self._wait(self._early))
+        yield net.register_state_dict_pre_hook(lambda *_: self.synchronize())
+        for module in net.modules():
+            own = [index[parameter] for parameter in module.parameters(recurse=False) if parameter in index]
+            if own:
+                yield module.register_forward_pre_hook(lambda *_, own=own: self._wait(own))
+        for i, (_, parameter) in enumerate(self._named):
+            yield parameter.register_post_accumulate_grad_hook(lambda parameter, i=i: self._accumulated(i, parameter))
+
+    def start(self):
+        """Take the weights of worker 0, or of the job if it is in progress; the first forward pass does it too."""
+        if self._started:
+            return
+        self.worker.start(self._earlier)
+        if self._residuals is not None:
+            self.worker.restore(*self._residuals)
+        self._earlier, self._started = None, True
+
+    def _wait(self, tables):
+        if self._finished:
+            return
+        self.start()
+        for i in tables:
+            if i not in self._waited:
+                self.worker.sync(i)
+                self._waited.add(i)
+
+    def _accumulated(self, i, parameter):
+        if self._accumulates or self._finished:
+            return
+        if i not in self._waited and i not in self._sent:
+            self._note_early(i)
+        gradient = parameter.grad
+        if not gradient.is_contiguous():
+            gradient = parameter.grad = gradient.contiguous()
+        self.worker.update(i, gradient, self._rate(i))
+        self._sent.add(i)
+        self._waited.discard(i)
+
+    def _note_early(self, i):
+        """A table without a wait in this step. In the first step all are fresh; from the next one on, `net` waits for it."""
+        if self._steps > 0:
+            raise syncopate.Misuse(f"parameter {self._named[i][0]} was used before its weights had arrived, outside of the forward pass of "
+                                   "the module that owns it; call synchronize() before such a forward pass")
+        self._early.add(i)
+
+    def _rate(self, i):
+        return float(self._groups[i]["lr"])
+
+    @contextlib.contextmanager
+    def no_sync(self):
+        """Backward passes in it add to the gradients, and nothing is sent: for all but the last micro-batch."""
+        before, self._accumulates = self._accumulates, True
+        try:
+            yield
+        finally:
+            self._accumulates = before
+
+    def step(self, closure=None):
+        """End this worker's step; `closure` computes the loss and its gradients. A parameter without a gradient counts as zero."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        self.start()
+        rate = self._rate(0)
+        for i, (_, parameter) in enumerate(self._named):
+            if i not in self._sent and self._rate(i) != rate:
+                self.worker.update(i, torch.zeros_like(parameter), self._rate(i))
+        self.worker.clock(rate)
+        self._steps += 1
+        self._sent.clear()
+        self._waited.clear()
+        return loss
+
+    def synchronize(self):
+        """Return when all weights are as fresh as the consistency model requires, and stay so until the next backward pass."""
+        self._wait(range(len(self._named)))
+
+    def finish(self):
+        """End the worker after its last step: every parameter then has all workers' updates, bitwise equal on all workers."""
+        self.start()
+        self.worker.finish()
+        self._release()
+
+    def close(self):
+        """Disconnect, and leave the net as it is. Without `finish`, servers wait for the worker until their patience ends."""
+        self._release()
+        self.worker.close()
+
+    def _release(self):
+        """From now on the net is trained without this optimizer."""
+        self._finished = True
+        for hook in self._hooks:
+            hook.remove()
+
+    def zero_grad(self, set_to_none=True):
+        """Forget gradients that were not sent; those that were sent are zero."""
+        self.optimizer.zero_grad(set_to_none)
+
+    def state_dict(self):
+        """The state as the wrapped optimizer would have it, the servers' exact weights, and what this worker's codec keeps.
+
+        Called between steps, by every worker at the same step, or by one under a model with staleness 0.
+        """
+        self.start()
+        kept, (packets, residuals) = self.worker.gather(), self.worker.kept_by_codec()
+        rules.put_state(self.optimizer, self._named, kept)
+        weights = torch.from_dlpack(kept.weights).split([parameter.numel() for _, parameter in self._named])
+        served = {"step": kept.step, "weights": dict(zip([name for name, _ in self._named], weights, strict=True)),
+                  "worker": self.worker.worker, "packets": packets, "residuals": [_bytes_as_tensor(part) for part in residuals]}
+        state = self.optimizer.state_dict() | {"served": served}
+        self.optimizer.state.clear()
+        return state
+
+    def load_state_dict(self, state_dict):
+        """Continue from this state: of any worker, with any number of workers and servers, or of torch's optimizer alone.
+
+        Called by every worker, before the first forward pass. Weights of the net become those of the state, if it has them.
+        Residuals are loaded by the worker that saved them; others begin with zero.
+        """
+        if self._started:
+            raise syncopate.Misuse("the job has started; allowed: load_state_dict before the first forward pass")
+        self.optimizer.load_state_dict(state_dict)
+        self._take_groups()
+        if (loaded := rules.rule_of(self.optimizer)) != self._rule:
+            raise syncopate.Misuse(f"the state is of {loaded}, and this worker has connected with {self._rule}; allowed: equal ones")
+        steps, vectors = rules.taken_state(self.optimizer, self._named, self._rule[0])
+        served = state_dict.get("served", {})
+        self._earlier = syncopate.KeptTables(served.get("step", steps), self._rule[0], vectors)
+        is_own = served.get("worker") == self.worker.worker
+        self._residuals = (served["packets"], [part.numpy().tobytes() for part in served["residuals"]]) if is_own else None
+        if served:
+            with torch.no_grad():
+                for name, parameter in self._named:
+                    parameter.copy_(served["weights"][name].view_as(parameter))
+
+    def register_step_pre_hook(self, hook):
+        """Refused: servers make the steps."""
+        raise syncopate.Misuse("servers make the steps of this optimizer; call the hook before step()")
+
+    def register_step_post_hook(self, hook):
+        """Refused: servers make the steps."""
+        raise syncopate.Misuse("servers make the steps of this optimizer; call the hook after step()")
+
+    def __getstate__(self):
+        raise syncopate.Misuse("a ServedOptimizer belongs to its worker; save state_dict()")
+
+
+def _bytes_as_tensor(content):
+    """In a tensor, so that torch.load reads a saved state as weights only."""
+    return torch.frombuffer(bytearray(content), dtype=torch.uint8) if content else torch.empty(0, dtype=torch.uint8)
+
+
+def _tables(named):
+    for name, parameter in named:
+        if parameter.dtype != torch.float32 or not parameter.is_contiguous():
+            raise syncopate.Misuse(f"parameter {name} is of {parameter.dtype}{'' if parameter.is_contiguous() else ', not contiguous'}; "
+                                   "allowed: contiguous ones of torch.float32")
+    return named
