@@ -1,11 +1,33 @@
 // Gradients, feedback and a codec's saved state as values of Python.
 #include "coding.hpp"
 
+#include <nanobind/operators.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
+
+#include <tuple>
 
 namespace syncopate::bind {
 
 using namespace nb::literals;
+
+namespace {
+
+/// Every value of a Feedback, for pickles and comparisons.
+using FeedbackValues = std::tuple<std::string, double, bool, double, double, std::uint64_t>;
+
+FeedbackValues values_of(const Feedback& feedback) {
+  const FeedbackOptions& rest = feedback.rest;
+  return {feedback.kind, rest.momentum, rest.nesterov, rest.clip_norm, rest.warmup_density, rest.warmup_steps};
+}
+
+void make_feedback(Feedback& self, const FeedbackValues& values) {
+  const auto& [kind, momentum, nesterov, clip_norm, warmup_density, warmup_steps] = values;
+  new (&self) Feedback{kind, {{}, momentum, nesterov, clip_norm, warmup_density, warmup_steps}};
+}
+
+}  // namespace
 
 std::vector<Gradient> gradients_of(const std::vector<Tensor>& tensors) {
   std::vector<Gradient> gradients;
@@ -57,11 +79,16 @@ void bind_coding(nb::module_& module) {
           "__init__",
           [](Feedback* self, const std::string& kind, double momentum, bool nesterov, double clip_norm,
              double warmup_density, std::uint64_t warmup_steps) {
-            new (self) Feedback{kind, {{}, momentum, nesterov, clip_norm, warmup_density, warmup_steps}};
+            make_feedback(*self, {kind, momentum, nesterov, clip_norm, warmup_density, warmup_steps});
           },
           "kind"_a = "auto", nb::kw_only(), "momentum"_a = 0.9, "nesterov"_a = false, "clip_norm"_a = 0.0,
           "warmup_density"_a = 0.0, "warmup_steps"_a = 0)
       .def_ro("kind", &Feedback::kind)
+      .def(
+          "__eq__", [](const Feedback& self, const Feedback& other) { return values_of(self) == values_of(other); },
+          nb::is_operator())
+      .def("__getstate__", values_of)
+      .def("__setstate__", make_feedback)
       .def("__repr__", [](const Feedback& self) { return "Feedback('" + self.kind + "')"; });
   nb::implicitly_convertible<nb::str, Feedback>();
 }

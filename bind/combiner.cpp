@@ -4,6 +4,8 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
+#include <deque>
+
 #include "coding.hpp"
 #include "group.hpp"
 #include "syncopate/error.hpp"
@@ -24,6 +26,8 @@ constexpr const char* kDoc =
     "no other thread the group. exchange: one that ends with gradients. weights: for codecs that look at them.\n\n"
     "Raises as Synchronizer does.";
 
+using Placed = std::vector<std::pair<std::size_t, nb::object>>;
+
 /// A combiner with what it must not outlive. Used and destroyed with the GIL.
 class Combining final {
  public:
@@ -38,14 +42,23 @@ class Combining final {
     if (own_) return *own_;
     throw Misuse("this combiner was closed; make another one");
   }
-  void combine(const std::vector<std::pair<std::size_t, nb::object>>& bucket) {
+  void combine(const Placed& bucket) {
     std::vector<Array> arrays;
-    std::vector<PlacedGradient> placed;
-    for (const auto& [gradient, values] : bucket) {
-      arrays.push_back(array_of(values, {}, "values"));
-      placed.push_back({gradient, arrays.back().buffer});
-    }
+    const auto placed = placed_in(bucket, arrays);
     signals_->without_gil([&] { own().combine(placed); });
+  }
+  void encode(const Placed& bucket) {
+    std::vector<Array> arrays;
+    const auto placed = placed_in(bucket, arrays);
+    signals_->without_gil([&] { own().encode(placed); });
+    underway_.push_back(std::move(arrays));
+  }
+  void exchange() {
+    signals_->without_gil([&] { own().exchange(); });
+  }
+  void decode() {
+    signals_->without_gil([&] { own().decode(); });
+    underway_.pop_front();
   }
   void close() {
     own_.reset();
@@ -53,9 +66,19 @@ class Combining final {
   }
 
  private:
+  static std::vector<PlacedGradient> placed_in(const Placed& bucket, std::vector<Array>& arrays) {
+    std::vector<PlacedGradient> placed;
+    for (const auto& [gradient, values] : bucket) {
+      arrays.push_back(array_of(values, {}, "values"));
+      placed.push_back({gradient, arrays.back().buffer});
+    }
+    return placed;
+  }
+
   std::shared_ptr<Group> group_;
   std::shared_ptr<Signals> signals_;
   std::vector<Array> weights_;
+  std::deque<std::vector<Array>> underway_;  ///< of buckets that are not decoded yet
   std::unique_ptr<Combiner> own_;
 };
 
@@ -83,6 +106,15 @@ void bind_combiner(nb::module_& module) {
           "weights"_a = std::vector<nb::object>{})
       .def("combine", &Combining::combine, "bucket"_a,
            "Return when the arrays of these (index of the gradient, array) hold their average over the ranks.")
+      .def("encode", &Combining::encode, "bucket"_a,
+           "The first phase of `combine`, for two threads: one calls encode and decode, another exchange. Each phase "
+           "takes the oldest bucket that has passed the phase before.")
+      .def("exchange", &Combining::exchange, "The second phase: the ranks exchange what `encode` made.")
+      .def("decode", &Combining::decode, "The third phase: return when the arrays hold their average.")
+      .def_prop_ro(
+          "codes_ahead", [](const Combining& self) { return self.own().codes_ahead(); },
+          "Whether a second thread shortens steps: there is a codec and a second processor, and encoding needs no "
+          "other rank.")
       .def(
           "end_step", [](Combining& self) { self.own().end_step(); },
           "End a step: what its buckets left in the codec's state counts from now on.")

@@ -19,9 +19,9 @@ struct PlacedGradient {
 
 /// For frameworks that own the gradients' memory and choose the buckets, as PyTorch's DistributedDataParallel does.
 /// Codec state belongs to gradients, so memory and buckets may change from step to step. Every rank passes the same
-/// gradients and options, and in each step the same buckets in the same order. Used by one thread at a time. Meanwhile
-/// no other thread may start operations of the group, because ranks would disagree on their order; `Group::split`
-/// returns a group without other operations.
+/// gradients and options, and in each step the same buckets in the same order. Used by one thread at a time, but for
+/// the phases of two buckets. Meanwhile no other thread may start operations of the group, because ranks would disagree
+/// on their order; `Group::split` returns a group without other operations.
 class Combiner final {
  public:
   /// Uses only these options: catalogue, codec, feedback, dense_below, exchange, algorithm, seed, weights, trace.
@@ -36,6 +36,17 @@ class Combiner final {
   /// already combined, or whose count or type differs; also throws what the exchange throws. An error that the other
   /// ranks cannot detect aborts the group with its text.
   void combine(std::span<const PlacedGradient> bucket);
+
+  // The phases of `combine`, for a caller with two threads: buckets pass all three in the same order, one thread calls
+  // `encode` and `decode`, the other `exchange`, and the gradients' memory stays until `decode` has returned. Each
+  // takes the oldest bucket that has passed the phase before, and throws Misuse if there is none, or as `combine` does.
+
+  void encode(std::span<const PlacedGradient> bucket);
+  void exchange();
+  void decode();
+  /// Whether a second thread shortens steps: there is a codec and a second processor, and encoding needs no other rank.
+  [[nodiscard]] bool codes_ahead() const noexcept;
+
   /// Ends a step and commits its codec state. Gradients that the step did not combine keep their state. After an error
   /// of `combine` it throws Misuse, and the state is as before the step.
   void end_step();

@@ -2,9 +2,13 @@
 #include "syncopate/combiner.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <deque>
 #include <map>
 
+#include "base/env.hpp"
 #include "base/fork.hpp"
+#include "base/guarded.hpp"
 #include "base/require.hpp"
 #include "sync/flow.hpp"
 #include "sync/planning/proposal.hpp"
@@ -40,19 +44,48 @@ class Combiner::Impl final {
     if (communicates()) agree(group, gradients, options);
   }
 
-  void combine(std::span<const PlacedGradient> bucket) try {
-    process_.require("a combiner");
+  void combine(std::span<const PlacedGradient> bucket) {
     if (bucket.empty()) return;
-    place(bucket);
-    sync::run_bucket(placed_bucket(bucket), flow_.context);
-  } catch (const std::exception& error) {
-    has_failed_ = true;
-    if (communicates()) flow_.group.abort(error.what());
-    throw;
+    encode(bucket);
+    exchange();
+    decode();
+  }
+
+  void encode(std::span<const PlacedGradient> bucket) {
+    in_step([&] {
+      process_.require("a combiner");
+      base::require(!bucket.empty(), "a bucket is empty; allowed: one gradient or more");
+      place(bucket);
+      sync::Bucket& placed = placed_bucket(bucket);
+      if (!narrows()) sync::prepare(placed, flow_.context);
+      underway_.with([&](Underway& underway) { underway.encoded.push_back(&placed); });
+    });
+  }
+  void exchange() {
+    in_step([&] {
+      sync::Bucket& bucket = oldest(&Underway::encoded, "encoded");
+      if (narrows())
+        sync::run_bucket(bucket, flow_.context);
+      else
+        sync::combine(bucket, flow_.context);
+      underway_.with([&](Underway& underway) { underway.exchanged.push_back(&bucket); });
+    });
+  }
+  void decode() {
+    in_step([&] {
+      sync::Bucket& bucket = oldest(&Underway::exchanged, "exchanged");
+      if (!narrows()) sync::complete(bucket, flow_.context);
+    });
+  }
+  [[nodiscard]] bool codes_ahead() const noexcept {
+    const bool codes = std::ranges::any_of(flow_.codecs, [](const auto& each) { return each.codec->name != "none"; });
+    return flow_.options.code_ahead && codes && !narrows() && base::processors() > 1;
   }
 
   void end_step() {
     base::require(!has_failed_, "this step failed, and its codec state was discarded; join another group");
+    base::require(underway_.with([](const Underway& each) { return each.encoded.empty() && each.exchanged.empty(); }),
+                  "a bucket of this step is not decoded yet; exchange and decode it first");
     for (std::size_t i = 0; i < is_combined_.size(); ++i)
       if (!is_combined_[i]) std::ranges::copy(flow_.state.kept(i), flow_.state.next(i).begin());
     flow_.state.commit();
@@ -64,7 +97,34 @@ class Combiner::Impl final {
   void restore(const SavedCodecState& saved) { flow_.restore(saved); }
 
  private:
+  /// Buckets between two phases, in the order of `encode`.
+  struct Underway {
+    std::deque<sync::Bucket*> encoded, exchanged;
+  };
+
   [[nodiscard]] bool communicates() const { return flow_.exchange.name != "none"; }
+  /// Such an exchange communicates in every phase, so that all of them are the second one here.
+  [[nodiscard]] bool narrows() const noexcept { return flow_.exchange.narrowing.has_value(); }
+
+  /// The other ranks wait for this rank's part of a bucket and shall learn why it does not come.
+  template <class Body>
+  void in_step(const Body& body) try {
+    body();
+  } catch (const std::exception& error) {
+    has_failed_ = true;
+    if (communicates()) flow_.group.abort(error.what());
+    throw;
+  }
+
+  sync::Bucket& oldest(std::deque<sync::Bucket*> Underway::*queue, const char* phase) {
+    return underway_.with([&](Underway& underway) -> sync::Bucket& {
+      auto& waiting = underway.*queue;
+      base::require(!waiting.empty(), "no bucket is {}; call the phases of a bucket in order", phase);
+      sync::Bucket& bucket = *waiting.front();
+      waiting.pop_front();
+      return bucket;
+    });
+  }
 
   void place(std::span<const PlacedGradient> bucket) {
     for (const auto& [i, values] : bucket) {
@@ -92,7 +152,8 @@ class Combiner::Impl final {
   sync::Flow flow_;
   std::map<std::vector<std::size_t>, sync::Bucket> buckets_;  ///< by their gradients, in the order of their values
   std::vector<bool> is_combined_;                             ///< in this step
-  bool has_failed_ = false;
+  base::Guarded<Underway> underway_;
+  std::atomic<bool> has_failed_ = false;
   const base::OwnProcess process_;
 };
 
@@ -100,6 +161,10 @@ Combiner::Combiner(Group& group, std::vector<Gradient> gradients, const Synchron
     : impl_(std::make_unique<Impl>(group, std::move(gradients), options)) {}
 Combiner::~Combiner() = default;
 void Combiner::combine(std::span<const PlacedGradient> bucket) { impl_->combine(bucket); }
+void Combiner::encode(std::span<const PlacedGradient> bucket) { impl_->encode(bucket); }
+void Combiner::exchange() { impl_->exchange(); }
+void Combiner::decode() { impl_->decode(); }
+bool Combiner::codes_ahead() const noexcept { return impl_->codes_ahead(); }
 void Combiner::end_step() { impl_->end_step(); }
 void Combiner::discard_step() { impl_->discard_step(); }
 SavedCodecState Combiner::save() const { return impl_->save(); }

@@ -112,6 +112,7 @@ TEST(PytorchContenders, AreCodedAsTheirHooksAreAndOursByEveryCodec) {
   } catch (const Misuse& error) {
     EXPECT_NE(std::string(error.what()).find("allowed: ddp-gloo, "), std::string::npos) << error.what();
   }
+  EXPECT_EQ(texts({"syncopate-ddp"}), (std::vector<std::string>{"syncopate-ddp", "syncopate-ddp topk:0.01"}));
   EXPECT_EQ(texts({"ddp-gloo:4"}), std::vector<std::string>{"ddp-gloo:4"});
   for (const char* wrong : {"ddp-gloo:", "ddp-gloo:0", "ddp-gloo:x", "ddp-gloo-powersgd:4"})
     EXPECT_THROW((void)pytorch_variants({wrong}, {"none"}), Misuse) << wrong;

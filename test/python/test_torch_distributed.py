@@ -10,10 +10,6 @@ def test_it_is_torchs_with_buckets_a_codec_and_state():
     assert torch_job.run("torch_distributed.py", "everything", 2) == [{}] * 2
 
 
-def test_buckets_close_before_they_exceed_the_limit():
-    assert choosing.buckets([3, 4, 9, 1, 1], 7) == [7, 9, 2]
-
-
 def test_the_size_of_buckets_grows_with_start_up_times_and_is_a_power_of_two():
     law = choosing.Law(start_s=1e-3, s_per_byte=1e-8)
     assert law.bucket_bytes(10 << 20) == 1 << 20  # the root of 10 MiB * 100 kB is 1.02e6

@@ -29,10 +29,12 @@ def same_bits_as_plain_ddp(rank):
 def buckets_of_the_network(rank):
     """Ranks have the same, of all bytes; the user's size counts if there is one."""
     chosen, given = DistributedDataParallel(model()), DistributedDataParallel(model(), bucket_cap_mb=3)
+    train(chosen, rank, range(3))
     everywhere = [None] * dist.get_world_size()
-    dist.all_gather_object(everywhere, chosen.bucket_bytes_cap_list)
+    dist.all_gather_object(everywhere, (chosen.bucket_bytes_cap, chosen.hook_state.timeline.sizes))
+    (size, formed), other = everywhere
     whole = sum(4 * p.numel() for p in chosen.parameters())
-    right = everywhere[0] == everywhere[1] and sum(everywhere[0]) == whole and given.bucket_bytes_cap == 3 << 20
+    right = (size, formed) == other and size & (size - 1) == 0 and sum(formed) == whole and given.bucket_bytes_cap == 3 << 20
     return [] if right else [f"{everywhere} of {whole}"]
 
 
@@ -102,7 +104,8 @@ def refuses_unknown_codecs(rank):
 def goes_on_in_a_new_process_group(rank, size, store):
     """By pickle, and by state_dict with codec_state; without the codec's state the weights become others."""
     kept, made = {}, {}
-    net = DistributedDataParallel(model(), codec="auto:topk:0.01")
+    coding = {"codec": "auto:topk:0.01", "feedback": syncopate.Feedback("residual", clip_norm=10)}
+    net = DistributedDataParallel(model(), **coding)
     steps = range(STEPS, STEPS + 3)
     train(net, rank, range(STEPS))
     kept = pickle.dumps({"pickled": net, "weights": net.state_dict(), "codec": net.codec_state()})
@@ -113,7 +116,7 @@ def goes_on_in_a_new_process_group(rank, size, store):
     loaded = pickle.loads(kept)
     made["pickled"] = loaded["pickled"]
     for name in ("loaded", "forgotten"):
-        made[name] = DistributedDataParallel(model(), codec="auto:topk:0.01")
+        made[name] = DistributedDataParallel(model(), **coding)
         made[name].load_state_dict(loaded["weights"])
     made["loaded"].load_codec_state(loaded["codec"])
     wrong = []

@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <semaphore>
+#include <thread>
 
 #include "ranks.hpp"
 #include "sync/sample_codecs.hpp"
@@ -91,6 +94,64 @@ TEST(Combiner, HasTheBitsOfASynchronizerWhileMemoryAndBucketsChange) {
               << codec << ", step " << step << ", " << kForeignModel[i].name;
       }
     });
+}
+
+/// One step with every bucket in another phase: a thread exchanges while this one encodes and decodes.
+void combine_on_two_threads(Combiner& combiner, Foreign& memory) {
+  std::counting_semaphore<5> encoded(0), exchanged(0);
+  std::jthread exchanging([&] {
+    for (std::size_t i = 0; i < kForeignModel.size(); ++i) {
+      encoded.acquire();
+      combiner.exchange();
+      exchanged.release();
+    }
+  });
+  for (std::size_t i = 0; i < kForeignModel.size(); ++i) {
+    const PlacedGradient placed{i, memory.of(i)};
+    combiner.encode(std::span(&placed, 1));
+    encoded.release();
+  }
+  for (std::size_t i = 0; i < kForeignModel.size(); ++i) {
+    exchanged.acquire();
+    combiner.decode();
+  }
+  combiner.end_step();
+}
+
+TEST(Combiner, HasTheSameBitsWhenTwoThreadsShareThePhases) {
+  for (const auto& [codec, exchange] :
+       {std::pair{"topk:0.05", "allreduce"}, {"low_rank:2", "allreduce"}, {"fp16", "hierarchical"}})
+    test::on_groups(2, [&](Group& group) {
+      const SynchronizerOptions options{.codec = codec, .dense_below = 64, .exchange = exchange};
+      Combiner one(group, kForeignModel, options), two(group, kForeignModel, options);
+      Foreign memory({0, 1, 2, 3, 4}, 0), same({0, 1, 2, 3, 4}, 0);
+      for (int step = 0; step < 3; ++step) {
+        memory.write(group.rank(), step);
+        memory.combine(one, 1);
+        same.write(group.rank(), step);
+        combine_on_two_threads(two, same);
+        for (std::size_t i = 0; i < kForeignModel.size(); ++i)
+          ASSERT_TRUE(std::ranges::equal(memory.of(i), same.of(i))) << codec << ", step " << step << ", gradient " << i;
+      }
+    });
+}
+
+TEST(Combiner, PhasesOfABucketComeInOrder) {
+  std::vector<float> values(128);
+  const PlacedGradient last{4, std::span(values)};
+  const auto refused = [&](const std::function<void(Combiner&)>& use) {
+    test::on_groups(1, [&](Group& group) {
+      Combiner combiner(group, kForeignModel, {});
+      combiner.encode(std::span(&last, 1));
+      EXPECT_THROW(use(combiner), Misuse);
+    });
+  };
+  refused([](Combiner& combiner) { combiner.decode(); });
+  refused([](Combiner& combiner) { combiner.end_step(); });
+  refused([](Combiner& combiner) {
+    combiner.exchange();
+    combiner.exchange();
+  });
 }
 
 TEST(Combiner, GoesOnFromSavedState) {

@@ -90,27 +90,21 @@ def finish_s(ready_s, cost_s):
     return end
 
 
-def buckets(sizes, limit):
-    """The bytes of each bucket by the rule of the policy `fusion`: it closes before it would exceed the limit."""
-    filled = []
-    for size in sizes:
-        if filled and filled[-1] + size <= limit:
-            filled[-1] += size
-        else:
-            filled.append(size)
-    return filled
-
-
 def candidates(codec):
     """A and B of "auto:A+B"; nothing of other texts."""
     return codec.removeprefix("auto:").split("+") if codec.startswith("auto:") else []
+
+
+def with_codec(coding, codec):
+    """These options of a Combiner with another codec; without one nothing is left out, and feedback is refused."""
+    return {name: value for name, value in coding.items() if name != "feedback" or codec != "none"} | {"codec": codec}
 
 
 def require_codecs(gradients, weights, coding):
     """Raise Misuse for an unknown codec of "auto:A+B" at once, and not after the first steps."""
     (alone,) = syncopate.Group.threads(1)
     for codec in candidates(coding.get("codec", "none")):
-        syncopate.Combiner(alone, gradients, weights=weights, **(coding | {"codec": codec})).close()
+        syncopate.Combiner(alone, gradients, weights=weights, **with_codec(coding, codec)).close()
     alone.close()
 
 
@@ -139,7 +133,7 @@ def costs(group, gradients, bucket_copies, codecs, weights, coding):
     """For each codec the seconds of each bucket on this rank: encoding, exchange and decoding of the job's gradients."""
     found = {}
     for codec in codecs:
-        combiner = syncopate.Combiner(group, gradients, weights=weights, **(coding | {"codec": codec}))
+        combiner = syncopate.Combiner(group, gradients, weights=weights, **with_codec(coding, codec))
         rounds = [_timed(combiner, [[(i, values.clone()) for i, values in bucket] for bucket in bucket_copies]) for _ in range(REPEATS)]
         found[codec] = [statistics.median(column) for column in zip(*rounds[1:], strict=True)]
         combiner.close()

@@ -1,12 +1,24 @@
 """The communication hook for DistributedDataParallel: any codec with feedback, on DDP's own buckets in place."""
 
+import contextlib
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 import torch
 
 import syncopate
 from syncopate.torch import choosing, meeting, parameters
+
+
+@dataclass
+class _Bucket:
+    """A bucket of DDP's that is under way: (index, gradient) pairs, their memory, and the future that DDP waits for."""
+
+    placed: list
+    buffer: torch.Tensor
+    is_last: bool
+    future: torch.futures.Future
 
 
 class HookState:
@@ -22,7 +34,8 @@ class HookState:
 
     def __init__(self, model=None, process_group=None, *, timeout_s=1800, **coding):
         self.coding, self._timeout_s = coding, timeout_s
-        self._model = self._process_group = self._group = self._combiner = self._thread = self._saved = None
+        self._model = self._process_group = self._group = self._combiner = self._saved = None
+        self._thread = self._exchanging = None  # the first also encodes and decodes while the second exchanges
         self.choice, self.timeline, self._copies = None, choosing.Timeline(), []
         if model is not None:
             self.attach(model, process_group)
@@ -74,6 +87,8 @@ class HookState:
     def close(self):
         """Leave the group of this state; buckets that are under way end first."""
         if self._combiner is not None:
+            self._thread.submit(lambda: None).result()  # what is encoded has been given to the second thread
+            self._exchanging.shutdown()
             self._thread.shutdown()
             self._combiner.close()
         if self._group is not None:
@@ -85,21 +100,24 @@ class HookState:
             self._begin()
         placed = [(self._index[parameter], gradient.detach())
                   for parameter, gradient in zip(bucket.parameters(), bucket.gradients(), strict=True)]
-        future = torch.futures.Future()
-        self._thread.submit(self._carry_out, placed, time.perf_counter(), bucket.buffer(), bucket.is_last(), future)
-        return future
+        under_way = _Bucket(placed, bucket.buffer(), bucket.is_last(), torch.futures.Future())
+        self._thread.submit(self._carry_out, under_way, time.perf_counter())
+        return under_way.future
 
     def _begin(self):
         if self._model is None:
             raise syncopate.Misuse("this state has no model; call attach(model) after loading it")
         self._make_combiner()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="syncopate hook")
+        self._exchanging = ThreadPoolExecutor(1, thread_name_prefix="syncopate exchange")
 
     def _make_combiner(self):
         """Begin with the codec that is given or chosen, in the state that was saved."""
         if self._combiner is not None:
             self._combiner.close()
-        coding = self.coding | ({"codec": self.choice.codec if self.choice else "none"} if self._candidates() else {})
+        coding = self.coding
+        if self._candidates():
+            coding = choosing.with_codec(coding, self.choice.codec if self.choice else "none")
         # Ranks agree on the order of operations only if no other code uses the group.
         self._combiner = syncopate.Combiner(self.group, self._gradients, weights=self._weights, **coding)
         if self._saved is not None:
@@ -108,17 +126,32 @@ class HookState:
     def _candidates(self):
         return choosing.candidates(self.coding.get("codec", "none"))
 
-    def _carry_out(self, placed, ready_s, buffer, is_last, future):
-        try:
+    def _carry_out(self, bucket, ready_s):
+        with _errors_to(bucket):
             if self._is_choosing():
-                self._copies.append([(i, gradient.clone()) for i, gradient in placed])
-            self.timeline.bucket(ready_s, buffer.nbytes)
-            self._combiner.combine(placed)
-            if is_last:
-                self._end_step()
-            future.set_result(buffer)
-        except Exception as error:  # noqa: BLE001: DDP raises it where the backward pass ends
-            future.set_exception(error)
+                self._copies.append([(i, gradient.clone()) for i, gradient in bucket.placed])
+            self.timeline.bucket(ready_s, bucket.buffer.nbytes)
+            if self._combiner.codes_ahead:
+                self._combiner.encode(bucket.placed)
+                self._exchanging.submit(self._exchange, bucket)
+            else:
+                self._combiner.combine(bucket.placed)
+                self._end(bucket)
+
+    def _exchange(self, bucket):
+        with _errors_to(bucket):
+            self._combiner.exchange()
+            self._thread.submit(self._decode, bucket)
+
+    def _decode(self, bucket):
+        with _errors_to(bucket):
+            self._combiner.decode()
+            self._end(bucket)
+
+    def _end(self, bucket):
+        if bucket.is_last:
+            self._end_step()
+        bucket.future.set_result(bucket.buffer)
 
     def _is_choosing(self):
         return self.choice is None and bool(self._candidates())
@@ -139,6 +172,15 @@ class HookState:
             choosing.report(self.choice)
         self._saved = None
         self._make_combiner()
+
+
+@contextlib.contextmanager
+def _errors_to(bucket):
+    """DDP raises them where the backward pass ends."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001: every error belongs to the bucket's future
+        bucket.future.set_exception(error)
 
 
 def hook(state, bucket):

@@ -31,10 +31,10 @@ class DistributedDataParallel(torch.nn.parallel.DistributedDataParallel):
         given = _ARGUMENTS.bind(module, *args, **options).arguments
         state = HookState(**coding)
         state.attach(module, _process_group(given))
-        named = parameters.trained(module)
         dense, coded = _laws(state.group, coding)
         if dense and not any(given.get(name) for name in _BUCKETS):
-            options |= _buckets(named, coded)
+            size = coded.bucket_bytes(sum(parameter.numel() * parameter.element_size() for _, parameter in parameters.trained(module)))
+            options["bucket_cap_mb"] = size / (1 << 20)
         super().__init__(module, *args, **options)
         self._dense_law, self._is_judged = dense, False
         self._use(state)
@@ -91,15 +91,6 @@ def _laws(group, coding):
     """Those of uncoded gradients and of these; nothing for one rank."""
     if group.size == 1:
         return None, None
-    dense = choosing.law(group, **(coding | {"codec": "none"}))
+    dense = choosing.law(group, **choosing.with_codec(coding, "none"))
     is_dense = coding["codec"] == "none" or choosing.candidates(coding["codec"])
     return dense, dense if is_dense else choosing.law(group, **coding)
-
-
-def _buckets(named, law):
-    """The sizes in MiB: each bucket's, or one, if this torch accepts no list."""
-    sizes = [parameter.numel() * parameter.element_size() for _, parameter in reversed(named)]
-    limit = law.bucket_bytes(sum(sizes))
-    if "bucket_cap_mb_list" not in _ARGUMENTS.parameters:
-        return {"bucket_cap_mb": limit / (1 << 20)}
-    return {"bucket_cap_mb_list": [size / (1 << 20) for size in choosing.buckets(sizes, limit)]}

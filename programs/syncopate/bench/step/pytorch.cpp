@@ -16,13 +16,16 @@ namespace syncopate::tools::bench {
 
 namespace {
 
-/// `codec`: what DDP's hook does, by the name that it has here; empty: this library's hook, with any codec.
+/// `codec`: what DDP's hook does, by the name that it has here; empty: this library's hook or class, with any codec.
 struct Contender {
   std::string_view name, codec;
 };
-constexpr std::array kPytorch{Contender{"ddp-gloo", "none"}, Contender{"ddp-gloo-fp16", "fp16"},
-                              Contender{"ddp-gloo-powersgd", "low_rank:4"}, Contender{"ddp-syncopate", "none"},
-                              Contender{"ddp-syncopate-hook", ""}};
+constexpr std::array kPytorch{Contender{"ddp-gloo", "none"},
+                              Contender{"ddp-gloo-fp16", "fp16"},
+                              Contender{"ddp-gloo-powersgd", "low_rank:4"},
+                              Contender{"ddp-syncopate", "none"},
+                              Contender{"ddp-syncopate-hook", ""},
+                              Contender{"syncopate-ddp", ""}};
 
 /// The contender of NAME, or of NAME:MIB with the size of DDP's buckets.
 const Contender& contender_of(const std::string& text) {
