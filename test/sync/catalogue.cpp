@@ -123,7 +123,7 @@ TEST(Catalogue, PredictsAProgramsOwnPolicy) {
 /// Every rank's error when the ranks of `with` have the entry and the others do not: one Mismatch names it.
 template <class Entry>
 void expect_mismatch(const Entry& entry, SynchronizerOptions options, bool rank_0_has_it, const std::string& name) {
-  const auto groups = Group::threads(3);
+  const auto groups = Group::threads(3, {.timeout = std::chrono::seconds(10)});
   int mismatches = 0;
   for (const std::exception_ptr& outcome : test::outcomes(3, [&](int rank) {
          SynchronizerOptions mine = options;
