@@ -19,7 +19,8 @@ STEPS = choosing.STEPS + 4  # the first two form buckets
 
 
 def same_bits_as_plain_ddp(rank):
-    plain, ours = Plain(model()), DistributedDataParallel(model())
+    positions = (None, None, 0, None, True, None, None)  # up to bucket_cap_mb
+    plain, ours = Plain(model(), *positions), DistributedDataParallel(model(), *positions)
     for net in (plain, ours):
         train(net, rank, range(3))
     same = bits(plain) == bits(ours) and plain.state_dict().keys() == ours.state_dict().keys()

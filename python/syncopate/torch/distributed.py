@@ -28,14 +28,15 @@ class DistributedDataParallel(torch.nn.parallel.DistributedDataParallel):
 
     def __init__(self, module, *args, codec="none", feedback="auto", **options):
         coding = {"codec": codec, "feedback": feedback} | {name: options.pop(name) for name in _CODING if name in options}
-        given = _ARGUMENTS.bind(module, *args, **options).arguments
+        bound = _ARGUMENTS.bind(module, *args, **options)
+        given = bound.arguments
         state = HookState(**coding)
         state.attach(module, _process_group(given))
         dense, coded = _laws(state.group, coding)
         if dense and not any(given.get(name) for name in _BUCKETS):
-            size = coded.bucket_bytes(sum(parameter.numel() * parameter.element_size() for _, parameter in parameters.trained(module)))
-            options["bucket_cap_mb"] = size / (1 << 20)
-        super().__init__(module, *args, **options)
+            total = sum(parameter.numel() * parameter.element_size() for _, parameter in parameters.trained(module))
+            given["bucket_cap_mb"] = coded.bucket_bytes(total) / (1 << 20)
+        super().__init__(*bound.args, **bound.kwargs)
         self._dense_law, self._is_judged = dense, False
         self._use(state)
 
