@@ -104,4 +104,11 @@ json write_report(const fs::path& folder, const fs::path& output) {
   return row;
 }
 
+json figures_of(const fs::path& folder) {
+  const record::Run run = record::read_run(folder);
+  json row = row_of(run, record::summary_of(run));
+  row["run"] = folder.string();
+  return row;
+}
+
 }  // namespace syncopate::tools::report

@@ -10,5 +10,7 @@ namespace syncopate::tools::report {
 /// and returns the object that `--json` prints. Files are replaced atomically. Throws what `read_run` throws, and
 /// SystemFailure if a file cannot be written.
 [[nodiscard]] nlohmann::json write_report(const std::filesystem::path& folder, const std::filesystem::path& output);
+/// The same figures of the run in `folder`, and "run": the folder. Writes nothing.
+[[nodiscard]] nlohmann::json figures_of(const std::filesystem::path& folder);
 
 }  // namespace syncopate::tools::report

@@ -3,7 +3,7 @@
 import contextlib
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 
@@ -19,6 +19,13 @@ class _Bucket:
     buffer: torch.Tensor
     is_last: bool
     future: torch.futures.Future
+    spans: list = field(default_factory=list)  # (phase, begin, end), in seconds of time.perf_counter
+
+    def carry_out(self, phase, call, *arguments):
+        """Call it, and note its time."""
+        begin = time.perf_counter()
+        call(*arguments)
+        self.spans.append((phase, begin, time.perf_counter()))
 
 
 class HookState:
@@ -37,6 +44,7 @@ class HookState:
         self._model = self._process_group = self._group = self._combiner = self._saved = None
         self._thread = self._exchanging = None  # the first also encodes and decodes while the second exchanges
         self.choice, self.timeline, self._copies = None, choosing.Timeline(), []
+        self.observer = None  # called with the indices of each combined bucket and its (phase, begin, end), on another thread
         if model is not None:
             self.attach(model, process_group)
 
@@ -132,23 +140,25 @@ class HookState:
                 self._copies.append([(i, gradient.clone()) for i, gradient in bucket.placed])
             self.timeline.bucket(ready_s, bucket.buffer.nbytes)
             if self._combiner.codes_ahead:
-                self._combiner.encode(bucket.placed)
+                bucket.carry_out("encode", self._combiner.encode, bucket.placed)
                 self._exchanging.submit(self._exchange, bucket)
             else:
-                self._combiner.combine(bucket.placed)
+                bucket.carry_out("exchange", self._combiner.combine, bucket.placed)
                 self._end(bucket)
 
     def _exchange(self, bucket):
         with _errors_to(bucket):
-            self._combiner.exchange()
+            bucket.carry_out("exchange", self._combiner.exchange)
             self._thread.submit(self._decode, bucket)
 
     def _decode(self, bucket):
         with _errors_to(bucket):
-            self._combiner.decode()
+            bucket.carry_out("decode", self._combiner.decode)
             self._end(bucket)
 
     def _end(self, bucket):
+        if self.observer is not None:
+            self.observer([i for i, _ in bucket.placed], bucket.spans)
         if bucket.is_last:
             self._end_step()
         bucket.future.set_result(bucket.buffer)

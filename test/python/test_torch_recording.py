@@ -1,0 +1,61 @@
+"""Recorder writes what `syncopate report` reads."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch_job
+from torch_recording import STEPS
+
+from syncopate import command
+
+
+@pytest.fixture(scope="module")
+def folders():
+    found, _ = torch_job.run("torch_recording.py", "recorded", 2)
+    yield {kind: Path(folder) for kind, folder in found.items()}
+    for folder in found.values():
+        shutil.rmtree(folder)
+
+
+def lines_of(file):
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+@pytest.mark.parametrize("kind", ["plain", "ours", "optimizer"])
+def test_a_run_is_reported(folders, kind):
+    (row,) = command.rows("report", folders[kind])
+    assert (row["model"], row["ranks"], row["steps"], row["notes"]) == ("Sequential", 2, STEPS, [])
+    assert row["digests_equal"] is True and row["accuracy"] == 0.5 and row["gradient_bytes"] == 4 * (40 * 200 + 200 + 200 * 200 + 200 + 804)
+    assert row["forward_s"] > 0 and row["backward_s"] > 0 and row["step_s"] > row["forward_s"] + row["backward_s"]
+
+
+@pytest.mark.parametrize("kind", ["ours", "optimizer"])
+def test_bytes_and_buckets_are_those_of_the_library(folders, kind):
+    (row,) = command.rows("report", folders[kind])
+    assert 0 < row["wire_bytes_per_step"] < row["gradient_bytes"] / 2  # a tenth of the large gradients, and their indices
+    run = json.loads((folders[kind] / "run.json").read_text())
+    assert sum(bucket["bytes"] for bucket in run["buckets"]) == row["gradient_bytes"]
+
+
+def test_phases_of_a_bucket_lie_between_the_backward_pass_and_the_optimizer(folders):
+    spans = lines_of(folders["ours"] / "trace-0.jsonl")
+    assert {span["track"] for span in spans} >= {"forward", "backward", "exchange", "wait", "optimizer"}
+    (forward,), (optimizer,) = ([span for span in spans if span["track"] == track] for track in ("forward", "optimizer"))
+    exchanged = [span for span in spans if span["track"] in ("encode", "exchange", "decode")]
+    assert all(forward["end_s"] <= span["begin_s"] <= span["end_s"] <= optimizer["begin_s"] for span in exchanged)
+
+
+def test_runs_are_compared(folders):
+    runs = [str(folders["plain"]), str(folders["ours"])]
+    rows = command.rows("report", *runs)
+    assert [row["run"] for row in rows] == runs
+    done = subprocess.run([command.PROGRAM, "report", *runs], capture_output=True, text=True, check=True)
+    (median,) = (line for line in done.stdout.splitlines() if line.startswith("median step"))
+    assert float(median.split("(x")[1].rstrip(")")) == pytest.approx(rows[1]["step_s"] / rows[0]["step_s"], abs=0.01)
+
+
+def test_an_earlier_run_is_replaced(folders):
+    assert not (folders["plain"] / "rank-7.jsonl").exists()
