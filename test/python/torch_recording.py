@@ -12,6 +12,17 @@ import syncopate.torch
 STEPS = 8
 
 
+class Scaled(nn.Module):
+    """Multiplies by a parameter without dimensions."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.tensor(1.0))
+
+    def forward(self, inputs):
+        return inputs * self.scale
+
+
 def net_of(kind, net):
     """(what is trained, its optimizer)."""
     if kind == "plain":
@@ -30,7 +41,7 @@ def recorded(rank, size, store):
         names = [tempfile.mkdtemp() if rank == 0 else None]
         dist.broadcast_object_list(names)
         torch.manual_seed(1)
-        net, optimizer = net_of(kind, nn.Sequential(nn.Linear(40, 200), nn.ReLU(), nn.Linear(200, 200), nn.ReLU(), nn.Linear(200, 4)))
+        net, optimizer = net_of(kind, nn.Sequential(nn.Linear(40, 200), nn.ReLU(), nn.Linear(200, 200), nn.ReLU(), nn.Linear(200, 4), Scaled()))
         inputs, wanted = torch.randn(16, 40), torch.randint(4, (16,))
         if rank == 0:
             Path(names[0], "rank-7.jsonl").write_text("of an earlier run\n")

@@ -135,7 +135,7 @@ class Recorder:
 
     def _write_trace(self):
         marks, spans = self._marks, []
-        if "forward" in marks and "backward" in marks:
+        if {"forward", "backward", "optimizer", "end"} <= marks.keys():
             spans.append(("forward", "forward", marks["forward"], marks["backward"], 0))
             before = marks["backward"]
             for i, ready in self._ready:
@@ -162,12 +162,14 @@ class Recorder:
             hook.remove()
         if self._hook_state is not None:
             self._hook_state.observer = None
-        if kind is None:
-            self._write(self._end())
-        self._rows.close()
-        if self._board:
-            self._board.close()
-        self._write_run({"duration_s": time.time() - self._started})
+        try:
+            if kind is None:
+                self._write(self._end())
+            self._write_run({"duration_s": time.time() - self._started})
+        finally:
+            self._rows.close()
+            if self._board:
+                self._board.close()
 
     def _end(self):
         counted = self._times[UNMEASURED:] if len(self._times) > 5 else self._times
@@ -215,7 +217,7 @@ def _digest(net):
     digest = hashlib.blake2b(digest_size=8)
     with torch.no_grad():
         for parameter in net.parameters():
-            digest.update(parameter.detach().contiguous().view(torch.uint8).numpy().tobytes() if parameter.numel() else b"")
+            digest.update(parameter.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()
 
 
