@@ -8,9 +8,12 @@ namespace syncopate::bind {
 namespace nb = nanobind;
 
 void bind_errors(nb::module_& module);
+void bind_thrown();
 void bind_work(nb::module_& module);
 void bind_group(nb::module_& module);
 void bind_coding(nb::module_& module);
+void bind_codec(nb::module_& module);
+void bind_conversation(nb::module_& module);
 void bind_combiner(nb::module_& module);
 void bind_synchronizer(nb::module_& module);
 

@@ -9,9 +9,12 @@ NB_MODULE(_core, module) {
   module.attr("__doc__") = "The C++ library, as `import syncopate` offers it.";
   module.attr("__version__") = nanobind::str(version().data(), version().size());
   bind::bind_errors(module);
+  bind::bind_thrown();
   bind::bind_work(module);
   bind::bind_group(module);
   bind::bind_coding(module);
+  bind::bind_conversation(module);
+  bind::bind_codec(module);
   bind::bind_synchronizer(module);
   bind::bind_combiner(module);
 }

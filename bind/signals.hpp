@@ -68,12 +68,16 @@ auto made_on_own_thread(Make make) {
 /// Holds something of Python's for a thread of the library, and lets it go with the GIL; in an interpreter that has
 /// ended it is left alone.
 template <class T>
-std::shared_ptr<T> held(T value) {
-  return {new T(std::move(value)), [](T* kept) {
+std::shared_ptr<T> held(std::unique_ptr<T> value) {
+  return {value.release(), [](T* kept) {
             if (!nb::is_alive()) return;
             const nb::gil_scoped_acquire acquire;
             delete kept;
           }};
+}
+template <class T>
+std::shared_ptr<T> held(T value) {
+  return held(std::make_unique<T>(std::move(value)));
 }
 
 }  // namespace syncopate::bind

@@ -3,6 +3,7 @@
 
 #include <nanobind/stl/vector.h>
 
+#include "codec.hpp"
 #include "coding.hpp"
 #include "group.hpp"
 #include "syncopate/error.hpp"
@@ -17,6 +18,7 @@ using namespace nb::literals;
 struct Held {
   std::vector<Array> weights;
   std::shared_ptr<nb::callable> update;  ///< null: none
+  std::vector<nb::object> codecs;        ///< of the catalogue
 };
 
 /// Calls an update on the communication thread.
@@ -42,7 +44,8 @@ class Averaging final {
         signals_(membership.signals()),
         tensors_(std::move(tensors)),
         weights_(std::move(held.weights)),
-        update_(std::move(held.update)) {
+        update_(std::move(held.update)),
+        codecs_(std::move(held.codecs)) {
     if (update_) options.update = update_in(update_);
     std::vector<Gradient> gradients = gradients_of(tensors_);
     for (const Array& weight : weights_) options.weights.push_back(weight.buffer);
@@ -67,6 +70,7 @@ class Averaging final {
   }
   /// References of an update in Python, for Python's garbage collector.
   [[nodiscard]] const std::shared_ptr<nb::callable>& update() const noexcept { return update_; }
+  [[nodiscard]] const std::vector<nb::object>& codecs() const noexcept { return codecs_; }
   [[nodiscard]] const std::vector<Tensor>& tensors() const noexcept { return tensors_; }
   template <class Wait>
   decltype(auto) without_gil(Wait&& wait) const {
@@ -79,6 +83,7 @@ class Averaging final {
   std::vector<Tensor> tensors_;
   std::vector<Array> weights_;
   std::shared_ptr<nb::callable> update_;
+  std::vector<nb::object> codecs_;
   std::unique_ptr<Synchronizer> own_;
 };
 
@@ -86,7 +91,8 @@ constexpr const char* kDoc =
     "Owns the gradients' memory and averages gradients over the ranks of a group, for any framework.\n\n"
     "In a step the backward pass writes gradient i into `gradient(i)` and calls `ready(i)`, once for each, from any "
     "thread; then the caller calls `wait()`, and every gradient holds the average. Every rank gives the same gradients "
-    "and options. policy, codec, exchange, algorithm: names from `syncopate info`. feedback: its kind, or a "
+    "and options. policy, codec, exchange, algorithm: names from `syncopate info`. codec: also a "
+    "Codec of your own; catalogue: those that `codec` names with a parameter. feedback: its kind, or a "
     "Feedback. clip_norm > 0 scales the averaged gradients to this global L2 norm at most. "
     "weights, "
     "update, broadcast_every: for exchanges that end with weights; `update(first, last)` applies those gradients on "
@@ -99,6 +105,7 @@ int traverse(PyObject* self, visitproc visit, void* arg) {
   if (!nb::inst_ready(self)) return 0;
   const auto& update = nb::inst_ptr<Averaging>(self)->update();
   if (update) Py_VISIT(update->ptr());
+  for (const nb::object& codec : nb::inst_ptr<Averaging>(self)->codecs()) Py_VISIT(codec.ptr());
   return 0;
 }
 
@@ -201,12 +208,15 @@ void bind_synchronizer(nb::module_& module) {
   type.def(
       "__init__",
       [](Averaging* self, const Membership& group, std::vector<Tensor> gradients, const std::string& policy,
-         const std::string& codec, const std::string& exchange, const std::string& algorithm, const Feedback& feedback,
+         const CodecGiven& codec, const std::string& exchange, const std::string& algorithm, const Feedback& feedback,
          std::size_t fusion_bytes, std::size_t dense_below, bool zero_missing, double clip_norm, std::uint64_t seed,
-         const std::vector<nb::object>& weights, const std::optional<nb::callable>& update, int broadcast_every) {
-        SynchronizerOptions options{.policy = policy,
+         const std::vector<nb::object>& weights, const std::optional<nb::callable>& update, int broadcast_every,
+         const std::vector<const PythonCodec*>& catalogue) {
+        CodecChosen all = chosen(codec, catalogue);
+        SynchronizerOptions options{.catalogue = std::move(all.catalogue),
+                                    .policy = policy,
                                     .fusion_bytes = fusion_bytes,
-                                    .codec = codec,
+                                    .codec = all.codec,
                                     .feedback = feedback.options(),
                                     .dense_below = dense_below,
                                     .exchange = exchange,
@@ -217,14 +227,14 @@ void bind_synchronizer(nb::module_& module) {
                                     .broadcast_every = broadcast_every};
         std::vector<Array> arrays;
         for (const nb::object& weight : weights) arrays.push_back(array_of(weight, {}, "weights"));
-        Held kept{std::move(arrays), update ? held(*update) : nullptr};
+        Held kept{std::move(arrays), update ? held(*update) : nullptr, std::move(all.entries)};
         new (self) Averaging(group, std::move(gradients), std::move(options), std::move(kept));
       },
       "group"_a, "gradients"_a, nb::kw_only(), "policy"_a = "fusion", "codec"_a = "none", "exchange"_a = "allreduce",
       "algorithm"_a = "auto", "feedback"_a = Feedback{}, "fusion_bytes"_a = 0, "dense_below"_a = 4096,
       "zero_missing"_a = false, "clip_norm"_a = 0.0, "seed"_a = 0, "weights"_a = std::vector<nb::object>{},
-      "update"_a = nb::none(), "broadcast_every"_a = 5, nb::call_policy<RememberedNew>(),
-      "`gradients` in the order of the forward pass.");
+      "update"_a = nb::none(), "broadcast_every"_a = 5, "catalogue"_a = std::vector<const PythonCodec*>{},
+      nb::call_policy<RememberedNew>(), "`gradients` in the order of the forward pass.");
   bind_step(type);
   bind_saving(type);
 }

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING
 from syncopate import _core, serving
 from syncopate._core import (
     Bucket,
+    Codec,
+    CodecStep,
+    CodecTensor,
     Combiner,
     Corrupt,
     Error,
@@ -21,6 +24,7 @@ from syncopate._core import (
     Mismatch,
     Misuse,
     NotFinite,
+    Parameter,
     PeerLost,
     RemoteFailure,
     StepStatistics,
@@ -29,6 +33,9 @@ from syncopate._core import (
     Timeout,
     Unauthorized,
     Work,
+    additive,
+    gather,
+    scatter,
 )
 
 from syncopate.foresight import (
@@ -77,7 +84,7 @@ def __dir__():
 
 __version__ = _core.__version__
 __all__ = [
-    "Bucket", "CollectivePlan", "Combiner", "Corrupt", "Entry", "Error", "Feedback", "Gradient", "Group", "Layer", "Mismatch", "Misuse", "NotFinite",
-    "PeerLost", "Prediction", "Profile", "RemoteFailure", "Simulation", "StepStatistics", "Synchronizer", "SystemFailure",
-    "Timeout", "Unauthorized", "Work", "ddp_buckets", "info", "plan", "plan_collective", "profile", "simulate",
+    "Bucket", "Codec", "CodecStep", "CodecTensor", "CollectivePlan", "Combiner", "Corrupt", "Entry", "Error", "Feedback", "Gradient", "Group", "Layer", "Mismatch", "Misuse", "NotFinite",
+    "Parameter", "PeerLost", "Prediction", "Profile", "RemoteFailure", "Simulation", "StepStatistics", "Synchronizer", "SystemFailure",
+    "Timeout", "Unauthorized", "Work", "additive", "ddp_buckets", "gather", "info", "plan", "plan_collective", "profile", "scatter", "simulate",
 ]

@@ -29,6 +29,11 @@ def test_training_ends_with_equal_weights_and_a_smaller_loss():
     assert all(float(loss) < 2.0 for loss, _ in ends)
 
 
+def test_the_codec_in_python_has_the_bits_of_the_librarys():
+    assert all("are equal" in line for line in run("own_codec.py", 3).values())
+    assert len((EXAMPLES / "own_codec.py").read_text(encoding="utf-8").splitlines()) <= 40
+
+
 def test_the_page_shows_the_examples():
     page = (EXAMPLES.parents[1] / "docs" / "python.md").read_text(encoding="utf-8")
     shown = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)

@@ -3,6 +3,8 @@
 import copy
 import io
 import pickle
+import sys
+from pathlib import Path
 
 import numpy
 import torch
@@ -12,6 +14,9 @@ from torch.nn.parallel import DistributedDataParallel
 
 import syncopate
 import syncopate.torch
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "example" / "python"))
+import own_codec as own_topk  # noqa: E402: the example is the codec under test
 
 STEPS = 6
 HALF_CODECS = ("none", "topk:0.01", "low_rank:4", "qsgd", "int8")
@@ -174,11 +179,26 @@ def refused():
     return [text for text in texts if "allowed" not in text] if len(texts) == 2 else ["nothing was refused"]
 
 
+def own_codec(rank):
+    """A codec in Python with the bits of the library's, also after its state has been pickled."""
+    nets = []
+    for codec in (own_topk.codec, "topk:0.01"):
+        state = syncopate.torch.HookState(codec=codec, dense_below=0)
+        net = wrapped(state)
+        train(net, rank, range(3))
+        restored = pickle.loads(pickle.dumps(state))
+        restored.load_state_dict(state.state_dict())
+        again = wrapped(restored, of=copy.deepcopy(net.module))
+        train(again, rank, range(3, STEPS))
+        nets.append(bits(again))
+    return [] if nets[0] == nets[1] else ["weights differ from those with topk"]
+
+
 def everything(rank, size, store):
     """Returns what is wrong, by name."""
     dist.init_process_group("syncopate", init_method=store, rank=rank, world_size=size)
     wrong = {"bits": same_bits_without_codec(rank), "residuals": residuals_in_numpy(rank), "resumed": resumed(rank),
-             "uneven": uneven(rank), "refused": refused()}
+             "uneven": uneven(rank), "refused": refused(), "own codec": own_codec(rank)}
     if size == 2:  # then every order of adding gives the same bits, so that other buckets compare
         wrong |= {codec: law_of_the_synchronizer(rank, codec, options) for codec, options in CODECS.items()}
         wrong |= {f"{codec} in bfloat16": half_model(rank, codec) for codec in HALF_CODECS}

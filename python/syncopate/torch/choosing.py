@@ -90,6 +90,14 @@ def finish_s(ready_s, cost_s):
     return end
 
 
+def named(coding):
+    """These options of a Combiner with the codec's name, whether a codec or its name was given."""
+    codec, catalogue = coding.get("codec", "none"), list(coding.get("catalogue", []))
+    if isinstance(codec, syncopate.Codec):
+        return coding | {"codec": codec.name, "catalogue": catalogue + [codec] * (codec not in catalogue)}
+    return coding
+
+
 def candidates(codec):
     """A and B of "auto:A+B"; nothing of other texts."""
     return codec.removeprefix("auto:").split("+") if codec.startswith("auto:") else []

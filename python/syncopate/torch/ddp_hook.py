@@ -31,16 +31,17 @@ class _Bucket:
 class HookState:
     """What `hook` needs: how gradients are coded, and what the codec keeps of every gradient between steps.
 
-    codec, exchange, algorithm: names from `syncopate info`; exchange ends with gradients. feedback: a kind, or a
-    syncopate.Feedback. Every rank gives the same. The state can be pickled, as can `state_dict()`; it differs from rank to
-    rank, and belongs to parameters by name, so that DDP may form other buckets. A loaded one needs `attach(model)`.
+    codec, exchange, algorithm: names from `syncopate info`; exchange ends with gradients. codec may be a syncopate.Codec,
+    and catalogue has those that it names. feedback: a kind, or a syncopate.Feedback. Every rank gives the same. The state
+    can be pickled, as can `state_dict()`; it differs from rank to rank, and belongs to parameters by name, so that DDP may
+    form other buckets. A loaded one needs `attach(model)`.
 
     codec="auto:A+B": the first steps are uncoded; then each codec is timed on copies of the buckets, `choice` has the one
     that makes the step shortest and why, and it is used from then on, after loading too.
     """
 
     def __init__(self, model=None, process_group=None, *, timeout_s=1800, **coding):
-        self.coding, self._timeout_s = coding, timeout_s
+        self.coding, self._timeout_s = choosing.named(coding), timeout_s
         self._model = self._process_group = self._group = self._combiner = self._saved = None
         self._thread = self._exchanging = None  # the first also encodes and decodes while the second exchanges
         self.choice, self.timeline, self._copies = None, choosing.Timeline(), []
@@ -68,15 +69,19 @@ class HookState:
     def state_dict(self):
         """This rank's state after the last step, for a checkpoint of this rank's own."""
         choice, saved = self._kept() if self._combiner is None else self._thread.submit(self._kept).result()
-        return {"coding": dict(self.coding), "choice": choice and vars(choice), "saved": saved}
+        return {"coding": self._compared(), "choice": choice and vars(choice), "saved": saved}
+
+    def _compared(self):
+        """The coding without the objects of its catalogue, whose names it has."""
+        return {name: value for name, value in self.coding.items() if name != "catalogue"}
 
     def _kept(self):
         return self.choice, self._saved if self._combiner is None else self._combiner.save()
 
     def load_state_dict(self, state):
         """Load what `state_dict()` gave; the coding must be the same."""
-        if state["coding"] != self.coding:
-            raise syncopate.Misuse(f"the saved state is of {state['coding']}; this one is of {self.coding}")
+        if state["coding"] != self._compared():
+            raise syncopate.Misuse(f"the saved state is of {state['coding']}; this one is of {self._compared()}")
         self._take(state)
         if self._combiner is not None:
             self._thread.submit(self._make_combiner).result()
@@ -86,10 +91,10 @@ class HookState:
         self.choice, self._saved = choice and choosing.Choice(**choice), state["saved"]
 
     def __getstate__(self):
-        return {"timeout_s": self._timeout_s, **self.state_dict()}
+        return {"timeout_s": self._timeout_s, "catalogue": self.coding.get("catalogue", []), **self.state_dict()}
 
     def __setstate__(self, state):
-        self.__init__(timeout_s=state["timeout_s"], **state["coding"])
+        self.__init__(timeout_s=state["timeout_s"], catalogue=state.get("catalogue", []), **state["coding"])
         self._take(state)
 
     def close(self):

@@ -8,7 +8,7 @@ import torch
 from syncopate.torch import choosing, parameters
 from syncopate.torch.ddp_hook import HookState, hook
 
-_CODING = ("dense_below", "exchange", "algorithm", "seed")
+_CODING = ("catalogue", "dense_below", "exchange", "algorithm", "seed")
 _ARGUMENTS = inspect.signature(torch.nn.parallel.DistributedDataParallel)
 _BUCKETS = ("bucket_cap_mb", "bucket_cap_mb_list")
 
@@ -16,7 +16,7 @@ _BUCKETS = ("bucket_cap_mb", "bucket_cap_mb_list")
 class DistributedDataParallel(torch.nn.parallel.DistributedDataParallel):
     """torch's DistributedDataParallel, with its arguments; `hook` averages the gradients, in a group of its own.
 
-    codec, feedback, dense_below, exchange, algorithm, seed: those of HookState, equal on all ranks. codec="auto:A+B"
+    codec, catalogue, feedback, dense_below, exchange, algorithm, seed: those of HookState, equal on all ranks. codec="auto:A+B"
     chooses after a few steps; `choice` says which and why, and so does the logger "syncopate".
 
     Without `bucket_cap_mb` or `bucket_cap_mb_list` the constructor exchanges vectors of two sizes, and buckets follow from
@@ -28,6 +28,7 @@ class DistributedDataParallel(torch.nn.parallel.DistributedDataParallel):
 
     def __init__(self, module, *args, codec="none", feedback="auto", **options):
         coding = {"codec": codec, "feedback": feedback} | {name: options.pop(name) for name in _CODING if name in options}
+        coding = choosing.named(coding)
         bound = _ARGUMENTS.bind(module, *args, **options)
         given = bound.arguments
         state = HookState(**coding)
