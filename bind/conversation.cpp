@@ -18,7 +18,7 @@ namespace {
 using namespace nb::literals;
 
 nb::capsule owner_without_memory() {
-  static const int kNothing = 0;
+  static constexpr int kNothing = 0;
   return {&kNothing, [](void* /*nothing*/) noexcept {}};
 }
 
@@ -111,7 +111,8 @@ void CodecTensor::end(const std::string& who) {
 }
 
 void bind_conversation(nb::module_& module) {
-  nb::class_<PythonRound>(module, "CodecRound", "A round of a codec, from gather, additive or scatter.");
+  static_cast<void>(
+      nb::class_<PythonRound>(module, "CodecRound", "A round of a codec, from gather, additive or scatter."));
   module.def("gather", gather, "payload"_a,
              "A round in which every rank receives every rank's payload (an array or bytes of any length). Answer: a "
              "list of new arrays, by rank, with the payload's type of elements (bytes: uint8), of one dimension.");
