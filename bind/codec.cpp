@@ -32,8 +32,7 @@ constexpr const char* kDoc =
     "residual can be kept), \"sound\" (residual) or \"maskable\" (residual and momentum): a codec with feedback calls "
     "`tensor.sent` for every tensor.\n"
     "wire_bytes(rows, columns, numbers): bytes of a rank's payload for a gradient, for predictions; also the limit of "
-    "a "
-    "scattered part. By default 4 for each element. kept(rows, columns, numbers): number of float32 that "
+    "a scattered part. By default 4 for each element. kept(rows, columns, numbers): number of float32 that "
     "`tensor.kept` and `tensor.next` have; by default 0.\n\n"
     "Gradients are float32; those of 16 bits are converted. Raises Misuse for names that do not exist.";
 

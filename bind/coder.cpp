@@ -19,14 +19,14 @@ using compress::Answer;
 using compress::Combine;
 using compress::Round;
 
-/// Objects of one conversation. Destroyed with the GIL.
-struct Talk {
-  Talk() = default;
-  ~Talk() {
+/// The Python objects of one conversation. Destroyed with the GIL.
+struct PythonObjects {
+  PythonObjects() = default;
+  ~PythonObjects() {
     for (const nb::object& tensor : tensors) nb::inst_ptr<CodecTensor>(tensor)->close();
   }
-  Talk(const Talk&) = delete;
-  Talk& operator=(const Talk&) = delete;
+  PythonObjects(const PythonObjects&) = delete;
+  PythonObjects& operator=(const PythonObjects&) = delete;
 
   std::vector<nb::object> tensors;  ///< CodecTensors
   nb::object generator;
@@ -98,15 +98,16 @@ class GeneratorCoder final : public compress::Coder {
     most_part_bytes_ = wire.size();
     ranks_ = info.ranks;
     return with_gil(who_, [&] {
-      talk_ = held(std::make_unique<Talk>());
+      objects_ = held(std::make_unique<PythonObjects>());
       for (const compress::Tensor& tensor : tensors)
-        talk_->tensors.push_back(nb::cast(new CodecTensor(tensor, settings_.feedback), nb::rv_policy::take_ownership));
+        objects_->tensors.push_back(
+            nb::cast(new CodecTensor(tensor, settings_.feedback), nb::rv_policy::take_ownership));
       nb::list list;
-      for (const nb::object& tensor : talk_->tensors) list.append(tensor);
-      talk_->generator = codec_.functions().rounds(list, CodecStep{info, settings_.numbers});
-      if (!PyGen_Check(talk_->generator.ptr()))
+      for (const nb::object& tensor : objects_->tensors) list.append(tensor);
+      objects_->generator = codec_.functions().rounds(list, CodecStep{info, settings_.numbers});
+      if (!PyGen_Check(objects_->generator.ptr()))
         throw Misuse(fmt::format("{} returned {}; allowed: a generator, from a function that yields rounds", who_,
-                                 nb::cast<std::string>(nb::repr(talk_->generator.type()))));
+                                 nb::cast<std::string>(nb::repr(objects_->generator.type()))));
       if (auto round = go_on(nb::none())) return *std::move(round);
       throw Misuse(fmt::format("{} yielded no round; allowed: one or more, equal on all ranks", who_));
     });
@@ -124,7 +125,7 @@ class GeneratorCoder final : public compress::Coder {
   /// Sends the generator a value; returns its next round, or nullopt if it has returned.
   [[nodiscard]] std::optional<Round> go_on(const nb::object& value) {
     PyObject* result = nullptr;
-    const PySendResult sent = PyIter_Send(talk_->generator.ptr(), value.ptr(), &result);
+    const PySendResult sent = PyIter_Send(objects_->generator.ptr(), value.ptr(), &result);
     if (sent == PYGEN_ERROR) nb::raise_python_error();
     const nb::object yielded = nb::steal(result);
     if (sent == PYGEN_RETURN) return std::nullopt;
@@ -155,7 +156,7 @@ class GeneratorCoder final : public compress::Coder {
   }
 
   void end() {
-    const std::shared_ptr<Talk> ended = std::move(talk_);
+    const std::shared_ptr<PythonObjects> ended = std::move(objects_);
     ended->generator.reset();
     for (const nb::object& tensor : ended->tensors) nb::inst_ptr<CodecTensor>(tensor)->end(who_);
   }
@@ -163,7 +164,7 @@ class GeneratorCoder final : public compress::Coder {
   const compress::Settings settings_;
   const PythonCodec& codec_;
   const std::string who_;
-  std::shared_ptr<Talk> talk_;  ///< released with the GIL
+  std::shared_ptr<PythonObjects> objects_;  ///< released with the GIL
   Payload payload_;
   Combine combine_ = Combine::gather;
   std::size_t most_part_bytes_ = 0;

@@ -27,6 +27,25 @@ def network():
                          nn.Linear(32 * (SIDE // 4) ** 2, CLASSES))
 
 
+def train(net, optimizer, given):
+    """Train with given.steps batches of given.batch images of this rank; return the last batch's loss."""
+    images, labels = samples_of(dist.get_rank(), given.steps * given.batch)
+    for step in range(given.steps):
+        share = slice(step * given.batch, (step + 1) * given.batch)
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(net(images[share]), labels[share])
+        loss.backward()  # gradients are sent while it runs
+        optimizer.step()
+    return loss.detach()
+
+
+def report(loss, steps, what):
+    """Print the ranks' mean loss, once."""
+    dist.all_reduce(loss, op=dist.ReduceOp.AVG)
+    if dist.get_rank() == 0:
+        print(f"{dist.get_world_size()} ranks, {what}: loss {loss.item():.3f} after {steps} steps")
+
+
 def main():
     """Train, and print rank 0's result."""
     arguments = argparse.ArgumentParser()
@@ -38,16 +57,7 @@ def main():
     dist.init_process_group(given.backend)
     net = DistributedDataParallel(network())
     optimizer = torch.optim.SGD(net.parameters(), lr=0.05, momentum=0.9)
-    images, labels = samples_of(dist.get_rank(), given.steps * given.batch)
-    for step in range(given.steps):
-        share = slice(step * given.batch, (step + 1) * given.batch)
-        optimizer.zero_grad()
-        loss = nn.functional.cross_entropy(net(images[share]), labels[share])
-        loss.backward()  # gradients are sent while it runs
-        optimizer.step()
-    dist.all_reduce(loss.detach(), op=dist.ReduceOp.AVG)
-    if dist.get_rank() == 0:
-        print(f"{dist.get_world_size()} ranks, {given.backend}: loss {loss.item():.3f} after {given.steps} steps")
+    report(train(net, optimizer, given), given.steps, given.backend)
     dist.destroy_process_group()
 
 

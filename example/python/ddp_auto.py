@@ -6,8 +6,7 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
-from ddp import network, samples_of
-from torch import nn
+from ddp import network, report, train
 
 from syncopate.torch import DistributedDataParallel
 
@@ -30,20 +29,11 @@ def main():
         saved = torch.load(file, weights_only=False)
         net.load_state_dict(saved["model"])
         net.load_codec_state(saved["codec"])  # what this rank has not sent yet
-    images, labels = samples_of(dist.get_rank(), given.steps * given.batch)
-    for step in range(given.steps):
-        share = slice(step * given.batch, (step + 1) * given.batch)
-        optimizer.zero_grad()
-        loss = nn.functional.cross_entropy(net(images[share]), labels[share])
-        loss.backward()
-        optimizer.step()
+    loss = train(net, optimizer, given)
     if file:
         given.checkpoints.mkdir(parents=True, exist_ok=True)
         torch.save({"model": net.state_dict(), "codec": net.codec_state()}, file)
-    dist.all_reduce(loss.detach(), op=dist.ReduceOp.AVG)
-    if dist.get_rank() == 0:
-        chosen = net.choice.codec if net.choice else given.codec
-        print(f"{dist.get_world_size()} ranks, {chosen}: loss {loss.item():.3f} after {given.steps} steps")
+    report(loss, given.steps, net.choice.codec if net.choice else given.codec)
     dist.destroy_process_group()
 
 

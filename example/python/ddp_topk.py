@@ -5,8 +5,7 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
-from ddp import network, samples_of
-from torch import nn
+from ddp import network, report, train
 from torch.nn.parallel import DistributedDataParallel
 
 import syncopate.torch
@@ -31,19 +30,11 @@ def main():
         saved = torch.load(file, weights_only=False)
         net.load_state_dict(saved["model"])
         state.load_state_dict(saved["hook"])  # what this rank has not sent yet
-    images, labels = samples_of(dist.get_rank(), given.steps * given.batch)
-    for step in range(given.steps):
-        share = slice(step * given.batch, (step + 1) * given.batch)
-        optimizer.zero_grad()
-        loss = nn.functional.cross_entropy(net(images[share]), labels[share])
-        loss.backward()
-        optimizer.step()
+    loss = train(net, optimizer, given)
     if file:
         given.checkpoints.mkdir(parents=True, exist_ok=True)
         torch.save({"model": net.state_dict(), "hook": state.state_dict()}, file)
-    dist.all_reduce(loss.detach(), op=dist.ReduceOp.AVG)
-    if dist.get_rank() == 0:
-        print(f"{dist.get_world_size()} ranks, {given.codec}: loss {loss.item():.3f} after {given.steps} steps")
+    report(loss, given.steps, given.codec)
     dist.destroy_process_group()
 
 

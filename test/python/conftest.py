@@ -16,22 +16,27 @@ import syncopate
 BOUND_S = 300  # of a job that is expected to end by itself
 
 
-def outcomes(groups, body):
-    """Run `body(group)` on a thread for each group; return what each returned or raised."""
-    results = [None] * len(groups)
+def on_threads(size, body):
+    """Return what `body(index)` returns, or raises, on each of `size` threads."""
+    results = [None] * size
 
-    def run(rank):
+    def run(index):
         try:
-            results[rank] = body(groups[rank])
+            results[index] = body(index)
         except BaseException as error:  # noqa: BLE001: the test looks at it
-            results[rank] = error
+            results[index] = error
 
-    threads = [threading.Thread(target=run, args=(rank,)) for rank in range(len(groups))]
+    threads = [threading.Thread(target=run, args=(index,)) for index in range(size)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     return results
+
+
+def outcomes(groups, body):
+    """Run `body(group)` on a thread for each group; return what each returned or raised."""
+    return on_threads(len(groups), lambda rank: body(groups[rank]))
 
 
 @pytest.fixture

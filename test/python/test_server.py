@@ -2,13 +2,12 @@
 
 import subprocess
 import sys
-import threading
 
 import numpy
 import pytest
 
 import syncopate
-from conftest import own_environment
+from conftest import on_threads, own_environment
 from syncopate.command import PROGRAM
 
 
@@ -20,24 +19,6 @@ def connect(server, worker, workers, **options):
 def start(own):
     own.create_table("w", numpy.ones(3, numpy.float32))
     own.start()
-
-
-def on_threads(size, body):
-    """Return what `body(index)` returns, or raises, on each of `size` threads."""
-    results = [None] * size
-
-    def run(index):
-        try:
-            results[index] = body(index)
-        except BaseException as error:  # noqa: BLE001: the test looks at it
-            results[index] = error
-
-    threads = [threading.Thread(target=run, args=(index,)) for index in range(size)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return results
 
 
 @pytest.fixture

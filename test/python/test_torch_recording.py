@@ -6,6 +6,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import syncopate.torch
+import torch
 import torch_job
 from torch_recording import STEPS
 
@@ -55,6 +57,12 @@ def test_runs_are_compared(folders):
     done = subprocess.run([command.PROGRAM, "report", *runs], capture_output=True, text=True, check=True)
     (median,) = (line for line in done.stdout.splitlines() if line.startswith("median step"))
     assert float(median.split("(x")[1].rstrip(")")) == pytest.approx(rows[1]["step_s"] / rows[0]["step_s"], abs=0.01)
+
+
+def test_an_optimizer_of_servers_is_refused(tmp_path):
+    optimizer = object.__new__(syncopate.torch.ServedOptimizer)
+    with pytest.raises(syncopate.Misuse, match="DistributedOptimizer"):
+        syncopate.torch.Recorder(tmp_path, torch.nn.Linear(1, 1), optimizer)
 
 
 def test_an_earlier_run_is_replaced(folders):

@@ -118,9 +118,9 @@ def require_codecs(gradients, weights, coding):
 
 def law(group, **coding):
     """Measure the Law of these options of a Combiner on this group: all ranks call it and get the same."""
-    seconds = []
+    seconds, generator = [], torch.Generator().manual_seed(0)  # the job's own random numbers stay as they are
     for size in PROBES:
-        gradient = torch.randn(size // 4096, 1024)
+        gradient = torch.randn(size // 4096, 1024, generator=generator)
         combiner = syncopate.Combiner(group, [syncopate.Gradient("probe", tuple(gradient.shape))], weights=[gradient.clone()], **coding)
         seconds.append(min(_timed(combiner, [[(0, gradient.clone())]])[0] for _ in range(REPEATS)))
         combiner.close()

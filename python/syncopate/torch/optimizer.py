@@ -1,7 +1,5 @@
 """An optimizer for any torch program without DistributedDataParallel: gradients are averaged while the backward pass goes on."""
 
-import contextlib
-
 import torch
 
 import syncopate
@@ -32,7 +30,7 @@ class DistributedOptimizer(Wrapping):
         values = parameters.weights(self._named) if weights else []
         self.synchronizer = syncopate.Synchronizer(self.group, parameters.gradients(self._named), weights=values, **options)
         self._views = [torch.from_dlpack(self.synchronizer.gradient(i)) for i in range(len(self._named))]
-        self._ready, self._averaged, self._accumulates = set(), False, False
+        self._ready, self._averaged = set(), False
         self._hooks = []
         for i, (_, parameter) in enumerate(self._named):
             parameter.grad = self._views[i]
@@ -59,15 +57,6 @@ class DistributedOptimizer(Wrapping):
             self._averaged = False
             self.synchronizer.discard_step()
 
-    @contextlib.contextmanager
-    def no_sync(self):
-        """Backward passes in it add to the gradients, and nothing is exchanged: for all but the last micro-batch."""
-        before, self._accumulates = self._accumulates, True
-        try:
-            yield
-        finally:
-            self._accumulates = before
-
     def synchronize(self):
         """Return when the gradients hold the averages; `step` does it too. Raises what the exchange raised."""
         if self._averaged and not self._ready:
@@ -80,10 +69,7 @@ class DistributedOptimizer(Wrapping):
 
     def step(self, closure=None):
         """Wait for the averages and update; `closure` computes the loss and its gradients."""
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
+        loss = self._loss_of(closure)
         self.synchronize()
         self.optimizer.step()
         self._averaged = False

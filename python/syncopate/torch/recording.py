@@ -13,6 +13,7 @@ import torch.distributed as dist
 
 import syncopate
 from syncopate.torch import parameters
+from syncopate.torch.served import ServedOptimizer
 
 UNMEASURED = 3  # first steps, which medians leave out if there are more than 5
 
@@ -45,6 +46,8 @@ class Recorder:
         self._formed = self._buckets = {}  # in this step; in the last complete one
 
     def _place(self):
+        if isinstance(self._optimizer, ServedOptimizer):
+            raise syncopate.Misuse("a ServedOptimizer is not recorded; allowed: an optimizer of torch, or a DistributedOptimizer")
         if dist.is_initialized():
             return dist.get_rank(), dist.get_world_size()
         group = getattr(self._optimizer, "group", None)
@@ -58,11 +61,11 @@ class Recorder:
         if self.rank == 0:
             for stale in (*self.folder.glob("rank-*.jsonl"), *self.folder.glob("trace-*.jsonl"), self.folder / "run.json"):
                 stale.unlink(missing_ok=True)
-        if self.ranks > 1 and dist.is_initialized():
-            dist.barrier()  # no rank writes before rank 0 has cleared the folder
+        if self.ranks > 1:  # no rank writes before rank 0 has cleared the folder
+            (dist if dist.is_initialized() else self._optimizer.group).barrier()
         self._started = time.time()
         self._rows = open(self.folder / f"rank-{self.rank}.jsonl", "w", buffering=1, encoding="utf-8")  # noqa: SIM115: closed by __exit__
-        self._board = _board(self.folder) if self.rank == 0 else None
+        self._tensorboard = _tensorboard(self.folder) if self.rank == 0 else None
         self._write_run({})
         self._hooks = list(self._hooked())
         self._begin_step()
@@ -110,9 +113,9 @@ class Recorder:
         self._times.append(row)
         self._buckets = self._formed  # DDP forms others after the first step
         self._write(row)
-        if self._board:
+        if self._tensorboard:
             for name in ("loss", "samples_per_second", "wait_share"):
-                self._board.add_scalar(name, row[name], self._steps)
+                self._tensorboard.add_scalar(name, row[name], self._steps)
         if self._steps == self._traced_step:
             self._write_trace()
         self._begin_step()
@@ -123,11 +126,11 @@ class Recorder:
         ready = self._ready[-1][1] if self._ready else optimizer
         waited, found = optimizer - ready, {}
         if self._synchronizer is not None:
-            statistics_ = self._synchronizer.statistics()
-            waited = statistics_.wait_s
-            found = {"wire_bytes": statistics_.wire_bytes, "payload_bytes": statistics_.payload_bytes}
-            if statistics_.predicted_s > 0:
-                found["predicted_s"] = statistics_.predicted_s
+            last = self._synchronizer.statistics()
+            waited = last.wait_s
+            found = {"wire_bytes": last.wire_bytes, "payload_bytes": last.payload_bytes}
+            if last.predicted_s > 0:
+                found["predicted_s"] = last.predicted_s
         elif self._sent is not None:
             found = {"wire_bytes": self._group().traffic_bytes[0] - self._sent}
         return {"input_s": forward - self._begin, "forward_s": backward - forward, "backward_s": ready - backward,
@@ -153,9 +156,9 @@ class Recorder:
         """Values of the held-out samples after `epoch` epochs, which may be a fraction."""
         self._last = {name: float(value) for name, value in (("accuracy", accuracy), ("loss", loss)) if value is not None}
         self._write({"event": "epoch", "epoch": epoch, "step": self._steps, **self._last})
-        if self._board:
+        if self._tensorboard:
             for name, value in self._last.items():
-                self._board.add_scalar(f"evaluation/{name}", value, self._steps)
+                self._tensorboard.add_scalar(f"evaluation/{name}", value, self._steps)
 
     def __exit__(self, kind, error, trace):
         for hook in self._hooks:
@@ -168,8 +171,8 @@ class Recorder:
             self._write_run({"duration_s": time.time() - self._started})
         finally:
             self._rows.close()
-            if self._board:
-                self._board.close()
+            if self._tensorboard:
+                self._tensorboard.close()
 
     def _end(self):
         counted = self._times[UNMEASURED:] if len(self._times) > 5 else self._times
@@ -221,7 +224,7 @@ def _digest(net):
     return digest.hexdigest()
 
 
-def _board(folder):
+def _tensorboard(folder):
     """TensorBoard's own writer, if it is installed."""
     with contextlib.suppress(ImportError):
         from torch.utils.tensorboard import SummaryWriter

@@ -1,7 +1,5 @@
 """An optimizer whose steps the parameter server makes: updates leave during the backward pass, weights arrive during the forward pass."""
 
-import contextlib
-
 import torch
 
 import syncopate
@@ -31,7 +29,7 @@ class ServedOptimizer(Wrapping):
             self.worker.create_table(name, parameter.detach())
         self._rule, self._earlier, self._residuals = (rule, hyperparameters), None, None
         self._take_groups()
-        self._started = self._finished = self._accumulates = False
+        self._started = self._finished = False
         self._sent, self._waited = set(), set()  # tables in this step: updated; fresh enough to compute with
         self._early = set()  # tables that layers use without a call of the module which owns them
         self._steps = 0  # since the start
@@ -92,21 +90,9 @@ class ServedOptimizer(Wrapping):
     def _rate(self, i):
         return float(self._groups[i]["lr"])
 
-    @contextlib.contextmanager
-    def no_sync(self):
-        """Backward passes in it add to the gradients, and nothing is sent: for all but the last micro-batch."""
-        before, self._accumulates = self._accumulates, True
-        try:
-            yield
-        finally:
-            self._accumulates = before
-
     def step(self, closure=None):
         """End this worker's step; `closure` computes the loss and its gradients. A parameter without a gradient counts as zero."""
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
+        loss = self._loss_of(closure)
         self.start()
         rate = self._rate(0)
         for i, (_, parameter) in enumerate(self._named):

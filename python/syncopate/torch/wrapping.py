@@ -1,5 +1,7 @@
 """The base of optimizers that wrap one of torch: its groups of parameters, its state and its hooks are theirs."""
 
+import contextlib
+
 import torch
 
 import syncopate
@@ -11,6 +13,7 @@ class Wrapping(torch.optim.Optimizer):
     # Not called: Optimizer.__init__, because state and groups of parameters are the wrapped optimizer's.
     def __init__(self, optimizer):
         self.optimizer = optimizer
+        self._accumulates = False
 
     @property
     def param_groups(self):
@@ -26,6 +29,15 @@ class Wrapping(torch.optim.Optimizer):
     def defaults(self):
         """The wrapped optimizer's."""
         return self.optimizer.defaults
+
+    @contextlib.contextmanager
+    def no_sync(self):
+        """Backward passes in it add to the gradients, and nothing is sent: for all but the last micro-batch."""
+        before, self._accumulates = self._accumulates, True
+        try:
+            yield
+        finally:
+            self._accumulates = before
 
     def add_param_group(self, param_group):
         """Refused: what is exchanged is fixed; add groups to the optimizer before it is wrapped."""
@@ -46,6 +58,14 @@ class Wrapping(torch.optim.Optimizer):
     def register_load_state_dict_post_hook(self, hook, prepend=False):
         """Called by the wrapped optimizer's `load_state_dict`."""
         return self.optimizer.register_load_state_dict_post_hook(hook, prepend)
+
+    @staticmethod
+    def _loss_of(closure):
+        """Call the closure of a step, which computes the loss and its gradients; return the loss, or None without a closure."""
+        if closure is None:
+            return None
+        with torch.enable_grad():
+            return closure()
 
     def __repr__(self):
         return f"{type(self).__name__}({self.optimizer!r})"
