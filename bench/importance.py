@@ -4,7 +4,8 @@
 One process trains two convolutions with batch normalisation and two linear layers on Fashion-MNIST. v is the gradient
 accumulated with momentum, u = 0.9 u + g and v = v + u, since its element was last above the threshold that ALPHA gives
 (equations 2 and 3; the one worker selects). A row "bins" has the share of a layer's elements in each quarter of a
-decade of the importance, and a row "spread" its variance and mean: figures 2 to 4 of the paper.
+decade of the importance (zero is in the first), and a row "spread" its variance and mean, and the share of its elements
+that the last step sent: figures 2 to 4 of the paper.
 """
 
 import argparse
@@ -38,6 +39,7 @@ class Layer:
     def __init__(self, name, parameter):
         self.name, self.weight = name, parameter
         self.velocity, self.waiting = torch.zeros_like(parameter), torch.zeros_like(parameter)
+        self.density = 0  # share of its elements that the last step sent
 
     def importance(self):
         return (self.waiting.abs() / (self.weight.detach().abs() + EPS)).flatten()
@@ -50,12 +52,14 @@ class Layer:
             self.weight.sub_(RATE * self.waiting * sent)
         self.velocity.mul_(~sent)
         self.waiting.mul_(~sent)
+        self.density = sent.float().mean().item()
 
     def rows(self, epoch):
         values = self.importance()
         mean, variance = values.mean().item(), values.var(unbiased=False).item()
-        yield {"event": "spread", "layer": self.name, "epoch": epoch, "mean": mean, "variance": variance, "spread": variance / mean}
-        bins = torch.bucketize(values.clamp(10**BINS[0], 10**BINS[-1]).log10(), torch.tensor(BINS))
+        yield {"event": "spread", "layer": self.name, "epoch": epoch, "mean": mean, "variance": variance, "spread": variance / mean,
+               "density": self.density}
+        bins = torch.bucketize(values.log10().clamp(BINS[0], BINS[-1]), torch.tensor(BINS), right=True) - 1
         counts = torch.bincount(bins, minlength=len(BINS)).tolist()
         for lower, count in zip(BINS, counts):
             if count:

@@ -90,7 +90,8 @@ int write(const Session& session, const Options& options) {
 
 void define(CLI::App& app, Session& session) {
   auto options = std::make_shared<Options>();
-  app.add_option("RUN", options->runs, "The folder that `syncopate train --out DIR` wrote; several are compared")
+  app.add_option("RUN", options->runs,
+                 "The folder that `syncopate train --out DIR` or syncopate.torch.Recorder wrote; several are compared")
       ->required();
   app.add_option("-o,--out,--output", options->output, "Where to write the page (default: report.html in RUN)");
   app.callback([&session, options] {

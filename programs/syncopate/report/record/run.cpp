@@ -211,7 +211,8 @@ Run read_run(const fs::path& folder) {
     throw SystemFailure(fmt::format("cannot read {}: {}", configuration.string(), error.message()));
   if (kind == fs::file_type::not_found)
     throw Misuse(
-        fmt::format("{} is not a run: expected a folder that `syncopate train --out DIR` wrote, with run.json in it",
+        fmt::format("{} is not a run: expected a folder that `syncopate train --out DIR` or syncopate.torch.Recorder "
+                    "wrote, with run.json in it",
                     folder.string()));
   Run run;
   const json source = read_object(configuration);
