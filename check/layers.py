@@ -26,11 +26,13 @@ LAYERS = {
     "server/placement": {"base", "server/placement"},
     # It runs the production server's tables (server/table), so that their protocol is implemented once.
     "simulate": {"base", "transport", "collective", "network", "schedule", "server", "server/consistency", "server/placement", "simulate"},
+    # Laws of users' components: the shelves' own functions, and the simulator's events.
+    "laws": {"base", "schedule", "server", "server/consistency", "server/placement", "simulate", "laws"},
     "sync": {"base", "kernel", "transport", "collective", "compress", "network", "schedule", "optim", "server",
              "server/consistency", "server/placement", "input", "cache", "sync"},
 }
 # Public header -> the folder that implements it: only folders that may include that folder may include the header.
-HOMES = {"group": "transport", "collective": "collective", "plan": "collective", "synchronizer": "sync", "combiner": "sync", "feedback": "compress", "shelves": "sync", "cluster": "collective", "predict": "simulate", "simulate": "simulate", "codec_loopback": "compress", "optimizer": "optim", "server": "server",
+HOMES = {"group": "transport", "collective": "collective", "plan": "collective", "synchronizer": "sync", "combiner": "sync", "feedback": "compress", "shelves": "sync", "cluster": "collective", "predict": "simulate", "simulate": "simulate", "testing": "laws", "codec_loopback": "compress", "optimizer": "optim", "server": "server",
          "input": "input", "pipeline": "input", "cache": "cache",
          # The interfaces of components that users write.
          "codec": "compress", "codec_feedback": "compress", "policy": "schedule", "rule": "optim", "placement": "server/placement",

@@ -3,6 +3,7 @@
 //   3 servers, a table of 10 grains:   0: 2   1: 4   2: 4
 #include "syncopate/placement.hpp"
 
+#include "syncopate/testing.hpp"
 #include "workers.hpp"
 
 using namespace syncopate;
@@ -23,7 +24,7 @@ std::vector<Shard> place(const Demand& demand) {
   return shards;
 }
 
-/// The law that a test can check: two shares of all bytes, and up to a grain of every table by rounding.
+/// Two shares of all bytes, and up to a grain of every table by rounding.
 double most_bytes(const Demand& demand) {
   double bytes = 0;
   for (const std::size_t table : demand.table_bytes) bytes += static_cast<double>(table);
@@ -33,4 +34,10 @@ double most_bytes(const Demand& demand) {
 
 constexpr Placement kSparing = {.name = "sparing", .place = place, .most_bytes = most_bytes};
 
-int main() { return train_on_workers({.catalogue = Catalogue::standard().with(kSparing), .placement = "sparing"}); }
+int main() {
+  if (const auto broken = check_placement(kSparing)) {
+    std::fprintf(stderr, "%s\n", broken->text.c_str());
+    return 1;
+  }
+  return train_on_workers({.catalogue = Catalogue::standard().with(kSparing), .placement = "sparing"});
+}

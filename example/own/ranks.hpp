@@ -4,29 +4,47 @@
 #include <cmath>
 #include <cstdio>
 #include <exception>
+#include <iterator>
 #include <thread>
 #include <vector>
 
 #include "syncopate/syncopate.hpp"
 
-/// Rank r pulls 64 weights towards r, so that training ends at the mean of the ranks: 1.5. Returns an exit status.
+/// Rank r pulls the 64 weights of two modules towards r, so that training ends at the mean of the ranks: 1.5. Returns
+/// an exit status.
 inline int train_on_ranks(const syncopate::SynchronizerOptions& options,
                           const syncopate::OptimizerOptions& optimizer = {.rule = "momentum"}) {
-  constexpr std::size_t kWeights = 64;
+  constexpr const char* kNames[] = {"first.weight", "first.bias", "last.weight", "last.bias"};
+  constexpr std::size_t kLayers = std::size(kNames), kElements = 16;
   const auto train = [&](syncopate::Group& group) {
-    std::vector<float> weights(kWeights);
-    syncopate::Synchronizer synchronizer(group, {{.name = "weights", .elements = kWeights}}, options);
-    syncopate::Optimizer update({{.name = "weights", .weights = std::span(weights)}}, optimizer);
-    const std::span gradient(static_cast<float*>(synchronizer.gradient(0).data), kWeights);
-    for (std::uint64_t step = 1; step <= 1000; ++step) {
-      for (std::size_t i = 0; i < kWeights; ++i) gradient[i] = weights[i] - static_cast<float>(group.rank());
-      synchronizer.ready(0);
-      synchronizer.wait();
-      update.update(0, gradient, {.rate = 0.01, .step = step});
+    std::vector<float> weights[kLayers];
+    std::vector<syncopate::Gradient> gradients;
+    std::vector<syncopate::WeightTensor> tensors;
+    for (std::size_t layer = 0; layer < kLayers; ++layer) {
+      weights[layer].resize(kElements);
+      gradients.push_back({.name = kNames[layer], .elements = kElements});
+      tensors.push_back({.name = kNames[layer], .weights = std::span(weights[layer])});
     }
-    std::printf("rank %d of %d: weights %.1f\n", group.rank(), group.size(), weights.front());
-    for (const float weight : weights)
-      if (std::abs(weight - 1.5F) > 0.05F) return 1;
+    syncopate::Synchronizer synchronizer(group, gradients, options);
+    syncopate::Optimizer update(tensors, optimizer);
+    const auto gradient_of = [&](std::size_t layer) {
+      return std::span(static_cast<float*>(synchronizer.gradient(layer).data), kElements);
+    };
+    for (std::uint64_t step = 1; step <= 1000; ++step) {
+      for (std::size_t layer = kLayers; layer-- > 0;) {
+        for (std::size_t i = 0; i < kElements; ++i)
+          gradient_of(layer)[i] = weights[layer][i] - static_cast<float>(group.rank());
+        synchronizer.ready(layer);
+      }
+      synchronizer.wait();
+      for (std::size_t layer = 0; layer < kLayers; ++layer)
+        update.update(layer, gradient_of(layer), {.rate = 0.01, .step = step});
+    }
+    std::printf("rank %d of %d: %zu buckets, weights %.1f\n", group.rank(), group.size(), synchronizer.buckets().size(),
+                weights[0].front());
+    for (const auto& layer : weights)
+      for (const float weight : layer)
+        if (std::abs(weight - 1.5F) > 0.05F) return 1;
     return 0;
   };
   auto groups = syncopate::Group::threads(4);

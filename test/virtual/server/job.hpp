@@ -107,7 +107,6 @@ struct JobOptions {
   /// Called before a worker computes a step, with its weights.
   std::function<void(std::size_t worker, Clock step, std::span<const std::vector<float>> weights)> reads{};
   std::vector<double> dies_s{};  ///< by worker; 0: it does not
-  Duration most_delay = 20ms;
 };
 
 struct Job {

@@ -123,7 +123,7 @@ void ServerProcess::dial() {
   };
   ServerProcess* to = job_.servers[(index_ + 1) % job_.servers.size()].get();
   if (to == nullptr || to == this) return job_.world.in(kTurn, again);
-  const auto wire = std::make_shared<Wire>(job_.world, job_.options.most_delay);
+  const auto wire = std::make_shared<Wire>(job_.world);
   wire->stopped_until = {&job_.servers_stop[index_], &job_.servers_stop[(index_ + 1) % job_.servers.size()]};
   link_wire_ = wire;
   link_ = std::make_shared<End>(wire, 0, "keeper");

@@ -44,7 +44,7 @@ void Wire::take(const std::shared_ptr<Wire>& self, std::size_t at, Payload messa
 
 void End::later(std::function<void()> what) {
   Time& last = wire_->last[side_];
-  last = std::max(last, wire_->world.now() + wire_->world.draw(Duration(10us), wire_->most_delay));
+  last = std::max(last, wire_->world.now() + wire_->world.draw(Duration(10us), kMostDelay));
   wire_->world.at(last, std::move(what));
 }
 

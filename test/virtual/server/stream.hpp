@@ -15,10 +15,11 @@ namespace syncopate::virtual_server {
 using virtual_world::Duration, virtual_world::Time, virtual_world::World;
 using namespace std::chrono_literals;
 
+inline constexpr Duration kMostDelay = 20ms;  ///< of a message
+
 /// State that two ends share. Priorities are not simulated: no message overtakes another.
 struct Wire {
   World& world;
-  Duration most_delay = 20ms;
   std::array<server::rpc::StreamEvents, 2> events{};
   std::array<const Time*, 2> stopped_until{};  ///< of the processes; they outlive the wire's ends
   std::array<Time, 2> last{};

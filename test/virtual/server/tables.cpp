@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/random.hpp"
+#include "laws/history.hpp"
 #include "syncopate/error.hpp"
 #include "virtual/server/job.hpp"
 
@@ -85,20 +86,6 @@ void count(std::size_t worker, std::size_t workers, std::span<float> gradient) {
   for (std::size_t i = worker; i < gradient.size(); i += workers) gradient[i] = -static_cast<float>(workers);
 }
 
-struct Reading {
-  std::size_t worker;
-  Clock step;
-  std::vector<Clock> least;  ///< by worker: minimum number of its steps in the weights
-};
-
-Reading reading_of(std::size_t worker, Clock step, std::span<const std::vector<float>> weights, std::size_t workers) {
-  Reading reading{worker, step, std::vector<Clock>(workers, 1 << 30)};
-  for (const auto& table : weights)
-    for (std::size_t i = 0; i < table.size(); ++i)
-      reading.least[i % workers] = std::min(reading.least[i % workers], static_cast<Clock>(table[i]));
-  return reading;
-}
-
 class Counted : public testing::TestWithParam<std::tuple<const char*, std::uint64_t>> {
  protected:
   /// A job that counts, with four workers: a power of two, so that every sum is exact.
@@ -109,12 +96,14 @@ class Counted : public testing::TestWithParam<std::tuple<const char*, std::uint6
     options.compute_s = uneven;
     options.break_every_s = break_every_s;
     options.reads = [this](std::size_t worker, Clock step, std::span<const std::vector<float>> weights) {
-      readings_.push_back(reading_of(worker, step, weights, 4));
+      seen_.push_back(laws::seen_in(weights, 4));
+      seen_.back().worker = worker;
+      seen_.back().step = step;
     };
     return options;
   }
 
-  std::vector<Reading> readings_;
+  std::vector<laws::Seen> seen_;
 };
 
 TEST_P(Counted, EveryUpdateIsAppliedOnceWhateverIsSentAgain) {
@@ -134,11 +123,10 @@ TEST_P(Counted, AStepComputesWithWhatItsModelPromisesAndAllItsOwn) {
   Job job(chosen);
   job.run();
   const auto staleness = rule_of(chosen.setup.consistency).staleness;
-  EXPECT_EQ(readings_.size(), 4 * 40U);
-  for (const auto& [worker, step, least] : readings_) {
-    const Clock own = least[worker];
-    EXPECT_EQ(own, step);
-    EXPECT_GE(*std::ranges::min_element(least), staleness ? step - *staleness : 0);
+  EXPECT_EQ(seen_.size(), 4 * 40U);
+  for (const laws::Seen& seen : seen_) {
+    EXPECT_EQ(seen.least[seen.worker], seen.step);
+    EXPECT_GE(std::ranges::min(seen.least), staleness ? seen.step - *staleness : 0);
   }
 }
 

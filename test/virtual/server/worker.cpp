@@ -64,7 +64,7 @@ void WorkerProcess::dial(std::size_t server) {
   const std::uint64_t life = ++link.life;
   link.is_welcome = false;
   link.under_way.clear();
-  const auto wire = link.wire = std::make_shared<Wire>(job_.world, job_.options.most_delay);
+  const auto wire = link.wire = std::make_shared<Wire>(job_.world);
   wire->stopped_until = {&job_.workers_stop[index_], &job_.servers_stop[server]};
   link.stream = std::make_shared<End>(wire, 0, "server");
   wire->events[1] = to->accept(index_, std::make_unique<End>(wire, 1, "worker"));

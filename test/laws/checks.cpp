@@ -1,0 +1,192 @@
+// The checks of a program's own components: each broken law is named, with the case that shows it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "schedule/policy.hpp"
+#include "server/placement.hpp"
+#include "syncopate/error.hpp"
+#include "syncopate/testing.hpp"
+
+namespace syncopate::laws {
+namespace {
+
+using server::Clock;
+using server::Consistency;
+using server::Demand;
+using server::Placement;
+using server::Rule;
+using server::ServerView;
+using server::Shard;
+
+// Consistency models.
+
+/// The law, the place and the case, found again by its seed alone.
+void expect_broken(const Consistency& model, const ConsistencyCheck& with, std::string_view law) {
+  const auto broken = check_consistency(model, with);
+  ASSERT_TRUE(broken) << model.name << " passes";
+  EXPECT_EQ(broken->law, law) << broken->text;
+  for (const std::string& part : {std::string(model.name), std::string(law), "seed " + std::to_string(broken->seed),
+                                  "worker " + std::to_string(broken->worker), "step " + std::to_string(broken->step)})
+    EXPECT_NE(broken->text.find(part), std::string::npos) << part << " is not in: " << broken->text;
+  ConsistencyCheck again = with;
+  again.seed = broken->seed;
+  again.histories = 1;
+  EXPECT_EQ(check_consistency(model, again).value().text, broken->text);
+}
+
+TEST(ConsistencyCheck, NamesTheStepThatMissesMoreUpdatesThanPromised) {
+  static constexpr Consistency kFar{.name = "far", .rule = [](std::span<const double>) {
+                                      return Rule{.last_step = [](const ServerView& view) { return view.least + 6; }};
+                                    }};
+  EXPECT_FALSE(check_consistency(kFar, {.bound = 6}));
+  expect_broken(kFar, {.bound = 5}, "bounded staleness");
+}
+
+TEST(ConsistencyCheck, NamesAWorkerThatWaitsForever) {
+  // A quorum of 3 of N that no smaller job reaches, without the bound that lets the slowest worker go on.
+  static constexpr Consistency kStuck{.name = "stuck", .rule = [](std::span<const double>) {
+                                        return Rule{.staleness = -1, .last_step = [](const ServerView& view) {
+                                                      std::vector<Clock> clocks(view.clocks.begin(), view.clocks.end());
+                                                      std::ranges::sort(clocks, std::greater());
+                                                      return clocks.size() < 3 ? 0 : clocks[2];
+                                                    }};
+                                      }};
+  expect_broken(kStuck, {}, "no deadlock");
+}
+
+TEST(ConsistencyCheck, NamesAStepThatIsDecidedDifferentlyTheSecondTime) {
+  static constexpr Consistency kMoody{.name = "moody", .rule = [](std::span<const double>) {
+                                        return Rule{.last_step = [](const ServerView& view) {
+                                          static std::uint64_t calls = 0;
+                                          return view.least + static_cast<Clock>(++calls % 7);
+                                        }};
+                                      }};
+  expect_broken(kMoody, {}, "equal decisions");
+}
+
+TEST(ConsistencyCheck, ReportsAnExceptionOfTheModel) {
+  static constexpr Consistency kThrows{
+      .name = "throws", .rule = [](std::span<const double>) {
+        return Rule{.last_step = [](const ServerView&) -> Clock { throw Misuse("no last step"); }};
+      }};
+  const auto broken = check_consistency(kThrows);
+  ASSERT_TRUE(broken);
+  EXPECT_EQ(broken->law, "no exception");
+  EXPECT_NE(broken->text.find("no last step"), std::string::npos) << broken->text;
+}
+
+TEST(ConsistencyCheck, OfAParameterOrLimitThatIsNotAllowedIsMisuse) {
+  static constexpr Consistency kPlain{.name = "plain", .rule = [](std::span<const double>) { return Rule{}; }};
+  EXPECT_THROW(static_cast<void>(check_consistency(kPlain, {.parameter = "3"})), Misuse);
+  EXPECT_THROW(static_cast<void>(check_consistency(kPlain, {.steps = 0})), Misuse);
+}
+
+// Placements: the standard ones obey; each of these breaks one law.
+
+void expect_broken(const Placement& placement, std::string_view law) {
+  const auto broken = check_placement(placement);
+  ASSERT_TRUE(broken) << placement.name << " passes";
+  EXPECT_EQ(broken->law, law) << broken->text;
+  EXPECT_NE(broken->text.find(placement.name), std::string::npos) << broken->text;
+  EXPECT_TRUE(check_placement(placement, {.seed = broken->seed, .cases = 1}));
+}
+
+std::vector<Shard> whole_tables(const Demand& demand) {
+  std::vector<Shard> shards;
+  for (std::size_t table = 0; table < demand.table_bytes.size(); ++table)
+    if (demand.table_bytes[table] > 0) shards.push_back({table, 0, demand.table_bytes[table], 0});
+  return shards;
+}
+
+double all_bytes(const Demand& demand) {
+  double bytes = 0;
+  for (const std::size_t table : demand.table_bytes) bytes += static_cast<double>(table);
+  return bytes;
+}
+
+TEST(Placement, OfEveryEntryKeepsEveryByteOnceAndItsLaw) {
+  for (const Placement* placement : server::placements()) {
+    const auto broken = check_placement(*placement);
+    EXPECT_FALSE(broken) << broken->text;
+  }
+}
+
+TEST(PlacementCheck, NamesTheLawThatIsBroken) {
+  Placement mine{.name = "mine", .place = whole_tables, .most_bytes = all_bytes};
+  EXPECT_FALSE(check_placement(mine));
+  mine.most_bytes = [](const Demand& demand) { return all_bytes(demand) / static_cast<double>(demand.servers); };
+  expect_broken(mine, "maximum load");
+  mine.place = [](const Demand& demand) {
+    auto shards = whole_tables(demand);
+    if (!shards.empty()) shards.back().end -= demand.grain_bytes;
+    return shards;
+  };
+  expect_broken(mine, "every byte once");
+  mine.place = [](const Demand& demand) {
+    static std::size_t calls = 0;
+    auto shards = whole_tables(demand);
+    for (Shard& shard : shards) shard.server = calls % demand.servers;
+    ++calls;
+    return shards;
+  };
+  expect_broken(mine, "equal shards");
+  mine.place = [](const Demand& demand) -> std::vector<Shard> { return {{demand.table_bytes.size(), 0, 1, 0}}; };
+  expect_broken(mine, "every byte once");
+}
+
+// Policies.
+
+void expect_broken(const schedule::Policy& policy, std::string_view law) {
+  const auto broken = check_policy(policy);
+  ASSERT_TRUE(broken) << policy.name << " passes";
+  EXPECT_EQ(broken->law, law) << broken->text;
+  EXPECT_NE(broken->text.find(policy.name), std::string::npos) << broken->text;
+  EXPECT_TRUE(check_policy(policy, {.seed = broken->seed, .cases = 1}));
+}
+
+using schedule::Partition;
+using schedule::PolicyOptions;
+using schedule::Timeline;
+
+TEST(Policy, OfEveryEntryPutsEveryLayerInExactlyOneBucket) {
+  for (const schedule::Policy* policy : schedule::policies()) {
+    const auto broken = check_policy(*policy);
+    EXPECT_FALSE(broken) << broken->text;
+  }
+}
+
+TEST(PolicyCheck, NamesTheLawThatIsBroken) {
+  schedule::Policy mine{.name = "mine", .partition = [](const Timeline& timeline, const PolicyOptions&) -> Partition {
+                          return {{0, timeline.layers.size() - 1}};
+                        }};
+  EXPECT_FALSE(check_policy(mine));
+  mine.partition = [](const Timeline& timeline, const PolicyOptions&) {
+    Partition forward;
+    for (std::size_t layer = 0; layer < timeline.layers.size(); ++layer) forward.push_back({layer, layer});
+    return forward;
+  };
+  expect_broken(mine, "every gradient once");
+  mine.partition = [](const Timeline& timeline, const PolicyOptions&) -> Partition {
+    return {{timeline.layers.size() > 40 ? 1U : 0U, timeline.layers.size() - 1}};
+  };
+  expect_broken(mine, "every gradient once");
+  mine.partition = [](const Timeline& timeline, const PolicyOptions&) -> Partition {
+    static std::size_t calls = 0;
+    const std::size_t last = timeline.layers.size() - 1;
+    if (++calls % 2 == 0 || last == 0) return {{0, last}};
+    return {{last, last}, {0, last - 1}};
+  };
+  expect_broken(mine, "equal buckets");
+  mine.partition = [](const Timeline& timeline, const PolicyOptions& options) -> Partition {
+    static_cast<void>(schedule::required_cost("mine", timeline, options));
+    return {{0, timeline.layers.size() - 1}};
+  };
+  expect_broken(mine, "no exception");
+  mine.needs = schedule::Needs::times;
+  EXPECT_FALSE(check_policy(mine));
+}
+
+}  // namespace
+}  // namespace syncopate::laws

@@ -1,0 +1,201 @@
+// Consistency models in histories of the production tables: they keep the bound, end, and cut the traffic.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "base/random.hpp"
+#include "laws/history.hpp"
+#include "syncopate/testing.hpp"
+
+namespace syncopate::laws {
+using namespace server;
+namespace {
+
+/// Every worker ends all steps and has every update once.
+History played(const HistoryOptions& options) {
+  History history = history_of(options);
+  EXPECT_EQ(history.finished, std::vector<bool>(options.setup.workers, true)) << options.setup.consistency;
+  return history;
+}
+
+double seconds(const History& history) { return std::ranges::max(history.took_s); }
+
+Clock stalest(const History& history) {
+  Clock most = 0;
+  for (const Seen& read : history.seen) most = std::max(most, read.step - std::ranges::min(read.least));
+  return most;
+}
+
+/// Pushes per step, worker and block.
+double traffic(const HistoryOptions& options, const History& history) {
+  return static_cast<double>(history.pushes) /
+         static_cast<double>(options.setup.workers * blocks_of(options.setup).size()) /
+         static_cast<double>(options.steps);
+}
+
+HistoryOptions drawn(std::string_view consistency, std::uint64_t seed) {
+  return drawn_history(std::string(consistency), {}, seed, 40);
+}
+
+/// Workers that take these seconds for a step.
+HistoryOptions paced(std::string_view consistency, std::size_t workers, Clock steps,
+                     std::function<double(std::size_t, Clock)> compute_s) {
+  return {.setup = {.tables = {{"table", 16}},
+                    .workers = workers,
+                    .consistency = std::string(consistency),
+                    .optimizer = "sgd",
+                    .hyperparameters = {{"weight_decay", 0}}},
+          .steps = steps,
+          .compute_s = std::move(compute_s),
+          .most_delay_s = 0.002};
+}
+
+/// Each of four takes five times as long for a tenth of its steps, at random.
+HistoryOptions stumbling(std::string_view consistency) {
+  const base::CounterRandom random{3};
+  return paced(consistency, 4, 1000, [=](std::size_t worker, Clock step) {
+    return random.uniform(10'000 * worker + static_cast<std::uint64_t>(step)) < 0.1 ? 5.0 : 1.0;
+  });
+}
+
+/// Models of the shelf, and the bound that each promises.
+constexpr struct {
+  std::string_view model, parameter;
+  std::optional<Clock> bound;
+} kPromised[] = {{"bsp", "", 0},           {"tap", "", {}},         {"ssp", "0", 0},
+                 {"ssp", "1", 1},          {"ssp", "", 3},          {"ssp", "7", 7},
+                 {"adaptive", "", 5},      {"adaptive", "10,2", 2}, {"adaptive", "1e-6,4", 4},
+                 {"adaptive", "0.03,0", 0}};
+
+TEST(Consistency, OfEveryEntryObeysItsLaws) {
+  for (const Consistency* entry : consistencies())
+    EXPECT_TRUE(std::ranges::any_of(kPromised, [&](const auto& row) { return row.model == entry->name; }))
+        << entry->name << " is in no history";
+  const std::vector<const Consistency*> entries = Catalogue().consistencies();
+  for (const auto& [model, parameter, bound] : kPromised) {
+    const auto entry = std::ranges::find(entries, model, &Consistency::name);
+    ASSERT_NE(entry, entries.end()) << model;
+    const auto broken =
+        check_consistency(**entry, {.parameter = std::string(parameter), .bound = bound, .histories = 60});
+    EXPECT_FALSE(broken) << broken->text;
+  }
+}
+
+/// The last step that K of the workers have ended, and at most S beyond the slowest.
+Rule quorum_rule(std::span<const double> numbers) {
+  const auto k = static_cast<std::size_t>(numbers[0]);
+  return {.last_step = [k, most = static_cast<Clock>(numbers[1])](const ServerView& view) {
+    std::vector<Clock> clocks(view.clocks.begin(), view.clocks.end());
+    std::ranges::sort(clocks, std::greater());
+    return std::min(clocks[std::min(k, clocks.size()) - 1], view.least + most);
+  }};
+}
+constexpr Parameter kQuorumParameters[] = {{"workers", 0, 100, true}, {"steps", 0, 1000, true}};
+constexpr Consistency kQuorum{
+    .name = "quorum", .parameter = "2,5", .parameters = kQuorumParameters, .rule = quorum_rule};
+
+HistoryOptions with_quorum(HistoryOptions options) {
+  options.setup.catalogue = Catalogue::standard().with(kQuorum);
+  return options;
+}
+
+TEST(LastStep, ObeysTheLawsAndHoldsAWorkerUntilKOfNAreThere) {
+  for (const std::size_t k : {1, 2, 3}) {
+    const std::string parameter = fmt::format("{},5", k);
+    const auto broken = check_consistency(kQuorum, {.parameter = parameter, .bound = 5, .histories = 30});
+    EXPECT_FALSE(broken) << broken->text;
+    for (std::uint64_t seed = 0; seed < 30; ++seed) {
+      HistoryOptions options = with_quorum(drawn("quorum:" + parameter, seed));
+      options.setup.servers = 1;  // each block has its own quorum
+      options.setup.tables.resize(1);
+      for (const Seen& seen : played(options).seen) {
+        const auto there = std::ranges::count_if(seen.least, [&](Clock steps) { return steps >= seen.step; });
+        EXPECT_GE(there, std::min(static_cast<std::ptrdiff_t>(k), std::ssize(seen.least))) << "seed " << seed;
+      }
+    }
+  }
+}
+
+TEST(LastStep, OfAllWorkersIsABarrierAndOfTwoDoesNotWaitForTheSlowest) {
+  const auto seconds = [](std::string_view model) {
+    return played(with_quorum(paced(model, 4, 50, [](std::size_t worker, Clock) { return worker == 3 ? 3.0 : 1.0; })))
+        .took_s[0];
+  };
+  EXPECT_NEAR(seconds("quorum:4,1000"), seconds("bsp"), 4) << "a barrier";
+  EXPECT_LT(seconds("quorum:2,1000"), 52);
+  EXPECT_GT(seconds("quorum:2,5"), 3 * (50 - 5 - 2)) << "at most five steps beyond the slowest";
+}
+
+TEST(LastStep, MayDependOnTheTable) {
+  static constexpr Consistency kByTable{
+      .name = "by_table", .rule = [](std::span<const double>) {
+        return Rule{.last_step = [](const ServerView& view) { return view.least + (view.table == 0 ? 6 : 0); }};
+      }};
+  HistoryOptions options = paced("by_table", 2, 30, [](std::size_t worker, Clock) { return worker == 0 ? 1.0 : 3.0; });
+  options.setup.catalogue = Catalogue::standard().with(kByTable);
+  EXPECT_LT(played(options).took_s[0], 3 * (30 - 5)) << "six steps beyond the slow worker";
+  options.setup.tables.push_back({"strict", 16});
+  EXPECT_GT(played(options).took_s[0], 3 * (30 - 2)) << "its other table waits for the slow worker";
+}
+
+TEST(Bsp, ComputesEachStepWithExactlyTheStepsBeforeIt) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed)
+    for (const Seen& seen : played(drawn("bsp", seed)).seen) {
+      EXPECT_EQ(seen.least, std::vector<Clock>(seen.least.size(), seen.step)) << "seed " << seed;
+      EXPECT_EQ(seen.most, seen.least) << "seed " << seed;
+    }
+}
+
+TEST(Bsp, SendsOneUpdateAStep) {
+  const HistoryOptions options = stumbling("bsp");
+  EXPECT_DOUBLE_EQ(traffic(options, played(options)), 1);
+}
+
+TEST(Tap, NeverWaits) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    const HistoryOptions options = drawn("tap", seed);
+    std::vector<double> computed_s(options.setup.workers);
+    for (const Seen& seen : played(options).seen) {
+      EXPECT_NEAR(seen.time_s, computed_s[seen.worker], 1e-6) << "seed " << seed;
+      computed_s[seen.worker] += options.compute_s(seen.worker, seen.step);
+    }
+  }
+}
+
+TEST(Tap, LeavesTheOthersTheirPaceWhenOneIsSlowForGood) {
+  const auto slow = [](std::size_t worker, Clock) { return worker == 0 ? 5.0 : 1.0; };
+  const History tap = played(paced("tap", 4, 100, slow)), bsp = played(paced("bsp", 4, 100, slow));
+  EXPECT_NEAR(tap.took_s[1], 100, 1);
+  EXPECT_NEAR(bsp.took_s[1], 496, 1) << "99 steps of five seconds, and one of its own";
+  EXPECT_GT(stalest(tap), 70) << "and nothing bounds what they miss of it";
+}
+
+TEST(Ssp, ExchangesOnceInStalenessPlusOneStepsAtEqualSpeeds) {
+  for (const Clock staleness : {0, 1, 3, 5}) {
+    const auto options = paced("ssp:" + std::to_string(staleness), 4, 120, [](auto, auto) { return 1.0; });
+    const History ssp = played(options);
+    EXPECT_DOUBLE_EQ(traffic(options, ssp), 1.0 / static_cast<double>(staleness + 1)) << staleness;
+    EXPECT_EQ(stalest(ssp), staleness);
+  }
+}
+
+TEST(Ssp, AbsorbsSlowStepsThatLockstepWaitsFor) {
+  const History bsp = played(stumbling("bsp")), ssp = played(stumbling("ssp:5"));
+  EXPECT_GT(seconds(bsp) / seconds(ssp), 1.4);
+  EXPECT_LT(traffic(stumbling("ssp:5"), ssp), 0.45);
+}
+
+TEST(Ssp, LetsTheSlowestSendWhatAnotherWaitsFor) {
+  // Worker 0 takes ten seconds for its third step. Without a request it would withhold its first steps until its own
+  // bound, at step 6, and worker 1 would wait for that.
+  const History ssp =
+      played(paced("ssp:3", 2, 6, [](std::size_t worker, Clock step) { return worker == 0 && step == 2 ? 10. : 1.; }));
+  const auto waited = std::ranges::find_if(ssp.seen, [](const Seen& s) { return s.worker == 1 && s.step == 4; });
+  ASSERT_NE(waited, ssp.seen.end());
+  EXPECT_NEAR(waited->time_s, 12, 0.1) << "when step 2 of worker 0 has ended";
+}
+
+}  // namespace
+}  // namespace syncopate::laws
