@@ -15,6 +15,7 @@ void bind_coding(nb::module_& module);
 void bind_codec(nb::module_& module);
 void bind_conversation(nb::module_& module);
 void bind_combiner(nb::module_& module);
+void bind_optimizer(nb::module_& module);
 void bind_synchronizer(nb::module_& module);
 
 }  // namespace syncopate::bind

@@ -15,6 +15,7 @@ NB_MODULE(_core, module) {
   bind::bind_coding(module);
   bind::bind_conversation(module);
   bind::bind_codec(module);
+  bind::bind_optimizer(module);
   bind::bind_synchronizer(module);
   bind::bind_combiner(module);
 }

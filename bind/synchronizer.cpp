@@ -1,11 +1,13 @@
 // The synchronizer for Python: gradients of any framework, averaged while the backward pass goes on.
 #include "syncopate/synchronizer.hpp"
 
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include "codec.hpp"
 #include "coding.hpp"
 #include "group.hpp"
+#include "optimizer.hpp"
 #include "syncopate/error.hpp"
 
 namespace syncopate::bind {
@@ -17,9 +19,12 @@ using namespace nb::literals;
 /// Python objects that a synchronizer uses.
 struct Held {
   std::vector<Array> weights;
-  std::shared_ptr<nb::callable> update;  ///< null: none
+  std::shared_ptr<nb::callable> update;  ///< null: none, or an optimizer
+  nb::object optimizer;                  ///< an Optimizing; null: none
   std::vector<nb::object> codecs;        ///< of the catalogue
 };
+
+using UpdateGiven = std::variant<std::monostate, Optimizing*, nb::callable>;
 
 /// Calls an update on the communication thread.
 std::function<void(std::size_t, std::size_t)> update_in(std::shared_ptr<nb::callable> update) {
@@ -45,8 +50,10 @@ class Averaging final {
         tensors_(std::move(tensors)),
         weights_(std::move(held.weights)),
         update_(std::move(held.update)),
+        optimizer_(std::move(held.optimizer)),
         codecs_(std::move(held.codecs)) {
     if (update_) options.update = update_in(update_);
+    if (optimizer_) options.update = update_by(nb::cast<Optimizing&>(optimizer_), options.exchange);
     std::vector<Gradient> gradients = gradients_of(tensors_);
     for (const Array& weight : weights_) options.weights.push_back(weight.buffer);
     own_ =
@@ -78,11 +85,29 @@ class Averaging final {
   }
 
  private:
+  /// Needs no GIL on the communication thread.
+  std::function<void(std::size_t, std::size_t)> update_by(Optimizing& optimizer, std::string_view exchange) {
+    optimizer.require_fits(weights_, exchange);
+    for (const Tensor& tensor : tensors_)
+      if (tensor.shape.dtype != DType::f32)
+        throw Misuse("gradient '" + tensor.name + "' is of type " + std::string(name_of(tensor.shape.dtype)) +
+                     ", and an optimizer updates it; allowed: f32");
+    return [this, &optimizer](std::size_t first, std::size_t last) {
+      std::vector<std::span<float>> gradients;
+      for (std::size_t i = first; i <= last; ++i) {
+        const Buffer buffer = own_->gradient(i);
+        gradients.emplace_back(static_cast<float*>(buffer.data), buffer.count);
+      }
+      optimizer.update(first, gradients);
+    };
+  }
+
   std::shared_ptr<Group> group_;
   std::shared_ptr<Signals> signals_;
   std::vector<Tensor> tensors_;
   std::vector<Array> weights_;
   std::shared_ptr<nb::callable> update_;
+  nb::object optimizer_;  ///< refers to no other Python object but arrays
   std::vector<nb::object> codecs_;
   std::unique_ptr<Synchronizer> own_;
 };
@@ -97,7 +122,7 @@ constexpr const char* kDoc =
     "weights, "
     "update, broadcast_every: for exchanges that end with weights; `update(first, last)` applies those gradients on "
     "the "
-    "communication thread.\n\n"
+    "communication thread. update: also an Optimizer with the same weights.\n\n"
     "Raises Misuse (unknown names, empty tensors, a type that the codec does not take), Mismatch (ranks disagree).";
 
 int traverse(PyObject* self, visitproc visit, void* arg) {
@@ -210,7 +235,7 @@ void bind_synchronizer(nb::module_& module) {
       [](Averaging* self, const Membership& group, std::vector<Tensor> gradients, const std::string& policy,
          const CodecGiven& codec, const std::string& exchange, const std::string& algorithm, const Feedback& feedback,
          std::size_t fusion_bytes, std::size_t dense_below, bool zero_missing, double clip_norm, std::uint64_t seed,
-         const std::vector<nb::object>& weights, const std::optional<nb::callable>& update, int broadcast_every,
+         const std::vector<nb::object>& weights, const UpdateGiven& update, int broadcast_every,
          const std::vector<const PythonCodec*>& catalogue) {
         CodecChosen all = chosen(codec, catalogue);
         SynchronizerOptions options{.catalogue = std::move(all.catalogue),
@@ -227,13 +252,15 @@ void bind_synchronizer(nb::module_& module) {
                                     .broadcast_every = broadcast_every};
         std::vector<Array> arrays;
         for (const nb::object& weight : weights) arrays.push_back(array_of(weight, {}, "weights"));
-        Held kept{std::move(arrays), update ? held(*update) : nullptr, std::move(all.entries)};
+        Held kept{.weights = std::move(arrays), .codecs = std::move(all.entries)};
+        if (const auto* const function = std::get_if<nb::callable>(&update)) kept.update = held(*function);
+        if (auto* const* const optimizer = std::get_if<Optimizing*>(&update)) kept.optimizer = nb::find(*optimizer);
         new (self) Averaging(group, std::move(gradients), std::move(options), std::move(kept));
       },
       "group"_a, "gradients"_a, nb::kw_only(), "policy"_a = "fusion", "codec"_a = "none", "exchange"_a = "allreduce",
       "algorithm"_a = "auto", "feedback"_a = Feedback{}, "fusion_bytes"_a = 0, "dense_below"_a = 4096,
       "zero_missing"_a = false, "clip_norm"_a = 0.0, "seed"_a = 0, "weights"_a = std::vector<nb::object>{},
-      "update"_a = nb::none(), "broadcast_every"_a = 5, "catalogue"_a = std::vector<const PythonCodec*>{},
+      "update"_a.none() = nb::none(), "broadcast_every"_a = 5, "catalogue"_a = std::vector<const PythonCodec*>{},
       nb::call_policy<RememberedNew>(), "`gradients` in the order of the forward pass.");
   bind_step(type);
   bind_saving(type);

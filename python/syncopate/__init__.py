@@ -24,6 +24,7 @@ from syncopate._core import (
     Mismatch,
     Misuse,
     NotFinite,
+    Optimizer,
     Parameter,
     PeerLost,
     RemoteFailure,
@@ -84,7 +85,7 @@ def __dir__():
 
 __version__ = _core.__version__
 __all__ = [
-    "Bucket", "Codec", "CodecStep", "CodecTensor", "CollectivePlan", "Combiner", "Corrupt", "Entry", "Error", "Feedback", "Gradient", "Group", "Layer", "Mismatch", "Misuse", "NotFinite",
+    "Bucket", "Codec", "CodecStep", "CodecTensor", "CollectivePlan", "Combiner", "Corrupt", "Entry", "Error", "Feedback", "Gradient", "Group", "Layer", "Mismatch", "Misuse", "NotFinite", "Optimizer",
     "Parameter", "PeerLost", "Prediction", "Profile", "RemoteFailure", "Simulation", "StepStatistics", "Synchronizer", "SystemFailure",
     "Timeout", "Unauthorized", "Work", "additive", "ddp_buckets", "gather", "info", "plan", "plan_collective", "profile", "scatter", "simulate",
 ]
