@@ -74,6 +74,12 @@ def test_a_sharded_transformer_learns_letters():
     assert loss_in(torchrun("fsdp_transformer.py"), "syncopate") < 3.5
 
 
+def test_a_divided_optimizer_goes_on_from_a_checkpoint_with_fewer_ranks(tmp_path):
+    file = str(tmp_path / "checkpoint")
+    torchrun("sharded.py", "--checkpoint", file, ranks=3)
+    assert loss_in(torchrun("sharded.py", "--checkpoint", file), "lamb") < 0.6
+
+
 def test_a_program_for_horovod_learns_after_its_move():
     assert loss_in(torchrun("from_horovod.py"), "fp16") < 1.5
 

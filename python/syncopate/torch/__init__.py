@@ -21,10 +21,12 @@ from syncopate.torch.logging_data import name_backends
 from syncopate.torch.optimizer import DistributedOptimizer
 from syncopate.torch.planning import plan, profile
 from syncopate.torch.recording import Recorder
+from syncopate.torch.ruled import RuleOptimizer
 from syncopate.torch.served import ServedOptimizer
+from syncopate.torch.sharded import ShardedOptimizer
 from syncopate.torch.work import forward_to_python
 
-__all__ = ["Backend", "DistributedDataParallel", "DistributedOptimizer", "HookState", "Recorder", "ServedOptimizer", "hook", "plan", "profile", "register"]
+__all__ = ["Backend", "DistributedDataParallel", "DistributedOptimizer", "HookState", "Recorder", "RuleOptimizer", "ServedOptimizer", "ShardedOptimizer", "hook", "plan", "profile", "register"]
 
 
 def register():

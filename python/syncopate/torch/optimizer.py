@@ -4,6 +4,7 @@ import torch
 
 import syncopate
 from syncopate.torch import meeting, parameters
+from syncopate.torch.ruled import RuleOptimizer
 from syncopate.torch.wrapping import Wrapping
 
 
@@ -12,7 +13,8 @@ class DistributedOptimizer(Wrapping):
 
     model: whose parameters get the gradients; they and its buffers become rank 0's. group: a syncopate.Group; by default
     one of its own for the ranks of torch.distributed, or for those of the job. Other options are the Synchronizer's
-    (policy, codec, feedback, exchange, clip_norm ...), equal on all ranks; exchange ends with gradients.
+    (policy, codec, feedback, exchange, clip_norm ...), equal on all ranks; exchange ends with gradients. If it wraps a
+    RuleOptimizer of "lars" or "lamb", the ranks divide the work of the norms.
 
     `backward` starts the exchanges and `step` waits for them; so does `synchronize`, for what looks at gradients before
     (`clip_grad_norm_`), and reading `param_groups` of a complete backward pass, as GradScaler does. If averages are never
@@ -21,12 +23,14 @@ class DistributedOptimizer(Wrapping):
 
     def __init__(self, optimizer, model, *, group=None, weights=True, **options):
         self._attach(optimizer, parameters.updated(optimizer, model), group or meeting.own_group(), weights, options)
-        _become_those_of_rank_0(self.group, model)
+        parameters.become_those_of_rank_0(self.group, model)
 
     def _attach(self, optimizer, named, group, weights, options):
         """Make the synchronizer of these parameters, whose backward passes use it from now on."""
         super().__init__(optimizer)
         self._named, self.group = named, group
+        if isinstance(optimizer, RuleOptimizer):
+            optimizer.share_norms(group)
         values = parameters.weights(self._named) if weights else []
         self.synchronizer = syncopate.Synchronizer(self.group, parameters.gradients(self._named), weights=values, **options)
         self._views = [torch.from_dlpack(self.synchronizer.gradient(i)) for i in range(len(self._named))]
@@ -107,12 +111,3 @@ class DistributedOptimizer(Wrapping):
 
     def __getstate__(self):
         raise syncopate.Misuse("a DistributedOptimizer belongs to its group; save state_dict() and synchronizer.save()")
-
-
-def _become_those_of_rank_0(group, model):
-    for name, tensor in model.state_dict().items():
-        if isinstance(tensor, torch.Tensor) and tensor.numel():
-            own = tensor.detach().contiguous()
-            group.broadcast(own.view(-1).view(torch.uint8), name=name)
-            if own.data_ptr() != tensor.data_ptr():
-                tensor.copy_(own)

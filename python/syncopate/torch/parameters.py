@@ -41,3 +41,22 @@ def weights(parameters):
     """The values of these, for codecs that look at them; empty if one cannot be used in place."""
     in_place = all(parameter.is_contiguous() for _, parameter in parameters)
     return [parameter.detach() for _, parameter in parameters] if in_place else []
+
+
+def in_place(named):
+    """These (name, parameter). Raises Misuse if the library cannot use the weights of one as they lie."""
+    for name, parameter in named:
+        if parameter.dtype != torch.float32 or not parameter.is_contiguous():
+            raise syncopate.Misuse(f"parameter {name} is of {parameter.dtype}{'' if parameter.is_contiguous() else ', not contiguous'}; "
+                                   "allowed: contiguous ones of torch.float32")
+    return named
+
+
+def become_those_of_rank_0(group, model):
+    """Give the model rank 0's parameters and buffers. A collective."""
+    for name, tensor in model.state_dict().items():
+        if isinstance(tensor, torch.Tensor) and tensor.numel():
+            own = tensor.detach().contiguous()
+            group.broadcast(own.view(-1).view(torch.uint8), name=name)
+            if own.data_ptr() != tensor.data_ptr():
+                tensor.copy_(own)

@@ -1,13 +1,14 @@
-"""Optimizers of torch as rules of the library, which servers apply: SGD, Adam and AdamW, their options and their state."""
+"""Optimizers of torch as rules of the library: SGD, Adam and AdamW, their options, and the state of a rule as torch has it."""
 
 import torch
 
 import syncopate
 
 ALLOWED = "allowed: torch.optim.SGD, Adam, AdamW"
-# Rule -> its vectors, by the library's name and by torch's.
-STATE = {"sgd": {}, "momentum": {"velocity": "momentum_buffer"}, "nesterov": {"velocity": "momentum_buffer"},
-         "adam": {"mean": "exp_avg", "square": "exp_avg_sq"}, "adamw": {"mean": "exp_avg", "square": "exp_avg_sq"}}
+_VELOCITY = {"velocity": "momentum_buffer"}
+_MOMENTS = {"mean": "exp_avg", "square": "exp_avg_sq"}
+# Rule -> its vectors, by the library's name and by torch's. Those with moments count steps.
+STATE = {"sgd": {}, "momentum": _VELOCITY, "nesterov": _VELOCITY, "adam": _MOMENTS, "adamw": _MOMENTS, "lars": _VELOCITY, "lamb": _MOMENTS}
 
 
 def rule_of(optimizer):
@@ -36,14 +37,19 @@ def _of_group(optimizer, group):
     raise syncopate.Misuse(f"servers cannot apply {type(optimizer).__name__}; {ALLOWED}")
 
 
-def put_state(optimizer, named, kept):
-    """Give torch's optimizer the state of all tables, in the memory of `kept`."""
+def counts_steps(rule):
+    """Whether the rule's state has the number of the step."""
+    return STATE[rule] is _MOMENTS
+
+
+def put_state(optimizer, named, rule, steps, vectors):
+    """Give torch's optimizer the state of all parameters after these steps, in the memory of `vectors` by the library's names."""
     lengths = [parameter.numel() for _, parameter in named]
-    vectors = {STATE[kept.optimizer][name]: torch.from_dlpack(array).split(lengths) for name, array in kept.state.items()}
+    parts = {STATE[rule][name]: vector.split(lengths) for name, vector in vectors.items()}
     for i, (_, parameter) in enumerate(named):
-        state = {name: parts[i].view_as(parameter) for name, parts in vectors.items()}
-        if kept.optimizer.startswith("adam"):
-            state["step"] = torch.tensor(float(kept.step))
+        state = {name: part[i].view_as(parameter) for name, part in parts.items()}
+        if counts_steps(rule):
+            state["step"] = torch.tensor(float(steps))
         if state:
             optimizer.state[parameter] = state
 

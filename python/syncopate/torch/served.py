@@ -4,6 +4,7 @@ import torch
 
 import syncopate
 from syncopate.torch import parameters, rules
+from syncopate.torch.arriving import Arrivals
 from syncopate.torch.wrapping import Wrapping
 
 
@@ -23,16 +24,15 @@ class ServedOptimizer(Wrapping):
     def __init__(self, optimizer, net, **options):
         super().__init__(optimizer)
         rule, hyperparameters = rules.rule_of(optimizer)
-        self._named = _tables(parameters.updated(optimizer, net))
+        self._named = parameters.in_place(parameters.updated(optimizer, net))
         self.worker = syncopate.TableWorker.connect(optimizer=rule, hyperparameters=hyperparameters, **options)
         for name, parameter in self._named:
             self.worker.create_table(name, parameter.detach())
         self._rule, self._earlier, self._residuals = (rule, hyperparameters), None, None
         self._take_groups()
         self._started = self._finished = False
-        self._sent, self._waited = set(), set()  # tables in this step: updated; fresh enough to compute with
-        self._early = set()  # tables that layers use without a call of the module which owns them
-        self._steps = 0  # since the start
+        self._sent = set()  # tables that were updated in this step
+        self._arrivals = Arrivals(net, self._named, self._receive)
         self._hooks = list(self._hooked(net))
 
     def _take_groups(self):
@@ -40,13 +40,8 @@ class ServedOptimizer(Wrapping):
         self._groups = [groups[parameter] for _, parameter in self._named]
 
     def _hooked(self, net):
-        index = {parameter: i for i, (_, parameter) in enumerate(self._named)}
-        yield net.register_forward_pre_hook(lambda *_: self._wait(self._early))
+        yield net.register_forward_pre_hook(lambda *_: self.start(), prepend=True)
         yield net.register_state_dict_pre_hook(lambda *_: self.synchronize())
-        for module in net.modules():
-            own = [index[parameter] for parameter in module.parameters(recurse=False) if parameter in index]
-            if own:
-                yield module.register_forward_pre_hook(lambda *_, own=own: self._wait(own))
         for i, (_, parameter) in enumerate(self._named):
             yield parameter.register_post_accumulate_grad_hook(lambda parameter, i=i: self._accumulated(i, parameter))
 
@@ -59,33 +54,21 @@ class ServedOptimizer(Wrapping):
             self.worker.restore(*self._residuals)
         self._earlier, self._started = None, True
 
-    def _wait(self, tables):
-        if self._finished:
-            return
+    def _receive(self, i):
         self.start()
-        for i in tables:
-            if i not in self._waited:
-                self.worker.sync(i)
-                self._waited.add(i)
+        self.worker.sync(i)
 
     def _accumulated(self, i, parameter):
         if self._accumulates or self._finished:
             return
-        if i not in self._waited and i not in self._sent:
-            self._note_early(i)
+        if i not in self._sent:
+            self._arrivals.used(i)
         gradient = parameter.grad
         if not gradient.is_contiguous():
             gradient = parameter.grad = gradient.contiguous()
         self.worker.update(i, gradient, self._rate(i))
         self._sent.add(i)
-        self._waited.discard(i)
-
-    def _note_early(self, i):
-        """A table without a wait in this step. In the first step all are fresh; from the next one on, `net` waits for it."""
-        if self._steps > 0:
-            raise syncopate.Misuse(f"parameter {self._named[i][0]} was used before its weights had arrived, outside of the forward pass of "
-                                   "the module that owns it; call synchronize() before such a forward pass")
-        self._early.add(i)
+        self._arrivals.leave(i)
 
     def _rate(self, i):
         return float(self._groups[i]["lr"])
@@ -99,14 +82,15 @@ class ServedOptimizer(Wrapping):
             if i not in self._sent and self._rate(i) != rate:
                 self.worker.update(i, torch.zeros_like(parameter), self._rate(i))
         self.worker.clock(rate)
-        self._steps += 1
         self._sent.clear()
-        self._waited.clear()
+        self._arrivals.end_step()
         return loss
 
     def synchronize(self):
         """Return when all weights are as fresh as the consistency model requires, and stay so until the next backward pass."""
-        self._wait(range(len(self._named)))
+        if not self._finished:
+            self.start()
+            self._arrivals.wait_for_all()
 
     def finish(self):
         """End the worker after its last step: every parameter then has all workers' updates, bitwise equal on all workers."""
@@ -122,6 +106,7 @@ class ServedOptimizer(Wrapping):
     def _release(self):
         """From now on the net is trained without this optimizer."""
         self._finished = True
+        self._arrivals.remove()
         for hook in self._hooks:
             hook.remove()
 
@@ -136,7 +121,8 @@ class ServedOptimizer(Wrapping):
         """
         self.start()
         kept, (packets, residuals) = self.worker.gather(), self.worker.kept_by_codec()
-        rules.put_state(self.optimizer, self._named, kept)
+        vectors = {name: torch.from_dlpack(array) for name, array in kept.state.items()}
+        rules.put_state(self.optimizer, self._named, kept.optimizer, kept.step, vectors)
         weights = torch.from_dlpack(kept.weights).split([parameter.numel() for _, parameter in self._named])
         served = {"step": kept.step, "weights": dict(zip([name for name, _ in self._named], weights, strict=True)),
                   "worker": self.worker.worker, "packets": packets, "residuals": [_bytes_as_tensor(part) for part in residuals]}
@@ -181,11 +167,3 @@ class ServedOptimizer(Wrapping):
 def _bytes_as_tensor(content):
     """In a tensor, so that torch.load reads a saved state as weights only."""
     return torch.frombuffer(bytearray(content), dtype=torch.uint8) if content else torch.empty(0, dtype=torch.uint8)
-
-
-def _tables(named):
-    for name, parameter in named:
-        if parameter.dtype != torch.float32 or not parameter.is_contiguous():
-            raise syncopate.Misuse(f"parameter {name} is of {parameter.dtype}{'' if parameter.is_contiguous() else ', not contiguous'}; "
-                                   "allowed: contiguous ones of torch.float32")
-    return named

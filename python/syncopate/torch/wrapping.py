@@ -1,19 +1,17 @@
 """The base of optimizers that wrap one of torch: its groups of parameters, its state and its hooks are theirs."""
 
-import contextlib
-
 import torch
 
 import syncopate
+from syncopate.torch.accumulating import Accumulating
 
 
-class Wrapping(torch.optim.Optimizer):
+class Wrapping(Accumulating, torch.optim.Optimizer):
     """Wraps `self.optimizer`, which a subclass sets."""
 
     # Not called: Optimizer.__init__, because state and groups of parameters are the wrapped optimizer's.
     def __init__(self, optimizer):
         self.optimizer = optimizer
-        self._accumulates = False
 
     @property
     def param_groups(self):
@@ -29,15 +27,6 @@ class Wrapping(torch.optim.Optimizer):
     def defaults(self):
         """The wrapped optimizer's."""
         return self.optimizer.defaults
-
-    @contextlib.contextmanager
-    def no_sync(self):
-        """Backward passes in it add to the gradients, and nothing is sent: for all but the last micro-batch."""
-        before, self._accumulates = self._accumulates, True
-        try:
-            yield
-        finally:
-            self._accumulates = before
 
     def add_param_group(self, param_group):
         """Refused: what is exchanged is fixed; add groups to the optimizer before it is wrapped."""
@@ -58,14 +47,6 @@ class Wrapping(torch.optim.Optimizer):
     def register_load_state_dict_post_hook(self, hook, prepend=False):
         """Called by the wrapped optimizer's `load_state_dict`."""
         return self.optimizer.register_load_state_dict_post_hook(hook, prepend)
-
-    @staticmethod
-    def _loss_of(closure):
-        """Call the closure of a step, which computes the loss and its gradients; return the loss, or None without a closure."""
-        if closure is None:
-            return None
-        with torch.enable_grad():
-            return closure()
 
     def __repr__(self):
         return f"{type(self).__name__}({self.optimizer!r})"
