@@ -27,10 +27,17 @@ struct ClockView {
   double significance = 0;
 };
 
+/// The pace of a worker's updates of one shard, by its server's clock.
+struct Pace {
+  double pushed_s = 0;  ///< when the last update came, since an arbitrary time
+  double step_s = 0;    ///< seconds per step from the server's last answer to that update; 0: not measured
+};
+
 /// One shard on its server, when the server decides whether a worker may go on.
 struct ServerView {
   std::span<const Clock> clocks;  ///< of every worker that takes part: the steps whose updates are here
   std::size_t worker = 0;         ///< the index of its clock among them
+  std::span<const Pace> paces{};  ///< of the same workers; on a server that was replaced, since then
   Clock least = 0;                ///< the smallest of them
   std::size_t table = 0;          ///< in the order of their creation
 };

@@ -40,8 +40,8 @@ class Play final {
     for (std::size_t server = 0; server < setup_.servers; ++server)
       servers_.push_back(std::make_unique<ServerTables>(
           server, std::numeric_limits<std::size_t>::max(),
-          [this, server](server::Outgoing outgoing) { reply(server, std::move(outgoing)); }, nullptr,
-          setup_.catalogue));
+          [this, server](server::Outgoing outgoing) { reply(server, std::move(outgoing)); }, nullptr, setup_.catalogue,
+          std::make_unique<simulate::server::EventClock>(events_)));
     for (std::size_t index = 0; index < workers_.size(); ++index) {
       std::vector<Buffer> buffers;
       for (const server::TableShape& table : setup_.tables) workers_[index].weights.emplace_back(table.elements);

@@ -64,9 +64,9 @@ HistoryOptions stumbling(std::string_view consistency) {
 constexpr struct {
   std::string_view model, parameter;
   std::optional<Clock> bound;
-} kPromised[] = {{"bsp", "", 0},           {"tap", "", {}},         {"ssp", "0", 0},
-                 {"ssp", "1", 1},          {"ssp", "", 3},          {"ssp", "7", 7},
-                 {"adaptive", "", 5},      {"adaptive", "10,2", 2}, {"adaptive", "1e-6,4", 4},
+} kPromised[] = {{"bsp", "", 0},           {"tap", "", {}},     {"ssp", "0", 0},         {"ssp", "1", 1},
+                 {"ssp", "", 3},           {"ssp", "7", 7},     {"dssp", "", 15},        {"dssp", "0,4", 4},
+                 {"dssp", "2,2", 2},       {"adaptive", "", 5}, {"adaptive", "10,2", 2}, {"adaptive", "1e-6,4", 4},
                  {"adaptive", "0.03,0", 0}};
 
 TEST(Consistency, OfEveryEntryObeysItsLaws) {
@@ -185,6 +185,81 @@ TEST(Ssp, AbsorbsSlowStepsThatLockstepWaitsFor) {
   const History bsp = played(stumbling("bsp")), ssp = played(stumbling("ssp:5"));
   EXPECT_GT(seconds(bsp) / seconds(ssp), 1.4);
   EXPECT_LT(traffic(stumbling("ssp:5"), ssp), 0.45);
+}
+
+/// In a tenth of the steps one of four workers, drawn each time, takes five times as long.
+HistoryOptions interrupted(std::string_view consistency) {
+  const base::CounterRandom random{3};
+  return paced(consistency, 4, 1000, [=](std::size_t worker, Clock step) {
+    const auto number = static_cast<std::uint64_t>(step);
+    return random.uniform(number) < 0.1 && random.below(4, 10'000 + number) == worker ? 5.0 : 1.0;
+  });
+}
+
+double mean_staleness(const History& history) {
+  double sum = 0;
+  for (const Seen& read : history.seen) sum += static_cast<double>(read.step - std::ranges::min(read.least));
+  return sum / static_cast<double>(history.seen.size());
+}
+
+TEST(Dssp, KeepsItsLowBoundAtEqualSpeeds) {
+  EXPECT_LE(stalest(played(paced("dssp:2,8", 4, 200, [](auto, auto) { return 1.0; }))), 2);
+}
+
+struct Paid {
+  double step_s = 0, staleness = 0;  ///< means
+};
+
+/// Recorded in the output of the test under the name of the model.
+Paid paid(const HistoryOptions& options) {
+  const History history = played(options);
+  const Paid paid{seconds(history) / static_cast<double>(options.steps), mean_staleness(history)};
+  testing::Test::RecordProperty(options.setup.consistency, fmt::format("{:.2f}, {:.1f}", paid.step_s, paid.staleness));
+  return paid;
+}
+
+// "adaptive:0,S" is a fixed bound with updates every step, as dssp sends them.
+
+TEST(Dssp, TakesABoundBetweenItsLimitsWhereWorkersAreInterrupted) {
+  const Paid low = paid(interrupted("adaptive:0,2")), high = paid(interrupted("adaptive:0,8"));
+  const Paid middle = paid(interrupted("adaptive:0,4")), dssp = paid(interrupted("dssp:2,8"));
+  EXPECT_LT(dssp.step_s, 0.98 * low.step_s);
+  EXPECT_LT(dssp.staleness, 0.7 * high.staleness);
+  EXPECT_NEAR(dssp.step_s, middle.step_s, 0.02 * middle.step_s) << "a fixed bound of 4 is as good";
+  EXPECT_NEAR(dssp.staleness, middle.staleness, 0.1 * middle.staleness);
+}
+
+TEST(Dssp, IsLessStaleThanItsHighBoundWhereOneWorkerIsSlowForGood) {
+  const auto slow = [](std::string_view model) {
+    return paid(paced(model, 4, 1000, [](std::size_t worker, Clock) { return worker == 0 ? 2.0 : 1.0; }));
+  };
+  const Paid low = slow("adaptive:0,2"), middle = slow("adaptive:0,4"), high = slow("adaptive:0,8");
+  const Paid dssp = slow("dssp:2,8");
+  for (const Paid& model : {low, middle, high, dssp}) EXPECT_NEAR(model.step_s, 2, 0.02) << "the slow worker's pace";
+  EXPECT_GT(dssp.staleness, low.staleness);
+  EXPECT_LT(dssp.staleness, 0.6 * high.staleness) << "its updates are near when the others stop";
+}
+
+/// How long worker 0 waited before each step, in paced steps of a second.
+std::vector<double> waits_s(const History& history) {
+  std::vector<double> waits;
+  double ended_s = 0;
+  for (const Seen& read : history.seen) {
+    if (read.worker != 0) continue;
+    waits.push_back(read.time_s - ended_s);
+    ended_s = read.time_s + 1;
+  }
+  return waits;
+}
+
+TEST(Dssp, StopsWhereTheSlowestWorkersNextUpdateIsNear) {
+  // Updates of worker 1 come at 2.6, 5.2, 7.8, 10.4, 13.0, ...; its pace is known from the first one. At 3.6 four more
+  // steps, to 7.6, end nearest before one of them; at 7.8 five more, to 12.8.
+  const auto waits =
+      waits_s(played(paced("dssp:1,9", 2, 12, [](std::size_t worker, Clock) { return worker == 0 ? 1.0 : 2.6; })));
+  ASSERT_EQ(waits.size(), 12U);
+  for (std::size_t step = 0; step < waits.size(); ++step)
+    EXPECT_NEAR(waits[step], step == 2 ? 0.6 : step == 7 ? 0.2 : 0, 0.01) << step;
 }
 
 TEST(Ssp, LetsTheSlowestSendWhatAnotherWaitsFor) {

@@ -19,8 +19,9 @@ TEST(Adaptive, SendsEarlyWhatIsSignificant) {
 }
 
 TEST(Consistency, RefusesParametersThatAreNotAllowed) {
-  for (const char* text : {"ssp:-1", "ssp:1.5", "ssp:", "ssp:x", "ssp:1,2", "ssp:1000001", "bsp:1", "tap:0",
-                           "adaptive:-1,3", "adaptive:0.01,-1", "adaptive:0.01,2,3", "adaptive:nan", "sp", ""})
+  for (const char* text :
+       {"ssp:-1", "ssp:1.5", "ssp:", "ssp:x", "ssp:1,2", "ssp:1000001", "bsp:1", "tap:0", "adaptive:-1,3", "dssp:5,3",
+        "dssp:1,1001", "dssp:1.5", "adaptive:0.01,-1", "adaptive:0.01,2,3", "adaptive:nan", "sp", ""})
     EXPECT_THROW(static_cast<void>(rule_of(text)), Misuse) << text;
   EXPECT_EQ(rule_of("ssp").staleness, rule_of("ssp:3").staleness);
   EXPECT_EQ(rule_of("adaptive:0.5").staleness, 5) << "an omitted value is the default's";

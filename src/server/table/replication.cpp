@@ -9,12 +9,12 @@ namespace syncopate::server {
 
 namespace {
 
-void repeat(ServerBlock& block, const Record& record) {
+void repeat(ServerBlock& block, const Record& record, double now_s) {
   switch (record.event) {
     case Event::initial:
       return block.initialise(record.message.body.bytes, record.message.version);
     case Event::push:
-      return block.take(record.worker, record.message);
+      return block.take(record.worker, record.message, now_s);
     case Event::leave:
       return block.leave(record.worker);
     case Event::come_back:
@@ -34,7 +34,7 @@ void repeat(ServerBlock& block, const Record& record) {
 
 /// Called with the block's lock held. A refused change makes no record.
 void ServerTables::change(std::size_t index, ServerBlock& block, Record record) {
-  repeat(block, record);
+  repeat(block, record, now_s());
   if (image_every_ > 0) take_image(index, block);
   record.message.block = static_cast<std::uint32_t>(index);
   log_.append(std::move(record));
@@ -100,7 +100,7 @@ void ServerTables::apply_to(Job& job, const Record& record) {
                               record.worker, job.setup.workers));
   Job::Kept& kept = *job.blocks[record.message.block];
   if (kept.is_missing && record.event != Event::image) return;  // the image to come includes it
-  kept.kept.with([&](ServerBlock& block) { repeat(block, record); });
+  kept.kept.with([&](ServerBlock& block) { repeat(block, record, now_s()); });
   if (record.event == Event::image && kept.is_missing.exchange(false)) --job.missing;
 }
 

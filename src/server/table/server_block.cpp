@@ -71,11 +71,12 @@ void ServerBlock::require_sound(base::ConstBytes update) {
   coder_->add(update, scratch_);
 }
 
-void ServerBlock::take(std::size_t worker, const Message& push) {
+void ServerBlock::take(std::size_t worker, const Message& push, double now_s) {
   WorkerState& worker_state = workers_[worker];
   if (const auto part = kept_part(push.version)) require_part(*part);
   if (push.last > worker_state.applied) {
     require_next(worker, push);
+    measure(worker_state, push, now_s);
     worker_state.applied = push.last;
     worker_state.clock = std::max(worker_state.clock, push.last);
     if (rules_.in_lockstep())
@@ -84,6 +85,12 @@ void ServerBlock::take(std::size_t worker, const Message& push) {
       add_checked(push.body.bytes);
   }
   ask(worker, push);
+}
+
+void ServerBlock::measure(WorkerState& worker_state, const Message& push, double now_s) {
+  const auto steps = static_cast<double>(push.last - worker_state.applied);
+  if (worker_state.answered_s) worker_state.pace.step_s = (now_s - *worker_state.answered_s) / steps;
+  worker_state.pace.pushed_s = now_s;
 }
 
 void ServerBlock::require_next(std::size_t worker, const Message& push) {
@@ -170,12 +177,16 @@ void ServerBlock::add(base::ConstBytes update, Range range, float* into) {
 Clock ServerBlock::last_step_for(const WorkerState& worker_state, Clock least) const {
   if (!rules_.consistency.last_step) return 0;
   std::vector<Clock> clocks;
+  std::vector<Pace> paces;
   ServerView view{.least = least, .table = table_};
   for (const WorkerState& other : workers_) {
     if (&other == &worker_state) view.worker = clocks.size();
-    if (other.takes_part || &other == &worker_state) clocks.push_back(other.clock);
+    if (!other.takes_part && &other != &worker_state) continue;
+    clocks.push_back(other.clock);
+    paces.push_back(other.pace);
   }
   view.clocks = clocks;
+  view.paces = paces;
   return last_step_of(rules_.consistency, view);
 }
 
@@ -198,7 +209,8 @@ std::vector<std::size_t> ServerBlock::answerable() {
   return workers;
 }
 
-Message ServerBlock::answer(std::size_t worker) {
+Message ServerBlock::answer(std::size_t worker, double now_s) {
+  workers_[worker].answered_s = now_s;
   const Clock least = this->least();
   Message message{.kind = MessageKind::weights,
                   .last = workers_[worker].applied,
@@ -226,6 +238,8 @@ void ServerBlock::join(std::size_t worker, Clock from) {
   WorkerState& worker_state = workers_[worker];
   worker_state.applied = std::max({worker_state.applied, from, complete_});
   worker_state.clock = worker_state.applied;
+  worker_state.pace = {};
+  worker_state.answered_s.reset();
   worker_state.asks.reset();
   worker_state.takes_part = true;
   if (rules_.in_lockstep()) complete_steps();  // others may have waited for an update that was never sent

@@ -25,13 +25,14 @@ class ServerBlock final {
   void initialise(base::ConstBytes values, std::uint64_t part);
   /// An update of steps [push.first, push.last): applied, or held until every worker's has come, or ignored as a
   /// repetition. Its worker waits for weights from now on. Throws Mismatch if earlier updates are missing, and Corrupt.
-  void take(std::size_t worker, const Message& push);
+  /// `now_s`, here and below: for Pace; only models that read paces decide by it.
+  void take(std::size_t worker, const Message& push, double now_s = 0);
   /// The worker waits for weights that hold `fetch.least` steps of every worker.
   void ask(std::size_t worker, const Message& fetch);
   /// Workers that can be answered; they stop waiting. Each server begins with another worker, so that servers do not
   /// all answer the same worker first.
   [[nodiscard]] std::vector<std::size_t> answerable();
-  [[nodiscard]] Message answer(std::size_t worker);
+  [[nodiscard]] Message answer(std::size_t worker, double now_s = 0);
 
   /// The worker's clock no longer counts. Its updates stay.
   void leave(std::size_t worker);
@@ -71,6 +72,8 @@ class ServerBlock final {
     std::optional<Payload> held{};  ///< in lockstep: its update of a step that is not complete; empty: zero
     Clock held_for = 0;
     double rate = 0;
+    Pace pace{};
+    std::optional<double> answered_s{};  ///< when it was answered last: it does not wait for this server afterwards
   };
 
   [[nodiscard]] bool may_answer(const WorkerState& worker_state, Clock least) const;
@@ -81,6 +84,7 @@ class ServerBlock final {
     return index == 0 ? weights_ : state_[index - 1];
   }
   void require_sound(base::ConstBytes update);
+  static void measure(WorkerState& worker_state, const Message& push, double now_s);
   void require_next(std::size_t worker, const Message& push);
   void hold(WorkerState& worker_state, const Message& push);
   void complete_steps();

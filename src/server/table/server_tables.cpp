@@ -17,13 +17,19 @@ std::size_t ServerTables::kept_bytes() const {
 }
 
 ServerTables::ServerTables(std::size_t server, std::size_t memory_bytes, Send send, Forward forward,
-                           const Catalogue& catalogue)
-    : server_(server), memory_bytes_(memory_bytes), catalogue_(catalogue), log_(std::move(send), std::move(forward)) {}
-ServerTables::ServerTables(std::size_t server, NoValues no_values, Send send, const Catalogue& catalogue)
+                           const Catalogue& catalogue, std::unique_ptr<base::Clock> clock)
+    : server_(server),
+      memory_bytes_(memory_bytes),
+      catalogue_(catalogue),
+      clock_(std::move(clock)),
+      log_(std::move(send), std::move(forward)) {}
+ServerTables::ServerTables(std::size_t server, NoValues no_values, Send send, const Catalogue& catalogue,
+                           std::unique_ptr<base::Clock> clock)
     : server_(server),
       memory_bytes_(std::numeric_limits<std::size_t>::max()),
       catalogue_(catalogue),
       no_values_(no_values),
+      clock_(std::move(clock)),
       log_(std::move(send), nullptr) {}
 ServerTables::~ServerTables() = default;
 
@@ -126,7 +132,7 @@ void ServerTables::receive(std::size_t worker, const Message& message) {
 void ServerTables::answer(Job& job, std::size_t index, ServerBlock& block) {
   for (const std::size_t worker : block.answerable()) {
     const std::uint64_t version = block.version();
-    Message message = block.answer(worker);
+    Message message = block.answer(worker, now_s());
     message.block = static_cast<std::uint32_t>(index);
     if (block.version() != version) log_.append({.event = Event::show, .message = {.block = message.block}});
     log_.send({worker, 1 + job.blocks[index]->block.table, std::move(message)});

@@ -8,25 +8,28 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "base/guarded.hpp"
 #include "server/table/log.hpp"
 #include "server/table/server_block.hpp"
 
 namespace syncopate::server {
 
-/// Without wire or clock, so that simulations and tests run the servers' own code. Thread-safe; `send` is called on the
-/// calling thread, and must not block.
+/// Without wire, and with the clock that it is given, so that simulations and tests run the servers' own code.
+/// Thread-safe; `send` is called on the calling thread, and must not block.
 class ServerTables final {
  public:
   using Send = Log::Send;
   using Forward = Log::Forward;
   /// `memory_bytes`: limit of the kept state, including the optimizer's state and held updates. `forward`: to the
   /// replica; null: there is none.
-  /// `catalogue`: where the names in setups are looked up.
+  /// `catalogue`: where the names in setups are looked up. `clock`: for Pace.
   ServerTables(std::size_t server, std::size_t memory_bytes, Send send, Forward forward = nullptr,
-               const Catalogue& catalogue = {});
+               const Catalogue& catalogue = {},
+               std::unique_ptr<base::Clock> clock = std::make_unique<base::SteadyClock>());
   /// For simulations: keeps no values.
-  ServerTables(std::size_t server, NoValues no_values, Send send, const Catalogue& catalogue = {});
+  ServerTables(std::size_t server, NoValues no_values, Send send, const Catalogue& catalogue,
+               std::unique_ptr<base::Clock> clock);
   ~ServerTables();
   /// A block's state at a step: ServerBlock::image when it has the updates of that number of steps of every worker.
   struct Image {
@@ -86,6 +89,7 @@ class ServerTables final {
  private:
   struct Job;
   [[nodiscard]] std::shared_ptr<Job> job() const;
+  [[nodiscard]] double now_s() const { return base::seconds(clock_->now().time_since_epoch()); }
   void set_up(std::size_t worker, const Message& message);
   static void require_fitting(const Job& job, std::size_t worker, const Setup& setup);
   [[nodiscard]] std::shared_ptr<Job> create(const Setup& setup) const;
@@ -100,6 +104,7 @@ class ServerTables final {
   const std::size_t server_, memory_bytes_;
   const Catalogue catalogue_;
   const std::optional<NoValues> no_values_{};
+  const std::unique_ptr<base::Clock> clock_;
   Log log_;
   base::Guarded<std::shared_ptr<Job>> job_;
   base::Mutex transferring_;  ///< held while everything is transferred: one transfer at a time

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "syncopate/cluster.hpp"
 
 namespace syncopate::simulate::server {
@@ -32,6 +33,16 @@ class Events final {
   std::priority_queue<Event> queue_;
   double now_s_ = 0;
   std::uint64_t numbered_ = 0;
+};
+
+/// The time of events, for production code.
+class EventClock final : public base::Clock {
+ public:
+  explicit EventClock(const Events& events) : events_(events) {}
+  [[nodiscard]] base::Time now() const override { return base::Time(base::from_seconds(events_.now_s())); }
+
+ private:
+  const Events& events_;
 };
 
 struct Parcel {

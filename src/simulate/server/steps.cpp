@@ -40,7 +40,7 @@ class Run final {
     for (std::size_t server = 0; server < scene.setup.servers; ++server)
       servers_.push_back(std::make_unique<ServerTables>(
           server, scene.no_values, [this, server](Outgoing outgoing) { reply(server, std::move(outgoing)); },
-          scene.setup.catalogue));
+          scene.setup.catalogue, std::make_unique<EventClock>(events_)));
     for (std::size_t worker = 0; worker < workers_.size(); ++worker)
       workers_[worker].tables = std::make_unique<WorkerTables>(
           scene.setup, worker, scene.no_values, [this, worker](Request request) { send(worker, std::move(request)); });

@@ -106,7 +106,7 @@ INSTANTIATE_TEST_SUITE_P(Tables, Failover,
                          testing::Values(Case{"bsp", "none", "none"}, Case{"bsp", "topk:0.2", "none"},
                                          Case{"bsp", "none", "topk:0.1"}, Case{"ssp:3", "none", "none"},
                                          Case{"ssp:3", "none", "topk:0.1"}, Case{"tap", "none", "none"},
-                                         Case{"adaptive:0.1,5", "none", "none"}));
+                                         Case{"adaptive:0.1,5", "none", "none"}, Case{"dssp:1,4", "none", "none"}));
 
 /// Rules whose state lies on the servers: a run with deaths ends with the bits of one without.
 class FailoverOfState : public testing::TestWithParam<const char*> {};

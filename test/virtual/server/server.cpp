@@ -26,7 +26,7 @@ ServerProcess::ServerProcess(Job& job, std::size_t index)
             if (!holds_ || !link_) return;
             each_part(record, [&](Relayed part) { link_->send(0, head_of(part), std::move(part.message.body)); });
           },
-          job.setup.catalogue),
+          job.setup.catalogue, std::make_unique<WorldClock>(job.world)),
       process(job.world.draw(1, ~std::uint64_t{0} - 1)),
       job_(job),
       index_(index),
