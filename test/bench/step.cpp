@@ -78,19 +78,21 @@ TEST(StepBound, OfDenseGradientsIsTheRingsAndOfCodedOnesThatOfTheirBytes) {
   EXPECT_FALSE(bound_of({.codec = "topk"}, steps, steps, shared)) << "some of the bytes stayed on the host";
   EXPECT_EQ(bound_of({.exchange = "none"}, steps, steps, network)->seconds(), 6) << "the median step alone";
   EXPECT_FALSE(bound_of({.exchange = "reduce_broadcast"}, steps, steps, network)) << "it hides behind the next forward";
+  EXPECT_FALSE(bound_of(pytorch_variants({"syncopate-sharded"}, {"none"}).front(), steps, steps, network));
 }
 
 TEST(StepBound, OfCodedGradientsWhoseBytesNobodySaidIsNotKnown) {
   Steps steps(0);
   steps.begin_round();
   steps.take(R"({"event":"step","step":1,"step_s":4.0,"forward_s":1.0,"backward_s":2.5,"optimizer_s":0.5})", 0);
-  steps.take(end_line(4), 0);
+  steps.take(R"({"event":"end","step_seconds":{"median":4.0},"state_bytes":1000})", 0);
   const StepVariant coded{.policy = "", .codec = "fp16", .contender = "ddp-gloo-fp16"};
   EXPECT_FALSE(bound_of(coded, steps, steps, {.ranks = 2, .bits_per_s = 1e6}));
   const nlohmann::json row = row_of(coded, steps, steps, {.ranks = 2});
   EXPECT_EQ(row.at("contender"), "ddp-gloo-fp16");
   for (const char* unknown : {"policy", "wait_seconds", "wire_bytes_per_step"})
     EXPECT_TRUE(row.at(unknown).is_null()) << unknown;
+  EXPECT_EQ(row.at("state_bytes"), 1000);
 }
 
 TEST(PytorchContenders, AreCodedAsTheirHooksAreAndOursByEveryCodec) {
@@ -114,7 +116,9 @@ TEST(PytorchContenders, AreCodedAsTheirHooksAreAndOursByEveryCodec) {
   }
   EXPECT_EQ(texts({"syncopate-ddp"}), (std::vector<std::string>{"syncopate-ddp", "syncopate-ddp topk:0.01"}));
   EXPECT_EQ(texts({"ddp-gloo:4"}), std::vector<std::string>{"ddp-gloo:4"});
-  for (const char* wrong : {"ddp-gloo:", "ddp-gloo:0", "ddp-gloo:x", "ddp-gloo-powersgd:4"})
+  EXPECT_EQ(texts({"zero-gloo:4", "syncopate-sharded"}),
+            (std::vector<std::string>{"zero-gloo:4", "syncopate-sharded"}));
+  for (const char* wrong : {"ddp-gloo:", "ddp-gloo:0", "ddp-gloo:x", "ddp-gloo-powersgd:4", "syncopate-sharded:4"})
     EXPECT_THROW((void)pytorch_variants({wrong}, {"none"}), Misuse) << wrong;
 }
 

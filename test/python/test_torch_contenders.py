@@ -29,7 +29,7 @@ def contender(name, images, meeting, *more):
 
 @pytest.mark.parametrize("name, codec", [("ddp-gloo", "none"), ("ddp-gloo-fp16", "fp16"), ("ddp-gloo-powersgd", "low_rank:1"),
                                          ("ddp-syncopate", "none"), ("ddp-syncopate-hook", "topk:0.1"),
-                                         ("syncopate-ddp", "topk:0.1")])
+                                         ("syncopate-ddp", "topk:0.1"), ("zero-gloo", "none"), ("syncopate-sharded", "none")])
 def test_each_says_its_steps(name, codec, images, tmp_path):
     done = contender(name, images, tmp_path / "meeting", "--codec", codec)
     assert done.returncode == 0, done.stderr
@@ -41,6 +41,8 @@ def test_each_says_its_steps(name, codec, images, tmp_path):
     for row in rows["step"]:
         assert 0 < row["forward_s"] + row["backward_s"] + row["optimizer_s"] <= row["step_s"]
     assert [row["step_seconds"]["median"] > 0 for row in rows["end"]] == [True] * 2
+    whole = 4 * (3072 * 10 + 10)  # of one vector: SGD has one on each rank, AdamW two, which both divide
+    assert sum(row["state_bytes"] for row in rows["end"]) == 2 * whole
 
 
 def test_what_they_do_not_know_is_named(images, tmp_path):

@@ -1,6 +1,6 @@
-"""One rank of `syncopate bench step --contenders`: DistributedDataParallel trains a model of `syncopate train` and prints its rows.
+"""One rank of `syncopate bench step --contenders`: PyTorch trains a model of `syncopate train` and prints its rows.
 
-A row has the seconds of a step as the training program has them; the backward pass includes what DDP waits for in it.
+A row has the seconds of a step as the training program has them; passes include what the exchange waits for in them.
 """
 
 import argparse
@@ -16,6 +16,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
+from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel
 
 import syncopate.torch
@@ -31,6 +32,8 @@ def power_sgd(codec):
 
 
 OWN_CLASS = "syncopate-ddp"  # the library's DistributedDataParallel, which has buckets and a hook of its own
+ZERO = "zero-gloo"  # AdamW in PyTorch's ZeroRedundancyOptimizer, with DDP
+OWN_ZERO = "syncopate-sharded"  # AdamW in the library's ShardedOptimizer, which needs no DDP
 # Name -> backend of torch.distributed, and the hook that it registers.
 CONTENDERS = {
     "ddp-gloo": ("gloo", None),
@@ -39,6 +42,8 @@ CONTENDERS = {
     "ddp-syncopate": ("syncopate", None),
     "ddp-syncopate-hook": ("syncopate", lambda net, codec: (syncopate.torch.HookState(net, codec=codec), syncopate.torch.hook)),
     OWN_CLASS: ("syncopate", None),
+    ZERO: ("gloo", None),
+    OWN_ZERO: ("gloo", None),
 }
 
 
@@ -123,6 +128,8 @@ def say(**row):
 
 def wrapped(model, given):
     """The model as the contender distributes it, and the state of its hook."""
+    if given.contender == OWN_ZERO:
+        return model, None
     if given.contender == OWN_CLASS:
         net = syncopate.torch.DistributedDataParallel(model, codec=given.codec, **given.buckets)
         return net, net.hook_state
@@ -134,6 +141,25 @@ def wrapped(model, given):
     return net, state
 
 
+def optimizer_of(net, given):
+    """SGD with momentum; of the contenders that divide their optimizer, AdamW."""
+    if given.contender == ZERO:
+        return ZeroRedundancyOptimizer(net.parameters(), torch.optim.AdamW, lr=given.lr)
+    if given.contender == OWN_ZERO:
+        return syncopate.torch.ShardedOptimizer(net, "adamw", given.lr)
+    return torch.optim.SGD(net.parameters(), lr=given.lr, momentum=0.9)
+
+
+def state_bytes(optimizer):
+    """Bytes of the vectors that this rank's optimizer keeps."""
+    if isinstance(optimizer, syncopate.torch.ShardedOptimizer):
+        vectors = optimizer.state_dict(sharded=True)["shard"]["state"].values()
+    else:
+        of = optimizer.optim if isinstance(optimizer, ZeroRedundancyOptimizer) else optimizer
+        vectors = [value for state in of.state.values() for value in state.values() if value is not None and value.dim() > 0]
+    return sum(vector.numel() * vector.element_size() for vector in vectors)
+
+
 def main():
     """Train for --steps steps."""
     given = arguments()
@@ -142,7 +168,7 @@ def main():
     rank, size = join(given)
     torch.manual_seed(given.seed)
     net, state = wrapped(MODELS[given.model](), given)
-    optimizer = torch.optim.SGD(net.parameters(), lr=given.lr, momentum=0.9)
+    optimizer = optimizer_of(net, given)
     drawn = torch.Generator().manual_seed(given.seed * size + rank)
     say(event="begin", gradient_bytes=sum(p.numel() * p.element_size() for p in net.parameters()))
     steps = []
@@ -161,7 +187,7 @@ def main():
         steps.append(end - begin)
         say(event="step", step=step, step_s=end - begin, input_s=read - begin, forward_s=forward - read,
             backward_s=backward - forward, optimizer_s=end - backward, loss=loss.item())
-    say(event="end", step_seconds={"median": statistics.median(steps)})
+    say(event="end", step_seconds={"median": statistics.median(steps)}, state_bytes=state_bytes(optimizer))
     dist.barrier()
     if isinstance(state, syncopate.torch.HookState):
         state.close()

@@ -193,9 +193,10 @@ void declare(CLI::App& app, StepRequest& request) {
   app.add_option("--exchange", request.exchanges, "exchanges, comma-separated")->capture_default_str();
   app.add_option(
       "--contenders", request.contenders,
-      "DistributedDataParallel of PyTorch, comma-separated: ddp-gloo, ddp-gloo-fp16, ddp-gloo-powersgd, "
+      "training by PyTorch, comma-separated: ddp-gloo, ddp-gloo-fp16, ddp-gloo-powersgd, "
       "ddp-syncopate, and with each codec ddp-syncopate-hook and syncopate-ddp (syncopate.torch's class, which chooses "
-      "its buckets); NAME:MIB gives DDP's buckets a size");
+      "its buckets); with AdamW zero-gloo (ZeroRedundancyOptimizer) and syncopate-sharded (ShardedOptimizer); NAME:MIB "
+      "gives DDP's buckets a size");
   app.add_option("--rounds", request.rounds, "turns of every variant")->check(between(1, 1000))->capture_default_str();
   app.add_option("--steps", request.steps, "measured steps per turn")
       ->check(between(1, 1000000))

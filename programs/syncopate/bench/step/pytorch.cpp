@@ -1,4 +1,4 @@
-// Contenders of a step that PyTorch trains: DistributedDataParallel, over Gloo and over this library.
+// Contenders of a step that PyTorch trains: DistributedDataParallel and divided optimizers, over Gloo and this library.
 #include "bench/step/pytorch.hpp"
 
 #include <fmt/format.h>
@@ -19,29 +19,35 @@ namespace {
 /// `codec`: what DDP's hook does, by the name that it has here; empty: this library's hook or class, with any codec.
 struct Contender {
   std::string_view name, codec;
+  bool has_size = true;  ///< of DDP's buckets
+  std::string_view exchange = "allreduce";
 };
 constexpr std::array kPytorch{Contender{"ddp-gloo", "none"},
                               Contender{"ddp-gloo-fp16", "fp16"},
-                              Contender{"ddp-gloo-powersgd", "low_rank:4"},
+                              Contender{"ddp-gloo-powersgd", "low_rank:4", false},
                               Contender{"ddp-syncopate", "none"},
                               Contender{"ddp-syncopate-hook", ""},
-                              Contender{"syncopate-ddp", ""}};
+                              Contender{"syncopate-ddp", ""},
+                              Contender{"zero-gloo", "none"},
+                              Contender{"syncopate-sharded", "none", false, "sharded"}};
 
 /// The contender of NAME, or of NAME:MIB with the size of DDP's buckets.
 const Contender& contender_of(const std::string& text) {
   const std::size_t colon = text.find(':');
   const std::string name = text.substr(0, colon);
   const bool has_size = colon != std::string::npos;
-  if (has_size && (name == "ddp-gloo-powersgd" || parse_bytes(text.substr(colon + 1) + "MiB") == 0))
+  const auto* const found = std::ranges::find(kPytorch, name, &Contender::name);
+  if (found == kPytorch.end()) {
+    std::vector<std::string_view> names;
+    for (const Contender& each : kPytorch) names.push_back(each.name);
+    throw Misuse(unknown_name("contender of a step", name, names));
+  }
+  if (has_size && (!found->has_size || parse_bytes(text.substr(colon + 1) + "MiB") == 0))
     throw Misuse(
         fmt::format("--contenders {}; allowed after a colon: MiB of DDP's buckets, from 1, and none for "
-                    "ddp-gloo-powersgd, which has one bucket",
+                    "ddp-gloo-powersgd, which has one bucket, and syncopate-sharded, which chooses them",
                     text));
-  const auto* const found = std::ranges::find(kPytorch, name, &Contender::name);
-  if (found != kPytorch.end()) return *found;
-  std::vector<std::string_view> names;
-  for (const Contender& each : kPytorch) names.push_back(each.name);
-  throw Misuse(unknown_name("contender of a step", name, names));
+  return *found;
 }
 
 }  // namespace
@@ -50,9 +56,10 @@ std::vector<StepVariant> pytorch_variants(const std::vector<std::string>& conten
                                           const std::vector<std::string>& codecs) {
   std::vector<StepVariant> variants;
   for (const std::string& name : contenders) {
-    const std::string own(contender_of(name).codec);
+    const Contender& contender = contender_of(name);
+    const std::string own(contender.codec), exchange(contender.exchange);
     for (const std::string& codec : own.empty() ? codecs : std::vector{own})
-      variants.push_back({.policy = "", .codec = codec, .contender = name});
+      variants.push_back({.policy = "", .codec = codec, .exchange = exchange, .contender = name});
   }
   return variants;
 }

@@ -37,7 +37,7 @@ std::string StepVariant::text() const {
   if (is_ceiling()) return "(no exchange)";
   std::string text = is_own() ? policy : contender;
   if (codec != "none") text += " " + codec;
-  if (exchange != "allreduce") text += " " + exchange;
+  if (is_own() && exchange != "allreduce") text += " " + exchange;
   return text;
 }
 
@@ -47,6 +47,7 @@ void Steps::take(const std::string& line, int rank) {
   const std::string event = row.value("event", "");
   if (event == "end" && !rates_.empty()) rates_.back() += 1 / row["step_seconds"]["median"].get<double>();
   if (rank != 0) return;
+  if (event == "end") state_bytes = row.value("state_bytes", std::uint64_t{0});
   if (event == "begin") gradient_bytes = row.value("gradient_bytes", std::uint64_t{0});
   if (event != "step" || row["step"].get<int>() <= warmup_) return;
   step.push_back(row["step_s"].get<double>());
@@ -97,6 +98,7 @@ Json row_of(const StepVariant& variant, const Steps& steps, const Steps& ceiling
           {"predicted_s", told ? Json(median(steps.predicted)) : Json()},
           {"prediction_error", told ? Json(error_of(steps)) : Json()},
           {"wire_bytes_per_step", steps.wire_bytes > 0 || variant.is_ceiling() ? Json(steps.wire_bytes) : Json()},
+          {"state_bytes", steps.state_bytes > 0 ? Json(steps.state_bytes) : Json()},
           {"forward_seconds", median(steps.forward)},
           {"backward_seconds", median(steps.backward)},
           {"wait_seconds", steps.wait.empty() ? Json() : Json(median(steps.wait))},

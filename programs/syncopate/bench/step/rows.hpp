@@ -36,6 +36,7 @@ class Steps final {
   std::vector<double> predicted;  ///< from what the same job's first steps took
   std::uint64_t wire_bytes = 0;   ///< of one step; 0: not known, as wait and predicted are then
   std::uint64_t gradient_bytes = 0;
+  std::uint64_t state_bytes = 0;  ///< of the optimizer on rank 0; 0: not known
 
  private:
   int warmup_;
