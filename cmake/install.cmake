@@ -14,7 +14,7 @@ if(TARGET syncopate_server)  # a set of its own: its user needs gRPC, that of th
   install(EXPORT syncopate-server-targets NAMESPACE syncopate:: DESTINATION ${package})
 endif()
 install(TARGETS syncopate-cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-if(TARGET syncopate-train)  # keeps finding the libtorch it was linked against, also where that lies in the build tree
+if(TARGET syncopate-train AND NOT SKBUILD)  # keeps finding the libtorch it was linked against, also where that lies in the build tree
   set_target_properties(syncopate-train PROPERTIES INSTALL_RPATH ${SYNCOPATE_LIBTORCH_ROOT}/lib)
   install(TARGETS syncopate-train RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()

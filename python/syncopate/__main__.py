@@ -1,4 +1,4 @@
-"""`python -m syncopate` is the command line `syncopate`, which the package carries."""
+"""`python -m syncopate` is the command line `syncopate`, which the package carries; so are the commands of an installed wheel."""
 
 import os
 import sys
@@ -8,8 +8,18 @@ from syncopate.command import PROGRAM
 
 def main():
     """Become the program, with the same arguments, output and exit code."""
+    become(*sys.argv[1:])
+
+
+def server():
+    """Become `syncopate server`, which starts the program syncopate-server, or names what the package was built without."""
+    become("server", *sys.argv[1:])
+
+
+def become(*words):
+    """Replace this process by the command line with these words."""
     os.environ.setdefault("SYNCOPATE_PYTHON", sys.executable)
-    os.execv(PROGRAM, ["syncopate", *sys.argv[1:]])
+    os.execv(PROGRAM, ["syncopate", *words])
 
 
 if __name__ == "__main__":

@@ -9,20 +9,23 @@
 namespace syncopate::tools::launch {
 
 struct Sibling {
-  const char* program;  ///< its file, in the folder of this one
-  const char* needs;    ///< and where that comes from: for the one who does not have it
+  const char* program;        ///< its file, in the folder of this one
+  const char* needs;          ///< and where that comes from: for the one who does not have it
+  bool uses_pytorch = false;  ///< a wheel has it without libtorch, which PyTorch brings
 };
 
 inline constexpr Sibling kTrainer{
-    "syncopate-train", "libtorch; run scripts/install, or configure with -DSYNCOPATE_LIBTORCH=DIR, and build again"};
+    "syncopate-train",
+    "libtorch; in the source tree run scripts/install, or configure with -DSYNCOPATE_LIBTORCH=DIR, and build again",
+    true};
 inline constexpr Sibling kServer{"syncopate-server", "gRPC; run scripts/install, and build again"};
 /// A worker of `syncopate bench server`.
 inline constexpr Sibling kBenchServer{"bench_server", "gRPC and SYNCOPATE_BENCHMARKS=ON"};
 
-/// Its absolute path. Throws Misuse where it was not built.
+/// Its absolute path. Throws Misuse where it was not built, or where a wheel's PyTorch is missing or another one.
 [[nodiscard]] std::string path_of(const Sibling& sibling, const Session& session);
-/// This process becomes that program with these words, and --json where that was asked for. Throws Misuse where it was
-/// not built.
+/// This process becomes that program with these words, and --json where that was asked for. Throws Misuse like
+/// path_of.
 [[noreturn]] void become(const Sibling& sibling, const Session& session, std::vector<std::string> words);
 
 }  // namespace syncopate::tools::launch
