@@ -7,6 +7,7 @@ namespace syncopate::bind {
 
 namespace nb = nanobind;
 
+void bind_cache(nb::module_& module);
 void bind_errors(nb::module_& module);
 void bind_thrown();
 void bind_work(nb::module_& module);
@@ -16,6 +17,7 @@ void bind_codec(nb::module_& module);
 void bind_conversation(nb::module_& module);
 void bind_combiner(nb::module_& module);
 void bind_optimizer(nb::module_& module);
+void bind_source(nb::module_& module);
 void bind_synchronizer(nb::module_& module);
 
 }  // namespace syncopate::bind

@@ -18,4 +18,6 @@ NB_MODULE(_core, module) {
   bind::bind_optimizer(module);
   bind::bind_synchronizer(module);
   bind::bind_combiner(module);
+  bind::bind_source(module);
+  bind::bind_cache(module);
 }

@@ -8,6 +8,7 @@
 #include "coding.hpp"
 #include "group.hpp"
 #include "optimizer.hpp"
+#include "remembered.hpp"
 #include "syncopate/error.hpp"
 
 namespace syncopate::bind {
@@ -143,13 +144,6 @@ int clear(PyObject* self) {
 
 PyType_Slot kSlots[] = {
     {Py_tp_traverse, reinterpret_cast<void*>(traverse)}, {Py_tp_clear, reinterpret_cast<void*>(clear)}, {0, nullptr}};
-
-struct RememberedNew {
-  static void precall(PyObject** /*arguments*/, std::size_t /*count*/, nb::detail::cleanup_list* /*cleanup*/) {}
-  static void postcall(PyObject** arguments, std::size_t /*count*/, nb::handle /*made*/) {
-    nb::module_::import_("syncopate.ending").attr("remember")(nb::handle(arguments[0]));
-  }
-};
 
 void bind_values(nb::module_& module) {
   nb::class_<BucketInfo>(module, "Bucket", "The gradients first to last (inclusive) travel together.")

@@ -62,6 +62,9 @@ class Cache final : public input::Reader {
   [[nodiscard]] std::vector<input::Record> read(const input::Step& step) override;
   /// One row for each started epoch, in order. Any thread may call it.
   [[nodiscard]] std::vector<Counters> counters() const;
+  /// Ends a read that waits for other ranks. From now on reads of any rank that exchange records throw RemoteFailure
+  /// with this text. Any thread may call it.
+  void abort(const std::string& reason) noexcept;
 
  private:
   class Impl;

@@ -75,6 +75,7 @@ class Cache::Impl {
   }
 
   std::vector<input::Record> read(const input::Step& step);
+  void abort(const std::string& reason) noexcept { group_->abort(reason); }
   std::vector<Counters> counters() const {
     return rows_.with([](const auto& rows) {
       std::vector<Counters> all;
@@ -238,5 +239,6 @@ std::unique_ptr<Cache> Cache::form(Group& group, const input::Source& source, st
 
 std::vector<input::Record> Cache::read(const input::Step& step) { return impl_->read(step); }
 std::vector<Counters> Cache::counters() const { return impl_->counters(); }
+void Cache::abort(const std::string& reason) noexcept { impl_->abort(reason); }
 
 }  // namespace syncopate::cache

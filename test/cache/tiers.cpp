@@ -176,6 +176,25 @@ TEST(Tiers, RanksThatReadDifferentStepsAreAMismatch) {
   for (const auto& outcome : outcomes) EXPECT_THROW(std::rethrow_exception(outcome), Mismatch);
 }
 
+TEST(Tiers, AnAbortEndsAReadThatWaitsAndLeavesTheGroup) {
+  const test::MemorySource source(40, 30, 1, true);
+  syncopate::test::on_groups(2, [&](Group& group) {
+    const auto cache = Cache::form(group, source, 3, of(group.rank() == 1 ? source.total() : 0));
+    barrier(group);  // both have formed it
+    if (group.rank() == 1) {
+      cache->abort("the training ends");
+    } else {
+      try {
+        (void)cache->read({{.sample = 0}, 10});
+        ADD_FAILURE() << "rank 1 did not read";
+      } catch (const RemoteFailure& error) {
+        EXPECT_NE(std::string(error.what()).find("the training ends"), std::string::npos) << error.what();
+      }
+    }
+    barrier(group);
+  });
+}
+
 TEST(Tiers, RanksWithDifferentSetsAreAMismatchThatNamesTheRank) {
   const test::MemorySource ours(40, 30), theirs(40, 30, 2), fewer(39, 30);
   for (const auto* other : {&theirs, &fewer}) {

@@ -114,3 +114,15 @@ def test_a_horovod_script_learns_with_variables_of_open_mpi_that_have_no_address
     ends = [rank.communicate(timeout=BOUND_S) for rank in ranks]
     assert [rank.returncode for rank in ranks] == [0, 0], ends
     assert accuracy_in(ends[0][0]) > 0.9
+
+
+def test_a_cached_folder_is_read_once_by_two_ranks_together(tmp_path):
+    for i in range(40):
+        (tmp_path / str(i)).write_bytes(bytes([i]) * 2000)
+    command = [PROGRAM, "run", "-n", "2", "--", sys.executable, str(EXAMPLES / "cached.py"), "--folder", str(tmp_path), "--rate", "1e6"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=own_environment() | {"OMP_NUM_THREADS": "1"})
+    assert done.returncode == 0, done.stderr
+    found = re.findall(r"epoch (\d): .* from source (\d+), memory (\d+), peers (\d+)", done.stdout)
+    assert sorted(found)[:2] == [("0", "20", "0", "0")] * 2, done.stdout
+    for _, source, memory, peers in sorted(found)[2:]:
+        assert (source, int(memory) + int(peers)) == ("0", 20)

@@ -15,6 +15,7 @@ if not hasattr(torch._C._distributed_c10d, "Backend"):
     raise ImportError(f"syncopate.torch needs torch 2.0 or later; this is {torch.__version__}")
 
 from syncopate.torch.backend import Backend
+from syncopate.torch.cached import CachedDataset
 from syncopate.torch.ddp_hook import HookState, hook
 from syncopate.torch.distributed import DistributedDataParallel
 from syncopate.torch.logging_data import name_backends
@@ -24,9 +25,10 @@ from syncopate.torch.recording import Recorder
 from syncopate.torch.ruled import RuleOptimizer
 from syncopate.torch.served import ServedOptimizer
 from syncopate.torch.sharded import ShardedOptimizer
+from syncopate.torch.sources import ThrottledSource
 from syncopate.torch.work import forward_to_python
 
-__all__ = ["Backend", "DistributedDataParallel", "DistributedOptimizer", "HookState", "Recorder", "RuleOptimizer", "ServedOptimizer", "ShardedOptimizer", "hook", "plan", "profile", "register"]
+__all__ = ["Backend", "CachedDataset", "DistributedDataParallel", "DistributedOptimizer", "HookState", "Recorder", "RuleOptimizer", "ServedOptimizer", "ShardedOptimizer", "ThrottledSource", "hook", "plan", "profile", "register"]
 
 
 def register():

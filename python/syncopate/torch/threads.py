@@ -1,0 +1,52 @@
+"""Threads that make calls in the order in which they were submitted, and that end before the interpreter does."""
+
+import queue
+import threading
+from concurrent.futures import Future
+
+
+class Threads:
+    """`count` threads. `end` drops the calls that have not begun.
+
+    They are daemons: the interpreter joins other threads before it runs the functions of atexit, which end a call that waits
+    for other ranks.
+    """
+
+    def __init__(self, count):
+        self._calls = queue.SimpleQueue()
+        self._threads = [threading.Thread(target=_run, args=(self._calls,), daemon=True) for _ in range(count)]
+        for thread in self._threads:
+            thread.start()
+
+    def submit(self, call, *arguments, into=None):
+        """A future of `call(*arguments)`: `into`, or a new one."""
+        future = into or Future()
+        self._calls.put((future, call, arguments))
+        return future
+
+    def end(self):
+        """Return when no call runs."""
+        while not self._calls.empty():
+            try:
+                self._calls.get_nowait()[0].cancel()
+            except queue.Empty:
+                break
+        self._stop()
+        for thread in self._threads:
+            thread.join()
+
+    def _stop(self):
+        for _ in self._threads:
+            self._calls.put(None)
+
+    __del__ = _stop
+
+
+def _run(calls):
+    while (one := calls.get()) is not None:
+        future, call, arguments = one
+        try:
+            future.set_result(call(*arguments))
+        except BaseException as error:  # noqa: BLE001: it is raised where the result is asked for
+            future.set_exception(error)
+        del one, future, call, arguments

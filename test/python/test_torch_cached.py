@@ -1,0 +1,295 @@
+"""CachedDataset: each sample once per epoch, from the source in the first one only; positions, errors and interrupts."""
+
+import collections
+import tarfile
+import threading
+import time
+
+import pytest
+import torch
+
+import syncopate
+from syncopate.torch import CachedDataset, ThrottledSource
+
+
+class Source:
+    """Record i consists of i + 1 bytes of value i; counts its reads. `broken`: records whose read raises KeyError."""
+
+    def __init__(self, records, broken=()):
+        self.reads, self.broken, self.lock = collections.Counter(), set(broken), threading.Lock()
+        self.records = records
+
+    def __len__(self):
+        return self.records
+
+    def size(self, index):
+        return index + 1
+
+    def read(self, index):
+        with self.lock:
+            self.reads[index] += 1
+        if index in self.broken:
+            raise KeyError("broken")
+        return bytes([index]) * (index + 1)
+
+    def version(self):
+        return "1"
+
+
+class Sizeless:
+    """The same records, whose sizes are not known."""
+
+    def __init__(self, records):
+        self.source = Source(records)
+        self.read = self.source.read
+
+    def __len__(self):
+        return len(self.source)
+
+
+def first_byte(record):
+    assert record == bytes([record[0]]) * (record[0] + 1)
+    return record[0]
+
+
+def alone(source, **options):
+    """A data set of one rank."""
+    (group,) = syncopate.Group.threads(1)
+    return CachedDataset(source, options.pop("decode", first_byte), batch_size=options.pop("batch_size", 4), group=group, **options)
+
+
+def files(folder):
+    """A folder with two classes of files, and a tar file of it."""
+    for name, content in {"cat/1": b"111", "cat/.hidden": b"x", "ant/2": b"2", "ant/0": b"00", "ant/deep/3": b""}.items():
+        path = folder / "set" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    with tarfile.open(folder / "set.tar", "w") as archive:
+        archive.add(folder / "set", arcname=".")
+    return folder / "set", folder / "set.tar"
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_an_epoch_has_each_sample_once_and_only_the_first_one_reads_the_source(on_ranks, ranks):
+    source = Source(60)
+
+    def body(group):
+        with CachedDataset(source, first_byte, batch_size=4, memory_bytes=4000, group=group) as data:
+            epochs = [[batch.tolist() for batch in data] for _ in range(3)]
+            assert [len(epoch) for epoch in epochs] == [len(data)] * 3
+            return [sum(epoch, []) for epoch in epochs], data.counters()[:3]
+    results = on_ranks(ranks, body)
+    for epoch in range(3):
+        assert sorted(sum((taken[epoch] for taken, _ in results), [])) == list(range(60))
+    assert results[0][0][0] != results[0][0][1], "the order is another one"
+    assert set(source.reads.values()) == {1} and len(source.reads) == 60
+    rows = [row for _, counters in results for row in counters[1:]]
+    assert sum(row.memory.records + row.peers.records for row in rows) == 120 and sum(row.origin.records for row in rows) == 0
+    assert (sum(row.peers.records for row in rows) > 0) == (ranks > 1)
+
+
+def test_without_a_cache_every_epoch_reads_the_source():
+    with alone(source := Source(10)) as data:
+        for _ in range(2):
+            list(data)
+    assert min(source.reads.values()) >= 2
+
+
+def test_a_folder_and_its_tar_file_have_the_same_records_and_labels(tmp_path):
+    for path in files(tmp_path):
+        with alone(path, decode=bytes, batch_size=10) as data:
+            (records, labels), = data
+            assert sorted(zip(labels.tolist(), records, strict=True)) == [(0, b"00"), (0, b"2"), (1, b""), (2, b"111")]
+            assert data.source.classes == ["ant", "ant/deep", "cat"]
+
+
+def test_files_without_a_class_have_no_labels(tmp_path):
+    (tmp_path / "1").write_bytes(b"1")
+    with alone(tmp_path, decode=bytes) as data:
+        assert list(data) == [[b"1"]]
+
+
+def test_sizes_that_are_not_known_are_read_once_by_all_ranks_together(on_ranks):
+    source = Sizeless(20)
+
+    def body(group):
+        with CachedDataset(source, first_byte, batch_size=2, memory_bytes=400, group=group) as data:
+            return [sum((batch.tolist() for batch in data), []) for _ in range(2)]
+    results = on_ranks(2, body)
+    assert sorted(results[0][1] + results[1][1]) == list(range(20))
+    assert set(source.source.reads.values()) == {2}, "one read for the size, one for the cache"
+
+
+@pytest.mark.parametrize(("drop_last", "steps"), [(False, 6), (True, 5)])
+def test_the_last_step_gives_every_rank_a_sample_or_is_left_out(on_ranks, drop_last, steps):
+    def body(group):
+        with CachedDataset(Source(43), first_byte, batch_size=4, drop_last=drop_last, group=group) as data:
+            assert len(data) == steps
+            return [len(batch) for batch in data], data.epoch
+    first, second = on_ranks(2, body)
+    assert first == ([4] * 5 + [2] * (steps - 5), 1) and second == ([4] * 5 + [1] * (steps - 5), 1)
+
+
+def test_a_state_continues_the_epoch_with_another_number_of_ranks(on_ranks):
+    def first(group):
+        with CachedDataset(Source(40), first_byte, batch_size=3, seed=5, group=group) as data:
+            batches = iter(data)
+            return next(batches).tolist() + next(batches).tolist(), data.state_dict()
+
+    def rest(group):
+        with CachedDataset(Source(40), first_byte, batch_size=2, seed=5, group=group) as data:
+            data.load_state_dict(state)
+            return sum((batch.tolist() for batch in data), []), data.state_dict()
+    before = on_ranks(2, first)
+    state = before[0][1]
+    after = on_ranks(3, rest)
+    assert state["sample"] == 12
+    assert sorted(sum((taken for taken, _ in before + after), [])) == list(range(40))
+    assert after[0][1] == {"epoch": 1, "sample": 0, "seed": 5, "records": 40}
+
+
+def test_a_state_of_another_order_is_refused():
+    with alone(Source(10), seed=1) as data:
+        with pytest.raises(syncopate.Misuse, match="seed 2, not 1"):
+            data.load_state_dict({"epoch": 0, "sample": 0, "seed": 2, "records": 10})
+        next(iter(data))
+        with pytest.raises(syncopate.Misuse, match="before the first"):
+            data.load_state_dict(data.state_dict())
+
+
+def test_leaving_an_epoch_early_loses_no_sample():
+    with alone(Source(20)) as data:
+        taken = next(iter(data)).tolist()
+        taken += sum((batch.tolist() for batch in data), [])
+    assert sorted(taken) == list(range(20))
+
+
+def taken_of(data, steps):
+    """The samples of that many steps, and the exceptions of those that raise."""
+    taken, errors = [], []
+    for _ in range(steps):
+        try:
+            taken += next(iter(data)).tolist()
+        except KeyError as error:
+            errors.append(error)
+    return taken, errors
+
+
+@pytest.mark.parametrize("place", ["read", "decode"])
+def test_an_error_surfaces_as_itself_with_its_record_and_the_next_step_follows(on_ranks, place):
+    def decode(record):
+        if place == "decode" and record[0] == 7:
+            raise KeyError("broken")
+        return first_byte(record)
+
+    def body(group):
+        source = Source(40, broken=[7] if place == "read" else [])
+        with CachedDataset(source, decode, batch_size=4, memory_bytes=4000, group=group) as data:
+            return taken_of(data, 2 * len(data))
+    results = on_ranks(2, body)
+    errors = sum((errors for _, errors in results), [])
+    assert [(type(error), error.args, error.__notes__) for error in errors] == [(KeyError, ("broken",), [f"{place} of record 7"])] * 2
+    assert sum(len(taken) for taken, _ in results) == 2 * 40 - 2 * 4, "only the samples of its own rank and step are missing"
+
+
+@pytest.mark.parametrize(("record", "kind", "text"), [(b"too long", syncopate.Corrupt, "record . has 8 bytes, and its size was"),
+                                                      (3, syncopate.Misuse, "record .: read returned <class 'int'>; allowed: bytes")])
+def test_a_record_that_is_not_of_its_size_or_not_bytes_is_named(record, kind, text):
+    source = Source(3)
+    source.read = lambda index: record
+    with alone(source) as data, pytest.raises(kind, match=text):
+        list(data)
+
+
+def test_a_disk_keeps_records_for_the_next_run_and_drops_those_of_another_version(tmp_path):
+    def reads(version):
+        source = Source(10)
+        source.version = lambda: version
+        with alone(source, folder=tmp_path, disk_bytes=4000) as data:
+            assert sorted(sum((batch.tolist() for batch in data), [])) == list(range(10))
+            row = data.counters()[0]
+        return sum(source.reads.values()), row.disk.records
+    assert [reads(version) for version in "aab"] == [(10, 0), (0, 10), (10, 0)]
+
+
+def test_a_disk_needs_a_version():
+    with pytest.raises(syncopate.Misuse, match=r"version\(\)"):
+        alone(Sizeless(3), folder="/tmp")
+
+
+@pytest.mark.parametrize(("source", "text"), [(object(), "lacks __len__, read"), (Source(0), "no records")])
+def test_what_is_no_source_is_refused(source, text):
+    with pytest.raises(syncopate.Misuse, match=text):
+        alone(source)
+
+
+def test_a_throttled_source_takes_the_time_of_its_bytes():
+    source = Source(200)
+    slow = ThrottledSource(source, 1e6)
+    assert len(slow) == 200 and slow.size(9) == 10 and slow.read(9) == source.read(9)
+    large = Source(2)
+    large.size, large.read = lambda index: 80_000, lambda index: bytes(80_000)
+    begin = time.monotonic()
+    ThrottledSource(large, 1e6).read(0)
+    assert time.monotonic() - begin >= (80_000 - 65_536) / 1e6
+
+
+def test_decoding_uses_several_threads():
+    both = threading.Barrier(2)
+
+    def decode(record):
+        both.wait(60)
+        return torch.tensor(record[0])
+    with alone(Source(8), decode=decode, threads=2) as data:
+        assert sorted(torch.cat(list(data)).tolist()) == list(range(8))
+
+
+INTERRUPTED = """
+from syncopate.torch import CachedDataset
+class Slow:
+    def __len__(self): return 8
+    def size(self, index): return 1
+    def read(self, index):
+        say("reading"); ask()
+        return b"1"
+data = CachedDataset(Slow(), batch_size=2)
+try:
+    next(iter(data))
+except KeyboardInterrupt:
+    say("interrupted")
+"""
+
+
+def test_an_interrupt_ends_the_wait_for_a_step_and_the_program_ends_after_the_present_record(job):
+    rank, = job(1, INTERRUPTED)
+    assert rank.hear() == "reading"
+    rank.interrupt()
+    assert rank.hear() == "interrupted"
+    rank.tell()
+    assert rank.end() == (0, "")
+
+
+FAILING = """
+from syncopate.torch import CachedDataset
+class Records:
+    def __len__(self): return 64
+    def size(self, index): return 1
+    def read(self, index): return b"1"
+data = CachedDataset(Records(), batch_size=2, memory_bytes=100, group=join())
+try:
+    for step in range(1000):
+        next(iter(data))
+        if rank == 0 and step == 20:
+            raise ValueError("stop")
+except syncopate.Error as error:
+    say([type(error).__name__, str(error)])
+"""
+
+
+def test_a_rank_that_fails_ends_the_reads_of_the_others(job):
+    ranks = job(2, FAILING)
+    kind, text = ranks[1].hear()
+    assert (kind, "stop" in text) == ("RemoteFailure", True), text
+    code, errors = ranks[0].end()
+    assert code == 1 and "ValueError: stop" in errors
+    assert ranks[1].end() == (0, "")
