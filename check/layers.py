@@ -27,7 +27,7 @@ LAYERS = {
     # It runs the production server's tables (server/table), so that their protocol is implemented once.
     "simulate": {"base", "transport", "collective", "network", "schedule", "server", "server/consistency", "server/placement", "simulate"},
     # Laws of users' components: the shelves' own functions, and the simulator's events.
-    "laws": {"base", "schedule", "server", "server/consistency", "server/placement", "simulate", "laws"},
+    "laws": {"base", "kernel", "compress", "schedule", "server", "server/consistency", "server/placement", "simulate", "laws"},
     "sync": {"base", "kernel", "transport", "collective", "compress", "network", "schedule", "optim", "server",
              "server/consistency", "server/placement", "input", "cache", "sync"},
 }

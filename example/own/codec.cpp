@@ -5,6 +5,7 @@
 
 #include "ranks.hpp"
 #include "syncopate/codec_feedback.hpp"
+#include "syncopate/testing.hpp"
 
 using namespace syncopate;
 using namespace syncopate::compress;
@@ -56,5 +57,9 @@ constexpr Codec kTurns = {
     .coder = [](const Settings& with) -> std::unique_ptr<Coder> { return std::make_unique<TurnsCoder>(with); }};
 
 int main() {
+  if (const auto broken = check_codec(kTurns)) {
+    std::fprintf(stderr, "%s\n", broken->text.c_str());
+    return 1;
+  }
   return train_on_ranks({.catalogue = Catalogue::standard().with(kTurns), .codec = "turns:4", .dense_below = 0});
 }

@@ -1,4 +1,4 @@
-// Testing: checks that a program's own consistency model, placement or policy obeys the laws of its kind.
+// Testing: checks that a program's own consistency model, placement, policy or codec obeys the laws of its kind.
 #pragma once
 
 #include <cstddef>
@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "syncopate/codec.hpp"
 #include "syncopate/consistency.hpp"
 #include "syncopate/placement.hpp"
 #include "syncopate/policy.hpp"
@@ -70,5 +71,23 @@ struct PolicyCheck {
 /// "no exception".
 /// Returns and throws as check_consistency.
 [[nodiscard]] std::optional<BrokenLaw> check_policy(const schedule::Policy& policy, const PolicyCheck& with = {});
+
+struct CodecCheck {
+  std::string parameter{};   ///< the text after the colon in `name:PARAMETER`; empty: its default
+  std::uint64_t seed = 0;    ///< of the first case
+  std::uint64_t cases = 50;  ///< with consecutive seeds
+  int most_ranks = 5;
+  std::size_t most_elements = 2000;  ///< of a gradient
+};
+
+/// Codes drawn gradients for three steps on drawn numbers of ranks, with residual feedback if it is sound. Laws:
+/// "equal bits": after a step every rank holds the same bits;
+/// "equal rounds": ranks combine the same rounds in the same way, and a payload is within Codec::wire_bytes;
+/// "nothing lost": with feedback, on one rank r' = fl(fl(g + r) - average) bit for bit; on several the averages of both
+/// sides differ by rounding only. Not for codecs that scatter, because a part's owner encodes it again;
+/// "equal steps": the same case codes equally again;
+/// "no exception".
+/// Gradients that the codec does not code are skipped. Returns and throws as check_consistency.
+[[nodiscard]] std::optional<BrokenLaw> check_codec(const compress::Codec& codec, const CodecCheck& with = {});
 
 }  // namespace syncopate

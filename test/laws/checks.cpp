@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <functional>
 
+#include "compress/codec.hpp"
 #include "schedule/policy.hpp"
 #include "server/placement.hpp"
+#include "syncopate/codec_feedback.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/testing.hpp"
 
@@ -186,6 +188,93 @@ TEST(PolicyCheck, NamesTheLawThatIsBroken) {
   expect_broken(mine, "no exception");
   mine.needs = schedule::Needs::times;
   EXPECT_FALSE(check_policy(mine));
+}
+
+// Codecs: this one sends every second element, or breaks a law.
+
+enum class Defect : std::uint8_t { none, keeps_what_it_sent, adds_its_rank, exceeds_its_wire, counts_calls };
+
+template <Defect kDefect>
+class HalfCoder final : public compress::Coder {
+ public:
+  explicit HalfCoder(const compress::Settings& with) : feedback_(with.feedback) {}
+  compress::Round begin(std::span<const compress::Tensor> tensors, const compress::StepInfo& info,
+                        std::span<std::byte> wire) override {
+    static std::size_t calls = 0;
+    if (kDefect == Defect::counts_calls) first_ = ++calls % 2;
+    tensors_ = tensors;
+    rank_ = info.rank;
+    auto *const payload = reinterpret_cast<float*>(wire.data()), *into = payload;
+    for (const compress::Tensor& tensor : tensors) {
+      const compress::Compensated sum(tensor, feedback_);
+      sum.form({0, sum.size()});
+      std::vector<std::uint32_t> indices;
+      for (std::size_t i = first_; i < sum.size(); i += 2) indices.push_back(static_cast<std::uint32_t>(i));
+      for (const std::uint32_t index : indices) *into++ = sum.elements()[index];
+      if (kDefect != Defect::keeps_what_it_sent) sum.sent(indices);
+    }
+    if (kDefect == Defect::exceeds_its_wire) *into++ = 0;
+    payload_ = {payload, into};
+    return {.combine = compress::Combine::additive, .payload = Buffer(payload_), .ends = true};
+  }
+  std::optional<compress::Round> next(compress::Answer) override {
+    const float* from = payload_.data();
+    for (const compress::Tensor& tensor : tensors_) {
+      const std::span values(static_cast<float*>(tensor.values.data), tensor.values.count);
+      std::ranges::fill(values, 0.0F);
+      for (std::size_t i = first_; i < values.size(); i += 2) values[i] = *from++;
+      if (kDefect == Defect::adds_its_rank) values[0] += static_cast<float>(rank_);
+    }
+    return std::nullopt;
+  }
+
+ private:
+  compress::Feedback feedback_;
+  std::span<const compress::Tensor> tensors_;
+  std::span<float> payload_;
+  std::size_t first_ = 0;
+  int rank_ = 0;
+};
+
+template <Defect kDefect>
+constexpr compress::Codec kHalf = {.name = "half",
+                                   .combines = {.additive = true},
+                                   .decodes_alone = false,
+                                   .feedback = compress::FeedbackUse::sound,
+                                   .wire_bytes =
+                                       [](const compress::Settings&, std::span<const compress::Tensor> tensors) {
+                                         std::size_t elements = 0;
+                                         for (const compress::Tensor& tensor : tensors)
+                                           elements += (tensor.values.count + 1) / 2;
+                                         return elements * sizeof(float);
+                                       },
+                                   .coder = [](const compress::Settings& with) -> std::unique_ptr<compress::Coder> {
+                                     return std::make_unique<HalfCoder<kDefect>>(with);
+                                   }};
+
+TEST(Codec, OfEveryEntryObeysItsLaws) {
+  for (const compress::Codec* codec : compress::codecs()) {
+    const auto broken = check_codec(*codec, {.cases = 20});
+    EXPECT_FALSE(broken) << broken->text;
+  }
+}
+
+template <Defect kDefect>
+std::string law_broken_by(CodecCheck with = {}) {
+  const auto broken = check_codec(kHalf<kDefect>, with);
+  if (!broken) return "none";
+  with.seed = broken->seed;
+  with.cases = 1;
+  EXPECT_TRUE(check_codec(kHalf<kDefect>, with)) << broken->text;
+  return broken->law;
+}
+
+TEST(CodecCheck, NamesTheLawThatIsBroken) {
+  EXPECT_EQ(law_broken_by<Defect::none>(), "none");
+  EXPECT_EQ(law_broken_by<Defect::keeps_what_it_sent>(), "nothing lost");
+  EXPECT_EQ(law_broken_by<Defect::adds_its_rank>(), "equal bits");
+  EXPECT_EQ(law_broken_by<Defect::exceeds_its_wire>(), "equal rounds");
+  EXPECT_EQ(law_broken_by<Defect::counts_calls>({.most_ranks = 1}), "equal steps");
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ TEST_P(Models, EndWithTheSameWeightsOnEveryWorker) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Servers, Models, testing::Values("bsp", "ssp:3", "adaptive:0.01,5", "tap"),
+INSTANTIATE_TEST_SUITE_P(Servers, Models, testing::Values("bsp", "ssp:3", "dssp:1,4", "adaptive:0.01,5", "tap"),
                          [](const auto& tested) { return std::to_string(tested.index); });
 
 TEST(Lockstep, EndsInTheSameBitsFromRunToRun) {
