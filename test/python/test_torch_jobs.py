@@ -24,7 +24,7 @@ def test_torchruns_next_attempt_has_ranks_of_its_own(tmp_path):
 
 @pytest.mark.parametrize(("program", "words"), [
     ("import sys; sys.modules['torch'] = None; import syncopate.torch", "needs PyTorch"),
-    ("import torch; del torch._C._distributed_c10d.Backend; import syncopate.torch", "or later; this is"),
+    ("import torch; torch.__version__ = '2.0.1+cu117'; import syncopate.torch", "needs torch 2.1 or later, and its backend 2.14 or later; this is torch 2.0.1"),
 ])
 def test_an_unfit_torch_is_named(program, words):
     done = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True)

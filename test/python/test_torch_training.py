@@ -17,6 +17,7 @@ def test_a_killed_rank_is_named_and_the_others_go_on():
         ranks = [torch_job.TorchRank(program, "survive", (rank, 3, f"{folder}/store"), {}) for rank in range(3)]
         for rank in (0, 2):
             told = ranks[rank].found()
-            assert "PeerLost" in told["ddp"] and "rank 1" in told["ddp"]
+            for name in ("ddp", "hook"):
+                assert "PeerLost" in told[name] and "rank 1" in told[name]
             assert told["peer"] == 1 and told["again"] == 2
         assert ranks[1].process.wait(60) == -9

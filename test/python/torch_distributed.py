@@ -1,5 +1,6 @@
 """The library's DistributedDataParallel in jobs of two ranks: buckets, codecs that it chooses, and state that goes on."""
 
+import inspect
 import logging
 import pickle
 import warnings
@@ -19,7 +20,8 @@ STEPS = choosing.STEPS + 4  # the first two form buckets
 
 
 def same_bits_as_plain_ddp(rank):
-    positions = (None, None, 0, None, True, None, None)  # up to bucket_cap_mb
+    parameters = inspect.signature(Plain).parameters
+    positions = [parameters[name].default for name in parameters][1:list(parameters).index("bucket_cap_mb")]
     plain, ours = Plain(model(), *positions), DistributedDataParallel(model(), *positions)
     for net in (plain, ours):
         train(net, rank, range(3))

@@ -11,8 +11,9 @@ except ImportError as missing:
 
 if not torch.distributed.is_available():
     raise ImportError("syncopate.torch needs a PyTorch with torch.distributed")
-if not hasattr(torch._C._distributed_c10d, "Backend"):
-    raise ImportError(f"syncopate.torch needs torch 2.0 or later; this is {torch.__version__}")
+if torch.torch_version.TorchVersion(torch.__version__) < "2.1":
+    raise ImportError(f"syncopate.torch needs torch 2.1 or later, and its backend 2.14 or later; this is torch {torch.__version__} in "
+                      f"{torch.__path__[0]}: pip install 'torch>=2.1'")
 
 from syncopate.torch.backend import Backend
 from syncopate.torch.cached import CachedDataset

@@ -22,11 +22,11 @@ class Backend(Reductions, Moves, Messages, c10d.Backend):
     _in_use = set()  # torch may keep the C++ half alone, as with TORCH_DISTRIBUTED_DEBUG=DETAIL
 
     def __init__(self, store, rank, size, timeout):
-        try:
-            super().__init__(rank, size)
-        except TypeError as error:
-            raise syncopate.Misuse(f"torch {torch.__version__} does not let Python implement a backend ({error}); use torch 2.15, or another "
-                                   "backend with syncopate.torch.hook or DistributedOptimizer") from error
+        if not self.is_supported():
+            raise syncopate.Misuse(f"the backend syncopate needs torch 2.14 or later, which lets Python implement a backend; this is torch "
+                                   f"{torch.__version__}. Use a later torch, or another backend (\"gloo\") with "
+                                   "syncopate.torch.DistributedDataParallel, syncopate.torch.hook or DistributedOptimizer")
+        super().__init__(rank, size)
         self._timeout = timeout
         store = meeting.generation(store, rank)
         self.group = meeting.join(store, rank, size, timeout.total_seconds())
@@ -36,6 +36,15 @@ class Backend(Reductions, Moves, Messages, c10d.Backend):
         self._completions = ThreadPoolExecutor(4, thread_name_prefix="syncopate")
         self._called = 0
         self._in_use.add(self)
+
+    @staticmethod
+    def is_supported():
+        """Whether this torch lets Python implement a backend: its class then has a constructor, since torch 2.14."""
+        try:
+            c10d.Backend(0, 1)
+        except TypeError:
+            return False
+        return True
 
     @staticmethod
     def create(store, rank, size, timeout):

@@ -18,8 +18,23 @@ class _Bucket:
     placed: list
     buffer: torch.Tensor
     is_last: bool
-    future: torch.futures.Future
     spans: list = field(default_factory=list)  # (phase, begin, end), in seconds of time.perf_counter
+    error: Exception | None = None
+
+    def __post_init__(self):
+        # DDP takes the exception of Future.set_exception for the bucket's tensor; one that a callback raises is an error to it.
+        self._ended = torch.futures.Future()
+        self.future = self._ended.then(self._result)
+
+    def _result(self, _):
+        if self.error is not None:
+            raise self.error
+        return self.buffer
+
+    def end(self, error=None):
+        """Complete the future."""
+        self.error = error
+        self._ended.set_result(None)
 
     def carry_out(self, phase, call, *arguments):
         """Call it, and note its time."""
@@ -113,7 +128,7 @@ class HookState:
             self._begin()
         placed = [(self._index[parameter], gradient.detach())
                   for parameter, gradient in zip(bucket.parameters(), bucket.gradients(), strict=True)]
-        under_way = _Bucket(placed, bucket.buffer(), bucket.is_last(), torch.futures.Future())
+        under_way = _Bucket(placed, bucket.buffer(), bucket.is_last())
         self._thread.submit(self._carry_out, under_way, time.perf_counter())
         return under_way.future
 
@@ -166,7 +181,7 @@ class HookState:
             self.observer([i for i, _ in bucket.placed], bucket.spans)
         if bucket.is_last:
             self._end_step()
-        bucket.future.set_result(bucket.buffer)
+        bucket.end()
 
     def _is_choosing(self):
         return self.choice is None and bool(self._candidates())
@@ -195,7 +210,7 @@ def _errors_to(bucket):
     try:
         yield
     except Exception as error:  # noqa: BLE001: every error belongs to the bucket's future
-        bucket.future.set_exception(error)
+        bucket.end(error)
 
 
 def hook(state, bucket):

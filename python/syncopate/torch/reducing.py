@@ -1,6 +1,7 @@
 """The backend's reductions: in place where the library reduces the type itself, else gathered and reduced on every rank."""
 
 import math
+from types import SimpleNamespace
 
 import torch
 from torch._C import _distributed_c10d as c10d
@@ -10,8 +11,7 @@ from syncopate.torch.memory import Refusal, require_like, require_pairs, to_chan
 from syncopate.torch.reduction import movable, native_op, premultiplied, reduced
 from syncopate.torch.work import Ended
 
-_BLOCKING = c10d.AllreduceOptions()
-_BLOCKING.asyncOp = False
+_BLOCKING = SimpleNamespace(asyncOp=False)  # torch has such options, but not in all versions with this field
 
 
 class Reductions(Calls):
