@@ -59,6 +59,10 @@ class Averaging final {
     for (const Array& weight : weights_) options.weights.push_back(weight.buffer);
     own_ =
         signals_->without_gil([&] { return std::make_unique<Synchronizer>(*group_, std::move(gradients), options); });
+    for (std::size_t i = 0; optimizer_ && i < tensors_.size(); ++i) {
+      const Buffer buffer = own_->gradient(i);
+      updated_.emplace_back(static_cast<float*>(buffer.data), buffer.count);
+    }
   }
   ~Averaging() { close(); }
   Averaging(const Averaging&) = delete;
@@ -94,12 +98,7 @@ class Averaging final {
         throw Misuse("gradient '" + tensor.name + "' is of type " + std::string(name_of(tensor.shape.dtype)) +
                      ", and an optimizer updates it; allowed: f32");
     return [this, &optimizer](std::size_t first, std::size_t last) {
-      std::vector<std::span<float>> gradients;
-      for (std::size_t i = first; i <= last; ++i) {
-        const Buffer buffer = own_->gradient(i);
-        gradients.emplace_back(static_cast<float*>(buffer.data), buffer.count);
-      }
-      optimizer.update(first, gradients);
+      optimizer.update(first, std::span(updated_).subspan(first, last + 1 - first));
     };
   }
 
@@ -108,7 +107,8 @@ class Averaging final {
   std::vector<Tensor> tensors_;
   std::vector<Array> weights_;
   std::shared_ptr<nb::callable> update_;
-  nb::object optimizer_;  ///< refers to no other Python object but arrays
+  nb::object optimizer_;                   ///< refers to no other Python object but arrays
+  std::vector<std::span<float>> updated_;  ///< the optimizer's gradients; `own_` is null while it ends
   std::vector<nb::object> codecs_;
   std::unique_ptr<Synchronizer> own_;
 };

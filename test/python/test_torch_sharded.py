@@ -305,6 +305,22 @@ def test_gradients_are_clipped_by_the_norm_of_all_shards(on_ranks):
     on_ranks(2, body)
 
 
+def test_a_rank_that_ends_after_its_last_step_leaves_its_weights_to_the_others(job):
+    ranks = job(2, """
+        import torch
+        from torch import nn
+        import syncopate.torch
+        net = nn.Sequential(*[nn.Linear(512, 512) for _ in range(6)])
+        optimizer = syncopate.torch.ShardedOptimizer(net, "adamw", 0.01, group=join(timeout_s=60))
+        net(torch.randn(2, 512)).sum().backward()
+        optimizer.step()
+        if rank == 0:
+            say(len(net.state_dict()))
+    """)
+    assert ranks[0].hear() == 12
+    assert [rank.end()[0] for rank in ranks] == [0, 0]
+
+
 def test_what_cannot_work_is_refused_with_what_is_allowed(on_ranks):
     def body(group):
         def refused(words, call):
