@@ -56,7 +56,8 @@ class ShardedOptimizer(Accumulating, Ruled):
 
     def _hooked(self, net):
         yield net.register_state_dict_pre_hook(lambda *_: self.synchronize())
-        yield net.register_load_state_dict_pre_hook(lambda *_: self.synchronize())
+        before_loading = getattr(net, "register_load_state_dict_pre_hook", net._register_load_state_dict_pre_hook)  # its name before torch 2.5
+        yield before_loading(lambda *_: self.synchronize())
         for i, (_, parameter) in enumerate(self._named):
             yield parameter.register_post_accumulate_grad_hook(lambda parameter, i=i: self._accumulated(i, parameter))
 
