@@ -45,7 +45,7 @@ class CachedDataset:
         self._labels = getattr(self.source, "labels", None)
         self._own_group = None if group else meeting.own_group(timeout_s=timeout_s)
         group = group or self._own_group
-        self._batch = batch_size * group.size
+        self._ranks, self._batch = group.size, batch_size * group.size
         self._least = self._batch if drop_last else group.size
         if len(self.source) < self._least:
             raise syncopate.Misuse(f"{len(self.source)} records for steps of at least {self._least}; allowed: at least as many records")
@@ -92,7 +92,12 @@ class CachedDataset:
         return self._cache.counters()
 
     def close(self):
-        """End the threads and leave the other ranks; the end of the program does it too."""
+        """End the threads and leave the other ranks, after the steps that were read ahead; the end of the program does it too."""
+        if self._cache.closed:
+            return
+        if self._ranks > 1:
+            for step in self._steps:
+                step.exception()  # the other ranks read it too: a rank that left earlier would let them wait
         self._cache.close()
         self._reading.end()
         self._decoding.end()
