@@ -19,5 +19,10 @@ void bind_combiner(nb::module_& module);
 void bind_optimizer(nb::module_& module);
 void bind_source(nb::module_& module);
 void bind_synchronizer(nb::module_& module);
+// The parameter server, in server/.
+void bind_access(nb::module_& module);
+void bind_kept(nb::module_& module);
+void bind_server(nb::module_& module);
+void bind_worker(nb::module_& module);
 
 }  // namespace syncopate::bind

@@ -20,4 +20,8 @@ NB_MODULE(_core, module) {
   bind::bind_combiner(module);
   bind::bind_source(module);
   bind::bind_cache(module);
+  bind::bind_access(module);
+  bind::bind_kept(module);
+  bind::bind_server(module);
+  bind::bind_worker(module);
 }

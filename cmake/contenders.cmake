@@ -12,7 +12,11 @@ else()
   set(SYNCOPATE_HAVE_GLOO "no: run scripts/contenders")
 endif()
 
-if(TARGET syncopate_server)
+find_package(PkgConfig QUIET)  # gRPC's own package file would ask for protobuf, which nothing here uses
+if(PkgConfig_FOUND)
+  pkg_check_modules(SYNCOPATE_GRPC QUIET IMPORTED_TARGET grpc++)
+endif()
+if(TARGET PkgConfig::SYNCOPATE_GRPC)
   add_executable(contender_grpc contender/grpc.cpp)
   target_link_libraries(contender_grpc PRIVATE syncopate syncopate_settings PkgConfig::SYNCOPATE_GRPC)
 endif()

@@ -4,10 +4,6 @@ find_package(fmt REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto SSL)
 find_package(hwy REQUIRED)
 find_package(ZLIB REQUIRED)
-find_package(PkgConfig QUIET)  # gRPC, for the parameter server: its own package file would ask for protobuf, which nothing here uses
-if(PkgConfig_FOUND)
-  pkg_check_modules(SYNCOPATE_GRPC QUIET IMPORTED_TARGET grpc++)
-endif()
 find_package(PNG QUIET)
 find_package(JPEG QUIET)  # libjpeg-turbo: older libraries of that name cannot leave a byte between pixels
 if(TARGET JPEG::JPEG)

@@ -6,23 +6,14 @@ set(package ${CMAKE_INSTALL_LIBDIR}/cmake/syncopate)
 install(TARGETS syncopate EXPORT syncopate-targets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-if(TARGET syncopate_server)  # a set of its own: its user needs gRPC, that of the other library does not
-  set_target_properties(syncopate_server PROPERTIES EXPORT_NAME server)
-  install(TARGETS syncopate_server EXPORT syncopate-server-targets
-    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
-    INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-  install(EXPORT syncopate-server-targets NAMESPACE syncopate:: DESTINATION ${package})
-endif()
 install(TARGETS syncopate-cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 if(TARGET syncopate-train AND NOT SKBUILD)  # keeps finding the libtorch it was linked against, also where that lies in the build tree
   set_target_properties(syncopate-train PROPERTIES INSTALL_RPATH ${SYNCOPATE_LIBTORCH_ROOT}/lib)
   install(TARGETS syncopate-train RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
-if(TARGET syncopate-server)
-  install(TARGETS syncopate-server RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-  if(TARGET bench_server)
-    install(TARGETS bench_server RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-  endif()
+install(TARGETS syncopate-server RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+if(TARGET bench_server)
+  install(TARGETS bench_server RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp")
 install(EXPORT syncopate-targets NAMESPACE syncopate:: DESTINATION ${package})

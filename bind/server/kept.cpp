@@ -2,7 +2,7 @@
 #include <nanobind/stl/string.h>
 
 #include "array.hpp"
-#include "parts.hpp"
+#include "bind.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/server_checkpoint.hpp"
 

@@ -4,7 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "parts.hpp"
+#include "bind.hpp"
 #include "remembered.hpp"
 #include "seconds.hpp"
 #include "server/closable.hpp"
@@ -30,7 +30,7 @@ constexpr const char* kStartDoc =
     "`servers`, all addresses in the order of indices. snapshots: folder of snapshots, the same for all servers, "
     "written each time all workers have completed `snapshot_every` more steps. access: by default "
     "access_from_environment().\n\n"
-    "Raises Misuse (an invalid address or limit; no secret or certificates although other hosts can connect), "
+    "Raises Misuse (an invalid address or limit; no secret although other hosts can connect), "
     "SystemFailure (an address in use).";
 
 /// Created, used and destroyed with the GIL.

@@ -3,7 +3,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "parts.hpp"
+#include "bind.hpp"
 #include "remembered.hpp"
 #include "seconds.hpp"
 #include "server/closable.hpp"

@@ -14,39 +14,30 @@
 #include "syncopate/catalogue.hpp"
 #include "syncopate/dtype.hpp"
 #include "syncopate/feedback.hpp"
+#include "syncopate/group.hpp"
 #include "syncopate/log.hpp"
 #include "syncopate/server_checkpoint.hpp"
 
 namespace syncopate {
 
-// This header belongs to a separate library, syncopate::server, because it needs gRPC. Servers and workers are
-// processes of a job but not ranks of a group: they may join and leave at any time, and their speeds differ.
+// Servers and workers are processes of a job but not ranks of a group: they may join and leave at any time, and their
+// speeds differ.
 
 /// Credentials by which the processes of a job authenticate each other.
 struct JobAccess {
   std::string job = "syncopate";  ///< the job's name, equal in all its processes
   /// File with the job's secret, readable only by its owner. May be empty if only this host can connect.
   std::string secret_file;
-  /// PEM files for TLS, required if other hosts can connect: the job's certificate authority, and the certificate and
-  /// key of this host.
-  std::string authority, certificate, key;
+  /// Encrypts connections between hosts by TLS 1.3 with keys made from the secret, which it needs; automatic: those to
+  /// public addresses. Equal in all processes of the job.
+  TlsChoice tls = TlsChoice::automatic;
   /// The other end of a stream is lost if nothing arrives from it for this long; at least 100 ms.
   std::chrono::milliseconds silence{2'000};
 };
 
-/// Reads SYNCOPATE_JOB, _SECRET_FILE, _TLS_AUTHORITY, _TLS_CERTIFICATE, _TLS_KEY and _SILENCE_MS, which `syncopate run
+/// Reads SYNCOPATE_JOB, _SECRET_FILE, _TLS and _SILENCE_MS, which `syncopate run
 /// --servers` sets.
 [[nodiscard]] JobAccess access_from_environment();
-
-/// A host that needs a certificate: a name for its files, and the names and numeric addresses by which others reach it.
-struct CertifiedHost {
-  std::string name;
-  std::vector<std::string> called;
-};
-/// Creates `folder`, accessible only by its owner, and in it `authority.pem` and for each host `NAME.pem` and
-/// `NAME-key.pem`. The authority's key is not stored, so an additional host requires new certificates for all hosts.
-/// Throws Misuse (a name that is not allowed, a folder that exists), SystemFailure.
-void make_certificates(const std::string& folder, const std::vector<CertifiedHost>& hosts, int days);
 
 struct ServerOptions {
   /// Addresses to listen on: "host:port" with a numeric host and port 0 for any free port, or "@name" for this host
@@ -89,8 +80,8 @@ struct ServerStatus {
 /// One server of a job. The first worker defines the tables; the others must define the same ones.
 class Server final {
  public:
-  /// Starts serving on its own threads. Throws Misuse (an invalid address or limit; no secret or certificates although
-  /// other hosts can connect), SystemFailure (an address in use).
+  /// Starts serving on its own threads. Throws Misuse (an invalid address or limit; no secret although other hosts can
+  /// connect), SystemFailure (an address in use).
   [[nodiscard]] static std::unique_ptr<Server> start(const ServerOptions& options);
   /// Stops serving and discards its data.
   ~Server();

@@ -27,7 +27,7 @@ using Json = nlohmann::json;
 struct Words {
   ServerOptions server;
   std::function<void()> instead;  ///< what a subcommand does instead of serving
-  std::string memory = "0", log_level;
+  std::string memory = "0", tls, log_level;
   double patience_s = 10;
   bool drain = false, json = false;
 };
@@ -63,39 +63,6 @@ void define_status(CLI::App& app, Words& words) {
       const ServerStatus said = status_of(*address, words.server.access);
       if (words.json) return print_row(row_of(said));
       write_output(fmt::format("{}\n", text_of(said)));
-    };
-  });
-}
-
-/// Parses "node5=10.0.0.5,node5.local". "node5" alone means that the host's name is also its address.
-CertifiedHost host_of(const std::string& text) {
-  const std::size_t equals = std::min(text.find('='), text.size());
-  CertifiedHost host{text.substr(0, equals), {}};
-  std::istringstream called(equals < text.size() ? text.substr(equals + 1) : host.name);
-  for (std::string name; std::getline(called, name, ',');) host.called.push_back(name);
-  return host;
-}
-
-void define_certificates(CLI::App& app, Words& words) {
-  CLI::App* make = app.add_subcommand("certificates", "Make a job's authority and a certificate for each of its hosts");
-  struct Given {
-    std::string folder;
-    std::vector<std::string> hosts;
-    int days = 30;
-  };
-  const auto given = std::make_shared<Given>();
-  make->add_option("FOLDER", given->folder, "Folder to create; it must not exist")->required();
-  make->add_option("--host", given->hosts,
-                   "NAME=ADDRESS,ADDRESS: a host's name and the addresses that others use for it; repeatable")
-      ->required();
-  make->add_option("--days", given->days, "Days that the certificates are valid")
-      ->capture_default_str()
-      ->check(tools::between(1, 3650));
-  make->callback([&words, given] {
-    words.instead = [given] {
-      std::vector<CertifiedHost> hosts;
-      for (const std::string& host : given->hosts) hosts.push_back(host_of(host));
-      make_certificates(given->folder, hosts, given->days);
     };
   });
 }
@@ -136,16 +103,15 @@ void define(CLI::App& app, Words& words) {
   JobAccess& access = words.server.access;
   app.add_option("--job", access.job, "Name of the job, the same in all its processes (also: SYNCOPATE_JOB)");
   app.add_option("--secret-file", access.secret_file, "The job's secret (also: SYNCOPATE_SECRET_FILE)");
-  app.add_option("--authority", access.authority,
-                 "PEM file of the job's authority, for TLS (also: SYNCOPATE_TLS_AUTHORITY)");
-  app.add_option("--certificate", access.certificate,
-                 "PEM file of this host's certificate (also: SYNCOPATE_TLS_CERTIFICATE)");
-  app.add_option("--key", access.key, "PEM file of its key (also: SYNCOPATE_TLS_KEY)");
+  words.tls = name_of(access.tls);
+  app.add_option("--tls", words.tls,
+                 "on, off, or auto, which encrypts connections to public addresses (also: SYNCOPATE_TLS)")
+      ->check(tools::one_of("tls", {"auto", "on", "off"}))
+      ->capture_default_str();
   app.add_option("--log-level", words.log_level, "error, warning, info, debug or off (also: SYNCOPATE_LOG)");
   app.add_flag("--json", words.json, "One JSON object a line on stdout; logs on stderr");
   app.fallthrough();
   define_status(app, words);
-  define_certificates(app, words);
 }
 
 /// One thread waits for signals; they are blocked before any other thread starts, so every thread inherits the mask.
@@ -240,6 +206,7 @@ int main(int argc, char** argv) {
     } catch (const CLI::ParseError& error) {
       throw Misuse(fmt::format("{} (--help lists the options)", tools::refusal_of(app, error)));
     }
+    words.server.access.tls = tls_named(words.tls);
     words.instead ? words.instead() : run_server(words);
     finish_output();
     return 0;

@@ -7,9 +7,7 @@
         group.allreduce(gradient, op="average", name="gradient")
 """
 
-from typing import TYPE_CHECKING
-
-from syncopate import _core, serving
+from syncopate import _core
 from syncopate._core import (
     Bucket,
     Codec,
@@ -21,6 +19,8 @@ from syncopate._core import (
     Feedback,
     Gradient,
     Group,
+    JobAccess,
+    KeptTables,
     Mismatch,
     Misuse,
     NotFinite,
@@ -28,15 +28,21 @@ from syncopate._core import (
     Parameter,
     PeerLost,
     RemoteFailure,
+    Server,
+    ServerStatus,
     StepStatistics,
     Synchronizer,
     SystemFailure,
+    TableWorker,
     Timeout,
     Unauthorized,
     Work,
+    WorkerStatistics,
+    access_from_environment,
     additive,
     gather,
     scatter,
+    status_of,
 )
 
 from syncopate.foresight import (
@@ -54,38 +60,14 @@ from syncopate.foresight import (
     simulate,
 )
 
-if TYPE_CHECKING:
-    from syncopate._server import (
-        JobAccess as JobAccess,
-        KeptTables as KeptTables,
-        Server as Server,
-        ServerStatus as ServerStatus,
-        TableWorker as TableWorker,
-        WorkerStatistics as WorkerStatistics,
-        access_from_environment as access_from_environment,
-        make_certificates as make_certificates,
-        status_of as status_of,
-    )
-
 for _class in vars(_core).values():
     if isinstance(_class, type):
         _class.__module__ = __name__  # where users find it, and what messages show
 
-
-def __getattr__(name):
-    if name not in serving.NAMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = serving.load(name)
-    return globals()[name]
-
-
-def __dir__():
-    return sorted({*globals(), *serving.NAMES})
-
-
 __version__ = _core.__version__
 __all__ = [
-    "Bucket", "Codec", "CodecStep", "CodecTensor", "CollectivePlan", "Combiner", "Corrupt", "Entry", "Error", "Feedback", "Gradient", "Group", "Layer", "Mismatch", "Misuse", "NotFinite", "Optimizer",
-    "Parameter", "PeerLost", "Prediction", "Profile", "RemoteFailure", "Simulation", "StepStatistics", "Synchronizer", "SystemFailure",
-    "Timeout", "Unauthorized", "Work", "additive", "ddp_buckets", "gather", "info", "plan", "plan_collective", "profile", "scatter", "simulate",
+    "Bucket", "Codec", "CodecStep", "CodecTensor", "CollectivePlan", "Combiner", "Corrupt", "Entry", "Error", "Feedback", "Gradient", "Group", "JobAccess", "KeptTables", "Layer", "Mismatch",
+    "Misuse", "NotFinite", "Optimizer", "Parameter", "PeerLost", "Prediction", "Profile", "RemoteFailure", "Server", "ServerStatus", "Simulation", "StepStatistics", "Synchronizer", "SystemFailure",
+    "TableWorker", "Timeout", "Unauthorized", "Work", "WorkerStatistics", "access_from_environment", "additive", "ddp_buckets", "gather", "info", "plan", "plan_collective", "profile", "scatter",
+    "simulate", "status_of",
 ]

@@ -50,7 +50,6 @@ TEST(RunStart, AServerWithAReplicaIsStartedAgainWhenItIsKilled) {
                "until " +
                server + " 2> /dev/null; do sleep 0.02; done";
   const Ended ended = syncopate({"run", "-n", "1", "--servers", "2", "--replicas", "1", "--", "sh", "-c", script});
-  if (ended.code == 2 && ended.error.find("needs gRPC") != std::string::npos) GTEST_SKIP() << ended.error;
   EXPECT_EQ(ended.code, 0) << ended.error;
   EXPECT_NE(ended.error.find("[server 1] killed by SIGKILL; started again\n"), std::string::npos) << ended.error;
 }
@@ -63,7 +62,6 @@ TEST(RunStart, AServerThatDiesAsSoonAsItIsStartedIsNotStartedForEver) {
       "  kill -9 $last 2> /dev/null\n"
       "done";
   const Ended ended = syncopate({"run", "-n", "1", "--servers", "2", "--replicas", "1", "--", "sh", "-c", script});
-  if (ended.code == 2 && ended.error.find("needs gRPC") != std::string::npos) GTEST_SKIP() << ended.error;
   EXPECT_EQ(ended.code, 137) << ended.error;
   EXPECT_NE(ended.error.find(" was killed by SIGKILL, the first to end in failure\n"), std::string::npos)
       << ended.error;

@@ -1,11 +1,11 @@
-// Dialing: which listeners are reached and when, and errors that name the others; refused addresses and certificates.
+// Dialing: which servers are reached and when, and errors that name the others.
 #include <gtest/gtest.h>
 
 #include <future>
 
 #include "service/ends.hpp"
 
-namespace syncopate::server::rpc {
+namespace syncopate::server::streams {
 namespace {
 
 using namespace test;
@@ -15,7 +15,7 @@ TEST(Dialing, WaitsForAListenerThatStartsLater) {
   auto waiting = std::async(std::launch::async, [&] { return dial(address, end_named("worker 0"), {}); });
   EXPECT_EQ(waiting.wait_for(200ms), std::future_status::timeout);
   Server server({address});
-  EXPECT_EQ(waiting.get()->peer(), "server 0");
+  EXPECT_EQ(text_of(waiting.get()->peer()), "server 0");
 }
 
 TEST(Dialing, NobodyThereIsNamedInTime) {
@@ -41,10 +41,10 @@ TEST(Dialing, AnotherSecretOrJobIsRefusedByName) {
 TEST(Listening, AnAddressThatIsTakenIsRefusedByName) {
   Server server;
   try {
-    std::ignore = listen({server.address()}, end_named("server 1"), {});
+    const Streams other(end_named("server 1"), {server.address()});
     ADD_FAILURE() << "two listeners share an address";
   } catch (const SystemFailure& error) {
-    EXPECT_EQ(error.what(), "cannot listen at " + server.address() + ": Address already in use");
+    EXPECT_EQ(error.what(), "cannot listen on " + server.address() + ": Address already in use");
   }
 }
 
@@ -52,8 +52,8 @@ TEST(Listening, SeveralAddressesLeadToOneListener) {
   Server server({"127.0.0.1:0", "@syncopate-two-" + std::to_string(::getpid())});
   const auto one = dial(server.address(0), end_named("worker 0"), {});
   const auto other = dial(server.address(1), end_named("worker 1"), {});
-  EXPECT_NE(server.stream(0).peer(), server.stream(1).peer());
+  EXPECT_NE(server.stream(0).peer().index, server.stream(1).peer().index);
 }
 
 }  // namespace
-}  // namespace syncopate::server::rpc
+}  // namespace syncopate::server::streams

@@ -7,7 +7,7 @@
 #include "sanitized.hpp"
 #include "service/ends.hpp"
 
-namespace syncopate::server::rpc {
+namespace syncopate::server::streams {
 namespace {
 
 using namespace test;
@@ -44,7 +44,7 @@ TEST(Endings, AnErrorEndsTheStreamAtOnceAndItsTextReachesTheOtherEnd) {
     EXPECT_EQ(other.await_failure(), "RemoteFailure");
     EXPECT_NE(other.await_ending().reason.find("table 7 is unknown?"), std::string::npos)
         << other.await_ending().reason;
-    EXPECT_NE(other.await_ending().reason.find(by_server ? "server 0 (127.0.0.1:" : "worker 0 (ipv4:127.0.0.1:"),
+    EXPECT_NE(other.await_ending().reason.find(by_server ? "server 0 (127.0.0.1:" : "worker 0 (127.0.0.1:"),
               std::string::npos)
         << other.await_ending().reason;
     EXPECT_EQ((by_server ? server.record() : record).await_failure(), "") << "who closes knows why";
@@ -83,13 +83,12 @@ TEST(Endings, WhatReceivedThrowsIsToldToTheOtherEnd) {
 
 TEST(Endings, AListenerMayTurnACallerAway) {
   for (const bool drops : {true, false}) {
-    const auto listener =
-        listen({"127.0.0.1:0"}, end_named("server 0"), [&](std::unique_ptr<Stream> stream) -> StreamEvents {
-          if (!drops) throw Misuse(stream->peer() + " is here already");
-          return {};
-        });
+    const Streams server(end_named("server 0"), {"127.0.0.1:0"}, [&](std::unique_ptr<Stream> stream) -> StreamEvents {
+      if (!drops) throw Misuse(text_of(stream->peer()) + " is here already");
+      return {};
+    });
     Record record;
-    const auto stream = dial(listener->addresses()[0], end_named("worker 5"), record.events());
+    const auto stream = dial(server.addresses()[0], end_named("worker 5"), record.events());
     EXPECT_EQ(record.await_failure(), "RemoteFailure");
     const std::string reason = record.await_ending().reason;
     EXPECT_NE(reason.find(drops ? "it was refused" : "worker 5 is here already"), std::string::npos) << reason;
@@ -149,4 +148,4 @@ TEST(Endings, ADestroyedStreamIsLostForTheOtherEndUnlessItWasClosed) {
 }
 
 }  // namespace
-}  // namespace syncopate::server::rpc
+}  // namespace syncopate::server::streams

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "base/guarded.hpp"
-#include "server/rpc/listener.hpp"
+#include "server/streams/streams.hpp"
 
-namespace syncopate::server::rpc::test {
+namespace syncopate::server::streams::test {
 
 using namespace std::chrono_literals;
 
@@ -96,13 +96,42 @@ class Record final {
   base::Guarded<Seen> seen_;
 };
 
-inline EndOptions end_named(std::string identity) {
-  return {.identity = std::move(identity),
+/// "worker 3", "server 0", "observer".
+inline Identity identity_named(const std::string& text) {
+  using Role = Identity::Role;
+  if (text == "observer") return {.role = Role::observer};
+  return {.role = text.starts_with("worker ") ? Role::worker : Role::server, .index = std::stoul(text.substr(7))};
+}
+
+inline EndOptions end_named(const std::string& identity) {
+  return {.self = identity_named(identity),
           .job = "a job",
           .secret = "a secret of sufficient length",
           .silence = 20s,
           .patience = 20s,
           .log = {.level = LogLevel::off, .sink = {}}};
+}
+
+/// A stream with streams of its own.
+class Caller final : public Stream {
+ public:
+  Caller(const std::string& address, const EndOptions& options, StreamEvents events)
+      : streams_(options),
+        stream_(streams_.dial({.address = address, .patience = options.patience}, std::move(events))) {}
+  void end() override { stream_->end(); }
+  void send(std::uint64_t priority, base::ConstBytes head, Payload body) override {
+    stream_->send(priority, head, std::move(body));
+  }
+  void close(std::string_view error) override { stream_->close(error); }
+  [[nodiscard]] const Identity& peer() const noexcept override { return stream_->peer(); }
+
+ private:
+  Streams streams_;
+  const std::unique_ptr<Stream> stream_;  ///< ends first
+};
+
+inline std::unique_ptr<Stream> dial(const std::string& address, const EndOptions& options, StreamEvents events) {
+  return std::make_unique<Caller>(address, options, std::move(events));
 }
 
 /// Streams that a listener accepted, with a record of each.
@@ -113,25 +142,26 @@ class Server final {
 
   explicit Server(const std::vector<std::string>& addresses = {"127.0.0.1:0"},
                   EndOptions options = end_named("server 0"), Reaction reaction = {})
-      : listener_(listen(addresses, options, [this, reaction = std::move(reaction)](std::unique_ptr<Stream> stream) {
-          Record* const record = new Record;
-          Stream* const raw = stream.get();
-          accepted_.change([&](auto& accepted) {
-            accepted.push_back({std::unique_ptr<Record>(record), std::move(stream)});
-          });
-          return record->events([raw, reaction](const std::string& message) {
-            if (reaction) reaction(*raw, message);
-          });
-        })) {}
+      : streams_(std::make_unique<Streams>(options, addresses,
+                                           [this, reaction = std::move(reaction)](std::unique_ptr<Stream> stream) {
+                                             Record* const record = new Record;
+                                             Stream* const raw = stream.get();
+                                             accepted_.change([&](auto& accepted) {
+                                               accepted.push_back({std::unique_ptr<Record>(record), std::move(stream)});
+                                             });
+                                             return record->events([raw, reaction](const std::string& message) {
+                                               if (reaction) reaction(*raw, message);
+                                             });
+                                           })) {}
   ~Server() {
     std::vector<Accepted> gone = accepted_.with([](auto& accepted) { return std::exchange(accepted, {}); });
     for (Accepted& accepted : gone) accepted.stream.reset();
-    listener_.reset();
+    streams_.reset();
   }
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  [[nodiscard]] const std::string& address(std::size_t index = 0) const { return listener_->addresses()[index]; }
+  [[nodiscard]] const std::string& address(std::size_t index = 0) const { return streams_->addresses()[index]; }
   /// The `index`-th accepted stream; waits for it.
   [[nodiscard]] Stream& stream(std::size_t index = 0) { return *await(index).stream; }
   [[nodiscard]] Record& record(std::size_t index = 0) { return *await(index).record; }
@@ -142,7 +172,7 @@ class Server final {
     auto stream = accepted_.with([&](auto& accepted) { return std::move(accepted[index].stream); });
     stream.reset();
   }
-  void stop() { listener_.reset(); }
+  void stop() { streams_.reset(); }
 
  private:
   struct Accepted {
@@ -165,7 +195,7 @@ class Server final {
   }
 
   base::Guarded<std::vector<Accepted>> accepted_;
-  std::unique_ptr<Listener> listener_;
+  std::unique_ptr<Streams> streams_;
 };
 
 /// The kind of the error that `dial` throws; "" if it reaches the address.
@@ -179,4 +209,4 @@ inline std::string refusal_of(const std::string& address, const EndOptions& opti
   return "";
 }
 
-}  // namespace syncopate::server::rpc::test
+}  // namespace syncopate::server::streams::test

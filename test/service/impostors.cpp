@@ -1,174 +1,102 @@
 // Impostors: a listener without the secret, or one that is not a server, is named and never trusted.
-#include <grpcpp/generic/async_generic_service.h>
-#include <grpcpp/server.h>
-#include <grpcpp/server_builder.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
+#include <thread>
 
-#include "service/stranger.hpp"
-#include "syncopate/version.hpp"
+#include "service/raw_end.hpp"
 
-namespace syncopate::server::rpc {
+namespace syncopate::server::streams {
 namespace {
 
 using namespace test;
 
-/// An impostor's behaviour in one call.
-struct Lines {
-  std::optional<std::string> challenge;  ///< refuses the call with it
-  std::optional<std::string> proof;      ///< accepts the caller with it
-  std::optional<grpc::Status> status;    ///< ends the call with it
-  std::string message;                   ///< sends it
-};
+const std::string kRight = end_named("server 0").secret;
 
-class Impostor final : public grpc::CallbackGenericService {
+/// A listener in the place of a server, on a thread that handles one call.
+class Impostor final {
  public:
-  using Script = std::function<Lines(const Metadata&)>;
-
-  explicit Impostor(Script script) : script_(std::move(script)) {
-    grpc::ServerBuilder builder;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
-    builder.RegisterCallbackGenericService(this);
-    server_ = builder.BuildAndStart();
-  }
-  ~Impostor() override { server_->Shutdown(std::chrono::system_clock::now()); }
-  Impostor(const Impostor&) = delete;
-  Impostor& operator=(const Impostor&) = delete;
-  [[nodiscard]] std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+  using Part = std::function<void(const sockets::Descriptor& listener)>;
+  explicit Impostor(Part part)
+      : listener_(sockets::listen_on(sockets::Address::parse("127.0.0.1:0"))),
+        thread_([this, part = std::move(part)] { part(listener_); }) {}
+  [[nodiscard]] std::string address() const { return sockets::local_address(listener_).text(); }
 
  private:
-  class Reactor final : public grpc::ServerGenericBidiReactor {
-   public:
-    Reactor(grpc::GenericCallbackServerContext* context, const Lines& lines) {
-      if (lines.challenge) context->AddTrailingMetadata(kChallengeKey, *lines.challenge);
-      if (lines.challenge) {
-        end({grpc::StatusCode::UNAUTHENTICATED, ""});
-      } else if (lines.status) {
-        end(*lines.status);
-      } else if (lines.proof) {
-        context->AddInitialMetadata(kProofKey, *lines.proof);
-        StartSendInitialMetadata();
-        message_ = buffer_of(lines.message);
-        if (!lines.message.empty()) StartWrite(&message_);
-      }
-    }
-    void OnCancel() override { end(grpc::Status::CANCELLED); }
-    void OnDone() override { delete this; }
-
-   private:
-    void end(const grpc::Status& status) {
-      if (!has_ended_.exchange(true)) Finish(status);
-    }
-    std::atomic<bool> has_ended_{false};
-    grpc::ByteBuffer message_;
-  };
-
-  grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext* context) override {
-    Metadata metadata;
-    for (const auto& [key, value] : context->client_metadata())
-      metadata.emplace(std::string(key.data(), key.size()), std::string(value.data(), value.size()));
-    return new Reactor(context, script_(metadata));
-  }
-
-  const Script script_;
-  int port_ = 0;
-  std::unique_ptr<grpc::Server> server_;
+  sockets::Descriptor listener_;
+  std::jthread thread_;
 };
 
-const std::string kSecret = end_named("").secret;
-
-std::string challenge_of(const Hello& hello) { return text_of(say_hello(hello)); }
-Hello own() { return {.version = {}, .silence = 20s, .identity = "server 0", .job = {}}; }
-
-/// Challenges, and accepts a caller that answers, with a proof by that secret and role.
-Impostor::Script letting_in(const std::string& secret, Role role, const std::string& message = {}) {
-  return [=](const Metadata& metadata) -> Lines {
-    if (metadata.count(kProofKey) == 0)
-      return {.challenge = challenge_of(own()), .proof = {}, .status = {}, .message = {}};
-    const HelloBytes caller = hello_in(metadata.find(kHelloKey)->second);
-    const HelloBytes challenge = hello_in(metadata.find(kChallengeKey)->second);
-    return {
-        .challenge = {}, .proof = text_of(prove(secret, role, caller, challenge)), .status = {}, .message = message};
-  };
-}
-
-std::string refusal_by(Impostor::Script script, base::Duration patience = 20s) {
-  const Impostor impostor(std::move(script));
+std::string refusal_by(const Impostor::Part& part, base::Duration patience = 20s) {
+  const Impostor impostor(part);
   EndOptions options = end_named("worker 0");
   options.patience = patience;
   return refusal_of(impostor.address(), options);
 }
 
-TEST(Impostors, WithoutTheSecretAreNotBelieved) {
-  EXPECT_EQ(refusal_by(letting_in("another secret, long enough", Role::answerer)), "Unauthorized");
-  EXPECT_EQ(refusal_by(letting_in(kSecret, Role::caller)), "Unauthorized") << "the caller's own proof, sent back";
-  EXPECT_EQ(refusal_by([](const Metadata&) -> Lines {
-              return {{}, std::string(32, '\0'), {}, {}};
-            }),
-            "Unauthorized")
-      << "lets in without a challenge";
-  EXPECT_EQ(refusal_by([](const Metadata& metadata) -> Lines {
-              if (metadata.count(kProofKey) == 0) return {challenge_of(own()), {}, {}, {}};
-              return {{}, "", {}, {}};
-            }),
-            "Unauthorized");
+connect::Hello hello(std::string version = {}, const std::string& job = "a job") {
+  return {.version = std::move(version), .group = number_of_job(job), .from = 0};
 }
 
-TEST(Impostors, GetNoProofBeforeTheyChallenge) {
-  base::Guarded<std::vector<Metadata>> calls;
-  EXPECT_EQ(refusal_by([&](const Metadata& metadata) -> Lines {
-              calls.with([&](auto& all) { all.push_back(metadata); });
-              return {{}, std::string(32, 'x'), {}, {}};
-            }),
-            "Unauthorized");
-  calls.with([](const auto& all) {
-    ASSERT_EQ(all.size(), 1U);
-    EXPECT_EQ(all[0].count(kProofKey), 0U);
-    EXPECT_EQ(all[0].count(kHelloKey), 1U);
-  });
+Impostor::Part answers(const connect::Hello& hello, const std::string& secret) {
+  return [=](const sockets::Descriptor& listener) { std::ignore = RawEnd::answering(listener, hello, secret); };
 }
 
-TEST(Impostors, ThatAreNoServersAreNamed) {
-  EXPECT_EQ(refusal_by([](const Metadata&) -> Lines {
-              return {challenge_of(own()), {}, {}, {}};
-            }),
-            "Mismatch")
-      << "challenges for ever";
-  EXPECT_EQ(refusal_by([](const Metadata&) -> Lines { return {"a challenge", {}, {}, {}}; }), "Mismatch");
-  EXPECT_EQ(refusal_by([](const Metadata&) -> Lines {
-              return {{}, {}, grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "what?"), {}};
-            }),
-            "Mismatch");
-  EXPECT_EQ(refusal_by([](const Metadata&) -> Lines { return {{}, {}, grpc::Status::OK, {}}; }), "Mismatch");
+/// Sends these bytes to its caller.
+Impostor::Part sends(const std::string& bytes) {
+  return [bytes](const sockets::Descriptor& listener) {
+    await(listener, POLLIN);
+    sockets::Channel channel(sockets::accept_from(listener));
+    std::ignore = channel.write(std::as_bytes(std::span(bytes)));
+    await(channel.socket(), POLLIN);
+  };
 }
 
-TEST(Impostors, OfAnotherVersionAreNamed) {
-  Hello other = own();
-  other.version = "9.9";
-  EXPECT_EQ(refusal_by([&](const Metadata&) -> Lines { return {challenge_of(other), {}, {}, {}}; }), "Mismatch");
-  other = own();
+TEST(Impostors, WithoutTheSecretAreNotTrusted) {
+  EXPECT_EQ(refusal_by(answers(hello(), "another secret, long enough")), "Unauthorized");
+  EXPECT_EQ(refusal_by(answers(hello(), "")), "Unauthorized");
+}
+
+TEST(Impostors, OfAnotherVersionOrJobAreNamed) {
+  EXPECT_EQ(refusal_by(answers(hello("9.9"), kRight)), "Mismatch");
+  connect::Hello other = hello();
   other.protocol = 9;
-  EXPECT_EQ(refusal_by([&](const Metadata&) -> Lines { return {challenge_of(other), {}, {}, {}}; }), "Mismatch");
+  EXPECT_EQ(refusal_by(answers(other, kRight)), "Mismatch");
+  EXPECT_EQ(refusal_by(answers(hello({}, "another job"), kRight)), "Mismatch");
 }
 
-TEST(Impostors, ThatSayNothingAreGivenUpInTime) {
-  EXPECT_EQ(refusal_by([](const Metadata&) -> Lines { return {}; }, 500ms), "PeerLost");
+TEST(Impostors, ThatAreNotServersAreNamed) {
+  EXPECT_EQ(refusal_by(sends("HTTP/1.1 400 Bad Request\r\n\r\n" + std::string(200, 'x'))), "Mismatch");
 }
 
-TEST(Servers, ThatSendWhatIsNoMessageAreCutOffByName) {
-  for (const std::string& message :
-       {std::string(1, '\0'), std::string("\7text"), std::string(std::size_t{3} << 20, '\1')}) {
-    const Impostor impostor(letting_in(kSecret, Role::answerer, message));
+TEST(Impostors, ThatSendNothingAreGivenUpInTime) {
+  base::Guarded<bool> is_done{false};
+  EXPECT_EQ(refusal_by(
+                [&](const sockets::Descriptor&) {
+                  is_done.wait_until(
+                      std::chrono::steady_clock::now() + 600ms, [](bool done) { return done; }, [](bool) {});
+                },
+                500ms),
+            "PeerLost");
+}
+
+TEST(Servers, ThatSendMalformedFramesAreCutOffByName) {
+  for (const std::string& bytes : {std::string(8, '\0'), frame_of(FrameKind::message, "early"),
+                                   greeting() + std::string("\xff\xff\xff\xff\2\0\0\0", 8)}) {
+    const Impostor impostor([&](const sockets::Descriptor& listener) {
+      RawEnd end = RawEnd::answering(listener, hello(), kRight);
+      EXPECT_TRUE(end.is_in());
+      end.write(bytes);
+      EXPECT_NE(end.read_all().size(), 0U);
+    });
     Record record;
     EndOptions options = end_named("worker 0");
     options.silence = 500ms;  // the impostor does not answer a farewell
     const auto stream = dial(impostor.address(), options, record.events());
-    EXPECT_EQ(stream->peer(), "server 0");
+    EXPECT_EQ(text_of(stream->peer()), "server 0");
     EXPECT_EQ(record.await_failure(), "Corrupt");
     EXPECT_EQ(record.messages(), 0U);
   }
 }
 
 }  // namespace
-}  // namespace syncopate::server::rpc
+}  // namespace syncopate::server::streams

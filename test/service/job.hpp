@@ -39,9 +39,13 @@ class Servers final {
   [[nodiscard]] const ServerOptions& options(std::size_t index) const { return options_[index]; }
   void stop(std::size_t index) { servers_[index].reset(); }
   void start(std::size_t index) { servers_[index] = Server::start(options_[index]); }
-  /// Whether every server has a replica, so that any one of them may die.
+  /// Whether every server has its tables and a replica, so that any one of them may die.
   [[nodiscard]] bool are_replicated() const {
-    return std::ranges::all_of(servers_, [](const auto& server) { return server->status().keeps_replica; });
+    for (std::size_t index = 0; index < servers_.size(); ++index) {
+      const ServerStatus own = servers_[index]->status(), keeper = servers_[(index + 1) % servers_.size()]->status();
+      if (!keeper.keeps_replica || own.kept_bytes != keeper.replica_bytes) return false;
+    }
+    return true;
   }
   Server& operator[](std::size_t index) { return *servers_[index]; }
 

@@ -34,12 +34,12 @@ struct Received {
   [[nodiscard]] bool has(RelayKind kind) const { return !all.empty() && all.back().kind == kind; }
 };
 
-class Recorder final : public rpc::Stream {
+class Recorder final : public streams::Stream {
  public:
   explicit Recorder(Received& received) : received_(received) {}
   void end() override { received_.has_ended = true; }
   void close(std::string_view) override { received_.is_closed = true; }
-  [[nodiscard]] const std::string& peer() const noexcept override { return peer_; }
+  [[nodiscard]] const streams::Identity& peer() const noexcept override { return peer_; }
   void send(std::uint64_t, base::ConstBytes head, Payload) override {
     const auto bytes = std::make_shared<std::vector<std::byte>>(head.begin(), head.end());
     received_.all.push_back(relayed_of({bytes, base::ConstBytes(*bytes)}));
@@ -47,14 +47,14 @@ class Recorder final : public rpc::Stream {
 
  private:
   Received& received_;
-  const std::string peer_ = "server 0";
+  const streams::Identity peer_{.role = streams::Identity::Role::server};
 };
 
 /// A process that claims to be server 0.
 struct Process {
   std::uint64_t number = 0;
   Received received{};
-  rpc::StreamEvents events{};
+  streams::StreamEvents events{};
 
   void tell(const Relayed& relayed) const {
     const auto head = head_of(relayed);

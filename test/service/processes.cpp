@@ -7,7 +7,7 @@
 #include "service/child.hpp"
 #include "service/ends.hpp"
 
-namespace syncopate::server::rpc {
+namespace syncopate::server::streams {
 namespace {
 
 using namespace test;
@@ -141,4 +141,4 @@ TEST(Fork, AChildLeavesItsParentsStreamsAlone) {
 }
 
 }  // namespace
-}  // namespace syncopate::server::rpc
+}  // namespace syncopate::server::streams

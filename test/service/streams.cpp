@@ -6,7 +6,7 @@
 #include "sanitized.hpp"
 #include "service/ends.hpp"
 
-namespace syncopate::server::rpc {
+namespace syncopate::server::streams {
 namespace {
 
 using namespace test;
@@ -31,8 +31,8 @@ TEST_P(Addresses, AMessageArrivesWholeOnceAndInOrderBothWays) {
                 [](Stream& stream, const std::string& message) { stream.send(5, head_of("echo "), body_of(message)); });
   Record record;
   const auto stream = dial(server.address(), end_named("worker 3"), record.events());
-  EXPECT_EQ(stream->peer(), "server 0");
-  EXPECT_EQ(server.stream().peer(), "worker 3");
+  EXPECT_EQ(text_of(stream->peer()), "server 0");
+  EXPECT_EQ(text_of(server.stream().peer()), "worker 3");
   std::vector<std::string> sent;
   for (const std::size_t bytes : {1U, 2U, 63U, 64U, 65U, 4096U, 70'000U, 1U << 20, 1U << 20, 3U})
     sent.push_back(drawn(std::min<std::size_t>(bytes, kMostBodyBytes - 5), sent.size()));
@@ -98,7 +98,7 @@ TEST(Streams, LowerNumbersOvertakeWhatHasNotLeft) {
   for (const std::string& message : server.record().await_messages(kMany + 3))
     order.push_back(message.size() > kMostBodyBytes ? message.substr(0, 1) : message);
   const auto at = [&](const char* name) { return std::ranges::find(order, name) - order.begin(); };
-  EXPECT_LT(at("first"), 8) << "it waited behind more than what gRPC and the kernel hold";
+  EXPECT_LT(at("first"), 8) << "it waited behind more than what the connection and the kernel hold";
   EXPECT_EQ(at("second"), at("first") + 1);
   EXPECT_EQ(at("third"), at("first") + 2);
   std::erase_if(order, [](const std::string& message) { return message.size() > 1; });
@@ -149,4 +149,4 @@ TEST(Streams, ManyWorkersSendAtTheSameTime) {
 }
 
 }  // namespace
-}  // namespace syncopate::server::rpc
+}  // namespace syncopate::server::streams

@@ -3,12 +3,7 @@ if(NOT TARGET syncopate-train)
   set_target_properties(test_train PROPERTIES EXCLUDE_FROM_ALL TRUE)
   return()
 endif()
-add_dependencies(test_train syncopate-cli syncopate-train example_own_model)
-if(TARGET syncopate_server)
-  add_dependencies(test_train syncopate-server)
-else()  # without gRPC there are no servers
-  set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/served.cpp PROPERTIES HEADER_FILE_ONLY ON)
-endif()
+add_dependencies(test_train syncopate-cli syncopate-train syncopate-server example_own_model)
 find_package(nlohmann_json REQUIRED)
 file(GLOB ranks CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/programs/train/ranks/*.cpp)  # no tensors: tested by itself too
 target_sources(test_train PRIVATE ${PROJECT_SOURCE_DIR}/test/process/run_program.cpp ${ranks}

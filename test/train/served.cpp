@@ -30,7 +30,7 @@ TEST_F(Served, TheRecordNamesItsTransportPolicyAndServers) {
   const Ended ended = with_servers(2, 2, "--steps 3 --out " + folder / "run");
   ASSERT_EQ(ended.code, 0) << ended.error;
   const auto run = nlohmann::json::parse(file_text(folder / "run/run.json"));
-  EXPECT_EQ(run.at("transport"), "grpc");
+  EXPECT_EQ(run.at("transport"), "streams");
   EXPECT_EQ(run.at("policy"), "front_first");
   EXPECT_EQ(run.at("consistency"), "bsp");
   for (const auto& end : rows(ended, "end")) {

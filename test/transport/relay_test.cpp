@@ -161,7 +161,7 @@ TEST(Relay, ThatEndsTlsItselfIsRefusedByBoth) {
   for (const connect::Handshake* side : {&relayed.caller, &relayed.called}) {
     EXPECT_EQ(side->state(), connect::Handshake::State::refused);
     EXPECT_EQ(side->cause(), connect::Handshake::Cause::unauthorized);
-    EXPECT_TRUE(test::contains(side->reason(), "something between the two ranks answers")) << side->reason();
+    EXPECT_TRUE(test::contains(side->reason(), "something between the two ends answers")) << side->reason();
   }
 }
 

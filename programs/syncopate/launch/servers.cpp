@@ -20,23 +20,7 @@ Servers::Servers(const JobOptions& options, const SecretFile& secret) : options_
   const auto now = std::chrono::system_clock::now().time_since_epoch().count();
   job_ = fmt::format("run-{}-{:x}", getpid(), now);
   environment_["SYNCOPATE_JOB"] = job_;
-  if (options.lab != nullptr) make_certificates();
-}
-
-Servers::~Servers() {
-  std::error_code ignored;
-  if (!certificates_.empty()) std::filesystem::remove_all(certificates_, ignored);
-}
-
-void Servers::make_certificates() {
-  certificates_ = fmt::format("{}/{}-certificates", runtime_folder(), job_);
-  process::Program program{.argv = {options_.server_program, "certificates", certificates_}};
-  for (int host = 0; host < options_.lab->options().hosts; ++host) {
-    program.argv.emplace_back("--host");
-    program.argv.push_back(fmt::format("host{}={}", host, options_.lab->address(host)));
-  }
-  process::run_quietly(program);
-  environment_["SYNCOPATE_TLS_AUTHORITY"] = certificates_ + "/authority.pem";
+  if (!options.tls.empty()) environment_["SYNCOPATE_TLS"] = options.tls;
 }
 
 std::map<std::string, std::string> Servers::environment(int host) const {
@@ -45,9 +29,6 @@ std::map<std::string, std::string> Servers::environment(int host) const {
   for (int server = 0; server < options_.servers; ++server)
     addresses +=
         fmt::format("{}{}", addresses.empty() ? "" : ",", host_of(server) == host ? name(server) : address(server));
-  if (certificates_.empty()) return environment;
-  environment["SYNCOPATE_TLS_CERTIFICATE"] = fmt::format("{}/host{}.pem", certificates_, host);
-  environment["SYNCOPATE_TLS_KEY"] = fmt::format("{}/host{}-key.pem", certificates_, host);
   return environment;
 }
 

@@ -12,14 +12,10 @@
 namespace syncopate::tools::launch {
 
 /// Each serves under a name that only processes of its host reach; in a lab, where server k runs on host k modulo their
-/// number, for the other hosts also by TLS, with certificates that are made for this job and go with this object.
+/// number, also at an address for the other hosts.
 class Servers final {
  public:
   Servers(const JobOptions& options, const SecretFile& secret);
-
-  ~Servers();
-  Servers(const Servers&) = delete;
-  Servers& operator=(const Servers&) = delete;
 
   /// Environment of ranks and servers on host `host` of the lab.
   [[nodiscard]] std::map<std::string, std::string> environment(int host) const;
@@ -29,13 +25,11 @@ class Servers final {
   [[nodiscard]] int host_of(int server) const;
   [[nodiscard]] std::string name(int server) const;     ///< on its own host
   [[nodiscard]] std::string address(int server) const;  ///< from other hosts of the lab
-  void make_certificates();
 
   const JobOptions& options_;
   const std::string secret_file_;
   std::string job_;
   std::map<std::string, std::string> environment_;  ///< the same for all
-  std::string certificates_;                        ///< folder; empty: none are needed
 };
 
 }  // namespace syncopate::tools::launch

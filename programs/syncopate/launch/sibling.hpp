@@ -18,9 +18,9 @@ inline constexpr Sibling kTrainer{
     "syncopate-train",
     "libtorch; in the source tree run scripts/install, or configure with -DSYNCOPATE_LIBTORCH=DIR, and build again",
     true};
-inline constexpr Sibling kServer{"syncopate-server", "gRPC; run scripts/install, and build again"};
+inline constexpr Sibling kServer{"syncopate-server", "the build of all programs; build or install again"};
 /// A worker of `syncopate bench server`.
-inline constexpr Sibling kBenchServer{"bench_server", "gRPC and SYNCOPATE_BENCHMARKS=ON"};
+inline constexpr Sibling kBenchServer{"bench_server", "SYNCOPATE_BENCHMARKS=ON"};
 
 /// Its absolute path. Throws Misuse where it was not built, or where a wheel's PyTorch is missing or another one.
 [[nodiscard]] std::string path_of(const Sibling& sibling, const Session& session);

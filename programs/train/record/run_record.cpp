@@ -21,7 +21,7 @@ Json run_record(const Run& run, const TrainingState& state, const Part& part, co
   Json record{{"model", o.model},
               {"data", o.data},
               {"ranks", run.place.ranks},
-              {"transport", run.is_served() ? "grpc" : run.group.transport()},
+              {"transport", run.is_served() ? "streams" : run.group.transport()},
               {"policy", run.is_served() ? kServedPolicy : o.policy},
               {"codec", plan.refused_codec.empty() ? now.codec : "none"},
               {"exchange", now.exchange},

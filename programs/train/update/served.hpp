@@ -20,8 +20,7 @@ struct Place {
   int rank = 0, ranks = 1;
 };
 
-/// For the exchange "parameter_server": the place that SYNCOPATE_SERVERS, _RANK and _SIZE define. Throws Misuse, also
-/// if this program was built without gRPC.
+/// For the exchange "parameter_server": the place that SYNCOPATE_SERVERS, _RANK and _SIZE define. Throws Misuse.
 [[nodiscard]] Place place_among_workers();
 
 /// The state of a server at the end of the run, as worker 0 read it.

@@ -29,7 +29,12 @@ std::string text_of(const Payload& payload) {
 }  // namespace
 
 Links::Links(const WorkerOptions& options, Take take)
-    : options_(options), take_(std::move(take)), process_(drawn_process()), links_(options.servers.size()) {
+    : options_(options),
+      take_(std::move(take)),
+      process_(drawn_process()),
+      links_(options.servers.size()),
+      streams_(end_options(options.access, {.role = streams::Identity::Role::worker, .index = options.worker},
+                           options.log)) {
   for (std::size_t server = 0; server < servers(); ++server) dial(server, options.timeout);
   keeper_ = std::jthread([this](const std::stop_token& stop) { keep(stop); });
 }
@@ -42,7 +47,7 @@ Links::~Links() {
   }
   changed_.notify_all();
   if (keeper_.joinable()) keeper_.join();
-  std::vector<std::shared_ptr<rpc::Stream>> streams;
+  std::vector<std::shared_ptr<streams::Stream>> streams;
   {
     const base::Lock lock(mutex_);
     streams.swap(retired_);
@@ -63,12 +68,10 @@ void Links::dial(std::size_t server, std::chrono::milliseconds patience) {
     life = ++links_[server].life;
     links_[server].is_welcome = false;
   }
-  rpc::EndOptions end = end_options(options_.access, name_of_worker(options_.worker), options_.log);
-  end.patience = patience;
-  std::shared_ptr<rpc::Stream> stream =
-      rpc::dial(options_.servers[server], end,
-                {.received = [this, server, life](Payload bytes) { receive(server, life, std::move(bytes)); },
-                 .ended = [this, server, life](const rpc::Ending& ending) { lose(server, life, ending); }});
+  std::shared_ptr<streams::Stream> stream = streams_.dial(
+      {.address = options_.servers[server], .server = static_cast<std::int32_t>(server), .patience = patience},
+      {.received = [this, server, life](Payload bytes) { receive(server, life, std::move(bytes)); },
+       .ended = [this, server, life](const streams::Ending& ending) { lose(server, life, ending); }});
   const base::Lock lock(mutex_);
   Link& link = links_[server];
   if (link.life == life)
@@ -79,7 +82,7 @@ void Links::dial(std::size_t server, std::chrono::milliseconds patience) {
 
 /// The setup carries the step from which this worker begins. After all servers have welcomed it, it only resumes (0).
 void Links::greet(std::size_t server) {
-  std::shared_ptr<rpc::Stream> stream;
+  std::shared_ptr<streams::Stream> stream;
   Message setup{.kind = MessageKind::setup, .version = process_};
   Payload body;
   {
@@ -132,7 +135,7 @@ void Links::open(std::function<void(std::size_t)> renewed) {
 }
 
 void Links::send(Request request) {
-  std::shared_ptr<rpc::Stream> stream;
+  std::shared_ptr<streams::Stream> stream;
   {
     const base::Lock lock(mutex_);
     const Link& link = links_[request.server];
@@ -150,7 +153,7 @@ void Links::leave() {
   }
   for (std::size_t server = 0; server < servers(); ++server) {
     send({server, ~std::uint64_t{0}, {.kind = MessageKind::finish}});
-    std::shared_ptr<rpc::Stream> stream;
+    std::shared_ptr<streams::Stream> stream;
     {
       const base::Lock lock(mutex_);
       stream = links_[server].stream;
@@ -159,7 +162,7 @@ void Links::leave() {
   }
 }
 
-/// Runs on: gRPC's threads.
+/// Runs on: the streams' thread.
 void Links::receive(std::size_t server, std::uint64_t life, Payload bytes) {
   const std::size_t length = bytes.bytes.size();
   Message message = message_of(std::move(bytes), false);
@@ -192,8 +195,8 @@ void Links::receive(std::size_t server, std::uint64_t life, Payload bytes) {
   changed_.notify_all();
 }
 
-/// Runs on: gRPC's threads. The keeper redials if another stream can recover from the loss.
-void Links::lose(std::size_t server, std::uint64_t life, const rpc::Ending& ending) {
+/// Runs on: the streams' thread. The keeper redials if another stream can recover from the loss.
+void Links::lose(std::size_t server, std::uint64_t life, const streams::Ending& ending) {
   if (ending.failure && *ending.failure != ErrorKind::peer_lost)
     fail(error_of(*ending.failure, fmt::format("{}: {}", where(server), ending.reason)));
   const base::Lock lock(mutex_);
@@ -212,7 +215,7 @@ void Links::lose(std::size_t server, std::uint64_t life, const rpc::Ending& endi
 void Links::keep(const std::stop_token& stop) {
   std::vector<std::optional<base::Time>> lost_since(servers());
   while (!stop.stop_requested()) {
-    std::vector<std::shared_ptr<rpc::Stream>> retired;
+    std::vector<std::shared_ptr<streams::Stream>> retired;
     std::vector<std::size_t> broken;
     {
       base::Lock lock(mutex_);

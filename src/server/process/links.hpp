@@ -12,6 +12,7 @@
 #include "base/mutex.hpp"
 #include "server/message.hpp"
 #include "server/process/access.hpp"
+#include "server/streams/streams.hpp"
 #include "server/table/worker_tables.hpp"
 
 namespace syncopate::server {
@@ -21,8 +22,8 @@ namespace syncopate::server {
 class Links final {
  public:
   using Take = std::function<void(std::size_t server, Message message)>;
-  /// Dials every server, one after the other. `take` receives the servers' messages, on gRPC's threads. Throws as
-  /// rpc::dial.
+  /// Dials every server, one after the other. `take` receives the servers' messages, on the streams' thread. Throws as
+  /// `Streams::dial`.
   Links(const WorkerOptions& options, Take take);
   ~Links();
   Links(const Links&) = delete;
@@ -31,7 +32,7 @@ class Links final {
   /// Sends the setup to every server, and waits until all have accepted it. Returns the first step in which this worker
   /// takes part: 0, or a later one if it comes late. Throws Mismatch, Misuse, Timeout, PeerLost.
   [[nodiscard]] Clock introduce(const Setup& setup);
-  /// From now on, `renewed` is called when a broken stream has been replaced, on gRPC's threads.
+  /// From now on, `renewed` is called when a broken stream has been replaced, on the streams' thread.
   void open(std::function<void(std::size_t server)> renewed);
   /// Sends, or drops if the stream is broken: unanswered requests are sent again when it is renewed.
   void send(Request request);
@@ -49,9 +50,9 @@ class Links final {
 
  private:
   struct Link {
-    std::shared_ptr<rpc::Stream> stream{};  ///< null: out of reach
-    std::uint64_t life = 0;                 ///< counts streams
-    bool is_welcome = false;                ///< the server has answered on this stream
+    std::shared_ptr<streams::Stream> stream{};  ///< null: out of reach
+    std::uint64_t life = 0;                     ///< counts streams
+    bool is_welcome = false;                    ///< the server has answered on this stream
     std::optional<Message> welcome{};
   };
 
@@ -60,7 +61,7 @@ class Links final {
   void greet(std::size_t server);
   [[nodiscard]] Clock greet_all(Clock from);
   void receive(std::size_t server, std::uint64_t life, Payload bytes);
-  void lose(std::size_t server, std::uint64_t life, const rpc::Ending& ending);
+  void lose(std::size_t server, std::uint64_t life, const streams::Ending& ending);
   void keep(const std::stop_token& stop);
   void fail(std::exception_ptr failure);
   [[nodiscard]] std::string where(std::size_t server) const;
@@ -77,7 +78,7 @@ class Links final {
   mutable base::Mutex mutex_;
   base::Condition changed_;
   std::vector<Link> links_ SYNCOPATE_GUARDED_BY(mutex_);  ///< one per server
-  std::vector<std::shared_ptr<rpc::Stream>> retired_ SYNCOPATE_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<streams::Stream>> retired_ SYNCOPATE_GUARDED_BY(mutex_);
   std::function<void(std::size_t)> renewed_ SYNCOPATE_GUARDED_BY(mutex_);
   std::string setup_ SYNCOPATE_GUARDED_BY(mutex_);  ///< as bytes; empty before `introduce`
   Clock from_ SYNCOPATE_GUARDED_BY(mutex_) = 0;     ///< it participates from this step on, as far as it has reported
@@ -86,6 +87,7 @@ class Links final {
   bool has_left_ SYNCOPATE_GUARDED_BY(mutex_) = false;
   std::exception_ptr failure_ SYNCOPATE_GUARDED_BY(mutex_);
   WorkerStatistics statistics_ SYNCOPATE_GUARDED_BY(mutex_);
+  streams::Streams streams_;
   std::jthread keeper_;
 };
 

@@ -6,7 +6,7 @@
 
 namespace syncopate::server {
 
-std::shared_ptr<Newcomer> Newcomers::arrive(std::size_t worker, std::unique_ptr<rpc::Stream> stream) {
+std::shared_ptr<Newcomer> Newcomers::arrive(std::size_t worker, std::unique_ptr<streams::Stream> stream) {
   slots_.expect(worker, 1);
   return std::make_shared<Newcomer>(Newcomer{.worker = worker, .stream = std::move(stream)});
 }

@@ -11,11 +11,11 @@
 namespace syncopate::server {
 
 struct Newcomer {
-  std::size_t worker = 0;                 ///< as claimed
-  std::shared_ptr<rpc::Stream> stream{};  ///< null: it has the slot, or has left
-  std::optional<std::uint64_t> life{};    ///< of the stream, once it has the slot
-  Message first{};                        ///< while it waits for the slot
-  base::Time deadline{};                  ///< while it waits for the slot
+  std::size_t worker = 0;                     ///< as claimed
+  std::shared_ptr<streams::Stream> stream{};  ///< null: it has the slot, or has left
+  std::optional<std::uint64_t> life{};        ///< of the stream, once it has the slot
+  Message first{};                            ///< while it waits for the slot
+  base::Time deadline{};                      ///< while it waits for the slot
   bool is_refused = false;
 };
 
@@ -26,7 +26,7 @@ class Newcomers final {
   /// `bound`: longer than a stream takes to end after its other end falls silent.
   Newcomers(WorkerSlots& slots, base::Duration bound) : slots_(slots), bound_(bound) {}
 
-  [[nodiscard]] std::shared_ptr<Newcomer> arrive(std::size_t worker, std::unique_ptr<rpc::Stream> stream);
+  [[nodiscard]] std::shared_ptr<Newcomer> arrive(std::size_t worker, std::unique_ptr<streams::Stream> stream);
   [[nodiscard]] std::optional<std::uint64_t> life_of(const Newcomer& newcomer) const;
   [[nodiscard]] bool is_refused(const Newcomer& newcomer) const;
   /// Handles a first message that fits the job: the newcomer gets the slot, and its stream's number is returned, or it

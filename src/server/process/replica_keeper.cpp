@@ -27,15 +27,15 @@ void ReplicaKeeper::forget() {
   has_ = 0;
 }
 
-rpc::StreamEvents ReplicaKeeper::accept(std::unique_ptr<rpc::Stream> stream) {
+streams::StreamEvents ReplicaKeeper::accept(std::unique_ptr<streams::Stream> stream) {
   const base::Lock lock(mutex_);
   const std::uint64_t life = ++lives_;
   claimants_[life].stream = std::move(stream);
   return {.received = [this, life](Payload bytes) { receive(life, std::move(bytes)); },
-          .ended = [this, life](const rpc::Ending& ending) { lose(life, ending); }};
+          .ended = [this, life](const streams::Ending& ending) { lose(life, ending); }};
 }
 
-/// Runs on: gRPC's threads.
+/// Runs on: the streams' thread.
 void ReplicaKeeper::receive(std::uint64_t life, Payload bytes) {
   const base::Lock lock(mutex_);
   const auto claimant = claimants_.find(life);
@@ -114,7 +114,7 @@ void ReplicaKeeper::tell(RelayKind kind, std::uint64_t number) const {
   stream_->send(0, head_of(Relayed{.kind = kind, .number = number}), {});
 }
 
-void ReplicaKeeper::lose(std::uint64_t life, const rpc::Ending& ending) {
+void ReplicaKeeper::lose(std::uint64_t life, const streams::Ending& ending) {
   const base::Lock lock(mutex_);
   if (auto claimant = claimants_.extract(life)) return retired_.push_back(std::move(claimant.mapped().stream));
   if (life != life_) return;
@@ -126,7 +126,7 @@ void ReplicaKeeper::lose(std::uint64_t life, const rpc::Ending& ending) {
 }
 
 void ReplicaKeeper::turn() {
-  std::vector<std::shared_ptr<rpc::Stream>> retired;
+  std::vector<std::shared_ptr<streams::Stream>> retired;
   {
     const base::Lock lock(mutex_);
     consider_waiting();
@@ -145,7 +145,7 @@ void ReplicaKeeper::hand_over() const {
 }
 
 void ReplicaKeeper::end() {
-  std::vector<std::shared_ptr<rpc::Stream>> streams;
+  std::vector<std::shared_ptr<streams::Stream>> streams;
   {
     const base::Lock lock(mutex_);
     life_ = 0;

@@ -7,7 +7,7 @@
 
 #include "base/clock.hpp"
 #include "base/mutex.hpp"
-#include "server/rpc/stream.hpp"
+#include "server/streams/stream.hpp"
 #include "server/table/server_tables.hpp"
 #include "syncopate/server.hpp"
 
@@ -26,7 +26,7 @@ class ReplicaKeeper final {
 
   /// Takes a further stream of the server, or of a process that claims to be it. Its claim decides whether it replaces
   /// the current one.
-  [[nodiscard]] rpc::StreamEvents accept(std::unique_ptr<rpc::Stream> stream);
+  [[nodiscard]] streams::StreamEvents accept(std::unique_ptr<streams::Stream> stream);
   /// Call it repeatedly: admits or refuses who waits, hands over, and ends streams that are closed, which callbacks
   /// must not do.
   void turn();
@@ -37,7 +37,7 @@ class ReplicaKeeper final {
  private:
   /// A stream that is not the server's yet, or never will be.
   struct Claimant {
-    std::shared_ptr<rpc::Stream> stream{};
+    std::shared_ptr<streams::Stream> stream{};
     std::uint64_t process = 0;  ///< 0: it has not claimed
     bool is_empty = false;      ///< it has no tables
     bool is_waiting = false;    ///< for the end of the current stream, until `deadline`
@@ -52,7 +52,7 @@ class ReplicaKeeper final {
   void tell(RelayKind kind, std::uint64_t number) const SYNCOPATE_REQUIRES(mutex_);
   void hand_over() const SYNCOPATE_REQUIRES(mutex_);
   void forget() SYNCOPATE_REQUIRES(mutex_);
-  void lose(std::uint64_t life, const rpc::Ending& ending);
+  void lose(std::uint64_t life, const streams::Ending& ending);
 
   const std::size_t server_, memory_bytes_;
   const base::Duration bound_;
@@ -65,13 +65,13 @@ class ReplicaKeeper final {
   std::uint64_t owner_ SYNCOPATE_GUARDED_BY(mutex_) = 0;  ///< the process that is the server; 0: none yet
   bool is_blank_ SYNCOPATE_GUARDED_BY(mutex_) =
       false;  ///< the owner came without tables, and has acknowledged nothing since
-  std::shared_ptr<rpc::Stream> stream_ SYNCOPATE_GUARDED_BY(mutex_);          ///< the owner's; null: it is away
+  std::shared_ptr<streams::Stream> stream_ SYNCOPATE_GUARDED_BY(mutex_);      ///< the owner's; null: it is away
   std::uint64_t life_ SYNCOPATE_GUARDED_BY(mutex_) = 0;                       ///< of `stream_`
   std::uint64_t lives_ SYNCOPATE_GUARDED_BY(mutex_) = 0;                      ///< counts streams
   std::map<std::uint64_t, Claimant> claimants_ SYNCOPATE_GUARDED_BY(mutex_);  ///< by the number of their stream
   bool is_due_ SYNCOPATE_GUARDED_BY(mutex_) = false;                          ///< to hand over
   RecordReader reader_ SYNCOPATE_GUARDED_BY(mutex_);
-  std::vector<std::shared_ptr<rpc::Stream>> retired_ SYNCOPATE_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<streams::Stream>> retired_ SYNCOPATE_GUARDED_BY(mutex_);
 };
 
 }  // namespace syncopate::server

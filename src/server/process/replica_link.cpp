@@ -18,9 +18,11 @@ constexpr std::chrono::milliseconds kPause{50};
 
 }  // namespace
 
-ReplicaLink::ReplicaLink(std::string address, rpc::EndOptions end, ServerTables& tables, Events events)
-    : address_(std::move(address)),
-      end_(std::move(end)),
+ReplicaLink::ReplicaLink(streams::Streams& streams, Keeper keeper, syncopate::Log log, ServerTables& tables,
+                         Events events)
+    : streams_(streams),
+      keeper_(std::move(keeper)),
+      log_(std::move(log)),
       process_(drawn_process()),
       tables_(tables),
       events_(std::move(events)) {}
@@ -56,12 +58,12 @@ bool ReplicaLink::serve_once() {
   tables_.pause();
   state_.change([](State& state) { state = {.is_over = state.is_over}; });
   const auto reader = std::make_shared<RecordReader>(tables_.memory_bytes());
-  std::shared_ptr<rpc::Stream> stream;
+  std::shared_ptr<streams::Stream> stream;
   try {
-    stream = rpc::dial(
-        address_, end_,
+    stream = streams_.dial(
+        {.address = keeper_.address, .server = static_cast<std::int32_t>(keeper_.server), .patience = kAttempt},
         {.received = [this, reader](Payload bytes) { receive(*reader, std::move(bytes)); },
-         .ended = [this](const rpc::Ending& how) { state_.change([&](State& state) { state.ending = how; }); }});
+         .ended = [this](const streams::Ending& how) { state_.change([&](State& state) { state.ending = how; }); }});
   } catch (const PeerLost&) {
     return state_.with([](const State& state) { return !state.is_over; });
   }
@@ -92,7 +94,7 @@ bool ReplicaLink::serve_once() {
   return !end.is_over;
 }
 
-/// Runs on: gRPC's threads.
+/// Runs on: the streams' thread.
 void ReplicaLink::receive(RecordReader& reader, Payload bytes) {
   Relayed relayed = relayed_of(std::move(bytes));
   const bool is_answered = state_.with([](const State& state) { return state.holds.has_value(); });
@@ -108,24 +110,24 @@ void ReplicaLink::receive(RecordReader& reader, Payload bytes) {
 }
 
 /// Does not throw for an end that another stream can recover from: the keeper was lost, or could not follow.
-void ReplicaLink::consider(const rpc::Ending& ending) const {
+void ReplicaLink::consider(const streams::Ending& ending) const {
   if (!ending.failure) return;
   if (*ending.failure == ErrorKind::misuse || *ending.failure == ErrorKind::unauthorized)
     raise_error(*ending.failure, ending.reason);
-  end_.log.write(LogLevel::warning,
-                 fmt::format("{}: its replica at {} is out of reach: {}", end_.identity, address_, ending.reason));
+  log_.write(LogLevel::warning, fmt::format("server {}: its replica at {} is out of reach: {}", keeper_.of,
+                                            keeper_.address, ending.reason));
 }
 
 void ReplicaLink::report(RelayKind refusal) const {
   if (refusal == RelayKind::replaced)
     throw Mismatch(
-        fmt::format("another process took the place of {} while this one was silent or disconnected, and "
+        fmt::format("another process took the place of server {} while this one was silent or disconnected, and "
                     "has its tables; only one of the two may go on",
-                    end_.identity));
+                    keeper_.of));
   throw Mismatch(
-      fmt::format("{} is another live process, whose replica is at {}; give each server of the job its own "
+      fmt::format("server {} is another live process, whose replica is at {}; give each server of the job its own "
                   "--index, or end that process first",
-                  end_.identity, address_));
+                  keeper_.of, keeper_.address));
 }
 
 }  // namespace syncopate::server

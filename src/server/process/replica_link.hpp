@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "base/guarded.hpp"
-#include "server/rpc/stream.hpp"
+#include "server/streams/streams.hpp"
 #include "server/table/server_tables.hpp"
 
 namespace syncopate::server {
@@ -25,8 +25,13 @@ class ReplicaLink final {
     std::function<void(std::exception_ptr)> failed;
   };
 
-  /// `address`: of the keeper. `end.patience`: limit of one attempt to reach it. `tables` must outlive this.
-  ReplicaLink(std::string address, rpc::EndOptions end, ServerTables& tables, Events events);
+  struct Keeper {
+    std::string address;
+    std::size_t server = 0;  ///< the server that keeps the replica
+    std::size_t of = 0;      ///< this server
+  };
+  /// `streams` and `tables` must outlive this.
+  ReplicaLink(streams::Streams& streams, Keeper keeper, syncopate::Log log, ServerTables& tables, Events events);
   ~ReplicaLink() { end(); }
   ReplicaLink(const ReplicaLink&) = delete;
   ReplicaLink& operator=(const ReplicaLink&) = delete;
@@ -39,9 +44,9 @@ class ReplicaLink final {
 
  private:
   struct State {
-    std::shared_ptr<rpc::Stream> stream{};  ///< the current one; null: none, or not dialled yet
-    std::optional<std::uint64_t> holds{};   ///< the keeper's answer to the claim
-    std::optional<rpc::Ending> ending{};
+    std::shared_ptr<streams::Stream> stream{};  ///< the current one; null: none, or not dialled yet
+    std::optional<std::uint64_t> holds{};       ///< the keeper's answer to the claim
+    std::optional<streams::Ending> ending{};
     std::optional<RelayKind> refusal{};  ///< the keeper's answer, if it refuses the claim
     bool is_over = false;                ///< this object
   };
@@ -49,11 +54,12 @@ class ReplicaLink final {
   void run();
   [[nodiscard]] bool serve_once();
   void receive(RecordReader& reader, Payload bytes);
-  void consider(const rpc::Ending& ending) const;
+  void consider(const streams::Ending& ending) const;
   [[noreturn]] void report(RelayKind refusal) const;
 
-  const std::string address_;
-  const rpc::EndOptions end_;
+  streams::Streams& streams_;
+  const Keeper keeper_;
+  const syncopate::Log log_;
   const std::uint64_t process_;  ///< random; identifies this process
   ServerTables& tables_;
   const Events events_;

@@ -14,8 +14,8 @@
 #include "server/process/replica_link.hpp"
 #include "server/process/status.hpp"
 #include "server/process/worker_slots.hpp"
-#include "server/rpc/listener.hpp"
 #include "server/snapshot/snapshot_writer.hpp"
+#include "server/streams/streams.hpp"
 #include "server/table/server_tables.hpp"
 
 namespace syncopate {
@@ -52,6 +52,10 @@ void require_allowed(const ServerOptions& options) {
   base::require(options.snapshot_every > 0, "a snapshot every {} steps; allowed: 1 or more", options.snapshot_every);
 }
 
+using Role = streams::Identity::Role;
+
+streams::Identity own(std::size_t server) { return {.role = Role::server, .index = server}; }
+
 ServerOptions with_log(ServerOptions options) {
   options.log = with_environment_level(std::move(options.log));
   return options;
@@ -68,16 +72,17 @@ class Server::Impl {
             to_replica(), options.catalogue),
         slots_(options.patience),
         newcomers_(slots_, kLosing * options.access.silence) {
-    rpc::EndOptions end = end_options(options.access, name_of_server(options.index), options_.log);
+    const streams::EndOptions end = end_options(options.access, own(options.index), options_.log);
     if (options.replicas > 0)
       replica_.emplace(server_before(options), limit_of(options), kLosing * options.access.silence, options_.log,
                        options.catalogue);
     if (!options.snapshots.empty()) go_on();
     if (options.replicas == 0) open();
-    listener_ = rpc::listen(options.addresses, end,
-                            [this](std::unique_ptr<rpc::Stream> stream) { return accept(std::move(stream)); });
+    base::require(!options.addresses.empty(), "a parameter server needs an address; allowed: 1 or more");
+    streams_ = std::make_unique<streams::Streams>(
+        end, options.addresses, [this](std::unique_ptr<streams::Stream> stream) { return accept(std::move(stream)); });
     keeper_ = std::jthread([this](const std::stop_token& stop) { keep(stop); });
-    if (options.replicas > 0) link(std::move(end));
+    if (options.replicas > 0) link();
   }
 
   ~Impl() {
@@ -86,10 +91,10 @@ class Server::Impl {
     slots_.wake();
     keeper_.join();
     if (replica_) replica_->end();
-    listener_.reset();  // no callback comes after this
+    streams_.reset();  // no callback comes after this
   }
 
-  [[nodiscard]] const std::vector<std::string>& addresses() const noexcept { return listener_->addresses(); }
+  [[nodiscard]] const std::vector<std::string>& addresses() const noexcept { return streams_->addresses(); }
 
   [[nodiscard]] ServerStatus status() const {
     ServerStatus status;
@@ -129,42 +134,41 @@ class Server::Impl {
                         [this](ServerTables::Image image) { snapshots_->take(std::move(image)); });
   }
 
-  void link(rpc::EndOptions end) {
-    end.patience = kAttempt;  // a server ends within it
+  void link() {
+    const std::size_t keeper = (options_.index + 1) % options_.servers.size();
     link_ = std::make_unique<ReplicaLink>(
-        options_.servers[(options_.index + 1) % options_.servers.size()], std::move(end), tables_,
+        *streams_, ReplicaLink::Keeper{options_.servers[keeper], keeper, options_.index}, options_.log, tables_,
         ReplicaLink::Events{.joined = [this] { open(); },
                             .failed = [this](std::exception_ptr why) { slots_.fail(std::move(why)); }});
     link_->begin();
   }
 
-  rpc::StreamEvents accept(std::unique_ptr<rpc::Stream> stream) {
-    const std::string peer = stream->peer();
-    if (peer == kObserver) return tell_status(std::move(stream));
-    if (replica_ && peer == name_of_server(server_before(options_))) return replica_->accept(std::move(stream));
-    const std::optional<std::size_t> worker = worker_named(peer);
-    if (!worker)
+  streams::StreamEvents accept(std::unique_ptr<streams::Stream> stream) {
+    const streams::Identity peer = stream->peer();
+    if (peer.role == Role::observer) return tell_status(std::move(stream));
+    if (replica_ && peer == own(server_before(options_))) return replica_->accept(std::move(stream));
+    if (peer.role != Role::worker || peer.index >= kMostWorkers)
       return dismiss(std::move(stream), fmt::format("'{}' is neither a worker nor the replicated server; all "
                                                     "servers of a job take the same --servers and --replicas",
-                                                    peer));
-    const auto newcomer = newcomers_.arrive(*worker, std::move(stream));
+                                                    text_of(peer)));
+    const auto newcomer = newcomers_.arrive(peer.index, std::move(stream));
     return {.received = [this, newcomer](Payload message) { receive(newcomer, std::move(message)); },
-            .ended = [this, newcomer](const rpc::Ending& ending) { lose(*newcomer, ending); }};
+            .ended = [this, newcomer](const streams::Ending& ending) { lose(*newcomer, ending); }};
   }
 
-  rpc::StreamEvents tell_status(std::unique_ptr<rpc::Stream> stream) {
+  streams::StreamEvents tell_status(std::unique_ptr<streams::Stream> stream) {
     stream->send(0, head_of({.kind = MessageKind::status}), payload_of(bytes_of(status())));
     return dismiss(std::move(stream), {});
   }
 
   /// Ends the stream of a caller that takes no part. `why` empty: it has received its answer.
-  rpc::StreamEvents dismiss(std::unique_ptr<rpc::Stream> stream, const std::string& why) {
+  streams::StreamEvents dismiss(std::unique_ptr<streams::Stream> stream, const std::string& why) {
     stream->close(why);
     slots_.retire(std::move(stream));
-    return {.received = [](Payload) {}, .ended = [](const rpc::Ending&) {}};
+    return {.received = [](Payload) {}, .ended = [](const streams::Ending&) {}};
   }
 
-  /// Runs on: gRPC's threads. An exception ends the stream.
+  /// Runs on: the streams' thread. An exception ends the stream.
   void receive(const std::shared_ptr<Newcomer>& from, Payload bytes) {
     const std::size_t length = bytes.bytes.size();
     Message message = message_of(std::move(bytes), true);
@@ -212,7 +216,7 @@ class Server::Impl {
             .body = payload_of(error.what())};
   }
 
-  void lose(Newcomer& newcomer, const rpc::Ending& ending) {
+  void lose(Newcomer& newcomer, const streams::Ending& ending) {
     const auto life = newcomers_.leave(newcomer);
     if (!life || !slots_.lose(newcomer.worker, *life)) return;
     options_.log.write(LogLevel::warning, fmt::format("server {}: worker {} disconnected; waiting {:g} s for it: {}",
@@ -257,7 +261,7 @@ class Server::Impl {
   Newcomers newcomers_;
   std::optional<ReplicaKeeper> replica_;  ///< of the previous server
   std::unique_ptr<ReplicaLink> link_;     ///< to this server's replica
-  std::unique_ptr<rpc::Listener> listener_;
+  std::unique_ptr<streams::Streams> streams_;
   std::jthread keeper_;
 };
 

@@ -9,6 +9,7 @@
 #include "base/wire.hpp"
 #include "server/message.hpp"
 #include "server/process/access.hpp"
+#include "server/streams/streams.hpp"
 #include "syncopate/error.hpp"
 
 namespace syncopate::server {
@@ -51,17 +52,18 @@ using namespace server;
 ServerStatus status_of(const std::string& address, const JobAccess& access) {
   base::Guarded<std::optional<ServerStatus>> answer;
   base::Guarded<bool> has_ended{false};
+  streams::Streams streams(end_options(access, {.role = streams::Identity::Role::observer}, {}));
   const auto stream =
-      rpc::dial(address, end_options(access, std::string(kObserver), {}),
-                {.received =
-                     [&](Payload bytes) {
-                       const Message message = message_of(std::move(bytes), false);
-                       const base::ConstBytes body = message.body.bytes;
-                       answer.with([&](auto& status) {
-                         status = status_from({reinterpret_cast<const char*>(body.data()), body.size()});
-                       });
-                     },
-                 .ended = [&](const rpc::Ending&) { has_ended.change([](bool& ended) { ended = true; }); }});
+      streams.dial({.address = address},
+                   {.received =
+                        [&](Payload bytes) {
+                          const Message message = message_of(std::move(bytes), false);
+                          const base::ConstBytes body = message.body.bytes;
+                          answer.with([&](auto& status) {
+                            status = status_from({reinterpret_cast<const char*>(body.data()), body.size()});
+                          });
+                        },
+                    .ended = [&](const streams::Ending&) { has_ended.change([](bool& ended) { ended = true; }); }});
   const base::Time deadline = base::SteadyClock().now() + std::chrono::seconds(10);
   has_ended.wait_until(
       deadline, [](bool ended) { return ended; }, [](bool) {});

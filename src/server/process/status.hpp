@@ -9,7 +9,6 @@
 namespace syncopate::server {
 
 /// The name of a caller that requests a server's status.
-inline constexpr std::string_view kObserver = "observer";
 
 [[nodiscard]] std::string bytes_of(const ServerStatus& status);
 [[nodiscard]] ServerStatus status_from(std::string_view bytes);  ///< throws Corrupt

@@ -173,7 +173,7 @@ class TableWorker::Impl {
     }
   }
 
-  /// Runs on: gRPC's threads.
+  /// Runs on: the streams' thread.
   void take(std::size_t server, Message message) { tables_->receive(server, std::move(message)); }
 
   /// Checks again after every arrival.

@@ -6,15 +6,15 @@
 namespace syncopate::server {
 
 namespace {
-constexpr std::chrono::milliseconds kTurn{50};
+constexpr std::chrono::milliseconds kBetweenTurns{50};
 }  // namespace
 
-std::uint64_t WorkerSlots::take(std::size_t worker, std::shared_ptr<rpc::Stream> stream) {
+std::uint64_t WorkerSlots::take(std::size_t worker, std::shared_ptr<streams::Stream> stream) {
   const base::Lock lock(mutex_);
   return occupy(slots_[worker], std::move(stream), 0);
 }
 
-std::optional<std::uint64_t> WorkerSlots::take_free(std::size_t worker, std::shared_ptr<rpc::Stream> stream,
+std::optional<std::uint64_t> WorkerSlots::take_free(std::size_t worker, std::shared_ptr<streams::Stream> stream,
                                                     std::uint64_t process) {
   const base::Lock lock(mutex_);
   WorkerSlot& slot = slots_[worker];
@@ -22,7 +22,7 @@ std::optional<std::uint64_t> WorkerSlots::take_free(std::size_t worker, std::sha
   return occupy(slot, std::move(stream), process);
 }
 
-std::uint64_t WorkerSlots::occupy(WorkerSlot& slot, std::shared_ptr<rpc::Stream> stream, std::uint64_t process) {
+std::uint64_t WorkerSlots::occupy(WorkerSlot& slot, std::shared_ptr<streams::Stream> stream, std::uint64_t process) {
   if (slot.stream) {
     slot.stream->close("the worker has opened another stream");
     retired_.push_back(std::move(slot.stream));
@@ -61,7 +61,7 @@ std::vector<std::pair<std::size_t, Message>> WorkerSlots::open() {
 }
 
 void WorkerSlots::send(Outgoing outgoing) {
-  std::shared_ptr<rpc::Stream> stream;
+  std::shared_ptr<streams::Stream> stream;
   {
     const base::Lock lock(mutex_);
     const auto slot = slots_.find(outgoing.worker);
@@ -118,7 +118,7 @@ bool WorkerSlots::lose(std::size_t worker, std::uint64_t life) {
   return !slot.has_finished;
 }
 
-void WorkerSlots::retire(std::shared_ptr<rpc::Stream> stream) {
+void WorkerSlots::retire(std::shared_ptr<streams::Stream> stream) {
   const base::Lock lock(mutex_);
   retired_.push_back(std::move(stream));
   changed_.notify_all();
@@ -127,7 +127,7 @@ void WorkerSlots::retire(std::shared_ptr<rpc::Stream> stream) {
 std::vector<std::size_t> WorkerSlots::turn(std::size_t workers) {
   {
     base::Lock lock(mutex_);
-    const base::Time turn_end = base::SteadyClock().now() + kTurn;
+    const base::Time turn_end = base::SteadyClock().now() + kBetweenTurns;
     while (!is_woken_ && retired_.empty() && changed_.wait_until(lock, turn_end)) continue;
     is_woken_ = false;
   }
@@ -135,7 +135,7 @@ std::vector<std::size_t> WorkerSlots::turn(std::size_t workers) {
 }
 
 std::vector<std::size_t> WorkerSlots::due(std::size_t workers) {
-  std::vector<std::shared_ptr<rpc::Stream>> retired;
+  std::vector<std::shared_ptr<streams::Stream>> retired;
   base::Lock lock(mutex_);
   retired.swap(retired_);
   std::vector<std::size_t> given_up = overdue(workers);

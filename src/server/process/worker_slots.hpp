@@ -12,7 +12,7 @@
 
 #include "base/clock.hpp"
 #include "base/mutex.hpp"
-#include "server/rpc/stream.hpp"
+#include "server/streams/stream.hpp"
 #include "server/table/log.hpp"
 #include "syncopate/server.hpp"
 
@@ -26,9 +26,9 @@ class WorkerSlots final {
       : patience_(patience), clock_(std::move(clock)) {}
 
   /// Makes `stream` the worker's; cuts off its previous one. Returns the stream's number.
-  [[nodiscard]] std::uint64_t take(std::size_t worker, std::shared_ptr<rpc::Stream> stream);
+  [[nodiscard]] std::uint64_t take(std::size_t worker, std::shared_ptr<streams::Stream> stream);
   /// As `take`, if the worker is away or `process` already has its stream. Empty: another process has it.
-  [[nodiscard]] std::optional<std::uint64_t> take_free(std::size_t worker, std::shared_ptr<rpc::Stream> stream,
+  [[nodiscard]] std::optional<std::uint64_t> take_free(std::size_t worker, std::shared_ptr<streams::Stream> stream,
                                                        std::uint64_t process);
   /// Counts streams of that worker that have not taken its slot yet; while there are any it is not given up.
   void expect(std::size_t worker, int change);
@@ -49,7 +49,7 @@ class WorkerSlots final {
   /// Its stream has ended. False if that was an earlier stream, or the worker had finished.
   [[nodiscard]] bool lose(std::size_t worker, std::uint64_t life);
   /// A stream to end in the next turn.
-  void retire(std::shared_ptr<rpc::Stream> stream);
+  void retire(std::shared_ptr<streams::Stream> stream);
 
   /// Waits for a while, or until there is something to do; then calls `due`.
   [[nodiscard]] std::vector<std::size_t> turn(std::size_t workers);
@@ -66,15 +66,15 @@ class WorkerSlots final {
 
  private:
   struct WorkerSlot {
-    std::shared_ptr<rpc::Stream> stream{};  ///< the current one; null: the worker is away
-    std::uint64_t life = 0;                 ///< counts streams
-    std::uint64_t process = 0;              ///< of `stream`, as claimed; 0: unknown
-    int expected = 0;                       ///< streams that have not taken the slot
+    std::shared_ptr<streams::Stream> stream{};  ///< the current one; null: the worker is away
+    std::uint64_t life = 0;                     ///< counts streams
+    std::uint64_t process = 0;                  ///< of `stream`, as claimed; 0: unknown
+    int expected = 0;                           ///< streams that have not taken the slot
     base::Time away_since{};
     bool is_given_up = false, has_finished = false;
     std::optional<Message> first{};  ///< arrived before `open`
   };
-  [[nodiscard]] std::uint64_t occupy(WorkerSlot& slot, std::shared_ptr<rpc::Stream> stream, std::uint64_t process)
+  [[nodiscard]] std::uint64_t occupy(WorkerSlot& slot, std::shared_ptr<streams::Stream> stream, std::uint64_t process)
       SYNCOPATE_REQUIRES(mutex_);
   [[nodiscard]] std::vector<std::size_t> overdue(std::size_t workers) SYNCOPATE_REQUIRES(mutex_);
   [[nodiscard]] bool have_all_ended(std::size_t workers) const SYNCOPATE_REQUIRES(mutex_);
@@ -84,7 +84,7 @@ class WorkerSlots final {
   mutable base::Mutex mutex_;
   base::Condition changed_;
   std::map<std::size_t, WorkerSlot> slots_ SYNCOPATE_GUARDED_BY(mutex_);  ///< by worker
-  std::vector<std::shared_ptr<rpc::Stream>> retired_ SYNCOPATE_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<streams::Stream>> retired_ SYNCOPATE_GUARDED_BY(mutex_);
   std::optional<base::Time> began_ SYNCOPATE_GUARDED_BY(mutex_);
   bool is_open_ SYNCOPATE_GUARDED_BY(mutex_) = false, is_woken_ SYNCOPATE_GUARDED_BY(mutex_) = false;
   std::exception_ptr failure_ SYNCOPATE_GUARDED_BY(mutex_);

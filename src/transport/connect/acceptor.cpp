@@ -9,6 +9,7 @@
 #include <iterator>
 
 #include "syncopate/error.hpp"
+#include "transport/connect/peer_info.hpp"
 
 namespace syncopate::transport::connect {
 
@@ -32,8 +33,8 @@ void Acceptor::watch_listeners(std::uint32_t events) {
   for (std::size_t i = 0; i < listeners_.size(); ++i) poller_.change(listeners_[i], kFirstKey + i, events);
 }
 
-void Acceptor::call(const socket::Address& to, const socket::Address& from, const Hello& mine) {
-  attempt({to, from, mine, now() + options_.patience, {}});
+void Acceptor::call(const socket::Address& to, const socket::Address& from, const Hello& mine, base::Time deadline) {
+  attempt({to, from, mine, deadline, {}});
 }
 
 void Acceptor::attempt(Call call) {
@@ -63,7 +64,8 @@ void Acceptor::accept_all(const socket::Descriptor& listener) {
     socket::tune(socket);
     const socket::Address caller = socket::remote_address(socket);
     if (accepted_ >= options_.most_waiting) make_room();
-    const Hello mine{.version = {}, .group = options_.group, .from = options_.rank, .tls = encrypts(caller)};
+    const Hello mine{
+        .version = {}, .group = options_.group, .from = options_.rank, .tls = encrypts(socket::local_address(socket))};
     begin({Handshake::answer(socket::Channel(std::move(socket)), mine, options_.secret, options_.meeting), std::nullopt,
            caller.text(), now() + options_.stranger_patience, 0});
   }
@@ -135,8 +137,8 @@ void Acceptor::refuse(const Pending& pending, Handshake::Cause cause, const std:
 }
 
 /// Traffic of a unix socket does not leave the host, and may pass memory, which TLS cannot carry.
-bool Acceptor::encrypts(const socket::Address& other) const noexcept {
-  return options_.tls && other.family() != AF_UNIX;
+bool Acceptor::encrypts(const socket::Address& answerer) const noexcept {
+  return answerer.family() != AF_UNIX && connect::encrypts(options_.tls, answerer.is_public());
 }
 
 void Acceptor::expire(base::Time at) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "syncopate/group.hpp"
 #include "syncopate/log.hpp"
 #include "transport/connect/handshake.hpp"
 #include "transport/socket/poller.hpp"
@@ -16,9 +17,10 @@ struct AcceptorOptions {
   int rank = 0;
   std::uint64_t group = 0;
   std::string secret;
-  Digest meeting{};                                    ///< digest of all texts of the rendezvous; zeros before it
-  bool tls = false;                                    ///< encrypts connections, except those over unix sockets
-  base::Duration patience = std::chrono::seconds(10);  ///< limit of a call, with all its attempts
+  Digest meeting{};  ///< digest of all texts of the rendezvous; zeros before it
+  /// Encrypts connections, except those over unix sockets; automatic: those to public addresses.
+  TlsChoice tls = TlsChoice::off;
+  base::Duration patience = std::chrono::seconds(10);          ///< limit of a call, with all its attempts
   base::Duration stranger_patience = std::chrono::seconds(2);  ///< limit of a handshake that another rank began
   std::size_t most_waiting = 256;                              ///< limit of such handshakes, besides descriptors / 4
   Log log;
@@ -52,7 +54,10 @@ class Acceptor final {
   /// Accepts connections at `listener`, which must be listening. May be called for several listeners.
   void open(socket::Descriptor listener);
   /// Calls `mine.to` at `to`, and repeats the call when it is cut off. Ends as a connection or a refusal.
-  void call(const socket::Address& to, const socket::Address& from, const Hello& mine);
+  void call(const socket::Address& to, const socket::Address& from, const Hello& mine) {
+    call(to, from, mine, now() + options_.patience);
+  }
+  void call(const socket::Address& to, const socket::Address& from, const Hello& mine, base::Time deadline);
   void on_ready(const socket::Ready& ready);
   /// Cuts off handshakes whose time is over. Call it at `next_deadline` at the latest, and after the results were
   /// taken.
@@ -90,7 +95,7 @@ class Acceptor final {
   void finish(PendingMap::iterator pending);
   [[nodiscard]] Pending take(PendingMap::iterator pending);
   void refuse(const Pending& pending, Handshake::Cause cause, const std::string& reason);
-  [[nodiscard]] bool encrypts(const socket::Address& other) const noexcept;
+  [[nodiscard]] bool encrypts(const socket::Address& answerer) const noexcept;
 
   socket::Poller& poller_;
   AcceptorOptions options_;

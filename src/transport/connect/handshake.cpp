@@ -103,12 +103,24 @@ Hello read_hello(base::ConstBytes bytes) {
           .tls = base::get<std::uint8_t>(bytes, 52) != 0};
 }
 
+/// Why the other end, which has the secret, is not the one that this end wants, or wants another than this end.
+std::string misplaced(const Hello& mine, const Hello& theirs, bool is_caller) {
+  const bool is_server = mine.purpose >= Purpose::worker;
+  const char* const whole = is_server ? "job" : "group";
+  const auto kind = is_server ? "server" : "rank";
+  const int wanted = is_caller ? mine.to : theirs.to, found = is_caller ? theirs.from : mine.from;
+  if (mine.group != theirs.group)
+    return is_caller ? fmt::format("it is {} {} of another {}", kind, found, whole)
+                     : fmt::format("it looks for a {} of another {}", kind, whole);
+  return is_caller ? fmt::format("it is {} {}, not {} {}", kind, found, kind, wanted)
+                   : fmt::format("it looks for {} {}, this is {} {}", kind, wanted, kind, found);
+}
+
 constexpr const char* setting(bool tls) noexcept { return tls ? "on" : "off"; }
 
 constexpr const char* kUnproved =
     "it does not know this job's secret, or received other texts at the rendezvous, or something between the two "
-    "ranks "
-    "answers in its place";
+    "ends answers in its place";
 
 }  // namespace
 
@@ -201,8 +213,9 @@ void Handshake::judge_hello() {
         peer_.version, peer_.protocol, mine_.version, mine_.protocol);
   } else if (peer_.tls != mine_.tls) {
     cause_ = Cause::tls;
-    reason_ = fmt::format("it has TLS {}, this rank has it {}; set SYNCOPATE_TLS to on or off, the same on every rank",
-                          setting(peer_.tls), setting(mine_.tls));
+    reason_ =
+        fmt::format("it has TLS {}, this end has it {}; set SYNCOPATE_TLS to on or off, the same in every process",
+                    setting(peer_.tls), setting(mine_.tls));
   }
   if (caller_) return cause_ == Cause::version ? finish() : send(Step::send_proof, code_as(kCallerRole));
   mine_.purpose = peer_.purpose;
@@ -221,11 +234,12 @@ void Handshake::judge_proof() {
     return caller_ ? finish() : send(Step::send_proof, Digest{});  // zeros: the caller learns of it, and gets no proof
   }
   if (cause_ == Cause::tls) return finish();
-  const bool is_meant = peer_.group == mine_.group && (caller_ ? peer_.from == mine_.to : peer_.to == mine_.from);
+  const Hello &caller = caller_ ? mine_ : peer_, &answerer = caller_ ? peer_ : mine_;
+  const bool is_meant = caller.group == answerer.group &&
+                        (caller.to == answerer.from || (caller.to == kAnyone && caller.purpose >= Purpose::worker));
   if (!is_meant) {
     cause_ = Cause::stranger;
-    reason_ = caller_ ? fmt::format("it is rank {} of another group", peer_.from)
-                      : fmt::format("it looks for rank {} of another group", peer_.to);
+    reason_ = misplaced(mine_, peer_, caller_);
   }
   return caller_ ? finish() : proceed();
 }

@@ -26,7 +26,19 @@ struct Speaker {
 
 using base::crypto::Digest;
 
-enum class Purpose : std::uint8_t { rendezvous = 1, control = 2, data = 3, memory = 4 };
+/// The last three are those of streams to parameter servers, by the process that calls.
+enum class Purpose : std::uint8_t {
+  rendezvous = 1,
+  control = 2,
+  data = 3,
+  memory = 4,
+  worker = 5,
+  server = 6,
+  observer = 7
+};
+
+/// Value of `Hello::to` of a caller of a stream that accepts any server of its job.
+inline constexpr std::int32_t kAnyone = -1;
 
 inline constexpr std::uint16_t kProtocol = 2;
 inline constexpr std::size_t kHelloBytes = 96;
@@ -40,7 +52,7 @@ struct Hello {
   Purpose purpose = Purpose::data;
   std::uint64_t group = 0;
   std::int32_t from = -1;
-  std::int32_t to = -1;
+  std::int32_t to = kAnyone;
   std::uint32_t stream = 0;
   bool tls = false;  ///< the sender encrypts this connection
 };

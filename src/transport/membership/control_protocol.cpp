@@ -33,7 +33,7 @@ ControlProtocol::ControlProtocol(ControlOptions options, std::vector<socket::Des
                           .group = options_.group,
                           .secret = options_.secret,
                           .meeting = options_.meeting,
-                          .tls = options_.tls,
+                          .tls = options_.tls ? TlsChoice::on : TlsChoice::off,
                           .log = options_.log}),
       tree_(poller_) {
   if (size() == 1) return;

@@ -190,7 +190,7 @@ Address source_toward(const Address& destination) {
 
 void require_guarded(const Address& address, bool has_secret) {
   base::require(
-      address.loopback() || has_secret,
+      address.loopback() || address.family() == AF_UNIX || has_secret,
       "{} is not a loopback address, so the job needs a secret: put at least 16 random bytes into a file that "
       "only you can read, the same on every rank, and name it in SYNCOPATE_SECRET_FILE (`syncopate run` does "
       "this by itself)",

@@ -46,7 +46,7 @@ class Address final {
 [[nodiscard]] Address interface_address(std::string_view interface);
 /// The local address (port 0) from which packets to `destination` leave.
 [[nodiscard]] Address source_toward(const Address& destination);
-/// Throws Misuse with the remedy unless `address` is loopback or there is a secret.
+/// Throws Misuse with the remedy unless only this host reaches `address`, or there is a secret.
 void require_guarded(const Address& address, bool has_secret);
 
 /// Equal on two ranks exactly if they share a host: boot id, network namespace and addresses. Machines that were cloned

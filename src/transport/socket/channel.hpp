@@ -25,6 +25,8 @@ class Channel final {
 
   /// Encrypts all bytes from here on; they may move after `settle` has returned `some`. Throws SystemFailure.
   void secure(const TlsKey& key, TlsRole role) { tls_ = std::make_unique<Tls>(number(), key, role); }
+  /// Whether reads and writes share the state of TLS, so that only one thread may use the channel at a time.
+  [[nodiscard]] bool encrypts() const noexcept { return tls_ != nullptr; }
   [[nodiscard]] Moved settle() noexcept { return tls_->settle(); }
   /// For a reader that reads until nothing is left: a read may take more bytes from the kernel than it returns; no
   /// poller announces them again.

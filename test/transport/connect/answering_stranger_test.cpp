@@ -111,7 +111,7 @@ TEST_F(AnsweringStranger, WithTlsIsNamed) {
   std::ignore = first_words();
   const connect::Refusal refusal = refusal_after(hello::answer_by(other));
   EXPECT_EQ(refusal.cause, connect::Handshake::Cause::tls);
-  EXPECT_TRUE(test::contains(refusal.reason, "it has TLS on, this rank has it off")) << refusal.reason;
+  EXPECT_TRUE(test::contains(refusal.reason, "it has TLS on, this end has it off")) << refusal.reason;
 }
 
 TEST_F(AnsweringStranger, OfAnotherVersionIsNamed) {

@@ -30,9 +30,12 @@ Setup setup_of(World& world) {
   return setup;
 }
 
+constexpr virtual_world::Weather kWeather{.fastest = 10us, .slowest = 10ms, .buffer = std::size_t{256} << 10};
+
 }  // namespace
 
-Job::Job(std::uint64_t seed, bool prints) : world(seed), setup(setup_of(world)), rules(setup) {
+Job::Job(std::uint64_t seed, bool prints)
+    : world(seed), network(world, kWeather), setup(setup_of(world)), rules(setup) {
   world.prints = prints;
   replicas = setup.servers > 1 && world.happens(60) ? 1 : 0;
   steps = static_cast<Clock>(world.draw(4, 16));
@@ -54,6 +57,7 @@ Job::Job(std::uint64_t seed, bool prints) : world(seed), setup(setup_of(world)),
 Job::Job(const JobOptions& stated)
     : options(stated),
       world(stated.seed),
+      network(world, kWeather),
       setup(stated.setup),
       rules(setup),
       replicas(stated.kill_every_s > 0 ? 1 : 0),
@@ -70,8 +74,6 @@ Job::Job(const JobOptions& stated)
 }
 
 void Job::make_processes() {
-  servers_stop.resize(setup.servers);
-  workers_stop.resize(setup.workers);
   servers.resize(setup.servers);
   for (std::size_t i = 0; i < setup.servers; ++i) servers[i] = std::make_unique<ServerProcess>(*this, i);
   for (std::size_t i = 0; i < setup.workers; ++i) workers.push_back(std::make_unique<WorkerProcess>(*this, i, steps));
@@ -130,7 +132,6 @@ void Job::kill_server() {
   world.note("server is killed", index);
   ++kills;
   servers[index].reset();
-  servers_stop[index] = {};
   world.in(world.draw(10ms, Duration(700ms)), [this, index] {
     world.note("server is replaced", index);
     servers[index] = std::make_unique<ServerProcess>(*this, index);
@@ -160,20 +161,16 @@ void Job::draw_faults() {
         const Duration stop = world.draw(50ms, Duration(2500ms));
         may_give_up = may_give_up || stop > kSilence;
         scenario += fmt::format(", worker {} stops for {} ms", who, stop / 1ms);
-        world.in(sometime(), [this, who, stop] {
-          workers_stop[who] = world.now() + stop;
-          if (stop > kSilence)
-            world.in(kSilence, [this, who] {
-              for (std::size_t i = 0; i < servers.size(); ++i) workers[who]->cut(i);
-            });
-        });
+        world.in(sometime(), [this, who, stop] { workers[who]->machine.stop(world.now() + stop); });
         break;
       }
       case 5: {
         const std::size_t who = world.draw(0, servers.size() - 1);
-        const Duration stop = world.draw(50ms, kSilence);
+        const Duration stop = world.draw(50ms, kSilence - 100ms);
         scenario += fmt::format(", server {} stops for {} ms", who, stop / 1ms);
-        world.in(sometime(), [this, who, stop] { servers_stop[who] = world.now() + stop; });
+        world.in(sometime(), [this, who, stop] {
+          if (servers[who]) servers[who]->machine.stop(world.now() + stop);
+        });
         break;
       }
       default: {

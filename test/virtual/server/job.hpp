@@ -12,7 +12,7 @@
 #include "server/process/worker_slots.hpp"
 #include "server/table/server_tables.hpp"
 #include "server/table/worker_tables.hpp"
-#include "virtual/server/stream.hpp"
+#include "virtual/server/machine.hpp"
 
 namespace syncopate::virtual_server {
 
@@ -20,7 +20,6 @@ using server::Clock, server::Message, server::MessageKind;
 
 inline constexpr std::size_t kMemory = std::size_t{1} << 26;
 inline constexpr std::chrono::milliseconds kPatience{1000};  ///< of servers with workers that are away
-inline constexpr Duration kSilence = 500ms;                  ///< a stopped process's streams break after it
 
 struct Job;
 
@@ -29,15 +28,16 @@ class ServerProcess final {
  public:
   ServerProcess(Job& job, std::size_t index);
   ~ServerProcess();
-  [[nodiscard]] server::rpc::StreamEvents accept(std::size_t worker, std::unique_ptr<server::rpc::Stream> stream);
   [[nodiscard]] bool keeps_replica() const;
   void cut_replication();
 
+  Machine machine;  ///< destroyed last
   server::ServerTables tables;
   std::optional<server::ReplicaKeeper> keeper;  ///< of the previous server
   const std::uint64_t process;                  ///< identifies this process
 
  private:
+  [[nodiscard]] streams::StreamEvents accept(std::unique_ptr<streams::Stream> stream);
   void turn();
   void take(std::size_t worker, const Message& message);
   void open();
@@ -47,8 +47,7 @@ class ServerProcess final {
   Job& job_;
   const std::size_t index_;
   server::WorkerSlots slots_;
-  std::shared_ptr<server::rpc::Stream> link_;  ///< to the keeper; forwards while `holds_`
-  std::shared_ptr<Wire> link_wire_;
+  std::shared_ptr<streams::Stream> link_;  ///< to the keeper; forwards while `holds_`
   bool holds_ = false, has_joined_ = false;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
@@ -62,6 +61,7 @@ class WorkerProcess final {
   void cut(std::size_t server);
   [[nodiscard]] bool is_dead() const { return is_dead_; }
 
+  Machine machine;  ///< destroyed last
   std::vector<std::vector<float>> weights;
   server::WorkerTables tables;
   Clock made = 0;  ///< steps whose updates it sent
@@ -70,8 +70,7 @@ class WorkerProcess final {
 
  private:
   struct Link {
-    std::shared_ptr<server::rpc::Stream> stream{};
-    std::shared_ptr<Wire> wire{};
+    std::shared_ptr<streams::Stream> stream{};
     std::uint64_t life = 0;
     bool is_welcome = false;
     std::optional<Message> welcome{};
@@ -79,6 +78,7 @@ class WorkerProcess final {
   };
   std::vector<Buffer> buffers();
   void dial(std::size_t server);
+  void lose(std::size_t server, std::uint64_t life, const streams::Ending& how);
   void greet(std::size_t server);
   void send(server::Request request);
   void receive(std::size_t server, std::uint64_t life, server::Payload bytes);
@@ -123,11 +123,11 @@ struct Job {
 
   const JobOptions options;
   World world;
+  virtual_world::Network network;
   server::Setup setup;
   server::JobRules rules;
   int replicas = 0;
   Clock steps = 0;
-  std::vector<Time> servers_stop, workers_stop;
   std::vector<std::unique_ptr<ServerProcess>> servers;  ///< null: killed
   std::vector<std::unique_ptr<WorkerProcess>> workers;
   std::vector<std::string> broken;

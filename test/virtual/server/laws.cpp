@@ -22,12 +22,12 @@ void keep(Images& images, const Record& record) {
 }
 
 /// Takes the tables that a keeper hands over to its owner, which claims the server once more and without tables.
-class Claimant final : public rpc::Stream {
+class Claimant final : public streams::Stream {
  public:
   explicit Claimant(Images& images) : images_(images) {}
   void end() override {}
   void close(std::string_view) override {}
-  [[nodiscard]] const std::string& peer() const noexcept override { return peer_; }
+  [[nodiscard]] const streams::Identity& peer() const noexcept override { return peer_; }
   void send(std::uint64_t, base::ConstBytes head, Payload body) override {
     auto bytes = std::make_shared<std::vector<std::byte>>(head.begin(), head.end());
     bytes->insert(bytes->end(), body.bytes.begin(), body.bytes.end());
@@ -40,7 +40,7 @@ class Claimant final : public rpc::Stream {
  private:
   Images& images_;
   RecordReader reader_{kMemory};
-  const std::string peer_ = "server";
+  const streams::Identity peer_{.role = streams::Identity::Role::server};
 };
 
 Images replica_of(ReplicaKeeper& keeper, std::uint64_t owner) {

@@ -20,7 +20,9 @@ class WorldClock final : public base::Clock {
 }  // namespace
 
 ServerProcess::ServerProcess(Job& job, std::size_t index)
-    : tables(
+    : machine(job.network, index, {.role = streams::Identity::Role::server, .index = index},
+              [this](std::unique_ptr<streams::Stream> stream) { return accept(std::move(stream)); }),
+      tables(
           index, kMemory, [this](Outgoing outgoing) { slots_.send(std::move(outgoing)); },
           job.replicas == 0 ? ServerTables::Forward() : [this](const Record& record) {
             if (!holds_ || !link_) return;
@@ -41,6 +43,7 @@ ServerProcess::ServerProcess(Job& job, std::size_t index)
     if (*alive) turn();
   });
   if (job.replicas > 0) dial();
+  machine.listen();
 }
 
 ServerProcess::~ServerProcess() {
@@ -56,8 +59,7 @@ bool ServerProcess::keeps_replica() const {
 }
 
 void ServerProcess::turn() {
-  const Time until = job_.servers_stop[index_];
-  if (job_.world.now() >= until) {
+  if (!machine.is_stopped()) {
     const auto setup = tables.setup();
     for (const std::size_t worker : slots_.due(setup ? setup->workers : 0)) {
       job_.world.note("given up", worker, index_);
@@ -70,7 +72,9 @@ void ServerProcess::turn() {
   });
 }
 
-rpc::StreamEvents ServerProcess::accept(std::size_t worker, std::unique_ptr<rpc::Stream> stream) {
+streams::StreamEvents ServerProcess::accept(std::unique_ptr<streams::Stream> stream) {
+  if (stream->peer().role == streams::Identity::Role::server) return keeper->accept(std::move(stream));
+  const std::size_t worker = stream->peer().index;
   const std::uint64_t life = slots_.take(worker, std::move(stream));
   tables.renew(worker);
   return {.received =
@@ -80,7 +84,7 @@ rpc::StreamEvents ServerProcess::accept(std::size_t worker, std::unique_ptr<rpc:
                 job_.world.note("server takes", worker, static_cast<std::uint64_t>(message.kind) << 32 | message.block);
                 if (slots_.admit(worker, life, length, message)) take(worker, message);
               },
-          .ended = [this, worker, life](const rpc::Ending&) { static_cast<void>(slots_.lose(worker, life)); }};
+          .ended = [this, worker, life](const streams::Ending&) { static_cast<void>(slots_.lose(worker, life)); }};
 }
 
 void ServerProcess::take(std::size_t worker, const Message& message) {
@@ -105,13 +109,7 @@ void ServerProcess::open() {
 }
 
 void ServerProcess::cut_replication() {
-  if (!link_wire_ || !link_wire_->is_open) return;
-  link_wire_->is_open = false;
-  job_.world.note("replication breaks", index_);
-  for (const std::size_t at : {0, 1})
-    job_.world.in(job_.world.draw(0ns, Duration(100ms)), [wire = link_wire_, at] {
-      wire->finish(at, {ErrorKind::peer_lost, "the stream broke"});
-    });
+  if (machine.cut((index_ + 1) % job_.setup.servers)) job_.world.note("replication breaks", index_);
 }
 
 /// ReplicaLink::serve_once, as events.
@@ -121,24 +119,21 @@ void ServerProcess::dial() {
   const auto again = [this, alive = alive_] {
     if (*alive) dial();
   };
-  ServerProcess* to = job_.servers[(index_ + 1) % job_.servers.size()].get();
-  if (to == nullptr || to == this) return job_.world.in(kTurn, again);
-  const auto wire = std::make_shared<Wire>(job_.world);
-  wire->stopped_until = {&job_.servers_stop[index_], &job_.servers_stop[(index_ + 1) % job_.servers.size()]};
-  link_wire_ = wire;
-  link_ = std::make_shared<End>(wire, 0, "keeper");
-  wire->events[1] = to->keeper->accept(std::make_unique<End>(wire, 1, "server"));
   const auto reader = std::make_shared<RecordReader>(kMemory);
-  wire->events[0] = {.received = [this, reader](Payload bytes) { tell(*reader, std::move(bytes)); },
-                     .ended =
-                         [this, again](const rpc::Ending&) {
-                           holds_ = false;
-                           tables.pause();
-                           job_.world.in(kTurn, again);
-                         }};
-  link_->send(
-      0, head_of(Relayed{.kind = tables.is_empty() ? RelayKind::claim_empty : RelayKind::claim, .number = process}),
-      {});
+  const auto reached = [this, again, reader](std::unique_ptr<streams::Stream> stream) -> streams::StreamEvents {
+    link_ = std::move(stream);
+    const RelayKind claim = tables.is_empty() ? RelayKind::claim_empty : RelayKind::claim;
+    link_->send(0, head_of(Relayed{.kind = claim, .number = process}), {});
+    return {.received = [this, reader](Payload bytes) { tell(*reader, std::move(bytes)); },
+            .ended =
+                [this, again](const streams::Ending&) {
+                  holds_ = false;
+                  tables.pause();
+                  job_.world.in(kTurn, again);
+                }};
+  };
+  machine.dial((index_ + 1) % job_.setup.servers,
+               {.reached = reached, .failed = [this, again] { job_.world.in(kTurn, again); }});
 }
 
 /// ReplicaLink::receive.

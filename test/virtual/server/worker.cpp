@@ -18,7 +18,8 @@ std::vector<std::vector<float>> zeros(const Setup& setup) {
 }  // namespace
 
 WorkerProcess::WorkerProcess(Job& job, std::size_t index, Clock steps)
-    : weights(zeros(job.setup)),
+    : machine(job.network, job.setup.servers + index, {.role = streams::Identity::Role::worker, .index = index}),
+      weights(zeros(job.setup)),
       tables(job.setup, index, buffers(), [this](Request request) { send(std::move(request)); }),
       job_(job),
       index_(index),
@@ -38,49 +39,40 @@ void WorkerProcess::start() {
 void WorkerProcess::die() {
   is_dead_ = true;
   job_.world.note("dies", index_);
-  for (Link& link : links_)
-    if (link.stream) link.stream->end();
+  machine.die();
 }
 
-/// Each end notices separately, so that a worker may reconnect before its server notices.
 void WorkerProcess::cut(std::size_t server) {
-  const auto wire = links_[server].wire;
-  if (!wire || !std::exchange(wire->is_open, false)) return;
+  if (!machine.cut(server)) return;
   job_.world.note("stream breaks", index_, server);
   ++job_.breaks;
-  for (const std::size_t at : {0, 1})
-    job_.world.in(job_.world.draw(0ns, Duration(100ms)), [wire, at] {
-      wire->finish(at, {ErrorKind::peer_lost, "the stream broke"});
-    });
 }
 
 void WorkerProcess::dial(std::size_t server) {
   if (is_dead_ || has_left_) return;
-  const Time now = job_.world.now();
-  ServerProcess* to = job_.servers[server].get();
-  if (to == nullptr || now < job_.servers_stop[server] || now < job_.workers_stop[index_])
-    return job_.world.in(50ms, [this, server] { dial(server); });
+  const std::uint64_t life = ++links_[server].life;
+  const auto reached = [this, server, life](std::unique_ptr<streams::Stream> stream) -> streams::StreamEvents {
+    Link& link = links_[server];
+    link.is_welcome = false;
+    link.under_way.clear();
+    link.stream = std::move(stream);
+    greet(server);
+    return {.received = [this, server, life](Payload bytes) { receive(server, life, std::move(bytes)); },
+            .ended = [this, server, life](const streams::Ending& how) { lose(server, life, how); }};
+  };
+  machine.dial(server, {.reached = reached, .failed = [this, server] { dial(server); }});
+}
+
+/// Links::lose.
+void WorkerProcess::lose(std::size_t server, std::uint64_t life, const streams::Ending& how) {
   Link& link = links_[server];
-  const std::uint64_t life = ++link.life;
+  if (link.life != life || is_dead_) return;
+  if (how.failure && *how.failure != ErrorKind::peer_lost &&
+      how.reason.find("opened another stream") == std::string::npos)
+    failure = how.reason;
+  ++link.life;
   link.is_welcome = false;
-  link.under_way.clear();
-  const auto wire = link.wire = std::make_shared<Wire>(job_.world);
-  wire->stopped_until = {&job_.workers_stop[index_], &job_.servers_stop[server]};
-  link.stream = std::make_shared<End>(wire, 0, "server");
-  wire->events[1] = to->accept(index_, std::make_unique<End>(wire, 1, "worker"));
-  wire->events[0] = {.received = [this, server, life](Payload bytes) { receive(server, life, std::move(bytes)); },
-                     .ended =
-                         [this, server, life](const rpc::Ending& how) {
-                           Link& ended = links_[server];
-                           if (ended.life != life || is_dead_) return;
-                           if (how.failure && *how.failure != ErrorKind::peer_lost &&
-                               how.reason.find("opened another stream") == std::string::npos)
-                             failure = how.reason;
-                           ++ended.life;
-                           ended.is_welcome = false;
-                           job_.world.in(job_.world.draw(0ns, Duration(50ms)), [this, server] { dial(server); });
-                         }};
-  greet(server);
+  job_.world.in(job_.world.draw(0ns, Duration(50ms)), [this, server] { dial(server); });
 }
 
 /// Links::greet.
@@ -173,8 +165,7 @@ void WorkerProcess::go_on() {
 
 void WorkerProcess::compute() {
   if (is_dead_) return;
-  if (const Time until = job_.workers_stop[index_]; job_.world.now() < until)
-    return job_.world.at(until, [this] { compute(); });
+  if (machine.is_stopped()) return job_.world.at(machine.stopped_until(), [this] { compute(); });
   const UpdateStep at{job_.options.rate, static_cast<std::uint64_t>(tables.clock()) + 1};
   for (std::size_t table = weights.size(); table-- > 0;) {
     std::vector<float> gradient(weights[table].size());

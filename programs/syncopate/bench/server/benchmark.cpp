@@ -25,7 +25,7 @@ namespace syncopate::tools::bench {
 namespace {
 
 constexpr char kOurs[] = "syncopate", kReplicated[] = "replicas", kBare[] = "grpc";
-constexpr launch::Sibling kStream{"contender_grpc", "gRPC; run scripts/install, and build again"};
+constexpr launch::Sibling kStream{"contender_grpc", "gRPC; run scripts/contenders, and build again"};
 constexpr int kUntimed = 2;  // rounds of each run
 
 std::vector<std::uint64_t> sizes_of(const ServerRequest& request) {

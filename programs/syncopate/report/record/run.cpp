@@ -218,8 +218,8 @@ Run read_run(const fs::path& folder) {
   const json source = read_object(configuration);
   try {
     read_configuration(source, run);
-  } catch (const Corrupt& error) {
-    throw Corrupt(fmt::format("{}: {}", configuration.string(), error.what()));
+  } catch (const Corrupt& damaged) {
+    throw Corrupt(fmt::format("{}: {}", configuration.string(), damaged.what()));
   }
   for (std::size_t r = 0; r < run.ranks.size(); ++r) {
     RankRecord& rank = run.ranks[r];

@@ -23,7 +23,7 @@ TcpCaller::TcpCaller(const TcpMeeting& meeting, const Member& me, std::string mi
       acceptor_(poller_, {.rank = me.rank,
                           .group = 0,
                           .secret = meeting.secret,
-                          .tls = meeting.tls,
+                          .tls = meeting.tls ? TlsChoice::on : TlsChoice::off,
                           .patience = std::chrono::seconds(5),
                           .log = {}}) {}
 

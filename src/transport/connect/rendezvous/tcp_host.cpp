@@ -18,7 +18,11 @@ TcpHost::TcpHost(const TcpMeeting& meeting, const Member& me, std::string mine)
       address_(meeting.address.text()),
       log_(meeting.log),
       poller_(*meeting.system),
-      acceptor_(poller_, {.rank = 0, .group = 0, .secret = meeting.secret, .tls = meeting.tls, .log = meeting.log}),
+      acceptor_(poller_, {.rank = 0,
+                          .group = 0,
+                          .secret = meeting.secret,
+                          .tls = meeting.tls ? TlsChoice::on : TlsChoice::off,
+                          .log = meeting.log}),
       texts_(static_cast<std::size_t>(me.size)),
       present_(texts_.size()) {
   texts_[0] = std::move(mine);

@@ -1,0 +1,145 @@
+// Connection: one stream over one connected channel: frames in and out, heartbeats, and how it ends.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/mutex.hpp"
+#include "server/streams/buffers.hpp"
+#include "server/streams/frame.hpp"
+#include "server/streams/outbox.hpp"
+#include "server/streams/work_list.hpp"
+#include "transport/socket/channel.hpp"
+
+namespace syncopate::server::streams {
+
+/// Any thread sends and closes. One thread, the loop's, reads, keeps time and ends it. A small message is written by
+/// the thread that sends it, if nothing waits before it; all others by the loop.
+///
+/// An end closes by a farewell after its queue; the other end answers with a farewell of its own and nothing else. The
+/// stream is over at an end that has read and written a farewell, so that no end that reads late loses bytes by a reset
+/// of the connection.
+///
+/// Silence: time is counted in ticks, kTicks per silence. An end that has written nothing since the last tick sends a
+/// heartbeat. An end that read nothing for kTicks ticks has lost the other. Time in which this process was stopped
+/// counts as one tick.
+class Connection final : public std::enable_shared_from_this<Connection> {
+ public:
+  /// Shared by all connections of a loop.
+  struct Shared {
+    base::Duration silence{};
+    std::shared_ptr<WorkList> work;
+    std::shared_ptr<Buffers> buffers = std::make_shared<Buffers>();
+  };
+
+  /// `address`: of the other end, for texts.
+  Connection(transport::socket::Channel channel, Identity peer, std::string address, Shared shared);
+
+  // Any thread.
+  void send(std::uint64_t priority, OutgoingFrame frame);
+  void close(std::string_view error);
+  void end();
+  [[nodiscard]] const Identity& peer() const noexcept { return peer_; }
+  /// The other end, as errors name it: "server 2 (10.0.0.5:7000)".
+  [[nodiscard]] std::string other_end() const;
+
+  // The loop.
+  using Taker = std::function<StreamEvents(std::unique_ptr<Stream>)>;
+  /// Sends the greeting. `taker` receives the stream, and returns its callbacks. If it throws, or drops a stream that
+  /// `is_offered`, the other end receives the reason.
+  void open(base::Time now, bool is_offered, const Taker& taker);
+  /// Reads and writes what the kernel has and takes.
+  void advance();
+  /// Call it at `next_tick` at the latest.
+  void tick(base::Time now);
+  /// Ends the stream on this side: at once, unless it was closed and its queue may still leave.
+  void abandon(const Ending& ending);
+  [[nodiscard]] base::Time next_tick() const noexcept { return next_tick_; }
+  /// Nothing more will happen; `close_channel` may be called.
+  [[nodiscard]] bool is_over() const noexcept { return is_over_; }
+  /// The events to wait for.
+  [[nodiscard]] std::uint32_t wanted();
+  [[nodiscard]] const transport::socket::Descriptor& socket() const noexcept SYNCOPATE_UNCHECKED {
+    return channel_.socket();  // only the loop replaces it
+  }
+  void cut();  ///< ends the stream on this side at once
+  void close_channel();
+
+ private:
+  static constexpr int kTicks = 5;
+
+  // Sending.
+  void write_next() SYNCOPATE_REQUIRES(mutex_);
+  void refill() SYNCOPATE_REQUIRES(mutex_);
+  void wrote(std::size_t bytes) SYNCOPATE_REQUIRES(mutex_);
+  void push(FrameKind kind, base::ConstBytes payload) SYNCOPATE_REQUIRES(mutex_);
+  void queue_farewell(std::string_view text) SYNCOPATE_REQUIRES(mutex_);
+  void drop_queue() SYNCOPATE_REQUIRES(mutex_);
+  void release_written();
+  // Reading.
+  void pull();
+  [[nodiscard]] transport::socket::Moved read_once();
+  void absorb(std::size_t bytes);
+  void take_from_tail();
+  void start_frame();
+  void finish_frame();
+  void take_greeting();
+  void take_farewell();
+  void deliver(Payload message);
+  void announce();
+  // Ending.
+  void fail(ErrorKind kind, const std::string& what);
+  void lose(const transport::socket::Moved& moved);
+  void report(Ending ending);
+  void settle();
+
+  const Identity peer_;
+  const std::string address_;
+  const Shared shared_;
+
+  base::Mutex mutex_;
+  /// Reads need the lock only under TLS.
+  transport::socket::Channel channel_ SYNCOPATE_GUARDED_BY(mutex_);
+  const bool is_encrypted_;
+  Outbox waiting_ SYNCOPATE_GUARDED_BY(mutex_);
+  std::deque<OutgoingFrame> leaving_ SYNCOPATE_GUARDED_BY(mutex_);  ///< in the order in which they leave
+  std::size_t leaving_bytes_ SYNCOPATE_GUARDED_BY(mutex_) = 0;
+  std::size_t front_sent_ SYNCOPATE_GUARDED_BY(mutex_) = 0;    ///< bytes of the first of `leaving_` that have left
+  std::vector<Payload> written_ SYNCOPATE_GUARDED_BY(mutex_);  ///< to be released without the lock
+  std::optional<std::string> farewell_ SYNCOPATE_GUARDED_BY(mutex_);  ///< text of this end's
+  bool is_farewell_queued_ SYNCOPATE_GUARDED_BY(mutex_) = false;
+  bool is_blocked_ SYNCOPATE_GUARDED_BY(mutex_) = false;   ///< the kernel takes no more for now
+  bool is_sealed_ SYNCOPATE_GUARDED_BY(mutex_) = false;    ///< nothing is written any more
+  bool has_written_ SYNCOPATE_GUARDED_BY(mutex_) = true;   ///< since the last tick
+  bool is_offered_ SYNCOPATE_GUARDED_BY(mutex_) = false;   ///< `open` runs
+  bool is_given_up_ SYNCOPATE_GUARDED_BY(mutex_) = false;  ///< `end` was called
+
+  base::Mutex callback_mutex_;  ///< held during a callback
+  StreamEvents events_ SYNCOPATE_GUARDED_BY(callback_mutex_);
+
+  // The loop's.
+  FrameHeader header_{};
+  std::size_t header_have_ = 0;
+  FrameShape frame_;
+  std::shared_ptr<std::byte> payload_;  ///< null: the header is incomplete
+  std::size_t payload_have_ = 0;
+  std::vector<std::byte> tail_;  ///< bytes read ahead; invariant: none while a payload is incomplete
+  std::size_t tail_begin_ = 0, tail_end_ = 0;
+  base::Duration tick_{};
+  base::Time next_tick_ = base::kNever;
+  bool has_greeting_ = false, has_read_ = false;
+  int quiet_ticks_ = 0;        ///< without bytes of the other end
+  int ending_ticks_ = 0;       ///< since the stream ended, or was closed and given up
+  bool is_muted_ = false;      ///< the program has given up the stream on this thread
+  bool has_ended_ = false;     ///< `ended` was called
+  bool has_farewell_ = false;  ///< the other end's was read
+  bool is_over_ = false;
+};
+
+}  // namespace syncopate::server::streams

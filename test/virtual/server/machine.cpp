@@ -1,0 +1,64 @@
+// Machine: runs the loop of a process's streams in events.
+#include "virtual/server/machine.hpp"
+
+#include <fmt/format.h>
+
+namespace syncopate::virtual_server {
+
+namespace socket = transport::socket;
+
+std::string Machine::address_of(std::size_t host) { return fmt::format("10.0.1.{}:7000", host + 1); }
+
+Machine::Machine(virtual_world::Network& network, std::size_t host, const streams::Identity& self,
+                 streams::Accepted accepted)
+    : network_(network), host_(host), system_(network, static_cast<int>(host)) {
+  runner_ = std::make_shared<virtual_world::Runner>(system_, [this] {
+    loop_->turn(system_.now());
+    runner_->ask(loop_->next_deadline());
+  });
+  system_.on_watcher = runner_;
+  const auto note = [this](LogLevel, std::string_view line) {
+    system_.world().note(line, static_cast<std::uint64_t>(system_.host()));
+  };
+  loop_ = std::make_unique<streams::Loop>(
+      streams::EndOptions{.self = self,
+                          .job = "a job",
+                          .secret = "the secret of every process of these histories",
+                          .silence = kSilence,
+                          .patience = 1s,
+                          .log = {.level = network.world().prints ? LogLevel::info : LogLevel::off, .sink = note}},
+      std::move(accepted), system_);
+}
+
+void Machine::listen() {
+  std::ignore = loop_->listen({address_of(host_)});
+  runner_->ask(system_.now());
+}
+
+void Machine::dial(std::size_t server, Dialled dialled) {
+  const std::string address = address_of(server);
+  loop_->dial({.to = socket::Address::parse(address),
+               .address = address,
+               .server = static_cast<std::int32_t>(server),
+               .patience = kSilence,
+               .reached = std::move(dialled.reached),
+               .failed = [failed = std::move(dialled.failed)](std::exception_ptr) { failed(); }});
+}
+
+bool Machine::cut(std::size_t server) {
+  const std::string address = address_of(server);
+  for (const auto& [number, socket] : system_.sockets()) {
+    if (socket->state != virtual_world::Socket::State::connected || socket->remote.text() != address) continue;
+    network_.cut(socket);
+    return true;
+  }
+  return false;
+}
+
+void Machine::die() {
+  if (system_.is_dead) return;
+  runner_->end();
+  system_.die();
+}
+
+}  // namespace syncopate::virtual_server

@@ -1,0 +1,55 @@
+// Machine: the host of one process of a job: the production streams over a virtual system, fed when something is due.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "server/streams/loop.hpp"
+#include "virtual/network.hpp"
+#include "virtual/system.hpp"
+
+namespace syncopate::virtual_server {
+
+using virtual_world::Duration, virtual_world::Time, virtual_world::World;
+using namespace std::chrono_literals;
+namespace streams = server::streams;
+
+inline constexpr Duration kSilence = 500ms;
+
+class Machine final {
+ public:
+  /// `accepted` is called only if it listens.
+  Machine(virtual_world::Network& network, std::size_t host, const streams::Identity& self,
+          streams::Accepted accepted = {});
+  /// The process ends: its kernel closes what it had open.
+  ~Machine() { die(); }
+  Machine(const Machine&) = delete;
+  Machine& operator=(const Machine&) = delete;
+
+  void listen();
+  struct Dialled {
+    std::function<streams::StreamEvents(std::unique_ptr<streams::Stream>)> reached;
+    std::function<void()> failed;  ///< the server does not answer
+  };
+  /// Server `server` is on the host of that number.
+  void dial(std::size_t server, Dialled dialled);
+  /// The process does not run before `until`; its kernel does.
+  void stop(Time until) { system_.stop(until); }
+  [[nodiscard]] bool is_stopped() const { return system_.now() < system_.stopped_until; }
+  [[nodiscard]] Time stopped_until() const { return system_.stopped_until; }
+  /// Breaks its connection to that server. False: there is none.
+  bool cut(std::size_t server);
+  void die();
+
+ private:
+  [[nodiscard]] static std::string address_of(std::size_t host);
+
+  virtual_world::Network& network_;
+  const std::size_t host_;
+  virtual_world::VirtualSystem system_;
+  std::shared_ptr<virtual_world::Runner> runner_;
+  std::unique_ptr<streams::Loop> loop_;
+};
+
+}  // namespace syncopate::virtual_server
