@@ -152,11 +152,12 @@ constexpr int kReplaced = 3;
 /// Not a test: server 0 of two, as a Child.
 TEST(AServer, DISABLED_IsPlayed) {
   const std::string job = std::getenv(kServers);
-  const auto server = Server::start(
+  auto server = Server::start(
       {.addresses = {job + "0"}, .replicas = 1, .servers = {job + "0", job + "1"}, .log = {.level = LogLevel::off}});
   try {
     while (::getppid() != 1) static_cast<void>(server->wait_for_end(1s));
   } catch (const Mismatch&) {
+    server.reset();
     ::_exit(kReplaced);
   }
   ::_exit(0);

@@ -135,14 +135,14 @@ TEST(Members, ThatLeaveWithoutAFarewellOrFallSilentAreLost) {
 /// A member that sends a message slowly, in pieces that the kernel does not announce, is not silent.
 TEST(Members, ThatSendSlowlyAreNotLost) {
   EndOptions impatient = end_named("server 0");
-  impatient.silence = 500ms;
+  impatient.silence = 2s;
   Server server({"127.0.0.1:0"}, impatient);
   RawEnd member = RawEnd::member(server.address());
   const std::string message = frame_of(FrameKind::message, std::string(1000, 'x'));
-  member.write(greeting(500) + message.substr(0, 10));
-  for (std::size_t at = 10; at < message.size(); at += 99) {
-    ::poll(nullptr, 0, 100);  // the member's pace: ten pauses of a fifth of the silence
-    member.write(message.substr(at, 99));
+  member.write(greeting(2000) + message.substr(0, 10));
+  for (std::size_t at = 10; at < message.size(); at += 40) {
+    ::poll(nullptr, 0, 100);  // the member's pace: 25 pauses, together longer than the silence
+    member.write(message.substr(at, 40));
   }
   EXPECT_EQ(server.record().await_messages(1).size(), 1U);
 }

@@ -3,6 +3,7 @@
 
 #include <thread>
 
+#include "sanitized.hpp"
 #include "service/job.hpp"
 #include "syncopate/error.hpp"
 
@@ -61,16 +62,17 @@ TEST(AWorker, ThatLeavesWithoutAWordIsWaitedForUntilPatienceEnds) {
 }
 
 TEST(AWorker, ThatTakesThePlaceOfOneThatDiedGoesOnWhereTheOthersAre) {
+  constexpr std::int64_t kSteps = test::kSanitized ? 40 : 400;
   Servers servers(2, {.addresses = {}, .patience = 200ms});
   const WorkerOptions options{.servers = {}, .workers = 2};
   auto all = programs(servers, options);
   all[0]->connect();
-  std::jthread other([&] { all[1]->run(400); });
+  std::jthread other([&] { all[1]->run(kSteps); });
   all[0]->worker().start();
   for (int step = 0; step < 3; ++step) all[0]->step();
   all[0]->leave();
   auto again = programs(servers, options);
-  again[0]->run(400);
+  again[0]->run(kSteps);
   other.join();
   EXPECT_EQ(again[0]->weights(1), all[1]->weights(1));
 }
