@@ -18,6 +18,7 @@ namespace syncopate {
 struct Handicap {
   int which = 0;
   double factor = 1;
+  double share = 1;  ///< of a rank's steps, drawn with the seed; a host is slow in all
 };
 
 struct SimulateOptions {
@@ -27,8 +28,8 @@ struct SimulateOptions {
   std::uint64_t fusion_bytes = 0;  ///< size for `fusion` without a size of its own; 0: from model and ranks
   std::vector<int> ranks;          ///< numbers of ranks, simulated one after another; empty: the cluster's
   double noise = 0;                ///< relative standard deviation of a layer's time; drawn again every step
-  int steps = 20;                  ///< number of steps to average, if there is noise
-  std::uint64_t seed = 1;          ///< of the noise
+  int steps = 20;                  ///< number of steps to average, if they differ: noise, or a rank slow in some
+  std::uint64_t seed = 1;          ///< of the noise and of the slow steps
   std::vector<Handicap> slow_ranks, slow_hosts;
   /// Cut messages into segments as the engine does, so that latencies overlap. Otherwise a message of n bytes takes
   /// alpha + n beta, as in the cost laws. Needs a cluster with links, and at most kMostSegmentedRanks ranks.

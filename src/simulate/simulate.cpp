@@ -33,10 +33,7 @@ void check(const Cluster& cluster, const SimulateOptions& options) {
   base::require(options.noise >= 0 && options.noise <= 2, "noise is {}; allowed: 0 to 2", options.noise);
   base::require(options.steps >= 1 && options.steps <= 100000, "steps is {}; allowed: 1 to 100000", options.steps);
   const int hosts = (cluster.ranks + cluster.ranks_per_host - 1) / cluster.ranks_per_host;
-  for (const Handicap& slow : options.slow_ranks)
-    base::require(slow.which >= 0 && slow.which < cluster.ranks && slow.factor > 0,
-                  "rank {} is {} times as slow; allowed: ranks 0 to {}, factors above 0", slow.which, slow.factor,
-                  cluster.ranks - 1);
+  for (const Handicap& slow : options.slow_ranks) simulate::require_slow_rank(slow, cluster.ranks);
   for (const Handicap& slow : options.slow_hosts)
     base::require(slow.which >= 0 && slow.which < hosts && slow.factor > 0,
                   "host {} is {} times as slow; allowed: hosts 0 to {}, factors above 0", slow.which, slow.factor,
@@ -148,7 +145,7 @@ double step_s(const std::string& label, const simulate::Training& training, cons
               const SimulateOptions& options) {
   const std::uint64_t bytes = bytes_of(training.timeline, {0, training.timeline.layers.size() - 1});
   const schedule::Cost cost = simulate::costs::cost_of_cluster(cluster, bytes);
-  const int steps = options.noise > 0 ? options.steps : 1;
+  const int steps = simulate::is_random(options) ? options.steps : 1;
   if (label == kDear) {
     const auto fused = simulate::candidate_of("fusion", {.fusion_bytes = 25 << 20}).partition(training.timeline, cost);
     return mean_step_s(run_dear(training, fused, steps + 2), 2);  // the first step has no all-gather

@@ -7,6 +7,7 @@
 #include <numbers>
 #include <utility>
 
+#include "base/require.hpp"
 #include "schedule/dispatch.hpp"
 
 namespace syncopate::simulate {
@@ -34,17 +35,30 @@ double factor(double noise, std::uint64_t key) {
 
 }  // namespace
 
+bool is_random(const SimulateOptions& options) {
+  return options.noise > 0 || std::ranges::any_of(options.slow_ranks, [](const auto& slow) { return slow.share < 1; });
+}
+
+void require_slow_rank(const Handicap& slow, int ranks) {
+  base::require(slow.which >= 0 && slow.which < ranks && slow.factor > 0 && slow.share > 0 && slow.share <= 1,
+                "rank {} is {} times as slow in {:g} of its steps; allowed: ranks 0 to {}, factors above 0, shares "
+                "above 0, at most 1",
+                slow.which, slow.factor, slow.share, ranks - 1);
+}
+
 Workload::Workload(const schedule::Timeline& timeline, SimulateOptions options)
     : timeline_(timeline), options_(std::move(options)) {
   for (const schedule::Layer& layer : timeline.layers) backward_s_ += layer.backward_s;
 }
 
 Work Workload::of(std::uint64_t step, std::uint32_t rank) const {
-  double slowness = 1;
-  for (const Handicap& slow : options_.slow_ranks)
-    if (slow.which == static_cast<int>(rank)) slowness *= slow.factor;
-  Work work;
   const std::uint64_t key = mixed(mixed(options_.seed) ^ mixed(step << 32 | rank));
+  double slowness = 1;
+  for (const Handicap& slow : options_.slow_ranks) {
+    const bool is_slow_now = slow.share >= 1 || uniform(mixed(key)) <= slow.share;
+    if (slow.which == static_cast<int>(rank) && is_slow_now) slowness *= slow.factor;
+  }
+  Work work;
   for (std::size_t layer = 0; layer < timeline_.layers.size(); ++layer) {
     const double backward_s = timeline_.layers[layer].backward_s;
     const double share = backward_s_ > 0 ? backward_s / backward_s_ : 0;

@@ -16,6 +16,11 @@ struct Work {
   std::vector<double> forward_s, backward_s;
 };
 
+/// Whether steps differ, so that several are averaged.
+[[nodiscard]] bool is_random(const SimulateOptions& options);
+/// Throws Misuse unless `slow` is one of `ranks` ranks, with a factor above 0 and a share of steps above 0, at most 1.
+void require_slow_rank(const Handicap& slow, int ranks);
+
 class Workload final {
  public:
   Workload(const schedule::Timeline& timeline, SimulateOptions options);

@@ -126,6 +126,16 @@ TEST(SlowRank, IsSlowForEveryReasonThatIsGiven) {
   EXPECT_NEAR(step_s({{2, 1.5}, {2, 2.0}}), step_s({{2, 3.0}}), 1e-9);
 }
 
+/// In lockstep every rank waits in the slow steps, so the mean of many is 1 + share (factor - 1) times a step.
+TEST(SlowRank, MayBeSlowInAShareOfItsSteps) {
+  const auto step_s = [](double share) {
+    return simulate(two_layers(), measured(4, 0), "wfbp", {.steps = 5000, .slow_ranks = {{2, 5.0, share}}}).iteration_s;
+  };
+  EXPECT_NEAR(step_s(0.1), 1.4 * step_s(1) / 5, 0.02 * step_s(1));
+  EXPECT_THROW(static_cast<void>(step_s(0)), Misuse);
+  EXPECT_THROW(static_cast<void>(step_s(1.1)), Misuse);
+}
+
 TEST(SlowHost, SlowsTheExchangesOfAll) {
   const double healthy = simulate(googlenet(), k80(8), "single").exposed_s;
   const double slow = simulate(googlenet(), k80(8), "single", {.slow_hosts = {{3, 3.0}}}).exposed_s;

@@ -27,16 +27,22 @@ struct Options {
   tools::plan::ServerChoice servers;
 };
 
-/// "3:1.5": number 3 takes 1.5 times as long.
-Handicap handicap_of(std::string_view option, const std::string& text) {
+/// "3:1.5": number 3 takes 1.5 times as long; "3:5:0.1": in a tenth of its steps 5 times as long.
+Handicap handicap_of(std::string_view option, const std::string& text, bool may_have_share) {
   Handicap handicap;
-  const char* end = text.data() + text.size();
+  const char* const end = text.data() + text.size();
   const auto [colon, no_number] = std::from_chars(text.data(), end, handicap.which);
-  if (no_number == std::errc{} && colon != end && *colon == ':') {
-    const auto [rest, no_factor] = std::from_chars(colon + 1, end, handicap.factor);
-    if (no_factor == std::errc{} && rest == end) return handicap;
+  bool is_read = no_number == std::errc{} && colon != end && *colon == ':';
+  const char* at = colon;
+  for (double* field : {&handicap.factor, &handicap.share}) {
+    if (!is_read || at == end) break;
+    const auto [rest, no_field] = std::from_chars(at + 1, end, *field);
+    is_read = no_field == std::errc{} && (rest == end || (*rest == ':' && field == &handicap.factor && may_have_share));
+    at = rest;
   }
-  throw Misuse(fmt::format("--{} '{}' is not understood; allowed: NUMBER:FACTOR, as 3:1.5", option, text));
+  if (is_read) return handicap;
+  throw Misuse(fmt::format("--{} '{}' is not understood; allowed: NUMBER:FACTOR{}, as 3:1.5", option, text,
+                           may_have_share ? "[:SHARE]" : ""));
 }
 
 nlohmann::json row_of(const Simulation& row, const tools::plan::ExchangeChoice& choice) {
@@ -93,9 +99,9 @@ int run(Options options, const Session& session) {
   if (!options.algorithm.empty()) cluster.algorithm = options.algorithm;
   options.simulate.fusion_bytes = parse_bytes(options.fusion_bytes);
   for (const std::string& text : options.slow_ranks)
-    options.simulate.slow_ranks.push_back(handicap_of("slow-rank", text));
+    options.simulate.slow_ranks.push_back(handicap_of("slow-rank", text, true));
   for (const std::string& text : options.slow_hosts)
-    options.simulate.slow_hosts.push_back(handicap_of("slow-host", text));
+    options.simulate.slow_hosts.push_back(handicap_of("slow-host", text, false));
   if (options.exchange.exchange == tools::plan::kParameterServer)
     return run_servers(options, session, profile, cluster), 0;
   options.simulate.law =
@@ -153,10 +159,12 @@ void define(CLI::App& app, Session& session) {
       ->check(not_negative())
       ->capture_default_str();
   app.add_option("--steps", simulate.steps, "Steps to average with noise")->check(at_least(1))->capture_default_str();
-  app.add_option("--seed", simulate.seed, "Seed of the noise")
+  app.add_option("--seed", simulate.seed, "Seed of the noise and of the slow steps")
       ->check(at_least(std::uint64_t{0}))
       ->capture_default_str();
-  app.add_option("--slow-rank", options->slow_ranks, "RANK:FACTOR computes that much slower; comma-separated")
+  app.add_option(
+         "--slow-rank", options->slow_ranks,
+         "RANK:FACTOR[:SHARE] computes that much slower, in this share of its steps (as train --slow); comma-separated")
       ->delimiter(',');
   app.add_option("--slow-host", options->slow_hosts, "HOST:FACTOR has a port that much slower; comma-separated")
       ->delimiter(',');

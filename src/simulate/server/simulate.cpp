@@ -28,10 +28,7 @@ void check_servers(const Cluster& cluster, const SimulateOptions& options) {
                 "allowed: a cluster without \"costs\"");
   base::require(!options.segments && !options.law && !options.timeline,
                 "exchange parameter_server has neither segments nor a timeline; leave them out");
-  for (const Handicap& slow : options.slow_ranks)
-    base::require(slow.which >= 0 && slow.which < cluster.ranks && slow.factor > 0,
-                  "rank {} is {} times as slow; allowed: ranks 0 to {}, factors above 0", slow.which, slow.factor,
-                  cluster.ranks - 1);
+  for (const Handicap& slow : options.slow_ranks) simulate::require_slow_rank(slow, cluster.ranks);
 }
 
 Ports::Links links_of(const Scene& scene, const Cluster& cluster, const SimulateOptions& options) {
@@ -53,7 +50,7 @@ struct Window {
 Window window_of(const Scene& scene, const SimulateOptions& options) {
   const syncopate::server::Rule rule = syncopate::server::rule_of(scene.setup.consistency, scene.setup.catalogue);
   const auto period = static_cast<std::size_t>(std::clamp<std::int64_t>(rule.staleness.value_or(0), 0, 100)) + 1;
-  const std::size_t wanted = options.noise > 0 ? static_cast<std::size_t>(options.steps) : 6;
+  const std::size_t wanted = simulate::is_random(options) ? static_cast<std::size_t>(options.steps) : 6;
   return {std::max<std::size_t>(3, 2 * period), (wanted + period - 1) / period * period};
 }
 
