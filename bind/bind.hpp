@@ -19,6 +19,13 @@ void bind_combiner(nb::module_& module);
 void bind_optimizer(nb::module_& module);
 void bind_source(nb::module_& module);
 void bind_synchronizer(nb::module_& module);
+// Components of a program's own, in component/.
+void bind_parameter(nb::module_& module);
+void bind_placement(nb::module_& module);
+void bind_consistency(nb::module_& module);
+void bind_policy(nb::module_& module);
+void bind_rule(nb::module_& module);
+void bind_testing(nb::module_& module);
 // The parameter server, in server/.
 void bind_access(nb::module_& module);
 void bind_kept(nb::module_& module);

@@ -2,12 +2,16 @@
 #include "codec.hpp"
 
 #include <fmt/format.h>
-#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/variant.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <tuple>
 #include <utility>
+#include <variant>
 
+#include "syncopate/catalogue.hpp"
 #include "syncopate/error.hpp"
 #include "thrown.hpp"
 
@@ -33,7 +37,10 @@ constexpr const char* kDoc =
     "`tensor.sent` for every tensor.\n"
     "wire_bytes(rows, columns, numbers): bytes of a rank's payload for a gradient, for predictions; also the limit of "
     "a scattered part. By default 4 for each element. kept(rows, columns, numbers): number of float32 that "
-    "`tensor.kept` and `tensor.next` have; by default 0.\n\n"
+    "`tensor.kept` and `tensor.next` have; by default 0.\n"
+    "decode(packet, elements, numbers): what a packet (bytes as uint8, of one gradient and one rank) adds to that many "
+    "elements, an array of float32. A parameter server needs it, because it decodes every worker's packet alone; the "
+    "codec then makes one packet, of at most wire_bytes, and calls `tensor.sent` before it yields it.\n\n"
     "Gradients are float32; those of 16 bits are converted. Raises Misuse for names that do not exist.";
 
 constexpr std::pair<const char*, compress::FeedbackUse> kFeedback[] = {{"pointless", compress::FeedbackUse::pointless},
@@ -86,7 +93,7 @@ std::size_t size_by(const nb::object& function, const char* what, const Settings
 }
 
 std::size_t wire_bytes(const Settings& settings, std::span<const Tensor> tensors) {
-  const nb::object& function = PythonCodec::of(settings).functions().wire_bytes;
+  const nb::object& function = PythonCodec::of(settings).wire_bytes_function();
   std::size_t bytes = 0;
   for (const Tensor& tensor : tensors)
     bytes +=
@@ -95,34 +102,22 @@ std::size_t wire_bytes(const Settings& settings, std::span<const Tensor> tensors
 }
 
 std::size_t kept_bytes(const Settings& settings, const Tensor& tensor, int /*ranks*/) {
-  const nb::object& function = PythonCodec::of(settings).functions().kept;
+  const nb::object& function = PythonCodec::of(settings).kept_function();
   return function.is_none() ? 0 : sizeof(float) * size_by(function, "kept", settings, tensor);
 }
-
-int traverse(PyObject* self, visitproc visit, void* arg) {
-  Py_VISIT(Py_TYPE(self));
-  if (!nb::inst_ready(self)) return 0;
-  const CodecFunctions& functions = nb::inst_ptr<PythonCodec>(self)->functions();
-  Py_VISIT(functions.rounds.ptr());
-  Py_VISIT(functions.wire_bytes.ptr());
-  Py_VISIT(functions.kept.ptr());
-  return 0;
-}
-
-// Without tp_clear: threads of the library use the functions. A cycle is broken at the functions themselves.
-PyType_Slot kSlots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse)}, {0, nullptr}};
 
 /// The arguments, for pickles; functions are pickled by name.
 nb::tuple reduced(nb::handle self) {
   const auto& codec = *nb::inst_ptr<PythonCodec>(self);
   nb::dict given;
   given["name"] = codec.own_name();
-  given["rounds"] = codec.functions().rounds;
+  given["rounds"] = codec.rounds_function();
   given["combines"] = names_of(codec.combines);
-  given["parameters"] = codec.numbers();
+  given["parameters"] = codec.numbers().given();
   given["feedback"] = name_of(codec.feedback);
-  given["wire_bytes"] = codec.functions().wire_bytes;
-  given["kept"] = codec.functions().kept;
+  given["wire_bytes"] = codec.wire_bytes_function();
+  given["kept"] = codec.kept_function();
+  given["decode"] = codec.decode_function();
   return nb::make_tuple(nb::module_::import_("functools").attr("partial")(self.type(), **given), nb::tuple());
 }
 
@@ -132,44 +127,21 @@ std::vector<std::string> each_of(const Several& combines) {
   return std::get<std::vector<std::string>>(combines);
 }
 
-void bind_parameter(nb::module_& module) {
-  using State = std::tuple<std::string, double, double, double, bool, bool>;
-  nb::class_<CodecParameter>(module, "Parameter",
-                             "A number in the text after the colon of a codec's name: above `above`, at most `most`.")
-      .def(
-          "__init__",
-          [](CodecParameter* self, const std::string& name, double usual, double above, double most, bool whole,
-             bool or_zero) { new (self) CodecParameter{name, usual, above, most, whole, or_zero}; },
-          "name"_a, "default"_a, nb::kw_only(), "above"_a = 0.0, "most"_a, "whole"_a = false, "or_zero"_a = false)
-      .def_ro("name", &CodecParameter::name)
-      .def_ro("default", &CodecParameter::usual)
-      .def("__getstate__",
-           [](const CodecParameter& self) {
-             return State{self.name, self.usual, self.above, self.most, self.whole, self.or_zero};
-           })
-      .def("__setstate__", [](CodecParameter& self, const State& state) {
-        const auto& [name, usual, above, most, whole, or_zero] = state;
-        new (&self) CodecParameter{name, usual, above, most, whole, or_zero};
-      });
-}
-
 }  // namespace
 
 PythonCodec::PythonCodec(std::string own_name, CodecFunctions functions, const std::vector<std::string>& ways,
-                         std::vector<CodecParameter> numbers, const std::string& use)
-    : name_(std::move(own_name)), functions_(std::move(functions)), numbers_(std::move(numbers)) {
-  for (const CodecParameter& each : numbers_) {
-    usual_ += fmt::format("{}{:g}", usual_.empty() ? "" : ",", each.usual);
-    limits_.push_back(
-        {.name = each.name, .above = each.above, .most = each.most, .whole = each.whole, .or_zero = each.or_zero});
-  }
-  static_cast<compress::Codec&>(*this) = {.name = name_,
+                         std::vector<ComponentParameter> numbers, const std::string& use)
+    : Component("codec", std::move(own_name),
+                {std::move(functions.rounds), std::move(functions.wire_bytes), std::move(functions.kept),
+                 std::move(functions.decode)}),
+      numbers_(std::move(numbers)) {
+  static_cast<compress::Codec&>(*this) = {.name = this->own_name(),
                                           .summary = "a codec of this program",
                                           .source = "Python",
                                           .combines = combines_named(ways),
-                                          .parameter = usual_,
-                                          .parameters = limits_,
-                                          .decodes_alone = false,
+                                          .parameter = numbers_.usual(),
+                                          .parameters = numbers_.limits(),
+                                          .decodes_alone = !decode_function().is_none(),
                                           .one_round = false,
                                           .feedback = use_named(use),
                                           .wire_bytes = bind::wire_bytes,
@@ -178,35 +150,19 @@ PythonCodec::PythonCodec(std::string own_name, CodecFunctions functions, const s
   static_cast<void>(Catalogue().with(*this));  // its name and its parameters
 }
 
-CodecChosen chosen(const CodecGiven& codec, const std::vector<const PythonCodec*>& catalogue) {
-  CodecChosen all;
-  const auto add = [&](const PythonCodec& entry) {
-    all.catalogue = all.catalogue.with(entry);
-    all.entries.emplace_back(nb::find(&entry));
-  };
-  for (const PythonCodec* const entry : catalogue) add(*entry);
-  if (const auto* const name = std::get_if<std::string>(&codec)) {
-    all.codec = *name;
-  } else {
-    const PythonCodec* const own = std::get<const PythonCodec*>(codec);
-    all.codec = own->name;
-    if (std::ranges::find(catalogue, own) == catalogue.end()) add(*own);
-  }
-  return all;
-}
-
 void bind_codec(nb::module_& module) {
-  bind_parameter(module);
-  nb::class_<PythonCodec>(module, "Codec", nb::type_slots(kSlots), nb::is_weak_referenceable(), kDoc)
+  nb::class_<PythonCodec>(module, "Codec", nb::type_slots(component_slots<PythonCodec>), nb::is_weak_referenceable(),
+                          kDoc)
       .def(
           "__init__",
           [](PythonCodec* self, const std::string& name, const nb::callable& rounds, const Several& combines,
-             const std::vector<CodecParameter>& parameters, const std::string& feedback, const nb::object& bytes,
-             const nb::object& kept) {
-            new (self) PythonCodec(name, {rounds, bytes, kept}, each_of(combines), parameters, feedback);
+             const std::vector<ComponentParameter>& parameters, const std::string& feedback, const nb::object& bytes,
+             const nb::object& kept, const nb::object& decode) {
+            new (self) PythonCodec(name, {rounds, bytes, kept, decode}, each_of(combines), parameters, feedback);
           },
-          "name"_a, "rounds"_a, nb::kw_only(), "combines"_a = "gather", "parameters"_a = std::vector<CodecParameter>{},
-          "feedback"_a = "pointless", "wire_bytes"_a = nb::none(), "kept"_a = nb::none())
+          "name"_a, "rounds"_a, nb::kw_only(), "combines"_a = "gather",
+          "parameters"_a = std::vector<ComponentParameter>{}, "feedback"_a = "pointless", "wire_bytes"_a = nb::none(),
+          "kept"_a = nb::none(), "decode"_a = nb::none())
       .def_prop_ro("name", &PythonCodec::own_name)
       .def("__reduce__", reduced)
       .def("__repr__", [](const PythonCodec& self) { return "Codec('" + self.own_name() + "')"; });

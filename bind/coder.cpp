@@ -1,5 +1,6 @@
 // Runs a Python generator as the coder of a codec: on threads of the library, with the GIL while Python runs.
 #include <fmt/format.h>
+#include <nanobind/stl/vector.h>
 
 #include <cstring>
 #include <memory>
@@ -36,6 +37,19 @@ const char* name_of(Combine combine) {
   return combine == Combine::gather ? "gather" : combine == Combine::additive ? "additive" : "scatter";
 }
 
+/// A new array. Throws Corrupt for a length that is not of whole elements.
+nb::object array_of(std::span<const std::byte> bytes, nb::dlpack::dtype type = nb::dtype<std::uint8_t>()) {
+  const std::size_t width = type.bits / 8U;
+  if (width == 0 || bytes.size() % width != 0)
+    throw Corrupt(fmt::format("a rank sent {} bytes, which are not elements of {} bytes as this rank's payload",
+                              bytes.size(), width));
+  auto copy = std::make_unique<std::byte[]>(bytes.size());
+  std::ranges::copy(bytes, copy.get());
+  const nb::capsule owner(copy.get(), [](void* memory) noexcept { delete[] static_cast<std::byte*>(memory); });
+  const std::size_t elements = bytes.size() / width;
+  return nb::cast(nb::ndarray<nb::numpy>(copy.release(), 1, &elements, owner, nullptr, type));
+}
+
 /// The payload of a round, which outlives the Python objects that it was copied from.
 class Payload final {
  public:
@@ -63,26 +77,14 @@ class Payload final {
   }
   /// The averaged payload, or a list of arrays by rank. Throws Corrupt for a length that is not of whole elements.
   [[nodiscard]] nb::object answer(Combine combine, const Answer& answer) const {
-    if (combine == Combine::additive) return array_of(bytes_);
+    if (combine == Combine::additive) return array_of(bytes_, type_);
     nb::list arrays;
-    for (const std::span<const std::byte> packet : answer.packets) arrays.append(array_of(packet));
+    for (const std::span<const std::byte> packet : answer.packets) arrays.append(array_of(packet, type_));
     return arrays;
   }
   [[nodiscard]] const std::vector<std::size_t>& lengths() const noexcept { return lengths_; }
 
  private:
-  [[nodiscard]] nb::object array_of(std::span<const std::byte> bytes) const {
-    const std::size_t width = type_.bits / 8U;
-    if (width == 0 || bytes.size() % width != 0)
-      throw Corrupt(fmt::format("a rank sent {} bytes, which are not elements of {} bytes as this rank's payload",
-                                bytes.size(), width));
-    auto copy = std::make_unique<std::byte[]>(bytes.size());
-    std::ranges::copy(bytes, copy.get());
-    const nb::capsule owner(copy.get(), [](void* memory) noexcept { delete[] static_cast<std::byte*>(memory); });
-    const std::size_t elements = bytes.size() / width;
-    return nb::cast(nb::ndarray<nb::numpy>(copy.release(), 1, &elements, owner, nullptr, type_));
-  }
-
   nb::dlpack::dtype type_{};
   std::vector<std::byte> bytes_;
   std::vector<std::size_t> lengths_;
@@ -104,11 +106,11 @@ class GeneratorCoder final : public compress::Coder {
             nb::cast(new CodecTensor(tensor, settings_.feedback), nb::rv_policy::take_ownership));
       nb::list list;
       for (const nb::object& tensor : objects_->tensors) list.append(tensor);
-      objects_->generator = codec_.functions().rounds(list, CodecStep{info, settings_.numbers});
+      objects_->generator = codec_.rounds_function()(list, CodecStep{info, settings_.numbers});
       if (!PyGen_Check(objects_->generator.ptr()))
         throw Misuse(fmt::format("{} returned {}; allowed: a generator, from a function that yields rounds", who_,
                                  nb::cast<std::string>(nb::repr(objects_->generator.type()))));
-      if (auto round = go_on(nb::none())) return *std::move(round);
+      if (auto round = go_on(nb::none())) return codec_.decodes_alone ? alone(*std::move(round), wire) : *round;
       throw Misuse(fmt::format("{} yielded no round; allowed: one or more, equal on all ranks", who_));
     });
   }
@@ -121,7 +123,37 @@ class GeneratorCoder final : public compress::Coder {
     });
   }
 
+  /// Another thread's conversation does not change: decoding uses no state.
+  void add(std::span<const std::byte> packet, std::span<float> into) const override {
+    if (!codec_.decodes_alone) return compress::Coder::add(packet, into);
+    with_gil(who_, [&] {
+      const nb::object decoded =
+          codec_.decode_function()(array_of(packet), into.size(), nb::tuple(nb::cast(settings_.numbers)));
+      Decoded values;
+      if (!nb::try_cast(decoded, values) || values.size() != into.size())
+        throw Misuse(fmt::format("{}: decode returned {}; allowed: an array of {} float32", who_,
+                                 nb::cast<std::string>(nb::repr(decoded)), into.size()));
+      for (std::size_t i = 0; i < into.size(); ++i) into[i] += values.data()[i];
+    });
+  }
+
  private:
+  using Decoded = nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+  /// A parameter server's worker has no further round, and keeps the packet in `wire`.
+  [[nodiscard]] Round alone(Round round, std::span<std::byte> wire) const {
+    for (const nb::object& tensor : objects_->tensors) nb::inst_ptr<CodecTensor>(tensor)->require_sent(who_);
+    const std::span<const std::byte> packet = round.payload.bytes();
+    if (round.combine != Combine::gather || packet.size() > wire.size())
+      throw Misuse(
+          fmt::format("{} has decode, and yielded {} bytes in a round of kind {}; allowed: at most {} bytes, by "
+                      "its wire_bytes, of kind gather",
+                      who_, packet.size(), name_of(round.combine), wire.size()));
+    std::ranges::copy(packet, wire.begin());
+    round.payload = Buffer(wire.data(), packet.size(), DType::u8);
+    return round;
+  }
+
   /// Sends the generator a value; returns its next round, or nullopt if it has returned.
   [[nodiscard]] std::optional<Round> go_on(const nb::object& value) {
     PyObject* result = nullptr;

@@ -6,8 +6,8 @@
 
 #include <deque>
 
-#include "codec.hpp"
 #include "coding.hpp"
+#include "component/catalogue.hpp"
 #include "group.hpp"
 #include "syncopate/error.hpp"
 
@@ -33,13 +33,11 @@ using Placed = std::vector<std::pair<std::size_t, nb::object>>;
 class Combining final {
  public:
   Combining(const Membership& membership, const std::vector<Tensor>& tensors, SynchronizerOptions options,
-            std::vector<Array> weights, CodecChosen chosen)
+            std::vector<Array> weights, std::shared_ptr<std::vector<nb::object>> components)
       : group_(membership.group()),
         signals_(membership.signals()),
         weights_(std::move(weights)),
-        codecs_(std::move(chosen.entries)) {
-    options.codec = chosen.codec;
-    options.catalogue = std::move(chosen.catalogue);
+        components_(std::move(components)) {
     for (const Array& weight : weights_) options.weights.push_back(weight.buffer);
     own_ = signals_->without_gil([&] { return std::make_unique<Combiner>(*group_, gradients_of(tensors), options); });
   }
@@ -84,7 +82,7 @@ class Combining final {
   std::shared_ptr<Group> group_;
   std::shared_ptr<Signals> signals_;
   std::vector<Array> weights_;
-  std::vector<nb::object> codecs_;
+  std::shared_ptr<std::vector<nb::object>> components_;
   std::deque<std::vector<Array>> underway_;  ///< of buckets that are not decoded yet
   std::unique_ptr<Combiner> own_;
 };
@@ -95,22 +93,25 @@ void bind_combiner(nb::module_& module) {
   nb::class_<Combining>(module, "Combiner", kDoc)
       .def(
           "__init__",
-          [](Combining* self, const Membership& group, const std::vector<Tensor>& gradients, const CodecGiven& codec,
-             const std::string& exchange, const std::string& algorithm, const Feedback& feedback,
-             std::size_t dense_below, std::uint64_t seed, const std::vector<nb::object>& weights,
-             const std::vector<const PythonCodec*>& catalogue) {
-            SynchronizerOptions options{.feedback = feedback.options(),
+          [](Combining* self, const Membership& group, const std::vector<Tensor>& gradients,
+             const Given<PythonCodec>& codec, const std::string& exchange, const std::string& algorithm,
+             const Feedback& feedback, std::size_t dense_below, std::uint64_t seed,
+             const std::vector<nb::object>& weights, const CatalogueGiven& catalogue) {
+            CatalogueChosen chosen(catalogue);
+            SynchronizerOptions options{.codec = chosen.name(codec),
+                                        .feedback = feedback.options(),
                                         .dense_below = dense_below,
                                         .exchange = exchange,
                                         .algorithm = algorithm,
                                         .seed = seed};
+            options.catalogue = chosen.catalogue();
             std::vector<Array> arrays;
             for (const nb::object& weight : weights) arrays.push_back(array_of(weight, {}, "weights"));
-            new (self) Combining(group, gradients, std::move(options), std::move(arrays), chosen(codec, catalogue));
+            new (self) Combining(group, gradients, std::move(options), std::move(arrays), chosen.entries());
           },
           "group"_a, "gradients"_a, nb::kw_only(), "codec"_a = "none", "exchange"_a = "allreduce",
           "algorithm"_a = "auto", "feedback"_a = Feedback{}, "dense_below"_a = 4096, "seed"_a = 0,
-          "weights"_a = std::vector<nb::object>{}, "catalogue"_a = std::vector<const PythonCodec*>{})
+          "weights"_a = std::vector<nb::object>{}, "catalogue"_a = CatalogueGiven{})
       .def("combine", &Combining::combine, "bucket"_a,
            "Return when the arrays of these (index of the gradient, array) hold their average over the ranks.")
       .def("encode", &Combining::encode, "bucket"_a,

@@ -100,12 +100,16 @@ void CodecTensor::sent(const std::optional<Indices>& indices, const std::optiona
   is_sent_ = true;
 }
 
-void CodecTensor::end(const std::string& who) {
+void CodecTensor::require_sent(const std::string& who) const {
   if (!is_sent_)
     throw Misuse(
         fmt::format("{} has feedback and did not call `sent` for a tensor; call tensor.sent(indices), also "
                     "where nothing was sent",
                     who));
+}
+
+void CodecTensor::end(const std::string& who) {
+  require_sent(who);
   if (Py_REFCNT(owner_.ptr()) > 1)
     throw Misuse(fmt::format("{} still uses an array of a tensor after its last round; keep a copy instead", who));
 }

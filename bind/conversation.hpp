@@ -39,7 +39,9 @@ class CodecTensor final {
   /// No indices: every element; no values: exactly. Throws Misuse for an index or a number of values that does not fit.
   void sent(const std::optional<Indices>& indices, const std::optional<Values>& values);
 
-  /// After the last round: throws Misuse with feedback without a call of `sent`, or if an array is still used.
+  /// Throws Misuse with feedback without a call of `sent`.
+  void require_sent(const std::string& who) const;
+  /// After the last round: as `require_sent`, and throws Misuse if an array is still used.
   void end(const std::string& who);
   void close() { tensor_ = nullptr; }
 

@@ -14,7 +14,13 @@ NB_MODULE(_core, module) {
   bind::bind_group(module);
   bind::bind_coding(module);
   bind::bind_conversation(module);
+  bind::bind_parameter(module);
   bind::bind_codec(module);
+  bind::bind_placement(module);
+  bind::bind_consistency(module);
+  bind::bind_policy(module);
+  bind::bind_rule(module);
+  bind::bind_testing(module);
   bind::bind_optimizer(module);
   bind::bind_synchronizer(module);
   bind::bind_combiner(module);

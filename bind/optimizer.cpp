@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <map>
 
+#include "component/catalogue.hpp"
 #include "syncopate/collective.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/synchronizer.hpp"
@@ -21,7 +22,7 @@ using namespace nb::literals;
 using Arrays = nb::typed<nb::dict, std::string, OwnArray>;
 
 constexpr const char* kDoc =
-    "Updates weights in place by a rule of `syncopate info optimizer`, and keeps its state.\n\n"
+    "Updates weights in place by a rule of `syncopate info optimizer` or a Rule of your own, and keeps its state.\n\n"
     "weights: arrays of float32 by name, which the optimizer keeps. spared: names of those without weight decay and, "
     "under "
     "lars and lamb, with a trust ratio of 1 (biases, scales of normalisation). hyperparameters: by name "
@@ -70,9 +71,11 @@ Arrays state_in(nb::handle self) {
 
 }  // namespace
 
-Optimizing::Optimizing(const OptimizedWeights& weights, OptimizerOptions options, const Membership* membership,
+Optimizing::Optimizing(const OptimizedWeights& weights, OptimizerOptions options,
+                       std::shared_ptr<std::vector<nb::object>> components, const Membership* membership,
                        bool own_shards_only)
-    : signals_(membership != nullptr ? membership->signals() : std::make_shared<Signals>()),
+    : components_(std::move(components)),
+      signals_(membership != nullptr ? membership->signals() : std::make_shared<Signals>()),
       shards_({}, 1),
       own_shards_only_(own_shards_only) {
   std::vector<WeightTensor> tensors = tensors_of(weights, weights_);
@@ -129,19 +132,22 @@ void bind_optimizer(nb::module_& module) {
   nb::class_<Optimizing>(module, "Optimizer", kDoc)
       .def(
           "__init__",
-          [](Optimizing* self, const nb::typed<nb::dict, std::string, nb::object>& weights, const std::string& rule,
-             const std::vector<std::string>& spared, const std::map<std::string, double>& hyperparameters,
-             const Membership* group, bool own_shards_only) {
+          [](Optimizing* self, const nb::typed<nb::dict, std::string, nb::object>& weights,
+             const Given<PythonRule>& rule, const std::vector<std::string>& spared,
+             const std::map<std::string, double>& hyperparameters, const Membership* group, bool own_shards_only,
+             const CatalogueGiven& catalogue) {
             OptimizedWeights given{{}, spared};
             for (const auto& [name, array] : weights)
               given.arrays.emplace_back(nb::cast<std::string>(name), nb::borrow(array));
-            OptimizerOptions options{.rule = rule};
+            CatalogueChosen chosen(catalogue);
+            OptimizerOptions options{.rule = chosen.name(rule)};
+            options.catalogue = chosen.catalogue();
             for (const auto& [name, value] : hyperparameters) options.hyperparameters.emplace_back(name, value);
-            new (self) Optimizing(given, std::move(options), group, own_shards_only);
+            new (self) Optimizing(given, std::move(options), chosen.entries(), group, own_shards_only);
           },
           "weights"_a, "rule"_a = "momentum", nb::kw_only(), "spared"_a = std::vector<std::string>{},
           "hyperparameters"_a = std::map<std::string, double>{}, "group"_a.none() = nb::none(),
-          "own_shards_only"_a = false)
+          "own_shards_only"_a = false, "catalogue"_a = CatalogueGiven{})
       .def(
           "update",
           [](Optimizing& self, std::size_t first, const std::vector<nb::object>& gradients, double rate,

@@ -24,8 +24,8 @@ struct OptimizedWeights {
 class Optimizing final {
  public:
   /// `membership`: the group whose ranks divide the work; null: this rank does all of it. Throws Misuse.
-  Optimizing(const OptimizedWeights& weights, OptimizerOptions options, const Membership* membership,
-             bool own_shards_only);
+  Optimizing(const OptimizedWeights& weights, OptimizerOptions options,
+             std::shared_ptr<std::vector<nb::object>> components, const Membership* membership, bool own_shards_only);
   Optimizing(const Optimizing&) = delete;
   Optimizing& operator=(const Optimizing&) = delete;
 
@@ -43,6 +43,7 @@ class Optimizing final {
 
  private:
   std::vector<Array> weights_;
+  std::shared_ptr<std::vector<nb::object>> components_;  ///< of the catalogue
   std::shared_ptr<Signals> signals_;
   Shards shards_;
   bool own_shards_only_;

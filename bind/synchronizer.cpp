@@ -4,8 +4,8 @@
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
-#include "codec.hpp"
 #include "coding.hpp"
+#include "component/catalogue.hpp"
 #include "group.hpp"
 #include "optimizer.hpp"
 #include "remembered.hpp"
@@ -20,9 +20,9 @@ using namespace nb::literals;
 /// Python objects that a synchronizer uses.
 struct Held {
   std::vector<Array> weights;
-  std::shared_ptr<nb::callable> update;  ///< null: none, or an optimizer
-  nb::object optimizer;                  ///< an Optimizing; null: none
-  std::vector<nb::object> codecs;        ///< of the catalogue
+  std::shared_ptr<nb::callable> update;                 ///< null: none, or an optimizer
+  nb::object optimizer;                                 ///< an Optimizing; null: none
+  std::shared_ptr<std::vector<nb::object>> components;  ///< of the catalogue
 };
 
 using UpdateGiven = std::variant<std::monostate, Optimizing*, nb::callable>;
@@ -52,7 +52,7 @@ class Averaging final {
         weights_(std::move(held.weights)),
         update_(std::move(held.update)),
         optimizer_(std::move(held.optimizer)),
-        codecs_(std::move(held.codecs)) {
+        components_(std::move(held.components)) {
     if (update_) options.update = update_in(update_);
     if (optimizer_) options.update = update_by(nb::cast<Optimizing&>(optimizer_), options.exchange);
     std::vector<Gradient> gradients = gradients_of(tensors_);
@@ -82,7 +82,7 @@ class Averaging final {
   }
   /// References of an update in Python, for Python's garbage collector.
   [[nodiscard]] const std::shared_ptr<nb::callable>& update() const noexcept { return update_; }
-  [[nodiscard]] const std::vector<nb::object>& codecs() const noexcept { return codecs_; }
+  [[nodiscard]] const std::vector<nb::object>& components() const noexcept { return *components_; }
   [[nodiscard]] const std::vector<Tensor>& tensors() const noexcept { return tensors_; }
   template <class Wait>
   decltype(auto) without_gil(Wait&& wait) const {
@@ -109,7 +109,7 @@ class Averaging final {
   std::shared_ptr<nb::callable> update_;
   nb::object optimizer_;                   ///< refers to no other Python object but arrays
   std::vector<std::span<float>> updated_;  ///< the optimizer's gradients; `own_` is null while it ends
-  std::vector<nb::object> codecs_;
+  std::shared_ptr<std::vector<nb::object>> components_;
   std::unique_ptr<Synchronizer> own_;
 };
 
@@ -117,8 +117,9 @@ constexpr const char* kDoc =
     "Owns the gradients' memory and averages gradients over the ranks of a group, for any framework.\n\n"
     "In a step the backward pass writes gradient i into `gradient(i)` and calls `ready(i)`, once for each, from any "
     "thread; then the caller calls `wait()`, and every gradient holds the average. Every rank gives the same gradients "
-    "and options. policy, codec, exchange, algorithm: names from `syncopate info`. codec: also a "
-    "Codec of your own; catalogue: those that `codec` names with a parameter. feedback: its kind, or a "
+    "and options. policy, codec, exchange, algorithm: names from `syncopate info`. policy and "
+    "codec: also a Policy or Codec of your own; catalogue: those that a name with a parameter means. feedback: its "
+    "kind, or a "
     "Feedback. clip_norm > 0 scales the averaged gradients to this global L2 norm at most. "
     "weights, "
     "update, broadcast_every: for exchanges that end with weights; `update(first, last)` applies those gradients on "
@@ -131,7 +132,7 @@ int traverse(PyObject* self, visitproc visit, void* arg) {
   if (!nb::inst_ready(self)) return 0;
   const auto& update = nb::inst_ptr<Averaging>(self)->update();
   if (update) Py_VISIT(update->ptr());
-  for (const nb::object& codec : nb::inst_ptr<Averaging>(self)->codecs()) Py_VISIT(codec.ptr());
+  for (const nb::object& one : nb::inst_ptr<Averaging>(self)->components()) Py_VISIT(one.ptr());
   return 0;
 }
 
@@ -210,7 +211,7 @@ void bind_step(nb::class_<Averaging>& type) {
           "discard_step", [](Averaging& self) { self.without_gil([&] { self.own().discard_step(); }); },
           "After an update that every rank skips: the codec's state is as before the last step.")
       .def(
-          "buckets", [](const Averaging& self) { return self.own().buckets(); },
+          "buckets", [](const Averaging& self) { return self.without_gil([&] { return self.own().buckets(); }); },
           "Buckets in the order of exchange: of the last step, or the planned ones before the first.")
       .def(
           "sent_shares", [](const Averaging& self) { return self.own().sent_shares(); },
@@ -226,16 +227,15 @@ void bind_synchronizer(nb::module_& module) {
   nb::class_<Averaging> type(module, "Synchronizer", nb::type_slots(kSlots), nb::is_weak_referenceable(), kDoc);
   type.def(
       "__init__",
-      [](Averaging* self, const Membership& group, std::vector<Tensor> gradients, const std::string& policy,
-         const CodecGiven& codec, const std::string& exchange, const std::string& algorithm, const Feedback& feedback,
-         std::size_t fusion_bytes, std::size_t dense_below, bool zero_missing, double clip_norm, std::uint64_t seed,
-         const std::vector<nb::object>& weights, const UpdateGiven& update, int broadcast_every,
-         const std::vector<const PythonCodec*>& catalogue) {
-        CodecChosen all = chosen(codec, catalogue);
-        SynchronizerOptions options{.catalogue = std::move(all.catalogue),
-                                    .policy = policy,
+      [](Averaging* self, const Membership& group, std::vector<Tensor> gradients, const Given<PythonPolicy>& policy,
+         const Given<PythonCodec>& codec, const std::string& exchange, const std::string& algorithm,
+         const Feedback& feedback, std::size_t fusion_bytes, std::size_t dense_below, bool zero_missing,
+         double clip_norm, std::uint64_t seed, const std::vector<nb::object>& weights, const UpdateGiven& update,
+         int broadcast_every, const CatalogueGiven& catalogue) {
+        CatalogueChosen chosen(catalogue);
+        SynchronizerOptions options{.policy = chosen.name(policy),
                                     .fusion_bytes = fusion_bytes,
-                                    .codec = all.codec,
+                                    .codec = chosen.name(codec),
                                     .feedback = feedback.options(),
                                     .dense_below = dense_below,
                                     .exchange = exchange,
@@ -244,9 +244,10 @@ void bind_synchronizer(nb::module_& module) {
                                     .clip_norm = clip_norm,
                                     .seed = seed,
                                     .broadcast_every = broadcast_every};
+        options.catalogue = chosen.catalogue();
         std::vector<Array> arrays;
         for (const nb::object& weight : weights) arrays.push_back(array_of(weight, {}, "weights"));
-        Held kept{.weights = std::move(arrays), .codecs = std::move(all.entries)};
+        Held kept{.weights = std::move(arrays), .components = chosen.entries()};
         if (const auto* const function = std::get_if<nb::callable>(&update)) kept.update = held(*function);
         if (auto* const* const optimizer = std::get_if<Optimizing*>(&update)) kept.optimizer = nb::find(*optimizer);
         new (self) Averaging(group, std::move(gradients), std::move(options), std::move(kept));
@@ -254,7 +255,7 @@ void bind_synchronizer(nb::module_& module) {
       "group"_a, "gradients"_a, nb::kw_only(), "policy"_a = "fusion", "codec"_a = "none", "exchange"_a = "allreduce",
       "algorithm"_a = "auto", "feedback"_a = Feedback{}, "fusion_bytes"_a = 0, "dense_below"_a = 4096,
       "zero_missing"_a = false, "clip_norm"_a = 0.0, "seed"_a = 0, "weights"_a = std::vector<nb::object>{},
-      "update"_a.none() = nb::none(), "broadcast_every"_a = 5, "catalogue"_a = std::vector<const PythonCodec*>{},
+      "update"_a.none() = nb::none(), "broadcast_every"_a = 5, "catalogue"_a = CatalogueGiven{},
       nb::call_policy<RememberedNew>(), "`gradients` in the order of the forward pass.");
   bind_step(type);
   bind_saving(type);

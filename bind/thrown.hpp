@@ -23,6 +23,18 @@ class Thrown final : public std::runtime_error {
   std::shared_ptr<nb::object> raised_;
 };
 
+/// While it exists, this thread keeps the last exception that is not an `Exception` of Python, such as
+/// KeyboardInterrupt, for a caller of code that reports exceptions instead of passing them on. One at a time.
+class Interruption final {
+ public:
+  Interruption() noexcept;
+  ~Interruption();
+  Interruption(const Interruption&) = delete;
+  Interruption& operator=(const Interruption&) = delete;
+  /// Throws what was kept.
+  void raise() const;
+};
+
 /// Runs `body`, which uses Python, with the GIL. A Python exception must not pass through threads without the GIL.
 template <class Body>
 decltype(auto) with_gil(const std::string& who, Body&& body) {

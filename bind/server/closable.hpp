@@ -16,8 +16,10 @@ template <class T>
 struct Used {
   std::unique_ptr<T> object;
   std::vector<Array> arrays{};
-  bool is_called = false;  ///< by a thread, for objects that one thread at a time uses
-  explicit Used(std::unique_ptr<T> made) : object(std::move(made)) {}
+  std::shared_ptr<std::vector<nb::object>> entries{};  ///< components of the catalogue
+  bool is_called = false;                              ///< by a thread, for objects that one thread at a time uses
+  Used(std::unique_ptr<T> made, std::shared_ptr<std::vector<nb::object>> components)
+      : object(std::move(made)), entries(std::move(components)) {}
   Used(const Used&) = delete;
   Used& operator=(const Used&) = delete;
   /// Its threads end without the GIL; then the arrays are released with it.
@@ -31,8 +33,8 @@ struct Used {
 template <class T>
 class Closable {
  public:
-  Closable(std::unique_ptr<T> object, const char* name)
-      : own_(std::make_shared<Used<T>>(std::move(object))), name_(name) {}
+  Closable(std::unique_ptr<T> object, std::shared_ptr<std::vector<nb::object>> components, const char* name)
+      : own_(std::make_shared<Used<T>>(std::move(object), std::move(components))), name_(name) {}
 
   /// Throws Misuse after `close`.
   [[nodiscard]] std::shared_ptr<Used<T>> own() const {

@@ -1,10 +1,12 @@
 // One server of a job, as an object of Python, and the status of servers of other processes.
 #include "syncopate/server.hpp"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "bind.hpp"
+#include "component/catalogue.hpp"
 #include "remembered.hpp"
 #include "seconds.hpp"
 #include "server/closable.hpp"
@@ -29,14 +31,15 @@ constexpr const char* kStartDoc =
     "replicas: 1: the next server holds a replica, from which a new process of the same index recovers; needs "
     "`servers`, all addresses in the order of indices. snapshots: folder of snapshots, the same for all servers, "
     "written each time all workers have completed `snapshot_every` more steps. access: by default "
-    "access_from_environment().\n\n"
+    "access_from_environment(). catalogue: the components of your own that the workers name.\n\n"
     "Raises Misuse (an invalid address or limit; no secret although other hosts can connect), "
     "SystemFailure (an address in use).";
 
 /// Created, used and destroyed with the GIL.
 class Serving final : public Closable<Server> {
  public:
-  explicit Serving(std::unique_ptr<Server> server) : Closable(std::move(server), "server") {}
+  Serving(std::unique_ptr<Server> server, std::shared_ptr<std::vector<nb::object>> components)
+      : Closable(std::move(server), std::move(components), "server") {}
 
   [[nodiscard]] bool wait_for_end(Seconds bound_s) const {
     const auto server = own();
@@ -54,6 +57,15 @@ class Serving final : public Closable<Server> {
     return ended;
   }
 };
+
+Serving started(const ServerOptions& options, const CatalogueChosen& chosen) {
+  return Serving(
+      [&] {
+        const nb::gil_scoped_release release;
+        return Server::start(options);
+      }(),
+      chosen.entries());
+}
 
 void bind_status(nb::module_& module) {
   nb::class_<ServerStatus>(module, "ServerStatus", "The state of a server.")
@@ -86,7 +98,8 @@ void bind_server(nb::module_& module) {
       "start",
       [](const std::vector<std::string>& addresses, std::size_t index, std::size_t memory_bytes, double patience_s,
          int replicas, const std::vector<std::string>& servers, const std::string& snapshots,
-         std::int64_t snapshot_every, const std::optional<JobAccess>& access) {
+         std::int64_t snapshot_every, const std::optional<JobAccess>& access, const CatalogueGiven& catalogue) {
+        const CatalogueChosen chosen(catalogue);
         const ServerOptions options{.addresses = addresses,
                                     .index = index,
                                     .memory_bytes = memory_bytes,
@@ -95,25 +108,42 @@ void bind_server(nb::module_& module) {
                                     .servers = servers,
                                     .snapshots = snapshots,
                                     .snapshot_every = snapshot_every,
+                                    .catalogue = chosen.catalogue(),
                                     .access = access ? *access : access_from_environment()};
-        return Serving([&] {
-          const nb::gil_scoped_release release;
-          return Server::start(options);
-        }());
+        return started(options, chosen);
       },
       "addresses"_a, nb::kw_only(), "index"_a = usual.index, "memory_bytes"_a = usual.memory_bytes,
       "patience_s"_a = std::chrono::duration<double>(usual.patience).count(), "replicas"_a = usual.replicas,
       "servers"_a = usual.servers, "snapshots"_a = usual.snapshots, "snapshot_every"_a = usual.snapshot_every,
-      "access"_a = nb::none(), nb::call_policy<Remembered>(), kStartDoc);
+      "access"_a = nb::none(), "catalogue"_a = CatalogueGiven{}, nb::call_policy<Remembered>(), kStartDoc);
+  type.def_static(
+      "start_from_environment",
+      [](const CatalogueGiven& catalogue) -> std::optional<Serving> {
+        auto options = server_from_environment();
+        if (!options) return std::nullopt;
+        const CatalogueChosen chosen(catalogue);
+        options->catalogue = chosen.catalogue();
+        return started(*options, chosen);
+      },
+      nb::kw_only(), "catalogue"_a = CatalogueGiven{}, nb::call_policy<Remembered>(),
+      "Start the server that `syncopate run --servers K --own-servers` made of this process; None: it made a worker of "
+      "it. "
+      "syncopate.serve also waits and ends the process. Raises as `start` does.");
   type.def_prop_ro(
           "addresses", [](const Serving& self) { return self.own()->object->addresses(); },
           "Those of `start`, with the chosen ports.")
       .def(
-          "status", [](const Serving& self) { return self.own()->object->status(); }, "Its state.")
+          "status",
+          [](const Serving& self) {
+            const auto server = self.own();
+            const nb::gil_scoped_release release;  // a component may need the GIL under a table's lock
+            return server->object->status();
+          },
+          "Its state.")
       .def("wait_for_end", &Serving::wait_for_end, "bound_s"_a = nb::none(),
            "Wait, for at most `bound_s` seconds, until every worker of the job has finished or was given up; return "
            "whether they have. If serving ended with an error, raise it: Mismatch (another process has taken this "
-           "server's place), Unauthorized.");
+           "server's place), Unauthorized, or what a component of the catalogue raised.");
   define_closing(type, "Stop serving and discard the data.");
 }
 

@@ -4,6 +4,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "bind.hpp"
+#include "component/catalogue.hpp"
 #include "remembered.hpp"
 #include "seconds.hpp"
 #include "server/closable.hpp"
@@ -31,7 +32,8 @@ constexpr const char* kConnectDoc =
     "servers: all addresses in the order of indices; worker: of workers. Without servers all three come from "
     "SYNCOPATE_SERVERS, _RANK and _SIZE, which `syncopate run --servers` sets, and the timeout from _TIMEOUT_MS. "
     "placement, consistency, codec, answers, optimizer: names from `syncopate info`, with their parameters "
-    "(\"ssp:3\"); codec codes the updates, answers the servers' answers. feedback: \"auto\", \"none\" or \"residual\". "
+    "(\"ssp:3\"), or components of your own; catalogue: those that a name with a parameter means. codec codes the "
+    "updates, answers the servers' answers. feedback: \"auto\", \"none\" or \"residual\". "
     "dense_below: smaller tables are not coded. seed: for codecs that use random numbers. hyperparameters: of the "
     "optimizer, by name. timeout_s: how long servers may be unreachable before a call raises PeerLost, and how long a "
     "call waits for their answers (120). access: by default access_from_environment().\n\n"
@@ -55,8 +57,9 @@ class Turn final {
 /// Created, used and destroyed with the GIL.
 class Working final : public Closable<TableWorker> {
  public:
-  Working(std::unique_ptr<TableWorker> worker, const WorkerOptions& options, std::shared_ptr<Signals> signals)
-      : Closable(std::move(worker), "worker"),
+  Working(std::unique_ptr<TableWorker> worker, std::shared_ptr<std::vector<nb::object>> components,
+          const WorkerOptions& options, std::shared_ptr<Signals> signals)
+      : Closable(std::move(worker), std::move(components), "worker"),
         worker_(options.worker),
         workers_(options.workers),
         signals_(std::move(signals)) {}
@@ -124,33 +127,37 @@ void bind_connect(nb::class_<Working>& type) {
   type.def_static(
       "connect",
       [](const std::optional<std::vector<std::string>>& servers, std::optional<std::size_t> worker,
-         std::optional<std::size_t> workers, const std::string& placement, const std::string& consistency,
-         const std::string& codec, const std::string& feedback, const std::string& answers, std::size_t dense_below,
-         std::uint64_t seed, const std::string& optimizer, const nb::typed<nb::dict, std::string, double>& rule_options,
-         Seconds timeout_s, const std::optional<JobAccess>& access) {
+         std::optional<std::size_t> workers, const Given<PythonPlacement>& placement,
+         const Given<PythonConsistency>& consistency, const Given<PythonCodec>& codec, const std::string& feedback,
+         const Given<PythonCodec>& answers, std::size_t dense_below, std::uint64_t seed,
+         const Given<PythonRule>& optimizer, const nb::typed<nb::dict, std::string, double>& rule_options,
+         Seconds timeout_s, const std::optional<JobAccess>& access, const CatalogueGiven& catalogue) {
         WorkerOptions options = options_of(servers, worker, workers, access);
-        options.placement = placement;
-        options.consistency = consistency;
-        options.codec = codec;
+        CatalogueChosen chosen(catalogue);
+        options.placement = chosen.name(placement);
+        options.consistency = chosen.name(consistency);
+        options.codec = chosen.name(codec);
         options.feedback = feedback_named(feedback);
-        options.answers = answers;
+        options.answers = chosen.name(answers);
         options.dense_below = dense_below;
         options.seed = seed;
-        options.optimizer = optimizer;
+        options.optimizer = chosen.name(optimizer);
+        options.catalogue = chosen.catalogue();
         for (const auto& [name, value] : rule_options)
           options.hyperparameters.emplace_back(nb::cast<std::string>(name), nb::cast<double>(value));
         if (const auto timeout = milliseconds(timeout_s, "timeout_s")) options.timeout = *timeout;
         auto signals = std::make_shared<Signals>();
         options.while_waiting = [signals] { signals->look(); };
-        auto connected = made_on_own_thread([options] { return TableWorker::connect(options); });
-        return Working(std::move(connected), options, std::move(signals));
+        auto connected =
+            made_on_own_thread([options, kept = chosen.entries()] { return TableWorker::connect(options); });
+        return Working(std::move(connected), chosen.entries(), options, std::move(signals));
       },
       nb::kw_only(), "servers"_a = nb::none(), "worker"_a = nb::none(), "workers"_a = nb::none(),
       "placement"_a = usual.placement, "consistency"_a = usual.consistency, "codec"_a = usual.codec,
       "feedback"_a = std::string(name_of(usual.feedback)), "answers"_a = usual.answers,
       "dense_below"_a = usual.dense_below, "seed"_a = usual.seed, "optimizer"_a = usual.optimizer,
       "hyperparameters"_a = nb::dict(), "timeout_s"_a = nb::none(), "access"_a = nb::none(),
-      nb::call_policy<Remembered>(), kConnectDoc);
+      "catalogue"_a = CatalogueGiven{}, nb::call_policy<Remembered>(), kConnectDoc);
 }
 
 void bind_tables(nb::class_<Working>& type) {

@@ -8,6 +8,7 @@
 #include <span>
 #include <string_view>
 
+#include "syncopate/hook.hpp"
 #include "syncopate/parameter.hpp"
 
 namespace syncopate::server {
@@ -62,7 +63,7 @@ struct Consistency {
   std::string_view source;
   std::string_view parameter{};             ///< default of PARAMETER in `name:PARAMETER`; empty: it takes no parameter
   std::span<const Parameter> parameters{};  ///< numbers in it, separated by commas
-  Rule (*rule)(std::span<const double> numbers);
+  Hook<Rule(std::span<const double> numbers)> rule;
 };
 
 }  // namespace syncopate::server

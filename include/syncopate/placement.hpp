@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "syncopate/hook.hpp"
+
 namespace syncopate::server {
 
 /// The tables to place, in the order of their creation: the forward order of their layers.
@@ -28,9 +30,9 @@ struct Placement {
   std::string_view summary;
   std::string_view source;
   /// Shards by table, then by range: each byte in exactly one, none empty. Pure: every process computes the same.
-  std::vector<Shard> (*place)(const Demand& demand);
+  Hook<std::vector<Shard>(const Demand& demand)> place;
   /// The law: no server keeps more bytes than this, whatever the tables.
-  double (*most_bytes)(const Demand& demand);
+  Hook<double(const Demand& demand)> most_bytes;
 };
 
 }  // namespace syncopate::server

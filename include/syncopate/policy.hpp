@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "syncopate/hook.hpp"
+
 namespace syncopate::schedule {
 
 struct Layer {
@@ -83,7 +85,7 @@ struct Policy {
   std::string_view source;
   /// The partition of `timeline` (at least one layer), in the order of exchange. Throws Misuse if it needs times, and
   /// `timeline` or `options` has none.
-  Partition (*partition)(const Timeline& timeline, const PolicyOptions& options);
+  Hook<Partition(const Timeline& timeline, const PolicyOptions& options)> partition;
   Needs needs = Needs::sizes;
 };
 

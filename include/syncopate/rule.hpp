@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "syncopate/hook.hpp"
 #include "syncopate/optimizer.hpp"
 
 namespace syncopate::optim {
@@ -98,7 +99,7 @@ struct Rule {
   std::size_t moved_bytes = 0;   ///< physical limit: bytes per weight that one update moves between memory and caches
   bool takes_corrected = false;  ///< it can use gradients that already contain momentum
   /// Updates weights and state and sets the gradient to zero.
-  void (*update)(const Step& step, const TensorSlice& part);
+  Hook<void(const Step& step, const TensorSlice& part)> update;
 
   // Layer-wise rules: a trust ratio for each tensor, from the norms of its weights and of its direction.
 

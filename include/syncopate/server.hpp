@@ -63,6 +63,11 @@ struct ServerOptions {
   Log log{};
 };
 
+/// For a program that is also a server of its job, with its own catalogue: `syncopate run --servers K --own-servers`
+/// starts K such processes, with the server's index in SYNCOPATE_SERVER and its addresses in SYNCOPATE_LISTEN. Empty:
+/// this process is a worker. Throws Misuse for an invalid value.
+[[nodiscard]] std::optional<ServerOptions> server_from_environment();
+
 struct ServerStatus {
   std::size_t workers = 0;                           ///< of the job; 0: none has connected yet
   std::size_t connected = 0;                         ///< of these

@@ -10,10 +10,12 @@
 from syncopate import _core
 from syncopate._core import (
     Bucket,
+    ClockView,
     Codec,
     CodecStep,
     CodecTensor,
     Combiner,
+    Consistency,
     Corrupt,
     Error,
     Feedback,
@@ -25,11 +27,19 @@ from syncopate._core import (
     Misuse,
     NotFinite,
     Optimizer,
+    Pace,
     Parameter,
     PeerLost,
+    Placement,
+    Policy,
+    PolicyLayer,
+    PolicyStep,
     RemoteFailure,
+    Rule,
+    RuleStep,
     Server,
     ServerStatus,
+    ServerView,
     StepStatistics,
     Synchronizer,
     SystemFailure,
@@ -60,14 +70,18 @@ from syncopate.foresight import (
     simulate,
 )
 
+from syncopate.serving import serve
+
 for _class in vars(_core).values():
     if isinstance(_class, type):
         _class.__module__ = __name__  # where users find it, and what messages show
 
 __version__ = _core.__version__
 __all__ = [
-    "Bucket", "Codec", "CodecStep", "CodecTensor", "CollectivePlan", "Combiner", "Corrupt", "Entry", "Error", "Feedback", "Gradient", "Group", "JobAccess", "KeptTables", "Layer", "Mismatch",
-    "Misuse", "NotFinite", "Optimizer", "Parameter", "PeerLost", "Prediction", "Profile", "RemoteFailure", "Server", "ServerStatus", "Simulation", "StepStatistics", "Synchronizer", "SystemFailure",
-    "TableWorker", "Timeout", "Unauthorized", "Work", "WorkerStatistics", "access_from_environment", "additive", "ddp_buckets", "gather", "info", "plan", "plan_collective", "profile", "scatter",
-    "simulate", "status_of",
+    "Bucket", "ClockView", "Codec", "CodecStep", "CodecTensor", "CollectivePlan", "Combiner", "Consistency", "Corrupt", "Entry", "Error", "Feedback",
+    "Gradient", "Group", "JobAccess", "KeptTables", "Layer", "Mismatch", "Misuse", "NotFinite", "Optimizer", "Pace", "Parameter", "PeerLost",
+    "Placement", "Policy", "PolicyLayer", "PolicyStep", "Prediction", "Profile", "RemoteFailure", "Rule", "RuleStep", "Server", "ServerStatus",
+    "ServerView", "Simulation", "StepStatistics", "Synchronizer", "SystemFailure", "TableWorker", "Timeout", "Unauthorized", "Work",
+    "WorkerStatistics", "access_from_environment", "additive", "ddp_buckets", "gather", "info", "plan", "plan_collective", "profile", "scatter",
+    "serve", "simulate", "status_of",
 ]

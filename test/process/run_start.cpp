@@ -88,6 +88,15 @@ TEST(RunStart, AReplicaNeedsAnotherServer) {
   EXPECT_NE(ended.error.find("--replicas needs --servers 2 or more"), std::string::npos) << ended.error;
 }
 
+TEST(RunStart, OwnServersAreProcessesOfTheProgram) {
+  const std::string script = "[ -z \"$SYNCOPATE_SERVER\" ] || echo server $SYNCOPATE_SERVER at $SYNCOPATE_LISTEN";
+  const Ended ended = syncopate({"run", "-n", "1", "--servers", "2", "--own-servers", "--", "sh", "-c", script});
+  for (const char* server : {"server 0 at @syncopate-run-", "server 1 at @syncopate-run-"})
+    EXPECT_NE(ended.output.find(server), std::string::npos) << ended.output << ended.error;
+  EXPECT_EQ(syncopate({"run", "--own-servers", "--", "true"}).code, 2);
+  EXPECT_EQ(syncopate({"run", "--servers", "2", "--replicas", "1", "--own-servers", "--", "true"}).code, 2);
+}
+
 TEST(RunStart, WordsBehindTheProgramAreItsOwn) {
   const Ended ended = syncopate({"run", "-n", "1", "--", "echo", "--json", "-n", "--", "lab", "a b"});
   EXPECT_EQ(ended.output, "[0] --json -n -- lab a b\n");

@@ -11,9 +11,9 @@ from syncopate.command import PROGRAM
 EXAMPLES = Path(__file__).parents[2] / "example" / "python"
 
 
-def run(name, ranks):
+def run(name, ranks, *options):
     """The output of the ranks of `syncopate run`, by rank."""
-    done = subprocess.run([PROGRAM, "run", "-n", str(ranks), "--", sys.executable, str(EXAMPLES / name)], check=False,
+    done = subprocess.run([PROGRAM, "run", "-n", str(ranks), *options, "--", sys.executable, str(EXAMPLES / name)], check=False,
                           capture_output=True, text=True, env=own_environment())
     assert done.returncode == 0, done.stderr
     return dict(re.findall(r"^\[(\d)\] (.*)$", done.stdout, re.MULTILINE))
@@ -32,6 +32,18 @@ def test_training_ends_with_equal_weights_and_a_smaller_loss():
 def test_the_codec_in_python_has_the_bits_of_the_librarys():
     assert all("are equal" in line for line in run("own_codec.py", 3).values())
     assert len((EXAMPLES / "own_codec.py").read_text(encoding="utf-8").splitlines()) <= 40
+
+
+def test_a_placement_in_python_divides_the_tables_of_a_job():
+    ends = run("own_placement.py", 2, "--servers", "2", "--own-servers")
+    assert ends == {str(worker): f"worker {worker} of 2: weights 0.50; servers keep [4000, 8000] bytes" for worker in range(2)}
+
+
+def test_a_consistency_model_in_python_lets_the_fastest_worker_go_on():
+    ends = run("own_consistency.py", 2, "--servers", "2", "--own-servers")
+    assert len(ends) == 2 and all("weights 0.5," in end for end in ends.values()), ends
+    assert all(int(re.search(r"at most (\d) steps stale", end)[1]) <= 4 for end in ends.values())
+    assert all(len((EXAMPLES / name).read_text(encoding="utf-8").splitlines()) <= 60 for name in ("own_placement.py", "own_consistency.py"))
 
 
 def test_the_page_shows_the_examples():

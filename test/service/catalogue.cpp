@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <stdexcept>
+
 #include "service/job.hpp"
 #include "syncopate/consistency.hpp"
 #include "syncopate/error.hpp"
@@ -93,6 +95,41 @@ TEST(ServerCatalogue, APlacementThatBreaksItsLawsIsAMisuse) {
   const Servers servers(1, {.catalogue = mine});
   Program program(servers, {.catalogue = mine, .placement = "nowhere"});
   EXPECT_THROW(program.start(), Misuse);
+}
+
+/// A model with a value of its own: its servers fail at this step.
+struct Failing {
+  server::Clock at = 0;
+  server::Consistency model{.name = "failing", .rule = {rule, this}};
+
+  static server::Rule rule(const void* self, std::span<const double> /*numbers*/) {
+    const server::Clock at = static_cast<const Failing*>(self)->at;
+    return {.staleness = 0, .last_step = [at](const server::ServerView& view) -> server::Clock {
+              if (view.least >= at) throw std::logic_error("no further than step " + std::to_string(at));
+              return 0;
+            }};
+  }
+};
+
+TEST(ServerCatalogue, AnExceptionOfAComponentEndsTheJobOfEveryWorker) {
+  const Failing failing{.at = 3};
+  const Catalogue mine = Catalogue::standard().with(failing.model);
+  Servers servers(1, {.catalogue = mine});
+  const auto all = programs(servers, {.catalogue = mine, .workers = 2, .consistency = "failing"});
+  std::vector<std::string> errors(2);
+  std::vector<std::jthread> workers;
+  for (std::size_t worker = 0; worker < 2; ++worker)
+    workers.emplace_back([&, worker] {
+      try {
+        all[worker]->start();
+        for (int step = 0; step < 100; ++step) all[worker]->step();
+      } catch (const RemoteFailure& error) {
+        errors[worker] = error.what();
+      }
+    });
+  workers.clear();
+  for (const std::string& error : errors) EXPECT_NE(error.find("no further than step 3"), std::string::npos) << error;
+  EXPECT_THROW(static_cast<void>(servers[0].wait_for_end(std::chrono::seconds(1))), std::logic_error);
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ launch::JobOptions job_of(const Session& session, const Words& words, std::vecto
   if (job.program.empty()) throw Misuse("no program given: syncopate run -n N [OPTIONS] -- PROGRAM ARGS…");
   if (job.hosts.empty()) (void)launch::process::resolve_program(job.program[0]);
   for (const std::string& word : words.settings) take_setting(job, word);
-  if (job.servers > 0) job.server_program = launch::path_of(launch::kServer, session);
+  if (job.servers > 0 && !job.own_servers) job.server_program = launch::path_of(launch::kServer, session);
   if (words.timeout_s) job.environment["SYNCOPATE_TIMEOUT_MS"] = fmt::format("{:.0f}", *words.timeout_s * 1e3);
   return job;
 }

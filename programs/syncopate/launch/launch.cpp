@@ -49,6 +49,8 @@ void check(const JobOptions& options) {
         "by hand, and ranks with SYNCOPATE_SERVERS");
   if (options.replicas > 0 && options.servers < 2)
     throw Misuse("--replicas needs --servers 2 or more: the next server keeps the copy");
+  if (options.own_servers && (options.servers < 1 || options.replicas > 0 || !options.snapshots.empty()))
+    throw Misuse("--own-servers needs --servers, and excludes --replicas and --snapshots");
   if (!options.snapshots.empty() && (options.servers < 1 || options.replicas > 0))
     throw Misuse("--snapshots needs --servers and excludes --replicas");
   if (options.ranks_per_host < 1)

@@ -26,7 +26,8 @@ struct JobOptions {
   std::string snapshots;                           ///< folder of the servers' snapshots; empty: none
   std::int64_t snapshot_every = 100;               ///< steps
   int replicas = 0;                                ///< of each server, on the next one; then a killed one is replaced
-  std::string server_program;                      ///< its path, if there are any
+  bool own_servers = false;                        ///< they run `program` too
+  std::string server_program;                      ///< its path, if there are any and they do not
   job::SuperviseOptions supervise;
 };
 

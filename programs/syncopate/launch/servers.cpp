@@ -2,6 +2,7 @@
 #include "launch/servers.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -41,22 +42,36 @@ std::string Servers::address(int server) const {
                      kLabPort + server / options_.lab->options().hosts);
 }
 
+std::vector<std::string> Servers::addresses(int server) const {
+  std::vector<std::string> addresses{name(server)};
+  if (options_.lab != nullptr) addresses.push_back(address(server));
+  return addresses;
+}
+
+std::vector<std::string> Servers::arguments(int server) const {
+  std::vector<std::string> arguments{options_.server_program, "--index", fmt::format("{}", server), "--drain"};
+  for (const std::string& address : addresses(server)) arguments.insert(arguments.end(), {"--address", address});
+  if (options_.replicas > 0) arguments.insert(arguments.end(), {"--replicas", "1"});
+  if (!options_.snapshots.empty())
+    arguments.insert(arguments.end(), {"--snapshots", std::filesystem::absolute(options_.snapshots).string(),
+                                       "--snapshot-every", fmt::format("{}", options_.snapshot_every)});
+  return arguments;
+}
+
 std::vector<process::Program> Servers::programs() const {
   std::vector<process::Program> programs;
   for (int server = 0; server < options_.servers; ++server) {
     process::Program program{
         .name = fmt::format("server {}", server), .attends = true, .restarts = options_.replicas > 0};
-    program.argv = {
-        options_.server_program, "--index", fmt::format("{}", server), "--drain", "--address", name(server)};
-    if (options_.lab != nullptr) program.argv.insert(program.argv.end(), {"--address", address(server)});
-    if (options_.replicas > 0) program.argv.insert(program.argv.end(), {"--replicas", "1"});
-    if (!options_.snapshots.empty())
-      program.argv.insert(program.argv.end(), {"--snapshots", std::filesystem::absolute(options_.snapshots).string(),
-                                               "--snapshot-every", fmt::format("{}", options_.snapshot_every)});
+    program.argv = options_.own_servers ? options_.program : arguments(server);
     program.environment = options_.environment;
     const int host = host_of(server);
     for (const auto& [name, value] : environment(host)) program.environment[name] = value;
     program.environment["SYNCOPATE_SECRET_FILE"] = secret_file_;
+    if (options_.own_servers) {
+      program.environment["SYNCOPATE_SERVER"] = fmt::format("{}", server);
+      program.environment["SYNCOPATE_LISTEN"] = fmt::format("{}", fmt::join(addresses(server), ","));
+    }
     if (options_.lab != nullptr) {
       const auto prefix = options_.lab->exec_prefix(host);
       program.argv.insert(program.argv.begin(), prefix.begin(), prefix.end());

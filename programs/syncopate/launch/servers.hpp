@@ -23,8 +23,10 @@ class Servers final {
 
  private:
   [[nodiscard]] int host_of(int server) const;
-  [[nodiscard]] std::string name(int server) const;     ///< on its own host
-  [[nodiscard]] std::string address(int server) const;  ///< from other hosts of the lab
+  [[nodiscard]] std::string name(int server) const;                    ///< on its own host
+  [[nodiscard]] std::string address(int server) const;                 ///< from other hosts of the lab
+  [[nodiscard]] std::vector<std::string> addresses(int server) const;  ///< where it listens
+  [[nodiscard]] std::vector<std::string> arguments(int server) const;  ///< argv of syncopate-server
 
   const JobOptions& options_;
   const std::string secret_file_;

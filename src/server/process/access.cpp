@@ -60,6 +60,15 @@ std::vector<std::string> split(std::string_view text) {
 
 JobAccess access_from_environment() { return access_from(Environment::of_process()); }
 
+std::optional<ServerOptions> server_from_environment() {
+  const Environment environment = Environment::of_process();
+  const auto index = environment.integer("SYNCOPATE_SERVER", 0, static_cast<long>(server::kMostWorkers) - 1);
+  if (!index) return std::nullopt;
+  return ServerOptions{.addresses = split(environment.text("SYNCOPATE_LISTEN").value_or("")),
+                       .index = static_cast<std::size_t>(*index),
+                       .access = access_from(environment)};
+}
+
 WorkerOptions worker_from_environment() {
   const Environment environment = Environment::of_process();
   WorkerOptions options;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/guarded.hpp"
 #include "base/require.hpp"
 #include "server/process/access.hpp"
 #include "server/process/newcomers.hpp"
@@ -194,10 +195,34 @@ class Server::Impl {
   /// An error is the worker's: it is sent to the worker.
   void take(std::size_t worker, std::uint64_t life, const Message& message) {
     try {
+      if (const std::string why = broken_.with([](const std::string& text) { return text; }); !why.empty())
+        throw RemoteFailure(why);
       tables_.receive(worker, message);
       if (message.kind == MessageKind::finish) slots_.mark_finished(worker);
     } catch (const Error& error) {
       slots_.turn_away(worker, life, refusal(worker, error));
+    } catch (const std::exception& error) {
+      fail(error);
+    }
+  }
+
+  /// A component of the catalogue has thrown `error`, the current exception. The tables may have half of a change, so
+  /// the job ends.
+  void fail(const std::exception& error) {
+    broken_.with([&](std::string& text) { text = error.what(); });
+    slots_.fail(std::current_exception());
+    options_.log.write(LogLevel::error, fmt::format("server {}: the job ends: {}", options_.index, error.what()));
+    slots_.turn_all_away(refusal_of(RemoteFailure(error.what())));
+  }
+
+  /// The others continue without the worker.
+  void leave(std::size_t worker) {
+    options_.log.write(LogLevel::warning, fmt::format("server {}: gave up worker {} after {:g} s; others continue",
+                                                      options_.index, worker, base::seconds(options_.patience)));
+    try {
+      tables_.leave(worker);
+    } catch (const std::exception& error) {
+      fail(error);
     }
   }
 
@@ -211,6 +236,9 @@ class Server::Impl {
   [[nodiscard]] Message refusal(std::size_t worker, const Error& error) const {
     options_.log.write(error.kind() == ErrorKind::mismatch ? LogLevel::info : LogLevel::warning,
                        fmt::format("server {}: refused worker {}: {}", options_.index, worker, error.what()));
+    return refusal_of(error);
+  }
+  [[nodiscard]] static Message refusal_of(const Error& error) {
     return {.kind = MessageKind::refuse,
             .block = static_cast<std::uint32_t>(error.kind()),
             .body = payload_of(error.what())};
@@ -244,11 +272,7 @@ class Server::Impl {
   /// Runs on: `keeper_`.
   void keep(const std::stop_token& stop) {
     while (!stop.stop_requested()) {
-      for (const std::size_t worker : slots_.turn(workers())) {
-        options_.log.write(LogLevel::warning, fmt::format("server {}: gave up worker {} after {:g} s; others continue",
-                                                          options_.index, worker, base::seconds(options_.patience)));
-        tables_.leave(worker);
-      }
+      for (const std::size_t worker : slots_.turn(workers())) leave(worker);
       seat_newcomers();
       if (replica_) replica_->turn();
     }
@@ -257,6 +281,7 @@ class Server::Impl {
   const ServerOptions options_;
   std::optional<SnapshotWriter> snapshots_;  ///< destroyed after the tables
   ServerTables tables_;
+  base::Guarded<std::string> broken_;  ///< what a component of the catalogue threw; empty: nothing
   WorkerSlots slots_;
   Newcomers newcomers_;
   std::optional<ReplicaKeeper> replica_;  ///< of the previous server

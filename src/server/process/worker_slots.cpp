@@ -85,8 +85,16 @@ std::uint64_t WorkerSlots::life_of(std::size_t worker) const {
 
 void WorkerSlots::turn_away(std::size_t worker, std::uint64_t life, const Message& refusal) {
   const base::Lock lock(mutex_);
-  WorkerSlot& slot = slots_[worker];
-  if (slot.life != life || !slot.stream) return;
+  if (WorkerSlot& slot = slots_[worker]; slot.life == life && slot.stream) turn_away(slot, refusal);
+}
+
+void WorkerSlots::turn_all_away(const Message& refusal) {
+  const base::Lock lock(mutex_);
+  for (auto& [worker, slot] : slots_)
+    if (slot.stream) turn_away(slot, refusal);
+}
+
+void WorkerSlots::turn_away(WorkerSlot& slot, const Message& refusal) {
   ++slot.life;
   slot.stream->send(0, head_of(refusal), refusal.body);
   slot.stream->close({});

@@ -43,6 +43,8 @@ class WorkerSlots final {
   [[nodiscard]] std::uint64_t life_of(std::size_t worker) const;
   /// The worker does not fit the job: sends it the refusal and closes its stream; later messages on it count as late.
   void turn_away(std::size_t worker, std::uint64_t life, const Message& refusal);
+  /// The job has failed: as `turn_away` for every worker that has a stream.
+  void turn_all_away(const Message& refusal);
   void mark_finished(std::size_t worker);
   /// Gives up a worker that is away: the others no longer wait for it.
   void give_up(std::size_t worker);
@@ -74,6 +76,7 @@ class WorkerSlots final {
     bool is_given_up = false, has_finished = false;
     std::optional<Message> first{};  ///< arrived before `open`
   };
+  void turn_away(WorkerSlot& slot, const Message& refusal) SYNCOPATE_REQUIRES(mutex_);
   [[nodiscard]] std::uint64_t occupy(WorkerSlot& slot, std::shared_ptr<streams::Stream> stream, std::uint64_t process)
       SYNCOPATE_REQUIRES(mutex_);
   [[nodiscard]] std::vector<std::size_t> overdue(std::size_t workers) SYNCOPATE_REQUIRES(mutex_);
