@@ -102,6 +102,11 @@ struct Answer {
   bool declined = false;  ///< on every rank: a dense round takes fewer bytes; the coder starts it instead
 };
 
+/// Tensor::key and StepInfo::step, which determine a selection that is equal on all ranks.
+struct Selected {
+  std::uint64_t key = 0, step = 0;
+};
+
 /// A codec's rounds for the gradients of one bucket that are coded alike. The coder keeps no state between steps: the
 /// state belongs to the gradients (`Tensor::next`), so it survives a change of the partition.
 class Coder {
@@ -116,6 +121,10 @@ class Coder {
   /// the payload of `begin` for only that tensor and one rank (`StepInfo::ranks` = 1). Throws Corrupt for other bytes
   /// (`into` is then undefined), and Misuse if packets cannot be decoded alone (Codec::decodes_alone).
   virtual void add(std::span<const std::byte> packet, std::span<float> into) const;
+  /// Adds the f32 values of an additive payload to the elements of one tensor that payloads of this key and step
+  /// select. The payload is that of `begin` for only that tensor and one rank, or the sum of such payloads of several
+  /// ranks in one step. Throws Corrupt for another length, and Misuse unless Codec::selects_alike.
+  virtual void add_selected(std::span<const std::byte> payload, const Selected& selected, std::span<float> into) const;
 };
 
 /// The treatment of the elements that a packet leaves out (codec_feedback.hpp).
@@ -164,7 +173,10 @@ struct Codec {
   std::string_view parameter{};             ///< default of PARAMETER in `name:PARAMETER`; empty: no parameter
   std::span<const Parameter> parameters{};  ///< numbers in it, separated by commas
   bool decodes_alone = true;                ///< Coder::add: a rank's packet can be decoded without another round
-  bool one_round = true;                    ///< the conversation ends with the first answer
+  std::string_view conversation{};          ///< why not: the end of "its packets cannot be decoded alone, because ..."
+  bool selects_alike =
+      false;              ///< Coder::add_selected: key and step alone determine the elements of its one, additive round
+  bool one_round = true;  ///< the conversation ends with the first answer
   FeedbackUse feedback = FeedbackUse::pointless;
   bool wants_weights = false;  ///< its coder reads Tensor::weights
   bool has_density = false;    ///< its first parameter is a density

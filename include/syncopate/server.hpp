@@ -116,7 +116,13 @@ struct WorkerOptions {
   /// `codec`: codec of the updates, a name from shelf compress/codec with its parameter; each of its packets must be
   /// decodable without others.
   std::string codec = "none";
-  FeedbackKind feedback = FeedbackKind::automatic;  ///< not momentum
+  /// momentum: the momentum of the optimizer (momentum or nesterov) is accumulated before the codec selects; in
+  /// lockstep in the codec's state, else in the worker's own optimizer, whose velocity becomes zero where something was
+  /// sent.
+  FeedbackKind feedback = FeedbackKind::automatic;
+  double local_clip = 0;           ///< FeedbackOptions::clip_norm, for the gradient of a whole table
+  double warmup_density = 0;       ///< FeedbackOptions::warmup_density
+  std::uint64_t warmup_steps = 0;  ///< FeedbackOptions::warmup_steps
   /// Codec of the servers' answers. All workers decode the same packets; later packets carry what earlier ones left
   /// out. `finish` delivers the exact weights.
   std::string answers = "none";

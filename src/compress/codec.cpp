@@ -60,6 +60,16 @@ void Coder::add(base::ConstBytes /*packet*/, std::span<float> /*into*/) const {
   throw Misuse("packets of this codec cannot be decoded without another round");
 }
 
+void Coder::add_selected(base::ConstBytes /*payload*/, const Selected& /*selected*/, std::span<float> /*into*/) const {
+  throw Misuse("payloads of this codec do not select the same elements on all ranks");
+}
+
+void add_packet(const Settings& settings, const Coder& coder, base::ConstBytes packet, const Selected& selected,
+                std::span<float> into) {
+  if (settings.codec->selects_alike) return coder.add_selected(packet, selected, into);
+  coder.add(packet, into);
+}
+
 std::string text_of(const Settings& settings) {
   const Codec& codec = *settings.codec;
   std::string text =

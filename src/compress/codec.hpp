@@ -25,6 +25,10 @@ namespace syncopate::compress {
 /// Parses `name` or `name:parameter`. Throws Misuse for an unknown codec, a parameter that is not allowed, or a
 /// parameter of a codec that takes none.
 [[nodiscard]] Settings settings_of(std::string_view text, const Catalogue& catalogue = {});
+/// Decodes a packet alone: by Coder::add_selected if the codec selects alike, else by Coder::add. `selected`: of the
+/// packet, for codecs that select alike. Throws as the coder's function does.
+void add_packet(const Settings& settings, const Coder& coder, base::ConstBytes packet, const Selected& selected,
+                std::span<float> into);
 /// Whether a gradient, given with all its rows, is coded; otherwise it is sent uncoded.
 [[nodiscard]] bool is_coded(const Settings& settings, const Tensor& whole);
 /// Bytes of a tensor's state between steps: the codec's own, then feedback's. `coded`: as is_coded returns it.

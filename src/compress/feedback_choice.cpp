@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/named.hpp"
+#include "base/require.hpp"
 
 namespace syncopate {
 
@@ -48,6 +49,32 @@ Feedback::Kind feedback_with(const Codec& codec, FeedbackKind kind) {
   if (kind == FeedbackKind::momentum && codec.feedback == FeedbackUse::maskable) return Feedback::Kind::momentum;
   throw Misuse(fmt::format("feedback {} with codec {}: {}; allowed: {}", name_of(kind), codec.name,
                            reason(codec.feedback), allowed_with(codec.feedback)));
+}
+
+Feedback feedback_with(const Codec& codec, const FeedbackOptions& options) {
+  Feedback feedback{.kind = feedback_with(codec, options.kind)};
+  if (feedback.kind == Feedback::Kind::momentum) {
+    base::require(options.momentum > 0 && options.momentum < 1, "momentum is {}; allowed: above 0, below 1",
+                  options.momentum);
+    feedback.momentum = static_cast<float>(options.momentum);
+    feedback.nesterov = options.nesterov;
+  }
+  base::require(options.clip_norm >= 0, "local clipping to {}; allowed: 0 (off) and more", options.clip_norm);
+  base::require(options.clip_norm == 0 || feedback.kind != Feedback::Kind::none,
+                "local clipping to {} without feedback; allowed: with feedback residual or momentum",
+                options.clip_norm);
+  feedback.clip_norm = options.clip_norm;
+  return feedback;
+}
+
+Warmup warmup_with(const Codec& codec, const FeedbackOptions& options) {
+  base::require(options.warmup_density >= 0 && options.warmup_density <= 1 &&
+                    (options.warmup_density > 0) == (options.warmup_steps > 0),
+                "warm-up from density {} in {} steps; allowed: a density above 0, at most 1, and steps; or neither",
+                options.warmup_density, options.warmup_steps);
+  base::require(options.warmup_steps == 0 || codec.warms_up,
+                "warm-up with codec {}, which has no density; allowed: without warm-up", codec.name);
+  return {options.warmup_density, options.warmup_steps};
 }
 
 }  // namespace syncopate::compress

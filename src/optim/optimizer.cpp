@@ -25,7 +25,8 @@ void in_turn(std::size_t count, const std::function<void(std::size_t)>& body) {
 Hyperparameters allowed(const OptimizerOptions& options) {
   const Rule& rule = rule_named(options.rule, options.catalogue);
   base::require(!options.corrected || rule.takes_corrected,
-                "optimizer {} cannot use gradients that already contain momentum; allowed: momentum, nesterov",
+                "optimizer {} with feedback momentum: it cannot use gradients that already contain momentum; allowed: "
+                "momentum, nesterov",
                 rule.name);
   return hyperparameters_of(rule, options.hyperparameters);
 }

@@ -54,23 +54,6 @@ void CodecState::restore(const SavedCodecState& saved, const std::string& codec,
 
 namespace {
 
-using compress::Feedback;
-Feedback feedback_of(const FeedbackOptions& options, const compress::Codec& codec) {
-  Feedback feedback{.kind = compress::feedback_with(codec, options.kind)};
-  if (feedback.kind == Feedback::Kind::momentum) {
-    base::require(options.momentum > 0 && options.momentum < 1, "momentum is {}; allowed: above 0, below 1",
-                  options.momentum);
-    feedback.momentum = static_cast<float>(options.momentum);
-    feedback.nesterov = options.nesterov;
-  }
-  base::require(options.clip_norm >= 0, "local clipping to {}; allowed: 0 (off) and more", options.clip_norm);
-  base::require(options.clip_norm == 0 || feedback.kind != Feedback::Kind::none,
-                "local clipping to {} without feedback; allowed: with feedback residual or momentum",
-                options.clip_norm);
-  feedback.clip_norm = options.clip_norm;
-  return feedback;
-}
-
 /// Weights are needed where the exchange ends in them or the codec looks at them, and may be given anywhere.
 void require_weights(const std::vector<Gradient>& gradients, const SynchronizerOptions& options,
                      const Exchange& exchange, std::span<const compress::Settings> settings) {
@@ -109,20 +92,14 @@ void require_shape(const Gradient& gradient) {
 compress::Settings codec_settings(const SynchronizerOptions& options) {
   compress::Settings settings = compress::settings_of(options.codec, options.catalogue);
   const FeedbackOptions& feedback = options.feedback;
-  settings.feedback = feedback_of(feedback, *settings.codec);
+  settings.feedback = compress::feedback_with(*settings.codec, feedback);
   // The averages are velocities. Clipping them would remove a part that ranks no longer hold in their residuals.
-  base::require(options.clip_norm == 0 || settings.feedback.kind != Feedback::Kind::momentum,
+  base::require(options.clip_norm == 0 || settings.feedback.kind != compress::Feedback::Kind::momentum,
                 "clip_norm is {} with feedback momentum, whose averages are velocities; allowed: 0, and local clipping "
                 "(FeedbackOptions::clip_norm) instead",
                 options.clip_norm);
   settings.dense_below = options.dense_below;
-  base::require(feedback.warmup_density >= 0 && feedback.warmup_density <= 1 &&
-                    (feedback.warmup_density > 0) == (feedback.warmup_steps > 0),
-                "warm-up from density {} in {} steps; allowed: a density above 0, at most 1, and steps; or neither",
-                feedback.warmup_density, feedback.warmup_steps);
-  base::require(feedback.warmup_steps == 0 || settings.codec->warms_up,
-                "warm-up with codec {}, which has no density; allowed: without warm-up", settings.codec->name);
-  settings.warmup = {feedback.warmup_density, feedback.warmup_steps};
+  settings.warmup = compress::warmup_with(*settings.codec, feedback);
   return settings;
 }
 

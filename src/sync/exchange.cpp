@@ -18,6 +18,13 @@ bool offers(std::string_view algorithm, Collective collective) {
   return found != entries.end() && (*found)->offers(collective);
 }
 
+/// Why an exchange does not fit a codec.
+std::string_view reason_against(const Exchange& exchange, const compress::Codec& codec) {
+  if (!exchange.codes) return "every rank updates its shard from uncoded gradients";
+  if (!exchange.serves.includes(codec.combines)) return "it has no rounds in which ranks sum parts of packets";
+  return "only rank 0 gets answers, and the codec has several rounds";
+}
+
 }  // namespace
 
 const Exchange& exchange_named(std::string_view name) { return base::entry_named("exchange", name, exchanges()); }
@@ -37,8 +44,9 @@ void require_fit(const Exchange& exchange, const compress::Codec& codec, std::st
     std::vector<std::string> names;
     for (const compress::Codec* entry : catalogue.codecs())
       if (fits(*entry)) names.push_back(fmt::format("'{}'", entry->name));
-    throw Misuse(fmt::format("exchange {} does not work with codec {}; allowed: codec {}{}", exchange.name, codec.name,
-                             fmt::join(names, ", "), names.size() == 1 ? " only" : ""));
+    throw Misuse(fmt::format("exchange {} does not work with codec {}: {}; allowed: codec {}{}", exchange.name,
+                             codec.name, reason_against(exchange, codec), fmt::join(names, ", "),
+                             names.size() == 1 ? " only" : ""));
   }
   if (algorithm == "auto") return;
   for (const Collective collective : exchange.collectives)

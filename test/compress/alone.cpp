@@ -73,6 +73,42 @@ TEST_P(Packets, ThatAreCutOffOrTooLongAreCorrupt) {
 INSTANTIATE_TEST_SUITE_P(Codecs, Packets, testing::ValuesIn(codecs_alone()),
                          [](const auto& tested) { return std::string(tested.param->name); });
 
+/// One rank's payload of a step, of a gradient that is the index plus `first`.
+std::vector<std::byte> payload_of(const Settings& settings, float first, std::vector<float>& gradient) {
+  for (std::size_t i = 0; i < gradient.size(); ++i) gradient[i] = first + static_cast<float>(i);
+  Tensor tensor{.values = Buffer(std::span(gradient)), .rows = gradient.size(), .key = 5};
+  std::vector<std::byte> kept(state_bytes(settings, tensor, true, 1)), next(kept.size());
+  std::vector<std::byte> wire(wire_bytes_of(settings, {&tensor, 1}, true));
+  tensor.kept = kept;
+  tensor.next = next;
+  const auto bytes = coder_of(settings, true)->begin({&tensor, 1}, {.step = 3, .ranks = 1}, wire).payload.bytes();
+  return {bytes.begin(), bytes.end()};
+}
+
+/// So a server adds payloads up before it places them.
+TEST(SelectedAlike, TheSumOfPayloadsIsThePayloadOfTheSum) {
+  for (const Codec* codec : codecs()) {
+    if (!codec->selects_alike) continue;
+    const Settings settings = test::with_residual(std::string(codec->name) + ":0.1");
+    std::vector<float> gradient(1000), placed(1000);
+    std::vector<std::byte> sum = payload_of(settings, 1, gradient);
+    const std::vector<std::byte> other = payload_of(settings, 2000, gradient);
+    ASSERT_EQ(sum.size(), 100 * sizeof(float));
+    kernel::reduce({}, sum.data(), other.data(), 100);
+    const auto coder = coder_of(settings, true);
+    coder->add_selected(sum, {.key = 5, .step = 3}, placed);
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < placed.size(); ++i) {
+      if (placed[i] == 0) continue;
+      EXPECT_EQ(placed[i], 2001 + 2 * static_cast<float>(i)) << codec->name;
+      ++count;
+    }
+    EXPECT_EQ(count, 100U) << codec->name;
+    EXPECT_THROW(coder->add_selected(base::ConstBytes(sum).first(396), {.key = 5, .step = 3}, placed), Corrupt);
+  }
+  EXPECT_THROW(coder_of(settings_of("topk"), true)->add_selected({}, {}, {}), Misuse);
+}
+
 TEST(Codec, WhosePacketsNeedOthersSaysSo) {
   std::vector<float> into(4);
   for (const Codec* codec : codecs()) {

@@ -84,7 +84,8 @@ TEST(OptimizerSettings, WhatARuleDoesNotTakeIsRefusedWithWhatItTakes) {
   EXPECT_EQ(refused({.rule = "lars", .hyperparameters = {{"trust", 0.1}, {"trust", 0.2}}}),
             "trust is given twice; allowed: once");
   EXPECT_EQ(refused({.rule = "adamw", .corrected = true}),
-            "optimizer adamw cannot use gradients that already contain momentum; allowed: momentum, nesterov");
+            "optimizer adamw with feedback momentum: it cannot use gradients that already contain momentum; allowed: "
+            "momentum, nesterov");
   const std::string unknown = refused({.rule = "adagrad"});
   for (const optim::Rule* rule : optim::rules())
     EXPECT_NE(unknown.find(rule->name), std::string::npos) << unknown << " without " << rule->name;

@@ -1,11 +1,12 @@
 // `syncopate info`: the catalogues, as a table for people, rows for programs, or Markdown for documentation.
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <memory>
 
 #include "command.hpp"
 #include "syncopate/error.hpp"
+#include "syncopate/tooling/combinations.hpp"
 #include "syncopate/tooling/environment.hpp"
 #include "syncopate/tooling/names.hpp"
 #include "syncopate/tooling/shelves.hpp"
@@ -50,6 +51,37 @@ void print_markdown(const std::vector<ShelfEntry>& all) {
     }
     print_text("| `{}` | {} | {} |\n", entry.name, escaped(entry.summary), escaped(entry.source));
   }
+}
+
+/// "codec `a`, `b` with feedback `c`"
+std::string markdown_of(const Exclusion& exclusion) {
+  std::string text;
+  const std::pair<const char*, const std::vector<std::string>*> kinds[] = {{"codec", &exclusion.codecs},
+                                                                           {"feedback", &exclusion.feedbacks},
+                                                                           {"policy", &exclusion.policies},
+                                                                           {"optimizer", &exclusion.optimizers}};
+  for (const auto& [kind, names] : kinds)
+    if (!names->empty())
+      text += fmt::format("{}{} `{}`", text.empty() ? "" : " with ", kind, fmt::join(*names, "`, `"));
+  return text;
+}
+
+/// "`parameter_server` under `bsp`"
+std::string exchanges_of(const Exclusion& exclusion) {
+  std::string text =
+      exclusion.exchanges.empty() ? "every" : fmt::format("`{}`", fmt::join(exclusion.exchanges, "`, `"));
+  for (std::size_t at = 0; (at = text.find(" under ", at)) != std::string::npos; at += 9)
+    text.replace(at, 7, "` under `");
+  return text;
+}
+
+void print_combinations() {
+  print_text(
+      "\n## combination\n\n"
+      "Exchange, codec, feedback, policy and optimizer combine freely, except:\n\n"
+      "| exchange | does not work | reason |\n|---|---|---|\n");
+  for (const Exclusion& exclusion : exclusions())
+    print_text("| {} | {} | {} |\n", exchanges_of(exclusion), markdown_of(exclusion), escaped(exclusion.reason));
 }
 
 void print_table(const std::vector<ShelfEntry>& all) {
@@ -120,6 +152,7 @@ void define(CLI::App& app, Session& session) {
         print_rows(all);
       } else if (wants_markdown) {
         print_markdown(all);
+        if (name->empty()) print_combinations();
       } else {
         if (name->empty()) print_text("syncopate {}\n\n", version());
         print_table(all);

@@ -177,6 +177,7 @@ extern constinit const Codec importance{
     .parameter = "3,1,0,0,0,0,0.001",
     .parameters = kParameters,
     .decodes_alone = false,
+    .conversation = "masks are gathered from ranks before the values",
     .one_round = false,
     .feedback = FeedbackUse::maskable,
     .wants_weights = true,

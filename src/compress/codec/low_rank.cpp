@@ -52,6 +52,7 @@ extern constinit const Codec low_rank{
     .parameter = "4",
     .parameters = kRank,
     .decodes_alone = false,
+    .conversation = "the factors of all ranks are averaged and orthogonalised between its rounds",
     .one_round = false,
     .feedback = FeedbackUse::sound,
     .takes = takes_f32,

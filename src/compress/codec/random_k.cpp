@@ -54,6 +54,7 @@ extern constinit const Codec random_k = sparse::density_codec({
     .combines = {.additive = true},
     .parameter = "0.05",
     .decodes_alone = false,
+    .selects_alike = true,
     .wire_bytes = wire_bytes,
     .coder = coder,
     .rounds = rounds,

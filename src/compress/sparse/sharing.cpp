@@ -1,11 +1,14 @@
 // Sharing coder: packs the values that all ranks select, and unpacks their average.
 #include "compress/sparse/sharing.hpp"
 
+#include <fmt/format.h>
+
 #include <cstring>
 #include <limits>
 #include <utility>
 
 #include "kernel/select.hpp"
+#include "syncopate/error.hpp"
 
 namespace syncopate::compress::sparse {
 
@@ -26,6 +29,18 @@ class SharingCoder final : public Coder {
   [[nodiscard]] std::optional<Round> next(Answer /*answer*/) override {
     unpack(selections_, wire_, tensors_);
     return std::nullopt;
+  }
+
+  void add_selected(base::ConstBytes payload, const Selected& selected, std::span<float> into) const override {
+    std::vector<std::uint32_t> indices;
+    draw_({.values = Buffer(into), .key = selected.key}, {.step = selected.step}, indices);
+    if (payload.size() != indices.size() * sizeof(float))
+      throw Corrupt(fmt::format("{} bytes of values for {} selected elements", payload.size(), indices.size()));
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+      float value = 0;
+      std::memcpy(&value, payload.data() + i * sizeof value, sizeof value);
+      into[indices[i]] += value;
+    }
   }
 
  private:

@@ -9,7 +9,8 @@
 
 namespace syncopate::compress::sparse {
 
-/// Draws ascending indices below `source.values.count` from the gradient's key and the step, which all ranks know.
+/// Draws ascending indices below `source.values.count` from `source.key` and the step, which all ranks know. Uses
+/// nothing else of `source`.
 using Draw = std::function<void(const Tensor& source, const StepInfo& info, std::vector<std::uint32_t>& into)>;
 
 /// One additive round of the drawn elements of all tensors. The result is the all-reduce average of these elements, and

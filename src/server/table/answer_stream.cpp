@@ -80,7 +80,7 @@ void AnswerStream::encode(std::span<const float> weights) {
   const compress::Tensor tensor = difference();
   const compress::Round round = coder_->begin({&tensor, 1}, {.step = version_, .rank = 0, .ranks = 1}, wire_);
   const base::ConstBytes packet = round.payload.bytes();
-  coder_->add(packet, shown_);
+  compress::add_packet(rules_.answers, *coder_, packet, {key_, version_}, shown_);
   packets_.emplace_back(packet.begin(), packet.end());
   if (packets_.size() > kMostPackets) packets_.pop_front();
 }

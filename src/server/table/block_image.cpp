@@ -86,7 +86,7 @@ void ServerBlock::restore(base::ConstBytes image) {
     worker_state.held_for = reader.number<Clock>();
     worker_state.rate = std::bit_cast<double>(reader.number<std::uint64_t>());
     worker_state.held = payload_of(reader.text(kMostFieldBytes));
-    require_sound(worker_state.held->bytes);
+    require_sound(worker_state.held->bytes, worker_state.held_for);
   }
   answers_.read_from(reader);
   reader.end();

@@ -26,6 +26,9 @@ ServerBlock::ServerBlock(const JobRules& rules, const Block& block, bool spared)
       spared_(spared),
       server_(block.server),
       table_(block.table),
+      key_(block.key),
+      selects_alike_(block.is_coded && rules.codec.codec->selects_alike),
+      corrects_(block.is_coded && rules.corrects()),
       weights_(block.elements.size()),
       workers_(rules.workers),
       answers_(rules, block) {
@@ -61,14 +64,20 @@ void ServerBlock::require_length(base::ConstBytes values) const {
 
 /// A held update must not fail later, after the others have come, so it is checked on arrival. A coded one that is not
 /// held is decoded once: it is added to a copy of the weights, which replaces them in `add_checked`.
-void ServerBlock::require_sound(base::ConstBytes update) {
+void ServerBlock::require_sound(base::ConstBytes update, Clock step) {
   if (update.empty()) return;
   if (!coder_) return require_length(update);
   if (rules_.in_lockstep())
     std::ranges::fill(scratch_, 0.0F);
   else
     std::ranges::copy(weights_, scratch_.begin());
-  coder_->add(update, scratch_);
+  auto number = static_cast<std::uint64_t>(step);
+  if (rules_.numbers_packets()) {
+    if (update.size() < kNumberBytes) throw Corrupt(fmt::format("a numbered packet has {} bytes", update.size()));
+    number = base::get<std::uint64_t>(update, 0);
+    update = update.subspan(kNumberBytes);
+  }
+  compress::add_packet(rules_.codec, *coder_, update, {key_, number}, scratch_);
 }
 
 void ServerBlock::take(std::size_t worker, const Message& push, double now_s) {
@@ -97,7 +106,7 @@ void ServerBlock::require_next(std::size_t worker, const Message& push) {
   if (push.first != workers_[worker].applied)
     throw Mismatch(fmt::format("worker {} sent the update of steps {} to {}, where step {} is next", worker, push.first,
                                push.last, workers_[worker].applied));
-  require_sound(push.body.bytes);
+  require_sound(push.body.bytes, push.last - 1);
   if (push.rate == kMissed && push.body.bytes.empty()) return;
   if (!std::isfinite(push.rate) || push.rate < 0) throw Corrupt(fmt::format("a learning rate of {}", push.rate));
   for (const WorkerState& other : workers_)
@@ -140,13 +149,17 @@ void ServerBlock::apply_step() {
   if (senders_.empty()) return;
   const optim::Step step{.with = rules_.with,
                          .at = {.rate = senders_.front()->rate, .step = static_cast<std::uint64_t>(complete_)},
+                         .corrected = corrects_,
                          .spared = spared_};
   const kernel::Reduction average{.divisor = static_cast<int>(senders_.size())};
   for (std::size_t begin = 0; begin < weights_.size(); begin += scratch_.size()) {
     const Range tile{begin, std::min(begin + scratch_.size(), weights_.size())};
     const std::span<float> sum = std::span(scratch_).first(tile.size());
     std::ranges::fill(sum, 0.0F);
-    for (const WorkerState* worker_state : senders_) add(worker_state->held->bytes, tile, sum.data());
+    if (selects_alike_)
+      add_selected_alike(sum);
+    else
+      for (const WorkerState* worker_state : senders_) add(worker_state->held->bytes, tile, sum.data());
     kernel::finish(average, bytes_of(sum.data()), tile.size());
     step_rule(step, tile, sum);
   }
@@ -165,6 +178,20 @@ void ServerBlock::add_checked(base::ConstBytes update) {
   if (!coder_ || update.empty()) return add(update, {0, weights_.size()}, weights_.data());
   answers_.changed();
   weights_.swap(scratch_);
+}
+
+/// Payloads of the step have equal elements, so their values add up before they are placed.
+void ServerBlock::add_selected_alike(std::span<float> sum) {
+  packed_.clear();
+  for (const WorkerState* worker_state : senders_) {
+    const base::ConstBytes values = worker_state->held->bytes;
+    if (values.empty()) continue;
+    packed_.resize(values.size() / sizeof(float));
+    kernel::reduce({}, bytes_of(packed_.data()), values.data(), packed_.size());
+  }
+  if (packed_.empty()) return;
+  const auto step = static_cast<std::uint64_t>(senders_.front()->held_for);
+  coder_->add_selected(std::as_bytes(std::span(packed_)), {key_, step}, sum);
 }
 
 void ServerBlock::add(base::ConstBytes update, Range range, float* into) {

@@ -83,7 +83,7 @@ class ServerBlock final {
   [[nodiscard]] const std::vector<float>& part(std::size_t index) const {
     return index == 0 ? weights_ : state_[index - 1];
   }
-  void require_sound(base::ConstBytes update);
+  void require_sound(base::ConstBytes update, Clock step);
   static void measure(WorkerState& worker_state, const Message& push, double now_s);
   void require_next(std::size_t worker, const Message& push);
   void hold(WorkerState& worker_state, const Message& push);
@@ -92,10 +92,13 @@ class ServerBlock final {
   void step_rule(const optim::Step& step, Range tile, std::span<float> gradient);
   void add_checked(base::ConstBytes update);
   void add(base::ConstBytes update, Range range, float* into);
+  void add_selected_alike(std::span<float> sum);
 
   const JobRules& rules_;
   const bool spared_;
   const std::size_t server_, table_;
+  const std::uint64_t key_;
+  const bool selects_alike_, corrects_;
   std::unique_ptr<compress::Coder> coder_;  ///< of updates; null: they are sent uncoded
   bool has_weights_ = false;
   std::vector<float> weights_;
@@ -104,6 +107,7 @@ class ServerBlock final {
   /// In lockstep: the sum of a tile, or of the block if it is coded. Else, if coded: the weights with the checked
   /// update.
   std::vector<float> scratch_;
+  std::vector<float> packed_;          ///< sum of the payloads of codecs that select alike
   std::vector<WorkerState*> senders_;  ///< of the step that is applied
   Clock complete_ = 0;                 ///< in lockstep: number of applied steps
   AnswerStream answers_;

@@ -12,6 +12,8 @@
 #include "compress/feedback_choice.hpp"
 #include "server/message.hpp"
 #include "server/placement.hpp"
+#include "syncopate/feedback.hpp"
+#include "syncopate/optimizer.hpp"
 
 namespace syncopate::server {
 
@@ -35,7 +37,7 @@ std::size_t count(base::WireReader& reader, std::uint64_t most) {
 std::vector<std::string_view> names_alone(const Catalogue& catalogue) {
   std::vector<std::string_view> names;
   for (const compress::Codec* codec : catalogue.codecs())
-    if (codec->decodes_alone) names.push_back(codec->name);
+    if (codec->decodes_alone || codec->selects_alike) names.push_back(codec->name);
   return names;
 }
 
@@ -61,6 +63,7 @@ std::string Setup::bytes() const {
     writer.number(number);
   for (const std::string* name : {&placement, &consistency, &codec, &feedback, &answers, &optimizer})
     writer.text(*name, kMostName);
+  for (const std::uint64_t number : {bits_of(local_clip), bits_of(warmup_density), warmup_steps}) writer.number(number);
   writer.number(std::uint64_t{hyperparameters.size()});
   for (const auto& [name, value] : hyperparameters) {
     writer.text(name, kMostName);
@@ -89,6 +92,9 @@ Setup Setup::of(std::string_view bytes, const Catalogue& catalogue) {
   for (std::string* name :
        {&setup.placement, &setup.consistency, &setup.codec, &setup.feedback, &setup.answers, &setup.optimizer})
     *name = reader.text(kMostName);
+  for (double* value : {&setup.local_clip, &setup.warmup_density})
+    *value = std::bit_cast<double>(reader.number<std::uint64_t>());
+  setup.warmup_steps = reader.number<std::uint64_t>();
   for (std::size_t left = count(reader, kMostHyperparameters); left > 0; --left) {
     std::string name = reader.text(kMostName);
     setup.hyperparameters.emplace_back(std::move(name), std::bit_cast<double>(reader.number<std::uint64_t>()));
@@ -129,6 +135,9 @@ std::string difference(const Setup& one, const Setup& other) {
         differs("the placement", one.placement, other.placement),
         differs("the consistency", one.consistency, other.consistency), differs("the codec", one.codec, other.codec),
         differs("the feedback", one.feedback, other.feedback),
+        differs("the local clipping", one.local_clip, other.local_clip),
+        differs("the density of the warm-up", one.warmup_density, other.warmup_density),
+        differs("the number of steps of the warm-up", one.warmup_steps, other.warmup_steps),
         differs("the codec of answers", one.answers, other.answers),
         differs("the bound of what is coded", one.dense_below, other.dense_below),
         differs("the optimizer", one.optimizer, other.optimizer),
@@ -171,22 +180,40 @@ std::vector<Block> blocks_of(const Setup& setup) {
 namespace {
 
 /// A server decodes each worker's packets separately, and a packet of a block must fit into a message.
-compress::Settings settings_of(const Setup& setup, const std::string& name, const std::string& feedback) {
+compress::Settings settings_of(const Setup& setup, const std::string& name, const FeedbackOptions& feedback) {
   compress::Settings settings = compress::settings_of(name, setup.catalogue);
   const compress::Codec& codec = *settings.codec;
-  base::require(codec.decodes_alone,
-                "codec {} does not work with a parameter server, which cannot decode its packets alone; allowed: {}",
-                codec.name, fmt::join(names_alone(setup.catalogue), ", "));
-  settings.feedback.kind = compress::feedback_with(codec, feedback_named(feedback));
-  base::require(settings.feedback.kind != compress::Feedback::Kind::momentum,
-                "feedback momentum does not fit a parameter server; allowed: auto, none, residual");
+  base::require(codec.decodes_alone || codec.selects_alike,
+                "codec {} with a parameter server: its packets cannot be decoded alone{}{}; allowed: {}", codec.name,
+                codec.conversation.empty() ? "" : ", because ", codec.conversation,
+                fmt::join(names_alone(setup.catalogue), ", "));
+  settings.feedback = compress::feedback_with(codec, feedback);
+  settings.warmup = compress::warmup_with(codec, feedback);
+  settings.feedback.clip_norm = 0;
   settings.dense_below = setup.dense_below;
   const compress::Tensor block{.values = Buffer(nullptr, kMostElements, DType::f32), .rows = kMostElements};
-  const std::size_t most = compress::wire_bytes_of(settings, {&block, 1}, true);
+  const std::size_t most =
+      compress::wire_bytes_of(settings, {&block, 1}, true) + (codec.selects_alike ? kNumberBytes : 0);
   base::require(most <= kMostBodyBytes,
                 "codec {}: a packet may take {} bytes of a block of {}; allowed: at most as many", name, most,
                 kMostBodyBytes);
   return settings;
+}
+
+/// The rule's momentum is accumulated before the selection instead.
+FeedbackOptions feedback_of(const Setup& setup, const optim::Rule& rule, const optim::Hyperparameters& with) {
+  const FeedbackKind kind = feedback_named(setup.feedback);
+  if (kind == FeedbackKind::momentum)
+    syncopate::require_allowed({.rule = setup.optimizer,
+                                .hyperparameters = setup.hyperparameters,
+                                .corrected = true,
+                                .catalogue = setup.catalogue});
+  return {.kind = kind,
+          .momentum = with.momentum,
+          .nesterov = rule.name == "nesterov",
+          .clip_norm = setup.local_clip,
+          .warmup_density = setup.warmup_density,
+          .warmup_steps = setup.warmup_steps};
 }
 
 }  // namespace
@@ -196,13 +223,16 @@ JobRules::JobRules(const Setup& setup, std::optional<NoValues> without)
       consistency(rule_of(setup.consistency, setup.catalogue)),
       optimizer(optim::rule_named(setup.optimizer, setup.catalogue)),
       with(optim::hyperparameters_of(optimizer, setup.hyperparameters)),
-      codec(settings_of(setup, setup.codec, setup.feedback)),
-      answers(settings_of(setup, setup.answers, "none")),
+      codec(settings_of(setup, setup.codec, feedback_of(setup, optimizer, with))),
+      answers(settings_of(setup, setup.answers, {.kind = FeedbackKind::none})),
+      local_clip(setup.local_clip),
+      masks_velocity(!in_lockstep() && corrects()),
       seed(setup.seed),
       first_step(setup.first_step),
       no_values(without) {
   base::require(first_step >= 0 && static_cast<std::uint64_t>(first_step) <= kMostFirstStep,
                 "the first step is {}; allowed: 0 to {}", first_step, kMostFirstStep);
+  if (masks_velocity) codec.feedback = {.kind = compress::Feedback::Kind::residual};
   base::require(setup.workers >= 1 && setup.workers <= kMostWorkers, "{} workers; allowed: 1 to {}", setup.workers,
                 kMostWorkers);
   base::require(

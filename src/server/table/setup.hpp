@@ -28,8 +28,11 @@ struct Setup {
   std::size_t workers = 1, servers = 1;
   std::string placement = "uniform";
   std::string consistency = "bsp";
-  std::string codec = "none";  ///< of updates
-  std::string feedback = "auto";
+  std::string codec = "none";          ///< of updates
+  std::string feedback = "auto";       ///< momentum: with the optimizer's momentum
+  double local_clip = 0;               ///< > 0: limit of the L2 norm of every worker's gradient that is coded
+  double warmup_density = 0;           ///< the codec's density falls from this...
+  std::uint64_t warmup_steps = 0;      ///< ...during this many steps; 0: no warm-up
   std::string answers = "none";        ///< codec of the servers' answers
   std::size_t dense_below = 4096;      ///< updates of tables with fewer elements are sent uncoded
   std::string optimizer = "momentum";  ///< all its hyperparameters are given
@@ -71,14 +74,20 @@ struct NoValues {
   double significance = 0;  ///< size of one step's update relative to the weights; steps add up
 };
 
+inline constexpr std::size_t kNumberBytes = 8;  ///< of JobRules::numbers_packets
+
 /// How the blocks of a job are handled: the objects that a setup names.
 struct JobRules {
   std::size_t workers = 1;
   Rule consistency{};
   const optim::Rule& optimizer;
   optim::Hyperparameters with{};
-  compress::Settings codec;    ///< of updates
+  compress::Settings codec;    ///< of updates, without the local clipping, which is of whole tables
   compress::Settings answers;  ///< without feedback: omitted values remain in the next difference
+  double local_clip = 0;
+  /// Without lockstep, momentum correction: the worker's optimizer has accumulated momentum before the selection; the
+  /// velocity of what a packet contains becomes zero (factor masking).
+  bool masks_velocity = false;
   std::uint64_t seed = 0;
   Clock first_step = 0;
   std::optional<NoValues> no_values{};
@@ -88,6 +97,12 @@ struct JobRules {
   /// their average by the optimizer's rule, once a step. Otherwise each worker applies the rule to its own copy, an
   /// update is the resulting change, and a server adds it, divided by the number of workers, on arrival.
   [[nodiscard]] bool in_lockstep() const noexcept { return consistency.staleness == 0 && !consistency.last_step; }
+  /// Whether a packet of updates begins with its number (kNumberBytes), which determines its selection. In lockstep the
+  /// step does, equally for all workers. Otherwise a worker that sends every fourth step would never select some
+  /// elements.
+  [[nodiscard]] bool numbers_packets() const noexcept { return codec.codec->selects_alike && !in_lockstep(); }
+  /// In lockstep: whether coded gradients contain momentum, so that the servers' rule adds none.
+  [[nodiscard]] bool corrects() const noexcept { return codec.feedback.kind == compress::Feedback::Kind::momentum; }
   /// Whether updates of a table with this number of elements, or answers about it, are coded.
   [[nodiscard]] bool codes(std::size_t elements) const { return codes(codec, elements); }
   [[nodiscard]] bool codes_answers(std::size_t elements) const { return codes(answers, elements); }

@@ -107,12 +107,30 @@ Payload WorkerBlock::take_update() {
                                 .next = next_,
                                 .rows = weights_.size(),
                                 .key = block_.key};
-  auto wire = std::make_shared<std::vector<std::byte>>(compress::wire_bytes_of(rules_.codec, {&tensor, 1}, true));
-  const compress::StepInfo info{.step = packets_++, .rank = static_cast<int>(worker_), .ranks = 1};
-  const compress::Round round = coder_->begin({&tensor, 1}, info, *wire);
+  const std::size_t head = rules_.numbers_packets() ? kNumberBytes : 0;
+  const std::size_t most = compress::wire_bytes_of(rules_.codec, {&tensor, 1}, true);
+  auto wire = std::make_shared<std::vector<std::byte>>(head + most);
+  if (head > 0) base::put(*wire, 0, packets_);
+  const compress::StepInfo info{.step = head > 0 ? packets_ : static_cast<std::uint64_t>(own_ - 1),
+                                .rank = static_cast<int>(worker_),
+                                .ranks = 1};
+  const compress::Round round = coder_->begin({&tensor, 1}, info, std::span(*wire).subspan(head));
+  ++packets_;
+  if (!velocity_.empty()) mask_sent();
   kept_.swap(next_);
-  const base::ConstBytes packet = round.payload.bytes();
+  const base::ConstBytes payload = round.payload.bytes();
+  const base::ConstBytes packet = head > 0 ? base::ConstBytes(*wire).first(head + payload.size()) : payload;
   return {std::move(wire), packet};
+}
+
+/// An element was sent if its residual is not the whole sum of its earlier residual and the update.
+void WorkerBlock::mask_sent() const {
+  const auto residual = [&](const std::vector<std::byte>& state) {
+    return reinterpret_cast<const float*>(state.data() + state.size()) - weights_.size();
+  };
+  const float *const before = residual(kept_), *const after = residual(next_);
+  for (std::size_t i = 0; i < velocity_.size(); ++i)
+    if (after[i] != (*travelling_)[i] + before[i]) velocity_[i] = 0;
 }
 
 void WorkerBlock::receive(Message answer) {
@@ -163,7 +181,15 @@ void WorkerBlock::follow(const Message& answer) {
   if (answer.first == 0)
     std::ranges::copy(answer.body.bytes, std::as_writable_bytes(known).begin());
   else
-    for (const base::ConstBytes packet : packets_of(answer.body.bytes)) follower_->add(packet, known);
+    follow_packets(answer, known);
+}
+
+/// The answer's last packet leads to its version, those before it to the versions before that.
+void WorkerBlock::follow_packets(const Message& answer, std::span<float> known) const {
+  const std::vector<base::ConstBytes> packets = packets_of(answer.body.bytes);
+  std::uint64_t version = answer.version - packets.size();
+  for (const base::ConstBytes packet : packets)
+    compress::add_packet(rules_.answers, *follower_, packet, {block_.key, ++version}, known);
 }
 
 /// A worker reads its own writes: the answer holds every update that it had sent by then. Later updates are added

@@ -49,6 +49,8 @@ class WorkerBlock final {
   [[nodiscard]] base::ConstBytes left_out() const noexcept { return kept_; }
   [[nodiscard]] std::uint64_t packets() const noexcept { return packets_; }
   void restore(base::ConstBytes left_out, std::uint64_t packets);
+  /// JobRules::masks_velocity: the velocity of the worker's optimizer for this block, valid as long as this.
+  void mask(std::span<float> velocity) noexcept { velocity_ = velocity; }
   /// The worker takes no part in the steps before `own`, beyond those that it has ended.
   void skip_to(Clock own) noexcept { own_ = std::max(own_, own); }
   /// The pending request, to be sent once more on another stream.
@@ -77,7 +79,9 @@ class WorkerBlock final {
   [[nodiscard]] double significance() const;
   [[nodiscard]] Message make_request(Clock least, std::uint64_t version, Clock step = 0);
   [[nodiscard]] Payload take_update();
+  void mask_sent() const;
   void follow(const Message& answer);
+  void follow_packets(const Message& answer, std::span<float> known) const;
   void take_part_of(const Message& answer);
 
   const JobRules& rules_;
@@ -92,7 +96,8 @@ class WorkerBlock final {
   std::shared_ptr<std::vector<float>> travelling_;  ///< of the pending push
   std::unique_ptr<compress::Coder> coder_;          ///< of updates; null: they are sent uncoded
   std::size_t worker_ = 0;
-  std::vector<std::byte> kept_, next_;  ///< the coder's state: its residual
+  std::vector<std::byte> kept_, next_;  ///< the coder's state: its residual, and with momentum its velocity
+  std::span<float> velocity_;           ///< to be masked; empty: none is
   std::uint64_t packets_ = 0;
   std::unique_ptr<compress::Coder> follower_;  ///< of answers; null: they hold the weights themselves
   std::vector<float> followed_;     ///< the server's shown state, without this worker's own updates; not in lockstep

@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <ranges>
 
 #include "base/require.hpp"
+#include "kernel/norm.hpp"
+#include "kernel/reduce.hpp"
 
 namespace syncopate::server {
 
@@ -78,6 +81,20 @@ WorkerTables::WorkerTables(const Setup& setup, std::size_t worker, std::vector<B
   for (const Table& table : tables_) longest = std::max(longest, table.weights.size());
   before_.resize(longest);
   change_.resize(longest);
+  if (rules_.masks_velocity) mask_velocities();
+}
+
+/// The optimizer allocates its state once.
+void WorkerTables::mask_velocities() {
+  const std::span<float> velocity = optimizer_->state().front().values;
+  for (Table& table : tables_)
+    for (std::size_t i = 0; i < table.blocks.size(); ++i) {
+      const Block& place = table.places[i];
+      if (!place.is_coded) continue;
+      table.blocks[i]->with([&](WorkerBlock& block) {
+        block.mask(velocity.subspan(table.begin + place.elements.begin, place.elements.size()));
+      });
+    }
 }
 
 WorkerTables::~WorkerTables() = default;
@@ -128,6 +145,7 @@ void WorkerTables::update(std::size_t index, std::span<float> gradient, const Up
                 "table '{}' is updated a second time in step {}; allowed: once between two calls of "
                 "clock",
                 setup_.tables[index].name, own_);
+  if (rules_.local_clip > 0 && table.places.front().is_coded) clip(gradient);
   std::span<float> update = gradient;
   if (optimizer_) {
     add_change(table, index, gradient, at);
@@ -143,6 +161,14 @@ void WorkerTables::update(std::size_t index, std::span<float> gradient, const Up
     std::ranges::fill(gradient.subspan(part.begin, part.size()), 0.0F);
   }
   table.is_updated = true;
+}
+
+/// Compensated (compress) clips gradients of ranks in the same way.
+void WorkerTables::clip(std::span<float> gradient) const {
+  const auto bytes = std::as_writable_bytes(gradient);
+  const double norm = std::sqrt(kernel::squared_norm(DType::f32, bytes.data(), gradient.size()));
+  if (norm > rules_.local_clip)
+    kernel::scale(DType::f32, bytes.data(), gradient.size(), static_cast<float>(rules_.local_clip / norm));
 }
 
 /// The rule receives only this worker's gradient, as if it were the average; an N-th of the change is this worker's

@@ -122,6 +122,8 @@ class WorkerTables final {
   [[nodiscard]] std::size_t elements() const { return tables_.back().begin + tables_.back().weights.size(); }
   [[nodiscard]] std::vector<std::size_t> in_order(const Table& table) const;
   void end_step(Table& table, double rate);
+  void clip(std::span<float> gradient) const;
+  void mask_velocities();
   void add_change(Table& table, std::size_t index, std::span<float> gradient, const UpdateStep& at);
   void send_due(const Block& place, const std::optional<Message>& message) const;
   void note_change(std::size_t turn);

@@ -208,15 +208,16 @@ TEST_P(Answers, LeadAllWorkersToTheSameWeightsAndInTheEndToTheServers) {
 
 INSTANTIATE_TEST_SUITE_P(Tables, Answers,
                          testing::Combine(testing::Values("bsp", "ssp:3", "tap"),
-                                          testing::Values("topk:0.1", "mstopk:0.2", "dgc:0.1")));
+                                          testing::Values("topk:0.1", "mstopk:0.2", "dgc:0.1", "random_k:0.2")));
 
 INSTANTIATE_TEST_SUITE_P(Tables, Coded,
                          testing::Combine(testing::Values("bsp", "ssp:3", "tap"),
-                                          testing::Values("fp16", "topk:0.1", "mstopk:0.1", "dgc:0.1")));
+                                          testing::Values("fp16", "topk:0.1", "mstopk:0.1", "dgc:0.1",
+                                                          "random_k:0.1")));
 
 TEST(Codecs, ThatAServerCannotDecodeAreRefusedByName) {
   server::Setup setup = setup_of("bsp");
-  for (const char* codec : {"low_rank", "importance", "random_k", "topk:1"}) {
+  for (const char* codec : {"low_rank", "importance", "topk:1"}) {
     setup.codec = codec;
     EXPECT_THROW(static_cast<void>(blocks_of(setup)), Misuse) << codec;
   }

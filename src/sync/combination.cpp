@@ -1,0 +1,54 @@
+// The checks of a combination: those of the synchronizer, of the parameter server's workers, and of the optimizer.
+#include "base/require.hpp"
+#include "schedule/policy.hpp"
+#include "server/table/setup.hpp"
+#include "sync/codec_state.hpp"
+#include "syncopate/optimizer.hpp"
+#include "syncopate/tooling/combinations.hpp"
+
+namespace syncopate {
+
+namespace {
+
+/// A gradient that every codec codes.
+constexpr std::size_t kElements = 1 << 16, kRows = 256;
+
+void require_served(const Combination& chosen) {
+  const server::Setup setup{.tables = {{"gradient", kElements}},
+                            .consistency = chosen.consistency,
+                            .codec = chosen.codec,
+                            .feedback = std::string(name_of(chosen.feedback)),
+                            .optimizer = chosen.optimizer};
+  static_cast<void>(server::JobRules(setup));
+}
+
+void require_synchronized(const Combination& chosen) {
+  std::vector<float> memory(1);
+  SynchronizerOptions options{.codec = chosen.codec, .exchange = chosen.exchange};
+  if (!chosen.policy.empty()) options.policy = chosen.policy;
+  options.feedback.kind = chosen.feedback;
+  options.weights = {Buffer(memory.data(), kElements, DType::f32)};  // only its type and length are looked at
+  static_cast<void>(schedule::policy_named(options.policy));
+  static_cast<void>(sync::checked_settings({{.name = "gradient", .elements = kElements, .rows = kRows}}, options));
+}
+
+}  // namespace
+
+void require_policy(const std::string& exchange, const std::string& policy) {
+  base::require(exchange != "parameter_server" || policy.empty(),
+                "--policy {} has no effect with --exchange {}: each table travels by itself, front layers first; leave "
+                "it out",
+                policy, exchange);
+}
+
+void require_combination(const Combination& combination) {
+  if (combination.exchange == "parameter_server")
+    require_served(combination);
+  else
+    require_synchronized(combination);
+  require_policy(combination.exchange, combination.policy);
+  require_allowed(
+      OptimizerOptions{.rule = combination.optimizer, .corrected = combination.feedback == FeedbackKind::momentum});
+}
+
+}  // namespace syncopate
