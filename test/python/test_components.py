@@ -1,8 +1,10 @@
 """Components of a program's own in Python: they decide in jobs as the library's do, and what they raise is raised."""
 
 import faulthandler
+import gc
 import signal
 import threading
+import weakref
 
 import numpy
 import pytest
@@ -192,9 +194,16 @@ def test_updates_are_coded_by_a_codec_that_decodes_alone():
     assert coded.mean() == pytest.approx(0.5, abs=0.1)
     one_step = weights_of(served(2, [THIRDS], steps=1, elements=90, **options)[0])
     assert numpy.allclose(one_step, numpy.where(numpy.arange(90) % 3 == 0, 0.05, 0))
+
+    def late(tensors, step):
+        yield syncopate.gather(b"four")
+        for tensor in tensors:
+            tensor.sent()
+
     large = syncopate.Codec("large", thirds, decode=thirds_alone, wire_bytes=lambda rows, columns, numbers: 8)
     for wrong, message in ((syncopate.Codec("not_alone", thirds), "cannot decode its packets alone; allowed: .*topk"),
-                           (large, "allowed: at most 8 bytes, by its wire_bytes")):
+                           (large, "allowed: at most 8 bytes, by its wire_bytes"),
+                           (syncopate.Codec("late", late, feedback="sound", decode=thirds_alone), "did not call `sent`")):
         (result,), _, _ = served(1, [wrong], codec=wrong, dense_below=1)
         with pytest.raises(syncopate.Misuse, match=message):
             raise result
@@ -241,6 +250,32 @@ def test_what_a_servers_component_raises_ends_the_job_for_all():
     results, _, failures = served(2, [broken], consistency=broken, steps=100)
     assert all(isinstance(one, syncopate.RemoteFailure) and "consistency broken: LookupError: too far" in str(one) for one in results), results
     assert any(isinstance(one, LookupError) for one in failures), failures
+
+
+def test_components_live_as_long_as_what_uses_them():
+    def start():
+        return syncopate.Server.start(["127.0.0.1:0"], catalogue=[syncopate.Placement("halves", halves),
+                                                                  syncopate.Consistency("quorum", Quorum, parameters=NUMBERS)])
+
+    def connect(server):
+        return syncopate.TableWorker.connect(servers=server.addresses, worker=0, workers=1, placement=syncopate.Placement("halves", halves),
+                                             consistency=syncopate.Consistency("quorum", Quorum, parameters=NUMBERS))
+
+    entries = weakref.WeakSet()
+    with start() as server, connect(server) as own:
+        entries.update(one for one in gc.get_objects() if isinstance(one, (syncopate.Placement, syncopate.Consistency)) and one is not HALVES
+                       and one is not QUORUM)
+        gc.collect()
+        assert len(entries) == 4
+        weights = numpy.zeros(10, numpy.float32)
+        own.create_table("w", weights)
+        own.start()
+        own.update(0, numpy.ones_like(weights), 1)
+        own.clock(1)
+        own.finish()
+        assert weights[0] == -1
+    gc.collect()
+    assert not entries
 
 
 def test_components_must_have_names_and_be_of_their_kind():
