@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "require.hpp"
+#include "syncopate/tooling/combinations.hpp"
 #include "syncopate/tooling/names.hpp"
 #include "syncopate/tooling/shelves.hpp"
 #include "update/optimizer.hpp"
@@ -32,8 +33,6 @@ void check_servers(const Options& o) {
   require_entry("consistency", o.consistency.substr(0, o.consistency.find(':')));
   require_entry("placement", o.placement);
   require_entry("codec", o.answers.substr(0, o.answers.find(':')));
-  require(o.feedback.warmup_steps == 0 && o.feedback.warmup_density == 0 && o.feedback.clip_norm == 0,
-          "--warmup-density, --warmup-steps and --local-clip with --exchange parameter_server; allowed: without");
   require(o.cluster.empty() && codec_ways(o.codec).size() == 1,
           "--cluster and --codec auto:... with --exchange parameter_server; allowed: without --cluster, one codec");
 }
@@ -78,8 +77,8 @@ void check_effect(const CLI::App& app, const std::vector<const Options*>& parts)
     return std::ranges::any_of(parts, [&](const Options* part) { return holds(*part); });
   };
   const Options& o = *parts.front();
-  require(!given("--policy") || any([](const Options& part) { return !part.is_served(); }),
-          "--policy has no effect with --exchange parameter_server; leave it out");
+  if (given("--policy") && !any([](const Options& part) { return !part.is_served(); }))
+    require_policy(o.exchange, o.policy);
   require(!given("--fusion-bytes") || o.policy == "fusion",
           "--fusion-bytes has no effect with --policy {}; allowed: with --policy fusion", o.policy);
   require(!given("--fusion-bytes") || any([](const Options& part) { return !part.is_served(); }),

@@ -42,11 +42,12 @@ class Timed final {
 }  // namespace
 
 PartTraining::PartTraining(Run& run, TrainingState& state, const Part& part, const ExchangePlan& plan,
-                           std::optional<Kept> earlier)
+                           std::optional<Kept> earlier, std::unique_ptr<ServedWeights> served)
     : run_(run),
       state_(state),
       part_(part),
-      descent_(run, state.network, part.options, plan, {state.seed, state.progress.step, std::move(earlier)}) {
+      descent_(run, state.network, part.options, plan, {state.seed, state.progress.step, std::move(earlier)},
+               std::move(served)) {
   gradients().watch([this](const std::string& name) {
     run_.found_not_finite(state_.progress.step + 1, "the gradient of " + name, name);
   });
@@ -190,6 +191,7 @@ void PartTraining::share_weights() {
 
 PartState PartTraining::leave() {
   settle();
+  if (gradients().served() != nullptr) return {.served = gradients().take_served()};
   share_weights();
   Kept kept = descent_.kept(state_.parameters);
   if (run_.place.rank != 0) kept.state.clear();

@@ -13,15 +13,17 @@ namespace syncopate::train {
 
 /// The state that a part leaves to the next one.
 struct PartState {
-  Kept kept;  ///< rank 0's is used
-  SavedCodecState codecs;
+  Kept kept{};  ///< rank 0's is used
+  SavedCodecState codecs{};
+  std::unique_ptr<ServedWeights> served{};  ///< with servers, which keep the state above; else null
 };
 
 class PartTraining final {
  public:
-  /// `earlier`: the optimizer's state, on all ranks or none. A collective. All other arguments outlive this. Throws
-  /// Misuse if the state is of another optimizer.
-  PartTraining(Run& run, TrainingState& state, const Part& part, const ExchangePlan& plan, std::optional<Kept> earlier);
+  /// `earlier`: the optimizer's state, on all ranks or none. `served`: of the previous part; null: none. A collective.
+  /// All other arguments outlive this. Throws Misuse if the state is of another optimizer.
+  PartTraining(Run& run, TrainingState& state, const Part& part, const ExchangePlan& plan, std::optional<Kept> earlier,
+               std::unique_ptr<ServedWeights> served);
   PartTraining(const PartTraining&) = delete;
   PartTraining& operator=(const PartTraining&) = delete;
 

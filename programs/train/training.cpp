@@ -50,16 +50,17 @@ void Training::warn_about_data() {
     run_.output.warn(fmt::format("model {} has {} classes, --data has {}", o.model, run_.sizes.classes, classes));
 }
 
-void Training::begin_part(std::optional<Kept> earlier) {
+void Training::begin_part(std::optional<Kept> earlier, std::unique_ptr<ServedWeights> served) {
   const Part& part = part_at(run_.parts, state_.progress.epoch);
-  part_.emplace(run_, state_, part, plans_[part.number - 1], std::move(earlier));
+  part_.emplace(run_, state_, part, plans_[part.number - 1], std::move(earlier), std::move(served));
 }
 
 void Training::enter_next_part() {
   PartState left = part_->leave();
   part_.reset();
-  begin_part(std::move(left.kept));
-  part_->carry_codec_state(left.codecs);
+  const bool is_served = left.served != nullptr;
+  begin_part(std::move(left.kept), std::move(left.served));
+  if (!is_served) part_->carry_codec_state(left.codecs);
   run_.output.part(part_->part(), run_.parts.size(), state_.progress.step);
 }
 

@@ -24,7 +24,7 @@ class Training final {
 
  private:
   void warn_about_data();  ///< rank 0: the step of a resumed run, steps longer than the data, classes that differ
-  void begin_part(std::optional<Kept> earlier);
+  void begin_part(std::optional<Kept> earlier, std::unique_ptr<ServedWeights> served = nullptr);
   void enter_next_part();
   void go_on_with_servers();
   void begin_run();

@@ -12,7 +12,7 @@ TEST_F(TrainingOptions, RefuseNumbersThatAreNegativeOrTooLong) { EXPECT_GE(expec
 
 TEST_F(TrainingOptions, WithoutEffectAreRefused) {
   const std::pair<std::string, std::string> wrong[] = {
-      {"--exchange parameter_server --policy single", "--policy has no effect with --exchange parameter_server"},
+      {"--exchange parameter_server --policy single", "--policy single has no effect with --exchange parameter_server"},
       {"--exchange parameter_server --fusion-bytes 1MiB", "--fusion-bytes has no effect with --exchange"},
       {"--policy single --fusion-bytes 1MiB", "--fusion-bytes has no effect with --policy single"},
       {"--fusion-bytes 0", "--fusion-bytes: '0' is not allowed; allowed: 1 B or more"},

@@ -60,6 +60,9 @@ TEST_F(RecipeErrors, APartThatCannotBeIsToldBeforeTheFirstStep) {
     expect_refused(by(kGood + R"(, {"epochs": 1, "batch": 40, )" + part + "}"), recipe + ", part 2: ");
   for (const auto& [part, says] : wrong)
     expect_refused(by(kGood + R"(, {"epochs": 1, "batch": 40, )" + part + "}"), says);
+  const std::string served = R"({"epochs": 1, "batch": 40, "exchange": "parameter_server")";
+  expect_refused(by(served + "}, " + served + R"(, "codec": "topk"})"),
+                 "part 2: codec, feedback or warm-up differs from that of part 1");
 }
 
 TEST_F(RecipeErrors, OptionsOfTheRunThatAPartCannotHaveNameThePart) {

@@ -12,7 +12,8 @@ using nlohmann::json;
 
 class Recipes : public TrainingJobs {
  protected:
-  Recipes() : TrainingJobs("--model resnet20 --augment --dense-below 256 --fusion-bytes 128KiB") {}
+  explicit Recipes(const std::string& more = " --fusion-bytes 128KiB")
+      : TrainingJobs("--model resnet20 --augment --dense-below 256" + more) {}
   void SetUp() override { draw_pictures(30); }
   /// The words that train by a recipe of these parts (JSON, without their brackets).
   [[nodiscard]] std::string by(const std::string& parts, const std::string& name = "recipe.json") const {
@@ -47,6 +48,21 @@ TEST_F(Recipes, TrainPartsAsRunsThatGoOnFromEachOthersCheckpoints) {
                              "--epochs 4 --batch 6 --resolution 40 --lr 0.01 --exchange reduce_broadcast --algorithm "
                              "linear_pipeline",
                              "--epochs 5 --batch 3 --resolution 32 --lr 0.01 --codec fp16 --exchange hierarchical"}));
+}
+
+class ServedRecipes : public Recipes {
+ protected:
+  ServedRecipes() : Recipes("") {}
+};
+
+/// Servers keep the weights and the optimizer's state, and workers stay connected.
+TEST_F(ServedRecipes, TrainPartsWithTheBitsOfAnAllReduce) {
+  const auto parts = [&](const std::string& exchange) {
+    const std::string rest = R"(, "exchange": ")" + exchange + R"("})";
+    return by(R"({"epochs": 1, "batch": 5, "resolution": 32, "learning_rate": [0.05, 0.05])" + rest +
+              R"(, {"epochs": 2, "batch": 4, "resolution": 48, "learning_rate": [0.02, 0.01])" + rest);
+  };
+  EXPECT_EQ(digest_of(train(2, parts("parameter_server"), {"--servers", "2"}), 2), digest(2, parts("allreduce")));
 }
 
 TEST_F(Recipes, EvaluateAtTheResolutionOfThePart) {

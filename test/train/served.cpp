@@ -71,12 +71,15 @@ TEST_F(Served, GoesOnFromACheckpointOfRanksAndOnAnotherNumberOfWorkers) {
 }
 
 TEST_F(Served, KeepsWhatItsCodecLeftOut) {
-  const std::string topk = "--codec topk:0.05 --dense-below 1 ";
-  const std::string expected = digest_with(2, 2, topk + "--steps 7");
-  static_cast<void>(digest_with(2, 2, topk + "--steps 4 --checkpoint " + file));
-  const Ended ended = with_servers(2, 2, topk + "--steps 7 --resume " + file);
-  EXPECT_EQ(digest_of(ended, 2), expected);
-  EXPECT_EQ(ended.error.find("no codec state"), std::string::npos) << ended.error;
+  const std::string topk = "--codec topk:0.05 --dense-below 1 ",
+                    corrected = topk + "--feedback momentum --warmup-density 0.25 --warmup-steps 6 --local-clip 1 ";
+  for (const std::string& codec : {corrected, topk}) {
+    const std::string expected = digest_with(2, 2, codec + "--steps 7");
+    static_cast<void>(digest_with(2, 2, codec + "--steps 4 --checkpoint " + file));
+    const Ended ended = with_servers(2, 2, codec + "--steps 7 --resume " + file);
+    EXPECT_EQ(digest_of(ended, 2), expected) << codec;
+    EXPECT_EQ(ended.error.find("no codec state"), std::string::npos) << ended.error;
+  }
   const Ended other = with_servers(3, 2, topk + "--steps 7 --resume " + file);
   EXPECT_NE(other.error.find("no codec state"), std::string::npos) << other.error;
 }

@@ -32,16 +32,28 @@ std::vector<Taken> taken_by(const Recipe& recipe) {
   return taken;
 }
 
-/// A later part begins with the state that ranks kept in common.
+constexpr std::string_view kServed = "parameter_server";
+
+/// Workers and servers agree on these settings when the workers come.
+bool agrees(const RecipePart& part, const RecipePart& first) {
+  return part.codec == first.codec && part.feedback == first.feedback && part.warmup_density == first.warmup_density;
+}
+
+/// A later part begins with the state that ranks kept in common, or that servers keep.
 void require_together(const Options& o) {
   const std::vector<RecipePart>& parts = o.recipe->parts;
-  for (std::size_t i = 0; i < parts.size(); ++i)
-    for (const char* apart : {"none", "parameter_server"})
-      require(parts.size() == 1 || parts[i].exchange != apart,
-              "{}, part {}: exchange {} in a recipe of {} parts: parts pass weights and the optimizer's state on, "
-              "which needs "
-              "an exchange between ranks; allowed: in a recipe of one part",
-              o.recipe_file, i + 1, apart, parts.size());
+  const bool is_served = std::ranges::all_of(parts, [](const RecipePart& part) { return part.exchange == kServed; });
+  for (std::size_t i = 0; i < parts.size() && parts.size() > 1; ++i) {
+    require(parts[i].exchange != "none" && (is_served || parts[i].exchange != kServed),
+            "{}, part {}: exchange {} in a recipe of {} parts: parts pass weights and the optimizer's state on, which "
+            "needs an exchange between ranks; allowed: in a recipe of one part{}",
+            o.recipe_file, i + 1, parts[i].exchange, parts.size(),
+            parts[i].exchange == kServed ? ", or in all parts" : "");
+    require(!is_served || agrees(parts[i], parts[0]),
+            "{}, part {}: codec, feedback or warm-up differs from that of part 1: servers keep those with which the "
+            "workers came; allowed: the same in all parts with exchange {}",
+            o.recipe_file, i + 1, kServed);
+  }
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ void require_same_rule(const Kept& kept, const Options& o) {
 }  // namespace
 
 Descent::Descent(const Run& run, const Network& network, const Options& options, const ExchangePlan& plan,
-                 const Earlier& earlier)
+                 const Earlier& earlier, std::unique_ptr<ServedWeights> served)
     : run_(run),
       plan_(plan),
       updater_(options.is_served() ? std::nullopt : std::optional(updater_of(options.exchange))),
@@ -36,7 +36,7 @@ Descent::Descent(const Run& run, const Network& network, const Options& options,
   SynchronizerOptions exchange = plan.options;
   if (updater_ != Updater::caller)
     exchange.update = [this](std::size_t first, std::size_t last) { update(first, last); };
-  std::unique_ptr<ServedWeights> served = updater_ ? nullptr : serve(network, options, earlier);
+  if (!updater_ && !served) served = serve(network, options, plan.options.feedback, earlier);
   gradients_ = std::make_unique<Gradients>(
       run.group, network, std::move(exchange),
       Gradients::Mode{options.serial, options.share_norms, std::move(served), plan.codecs.by_gradient()});

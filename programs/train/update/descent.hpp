@@ -14,9 +14,10 @@ namespace syncopate::train {
 class Descent final {
  public:
   /// `earlier`: the position of the run and the optimizer's earlier state, on all ranks or none; rank 0's is used. A
-  /// collective. All other arguments outlive it. Throws Misuse if the state is of another optimizer.
+  /// collective. All other arguments outlive it. `served`: the earlier part's connection to servers; null: connects, if
+  /// the exchange is by servers. Throws Misuse if the state is of another optimizer.
   Descent(const Run& run, const Network& network, const Options& options, const ExchangePlan& plan,
-          const Earlier& earlier);
+          const Earlier& earlier, std::unique_ptr<ServedWeights> served);
   ~Descent();
   Descent(const Descent&) = delete;
   Descent& operator=(const Descent&) = delete;

@@ -76,7 +76,7 @@ Gradients::Gradients(Group& group, const Network& network, SynchronizerOptions o
     parameter.mutable_grad() = at::from_blob(values(i).data(), parameter.sizes(), at::kFloat);
     torch::autograd::impl::set_post_acc_grad_hooks(parameter, std::make_unique<Hook>(*this, i));
   }
-  sent_before_ = group.traffic().sent_bytes;
+  sent_before_ = served_ ? served_->served().pushed_bytes : group.traffic().sent_bytes;
   if (ends_in_weights_ && !serial_)
     *network.before_use = [this](std::size_t parameter) { wait_for_weights(parameter); };
 }

@@ -48,6 +48,8 @@ class Gradients final {
   void use_rate(double rate) noexcept { rate_ = rate; }
   /// The servers' weights, between steps; null without servers.
   [[nodiscard]] ServedWeights* served() const noexcept { return served_.get(); }
+  /// The servers' weights for the next part; afterwards this can only be destroyed.
+  [[nodiscard]] std::unique_ptr<ServedWeights> take_served() noexcept { return std::move(served_); }
   /// Ends served training after the last step: the servers then have the updates of every worker for that number of
   /// steps.
   Served finish_served();
@@ -101,7 +103,7 @@ class Gradients final {
   const Network& network_;
   SynchronizerOptions options_;
   const bool together_, serial_, ends_in_weights_;
-  const std::unique_ptr<ServedWeights> served_;
+  std::unique_ptr<ServedWeights> served_;
   double rate_ = 0;
   std::vector<Gradient> gradients_;
   std::size_t elements_ = 0;

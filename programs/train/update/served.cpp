@@ -99,13 +99,17 @@ Place place_among_workers() {
   return {static_cast<int>(worker.worker), static_cast<int>(worker.workers)};
 }
 
-std::unique_ptr<ServedWeights> serve(const Network& network, const Options& options, const Earlier& earlier) {
+std::unique_ptr<ServedWeights> serve(const Network& network, const Options& options, const FeedbackOptions& feedback,
+                                     const Earlier& earlier) {
   WorkerOptions worker = worker_from_environment();
   const OptimizerOptions optimizer = optimizer_options(options);
   worker.placement = options.placement;
   worker.consistency = options.consistency;
   worker.codec = options.codec;
-  worker.feedback = options.feedback.kind;
+  worker.feedback = feedback.kind;
+  worker.local_clip = feedback.clip_norm;
+  worker.warmup_density = feedback.warmup_density;
+  worker.warmup_steps = feedback.warmup_steps;
   worker.answers = options.answers;
   worker.dense_below = options.dense_below;
   worker.seed = earlier.seed;

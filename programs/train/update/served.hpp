@@ -69,7 +69,8 @@ struct Earlier {
 
 /// Serves the network; the weights begin as worker 0's. Every worker has its own `earlier`. `network` must outlive the
 /// result. Throws Misuse, and what syncopate::TableWorker throws.
+/// `feedback`: that of the options, with the usual local clipping.
 [[nodiscard]] std::unique_ptr<ServedWeights> serve(const Network& network, const Options& options,
-                                                   const Earlier& earlier);
+                                                   const FeedbackOptions& feedback, const Earlier& earlier);
 
 }  // namespace syncopate::train
