@@ -1,6 +1,8 @@
 // Sub-groups: who is in which, in what order, and that they do not disturb each other.
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "ranks.hpp"
 #include "syncopate/collective.hpp"
 #include "syncopate/error.hpp"
@@ -93,6 +95,31 @@ TEST(Split, AFailureStaysInItsGroup) {
                              EXPECT_EQ(one, 2);
                            },
                            {.timeout = 20s});
+}
+
+/// Rank 1 leaves a sub-group in which rank 0 waits or is about to.
+void leave_during(Group& group, const std::function<void(Group&)>& call) {
+  auto part = group.split(0, 0);
+  barrier(*part);
+  if (group.rank() == 0) {
+    EXPECT_THROW(call(*part), PeerLost);
+  }
+  part.reset();
+  barrier(group);
+}
+
+TEST(Split, ARankThatLeavesIsLostToThoseThatNeedIt) {
+  std::vector<float> values(1000);
+  test::on_every_transport(
+      2, [&](Group& group) { leave_during(group, [&](Group& part) { allreduce(part, std::span(values)); }); },
+      {.timeout = 10s});
+  const std::function<void(Group&)> others[] = {
+      [](Group& part) { barrier(part, {.scope = Scope::host}); },
+      [&](Group& part) { recv(part, 1, std::span(values)); },
+      [&](Group& part) { send(part, 1, std::span(values)); },
+  };
+  for (const auto& call : others)
+    test::on_groups(2, [&](Group& group) { leave_during(group, call); }, {.timeout = 10s});
 }
 
 TEST(Split, ThatNotEveryRankCallsIsAMismatch) {

@@ -27,6 +27,18 @@ membership::Failure disagreement(const membership::OperationRecord& mine, int my
           Where{my_rank, other_rank, mine.text, ""}};
 }
 
+/// The failure that a rank has begun an operation in which a rank that left took no part, if one has.
+std::optional<membership::Failure> absence(const Hub& hub) SYNCOPATE_REQUIRES(hub.mutex) {
+  for (std::size_t gone = 0; gone < hub.left.size(); ++gone)
+    for (std::size_t rank = 0; hub.left[gone] && rank < hub.left.size(); ++rank) {
+      if (hub.left[rank] || hub.begun[rank].number <= hub.begun[gone].number) continue;
+      return membership::Failure{ErrorKind::peer_lost,
+                                 fmt::format("rank {} left the group after operation {}", gone, hub.begun[gone].number),
+                                 Where{static_cast<int>(rank), static_cast<int>(gone), hub.begun[rank].text, ""}};
+    }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<membership::Failure> InprocControl::failure() const {
@@ -59,8 +71,27 @@ void InprocControl::began(const membership::OperationRecord& record) {
     if (hub_->agreements.size() > kAgreements) hub_->agreements.erase(hub_->agreements.begin());
     if (!is_first && agreement->second.record.common() != record.common())
       found = disagreement(agreement->second.record, agreement->second.rank, record, rank_);
+    else if (hub_->is_incomplete)
+      found = absence(*hub_);
   }
   if (found) report(std::move(*found));
+}
+
+bool InprocControl::has_left(int peer) const {
+  const base::Lock lock(hub_->mutex);
+  return hub_->left[static_cast<std::size_t>(peer)];
+}
+
+void InprocControl::leave() {
+  std::optional<membership::Failure> found;
+  {
+    const base::Lock lock(hub_->mutex);
+    hub_->left[static_cast<std::size_t>(rank_)] = true;
+    hub_->is_incomplete = true;
+    found = absence(*hub_);
+  }
+  if (found) return report(std::move(*found));
+  for (Mailbox& mailbox : hub_->mailboxes) mailbox.change([](Mailbox&) {});  // a rank may wait for this one's message
 }
 
 void InprocControl::mismatch(int peer, std::uint64_t number) {

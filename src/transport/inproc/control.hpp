@@ -16,7 +16,13 @@ class InprocControl final : public membership::Control {
   void report(membership::Failure failure) override;
   void began(const membership::OperationRecord& record) override;
   void mismatch(int peer, std::uint64_t number) override;
+  [[nodiscard]] bool has_left(int peer) const override;
+  /// A rank reports what it fails of before it leaves.
+  [[nodiscard]] base::Duration grace() const override { return {}; }
   [[nodiscard]] std::string laggards(std::uint64_t number) const override;
+
+  /// This rank makes no more calls, and takes and makes no more offers.
+  void leave();
 
  private:
   std::shared_ptr<Hub> hub_;

@@ -53,6 +53,7 @@ struct Agreement {
 struct Hub {
   explicit Hub(int size)
       : mailboxes(static_cast<std::size_t>(size)),
+        left(static_cast<std::size_t>(size)),
         begun(static_cast<std::size_t>(size)),
         messages(static_cast<std::size_t>(size)) {
     for (Mailbox& mailbox : mailboxes) mailbox.offers.resize(static_cast<std::size_t>(size));
@@ -60,8 +61,10 @@ struct Hub {
 
   std::vector<Mailbox> mailboxes;
   std::atomic<bool> failed{false};
+  std::atomic<bool> is_incomplete{false};  ///< a rank has left
   mutable base::Mutex mutex;
   std::optional<membership::Failure> failure SYNCOPATE_GUARDED_BY(mutex);
+  std::vector<bool> left SYNCOPATE_GUARDED_BY(mutex);                          ///< by rank
   std::map<std::uint64_t, Agreement> agreements SYNCOPATE_GUARDED_BY(mutex);   ///< a limited number of the latest
   std::vector<membership::OperationRecord> begun SYNCOPATE_GUARDED_BY(mutex);  ///< by rank: the last operation it began
   /// By rank: a limited number of its latest.

@@ -10,14 +10,17 @@
 
 namespace syncopate::transport::inproc {
 
-InprocTransport::InprocTransport(std::shared_ptr<Hub> hub, std::shared_ptr<membership::Control> control, int rank)
+InprocTransport::InprocTransport(std::shared_ptr<Hub> hub, std::shared_ptr<InprocControl> control, int rank)
     : hub_(std::move(hub)),
       control_(std::move(control)),
       rank_(rank),
       expected_(hub_->mailboxes.size()),
       link_failures_(rank, control_) {}
 
-InprocTransport::~InprocTransport() { withdraw(); }
+InprocTransport::~InprocTransport() {
+  withdraw();
+  control_->leave();
+}
 
 void InprocTransport::send(const Frame& frame) {
   ++in_flight_;
@@ -50,6 +53,7 @@ std::span<const Event> InprocTransport::poll(base::Time deadline, Patience patie
     const std::uint64_t seen = mine().signals.load(std::memory_order_acquire);
     if (!control_->failed()) collect();
     if (misfit_) std::ignore = link_failures_.report(misfit_->sender, misfit_->link_failure, clock.now());
+    if (events_.empty() && hub_->is_incomplete) report_departed();
     if (control_->failed()) {
       withdraw();
       membership::raise(*control_->failure());
@@ -82,6 +86,23 @@ void InprocTransport::match(std::size_t sender, std::deque<Offer>& offers) {
     expected.pop_front();
     offers.pop_front();
   }
+}
+
+/// Whether this rank waits for an offer of a rank that left, or for it to take one. Its earlier frames are visible.
+bool InprocTransport::awaits(std::size_t peer) {
+  {
+    const base::Lock lock(mine().mutex);
+    if (!expected_[peer].empty() && mine().offers[peer].empty()) return true;
+  }
+  const base::Lock lock(mailbox_of(peer).mutex);
+  return !mailbox_of(peer).offers[static_cast<std::size_t>(rank_)].empty();
+}
+
+void InprocTransport::report_departed() {
+  for (std::size_t peer = 0; peer < expected_.size(); ++peer)
+    if (control_->has_left(static_cast<int>(peer)) && awaits(peer))
+      std::ignore = link_failures_.report(
+          static_cast<int>(peer), {membership::LinkFailure::Kind::lost, "it has left", {}}, base::SteadyClock().now());
 }
 
 void InprocTransport::wait_for_signal(std::uint64_t seen, base::Time deadline, Patience patience) {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "transport/inproc/control.hpp"
 #include "transport/inproc/hub.hpp"
 #include "transport/membership/link_failure.hpp"
 #include "transport/traffic.hpp"
@@ -12,7 +13,8 @@ namespace syncopate::transport::inproc {
 
 class InprocTransport final : public Transport {
  public:
-  InprocTransport(std::shared_ptr<Hub> hub, std::shared_ptr<membership::Control> control, int rank);
+  InprocTransport(std::shared_ptr<Hub> hub, std::shared_ptr<InprocControl> control, int rank);
+  /// The rank leaves the group.
   ~InprocTransport() override;
 
   void send(const Frame& frame) override;
@@ -42,11 +44,13 @@ class InprocTransport final : public Transport {
   void collect();
   void match(std::size_t sender, std::deque<Offer>& offers);
   void wait_for_signal(std::uint64_t seen, base::Time deadline, Patience patience);
+  [[nodiscard]] bool awaits(std::size_t peer);
+  void report_departed();
   void give_back(const Borrowed& borrowed);
   void withdraw() noexcept;
 
   std::shared_ptr<Hub> hub_;
-  std::shared_ptr<membership::Control> control_;
+  std::shared_ptr<InprocControl> control_;
   const int rank_;
   std::vector<std::deque<Expected>> expected_;  ///< by sender
   std::vector<Borrowed> borrowed_;
