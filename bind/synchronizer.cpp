@@ -75,8 +75,9 @@ class Averaging final {
   [[nodiscard]] bool is_closed() const noexcept { return !own_; }
   void close() {
     {
-      const nb::gil_scoped_release release;  // an exchange that is in progress ends first
-      own_.reset();
+      const nb::gil_scoped_release release;  // exchanges that other ranks wait for end first
+      delete own_.get();                     // not `reset`: an update in Python may still ask for gradients
+      static_cast<void>(own_.release());
     }
     group_.reset();
   }
@@ -108,7 +109,7 @@ class Averaging final {
   std::vector<Array> weights_;
   std::shared_ptr<nb::callable> update_;
   nb::object optimizer_;                   ///< refers to no other Python object but arrays
-  std::vector<std::span<float>> updated_;  ///< the optimizer's gradients; `own_` is null while it ends
+  std::vector<std::span<float>> updated_;  ///< the optimizer's gradients
   std::shared_ptr<std::vector<nb::object>> components_;
   std::unique_ptr<Synchronizer> own_;
 };
@@ -202,7 +203,8 @@ void bind_step(nb::class_<Averaging>& type) {
           [](Averaging& self, std::size_t i) { return self.without_gil([&] { return self.own().wait(i); }); }, "i"_a,
           "Wait for gradient i only and return its bucket; `wait` still has to end the step.")
       .def("close", &Averaging::close,
-           "End it, as Group.close ends a group; an exchange in progress ends first. Until then it keeps its group.")
+           "End it, as Group.close ends a group. Buckets whose gradients are ready are exchanged first, in the group's "
+           "timeout at the latest. Until then it keeps its group.")
       .def_prop_ro("closed", &Averaging::is_closed, "Whether `close` was called.")
       .def(
           "accumulate", [](Averaging& self, bool on) { self.own().accumulate(on); }, "on"_a,

@@ -154,8 +154,9 @@ class Synchronizer final {
   /// `gradients` in forward order. Throws Misuse (unknown names, empty tensors, a type that the codec does not take, an
   /// algorithm that the exchange cannot use), Mismatch (ranks disagree).
   Synchronizer(Group& group, std::vector<Gradient> gradients, const SynchronizerOptions& options = {});
-  /// An exchange that is in progress ends first: with its result, or with an error after the group's timeout at the
-  /// latest.
+  /// Other ranks may wait for this one: buckets whose gradients are ready are exchanged first, and, if all gradients
+  /// are ready, weights are delivered; with their results, or with an error after the group's timeout at the latest. If
+  /// the destructor runs because of an exception, only the exchange in progress ends.
   ~Synchronizer();
   Synchronizer(const Synchronizer&) = delete;
   Synchronizer& operator=(const Synchronizer&) = delete;

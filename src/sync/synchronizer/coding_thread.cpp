@@ -10,6 +10,9 @@ bool Synchronizer::Impl::prepares_ahead(const Progress& progress) const {
 
 // Encoding has priority: the network waits for payloads, and the caller waits for the last gradient only.
 void Synchronizer::Impl::code(const std::stop_token& stop) {
+  const auto is_over = [&](const Progress& progress) {
+    return progress.failure || progress.abandoned || (stop.stop_requested() && !progress.queue->offer());
+  };
   const auto has_work = [&](const Progress& progress) {
     return !progress.arrived.empty() || (prepares_ahead(progress) && progress.queue->offer());
   };
@@ -18,10 +21,9 @@ void Synchronizer::Impl::code(const std::stop_token& stop) {
       std::optional<schedule::Bucket> leaving;
       std::optional<Underway> arrived;
       progress_.wait_until(
-          base::kNever,
-          [&](const Progress& progress) { return progress.failure || stop.stop_requested() || has_work(progress); },
+          base::kNever, [&](const Progress& progress) { return is_over(progress) || has_work(progress); },
           [&](Progress& progress) {
-            if (progress.failure || stop.stop_requested()) return;
+            if (is_over(progress)) return;
             if (const auto first = prepares_ahead(progress) ? progress.queue->offer() : std::nullopt) {
               leaving = progress.queue->take(*first);
               progress.taken.push_back(*leaving);

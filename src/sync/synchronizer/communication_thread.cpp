@@ -14,7 +14,7 @@ void Synchronizer::Impl::communicate(const std::stop_token& stop) {
       const bool all_combined = progress_.with([](const Progress& progress) {
         return progress.queue->all_sent() && progress.combined == progress.taken.size();
       });
-      if (all_combined && flow_.updater.ends_in_weights()) deliver_all(stop);
+      if (all_combined && flow_.updater.ends_in_weights()) deliver_all();
     }
   } catch (...) {
     fail(std::current_exception());
@@ -25,7 +25,9 @@ std::optional<Synchronizer::Impl::Underway> Synchronizer::Impl::next_to_leave(co
   std::optional<Underway> ready;
   std::optional<std::size_t> first;
   bool needs_agreement = false;
-  const auto is_over = [&](const Progress& progress) { return progress.failure || stop.stop_requested(); };
+  const auto is_over = [&](const Progress& progress) {
+    return progress.failure || progress.abandoned || (stop.stop_requested() && progress.is_idle());
+  };
   progress_.wait_until(
       base::kNever,
       [&](const Progress& progress) {
@@ -91,10 +93,13 @@ void Synchronizer::Impl::exchange(const Underway& leaving) {
 }
 
 /// Delivers in the reverse order of exchange, because the next forward pass needs the first layers' weights first.
-void Synchronizer::Impl::deliver_all(const std::stop_token& stop) {
+void Synchronizer::Impl::deliver_all() {
   flow_.updater.combined();
   const std::vector<schedule::Bucket> taken = progress_.with([](const Progress& progress) { return progress.taken; });
-  for (std::size_t i = taken.size(); i-- > 0 && !stop.stop_requested();) {
+  const auto is_abandoned = [this] {
+    return progress_.with([](const Progress& progress) { return progress.abandoned; });
+  };
+  for (std::size_t i = taken.size(); i-- > 0 && !is_abandoned();) {
     sync::deliver(buckets_.of(taken[i]), flow_.context);
     if (i == 0) flow_.updater.end_step();
     progress_.change([](Progress& progress) { ++progress.delivered; });

@@ -18,7 +18,10 @@ namespace syncopate {
 class Synchronizer::Impl final {
  public:
   Impl(Group& group, std::vector<Gradient> gradients, const SynchronizerOptions& options);
-  ~Impl();
+  /// Ends the threads: at once, except for an exchange in progress, if `abandoned`; else when nothing is left to do.
+  void end(bool abandoned);
+  /// Exceptions that were unwinding this thread when the synchronizer was made.
+  [[nodiscard]] int exceptions() const noexcept { return exceptions_; }
   /// The process that created the synchronizer; a forked child has neither its threads nor its gradients' memory.
   [[nodiscard]] const base::OwnProcess& process() const noexcept { return process_; }
 
@@ -58,11 +61,14 @@ class Synchronizer::Impl final {
     std::size_t returned = 0;             ///< how many of `taken` `next_bucket` has returned
     sync::planning::StepRecord record;
     bool accumulating = false;
+    bool abandoned = false;  ///< the synchronizer ends because of an exception
     std::exception_ptr failure;
 
     void begin_step(std::size_t gradients);
     /// The index in `taken` of the bucket with gradient i, if it has left.
     [[nodiscard]] std::optional<std::size_t> bucket_of(std::size_t i) const;
+    /// Whether nothing is left to exchange until a further gradient is ready.
+    [[nodiscard]] bool is_idle() const { return !queue->offer() && taken.size() == record.exchanges.size(); }
   };
 
   void begin_threads();
@@ -72,7 +78,7 @@ class Synchronizer::Impl final {
   [[nodiscard]] std::optional<Underway> next_to_leave(const std::stop_token& stop);
   [[nodiscard]] std::size_t agreed(std::size_t offer);
   void exchange(const Underway& leaving);
-  void deliver_all(const std::stop_token& stop);
+  void deliver_all();
 
   // Run on the coding thread.
   void code(const std::stop_token& stop);
@@ -106,8 +112,9 @@ class Synchronizer::Impl final {
   double step_begin_s_ = 0;  ///< changes only between steps
   base::Guarded<Progress> progress_;
   const base::OwnProcess process_;
+  const int exceptions_ = std::uncaught_exceptions();
   const bool has_coding_thread_;
-  // Joined before the other members are destroyed.
+  // `end` joins them before the other members are destroyed.
   std::jthread communication_;
   std::jthread coding_;  ///< encodes the next buckets and decodes the last ones, if `has_coding_thread_`
 };

@@ -87,13 +87,16 @@ void Synchronizer::Impl::begin_threads() try {
       fmt::format("rank {} cannot create a thread of the synchronizer: {}; raise the limit of threads",
                   flow_.group.rank(), error.what());
   flow_.group.abort(what);
+  end(true);
   throw SystemFailure(what, {.rank = flow_.group.rank()});
 }
 
-Synchronizer::Impl::~Impl() {
+void Synchronizer::Impl::end(bool abandoned) {
   communication_.request_stop();
   coding_.request_stop();
-  progress_.change([](Progress&) {});
+  progress_.change([abandoned](Progress& progress) { progress.abandoned = abandoned; });
+  if (communication_.joinable()) communication_.join();
+  if (coding_.joinable()) coding_.join();
 }
 
 void Synchronizer::Impl::set_partition() {
@@ -153,7 +156,10 @@ Synchronizer::Synchronizer(Group& group, std::vector<Gradient> gradients, const 
     : impl_(std::make_unique<Impl>(group, std::move(gradients), options)) {}
 Synchronizer::~Synchronizer() {
   // In a forked child locks may be held and a thread awaited that it does not have.
-  if (impl_->process().is_inherited()) static_cast<void>(impl_.release());
+  if (impl_->process().is_inherited())
+    static_cast<void>(impl_.release());
+  else
+    impl_->end(std::uncaught_exceptions() > impl_->exceptions());  // updates may still use this object
 }
 
 Buffer Synchronizer::gradient(std::size_t i) const {

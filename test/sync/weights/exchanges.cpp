@@ -4,6 +4,7 @@
 #include <future>
 #include <latch>
 #include <map>
+#include <optional>
 
 #include "compress/codec.hpp"
 #include "ranks.hpp"
@@ -207,6 +208,33 @@ TEST(AllreduceBroadcast, WithoutDriftIsAnAllreduceBitForBit) {
     }
     EXPECT_EQ(trained.replica.all(), replica.all());
   });
+}
+
+// Rank 0 has the only updates of reduce_broadcast, and the others begin when it drops its synchronizer.
+TEST(ExchangeInWeights, ARankThatDoesNotWaitForItsLastStepStillDeliversItsWeights) {
+  for (const char* exchange : {"reduce_broadcast", "allreduce_broadcast"}) {
+    const SynchronizerOptions options{.policy = "wfbp", .exchange = exchange};
+    std::vector<std::vector<float>> expected;
+    test::on_groups(3, [&](Group& group) {
+      Trained trained(group, options);
+      train(trained, 1, Order::serial);
+      if (group.rank() == 0) expected = trained.replica.all();
+    });
+    std::latch is_ready(1);
+    test::on_groups(3, [&](Group& group) {
+      std::optional<Trained> trained(std::in_place, group, options);
+      if (group.rank() == 0) {
+        trained->backward(0);
+        is_ready.count_down();
+      } else {
+        is_ready.wait();
+        train(*trained, 1, Order::serial);
+        EXPECT_EQ(trained->replica.all(), expected);
+      }
+      trained.reset();
+      barrier(group);
+    });
+  }
 }
 
 TEST(ExchangeInWeights, HasSpansOfReductionsUpdatesAndBroadcasts) {
