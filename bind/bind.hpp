@@ -9,6 +9,7 @@ namespace nb = nanobind;
 
 void bind_cache(nb::module_& module);
 void bind_errors(nb::module_& module);
+void bind_foresight(nb::module_& module);
 void bind_thrown();
 void bind_work(nb::module_& module);
 void bind_group(nb::module_& module);

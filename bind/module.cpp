@@ -24,6 +24,7 @@ NB_MODULE(_core, module) {
   bind::bind_optimizer(module);
   bind::bind_synchronizer(module);
   bind::bind_combiner(module);
+  bind::bind_foresight(module);
   bind::bind_source(module);
   bind::bind_cache(module);
   bind::bind_access(module);

@@ -30,9 +30,10 @@ LAYERS = {
     "laws": {"base", "kernel", "compress", "schedule", "server", "server/consistency", "server/placement", "simulate", "laws"},
     "sync": {"base", "kernel", "transport", "collective", "compress", "network", "schedule", "optim", "server",
              "server/consistency", "server/placement", "input", "cache", "sync"},
+    "foresight": {"base", "transport", "collective", "compress", "simulate", "sync", "foresight"},
 }
 # Public header -> the folder that implements it: only folders that may include that folder may include the header.
-HOMES = {"group": "transport", "collective": "collective", "plan": "collective", "synchronizer": "sync", "combiner": "sync", "feedback": "compress", "shelves": "sync", "cluster": "collective", "predict": "simulate", "simulate": "simulate", "testing": "laws", "codec_loopback": "compress", "optimizer": "optim", "server": "server",
+HOMES = {"group": "transport", "collective": "collective", "plan": "collective", "synchronizer": "sync", "combiner": "sync", "feedback": "compress", "shelves": "sync", "cluster": "collective", "predict": "simulate", "simulate": "simulate", "testing": "laws", "foresight": "foresight", "codec_loopback": "compress", "optimizer": "optim", "server": "server",
          "input": "input", "pipeline": "input", "cache": "cache",
          # The interfaces of components that users write.
          "codec": "compress", "codec_feedback": "compress", "policy": "schedule", "rule": "optim", "placement": "server/placement",
@@ -40,7 +41,7 @@ HOMES = {"group": "transport", "collective": "collective", "plan": "collective",
 # Public headers that gather others, for users alone.
 FOR_USERS = {"syncopate"}
 # The part of include/ for this project's own programs: not for users, nor for the headers that users include.
-TOOLING, TOOLING_READERS = "syncopate/tooling", ("src", "programs", "test", "bench")
+TOOLING, TOOLING_READERS = "syncopate/tooling", ("src", "programs", "bind", "test", "bench")
 # Trees that see the library through its front door only.
 OUTSIDE = ("programs", "bind", "example")
 # Files of another tree that a tree may include, and why.

@@ -1,15 +1,18 @@
-"""What the command line foretells, as dataclasses: plans, simulations, profiles and the catalogue.
+"""Plans, simulations, profiles and the catalogue as dataclasses, with the values that the command line prints.
 
-Each function runs the command of the same name and reads its `--json` rows, which are its contract: one implementation
-of checks, warnings and defaults serves the terminal and Python. Times are in seconds, sizes in bytes.
+The functions call the library without the interpreter's lock; `profile` runs the program. The command line calls the same
+functions of the library, so that checks, warnings and defaults exist once. Times are in seconds, sizes in bytes.
 """
 
 import dataclasses
 import json
+import os
 import tempfile
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
+from syncopate import _core
 from syncopate.command import rows
 
 
@@ -20,7 +23,7 @@ class Layer:
     name: str
     elements: int
     backward_s: float
-    bytes_per_element: float = 4
+    bytes_per_element: int = 4
     rows: int = 0
 
 
@@ -36,7 +39,8 @@ class Profile:
     def read(path):
         """The profile in a JSON file (format: docs/scheduling.md)."""
         text = json.loads(Path(path).read_text(encoding="utf-8"))
-        return Profile(text.get("model", ""), text["forward_s"], tuple(_known(Layer, layer) for layer in text["layers"]))
+        width = {"bytes_per_element": text.get("bytes_per_element", 4)}
+        return Profile(text.get("model", ""), text["forward_s"], tuple(_known(Layer, width | layer) for layer in text["layers"]))
 
     def write(self, path):
         """Write the JSON file that `syncopate plan` and `simulate` read."""
@@ -100,43 +104,40 @@ class Entry:
 
 
 def plan(profile, cluster, *, policies=(), codec="none", exchange="allreduce", algorithm=None, ranks=None):
-    """Predict a step under each policy (none given: under all) and return a list of Prediction, best first.
+    """Predict a step under each policy (none given: under all) and return a list of Prediction.
 
     profile: a Profile or the path of its file. cluster: the path of a cluster file (`syncopate fit` writes one) or a dict
-    of its contents. ranks: instead of the cluster's; its links count then, not its measured costs. Raises Misuse.
+    of its contents. ranks: instead of the cluster's; its links count then, not its measured costs. A UserWarning states
+    what makes the prediction doubtful. Raises Misuse.
     """
-    options = _options(policy=",".join(policies), codec=codec, exchange=exchange, algorithm=algorithm, ranks=ranks)
-    with tempfile.TemporaryDirectory() as folder:
-        found = rows("plan", _profile_file(profile, folder), "--cluster", _cluster_file(cluster, folder), *options)
-    return [_known(Prediction, row) for row in found if "policy" in row]
+    found = _rows(_core.compare_policies(_profile(profile), _cluster(cluster), policies=list(policies), codec=codec,
+                                         exchange=exchange, algorithm=algorithm, ranks=ranks))
+    return [_known(Prediction, row) for row in found]
 
 
 def ddp_buckets(profile, cluster, *, policy="exact_dp", codec="none", ranks=None):
     """The buckets of a policy as DistributedDataParallel takes them: `bucket_cap_mb_list`, in MiB."""
-    options = _options(policy=policy, codec=codec, ranks=ranks)
-    with tempfile.TemporaryDirectory() as folder:
-        found = rows("plan", _profile_file(profile, folder), "--cluster", _cluster_file(cluster, folder), "--export", "ddp",
-                     *options)
-    return next(row["bucket_cap_mb_list"] for row in found if "bucket_cap_mb_list" in row)
+    (row,) = _rows(_core.compare_policies(_profile(profile), _cluster(cluster), policies=[policy], codec=codec,
+                                          exchange="allreduce", algorithm=None, ranks=ranks))
+    return row["ddp_caps"]
 
 
 def plan_collective(algorithm="auto", *, ranks, bytes, collective="allreduce", ranks_per_host=None):  # noqa: A002
     """Price one collective of `bytes` bytes (of the full vector) on `ranks` ranks. Raises Misuse."""
-    found = rows("plan", "collective", algorithm, "--ranks", ranks, "--bytes", bytes, "--collective", collective,
-                 *_options(ranks_per_host=ranks_per_host))
-    return _known(CollectivePlan, found[-1])
+    return CollectivePlan(**_core.price_collective(algorithm, collective=collective, ranks=ranks, bytes=bytes,
+                                                   ranks_per_host=ranks_per_host or 0))
 
 
 def simulate(profile, cluster, *, ranks=(), policies=(), codec="none", exchange="allreduce", noise=0, steps=None, seed=None):
     """Simulate training steps and return a list of Simulation, one for each number of ranks and policy.
 
-    noise: standard deviation of layer times over their mean; then steps are averaged, and seed draws it. Raises Misuse.
+    noise: standard deviation of layer times over their mean; then steps are averaged, and seed draws it. Warns as `plan`
+    does. Raises Misuse.
     """
-    options = _options(ranks=",".join(map(str, ranks)), policy=",".join(policies), codec=codec, exchange=exchange,
-                       noise=noise or None, steps=steps, seed=seed)
-    with tempfile.TemporaryDirectory() as folder:
-        found = rows("simulate", _profile_file(profile, folder), "--cluster", _cluster_file(cluster, folder), *options)
-    return [_known(Simulation, row) for row in found if "policy" in row and "iteration_s" in row]
+    given = {name: value for name, value in (("steps", steps), ("seed", seed)) if value is not None}
+    found = _rows(_core.simulate(_profile(profile), _cluster(cluster), ranks=list(ranks), policies=list(policies), codec=codec,
+                                 exchange=exchange, noise=noise, **given))
+    return [Simulation(**row) for row in found]
 
 
 def profile(architecture, *, throughput_gflops, batch=32):
@@ -153,7 +154,15 @@ def profile(architecture, *, throughput_gflops, batch=32):
 
 def info(shelf=None):
     """Everything that can be chosen by name, as a list of Entry; `shelf`: only that one's ("codec", "policy" ...)."""
-    return [_known(Entry, row) for row in rows("info", *([shelf] if shelf else []))]
+    return [Entry(**row) for row in _core.catalogue_rows(shelf or "")]
+
+
+def _rows(answer):
+    """The rows of an answer, with its warnings in the caller of a public function."""
+    found, doubts = answer
+    for doubt in doubts:
+        warnings.warn(doubt, stacklevel=3)
+    return found
 
 
 def _known(kind, row):
@@ -170,23 +179,13 @@ def _without_zeros(profile_text):
     return profile_text
 
 
-def _options(**values):
-    """`--name value` of those that are given."""
-    given = {name: value for name, value in values.items() if value not in (None, "")}
-    return [text for name, value in given.items() for text in ("--" + name.replace("_", "-"), value)]
-
-
-def _profile_file(given, folder):
+def _profile(given):
     if not isinstance(given, Profile):
-        return given
-    path = Path(folder) / "profile.json"
-    given.write(path)
-    return path
+        return _core.ProfileFile.read(os.fspath(given))
+    return _core.ProfileFile.parse(json.dumps(_without_zeros(dataclasses.asdict(given))), "the profile")
 
 
-def _cluster_file(cluster, folder):
-    if not isinstance(cluster, dict):
-        return cluster
-    path = Path(folder) / "cluster.json"
-    path.write_text(json.dumps(cluster), encoding="utf-8")
-    return path
+def _cluster(given):
+    if not isinstance(given, dict):
+        return _core.ClusterFile.read(os.fspath(given))
+    return _core.ClusterFile.parse(json.dumps(given), "the cluster")

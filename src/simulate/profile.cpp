@@ -28,10 +28,12 @@ Profile parse_profile(std::string_view json, const std::string& file) {
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const base::JsonPlace layer = layers.at(i);
     const std::uint64_t elements = layer.at("elements").count(1);
-    if (elements > left / width) layer.refuse(fmt::format("all layers together have more than {} bytes", kMostBytes));
-    left -= width * elements;
+    const std::uint64_t own_width = layer.has("bytes_per_element") ? layer.at("bytes_per_element").count(1) : width;
+    if (elements > left / own_width)
+      layer.refuse(fmt::format("all layers together have more than {} bytes", kMostBytes));
+    left -= own_width * elements;
     profile.layers.push_back({.name = layer.at("name").text(),
-                              .bytes = width * elements,
+                              .bytes = own_width * elements,
                               .backward_s = layer.at("backward_s").amount(),
                               .rows = layer.has("rows") ? layer.at("rows").count(1) : 0});
     backward_s += profile.layers.back().backward_s;

@@ -1,6 +1,8 @@
 // The entries of all shelves in one list.
 #include "syncopate/tooling/shelves.hpp"
 
+#include <algorithm>
+
 #include "base/named.hpp"
 #include "collective/algorithm.hpp"
 #include "compress/codec.hpp"
@@ -12,6 +14,8 @@
 #include "server/consistency.hpp"
 #include "server/placement.hpp"
 #include "sync/exchange.hpp"
+#include "syncopate/error.hpp"
+#include "syncopate/tooling/names.hpp"
 
 namespace syncopate {
 
@@ -31,6 +35,18 @@ std::vector<ShelfEntry> shelf_entries() {
   add("optimizer", optim::rules());
   add("format", input::formats());
   return entries;
+}
+
+std::vector<ShelfEntry> entries_named(std::string_view name, std::vector<ShelfEntry> all) {
+  if (name.empty()) return all;
+  std::vector<std::string_view> known;
+  for (const ShelfEntry& entry : all) {
+    if (std::ranges::find(known, entry.shelf) == known.end()) known.push_back(entry.shelf);
+    if (std::ranges::find(known, entry.name) == known.end()) known.push_back(entry.name);
+  }
+  std::erase_if(all, [&](const ShelfEntry& entry) { return entry.name != name && entry.shelf != name; });
+  if (all.empty()) throw Misuse(unknown_name("name", name, known));
+  return all;
 }
 
 bool plans_with_times(std::string_view policy) {

@@ -5,10 +5,8 @@
 #include <memory>
 
 #include "command.hpp"
-#include "syncopate/error.hpp"
 #include "syncopate/tooling/combinations.hpp"
 #include "syncopate/tooling/environment.hpp"
-#include "syncopate/tooling/names.hpp"
 #include "syncopate/tooling/shelves.hpp"
 #include "syncopate/version.hpp"
 
@@ -16,19 +14,11 @@ namespace syncopate::tools::command {
 
 namespace {
 
-/// All, or those of that name, or of the shelf of that name.
+/// Those of the library, and the commands.
 std::vector<ShelfEntry> entries(const std::string& name) {
   std::vector<ShelfEntry> all = shelf_entries();
   for (const Command* command : commands()) all.push_back({"command", command->name, command->summary, ""});
-  if (name.empty()) return all;
-  std::vector<std::string_view> known;
-  for (const ShelfEntry& entry : all) {
-    if (std::ranges::find(known, entry.shelf) == known.end()) known.push_back(entry.shelf);
-    if (std::ranges::find(known, entry.name) == known.end()) known.push_back(entry.name);
-  }
-  std::erase_if(all, [&](const ShelfEntry& entry) { return entry.name != name && entry.shelf != name; });
-  if (all.empty()) throw Misuse(unknown_name("name", name, known));
-  return all;
+  return entries_named(name, std::move(all));
 }
 
 void print_rows(const std::vector<ShelfEntry>& all) {

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <charconv>
 
 #include "arguments.hpp"
@@ -12,7 +11,7 @@
 #include "plan/servers.hpp"
 #include "progress.hpp"
 #include "syncopate/error.hpp"
-#include "syncopate/predict.hpp"
+#include "syncopate/foresight.hpp"
 #include "syncopate/tooling/units.hpp"
 
 namespace syncopate::tools::command {
@@ -23,7 +22,7 @@ struct Options {
   std::string fusion_bytes = "0";
   std::vector<std::string> slow_ranks, slow_hosts;
   SimulateOptions simulate;
-  tools::plan::ExchangeChoice exchange;
+  tools::plan::ExchangeOptions exchange;
   tools::plan::ServerChoice servers;
 };
 
@@ -45,7 +44,7 @@ Handicap handicap_of(std::string_view option, const std::string& text, bool may_
                            may_have_share ? "[:SHARE]" : ""));
 }
 
-nlohmann::json row_of(const Simulation& row, const tools::plan::ExchangeChoice& choice) {
+nlohmann::json row_of(const Simulation& row, const tools::plan::ExchangeOptions& choice) {
   return {{"policy", row.policy},       {"ranks", row.ranks},
           {"codec", choice.codec},      {"exchange", choice.exchange},
           {"algorithm", row.algorithm}, {"iteration_s", row.iteration_s},
@@ -79,20 +78,6 @@ void run_servers(const Options& options, const Session& session, const Profile& 
   tools::plan::print_servers(profile, simulate_servers(profile, cluster, options.simulate, scene), session.json);
 }
 
-/// The warning where a bucket is larger than the measured sizes.
-std::string doubt_of_buckets(const Profile& profile, const Cluster& cluster, const SimulateOptions& options) {
-  const bool is_at_hand =
-      options.ranks.empty() || std::ranges::find(options.ranks, cluster.ranks) != options.ranks.end();
-  PredictOptions predict{.policies = options.policies, .fusion_bytes = options.fusion_bytes, .law = options.law};
-  std::erase(predict.policies, "dear");
-  if (cluster.costs.empty() || !is_at_hand || predict.policies.empty() != options.policies.empty()) return {};
-  double largest = 0;
-  for (const Prediction& prediction : predict_policies(profile, cluster, predict))
-    for (const PredictedBucket& bucket : prediction.buckets)
-      largest = std::max(largest, static_cast<double>(bucket.bytes));
-  return doubt_of_size(cost_of(cluster), cluster.ranks, Collective::allreduce, largest);
-}
-
 int run(Options options, const Session& session) {
   const Profile profile = read_profile(options.profile);
   Cluster cluster = read_cluster(options.cluster);
@@ -102,29 +87,20 @@ int run(Options options, const Session& session) {
     options.simulate.slow_ranks.push_back(handicap_of("slow-rank", text, true));
   for (const std::string& text : options.slow_hosts)
     options.simulate.slow_hosts.push_back(handicap_of("slow-host", text, false));
-  if (options.exchange.exchange == tools::plan::kParameterServer)
-    return run_servers(options, session, profile, cluster), 0;
-  options.simulate.law =
-      tools::plan::law_of(options.exchange, profile, cluster, options.algorithm.empty() ? "auto" : options.algorithm);
-  for (const std::string& doubt : tools::plan::doubts_of(options.exchange, options.simulate.law))
-    session.log.write(LogLevel::warning, doubt);
+  if (options.exchange.exchange == kParameterServer) return run_servers(options, session, profile, cluster), 0;
   const Progress progress(session, "simulate");
   options.simulate.progress = [&](std::string_view policy, int ranks) {
     progress.show(fmt::format("{} on {} ranks", policy, ranks));
   };
-  const std::vector<Simulation> rows = simulate_training(profile, cluster, options.simulate);
+  const SimulatedTraining simulated = simulate_exchange(profile, cluster, options.simulate,
+                                                        tools::plan::choice_of(options.exchange), options.algorithm);
   progress.clear();
-  for (const int ranks : options.simulate.ranks.empty() ? std::vector{cluster.ranks} : options.simulate.ranks) {
-    const std::string doubt = doubt_of_links(cluster, ranks);
-    if (!doubt.empty()) session.log.write(LogLevel::warning, doubt);
-  }
-  if (const std::string doubt = doubt_of_buckets(profile, cluster, options.simulate); !doubt.empty())
-    session.log.write(LogLevel::warning, doubt);
+  for (const std::string& doubt : simulated.doubts) session.log.write(LogLevel::warning, doubt);
   if (!session.json) {
-    print_table(profile, options, cluster.algorithm, rows);
+    print_table(profile, options, cluster.algorithm, simulated.rows);
     return 0;
   }
-  for (const Simulation& row : rows) {
+  for (const Simulation& row : simulated.rows) {
     print_row(row_of(row, options.exchange));
     for (const Span& span : row.timeline) print_row(row_of(row, span));
   }

@@ -3,13 +3,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "arguments.hpp"
 #include "plan/exchange.hpp"
 #include "plan/export.hpp"
 #include "syncopate/error.hpp"
-#include "syncopate/predict.hpp"
+#include "syncopate/foresight.hpp"
 #include "syncopate/tooling/json.hpp"
 #include "syncopate/tooling/units.hpp"
 
@@ -21,65 +19,35 @@ struct Options {
   std::vector<std::string> policies;
   std::string fusion_bytes = "0";
   int ranks = 0;
-  ExchangeChoice exchange;
+  ExchangeOptions exchange;
 };
 
-struct Question {
+struct Answer {
   Profile profile;
-  Cluster cluster;
-  std::vector<Prediction> predictions;
-  std::vector<std::string> doubts;  ///< of the links, where they are what there is to go by; of sizes; of coding
-  ExchangeChoice exchange{};
+  ExchangeChoice exchange;
+  ComparedPolicies compared;
 };
 
-double largest_bucket(const std::vector<Prediction>& predictions) {
-  double largest = 0;
-  for (const Prediction& prediction : predictions)
-    for (const PredictedBucket& bucket : prediction.buckets)
-      largest = std::max(largest, static_cast<double>(bucket.bytes));
-  return largest;
-}
-
-Question question_of(const Options& options) {
+Answer answer_of(const Options& options) {
   if (options.profile.empty()) throw Misuse("plan needs a PROFILE, or a subcommand: collective, recipe");
   if (options.cluster.empty()) throw Misuse("plan PROFILE needs --cluster FILE");
-  Question question{read_profile(options.profile), read_cluster(options.cluster), {}, {}};
-  const auto doubt = [&](std::string words) {
-    if (!words.empty()) question.doubts.push_back(std::move(words));
-  };
-  if (!options.algorithm.empty()) question.cluster.algorithm = options.algorithm;
-  doubt(doubt_of_links(question.cluster, options.ranks != 0 ? options.ranks : question.cluster.ranks));
-  if (options.ranks != 0 && options.ranks != question.cluster.ranks) {
-    question.cluster.ranks = options.ranks;
-    question.cluster.costs.clear();  // they were measured on another number of ranks
-  }
-  PredictOptions predict{.policies = options.policies,
+  Answer answer{read_profile(options.profile), choice_of(options.exchange), {}};
+  CompareOptions compare{.policies = options.policies,
                          .fusion_bytes = parse_bytes(options.fusion_bytes),
-                         .law = law_of(options.exchange, question.profile, question.cluster,
-                                       options.algorithm.empty() ? "auto" : options.algorithm)};
-  question.exchange = options.exchange;
-  for (const std::string& text : doubts_of(options.exchange, predict.law)) doubt(text);
-  if (!options.format.empty() && predict.policies.empty()) predict.policies = {"exact_dp"};
-  question.predictions = predict_policies(question.profile, question.cluster, predict);
-  doubt(doubt_of_size(cost_of(question.cluster), question.cluster.ranks, Collective::allreduce,
-                      largest_bucket(question.predictions)));
-  return question;
+                         .exchange = answer.exchange,
+                         .algorithm = options.algorithm};
+  if (options.ranks != 0) compare.ranks = options.ranks;
+  if (!options.format.empty() && compare.policies.empty()) compare.policies = {"exact_dp"};
+  answer.compared = compare_policies(answer.profile, read_cluster(options.cluster), compare);
+  return answer;
 }
 
-/// The last layer of each group, 1-based in forward order, ascending.
-std::vector<std::size_t> groups_of(const Prediction& prediction) {
-  std::vector<std::size_t> groups;
-  for (const PredictedBucket& bucket : prediction.buckets) groups.push_back(bucket.last + 1);
-  std::ranges::reverse(groups);
-  return groups;
-}
-
-nlohmann::json row_of(const Prediction& prediction, const Question& question) {
+nlohmann::json row_of(const Prediction& prediction, const Answer& answer) {
   return {{"policy", prediction.policy},
-          {"model", question.profile.model},
-          {"ranks", question.cluster.ranks},
-          {"codec", question.exchange.codec},
-          {"exchange", question.exchange.exchange},
+          {"model", answer.profile.model},
+          {"ranks", answer.compared.cluster.ranks},
+          {"codec", answer.exchange.codec},
+          {"exchange", answer.exchange.exchange},
           {"groups", groups_of(prediction)},
           {"iteration_s", prediction.iteration_s},
           {"compute_s", prediction.compute_s},
@@ -103,28 +71,29 @@ std::string advice(const Prediction& prediction) {
   return "nothing";
 }
 
-void print_table(const Question& question) {
-  const Prediction& any = question.predictions.front();
+void print_table(const Answer& answer) {
+  const Prediction& any = answer.compared.predictions.front();
   double bytes = 0;
-  for (const ProfileLayer& layer : question.profile.layers) bytes += static_cast<double>(layer.bytes);
-  const ExchangeChoice& exchange = question.exchange;
-  const std::string way = exchange.is_plain() ? "all-reduce by " + question.cluster.algorithm
+  for (const ProfileLayer& layer : answer.profile.layers) bytes += static_cast<double>(layer.bytes);
+  const ExchangeChoice& exchange = answer.exchange;
+  const std::string way = exchange.is_plain() ? "all-reduce by " + answer.compared.cluster.algorithm
                                               : fmt::format("exchange {}, codec {}", exchange.exchange, exchange.codec);
-  print_text("{}\n{} layers, {}, computing {} a step; {} ranks, {}\n\n", question.profile.model,
-             question.profile.layers.size(), format_bytes(bytes), format_seconds(any.compute_s), question.cluster.ranks,
-             way);
+  print_text("{}\n{} layers, {}, computing {} a step; {} ranks, {}\n\n", answer.profile.model,
+             answer.profile.layers.size(), format_bytes(bytes), format_seconds(any.compute_s),
+             answer.compared.cluster.ranks, way);
   print_text("{:<14}{:>8}{:>12}{:>12}{:>14}   {}\n", "policy", "buckets", "step", "exposed", "over optimum",
              "gains most by");
-  for (const Prediction& row : question.predictions)
+  for (const Prediction& row : answer.compared.predictions)
     print_text("{:<14}{:>8}{:>12}{:>12}{:>12.1f} %   {}\n", row.policy, row.buckets.size(),
                format_seconds(row.iteration_s), format_seconds(row.exposed_s), 100 * row.over_optimum, advice(row));
 }
 
-int print_export(const Options& options, const Question& question, const Session& session) {
+int print_export(const Options& options, const Answer& answer, const Session& session) {
   const bool is_ddp = options.format == "ddp";
   const char* key = is_ddp ? "bucket_cap_mb_list" : "groups";
-  for (const Prediction& prediction : question.predictions) {
-    const nlohmann::json value = is_ddp ? ddp_caps(prediction) : horovod_groups(prediction, question.profile);
+  for (const Prediction& prediction : answer.compared.predictions) {
+    const nlohmann::json value =
+        is_ddp ? nlohmann::json(ddp_caps(prediction)) : horovod_groups(prediction, answer.profile);
     if (session.json)
       print_row({{"policy", prediction.policy}, {"export", options.format}, {key, value}});
     else
@@ -134,14 +103,14 @@ int print_export(const Options& options, const Question& question, const Session
 }
 
 int compare(const Options& options, const Session& session) {
-  const Question question = question_of(options);
-  for (const std::string& doubt : question.doubts) session.log.write(LogLevel::warning, doubt);
-  if (!options.format.empty()) return print_export(options, question, session);
+  const Answer answer = answer_of(options);
+  for (const std::string& doubt : answer.compared.doubts) session.log.write(LogLevel::warning, doubt);
+  if (!options.format.empty()) return print_export(options, answer, session);
   if (!session.json) {
-    print_table(question);
+    print_table(answer);
     return 0;
   }
-  for (const Prediction& prediction : question.predictions) print_row(row_of(prediction, question));
+  for (const Prediction& prediction : answer.compared.predictions) print_row(row_of(prediction, answer));
   return 0;
 }
 

@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include "arguments.hpp"
-#include "plan/exchange.hpp"
 #include "syncopate/error.hpp"
+#include "syncopate/foresight.hpp"
 #include "syncopate/tooling/json.hpp"
 #include "syncopate/tooling/units.hpp"
 

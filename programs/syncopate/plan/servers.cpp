@@ -6,7 +6,6 @@
 #include "arguments.hpp"
 #include "command.hpp"
 #include "syncopate/error.hpp"
-#include "syncopate/tooling/codec_loopback.hpp"
 #include "syncopate/tooling/units.hpp"
 
 namespace syncopate::tools::plan {
@@ -14,13 +13,6 @@ namespace {
 
 constexpr const char* kOptions[] = {"--servers",     "--server-hosts", "--placement",
                                     "--consistency", "--answers",      "--significance"};
-
-std::vector<std::uint64_t> coded(const Profile& profile, const std::string& codec) {
-  std::vector<std::uint64_t> bytes;
-  if (codec == "none") return bytes;
-  for (const ProfileLayer& layer : profile.layers) bytes.push_back(packet_bytes(codec, layer.bytes / sizeof(float)));
-  return bytes;
-}
 
 nlohmann::json row_of(const ServerSimulation& row) {
   const Simulation& training = row.training;
@@ -58,19 +50,17 @@ void add_servers(CLI::App& app, ServerChoice& choice) {
       ->capture_default_str();
 }
 
-void require_servers(const CLI::App& app, const ExchangeChoice& exchange) {
+void require_servers(const CLI::App& app, const ExchangeOptions& exchange) {
   for (const char* option : kOptions)
     if (app.count(option) > 0 && exchange.exchange != kParameterServer)
       throw Misuse(
           fmt::format("{} is for --exchange {}, and the exchange is {}", option, kParameterServer, exchange.exchange));
 }
 
-ServerScene scene_of(const ServerChoice& choice, const ExchangeChoice& exchange, const Profile& profile) {
+ServerScene scene_of(const ServerChoice& choice, const ExchangeOptions& exchange, const Profile& profile) {
   ServerScene scene = choice.scene;
   scene.own_hosts = choice.hosts == "own";
-  scene.update_bytes = coded(profile, exchange.codec);
-  scene.answer_bytes = coded(profile, choice.answers);
-  return scene;
+  return with_codecs(std::move(scene), profile, exchange.codec, choice.answers);
 }
 
 void print_servers(const Profile& profile, const std::vector<ServerSimulation>& rows, bool json) {

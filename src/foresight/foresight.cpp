@@ -1,0 +1,164 @@
+// Foresight: the law of an exchange given by name, predictions and simulations under it, and what makes them doubtful.
+#include "syncopate/foresight.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/require.hpp"
+#include "syncopate/plan.hpp"
+#include "syncopate/synchronizer.hpp"
+#include "syncopate/tooling/codec_loopback.hpp"
+
+namespace syncopate {
+
+namespace {
+
+/// The divisor of `elements` that is nearest to their root from below, or `elements` of a prime.
+std::size_t rows_of(const ProfileLayer& layer, std::size_t elements) {
+  if (layer.rows > 0 && elements % layer.rows == 0) return layer.rows;
+  auto rows = static_cast<std::size_t>(std::sqrt(static_cast<double>(elements)));
+  while (rows > 1 && elements % rows != 0) --rows;
+  return rows > 1 ? rows : elements;
+}
+
+std::vector<Gradient> gradients_of(const Profile& profile, const ExchangeChoice& choice) {
+  std::vector<Gradient> gradients;
+  for (const ProfileLayer& layer : profile.layers) {
+    const std::size_t elements = layer.bytes / sizeof(float);
+    gradients.push_back({.name = layer.name,
+                         .elements = elements,
+                         .rows = rows_of(layer, elements),
+                         .density = choice.density ? choice.density(layer.name) : 0});
+  }
+  return gradients;
+}
+
+/// Warnings; an empty text is none.
+class Doubts final {
+ public:
+  void add(std::string text) {
+    if (!text.empty()) texts_.push_back(std::move(text));
+  }
+  /// Where the cluster lacks the codec's times, or the number of elements that it sends is assumed.
+  void add_those_of(const ExchangeChoice& choice, const ExchangeLawOf& law) {
+    if (!law) return;
+    const ExchangeLaw of_one = law(1, 1);
+    if (!of_one.coding_is_known)
+      add(fmt::format(
+          "the cluster file has no times of codec {}, and 0 s are assumed; `syncopate fit --codec {}` measures it",
+          choice.codec, choice.codec));
+    if (!of_one.density_is_known)
+      add(
+          fmt::format("the share of elements that codec {} sends depends on the gradients, and 1 to 1.5 % are assumed; "
+                      "give the share or the rows of a run by --density",
+                      choice.codec));
+  }
+  /// Where a bucket is larger than the measured sizes.
+  void add_those_of(const std::vector<Prediction>& predictions, const Cluster& cluster) {
+    if (predictions.empty()) return;
+    double largest = 0;
+    for (const Prediction& prediction : predictions)
+      for (const PredictedBucket& bucket : prediction.buckets)
+        largest = std::max(largest, static_cast<double>(bucket.bytes));
+    add(doubt_of_size(cost_of(cluster), cluster.ranks, Collective::allreduce, largest));
+  }
+  [[nodiscard]] std::vector<std::string> taken() { return std::move(texts_); }
+
+ private:
+  std::vector<std::string> texts_;
+};
+
+/// The buckets of a simulation whose sizes measured costs cover: those on the cluster's own number of ranks. `dear` has
+/// none of a partition.
+std::vector<Prediction> measured_partitions(const Profile& profile, const Cluster& cluster,
+                                            const SimulateOptions& options) {
+  const bool has_own_ranks =
+      options.ranks.empty() || std::ranges::find(options.ranks, cluster.ranks) != options.ranks.end();
+  PredictOptions predict{.policies = options.policies, .fusion_bytes = options.fusion_bytes, .law = options.law};
+  std::erase(predict.policies, "dear");
+  if (cluster.costs.empty() || !has_own_ranks || predict.policies.empty() != options.policies.empty()) return {};
+  return predict_policies(profile, cluster, predict);
+}
+
+std::vector<std::uint64_t> coded_bytes(const Profile& profile, const std::string& codec) {
+  std::vector<std::uint64_t> bytes;
+  if (codec == "none") return bytes;
+  for (const ProfileLayer& layer : profile.layers) bytes.push_back(packet_bytes(codec, layer.bytes / sizeof(float)));
+  return bytes;
+}
+
+}  // namespace
+
+ExchangeLawOf law_of(const ExchangeChoice& choice, const Profile& profile, const Cluster& cluster,
+                     const std::string& algorithm) {
+  if (choice.is_plain()) return {};
+  const SynchronizerOptions options{
+      .codec = choice.codec, .exchange = choice.exchange, .algorithm = algorithm.empty() ? "auto" : algorithm};
+  const auto law = [gradients = gradients_of(profile, choice), options, cluster](int ranks, int ranks_per_host) {
+    Cluster here = cluster;
+    here.ranks = ranks;
+    here.ranks_per_host = ranks_per_host;
+    return exchange_law(gradients, options, here);
+  };
+  static_cast<void>(law(cluster.ranks, cluster.ranks_per_host));  // unknown names throw at once
+  return law;
+}
+
+ComparedPolicies compare_policies(const Profile& profile, Cluster cluster, const CompareOptions& options) {
+  const int ranks = options.ranks.value_or(cluster.ranks);
+  base::require(ranks >= 1, "{} ranks; allowed: 1 or more", ranks);
+  Doubts doubts;
+  doubts.add(doubt_of_links(cluster, ranks));
+  if (!options.algorithm.empty()) cluster.algorithm = options.algorithm;
+  if (ranks != cluster.ranks) {
+    cluster.ranks = ranks;
+    cluster.costs.clear();  // they were measured on another number of ranks
+  }
+  const PredictOptions predict{.policies = options.policies,
+                               .fusion_bytes = options.fusion_bytes,
+                               .law = law_of(options.exchange, profile, cluster, options.algorithm)};
+  doubts.add_those_of(options.exchange, predict.law);
+  std::vector<Prediction> predictions = predict_policies(profile, cluster, predict);
+  doubts.add_those_of(predictions, cluster);
+  return {std::move(cluster), std::move(predictions), doubts.taken()};
+}
+
+std::vector<std::size_t> groups_of(const Prediction& prediction) {
+  std::vector<std::size_t> groups;
+  for (const PredictedBucket& bucket : prediction.buckets) groups.push_back(bucket.last + 1);
+  std::ranges::reverse(groups);
+  return groups;
+}
+
+// PyTorch closes a bucket with the parameter that makes it reach its cap, which it keeps in whole bytes; the quotient
+// by a power of two is exact, so the cap is reached by the bucket's last parameter and by none before it.
+std::vector<double> ddp_caps(const Prediction& prediction) {
+  std::vector<double> caps;
+  for (const PredictedBucket& bucket : prediction.buckets)
+    caps.push_back(static_cast<double>(bucket.bytes) / (1 << 20));
+  return caps;
+}
+
+SimulatedTraining simulate_exchange(const Profile& profile, Cluster cluster, SimulateOptions options,
+                                    const ExchangeChoice& choice, const std::string& algorithm) {
+  if (!algorithm.empty()) cluster.algorithm = algorithm;
+  options.law = law_of(choice, profile, cluster, algorithm);
+  Doubts doubts;
+  doubts.add_those_of(choice, options.law);
+  std::vector<Simulation> rows = simulate_training(profile, cluster, options);
+  for (const int ranks : options.ranks.empty() ? std::vector{cluster.ranks} : options.ranks)
+    doubts.add(doubt_of_links(cluster, ranks));
+  doubts.add_those_of(measured_partitions(profile, cluster, options), cluster);
+  return {std::move(rows), doubts.taken()};
+}
+
+ServerScene with_codecs(ServerScene scene, const Profile& profile, const std::string& updates,
+                        const std::string& answers) {
+  scene.update_bytes = coded_bytes(profile, updates);
+  scene.answer_bytes = coded_bytes(profile, answers);
+  return scene;
+}
+
+}  // namespace syncopate
