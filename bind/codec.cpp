@@ -142,6 +142,7 @@ PythonCodec::PythonCodec(std::string own_name, CodecFunctions functions, const s
                                           .parameter = numbers_.usual(),
                                           .parameters = numbers_.limits(),
                                           .decodes_alone = !decode_function().is_none(),
+                                          .conversation = decode_function().is_none() ? "it has no `decode`" : "",
                                           .one_round = false,
                                           .feedback = use_named(use),
                                           .wire_bytes = bind::wire_bytes,

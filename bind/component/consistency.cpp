@@ -126,7 +126,9 @@ void bind_consistency(nb::module_& module) {
              const std::vector<ComponentParameter>& parameters) {
             new (self) PythonConsistency(name, model, parameters);
           },
-          "name"_a, "model"_a, nb::kw_only(), "parameters"_a = std::vector<ComponentParameter>{})
+          "name"_a, "model"_a, nb::kw_only(), "parameters"_a = std::vector<ComponentParameter>{},
+          nb::sig("def __init__(self, name: str, model: collections.abc.Callable[..., object], *, "
+                  "parameters: collections.abc.Sequence[Parameter] = []) -> None"))
       .def_prop_ro("name", &PythonConsistency::own_name)
       .def("__repr__", [](const PythonConsistency& self) { return "Consistency('" + self.own_name() + "')"; });
 }

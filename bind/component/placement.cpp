@@ -83,7 +83,10 @@ void bind_placement(nb::module_& module) {
           [](PythonPlacement* self, const std::string& name, const nb::callable& place, const nb::object& most_bytes) {
             new (self) PythonPlacement(name, place, most_bytes);
           },
-          "name"_a, "place"_a, nb::kw_only(), "most_bytes"_a = nb::none())
+          "name"_a, "place"_a, nb::kw_only(), "most_bytes"_a = nb::none(),
+          nb::sig("def __init__(self, name: str, place: collections.abc.Callable[[list[int], int, int], "
+                  "collections.abc.Iterable[tuple[int, int, int, int]]], *, "
+                  "most_bytes: collections.abc.Callable[[list[int], int, int], float] | None = None) -> None"))
       .def_prop_ro("name", &PythonPlacement::own_name)
       .def("__repr__", [](const PythonPlacement& self) { return "Placement('" + self.own_name() + "')"; });
 }

@@ -103,7 +103,9 @@ void bind_policy(nb::module_& module) {
           [](PythonPolicy* self, const std::string& name, const nb::callable& partition, const std::string& needs) {
             new (self) PythonPolicy(name, partition, needs);
           },
-          "name"_a, "partition"_a, nb::kw_only(), "needs"_a = "sizes")
+          "name"_a, "partition"_a, nb::kw_only(), "needs"_a = "sizes",
+          nb::sig("def __init__(self, name: str, partition: collections.abc.Callable[[list[PolicyLayer], PolicyStep], "
+                  "collections.abc.Iterable[tuple[int, int]]], *, needs: str = 'sizes') -> None"))
       .def_prop_ro("name", &PythonPolicy::own_name)
       .def("__repr__", [](const PythonPolicy& self) { return "Policy('" + self.own_name() + "')"; });
 }

@@ -114,7 +114,9 @@ void bind_rule(nb::module_& module) {
             new (self) PythonRule(name, update, state, {hyperparameters.begin(), hyperparameters.end()});
           },
           "name"_a, "update"_a, nb::kw_only(), "state"_a = std::vector<std::string>{},
-          "hyperparameters"_a = std::map<std::string, double>{})
+          "hyperparameters"_a = std::map<std::string, double>{},
+          nb::sig("def __init__(self, name: str, update: collections.abc.Callable[..., None], *, "
+                  "state: collections.abc.Sequence[str] = [], hyperparameters: dict[str, float] = {}) -> None"))
       .def_prop_ro("name", &PythonRule::own_name)
       .def("__repr__", [](const PythonRule& self) { return "Rule('" + self.own_name() + "')"; });
 }

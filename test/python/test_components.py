@@ -201,7 +201,7 @@ def test_updates_are_coded_by_a_codec_that_decodes_alone():
             tensor.sent()
 
     large = syncopate.Codec("large", thirds, decode=thirds_alone, wire_bytes=lambda rows, columns, numbers: 8)
-    for wrong, message in ((syncopate.Codec("not_alone", thirds), "cannot be decoded alone.*allowed: .*topk"),
+    for wrong, message in ((syncopate.Codec("not_alone", thirds), "cannot be decoded alone, because it has no `decode`; allowed: .*topk"),
                            (large, "allowed: at most 8 bytes, by its wire_bytes"),
                            (syncopate.Codec("late", late, feedback="sound", decode=thirds_alone), "did not call `sent`")):
         (result,), _, _ = served(1, [wrong], codec=wrong, dense_below=1)

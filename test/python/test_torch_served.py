@@ -66,6 +66,27 @@ def test_weights_are_those_of_one_process(server, name, workers):
     assert all(torch.equal(mine, theirs) for other in found[1:] for mine, theirs in zip(found[0], other, strict=True))
 
 
+def test_components_of_python_train_with_the_bits_of_the_librarys():
+    class Lockstep:
+        staleness = 0
+
+    placement = syncopate.Placement("whole", lambda tables, servers, grain: ((i, 0, size, i % servers) for i, size in enumerate(tables)))
+    consistency = syncopate.Consistency("lockstep", Lockstep)
+
+    def job(**options):
+        with syncopate.Server.start(["127.0.0.1:0"], catalogue=[placement, consistency]) as server:
+            def body(worker):
+                net = model(worker)
+                optimizer = served(net, OPTIMIZERS["momentum"](net), server, worker, 2, **options)
+                trained(net, optimizer, worker, 2, range(STEPS))
+                optimizer.finish()
+                return weights_of(net)
+            return on_workers(2, body)[0]
+
+    found, wanted = job(placement=placement, consistency=consistency), job(placement="round_robin", consistency="bsp")
+    assert all(torch.equal(mine, theirs) for mine, theirs in zip(found, wanted, strict=True))
+
+
 @pytest.mark.parametrize("name", ["momentum", "adam"])
 def test_training_continues_from_a_checkpoint_with_other_workers_or_without_servers(name, tmp_path):
     def job(workers, first, last, file=None):
