@@ -1,4 +1,4 @@
-"""The examples of other frameworks train on the backend: both ranks end with the same weights, the loss falls, and the codec saves bytes."""
+"""The examples of other frameworks train: both ranks end with the same weights, the loss falls, and the codec saves bytes."""
 
 import re
 import subprocess
@@ -9,6 +9,7 @@ import pytest
 from conftest import BOUND_S, own_environment
 
 EXAMPLES = Path(__file__).parents[3] / "example" / "python"
+RUN = ("-m", "syncopate", "run", "-n", "2", "--", sys.executable)
 TORCHRUN = ("-m", "torch.distributed.run", "--nproc-per-node", "2", "--max-restarts", "1", "--monitor-interval", "0.2")
 LINE = re.compile(r"rank (\d): (\d+) steps, loss (\S+) to (\S+), weights (\w+)(?:, sent (\S+) of the gradients)?")
 
@@ -24,9 +25,10 @@ def trained(name, *arguments, launcher=()):
     return done.stdout, lines
 
 
-@pytest.mark.parametrize(("framework", "launcher"), [("lightning", ()), ("accelerate", TORCHRUN), ("transformers", TORCHRUN), ("ray", ())])
-def test_a_framework_trains_with_a_codec(framework, launcher):
-    _, lines = trained(f"with_{framework}.py", launcher=launcher)
+@pytest.mark.parametrize(("example", "launcher"), [("with_lightning", ()), ("with_accelerate", TORCHRUN), ("with_transformers", TORCHRUN),
+                                                   ("with_ray", ()), ("jax_data_parallel", RUN)])
+def test_a_framework_trains_with_a_codec(example, launcher):
+    _, lines = trained(f"{example}.py", launcher=launcher)
     (steps, first, last, digest, share), other = lines[0], lines[1]
     assert steps == other[0] == 20 and digest == other[3]
     assert last < first - 0.2 and other[2] < other[1] - 0.2
