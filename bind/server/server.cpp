@@ -74,7 +74,11 @@ void bind_status(nb::module_& module) {
       .def_ro("finished", &ServerStatus::finished, "Workers that have called TableWorker.finish.")
       .def_ro("kept_bytes", &ServerStatus::kept_bytes, "Weights.")
       .def_ro("replica_bytes", &ServerStatus::replica_bytes, "Weights of the predecessor's replica.")
-      .def_ro("keeps_replica", &ServerStatus::keeps_replica, "The replica is complete: the predecessor may fail.")
+      .def_ro("keeps_replica", &ServerStatus::keeps_replica, "The replica is complete.")
+      .def_ro(
+          "serves", &ServerStatus::serves,
+          "It has its tables, restored from its replica if it replaces another process. A server may fail without a "
+          "loss while it and all others serve and keep a replica.")
       .def_ro("received_bytes", &ServerStatus::received_bytes, "Message bodies.")
       .def_ro("sent_bytes", &ServerStatus::sent_bytes, "Message bodies.")
       .def_ro("processor_seconds", &ServerStatus::processor_seconds, "User and system time of its process so far.");

@@ -69,12 +69,13 @@ struct ServerOptions {
 [[nodiscard]] std::optional<ServerOptions> server_from_environment();
 
 struct ServerStatus {
-  std::size_t workers = 0;                           ///< of the job; 0: none has connected yet
-  std::size_t connected = 0;                         ///< of these
-  std::size_t finished = 0;                          ///< that have called TableWorker::finish
-  std::uint64_t kept_bytes = 0;                      ///< weights
-  std::uint64_t replica_bytes = 0;                   ///< weights of the predecessor's replica
-  bool keeps_replica = false;                        ///< the replica is complete: the predecessor may fail
+  std::size_t workers = 0;          ///< of the job; 0: none has connected yet
+  std::size_t connected = 0;        ///< of these
+  std::size_t finished = 0;         ///< that have called TableWorker::finish
+  std::uint64_t kept_bytes = 0;     ///< weights
+  std::uint64_t replica_bytes = 0;  ///< weights of the predecessor's replica
+  bool keeps_replica = false;       ///< the replica is complete
+  bool serves = false;              ///< it has its tables, restored from its replica if it replaces another process
   std::uint64_t received_bytes = 0, sent_bytes = 0;  ///< message bodies
   double processor_seconds = 0;                      ///< user and system time of its process so far
 };

@@ -41,6 +41,7 @@ Json row_of(const ServerStatus& status) {
           {"kept_bytes", status.kept_bytes},
           {"replica_bytes", status.replica_bytes},
           {"keeps_replica", status.keeps_replica},
+          {"serves", status.serves},
           {"received_bytes", status.received_bytes},
           {"sent_bytes", status.sent_bytes},
           {"processor_seconds", status.processor_seconds}};

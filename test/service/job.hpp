@@ -41,11 +41,10 @@ class Servers final {
   void start(std::size_t index) { servers_[index] = Server::start(options_[index]); }
   /// Whether every server has its tables and a replica, so that any one of them may die.
   [[nodiscard]] bool are_replicated() const {
-    for (std::size_t index = 0; index < servers_.size(); ++index) {
-      const ServerStatus own = servers_[index]->status(), keeper = servers_[(index + 1) % servers_.size()]->status();
-      if (!keeper.keeps_replica || own.kept_bytes != keeper.replica_bytes) return false;
-    }
-    return true;
+    return std::ranges::all_of(servers_, [](const auto& server) {
+      const ServerStatus status = server->status();
+      return status.keeps_replica && status.serves;
+    });
   }
   Server& operator[](std::size_t index) { return *servers_[index]; }
 

@@ -184,14 +184,17 @@ class Struck final {
              {kWorkerCount, std::to_string(worker_count_)}}};
   }
 
-  /// Waits until every server has a replica, because servers die one at a time. False, and a test failure, at the
-  /// limit.
+  /// Waits until every server has its tables and a replica, because servers die one at a time. False, and a test
+  /// failure, at the limit.
   [[nodiscard]] bool await_replicas() const {
     const auto deadline = std::chrono::steady_clock::now() + kBound;
     while (std::chrono::steady_clock::now() < deadline) {
       try {
-        if (std::ranges::all_of(addresses(), [](const std::string& at) { return status_of(at, {}).keeps_replica; }))
-          return true;
+        const auto may_die = [](const std::string& at) {
+          const ServerStatus status = status_of(at, {});
+          return status.keeps_replica && status.serves;
+        };
+        if (std::ranges::all_of(addresses(), may_die)) return true;
       } catch (const Error&) {  // it is still starting
       }
       std::this_thread::sleep_for(1ms);

@@ -19,7 +19,8 @@ std::string bytes_of(const ServerStatus& status) {
   for (const std::uint64_t number :
        {std::uint64_t{status.workers}, std::uint64_t{status.connected}, std::uint64_t{status.finished},
         status.kept_bytes, status.replica_bytes, status.received_bytes, status.sent_bytes,
-        std::uint64_t{status.keeps_replica}, static_cast<std::uint64_t>(status.processor_seconds * 1e6)})
+        std::uint64_t{status.keeps_replica}, std::uint64_t{status.serves},
+        static_cast<std::uint64_t>(status.processor_seconds * 1e6)})
     writer.number(number);
   return writer.take();
 }
@@ -32,6 +33,7 @@ ServerStatus status_from(std::string_view bytes) {
   for (std::uint64_t* number : {&status.kept_bytes, &status.replica_bytes, &status.received_bytes, &status.sent_bytes})
     *number = reader.number<std::uint64_t>();
   status.keeps_replica = reader.number<std::uint64_t>() != 0;
+  status.serves = reader.number<std::uint64_t>() != 0;
   status.processor_seconds = static_cast<double>(reader.number<std::uint64_t>()) * 1e-6;
   reader.end();
   return status;

@@ -200,6 +200,7 @@ void WorkerSlots::count(ServerStatus& status) const {
   const base::Lock lock(mutex_);
   status.received_bytes = received_bytes_;
   status.sent_bytes = sent_bytes_;
+  status.serves = is_open_;
   for (const auto& [worker, slot] : slots_) {
     status.connected += slot.stream || slot.expected > 0 ? 1 : 0;
     status.finished += slot.has_finished ? 1 : 0;
