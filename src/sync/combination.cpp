@@ -15,11 +15,12 @@ constexpr std::size_t kElements = 1 << 16, kRows = 256;
 
 void require_served(const Combination& chosen) {
   const server::Setup setup{.tables = {{"gradient", kElements}},
+                            .servers = 2,
                             .consistency = chosen.consistency,
                             .codec = chosen.codec,
                             .feedback = std::string(name_of(chosen.feedback)),
                             .optimizer = chosen.optimizer};
-  static_cast<void>(server::JobRules(setup));
+  static_cast<void>(server::blocks_of(setup));
 }
 
 void require_synchronized(const Combination& chosen) {

@@ -84,7 +84,7 @@ TEST(RelayedBytes, AreTakenUpToTheirLimits) {
   };
   for (int value = 0; value < 256; ++value) {
     EXPECT_EQ(is_relayed(0, value), value >= 1 && value <= 6) << "tells " << value;
-    EXPECT_EQ(is_relayed(1, value), value >= 1 && value <= 8) << "event " << value;
+    EXPECT_EQ(is_relayed(1, value), value >= 1 && value <= 9) << "event " << value;
     EXPECT_EQ(is_relayed(2, value), value <= 1) << "last part: " << value;
     EXPECT_EQ(is_relayed(3, value), value == 0) << "zero: " << value;
   }
@@ -354,6 +354,7 @@ TEST_F(Replica, TakesRecordsOfItsJobInTheirOrder) {
   EXPECT_THROW(static_cast<void>(apply({.sequence = 5, .event = Event::come_back, .worker = 1})), Corrupt) << "a gap";
   EXPECT_THROW(static_cast<void>(apply({.sequence = 4, .event = Event::leave, .worker = 2})), Corrupt);
   EXPECT_THROW(static_cast<void>(apply({.sequence = 4, .event = Event::show, .message = {.block = 1}})), Corrupt);
+  EXPECT_THROW(static_cast<void>(apply({.sequence = 4, .event = Event::step})), Corrupt) << "its step is not complete";
   EXPECT_EQ(apply({.sequence = 4, .event = Event::come_back, .worker = 1}), 4U);
   EXPECT_TRUE(tables_.departed().empty());
 }

@@ -46,6 +46,7 @@ bool refused_by_synchronizer(Group& group, const Combination& chosen) {
 bool refused_by_tables(const Combination& chosen) {
   std::vector<float> weights(kCount);
   const server::Setup setup{.tables = {{"gradient", kCount}},
+                            .servers = 2,
                             .consistency = chosen.consistency,
                             .codec = chosen.codec,
                             .feedback = std::string(name_of(chosen.feedback)),

@@ -68,7 +68,7 @@ std::string exchanges_of(const Exclusion& exclusion) {
 void print_combinations() {
   print_text(
       "\n## combination\n\n"
-      "Exchange, codec, feedback, policy and optimizer combine freely, except:\n\n"
+      "Every exchange, codec, feedback, policy and optimizer work together, except:\n\n"
       "| exchange | does not work | reason |\n|---|---|---|\n");
   for (const Exclusion& exclusion : exclusions())
     print_text("| {} | {} | {} |\n", exchanges_of(exclusion), markdown_of(exclusion), escaped(exclusion.reason));

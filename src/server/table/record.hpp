@@ -19,6 +19,7 @@ enum class Event : std::uint8_t {
   come_back,
   join,  ///< from step message.first
   show,  ///< ServerBlock::show: the next version of the state sent to workers
+  step,  ///< ServerBlock::finish_step with the trust ratio message.rate
 };
 
 /// A block is deterministic: equal records in equal order produce equal bits.

@@ -2,6 +2,7 @@
 #include <mutex>
 
 #include "base/require.hpp"
+#include "optim/norms.hpp"
 #include "server/table/server_job.hpp"
 #include "syncopate/error.hpp"
 
@@ -25,6 +26,8 @@ void repeat(ServerBlock& block, const Record& record, double now_s) {
       return block.show();
     case Event::image:
       return block.restore(record.message.body.bytes);
+    case Event::step:
+      return block.finish_step(record.message.rate);
     case Event::setup:
       break;
   }
@@ -38,6 +41,40 @@ void ServerTables::change(std::size_t index, ServerBlock& block, Record record) 
   if (image_every_ > 0) take_image(index, block);
   record.message.block = static_cast<std::uint32_t>(index);
   log_.append(std::move(record));
+}
+
+namespace {
+
+template <class Blocks, class F>
+void with_all(Blocks& blocks, std::span<const std::size_t> indices, std::vector<ServerBlock*>& locked, const F& f) {
+  if (indices.empty()) return f();
+  blocks[indices.front()]->kept.with([&](ServerBlock& block) {
+    locked.push_back(&block);
+    with_all(blocks, indices.subspan(1), locked, f);
+  });
+}
+
+}  // namespace
+
+/// Holds the locks of all blocks, in their order, and no other one. The trust ratio is part of the records, so that a
+/// replica repeats the step of each block by itself.
+void ServerTables::step_jointly(Job& job, std::size_t table) {
+  const std::span<const std::size_t> indices = job.joint.at(table);
+  std::vector<ServerBlock*> blocks;
+  with_all(job.blocks, indices, blocks, [&] {
+    while (std::ranges::all_of(blocks, [](const ServerBlock* block) { return block->is_complete(); })) {
+      std::vector<optim::Squares> squares;
+      for (ServerBlock* block : blocks) std::ranges::copy(block->prepare_step(), std::back_inserter(squares));
+      const double trust = optim::trust_of(job.rules.optimizer, job.rules.with, optim::norms_of(squares));
+      for (std::size_t i = 0; i < blocks.size(); ++i)
+        change(indices[i], *blocks[i], {.event = Event::step, .message = {.rate = trust}});
+    }
+    for (std::size_t i = 0; i < blocks.size(); ++i) answer(job, indices[i], *blocks[i]);
+  });
+}
+
+void ServerTables::step_jointly(Job& job) {
+  for (const auto& [table, blocks] : job.joint) step_jointly(job, table);
 }
 
 void ServerTables::transfer(const Job& job, const Log::Forward& to) {

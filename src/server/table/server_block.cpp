@@ -29,6 +29,7 @@ ServerBlock::ServerBlock(const JobRules& rules, const Block& block, bool spared)
       key_(block.key),
       selects_alike_(block.is_coded && rules.codec.codec->selects_alike),
       corrects_(block.is_coded && rules.corrects()),
+      is_joint_(block.is_joint),
       weights_(block.elements.size()),
       workers_(rules.workers),
       answers_(rules, block) {
@@ -36,7 +37,8 @@ ServerBlock::ServerBlock(const JobRules& rules, const Block& block, bool spared)
   complete_ = rules.in_lockstep() ? rules.first_step : 0;
   for (WorkerState& worker_state : workers_) worker_state.applied = worker_state.clock = rules.first_step;
   // A packet is decoded as a whole.
-  if (coder_ || rules.in_lockstep()) scratch_.resize(coder_ ? weights_.size() : std::min(kTile, weights_.size()));
+  if (coder_ || rules.in_lockstep())
+    scratch_.resize(coder_ || is_joint_ ? weights_.size() : std::min(kTile, weights_.size()));
   if (!rules.in_lockstep()) return;
   senders_.reserve(workers_.size());
   for (std::size_t s = 0; s < rules.optimizer.state.size(); ++s) state_[s].resize(weights_.size());
@@ -133,45 +135,88 @@ void ServerBlock::ask(std::size_t worker, const Message& fetch) {
 }
 
 /// A step is complete when every worker that takes part has sent its message of it.
-void ServerBlock::complete_steps() {
+bool ServerBlock::is_complete() const {
   const auto lags = [&](const WorkerState& worker_state) {
     return worker_state.takes_part && worker_state.clock <= complete_;
   };
-  while (std::ranges::any_of(workers_, &WorkerState::takes_part) && std::ranges::none_of(workers_, lags)) apply_step();
+  return std::ranges::any_of(workers_, &WorkerState::takes_part) && std::ranges::none_of(workers_, lags);
 }
 
-/// The average is over the workers that have sent an update, added up in their order: equal bits from run to run.
-void ServerBlock::apply_step() {
+void ServerBlock::complete_steps() {
+  while (!is_joint_ && is_complete()) apply_step();
+}
+
+void ServerBlock::find_senders() {
   senders_.clear();
   for (WorkerState& worker_state : workers_)
     if (worker_state.held && worker_state.held_for == complete_) senders_.push_back(&worker_state);
-  ++complete_;
-  if (senders_.empty()) return;
-  const optim::Step step{.with = rules_.with,
-                         .at = {.rate = senders_.front()->rate, .step = static_cast<std::uint64_t>(complete_)},
-                         .corrected = corrects_,
-                         .spared = spared_};
-  const kernel::Reduction average{.divisor = static_cast<int>(senders_.size())};
-  for (std::size_t begin = 0; begin < weights_.size(); begin += scratch_.size()) {
-    const Range tile{begin, std::min(begin + scratch_.size(), weights_.size())};
-    const std::span<float> sum = std::span(scratch_).first(tile.size());
-    std::ranges::fill(sum, 0.0F);
-    if (selects_alike_)
-      add_selected_alike(sum);
-    else
-      for (const WorkerState* worker_state : senders_) add(worker_state->held->bytes, tile, sum.data());
-    kernel::finish(average, bytes_of(sum.data()), tile.size());
-    step_rule(step, tile, sum);
-  }
-  for (WorkerState* worker_state : senders_) worker_state->held.reset();
-  answers_.changed();
 }
 
-void ServerBlock::step_rule(const optim::Step& step, Range tile, std::span<float> gradient) {
+void ServerBlock::apply_step() {
+  find_senders();
+  for (std::size_t begin = 0; begin < weights_.size() && !senders_.empty(); begin += scratch_.size()) {
+    const Range tile{begin, std::min(begin + scratch_.size(), weights_.size())};
+    const std::span<float> sum = std::span(scratch_).first(tile.size());
+    average(tile, sum);
+    const optim::TensorSlice part = slice(tile, sum);
+    if (rules_.optimizer.prepare != nullptr) rules_.optimizer.prepare(step_of(1), part);
+    rules_.optimizer.update(step_of(1), part);
+  }
+  end_step();
+}
+
+/// Blocks of one table can have different senders, if a worker was lost between them.
+std::vector<optim::Squares> ServerBlock::prepare_step() {
+  find_senders();
+  average({0, weights_.size()}, scratch_);
+  const optim::TensorSlice whole = slice({0, weights_.size()}, scratch_);
+  if (rules_.optimizer.prepare != nullptr && !senders_.empty()) rules_.optimizer.prepare(step_of(1), whole);
+  std::vector<optim::Squares> squares;
+  for (std::size_t at = 0; at < weights_.size(); at += optim::kBlock)
+    squares.push_back(optim::squares_of(whole.cut({at, std::min(at + optim::kBlock, weights_.size())})));
+  is_prepared_ = true;
+  return squares;
+}
+
+void ServerBlock::finish_step(double trust) {
+  if (!is_joint_ || !is_complete()) throw Corrupt("a record applies a step of a block that is not complete");
+  if (!is_prepared_) static_cast<void>(prepare_step());
+  if (!senders_.empty()) rules_.optimizer.update(step_of(trust), slice({0, weights_.size()}, scratch_));
+  is_prepared_ = false;
+  end_step();
+}
+
+void ServerBlock::end_step() {
+  ++complete_;
+  if (!senders_.empty()) answers_.changed();
+  for (WorkerState* worker_state : senders_) worker_state->held.reset();
+}
+
+/// The average is over the workers that have sent an update, added up in their order: equal bits from run to run.
+void ServerBlock::average(Range tile, std::span<float> sum) {
+  std::ranges::fill(sum, 0.0F);
+  if (senders_.empty()) return;
+  if (selects_alike_)
+    add_selected_alike(sum);
+  else
+    for (const WorkerState* worker_state : senders_) add(worker_state->held->bytes, tile, sum.data());
+  kernel::finish({.divisor = static_cast<int>(senders_.size())}, bytes_of(sum.data()), tile.size());
+}
+
+/// The step is not applied yet.
+optim::Step ServerBlock::step_of(double trust) const {
+  return {.with = rules_.with,
+          .at = {.rate = senders_.front()->rate, .step = static_cast<std::uint64_t>(complete_) + 1},
+          .corrected = corrects_,
+          .spared = spared_,
+          .trust = trust};
+}
+
+optim::TensorSlice ServerBlock::slice(Range tile, std::span<float> gradient) {
   optim::TensorSlice part{std::span(weights_).subspan(tile.begin, tile.size()), gradient};
   for (std::size_t s = 0; s < state_.size(); ++s)
     part.state[s] = state_[s].empty() ? nullptr : state_[s].data() + tile.begin;
-  rules_.optimizer.update(step, part);
+  return part;
 }
 
 void ServerBlock::add_checked(base::ConstBytes update) {

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "optim/norms.hpp"
 #include "optim/rule.hpp"
 #include "server/message.hpp"
 #include "server/table/answer_stream.hpp"
@@ -41,6 +42,14 @@ class ServerBlock final {
   void come_back(std::size_t worker);
   /// Another process is that worker from now on, and participates from step `from` on.
   void join(std::size_t worker, Clock from);
+
+  /// Block::is_joint: every worker's update of the next step has come; the table's other blocks may still wait.
+  [[nodiscard]] bool is_complete() const;
+  /// The squared norms of the next step, of optim::kBlock elements each, after which only `finish_step` may follow.
+  [[nodiscard]] std::vector<optim::Squares> prepare_step();
+  /// Applies the next step by the trust ratio of the whole table. Throws Corrupt if it is not complete, or the block
+  /// not joint.
+  void finish_step(double trust);
 
   /// The change that `answer` makes to the block itself. `version` counts it.
   void show() { answers_.advance(weights_); }
@@ -88,8 +97,12 @@ class ServerBlock final {
   void require_next(std::size_t worker, const Message& push);
   void hold(WorkerState& worker_state, const Message& push);
   void complete_steps();
+  void find_senders();
   void apply_step();
-  void step_rule(const optim::Step& step, Range tile, std::span<float> gradient);
+  void end_step();
+  void average(Range tile, std::span<float> sum);
+  [[nodiscard]] optim::Step step_of(double trust) const;
+  [[nodiscard]] optim::TensorSlice slice(Range tile, std::span<float> gradient);
   void add_checked(base::ConstBytes update);
   void add(base::ConstBytes update, Range range, float* into);
   void add_selected_alike(std::span<float> sum);
@@ -98,14 +111,15 @@ class ServerBlock final {
   const bool spared_;
   const std::size_t server_, table_;
   const std::uint64_t key_;
-  const bool selects_alike_, corrects_;
+  const bool selects_alike_, corrects_, is_joint_;
   std::unique_ptr<compress::Coder> coder_;  ///< of updates; null: they are sent uncoded
   bool has_weights_ = false;
   std::vector<float> weights_;
   std::array<std::vector<float>, optim::kMostStates> state_;
   std::vector<WorkerState> workers_;
-  /// In lockstep: the sum of a tile, or of the block if it is coded. Else, if coded: the weights with the checked
-  /// update.
+  bool is_prepared_ = false;  ///< `scratch_` holds the direction of the next step
+  /// In lockstep: the sum of a tile, or of the block if it is coded or joint. Else, if coded: the weights with the
+  /// checked update.
   std::vector<float> scratch_;
   std::vector<float> packed_;          ///< sum of the payloads of codecs that select alike
   std::vector<WorkerState*> senders_;  ///< of the step that is applied

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -31,10 +32,11 @@ struct ServerTables::Job {
   const Setup setup;
   const JobRules rules;
   std::vector<std::unique_ptr<Kept>> blocks;
-  std::atomic<std::size_t> missing = 0;  ///< blocks of a replica whose image has not come
-  std::vector<std::atomic<Clock>> told;  ///< the largest `wanted` that was sent to each worker
-  std::string restored;                  ///< the source of a restored job; empty: not restored
-  std::vector<std::atomic<bool>> met;    ///< workers that have come since then
+  std::map<std::size_t, std::vector<std::size_t>> joint;  ///< the blocks of every table whose blocks step together
+  std::atomic<std::size_t> missing = 0;                   ///< blocks of a replica whose image has not come
+  std::vector<std::atomic<Clock>> told;                   ///< the largest `wanted` that was sent to each worker
+  std::string restored;                                   ///< the source of a restored job; empty: not restored
+  std::vector<std::atomic<bool>> met;                     ///< workers that have come since then
 };
 
 }  // namespace syncopate::server

@@ -50,18 +50,23 @@ std::shared_ptr<ServerTables::Job> ServerTables::create(const Setup& setup) cons
                                server_, missing));
   auto job = std::make_shared<Job>(setup, no_values_);
   base::require(server_ < setup.servers, "this is server {} and the job has {} servers", server_, setup.servers);
-  // Weights, their copy for answers, and the states of rules or the pending updates of workers.
-  const std::size_t copies = 2 + (job->rules.in_lockstep() ? job->rules.optimizer.state.size() + setup.workers : 0);
+  // Weights, their copy for answers, and the states of rules, the pending updates of workers, and for norms the
+  // average.
+  const optim::Rule& rule = job->rules.optimizer;
+  const std::size_t average = rule.trust == nullptr ? 0 : 1;
+  const std::size_t copies = 2 + (job->rules.in_lockstep() ? rule.state.size() + setup.workers + average : 0);
   double bytes = 0;
   for (const TableShape& table : setup.tables)
     bytes += static_cast<double>(copies * sizeof(float)) * static_cast<double>(table.elements);
   base::require(bytes / static_cast<double>(setup.servers) <= static_cast<double>(memory_bytes_),
                 "the job's tables take {:.0f} MiB on each of {} servers, {} MiB are allowed (--memory)",
                 bytes / static_cast<double>(setup.servers) / (1 << 20), setup.servers, memory_bytes_ >> 20);
-  for (const Block& block : kept_blocks_of(setup, job->rules))
-    if (block.server == server_)
-      job->blocks.push_back(
-          std::make_unique<Job::Kept>(block, ServerBlock(job->rules, block, setup.tables[block.table].spared)));
+  for (const Block& block : kept_blocks_of(setup, job->rules)) {
+    if (block.server != server_) continue;
+    if (block.is_joint) job->joint[block.table].push_back(job->blocks.size());
+    job->blocks.push_back(
+        std::make_unique<Job::Kept>(block, ServerBlock(job->rules, block, setup.tables[block.table].spared)));
+  }
   return job;
 }
 
@@ -105,6 +110,7 @@ void ServerTables::set_up(std::size_t worker, const Message& message) {
       welcome.last = std::max(welcome.last, block.applied_of(worker));
       answer(*job, index, block);
     });
+  step_jointly(*job);
   log_.send({worker, 0, welcome});
   if (const Clock told = job->told[worker]; told > 0)
     log_.send({worker, 0, {.kind = MessageKind::want, .least = told}});
@@ -118,14 +124,17 @@ void ServerTables::receive(std::size_t worker, const Message& message) {
   if (message.block >= job->blocks.size())
     throw Corrupt("a worker names block " + std::to_string(message.block) + " of " +
                   std::to_string(job->blocks.size()));
-  job->blocks[message.block]->kept.with([&](ServerBlock& block) {
+  const Block& at = job->blocks[message.block]->block;
+  const bool may_step = job->blocks[message.block]->kept.with([&](ServerBlock& block) {
     if (message.kind == MessageKind::initial)
       change(message.block, block, {.event = Event::initial, .message = message});
     if (message.kind == MessageKind::push)
       change(message.block, block, {.event = Event::push, .worker = worker, .message = message});
     if (message.kind == MessageKind::fetch) block.ask(worker, message);
     answer(*job, message.block, block);
+    return at.is_joint && block.is_complete();
   });
+  if (may_step) step_jointly(*job, at.table);
 }
 
 /// Called with the block's lock held, so that no answer overtakes a later state of the same block.
@@ -156,6 +165,7 @@ void ServerTables::leave(std::size_t worker) {
       change(index, block, {.event = Event::leave, .worker = worker});
       answer(*job, index, block);
     });
+  step_jointly(*job);
 }
 
 std::vector<std::size_t> ServerTables::departed() const {

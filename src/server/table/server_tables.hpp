@@ -95,6 +95,8 @@ class ServerTables final {
   [[nodiscard]] std::shared_ptr<Job> create(const Setup& setup) const;
   void answer(Job& job, std::size_t index, ServerBlock& block);
   void change(std::size_t index, ServerBlock& block, Record record);
+  void step_jointly(Job& job, std::size_t table);
+  void step_jointly(Job& job);
   void transfer(const Job& job, const Forward& to);
   void begin_transfer(const Job& job);
   void apply_to(Job& job, const Record& record);

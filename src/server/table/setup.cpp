@@ -10,6 +10,7 @@
 #include "base/require.hpp"
 #include "base/wire.hpp"
 #include "compress/feedback_choice.hpp"
+#include "optim/norms.hpp"
 #include "server/message.hpp"
 #include "server/placement.hpp"
 #include "syncopate/feedback.hpp"
@@ -153,6 +154,31 @@ std::string difference(const Setup& one, const Setup& other) {
   return {};
 }
 
+namespace {
+
+/// Shards hold a joint table as a whole.
+void require_whole(const Setup& setup, std::size_t table, std::size_t elements) {
+  std::vector<std::string_view> whole;
+  for (const Placement* each : setup.catalogue.placements()) {
+    const std::size_t bytes[] = {kMostElements * sizeof(float)};
+    if (each->place({bytes, 2, sizeof(float)}).size() == 1) whole.push_back(each->name);
+  }
+  base::require(elements == setup.tables[table].elements,
+                "optimizer {} under consistency {}: placement {} divides tables among servers, and the trust ratio "
+                "needs the norms of whole ones; allowed: placement {}",
+                setup.optimizer, setup.consistency, setup.placement, fmt::join(whole, ", "));
+}
+
+/// Part `part` of a shard. A joint table is cut where its norms are, so that they have the bits of one process.
+Range part_of(std::size_t elements, std::size_t parts, std::size_t part, bool is_joint) {
+  if (!is_joint) return even_part(elements, parts, part);
+  const Range blocks = even_part(optim::blocks_of(elements), parts, part);
+  return {blocks.begin * optim::kBlock, std::min(elements, blocks.end * optim::kBlock)};
+}
+static_assert(kMostElements % optim::kBlock == 0);
+
+}  // namespace
+
 std::vector<Block> blocks_of(const Setup& setup) {
   std::vector<std::size_t> bytes;
   for (const TableShape& table : setup.tables) bytes.push_back(table.elements * sizeof(float));
@@ -163,13 +189,16 @@ std::vector<Block> blocks_of(const Setup& setup) {
        shards_of(placement_named(setup.placement, setup.catalogue), {bytes, setup.servers, sizeof(float)})) {
     const std::size_t first = begin / sizeof(float), elements = end / sizeof(float) - first;
     const std::size_t parts = (elements + kMostElements - 1) / kMostElements;
+    const bool is_joint = rules.steps_jointly(setup.tables[table]);
+    if (is_joint) require_whole(setup, table, elements);
     for (std::size_t part = 0; part < parts; ++part) {
-      const Range range = even_part(elements, parts, part);
+      const Range range = part_of(elements, parts, part, is_joint);
       blocks.push_back({.table = table,
                         .elements = {first + range.begin, first + range.end},
                         .server = server,
                         .is_coded = rules.codes(setup.tables[table].elements),
                         .answers_are_coded = rules.codes_answers(setup.tables[table].elements),
+                        .is_joint = is_joint,
                         .key = base::mixed(setup.seed ^ base::mixed(blocks.size() + 1)),
                         .index = next[server]++});
     }
@@ -235,11 +264,6 @@ JobRules::JobRules(const Setup& setup, std::optional<NoValues> without)
   if (masks_velocity) codec.feedback = {.kind = compress::Feedback::Kind::residual};
   base::require(setup.workers >= 1 && setup.workers <= kMostWorkers, "{} workers; allowed: 1 to {}", setup.workers,
                 kMostWorkers);
-  base::require(
-      !in_lockstep() || optimizer.trust == nullptr,
-      "optimizer {} under consistency {}: servers hold parts of a tensor, and its trust ratio needs the norm of "
-      "the whole; allowed: rules that treat every weight by itself, or a consistency model with a staleness",
-      setup.optimizer, setup.consistency);
 }
 
 bool JobRules::codes(const compress::Settings& settings, std::size_t elements) {

@@ -60,12 +60,14 @@ struct Block {
   std::size_t server = 0;
   bool is_coded = false;           ///< its updates are coded by the job's codec
   bool answers_are_coded = false;  ///< its answers are coded
+  bool is_joint = false;           ///< a step of its table needs the norms of all the table's blocks
   std::uint64_t key = 0;           ///< seed of random numbers, different for all blocks
   std::uint32_t index = 0;         ///< among the server's blocks, in the order of tables and elements
   friend bool operator==(const Block&, const Block&) = default;
 };
 
-/// All blocks in the order of tables and elements. Pure: equal on every process. Throws Misuse.
+/// All blocks in the order of tables and elements. Pure: equal on every process. Throws Misuse, also for a placement
+/// that divides a joint table among servers.
 [[nodiscard]] std::vector<Block> blocks_of(const Setup& setup);
 
 /// Tables without values, for simulations: blocks keep and compute nothing, and messages have no bodies. Clocks,
@@ -103,6 +105,10 @@ struct JobRules {
   [[nodiscard]] bool numbers_packets() const noexcept { return codec.codec->selects_alike && !in_lockstep(); }
   /// In lockstep: whether coded gradients contain momentum, so that the servers' rule adds none.
   [[nodiscard]] bool corrects() const noexcept { return codec.feedback.kind == compress::Feedback::Kind::momentum; }
+  /// Whether servers apply a step of the table by a trust ratio of its norms, so that its blocks step together.
+  [[nodiscard]] bool steps_jointly(const TableShape& table) const noexcept {
+    return in_lockstep() && optimizer.trust != nullptr && !table.spared;
+  }
   /// Whether updates of a table with this number of elements, or answers about it, are coded.
   [[nodiscard]] bool codes(std::size_t elements) const { return codes(codec, elements); }
   [[nodiscard]] bool codes_answers(std::size_t elements) const { return codes(answers, elements); }

@@ -80,6 +80,30 @@ INSTANTIATE_TEST_SUITE_P(Tables, Lockstep,
                          testing::Combine(testing::Values("sgd", "momentum", "adamw"),
                                           testing::Values("uniform", "lpt"), testing::Values(0.0, 0.02)));
 
+/// Blocks of a table on one server step together, by the norms of the whole table.
+INSTANTIATE_TEST_SUITE_P(LayerWise, Lockstep,
+                         testing::Combine(testing::Values("lars", "lamb"), testing::Values("lpt", "round_robin"),
+                                          testing::Values(0.0, 0.02)));
+
+TEST(LayerWise, RefusesAPlacementThatDividesATableAmongServers) {
+  server::Setup setup = setup_of("bsp");
+  setup.optimizer = "lars";
+  setup.hyperparameters.clear();
+  try {
+    static_cast<void>(blocks_of(setup));
+    FAIL() << "it was accepted";
+  } catch (const Misuse& misuse) {
+    EXPECT_STREQ(misuse.what(),
+                 "optimizer lars under consistency bsp: placement uniform divides tables among servers, and the trust "
+                 "ratio needs the norms of whole ones; allowed: placement lpt, round_robin");
+  }
+  setup.consistency = "ssp:3";
+  EXPECT_NO_THROW(static_cast<void>(blocks_of(setup))) << "each worker has its own optimizer";
+  setup.consistency = "bsp";
+  setup.servers = 1;
+  EXPECT_NO_THROW(static_cast<void>(blocks_of(setup))) << "one server has all";
+}
+
 // Counts: weight i belongs to worker i mod N, whose every step adds exactly 1 to it.
 
 void count(std::size_t worker, std::size_t workers, std::span<float> gradient) {
