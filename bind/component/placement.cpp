@@ -46,9 +46,6 @@ std::vector<Shard> place(const void* self, const Demand& demand) {
     for (const nb::handle each : returned) {
       const auto [table, begin, end, server] = value_of<std::tuple<std::size_t, std::size_t, std::size_t, std::size_t>>(
           placement, "a shard", nb::borrow(each), "(table, begin, end, server), whole numbers of at least 0");
-      if (table >= demand.table_bytes.size())
-        throw Misuse(fmt::format("{}: a shard is of table {}; allowed: 0 to {}", placement.who(), table,
-                                 demand.table_bytes.size() - 1));
       shards.push_back({table, begin, end, server});
     }
     return shards;
