@@ -26,7 +26,7 @@ def lines_of(file):
     return [json.loads(line) for line in file.read_text().splitlines()]
 
 
-@pytest.mark.parametrize("kind", ["plain", "ours", "optimizer"])
+@pytest.mark.parametrize("kind", ["plain", "ours", "optimizer", "sharded"])
 def test_a_run_is_reported(folders, kind):
     (row,) = command.rows("report", folders[kind])
     assert (row["model"], row["ranks"], row["steps"], row["notes"]) == ("Sequential", 2, STEPS, [])
@@ -40,6 +40,19 @@ def test_bytes_and_buckets_are_those_of_the_library(folders, kind):
     assert 0 < row["wire_bytes_per_step"] < row["gradient_bytes"] / 2  # a tenth of the large gradients, and their indices
     run = json.loads((folders[kind] / "run.json").read_text())
     assert sum(bucket["bytes"] for bucket in run["buckets"]) == row["gradient_bytes"]
+
+
+def test_a_divided_step_has_its_bytes_in_the_next_one(folders):
+    """Each of two ranks sends half of the gradients and half of the weights."""
+    (row,) = command.rows("report", folders["sharded"])
+    assert row["gradient_bytes"] <= row["wire_bytes_per_step"] < 1.1 * row["gradient_bytes"]
+    run = json.loads((folders["sharded"] / "run.json").read_text())
+    assert run["exchange"] == "sharded" and sum(bucket["bytes"] for bucket in run["buckets"]) == row["gradient_bytes"]
+    first, *others = (line for line in lines_of(folders["sharded"] / "rank-0.jsonl") if line["event"] == "step")
+    assert "wire_bytes" not in first and all(line["wire_bytes"] > 0 for line in others)
+    for line in others:
+        phases = [line[phase] for phase in ("input_s", "forward_s", "backward_s", "wait_s", "optimizer_s")]
+        assert min(phases) >= 0 and sum(phases) <= line["step_s"] and line["wait_s"] > 0
 
 
 def test_phases_of_a_bucket_lie_between_the_backward_pass_and_the_optimizer(folders):

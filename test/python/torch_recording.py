@@ -1,4 +1,4 @@
-"""A recorded training of two ranks: DistributedDataParallel of torch, that of this library, and DistributedOptimizer."""
+"""A recorded training of two ranks: DistributedDataParallel of torch and of this library, DistributedOptimizer and ShardedOptimizer."""
 
 import tempfile
 from pathlib import Path
@@ -29,15 +29,17 @@ def net_of(kind, net):
         net = nn.parallel.DistributedDataParallel(net)
     elif kind == "ours":
         net = syncopate.torch.DistributedDataParallel(net, codec="topk:0.1", bucket_cap_mb=0.1)
+    elif kind == "sharded":
+        return net, syncopate.torch.ShardedOptimizer(net, "momentum", 0.1, policy="wfbp")
     optimizer = torch.optim.SGD(net.parameters(), 0.1)
     return net, syncopate.torch.DistributedOptimizer(optimizer, net, codec="topk:0.1") if kind == "optimizer" else optimizer
 
 
 def recorded(rank, size, store):
-    """The folders of the three runs."""
+    """The folders of the runs, by kind."""
     dist.init_process_group("gloo", init_method=store, rank=rank, world_size=size)
     folders = {}
-    for kind in ("plain", "ours", "optimizer"):
+    for kind in ("plain", "ours", "optimizer", "sharded"):
         names = [tempfile.mkdtemp() if rank == 0 else None]
         dist.broadcast_object_list(names)
         torch.manual_seed(1)
@@ -53,6 +55,8 @@ def recorded(rank, size, store):
                 optimizer.step()
                 record.step(loss=loss.item(), samples=16)
             record.evaluation(epoch=1, accuracy=0.5, loss=loss.item())
+        if kind == "sharded":
+            assert not optimizer._is_underway, "the digest is not that of the last step's weights"
         folders[kind] = names[0]
     dist.barrier()
     dist.destroy_process_group()

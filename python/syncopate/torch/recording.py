@@ -14,6 +14,7 @@ import torch.distributed as dist
 import syncopate
 from syncopate.torch import parameters
 from syncopate.torch.served import ServedOptimizer
+from syncopate.torch.sharded import ShardedOptimizer
 
 UNMEASURED = 3  # first steps, which medians leave out if there are more than 5
 
@@ -22,7 +23,7 @@ class Recorder:
     """Writes the folder that `syncopate report` reads, and TensorBoard's event files if `tensorboard` is installed.
 
     net: a module, in DistributedDataParallel of torch (any backend) or of this package, or trained by a
-    DistributedOptimizer. optimizer: the one whose `step` ends a step. hook_state: that of a hook registered by hand.
+    DistributedOptimizer or a ShardedOptimizer, whose exchange ends in the next step: its row has the bytes. optimizer: the one whose `step` ends a step. hook_state: that of a hook registered by hand.
     traced_step: the step whose spans are kept. Every rank makes one; ranks on other hosts need a folder of their own, or
     a shared file system. Rank 0 replaces the records of an earlier run.
 
@@ -39,6 +40,7 @@ class Recorder:
         self.folder, self._net, self._optimizer = Path(folder), net, optimizer
         self._hook_state = hook_state or getattr(net, "hook_state", None)
         self._synchronizer = getattr(optimizer, "synchronizer", None)
+        self._sharded = optimizer if isinstance(optimizer, ShardedOptimizer) else None
         self.rank, self.ranks = self._place()
         self._named = parameters.trained(net)
         self._traced_step, self._steps, self._times, self._last = traced_step, 0, [], {}
@@ -47,7 +49,7 @@ class Recorder:
 
     def _place(self):
         if isinstance(self._optimizer, ServedOptimizer):
-            raise syncopate.Misuse("a ServedOptimizer is not recorded; allowed: an optimizer of torch, or a DistributedOptimizer")
+            raise syncopate.Misuse("a ServedOptimizer is not recorded; allowed: an optimizer of torch, a DistributedOptimizer or a ShardedOptimizer")
         if dist.is_initialized():
             return dist.get_rank(), dist.get_world_size()
         group = getattr(self._optimizer, "group", None)
@@ -86,11 +88,14 @@ class Recorder:
         self._begin, self._marks, self._ready, self._spans, self._formed = time.perf_counter(), {}, [], [], {}
         group = self._group()
         self._sent = group.traffic_bytes[0] if group is not None and self._steps else None
+        self._waited_s = self._waited_forward_s = self._sharded.waited_s if self._sharded else 0
 
     def _mark(self, phase):
         """The first forward pass of a step counts, and the last mark of each other phase: micro-batches are one step."""
         if phase != "forward" or phase not in self._marks:
             self._marks[phase] = time.perf_counter()
+            if self._sharded and phase == "backward":
+                self._waited_forward_s = self._sharded.waited_s
 
     def _gradient_ready(self, i):
         self._ready.append((i, time.perf_counter()))
@@ -121,11 +126,18 @@ class Recorder:
         self._begin_step()
 
     def _phases(self, end):
-        """Seconds of the passes. Waiting is the time from the last gradient to the optimizer's step, or the synchronizer's."""
+        """Seconds of the passes. Waiting is the time from the last gradient to the optimizer's step, the synchronizer's, or that for
+        weights during the passes."""
         forward, backward, optimizer = (self._marks.get(phase, end) for phase in ("forward", "backward", "optimizer"))
         ready = self._ready[-1][1] if self._ready else optimizer
-        waited, found = optimizer - ready, {}
-        if self._synchronizer is not None:
+        waited, found, in_passes = optimizer - ready, {}, (0, 0)
+        if self._sharded:
+            in_passes = (self._waited_forward_s - self._waited_s, self._sharded.waited_s - self._waited_forward_s)
+            waited = sum(in_passes)
+            if self._steps > 1:
+                last = self._sharded.synchronizer.statistics()
+                found = {"wire_bytes": last.wire_bytes, "payload_bytes": last.payload_bytes}
+        elif self._synchronizer is not None:
             last = self._synchronizer.statistics()
             waited = last.wait_s
             found = {"wire_bytes": last.wire_bytes, "payload_bytes": last.payload_bytes}
@@ -133,7 +145,7 @@ class Recorder:
                 found["predicted_s"] = last.predicted_s
         elif self._sent is not None:
             found = {"wire_bytes": self._group().traffic_bytes[0] - self._sent}
-        return {"input_s": forward - self._begin, "forward_s": backward - forward, "backward_s": ready - backward,
+        return {"input_s": forward - self._begin, "forward_s": backward - forward - in_passes[0], "backward_s": ready - backward - in_passes[1],
                 "wait_s": waited, "optimizer_s": self._marks.get("end", end) - optimizer, **found}
 
     def _write_trace(self):
@@ -177,6 +189,8 @@ class Recorder:
     def _end(self):
         counted = self._times[UNMEASURED:] if len(self._times) > 5 else self._times
         seconds = [row["step_s"] for row in counted]
+        if self._sharded:
+            self._sharded.synchronize()  # the digest is that of all weights of the last step
         row = {"event": "end", "rank": self.rank, "steps": self._steps, "digest": _digest(self._net), **self._last}
         if counted:
             row["step_seconds"] = {"median": statistics.median(seconds), "min": min(seconds), "max": max(seconds), "n": len(seconds)}
@@ -206,8 +220,9 @@ class Recorder:
     def _coding(self):
         """The known part of the exchange: its buckets, and the codec."""
         if self._synchronizer is not None:
-            return {"buckets": [{"first": bucket.first, "last": bucket.last, "bytes": bucket.bytes}
-                                for bucket in self._synchronizer.buckets()]}
+            exchange = {"exchange": "sharded"} if self._sharded else {}
+            return exchange | {"buckets": [{"first": bucket.first, "last": bucket.last, "bytes": bucket.bytes}
+                                           for bucket in self._synchronizer.buckets()]}
         if self._hook_state is None:
             return {}
         buckets = [{"first": first, "last": last, "bytes": size} for (first, last), size in sorted(self._buckets.items(), reverse=True)]

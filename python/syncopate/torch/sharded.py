@@ -1,7 +1,9 @@
 """An optimizer whose work and state the ranks divide: gradients are reduce-scattered, and weights arrive during the forward pass."""
 
 import atexit
+import contextlib
 import sys
+import time
 import weakref
 
 import torch
@@ -50,6 +52,7 @@ class ShardedOptimizer(Accumulating, Ruled):
         self._views = [torch.from_dlpack(self.synchronizer.gradient(i)) for i in range(len(self._named))]
         self._zero_missing, self._steps = zero_missing, 0
         self._sent, self._is_underway = set(), False
+        self.waited_s = 0.0  # for weights, in all steps
         self._arrivals = Arrivals(net, self._named, self._receive)
         self._hooks = list(self._hooked(net))
         _open.add(self)
@@ -63,7 +66,8 @@ class ShardedOptimizer(Accumulating, Ruled):
 
     def _receive(self, i):
         if self._is_underway:
-            self.synchronizer.wait_for_gradient(i)
+            with self._timed():
+                self.synchronizer.wait_for_gradient(i)
 
     def _accumulated(self, i, parameter):
         if self._accumulates:
@@ -109,7 +113,14 @@ class ShardedOptimizer(Accumulating, Ruled):
     def _end_exchange(self):
         if self._is_underway:
             self._is_underway = False
-            self.synchronizer.wait()
+            with self._timed():
+                self.synchronizer.wait()
+
+    @contextlib.contextmanager
+    def _timed(self):
+        begin = time.perf_counter()
+        yield
+        self.waited_s += time.perf_counter() - begin
 
     def synchronize(self):
         """Return when the net has all weights of the last step, which then stay until the next backward pass."""
