@@ -18,6 +18,9 @@ struct Options {
   std::string folder;              ///< on a local disk; rank r writes into FOLDER/rank-r; empty: no disk
   std::uint64_t disk_bytes = 0;    ///< limit of the records and their index on disk
   Log log;
+  /// For readers that form no group, such as workers of a parameter server, with a group of one rank: the part of every
+  /// step that this reader reads, and the number of its folder. It holds what it has read itself.
+  int part = 0, parts = 1;
 };
 
 /// Records of one epoch that came from one place. `seconds` is the time that this rank read there, for itself and for

@@ -45,8 +45,6 @@ void check_cache(const Options& o) {
           "--cache, --cache-folder and --origin-rate with --model {}, which trains on text in memory; allowed: with "
           "models of images",
           o.model);
-  require(!caches || !o.is_served(),
-          "--cache and --cache-folder do not work with --exchange parameter_server; leave them out");
 }
 
 void check_optimizer(const Options& o) {

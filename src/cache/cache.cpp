@@ -62,7 +62,16 @@ void add(Tally& tally, const Item& item) {
 class Cache::Impl {
  public:
   Impl(std::unique_ptr<Group> group, const input::Source& source, std::uint64_t seed, const Options& options)
-      : group_(std::move(group)), source_(source), order_(source.records(), seed), partition_(0, {}) {
+      : group_(std::move(group)),
+        source_(source),
+        order_(source.records(), seed),
+        part_(options.part),
+        parts_(options.parts),
+        partition_(0, {}) {
+    base::require(parts_ == 1 || group_->size() == 1, "a part of every step in a group of {}; allowed: in a group of 1",
+                  group_->size());
+    base::require(part_ >= 0 && part_ < parts_, "part {} of {} of every step; allowed: 0 to {}", part_, parts_,
+                  parts_ - 1);
     plan_.out.resize(static_cast<std::size_t>(group_->size()));
     plan_.in.resize(static_cast<std::size_t>(group_->size()));
     auto store = open_store(options, source);
@@ -104,7 +113,7 @@ class Cache::Impl {
 
   /// The other ranks read why it failed, and not only that this rank has left the group.
   std::unique_ptr<disk::Store> open_store(const Options& options, const input::Source& source) try {
-    return store_of(options, source, group_->rank());
+    return store_of(options, source, parts_ > 1 ? part_ : group_->rank());
   } catch (const Error& error) {
     group_->abort(error.what());
     throw;
@@ -119,6 +128,7 @@ class Cache::Impl {
   std::unique_ptr<Group> group_;
   const input::Source& source_;
   input::Order order_;
+  const int part_, parts_;
   Partition partition_;
   std::optional<LocalTiers> tiers_;
   StepPlan plan_;  ///< of the present step; its memory is kept for the next one
@@ -129,7 +139,7 @@ class Cache::Impl {
 void Cache::Impl::plan(const input::Step& step) {
   const int ranks = group_->size(), me = group_->rank();
   plan_.clear();
-  const std::vector<std::uint32_t> all = order_.share(step.at, step.batch, 0, 1).mine;
+  const std::vector<std::uint32_t> all = order_.share(step.at, step.batch, part_, parts_).mine;
   for (int taker = 0; taker < ranks; ++taker) {
     const Range part = even_part(all.size(), static_cast<std::size_t>(ranks), static_cast<std::size_t>(taker));
     const auto share = std::span(all).subspan(part.begin, part.size());

@@ -61,6 +61,31 @@ TEST(Tiers, ARankWithoutRoomHasTheOthersHoldWhatItTakes) {
   EXPECT_EQ(epochs[1].origin, 0u);
 }
 
+/// Workers of a parameter server move at their own pace, and form no group.
+TEST(Tiers, AReaderOfAPartOfEveryStepHoldsWhatItHasReadItself) {
+  const test::Folder folder;
+  test::MemorySource source(60, 50, 1, true);
+  std::vector<std::size_t> taken(60);
+  for (const int part : {1, 0}) {  // one after the other: none waits for another
+    const auto groups = Group::threads(1);
+    Options options = of(part == 0 ? source.total() : 0, folder.name(), part == 0 ? 0 : 60 * disk::cost_of(50));
+    options.part = part;
+    options.parts = 2;
+    const auto cache = Cache::form(*groups.front(), source, 3, options);
+    for (int time = 0; time < 2; ++time)
+      for (input::Progress at; at.epoch == 0; input::advance(at, std::min<std::size_t>(8, 60 - at.sample), 60))
+        for (const input::Record& record : cache->read({at, 8})) {
+          EXPECT_EQ(record.bytes, source.content(record.sample));
+          taken[record.sample] += time == 0 ? 1 : 0;
+        }
+    const Counters row = cache->counters().front();
+    EXPECT_EQ(row.origin.records, 30U);
+    EXPECT_EQ((part == 0 ? row.memory : row.disk).records, 30U);
+  }
+  EXPECT_EQ(taken, std::vector<std::size_t>(60, 1)) << "the parts are disjoint";
+  EXPECT_TRUE(std::filesystem::exists(folder.name() + "/rank-1"));
+}
+
 TEST(Tiers, WithoutAnyRoomEveryRecordComesFromTheOrigin) {
   test::MemorySource source(60, 50, 1, true);
   const auto epochs = run({.ranks = 2, .options = [](int) { return of(0); }}, source, 2);

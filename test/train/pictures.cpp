@@ -84,6 +84,19 @@ TEST_F(PicturesInFolders, ThroughACacheGiveTheSameParametersAndLeaveTheOriginAlo
   EXPECT_GT(bytes_from(again, "disk", 0) + bytes_from(again, "peers", 0), 0);
 }
 
+/// Each worker holds what it has read itself, and does not wait for the others.
+TEST_F(PicturesInFolders, ThroughTheCachesOfWorkersGiveTheSameParameters) {
+  const std::string words = "--data " + pictures + " --epochs 2 ";
+  const Ended cached =
+      train(2, words + "--exchange parameter_server --cache-disk 10MiB --cache-folder " + (folder / "held"),
+            {"--servers", "1"});
+  ASSERT_EQ(cached.code, 0) << cached.error;
+  EXPECT_EQ(digest_of(cached), digest_of(train(2, words)));
+  EXPECT_EQ(bytes_from(cached, "disk", 0), 0);
+  EXPECT_GT(bytes_from(cached, "disk", 1), 0);
+  EXPECT_GT(bytes_from(cached, "origin", 1), 0) << "samples that another worker took before";
+}
+
 TEST_F(PicturesInFolders, WhoseClassesHaveOtherNamesOnAnotherRankAreAMismatch) {
   const std::string others = folder / "others";
   fs::copy(pictures, others, fs::copy_options::recursive);

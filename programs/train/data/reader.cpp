@@ -4,15 +4,23 @@
 namespace syncopate::train {
 namespace {
 
+/// Workers of a parameter server form no group: each caches what it reads itself.
+cache::Options cache_options(const Group& group, const input::ReaderRank& reader, const Options& o) {
+  cache::Options options{
+      .memory_bytes = o.cache_bytes, .folder = o.cache_folder, .disk_bytes = o.cache_disk_bytes, .log = {}};
+  if (group.size() == reader.ranks) return options;
+  options.part = reader.rank;
+  options.parts = reader.ranks;
+  return options;
+}
+
 class Read final : public SampleReader {
  public:
   Read(Group& group, const input::Source& source, const input::ReaderRank& reader, const Options& o)
       : slow_(o.origin_rate > 0 ? cache::throttled(source, static_cast<double>(o.origin_rate)) : nullptr) {
     const input::Source& origin = slow_ ? *slow_ : source;
     if (o.cache_bytes > 0 || !o.cache_folder.empty())
-      cache_ = cache::Cache::form(
-          group, origin, reader.seed,
-          {.memory_bytes = o.cache_bytes, .folder = o.cache_folder, .disk_bytes = o.cache_disk_bytes});
+      cache_ = cache::Cache::form(group, origin, reader.seed, cache_options(group, reader, o));
     else
       direct_ = input::direct_reader(origin, reader);
   }
