@@ -49,4 +49,11 @@ void descend_by_moments_decoupled(const Descent& law, const Moments& moments, st
 /// g = gradient;  gradient = d + decay weights. The weights stay. Moves 28 bytes.
 void direction_of_moments(float decay, const Moments& moments, std::size_t count, const WithMoments& memory);
 
+/// g = gradient + decay weights;  square += g g;  weights -= rate (g / (sqrt(square) + epsilon));  gradient = 0.
+/// Moves 24 bytes.
+struct WithSquares {
+  float *weights, *gradient, *square;
+};
+void descend_by_squares(const Descent& law, float epsilon, std::size_t count, const WithSquares& memory);
+
 }  // namespace syncopate::kernel

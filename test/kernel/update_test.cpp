@@ -95,6 +95,16 @@ std::vector<Law> laws() {
              w -= 0.3F * (adam_direction(g, mean, square) + 0.07F * w);
              g = 0;
            }},
+          {"squares",
+           [](std::size_t n, const Pointers& p) {
+             descend_by_squares({0.3F, 0.07F}, 1e-6F, n, {p[0], p[1], p[3]});
+           },
+           [](float& w, float& g, float&, float& square) {
+             const float d = g + 0.07F * w;
+             square = square + d * d;
+             w -= 0.3F * (d / (std::sqrt(square) + 1e-6F));
+             g = 0;
+           }},
           {"direction",
            [](std::size_t n, const Pointers& p) {
              direction_of_moments(0.07F, kAdam, n, {p[0], p[1], p[2], p[3]});

@@ -35,6 +35,7 @@ class Reference final {
     const Vector g(gradient.begin(), gradient.end());
     if (rule == "sgd" || rule == "momentum" || rule == "nesterov") return descend(rule, g, rate);
     if (rule == "lars") return lars(g, rate);
+    if (rule == "adagrad") return adagrad(g, rate);
     adam_family(rule, g, rate, static_cast<double>(t));
   }
 
@@ -60,6 +61,15 @@ class Reference final {
     for (std::size_t i = 0; i < w.size(); ++i) {
       a_[i] = k_.momentum * a_[i] + rate * local * (g[i] + k_.decay * w[i]);
       w[i] -= a_[i];
+    }
+  }
+
+  /// Duchi, Hazan & Singer, Figure 1.
+  void adagrad(const Vector& gradient, double rate) {
+    for (std::size_t i = 0; i < w.size(); ++i) {
+      const double g = gradient[i] + k_.decay * w[i];
+      a_[i] += g * g;
+      w[i] -= rate * g / (std::sqrt(a_[i]) + k_.epsilon);
     }
   }
 

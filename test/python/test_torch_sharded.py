@@ -329,7 +329,7 @@ def test_what_cannot_work_is_refused_with_what_is_allowed(on_ranks):
 
         net = model()
         make = syncopate.torch.ShardedOptimizer
-        refused("allowed: sgd, momentum", lambda: make(net, "adagrad", 0.1, group=group))
+        refused("allowed: sgd, momentum", lambda: make(net, "rmsprop", 0.1, group=group))
         refused("lr is -1", lambda: make(net, "sgd", -1, group=group))
         refused("betas", lambda: make(net, "adamw", 0.1, betas=(0.9, 0.99), group=group))
         refused("eps", lambda: make(net, "adamw", 0.1, eps=1e-3, group=group))

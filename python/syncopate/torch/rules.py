@@ -8,7 +8,8 @@ ALLOWED = "allowed: torch.optim.SGD, Adam, AdamW"
 _VELOCITY = {"velocity": "momentum_buffer"}
 _MOMENTS = {"mean": "exp_avg", "square": "exp_avg_sq"}
 # Rule -> its vectors, by the library's name and by torch's. Those with moments count steps.
-STATE = {"sgd": {}, "momentum": _VELOCITY, "nesterov": _VELOCITY, "adam": _MOMENTS, "adamw": _MOMENTS, "lars": _VELOCITY, "lamb": _MOMENTS}
+STATE = {"sgd": {}, "momentum": _VELOCITY, "nesterov": _VELOCITY, "adam": _MOMENTS, "adamw": _MOMENTS, "lars": _VELOCITY, "lamb": _MOMENTS,
+         "adagrad": {"square": "sum"}}
 
 
 def rule_of(optimizer):

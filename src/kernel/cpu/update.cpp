@@ -127,6 +127,17 @@ struct DirectionLaw {
   }
 };
 
+struct SquaresLaw {
+  Descent law;
+  float epsilon;
+  HWY_INLINE void operator()(V& w, V& g, V& square) const {
+    const V d = hn::Add(g, hn::Mul(set(law.decay), w));
+    square = hn::Add(square, hn::Mul(d, d));
+    w = hn::Sub(w, hn::Mul(set(law.rate), hn::Div(d, hn::Add(hn::Sqrt(square), set(epsilon)))));
+    g = hn::Zero(F32());
+  }
+};
+
 void run_descent(const Descent& law, std::size_t count, float* weights, float* gradient) {
   walk(DescentLaw{law}, count, weights, gradient);
 }
@@ -158,6 +169,10 @@ void run_direction(float decay, const Moments& moments, std::size_t count, const
   walk(DirectionLaw{decay, moments}, count, m.gradient, m.mean, m.square, static_cast<const float*>(m.weights));
 }
 
+void run_squares(const Descent& law, float epsilon, std::size_t count, const WithSquares& m) {
+  walk(SquaresLaw{law, epsilon}, count, m.weights, m.gradient, m.square);
+}
+
 }  // namespace syncopate::kernel::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -170,6 +185,7 @@ HWY_EXPORT(run_scaled_momentum);
 HWY_EXPORT(run_moments);
 HWY_EXPORT(run_decoupled);
 HWY_EXPORT(run_direction);
+HWY_EXPORT(run_squares);
 
 void descend(const Descent& law, std::size_t count, float* weights, float* gradient) {
   HWY_DYNAMIC_DISPATCH(run_descent)(law, count, weights, gradient);
@@ -189,6 +205,9 @@ void descend_by_moments_decoupled(const Descent& law, const Moments& moments, st
 }
 void direction_of_moments(float decay, const Moments& moments, std::size_t count, const WithMoments& memory) {
   HWY_DYNAMIC_DISPATCH(run_direction)(decay, moments, count, memory);
+}
+void descend_by_squares(const Descent& law, float epsilon, std::size_t count, const WithSquares& memory) {
+  HWY_DYNAMIC_DISPATCH(run_squares)(law, epsilon, count, memory);
 }
 
 }  // namespace syncopate::kernel
