@@ -38,6 +38,13 @@ std::string name_of_type(nb::dlpack::dtype type) {
 
 std::string type_text(nb::handle object) { return nb::cast<std::string>(nb::str(object.type())); }
 
+[[noreturn]] void refuse(nb::handle object, const char* role) {
+  throw Misuse(
+      fmt::format("{} ({}) is not an array; allowed: what offers DLPack (NumPy, PyTorch, JAX, CuPy) or the buffer "
+                  "protocol (array.array, bytearray, memoryview)",
+                  role, type_text(object)));
+}
+
 nb::ndarray<> writable(nb::handle object, const char* role) {
   nb::ndarray<> array;
   if (nb::try_cast(object, array, false) && array.is_valid()) return array;
@@ -45,13 +52,11 @@ nb::ndarray<> writable(nb::handle object, const char* role) {
   if (nb::try_cast(object, readable, false) && readable.is_valid())
     throw Misuse(fmt::format("{} ({}) is read-only, and the result is written into it; pass a writable copy", role,
                              type_text(object)));
-  throw Misuse(
-      fmt::format("{} ({}) is not an array; allowed: what offers DLPack (NumPy, PyTorch, JAX, CuPy) or the buffer "
-                  "protocol (array.array, bytearray, memoryview)",
-                  role, type_text(object)));
+  refuse(object, role);
 }
 
-bool is_dense(const nb::ndarray<>& array) {
+template <class Array>
+bool is_dense(const Array& array) {
   if (array.size() == 0 || array.stride_ptr() == nullptr) return true;
   std::int64_t stride = 1;
   for (std::size_t i = array.ndim(); i-- > 0;) {
@@ -82,10 +87,8 @@ DType dtype_of(nb::dlpack::dtype type, const TypeName& wanted, const char* role)
                   role, name_of_type(type), allowed_types()));
 }
 
-}  // namespace
-
-Array array_of(nb::handle object, const TypeName& type, const char* role) {
-  nb::ndarray<> array = writable(object, role);
+template <class Array>
+void require_in_place(const Array& array, const char* role) {
   const int device = array.device_type();
   if (device != kCpu && device != kPinned)
     throw Misuse(
@@ -97,6 +100,20 @@ Array array_of(nb::handle object, const TypeName& type, const char* role) {
         fmt::format("{} is not contiguous: there are gaps between its elements, or they are not in C order; "
                     "pass a contiguous copy",
                     role));
+}
+
+}  // namespace
+
+nb::ndarray<nb::ro> read_array_of(nb::handle object, const char* role) {
+  nb::ndarray<nb::ro> array;
+  if (!nb::try_cast(object, array, false) || !array.is_valid()) refuse(object, role);
+  require_in_place(array, role);
+  return array;
+}
+
+Array array_of(nb::handle object, const TypeName& type, const char* role) {
+  nb::ndarray<> array = writable(object, role);
+  require_in_place(array, role);
   const Buffer buffer(array.data(), array.size(), dtype_of(array.dtype(), type, role));
   return {std::move(array), buffer};
 }

@@ -30,6 +30,9 @@ struct Array {
 /// library lacks. `role` names the argument.
 [[nodiscard]] Array array_of(nb::handle object, const TypeName& type, const char* role);
 
+/// As array_of, for arrays that are only read, of any type: those may be read-only.
+[[nodiscard]] nb::ndarray<nb::ro> read_array_of(nb::handle object, const char* role);
+
 /// The shape and type of memory that the library owns.
 struct Shape {
   std::vector<std::size_t> lengths;  ///< empty: a scalar

@@ -7,9 +7,7 @@
 #include "component/catalogue.hpp"
 #include "remembered.hpp"
 #include "seconds.hpp"
-#include "server/closable.hpp"
-#include "signals.hpp"
-#include "syncopate/server.hpp"
+#include "server/working.hpp"
 
 namespace syncopate::bind {
 
@@ -38,56 +36,6 @@ constexpr const char* kConnectDoc =
     "optimizer, by name. timeout_s: how long servers may be unreachable before a call raises PeerLost, and how long a "
     "call waits for their answers (120). access: by default access_from_environment().\n\n"
     "Raises Misuse, PeerLost, Unauthorized, Mismatch.";
-
-/// One thread's call.
-class Turn final {
- public:
-  explicit Turn(bool& is_called) : is_called_(is_called) {
-    if (is_called_) throw Misuse("another thread uses this worker; allowed: one thread at a time");
-    is_called_ = true;
-  }
-  ~Turn() { is_called_ = false; }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
-
- private:
-  bool& is_called_;
-};
-
-/// Created, used and destroyed with the GIL.
-class Working final : public Closable<TableWorker> {
- public:
-  Working(std::unique_ptr<TableWorker> worker, std::shared_ptr<std::vector<nb::object>> components,
-          const WorkerOptions& options, std::shared_ptr<Signals> signals)
-      : Closable(std::move(worker), std::move(components), "worker"),
-        worker_(options.worker),
-        workers_(options.workers),
-        signals_(std::move(signals)) {}
-
-  [[nodiscard]] std::size_t worker() const noexcept { return worker_; }
-  [[nodiscard]] std::size_t workers() const noexcept { return workers_; }
-
-  template <class Call>
-  auto call(Call&& call) const {
-    const auto used = own();
-    const Turn turn(used->is_called);
-    return signals_->without_gil([&] { return std::forward<Call>(call)(*used->object); });
-  }
-  std::size_t create_table(const std::string& name, nb::handle weights, bool spared) {
-    const Array array = array_of(weights, {}, "weights");
-    if (array.buffer.dtype != DType::f32)
-      throw Misuse("the weights of table '" + name + "' are of type " + std::string(name_of(array.buffer.dtype)) +
-                   "; allowed: f32");
-    const std::size_t table =
-        call([&](TableWorker& worker) { return worker.create_table(name, array.buffer, spared); });
-    own()->arrays.push_back(array);
-    return table;
-  }
-
- private:
-  std::size_t worker_, workers_;
-  std::shared_ptr<Signals> signals_;
-};
 
 using SavedTables = std::pair<std::uint64_t, std::vector<nb::bytes>>;
 
@@ -227,6 +175,16 @@ void bind_checkpoints(nb::class_<Working>& type) {
 
 }  // namespace
 
+std::size_t Working::create_table(const std::string& name, nb::handle weights, bool spared) {
+  const Array array = array_of(weights, {}, "weights");
+  if (array.buffer.dtype != DType::f32)
+    throw Misuse("the weights of table '" + name + "' are of type " + std::string(name_of(array.buffer.dtype)) +
+                 "; allowed: f32");
+  const std::size_t table = call([&](TableWorker& worker) { return worker.create_table(name, array.buffer, spared); });
+  own()->arrays.push_back(array);
+  return table;
+}
+
 void bind_worker(nb::module_& module) {
   nb::class_<WorkerStatistics>(module, "WorkerStatistics", "Counts of a worker since it connected.")
       .def_ro("pushed_bytes", &WorkerStatistics::pushed_bytes, "Message bodies.")
@@ -238,6 +196,7 @@ void bind_worker(nb::module_& module) {
   nb::class_<Working> type(module, "TableWorker", nb::is_weak_referenceable(), kDoc);
   bind_connect(type);
   bind_tables(type);
+  define_rows(type);
   bind_checkpoints(type);
   type.def_prop_ro("worker", &Working::worker, "Its index: 0 to workers - 1.")
       .def_prop_ro("workers", &Working::workers, "How many workers the job has.")

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "syncopate/group.hpp"
 #include "syncopate/log.hpp"
 #include "syncopate/server_checkpoint.hpp"
+#include "syncopate/server_rows.hpp"
 
 namespace syncopate {
 
@@ -72,8 +74,8 @@ struct ServerStatus {
   std::size_t workers = 0;          ///< of the job; 0: none has connected yet
   std::size_t connected = 0;        ///< of these
   std::size_t finished = 0;         ///< that have called TableWorker::finish
-  std::uint64_t kept_bytes = 0;     ///< weights
-  std::uint64_t replica_bytes = 0;  ///< weights of the predecessor's replica
+  std::uint64_t kept_bytes = 0;     ///< weights, and rows with their state
+  std::uint64_t replica_bytes = 0;  ///< of the predecessor's replica
   bool keeps_replica = false;       ///< the replica is complete
   bool serves = false;              ///< it has its tables, restored from its replica if it replaces another process
   std::uint64_t received_bytes = 0, sent_bytes = 0;  ///< message bodies
@@ -176,6 +178,9 @@ class TableWorker final {
   /// creates the same tables in the same order. `spared`: WeightTensor::spared. Returns the table's index. Throws
   /// Misuse after `start`.
   std::size_t create_table(std::string name, Buffer weights, bool spared = false);
+  /// Creates a table of rows. Every worker creates the same ones in the same order; tables and tables of rows are
+  /// counted apart. Returns its index. Throws Misuse for options that are not allowed, and after `start`.
+  std::size_t create_rows(const RowOptions& options);
   /// Every worker calls it. The servers adopt worker 0's weights; all workers hold them afterwards. A worker that
   /// starts later than the others continues from their current state. `earlier`: the result of `gather` in an earlier
   /// run, passed by every worker; the first step is then its `step`. The numbers of workers and servers and the
@@ -183,10 +188,11 @@ class TableWorker final {
   /// state of another optimizer.
   void start(KeptTables earlier = {});
   /// Call it between steps. Sends pending updates, and waits until the servers have all workers' updates of the same
-  /// number of steps.
+  /// number of steps, and this worker's pushes of rows.
   void flush();
-  /// Calls `flush` and returns the servers' state. Without lockstep the optimizer's state is this worker's own, and the
-  /// weights may include updates of later steps. Throws PeerLost if the other workers did not wait.
+  /// Calls `flush` and returns the servers' state, without tables of rows. Without lockstep the optimizer's state is
+  /// this worker's own, and the weights may include updates of later steps. Throws PeerLost if the other workers did
+  /// not wait.
   [[nodiscard]] KeptTables gather();
   [[nodiscard]] KeptByCodec kept_by_codec();  ///< after `flush`
   void restore(const KeptByCodec& kept);      ///< after `start`; throws Misuse for other lengths
@@ -200,6 +206,16 @@ class TableWorker final {
   /// Waits until the table's weights are as fresh as the consistency model requires, and updates the program's copy.
   /// Throws PeerLost, Timeout.
   void sync(std::size_t table);
+  /// Waits for the rows of these ids, and copies them to `rows`: options.width floats for each id, in their order.
+  /// They contain all this worker's pushes before the call, and those of others that the servers had. Ids may repeat.
+  /// Throws Misuse for another table or length, PeerLost, Timeout.
+  void pull_rows(std::size_t table, std::span<const std::uint64_t> ids, std::span<float> rows);
+  /// For each id, one step of the table's rule with this rate and the sum of the id's gradients, on the server and on
+  /// arrival: N workers that push a row make N steps of it. Every push is applied once, also if streams break or a
+  /// server is replaced by its replica. Returns when the gradients are copied; it waits only while 32 MiB of earlier
+  /// pushes are on their way. Throws Misuse as `pull_rows`; a server without memory for more rows makes this or a later
+  /// call throw Misuse.
+  void push_rows(std::size_t table, std::span<const std::uint64_t> ids, std::span<const float> gradients, double rate);
   /// Ends the worker: sends pending updates, and waits until every table holds all workers' updates of the same number
   /// of steps. Workers with the same number of steps end with bitwise equal weights.
   void finish();

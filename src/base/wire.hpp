@@ -61,6 +61,7 @@ class WireReader final {
     if (size > most) refuse("a text is too long");
     return std::string(piece(size));
   }
+  [[nodiscard]] bool is_at_end() const noexcept { return rest_.empty(); }
   /// Throws Corrupt if bytes are left.
   void end() const {
     if (!rest_.empty()) refuse("bytes follow the end");

@@ -25,6 +25,10 @@ enum class MessageKind : std::uint8_t {
   push,       ///< body: the update of steps [first, last) of a block. The server answers with the block's weights
   fetch,      ///< requests a block's weights
   finish,     ///< the worker has ended in order; its clocks no longer count
+  push_rows,  ///< `block`: a table of rows; body: ids, then their gradients; `version`: number of this worker's pushes
+              ///< to the table and server, from 1. Answered by `pushed`
+  pull_rows,  ///< `block`: a table of rows; body: ids. `least`: the worker's pushes that the answer contains;
+              ///< `version`: of the request, repeated by its answer `rows`
   // From a server:
   welcome,  ///< the setup is accepted. `least`: the newest step of any block; `last`: of this worker
   weights,  ///< body: a block's weights. `least`: number of every worker's steps that they hold; `last`: of this
@@ -32,6 +36,8 @@ enum class MessageKind : std::uint8_t {
   want,     ///< another worker waits for all updates of the first `least` steps
   refuse,   ///< body: the reason; `block`: the ErrorKind. The stream ends
   status,   ///< body: the server's status, for an observer. The stream ends
+  pushed,   ///< `block`: a table of rows; `version`: number of the worker's pushes that are applied
+  rows,     ///< body: the rows of a `pull_rows`, in its order
 };
 
 struct Message {

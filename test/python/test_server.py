@@ -274,3 +274,45 @@ def test_workers_of_syncopate_run_find_their_servers():
     done = subprocess.run([PROGRAM, "run", "-n", "3", "--servers", "2", "--", sys.executable, "-c", program], check=False, text=True,
                           capture_output=True, env=own_environment())
     assert done.returncode == 0 and all(f"[{rank}] 1 False\n" in done.stdout for rank in range(3)), done.stdout + done.stderr
+
+
+def test_rows_are_updated_by_every_worker_and_read_by_all(server):
+    def train(worker):
+        with connect(server, worker, 2, consistency="tap") as own:
+            assert own.create_rows("first", 3, scale=0.0) == 0
+            assert own.create_rows("drawn", 2, rule="adagrad", hyperparameters={"epsilon": 1e-8}, seed=5, scale=0.5) == 1
+            own.start()
+            ids, rows = numpy.array([[7, -1], [7, worker]]), numpy.empty((2, 2, 3), numpy.float32)
+            for step in range(10):
+                own.push_rows(0, ids, numpy.full((2, 2, 3), -0.5, numpy.float32), rate=2.0)
+                own.pull_rows(0, ids, rows)
+                assert rows[1, 1, 0] == step + 1 and (rows[0, 0] >= 2 * (step + 1)).all()
+            drawn = numpy.empty((4, 2), numpy.float32)
+            own.pull_rows(1, numpy.arange(4, dtype=numpy.uint64), drawn)
+            own.finish()
+        return drawn
+
+    one, other = on_threads(2, train)
+    assert not isinstance(one, BaseException), one
+    assert (one == other).all() and numpy.abs(one).max() < 0.5 and len(set(one.flat)) == one.size
+
+
+def test_rows_that_do_not_fit_are_refused_by_name(server):
+    with connect(server, 0, 1) as own:
+        own.create_rows("users", 3)
+        with pytest.raises(syncopate.Misuse, match="lamb.*allowed: rules that treat every weight by itself"):
+            own.create_rows("users", 3, rule="lamb")
+        own.start()
+        ids, rows = numpy.arange(2), numpy.zeros((2, 3), numpy.float32)
+        for wrong, message in [((1, ids, rows), "table 1 of rows; this job has 1"), ((0, ids, rows[:, :2].copy()), "'users'; allowed: 3 floats for each id"),
+                               ((0, ids.astype(numpy.int32), rows), "ids.*allowed: int64, uint64"), ((0, ids.astype(float), rows), "ids.*allowed: int64"),
+                               ((0, ids, rows.astype(float)), "f64; allowed: f32|allowed: float32"), ((0, [1, 2], rows), "ids .* is not an array"),
+                               ((0, numpy.arange(4)[::2], rows), "ids is not contiguous")]:
+            with pytest.raises(syncopate.Misuse, match=message):
+                own.pull_rows(*wrong)
+            with pytest.raises(syncopate.Misuse, match=message):
+                own.push_rows(*wrong, 0.1)
+        with pytest.raises(syncopate.Misuse, match="a learning rate of -1"):
+            own.push_rows(0, ids, rows, -1)
+        with pytest.raises(syncopate.Misuse, match="created after start"):
+            own.create_rows("late", 3)

@@ -65,8 +65,8 @@ TEST(MessageBytes, AreTakenUpToTheirLimits) {
 TEST(MessageBytes, AreOfAKindThatTheSenderHas) {
   for (int kind = 0; kind < 256; ++kind) {
     const std::string bytes = bytes_of({.kind = static_cast<MessageKind>(kind)});
-    EXPECT_EQ(is_taken(bytes, true), kind >= 1 && kind <= 5) << kind << " from a worker";
-    EXPECT_EQ(is_taken(bytes, false), kind >= 6 && kind <= 10) << kind << " from a server";
+    EXPECT_EQ(is_taken(bytes, true), kind >= 1 && kind <= 7) << kind << " from a worker";
+    EXPECT_EQ(is_taken(bytes, false), kind >= 8 && kind <= 14) << kind << " from a server";
   }
 }
 
@@ -84,7 +84,7 @@ TEST(RelayedBytes, AreTakenUpToTheirLimits) {
   };
   for (int value = 0; value < 256; ++value) {
     EXPECT_EQ(is_relayed(0, value), value >= 1 && value <= 6) << "tells " << value;
-    EXPECT_EQ(is_relayed(1, value), value >= 1 && value <= 9) << "event " << value;
+    EXPECT_EQ(is_relayed(1, value), value >= 1 && value <= 12) << "event " << value;
     EXPECT_EQ(is_relayed(2, value), value <= 1) << "last part: " << value;
     EXPECT_EQ(is_relayed(3, value), value == 0) << "zero: " << value;
   }

@@ -63,6 +63,13 @@ class TableWorker::Impl {
     return weights_.size() - 1;
   }
 
+  std::size_t create_rows(const RowOptions& options) {
+    base::require(!tables_, "rows of table '{}' are created after start; allowed: before it", options.name);
+    static_cast<void>(RowRules(options, setup_.rows.size(), options_.catalogue));
+    setup_.rows.push_back(options);
+    return setup_.rows.size() - 1;
+  }
+
   void start(KeptTables earlier) {
     base::require(!tables_, "start was called before; allowed: once");
     setup_.first_step = earlier.step;
@@ -105,6 +112,25 @@ class TableWorker::Impl {
           },
           setup_.tables[table].name);
     tables_->read(table);
+  }
+
+  void pull_rows(std::size_t table, std::span<const std::uint64_t> ids, std::span<float> rows) {
+    require_usable();
+    WorkerRows& own = tables_->rows();
+    own.pull(table, ids, rows);
+    try {
+      wait([&] { return own.has_pulled(); }, setup_.rows[table].name);
+    } catch (...) {
+      own.abandon();  // late arrivals must not be written to memory that is freed
+      throw;
+    }
+  }
+
+  void push_rows(std::size_t table, std::span<const std::uint64_t> ids, std::span<const float> gradients, double rate) {
+    require_usable();
+    WorkerRows& own = tables_->rows();
+    wait([&] { return own.has_room(); }, own.rules(table).name);
+    own.push(table, ids, gradients, rate);
   }
 
   void flush() {
@@ -205,6 +231,14 @@ std::unique_ptr<TableWorker> TableWorker::connect(const WorkerOptions& options) 
 
 std::size_t TableWorker::create_table(std::string name, Buffer weights, bool spared) {
   return impl_->create_table(std::move(name), weights, spared);
+}
+std::size_t TableWorker::create_rows(const RowOptions& options) { return impl_->create_rows(options); }
+void TableWorker::pull_rows(std::size_t table, std::span<const std::uint64_t> ids, std::span<float> rows) {
+  impl_->pull_rows(table, ids, rows);
+}
+void TableWorker::push_rows(std::size_t table, std::span<const std::uint64_t> ids, std::span<const float> gradients,
+                            double rate) {
+  impl_->push_rows(table, ids, gradients, rate);
 }
 void TableWorker::start(KeptTables earlier) { impl_->start(std::move(earlier)); }
 void TableWorker::flush() { impl_->flush(); }

@@ -13,7 +13,7 @@ void Log::append(Record record) {
   record.sequence = ++made_;
   if (record.event == Event::setup && replica_ == Reach::waiting) replica_ = Reach::following;
   if (replica_ == Reach::following) forward_(record);
-  if (record.event != Event::image && record.event != Event::setup) kept_.push_back(std::move(record));
+  if (!is_transferred(record.event)) kept_.push_back(std::move(record));
 }
 
 void Log::send(Outgoing outgoing) {

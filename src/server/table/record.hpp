@@ -20,7 +20,17 @@ enum class Event : std::uint8_t {
   join,  ///< from step message.first
   show,  ///< ServerBlock::show: the next version of the state sent to workers
   step,  ///< ServerBlock::finish_step with the trust ratio message.rate
+  // Changes of tables of rows:
+  image_of_rows,  ///< message.body: part message.version of the image of table message.block; message.last: 1 for the
+                  ///< last part
+  push_rows,      ///< RowTable::push
+  join_rows,      ///< RowTable::join
 };
+
+/// Whether it belongs to a transfer: the state that records change, and not a change.
+[[nodiscard]] constexpr bool is_transferred(Event event) noexcept {
+  return event == Event::setup || event == Event::image || event == Event::image_of_rows;
+}
 
 /// A block is deterministic: equal records in equal order produce equal bits.
 struct Record {

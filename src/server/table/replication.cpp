@@ -29,6 +29,9 @@ void repeat(ServerBlock& block, const Record& record, double now_s) {
     case Event::step:
       return block.finish_step(record.message.rate);
     case Event::setup:
+    case Event::image_of_rows:
+    case Event::push_rows:
+    case Event::join_rows:
       break;
   }
 }
@@ -85,6 +88,7 @@ void ServerTables::transfer(const Job& job, const Log::Forward& to) {
           .event = Event::image,
           .message = {.block = kept->block.index, .body = block.image()}});
     });
+  transfer_rows(job, to);
 }
 
 /// One at a time, and one for each stream: a second transfer would discard the replica's state.
@@ -115,14 +119,15 @@ std::uint64_t ServerTables::apply(const Record& record) {
   const Message& message = record.message;
   if (record.event == Event::setup) {
     const auto made = create(Setup::of(text_of(message.body), catalogue_));
-    made->missing = made->blocks.size();
+    made->missing = made->blocks.size() + made->rows.size();
     for (const auto& kept : made->blocks) kept->is_missing = true;
+    for (const auto& kept : made->rows) kept->is_missing = true;
     job_.with([&](auto& job) { job = made; });
   }
   const auto job = this->job();
   if (!job) return 0;
   const std::uint64_t last = log_.sequence();
-  const bool is_change = record.event != Event::setup && record.event != Event::image;
+  const bool is_change = !is_transferred(record.event);
   if (is_change && record.sequence > last + 1)
     throw Corrupt(fmt::format("record {} comes after record {}", record.sequence, last));
   const bool is_late = is_change && record.sequence <= last;
@@ -132,6 +137,7 @@ std::uint64_t ServerTables::apply(const Record& record) {
 }
 
 void ServerTables::apply_to(Job& job, const Record& record) {
+  if (record.event >= Event::image_of_rows) return apply_to_rows(job, record);
   if (record.message.block >= job.blocks.size() || record.worker >= job.setup.workers)
     throw Corrupt(fmt::format("a record of block {} of {} and worker {} of {}", record.message.block, job.blocks.size(),
                               record.worker, job.setup.workers));

@@ -4,11 +4,13 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "server/table/row_table.hpp"
 #include "server/table/server_tables.hpp"
 
 namespace syncopate::server {
@@ -26,17 +28,29 @@ struct ServerTables::Job {
     Clock imaged = 0;  ///< the last step of which its image was taken; under the lock of `kept`
   };
 
+  struct KeptRows {
+    base::Guarded<std::unique_ptr<RowTable>> table;
+    std::atomic<bool> is_missing = false;
+  };
+
   Job(const Setup& agreed, std::optional<NoValues> no_values)
-      : setup(agreed), rules(agreed, no_values), told(agreed.workers), met(agreed.workers) {}
+      : setup(agreed),
+        rules(agreed, no_values),
+        row_rules(row_rules_of(agreed.rows, agreed.catalogue)),
+        told(agreed.workers),
+        met(agreed.workers) {}
 
   const Setup setup;
   const JobRules rules;
+  const std::vector<RowRules> row_rules;
   std::vector<std::unique_ptr<Kept>> blocks;
   std::map<std::size_t, std::vector<std::size_t>> joint;  ///< the blocks of every table whose blocks step together
-  std::atomic<std::size_t> missing = 0;                   ///< blocks of a replica whose image has not come
-  std::vector<std::atomic<Clock>> told;                   ///< the largest `wanted` that was sent to each worker
-  std::string restored;                                   ///< the source of a restored job; empty: not restored
-  std::vector<std::atomic<bool>> met;                     ///< workers that have come since then
+  std::optional<RowMemory> row_memory;
+  std::vector<std::unique_ptr<KeptRows>> rows;  ///< destroyed before their memory
+  std::atomic<std::size_t> missing = 0;         ///< blocks and tables of rows of a replica whose image has not come
+  std::vector<std::atomic<Clock>> told;         ///< the largest `wanted` that was sent to each worker
+  std::string restored;                         ///< the source of a restored job; empty: not restored
+  std::vector<std::atomic<bool>> met;           ///< workers that have come since then
 };
 
 }  // namespace syncopate::server

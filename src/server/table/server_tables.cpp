@@ -10,9 +10,10 @@
 namespace syncopate::server {
 
 std::size_t ServerTables::kept_bytes() const {
-  std::size_t bytes = 0;
-  if (const auto job = this->job())
-    for (const auto& kept : job->blocks) bytes += kept->block.elements.size() * sizeof(float);
+  const auto job = this->job();
+  if (!job) return 0;
+  std::size_t bytes = job->row_memory->used_bytes();
+  for (const auto& kept : job->blocks) bytes += kept->block.elements.size() * sizeof(float);
   return bytes;
 }
 
@@ -61,6 +62,7 @@ std::shared_ptr<ServerTables::Job> ServerTables::create(const Setup& setup) cons
   base::require(bytes / static_cast<double>(setup.servers) <= static_cast<double>(memory_bytes_),
                 "the job's tables take {:.0f} MiB on each of {} servers, {} MiB are allowed (--memory)",
                 bytes / static_cast<double>(setup.servers) / (1 << 20), setup.servers, memory_bytes_ >> 20);
+  create_rows(*job, memory_bytes_ - static_cast<std::size_t>(bytes / static_cast<double>(setup.servers)));
   for (const Block& block : kept_blocks_of(setup, job->rules)) {
     if (block.server != server_) continue;
     if (block.is_joint) job->joint[block.table].push_back(job->blocks.size());
@@ -100,6 +102,7 @@ void ServerTables::set_up(std::size_t worker, const Message& message) {
   require_fitting(*job, worker, setup);
   meet(*job, worker, message);
   renew(worker);  // once more: its previous stream may have asked until now
+  if (message.last != 0) join_rows(*job, worker);
   Message welcome{.kind = MessageKind::welcome};
   for (std::size_t index = 0; index < job->blocks.size(); ++index)
     job->blocks[index]->kept.with([&](ServerBlock& block) {
@@ -121,6 +124,8 @@ void ServerTables::receive(std::size_t worker, const Message& message) {
   const std::shared_ptr<Job> job = this->job();
   if (!job || worker >= job->setup.workers) throw Corrupt("a worker's first message is not a setup");
   if (message.kind == MessageKind::finish) return leave(worker);
+  if (message.kind == MessageKind::push_rows || message.kind == MessageKind::pull_rows)
+    return receive_rows(*job, worker, message);
   if (message.block >= job->blocks.size())
     throw Corrupt("a worker names block " + std::to_string(message.block) + " of " +
                   std::to_string(job->blocks.size()));

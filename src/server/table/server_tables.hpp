@@ -15,6 +15,8 @@
 
 namespace syncopate::server {
 
+class RowTable;
+
 /// Without wire, and with the clock that it is given, so that simulations and tests run the servers' own code.
 /// Thread-safe; `send` is called on the calling thread, and must not block.
 class ServerTables final {
@@ -82,7 +84,7 @@ class ServerTables final {
   /// Workers whose clocks count in no block: they have finished, or were given up.
   [[nodiscard]] std::vector<std::size_t> departed() const;
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return memory_bytes_; }
-  [[nodiscard]] std::size_t kept_bytes() const;  ///< of weights
+  [[nodiscard]] std::size_t kept_bytes() const;  ///< of weights, and of rows with their state
   /// The agreed setup; null before the first worker came, also if a job was restored.
   [[nodiscard]] std::shared_ptr<const Setup> setup() const;
 
@@ -93,13 +95,19 @@ class ServerTables final {
   void set_up(std::size_t worker, const Message& message);
   static void require_fitting(const Job& job, std::size_t worker, const Setup& setup);
   [[nodiscard]] std::shared_ptr<Job> create(const Setup& setup) const;
+  void create_rows(Job& job, std::size_t most_bytes) const;
   void answer(Job& job, std::size_t index, ServerBlock& block);
   void change(std::size_t index, ServerBlock& block, Record record);
   void step_jointly(Job& job, std::size_t table);
   void step_jointly(Job& job);
+  void receive_rows(Job& job, std::size_t worker, const Message& message);
+  void take_push(RowTable& table, std::size_t worker, const Message& message);
+  void join_rows(Job& job, std::size_t worker);
   void transfer(const Job& job, const Forward& to);
+  void transfer_rows(const Job& job, const Forward& to);
   void begin_transfer(const Job& job);
   void apply_to(Job& job, const Record& record);
+  static void apply_to_rows(Job& job, const Record& record);
   void take_image(std::size_t index, const ServerBlock& block);
   void meet(Job& job, std::size_t worker, const Message& message) const;
 

@@ -48,11 +48,54 @@ std::string shown(const Setup& setup, std::size_t table) {
   return fmt::format("'{}' with {} elements{}", name, elements, spared ? ", spared" : "");
 }
 
+void write(base::WireWriter& writer, std::span<const std::pair<std::string, double>> hyperparameters) {
+  writer.number(std::uint64_t{hyperparameters.size()});
+  for (const auto& [name, value] : hyperparameters) {
+    writer.text(name, kMostName);
+    writer.number(bits_of(value));
+  }
+}
+
+std::vector<std::pair<std::string, double>> read_hyperparameters(base::WireReader& reader) {
+  std::vector<std::pair<std::string, double>> hyperparameters;
+  for (std::size_t left = count(reader, kMostHyperparameters); left > 0; --left) {
+    std::string name = reader.text(kMostName);
+    hyperparameters.emplace_back(std::move(name), std::bit_cast<double>(reader.number<std::uint64_t>()));
+  }
+  return hyperparameters;
+}
+
+void write(base::WireWriter& writer, const RowOptions& rows) {
+  writer.text(rows.name, kMostName);
+  writer.number(std::uint64_t{rows.width});
+  writer.text(rows.rule, kMostName);
+  write(writer, rows.hyperparameters);
+  writer.number(rows.seed);
+  writer.number(bits_of(rows.scale));
+}
+
+RowOptions read_rows(base::WireReader& reader) {
+  RowOptions rows{.name = reader.text(kMostName)};
+  rows.width = count(reader, kMostRowWidth);
+  rows.rule = reader.text(kMostName);
+  rows.hyperparameters = read_hyperparameters(reader);
+  rows.seed = reader.number<std::uint64_t>();
+  rows.scale = std::bit_cast<double>(reader.number<std::uint64_t>());
+  return rows;
+}
+
 std::string shown(std::span<const std::pair<std::string, double>> hyperparameters) {
   std::string text;
   for (const auto& [name, value] : hyperparameters)
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, value);
   return text;
+}
+
+std::string shown_rows(const Setup& setup, std::size_t table) {
+  if (table >= setup.rows.size()) return "none";
+  const RowOptions& rows = setup.rows[table];
+  return fmt::format("'{}' with {} floats, rule {} ({}), seed {} and scale {}", rows.name, rows.width, rows.rule,
+                     shown(rows.hyperparameters), rows.seed, rows.scale);
 }
 
 }  // namespace
@@ -65,17 +108,15 @@ std::string Setup::bytes() const {
   for (const std::string* name : {&placement, &consistency, &codec, &feedback, &answers, &optimizer})
     writer.text(*name, kMostName);
   for (const std::uint64_t number : {bits_of(local_clip), bits_of(warmup_density), warmup_steps}) writer.number(number);
-  writer.number(std::uint64_t{hyperparameters.size()});
-  for (const auto& [name, value] : hyperparameters) {
-    writer.text(name, kMostName);
-    writer.number(bits_of(value));
-  }
+  write(writer, hyperparameters);
   writer.number(std::uint64_t{tables.size()});
   for (const auto& [name, elements, is_spared] : tables) {
     writer.text(name, kMostName);
     writer.number(std::uint64_t{elements});
     writer.number(static_cast<std::uint8_t>(is_spared));
   }
+  if (!rows.empty()) writer.number(std::uint64_t{rows.size()});
+  for (const RowOptions& one : rows) write(writer, one);
   std::string result = writer.take();
   base::require(result.size() <= kMostBodyBytes, "the names of {} tables take {} bytes; allowed: at most {}",
                 tables.size(), result.size(), kMostBodyBytes);
@@ -96,16 +137,15 @@ Setup Setup::of(std::string_view bytes, const Catalogue& catalogue) {
   for (double* value : {&setup.local_clip, &setup.warmup_density})
     *value = std::bit_cast<double>(reader.number<std::uint64_t>());
   setup.warmup_steps = reader.number<std::uint64_t>();
-  for (std::size_t left = count(reader, kMostHyperparameters); left > 0; --left) {
-    std::string name = reader.text(kMostName);
-    setup.hyperparameters.emplace_back(std::move(name), std::bit_cast<double>(reader.number<std::uint64_t>()));
-  }
+  setup.hyperparameters = read_hyperparameters(reader);
   for (std::size_t left = count(reader, kMostTables); left > 0; --left) {
     TableShape table{.name = reader.text(kMostName)};
     table.elements = count(reader, kMostTableElements);
     table.spared = reader.number<std::uint8_t>() != 0;
     setup.tables.push_back(std::move(table));
   }
+  for (std::size_t left = reader.is_at_end() ? 0 : count(reader, kMostTables); left > 0; --left)
+    setup.rows.push_back(read_rows(reader));
   reader.end();
   return setup;
 }
@@ -123,6 +163,8 @@ std::string missing_name(const Setup& setup) {
         missing("codec", setup.codec, catalogue.codecs()), missing("codec", setup.answers, catalogue.codecs()),
         missing("optimizer", setup.optimizer, catalogue.rules())})
     if (!text.empty()) return text;
+  for (const RowOptions& rows : setup.rows)
+    if (std::string text = missing("optimizer", rows.rule, catalogue.rules()); !text.empty()) return text;
   return {};
 }
 
@@ -151,6 +193,9 @@ std::string difference(const Setup& one, const Setup& other) {
   for (std::size_t table = 0; table < one.tables.size(); ++table)
     if (one.tables[table] != other.tables[table])
       return differs(fmt::format("table {}", table), shown(one, table), shown(other, table));
+  for (std::size_t table = 0; table < std::max(one.rows.size(), other.rows.size()); ++table)
+    if (shown_rows(one, table) != shown_rows(other, table))
+      return differs(fmt::format("table {} of rows", table), shown_rows(one, table), shown_rows(other, table));
   return {};
 }
 

@@ -8,6 +8,7 @@
 #include "compress/codec.hpp"
 #include "optim/rule.hpp"
 #include "server/consistency.hpp"
+#include "server/table/row_rules.hpp"
 #include "syncopate/dtype.hpp"
 
 namespace syncopate::server {
@@ -39,7 +40,8 @@ struct Setup {
   std::vector<std::pair<std::string, double>> hyperparameters{};
   std::uint64_t seed = 0;  ///< of codecs that use random numbers
   Clock first_step = 0;    ///< number of steps that an earlier run of the job made
-  Catalogue catalogue{};   ///< of this process: where the names above are looked up; not part of the bytes
+  std::vector<RowOptions> rows{};
+  Catalogue catalogue{};  ///< of this process: where the names above are looked up; not part of the bytes
 
   /// At most kMostBodyBytes; throws Misuse if the names take more.
   [[nodiscard]] std::string bytes() const;

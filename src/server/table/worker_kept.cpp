@@ -37,7 +37,7 @@ void WorkerTables::gather(std::span<const std::span<float>> parts) {
 }
 
 bool WorkerTables::has_gathered() {
-  bool all = true;
+  bool all = rows_.is_acknowledged();
   for (const Table& table : tables_)
     for (std::size_t i = 0; i < table.blocks.size(); ++i)
       send_due(table.places[i], table.blocks[i]->with([&](WorkerBlock& block) {
@@ -48,7 +48,7 @@ bool WorkerTables::has_gathered() {
 }
 
 Clock WorkerTables::gathered_at() {
-  Clock at = 0;
+  Clock at = tables_.empty() ? own_ : 0;
   for (const Table& table : tables_)
     for (const auto& shared : table.blocks)
       at = std::max(at, shared->with([](const WorkerBlock& block) { return block.gathered_at(); }));

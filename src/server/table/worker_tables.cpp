@@ -60,11 +60,14 @@ WorkerTables::WorkerTables(const Setup& setup, std::size_t worker, NoValues no_v
 
 WorkerTables::WorkerTables(const Setup& setup, std::size_t worker, std::vector<Buffer> weights,
                            std::optional<NoValues> no_values, Send send)
-    : setup_(setup), rules_(setup_, no_values), send_(std::move(send)), by_server_(setup.servers) {
+    : setup_(setup),
+      rules_(setup_, no_values),
+      send_(std::move(send)),
+      rows_(setup_, send_),
+      by_server_(setup.servers) {
   if (!no_values) require_fit(setup_, weights);
   for (const Buffer& buffer : weights)
-    tables_.push_back(
-        {.weights = floats(buffer), .begin = tables_.empty() ? 0 : elements(), .blocks = {}, .places = {}});
+    tables_.push_back({.weights = floats(buffer), .begin = elements(), .blocks = {}, .places = {}});
   for (const Block& place : in_turns(kept_blocks_of(setup_, rules_), setup_.servers, worker)) {
     Table& table = tables_[place.table];
     const auto part = table.weights.subspan(place.elements.begin, place.elements.size());
@@ -75,7 +78,7 @@ WorkerTables::WorkerTables(const Setup& setup, std::size_t worker, std::vector<B
     at_server[place.index] = {table.blocks.back().get(), by_turn_.size()};
     by_turn_.push_back(table.blocks.back().get());
   }
-  if (rules_.in_lockstep() || no_values) return;
+  if (rules_.in_lockstep() || no_values || tables_.empty()) return;
   optimizer_ = optimizer_of(setup_, weights);
   std::size_t longest = 0;
   for (const Table& table : tables_) longest = std::max(longest, table.weights.size());
@@ -239,7 +242,7 @@ Staleness WorkerTables::staleness() const noexcept {
 }
 
 bool WorkerTables::finish() {
-  bool all = true;
+  bool all = rows_.is_acknowledged();
   each_block([&](const Block& place, Shared& shared) {
     send_due(place, shared.with([&](WorkerBlock& block) {
       all = all && block.is_finished();
@@ -250,6 +253,7 @@ bool WorkerTables::finish() {
 }
 
 void WorkerTables::receive(std::size_t server, Message message) {
+  if (WorkerRows::takes(message.kind)) return rows_.receive(server, message);
   if (message.kind == MessageKind::want) {
     for (const auto& [shared, turn] : by_server_.at(server)) {
       shared->with([&](WorkerBlock& block) { block.want(message.least); });
@@ -267,6 +271,7 @@ void WorkerTables::receive(std::size_t server, Message message) {
 }
 
 void WorkerTables::repeat(std::size_t server) {
+  rows_.repeat(server);
   for (const auto& [shared, turn] : by_server_.at(server))
     shared->with([&](const WorkerBlock& block) {
       if (offers_ && !block.has_weights()) offer(block.block());

@@ -11,17 +11,12 @@
 #include <vector>
 
 #include "base/guarded.hpp"
+#include "server/table/request.hpp"
 #include "server/table/worker_block.hpp"
+#include "server/table/worker_rows.hpp"
 #include "syncopate/optimizer.hpp"
 
 namespace syncopate::server {
-
-/// A worker's message to one server; lower priorities first: the tables of the front layers.
-struct Request {
-  std::size_t server = 0;
-  std::uint64_t priority = 0;
-  Message message{};
-};
 
 /// Age of the weights that steps computed with, in steps: own clock - steps of every worker.
 struct Staleness {
@@ -69,7 +64,8 @@ class WorkerTables final {
   void demand();
   /// Copies arrived weights to the program's memory, and records their age.
   void read(std::size_t table);
-  /// Sends all remaining updates. Returns whether all tables hold every worker's updates of `clock()` steps.
+  /// Sends all remaining updates. Returns whether all tables hold every worker's updates of `clock()` steps, and this
+  /// worker's pushes of rows are acknowledged.
   [[nodiscard]] bool finish();
 
   /// Between steps: gathers the servers' state of all tables into `parts`, each as long as all tables together: the
@@ -95,6 +91,7 @@ class WorkerTables final {
   /// Between steps: the others are at this step, and a worker that was away continues with them.
   void catch_up(Clock least);
 
+  [[nodiscard]] WorkerRows& rows() noexcept { return rows_; }
   [[nodiscard]] Clock clock() const noexcept { return own_; }
   [[nodiscard]] Staleness staleness() const noexcept;
   [[nodiscard]] bool in_lockstep() const noexcept { return rules_.in_lockstep(); }
@@ -119,7 +116,9 @@ class WorkerTables final {
                Send send);
   void offer(const Block& place) const;
   void offer(const Block& place, std::span<const float> values, std::uint64_t part) const;
-  [[nodiscard]] std::size_t elements() const { return tables_.back().begin + tables_.back().weights.size(); }
+  [[nodiscard]] std::size_t elements() const {
+    return tables_.empty() ? 0 : tables_.back().begin + tables_.back().weights.size();
+  }
   [[nodiscard]] std::vector<std::size_t> in_order(const Table& table) const;
   void end_step(Table& table, double rate);
   void clip(std::span<float> gradient) const;
@@ -133,6 +132,7 @@ class WorkerTables final {
   const Setup setup_;
   const JobRules rules_;
   const Send send_;
+  WorkerRows rows_;
   std::vector<Table> tables_;
   std::vector<Shared*> by_turn_;
   std::vector<std::vector<Place>> by_server_;    ///< by the index of a server's block

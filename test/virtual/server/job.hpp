@@ -67,6 +67,7 @@ class WorkerProcess final {
   Clock made = 0;  ///< steps whose updates it sent
   bool has_finished = false, has_begun = false;
   std::string failure;
+  std::vector<std::map<std::uint64_t, std::uint64_t>> pushed;  ///< times that it pushed each row, by table
 
  private:
   struct Link {
@@ -85,6 +86,9 @@ class WorkerProcess final {
   void welcomed();
   void go_on();
   void compute();
+  void push_rows();
+  void pull_rows(std::size_t table);
+  [[nodiscard]] bool are_pulled();
 
   Job& job_;
   const std::size_t index_;
@@ -92,6 +96,10 @@ class WorkerProcess final {
   std::vector<Link> links_;
   Clock from_ = 0, newest_ = 0;
   bool computes_ = false, is_dead_ = false, has_left_ = false;
+  std::optional<std::size_t> pulled_;       ///< the table of rows of the pull that is under way
+  std::vector<std::uint64_t> ids_;          ///< of the pull
+  std::vector<float> rows_;                 ///< of the pull
+  std::vector<std::uint64_t> pushed_then_;  ///< times that this worker had pushed each of its ids
 };
 
 /// A job that a test states instead of drawing it.
@@ -104,6 +112,7 @@ struct JobOptions {
   std::function<double(std::size_t worker, Clock step)> compute_s{};  ///< empty: 1 to 60 ms
   double break_every_s = 0, kill_every_s = 0;  ///< mean time between breaks of any stream, and kills of any server
   double rate = 1;
+  // Tables of rows, if there are any, begin with zero: every step adds 1 to some rows of each, and reads rows of one.
   /// Called before a worker computes a step, with its weights.
   std::function<void(std::size_t worker, Clock step, std::span<const std::vector<float>> weights)> reads{};
   std::vector<double> dies_s{};  ///< by worker; 0: it does not
@@ -141,6 +150,7 @@ struct Job {
   void compute_gradient(std::size_t worker, std::size_t table, std::span<float> gradient) const;
   [[nodiscard]] Duration compute_time(std::size_t worker);
   [[nodiscard]] bool is_over() const;
+  [[nodiscard]] std::uint64_t pushes_of(std::size_t table, std::uint64_t id) const;  ///< by all workers so far
   void check_read(std::size_t worker);
   void check_end();
   void kill_server();

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "server/table/row_table.hpp"
 #include "virtual/server/job.hpp"
 
 namespace syncopate::virtual_server {
@@ -14,11 +15,15 @@ namespace {
 
 constexpr Duration kJobTime = 30s;  ///< virtual time for all workers to finish: longer than all stops
 
-using Images = std::map<std::uint32_t, std::vector<std::byte>>;
+struct Images {
+  std::map<std::uint32_t, std::vector<std::byte>> blocks;
+  std::map<std::uint32_t, std::vector<std::vector<std::byte>>> rows;  ///< of a table, by part
+};
 
 void keep(Images& images, const Record& record) {
   const auto& bytes = record.message.body.bytes;
-  if (record.event == Event::image) images[record.message.block].assign(bytes.begin(), bytes.end());
+  if (record.event == Event::image) images.blocks[record.message.block].assign(bytes.begin(), bytes.end());
+  if (record.event == Event::image_of_rows) images.rows[record.message.block].emplace_back(bytes.begin(), bytes.end());
 }
 
 /// Takes the tables that a keeper hands over to its owner, which claims the server once more and without tables.
@@ -55,8 +60,8 @@ Images replica_of(ReplicaKeeper& keeper, std::uint64_t owner) {
 
 ServerBlock restored(Job& job, const Block& block, const Images& images) {
   ServerBlock kept(job.rules, block, job.setup.tables[block.table].spared);
-  const auto image = images.find(block.index);
-  if (image == images.end())
+  const auto image = images.blocks.find(block.index);
+  if (image == images.blocks.end())
     job.law(fmt::format("server {} or its replica lacks block {}", block.server, block.index));
   else
     kept.restore(image->second);
@@ -91,6 +96,27 @@ void check_weights(Job& job, const Block& block, const ServerBlock& kept) {
     if (!is_right)
       return job.law(fmt::format("table {} element {}: {} of worker {}'s {} updates are applied", block.table,
                                  block.elements.begin + i, has, owner, made));
+  }
+}
+
+/// Every row has all workers' updates, once each: those of a dead worker that have left.
+void check_rows(Job& job, std::size_t server, const Images& images) {
+  const std::vector<RowRules> rules = row_rules_of(job.setup.rows, {});
+  const bool has_dead = std::ranges::any_of(job.workers, [](const auto& worker) { return worker->is_dead(); });
+  for (std::uint32_t index = 0; index < rules.size(); ++index) {
+    RowMemory memory(kMemory);
+    RowTable table(rules[index], job.workers.size(), memory);
+    if (!images.rows.contains(index)) return job.law(fmt::format("server {} lacks table {} of rows", server, index));
+    std::uint64_t part = 0;
+    for (const auto& image : images.rows.at(index)) table.restore(image, part++);
+    for (std::uint64_t id = 0; id < 100; ++id) {
+      if (server_of_row(id, job.servers.size()) != server) continue;
+      float has = 0;
+      std::memcpy(&has, table.pull(std::as_bytes(std::span(&id, 1))).bytes.data(), sizeof has);
+      const auto made = static_cast<float>(job.pushes_of(index, id));
+      if (has_dead ? has > made : has != made)
+        job.law(fmt::format("row {} of table {}: {} of {} updates are applied", id, index, has, made));
+    }
   }
 }
 
@@ -138,6 +164,9 @@ void Job::check_end() {
     static_cast<void>(servers[s]->tables.hand_over([&](const Record& record) { keep(images, record); }));
     Images replicas_images;
     if (replicas > 0) replicas_images = replica_of(*servers[(s + 1) % servers.size()]->keeper, servers[s]->process);
+    check_rows(*this, s, images);
+    if (replicas > 0 && images.rows != replicas_images.rows)
+      law(fmt::format("rows of server {} and of its replica differ", s));
     for (const Block& block : blocks_of(setup)) {
       if (block.server != s) continue;
       const ServerBlock kept = restored(*this, block, images);

@@ -21,6 +21,7 @@ WorkerProcess::WorkerProcess(Job& job, std::size_t index, Clock steps)
     : machine(job.network, job.setup.servers + index, {.role = streams::Identity::Role::worker, .index = index}),
       weights(zeros(job.setup)),
       tables(job.setup, index, buffers(), [this](Request request) { send(std::move(request)); }),
+      pushed(job.setup.rows.size()),
       job_(job),
       index_(index),
       steps_(steps),
@@ -141,7 +142,7 @@ void WorkerProcess::welcomed() {
 }
 
 void WorkerProcess::go_on() {
-  if (computes_ || has_left_ || is_dead_) return;
+  if (computes_ || has_left_ || is_dead_ || !are_pulled()) return;
   tables.catch_up(newest_);
   if (tables.clock() >= steps_) {
     if (!tables.finish()) return;
@@ -172,6 +173,7 @@ void WorkerProcess::compute() {
     job_.compute_gradient(index_, table, gradient);
     tables.update(table, gradient, at);
   }
+  push_rows();
   tables.end_step(at);
   ++made;
   computes_ = false;

@@ -1,0 +1,17 @@
+// Request: a worker's message to one server.
+#pragma once
+
+#include <cstdint>
+
+#include "server/message.hpp"
+
+namespace syncopate::server {
+
+/// Lower priorities first: the tables of the front layers.
+struct Request {
+  std::size_t server = 0;
+  std::uint64_t priority = 0;
+  Message message{};
+};
+
+}  // namespace syncopate::server

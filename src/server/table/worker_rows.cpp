@@ -1,0 +1,194 @@
+// A worker's rows: sums gradients of equal ids, packs messages, and places answers.
+#include "server/table/worker_rows.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "base/require.hpp"
+
+namespace syncopate::server {
+
+namespace {
+
+/// Limit of unacknowledged pushes: memory, and how far a worker runs ahead of its servers.
+constexpr std::size_t kMostTravelling = std::size_t{32} << 20;
+
+/// The ids of these places, then the sum of the gradients of each.
+Payload packed(const RowRules& rules, const RowSplit& split, std::span<const std::uint32_t> places,
+               const float* gradients) {
+  const std::size_t bytes = places.size() * rules.pushed_bytes(), width = rules.width;
+  const auto body = std::make_shared_for_overwrite<std::byte[]>(bytes);
+  std::byte* id_into = body.get();
+  auto* sum = reinterpret_cast<float*>(body.get() + places.size() * sizeof(std::uint64_t));
+  for (const std::uint32_t first : places) {
+    const std::uint64_t id = split.id(first);
+    std::memcpy(id_into, &id, sizeof id);
+    id_into += sizeof id;
+    std::memcpy(sum, gradients + first * width, rules.row_bytes());
+    for (std::uint32_t place = split.next(first); place != RowSplit::kNone; place = split.next(place))
+      for (std::size_t i = 0; i < width; ++i) sum[i] += gradients[place * width + i];
+    sum += width;
+  }
+  return {body, {body.get(), bytes}};
+}
+
+Payload packed_ids(const RowSplit& split, std::span<const std::uint32_t> places) {
+  const auto ids = std::make_shared_for_overwrite<std::uint64_t[]>(places.size());
+  for (std::size_t i = 0; i < places.size(); ++i) ids[i] = split.id(places[i]);
+  return {ids, std::as_bytes(std::span(ids.get(), places.size()))};
+}
+
+}  // namespace
+
+WorkerRows::WorkerRows(const Setup& setup, Send send)
+    : rules_(row_rules_of(setup.rows, setup.catalogue)),
+      send_(std::move(send)),
+      servers_(setup.servers),
+      peers_(setup.servers) {
+  for (Peer& peer : peers_) peer.pushes.resize(rules_.size());
+}
+
+const RowRules& WorkerRows::rules(std::size_t table) const {
+  base::require(table < rules_.size(), "table {} of rows; this job has {}, which create_rows made", table,
+                rules_.size());
+  return rules_[table];
+}
+
+const RowRules& WorkerRows::require_fit(std::size_t table, std::size_t ids, std::size_t floats) const {
+  const RowRules& own = rules(table);
+  base::require(ids <= floats / own.width && floats == ids * own.width,
+                "{} ids and {} floats for rows of table '{}'; allowed: {} floats for each id", ids, floats, own.name,
+                own.width);
+  return own;
+}
+
+/// Calls f(server, places) for each message: to every server in turn, so that all are busy.
+template <class F>
+void WorkerRows::each_message(const RowRules& rules, const RowSplit& split, F&& f) const {
+  const std::size_t most = rules.rows_per_message();
+  const std::size_t servers = split.servers();
+  bool is_left = true;
+  for (std::size_t begin = 0; is_left; begin += most) {
+    is_left = false;
+    for (std::size_t server = 0; server < servers; ++server) {
+      const auto places = split.of(server);
+      if (begin >= places.size()) continue;
+      f(server, places.subspan(begin, std::min(most, places.size() - begin)));
+      is_left = true;
+    }
+  }
+}
+
+void WorkerRows::push(std::size_t table, std::span<const std::uint64_t> ids, std::span<const float> gradients,
+                      double rate) {
+  const RowRules& own = require_fit(table, ids.size(), gradients.size());
+  base::require(std::isfinite(rate) && rate >= 0, "a learning rate of {}; allowed: 0 or more", rate);
+  pushed_split_.split(ids, servers_);
+  each_message(own, pushed_split_, [&](std::size_t server, std::span<const std::uint32_t> places) {
+    send_push(server, {.kind = MessageKind::push_rows,
+                       .block = static_cast<std::uint32_t>(table),
+                       .rate = rate,
+                       .body = packed(own, pushed_split_, places, gradients.data())});
+  });
+}
+
+void WorkerRows::send_push(std::size_t server, Message message) {
+  const base::Lock lock(mutex_);
+  Peer& peer = peers_[server];
+  message.version = ++peer.pushes[message.block];
+  travelling_bytes_ += message.body.bytes.size();
+  peer.unacknowledged.push_back(message);
+  send_({server, kRowPriority, std::move(message)});
+}
+
+bool WorkerRows::has_room() const {
+  const base::Lock lock(mutex_);
+  return travelling_bytes_ < kMostTravelling;
+}
+
+bool WorkerRows::is_acknowledged() const {
+  const base::Lock lock(mutex_);
+  return travelling_bytes_ == 0;
+}
+
+void WorkerRows::pull(std::size_t table, std::span<const std::uint64_t> ids, std::span<float> rows) {
+  const RowRules& own = require_fit(table, ids.size(), rows.size());
+  const base::Lock lock(mutex_);
+  split_.split(ids, servers_);
+  out_ = rows;
+  each_message(own, split_, [&](std::size_t server, std::span<const std::uint32_t> places) SYNCOPATE_REQUIRES(mutex_) {
+    Peer& peer = peers_[server];
+    const Message message{.kind = MessageKind::pull_rows,
+                          .block = static_cast<std::uint32_t>(table),
+                          .least = static_cast<Clock>(peer.pushes[table]),
+                          .version = ++pulls_,
+                          .body = packed_ids(split_, places)};
+    peer.pulled[message.version] = {message, places};
+    ++unanswered_;
+    send_({server, kRowPriority, message});
+  });
+}
+
+bool WorkerRows::has_pulled() const {
+  const base::Lock lock(mutex_);
+  return unanswered_ == 0;
+}
+
+void WorkerRows::abandon() {
+  const base::Lock lock(mutex_);
+  for (Peer& peer : peers_) peer.pulled.clear();
+  unanswered_ = 0;
+}
+
+void WorkerRows::receive(std::size_t server, const Message& message) {
+  if (message.block >= rules_.size())
+    throw Corrupt(fmt::format("server {} sent rows of table {}, of {}", server, message.block, rules_.size()));
+  const base::Lock lock(mutex_);
+  if (message.kind == MessageKind::pushed) return acknowledge(server, message);
+  take_rows(server, message);
+}
+
+/// Acknowledges all pushes to the table up to this one: they are answered in the order in which they were sent.
+void WorkerRows::acknowledge(std::size_t server, const Message& message) {
+  Peer& peer = peers_[server];
+  if (message.version > peer.pushes[message.block])
+    throw Corrupt(
+        fmt::format("server {} acknowledges push {} of {}", server, message.version, peer.pushes[message.block]));
+  std::erase_if(peer.unacknowledged, [&](const Message& sent) SYNCOPATE_REQUIRES(mutex_) {
+    const bool is_applied = sent.block == message.block && sent.version <= message.version;
+    if (is_applied) travelling_bytes_ -= sent.body.bytes.size();
+    return is_applied;
+  });
+}
+
+/// Ignores the second answer to a request that was sent twice, and the answer to an abandoned one.
+void WorkerRows::take_rows(std::size_t server, const Message& message) {
+  auto& pulled = peers_[server].pulled;
+  const auto found = pulled.find(message.version);
+  if (found == pulled.end() || found->second.message.block != message.block) return;
+  const auto places = found->second.places;
+  const std::size_t width = rules_[message.block].width, row_bytes = rules_[message.block].row_bytes();
+  if (message.body.bytes.size() != places.size() * row_bytes)
+    throw Corrupt(fmt::format("server {} sent {} bytes for {} rows of {} bytes", server, message.body.bytes.size(),
+                              places.size(), row_bytes));
+  const std::byte* row = message.body.bytes.data();
+  for (const std::uint32_t first : places) {
+    for (std::uint32_t place = first; place != RowSplit::kNone; place = split_.next(place))
+      std::memcpy(out_.data() + place * width, row, row_bytes);
+    row += row_bytes;
+  }
+  pulled.erase(found);
+  --unanswered_;
+}
+
+void WorkerRows::repeat(std::size_t server) {
+  const base::Lock lock(mutex_);
+  const Peer& peer = peers_[server];
+  for (const Message& message : peer.unacknowledged) send_({server, kRowPriority, message});
+  for (const auto& [number, pulled] : peer.pulled) send_({server, kRowPriority, pulled.message});
+}
+
+}  // namespace syncopate::server

@@ -1,0 +1,78 @@
+// WorkerRows: a worker's pulls and pushes of rows: what travels to each server, and what is sent again.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "base/mutex.hpp"
+#include "server/table/request.hpp"
+#include "server/table/row_split.hpp"
+#include "server/table/setup.hpp"
+
+namespace syncopate::server {
+
+/// Without wire, clock or waiting. Law: a worker's pushes to a table and server are numbered, kept until the server has
+/// acknowledged them, and sent again on another stream before all later requests; a pull is answered after all pushes
+/// before it. `receive` and `repeat` may be called from any thread; the others by the program's thread. `send` is
+/// called with a lock held, and must not block.
+class WorkerRows final {
+ public:
+  using Send = std::function<void(Request)>;
+  WorkerRows(const Setup& setup, Send send);
+
+  /// Sends the sum of the gradients of each id to its server. Throws Misuse for a table or lengths that do not fit.
+  void push(std::size_t table, std::span<const std::uint64_t> ids, std::span<const float> gradients, double rate);
+  /// Fewer bytes are on their way than the limit. Call it before `push`.
+  [[nodiscard]] bool has_room() const;
+  /// The servers have acknowledged all pushes.
+  [[nodiscard]] bool is_acknowledged() const;
+  /// Requests the rows of these ids. `ids` and `rows`, which `receive` writes, must live until `has_pulled` or
+  /// `abandon`. Throws Misuse as `push`.
+  void pull(std::size_t table, std::span<const std::uint64_t> ids, std::span<float> rows);
+  [[nodiscard]] bool has_pulled() const;
+  void abandon();  ///< late answers are ignored
+
+  [[nodiscard]] static bool takes(MessageKind kind) noexcept {
+    return kind == MessageKind::pushed || kind == MessageKind::rows;
+  }
+  /// Throws Corrupt for an invalid message.
+  void receive(std::size_t server, const Message& message);
+  /// On another stream to `server`: sends what it has not answered.
+  void repeat(std::size_t server);
+  [[nodiscard]] const RowRules& rules(std::size_t table) const;  ///< throws Misuse
+
+ private:
+  struct Pulled {
+    Message message{};
+    std::span<const std::uint32_t> places{};  ///< in the call, of the first occurrence of each id
+  };
+  struct Peer {
+    std::vector<std::uint64_t> pushes;       ///< sent so far, by table
+    std::deque<Message> unacknowledged;      ///< in their order
+    std::map<std::uint64_t, Pulled> pulled;  ///< unanswered, by Message::version
+  };
+  [[nodiscard]] const RowRules& require_fit(std::size_t table, std::size_t ids, std::size_t floats) const;
+  template <class F>
+  void each_message(const RowRules& rules, const RowSplit& split, F&& f) const;
+  void send_push(std::size_t server, Message message);
+  void acknowledge(std::size_t server, const Message& message) SYNCOPATE_REQUIRES(mutex_);
+  void take_rows(std::size_t server, const Message& message) SYNCOPATE_REQUIRES(mutex_);
+
+  const std::vector<RowRules> rules_;
+  const Send send_;
+  const std::size_t servers_;
+  RowSplit pushed_split_;  ///< of the program's thread
+  mutable base::Mutex mutex_;
+  std::vector<Peer> peers_ SYNCOPATE_GUARDED_BY(mutex_);  ///< by server
+  std::size_t travelling_bytes_ SYNCOPATE_GUARDED_BY(mutex_) = 0;
+  std::size_t unanswered_ SYNCOPATE_GUARDED_BY(mutex_) = 0;  ///< pulls
+  std::uint64_t pulls_ SYNCOPATE_GUARDED_BY(mutex_) = 0;
+  RowSplit split_ SYNCOPATE_GUARDED_BY(mutex_);        ///< of the current pull
+  std::span<float> out_ SYNCOPATE_GUARDED_BY(mutex_);  ///< of the current pull
+};
+
+}  // namespace syncopate::server

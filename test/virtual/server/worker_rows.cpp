@@ -1,0 +1,64 @@
+// The rows of a virtual worker: in each step it adds 1 to some of them, and reads some.
+#include <fmt/format.h>
+
+#include "base/random.hpp"
+#include "virtual/server/job.hpp"
+
+namespace syncopate::virtual_server {
+
+using namespace server;
+
+namespace {
+constexpr std::uint32_t kIds = 50, kAtOnce = 12;
+}  // namespace
+
+/// Ids repeat within a call, and between workers.
+void WorkerProcess::push_rows() {
+  for (std::size_t table = 0; table < pushed.size(); ++table) {
+    const base::CounterRandom random{job_.options.seed, index_, static_cast<std::uint64_t>(made), table};
+    ids_.clear();
+    for (std::uint64_t i = 0; i <= random.below(kAtOnce, 0); ++i) ids_.push_back(random.below(kIds, 1 + i));
+    for (const std::uint64_t id : ids_) ++pushed[table][id];
+    const std::vector<float> gradients(ids_.size() * job_.setup.rows[table].width, -1.0F);
+    tables.rows().push(table, ids_, gradients, 1);
+  }
+  if (!pushed.empty()) pull_rows(static_cast<std::size_t>(made) % pushed.size());
+}
+
+void WorkerProcess::pull_rows(std::size_t table) {
+  const base::CounterRandom random{job_.options.seed, index_, static_cast<std::uint64_t>(made)};
+  ids_.clear();
+  pushed_then_.clear();
+  for (std::uint64_t i = 0; i <= random.below(kAtOnce, 0); ++i) {
+    ids_.push_back(random.below(kIds, 1 + i));
+    pushed_then_.push_back(pushed[table][ids_.back()]);
+  }
+  rows_.assign(ids_.size() * job_.setup.rows[table].width, -1.0F);
+  pulled_ = table;
+  tables.rows().pull(table, ids_, rows_);
+}
+
+/// A worker reads all its own updates, and no update twice.
+bool WorkerProcess::are_pulled() {
+  if (!pulled_) return true;
+  if (!tables.rows().has_pulled()) return false;
+  const std::size_t table = *std::exchange(pulled_, std::nullopt), width = job_.setup.rows[table].width;
+  for (std::size_t i = 0; i < rows_.size(); ++i) {
+    const std::uint64_t id = ids_[i / width], least = pushed_then_[i / width], most = job_.pushes_of(table, id);
+    if (rows_[i] < static_cast<float>(least) || rows_[i] > static_cast<float>(most))
+      job_.law(fmt::format("worker {} reads {} in row {} of table {}; allowed: {} to {}", index_, rows_[i], id, table,
+                           least, most));
+  }
+  return true;
+}
+
+std::uint64_t Job::pushes_of(std::size_t table, std::uint64_t id) const {
+  std::uint64_t count = 0;
+  for (const auto& worker : workers) {
+    const auto found = worker->pushed[table].find(id);
+    count += found == worker->pushed[table].end() ? 0 : found->second;
+  }
+  return count;
+}
+
+}  // namespace syncopate::virtual_server
