@@ -117,10 +117,10 @@ void PartTraining::micro_batch(const MicroBatch& batch, StepRow& row, Losses& lo
     losses.samples += count;
     if (weight != 1.0) loss = loss * weight;
   }
-  if (run_.options.slow && last) sleep_as_slow(row.times);
   const double waited_s = gradients().take_waited_s();  // for weights, within the forward pass
   row.times.forward_s -= waited_s;
   row.times.wait_s += waited_s;
+  if (run_.options.slow && last) sleep_as_slow(row.times);
   enter_backward(batch, row);
   const Timed backward(row.times.backward_s, run_.trace, nullptr);  // its spans are those of the gradients
   gradients().begin_backward(last);
@@ -128,7 +128,8 @@ void PartTraining::micro_batch(const MicroBatch& batch, StepRow& row, Losses& lo
 }
 
 /// Emulates a slow processor, whose gradients come later: between its passes the rank sleeps for the time of both
-/// passes times (factor - 1). The backward pass is assumed to take twice the time of the forward pass.
+/// passes, without waiting, times (factor - 1). The backward pass is assumed to take twice the time of the forward
+/// pass.
 void PartTraining::sleep_as_slow(StepTimes& times) {
   const auto& [rank, factor, share] = *run_.options.slow;
   const std::uint64_t drawn = Random{state_.seed, state_.progress.step, kSlowSteps}.bits() >> 11;

@@ -37,6 +37,15 @@ TEST_F(Slow, RankSleepsInEveryStepAndTheOthersInNone) {
   for (const auto& row : fast) EXPECT_FALSE(row.contains("slept_s")) << row;
 }
 
+/// A slow processor computes longer, and waits no longer than others: here a forward pass waits for the last step's
+/// weights.
+TEST_F(Slow, RankDoesNotSleepForTheTimeThatItWaits) {
+  const Ended ended = train(2, "--model linear --exchange sharded --steps 6 --slow 1:3 --out " + run);
+  ASSERT_EQ(ended.code, 0) << ended.error;
+  for (const auto& row : steps_of(1))
+    EXPECT_NEAR(row.at("slept_s").get<double>(), 3 * (3 - 1) * row.at("forward_s").get<double>(), 1e-6) << row;
+}
+
 // Steps are drawn with the seed, so two runs sleep in the same steps.
 TEST_F(Slow, RankSleepsInTheSameShareOfItsStepsAgain) {
   std::vector<std::vector<bool>> slept;
