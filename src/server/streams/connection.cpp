@@ -220,11 +220,10 @@ void Connection::open(base::Time now, bool is_offered, const Taker& taker) {
     refusal = error.what();
   }
   {
-    const base::Lock lock(callback_mutex_);
-    events_ = std::move(events);
-  }
-  {
+    // The program may end the stream before `taker` has returned: then no callback may come.
+    const base::Lock callbacks(callback_mutex_);
     const base::Lock lock(mutex_);
+    if (!is_given_up_) events_ = std::move(events);
     if (refusal.empty() && is_offered_ && is_given_up_) refusal = "it was refused";
     if (!refusal.empty() && !farewell_) queue_farewell(refusal);
     is_offered_ = false;
