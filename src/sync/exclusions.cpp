@@ -99,7 +99,19 @@ bool has_smaller(const Refused& refused, Kinds kinds, const Choice& choice) {
   return false;
 }
 
-/// The parts of choices that no completion makes possible, without those that contain a smaller one.
+/// Whether every completion of a part contains another refused part.
+bool is_implied(const Names& names, const Refused& refused, const Refused::value_type& part) {
+  bool is_implied = true;
+  each_choice(names, [&](const Choice& choice) {
+    if (!is_implied || part_of(choice, part.first) != part.second) return;
+    is_implied = std::ranges::any_of(
+        refused, [&](const auto& other) { return other != part && part_of(choice, other.first) == other.second; });
+  });
+  return is_implied;
+}
+
+/// The parts of choices that no completion makes possible, without those that contain a smaller one or follow from
+/// others.
 Refused smallest_refused(const Names& names) {
   std::set<Choice> possible;
   each_choice(names, [&](const Choice& choice) {
@@ -116,6 +128,8 @@ Refused smallest_refused(const Names& names) {
         refused.emplace(kinds, choice);
       });
     }
+  for (auto part = refused.begin(); part != refused.end();)
+    part = is_implied(names, refused, *part) ? refused.erase(part) : std::next(part);
   return refused;
 }
 
