@@ -13,28 +13,28 @@
 
 namespace syncopate {
 
-/// The first law that a component broke, and the case that shows it: the same call with this seed finds it again.
+/// The first law that a component broke, and the case that shows it: the same check with this seed finds it again.
 struct BrokenLaw {
-  std::string law;         ///< one of those that the check's comment quotes
+  std::string law;         ///< one of the quoted names in the check's comment
   std::string text;        ///< a sentence with the component, the case, the values and the law
   std::uint64_t seed = 0;  ///< of the case
-  std::size_t worker = 0;  ///< of a consistency model's history
-  std::int64_t step = 0;   ///< of this worker
+  std::size_t worker = 0;  ///< check_consistency only: the worker that saw it
+  std::int64_t step = 0;   ///< check_consistency only: the step of this worker
 };
 
 struct ConsistencyCheck {
   std::string parameter{};              ///< the text after the colon in `name:PARAMETER`; empty: its default
   std::optional<std::int64_t> bound{};  ///< promised staleness, in steps; empty: no bound is promised
-  std::uint64_t seed = 0;               ///< of the first history
+  std::uint64_t seed = 0;               ///< of the first history, which is one job from start to end
   std::uint64_t histories = 100;        ///< with consecutive seeds
   std::int64_t steps = 40;              ///< of every worker
   std::size_t most_workers = 5, most_servers = 3;
 };
 
-/// Runs jobs of a parameter server in virtual time: drawn numbers of workers and servers, speeds and delays, and the
-/// state machines that training uses. Laws:
-/// "bounded staleness": a step computes with all updates of every worker's first step - bound steps;
-/// "read my writes": and with all of its worker's own;
+/// Runs jobs of a parameter server in virtual time, with the state machines that training uses. The seed determines the
+/// numbers of workers and servers, speeds and delays. Laws:
+/// "bounded staleness": step c computes with all updates of every worker's first c - bound steps;
+/// "read my writes": a step computes with all earlier updates of its own worker;
 /// "no deadlock": every worker ends its steps;
 /// "equal decisions": the same history runs equally again;
 /// "no exception": the model's functions do not throw.
@@ -44,13 +44,14 @@ struct ConsistencyCheck {
                                                          const ConsistencyCheck& with = {});
 
 struct PlacementCheck {
-  std::uint64_t seed = 0;     ///< of the first demand
-  std::uint64_t cases = 200;  ///< drawn demands, with consecutive seeds
+  std::uint64_t seed = 0;     ///< of the first case
+  std::uint64_t cases = 200;  ///< with consecutive seeds
   std::size_t most_tables = 40, most_servers = 12;
 };
 
-/// Places drawn tables on drawn numbers of servers. Laws:
-/// "every byte once": the shards hold each byte of each table once, by table and range, cut at the grain;
+/// Places tables on servers; the seed determines their numbers and sizes. Laws:
+/// "every byte once": each byte of each table is in one shard; shards are sorted by table and range, and cut at
+/// multiples of Demand::grain_bytes;
 /// "maximum load": no server keeps more than Placement::most_bytes;
 /// "equal shards": a second call returns the same;
 /// "no exception".
@@ -59,13 +60,13 @@ struct PlacementCheck {
                                                        const PlacementCheck& with = {});
 
 struct PolicyCheck {
-  std::uint64_t seed = 0;     ///< of the first timeline
-  std::uint64_t cases = 200;  ///< drawn timelines, with consecutive seeds
+  std::uint64_t seed = 0;     ///< of the first case
+  std::uint64_t cases = 200;  ///< with consecutive seeds
   std::size_t most_layers = 60;
 };
 
-/// Partitions drawn timelines, with drawn options. Every second timeline of a policy that needs sizes alone has neither
-/// times nor a cost. Laws:
+/// Partitions timelines that the seed determines, with options that it determines too. If a policy needs only sizes,
+/// every second timeline has neither times nor a cost. Laws:
 /// "every gradient once": each is in exactly one bucket, and the last layer's bucket comes first;
 /// "equal buckets": a second call returns the same;
 /// "no exception".
@@ -80,11 +81,13 @@ struct CodecCheck {
   std::size_t most_elements = 2000;  ///< of a gradient
 };
 
-/// Codes drawn gradients for three steps on drawn numbers of ranks, with residual feedback if it is sound. Laws:
+/// Codes gradients for three steps, with residual feedback if Codec::feedback is sound or maskable. The seed determines
+/// the number of ranks and the gradients. Laws:
 /// "equal bits": after a step every rank holds the same bits;
 /// "equal rounds": ranks combine the same rounds in the same way, and a payload is within Codec::wire_bytes;
-/// "nothing lost": with feedback, on one rank r' = fl(fl(g + r) - average) bit for bit; on several the averages of both
-/// sides differ by rounding only. Not for codecs that scatter, because a part's owner encodes it again;
+/// "nothing lost": with feedback, on one rank r' = fl(fl(g + r) - average) bit for bit, where g is the gradient, r and
+/// r' are the residual before and after, and fl rounds to f32; on several ranks the averages of both sides differ by
+/// rounding only. Not for codecs that scatter, because a part's owner encodes it again;
 /// "equal steps": the same case codes equally again;
 /// "no exception".
 /// Gradients that the codec does not code are skipped. Returns and throws as check_consistency.

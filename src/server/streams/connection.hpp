@@ -51,8 +51,9 @@ class Connection final : public std::enable_shared_from_this<Connection> {
 
   // The loop.
   using Taker = std::function<StreamEvents(std::unique_ptr<Stream>)>;
-  /// Sends the greeting. `taker` receives the stream, and returns its callbacks. If it throws, or drops a stream that
-  /// `is_offered`, the other end receives the reason.
+  /// Sends the greeting. `taker` receives the stream, and returns its callbacks. `is_offered`: the other end has
+  /// dialled, and `taker` refuses it if it destroys the stream. If it refuses or throws, the other end receives the
+  /// reason.
   void open(base::Time now, bool is_offered, const Taker& taker);
   /// Reads and writes what the kernel has and takes.
   void advance();

@@ -19,7 +19,7 @@ namespace syncopate::server::streams {
 /// exception, or dropping the stream, refuses the caller.
 using Accepted = std::function<StreamEvents(std::unique_ptr<Stream> stream)>;
 
-/// A request to reach a server. Exactly one of the callbacks is called, on the loop's thread.
+/// A request to connect to a server. Either `reached` or `failed` is called, once, on the loop's thread.
 struct Dial {
   transport::socket::Address to;
   std::string address;                                ///< `to`, as the user wrote it

@@ -1,4 +1,4 @@
-// Stream: messages between a process of a job and one of its parameter servers, which have proved the job's secret.
+// Stream: messages between a process of a job and a parameter server, which have both proved the secret of the job.
 #pragma once
 
 #include <chrono>
@@ -24,7 +24,7 @@ inline constexpr std::size_t kMostBodyBytes = std::size_t{1} << 20;
 /// Alignment of a received message's first byte.
 inline constexpr std::size_t kMessageAlignment = 64;
 
-/// A process of the job, as it proves with the secret.
+/// A process of the job: its role and index, which the handshake protects by the secret.
 struct Identity {
   enum class Role : std::uint8_t { worker, server, observer };
   Role role = Role::observer;
@@ -34,9 +34,9 @@ struct Identity {
 /// "worker 3", "server 0", "observer".
 [[nodiscard]] std::string text_of(const Identity& identity);
 
-/// How a stream ended. PeerLost: the other end died, fell silent, was cut off, or left without a farewell.
-/// RemoteFailure: it closed the stream with an error. Corrupt: it sent bytes that are not a message. Another kind:
-/// `received` threw it.
+/// How a stream ended. PeerLost: the other end died, fell silent, was cut off, or left without a farewell (the last
+/// frame of an orderly end, frame.hpp). RemoteFailure: it closed the stream with an error. Corrupt: it sent bytes that
+/// are not a message. Another kind: `received` threw it.
 struct Ending {
   std::optional<ErrorKind> failure;  ///< empty: one of the two ends closed the stream in order
   std::string reason;                ///< names the other end, its address and what happened
@@ -49,7 +49,7 @@ struct StreamEvents {
   /// message of a stream is unread here, and the other end writes no further than the kernels' buffers. An exception
   /// closes the stream with its text. May be called before `dial` has returned.
   std::function<void(Payload message)> received;
-  /// The last call, exactly once. It does not throw.
+  /// The last call, exactly once, unless `Stream::end` was called before. It does not throw.
   std::function<void(const Ending& ending)> ended;
 };
 
@@ -59,9 +59,9 @@ class Stream {
  public:
   /// Calls `end`.
   virtual ~Stream() = default;
-  /// Returns when no callback of this stream runs or will come. A stream that was closed before continues to send its
-  /// queue, for `silence` at most; another one is cut off, and the other end sees PeerLost. Does nothing in a forked
-  /// child.
+  /// Ends the callbacks: returns when none of this stream runs or will come. If `close` was called before, the stream
+  /// continues to send its queue, for EndOptions::silence at most; otherwise it is cut off, and the other end gets
+  /// PeerLost. Does nothing in a forked child.
   virtual void end() = 0;
 
   /// Queues a message and does not block. Lower numbers leave first, equal ones in the order of the calls; a message
@@ -69,8 +69,8 @@ class Stream {
   /// when the kernel has the bytes or the connection is closed. Throws Misuse above the limits of sizes, and for a
   /// message without bytes. Does nothing after `close` and after the end of the stream, which `ended` reports.
   virtual void send(std::uint64_t priority, base::ConstBytes head, Payload body) = 0;
-  /// Ends the stream: in order after all queued messages; or, with an error, at once, and the other end receives its
-  /// text (at most 1000 bytes of it). Messages of the other end are received until `ended`.
+  /// Ends the stream. With an empty text: in order, after all queued messages. With an error: at once, and the other
+  /// end receives its text (at most 1000 bytes of it). Messages of the other end are received until `ended`.
   virtual void close(std::string_view error) = 0;
   /// The other end, as it has proved.
   [[nodiscard]] virtual const Identity& peer() const noexcept = 0;
@@ -86,7 +86,7 @@ struct EndOptions {
   /// The other end is lost after this time without any bytes from it; at least 100 ms. Time in which bytes wait in the
   /// sockets of both hosts counts too: use at least twice the time that those (some MiB) take on the network.
   base::Duration silence = std::chrono::seconds(2);
-  base::Duration patience = std::chrono::seconds(10);  ///< limit of strangers' handshakes
+  base::Duration patience = std::chrono::seconds(10);  ///< limit of a handshake at the end that accepts
   Log log = {};
 };
 

@@ -18,8 +18,9 @@ class Streams final {
   /// Misuse for an address or options that are not allowed (off loopback without a secret), SystemFailure for an
   /// address that cannot be bound.
   explicit Streams(const EndOptions& options, const std::vector<std::string>& addresses = {}, Accepted accepted = {});
-  /// Cuts off its streams, except that closed ones may send their queues for the silence. Returns when no callback runs
-  /// or will come. The streams may live longer. Must not be called in a callback. Does nothing in a forked child.
+  /// Cuts off its streams; closed ones first send their queues, for EndOptions::silence at most. Returns when no
+  /// callback runs or will come. `Stream` objects may live longer. Must not be called in a callback. Does nothing in a
+  /// forked child.
   ~Streams();
   Streams(const Streams&) = delete;
   Streams& operator=(const Streams&) = delete;
@@ -29,10 +30,10 @@ class Streams final {
 
   struct Target {
     std::string address;  ///< "10.0.0.5:7000", "[::1]:7000", "host:7000", "@name" on the same host
-    std::int32_t server = transport::connect::kAnyone;  ///< the index that the server must have
-    base::Duration patience = std::chrono::seconds(10);
+    std::int32_t server = transport::connect::kAnyone;   ///< the index that the server must have
+    base::Duration patience = std::chrono::seconds(10);  ///< attempts are repeated for this long
   };
-  /// Reaches a server; retries until it answers or the patience is over. Blocks; must not be called in a callback.
+  /// Connects to a server; retries until it answers or the patience is over. Blocks; must not be called in a callback.
   /// Throws Misuse for an address that is not allowed, PeerLost if no server answers in time, Unauthorized if one of
   /// the two ends does not prove the secret, Mismatch for another version, job or server.
   [[nodiscard]] std::unique_ptr<Stream> dial(const Target& target, StreamEvents events);
