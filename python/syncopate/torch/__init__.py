@@ -19,6 +19,7 @@ from syncopate.torch.backend import Backend
 from syncopate.torch.cached import CachedDataset
 from syncopate.torch.ddp_hook import HookState, hook
 from syncopate.torch.distributed import DistributedDataParallel
+from syncopate.torch.embedding import Embedding
 from syncopate.torch.logging_data import name_backends
 from syncopate.torch.optimizer import DistributedOptimizer
 from syncopate.torch.planning import plan, profile
@@ -29,7 +30,7 @@ from syncopate.torch.sharded import ShardedOptimizer
 from syncopate.torch.sources import ThrottledSource
 from syncopate.torch.work import forward_to_python
 
-__all__ = ["Backend", "CachedDataset", "DistributedDataParallel", "DistributedOptimizer", "HookState", "Recorder", "RuleOptimizer", "ServedOptimizer", "ShardedOptimizer", "ThrottledSource", "hook", "plan", "profile", "register"]
+__all__ = ["Backend", "CachedDataset", "DistributedDataParallel", "DistributedOptimizer", "Embedding", "HookState", "Recorder", "RuleOptimizer", "ServedOptimizer", "ShardedOptimizer", "ThrottledSource", "hook", "plan", "profile", "register"]
 
 
 def register():

@@ -1,0 +1,84 @@
+"""Embeddings on parameter servers: the rows and updates of torch's, with a ServedOptimizer and alone, and the example."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from conftest import on_threads, own_environment
+from syncopate.command import PROGRAM
+
+import syncopate.torch
+
+EXAMPLE = Path(__file__).parents[2] / "example" / "python" / "embedding.py"
+BATCHES = [torch.tensor([[1, 7, 1], [3, 7, 7]]), torch.tensor([[7, 5, 0], [1, 1, 1]])]
+RULES = {"sgd": torch.optim.SGD, "adagrad": torch.optim.Adagrad}
+
+
+@pytest.fixture
+def server():
+    with syncopate.Server.start(["127.0.0.1:0"]) as started:
+        yield started
+
+
+def connect(server, **options):
+    return syncopate.TableWorker.connect(**{"servers": server.addresses, "worker": 0, "workers": 1, "timeout_s": 20} | options)
+
+
+def loss_of(rows):
+    return (rows.sum(1) ** 2).sum() + rows[0, 0, 0]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_rows_follow_torchs_embedding(server, rule):
+    with connect(server) as worker:
+        own = syncopate.torch.Embedding(worker, "rows", 4, lr=0.1, rule=rule, seed=3, scale=0.5)
+        worker.start()
+        with torch.no_grad():
+            reference = torch.nn.Embedding.from_pretrained(own(torch.arange(8)), freeze=False)
+        optimizer = RULES[rule](reference.parameters(), lr=0.1)
+        for batch in BATCHES * 2:
+            assert torch.allclose(own(batch), reference(batch), atol=1e-6)
+            optimizer.zero_grad()
+            loss_of(reference(batch)).backward()
+            optimizer.step()
+            loss_of(own(batch)).backward()
+        assert torch.allclose(own(torch.arange(8)), reference.weight, atol=1e-6)
+        assert not list(own.parameters()) and not own.state_dict()
+        with pytest.raises(syncopate.Misuse, match="allowed: int64"):
+            own(torch.tensor([1, 2], dtype=torch.int32))
+        worker.finish()
+
+
+def test_a_net_trains_with_rows_next_to_a_served_optimizer(server):
+    def train(rank):
+        net = torch.nn.Linear(4, 1)
+        optimizer = syncopate.torch.ServedOptimizer(torch.optim.SGD(net.parameters(), lr=0.05), net, servers=server.addresses,
+                                                    worker=rank, workers=2, timeout_s=20)
+        rows = syncopate.torch.Embedding(optimizer.worker, "rows", 4, lr=0.05, scale=0.5)
+        optimizer.start()
+        losses = []
+        for _ in range(60):
+            optimizer.zero_grad()
+            ids = torch.arange(8) + 4 * rank
+            loss = torch.nn.functional.mse_loss(net(rows(ids))[:, 0], (ids % 3).float())
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        optimizer.finish()
+        return losses[0], losses[-1], net.weight.detach().clone()
+
+    ends = on_threads(2, train)
+    assert not any(isinstance(end, BaseException) for end in ends), ends
+    assert all(last < first / 2 for first, last, _ in ends), ends
+    assert torch.equal(ends[0][2], ends[1][2])
+
+
+def test_the_example_learns_whom_what_pleases():
+    done = subprocess.run([PROGRAM, "run", "-n", "2", "--servers", "2", "--", sys.executable, str(EXAMPLE)], check=False, capture_output=True,
+                          text=True, env=own_environment() | {"OMP_NUM_THREADS": "1"})
+    assert done.returncode == 0, done.stderr
+    assert float(re.search(r"2 workers: loss (\S+) after", done.stdout)[1]) < 0.2, done.stdout
+    assert len(EXAMPLE.read_text(encoding="utf-8").splitlines()) <= 40
