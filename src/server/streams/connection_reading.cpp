@@ -1,0 +1,166 @@
+// Connection, the receiving half: frames are assembled, checked and passed on.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "server/streams/connection.hpp"
+
+namespace syncopate::server::streams {
+
+using transport::socket::Moved;
+
+namespace {
+
+/// Bytes that one connection reads before others have their turn.
+constexpr std::size_t kBytesPerTurn = std::size_t{4} << 20;
+/// The loop is woken when at least this much of an incomplete message has arrived.
+constexpr std::size_t kMostUnannounced = std::size_t{128} << 10;
+
+}  // namespace
+
+Moved Connection::read_once() {
+  std::array<iovec, 2> pieces;
+  const std::size_t rest = payload_ ? frame_.bytes - payload_have_ : 0;
+  pieces[0] = {payload_ ? payload_.get() + payload_have_ : nullptr, rest};
+  pieces[1] = {tail_.data(), tail_.size()};
+  const std::span<iovec> all = rest > 0 ? std::span(pieces) : std::span(pieces).last(1);
+  const auto read = [&]() SYNCOPATE_UNCHECKED { return channel_.read(all); };
+  if (!is_encrypted_) return read();
+  const base::Lock lock(mutex_);
+  return read();
+}
+
+void Connection::pull() {
+  const auto has_unread = [this]() SYNCOPATE_UNCHECKED { return channel_.has_unread(); };
+  std::size_t bytes = 0;
+  while (!is_over_) {
+    const Moved moved = read_once();
+    if (moved.outcome == Moved::Outcome::closed) return lose(moved);
+    if (moved.outcome == Moved::Outcome::nothing_now) break;
+    bytes += moved.bytes;
+    has_read_ = true;
+    try {
+      absorb(moved.bytes);
+    } catch (const Error& error) {
+      fail(error.kind(), error.what());
+    } catch (const std::exception& error) {  // no memory for the message
+      fail(ErrorKind::system_failure, error.what());
+    }
+    if (has_farewell_) return;
+    if (!moved.more || (bytes >= kBytesPerTurn && !has_unread())) break;
+  }
+  announce();
+}
+
+/// After a failure the bytes of the other end are dropped: only its end is awaited.
+void Connection::absorb(std::size_t bytes) {
+  if (has_ended_) {
+    payload_.reset();
+    return;
+  }
+  if (payload_) {
+    const std::size_t used = std::min(bytes, frame_.bytes - payload_have_);
+    payload_have_ += used;
+    bytes -= used;
+    tail_begin_ = 0;
+    tail_end_ = bytes;
+    if (payload_have_ == frame_.bytes) finish_frame();
+  } else {
+    tail_begin_ = 0;
+    tail_end_ = bytes;
+  }
+  take_from_tail();
+}
+
+void Connection::take_from_tail() {
+  while (tail_begin_ < tail_end_ && !has_ended_) {
+    const std::size_t left = tail_end_ - tail_begin_;
+    if (!payload_) {
+      const std::size_t used = std::min(left, kFrameHeaderBytes - header_have_);
+      std::memcpy(header_.data() + header_have_, tail_.data() + tail_begin_, used);
+      header_have_ += used;
+      tail_begin_ += used;
+      if (header_have_ < kFrameHeaderBytes) return;
+      start_frame();
+    } else {
+      const std::size_t used = std::min(left, frame_.bytes - payload_have_);
+      std::memcpy(payload_.get() + payload_have_, tail_.data() + tail_begin_, used);
+      payload_have_ += used;
+      tail_begin_ += used;
+    }
+    if (payload_ && payload_have_ == frame_.bytes) finish_frame();
+  }
+}
+
+void Connection::start_frame() {
+  frame_ = decode(header_);
+  if ((frame_.kind == FrameKind::greeting) == has_greeting_)
+    throw Corrupt(has_greeting_ ? "sent a second greeting" : "did not begin with a greeting");
+  header_have_ = 0;
+  payload_have_ = 0;
+  payload_ = shared_.buffers->take(std::max<std::size_t>(frame_.bytes, 1));
+}
+
+void Connection::finish_frame() {
+  Payload payload{payload_, {payload_.get(), frame_.bytes}};
+  switch (frame_.kind) {
+    case FrameKind::greeting:
+      take_greeting();
+      break;
+    case FrameKind::message:
+      payload_.reset();
+      return deliver(std::move(payload));
+    case FrameKind::heartbeat:
+      break;
+    case FrameKind::farewell:
+      take_farewell();
+      break;
+  }
+  payload_.reset();
+}
+
+void Connection::take_greeting() {
+  const auto silence = std::chrono::milliseconds(base::get<std::uint32_t>({payload_.get(), frame_.bytes}, 0));
+  if (silence < std::chrono::milliseconds(100)) throw Corrupt("sent a silence of less than 100 ms");
+  has_greeting_ = true;
+  tick_ = std::min<base::Duration>(silence, shared_.silence) / kTicks;
+  next_tick_ = std::min(next_tick_, next_tick_ - shared_.silence / kTicks + tick_);
+}
+
+void Connection::take_farewell() {
+  const std::string error = readable({payload_.get(), frame_.bytes});
+  bool is_mine = false;
+  {
+    const base::Lock lock(mutex_);
+    is_mine = farewell_.has_value();
+    if (!is_mine) queue_farewell("");
+  }
+  has_farewell_ = true;
+  if (!error.empty())
+    return report({ErrorKind::remote_failure, fmt::format("{} closed the stream: {}", other_end(), error)});
+  report({{},
+          is_mine ? fmt::format("this end closed the stream with {}", other_end())
+                  : fmt::format("{} closed the stream", other_end())});
+}
+
+void Connection::deliver(Payload message) {
+  try {
+    const base::Lock lock(callback_mutex_);
+    if (!is_muted_ && events_.received) events_.received(std::move(message));
+  } catch (const Error& error) {
+    fail(error.kind(), error.what());
+  } catch (const std::exception& error) {
+    fail(ErrorKind::system_failure, error.what());
+  }
+}
+
+/// A whole message, or a part of a large one, wakes the loop once.
+void Connection::announce() {
+  const std::size_t rest = payload_ && !has_ended_ ? frame_.bytes - payload_have_ : 1;
+  const auto announce = [&]() SYNCOPATE_UNCHECKED { channel_.announce_from(std::min(rest, kMostUnannounced)); };
+  announce();
+}
+
+}  // namespace syncopate::server::streams
