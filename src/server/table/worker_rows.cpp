@@ -41,6 +41,29 @@ Payload packed_ids(const RowSplit& split, std::span<const std::uint32_t> places)
   return {ids, std::as_bytes(std::span(ids.get(), places.size()))};
 }
 
+/// The first places of the ids of one message.
+struct Part {
+  std::size_t server = 0;
+  std::span<const std::uint32_t> places{};
+};
+
+/// The messages of a call: one to every server in turn, so that all are busy.
+std::vector<Part> parts_of(const RowRules& rules, const RowSplit& split) {
+  const std::size_t most = rules.rows_per_message();
+  std::vector<Part> parts;
+  bool is_left = true;
+  for (std::size_t begin = 0; is_left; begin += most) {
+    is_left = false;
+    for (std::size_t server = 0; server < split.servers(); ++server) {
+      const auto places = split.of(server);
+      if (begin >= places.size()) continue;
+      parts.push_back({server, places.subspan(begin, std::min(most, places.size() - begin))});
+      is_left = true;
+    }
+  }
+  return parts;
+}
+
 }  // namespace
 
 WorkerRows::WorkerRows(const Setup& setup, Send send)
@@ -65,34 +88,16 @@ const RowRules& WorkerRows::require_fit(std::size_t table, std::size_t ids, std:
   return own;
 }
 
-/// Calls f(server, places) for each message: to every server in turn, so that all are busy.
-template <class F>
-void WorkerRows::each_message(const RowRules& rules, const RowSplit& split, F&& f) const {
-  const std::size_t most = rules.rows_per_message();
-  const std::size_t servers = split.servers();
-  bool is_left = true;
-  for (std::size_t begin = 0; is_left; begin += most) {
-    is_left = false;
-    for (std::size_t server = 0; server < servers; ++server) {
-      const auto places = split.of(server);
-      if (begin >= places.size()) continue;
-      f(server, places.subspan(begin, std::min(most, places.size() - begin)));
-      is_left = true;
-    }
-  }
-}
-
 void WorkerRows::push(std::size_t table, std::span<const std::uint64_t> ids, std::span<const float> gradients,
                       double rate) {
   const RowRules& own = require_fit(table, ids.size(), gradients.size());
   base::require(std::isfinite(rate) && rate >= 0, "a learning rate of {}; allowed: 0 or more", rate);
   pushed_split_.split(ids, servers_);
-  each_message(own, pushed_split_, [&](std::size_t server, std::span<const std::uint32_t> places) {
+  for (const auto& [server, places] : parts_of(own, pushed_split_))
     send_push(server, {.kind = MessageKind::push_rows,
                        .block = static_cast<std::uint32_t>(table),
                        .rate = rate,
                        .body = packed(own, pushed_split_, places, gradients.data())});
-  });
 }
 
 void WorkerRows::send_push(std::size_t server, Message message) {
@@ -119,7 +124,7 @@ void WorkerRows::pull(std::size_t table, std::span<const std::uint64_t> ids, std
   const base::Lock lock(mutex_);
   split_.split(ids, servers_);
   out_ = rows;
-  each_message(own, split_, [&](std::size_t server, std::span<const std::uint32_t> places) SYNCOPATE_REQUIRES(mutex_) {
+  for (const auto& [server, places] : parts_of(own, split_)) {
     Peer& peer = peers_[server];
     const Message message{.kind = MessageKind::pull_rows,
                           .block = static_cast<std::uint32_t>(table),
@@ -129,7 +134,7 @@ void WorkerRows::pull(std::size_t table, std::span<const std::uint64_t> ids, std
     peer.pulled[message.version] = {message, places};
     ++unanswered_;
     send_({server, kRowPriority, message});
-  });
+  }
 }
 
 bool WorkerRows::has_pulled() const {

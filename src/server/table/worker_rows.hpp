@@ -56,8 +56,6 @@ class WorkerRows final {
     std::map<std::uint64_t, Pulled> pulled;  ///< unanswered, by Message::version
   };
   [[nodiscard]] const RowRules& require_fit(std::size_t table, std::size_t ids, std::size_t floats) const;
-  template <class F>
-  void each_message(const RowRules& rules, const RowSplit& split, F&& f) const;
   void send_push(std::size_t server, Message message);
   void acknowledge(std::size_t server, const Message& message) SYNCOPATE_REQUIRES(mutex_);
   void take_rows(std::size_t server, const Message& message) SYNCOPATE_REQUIRES(mutex_);
