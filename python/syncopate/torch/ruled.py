@@ -59,7 +59,8 @@ class Ruled(torch.optim.Optimizer):
 
 
 class RuleOptimizer(Ruled):
-    """Applies a rule of the library: "sgd", "momentum", "nesterov", "adam", "adamw", "lars" or "lamb".
+    """Applies a rule of the library: "sgd", "momentum", "nesterov", "adagrad", "adam", "adamw", "lars" or
+    "lamb".
 
     params: as torch's optimizers take them, float32 on the CPU. Groups may have their own "lr", and "spared": without weight
     decay, and under lars and lamb with a trust ratio of 1; by default parameters of fewer than two dimensions under these

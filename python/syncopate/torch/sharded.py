@@ -19,7 +19,8 @@ _open = weakref.WeakSet()
 
 
 class ShardedOptimizer(Accumulating, Ruled):
-    """Trains `net` by a rule of the library: "sgd", "momentum", "nesterov", "adam", "adamw", "lars" or "lamb".
+    """Trains `net` by a rule of the library: "sgd", "momentum", "nesterov", "adagrad", "adam", "adamw", "lars" or
+    "lamb".
 
     Each rank keeps the state of its shards, 1/N of every parameter up to blocks of 4096 elements, and updates them. An
     update follows the reduce-scatter of its gradients, during the backward pass; the rates are those when it begins. Weights
