@@ -112,7 +112,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   std::deque<OutgoingFrame> leaving_ SYNCOPATE_GUARDED_BY(mutex_);  ///< in the order in which they leave
   std::size_t leaving_bytes_ SYNCOPATE_GUARDED_BY(mutex_) = 0;
   std::size_t front_sent_ SYNCOPATE_GUARDED_BY(mutex_) = 0;    ///< bytes of the first of `leaving_` that have left
-  std::vector<Payload> written_ SYNCOPATE_GUARDED_BY(mutex_);  ///< to be released without the lock
+  std::vector<Payload> written_ SYNCOPATE_GUARDED_BY(mutex_);  ///< written or dropped: to be released without the lock
   std::optional<std::string> farewell_ SYNCOPATE_GUARDED_BY(mutex_);  ///< text of this end's
   bool is_farewell_queued_ SYNCOPATE_GUARDED_BY(mutex_) = false;
   bool is_blocked_ SYNCOPATE_GUARDED_BY(mutex_) = false;   ///< the kernel takes no more for now

@@ -55,13 +55,14 @@ void Connection::close(std::string_view error) {
 
 /// A frame that has begun to leave stays, because its rest must follow; so does the greeting.
 void Connection::drop_queue() {
-  waiting_.clear();
+  while (!waiting_.empty()) written_.push_back(waiting_.pop().body);
   const auto is_greeting = [](const OutgoingFrame& frame) {
     return frame.front[kFrameKindAt] == static_cast<std::byte>(FrameKind::greeting);
   };
   const bool keeps_first = !leaving_.empty() && (front_sent_ > 0 || is_greeting(leaving_.front()));
   while (leaving_.size() > (keeps_first ? 1 : 0)) {
     leaving_bytes_ -= leaving_.back().bytes();
+    written_.push_back(std::move(leaving_.back().body));
     leaving_.pop_back();
   }
 }

@@ -24,7 +24,6 @@ class Outbox final {
   void push(std::uint64_t priority, OutgoingFrame frame) { waiting_.emplace(priority, std::move(frame)); }
   [[nodiscard]] bool empty() const noexcept { return waiting_.empty(); }
   [[nodiscard]] OutgoingFrame pop() { return std::move(waiting_.extract(waiting_.begin()).mapped()); }
-  void clear() noexcept { waiting_.clear(); }
 
  private:
   std::multimap<std::uint64_t, OutgoingFrame> waiting_;
