@@ -89,7 +89,16 @@ TEST(RunStart, AReplicaNeedsAnotherServer) {
 }
 
 TEST(RunStart, OwnServersAreProcessesOfTheProgram) {
-  const std::string script = "[ -z \"$SYNCOPATE_SERVER\" ] || echo server $SYNCOPATE_SERVER at $SYNCOPATE_LISTEN";
+  // The job ends with its rank, which therefore waits for what both servers print.
+  const TemporaryFolder folder;
+  const std::string script = "cd " + folder / "" +
+                             "\n"
+                             "if [ -n \"$SYNCOPATE_SERVER\" ]; then\n"
+                             "  echo server $SYNCOPATE_SERVER at $SYNCOPATE_LISTEN\n"
+                             "  : > printed.$SYNCOPATE_SERVER\n"
+                             "else\n"
+                             "  until [ -e printed.0 ] && [ -e printed.1 ]; do sleep 0.01; done\n"
+                             "fi";
   const Ended ended = syncopate({"run", "-n", "1", "--servers", "2", "--own-servers", "--", "sh", "-c", script});
   for (const char* server : {"server 0 at @syncopate-run-", "server 1 at @syncopate-run-"})
     EXPECT_NE(ended.output.find(server), std::string::npos) << ended.output << ended.error;
